@@ -1,0 +1,2 @@
+//! The ranpace command.
+fn main() {}

@@ -1,0 +1,457 @@
+//! What a congestion control may know and what it may set: three traits and the events they get.
+//!
+//! * [`CongestionControl`]: every control of a sender.
+//! * [`LossBased`]: what decorators (C2TCP, MELD) need of the control they wrap.
+//! * [`ReceiverHalf`]: what is measured at the receiver and reported to the sender (Sprout's forecast, CDBE).
+//!
+//! Windows are in segments of [`Context::mss`] bytes, as floats, because the published algorithms are
+//! written so; an endpoint sends while whole segments fit. Time is always an argument. `docs/cc-interface.md`
+//! has the table of mechanism against hook.
+//!
+//! Order of the calls for one arriving acknowledgement (C2TCP's specification, section 7):
+//! 1. the packets it covers are taken off: [`CongestionControl::on_packet`] each, for those that ask for it;
+//! 2. [`CongestionControl::on_sample`], with the RTT, before anything is declared lost;
+//! 3. losses are detected: [`CongestionControl::on_packet`] each, then [`CongestionControl::on_congestion`];
+//! 4. [`CongestionControl::on_ack`], unless PRR owns the window ([`CongestionControl::owns_recovery`]);
+//! 5. the endpoint sends what [`Window`] now allows.
+
+use core::fmt::Debug;
+
+use ranpace_units::{Bytes, Rate, Span, Time};
+
+/// What a control sets. The endpoint owns it and lends it with every event; PRR sets `cwnd` through it too.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// Congestion window in segments; whole segments count. Never below 1 when a packet is to be sent.
+    pub cwnd: f64,
+    /// Slow start threshold in segments; infinite until the first congestion.
+    pub ssthresh: f64,
+    /// How the segments that fit are spaced.
+    pub pacing: Pacing,
+}
+
+impl Window {
+    /// A fresh window of `initial` segments, unpaced.
+    pub const fn new(initial: f64) -> Self {
+        Self { cwnd: initial, ssthresh: f64::INFINITY, pacing: Pacing::Unlimited }
+    }
+
+    /// Whether the window is below the slow start threshold.
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Grows by one per segment acknowledged, up to `ssthresh`; returns the segments that are left over for
+    /// congestion avoidance (Linux `tcp_slow_start`; RFC 5681 with byte counting, RFC 3465).
+    pub fn slow_start(&mut self, acked: f64) -> f64 {
+        let grown = (self.cwnd + acked).min(self.ssthresh.max(self.cwnd));
+        let used = grown - self.cwnd;
+        self.cwnd = grown;
+        acked - used
+    }
+}
+
+/// How an endpoint spaces its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// As soon as the window allows.
+    Unlimited,
+    /// At a rate, counted in bytes on the wire, in bursts of about a millisecond as Linux does.
+    Rate(Rate),
+}
+
+/// Loss recovery's state, as Linux names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum State {
+    /// Nothing unusual.
+    #[default]
+    Open,
+    /// Something was selectively acknowledged, nothing is lost yet.
+    Disorder,
+    /// The window is being reduced after an ECN mark.
+    Cwr,
+    /// Lost segments are being retransmitted.
+    Recovery,
+    /// After a retransmission timeout.
+    Loss,
+}
+
+/// The connection as it stands when an event is delivered.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// The instant of the event.
+    pub now: Time,
+    /// Payload of a full segment.
+    pub mss: Bytes,
+    /// A full segment on the wire, headers included; pacing counts in these.
+    pub wire: Bytes,
+    /// Smoothed RTT (RFC 6298); zero before the first sample.
+    pub srtt: Span,
+    /// Smallest RTT of the connection; [`Span::MAX`] before the first sample.
+    pub min_rtt: Span,
+    /// Segments sent and neither acknowledged nor taken for lost.
+    pub in_flight: u64,
+    /// Segments delivered since the connection began.
+    pub delivered: u64,
+    /// Segments lost since the connection began.
+    pub lost: u64,
+    /// Number that the next packet will carry: packets are numbered in the order they are sent.
+    pub next_packet: u64,
+    /// Loss recovery's state.
+    pub state: State,
+    /// Whether the window, not the application, held the sender back lately (Linux `tcp_is_cwnd_limited`).
+    pub cwnd_limited: bool,
+    /// Whether the application has nothing more to send at the moment.
+    pub app_limited: bool,
+}
+
+/// One delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate.c`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RateSample {
+    /// Segments delivered over `interval`.
+    pub delivered: u64,
+    /// The longer of the sending and the acknowledging interval; `None` where no valid sample exists.
+    pub interval: Option<Span>,
+    /// [`Context::delivered`] when the newest acknowledged packet was sent; ends packet-timed rounds.
+    pub prior_delivered: u64,
+    /// Whether the sample was limited by the application and may be too low.
+    pub app_limited: bool,
+    /// Segments newly declared lost on this acknowledgement.
+    pub lost: u64,
+    /// Whether the acknowledgement may have been held back by the receiver's delayed-ACK timer.
+    pub delayed: bool,
+}
+
+/// What one acknowledgement measured, before losses are looked for (Linux `pkts_acked`).
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Segments newly delivered (cumulatively or selectively).
+    pub delivered: u64,
+    /// Bytes newly delivered.
+    pub bytes: Bytes,
+    /// RTT of the newest packet covered; `None` where only retransmissions without timestamps were.
+    pub rtt: Option<Span>,
+    /// Time from sender to receiver of the packet that triggered the acknowledgement, by timestamps and so up to a
+    /// constant offset between the clocks; `None` without timestamps.
+    pub one_way: Option<Span>,
+    /// Segments in flight when the newest packet covered was sent.
+    pub in_flight_at_send: u64,
+}
+
+/// One acknowledgement, after loss detection (Linux `cong_avoid` and `cong_control`).
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// Segments newly acknowledged cumulatively.
+    pub acked: u64,
+    /// Segments newly delivered, cumulatively or selectively.
+    pub delivered: u64,
+    /// Bytes newly delivered.
+    pub bytes: Bytes,
+    /// RTT of the newest packet covered, if it has one.
+    pub rtt: Option<Span>,
+    /// The delivery-rate sample.
+    pub rate: RateSample,
+    /// Segments in flight before this acknowledgement.
+    pub prior_in_flight: u64,
+    /// Whether it echoes an ECN mark.
+    pub ecn_echo: bool,
+}
+
+/// A packet left. Numbers are never used twice: a retransmission has a new one.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// Its place in the order of sending.
+    pub number: u64,
+    /// Payload.
+    pub bytes: Bytes,
+    /// Whether its data were sent before.
+    pub retransmission: bool,
+}
+
+/// What became of one packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// Its place in the order of sending.
+    pub number: u64,
+    /// Payload.
+    pub bytes: Bytes,
+    /// When it was sent.
+    pub sent_at: Time,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The receiver has it.
+    Acked {
+        /// From its sending to its acknowledgement.
+        rtt: Span,
+        /// From sender to receiver, up to a constant offset; `None` without timestamps.
+        one_way: Option<Span>,
+    },
+    /// It is taken for lost.
+    Lost,
+    /// It had been taken for lost and was not.
+    Spurious,
+}
+
+/// Signs of congestion, to be answered before recovery acts on them.
+#[derive(Clone, Copy, Debug)]
+pub struct Congestion {
+    /// How it was noticed.
+    pub kind: Signal,
+    /// Segments newly taken for lost (zero for ECN).
+    pub lost: u64,
+    /// Payload of the largest of them.
+    pub largest: Bytes,
+    /// When the newest of them was sent.
+    pub newest_sent_at: Time,
+    /// Whether this begins an episode. Within one, `ReduceTo` is not acted on again.
+    pub first: bool,
+}
+
+/// How congestion was noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// RACK, duplicate acknowledgements or a tail probe found lost segments.
+    Loss,
+    /// The retransmission timer fired.
+    Timeout {
+        /// Consecutive timeouts without progress, counting this one.
+        count: u32,
+    },
+    /// The receiver echoes a mark of the network.
+    Ecn,
+}
+
+/// A control's answer to [`Congestion`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Answer {
+    /// A new `ssthresh`, in segments; PRR brings the window down to it (a timeout: slow start from one segment).
+    ReduceTo(f64),
+    /// Retransmit, and leave window, threshold and growth as if nothing had been lost (MELD).
+    Ignore,
+    /// The control has set the window itself, or does so on later events (BBR).
+    Own,
+}
+
+/// Radio information about the user behind this connection: a hint that may be missing, stale or false.
+#[derive(Clone, Copy, Debug)]
+pub struct RadioHint {
+    /// When it was measured, not when it came.
+    pub measured_at: Time,
+    /// Transport block of the last TTI with one, in bits; `None` if none was scheduled in the reporting period.
+    pub tbs_bits: Option<u32>,
+    /// PRBs (or symbols) granted to the user per TTI.
+    pub granted: u16,
+    /// PRBs (or symbols) of the cell per TTI.
+    pub cell: u16,
+    /// PRBs (or symbols) that nobody used per TTI.
+    pub unused: u16,
+    /// Users with a grant lately.
+    pub active_users: u16,
+    /// CQI, 0 to 15.
+    pub cqi: u8,
+    /// MCS index of the last grant.
+    pub mcs: u8,
+    /// RLC transmit queue of the user.
+    pub queue: Bytes,
+}
+
+/// Acknowledgement or gap report of a proxy on the path (Lightweight PEP). It never retires data.
+#[derive(Clone, Copy, Debug)]
+pub struct PepReport {
+    /// Payload that the proxy has newly seen.
+    pub seen: Bytes,
+    /// RTT between sender and proxy, by the newest packet covered.
+    pub rtt: Option<Span>,
+    /// Packets found missing at the proxy.
+    pub missing: u64,
+}
+
+/// A report of the peer's receiver half, as it travels: at most [`Report::CAPACITY`] bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Report {
+    length: u8,
+    bytes: [u8; Self::CAPACITY],
+}
+
+impl Report {
+    /// As much as fits the TCP option space beside timestamps.
+    pub const CAPACITY: usize = 28;
+
+    /// A report of these bytes; `None` if there are too many.
+    pub fn new(content: &[u8]) -> Option<Self> {
+        let mut bytes = [0; Self::CAPACITY];
+        bytes.get_mut(..content.len())?.copy_from_slice(content);
+        Some(Self { length: content.len() as u8, bytes })
+    }
+
+    /// The bytes that travel.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl Debug for Report {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Report").field(&self.as_bytes()).finish()
+    }
+}
+
+/// A sender's congestion control. Every hook has a default, so that a file shows only what its algorithm uses.
+pub trait CongestionControl: Debug + Send {
+    /// The connection is established; `cx.srtt` is the handshake's RTT. `w.cwnd` is the initial window.
+    fn on_start(&mut self, cx: &Context, w: &mut Window) {
+        let _ = (cx, w);
+    }
+
+    /// A packet was sent.
+    fn on_sent(&mut self, cx: &Context, w: &mut Window, sent: &Sent) {
+        let _ = (cx, w, sent);
+    }
+
+    /// An acknowledgement delivered something: its measurements, before losses are looked for.
+    fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
+        let _ = (cx, w, sample);
+    }
+
+    /// Lost segments, a timeout or a mark: what is to be done about it.
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer;
+
+    /// An acknowledgement that delivered something, after loss detection: the window grows here. Not called while
+    /// PRR owns the window, unless [`Self::owns_recovery`].
+    fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack);
+
+    /// Whether the control keeps setting the window during recovery (BBR). Otherwise PRR (RFC 6937) does, and
+    /// sets it to `ssthresh` at the end.
+    fn owns_recovery(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Self::on_packet`] is wanted; the others do not pay for it.
+    fn wants_packets(&self) -> bool {
+        false
+    }
+
+    /// The fate of one packet.
+    fn on_packet(&mut self, cx: &Context, w: &mut Window, packet: &Packet) {
+        let _ = (cx, w, packet);
+    }
+
+    /// Recovery is over: the state is `Open` again.
+    fn on_recovered(&mut self, cx: &Context, w: &mut Window) {
+        let _ = (cx, w);
+    }
+
+    /// The reduction was a mistake: nothing was lost. `prior` is the window before it (Linux `undo_cwnd`).
+    fn on_spurious(&mut self, cx: &Context, w: &mut Window, prior: &Window) {
+        let _ = cx;
+        w.cwnd = w.cwnd.max(prior.cwnd);
+        w.ssthresh = w.ssthresh.max(prior.ssthresh);
+    }
+
+    /// Sending starts again after `idle` with nothing in flight.
+    fn on_idle_restart(&mut self, cx: &Context, w: &mut Window, idle: Span) {
+        let _ = (cx, w, idle);
+    }
+
+    /// The path is another one (handover to another core, migration): old minima mean nothing.
+    fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
+        let _ = (cx, w);
+    }
+
+    /// When [`Self::on_deadline`] is to be called; `None` for never.
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+
+    /// The deadline has come.
+    fn on_deadline(&mut self, cx: &Context, w: &mut Window) {
+        let _ = (cx, w);
+    }
+
+    /// A report of the peer's receiver half. May open the window without an acknowledgement.
+    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &Report) {
+        let _ = (cx, w, report);
+    }
+
+    /// Radio information. May open the window without an acknowledgement.
+    fn on_radio(&mut self, cx: &Context, w: &mut Window, hint: &RadioHint) {
+        let _ = (cx, w, hint);
+    }
+
+    /// A proxy's acknowledgement or gap report. May open the window without an acknowledgement of the peer.
+    fn on_pep(&mut self, cx: &Context, w: &mut Window, report: &PepReport) {
+        let _ = (cx, w, report);
+    }
+
+    /// Sets the target of a control that has one while the flow runs; false if this one has none.
+    fn set_target(&mut self, target: Span) -> bool {
+        let _ = target;
+        false
+    }
+
+    /// Shows named figures of the state (gains, filters, thresholds) for series and debugging.
+    fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        let _ = show;
+    }
+}
+
+/// What a decorator needs of the loss-based control that it wraps.
+pub trait LossBased: CongestionControl {
+    /// What `ssthresh` becomes on congestion, with the side effects that this has on the control's own state (CUBIC
+    /// ends its epoch and sets `W_max`). In segments, at least 2.
+    fn recalc_ssthresh(&mut self, cx: &Context, w: &Window) -> f64;
+
+    /// When the current epoch of growth began, where the control has such a notion (CUBIC).
+    fn epoch_start(&self) -> Option<Time> {
+        None
+    }
+}
+
+/// A data packet as the receiver sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Received {
+    /// When it arrived.
+    pub now: Time,
+    /// Its place in the order of sending (datagram transport; TCP has none and gives `None`).
+    pub number: Option<u64>,
+    /// Payload.
+    pub bytes: Bytes,
+    /// Packet on the wire, headers included.
+    pub wire: Bytes,
+    /// The sender's timestamp.
+    pub sent_at: Time,
+    /// How long the sender says that it will be before the next packet; zero if more is queued (Sprout).
+    pub time_to_next: Span,
+    /// RTT as the receiver can tell it from echoed timestamps.
+    pub rtt: Option<Span>,
+}
+
+/// The receiver's half of an algorithm: measures, and says what is to be reported.
+pub trait ReceiverHalf: Debug + Send {
+    /// Data arrived.
+    fn on_data(&mut self, received: &Received);
+
+    /// A grant or a quality report of the device's own modem.
+    fn on_radio(&mut self, now: Time, hint: &RadioHint) {
+        let _ = (now, hint);
+    }
+
+    /// When [`Self::on_deadline`] is to be called; `None` for never.
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+
+    /// The deadline has come; true if a report is to be sent at once, without waiting for an acknowledgement.
+    fn on_deadline(&mut self, now: Time) -> bool {
+        let _ = now;
+        false
+    }
+
+    /// What the acknowledgement that is about to leave carries.
+    fn report(&mut self, now: Time) -> Option<Report>;
+}

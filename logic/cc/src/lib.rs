@@ -1,0 +1,23 @@
+//! Congestion control: one algorithm, one file; what it may know and what it may set is in [`interface`].
+//!
+//! An algorithm is named by text, `NAME(+DECORATOR)*(:key=value)*`, and built by [`Algorithm`]:
+//!
+//! ```
+//! use ranpace_cc::Algorithm;
+//! let algorithm: Algorithm = "newreno".parse()?;
+//! let control = algorithm.build(1);
+//! # drop(control);
+//! # Ok::<(), ranpace_cc::AlgorithmError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod interface;
+pub mod newreno;
+mod options;
+mod registry;
+
+pub use interface::*;
+pub use options::{OptionError, OptionInfo, Options};
+pub use registry::{
+    ALL, Algorithm, AlgorithmError, BuildReceiver, Control, DECORATORS, Decorator, Entry, Transport, Wrap,
+};

@@ -1,0 +1,275 @@
+//! Every algorithm by name, and the text form `NAME(+DECORATOR)*(:key=value)*`.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::interface::{CongestionControl, LossBased, ReceiverHalf};
+use crate::options::{OptionError, OptionInfo, Options};
+
+/// What an algorithm's name builds: a control that decorators may wrap, or one that they may not.
+#[derive(Debug)]
+pub enum Control {
+    /// Loss-based: decorators may wrap it.
+    LossBased(Box<dyn LossBased>),
+    /// Its own master.
+    Other(Box<dyn CongestionControl>),
+}
+
+/// What carries an algorithm's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A TCP connection.
+    Tcp,
+    /// Datagrams with feedback for each packet (Sprout, Verus).
+    Datagram,
+}
+
+/// Builds a receiver half from the options of its algorithm.
+pub type BuildReceiver = fn(&mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError>;
+
+/// Wraps a control according to the options.
+pub type Wrap = fn(Box<dyn LossBased>, &mut Options) -> Result<Box<dyn LossBased>, OptionError>;
+
+/// An algorithm as it is listed.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+    /// Its options.
+    pub options: &'static [OptionInfo],
+    /// What carries it.
+    pub transport: Transport,
+    /// Whether decorators may wrap it: `build` then gives [`Control::LossBased`].
+    pub loss_based: bool,
+    /// Builds it; the seed feeds its random choices.
+    pub build: fn(&mut Options, u64) -> Result<Control, OptionError>,
+    /// Its receiver half, where it has one.
+    pub receiver: Option<BuildReceiver>,
+}
+
+/// A decorator as it is listed.
+#[derive(Debug)]
+pub struct Decorator {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+    /// Its options.
+    pub options: &'static [OptionInfo],
+    /// Wraps a control.
+    pub wrap: Wrap,
+}
+
+/// Every algorithm, in the order in which they are listed.
+pub const ALL: &[&Entry] = &[&crate::newreno::ENTRY];
+
+/// Every decorator.
+pub const DECORATORS: &[&Decorator] = &[];
+
+/// Short names for combinations.
+const ALIASES: &[(&str, &str)] = &[("c2tcp", "cubic+c2tcp"), ("reno", "newreno")];
+
+/// An algorithm with its decorators and options, checked.
+#[derive(Clone)]
+pub struct Algorithm {
+    text: String,
+    entry: &'static Entry,
+    decorators: Vec<&'static Decorator>,
+    options: Options,
+}
+
+/// Why the name of an algorithm was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AlgorithmError {
+    /// No such algorithm.
+    #[error("unknown algorithm {name:?}; nearest: {nearest}; `ranpace list cc` shows all")]
+    UnknownName {
+        /// What was there.
+        name: String,
+        /// The nearest names.
+        nearest: String,
+    },
+    /// No such decorator.
+    #[error("unknown decorator {name:?} in {text:?}; there are: {all}")]
+    UnknownDecorator {
+        /// The whole text.
+        text: String,
+        /// What was there.
+        name: String,
+        /// All decorators.
+        all: String,
+    },
+    /// The decorator cannot wrap this algorithm.
+    #[error(
+        "{text:?}: {decorator} wraps loss-based controls only, and {name} is not one; it can be combined with {possible}"
+    )]
+    CannotCombine {
+        /// The whole text.
+        text: String,
+        /// The algorithm.
+        name: String,
+        /// The decorator.
+        decorator: String,
+        /// What it can be combined with.
+        possible: String,
+    },
+    /// No such option.
+    #[error("{text:?}: no option {key:?}; there are: {all}")]
+    UnknownOption {
+        /// The whole text.
+        text: String,
+        /// What was there.
+        key: String,
+        /// The options of this combination.
+        all: String,
+    },
+    /// A value that the option cannot have.
+    #[error("{text:?}: {error}")]
+    BadOption {
+        /// The whole text.
+        text: String,
+        /// What is wrong with it.
+        error: OptionError,
+    },
+}
+
+impl Algorithm {
+    /// The text it was written as.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// What carries its packets.
+    pub fn transport(&self) -> Transport {
+        self.entry.transport
+    }
+
+    /// The algorithm without its decorators.
+    pub fn entry(&self) -> &'static Entry {
+        self.entry
+    }
+
+    /// A fresh control; `seed` feeds its random choices.
+    pub fn build(&self, seed: u64) -> Box<dyn CongestionControl> {
+        // Parsing built it once with the same options, so this cannot fail.
+        let mut options = self.options.clone();
+        self.try_build(&mut options, seed).expect("options were checked when the name was parsed")
+    }
+
+    /// A fresh receiver half, where the algorithm has one.
+    pub fn receiver(&self) -> Option<Box<dyn ReceiverHalf>> {
+        let mut options = self.options.clone();
+        // As above: parsing built it once.
+        self.entry
+            .receiver
+            .map(|build| build(&mut options).expect("options were checked when the name was parsed"))
+    }
+
+    fn try_build(&self, options: &mut Options, seed: u64) -> Result<Box<dyn CongestionControl>, OptionError> {
+        match (self.entry.build)(options, seed)? {
+            Control::LossBased(mut control) => {
+                for decorator in &self.decorators {
+                    control = (decorator.wrap)(control, options)?;
+                }
+                Ok(control)
+            }
+            Control::Other(control) => Ok(control),
+        }
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = AlgorithmError;
+
+    fn from_str(text: &str) -> Result<Self, AlgorithmError> {
+        let text = text.trim();
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let (head, tail) = name.split_once('+').map_or((name, None), |(head, tail)| (head, Some(tail)));
+        let head = ALIASES.iter().find(|(alias, _)| *alias == head).map_or(head, |(_, full)| *full);
+        let full = tail.map_or_else(|| head.to_owned(), |tail| format!("{head}+{tail}"));
+        let mut names = full.split('+');
+        let base = names.next().unwrap_or_default();
+        let entry =
+            ALL.iter().copied().find(|entry| entry.name == base).ok_or_else(|| {
+                AlgorithmError::UnknownName { name: base.to_owned(), nearest: nearest(base) }
+            })?;
+        let mut decorators = Vec::new();
+        for name in names {
+            let decorator =
+                DECORATORS.iter().copied().find(|decorator| decorator.name == name).ok_or_else(|| {
+                    AlgorithmError::UnknownDecorator {
+                        text: text.to_owned(),
+                        name: name.to_owned(),
+                        all: join(DECORATORS.iter().map(|decorator| decorator.name)),
+                    }
+                })?;
+            if !entry.loss_based {
+                return Err(AlgorithmError::CannotCombine {
+                    text: text.to_owned(),
+                    name: entry.name.to_owned(),
+                    decorator: name.to_owned(),
+                    possible: join(ALL.iter().filter(|entry| entry.loss_based).map(|entry| entry.name)),
+                });
+            }
+            decorators.push(decorator);
+        }
+        let given = parts.map(|part| match part.split_once('=') {
+            Some((key, value)) => (key.trim().to_owned(), Some(value.trim().to_owned())),
+            None => (part.trim().to_owned(), None),
+        });
+        let algorithm = Self { text: text.to_owned(), entry, decorators, options: Options::new(given) };
+        let mut options = algorithm.options.clone();
+        let bad = |error| AlgorithmError::BadOption { text: text.to_owned(), error };
+        algorithm.try_build(&mut options, 0).map_err(bad)?;
+        if let Some(receiver) = entry.receiver {
+            receiver(&mut options).map_err(bad)?;
+        }
+        if let Some(key) = options.unread() {
+            let all = entry.options.iter().chain(algorithm.decorators.iter().flat_map(|d| d.options));
+            return Err(AlgorithmError::UnknownOption {
+                text: text.to_owned(),
+                key: key.to_owned(),
+                all: join(all.map(|option| option.key)),
+            });
+        }
+        Ok(algorithm)
+    }
+}
+
+/// The three nearest names, nearest first.
+fn nearest(name: &str) -> String {
+    let mut names: Vec<&str> =
+        ALL.iter().map(|entry| entry.name).chain(ALIASES.iter().map(|(alias, _)| *alias)).collect();
+    names.sort_by(|a, b| strsim::jaro_winkler(b, name).total_cmp(&strsim::jaro_winkler(a, name)));
+    join(names.into_iter().take(3))
+}
+
+fn join<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let joined = names.collect::<Vec<_>>().join(", ");
+    if joined.is_empty() { "none".to_owned() } else { joined }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+impl fmt::Debug for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Algorithm({})", self.text)
+    }
+}
+impl PartialEq for Algorithm {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+impl Eq for Algorithm {}
