@@ -1,1 +1,6 @@
-//! To be written.
+//! A sans-IO TCP endpoint that behaves as Linux 6.x, and a datagram transport beside it.
+#![forbid(unsafe_code)]
+
+mod config;
+
+pub use config::{Config, Opener};

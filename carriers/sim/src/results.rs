@@ -1,0 +1,172 @@
+//! What a run leaves behind: figures per flow and link, distributions, and series over time.
+
+use ranpace_units::{Bytes, Rate, Span, Time};
+
+/// Everything one run measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunResult {
+    /// The seed it was played with.
+    pub seed: u64,
+    /// From here on figures were counted.
+    pub measured_from: Time,
+    /// The end of the run; earlier than the scenario's if it was interrupted.
+    pub end: Time,
+    /// Whether the run was stopped before the scenario's end. What it has is valid up to `end`.
+    pub interrupted: bool,
+    /// Per flow, in the scenario's order.
+    pub flows: Vec<FlowResult>,
+    /// Per link, in the scenario's order.
+    pub links: Vec<LinkResult>,
+    /// Where every byte went.
+    pub ledger: Ledger,
+    /// Events that the engine handled: for speed figures, not part of any other result.
+    pub events: u64,
+}
+
+/// What one flow achieved between [`RunResult::measured_from`] (or its start) and [`RunResult::end`] (or its stop).
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowResult {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Its algorithm as written; "udp" for a plain source.
+    pub cc: String,
+    /// Index of the link taken as its bottleneck: the slowest on its data path.
+    pub bottleneck: Option<usize>,
+    /// Length of the measured part.
+    pub measured: Span,
+    /// Payload handed to the receiving application in order, in the measured part (datagrams: received).
+    pub delivered: Bytes,
+    /// `delivered` over `measured`.
+    pub goodput: Rate,
+    /// Bytes of this flow that left its bottleneck, headers included, in the measured part.
+    pub bottleneck_bytes: Bytes,
+    /// Data packets sent, retransmissions included.
+    pub sent_packets: u64,
+    /// Data packets that were sent again.
+    pub retransmitted_packets: u64,
+    /// Data packets dropped on the way (queues and random loss).
+    pub dropped_packets: u64,
+    /// `dropped_packets / sent_packets`.
+    pub loss_rate: f64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Reductions of the window taken back because nothing had been lost.
+    pub undone: u64,
+    /// Packets marked by ECN.
+    pub marked_packets: u64,
+    /// RTT samples of the sender.
+    pub rtt: Distribution,
+    /// Time of each data packet in the bottleneck, from its arrival at the queue until its last byte has left (as
+    /// mahimahi logs it).
+    pub queueing_delay: Distribution,
+    /// Jitter J1: mean of the EWMA (weight 1/16) of the difference between the delays of successive packets.
+    pub jitter_ewma: Span,
+    /// Jitter J2: mean distance of the delays from their mean.
+    pub jitter_mean_deviation: Span,
+    /// Transfers of fixed size that were begun.
+    pub transfers: Vec<Transfer>,
+    /// Its series over time.
+    pub series: Series,
+}
+
+/// One transfer of a fixed size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// When the connection (or the burst) began.
+    pub start: Time,
+    /// Payload.
+    pub size: Bytes,
+    /// Until the last byte was at the receiver; `None` if it was still under way at the end.
+    pub completion: Option<Span>,
+}
+
+/// What one link carried in the measured part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkResult {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Bytes that left it.
+    pub departed: Bytes,
+    /// Packets that left it.
+    pub departed_packets: u64,
+    /// Packets dropped by its queue (overflow or AQM).
+    pub dropped_packets: u64,
+    /// Packets lost by its loss model.
+    pub lost_packets: u64,
+    /// Packets marked by its queue.
+    pub marked_packets: u64,
+    /// What it could have carried; `None` where it is unlimited.
+    pub capacity: Option<Bytes>,
+    /// `departed / capacity`.
+    pub utilisation: Option<f64>,
+    /// Time of each packet in it, up to the departure of its last byte.
+    pub queueing_delay: Distribution,
+    /// Its series over time.
+    pub series: Series,
+}
+
+/// Distribution of a time.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Distribution {
+    /// Number of samples; all other figures are zero if there are none.
+    pub count: u64,
+    /// Mean (exact).
+    pub mean: Span,
+    /// Smallest (exact).
+    pub min: Span,
+    /// Largest (exact).
+    pub max: Span,
+    /// Median, within 0.1 %.
+    pub p50: Span,
+    /// 95th percentile, within 0.1 %.
+    pub p95: Span,
+    /// 99th percentile, within 0.1 %.
+    pub p99: Span,
+    /// Points of the distribution function: value, share of samples at or below it; at most 200, increasing.
+    pub cdf: Vec<(Span, f64)>,
+}
+
+/// Columns of equal length; the first is `time_s`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Series {
+    /// The columns in order.
+    pub columns: Vec<Column>,
+}
+
+/// One column of a series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Name with its unit as a suffix, such as `cwnd_bytes`.
+    pub name: String,
+    /// Values; NaN where there is none.
+    pub values: Vec<f64>,
+}
+
+impl Series {
+    /// The values of a column, if there is one of that name.
+    pub fn get(&self, name: &str) -> Option<&[f64]> {
+        self.columns.iter().find(|column| column.name == name).map(|column| column.values.as_slice())
+    }
+}
+
+/// Where the bytes on the wire went, over the whole run: `offered = delivered + dropped + in_network`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Ledger {
+    /// Handed to the first link by an endpoint.
+    pub offered: Bytes,
+    /// Handed to an endpoint by its last link.
+    pub delivered: Bytes,
+    /// Dropped by queues.
+    pub dropped: Bytes,
+    /// Lost by loss models.
+    pub lost: Bytes,
+    /// Waiting in a queue, being served or propagating when the run ended.
+    pub in_network: Bytes,
+}
+
+impl Ledger {
+    /// Whether every byte is accounted for.
+    pub fn balances(&self) -> bool {
+        self.offered == self.delivered + self.dropped + self.lost + self.in_network
+    }
+}

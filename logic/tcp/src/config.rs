@@ -1,0 +1,101 @@
+//! The settings of a connection, with Linux 6.x's defaults.
+
+use ranpace_units::{Bytes, Span};
+
+/// Settings of a TCP connection. [`Config::default`] is Linux 6.18 with its default sysctls, but for the send buffer,
+/// which is unlimited so that the network and not the host is what one sees.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Largest IP packet; the MSS is this less 20 bytes of IPv4, 20 of TCP and the options in use.
+    pub mtu: Bytes,
+    /// Initial window in segments (RFC 6928: 10).
+    pub initial_window: u32,
+    /// Timestamps option on every segment, 12 bytes (RFC 7323).
+    pub timestamps: bool,
+    /// Selective acknowledgements (RFC 2018). Off, loss is found by duplicate ACKs alone.
+    pub sack: bool,
+    /// ECN is negotiated and packets are ECN-capable (RFC 3168).
+    pub ecn: bool,
+    /// Segments after which the receiver acknowledges at once (2; 1 acknowledges every segment).
+    pub ack_every: u32,
+    /// Longest delay of an acknowledgement (Linux: 40 ms).
+    pub ack_delay: Span,
+    /// Segments acknowledged at once at the beginning (Linux: 16, less where the window is small).
+    pub quick_acks: u32,
+    /// Smallest variance term of the RTO (Linux `TCP_RTO_MIN`: 200 ms).
+    pub min_rto: Span,
+    /// RTO before the first sample, also of the SYN (RFC 6298: 1 s).
+    pub initial_rto: Span,
+    /// Longest RTO (Linux: 120 s).
+    pub max_rto: Span,
+    /// Receive buffer in bytes of payload at the beginning.
+    pub receive_buffer: Bytes,
+    /// What autotuning may raise it to; equal to `receive_buffer` for a fixed one. Linux since 6.16: 32 MB of memory,
+    /// half of which is offered as window.
+    pub receive_buffer_max: Bytes,
+    /// Most payload that the sender keeps unacknowledged.
+    pub send_buffer: Bytes,
+    /// Congestion window validation after idle time (Linux `tcp_slow_start_after_idle`).
+    pub slow_start_after_idle: bool,
+    /// Paces controls that do not pace themselves at Linux's ratios of cwnd / srtt, as with the fq qdisc: 200 % below half
+    /// of ssthresh, 120 % above.
+    pub pacing: bool,
+    /// Which side sends the SYN: a push by the data's sender, or a fetch by its receiver, whose request rides on the
+    /// handshake's last segment.
+    pub opener: Opener,
+}
+
+/// Who opens the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Opener {
+    /// The sender of the data (an upload, iperf3, ns-3's bulk sender).
+    #[default]
+    Sender,
+    /// The receiver of the data (a download).
+    Receiver,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mtu: Bytes::new(1_500),
+            initial_window: 10,
+            timestamps: true,
+            sack: true,
+            ecn: false,
+            ack_every: 2,
+            ack_delay: Span::from_millis(40),
+            quick_acks: 16,
+            min_rto: Span::from_millis(200),
+            initial_rto: Span::SECOND,
+            max_rto: Span::from_secs(120),
+            receive_buffer: Bytes::new(65_536),
+            receive_buffer_max: Bytes::new(16 << 20),
+            send_buffer: Bytes::MAX,
+            slow_start_after_idle: true,
+            pacing: false,
+            opener: Opener::Sender,
+        }
+    }
+}
+
+/// IPv4 header without options.
+pub(crate) const IP_HEADER: u64 = 20;
+/// TCP header without options.
+pub(crate) const TCP_HEADER: u64 = 20;
+/// UDP header.
+pub(crate) const UDP_HEADER: u64 = 8;
+/// Timestamps option with its padding (RFC 7323, appendix A).
+pub(crate) const TIMESTAMPS: u64 = 12;
+
+impl Config {
+    /// Bytes of IP and TCP headers on a data segment.
+    pub fn header(&self) -> Bytes {
+        Bytes::new(IP_HEADER + TCP_HEADER + if self.timestamps { TIMESTAMPS } else { 0 })
+    }
+
+    /// Payload of a full segment (1448 bytes by default).
+    pub fn mss(&self) -> Bytes {
+        self.mtu - self.header()
+    }
+}
