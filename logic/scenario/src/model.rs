@@ -1,0 +1,176 @@
+//! A scenario after parsing: names resolved to indices, defaults filled in, every value checked.
+
+use ranpace_cc::Algorithm;
+use ranpace_link::LinkConfig;
+use ranpace_units::{Bytes, Rate, Span, Time};
+
+/// What is to be played.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Its name; the file's name without `.toml` if it has none of its own.
+    pub name: String,
+    /// How long it is played; above zero, at most 1000 days.
+    pub duration: Span,
+    /// Figures are counted from here; below `duration`.
+    pub warmup: Span,
+    /// Feeds every random choice.
+    pub seed: u64,
+    /// Interval of the series over time.
+    pub sample: Span,
+    /// Names of the hosts, in order of appearance in the links.
+    pub hosts: Vec<String>,
+    /// One-way links; at least one.
+    pub links: Vec<LinkSpec>,
+    /// Flows; at least one.
+    pub flows: Vec<FlowSpec>,
+    /// What changes during the run, by time; changes of the same instant are in the file's order.
+    pub changes: Vec<Change>,
+}
+
+/// A one-way link between two hosts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSpec {
+    /// Its name, unique among the links.
+    pub name: String,
+    /// Index of the host at its beginning.
+    pub from: usize,
+    /// Index of the host at its end.
+    pub to: usize,
+    /// What it does to packets.
+    pub config: LinkConfig,
+}
+
+/// One flow of data from a host to another, and its feedback.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSpec {
+    /// Its name, unique among the flows.
+    pub name: String,
+    /// Index of the host that sends the data.
+    pub from: usize,
+    /// Index of the host that receives it.
+    pub to: usize,
+    /// Indices of the links that the data takes, in order; connected, from `from` to `to`.
+    pub path: Vec<usize>,
+    /// Indices of the links that acknowledgements take; connected, from `to` to `from`. May be empty only for
+    /// [`Transport::Udp`], which has no feedback.
+    pub back: Vec<usize>,
+    /// When it begins.
+    pub start: Time,
+    /// When it ends, if before the scenario does.
+    pub stop: Option<Time>,
+    /// What carries its data.
+    pub transport: Transport,
+    /// What data there is to carry; fits the transport.
+    pub workload: Workload,
+}
+
+/// What carries a flow's data.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Transport {
+    /// A TCP connection.
+    Tcp {
+        /// Its congestion control.
+        algorithm: Algorithm,
+        /// Its settings.
+        config: ranpace_tcp::Config,
+    },
+    /// Datagrams with feedback for each packet (Sprout, Verus).
+    Datagram {
+        /// Its congestion control.
+        algorithm: Algorithm,
+        /// Largest IP packet.
+        mtu: Bytes,
+    },
+    /// Datagrams that nobody answers.
+    Udp {
+        /// Size of every IP packet, headers included.
+        packet: Bytes,
+    },
+}
+
+/// What data a flow has to carry.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// As much as the transport takes.
+    Bulk,
+    /// One transfer (TCP).
+    Fixed {
+        /// Payload.
+        size: Bytes,
+    },
+    /// Short transfers one after another, each on a new connection (TCP).
+    Repeat {
+        /// Payload of each.
+        size: Bytes,
+        /// From the end of one to the start of the next.
+        pause: Span,
+        /// How many; `None` goes on until the flow stops.
+        count: Option<u32>,
+    },
+    /// Application-limited: `rate` x `interval` bytes are written every `interval` (TCP).
+    Paced {
+        /// Mean rate of payload.
+        rate: Rate,
+        /// Time between two writes.
+        interval: Span,
+    },
+    /// A burst of `page` bytes every `interval` on one connection (TCP).
+    Web {
+        /// Payload of a burst.
+        page: Bytes,
+        /// Time between the starts of two bursts.
+        interval: Span,
+    },
+    /// Constant bit rate (UDP).
+    Cbr {
+        /// Rate on the wire, IP headers included.
+        rate: Rate,
+    },
+    /// Bursts that arrive as a Poisson process and last a Pareto time, each at a constant rate; their sum is offered
+    /// (UDP). The mean rate is `active_mean` x `rate`.
+    Ppbp {
+        /// Rate of one burst on the wire, IP headers included.
+        rate: Rate,
+        /// Mean length of a burst.
+        burst_mean: Span,
+        /// Mean number of bursts at any time (dimensionless).
+        active_mean: f64,
+        /// Hurst parameter (dimensionless), above 0.5 and below 1; the shape of the Pareto law is 3 - 2 x this.
+        hurst: f64,
+    },
+}
+
+/// Something that changes during the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub what: ChangeKind,
+}
+
+/// What changes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChangeKind {
+    /// A link gets another rate. Before, its rate was fixed too.
+    LinkRate {
+        /// Index of the link.
+        link: usize,
+        /// From now on; above zero.
+        rate: Rate,
+    },
+    /// A link gets another propagation delay.
+    LinkDelay {
+        /// Index of the link.
+        link: usize,
+        /// From now on.
+        delay: Span,
+    },
+    /// A flow's application asks for another target delay.
+    FlowTarget {
+        /// Index of the flow.
+        flow: usize,
+        /// From now on; above zero.
+        target: Span,
+    },
+}
