@@ -4,17 +4,27 @@
 //!
 //! ```
 //! use ranpace_cc::Algorithm;
-//! let algorithm: Algorithm = "newreno".parse()?;
+//! let algorithm: Algorithm = "cubic+c2tcp:target=50ms".parse()?;
 //! let control = algorithm.build(1);
 //! # drop(control);
 //! # Ok::<(), ranpace_cc::AlgorithmError>(())
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod bbr1;
+pub mod c2tcp;
+pub mod cubic;
+#[cfg(test)]
+mod fifo;
+mod filter;
+pub mod hystart;
 pub mod interface;
 pub mod newreno;
 mod options;
 mod registry;
+mod round;
+pub mod vegas;
+pub mod westwood;
 
 pub use interface::*;
 pub use options::{OptionError, OptionInfo, Options};

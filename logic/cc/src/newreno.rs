@@ -24,7 +24,7 @@ fn build(_: &mut Options, _: u64) -> Result<Control, OptionError> {
 }
 
 /// Multiplicative decrease (RFC 5681, equation 4).
-const BETA: f64 = 0.5;
+pub(crate) const BETA: f64 = 0.5;
 /// Smallest threshold in segments (RFC 5681, equation 4).
 pub(crate) const MIN_SSTHRESH: f64 = 2.0;
 
@@ -37,22 +37,24 @@ pub(crate) fn avoid_congestion(w: &mut Window, acked: f64) {
     w.cwnd += acked / w.cwnd;
 }
 
+/// Slow start, then congestion avoidance with what is left, if the window was the limit.
+pub(crate) fn grow(cx: &Context, w: &mut Window, acked: f64) {
+    if !cx.cwnd_limited {
+        return;
+    }
+    let left = if w.in_slow_start() { w.slow_start(acked) } else { acked };
+    if left > 0.0 {
+        avoid_congestion(w, left);
+    }
+}
+
 impl CongestionControl for NewReno {
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, _: &Congestion) -> Answer {
         Answer::ReduceTo(self.recalc_ssthresh(cx, w))
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {
-        if !cx.cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked as f64;
-        if w.in_slow_start() {
-            acked = w.slow_start(acked);
-        }
-        if acked > 0.0 {
-            avoid_congestion(w, acked);
-        }
+        grow(cx, w, ack.acked as f64);
     }
 }
 

@@ -67,10 +67,17 @@ pub struct Decorator {
 }
 
 /// Every algorithm, in the order in which they are listed.
-pub const ALL: &[&Entry] = &[&crate::newreno::ENTRY];
+pub const ALL: &[&Entry] = &[
+    &crate::newreno::ENTRY,
+    &crate::cubic::ENTRY,
+    &crate::westwood::ENTRY,
+    &crate::westwood::PLUS,
+    &crate::vegas::ENTRY,
+    &crate::bbr1::ENTRY,
+];
 
 /// Every decorator.
-pub const DECORATORS: &[&Decorator] = &[];
+pub const DECORATORS: &[&Decorator] = &[&crate::c2tcp::ENTRY];
 
 /// Short names for combinations.
 const ALIASES: &[(&str, &str)] = &[("c2tcp", "cubic+c2tcp"), ("reno", "newreno")];
