@@ -1,0 +1,226 @@
+//! What a link is to be: plain data, built by whoever reads the scenario.
+
+use std::sync::Arc;
+
+use ranpace_units::{Bytes, Rate, Span};
+
+use crate::Trace;
+
+/// A one-way link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkConfig {
+    /// How fast packets leave the queue.
+    pub service: Service,
+    /// Where packets wait. Not used with [`Service::Unlimited`], where none ever waits.
+    pub queue: QueueConfig,
+    /// Propagation delay, from the last byte leaving the server to arrival.
+    pub delay: Span,
+    /// What is added to the delay, drawn anew for each packet.
+    pub jitter: Jitter,
+    /// Loss before the queue.
+    pub loss: Loss,
+    /// Packets that may be overtaken.
+    pub reorder: Option<Reorder>,
+}
+
+impl LinkConfig {
+    /// A link without jitter, loss and reordering.
+    pub fn new(service: Service, queue: QueueConfig, delay: Span) -> Self {
+        Self { service, queue, delay, jitter: Jitter::None, loss: Loss::None, reorder: None }
+    }
+}
+
+/// How packets leave the queue.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Service {
+    /// At once: the link has a delay and no bottleneck.
+    Unlimited,
+    /// One by one, each taking its size over this rate.
+    Fixed(Rate),
+    /// At the delivery opportunities of a trace.
+    Trace(TraceService),
+}
+
+/// A trace and how it is played. The trace begins at [`ranpace_units::Time::ZERO`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceService {
+    /// The delivery opportunities.
+    pub trace: Arc<Trace>,
+    /// Whether the trace starts again at its end; otherwise nothing leaves the queue any more.
+    pub repeat: bool,
+    /// Capacity factor, dimensionless; 1 plays the trace as it is. The number of opportunities up to any
+    /// instant is the trace's, times this, rounded down: fractions are carried on, also from one
+    /// repetition to the next. Held as a multiple of 2^-32; negative and NaN give no capacity.
+    pub scale: f64,
+    /// What one opportunity carries; 1504 B in mahimahi.
+    pub opportunity: Bytes,
+    /// What each packet costs besides its size; 4 B in mahimahi (the header of its TUN device).
+    pub overhead: Bytes,
+}
+
+impl TraceService {
+    /// Plays `trace` as mahimahi's `mm-link` does: repeating, 1504 B an opportunity, 4 B a packet.
+    pub fn new(trace: Arc<Trace>) -> Self {
+        Self { trace, repeat: true, scale: 1.0, opportunity: Bytes::new(1504), overhead: Bytes::new(4) }
+    }
+}
+
+/// Where packets wait.
+#[derive(Clone, Debug, PartialEq)]
+pub enum QueueConfig {
+    /// First in, first out; what does not fit is dropped.
+    DropTail {
+        /// What fits.
+        limit: Limit,
+        /// ECN-capable packets that find more than this waiting are marked; `None` marks none.
+        ecn: Option<Bytes>,
+    },
+    /// CoDel (RFC 8289).
+    CoDel {
+        /// What fits.
+        limit: Limit,
+        /// Acceptable standing delay.
+        target: Span,
+        /// Sliding window of the minimum; on the order of a worst-case round trip.
+        interval: Span,
+        /// Whether ECN-capable packets are marked instead of dropped.
+        ecn: bool,
+    },
+    /// Flow queueing with CoDel in each queue (RFC 8290).
+    FqCoDel {
+        /// What fits, over all flows.
+        limit: Limit,
+        /// Acceptable standing delay of a queue.
+        target: Span,
+        /// Sliding window of the minimum.
+        interval: Span,
+        /// What a queue may send in a round; zero is taken as 1 B.
+        quantum: Bytes,
+        /// Number of queues that flows are hashed to; zero is taken as 1.
+        flows: u32,
+        /// Whether ECN-capable packets are marked instead of dropped.
+        ecn: bool,
+    },
+    /// PIE (RFC 8033).
+    Pie {
+        /// What fits.
+        limit: Limit,
+        /// Reference delay.
+        target: Span,
+        /// How often the drop probability is computed; shorter than 0.1 ms is taken as 0.1 ms.
+        update: Span,
+        /// For how long a burst is let through.
+        max_burst: Span,
+        /// Whether ECN-capable packets are marked instead of dropped, while the probability is below 10 %.
+        ecn: bool,
+    },
+}
+
+impl QueueConfig {
+    /// Drop-tail without marks.
+    pub fn drop_tail(limit: Limit) -> Self {
+        Self::DropTail { limit, ecn: None }
+    }
+    /// CoDel with 5 ms and 100 ms (RFC 8289 sections 4.2 and 4.3), without marks.
+    pub fn codel(limit: Limit) -> Self {
+        Self::CoDel { limit, target: Span::from_millis(5), interval: Span::from_millis(100), ecn: false }
+    }
+    /// FQ-CoDel with 5 ms, 100 ms, 1514 B and 1024 queues (RFC 8290 sections 5.2.1 to 5.2.5), without marks.
+    pub fn fq_codel(limit: Limit) -> Self {
+        Self::FqCoDel {
+            limit,
+            target: Span::from_millis(5),
+            interval: Span::from_millis(100),
+            quantum: Bytes::new(1514),
+            flows: 1024,
+            ecn: false,
+        }
+    }
+    /// PIE with 15 ms, 15 ms and 150 ms (RFC 8033 sections 4.2 and 4.4), without marks.
+    pub fn pie(limit: Limit) -> Self {
+        Self::Pie {
+            limit,
+            target: Span::from_millis(15),
+            update: Span::from_millis(15),
+            max_burst: Span::from_millis(150),
+            ecn: false,
+        }
+    }
+}
+
+/// What a queue holds at most. A packet in service has left the queue and does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Anything.
+    Unlimited,
+    /// So many bytes, as [`crate::Packet::size`] counts them.
+    Bytes(Bytes),
+    /// So many packets.
+    Packets(u32),
+}
+
+impl Limit {
+    /// Whether `bytes` in `packets` fit.
+    #[inline]
+    pub fn holds(self, bytes: Bytes, packets: usize) -> bool {
+        match self {
+            Self::Unlimited => true,
+            Self::Bytes(limit) => bytes <= limit,
+            Self::Packets(limit) => packets <= limit as usize,
+        }
+    }
+}
+
+/// Extra delay of each packet, drawn independently. Packets stay in order: one that would overtake arrives
+/// together with the one before it. So on a busy link the delay is near the largest draw of late.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Jitter {
+    /// None.
+    None,
+    /// Uniform from zero to this.
+    Uniform(Span),
+    /// Normal, negative values taken as zero.
+    Normal {
+        /// Mean.
+        mean: Span,
+        /// Standard deviation.
+        deviation: Span,
+    },
+}
+
+/// Loss before the queue. Probabilities are from 0 to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Loss {
+    /// None.
+    None,
+    /// Each packet by itself.
+    Random {
+        /// Of losing a packet.
+        probability: f64,
+    },
+    /// Loss in bursts: a chain of two states, that takes a step after each packet and starts in the good one
+    /// (Gilbert 1960, Elliott 1963). The share of packets that meet the bad state is `p / (p + r)`, and the
+    /// chain stays there for `1 / r` packets on average.
+    GilbertElliott {
+        /// Of going from the good state to the bad one.
+        p: f64,
+        /// Of going from the bad state to the good one.
+        r: f64,
+        /// Of losing a packet in the good state; 0 in Gilbert's model.
+        good: f64,
+        /// Of losing a packet in the bad state; 1 for bursts without gaps.
+        bad: f64,
+    },
+    /// Exactly these packets: numbers of offered packets, counted from 0, sorted.
+    List(Arc<[u64]>),
+}
+
+/// Some packets are held back after the propagation delay, and may be overtaken by later ones.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reorder {
+    /// Of holding a packet back, from 0 to 1.
+    pub probability: f64,
+    /// For how long.
+    pub extra: Span,
+}

@@ -1,0 +1,74 @@
+//! A server of a fixed rate: packets cross one by one.
+//!
+//! As in ns-3 and Linux, the packet being sent has left the queue and does not count against its limit. Each
+//! packet's time is rounded up to a nanosecond.
+
+use ranpace_units::{Rate, Time};
+
+use crate::{Observer, Packet, Queue, Queued};
+
+const NANOBITS_PER_BYTE: u64 = 8_000_000_000;
+
+pub(crate) struct FixedServer<P> {
+    pub rate: Rate,
+    /// The packet being sent.
+    pub current: Option<Queued<P>>,
+    /// What is left of it, in 10^-9 bit, as of `since`: exact through changes of rate.
+    left: u64,
+    since: Time,
+    /// When the server is free again and looks into the queue; [`Time::MAX`] while it idles.
+    pub done: Time,
+}
+
+impl<P: Packet> FixedServer<P> {
+    pub fn new(rate: Rate) -> Self {
+        Self { rate, current: None, left: 0, since: Time::ZERO, done: Time::MAX }
+    }
+
+    /// A server that takes over `current` at `now`, `bytes` of it being left, and then looks into the queue.
+    pub fn taking_over(now: Time, rate: Rate, current: Option<Queued<P>>, bytes: u64) -> Self {
+        let left = bytes.saturating_mul(NANOBITS_PER_BYTE);
+        let mut server = Self { rate, current, left, since: now, done: now };
+        if server.current.is_some() {
+            server.set_done(now);
+        }
+        server
+    }
+
+    /// Fetches the next packet, if there is one.
+    #[inline]
+    pub fn start(&mut self, now: Time, queue: &mut Queue<P>, observer: &mut impl Observer<P>) {
+        self.current = queue.pop(now, observer);
+        self.done = match &self.current {
+            Some(queued) => {
+                let size = queued.packet.size();
+                self.left = size.get().saturating_mul(NANOBITS_PER_BYTE);
+                self.since = now;
+                now + self.rate.time_for(size)
+            }
+            None => Time::MAX,
+        };
+    }
+
+    /// Goes on at another rate. What is due by `now` stays as it is.
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        if self.current.is_some() && self.done > now {
+            let span = now.since(self.since).as_nanos();
+            let sent = u128::from(self.rate.bits_per_s()) * u128::from(span);
+            self.left -= u64::try_from(sent).unwrap_or(u64::MAX).min(self.left);
+            self.rate = rate;
+            self.set_done(now);
+        }
+        self.rate = rate;
+    }
+
+    fn set_done(&mut self, now: Time) {
+        self.since = now;
+        let rate = self.rate.bits_per_s();
+        self.done = if rate == 0 {
+            Time::MAX
+        } else {
+            now + ranpace_units::Span::from_nanos(self.left.div_ceil(rate))
+        };
+    }
+}

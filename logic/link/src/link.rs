@@ -1,0 +1,251 @@
+//! A one-way link: loss, a queue, a server, propagation.
+
+use ranpace_units::{Bytes, Rate, Span, Time};
+
+use crate::fixed::FixedServer;
+use crate::flight::Flight;
+use crate::loss::Lottery;
+use crate::opportunities::TraceServer;
+use crate::{LinkConfig, Observer, Packet, Queue, Service};
+
+/// A one-way link. Times given to it must not decrease from call to call.
+pub struct Link<P> {
+    lottery: Lottery,
+    queue: Queue<P>,
+    server: Server<P>,
+    flight: Flight<P>,
+    /// The earliest internal event or arrival.
+    next: Time,
+    /// Fixed rates so far, each with its beginning; empty until there is one.
+    rates: Vec<(Time, Rate)>,
+}
+
+enum Server<P> {
+    Unlimited,
+    Fixed(FixedServer<P>),
+    Trace(TraceServer<P>),
+}
+
+/// Whether something is to happen by `now`. What is set to [`Time::MAX`] never happens.
+#[inline]
+fn is_due(at: Time, now: Time) -> bool {
+    at <= now && at != Time::MAX
+}
+
+impl<P: Packet> Link<P> {
+    /// An empty link at [`Time::ZERO`]. Loss, jitter, reordering and the queue draw from streams of their own,
+    /// all derived from `seed`.
+    pub fn new(config: &LinkConfig, seed: u64) -> Self {
+        let mut rates = Vec::new();
+        let server = match &config.service {
+            Service::Unlimited => Server::Unlimited,
+            Service::Fixed(rate) => {
+                rates.push((Time::ZERO, *rate));
+                Server::Fixed(FixedServer::new(*rate))
+            }
+            Service::Trace(service) => Server::Trace(TraceServer::new(service)),
+        };
+        Self {
+            lottery: Lottery::new(&config.loss, seed),
+            queue: Queue::new(&config.queue, seed),
+            server,
+            flight: Flight::new(config.delay, config.jitter, config.reorder, seed),
+            next: Time::MAX,
+            rates,
+        }
+    }
+
+    /// Offers a packet. Loss (random or listed) is decided here, before the queue, counting every packet
+    /// offered. What was due by `now` happens first: a packet that leaves the queue at this instant makes room.
+    #[inline]
+    pub fn send(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+        self.advance(now, observer);
+        if let Some(cause) = self.lottery.draw() {
+            observer.on_dropped(now, &packet, cause);
+            self.set_next();
+            return;
+        }
+        match &mut self.server {
+            Server::Unlimited => {
+                observer.on_enqueued(now, &packet, Bytes::ZERO);
+                observer.on_departed(now, &packet, Span::ZERO, false);
+                self.flight.launch(now, packet);
+            }
+            Server::Fixed(server) => {
+                self.queue.push(now, packet, observer);
+                if server.current.is_none() {
+                    server.start(now, &mut self.queue, observer);
+                }
+            }
+            Server::Trace(server) => {
+                if server.current.is_none() && self.queue.packets() == 0 {
+                    server.cursor.seek(now);
+                }
+                self.queue.push(now, packet, observer);
+            }
+        }
+        self.set_next();
+    }
+
+    /// When [`Link::poll`] has to be called next; [`Time::MAX`] if nothing is under way.
+    #[inline]
+    pub fn next_event(&self) -> Time {
+        self.next
+    }
+
+    /// Advances to `now` and returns the next packet that has arrived at the far end by then, or `None` if
+    /// there is nothing more until [`Link::next_event`]. To be called until it returns `None`.
+    #[inline]
+    pub fn poll(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<P> {
+        if !is_due(self.next, now) {
+            return None;
+        }
+        self.advance(now, observer);
+        let packet = self.flight.land(now);
+        self.set_next();
+        packet
+    }
+
+    /// Lets the server do all that is due by `now`, each at its instant.
+    #[inline]
+    fn advance(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        match &mut self.server {
+            Server::Unlimited => {}
+            Server::Fixed(server) => {
+                while is_due(server.done, now) {
+                    let at = server.done;
+                    if let Some(queued) = server.current.take() {
+                        observer.on_departed(at, &queued.packet, at.since(queued.enqueued), queued.marked);
+                        self.flight.launch(at, queued.packet);
+                    }
+                    server.start(at, &mut self.queue, observer);
+                }
+            }
+            Server::Trace(server) => {
+                while (server.current.is_some() || self.queue.packets() > 0) && is_due(server.cursor.at, now)
+                {
+                    let at = server.cursor.at;
+                    let mut budget = server.cursor.count.saturating_mul(server.opportunity);
+                    while budget > 0 {
+                        let Some(queued) = server.current.take().or_else(|| {
+                            let queued = self.queue.pop(at, observer)?;
+                            server.left = queued.packet.size().get().saturating_add(server.overhead);
+                            Some(queued)
+                        }) else {
+                            break;
+                        };
+                        if server.left > budget {
+                            server.left -= budget;
+                            server.current = Some(queued);
+                            break;
+                        }
+                        budget -= server.left;
+                        observer.on_departed(at, &queued.packet, at.since(queued.enqueued), queued.marked);
+                        self.flight.launch(at, queued.packet);
+                    }
+                    server.cursor.step();
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn set_next(&mut self) {
+        let server = match &self.server {
+            Server::Unlimited => Time::MAX,
+            Server::Fixed(server) => server.done,
+            Server::Trace(server) if server.current.is_some() || self.queue.packets() > 0 => server.cursor.at,
+            Server::Trace(_) => Time::MAX,
+        };
+        self.next = server.min(self.flight.next());
+    }
+
+    /// What waits or is in service.
+    pub fn queued(&self) -> Bytes {
+        self.queue.bytes() + self.in_service().map_or(Bytes::ZERO, Packet::size)
+    }
+
+    /// How many packets wait or are in service.
+    pub fn queued_packets(&self) -> usize {
+        self.queue.packets() + usize::from(self.in_service().is_some())
+    }
+
+    fn in_service(&self) -> Option<&P> {
+        match &self.server {
+            Server::Unlimited => None,
+            Server::Fixed(server) => server.current.as_ref(),
+            Server::Trace(server) => server.current.as_ref(),
+        }
+        .map(|queued| &queued.packet)
+    }
+
+    /// How many packets propagate.
+    pub fn in_flight(&self) -> usize {
+        self.flight.len()
+    }
+
+    /// The queue, for what only one kind of queue has.
+    pub fn queue(&self) -> &Queue<P> {
+        &self.queue
+    }
+
+    /// What could have crossed after `from` and until `to`, as [`Packet::size`] counts: rate times time, or what
+    /// the opportunities carry less one packet's overhead each (12 kbit an opportunity for mahimahi's numbers).
+    /// `None` for a link without limit. After [`Link::set_rate`] on a link that had no fixed rate, the time
+    /// before that call counts as nothing.
+    pub fn capacity(&self, from: Time, to: Time) -> Option<Bytes> {
+        match &self.server {
+            Server::Unlimited => None,
+            Server::Trace(server) => Some(server.capacity(from, to)),
+            Server::Fixed(_) => {
+                let ends = self.rates.iter().skip(1).map(|(at, _)| *at).chain([Time::MAX]);
+                let parts = self.rates.iter().zip(ends);
+                Some(
+                    parts
+                        .map(|(&(start, rate), end)| rate.bytes_in(to.min(end).since(from.max(start))))
+                        .sum(),
+                )
+            }
+        }
+    }
+
+    /// Changes the rate at `now`; the packet in service goes on at the new rate. A link without limit or with a
+    /// trace has a fixed rate from then on. To be called when [`Link::poll`] has nothing more for `now`.
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        match &mut self.server {
+            Server::Unlimited => self.server = Server::Fixed(FixedServer::new(rate)),
+            Server::Fixed(server) => server.set_rate(now, rate),
+            Server::Trace(server) => {
+                let (current, left) = (server.current.take(), server.left);
+                self.server = Server::Fixed(FixedServer::taking_over(now, rate, current, left));
+            }
+        }
+        self.rates.push((now, rate));
+        self.set_next();
+    }
+
+    /// Changes the propagation delay of packets that leave the server from now on. They do not overtake those
+    /// that left before.
+    pub fn set_delay(&mut self, delay: Span) {
+        self.flight.delay = delay;
+    }
+
+    /// Takes out all packets that have not arrived: propagating, in service, waiting. For the end of a run.
+    pub fn drain(&mut self) -> impl Iterator<Item = P> + use<P> {
+        let mut rest: Vec<P> = std::iter::from_fn(|| self.flight.take()).collect();
+        rest.extend(match &mut self.server {
+            Server::Unlimited => None,
+            Server::Fixed(server) => {
+                server.done = Time::MAX;
+                server.current.take().map(|queued| queued.packet)
+            }
+            Server::Trace(server) => server.current.take().map(|queued| queued.packet),
+        });
+        rest.extend(std::iter::from_fn(|| self.queue.take()).map(|queued| queued.packet));
+        self.set_next();
+        rest.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests;

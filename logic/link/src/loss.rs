@@ -1,0 +1,91 @@
+//! Loss before the queue: random, in bursts (Gilbert 1960, Elliott 1963), or a fixed list.
+
+use std::sync::Arc;
+
+use crate::random::{self, Purpose, Random};
+use crate::{DropCause, Loss};
+
+/// Decides for one packet after the other.
+pub(crate) struct Lottery {
+    rule: Rule,
+    random: Random,
+}
+
+enum Rule {
+    Never,
+    Random(f64),
+    Bursts { p: f64, r: f64, good: f64, bad: f64, is_bad: bool },
+    List { numbers: Arc<[u64]>, next: usize, offered: u64 },
+}
+
+impl Lottery {
+    pub fn new(loss: &Loss, seed: u64) -> Self {
+        let rule = match loss {
+            Loss::None => Rule::Never,
+            Loss::Random { probability } => Rule::Random(*probability),
+            &Loss::GilbertElliott { p, r, good, bad } => Rule::Bursts { p, r, good, bad, is_bad: false },
+            Loss::List(numbers) => Rule::List { numbers: numbers.clone(), next: 0, offered: 0 },
+        };
+        Self { rule, random: random::stream(seed, Purpose::Loss) }
+    }
+
+    /// Whether the next packet is lost, and why.
+    #[inline]
+    pub fn draw(&mut self) -> Option<DropCause> {
+        let random = &mut self.random;
+        match &mut self.rule {
+            Rule::Never => None,
+            Rule::Random(p) => random::chance(random, *p).then_some(DropCause::Random),
+            Rule::Bursts { p, r, good, bad, is_bad } => {
+                let (lose, change) = if *is_bad { (*bad, *r) } else { (*good, *p) };
+                let lost = random::chance(random, lose);
+                *is_bad ^= random::chance(random, change);
+                lost.then_some(DropCause::Random)
+            }
+            Rule::List { numbers, next, offered } => {
+                let number = *offered;
+                *offered += 1;
+                // Tolerates duplicates; what is out of order is passed over.
+                let before = *next;
+                while numbers.get(*next).is_some_and(|&n| n <= number) {
+                    *next += 1;
+                }
+                numbers[before..*next].contains(&number).then_some(DropCause::Listed)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn losses(loss: &Loss, packets: usize) -> Vec<bool> {
+        let mut lottery = Lottery::new(loss, 7);
+        (0..packets).map(|_| lottery.draw().is_some()).collect()
+    }
+
+    #[test]
+    fn a_list_drops_exactly_its_numbers() {
+        let lost = losses(&Loss::List([0, 3, 3, 4, 90].into()), 100);
+        let numbers: Vec<usize> = (0..100).filter(|&n| lost[n]).collect();
+        assert_eq!(numbers, [0, 3, 4, 90]);
+    }
+
+    #[test]
+    fn random_loss_has_its_rate() {
+        let lost = losses(&Loss::Random { probability: 0.01 }, 1_000_000);
+        let rate = lost.iter().filter(|&&l| l).count() as f64 / 1e6;
+        assert!((rate - 0.01).abs() < 0.000_5, "{rate}");
+    }
+
+    #[test]
+    fn bursts_have_the_rate_and_length_of_the_chain() {
+        // Stationary share of the bad state p / (p + r) = 0.02 / 0.27; mean burst 1 / r = 4 packets.
+        let lost = losses(&Loss::GilbertElliott { p: 0.02, r: 0.25, good: 0.0, bad: 1.0 }, 1_000_000);
+        let losses = lost.iter().filter(|&&l| l).count() as f64;
+        let bursts = lost.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
+        assert!((losses / 1e6 - 0.02 / 0.27).abs() < 0.002, "{}", losses / 1e6);
+        assert!((losses / bursts - 4.0).abs() < 0.1, "{}", losses / bursts);
+    }
+}

@@ -1,0 +1,179 @@
+//! Any of the queues, dispatched statically, and the ring of packets that they are made of.
+
+use std::collections::VecDeque;
+
+use ranpace_units::{Bytes, Time};
+
+use crate::{CoDel, DropTail, FqCoDel, Limit, Observer, Packet, Pie, QueueConfig};
+
+/// A packet and what its queue noted of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queued<P> {
+    /// The packet.
+    pub packet: P,
+    /// When it joined the queue.
+    pub enqueued: Time,
+    /// Whether this queue set Congestion Experienced.
+    pub marked: bool,
+}
+
+/// A queue of packets; times given to it must not decrease. It tells an [`Observer`] of packets that join and
+/// of packets that it drops; who takes packets out knows of their departure.
+pub enum Queue<P> {
+    /// First in, first out, with a limit.
+    DropTail(DropTail<P>),
+    /// RFC 8289.
+    CoDel(CoDel<P>),
+    /// RFC 8290.
+    FqCoDel(FqCoDel<P>),
+    /// RFC 8033.
+    Pie(Pie<P>),
+}
+
+/// Calls the same method of whichever queue it is.
+macro_rules! each {
+    ($queue:expr, $name:ident => $call:expr) => {
+        match $queue {
+            Queue::DropTail($name) => $call,
+            Queue::CoDel($name) => $call,
+            Queue::FqCoDel($name) => $call,
+            Queue::Pie($name) => $call,
+        }
+    };
+}
+
+impl<P: Packet> Queue<P> {
+    /// An empty queue. `seed` is for PIE's coin and FQ-CoDel's hash; the others have no use for it.
+    pub fn new(config: &QueueConfig, seed: u64) -> Self {
+        match *config {
+            QueueConfig::DropTail { limit, ecn } => Self::DropTail(DropTail::new(limit, ecn)),
+            QueueConfig::CoDel { limit, target, interval, ecn } => {
+                Self::CoDel(CoDel::new(limit, target, interval, ecn))
+            }
+            QueueConfig::FqCoDel { limit, target, interval, quantum, flows, ecn } => {
+                Self::FqCoDel(FqCoDel::new(limit, target, interval, quantum, flows, ecn, seed))
+            }
+            QueueConfig::Pie { limit, target, update, max_burst, ecn } => {
+                Self::Pie(Pie::new(limit, target, update, max_burst, ecn, seed))
+            }
+        }
+    }
+
+    /// A packet joins, or is dropped (or, in FQ-CoDel, makes others be dropped).
+    #[inline]
+    pub fn push(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+        each!(self, queue => queue.push(now, packet, observer));
+    }
+
+    /// The packet whose turn it is. `None` if there is none left, perhaps because all were dropped just now.
+    #[inline]
+    pub fn pop(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<Queued<P>> {
+        each!(self, queue => queue.pop(now, observer))
+    }
+
+    /// What waits.
+    #[inline]
+    pub fn bytes(&self) -> Bytes {
+        each!(self, queue => queue.bytes())
+    }
+
+    /// How many packets wait.
+    #[inline]
+    pub fn packets(&self) -> usize {
+        each!(self, queue => queue.packets())
+    }
+
+    /// Takes out a packet without asking the queue's algorithm, to end a run.
+    pub fn take(&mut self) -> Option<Queued<P>> {
+        each!(self, queue => queue.take())
+    }
+}
+
+/// Packets in the order of their arrival, and how many bytes they are.
+pub(crate) struct Fifo<P> {
+    ring: VecDeque<Queued<P>>,
+    bytes: Bytes,
+}
+
+impl<P: Packet> Fifo<P> {
+    pub fn new() -> Self {
+        Self { ring: VecDeque::new(), bytes: Bytes::ZERO }
+    }
+
+    #[inline]
+    pub fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+
+    #[inline]
+    pub fn packets(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Whether one more packet fits.
+    #[inline]
+    pub fn has_room(&self, limit: Limit, packet: &P) -> bool {
+        limit.holds(self.bytes + packet.size(), self.ring.len() + 1)
+    }
+
+    /// Appends a packet and tells of it.
+    #[inline]
+    pub fn push(&mut self, now: Time, packet: P, marked: bool, observer: &mut impl Observer<P>) {
+        self.bytes += packet.size();
+        observer.on_enqueued(now, &packet, self.bytes);
+        self.ring.push_back(Queued { packet, enqueued: now, marked });
+    }
+
+    #[inline]
+    pub fn pop(&mut self) -> Option<Queued<P>> {
+        let queued = self.ring.pop_front()?;
+        self.bytes -= queued.packet.size();
+        Some(queued)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Log, TestPacket, every_queue};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What was offered has left, was dropped, or still waits, whatever the queue.
+        #[test]
+        fn no_packet_is_unaccounted(
+            kind in 0..every_queue(Limit::Unlimited).len(),
+            limit in prop_oneof![
+                Just(Limit::Unlimited),
+                (0..20_000u64).prop_map(|b| Limit::Bytes(Bytes::new(b))),
+                (0..30u32).prop_map(Limit::Packets),
+            ],
+            steps in prop::collection::vec((0..20_000_000u64, prop::option::weighted(0.6, (40..1500u64, 0..5u32))), 0..400),
+        ) {
+            let mut queue = Queue::new(&every_queue(limit)[kind], 5);
+            let (mut log, mut now) = (Log::default(), Time::ZERO);
+            let (mut offered, mut left) = ((Bytes::ZERO, 0), (Bytes::ZERO, 0));
+            for (wait, step) in steps {
+                now += ranpace_units::Span::from_nanos(wait);
+                match step {
+                    Some((size, flow)) => {
+                        let packet = TestPacket { ect: flow % 2 == 0, ..TestPacket::new(flow, size) };
+                        offered = (offered.0 + packet.size(), offered.1 + 1);
+                        queue.push(now, packet, &mut log);
+                    }
+                    None => if let Some(queued) = queue.pop(now, &mut log) {
+                        prop_assert!(queued.enqueued <= now);
+                        prop_assert!(!queued.marked || queued.packet.ce && queued.packet.ect);
+                        left = (left.0 + queued.packet.size(), left.1 + 1);
+                    }
+                }
+                prop_assert_eq!(offered.0, left.0 + log.dropped_bytes() + queue.bytes());
+                prop_assert_eq!(offered.1, left.1 + log.dropped.len() + queue.packets());
+                prop_assert!(limit.holds(queue.bytes(), queue.packets()));
+            }
+            let rest = std::iter::from_fn(|| queue.take()).count();
+            prop_assert_eq!(offered.1, left.1 + log.dropped.len() + rest);
+            prop_assert_eq!((queue.bytes(), queue.packets()), (Bytes::ZERO, 0));
+        }
+    }
+}
