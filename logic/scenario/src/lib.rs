@@ -1,7 +1,50 @@
 //! The scenario file: what is to be played, parsed and checked, the same for virtual and for real time.
+//!
+//! A scenario is one TOML text. [`parse`] turns it into a [`Scenario`] in which names are indices, defaults are filled in
+//! and every value has been checked, or into a [`ScenarioError`] that lists everything that is wrong with it, each
+//! with file, line and column. [`vary`] changes one key of a text, and [`presets`] write common scenarios as
+//! texts. Nothing here reads a file: traces come through a [`TraceSource`]. The format is described in
+//! `docs/scenarios.md`.
+//!
+//! ```
+//! let scenario = ranpace_scenario::parse(
+//!     r#"
+//!     duration = "10s"
+//!     [[link]]
+//!     from = "server"
+//!     to = "phone"
+//!     rate = "12Mbit/s"
+//!     delay = "20ms"
+//!     duplex = true
+//!     [[flow]]
+//!     from = "server"
+//!     to = "phone"
+//!     cc = "newreno"
+//!     "#,
+//!     "example.toml",
+//!     &mut (),
+//! )?;
+//! assert_eq!(scenario.links[1].name, "link1.back");
+//! # Ok::<(), ranpace_scenario::ScenarioError>(())
+//! ```
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod change;
+mod error;
+mod flow;
+mod link;
 mod model;
+mod network;
+mod parse;
+pub mod presets;
+mod reader;
+mod tcp;
+mod vary;
+mod workload;
 
+pub use error::{Diagnostic, Position, ScenarioError};
+pub use link::TraceSource;
 pub use model::{Change, ChangeKind, FlowSpec, LinkSpec, Scenario, Transport, Workload};
+pub use parse::parse;
+pub use vary::vary;

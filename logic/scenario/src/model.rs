@@ -152,7 +152,7 @@ pub struct Change {
 /// What changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChangeKind {
-    /// A link gets another rate. Before, its rate was fixed too.
+    /// A link gets this fixed rate, also if it was unlimited or played a trace before.
     LinkRate {
         /// Index of the link.
         link: usize,

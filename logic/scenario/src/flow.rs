@@ -1,0 +1,274 @@
+//! `[[flow]]`: one flow, or `count` of them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use ranpace_cc::Algorithm;
+use ranpace_link::{Limit, QueueConfig, Service};
+use ranpace_units::{Bytes, Span, Time};
+
+use crate::model::{FlowSpec, Transport, Workload};
+use crate::network::{Network, unknown};
+use crate::reader::{Field, Section};
+use crate::{tcp, workload};
+
+/// Most flows of a scenario. Ours.
+const MOST_FLOWS: usize = 100_000;
+
+/// The flows of a scenario.
+#[derive(Default)]
+pub(crate) struct Flows {
+    pub all: Vec<FlowSpec>,
+    /// Where each name, of a flow or of all that one entry makes, stands in `all`.
+    by_name: HashMap<String, Range<usize>>,
+    /// A flow is missing because its entry could not be read.
+    pub incomplete: bool,
+}
+
+impl Flows {
+    /// Reads all `[[flow]]`.
+    pub fn read(root: &mut Section<'_>, network: &Network, duration: Option<Span>) -> Self {
+        let mut flows = Self::default();
+        let Some(field) = root.field("flow") else {
+            root.error("no [[flow]]: a scenario has at least one");
+            flows.incomplete = true;
+            return flows;
+        };
+        if field.is_empty_list() {
+            field.error("a scenario has at least one flow");
+        }
+        for (index, section) in field.tables().into_iter().enumerate() {
+            flows.read_entry(section, index + 1, network, duration);
+        }
+        flows
+    }
+
+    /// The flows that a field names: one, or all of an entry with `count`.
+    pub fn named(&self, field: &Field<'_>) -> Option<Range<usize>> {
+        let name = field.name()?;
+        let range = self.by_name.get(name).cloned();
+        if range.is_none() && !self.incomplete {
+            field.error(unknown("flow", name, self.all.iter().map(|flow| flow.name.as_str())));
+        }
+        range
+    }
+
+    fn read_entry(
+        &mut self,
+        mut section: Section<'_>,
+        number: usize,
+        network: &Network,
+        duration: Option<Span>,
+    ) {
+        let name_field = section.field("name");
+        let name =
+            name_field.as_ref().and_then(Field::name).map_or_else(|| format!("flow{number}"), str::to_owned);
+        let name_at = name_field.map_or(section.at, |field| field.at);
+        let report = section.report;
+        let count: Option<usize> = section.whole("count", 1..=MOST_FLOWS as u64);
+        let is_replicated = section.has("count");
+        let stagger = section.field("stagger");
+        if let (Some(stagger), false) = (&stagger, is_replicated) {
+            stagger.error("is the time between the starts of `count` flows, and there is no `count`");
+        }
+        let stagger = stagger.and_then(|f| f.quantity(Span::ZERO..=Span::MAX)).unwrap_or(Span::ZERO);
+        let (start, stop) = read_times(&mut section, stagger * (count.unwrap_or(1) as u64 - 1), duration);
+        let transport = read_transport(&mut section);
+        let workload = read_workload(&mut section, transport.as_ref());
+        let ways = read_ways(&mut section, network, transport.as_ref());
+        section.finish();
+        let (Some(transport), Some((from, to, path, back))) = (transport, ways) else {
+            self.incomplete = true;
+            return;
+        };
+        let packet = match &transport {
+            Transport::Tcp { config, .. } => config.mtu,
+            Transport::Datagram { mtu, .. } => *mtu,
+            Transport::Udp { packet } => *packet,
+        };
+        if let Some(problem) = too_large(network, &path, packet) {
+            report.add(name_at, format!("flow {name:?}: {problem}"));
+        }
+        let first = self.all.len();
+        if first + count.unwrap_or(1) > MOST_FLOWS {
+            report.add(name_at, format!("more than {MOST_FLOWS} flows"));
+            self.incomplete = true;
+            return;
+        }
+        for replicate in 0..count.unwrap_or(1) {
+            let own_name = if is_replicated { format!("{name}.{}", replicate + 1) } else { name.clone() };
+            let at = self.all.len();
+            self.name(&own_name, at..at + 1, |problem| report.add(name_at, problem));
+            self.all.push(FlowSpec {
+                name: own_name,
+                from,
+                to,
+                path: path.clone(),
+                back: back.clone(),
+                start: start + stagger * replicate as u64,
+                stop,
+                transport: transport.clone(),
+                workload: workload.clone().unwrap_or(Workload::Bulk),
+            });
+        }
+        if is_replicated {
+            let all = first..self.all.len();
+            self.name(&name, all, |problem| report.add(name_at, problem));
+        }
+    }
+
+    fn name(&mut self, name: &str, range: Range<usize>, report: impl Fn(String)) {
+        if self.by_name.insert(name.to_owned(), range).is_some() {
+            report(format!("there is another flow called {name:?}"));
+        }
+    }
+}
+
+/// `start` and `stop`; the last of the flows starts `later` than the first.
+fn read_times(section: &mut Section<'_>, later: Span, duration: Option<Span>) -> (Time, Option<Time>) {
+    let start_field = section.field("start");
+    let any = Span::ZERO..=Span::MAX;
+    let start = start_field.as_ref().and_then(|f| f.quantity(any.clone())).unwrap_or(Span::ZERO);
+    let last = start + later;
+    let at = start_field.map_or(section.at, |field| field.at);
+    if let Some(duration) = duration.filter(|duration| last >= *duration) {
+        section
+            .report
+            .add(at, format!("start: the flow would start at {last}, but the scenario ends at {duration}"));
+    }
+    let stop = section.field("stop").and_then(|field| {
+        let stop = field.quantity(any)?;
+        if stop <= last {
+            field.error(format!("the flow would stop at {stop}, but start at {last}"));
+        }
+        Some(Time::ZERO + stop)
+    });
+    (Time::ZERO + start, stop)
+}
+
+/// `transport`, `cc`, `packet` and the settings.
+fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
+    let transport = section.field("transport");
+    let (cc, packet) = (section.field("cc"), section.field("packet"));
+    let written = transport.as_ref().map(|field| field.word(&["tcp", "udp", "datagram"]));
+    if written == Some(Some("udp")) {
+        for key in tcp::KEYS.into_iter().chain(["cc", "tcp"]) {
+            if let Some(field) = section.field(key) {
+                let instead = if key == "mtu" { "; the size of its packets is `packet`" } else { "" };
+                field.error(format!("belongs to TCP, and this flow's transport is \"udp\"{instead}"));
+            }
+        }
+        // Headers of IPv4 and UDP, and a byte (RFC 791, RFC 768), to what IPv4's length field holds.
+        let packet = match packet {
+            Some(packet) => packet.quantity(Bytes::new(29)..=Bytes::new(65_535))?,
+            None => Bytes::new(1_500),
+        };
+        return Some(Transport::Udp { packet });
+    }
+    if let Some(packet) = packet {
+        packet.error("belongs to transport = \"udp\"; the largest packet of other transports is `mtu`");
+    }
+    // Read with every algorithm, so that algorithms can be exchanged; datagrams use the mtu alone.
+    let config = tcp::read(section);
+    let Some(cc) = cc else {
+        if written != Some(None) {
+            section.error(
+                "missing key \"cc\" in [[flow]]; a flow without congestion control has transport = \"udp\"",
+            );
+        }
+        return None;
+    };
+    let algorithm: Algorithm = match cc.text("the name of an algorithm, such as \"cubic\"")?.parse() {
+        Ok(algorithm) => algorithm,
+        Err(error) => {
+            let error: ranpace_cc::AlgorithmError = error;
+            cc.error(error.to_string());
+            return None;
+        }
+    };
+    let carrier = match algorithm.transport() {
+        ranpace_cc::Transport::Tcp => "tcp",
+        ranpace_cc::Transport::Datagram => "datagram",
+    };
+    if let (Some(field), Some(written)) = (transport, written.flatten()) {
+        if written != carrier {
+            field.error(format!("{algorithm} is carried by {carrier:?}, not by {written:?}; leave this out"));
+        }
+    }
+    Some(match algorithm.transport() {
+        ranpace_cc::Transport::Tcp => Transport::Tcp { algorithm, config },
+        ranpace_cc::Transport::Datagram => Transport::Datagram { algorithm, mtu: config.mtu },
+    })
+}
+
+/// `workload`, if it fits.
+fn read_workload(section: &mut Section<'_>, transport: Option<&Transport>) -> Option<Workload> {
+    let Some(field) = section.field("workload") else {
+        if let Some(Transport::Udp { .. }) = transport {
+            section.error("missing key \"workload\" in [[flow]]; transport \"udp\" carries cbr or ppbp");
+        }
+        return None;
+    };
+    let workload = workload::read(&field)?;
+    if let Some(Err(problem)) = transport.map(|transport| workload::fits(&workload, transport)) {
+        field.error(problem);
+        return None;
+    }
+    Some(workload)
+}
+
+/// `from`, `to`, `path` and `back`: both ends, the links for the data and those for the feedback.
+fn read_ways(
+    section: &mut Section<'_>,
+    network: &Network,
+    transport: Option<&Transport>,
+) -> Option<(usize, usize, Vec<usize>, Vec<usize>)> {
+    let (from_field, to_field) = (section.required("from"), section.required("to"));
+    let (path, back) = (section.field("path"), section.field("back"));
+    let from = from_field.as_ref().and_then(|field| network.host_of(field));
+    let to = to_field.as_ref().and_then(|field| network.host_of(field));
+    let (from, to, to_field) = (from?, to?, to_field?);
+    if from == to {
+        to_field.error(format!("the flow leads from {:?} to itself", network.hosts[from]));
+        return None;
+    }
+    let way = |field: Option<Field<'_>>, what: &str, from: usize, to: usize| match field {
+        Some(field) => network.path_of(&field, from, to),
+        None => {
+            let route = network.route(from, to);
+            if route.is_none() && !network.incomplete {
+                let (from, to) = (&network.hosts[from], &network.hosts[to]);
+                to_field.error(format!("no way for {what} from {from:?} to {to:?} over at most 64 links"));
+            }
+            route
+        }
+    };
+    let path = way(path, "data", from, to);
+    let back = match (transport, back) {
+        (Some(Transport::Udp { .. }), None) => Some(Vec::new()),
+        (Some(Transport::Udp { .. }), Some(back)) => {
+            back.error("is the way of acknowledgements, and transport \"udp\" has none");
+            None
+        }
+        (_, back) => way(back, "acknowledgements", to, from),
+    };
+    Some((from, to, path?, back?))
+}
+
+/// Whether a queue on the way can never take a full packet.
+fn too_large(network: &Network, path: &[usize], packet: Bytes) -> Option<String> {
+    path.iter().map(|&index| &network.links[index]).find_map(|link| {
+        let (QueueConfig::DropTail { limit, .. }
+        | QueueConfig::CoDel { limit, .. }
+        | QueueConfig::FqCoDel { limit, .. }
+        | QueueConfig::Pie { limit, .. }) = &link.config.queue;
+        match (&link.config.service, limit) {
+            (Service::Unlimited, _) => None,
+            (_, Limit::Bytes(limit)) if *limit < packet => Some(format!(
+                "its packets of {packet} never fit into the queue of link {:?}, whose limit is {limit}",
+                link.name
+            )),
+            _ => None,
+        }
+    })
+}

@@ -1,0 +1,337 @@
+//! `[[link]]`: one link, or two with `duplex`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ranpace_link::{Jitter, Limit, LinkConfig, Loss, QueueConfig, Reorder, Service, Trace, TraceService};
+use ranpace_units::{Bytes, Rate, Span};
+
+use crate::reader::{Field, Section};
+
+/// Fastest rate that is believed, 10 Tbit/s. Ours, as all limits here: beyond it is a slip of the pen.
+pub(crate) const MOST_RATE: Rate = Rate::from_mbit_per_s(10_000_000);
+/// Slowest rate that there is.
+pub(crate) const LEAST_RATE: Rate = Rate::from_bits_per_s(1);
+/// Longest delay on a link that is believed: light goes to Saturn in less than two hours.
+pub(crate) const MOST_DELAY: Span = Span::from_secs(7_200);
+/// Shortest span above zero.
+pub(crate) const LEAST_SPAN: Span = Span::from_nanos(1);
+/// Packets that a queue holds unless told otherwise: Linux's default length of a device's queue.
+const PACKETS: u32 = 1_000;
+/// Packets that FQ-CoDel holds unless told otherwise (RFC 8290 section 5.2.3).
+const FQ_PACKETS: u32 = 10_240;
+
+/// What finds the traces that a scenario names.
+pub trait TraceSource {
+    /// The trace called `name`, as written in the scenario ("builtin:lte", "Verizon-LTE-short.down",
+    /// "/abs/path"); or why there is none, in words for the user.
+    fn load(&mut self, name: &str) -> Result<Arc<Trace>, String>;
+}
+
+/// For scenarios without traces.
+impl TraceSource for () {
+    fn load(&mut self, _: &str) -> Result<Arc<Trace>, String> {
+        Err("no traces are available here".to_owned())
+    }
+}
+
+/// Asks for each trace once.
+pub(crate) struct Traces<'s> {
+    source: &'s mut dyn TraceSource,
+    loaded: HashMap<String, Result<Arc<Trace>, String>>,
+}
+
+impl<'s> Traces<'s> {
+    pub fn new(source: &'s mut dyn TraceSource) -> Self {
+        Self { source, loaded: HashMap::new() }
+    }
+
+    fn load(&mut self, field: &Field<'_>) -> Option<Arc<Trace>> {
+        let name = field.text("the name of a trace in quotes")?;
+        let loaded = match self.loaded.get(name) {
+            Some(loaded) => loaded,
+            None => {
+                let loaded = self.source.load(name);
+                self.loaded.entry(name.to_owned()).or_insert(loaded)
+            }
+        };
+        match loaded {
+            Ok(trace) => Some(trace.clone()),
+            Err(error) => {
+                field.error(format!("cannot load {name:?}: {error}"));
+                None
+            }
+        }
+    }
+}
+
+/// One entry `[[link]]`, its hosts still by name.
+pub(crate) struct Entry<'t> {
+    pub name: String,
+    pub from: Option<Field<'t>>,
+    pub to: Option<Field<'t>>,
+    pub config: LinkConfig,
+    /// Name and configuration of the link in the other direction.
+    pub back: Option<(String, LinkConfig)>,
+    /// Byte offset where a duplicate name is reported.
+    pub at: usize,
+}
+
+/// Reads the entry number `number`, from 1.
+pub(crate) fn read<'t>(mut section: Section<'t>, number: usize, traces: &mut Traces<'_>) -> Entry<'t> {
+    let name_field = section.field("name");
+    let name =
+        name_field.as_ref().and_then(Field::name).map_or_else(|| format!("link{number}"), str::to_owned);
+    let at = name_field.map_or(section.at, |field| field.at);
+    let (from, to) = (section.required("from"), section.required("to"));
+    let config = read_config(&mut section, None, traces);
+    let duplex = section.field("duplex");
+    let back = section.field("back");
+    let is_duplex = duplex.as_ref().and_then(Field::flag).unwrap_or(back.is_some());
+    if let (Some(duplex), Some(_), false) = (duplex, &back, is_duplex) {
+        duplex.error("is false, but `back` describes a link in the other direction");
+    }
+    let back_section = back.and_then(|back| back.section("in back of [[link]]"));
+    let back = is_duplex.then(|| match back_section {
+        None => (format!("{name}.back"), config.clone()),
+        Some(mut back) => {
+            let back_name = back
+                .field("name")
+                .and_then(|f| f.name())
+                .map_or_else(|| format!("{name}.back"), str::to_owned);
+            let config = read_config(&mut back, Some(&config), traces);
+            back.finish();
+            (back_name, config)
+        }
+    });
+    section.finish();
+    Entry { name, from, to, config, back, at }
+}
+
+/// Reads what a link does; what is not given is as in `base`.
+fn read_config(section: &mut Section<'_>, base: Option<&LinkConfig>, traces: &mut Traces<'_>) -> LinkConfig {
+    let service = read_service(section, base.map(|base| &base.service), traces);
+    let mut config = match base {
+        Some(base) => LinkConfig { service, ..base.clone() },
+        None => LinkConfig::new(service, QueueConfig::drop_tail(Limit::Packets(PACKETS)), Span::ZERO),
+    };
+    if let Some(delay) = section.quantity("delay", Span::ZERO..=MOST_DELAY) {
+        config.delay = delay;
+    }
+    if let Some(jitter) = section.field("jitter").and_then(|field| read_jitter(&field)) {
+        config.jitter = jitter;
+    }
+    if let Some(queue) = section.field("queue").and_then(|field| read_queue(&field)) {
+        config.queue = queue;
+    }
+    if let Some(loss) = section.field("loss").and_then(|field| read_loss(&field)) {
+        config.loss = loss;
+    }
+    if let Some(mut reorder) = section.field("reorder").and_then(|f| f.section("in reorder of [[link]]")) {
+        let probability = reorder.required("probability").and_then(|f| f.number(0.0..=1.0));
+        let extra = reorder.required("delay").and_then(|f| f.quantity(LEAST_SPAN..=MOST_DELAY));
+        config.reorder = probability.zip(extra).map(|(probability, extra)| Reorder { probability, extra });
+        reorder.finish();
+    }
+    config
+}
+
+/// `rate`, or `trace` with what belongs to it.
+fn read_service(section: &mut Section<'_>, base: Option<&Service>, traces: &mut Traces<'_>) -> Service {
+    let (rate, trace) = (section.field("rate"), section.field("trace"));
+    let played = if rate.is_some() || trace.is_some() || base.is_none() {
+        trace.as_ref().and_then(|trace| traces.load(trace)).map(TraceService::new)
+    } else if let Some(Service::Trace(played)) = base {
+        Some(played.clone())
+    } else {
+        None
+    };
+    // Without a trace they are read into the void, so that their errors are reported all the same.
+    let is_trace = trace.is_some() || played.is_some();
+    let details = ["repeat", "scale", "opportunity", "overhead"].map(|key| section.field(key));
+    if !is_trace {
+        for detail in details.iter().flatten() {
+            detail.error("belongs to a trace, and this link has none");
+        }
+    }
+    let [repeat, scale, opportunity, overhead] = details;
+    let repeat = repeat.and_then(|f| f.flag());
+    let scale = scale.and_then(|f| f.positive(1e6));
+    let opportunity = opportunity.and_then(|f| f.quantity(Bytes::new(1)..=Bytes::new(1_000_000)));
+    let overhead = overhead.and_then(|f| f.quantity(Bytes::ZERO..=Bytes::new(1_000)));
+    match (&rate, &trace) {
+        (Some(_), Some(trace)) => trace.error("a link has a rate or a trace, not both"),
+        (None, None) if base.is_none() => {
+            section
+                .error("missing key \"rate\" or \"trace\" in [[link]]; `rate = \"unlimited\"` for neither");
+        }
+        _ => {}
+    }
+    if let Some(played) = played {
+        return Service::Trace(TraceService {
+            repeat: repeat.unwrap_or(played.repeat),
+            scale: scale.unwrap_or(played.scale),
+            opportunity: opportunity.unwrap_or(played.opportunity),
+            overhead: overhead.unwrap_or(played.overhead),
+            ..played
+        });
+    }
+    match (rate, base) {
+        (Some(rate), _) if rate.is_text() && rate.text("") == Some("unlimited") => Service::Unlimited,
+        // Where the rate was refused, what follows does not matter.
+        (Some(rate), _) => rate.quantity(LEAST_RATE..=MOST_RATE).map_or(Service::Unlimited, Service::Fixed),
+        (None, Some(base)) => base.clone(),
+        (None, None) => Service::Unlimited,
+    }
+}
+
+/// `jitter = "5ms"` or a table.
+fn read_jitter(field: &Field<'_>) -> Option<Jitter> {
+    if !field.is_table() {
+        let largest = field.quantity(Span::ZERO..=MOST_DELAY)?;
+        return Some(if largest.is_zero() { Jitter::None } else { Jitter::Uniform(largest) });
+    }
+    let mut section = field.section("in jitter of [[link]]")?;
+    let jitter = match section.required("kind")?.word(&["none", "uniform", "normal"])? {
+        "none" => Some(Jitter::None),
+        "uniform" => {
+            section.required("max").and_then(|f| f.quantity(LEAST_SPAN..=MOST_DELAY)).map(Jitter::Uniform)
+        }
+        _ => {
+            let mean = section.required("mean").and_then(|f| f.quantity(Span::ZERO..=MOST_DELAY));
+            let deviation = section.required("deviation").and_then(|f| f.quantity(Span::ZERO..=MOST_DELAY));
+            mean.zip(deviation).map(|(mean, deviation)| Jitter::Normal { mean, deviation })
+        }
+    };
+    section.finish();
+    jitter
+}
+
+/// `loss = 0.01` or a table.
+fn read_loss(field: &Field<'_>) -> Option<Loss> {
+    let random = |probability| if probability == 0.0 { Loss::None } else { Loss::Random { probability } };
+    if !field.is_table() {
+        return field.number(0.0..=1.0).map(random);
+    }
+    let mut section = field.section("in loss of [[link]]")?;
+    let probability = |section: &mut Section<'_>, key| {
+        section.required(key).and_then(|field: Field<'_>| field.number(0.0..=1.0))
+    };
+    let loss = match section.required("kind")?.word(&["none", "random", "gilbert_elliott", "list"])? {
+        "none" => Some(Loss::None),
+        "random" => probability(&mut section, "probability").map(random),
+        "gilbert_elliott" => {
+            let (p, r) = (probability(&mut section, "p"), probability(&mut section, "r"));
+            let good = section.number("good", 0.0..=1.0).unwrap_or(0.0);
+            let bad = section.number("bad", 0.0..=1.0).unwrap_or(1.0);
+            p.zip(r).map(|(p, r)| Loss::GilbertElliott { p, r, good, bad })
+        }
+        _ => section.required("packets").and_then(|packets| {
+            let elements = packets.list("a list of packet numbers, from 0, such as [5, 17]")?;
+            let numbers: Option<Vec<u64>> = elements.iter().map(|f| f.whole(0..=i64::MAX as u64)).collect();
+            let mut numbers = numbers?;
+            numbers.sort_unstable();
+            numbers.dedup();
+            Some(Loss::List(numbers.into()))
+        }),
+    };
+    section.finish();
+    loss
+}
+
+/// `queue = "codel"` or a table.
+fn read_queue(field: &Field<'_>) -> Option<QueueConfig> {
+    const KINDS: [&str; 4] = ["droptail", "codel", "fq_codel", "pie"];
+    if field.is_text() {
+        return Some(queue_of(field.word(&KINDS)?, None));
+    }
+    let mut section = field.section("in queue of [[link]]")?;
+    let kind = section.required("kind")?.word(&KINDS)?;
+    let limit = section.field("limit").and_then(|field| read_limit(&field));
+    let mut queue = queue_of(kind, limit);
+    let span = |section: &mut Section<'_>, key, place: &mut Span| {
+        if let Some(value) = section.quantity(key, LEAST_SPAN..=Span::from_secs(3_600)) {
+            *place = value;
+        }
+    };
+    match &mut queue {
+        QueueConfig::DropTail { ecn, .. } => {
+            *ecn = section.field("ecn").and_then(|field| read_threshold(&field));
+        }
+        QueueConfig::CoDel { target, interval, ecn, .. } => {
+            span(&mut section, "target", target);
+            span(&mut section, "interval", interval);
+            *ecn = section.flag("ecn").unwrap_or(false);
+        }
+        QueueConfig::FqCoDel { target, interval, quantum, flows, ecn, .. } => {
+            span(&mut section, "target", target);
+            span(&mut section, "interval", interval);
+            let most = Bytes::new(1_000_000);
+            *quantum = section.quantity("quantum", Bytes::new(1)..=most).unwrap_or(*quantum);
+            *flows = section.whole("flows", 1..=65_536).unwrap_or(*flows);
+            *ecn = section.flag("ecn").unwrap_or(false);
+        }
+        QueueConfig::Pie { target, update, max_burst, ecn, .. } => {
+            span(&mut section, "target", target);
+            span(&mut section, "update", update);
+            let most = Span::from_secs(3_600);
+            *max_burst = section.quantity("max_burst", Span::ZERO..=most).unwrap_or(*max_burst);
+            *ecn = section.flag("ecn").unwrap_or(false);
+        }
+    }
+    section.finish();
+    Some(queue)
+}
+
+/// A queue with its defaults; `kind` is one of the four.
+fn queue_of(kind: &str, limit: Option<Limit>) -> QueueConfig {
+    let packets = limit.unwrap_or(Limit::Packets(PACKETS));
+    match kind {
+        "codel" => QueueConfig::codel(packets),
+        "fq_codel" => QueueConfig::fq_codel(limit.unwrap_or(Limit::Packets(FQ_PACKETS))),
+        "pie" => QueueConfig::pie(packets),
+        _ => QueueConfig::drop_tail(packets),
+    }
+}
+
+/// Drop-tail marks above a size, or never.
+fn read_threshold(field: &Field<'_>) -> Option<Bytes> {
+    if field.is_text() {
+        return field.quantity(Bytes::ZERO..=Bytes::MAX);
+    }
+    match field.flag()? {
+        false => None,
+        true => {
+            field.error("for droptail, expected the size above which packets are marked, such as \"30KB\"");
+            None
+        }
+    }
+}
+
+/// "150KB", "100 packets" or "unlimited".
+fn read_limit(field: &Field<'_>) -> Option<Limit> {
+    const EXPECTED: &str = "\"150KB\", \"100 packets\" or \"unlimited\"";
+    let text = field.text(EXPECTED)?.trim();
+    if text == "unlimited" {
+        return Some(Limit::Unlimited);
+    }
+    let Some(number) = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet")) else {
+        return match text.parse::<Bytes>() {
+            Ok(Bytes::ZERO) => {
+                field.error("must be above zero: nothing would ever pass");
+                None
+            }
+            Ok(limit) => Some(Limit::Bytes(limit)),
+            Err(error) => {
+                field.error(format!("{error}; a limit is {EXPECTED}"));
+                None
+            }
+        };
+    };
+    match number.trim_end().replace('_', "").parse::<u32>() {
+        Ok(0) => field.error("must be above zero: nothing would ever pass"),
+        Ok(limit) => return Some(Limit::Packets(limit)),
+        Err(_) => field.error(format!("expected {EXPECTED}, found {text:?}")),
+    }
+    None
+}

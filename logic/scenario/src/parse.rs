@@ -1,0 +1,77 @@
+//! From the text of a scenario to a [`Scenario`].
+
+use ranpace_units::Span;
+use toml_edit::Document;
+
+use crate::error::{Report, ScenarioError};
+use crate::flow::Flows;
+use crate::link::{TraceSource, Traces};
+use crate::model::Scenario;
+use crate::network::Network;
+use crate::reader::{Field, Section};
+use crate::{change, link};
+
+/// Longest run: 1000 days. Ours.
+const MOST_DURATION: Span = Span::from_secs(1_000 * 86_400);
+/// Most points of a series. Ours.
+const MOST_SAMPLES: u64 = 10_000_000;
+
+/// Reads a scenario and checks it. `file` is its name for messages (and names the scenario, if it does not
+/// itself); `traces` finds the traces that it names. Everything that is wrong is reported at once.
+pub fn parse(text: &str, file: &str, traces: &mut dyn TraceSource) -> Result<Scenario, ScenarioError> {
+    let report = Report::new(text);
+    let document = match Document::parse(text) {
+        Ok(document) => document,
+        Err(error) => {
+            let at = error.span().map_or(0, |span| span.start);
+            report.add(at, format!("this is not TOML: {}", error.message().replace('\n', " ")));
+            report.finish(file)?;
+            // Not reached: something was just reported.
+            return Err(ScenarioError::without_place(error.to_string()));
+        }
+    };
+    let scenario = read(Section::new(document.as_table(), "at the top", 0, &report), file, traces);
+    report.finish(file)?;
+    scenario.ok_or_else(|| ScenarioError::without_place("no scenario".to_owned()))
+}
+
+/// `None` only if something was reported.
+fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Option<Scenario> {
+    let name = root.field("name").and_then(|field| field.name()).map_or_else(|| stem(file), str::to_owned);
+    let duration = root.required("duration").and_then(|f| f.quantity(link::LEAST_SPAN..=MOST_DURATION));
+    let warmup_field = root.field("warmup");
+    let warmup = warmup_field.as_ref().and_then(|f| f.quantity(Span::ZERO..=Span::MAX)).unwrap_or(Span::ZERO);
+    if let (Some(field), Some(duration)) = (warmup_field, duration.filter(|duration| warmup >= *duration)) {
+        field.error(format!("{warmup} leaves nothing of the scenario, which ends at {duration}"));
+    }
+    let seed = root.whole("seed", 0..=u64::MAX).unwrap_or(1);
+    let sample = read_sample(root.field("sample"), duration);
+    let network = Network::read(&mut root, &mut Traces::new(traces));
+    let flows = Flows::read(&mut root, &network, duration);
+    let changes = change::read(&mut root, &network, &flows, duration);
+    root.finish();
+    let (hosts, links, flows) = (network.hosts, network.links, flows.all);
+    Some(Scenario { name, duration: duration?, warmup, seed, sample, hosts, links, flows, changes })
+}
+
+/// The interval of the series: 100 ms unless told otherwise.
+fn read_sample(field: Option<Field<'_>>, duration: Option<Span>) -> Span {
+    let read = field.as_ref().and_then(|f| f.quantity(link::LEAST_SPAN..=MOST_DURATION));
+    let sample = read.unwrap_or(Span::from_millis(100));
+    // A long run without a word on samples gets fewer of them, not an error.
+    let Some(duration) = duration.filter(|duration| duration.as_nanos() / sample.as_nanos() > MOST_SAMPLES)
+    else {
+        return sample;
+    };
+    if let (Some(field), Some(_)) = (field, read) {
+        field.error(format!("{sample} makes more than {MOST_SAMPLES} samples in {duration}"));
+    }
+    duration / MOST_SAMPLES
+}
+
+/// A file's name without folders and `.toml`.
+fn stem(file: &str) -> String {
+    let base = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    let stem = base.strip_suffix(".toml").unwrap_or(base);
+    if stem.is_empty() { "scenario".to_owned() } else { stem.to_owned() }
+}

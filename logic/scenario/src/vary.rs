@@ -1,0 +1,251 @@
+//! Changes one key of a scenario's text and keeps the rest as it is, comments included.
+
+use toml_edit::{DocumentMut, InlineTable, Item, Key, TableLike, Value};
+
+use crate::error::{Report, ScenarioError, did_you_mean};
+use crate::tcp;
+
+/// Keys whose value is always a string, even if it looks like a number.
+const STRINGS: [&str; 10] =
+    ["name", "from", "to", "cc", "trace", "transport", "kind", "opener", "link", "flow"];
+/// What plays a trace; `rate` takes its place and the other way round.
+const OF_A_TRACE: [&str; 5] = ["trace", "repeat", "scale", "opportunity", "overhead"];
+
+const TOP: [&str; 5] = ["name", "duration", "warmup", "seed", "sample"];
+const LINK: [&str; 15] = [
+    "name",
+    "from",
+    "to",
+    "rate",
+    "trace",
+    "repeat",
+    "scale",
+    "opportunity",
+    "overhead",
+    "delay",
+    "jitter",
+    "queue",
+    "loss",
+    "reorder",
+    "duplex",
+];
+const FLOW: [&str; 13] = [
+    "name",
+    "count",
+    "stagger",
+    "start",
+    "stop",
+    "transport",
+    "cc",
+    "packet",
+    "tcp",
+    "workload",
+    "from",
+    "to",
+    "path",
+];
+const CHANGE: [&str; 6] = ["at", "link", "flow", "rate", "delay", "target"];
+const BACK: &str = "back";
+
+/// The text with `key` set to `value`.
+///
+/// `key` is a path: `duration`, `flow.cc` (every flow), `flow.web.start` (the flow called "web"),
+/// `link.bottleneck.queue.limit`, `flow.tcp.initial_window`. A name that has dots is quoted: `link."a.b".rate`.
+/// Without a name, a key is set wherever it can stand: those of congestion control and TCP in every flow that is
+/// not `transport = "udp"`, `packet` in every flow that is, `back` in every link with `duplex`. A name goes
+/// before a key of the same spelling.
+///
+/// `value` is written as in the scenario, with or without quotes: `20ms`, `5`, `0.01`, `true`,
+/// `{ kind = "list", packets = [5] }`. Setting `rate` removes `trace` and what belongs to it, and the other way
+/// round. The result is not checked further; [`crate::parse`] does that.
+pub fn vary(text: &str, key: &str, value: &str) -> Result<String, ScenarioError> {
+    let mut document: DocumentMut = match text.parse() {
+        Ok(document) => document,
+        Err(error) => {
+            let error: toml_edit::TomlError = error;
+            let report = Report::new(text);
+            let at = error.span().map_or(0, |span| span.start);
+            report.add(at, format!("this is not TOML: {}", error.message().replace('\n', " ")));
+            report.finish("")?;
+            return Ok(text.to_owned()); // not reached: something was just reported
+        }
+    };
+    let refuse = |problem: String| ScenarioError::without_place(format!("cannot vary {key:?}: {problem}"));
+    let path = Key::parse(key).map_err(|error| refuse(error.message().replace('\n', " ")))?;
+    let path: Vec<&str> = path.iter().map(Key::get).collect();
+    set(&mut document, &path, value).map_err(refuse)?;
+    Ok(document.to_string())
+}
+
+fn set(document: &mut DocumentMut, path: &[&str], value: &str) -> Result<(), String> {
+    let (&first, rest) = path.split_first().ok_or("the key is empty")?;
+    if !["link", "flow", "change"].contains(&first) {
+        if !TOP.contains(&first) || !rest.is_empty() {
+            let known = TOP.iter().copied().chain(["link", "flow", "change"]);
+            let near = did_you_mean(first, known);
+            return Err(format!(
+                "expected one of {}, or link.KEY, flow.KEY, change.KEY{near}",
+                TOP.join(", ")
+            ));
+        }
+        return put(document.as_table_mut(), path, value);
+    }
+    let entries = entries_of(document.get_mut(first).ok_or(format!("there is no [[{first}]]"))?);
+    let names: Vec<String> = entries
+        .iter()
+        .enumerate()
+        .map(|(index, entry)| {
+            let name = entry.get("name").and_then(Item::as_str);
+            name.map_or_else(|| format!("{first}{}", index + 1), str::to_owned)
+        })
+        .collect();
+    let (&second, inner) =
+        rest.split_first().ok_or(format!("{first} what? such as {first}.{}", example(first)))?;
+    let named = if first == "change" { None } else { names.iter().position(|name| name == second) };
+    let keys = keys_of(first);
+    if let (Some(index), false) = (named, inner.is_empty()) {
+        check_key(inner, &keys, first)?;
+        return match entries.into_iter().nth(index) {
+            Some(entry) => put(entry, inner, value),
+            None => Err(format!("there is no {first} {second:?}")),
+        };
+    }
+    if !keys.contains(&second) {
+        let near = did_you_mean(second, keys.iter().copied().chain(names.iter().map(String::as_str)));
+        return Err(format!(
+            "{second:?} is neither a key of [[{first}]] nor a name in it with a key after it; names are {}, keys {}{near}",
+            names.iter().take(10).cloned().collect::<Vec<_>>().join(", "),
+            keys.join(", ")
+        ));
+    }
+    let mut is_set = false;
+    for entry in entries.into_iter().filter(|entry| can_stand(first, second, *entry)) {
+        put(entry, rest, value)?;
+        is_set = true;
+    }
+    if is_set { Ok(()) } else { Err(format!("no [[{first}]] has a place for {second:?}")) }
+}
+
+fn example(kind: &str) -> &'static str {
+    match kind {
+        "link" => "rate",
+        "flow" => "cc",
+        _ => "at",
+    }
+}
+
+fn keys_of(kind: &str) -> Vec<&'static str> {
+    match kind {
+        "link" => LINK.into_iter().chain([BACK]).collect(),
+        "flow" => FLOW.into_iter().chain([BACK]).chain(tcp::KEYS).collect(),
+        _ => CHANGE.to_vec(),
+    }
+}
+
+fn check_key(path: &[&str], keys: &[&str], kind: &str) -> Result<(), String> {
+    match path.first() {
+        Some(key) if !keys.contains(key) => {
+            let near = did_you_mean(key, keys.iter().copied());
+            Err(format!("{key:?} is not a key of [[{kind}]]; there are {}{near}", keys.join(", ")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether an entry that was not named gets the key.
+fn can_stand(kind: &str, key: &str, entry: &dyn TableLike) -> bool {
+    let is_udp = entry.get("transport").and_then(Item::as_str) == Some("udp");
+    match (kind, key) {
+        ("flow", "packet") => is_udp,
+        ("flow", "cc" | "tcp" | BACK) => !is_udp,
+        ("flow", key) if tcp::KEYS.contains(&key) => !is_udp,
+        ("link", BACK) => {
+            entry.contains_key(BACK) || entry.get("duplex").and_then(Item::as_bool) == Some(true)
+        }
+        // Links with the same name, flows with the same, changes of another kind: nothing that is meant.
+        ("change", "rate" | "delay" | "target") => entry.contains_key(key),
+        _ => true,
+    }
+}
+
+/// The tables of `[[key]]`, however they are written.
+fn entries_of(item: &mut Item) -> Vec<&mut dyn TableLike> {
+    match item {
+        Item::ArrayOfTables(tables) => tables.iter_mut().map(|table| table as &mut dyn TableLike).collect(),
+        Item::Value(Value::Array(list)) => list
+            .iter_mut()
+            .filter_map(|value| value.as_inline_table_mut().map(|table| table as &mut dyn TableLike))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Sets a value in a table, making the tables on the way.
+fn put(table: &mut dyn TableLike, path: &[&str], value: &str) -> Result<(), String> {
+    let (&key, rest) = path.split_first().ok_or("the key is empty")?;
+    // A setting of TCP may be written flat or in `tcp`; it is changed where it is.
+    if let ("tcp", [inner]) = (key, rest)
+        && table.contains_key(inner)
+        && tcp::KEYS.contains(inner)
+    {
+        return put(table, rest, value);
+    }
+    let in_tcp = |table: &dyn TableLike| {
+        table.get("tcp").and_then(Item::as_table_like).is_some_and(|inner| inner.contains_key(key))
+    };
+    if rest.is_empty() && tcp::KEYS.contains(&key) && in_tcp(table) {
+        return put(inner_table(table, "tcp")?, path, value);
+    }
+    if !rest.is_empty() {
+        return put(inner_table(table, key)?, rest, value);
+    }
+    if key == "rate" {
+        OF_A_TRACE.iter().for_each(|other| drop(table.remove(other)));
+    } else if key == "trace" {
+        table.remove("rate");
+    }
+    let mut value = toml_value(key, value);
+    match table.get_mut(key) {
+        Some(old) => {
+            // What stands around the old value, such as a comment after it, stays.
+            if let Some(old) = old.as_value() {
+                *value.decor_mut() = old.decor().clone();
+            }
+            *old = Item::Value(value);
+        }
+        None => drop(table.insert(key, Item::Value(value))),
+    }
+    Ok(())
+}
+
+/// The table at a key. One that is not there is made; a word such as `queue = "codel"` becomes its `kind`.
+fn inner_table<'t>(table: &'t mut dyn TableLike, key: &str) -> Result<&'t mut dyn TableLike, String> {
+    let item = match table.get(key) {
+        None => Some(InlineTable::new()),
+        Some(item) => item.as_str().map(|kind| InlineTable::from_iter([("kind", kind)])),
+    };
+    if let Some(made) = item {
+        let mut made = Value::InlineTable(made);
+        if let Some(old) = table.get(key).and_then(Item::as_value) {
+            *made.decor_mut() = old.decor().clone();
+        }
+        match table.get_mut(key) {
+            Some(old) => *old = Item::Value(made),
+            None => drop(table.insert(key, Item::Value(made))),
+        }
+    }
+    let inner = table.get_mut(key).and_then(Item::as_table_like_mut);
+    inner.ok_or_else(|| format!("{key:?} is not a table there"))
+}
+
+/// The value as TOML: what cannot be anything else is a string.
+fn toml_value(key: &str, text: &str) -> Value {
+    let text = text.trim();
+    let string = Value::from(text);
+    match text.parse::<Value>() {
+        Ok(Value::Datetime(_)) | Err(_) => string,
+        Ok(value @ Value::String(_)) => value,
+        Ok(_) if STRINGS.contains(&key) => string,
+        Ok(value) => value,
+    }
+}
