@@ -1,6 +1,6 @@
 //! CoDel: drops at the head of a queue whose delay has a floor above the target.
 //!
-//! Source: RFC 8289 section 5 (its pseudocode); constants in sections 4.2 and 4.3.
+//! Source: RFC 8289 section 5 (its pseudocode); the constants' reasons in sections 4.2 to 4.4.
 //! State: [`Control`]. A queue is either not dropping, watching for `INTERVAL` of delay above `TARGET`, or
 //! dropping, at times that lie `INTERVAL / sqrt(count)` apart.
 //!
@@ -14,7 +14,7 @@ use crate::{DropCause, Limit, Observer, Packet, Queued};
 
 /// A queue with no more than one packet of this size is never dropped from; RFC 8289 section 4.2.
 const MTU: Bytes = Bytes::new(1500);
-/// Dropping that resumes within so many intervals goes on at a rate near that of last time; RFC 8289 section 5.3.
+/// Dropping that resumes within so many intervals goes on at a rate near that of last time; RFC 8289 section 5.5.
 const RESUME: u64 = 16;
 
 /// What is set.
@@ -26,13 +26,13 @@ pub(crate) struct Law {
 }
 
 impl Law {
-    /// `t + INTERVAL / sqrt(count)`; RFC 8289 section 5.3.
+    /// `t + INTERVAL / sqrt(count)`; RFC 8289 section 5.6.
     fn next(&self, t: Time, count: u32) -> Time {
         t + Span::from_nanos((self.interval.as_nanos() as f64 / f64::from(count).sqrt() + 0.5) as u64)
     }
 }
 
-/// What is remembered of one queue; names as in RFC 8289 section 5.3.
+/// What is remembered of one queue; names as in RFC 8289 section 5.2.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Control {
     /// When the delay will have been above the target for an interval; `None` if it is not above.
@@ -85,7 +85,7 @@ impl Control {
         queued
     }
 
-    /// Takes the next packet, and whether it may be dropped (`dodequeue`, section 5.4).
+    /// Takes the next packet, and whether it may be dropped (`dodequeue`, section 5.6).
     #[inline]
     fn look<P: Packet>(&mut self, law: &Law, fifo: &mut Fifo<P>, now: Time) -> (Option<Queued<P>>, bool) {
         let Some(queued) = fifo.pop() else {

@@ -121,7 +121,7 @@ impl QueueConfig {
     pub fn drop_tail(limit: Limit) -> Self {
         Self::DropTail { limit, ecn: None }
     }
-    /// CoDel with 5 ms and 100 ms (RFC 8289 sections 4.2 and 4.3), without marks.
+    /// CoDel with 5 ms and 100 ms (RFC 8289 sections 4.4 and 4.3), without marks.
     pub fn codel(limit: Limit) -> Self {
         Self::CoDel { limit, target: Span::from_millis(5), interval: Span::from_millis(100), ecn: false }
     }

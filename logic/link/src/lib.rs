@@ -7,6 +7,39 @@
 //! event carries the instant at which it is due, so a late call changes nothing.
 //!
 //! The same configuration, seed and sequence of calls give the same result on any machine.
+//!
+//! ```
+//! use ranpace_link::{Limit, Link, LinkConfig, Packet, QueueConfig, Service};
+//! use ranpace_units::{Bytes, Rate, Span, Time};
+//!
+//! struct Plain(u64);
+//! impl Packet for Plain {
+//!     fn size(&self) -> Bytes {
+//!         Bytes::new(self.0)
+//!     }
+//!     fn flow(&self) -> u32 {
+//!         0
+//!     }
+//!     fn is_ect(&self) -> bool {
+//!         false
+//!     }
+//!     fn mark_ce(&mut self) {}
+//! }
+//!
+//! let service = Service::Fixed(Rate::from_mbit_per_s(12));
+//! let queue = QueueConfig::codel(Limit::Packets(1000));
+//! let config = LinkConfig::new(service, queue, Span::from_millis(20));
+//! let mut link = Link::new(&config, 42);
+//! link.send(Time::ZERO, Plain(1500), &mut ()); // `()` does not listen
+//! let mut arrivals = Vec::new();
+//! while link.next_event() != Time::MAX {
+//!     let now = link.next_event();
+//!     while link.poll(now, &mut ()).is_some() {
+//!         arrivals.push(now);
+//!     }
+//! }
+//! assert_eq!(arrivals, [Time::from_millis(21)]); // 1 ms to send, 20 ms to travel
+//! ```
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

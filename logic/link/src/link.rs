@@ -211,6 +211,7 @@ impl<P: Packet> Link<P> {
 
     /// Changes the rate at `now`; the packet in service goes on at the new rate. A link without limit or with a
     /// trace has a fixed rate from then on. To be called when [`Link::poll`] has nothing more for `now`.
+    /// Every change is remembered (16 B) for [`Link::capacity`].
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         match &mut self.server {
             Server::Unlimited => self.server = Server::Fixed(FixedServer::new(rate)),
