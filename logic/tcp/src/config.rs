@@ -12,8 +12,6 @@ pub struct Config {
     pub initial_window: u32,
     /// Timestamps option on every segment, 12 bytes (RFC 7323).
     pub timestamps: bool,
-    /// Selective acknowledgements (RFC 2018). Off, loss is found by duplicate ACKs alone.
-    pub sack: bool,
     /// ECN is negotiated and packets are ECN-capable (RFC 3168).
     pub ecn: bool,
     /// Segments after which the receiver acknowledges at once (2; 1 acknowledges every segment).
@@ -61,7 +59,6 @@ impl Default for Config {
             mtu: Bytes::new(1_500),
             initial_window: 10,
             timestamps: true,
-            sack: true,
             ecn: false,
             ack_every: 2,
             ack_delay: Span::from_millis(40),

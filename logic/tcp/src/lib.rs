@@ -1,6 +1,29 @@
 //! A sans-IO TCP endpoint that behaves as Linux 6.x, and a datagram transport beside it.
+//!
+//! Segments, deadlines and the application's writes go in; segments and the next deadline come out:
+//!
+//! * [`Sender`] and [`Receiver`]: the two halves of a TCP connection that carries data one way.
+//! * [`DatagramSender`] and [`DatagramReceiver`]: datagrams with feedback for each (Sprout, Verus).
+//!
+//! The congestion control is any [`ranpace_cc::CongestionControl`].
 #![forbid(unsafe_code)]
 
 mod config;
+mod datagram;
+mod pacer;
+mod prr;
+mod rack;
+mod ranges;
+mod receiver;
+mod rtt;
+mod scoreboard;
+mod segment;
+mod sender;
 
 pub use config::{Config, Opener};
+pub use datagram::{DatagramReceiver, DatagramSender, DatagramStats};
+pub use pacer::Pacer;
+pub use receiver::Receiver;
+pub use rtt::Rtt;
+pub use segment::{Kind, SackBlock, SackBlocks, Segment};
+pub use sender::{Sender, SenderStats};

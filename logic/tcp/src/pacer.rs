@@ -1,0 +1,117 @@
+//! When the next segment may leave: internal pacing with Linux's burst rule.
+//!
+//! Source: Linux `tcp_tso_autosize` (about a millisecond of data a burst, at least two segments, one below 1.2 Mbit/s, at
+//! most 64 KB) and `tcp_update_skb_after_send` (a late start is made up for by at most half a burst's length).
+
+use ranpace_cc::Pacing;
+use ranpace_units::{Rate, Span, Time};
+
+/// Largest burst, one GSO packet.
+const BURST_MAX: u64 = 65_536;
+/// Below this rate a burst is one segment (Linux `bbr_min_tso_rate`).
+const SLOW: Rate = Rate::from_bits_per_s(1_200_000);
+
+/// Pacing state of a sender.
+#[derive(Clone, Debug, Default)]
+pub struct Pacer {
+    /// The next burst may begin then.
+    next: Time,
+    /// Segments left of the burst that has begun.
+    burst: u32,
+    /// Length on the wire of a full segment and the rate, and the burst that follows from them, to divide once per change.
+    cached: (u64, Rate, u32),
+}
+
+impl Pacer {
+    /// Whether a segment may leave now.
+    #[inline]
+    pub(crate) fn may_send(&self, now: Time, pacing: Pacing) -> bool {
+        matches!(pacing, Pacing::Unlimited) || self.burst > 0 || now >= self.next
+    }
+
+    /// When the next segment may leave.
+    pub(crate) fn next(&self) -> Time {
+        self.next
+    }
+
+    /// A segment of `wire` bytes leaves; a full one has `full` bytes.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, now: Time, pacing: Pacing, wire: u64, full: u64) {
+        let Pacing::Rate(rate) = pacing else {
+            self.burst = 0;
+            self.next = now;
+            return;
+        };
+        if self.burst == 0 {
+            self.burst = self.burst_size(rate, full);
+            let late = now - self.next;
+            // The burst's length less half of it at most for being late.
+            let length = rate.time_for(ranpace_units::Bytes::new(full * u64::from(self.burst)));
+            self.next = self.next.max(now) - late.min(length / 2);
+        }
+        self.burst -= 1;
+        self.next = (self.next + rate.time_for(ranpace_units::Bytes::new(wire))).min(Time::MAX);
+    }
+
+    /// The application had nothing to send in the middle of a burst: the rest of it is forfeited.
+    pub(crate) fn on_idle(&mut self) {
+        self.burst = 0;
+    }
+
+    fn burst_size(&mut self, rate: Rate, full: u64) -> u32 {
+        let (cached_full, cached_rate, size) = self.cached;
+        if (cached_full, cached_rate) == (full, rate) {
+            return size;
+        }
+        let least = if rate < SLOW { 1 } else { 2 };
+        // rate >> 10 in bytes a second is Linux's "about a millisecond".
+        let bytes = (rate.bits_per_s() / 8 / 1_024).min(BURST_MAX);
+        let size = u32::try_from(bytes / full.max(1)).unwrap_or(u32::MAX).max(least);
+        self.cached = (full, rate, size);
+        size
+    }
+
+    /// Segments of a burst at a rate.
+    pub fn burst(rate: Rate, full: u64) -> u32 {
+        Self::default().burst_size(rate, full)
+    }
+}
+
+/// Rate at which Linux paces a control that does not pace itself: 200 % of `cwnd / srtt` below half of ssthresh, 120 % above.
+pub(crate) fn default_rate(cwnd: f64, ssthresh: f64, srtt: Span, wire: u64) -> Pacing {
+    if srtt.is_zero() {
+        return Pacing::Unlimited;
+    }
+    let ratio = if cwnd < ssthresh / 2.0 { 2.0 } else { 1.2 };
+    Pacing::Rate(Rate::from_bits_per_s_f64(ratio * cwnd * wire as f64 * 8.0 / srtt.as_secs_f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn burst_is_a_millisecond_of_data() {
+        assert_eq!(Pacer::burst(Rate::from_mbit_per_s(1), 1_500), 1);
+        assert_eq!(Pacer::burst(Rate::from_mbit_per_s(10), 1_500), 2);
+        assert_eq!(Pacer::burst(Rate::from_mbit_per_s(100), 1_500), 8);
+        assert_eq!(Pacer::burst(Rate::from_mbit_per_s(10_000), 1_500), 43);
+    }
+
+    #[test]
+    fn long_run_rate_is_the_pacing_rate() {
+        let rate = Rate::from_mbit_per_s(12);
+        let pacing = Pacing::Rate(rate);
+        let mut pacer = Pacer::default();
+        let (mut now, mut sent) = (Time::ZERO, 0_u64);
+        while now < Time::from_secs(10) {
+            while pacer.may_send(now, pacing) {
+                pacer.on_sent(now, pacing, 1_500, 1_500);
+                sent += 1;
+            }
+            now = pacer.next();
+        }
+        // 12 Mbit/s are 1000 packets a second.
+        assert!((9_998..=10_003).contains(&sent), "{sent}");
+    }
+}

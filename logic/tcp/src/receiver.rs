@@ -1,0 +1,334 @@
+//! The receiving half of a TCP connection, sans-IO.
+//!
+//! Source: Linux 6.x's `tcp_input.c`: delayed ACKs by count and timer with quick ACKs at the start and out of order (RFC
+//! 5681), SACK with the most recent block first (RFC 2018), DSACK (RFC 2883), timestamps (RFC 7323), ECN echo (RFC 3168),
+//! receive-window autotuning (`tcp_rcv_space_adjust`). The application reads at once.
+
+use ranpace_cc::{Received, ReceiverHalf};
+use ranpace_units::{Bytes, Span, Time};
+
+use crate::config::{Config, Opener};
+use crate::ranges::Ranges;
+use crate::segment::{Kind, SackBlock, Segment};
+
+/// Blocks remembered, most recent first: as many as one option can hold.
+const BLOCKS: usize = 4;
+
+/// The receiving half of a connection. See the module's head.
+#[derive(Debug)]
+pub struct Receiver {
+    config: Config,
+    half: Option<Box<dyn ReceiverHalf>>,
+    /// Next byte expected.
+    next: u64,
+    ranges: Ranges,
+    /// Starting points of the most recently changed ranges, most recent first.
+    recent: [Option<u64>; BLOCKS],
+    duplicate: Option<u64>,
+    /// Timestamp to echo, and the last acknowledgement sent (RFC 7323, 4.3).
+    echo: Time,
+    last_acked: u64,
+    /// Full segments received since the last acknowledgement, and when one is due.
+    unacked: u32,
+    ack_now: bool,
+    ack_at: Option<Time>,
+    quick: u32,
+    ecn_echo: bool,
+    /// The window offered, what bounds it, and the last right edge said.
+    window: u64,
+    window_max: u64,
+    clamp: u64,
+    edge: u64,
+    /// Autotuning: the round's beginning in time and bytes, and what came in the round before.
+    round_at: Time,
+    round_next: u64,
+    space: u64,
+    rtt: Span,
+    rtt_mark: Time,
+    pending: Option<Kind>,
+    open_at: Option<(Time, u32)>,
+    established: bool,
+    peer_timestamp: Time,
+    acks_sent: u64,
+}
+
+impl Receiver {
+    /// A closed receiver; `half` is the algorithm's receiver half, where it has one.
+    pub fn new(config: &Config, half: Option<Box<dyn ReceiverHalf>>) -> Self {
+        let window = config.receive_buffer.get().min(config.receive_buffer_max.get());
+        Self {
+            half,
+            next: 0,
+            ranges: Ranges::default(),
+            recent: [None; BLOCKS],
+            duplicate: None,
+            echo: Time::ZERO,
+            last_acked: 0,
+            unacked: 0,
+            ack_now: false,
+            ack_at: None,
+            quick: config.quick_acks,
+            ecn_echo: false,
+            window,
+            window_max: config.receive_buffer_max.get(),
+            clamp: u64::MAX,
+            edge: window,
+            round_at: Time::ZERO,
+            round_next: 0,
+            space: window,
+            rtt: Span::ZERO,
+            rtt_mark: Time::ZERO,
+            pending: None,
+            open_at: None,
+            established: false,
+            peer_timestamp: Time::ZERO,
+            acks_sent: 0,
+            config: config.clone(),
+        }
+    }
+
+    /// Opens the connection with a SYN, where this side does; its request rides on the handshake's last segment.
+    pub fn open(&mut self, now: Time) {
+        if self.config.opener == Opener::Receiver && self.open_at.is_none() && !self.established {
+            self.pending = Some(Kind::Syn);
+            self.open_at = Some((now + self.config.initial_rto, 0));
+        }
+    }
+
+    /// Payload handed to the application, in order.
+    pub fn delivered(&self) -> Bytes {
+        Bytes::new(self.next)
+    }
+
+    /// Acknowledgements sent.
+    pub fn acks_sent(&self) -> u64 {
+        self.acks_sent
+    }
+
+    /// The window offered.
+    pub fn window(&self) -> Bytes {
+        Bytes::new(self.window.min(self.clamp))
+    }
+
+    /// Bounds the window from outside (a proxy's or an application's `TCP_WINDOW_CLAMP`); the right edge is never pulled
+    /// back. An update is sent at once if it opens the window.
+    pub fn set_window_clamp(&mut self, clamp: Bytes) {
+        let opens = clamp.get() > self.clamp && self.next + clamp.get().min(self.window) > self.edge;
+        self.clamp = clamp.get();
+        self.ack_now |= opens && self.established;
+    }
+
+    /// A segment came from the peer.
+    pub fn on_segment(&mut self, now: Time, segment: &Segment) {
+        match segment.kind {
+            Kind::Syn => {
+                self.pending = Some(Kind::SynAck);
+                self.echo = segment.timestamp;
+            }
+            Kind::SynAck => {
+                // Establishes, or repeats what was lost: the ACK with the request answers it either way.
+                self.echo = segment.timestamp;
+                self.established = true;
+                self.open_at = None;
+                self.pending = Some(Kind::Ack);
+            }
+            Kind::Ack => self.established = true,
+            Kind::Data => self.on_data(now, segment),
+            Kind::Datagram | Kind::Feedback => {}
+        }
+    }
+
+    fn on_data(&mut self, now: Time, segment: &Segment) {
+        self.established = true;
+        if let Some(half) = &mut self.half
+            && segment.length > 0
+        {
+            half.on_data(&Received {
+                now,
+                number: None,
+                bytes: Bytes::new(u64::from(segment.length)),
+                wire: segment.wire_size(),
+                sent_at: segment.timestamp,
+                time_to_next: Span::ZERO,
+                rtt: (!self.rtt.is_zero()).then_some(self.rtt),
+            });
+        }
+        if segment.cwr {
+            self.ecn_echo = false;
+        }
+        self.ecn_echo |= segment.ce && self.config.ecn;
+        self.measure_rtt(now, segment);
+        let (from, to) = (segment.seq, segment.seq + u64::from(segment.length));
+        // RFC 7323, 4.3: the echo is that of the segment that advanced the last acknowledgement.
+        if segment.timestamp >= self.peer_timestamp && from <= self.last_acked {
+            self.peer_timestamp = segment.timestamp;
+            self.echo = segment.timestamp;
+        }
+        if segment.length == 0 {
+            self.ack_now = true; // a window probe
+        } else if to <= self.next {
+            self.duplicate = Some(from);
+            self.ack_now = true;
+        } else if from <= self.next {
+            let had_holes = !self.ranges.is_empty();
+            self.next = if had_holes { self.ranges.advance(to) } else { to };
+            self.unacked += 1;
+            if had_holes {
+                self.ack_now = true;
+                for slot in &mut self.recent {
+                    *slot = slot.filter(|&seq| seq >= self.next);
+                }
+            }
+            self.adjust_window(now);
+            if self.quick > 0 || self.unacked >= self.config.ack_every || segment.ce {
+                self.ack_now = true;
+            } else if self.ack_at.is_none() {
+                self.ack_at = Some(now + self.config.ack_delay);
+            }
+        } else {
+            let (range, new) = self.ranges.insert(from, to);
+            if !new {
+                self.duplicate = Some(from);
+            }
+            self.remember(range.0);
+            self.ack_now = true;
+        }
+    }
+
+    /// Moves a range to the front of those to be reported.
+    fn remember(&mut self, start: u64) {
+        let known = self.recent.iter().position(|slot| {
+            slot.is_some_and(|seq| {
+                seq == start || self.ranges.containing(seq).is_some_and(|(first, _)| first == start)
+            })
+        });
+        let last = known.unwrap_or(BLOCKS - 1);
+        self.recent[..=last].rotate_right(1);
+        self.recent[0] = Some(start);
+    }
+
+    /// Receiver-side RTT by echoed timestamps; the sender's echo advances once a round trip.
+    fn measure_rtt(&mut self, now: Time, segment: &Segment) {
+        if segment.echo > self.rtt_mark {
+            let sample = now - segment.echo;
+            self.rtt = if self.rtt.is_zero() { sample } else { (self.rtt * 7 + sample) / 8 };
+            self.rtt_mark = segment.echo;
+        }
+    }
+
+    /// Linux `tcp_rcv_space_adjust`: what came in the last round trip, twice, and more while it grows.
+    fn adjust_window(&mut self, now: Time) {
+        if self.rtt.is_zero() || now - self.round_at < self.rtt {
+            return;
+        }
+        let came = self.next - self.round_next;
+        if came > self.space {
+            let mut window = came * 2 + 16 * self.config.mss().get();
+            window += window.saturating_mul(came - self.space) / self.space.max(1);
+            self.window = self.window.max(window).min(self.window_max);
+            self.space = came;
+        }
+        self.round_at = now;
+        self.round_next = self.next;
+    }
+
+    /// When [`Self::on_deadline`] is to be called next; [`Time::MAX`] for never.
+    #[inline]
+    pub fn next_deadline(&self) -> Time {
+        let mut at = self.ack_at.unwrap_or(Time::MAX);
+        if let Some((open, _)) = self.open_at {
+            at = at.min(open);
+        }
+        if let Some(own) = self.half.as_ref().and_then(|half| half.next_deadline()) {
+            at = at.min(own);
+        }
+        at
+    }
+
+    /// A deadline has come (or not: then nothing happens).
+    pub fn on_deadline(&mut self, now: Time) {
+        if self.ack_at.is_some_and(|at| at <= now) {
+            self.ack_now = true;
+        }
+        if let Some((at, repeats)) = self.open_at
+            && at <= now
+        {
+            self.pending = Some(Kind::Syn);
+            self.open_at = Some((now + self.config.initial_rto * (2 << repeats.min(6)), repeats + 1));
+        }
+        if let Some(half) = &mut self.half
+            && half.next_deadline().is_some_and(|at| at <= now)
+        {
+            self.ack_now |= half.on_deadline(now) && self.established;
+        }
+    }
+
+    /// The next segment to send now. Call until `None`.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        if let Some(kind) = self.pending.take() {
+            let mut segment = Segment::new(kind, now);
+            segment.ack = self.next;
+            segment.window = self.offer();
+            segment.echo = self.echo;
+            let mut segment = segment.measured(self.config.timestamps);
+            if kind == Kind::Ack && self.config.opener == Opener::Receiver {
+                segment.wire += REQUEST;
+            }
+            return Some(segment);
+        }
+        if !core::mem::take(&mut self.ack_now) {
+            return None;
+        }
+        let mut ack = Segment::new(Kind::Ack, now);
+        ack.ack = self.next;
+        ack.echo = self.echo;
+        ack.ecn_echo = self.ecn_echo;
+        ack.window = self.offer();
+        let mut room = if self.config.timestamps { 3 } else { 4 };
+        if let Some(half) = &mut self.half {
+            ack.report = half.report(now);
+            // 40 bytes of options in all: a report takes the place of blocks.
+            let report = ack.report.map_or(0, |report| report.as_bytes().len() + 2);
+            let free = 40 - if self.config.timestamps { 12 } else { 0 } - 4;
+            room = room.min(free_blocks(free, report));
+        }
+        if let Some(from) = self.duplicate.take() {
+            ack.duplicate = u32::try_from(self.next.saturating_sub(from)).ok();
+            room -= usize::from(ack.duplicate.is_some()).min(room);
+        }
+        if !self.ranges.is_empty() {
+            for seq in self.recent.iter().flatten() {
+                if room == 0 {
+                    break;
+                }
+                if let Some((from, to)) = self.ranges.containing(*seq)
+                    && let (Ok(from), Ok(to)) =
+                        (u32::try_from(from - self.next), u32::try_from(to - self.next))
+                    && !ack.sack.as_slice().contains(&SackBlock { from, to })
+                {
+                    ack.sack.push(SackBlock { from, to });
+                    room -= 1;
+                }
+            }
+        }
+        self.last_acked = self.next;
+        self.quick = self.quick.saturating_sub(1);
+        self.unacked = 0;
+        self.ack_at = None;
+        self.acks_sent += 1;
+        Some(ack.measured(self.config.timestamps))
+    }
+
+    /// The window to say; the right edge never moves left.
+    fn offer(&mut self) -> u32 {
+        self.edge = self.edge.max(self.next + self.window.min(self.clamp));
+        u32::try_from(self.edge - self.next).unwrap_or(u32::MAX)
+    }
+}
+
+/// Bytes of the request that a fetch sends with the handshake's last segment.
+const REQUEST: u32 = 100;
+
+fn free_blocks(free: usize, report: usize) -> usize {
+    free.saturating_sub(report.next_multiple_of(4)) / 8
+}

@@ -1,0 +1,449 @@
+//! What is in the air: one record per segment, what is known of it, and the counts that follow.
+//!
+//! Segments lie in a deque in the order of their sequence numbers, so the cost of an acknowledgement is that of the segments
+//! it covers, whatever the window. Losses wait in a queue for their retransmission; retransmissions in another one, in the
+//! order of sending, for RACK.
+
+use std::collections::VecDeque;
+
+use ranpace_units::Time;
+
+use crate::segment::SackBlocks;
+
+/// Position of a segment: it stays the same while the deque moves.
+pub(crate) type Id = u64;
+
+/// One segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub seq: u64,
+    pub length: u32,
+    pub flags: Flags,
+    /// Packet number of the last transmission.
+    pub number: u64,
+    /// When it was last sent.
+    pub sent_at: Time,
+    /// Delivery count and its time, and the send time of the then newest delivered packet, at the last transmission:
+    /// the beginnings of a rate sample.
+    pub delivered: u64,
+    pub delivered_at: Time,
+    pub first_sent_at: Time,
+    /// Segments in flight when it was last sent.
+    pub in_flight: u32,
+    pub app_limited: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags(u8);
+
+impl Flags {
+    pub const SACKED: u8 = 1;
+    pub const LOST: u8 = 2;
+    /// A retransmission is in the air.
+    pub const RETRANSMITTED: u8 = 4;
+    /// Was sent more than once.
+    pub const EVER_RETRANSMITTED: u8 = 8;
+
+    #[inline]
+    pub fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+    #[inline]
+    pub fn set(&mut self, flag: u8) {
+        self.0 |= flag;
+    }
+    #[inline]
+    pub fn clear(&mut self, flag: u8) {
+        self.0 &= !flag;
+    }
+}
+
+impl Record {
+    pub fn end(&self) -> u64 {
+        self.seq + u64::from(self.length)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scoreboard {
+    records: VecDeque<Record>,
+    /// Id of the first record.
+    base: Id,
+    pub sacked_out: u64,
+    pub lost_out: u64,
+    pub retransmitted_out: u64,
+    /// Segments to be retransmitted, in the order in which they were found lost. Entries that no longer apply are skipped.
+    lost: VecDeque<Id>,
+    /// Retransmissions by time of sending, with the packet number that tells whether an entry still applies.
+    retransmitted: VecDeque<(Id, u64)>,
+    /// Every original below is selectively acknowledged, lost, or was sent again: RACK need not look there.
+    rack_cursor: Id,
+    /// Blocks of the last acknowledgement, absolute: what they cover is marked already.
+    seen: [(u64, u64); 4],
+    /// One past the highest byte selectively acknowledged.
+    pub highest_sacked: u64,
+}
+
+impl Scoreboard {
+    /// Segments sent and not yet acknowledged cumulatively.
+    #[inline]
+    pub fn packets_out(&self) -> u64 {
+        self.records.len() as u64
+    }
+
+    /// Segments in the network, as far as is known (Linux `tcp_packets_in_flight`).
+    #[inline]
+    pub fn in_flight(&self) -> u64 {
+        self.packets_out() + self.retransmitted_out - self.sacked_out - self.lost_out
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub fn get(&self, id: Id) -> Option<&Record> {
+        self.records.get(usize::try_from(id.checked_sub(self.base)?).ok()?)
+    }
+
+    pub fn get_mut(&mut self, id: Id) -> Option<&mut Record> {
+        self.records.get_mut(usize::try_from(id.checked_sub(self.base)?).ok()?)
+    }
+
+    pub fn first_id(&self) -> Id {
+        self.base
+    }
+
+    pub fn last_id(&self) -> Option<Id> {
+        (!self.records.is_empty()).then(|| self.base + self.records.len() as u64 - 1)
+    }
+
+    #[inline]
+    pub fn push(&mut self, record: Record) {
+        self.records.push_back(record);
+    }
+
+    /// Takes the first segment off if `ack` covers it; the counts follow.
+    #[inline]
+    pub fn pop_acked(&mut self, ack: u64) -> Option<Record> {
+        let record = *self.records.front()?;
+        if record.end() > ack {
+            return None;
+        }
+        self.records.pop_front();
+        self.base += 1;
+        if record.flags.has(Flags::SACKED) {
+            self.sacked_out -= 1;
+        }
+        if record.flags.has(Flags::LOST) {
+            self.lost_out -= 1;
+        }
+        if record.flags.has(Flags::RETRANSMITTED) {
+            self.retransmitted_out -= 1;
+        }
+        Some(record)
+    }
+
+    /// Marks what the blocks newly cover and calls `newly` with each record as it was before (flags included).
+    pub fn mark_sacked(&mut self, ack: u64, blocks: &SackBlocks, mut newly: impl FnMut(&Record)) {
+        let mut now_seen = [(0, 0); 4];
+        for (slot, block) in now_seen.iter_mut().zip(blocks.as_slice()) {
+            *slot = (ack + u64::from(block.from), ack + u64::from(block.to));
+        }
+        for &(from, to) in &now_seen {
+            if from >= to {
+                continue;
+            }
+            // Less what the last acknowledgement's blocks covered: at most a few pieces are left, lowest first.
+            let mut at = from;
+            while at < to {
+                if let Some(&(_, end)) = self.seen.iter().find(|&&(start, end)| start <= at && at < end) {
+                    at = end;
+                    continue;
+                }
+                let next_seen = self
+                    .seen
+                    .iter()
+                    .map(|&(start, _)| start)
+                    .filter(|&start| start > at)
+                    .min()
+                    .unwrap_or(to)
+                    .min(to);
+                self.mark_range(at, next_seen, &mut newly);
+                at = next_seen;
+            }
+            self.highest_sacked = self.highest_sacked.max(to);
+        }
+        self.seen = now_seen;
+    }
+
+    fn mark_range(&mut self, from: u64, to: u64, newly: &mut impl FnMut(&Record)) {
+        let Some(mut index) = self.index_of(from) else { return };
+        while let Some(record) = self.records.get_mut(index) {
+            if record.end() > to {
+                break;
+            }
+            if !record.flags.has(Flags::SACKED) {
+                newly(record);
+                if record.flags.has(Flags::RETRANSMITTED) {
+                    self.retransmitted_out -= 1;
+                }
+                if record.flags.has(Flags::LOST) {
+                    self.lost_out -= 1;
+                }
+                record.flags.clear(Flags::LOST | Flags::RETRANSMITTED);
+                record.flags.set(Flags::SACKED);
+                self.sacked_out += 1;
+            }
+            index += 1;
+        }
+    }
+
+    /// Index of the first record that begins at or after `seq`.
+    fn index_of(&self, seq: u64) -> Option<usize> {
+        let first = self.records.front()?;
+        // Segments are nearly always of one size: guess, and search only if the guess is wrong.
+        let guess = (seq.saturating_sub(first.seq) / u64::from(first.length.max(1))) as usize;
+        if self.records.get(guess).is_some_and(|record| record.seq == seq) {
+            return Some(guess);
+        }
+        Some(self.records.partition_point(|record| record.seq < seq))
+    }
+
+    /// Takes a segment for lost; its retransmission, if one is in the air, too. False if it was so already.
+    pub fn mark_lost(&mut self, id: Id) -> bool {
+        let Some(record) = self.get_mut(id) else { return false };
+        if record.flags.has(Flags::SACKED) {
+            return false;
+        }
+        if record.flags.has(Flags::LOST) {
+            if !record.flags.has(Flags::RETRANSMITTED) {
+                return false;
+            }
+            record.flags.clear(Flags::RETRANSMITTED);
+            self.retransmitted_out -= 1;
+        } else {
+            record.flags.set(Flags::LOST);
+            if record.flags.has(Flags::RETRANSMITTED) {
+                record.flags.clear(Flags::RETRANSMITTED);
+                self.retransmitted_out -= 1;
+            }
+            self.lost_out += 1;
+        }
+        self.lost.push_back(id);
+        true
+    }
+
+    /// The next segment to retransmit.
+    pub fn next_lost(&mut self) -> Option<Id> {
+        while let Some(&id) = self.lost.front() {
+            if self.get(id).is_some_and(|record| {
+                record.flags.has(Flags::LOST) && !record.flags.has(Flags::RETRANSMITTED | Flags::SACKED)
+            }) {
+                return Some(id);
+            }
+            self.lost.pop_front();
+        }
+        None
+    }
+
+    /// Notes that a segment was sent again, as packet `number`.
+    pub fn on_retransmitted(&mut self, id: Id, number: u64) {
+        if let Some(record) = self.get_mut(id)
+            && !record.flags.has(Flags::RETRANSMITTED)
+        {
+            record.flags.set(Flags::RETRANSMITTED | Flags::EVER_RETRANSMITTED);
+            self.retransmitted_out += 1;
+        }
+        self.retransmitted.push_back((id, number));
+        if self.lost.front() == Some(&id) {
+            self.lost.pop_front();
+        }
+    }
+
+    /// Marks as lost, in order of sending, each segment for which `verdict` says so, until one was sent too late.
+    /// `lost` is told of each, as it was before.
+    pub fn sweep(&mut self, verdict: impl Fn(&Record) -> Verdict, mut lost: impl FnMut(&Record)) {
+        // Originals, in sequence order and so in order of sending.
+        self.rack_cursor = self.rack_cursor.max(self.base);
+        while let Some(record) = self.get(self.rack_cursor).copied() {
+            let settled = record.flags.has(Flags::SACKED | Flags::LOST | Flags::EVER_RETRANSMITTED);
+            if !settled {
+                match verdict(&record) {
+                    Verdict::Lost => {
+                        self.mark_lost(self.rack_cursor);
+                        lost(&record);
+                    }
+                    Verdict::NotYet | Verdict::SentLater => break,
+                }
+            }
+            self.rack_cursor += 1;
+        }
+        // Retransmissions.
+        while let Some(&(id, number)) = self.retransmitted.front() {
+            let current = self.get(id).copied().filter(|record| {
+                record.number == number
+                    && record.flags.has(Flags::RETRANSMITTED)
+                    && !record.flags.has(Flags::SACKED)
+            });
+            if let Some(record) = current {
+                if verdict(&record) != Verdict::Lost {
+                    break;
+                }
+                self.mark_lost(id);
+                lost(&record);
+            }
+            self.retransmitted.pop_front();
+        }
+    }
+
+    /// After a timeout: everything for which `is_lost` holds is lost, retransmissions too, to be sent again from the front.
+    pub fn mark_all_lost(&mut self, is_lost: impl Fn(Id, &Record) -> bool, mut lost: impl FnMut(&Record)) {
+        self.lost.clear();
+        let base = self.base;
+        for (index, record) in self.records.iter_mut().enumerate() {
+            let id = base + index as u64;
+            if record.flags.has(Flags::SACKED) {
+                continue;
+            }
+            if record.flags.has(Flags::LOST) && !record.flags.has(Flags::RETRANSMITTED) {
+                self.lost.push_back(id);
+            } else if is_lost(id, record) {
+                lost(record);
+                if record.flags.has(Flags::RETRANSMITTED) {
+                    record.flags.clear(Flags::RETRANSMITTED);
+                    self.retransmitted_out -= 1;
+                }
+                if !record.flags.has(Flags::LOST) {
+                    record.flags.set(Flags::LOST);
+                    self.lost_out += 1;
+                }
+                self.lost.push_back(id);
+            }
+        }
+    }
+
+    /// Nothing was lost after all: what was not sent again goes back into the air.
+    pub fn unmark_lost(&mut self) {
+        for record in &mut self.records {
+            if record.flags.has(Flags::LOST) {
+                record.flags.clear(Flags::LOST);
+                self.lost_out -= 1;
+            }
+        }
+        self.lost.clear();
+        self.rack_cursor = self.base;
+    }
+
+    #[cfg(test)]
+    fn check(&self) {
+        let count = |flag| self.records.iter().filter(|record| record.flags.has(flag)).count() as u64;
+        assert_eq!(self.sacked_out, count(Flags::SACKED));
+        assert_eq!(self.lost_out, count(Flags::LOST));
+        assert_eq!(self.retransmitted_out, count(Flags::RETRANSMITTED));
+        let _ = self.in_flight();
+    }
+}
+
+/// What RACK says of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Lost,
+    /// Sent before the newest delivered one, but it may yet have been overtaken.
+    NotYet,
+    SentLater,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::SackBlock;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn record(seq: u64, length: u32, number: u64) -> Record {
+        Record {
+            seq,
+            length,
+            flags: Flags::default(),
+            number,
+            sent_at: Time::from_nanos(number),
+            delivered: 0,
+            delivered_at: Time::ZERO,
+            first_sent_at: Time::ZERO,
+            in_flight: 0,
+            app_limited: false,
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(u32),
+        Ack(u64),
+        Sack(u64, u64, u64, u64),
+        Sweep(u64),
+        Retransmit,
+        Timeout,
+        Undo,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (1..3_000_u32).prop_map(Step::Push),
+            2 => (0..8_u64).prop_map(Step::Ack),
+            3 => (0..20_u64, 1..10_u64, 0..20_u64, 1..10_u64).prop_map(|(a, b, c, d)| Step::Sack(a, b, c, d)),
+            2 => (0..100_u64).prop_map(Step::Sweep),
+            3 => Just(Step::Retransmit),
+            1 => Just(Step::Timeout),
+            1 => Just(Step::Undo),
+        ]
+    }
+
+    proptest! {
+        /// Whatever happens, the counts are those of the flags, and nothing in flight is counted below zero.
+        #[test]
+        fn counts_follow_the_flags(steps in vec(step(), 0..300)) {
+            let (mut board, mut next, mut number, mut una) = (Scoreboard::default(), 0_u64, 0_u64, 0_u64);
+            for step in steps {
+                match step {
+                    Step::Push(length) => {
+                        board.push(record(next, length, number));
+                        next += u64::from(length);
+                        number += 1;
+                    }
+                    Step::Ack(count) => {
+                        let end = board.records.get(count as usize).map_or(una, Record::end);
+                        una = una.max(end);
+                        while board.pop_acked(una).is_some() {}
+                    }
+                    Step::Sack(a, b, c, d) => {
+                        let mut blocks = SackBlocks::default();
+                        for (from, count) in [(a, b), (c, d)] {
+                            let start = board.records.get(1 + from as usize).map(|r| r.seq);
+                            let end = board.records.get((from + count) as usize).map(Record::end);
+                            if let (Some(start), Some(end)) = (start, end) {
+                                blocks.push(SackBlock { from: (start - una) as u32, to: (end - una) as u32 });
+                            }
+                        }
+                        board.mark_sacked(una, &blocks, |_| ());
+                    }
+                    Step::Sweep(limit) => {
+                        let limit = Time::from_nanos(limit);
+                        let verdict = |r: &Record| if r.sent_at < limit { Verdict::Lost } else { Verdict::SentLater };
+                        board.sweep(verdict, |_| ());
+                    }
+                    Step::Retransmit => {
+                        if let Some(id) = board.next_lost() {
+                            let record = board.get_mut(id).unwrap();
+                            (record.number, record.sent_at) = (number, Time::from_nanos(number));
+                            board.on_retransmitted(id, number);
+                            number += 1;
+                        }
+                    }
+                    Step::Timeout => board.mark_all_lost(|_, _| true, |_| ()),
+                    Step::Undo => board.unmark_lost(),
+                }
+                board.check();
+            }
+        }
+    }
+}

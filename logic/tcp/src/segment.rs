@@ -1,0 +1,168 @@
+//! A packet between two endpoints: what TCP's header and options say, and nothing of its payload.
+
+use ranpace_cc::Report;
+use ranpace_units::{Bytes, Span, Time};
+
+use crate::config::{IP_HEADER, TCP_HEADER, TIMESTAMPS, UDP_HEADER};
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// Carries payload.
+    #[default]
+    Data,
+    /// Carries an acknowledgement.
+    Ack,
+    /// Opens a connection.
+    Syn,
+    /// Answers a `Syn`.
+    SynAck,
+    /// A datagram with payload, of the datagram transport or a plain UDP source.
+    Datagram,
+    /// Feedback of the datagram transport.
+    Feedback,
+}
+
+/// One selectively acknowledged range, as distances from the cumulative acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct SackBlock {
+    /// First byte.
+    pub from: u32,
+    /// One past the last byte.
+    pub to: u32,
+}
+
+/// Up to four ranges, the most recent first (RFC 2018); three beside timestamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct SackBlocks {
+    count: u8,
+    blocks: [SackBlock; 4],
+}
+
+impl SackBlocks {
+    /// Appends a block; false if the option is full.
+    pub fn push(&mut self, block: SackBlock) -> bool {
+        let Some(slot) = self.blocks.get_mut(usize::from(self.count)) else { return false };
+        *slot = block;
+        self.count += 1;
+        true
+    }
+
+    /// The blocks in order.
+    pub fn as_slice(&self) -> &[SackBlock] {
+        &self.blocks[..usize::from(self.count)]
+    }
+}
+
+/// A packet. Sequence numbers are 64 bits wide and start at zero: they do not wrap here, and the wire length is that of
+/// the real header all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// First byte of payload.
+    pub seq: u64,
+    /// Next byte expected (in `Feedback`: the packet number that is acknowledged).
+    pub ack: u64,
+    /// The packet's place in the order of sending.
+    pub number: u64,
+    /// Sender's clock (RFC 7323 TSval, in nanoseconds here).
+    pub timestamp: Time,
+    /// The timestamp echoed (TSecr); meaningful on acknowledgements.
+    pub echo: Time,
+    /// Receive window, in bytes beyond `ack`.
+    pub window: u32,
+    /// Payload in bytes.
+    pub length: u32,
+    /// Selective acknowledgements.
+    pub sack: SackBlocks,
+    /// The first block reports a duplicate (RFC 2883) and lies at this distance below `ack`.
+    pub duplicate: Option<u32>,
+    /// Report of a receiver half; counted on the wire.
+    pub report: Option<Report>,
+    /// How long until the sender's next packet (datagram transport), in microseconds; zero while more is queued.
+    pub time_to_next_us: u32,
+    /// Bytes on the wire, IP header included.
+    pub wire: u32,
+    /// What it is.
+    pub kind: Kind,
+    /// ECN-capable (RFC 3168).
+    pub ect: bool,
+    /// Congestion was experienced.
+    pub ce: bool,
+    /// Echo of a mark (ECE).
+    pub ecn_echo: bool,
+    /// The sender has reduced its window (CWR).
+    pub cwr: bool,
+    /// Sent again.
+    pub retransmission: bool,
+}
+
+impl Segment {
+    /// A packet of this kind without payload, leaving at `now`.
+    pub fn new(kind: Kind, now: Time) -> Self {
+        Self {
+            seq: 0,
+            ack: 0,
+            number: 0,
+            timestamp: now,
+            echo: Time::ZERO,
+            window: 0,
+            length: 0,
+            sack: SackBlocks::default(),
+            duplicate: None,
+            report: None,
+            time_to_next_us: 0,
+            wire: 0,
+            kind,
+            ect: false,
+            ce: false,
+            ecn_echo: false,
+            cwr: false,
+            retransmission: false,
+        }
+    }
+
+    /// Fills in the length on the wire: IPv4, TCP or UDP header, options padded to four bytes, payload.
+    pub(crate) fn measured(mut self, timestamps: bool) -> Self {
+        let sack_blocks = self.sack.as_slice().len() as u64 + u64::from(self.duplicate.is_some());
+        let header = match self.kind {
+            // MSS, window scale, SACK permitted, timestamps: 20 bytes of options as Linux sends them.
+            Kind::Syn | Kind::SynAck => TCP_HEADER + 20,
+            Kind::Data | Kind::Ack => {
+                let mut options = if timestamps { TIMESTAMPS } else { 0 };
+                if sack_blocks > 0 {
+                    options += 4 + 8 * sack_blocks;
+                }
+                if let Some(report) = &self.report {
+                    options += (2 + report.as_bytes().len() as u64).next_multiple_of(4);
+                }
+                TCP_HEADER + options
+            }
+            // Number and timestamp of a datagram; number, echo and the report of feedback.
+            Kind::Datagram => UDP_HEADER + 16,
+            Kind::Feedback => {
+                UDP_HEADER + 16 + self.report.map_or(0, |report| report.as_bytes().len() as u64)
+            }
+        };
+        self.wire = (IP_HEADER + header) as u32 + self.length;
+        self
+    }
+
+    /// Bytes on the wire.
+    pub fn wire_size(&self) -> Bytes {
+        Bytes::new(u64::from(self.wire))
+    }
+
+    /// A plain UDP packet of `wire` bytes, headers included.
+    pub fn udp(now: Time, number: u64, wire: u32) -> Self {
+        let mut segment = Self::new(Kind::Datagram, now);
+        segment.number = number;
+        segment.wire = wire;
+        segment.length = wire.saturating_sub((IP_HEADER + UDP_HEADER) as u32);
+        segment
+    }
+
+    /// Time until the sender's next packet.
+    pub fn time_to_next(&self) -> Span {
+        Span::from_micros(u64::from(self.time_to_next_us))
+    }
+}
