@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bbr1;
+pub mod bbr_zhong;
 pub mod c2tcp;
 pub mod cubic;
 #[cfg(test)]
@@ -23,6 +24,8 @@ pub mod newreno;
 mod options;
 mod registry;
 mod round;
+#[cfg(test)]
+mod torture;
 pub mod vegas;
 pub mod westwood;
 

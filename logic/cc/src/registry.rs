@@ -74,6 +74,7 @@ pub const ALL: &[&Entry] = &[
     &crate::westwood::PLUS,
     &crate::vegas::ENTRY,
     &crate::bbr1::ENTRY,
+    &crate::bbr_zhong::ENTRY,
 ];
 
 /// Every decorator.
