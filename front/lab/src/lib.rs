@@ -1,1 +1,32 @@
-//! To be written.
+//! Experiments: what runs leave behind, and how it is shown.
+//!
+//! [`Store`] keeps runs as Parquet and JSON, [`CompareRow`] sums them up over flows and seeds, [`table`] prints
+//! them and [`Progress`] says how far the work is.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod columnar;
+mod figures;
+mod frames;
+mod progress;
+mod row;
+pub mod stats;
+mod store;
+mod summary;
+pub mod table;
+
+#[cfg(test)]
+#[path = "../examples/sample_report/synthetic.rs"]
+mod synthetic;
+
+pub use figures::{Quantity, Unit, number};
+pub use progress::Progress;
+pub use row::{CompareRow, FIGURES, Figure};
+pub use store::{Store, StoreError, key, put};
+pub use summary::{
+    DistributionSummary, FileSummary, FlowSummary, LedgerSummary, LinkSummary, Origin, RunSummary, SCHEMA,
+    TransferSummary,
+};
+
+/// Version of Ranpace, as written into every result.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

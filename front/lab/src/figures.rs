@@ -1,0 +1,154 @@
+//! How a figure is written for people: one unit for a whole column, and as many digits as mean something.
+
+/// What is being measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Bits per second.
+    Rate,
+    /// Seconds.
+    Time,
+    /// Bytes.
+    Size,
+    /// A share of one, shown in per cent.
+    Share,
+    /// A number without a unit.
+    Plain,
+}
+
+/// The unit one column or axis is shown in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unit {
+    /// "Mbit/s", "ms", "%"; empty for plain numbers.
+    pub name: &'static str,
+    /// How many base units make one of it.
+    pub size: f64,
+}
+
+impl Quantity {
+    /// The unit in which the largest of `values` has one to four digits before its point.
+    pub fn unit(self, values: impl IntoIterator<Item = f64>) -> Unit {
+        let largest =
+            values.into_iter().filter(|value| value.is_finite()).fold(0.0_f64, |most, v| most.max(v.abs()));
+        let units: &[(&str, f64)] = match self {
+            Self::Rate => &[("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)],
+            Self::Time => &[("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)],
+            Self::Size => &[("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)],
+            Self::Share => &[("%", 1e-2)],
+            Self::Plain => &[("", 1.0)],
+        };
+        // Gbit/s, GB and s only from three of them on: 1200 Mbit/s reads better than 1.2 in a column with 300.
+        let fits =
+            |size: f64| if size == 1e9 || size == 1.0 { largest >= 3.0 * size } else { largest >= size };
+        let usual = match self {
+            Self::Rate | Self::Size if largest == 0.0 => Some(&units[1]),
+            Self::Time if largest == 0.0 => Some(&units[1]),
+            _ => units.iter().find(|(_, size)| fits(*size)),
+        };
+        let (name, size) = usual.or(units.last()).copied().unwrap_or(("", 1.0));
+        Unit { name, size }
+    }
+}
+
+impl Unit {
+    /// A value in this unit, or "–" where there is none.
+    pub fn show(&self, value: f64) -> String {
+        number(value / self.size)
+    }
+
+    /// A value with its interval, "10.53 ± 0.21": the interval has two digits, the value as many places.
+    pub fn show_with(&self, value: f64, ci95: Option<f64>) -> String {
+        match ci95 {
+            Some(half) if half.is_finite() && value.is_finite() => {
+                let half = half / self.size;
+                let value = value / self.size;
+                let places =
+                    places(value).min(if half > 0.0 { places_of_interval(half) } else { 9 }).max(0) as usize;
+                format!("{value:.places$} ± {half:.places$}")
+            }
+            _ => self.show(value),
+        }
+    }
+
+    /// "goodput (Mbit/s)", or the title alone for plain numbers.
+    pub fn head(&self, title: &str) -> String {
+        if self.name.is_empty() { title.to_owned() } else { format!("{title} ({})", self.name) }
+    }
+}
+
+/// A number with four significant digits, at most four places; "–" where there is none.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    let places = places(value) as usize;
+    let text = format!("{value:.places$}");
+    // A tiny negative would show as "-0.00".
+    if text.trim_start_matches(['-', '0', '.']).is_empty() {
+        text.trim_start_matches('-').to_owned()
+    } else {
+        text
+    }
+}
+
+/// Places after the point that four significant digits need, from zero to four.
+fn places(value: f64) -> i32 {
+    match value.abs() {
+        v if v >= 999.95 => 0,
+        v if v >= 99.995 => 1,
+        v if v >= 9.9995 => 2,
+        v if v >= 0.99995 => 3,
+        0.0 => 0,
+        _ => 4,
+    }
+}
+
+/// Places after the point that two significant digits need.
+fn places_of_interval(half: f64) -> i32 {
+    let mut places = 0;
+    let mut scaled = half;
+    while scaled < 9.5 && places < 4 {
+        scaled *= 10.0;
+        places += 1;
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_unit_fits_the_largest_of_a_column() {
+        for (case, quantity, values, expected) in [
+            ("usual rates", Quantity::Rate, vec![12e6, 0.4e6], "Mbit/s"),
+            ("just over a gigabit", Quantity::Rate, vec![1.2e9, 300e6], "Mbit/s"),
+            ("fast", Quantity::Rate, vec![12e9], "Gbit/s"),
+            ("all idle", Quantity::Rate, vec![0.0], "Mbit/s"),
+            ("delays", Quantity::Time, vec![0.02, f64::NAN], "ms"),
+            ("completions", Quantity::Time, vec![12.0], "s"),
+            ("short", Quantity::Time, vec![20e-6], "µs"),
+            ("shares", Quantity::Share, vec![0.001], "%"),
+        ] {
+            assert_eq!(quantity.unit(values).name, expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn digits_end_where_the_interval_begins() {
+        let ms = Unit { name: "ms", size: 1e-3 };
+        for (value, ci95, expected) in [
+            (0.010_534, None, "10.53"),
+            (0.010_534, Some(0.002_1), "10.5 ± 2.1"),
+            (0.010_534, Some(0.000_21), "10.53 ± 0.21"),
+            (0.010_534, Some(0.000_000_01), "10.53 ± 0.00"),
+            (1.234, Some(0.1), "1234 ± 100"),
+            (0.0, None, "0"),
+            (f64::NAN, None, "–"),
+            (f64::NAN, Some(1.0), "–"),
+        ] {
+            assert_eq!(ms.show_with(value, ci95), expected);
+        }
+        assert_eq!(number(-0.000_000_1), "0.0000");
+        assert_eq!(ms.head("delay"), "delay (ms)");
+    }
+}

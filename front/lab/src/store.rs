@@ -1,0 +1,444 @@
+//! Result folders: `results/<name>/<key>/` holds one run, where the key is a digest of its origin.
+//!
+//! A file is written beside its place and then renamed, so that no half file is ever seen under a final name. A
+//! run's summary comes last: **a folder with a valid `summary.json` is complete**, any other is done again. The
+//! summary holds digests of the other files, so that a file cut short by a crash or changed by hand is noticed.
+//!
+//! | file | rows |
+//! |---|---|
+//! | `summary.json` | every figure, see [`crate::RunSummary`] |
+//! | `flows.parquet` | a row per flow |
+//! | `flow-<n>.parquet`, `link-<n>.parquet` | a row per sample of the series |
+//! | `distributions.parquet` | a row per point of a distribution function |
+//! | `transfers.parquet` | a row per transfer of fixed size |
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ranpace_sim::RunResult;
+use sha2::{Digest as _, Sha256};
+
+use crate::columnar::{self, ColumnarError, Metadata};
+use crate::frames;
+use crate::summary::{FileSummary, Origin, RunSummary, SCHEMA};
+
+const SUMMARY: &str = "summary.json";
+
+/// A folder of results that belong together.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// Why results were not written or read. Whatever was complete before is still there.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Not allowed.
+    #[error(
+        "no permission to {what} {path}; change its owner or mode, or choose another folder for the results"
+    )]
+    Permission {
+        /// "create", "write" or "read".
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// As the system said it.
+        source: io::Error,
+    },
+    /// No space, or the user's quota is used up.
+    #[error(
+        "disk full while writing {path}; results written before are complete and kept: free some space and run the same command again to go on"
+    )]
+    DiskFull {
+        /// Where.
+        path: PathBuf,
+        /// As the system said it.
+        source: io::Error,
+    },
+    /// Something is in the way.
+    #[error(
+        "cannot create the folder {path}: a file of that name, or of one of its parents, is in the way; move it or choose another folder for the results"
+    )]
+    InTheWay {
+        /// Where.
+        path: PathBuf,
+        /// As the system said it.
+        source: io::Error,
+    },
+    /// The file system is read-only.
+    #[error("cannot write {path}: the file system is read-only; choose another folder for the results")]
+    ReadOnly {
+        /// Where.
+        path: PathBuf,
+        /// As the system said it.
+        source: io::Error,
+    },
+    /// Anything else.
+    #[error("cannot {what} {path}: {source}; results written before are complete and kept")]
+    Io {
+        /// "create", "write" or "read".
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// As the system said it.
+        source: io::Error,
+    },
+    /// A table could not be made or read.
+    #[error("{path}: {source}")]
+    Columnar {
+        /// Where.
+        path: PathBuf,
+        /// What was wrong with it.
+        source: ColumnarError,
+    },
+    /// A summary could not be made.
+    #[error("{path}: {source}; this is a bug, please report it")]
+    Json {
+        /// Where.
+        path: PathBuf,
+        /// As the library said it.
+        source: serde_json::Error,
+    },
+    /// A name that would leave the results folder.
+    #[error("{name:?} cannot name a folder of results: expected a name without \"/\", such as \"drive\"")]
+    Name {
+        /// The name.
+        name: String,
+    },
+}
+
+impl StoreError {
+    fn of(what: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            ErrorKind::PermissionDenied => Self::Permission { what, path, source },
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::DiskFull { path, source },
+            ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path, source },
+            ErrorKind::NotADirectory | ErrorKind::AlreadyExists if what == "create" => {
+                Self::InTheWay { path, source }
+            }
+            _ => Self::Io { what, path, source },
+        }
+    }
+}
+
+impl Store {
+    /// The folder `name` under `results`, created if it is not there, and tried out: an unwritable folder is an
+    /// error now, not after an hour of computing.
+    pub fn open(results: &Path, name: &str) -> Result<Self, StoreError> {
+        if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
+            return Err(StoreError::Name { name: name.to_owned() });
+        }
+        let folder = results.join(name);
+        fs::create_dir_all(&folder).map_err(|error| StoreError::of("create", &folder, error))?;
+        let store = Self { folder };
+        let probe = temporary(&store.folder, "probe");
+        File::create(&probe).map_err(|error| StoreError::of("write", &store.folder, error))?;
+        fs::remove_file(&probe).map_err(|error| StoreError::of("write", &store.folder, error))?;
+        Ok(store)
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where the run of this origin is, or would be.
+    pub fn run_folder(&self, origin: &Origin) -> PathBuf {
+        self.folder.join(key(origin))
+    }
+
+    /// Writes a run and returns its folder. A run of the same origin is replaced.
+    pub fn save(&self, origin: &Origin, run: &RunResult) -> Result<PathBuf, StoreError> {
+        let folder = self.run_folder(origin);
+        fs::create_dir_all(&folder).map_err(|error| StoreError::of("create", &folder, error))?;
+        // Without its summary the folder counts as empty while its files change.
+        match fs::remove_file(folder.join(SUMMARY)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(StoreError::of("write", &folder.join(SUMMARY), error));
+            }
+            _ => {}
+        }
+        let metadata = metadata(origin);
+        let mut summary = RunSummary::of(origin, run);
+        for (name, frame) in frames::of_run(run) {
+            let path = folder.join(&name);
+            let file = columnar::write(&frame, &metadata)
+                .map_err(|source| StoreError::Columnar { path: path.clone(), source })?;
+            put(&path, &file)?;
+            summary.files.push(FileSummary {
+                name,
+                bytes: file.len() as u64,
+                sha256: hex(&Sha256::digest(&file)),
+            });
+        }
+        let path = folder.join(SUMMARY);
+        put(&path, &json(&path, &summary)?)?;
+        sync_folder(&folder);
+        Ok(folder)
+    }
+
+    /// The run of this origin if it is there, complete, intact and was not interrupted; `None` means: run it.
+    pub fn load(&self, origin: &Origin) -> Option<RunResult> {
+        let folder = self.run_folder(origin);
+        let summary = summary_in(&folder).ok()??;
+        let same = (summary.version == origin.version)
+            && (summary.scenario_text == origin.scenario_text)
+            && (summary.seed == origin.seed)
+            && !summary.interrupted;
+        same.then(|| load(&folder, &summary)).flatten()
+    }
+
+    /// The summaries of all complete runs, interrupted ones too, in the order of their folders' names.
+    pub fn summaries(&self) -> Result<Vec<RunSummary>, StoreError> {
+        let entries =
+            fs::read_dir(&self.folder).map_err(|error| StoreError::of("read", &self.folder, error))?;
+        let mut folders = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| StoreError::of("read", &self.folder, error))?;
+            folders.push(entry.path());
+        }
+        folders.sort();
+        let mut found = Vec::new();
+        for folder in folders.iter().filter(|folder| folder.is_dir()) {
+            found.extend(summary_in(folder)?);
+        }
+        Ok(found)
+    }
+
+    /// Writes any other file, such as the report, into the folder: all of it or nothing. Returns where it is.
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf, StoreError> {
+        let path = self.folder.join(name);
+        put(&path, content)?;
+        sync_folder(&self.folder);
+        Ok(path)
+    }
+
+    /// As [`Self::write`], for anything that can be JSON, such as the rows of a comparison.
+    pub fn write_json(&self, name: &str, value: &impl serde::Serialize) -> Result<PathBuf, StoreError> {
+        let content = json(&self.folder.join(name), value)?;
+        self.write(name, &content)
+    }
+}
+
+/// Writes a file beside `path` and renames it, so that `path` never holds a part of it.
+pub fn put(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = temporary(folder, &name);
+    let written = (|| {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
+        file.write_all(content)?;
+        // Space that is only promised may turn out not to be there: this is where it is found out.
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    })();
+    written.map_err(|error| {
+        // What is left of it is of no use; if it cannot even be removed, the first error is the one to tell.
+        let _ = fs::remove_file(&beside);
+        StoreError::of("write", path, error)
+    })
+}
+
+/// A name that no other thread or process writes to at the same time.
+fn temporary(folder: &Path, name: &str) -> PathBuf {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    folder.join(format!(".{name}.{}-{number}.tmp", std::process::id()))
+}
+
+/// Makes renames last through a power cut where the system can; a run lost that way is only done again.
+fn sync_folder(folder: &Path) {
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+}
+
+/// 32 hexadecimal digits of the SHA-256 of everything that decides about a result.
+pub fn key(origin: &Origin) -> String {
+    let mut digest = Sha256::new();
+    // Each part is preceded by its length, so that no two origins read the same.
+    for part in [
+        origin.scenario_text.as_bytes(),
+        &origin.seed.to_le_bytes(),
+        origin.version.as_bytes(),
+        &SCHEMA.to_le_bytes(),
+    ] {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part);
+    }
+    let mut key = hex(&digest.finalize());
+    key.truncate(32);
+    key
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn metadata(origin: &Origin) -> Metadata {
+    vec![
+        ("ranpace.schema".to_owned(), SCHEMA.to_string()),
+        ("ranpace.version".to_owned(), origin.version.clone()),
+        ("ranpace.scenario".to_owned(), origin.scenario.clone()),
+        ("ranpace.scenario_text".to_owned(), origin.scenario_text.clone()),
+        ("ranpace.seed".to_owned(), origin.seed.to_string()),
+    ]
+}
+
+fn json(path: &Path, value: &impl serde::Serialize) -> Result<Vec<u8>, StoreError> {
+    let mut content = serde_json::to_vec_pretty(value)
+        .map_err(|source| StoreError::Json { path: path.to_owned(), source })?;
+    content.push(b'\n');
+    Ok(content)
+}
+
+/// The summary in a run's folder; `None` if the run is not complete, or of another schema.
+fn summary_in(folder: &Path) -> Result<Option<RunSummary>, StoreError> {
+    let path = folder.join(SUMMARY);
+    let content = match fs::read(&path) {
+        Ok(content) => content,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StoreError::of("read", &path, error)),
+    };
+    Ok(serde_json::from_slice(&content).ok().filter(|summary: &RunSummary| summary.schema == SCHEMA))
+}
+
+/// The whole run, if every file is as the summary says.
+fn load(folder: &Path, summary: &RunSummary) -> Option<RunResult> {
+    let mut run = summary.to_result();
+    for file in &summary.files {
+        let content = fs::read(folder.join(&file.name)).ok()?;
+        if hex(&Sha256::digest(&content)) != file.sha256 {
+            return None;
+        }
+        let (frame, _) = columnar::read(content).ok()?;
+        frames::into_run(&mut run, &file.name, frame).ok()?;
+    }
+    Some(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic;
+
+    /// The text of a run: `==` would fail on NaN in the series.
+    fn text(run: &RunResult) -> String {
+        format!("{run:?}")
+    }
+
+    fn origin(seed: u64) -> Origin {
+        Origin::new("drive", "duration = \"60s\"\n", seed)
+    }
+
+    #[test]
+    fn runs_come_back_as_they_were() {
+        let results = tempfile::tempdir().unwrap();
+        let store = Store::open(results.path(), "drive").unwrap();
+        let run = synthetic::run_of(&["cubic", "bbr1", "copa"], 7);
+        assert!(store.load(&origin(7)).is_none());
+        let folder = store.save(&origin(7), &run).unwrap();
+        assert_eq!(text(&store.load(&origin(7)).unwrap()), text(&run));
+        assert!(store.load(&origin(8)).is_none());
+        let left: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(left.iter().all(|name| !name.to_string_lossy().ends_with(".tmp")), "{left:?}");
+        assert_eq!(store.summaries().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn the_same_run_gives_the_same_bytes() {
+        let results = tempfile::tempdir().unwrap();
+        let run = synthetic::run("cubic", 1);
+        let folders = ["a", "b"].map(|name| {
+            let store = Store::open(results.path(), name).unwrap();
+            store.save(&origin(1), &run).unwrap()
+        });
+        for entry in fs::read_dir(&folders[0]).unwrap() {
+            let name = entry.unwrap().file_name();
+            assert_eq!(fs::read(folders[0].join(&name)).unwrap(), fs::read(folders[1].join(&name)).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_thousand_runs_stay_below_a_hundred_megabytes() {
+        let results = tempfile::tempdir().unwrap();
+        let store = Store::open(results.path(), "size").unwrap();
+        let folder = store.save(&origin(1), &synthetic::run("cubic", 1)).unwrap();
+        let sizes = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        // Files take whole blocks of 4096 bytes.
+        let sum: u64 = sizes.map(|entry| entry.metadata().unwrap().len().next_multiple_of(4096)).sum();
+        assert!(sum < 100_000, "{sum} bytes");
+    }
+
+    #[test]
+    fn what_is_damaged_or_interrupted_is_done_again() {
+        let results = tempfile::tempdir().unwrap();
+        let store = Store::open(results.path(), "drive").unwrap();
+        let mut run = synthetic::run("cubic", 1);
+        let folder = store.save(&origin(1), &run).unwrap();
+        let damage = |name: &str, content: &[u8]| {
+            let whole = fs::read(folder.join(name)).unwrap();
+            fs::write(folder.join(name), content).unwrap();
+            assert!(store.load(&origin(1)).is_none(), "{name}");
+            fs::write(folder.join(name), whole).unwrap();
+            assert!(store.load(&origin(1)).is_some(), "{name}");
+        };
+        damage("flow-0.parquet", b"PAR1");
+        damage("distributions.parquet", b"");
+        damage("summary.json", b"{");
+        fs::remove_file(folder.join("summary.json")).unwrap();
+        assert!(store.load(&origin(1)).is_none());
+        run.interrupted = true;
+        store.save(&origin(1), &run).unwrap();
+        assert!(store.load(&origin(1)).is_none());
+        assert!(store.summaries().unwrap()[0].interrupted);
+    }
+
+    #[test]
+    fn origins_differ_in_every_part() {
+        let of = |text: &str, seed, version: &str| {
+            key(&Origin { scenario: "x".into(), scenario_text: text.into(), seed, version: version.into() })
+        };
+        let keys = [of("ab", 1, "1"), of("a", 1, "1"), of("ab", 2, "1"), of("ab", 1, "2"), of("a", 1, "b1")];
+        for (index, key) in keys.iter().enumerate() {
+            assert_eq!(key.len(), 32);
+            assert!(!keys[..index].contains(key));
+        }
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_named_with_a_remedy() {
+        let results = tempfile::tempdir().unwrap();
+        let file = results.path().join("taken");
+        fs::write(&file, b"").unwrap();
+        for (case, root, name) in
+            [("a file is the parent", file.as_path(), "x"), ("a file is in the way", results.path(), "taken")]
+        {
+            let error = Store::open(root, name).unwrap_err();
+            assert!(matches!(error, StoreError::InTheWay { .. }), "{case}: {error:?}");
+            assert!(error.to_string().contains("choose another folder"), "{case}");
+        }
+        for name in ["", "..", "a/b"] {
+            assert!(matches!(Store::open(results.path(), name), Err(StoreError::Name { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn causes_are_told_apart() {
+        let path = Path::new("results/x");
+        for (kind, expected) in [
+            (ErrorKind::StorageFull, "disk full while writing results/x"),
+            (ErrorKind::QuotaExceeded, "disk full while writing results/x"),
+            (ErrorKind::PermissionDenied, "no permission to write results/x"),
+            (ErrorKind::ReadOnlyFilesystem, "read-only"),
+            (ErrorKind::Interrupted, "cannot write results/x"),
+        ] {
+            let error = StoreError::of("write", path, io::Error::from(kind)).to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! The JSON summary of a run: every figure that is not a series, with the scenario, the seed and the version.
+//!
+//! Field names end in their unit. What has no value is `null`. The order of fields and the digits are stable: the
+//! same run gives the same bytes on any machine.
+
+use ranpace_sim::{Distribution, FlowResult, Ledger, LinkResult, RunResult, Series, Transfer};
+use ranpace_units::{Bytes, Rate, Span, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::stats;
+
+/// Layout of the summary and of the files beside it; a reader refuses any other.
+pub const SCHEMA: u32 = 1;
+
+/// Where a result comes from. Two results of the same origin are the same, byte by byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Name of the scenario, for people.
+    pub scenario: String,
+    /// Its whole text, with everything that was changed on the command line written into it.
+    pub scenario_text: String,
+    /// The seed.
+    pub seed: u64,
+    /// Version of Ranpace.
+    pub version: String,
+}
+
+impl Origin {
+    /// Of a run by this version of Ranpace.
+    pub fn new(scenario: impl Into<String>, scenario_text: impl Into<String>, seed: u64) -> Self {
+        let version = crate::VERSION.to_owned();
+        Self { scenario: scenario.into(), scenario_text: scenario_text.into(), seed, version }
+    }
+}
+
+/// Summary of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Version of Ranpace that made it.
+    pub version: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The seed.
+    pub seed: u64,
+    /// Whether the run was stopped early; its figures then hold up to `end_s`.
+    pub interrupted: bool,
+    /// When measuring began.
+    pub measured_from_s: f64,
+    /// The end of the run.
+    pub end_s: f64,
+    /// Jain's index over the goodput of the flows.
+    pub jain_index: Option<f64>,
+    /// Per flow, in the scenario's order.
+    pub flows: Vec<FlowSummary>,
+    /// Per link, in the scenario's order.
+    pub links: Vec<LinkSummary>,
+    /// Where every byte went.
+    pub ledger: LedgerSummary,
+    /// Events of the engine.
+    pub events: u64,
+    /// The scenario's text.
+    pub scenario_text: String,
+    /// The other files of the run: a file that does not match is not used.
+    #[serde(default)]
+    pub files: Vec<FileSummary>,
+}
+
+/// One file beside the summary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSummary {
+    /// Its name in the run's folder.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// SHA-256 of its content, in hexadecimal.
+    pub sha256: String,
+}
+
+/// Figures of one flow, over its measured part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowSummary {
+    /// Its name.
+    pub name: String,
+    /// Its algorithm.
+    pub cc: String,
+    /// Its bottleneck, as an index into `links`.
+    pub bottleneck: Option<usize>,
+    /// Length of the measured part.
+    pub measured_s: f64,
+    /// Payload delivered in order.
+    pub delivered_bytes: u64,
+    /// Delivered over measured.
+    pub goodput_bit_s: u64,
+    /// Bytes through the bottleneck, headers included.
+    pub bottleneck_bytes: u64,
+    /// Data packets sent.
+    pub sent_packets: u64,
+    /// Data packets sent again.
+    pub retransmitted_packets: u64,
+    /// `retransmitted_packets / sent_packets`.
+    pub retransmission_rate: Option<f64>,
+    /// Data packets dropped on the way.
+    pub dropped_packets: u64,
+    /// `dropped_packets / sent_packets`.
+    pub loss_rate: Option<f64>,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Reductions taken back.
+    pub undone: u64,
+    /// Packets marked by ECN.
+    pub marked_packets: u64,
+    /// RTT as the sender measured it.
+    pub rtt: DistributionSummary,
+    /// Time of the flow's packets in the bottleneck.
+    pub queueing_delay: DistributionSummary,
+    /// Jitter J1: EWMA of the difference of successive delays.
+    pub jitter_ewma_s: f64,
+    /// Jitter J2: mean distance of the delays from their mean.
+    pub jitter_mean_deviation_s: f64,
+    /// Transfers of fixed size.
+    pub transfers: TransferSummary,
+}
+
+/// Figures of one link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkSummary {
+    /// Its name.
+    pub name: String,
+    /// Bytes that left it.
+    pub departed_bytes: u64,
+    /// Packets that left it.
+    pub departed_packets: u64,
+    /// Packets its queue dropped.
+    pub dropped_packets: u64,
+    /// Packets its loss model lost.
+    pub lost_packets: u64,
+    /// Packets its queue marked.
+    pub marked_packets: u64,
+    /// What it could have carried.
+    pub capacity_bytes: Option<u64>,
+    /// `departed_bytes / capacity_bytes`.
+    pub utilisation: Option<f64>,
+    /// Time of each packet in it.
+    pub queueing_delay: DistributionSummary,
+}
+
+/// Figures of a distribution; without samples there are none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DistributionSummary {
+    /// Samples.
+    pub count: u64,
+    /// Mean.
+    pub mean_s: Option<f64>,
+    /// Smallest.
+    pub min_s: Option<f64>,
+    /// Median.
+    pub p50_s: Option<f64>,
+    /// 95th percentile.
+    pub p95_s: Option<f64>,
+    /// 99th percentile.
+    pub p99_s: Option<f64>,
+    /// Largest.
+    pub max_s: Option<f64>,
+}
+
+/// Completion of transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TransferSummary {
+    /// Transfers begun.
+    pub begun: u64,
+    /// Of these, finished before the end.
+    pub completed: u64,
+    /// Mean time of the finished ones.
+    pub completion_mean_s: Option<f64>,
+    /// Longest time of the finished ones.
+    pub completion_max_s: Option<f64>,
+}
+
+/// Where the bytes went, over the whole run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerSummary {
+    /// Offered to the first links.
+    pub offered_bytes: u64,
+    /// Delivered by the last.
+    pub delivered_bytes: u64,
+    /// Dropped by queues.
+    pub dropped_bytes: u64,
+    /// Lost by loss models.
+    pub lost_bytes: u64,
+    /// Still under way.
+    pub in_network_bytes: u64,
+}
+
+impl RunSummary {
+    /// Of a run; `files` is left empty.
+    pub fn of(origin: &Origin, run: &RunResult) -> Self {
+        let goodputs: Vec<f64> = run.flows.iter().map(|flow| flow.goodput.as_f64()).collect();
+        Self {
+            schema: SCHEMA,
+            version: origin.version.clone(),
+            scenario: origin.scenario.clone(),
+            seed: run.seed,
+            interrupted: run.interrupted,
+            measured_from_s: run.measured_from.as_secs_f64(),
+            end_s: run.end.as_secs_f64(),
+            jain_index: stats::jain(&goodputs),
+            flows: run.flows.iter().map(FlowSummary::of).collect(),
+            links: run.links.iter().map(LinkSummary::of).collect(),
+            ledger: LedgerSummary {
+                offered_bytes: run.ledger.offered.get(),
+                delivered_bytes: run.ledger.delivered.get(),
+                dropped_bytes: run.ledger.dropped.get(),
+                lost_bytes: run.ledger.lost.get(),
+                in_network_bytes: run.ledger.in_network.get(),
+            },
+            events: run.events,
+            scenario_text: origin.scenario_text.clone(),
+            files: Vec::new(),
+        }
+    }
+
+    /// The run without its series, transfers and distribution functions, which other files hold.
+    pub fn to_result(&self) -> RunResult {
+        RunResult {
+            seed: self.seed,
+            measured_from: Time::ZERO + Span::from_secs_f64(self.measured_from_s),
+            end: Time::ZERO + Span::from_secs_f64(self.end_s),
+            interrupted: self.interrupted,
+            flows: self.flows.iter().map(FlowSummary::to_result).collect(),
+            links: self.links.iter().map(LinkSummary::to_result).collect(),
+            ledger: Ledger {
+                offered: Bytes::new(self.ledger.offered_bytes),
+                delivered: Bytes::new(self.ledger.delivered_bytes),
+                dropped: Bytes::new(self.ledger.dropped_bytes),
+                lost: Bytes::new(self.ledger.lost_bytes),
+                in_network: Bytes::new(self.ledger.in_network_bytes),
+            },
+            events: self.events,
+        }
+    }
+}
+
+impl FlowSummary {
+    /// Of a flow.
+    pub fn of(flow: &FlowResult) -> Self {
+        Self {
+            name: flow.name.clone(),
+            cc: flow.cc.clone(),
+            bottleneck: flow.bottleneck,
+            measured_s: flow.measured.as_secs_f64(),
+            delivered_bytes: flow.delivered.get(),
+            goodput_bit_s: flow.goodput.bits_per_s(),
+            bottleneck_bytes: flow.bottleneck_bytes.get(),
+            sent_packets: flow.sent_packets,
+            retransmitted_packets: flow.retransmitted_packets,
+            retransmission_rate: stats::ratio(flow.retransmitted_packets as f64, flow.sent_packets as f64),
+            dropped_packets: flow.dropped_packets,
+            loss_rate: flow.loss_rate.is_finite().then_some(flow.loss_rate),
+            timeouts: flow.timeouts,
+            undone: flow.undone,
+            marked_packets: flow.marked_packets,
+            rtt: DistributionSummary::of(&flow.rtt),
+            queueing_delay: DistributionSummary::of(&flow.queueing_delay),
+            jitter_ewma_s: flow.jitter_ewma.as_secs_f64(),
+            jitter_mean_deviation_s: flow.jitter_mean_deviation.as_secs_f64(),
+            transfers: TransferSummary::of(&flow.transfers),
+        }
+    }
+
+    fn to_result(&self) -> FlowResult {
+        FlowResult {
+            name: self.name.clone(),
+            cc: self.cc.clone(),
+            bottleneck: self.bottleneck,
+            measured: Span::from_secs_f64(self.measured_s),
+            delivered: Bytes::new(self.delivered_bytes),
+            goodput: Rate::from_bits_per_s(self.goodput_bit_s),
+            bottleneck_bytes: Bytes::new(self.bottleneck_bytes),
+            sent_packets: self.sent_packets,
+            retransmitted_packets: self.retransmitted_packets,
+            dropped_packets: self.dropped_packets,
+            loss_rate: self.loss_rate.unwrap_or(f64::NAN),
+            timeouts: self.timeouts,
+            undone: self.undone,
+            marked_packets: self.marked_packets,
+            rtt: self.rtt.to_result(),
+            queueing_delay: self.queueing_delay.to_result(),
+            jitter_ewma: Span::from_secs_f64(self.jitter_ewma_s),
+            jitter_mean_deviation: Span::from_secs_f64(self.jitter_mean_deviation_s),
+            transfers: Vec::new(),
+            series: Series::default(),
+        }
+    }
+}
+
+impl LinkSummary {
+    /// Of a link.
+    pub fn of(link: &LinkResult) -> Self {
+        Self {
+            name: link.name.clone(),
+            departed_bytes: link.departed.get(),
+            departed_packets: link.departed_packets,
+            dropped_packets: link.dropped_packets,
+            lost_packets: link.lost_packets,
+            marked_packets: link.marked_packets,
+            capacity_bytes: link.capacity.map(Bytes::get),
+            utilisation: link.utilisation.filter(|share| share.is_finite()),
+            queueing_delay: DistributionSummary::of(&link.queueing_delay),
+        }
+    }
+
+    fn to_result(&self) -> LinkResult {
+        LinkResult {
+            name: self.name.clone(),
+            departed: Bytes::new(self.departed_bytes),
+            departed_packets: self.departed_packets,
+            dropped_packets: self.dropped_packets,
+            lost_packets: self.lost_packets,
+            marked_packets: self.marked_packets,
+            capacity: self.capacity_bytes.map(Bytes::new),
+            utilisation: self.utilisation,
+            queueing_delay: self.queueing_delay.to_result(),
+            series: Series::default(),
+        }
+    }
+}
+
+impl DistributionSummary {
+    /// Of a distribution.
+    pub fn of(distribution: &Distribution) -> Self {
+        let figure = |span: Span| (distribution.count > 0).then(|| span.as_secs_f64());
+        Self {
+            count: distribution.count,
+            mean_s: figure(distribution.mean),
+            min_s: figure(distribution.min),
+            p50_s: figure(distribution.p50),
+            p95_s: figure(distribution.p95),
+            p99_s: figure(distribution.p99),
+            max_s: figure(distribution.max),
+        }
+    }
+
+    fn to_result(self) -> Distribution {
+        let span = |figure: Option<f64>| figure.map_or(Span::ZERO, Span::from_secs_f64);
+        Distribution {
+            count: self.count,
+            mean: span(self.mean_s),
+            min: span(self.min_s),
+            max: span(self.max_s),
+            p50: span(self.p50_s),
+            p95: span(self.p95_s),
+            p99: span(self.p99_s),
+            cdf: Vec::new(),
+        }
+    }
+}
+
+impl TransferSummary {
+    /// Of a flow's transfers.
+    pub fn of(transfers: &[Transfer]) -> Self {
+        let times: Vec<f64> =
+            transfers.iter().filter_map(|transfer| transfer.completion).map(Span::as_secs_f64).collect();
+        Self {
+            begun: transfers.len() as u64,
+            completed: times.len() as u64,
+            completion_mean_s: stats::mean(&times),
+            completion_max_s: times.iter().copied().reduce(f64::max),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic;
+
+    #[test]
+    fn all_but_series_survives_the_text() {
+        let mut run = synthetic::run_of(&["cubic", "bbr1"], 3);
+        run.links[0].capacity = None;
+        run.links[0].utilisation = None;
+        run.flows[1].rtt = Distribution::default();
+        let origin = Origin::new("drive", "duration = \"60s\"", 3);
+        let text = serde_json::to_string_pretty(&RunSummary::of(&origin, &run)).unwrap();
+        let found: RunSummary = serde_json::from_str(&text).unwrap();
+        for flow in &mut run.flows {
+            flow.transfers.clear();
+            flow.series = Series::default();
+            flow.rtt.cdf.clear();
+            flow.queueing_delay.cdf.clear();
+        }
+        run.links[0].series = Series::default();
+        run.links[0].queueing_delay.cdf.clear();
+        assert_eq!(found.to_result(), run);
+        assert_eq!((found.schema, found.version.as_str()), (1, crate::VERSION));
+    }
+
+    #[test]
+    fn what_is_missing_is_null() {
+        let mut run = synthetic::run("cubic", 1);
+        run.flows[0].sent_packets = 0;
+        run.flows[0].loss_rate = f64::NAN;
+        run.flows[0].rtt = Distribution::default();
+        let text = serde_json::to_string(&RunSummary::of(&Origin::new("x", "", 1), &run)).unwrap();
+        for expected in
+            [r#""loss_rate":null"#, r#""retransmission_rate":null"#, r#""rtt":{"count":0,"mean_s":null"#]
+        {
+            assert!(text.contains(expected), "{expected}");
+        }
+    }
+
+    #[test]
+    fn unfinished_transfers_have_no_time() {
+        let run = synthetic::run("cubic", 1);
+        let summary = TransferSummary::of(&run.flows[0].transfers);
+        assert_eq!((summary.begun, summary.completed, summary.completion_mean_s), (2, 1, Some(0.812)));
+    }
+}

@@ -1,0 +1,148 @@
+//! Tables for the terminal: a name, then columns of figures, each in one unit and aligned at its "±".
+
+use core::fmt;
+
+use crate::row::{CompareRow, FIGURES, Figure};
+
+/// A table of text. The first column is aligned to the left, all others to the right, or at their "±".
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextTable {
+    head: Vec<[String; 2]>,
+    rows: Vec<Vec<String>>,
+}
+
+impl TextTable {
+    /// With the titles and units of its columns; a unit may be empty.
+    pub fn new(head: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { head: head.into_iter().map(|(title, unit)| [title, unit]).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row; missing cells are empty.
+    pub fn push(&mut self, mut cells: Vec<String>) {
+        cells.resize(self.head.len(), String::new());
+        self.rows.push(cells);
+    }
+
+    /// Pads the values and the intervals of a column so that they stand under each other.
+    fn align(column: &mut [&mut String]) {
+        let split =
+            |cell: &str| cell.split_once(" ± ").map(|(value, half)| (value.to_owned(), half.to_owned()));
+        let width = column.iter().filter_map(|cell| split(cell)).map(|(_, half)| half.chars().count()).max();
+        let Some(width) = width else { return };
+        for cell in column {
+            match split(cell) {
+                Some((value, half)) => **cell = format!("{value} ± {half:<width$}"),
+                None => cell.push_str(&" ".repeat(width + 3)),
+            }
+        }
+    }
+}
+
+impl fmt::Display for TextTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rows = self.rows.clone();
+        for index in 1..self.head.len() {
+            Self::align(&mut rows.iter_mut().map(|row| &mut row[index]).collect::<Vec<_>>());
+        }
+        let heads = self.head.iter().flatten();
+        let lines = [0, 1].map(|line| self.head.iter().map(|head| head[line].clone()).collect::<Vec<_>>());
+        let units = heads.skip(1).step_by(2).any(|unit| !unit.is_empty());
+        let width = |index: usize| {
+            let cells = rows.iter().chain(&lines).map(|row| row[index].chars().count());
+            cells.max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
+        let line = |f: &mut fmt::Formatter<'_>, row: &[String]| {
+            let mut text = String::new();
+            for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                if index == 0 {
+                    text.push_str(&format!("{cell:<width$}"));
+                } else {
+                    text.push_str(&format!("  {cell:>width$}"));
+                }
+            }
+            writeln!(f, "{}", text.trim_end())
+        };
+        line(f, &lines[0])?;
+        if units {
+            line(f, &lines[1])?;
+        }
+        writeln!(f, "{}", "─".repeat(widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)))?;
+        rows.iter().try_for_each(|row| line(f, row))
+    }
+}
+
+/// The main figures of a comparison; what no row has is left out.
+pub fn comparison(rows: &[CompareRow]) -> TextTable {
+    const LEFT_OUT: [&str; 5] = ["delay p50", "delay p99", "RTT p95", "jitter J2", "retransmitted"];
+    build(rows, |figure| !LEFT_OUT.contains(&figure.title))
+}
+
+/// All figures of a comparison; what no row has is left out.
+pub fn full_comparison(rows: &[CompareRow]) -> TextTable {
+    build(rows, |_| true)
+}
+
+fn build(rows: &[CompareRow], chosen: impl Fn(&Figure) -> bool) -> TextTable {
+    let has = |figure: &&Figure| chosen(figure) && rows.iter().any(|row| (figure.of)(row).0.is_finite());
+    let figures: Vec<&Figure> = FIGURES.iter().filter(has).collect();
+    let units: Vec<_> = figures
+        .iter()
+        .map(|figure| figure.quantity.unit(rows.iter().map(|row| (figure.of)(row).0)))
+        .collect();
+    let several = rows.iter().any(|row| row.seeds > 1);
+    let mut head = vec![(String::new(), String::new())];
+    head.extend(
+        figures.iter().zip(&units).map(|(figure, unit)| (figure.title.to_owned(), unit.name.to_owned())),
+    );
+    if several {
+        head.push(("seeds".to_owned(), String::new()));
+    }
+    let mut table = TextTable::new(head);
+    for row in rows {
+        let mut cells = vec![row.cc.clone()];
+        cells.extend(figures.iter().zip(&units).map(|(figure, unit)| {
+            let (value, ci95) = (figure.of)(row);
+            unit.show_with(value, ci95)
+        }));
+        if several {
+            cells.push(row.seeds.to_string());
+        }
+        table.push(cells);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic;
+
+    #[test]
+    fn columns_stand_under_each_other() {
+        let mut table = TextTable::new(
+            [("", ""), ("goodput", "Mbit/s"), ("loss", "%")].map(|(a, b)| (a.into(), b.into())),
+        );
+        table.push(["cubic", "10.53 ± 0.21", "1.20"].map(String::from).into());
+        table.push(["bbr1", "9.1 ± 1.4", "–"].map(String::from).into());
+        table.push(["copa", "8.25"].map(String::from).into());
+        let expected = "            goodput  loss
+             Mbit/s     %
+─────────────────────────
+cubic  10.53 ± 0.21  1.20
+bbr1     9.1 ± 1.4      –
+copa    8.25
+";
+        assert_eq!(table.to_string(), expected);
+    }
+
+    #[test]
+    fn what_no_row_has_is_no_column() {
+        let mut run = synthetic::run("cubic", 1);
+        run.flows[0].transfers.clear();
+        let text = comparison(&[CompareRow::of("cubic", &[&run])]).to_string();
+        assert!(text.contains("goodput") && !text.contains("completion") && !text.contains("Jain"));
+        assert!(!text.contains("seeds") && !text.contains('±'));
+        assert!(full_comparison(&[CompareRow::of("cubic", &[&run])]).to_string().contains("jitter J2"));
+    }
+}
