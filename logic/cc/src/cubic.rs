@@ -303,7 +303,7 @@ impl CongestionControl for Cubic {
     }
 
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
-        let ssthresh = if event.first { self.recalc_ssthresh(cx, w) } else { w.ssthresh };
+        let ssthresh = if event.first { self.recalc_ssthresh(cx, w) } else { w.ssthresh.max(MIN_SSTHRESH) };
         if let Signal::Timeout { .. } = event.kind {
             self.reset(cx);
         }

@@ -26,8 +26,14 @@ mod registry;
 mod round;
 #[cfg(test)]
 mod torture;
+pub mod scalable;
+#[cfg(test)]
+mod testbed;
 pub mod vegas;
+pub mod veno;
+pub mod vivace;
 pub mod westwood;
+pub mod yeah;
 
 pub use interface::*;
 pub use options::{OptionError, OptionInfo, Options};

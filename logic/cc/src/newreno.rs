@@ -63,3 +63,55 @@ impl LossBased for NewReno {
         (w.cwnd * BETA).max(MIN_SSTHRESH)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ranpace_units::{Span, Time};
+
+    use super::*;
+    use crate::testbed::{Bed, ack, context, loss, reduced_to, round};
+
+    const RTT: Span = Span::from_millis(50);
+
+    #[test]
+    fn a_round_doubles_the_window_in_slow_start_and_adds_a_segment_after() {
+        let (mut cx, mut w, mut control) = (context(Time::ZERO), Window::new(10.0), NewReno);
+        round(&mut control, &mut cx, &mut w, RTT);
+        assert_eq!(w.cwnd, 20.0);
+        w.ssthresh = 30.0;
+        round(&mut control, &mut cx, &mut w, RTT);
+        assert!((30.0..30.5).contains(&w.cwnd), "{w:?}: 10 up to ssthresh, then 10 of 30");
+        w = Window { cwnd: 30.0, ssthresh: 30.0, ..w };
+        round(&mut control, &mut cx, &mut w, RTT);
+        assert!((30.95..=31.0).contains(&w.cwnd), "{w:?}");
+    }
+
+    #[test]
+    fn loss_halves_the_window_but_keeps_two_segments() {
+        for (cwnd, expected) in [(20.0, 10.0), (5.0, 2.5), (4.0, 2.0), (3.0, 2.0), (1.0, 2.0)] {
+            let mut w = Window::new(cwnd);
+            let answer = NewReno.on_congestion(&context(Time::ZERO), &mut w, &loss());
+            assert_eq!(reduced_to(answer), expected, "of {cwnd}");
+            assert_eq!(w, Window::new(cwnd), "PRR brings it down, not the control");
+        }
+    }
+
+    #[test]
+    fn an_application_that_sends_less_does_not_open_the_window() {
+        let mut w = Window::new(10.0);
+        let cx = Context { cwnd_limited: false, ..context(Time::ZERO) };
+        NewReno.on_ack(&cx, &mut w, &ack(10, RTT));
+        assert_eq!(w.cwnd, 10.0);
+    }
+
+    #[test]
+    fn the_sawtooth_fills_three_quarters_of_a_pipe_without_buffer() {
+        // Between half and all of what fits, so three quarters on average.
+        let mut bed = Bed::new("newreno", 2000, 50);
+        bed.buffer = 3;
+        bed.run(20);
+        bed.forget();
+        bed.run(60);
+        assert!((0.70..0.80).contains(&bed.utilisation()), "{}", bed.utilisation());
+    }
+}

@@ -70,11 +70,15 @@ pub struct Decorator {
 pub const ALL: &[&Entry] = &[
     &crate::newreno::ENTRY,
     &crate::cubic::ENTRY,
+    &crate::scalable::ENTRY,
     &crate::westwood::ENTRY,
     &crate::westwood::PLUS,
+    &crate::veno::ENTRY,
     &crate::vegas::ENTRY,
+    &crate::yeah::ENTRY,
     &crate::bbr1::ENTRY,
     &crate::bbr_zhong::ENTRY,
+    &crate::vivace::ENTRY,
 ];
 
 /// Every decorator.

@@ -194,3 +194,86 @@ impl LossBased for Vegas {
         (w.cwnd * newreno::BETA).max(MIN_SSTHRESH)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ranpace_units::Time;
+
+    use super::*;
+    use crate::testbed::{Bed, context, round};
+
+    fn control() -> Vegas {
+        Vegas { alpha: 2.0, beta: 4.0, gamma: 1.0, rtts: Rtts::default(), diff: 0.0 }
+    }
+
+    /// The window in avoidance after a round of this smallest RTT, the smallest ever being 100 ms.
+    fn judged(cwnd: f64, rtt_ms: u64) -> f64 {
+        let mut control = control();
+        let mut w = Window { ssthresh: 2.0, ..Window::new(cwnd) };
+        control.rtts.base = Span::from_millis(100);
+        control.judge(&context(Time::ZERO), &mut w, Span::from_millis(rtt_ms), 1.0);
+        w.cwnd
+    }
+
+    #[test]
+    fn a_round_of_two_samples_is_not_judged() {
+        let (mut control, mut cx) = (control(), context(Time::ZERO));
+        let mut w = Window { ssthresh: 2.0, ..Window::new(2.0) };
+        for rtt_ms in [100, 900, 900, 900] {
+            round(&mut control, &mut cx, &mut w, Span::from_millis(rtt_ms));
+        }
+        assert_eq!(control.diff, 0.0);
+        assert!(w.cwnd > 2.0, "Reno: {w:?}");
+    }
+
+    #[test]
+    fn a_segment_more_below_two_queued_and_one_less_above_four() {
+        // diff = 20 (rtt - 100) / 100.
+        for (rtt_ms, expected) in [(100, 21.0), (109, 21.0), (111, 20.0), (119, 20.0), (121, 19.0)] {
+            assert_eq!(judged(20.0, rtt_ms), expected, "at {rtt_ms} ms");
+        }
+        assert_eq!(judged(2.5, 800), 2.0, "not below two");
+    }
+
+    #[test]
+    fn slow_start_ends_when_a_round_s_smallest_rtt_shows_a_queue() {
+        // At 80 segments with 100 ms before and 125 ms now: diff = 20, so 80 * 100 / 125 + 1 remain.
+        let (mut control, cx) = (control(), context(Time::ZERO));
+        let mut w = Window::new(80.0);
+        control.rtts.base = Span::from_millis(100);
+        control.judge(&cx, &mut w, Span::from_millis(125), 1.0);
+        assert_eq!((w.cwnd, w.ssthresh), (65.0, 65.0));
+        // The first packets of a round see the queue of the last, so slow start overshoots by two doublings.
+        let mut bed = Bed::new("vegas", 1000, 40);
+        bed.run_with(3, &mut |bed| assert!(bed.window.cwnd < 4.0 * 41.0));
+        assert!(bed.window.ssthresh.is_finite());
+    }
+
+    #[test]
+    fn two_to_four_segments_are_queued() {
+        for (rate, rtt_ms) in [(500, 20), (1000, 40), (4000, 40), (1000, 100)] {
+            let mut bed = Bed::new("vegas", rate, rtt_ms);
+            // One segment less per RTT drains what slow start has put there.
+            bed.run(100);
+            bed.forget();
+            bed.run_with(10, &mut |bed| {
+                let queued = bed.window.cwnd * (1.0 - bed.min_rtt().ratio(bed.cx.srtt));
+                assert!((1.5..=4.5).contains(&queued), "{queued} at {rate}/s, {rtt_ms} ms");
+            });
+            assert!(bed.utilisation() > 0.99, "{}", bed.utilisation());
+        }
+    }
+
+    #[test]
+    fn recovery_is_renos() {
+        let (mut control, mut cx) = (control(), context(Time::ZERO));
+        cx.state = State::Disorder;
+        let mut w = Window { ssthresh: 10.0, ..Window::new(10.0) };
+        control.rtts.base = Span::from_millis(10);
+        for _ in 0..5 {
+            round(&mut control, &mut cx, &mut w, Span::from_millis(100));
+        }
+        assert!(w.cwnd > 14.5, "{w:?}");
+        assert_eq!(control.recalc_ssthresh(&cx, &Window::new(20.0)), 10.0);
+    }
+}

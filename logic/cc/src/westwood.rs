@@ -255,3 +255,139 @@ impl LossBased for Westwood {
         self.pipe().unwrap_or((w.cwnd * newreno::BETA).max(MIN_SSTHRESH))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ranpace_units::Bytes;
+
+    use super::*;
+    use crate::testbed::{Bed, MSS, context, loss, reduced_to, sample};
+
+    fn original(filter: Filter) -> Westwood {
+        Westwood::new(Estimator::PerAck { filter, per_rtt: false, previous: 0.0 })
+    }
+
+    fn plus() -> Westwood {
+        Westwood::new(Estimator::PerRtt { first_stage: 0.0 })
+    }
+
+    /// An ACK of one segment every `gap_us`, for so many milliseconds.
+    fn feed(control: &mut Westwood, now: &mut Time, gap_us: u64, ms: u64, rtt: Span) {
+        let until = *now + Span::from_millis(ms);
+        let mut w = Window::new(10.0);
+        while *now < until {
+            *now += Span::from_micros(gap_us);
+            control.on_sample(&context(*now), &mut w, &sample(rtt));
+        }
+    }
+
+    #[test]
+    fn a_loss_leaves_the_bandwidth_times_the_smallest_rtt() {
+        // 1000 segments/s and 40 ms: 40 segments, whatever the window was.
+        for mut control in [original(Filter::Tustin { tau: 1.0 }), original(Filter::None), plus()] {
+            let mut now = Time::ZERO;
+            control.on_start(&context(now), &mut Window::new(10.0));
+            feed(&mut control, &mut now, 1_000, 10, Span::from_millis(40));
+            feed(&mut control, &mut now, 1_000, 4_000, Span::from_millis(90));
+            let mut w = Window::new(90.0);
+            let ssthresh = reduced_to(control.on_congestion(&context(now), &mut w, &loss()));
+            assert!((ssthresh - 40.0).abs() < 1.0, "{ssthresh} by {control:?}");
+            assert!((control.recalc_ssthresh(&context(now), &w) - 40.0).abs() < 1.0);
+        }
+    }
+
+    #[test]
+    fn a_window_below_it_is_not_raised_by_a_loss() {
+        let mut control = original(Filter::None);
+        let mut now = Time::ZERO;
+        feed(&mut control, &mut now, 1_000, 100, Span::from_millis(40));
+        let mut w = Window::new(10.0);
+        let ssthresh = reduced_to(control.on_congestion(&context(now), &mut w, &loss()));
+        assert_eq!(ssthresh, 10.0);
+        (w.cwnd, w.ssthresh) = (10.0, 10.0);
+        control.on_recovered(&context(now), &mut w);
+        assert_eq!(w.cwnd, 10.0);
+        assert!((w.ssthresh - 40.0).abs() < 1e-6, "slow start goes on to there: {w:?}");
+    }
+
+    #[test]
+    fn the_filters_weigh_as_published() {
+        // A first sample of 1000/s, then one of 2000/s. Tustin at dt = tau / 10: a = 19/21 (MobiCom 2001).
+        for (filter, dt_ms, expected) in [
+            (Filter::Tustin { tau: 1.0 }, 100, 19.0 / 21.0 * 1000.0 + 2.0 / 21.0 * 1500.0),
+            (Filter::Constant, 100, 0.9 * 1000.0 + 0.1 * 1500.0),
+            (Filter::None, 100, 2000.0),
+        ] {
+            let mut control = original(filter);
+            control.since = Some(Time::ZERO);
+            control.estimate(Time::from_millis(dt_ms), 100.0);
+            assert!((control.bandwidth - 1000.0).abs() < 1e-6);
+            control.estimate(Time::from_millis(2 * dt_ms), 200.0);
+            assert!((control.bandwidth - expected).abs() < 1e-6, "{} by {filter:?}", control.bandwidth);
+        }
+    }
+
+    #[test]
+    fn plus_takes_a_sample_per_fifty_milliseconds_and_filters_it_twice() {
+        let mut control = plus();
+        control.rtt = Span::from_millis(20);
+        control.since = Some(Time::ZERO);
+        control.estimate(Time::from_millis(50), 60.0);
+        assert_eq!(control.bandwidth, 0.0, "50 ms are not over");
+        control.estimate(Time::from_millis(60), 0.0);
+        assert!((control.bandwidth - 1000.0).abs() < 1e-9);
+        control.estimate(Time::from_millis(100), 120.0);
+        control.estimate(Time::from_millis(120), 0.0);
+        // 7/8 1000 + 1/8 2000 = 1125, then 7/8 1000 + 1/8 1125 = 1015.625.
+        assert!((control.bandwidth - 1015.625).abs() < 1e-9, "{}", control.bandwidth);
+        control.rtt = Span::from_millis(200);
+        control.estimate(Time::from_millis(300), 1000.0);
+        assert!((control.bandwidth - 1015.625).abs() < 1e-9, "an RTT is not over");
+    }
+
+    #[test]
+    fn a_timeout_measures_the_smallest_rtt_anew_in_plus() {
+        let mut control = plus();
+        let mut now = Time::ZERO;
+        feed(&mut control, &mut now, 1_000, 1_000, Span::from_millis(40));
+        let timeout = Congestion { kind: Signal::Timeout { count: 1 }, ..loss() };
+        let mut w = Window::new(90.0);
+        let ssthresh = reduced_to(control.on_congestion(&context(now), &mut w, &timeout));
+        assert!((ssthresh - 40.0).abs() < 1.0, "{ssthresh}");
+        feed(&mut control, &mut now, 1_000, 10, Span::from_millis(70));
+        assert_eq!(control.min_rtt, Span::from_millis(70));
+        let mut w = Window { ssthresh, ..Window::new(5.0) };
+        control.on_recovered(&context(now), &mut w);
+        assert_eq!(w.cwnd, 5.0, "after a timeout slow start goes on");
+    }
+
+    #[test]
+    fn random_loss_costs_less_than_it_costs_reno() {
+        // 1 in 500 packets over 1000/s and 50 ms: Reno's window is about 1.22 sqrt(500) = 27 of 50.
+        let used = |name| {
+            let mut bed = Bed::new(name, 1000, 50);
+            bed.lose_every = 500;
+            bed.run(10);
+            bed.forget();
+            bed.run(60);
+            bed.utilisation()
+        };
+        let reno = used("newreno");
+        assert!((0.4..0.75).contains(&reno), "{reno}");
+        for name in ["westwood", "westwoodplus"] {
+            assert!(used(name) > 0.95, "{name}: {}", used(name));
+        }
+    }
+
+    #[test]
+    fn ns3_of_2016_estimates_a_segment_per_rtt() {
+        let mut control =
+            Westwood::new(Estimator::PerAck { filter: Filter::None, per_rtt: true, previous: 0.0 });
+        let mut now = Time::ZERO;
+        feed(&mut control, &mut now, 1_000, 1_000, Span::from_millis(40));
+        assert_eq!(control.recalc_ssthresh(&context(now), &Window::new(90.0)), 2.0);
+        let bytes = Sample { bytes: Bytes::new(10 * MSS), ..sample(Span::from_millis(40)) };
+        control.on_sample(&context(now + Span::from_millis(1)), &mut Window::new(90.0), &bytes);
+        assert_eq!(control.recalc_ssthresh(&context(now), &Window::new(90.0)), 10.0);
+    }
+}
