@@ -190,10 +190,8 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
         ranpace_cc::Transport::Tcp => "tcp",
         ranpace_cc::Transport::Datagram => "datagram",
     };
-    if let (Some(field), Some(written)) = (transport, written.flatten()) {
-        if written != carrier {
-            field.error(format!("{algorithm} is carried by {carrier:?}, not by {written:?}; leave this out"));
-        }
+    if let (Some(field), Some(written)) = (transport, written.flatten().filter(|&word| word != carrier)) {
+        field.error(format!("{algorithm} is carried by {carrier:?}, not by {written:?}; leave this out"));
     }
     Some(match algorithm.transport() {
         ranpace_cc::Transport::Tcp => Transport::Tcp { algorithm, config },

@@ -87,12 +87,13 @@ pub(crate) fn read<'t>(mut section: Section<'t>, number: usize, traces: &mut Tra
     let config = read_config(&mut section, None, traces);
     let duplex = section.field("duplex");
     let back = section.field("back");
-    let is_duplex = duplex.as_ref().and_then(Field::flag).unwrap_or(back.is_some());
-    if let (Some(duplex), Some(_), false) = (duplex, &back, is_duplex) {
+    let is_duplex = duplex.as_ref().and_then(Field::flag);
+    if let (Some(duplex), Some(_), Some(false)) = (duplex, &back, is_duplex) {
         duplex.error("is false, but `back` describes a link in the other direction");
     }
+    let has_back = back.is_some() || is_duplex == Some(true);
     let back_section = back.and_then(|back| back.section("in back of [[link]]"));
-    let back = is_duplex.then(|| match back_section {
+    let back = has_back.then(|| match back_section {
         None => (format!("{name}.back"), config.clone()),
         Some(mut back) => {
             let back_name = back
@@ -140,7 +141,8 @@ fn read_config(section: &mut Section<'_>, base: Option<&LinkConfig>, traces: &mu
 fn read_service(section: &mut Section<'_>, base: Option<&Service>, traces: &mut Traces<'_>) -> Service {
     let (rate, trace) = (section.field("rate"), section.field("trace"));
     let played = if rate.is_some() || trace.is_some() || base.is_none() {
-        trace.as_ref().and_then(|trace| traces.load(trace)).map(TraceService::new)
+        let trace = trace.as_ref().filter(|_| rate.is_none());
+        trace.and_then(|trace| traces.load(trace)).map(TraceService::new)
     } else if let Some(Service::Trace(played)) = base {
         Some(played.clone())
     } else {

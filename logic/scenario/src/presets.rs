@@ -212,3 +212,131 @@ fn quoted(text: &str) -> String {
 fn number(number: f64) -> String {
     toml_edit::Value::from(number).to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use ranpace_link::{Loss, QueueConfig, Service, Trace};
+    use ranpace_units::Time;
+
+    use super::*;
+    use crate::{Scenario, ScenarioError, TraceSource, Transport, Workload, parse};
+
+    /// Has the traces "down" and "up \"2\"".
+    struct Two;
+
+    impl TraceSource for Two {
+        fn load(&mut self, name: &str) -> Result<Arc<Trace>, String> {
+            let last = match name {
+                "down" => 100,
+                "up \"2\"" => 200,
+                _ => return Err("not here".to_owned()),
+            };
+            Trace::from_millis(1..=last).map(Arc::new).map_err(|error| error.to_string())
+        }
+    }
+
+    fn played(spec: &DumbbellSpec<'_>) -> Result<Scenario, ScenarioError> {
+        parse(&dumbbell(spec), "preset.toml", &mut Two)
+    }
+
+    fn limit_of(queue: &QueueConfig) -> (QueueKind, Limit) {
+        match queue {
+            QueueConfig::DropTail { limit, .. } => (QueueKind::DropTail, *limit),
+            QueueConfig::CoDel { limit, .. } => (QueueKind::CoDel, *limit),
+            QueueConfig::FqCoDel { limit, .. } => (QueueKind::FqCoDel, *limit),
+            QueueConfig::Pie { limit, .. } => (QueueKind::Pie, *limit),
+        }
+    }
+
+    #[test]
+    fn a_traced_dumbbell_has_a_trace_or_48_mbit_on_the_way_up() {
+        let cc: Algorithm = "newreno".parse().unwrap();
+        let mut access = Access::Trace { down: "down".to_owned(), up: None, repeat: false, scale: 3.0 };
+        for (up, reverse, expected) in [
+            (None, None, Some(REVERSE)),
+            (None, Some(Rate::from_mbit_per_s(5)), Some(Rate::from_mbit_per_s(5))),
+            (Some("up \"2\""), None, None),
+            (Some("up \"2\""), Some(Rate::from_mbit_per_s(5)), Some(Rate::from_mbit_per_s(5))),
+        ] {
+            if let Access::Trace { up: place, .. } = &mut access {
+                *place = up.map(str::to_owned);
+            }
+            let mut spec = DumbbellSpec::new(access.clone(), Span::from_millis(20), &cc);
+            spec.reverse = reverse;
+            let scenario = played(&spec).unwrap();
+            let Service::Trace(down) = &scenario.links[0].config.service else { panic!("{scenario:?}") };
+            assert_eq!((down.repeat, down.scale, down.trace.opportunities()), (false, 3.0, 100));
+            match (&scenario.links[1].config.service, expected) {
+                (Service::Fixed(rate), Some(expected)) => assert_eq!(*rate, expected),
+                (Service::Trace(up), None) => assert_eq!(up.trace.opportunities(), 200),
+                (other, _) => panic!("{up:?}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_refused_when_it_is_read() {
+        let cc: Algorithm = "newreno".parse().unwrap();
+        let fixed = Access::Rate(Rate::from_mbit_per_s(1));
+        let good = DumbbellSpec::new(fixed, Span::ZERO, &cc);
+        assert!(played(&good).is_ok());
+        for bad in [
+            DumbbellSpec { flows: 0, ..good.clone() },
+            DumbbellSpec { loss: f64::NAN, ..good.clone() },
+            DumbbellSpec { access: Access::Rate(Rate::ZERO), ..good.clone() },
+            DumbbellSpec { name: "\n".to_owned(), ..good.clone() },
+        ] {
+            assert!(played(&bad).is_err(), "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_asked_for_is_what_is_read(
+            name in "[^\\p{Cc}]{1,20}",
+            rate in 1..10_000_000_000_000u64,
+            rtt in 0..1_000_000_000u64,
+            (bytes, packets, pick) in (1_500..u64::MAX, 1..u32::MAX, 0..3u8),
+            kind in prop::sample::select(&QueueKind::ALL[..]),
+            (flows, stagger) in (1..50u32, 0..1_000_000u64),
+            (duration, warmup) in (1_000_000_000..10_000_000_000_000u64, 0..1_000_000_000u64),
+            seed in any::<u64>(),
+            loss in prop_oneof![Just(0.0), 0.0..1.0f64],
+        ) {
+            let cc: Algorithm = "newreno".parse().unwrap();
+            let rate = Rate::from_bits_per_s(rate);
+            let buffer =
+                [Limit::Unlimited, Limit::Bytes(Bytes::new(bytes)), Limit::Packets(packets)][usize::from(pick)];
+            let (rtt, stagger) = (Span::from_nanos(rtt), Span::from_nanos(stagger));
+            let (duration, warmup) = (Span::from_nanos(duration), Span::from_nanos(warmup));
+            let spec = DumbbellSpec {
+                name: name.clone(), access: Access::Rate(rate), rtt, buffer, queue: kind, loss, reverse: None, flows,
+                stagger, cc: &cc, duration, warmup, seed,
+            };
+            let scenario = played(&spec).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert_eq!((&scenario.name, scenario.seed), (&name, seed));
+            prop_assert_eq!((scenario.duration, scenario.warmup), (duration, warmup));
+            prop_assert_eq!(&scenario.hosts, &["server", "phone"]);
+            let [down, up] = scenario.links.as_slice() else { return Err(TestCaseError::fail("links")) };
+            prop_assert_eq!((down.name.as_str(), up.name.as_str()), ("down", "up"));
+            prop_assert_eq!(&down.config.service, &Service::Fixed(rate));
+            prop_assert_eq!(&up.config.service, &Service::Fixed(rate));
+            prop_assert_eq!(down.config.delay + up.config.delay, rtt);
+            prop_assert_eq!(limit_of(&down.config.queue), (kind, buffer));
+            let expected = if loss == 0.0 { Loss::None } else { Loss::Random { probability: loss } };
+            prop_assert_eq!(&down.config.loss, &expected);
+            prop_assert_eq!(scenario.flows.len(), flows as usize);
+            for (flow, n) in scenario.flows.iter().zip(0u64..) {
+                prop_assert_eq!((flow.path.as_slice(), flow.back.as_slice()), (&[0][..], &[1][..]));
+                prop_assert_eq!(flow.start, Time::ZERO + stagger * n);
+                let is_asked_for =
+                    matches!(&flow.transport, Transport::Tcp { algorithm, .. } if *algorithm == cc);
+                prop_assert!(is_asked_for);
+                prop_assert_eq!(&flow.workload, &Workload::Bulk);
+            }
+        }
+    }
+}

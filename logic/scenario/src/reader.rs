@@ -103,12 +103,6 @@ impl<'t> Section<'t> {
             report.add(at, format!("unknown key {key:?} {what}; expected one of {}{near}", asked.join(", ")));
         }
     }
-
-    /// The keys asked for so far.
-    #[cfg(test)]
-    pub fn asked(&self) -> &[&'static str] {
-        &self.asked
-    }
 }
 
 impl<'t> Field<'t> {

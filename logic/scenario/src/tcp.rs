@@ -1,5 +1,7 @@
 //! The settings of a TCP connection, flat in `[[flow]]` or in its table `tcp`.
 
+use core::ops::RangeInclusive;
+
 use ranpace_tcp::{Config, Opener};
 use ranpace_units::{Bytes, Span};
 
@@ -7,11 +9,10 @@ use crate::link::LEAST_SPAN;
 use crate::reader::{Field, Section};
 
 /// The keys of the settings; all but `mtu` are TCP's alone.
-pub(crate) const KEYS: [&str; 17] = [
+pub(crate) const KEYS: [&str; 16] = [
     "mtu",
     "initial_window",
     "timestamps",
-    "sack",
     "ecn",
     "ack_every",
     "ack_delay",
@@ -28,7 +29,7 @@ pub(crate) const KEYS: [&str; 17] = [
 ];
 
 /// Smallest and largest IP packet: ours, and what its length field holds (RFC 791).
-const MTU: core::ops::RangeInclusive<Bytes> = Bytes::new(100)..=Bytes::new(65_535);
+const MTU: RangeInclusive<Bytes> = Bytes::new(100)..=Bytes::new(65_535);
 /// Largest window that TCP can announce (RFC 7323 section 2.3).
 const MOST_WINDOW: Bytes = Bytes::new(1 << 30);
 
@@ -39,7 +40,6 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Config {
         mtu,
         initial_window,
         timestamps,
-        sack,
         ecn,
         ack_every,
         ack_delay,
@@ -63,61 +63,67 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Config {
     if let Some(table) = table {
         table.finish();
     }
-    let default = Config::default();
-    let whole = |field: Option<Field<'_>>, most: u64, least: u64, default: u32| {
-        // `most` is below 2^32.
-        field.and_then(|f| f.whole(least..=most)).map_or(default, |number| number as u32)
-    };
-    let flag = |field: Option<Field<'_>>, default| field.and_then(|f| f.flag()).unwrap_or(default);
-    let span = |field: &Option<Field<'_>>, least, default| {
-        let read = field.as_ref().and_then(|f| f.quantity(least..=Span::from_secs(3_600)));
-        read.unwrap_or(default)
-    };
-    let mtu = mtu.and_then(|f| f.quantity(MTU)).unwrap_or(default.mtu);
-    let window = |field: &Option<Field<'_>>| {
-        let field = field.as_ref()?;
-        let size = field.quantity(Bytes::new(1)..=MOST_WINDOW)?;
-        if size < mtu {
-            field.error(format!("{size} is less than one packet ({mtu}): the flow would stall"));
+    let mtu = mtu.and_then(|f| f.quantity(MTU)).unwrap_or(Config::default().mtu);
+    let mut config = Config { mtu, ..Config::default() };
+
+    whole(&mut config.initial_window, initial_window, 1..=65_535);
+    whole(&mut config.ack_every, ack_every, 1..=1_000);
+    whole(&mut config.quick_acks, quick_acks, 0..=65_535);
+    flag(&mut config.timestamps, timestamps);
+    flag(&mut config.ecn, ecn);
+    flag(&mut config.slow_start_after_idle, slow_start_after_idle);
+    flag(&mut config.pacing, pacing);
+    span(&mut config.ack_delay, &ack_delay, Span::ZERO);
+    span(&mut config.initial_rto, &initial_rto, LEAST_SPAN);
+    span(&mut config.min_rto, &min_rto, LEAST_SPAN);
+    span(&mut config.max_rto, &max_rto, LEAST_SPAN);
+    if let (Some(field), true) = (max_rto.or(min_rto), config.max_rto < config.min_rto) {
+        field.error(format!("max_rto, {}, is less than min_rto, {}", config.max_rto, config.min_rto));
+    }
+
+    window(&mut config.receive_buffer, &receive_buffer, mtu);
+    // A larger buffer than autotuning would ever reach is not made smaller by it.
+    config.receive_buffer_max = config.receive_buffer_max.max(config.receive_buffer);
+    window(&mut config.receive_buffer_max, &receive_buffer_max, mtu);
+    if let (Some(field), true) = (receive_buffer_max, config.receive_buffer_max < config.receive_buffer) {
+        let (most, first) = (config.receive_buffer_max, config.receive_buffer);
+        field.error(format!("{most} is less than receive_buffer, which is {first}"));
+    }
+    match send_buffer {
+        Some(field) if field.is_text() && field.text("") == Some("unlimited") => {
+            config.send_buffer = Bytes::MAX;
         }
-        Some(size)
-    };
-    let buffer = window(&receive_buffer).unwrap_or(default.receive_buffer);
-    let buffer_max = window(&receive_buffer_max).unwrap_or(default.receive_buffer_max.max(buffer));
-    if let (Some(field), true) = (&receive_buffer_max, buffer_max < buffer) {
-        field.error(format!("{buffer_max} is less than receive_buffer, which is {buffer}"));
+        field => window(&mut config.send_buffer, &field, mtu),
     }
-    let unlimited = |f: &Field<'_>| f.is_text() && f.text("") == Some("unlimited");
-    let send_buffer = match send_buffer {
-        Some(field) if !unlimited(&field) => window(&Some(field)).unwrap_or(Bytes::MAX),
-        _ => default.send_buffer,
-    };
-    let least_rto = span(&min_rto, LEAST_SPAN, default.min_rto);
-    let most_rto = span(&max_rto, LEAST_SPAN, default.max_rto);
-    if let (Some(field), true) = (max_rto.as_ref().or(min_rto.as_ref()), most_rto < least_rto) {
-        field.error(format!("max_rto, {most_rto}, is less than min_rto, {least_rto}"));
+
+    match opener.and_then(|f| f.word(&["sender", "receiver"])) {
+        Some("receiver") => config.opener = Opener::Receiver,
+        Some(_) => config.opener = Opener::Sender,
+        None => {}
     }
-    Config {
-        mtu,
-        initial_window: whole(initial_window, 65_535, 1, default.initial_window),
-        timestamps: flag(timestamps, default.timestamps),
-        sack: flag(sack, default.sack),
-        ecn: flag(ecn, default.ecn),
-        ack_every: whole(ack_every, 1_000, 1, default.ack_every),
-        ack_delay: span(&ack_delay, Span::ZERO, default.ack_delay),
-        quick_acks: whole(quick_acks, 65_535, 0, default.quick_acks),
-        min_rto: least_rto,
-        initial_rto: span(&initial_rto, LEAST_SPAN, default.initial_rto),
-        max_rto: most_rto,
-        receive_buffer: buffer,
-        receive_buffer_max: buffer_max,
-        send_buffer,
-        slow_start_after_idle: flag(slow_start_after_idle, default.slow_start_after_idle),
-        pacing: flag(pacing, default.pacing),
-        opener: match opener.and_then(|f| f.word(&["sender", "receiver"])) {
-            Some("receiver") => Opener::Receiver,
-            Some(_) => Opener::Sender,
-            None => default.opener,
-        },
+    config
+}
+
+fn whole(place: &mut u32, field: Option<Field<'_>>, range: RangeInclusive<u64>) {
+    let read = field.and_then(|f| f.whole(range)).and_then(|number| u32::try_from(number).ok());
+    *place = read.unwrap_or(*place);
+}
+
+fn flag(place: &mut bool, field: Option<Field<'_>>) {
+    *place = field.and_then(|f| f.flag()).unwrap_or(*place);
+}
+
+fn span(place: &mut Span, field: &Option<Field<'_>>, least: Span) {
+    let read = field.as_ref().and_then(|f| f.quantity(least..=Span::from_secs(3_600)));
+    *place = read.unwrap_or(*place);
+}
+
+/// A buffer that holds at least a packet.
+fn window(place: &mut Bytes, field: &Option<Field<'_>>, mtu: Bytes) {
+    let Some(field) = field else { return };
+    let Some(size) = field.quantity(Bytes::new(1)..=MOST_WINDOW) else { return };
+    if size < mtu {
+        field.error(format!("{size} is less than one packet ({mtu}): the flow would stall"));
     }
+    *place = size;
 }

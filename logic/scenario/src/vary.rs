@@ -47,6 +47,9 @@ const FLOW: [&str; 13] = [
 const CHANGE: [&str; 6] = ["at", "link", "flow", "rate", "delay", "target"];
 const BACK: &str = "back";
 
+/// Keys that hold a table.
+const TABLES: [&str; 7] = ["tcp", "queue", "loss", "jitter", "reorder", BACK, "workload"];
+
 /// The text with `key` set to `value`.
 ///
 /// `key` is a path: `duration`, `flow.cc` (every flow), `flow.web.start` (the flow called "web"),
@@ -197,6 +200,9 @@ fn put(table: &mut dyn TableLike, path: &[&str], value: &str) -> Result<(), Stri
         return put(inner_table(table, "tcp")?, path, value);
     }
     if !rest.is_empty() {
+        if !TABLES.contains(&key) {
+            return Err(format!("{key:?} has no keys in it; {} have", TABLES.join(", ")));
+        }
         return put(inner_table(table, key)?, rest, value);
     }
     if key == "rate" {
@@ -247,5 +253,140 @@ fn toml_value(key: &str, text: &str) -> Value {
         Ok(value @ Value::String(_)) => value,
         Ok(_) if STRINGS.contains(&key) => string,
         Ok(value) => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"# Drive
+duration = "30s" # long enough
+
+[[link]]
+name = "down"
+from = "a"
+to = "b"
+trace = "x" # the best one
+repeat = true
+queue = "codel"
+duplex = true
+
+[[link]]
+name = "up.1"
+from = "b"
+to = "a"
+rate = "1Mbit/s"
+queue = { kind = "droptail", limit = "9KB" } # small
+
+[[flow]]
+cc = "cubic"
+mtu = "1400B"
+
+[[flow]]
+name = "web"
+cc = "cubic"
+
+[flow.tcp]
+mtu = "1300B"
+
+[[flow]]
+name = "noise"
+transport = "udp"
+"#;
+
+    /// The lines of the varied text that the text does not have, and those that it has and they do not.
+    fn difference(key: &str, value: &str) -> (Vec<String>, Vec<String>) {
+        let varied = vary(TEXT, key, value).unwrap_or_else(|error| panic!("{key}: {error}"));
+        let mut old: Vec<&str> = TEXT.lines().collect();
+        let mut new = Vec::new();
+        for line in varied.lines() {
+            match old.iter().position(|old| *old == line) {
+                Some(at) => drop(old.remove(at)),
+                None => new.push(line.to_owned()),
+            }
+        }
+        (new, old.into_iter().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn one_key_changes_and_the_rest_stays() {
+        for (key, value, new, gone) in [
+            (
+                "duration",
+                "1s",
+                &["duration = \"1s\" # long enough"][..],
+                &["duration = \"30s\" # long enough"][..],
+            ),
+            ("seed", "5", &["seed = 5"], &[]),
+            ("name", "5", &["name = \"5\""], &[]),
+            ("flow.cc", "c2tcp:target=50ms", &["cc = \"c2tcp:target=50ms\""; 2], &["cc = \"cubic\""; 2]),
+            ("flow.web.cc", "bbr1", &["cc = \"bbr1\""], &["cc = \"cubic\""]),
+            ("flow.web.cc", "\"bbr1\"", &["cc = \"bbr1\""], &["cc = \"cubic\""]),
+            ("flow.flow1.start", "5s", &["start = \"5s\""], &[]),
+            ("flow.packet", "200B", &["packet = \"200B\""], &[]),
+            ("flow.tcp.mtu", "1200B", &["mtu = \"1200B\""; 2], &["mtu = \"1400B\"", "mtu = \"1300B\""]),
+            ("flow.mtu", "1200B", &["mtu = \"1200B\""; 2], &["mtu = \"1400B\"", "mtu = \"1300B\""]),
+            ("flow.tcp.initial_window", "4", &["tcp = { initial_window = 4 }", "initial_window = 4"], &[]),
+            (
+                "link.down.rate",
+                "5Mbit/s",
+                &["rate = \"5Mbit/s\""],
+                &["trace = \"x\" # the best one", "repeat = true"],
+            ),
+            ("link.\"up.1\".trace", "y", &["trace = \"y\""], &["rate = \"1Mbit/s\""]),
+            ("link.\"up.1\".loss", "0.5", &["loss = 0.5"], &[]),
+            (
+                "link.down.queue.target",
+                "9ms",
+                &["queue = { kind = \"codel\", target = \"9ms\" }"],
+                &["queue = \"codel\""],
+            ),
+            (
+                "link.\"up.1\".queue.kind",
+                "pie",
+                &["queue = { kind = \"pie\", limit = \"9KB\" } # small"],
+                &["queue = { kind = \"droptail\", limit = \"9KB\" } # small"],
+            ),
+            ("link.back.rate", "2Mbit/s", &["back = { rate = \"2Mbit/s\" }"], &[]),
+            (
+                "flow.web.workload",
+                "{ kind = \"fixed\", size = \"1MB\" }",
+                &["workload = { kind = \"fixed\", size = \"1MB\" }"],
+                &[],
+            ),
+            ("flow.web.path", "[\"down\"]", &["path = [\"down\"]"], &[]),
+        ] {
+            let expected =
+                (new.iter().map(|l| l.to_string()).collect(), gone.iter().map(|l| l.to_string()).collect());
+            assert_eq!(difference(key, value), expected, "{key} = {value}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_varied_says_what_can() {
+        for (key, message) in [
+            ("", "cannot vary \"\": "),
+            (
+                "duratoin",
+                "cannot vary \"duratoin\": expected one of name, duration, warmup, seed, sample, or link.KEY, \
+                          flow.KEY, change.KEY; did you mean \"duration\"?",
+            ),
+            ("flow", "cannot vary \"flow\": flow what? such as flow.cc"),
+            ("change.at", "cannot vary \"change.at\": there is no [[change]]"),
+            ("flow.cx", "cannot vary \"flow.cx\": \"cx\" is neither a key of [[flow]] nor a name"),
+            ("flow.wbe.cc", "cannot vary \"flow.wbe.cc\": \"wbe\" is neither a key of [[flow]] nor a name"),
+            ("flow.web.cx", "cannot vary \"flow.web.cx\": \"cx\" is not a key of [[flow]]"),
+            ("link.delay.x", "cannot vary \"link.delay.x\": \"delay\" has no keys in it; tcp, queue"),
+            (
+                "link.\"up.1\".back.delay.x",
+                "cannot vary \"link.\\\"up.1\\\".back.delay.x\": \"delay\" has no keys",
+            ),
+        ] {
+            let error = vary(TEXT, key, "1").unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
+        let error = vary("a = \n", "duration", "1s").unwrap_err().to_string();
+        assert!(error.starts_with("line 1, column 5: this is not TOML"), "{error}");
     }
 }

@@ -1,0 +1,126 @@
+//! The reference page: each of its examples is a scenario, and it names every key that there is.
+#![allow(clippy::unwrap_used)] // a test may
+
+use std::sync::Arc;
+
+use ranpace_link::{QueueConfig, Service, Trace};
+use ranpace_scenario::{ChangeKind, Scenario, TraceSource, Transport, Workload, parse};
+use ranpace_units::{Rate, Span};
+
+const PAGE: &str = include_str!("../../../docs/scenarios.md");
+
+/// Has every trace.
+struct Any;
+
+impl TraceSource for Any {
+    fn load(&mut self, _: &str) -> Result<Arc<Trace>, String> {
+        Trace::from_millis(1..=100).map(Arc::new).map_err(|error| error.to_string())
+    }
+}
+
+fn examples() -> Vec<Scenario> {
+    let blocks = PAGE.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    blocks
+        .map(|block| parse(block, "example.toml", &mut Any).unwrap_or_else(|e| panic!("{e}\n{block}")))
+        .collect()
+}
+
+fn example(name: &str) -> Scenario {
+    examples().into_iter().find(|scenario| scenario.name == name).unwrap()
+}
+
+/// The keys that a refused key is told of.
+fn keys(text: &str) -> Vec<String> {
+    let error = parse(text, "", &mut Any).unwrap_err().to_string();
+    let known = error.split("expected one of ").nth(1).unwrap_or_else(|| panic!("{error}"));
+    known.lines().next().unwrap().split(';').next().unwrap().split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn every_example_is_a_scenario() {
+    assert_eq!(examples().len(), 5);
+}
+
+#[test]
+fn every_key_is_on_the_page_and_can_be_varied() {
+    for (head, text) in [
+        ("", "zzz = 1"),
+        ("link.", "[[link]]\nzzz = 1"),
+        ("flow.", "[[flow]]\nzzz = 1"),
+        ("change.", "[[change]]\nzzz = 1"),
+        ("flow.tcp.", "[[flow]]\ntcp.zzz = 1"),
+        ("link.back.", "[[link]]\nback.zzz = 1"),
+    ] {
+        let keys = keys(text);
+        assert!(keys.len() >= 5, "{keys:?}");
+        for key in keys {
+            let is_on_page = PAGE.contains(&format!("`{key}`")) || PAGE.contains(&format!("`[[{key}]]`"));
+            assert!(is_on_page, "{head}{key} is not on the page");
+            if !["link", "flow", "change"].contains(&key.as_str()) || !head.is_empty() {
+                let place = "[[link]]\nback = {}\n[[flow]]\n[[flow]]\ntransport = \"udp\"\n[[change]]\n\
+                             rate = 1\ndelay = 1\ntarget = 1\n";
+                let varied = ranpace_scenario::vary(place, &format!("{head}{key}"), "1");
+                assert!(varied.is_ok(), "{head}{key}: {varied:?}");
+            }
+        }
+    }
+    for (kind, table) in [
+        ("codel", "queue"),
+        ("fq_codel", "queue"),
+        ("pie", "queue"),
+        ("droptail", "queue"),
+        ("gilbert_elliott", "loss"),
+        ("list", "loss"),
+        ("normal", "jitter"),
+    ] {
+        for key in keys(&format!("[[link]]\n{table} = {{ kind = {kind:?}, zzz = 1 }}")) {
+            assert!(PAGE.contains(&format!("{key} = ")) || key == "kind", "{kind}: {key} is not on the page");
+        }
+    }
+    for kind in ["fixed", "repeat", "paced", "web", "cbr", "ppbp"] {
+        for key in keys(&format!("[[flow]]\nworkload = {{ kind = {kind:?}, zzz = 1 }}")) {
+            let row = PAGE.lines().find(|line| line.starts_with(&format!("| `\"{kind}\"` |"))).unwrap();
+            assert!(key == "kind" || row.contains(&format!("`{key}")), "{kind}: {key} is not on the page");
+        }
+    }
+}
+
+#[test]
+fn replicates_start_one_after_another_and_share_settings() {
+    let scenario = example("dumbbell");
+    let names: Vec<&str> = scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(names, ["bulk.1", "bulk.2", "bulk.3", "page"]);
+    let starts: Vec<u64> = scenario.flows.iter().map(|flow| flow.start.as_millis()).collect();
+    assert_eq!(starts, [0, 2_000, 4_000, 5_000]);
+    for flow in &scenario.flows[..3] {
+        assert!(matches!(&flow.transport, Transport::Tcp { config, .. } if config.ecn));
+        assert_eq!((flow.path.as_slice(), flow.back.as_slice()), ([0].as_slice(), [1].as_slice()));
+    }
+    assert!(matches!(scenario.links[1].config.queue, QueueConfig::DropTail { .. }));
+    assert_eq!(scenario.links[1].config.service, scenario.links[0].config.service);
+    let rate = Rate::from_mbit_per_s(50);
+    assert_eq!(scenario.changes[0].what, ChangeKind::LinkRate { link: 0, rate });
+}
+
+#[test]
+fn a_way_back_is_found_and_udp_has_none() {
+    let scenario = example("parking-lot");
+    assert_eq!(scenario.hosts, ["a", "b", "c", "d"]);
+    assert_eq!(scenario.flows[0].path, [0, 2, 4]);
+    assert_eq!(scenario.flows[0].back, [5, 3, 1]);
+    let udp = &scenario.flows[3];
+    assert!(udp.back.is_empty() && matches!(udp.workload, Workload::Ppbp { .. }));
+}
+
+#[test]
+fn a_link_back_has_what_it_does_not_change() {
+    let scenario = example("backhaul");
+    let [ahead, back] = [&scenario.links[2], &scenario.links[3]];
+    assert_eq!(back.name, "radio-1.back");
+    assert_eq!((back.from, back.to), (ahead.to, ahead.from));
+    assert_eq!(back.config.service, Service::Fixed(Rate::from_mbit_per_s(20)));
+    assert_eq!(back.config.queue, ahead.config.queue);
+    assert_eq!(back.config.delay, Span::from_millis(5));
+    let traced = examples().remove(1);
+    assert!(matches!(traced.links[1].config.service, Service::Trace(_)));
+}
