@@ -1,6 +1,40 @@
 //! Virtual time: the event engine, hosts and workloads.
+//!
+//! ```
+//! use ranpace_sim::Simulation;
+//! # let scenario = ranpace_scenario::parse(r#"
+//! # duration = "1s"
+//! # [[link]]
+//! # name = "down"
+//! # from = "server"
+//! # to = "phone"
+//! # rate = "10Mbit/s"
+//! # delay = "10ms"
+//! # duplex = true
+//! # [[flow]]
+//! # from = "server"
+//! # to = "phone"
+//! # cc = "newreno"
+//! # "#, "example.toml", &mut ())?;
+//! let result = Simulation::new(&scenario).run();
+//! assert!(result.ledger.balances());
+//! # Ok::<(), ranpace_scenario::ScenarioError>(())
+//! ```
 #![forbid(unsafe_code)]
 
+mod agenda;
+mod flow;
+mod histogram;
+mod meter;
+mod packet;
+mod random;
 mod results;
+mod series;
+mod simulation;
+mod tap;
+mod udp;
 
+pub use packet::{Direction, Packet};
 pub use results::{Column, Distribution, FlowResult, Ledger, LinkResult, RunResult, Series, Transfer};
+pub use simulation::Simulation;
+pub use tap::{Tap, TapEvent};

@@ -115,6 +115,11 @@ impl DatagramSender {
         self.waiting = self.waiting.saturating_add(bytes.get());
     }
 
+    /// The application has nothing more: what was not sent yet is dropped.
+    pub fn stop(&mut self) {
+        self.waiting = 0;
+    }
+
     /// The window as it stands.
     pub fn window(&self) -> &Window {
         &self.window

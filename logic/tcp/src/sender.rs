@@ -205,6 +205,11 @@ impl Sender {
         self.written = self.written.saturating_add(bytes.get());
     }
 
+    /// The application has nothing more: what was not sent yet is dropped.
+    pub fn stop(&mut self) {
+        self.written = self.next;
+    }
+
     /// Whether all that was written has been acknowledged.
     pub fn is_done(&self) -> bool {
         self.una >= self.written

@@ -1,0 +1,156 @@
+//! What is measured while packets move: per flow and link, from the end of the warm-up on.
+
+use ranpace_link::{DropCause, Observer};
+use ranpace_units::{Bytes, Span, Time};
+
+use crate::histogram::Histogram;
+use crate::packet::{Direction, Packet};
+use crate::results::Ledger;
+use crate::tap::{Tap, TapEvent};
+
+/// Weight of a new difference in jitter J1 (RFC 3550, 6.4.1).
+const JITTER_WEIGHT: f64 = 1.0 / 16.0;
+
+/// Figures of one flow's packets in the network.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FlowMeter {
+    pub bottleneck: Option<u32>,
+    pub bottleneck_bytes: u64,
+    pub dropped: u64,
+    pub marked: u64,
+    pub delay: Histogram,
+    pub rtt: Histogram,
+    pub(crate) last_delay: Option<f64>,
+    pub(crate) jitter: f64,
+    pub(crate) jitter_sum: f64,
+    pub(crate) jitter_count: u64,
+    /// Since the last row of the series.
+    pub row_delay_sum: f64,
+    pub row_delay_max: f64,
+    pub row_delay_count: u64,
+}
+
+impl FlowMeter {
+    #[inline]
+    fn on_departed(&mut self, packet: &Packet, waited: Span, measuring: bool) {
+        let delay = waited.as_nanos() as f64;
+        self.row_delay_sum += delay;
+        self.row_delay_max = self.row_delay_max.max(delay);
+        self.row_delay_count += 1;
+        if !measuring {
+            return;
+        }
+        self.bottleneck_bytes += u64::from(packet.segment.wire);
+        self.delay.record(waited);
+        if let Some(last) = self.last_delay {
+            let difference = if delay > last { delay - last } else { last - delay };
+            self.jitter += (difference - self.jitter) * JITTER_WEIGHT;
+            self.jitter_sum += self.jitter;
+            self.jitter_count += 1;
+        }
+        self.last_delay = Some(delay);
+    }
+
+    /// Jitter J1: mean of the smoothed difference between successive delays.
+    pub fn jitter_ewma(&self) -> Span {
+        if self.jitter_count == 0 {
+            return Span::ZERO;
+        }
+        Span::from_nanos((self.jitter_sum / self.jitter_count as f64 + 0.5) as u64)
+    }
+}
+
+/// Figures of one link.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LinkMeter {
+    pub limited: bool,
+    pub departed: u64,
+    pub departed_packets: u64,
+    pub dropped: u64,
+    pub lost: u64,
+    pub marked: u64,
+    pub delay: Histogram,
+    pub row_departed: u64,
+    pub row_dropped: u64,
+    pub row_delay_sum: f64,
+    pub row_packets: u64,
+}
+
+/// All meters.
+pub(crate) struct Meters<'a> {
+    pub flows: Vec<FlowMeter>,
+    pub links: Vec<LinkMeter>,
+    pub ledger: Ledger,
+    pub measuring: bool,
+    pub tap: Option<&'a mut dyn Tap>,
+}
+
+impl<'a> Meters<'a> {
+    #[inline]
+    pub fn at<'b>(&'b mut self, link: u32) -> AtLink<'a, 'b> {
+        AtLink { meters: self, link }
+    }
+}
+
+/// The meters, standing at a link.
+pub(crate) struct AtLink<'a, 'b> {
+    meters: &'b mut Meters<'a>,
+    link: u32,
+}
+
+impl Observer<Packet> for AtLink<'_, '_> {
+    fn on_dropped(&mut self, now: Time, packet: &Packet, cause: DropCause) {
+        let meters = &mut *self.meters;
+        let (link, size) =
+            (&mut meters.links[self.link as usize], Bytes::new(u64::from(packet.segment.wire)));
+        link.row_dropped += 1;
+        let by_queue = matches!(cause, DropCause::Overflow | DropCause::Aqm);
+        if by_queue {
+            meters.ledger.dropped += size;
+        } else {
+            meters.ledger.lost += size;
+        }
+        if meters.measuring {
+            if by_queue {
+                link.dropped += 1;
+            } else {
+                link.lost += 1;
+            }
+            if packet.direction == Direction::Forward {
+                meters.flows[packet.flow as usize].dropped += 1;
+            }
+        }
+        if let Some(tap) = &mut meters.tap {
+            tap.on_packet(now, self.link as usize, packet, TapEvent::Dropped);
+        }
+    }
+
+    #[inline]
+    fn on_departed(&mut self, now: Time, packet: &Packet, waited: Span, marked: bool) {
+        let meters = &mut *self.meters;
+        let link = &mut meters.links[self.link as usize];
+        link.row_departed += u64::from(packet.segment.wire);
+        if meters.measuring {
+            link.departed += u64::from(packet.segment.wire);
+            link.departed_packets += 1;
+            link.marked += u64::from(marked);
+        }
+        if link.limited {
+            link.row_delay_sum += waited.as_nanos() as f64;
+            link.row_packets += 1;
+            if meters.measuring {
+                link.delay.record(waited);
+            }
+        }
+        if packet.direction == Direction::Forward {
+            let flow = &mut meters.flows[packet.flow as usize];
+            flow.marked += u64::from(marked && meters.measuring);
+            if flow.bottleneck == Some(self.link) {
+                flow.on_departed(packet, waited, meters.measuring);
+            }
+        }
+        if let Some(tap) = &mut meters.tap {
+            tap.on_packet(now, self.link as usize, packet, TapEvent::Departed);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Whoever watches packets cross links: a packet capture.
+
+use ranpace_units::Time;
+
+use crate::packet::Packet;
+
+/// What happened to a packet at a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TapEvent {
+    /// Its last byte left the link's queue.
+    Departed,
+    /// It was dropped.
+    Dropped,
+}
+
+/// Watches packets. Costs nothing where there is none.
+pub trait Tap {
+    /// A packet left the link of this index, or was dropped there.
+    fn on_packet(&mut self, now: Time, link: usize, packet: &Packet, event: TapEvent);
+}
