@@ -75,7 +75,8 @@ impl Receiver {
             edge: window,
             round_at: Time::ZERO,
             round_next: 0,
-            space: window,
+            // Linux `tcp_init_buffer_space`: the initial window of a standard sender.
+            space: window.min(10 * config.mss().get()),
             rtt: Span::ZERO,
             rtt_mark: Time::ZERO,
             pending: None,
@@ -224,7 +225,7 @@ impl Receiver {
         let came = self.next - self.round_next;
         if came > self.space {
             let mut window = came * 2 + 16 * self.config.mss().get();
-            window += window.saturating_mul(came - self.space) / self.space.max(1);
+            window += window.saturating_mul(came - self.space) / self.space.max(1) * 2;
             self.window = self.window.max(window).min(self.window_max);
             self.space = came;
         }
