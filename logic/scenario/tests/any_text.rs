@@ -1,8 +1,11 @@
 //! Whatever the text, there is a scenario or an error with a place, and never a panic.
 #![allow(clippy::unwrap_used)] // a test may
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
-use ranpace_scenario::{parse, vary};
+use ranpace_link::Trace;
+use ranpace_scenario::{TraceSource, parse, vary};
 
 const PAGE: &str = include_str!("../../../docs/scenarios.md");
 
@@ -20,31 +23,53 @@ fn seeds() -> Vec<String> {
     seeds
 }
 
-/// Words that stand in scenarios, and values at the edges.
-const WORDS: &[&str] = &[
+/// Values at the edges, all of them TOML.
+const VALUES: &[&str] = &[
     "0",
     "-1",
     "1",
+    "0.5",
     "nan",
     "-inf",
-    "1e999",
+    "1e308",
     "9223372036854775807",
     "\"18446744073709551615\"",
     "\"0s\"",
     "\"-5s\"",
+    "\"1s\"",
     "\"584y\"",
     "\"18446744073s\"",
     "\"1ns\"",
     "\"0bit/s\"",
+    "\"1bit/s\"",
+    "\"unlimited\"",
     "\"18446744073709551615B\"",
+    "\"1KB\"",
     "\"100 packets\"",
     "\"\"",
     "[]",
     "{}",
     "[[]]",
+    "[{}]",
     "true",
     "2020-01-01",
     "\"é\\u0000\"",
+    "99999",
+    "\"server\"",
+    "\"client\"",
+    "\"cubic+cubic:x\"",
+    "\"cubic:::\"",
+    "\"pie\"",
+    "\"udp\"",
+    "\"bulk\"",
+    "{ kind = \"list\", packets = [1, 1] }",
+    "{ kind = \"cbr\", rate = \"1bit/s\" }",
+    "[\"down\"]",
+    "\"bottleneck\"",
+];
+
+/// Bits and pieces of TOML.
+const WORDS: &[&str] = &[
     "[[link]]",
     "[[flow]]",
     "[[change]]",
@@ -67,18 +92,83 @@ const WORDS: &[&str] = &[
     "kind",
     "queue",
     "path = [\"down\"]",
-    "\"cubic+cubic:x\"",
     "cc",
-    "\"cubic:::\"",
     "tcp.mtu",
     "\u{feff}",
     "\r",
     "\t",
     "𝄞",
+    "0",
+    "\"1s\"",
 ];
 
+/// What can be varied, and some that cannot.
+const KEYS: &[&str] = &[
+    "duration",
+    "warmup",
+    "seed",
+    "name",
+    "sample",
+    "link.rate",
+    "link.trace",
+    "link.scale",
+    "link.down.rate",
+    "link.from",
+    "link.back",
+    "link.back.queue",
+    "link.back.rate",
+    "link.back.trace",
+    "link.queue",
+    "link.queue.kind",
+    "link.queue.limit",
+    "link.loss",
+    "link.loss.kind",
+    "link.jitter",
+    "link.jitter.max",
+    "link.reorder.delay",
+    "link.duplex",
+    "link.delay",
+    "link.name",
+    "flow.name",
+    "flow.cc",
+    "flow.flow1.cc",
+    "flow.bulk.count",
+    "flow.count",
+    "flow.stagger",
+    "flow.from",
+    "flow.tcp",
+    "flow.mtu",
+    "flow.tcp.mtu",
+    "flow.receive_buffer",
+    "flow.workload",
+    "flow.workload.size",
+    "flow.packet",
+    "flow.path",
+    "flow.back",
+    "flow.transport",
+    "flow.stop",
+    "flow",
+    "flow.",
+    "change.at",
+    "change.rate",
+    "change.link",
+    "link.\"a.b\".rate",
+    "é",
+    "",
+];
+
+/// Has the traces of the page.
+struct Page;
+
+impl TraceSource for Page {
+    fn load(&mut self, name: &str) -> Result<Arc<Trace>, String> {
+        let known = name.starts_with("Verizon-LTE-short").then(|| Trace::from_millis(1..=100));
+        known.ok_or("not here")?.map(Arc::new).map_err(|error| error.to_string())
+    }
+}
+
 fn check(text: &str) -> Result<(), TestCaseError> {
-    match parse(text, "any.toml", &mut ()) {
+    match parse(text, "any.toml", &mut Page) {
         Ok(scenario) => {
             for flow in &scenario.flows {
                 prop_assert!(flow.from != flow.to);
@@ -142,11 +232,11 @@ proptest! {
     fn mutated_scenarios_are_survived(
         seed in prop::sample::select(seeds()),
         edits in prop::collection::vec(
-            (any::<bool>(), 0.0..1.0f64, 0..30usize, prop::sample::select(WORDS)), 0..4),
+            (0..8u8, 0.0..1.0f64, 0..30usize, prop::sample::select(WORDS), prop::sample::select(VALUES)), 0..4),
     ) {
         let mut text = seed;
-        for (is_value, at, length, word) in edits {
-            text = if is_value { revalue(&text, at, word) } else { replace(&text, at, length, word) };
+        for (kind, at, length, word, value) in edits {
+            text = if kind == 0 { replace(&text, at, length, word) } else { revalue(&text, at, value) };
         }
         check(&text)?;
     }
@@ -154,12 +244,10 @@ proptest! {
     #[test]
     fn varying_anything_to_anything_is_survived(
         seed in prop::sample::select(seeds()),
-        key in prop::collection::vec(
-            prop::sample::select(&["link", "flow", "change", "down", "flow1", "tcp", "queue", "back", "rate", "cc", "mtu",
-                "duration", "workload", "kind", "loss", "\"a.b\"", "", "é", "path"][..]), 1..5),
-        value in prop_oneof![prop::sample::select(WORDS).prop_map(str::to_owned), "\\PC{0,12}"],
+        key in prop::sample::select(KEYS),
+        value in prop_oneof![prop::sample::select(VALUES).prop_map(str::to_owned), "\\PC{0,12}"],
     ) {
-        if let Ok(text) = vary(&seed, &key.join("."), &value) {
+        if let Ok(text) = vary(&seed, key, &value) {
             prop_assert!(text.parse::<toml_edit::DocumentMut>().is_ok(), "{}", text);
             check(&text)?;
         }
