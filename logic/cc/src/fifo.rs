@@ -96,7 +96,7 @@ pub(crate) struct Flow {
     queue: VecDeque<Time>,
     line_free: Time,
     /// Arrivals at the receiver and at the sender.
-    to_receiver: VecDeque<(Time, u64, Time)>,
+    to_receiver: VecDeque<(Time, u64, Time, Span)>,
     to_sender: VecDeque<Feedback>,
     /// Time and queueing delay of each packet that passed.
     pub(crate) delays: Vec<(Time, Span)>,
@@ -241,7 +241,7 @@ impl Flow {
             self.to_sender.push_back((self.now + self.path.rtt / 2, None, report));
         }
         while self.to_receiver.front().is_some_and(|(at, ..)| *at <= self.now) {
-            let (now, number, sent_at) = self.to_receiver.pop_front().unwrap();
+            let (now, number, sent_at, time_to_next) = self.to_receiver.pop_front().unwrap();
             let mut report = None;
             if let Some(receiver) = &mut self.receiver {
                 receiver.on_data(&Received {
@@ -250,7 +250,7 @@ impl Flow {
                     bytes: Bytes::new(MSS),
                     wire: Bytes::new(WIRE),
                     sent_at,
-                    time_to_next: Span::ZERO,
+                    time_to_next,
                     rtt: None,
                 });
                 report = receiver.report(now);
@@ -293,8 +293,10 @@ impl Flow {
             if let Pacing::Rate(rate) = self.window.pacing {
                 self.pace_free = self.now + rate.time_for(Bytes::new(WIRE));
             }
-            self.cross(self.next);
             self.in_flight += 1;
+            // As Sprout's sender says it: with a full window the next packet may be long in coming.
+            let more = (self.in_flight as f64) < self.window.cwnd.floor();
+            self.cross(self.next, if more { Span::ZERO } else { Span::from_millis(50) });
             self.max_in_flight = self.max_in_flight.max(self.in_flight);
             self.next += 1;
             let sent = Sent { number: self.next - 1, bytes: Bytes::new(MSS), retransmission: false };
@@ -303,7 +305,7 @@ impl Flow {
         }
     }
 
-    fn cross(&mut self, number: u64) {
+    fn cross(&mut self, number: u64, time_to_next: Span) {
         while self.queue.front().is_some_and(|at| *at <= self.now) {
             self.queue.pop_front();
         }
@@ -317,7 +319,7 @@ impl Flow {
         self.line_free = begin + self.path.rate_at(begin).time_for(Bytes::new(WIRE));
         self.queue.push_back(self.line_free);
         self.delays.push((self.now, begin - self.now));
-        self.to_receiver.push_back((self.line_free + self.path.rtt / 2, number, self.now));
+        self.to_receiver.push_back((self.line_free + self.path.rtt / 2, number, self.now, time_to_next));
     }
 
     fn acknowledge(&mut self, number: u64, one_way: Span) {

@@ -207,3 +207,159 @@ fn ack_delay(cx: &Context, w: &Window) -> Span {
     };
     delay.min(MAX_ACK_DELAY)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testbed::{Bed, context};
+
+    /// A round of `segments` ACKs, `gap_us` apart, after `path` was the smallest RTT; where slow start ended.
+    fn ended(
+        hystart: &mut HyStart,
+        w: &mut Window,
+        cx: &mut Context,
+        acks: &[(u64, u64)],
+        path_ms: u64,
+    ) -> Option<usize> {
+        cx.next_packet += 1;
+        acks.iter().position(|(gap_us, rtt_us)| {
+            cx.now += Span::from_micros(*gap_us);
+            hystart.on_sample(cx, w, Span::from_micros(*rtt_us), Span::from_millis(path_ms));
+            w.ssthresh.is_finite()
+        })
+    }
+
+    #[test]
+    fn a_round_whose_smallest_rtt_is_an_eighth_up_ends_slow_start() {
+        // Tolerated: an eighth of the path's delay, at least 4 ms and at most 16 ms.
+        for (path_ms, rtt_us, ends) in [
+            (20, 24_000, false),
+            (20, 24_001, true),
+            (80, 90_000, false),
+            (80, 90_001, true),
+            (200, 216_000, false),
+            (200, 216_001, true),
+        ] {
+            let mut hystart = HyStart::new(Kind::Classic);
+            let (mut w, mut cx) = (Window::new(100.0), context(Time::from_secs(1)));
+            // Too far apart for a train.
+            let at = ended(&mut hystart, &mut w, &mut cx, &[(3_000, rtt_us); 20], path_ms);
+            assert_eq!(at, ends.then_some(8), "after eight samples: {rtt_us} us for {path_ms} ms");
+            assert_eq!(w.ssthresh, if ends { 100.0 } else { f64::INFINITY });
+        }
+    }
+
+    #[test]
+    fn a_train_of_half_the_path_ends_slow_start_and_a_whole_one_where_it_is_paced() {
+        // ACKs 1 ms apart; 100 segments at twice per 40 ms are 7.24 MB/s, so 262 144 bytes take long: 1 ms allowed.
+        for (pacing, expected) in [
+            (Pacing::Unlimited, 22), // over (40 + 1) / 2 ms after the first
+            (Pacing::Rate(ranpace_units::Rate::from_mbit_per_s(60)), 43), // over 40 + 1 ms
+        ] {
+            let mut hystart = HyStart::new(Kind::Classic);
+            let (mut w, mut cx) = (Window::new(100.0), context(Time::from_secs(1)));
+            (w.pacing, cx.srtt) = (pacing, Span::from_millis(40));
+            hystart.reset(&cx);
+            let at = ended(&mut hystart, &mut w, &mut cx, &[(1_000, 40_000); 60], 40);
+            assert_eq!(at.map(|at| at + 1), Some(expected), "{pacing:?}");
+        }
+        // A gap of more than 2 ms ends the train, though the round goes on.
+        let mut hystart = HyStart::new(Kind::Classic);
+        let (mut w, mut cx) = (Window::new(100.0), context(Time::from_secs(1)));
+        hystart.reset(&cx);
+        let mut acks = [(1_000, 40_000); 60];
+        acks[5].0 = 2_001;
+        assert_eq!(ended(&mut hystart, &mut w, &mut cx, &acks, 40), None);
+    }
+
+    #[test]
+    fn small_windows_are_left_alone_and_what_was_found_stays_found() {
+        let mut hystart = HyStart::new(Kind::Classic);
+        let (mut w, mut cx) = (Window::new(15.0), context(Time::from_secs(1)));
+        assert_eq!(ended(&mut hystart, &mut w, &mut cx, &[(3_000, 90_000); 20], 20), None);
+        w.cwnd = 16.0;
+        assert!(ended(&mut hystart, &mut w, &mut cx, &[(3_000, 90_000); 20], 20).is_some());
+        w.ssthresh = f64::INFINITY;
+        assert_eq!(ended(&mut hystart, &mut w, &mut cx, &[(3_000, 90_000); 20], 20), None);
+        hystart.reset(&cx);
+        assert!(ended(&mut hystart, &mut w, &mut cx, &[(3_000, 90_000); 20], 20).is_some());
+    }
+
+    /// Rounds of HyStart++, ten ACKs each, of these smallest RTTs in milliseconds.
+    fn rounds(hystart: &mut HyStart, w: &mut Window, rtts_ms: &[u64]) {
+        let mut cx = context(Time::from_secs(1));
+        for rtt_ms in rtts_ms {
+            // One more than the round's end is no longer in flight.
+            cx.next_packet += 10;
+            for _ in 0..10 {
+                hystart.on_sample(&cx, w, Span::from_millis(*rtt_ms), Span::ZERO);
+            }
+        }
+    }
+
+    #[test]
+    fn plus_plus_grows_a_fourth_for_five_rounds_and_then_ends_slow_start() {
+        // RFC 9406, section 4.2: 40 ms tolerate 5 ms.
+        let mut w = Window::new(100.0);
+        let mut hystart = HyStart::new(Kind::PlusPlus);
+        rounds(&mut hystart, &mut w, &[40, 44]);
+        assert!(!hystart.is_conservative());
+        let mut hystart = HyStart::new(Kind::PlusPlus);
+        rounds(&mut hystart, &mut w, &[40, 45]);
+        assert!(hystart.is_conservative());
+        let before = w.cwnd;
+        assert_eq!(hystart.slow_start(&mut w, 4.0), 0.0);
+        assert_eq!(w.cwnd - before, 1.0);
+        let mut hystart = HyStart::new(Kind::PlusPlus);
+        rounds(&mut hystart, &mut w, &[40, 45, 45, 45, 45, 45]);
+        assert!(w.ssthresh.is_infinite());
+        let mut hystart = HyStart::new(Kind::PlusPlus);
+        rounds(&mut hystart, &mut w, &[40, 45, 45, 45, 45, 45, 45]);
+        assert_eq!(w.ssthresh, w.cwnd);
+    }
+
+    #[test]
+    fn plus_plus_goes_on_if_the_rise_was_jitter() {
+        let mut w = Window::new(100.0);
+        let mut hystart = HyStart::new(Kind::PlusPlus);
+        rounds(&mut hystart, &mut w, &[40, 45, 44, 44]);
+        assert!(!hystart.is_conservative());
+        // Unpaced, an ACK counts for eight segments at most; paced, for all.
+        hystart.slow_start(&mut w, 20.0);
+        assert_eq!(w.cwnd, 108.0);
+        w.pacing = Pacing::Rate(ranpace_units::Rate::from_mbit_per_s(60));
+        hystart.slow_start(&mut w, 20.0);
+        assert_eq!(w.cwnd, 128.0);
+        // In later slow starts it is plain slow start.
+        w.ssthresh = 200.0;
+        w.pacing = Pacing::Unlimited;
+        hystart.slow_start(&mut w, 20.0);
+        assert_eq!(w.cwnd, 148.0);
+    }
+
+    #[test]
+    fn slow_start_ends_before_a_packet_is_lost() {
+        for (rate, rtt_ms) in [(1_000, 40), (4_000, 40), (2_000, 100)] {
+            let pipe = rate * rtt_ms / 1_000;
+            let run = |hystart: &str| {
+                let mut bed = Bed::new(&format!("cubic:hystart={hystart}"), rate, rtt_ms);
+                // A round's smallest RTT shows the queue of the round before: HyStart++ notices at four pipes, and
+                // needs room for its five rounds from there, 1.25^5.
+                bed.buffer = 16 * pipe;
+                let mut left = None;
+                bed.run_with(10, &mut |bed| {
+                    if left.is_none() && bed.window.ssthresh.is_finite() {
+                        left = Some((bed.window.cwnd, bed.figures.lost));
+                    }
+                });
+                left.unwrap()
+            };
+            for kind in ["classic", "plusplus"] {
+                let (cwnd, lost) = run(kind);
+                assert_eq!(lost, 0, "{kind} at {rate}/s, {rtt_ms} ms");
+                assert!(cwnd > 0.4 * pipe as f64, "{kind} at {rate}/s, {rtt_ms} ms: {cwnd}");
+            }
+            assert!(run("off").1 > 0);
+        }
+    }
+}

@@ -24,6 +24,7 @@ pub mod newreno;
 mod options;
 mod registry;
 mod round;
+pub mod sprout;
 #[cfg(test)]
 mod torture;
 pub mod scalable;

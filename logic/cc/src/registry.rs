@@ -79,6 +79,7 @@ pub const ALL: &[&Entry] = &[
     &crate::bbr1::ENTRY,
     &crate::bbr_zhong::ENTRY,
     &crate::vivace::ENTRY,
+    &crate::sprout::ENTRY,
 ];
 
 /// Every decorator.
