@@ -124,3 +124,69 @@ fn a_link_back_has_what_it_does_not_change() {
     let traced = examples().remove(1);
     assert!(matches!(traced.links[1].config.service, Service::Trace(_)));
 }
+
+/// What stands in backticks in a cell.
+fn quoted(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+/// A scenario with something more in its link and its flow.
+fn with(link: &str, flow: &str) -> Scenario {
+    let text = format!(
+        "duration = \"9s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit/s\"\nduplex = true\n{link}\n\
+         [[flow]]\nfrom = \"a\"\nto = \"b\"\n{flow}\n"
+    );
+    parse(&text, "", &mut Any).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+#[test]
+fn the_defaults_on_the_page_are_those_that_apply() {
+    let tcp = PAGE.split("**TCP.**").nth(1).unwrap().split("## `[[change]]`").next().unwrap();
+    let mut settings = Vec::new();
+    for row in tcp.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').collect();
+        settings
+            .extend(quoted(cells[1]).into_iter().zip(quoted(cells[2])).map(|(k, v)| format!("{k} = {v}")));
+    }
+    assert_eq!(settings.len(), 16);
+    let flow = format!("cc = \"newreno\"\ntcp = {{ {} }}", settings.join(", "));
+    assert_eq!(with("", &flow).flows, with("", "cc = \"newreno\"").flows);
+
+    for kind in ["droptail", "codel", "fq_codel", "pie"] {
+        let row = PAGE.lines().find(|line| line.starts_with(&format!("| `\"{kind}\"` |"))).unwrap();
+        let settings = quoted(row.split('|').nth(2).unwrap());
+        let settings: Vec<&str> = settings.into_iter().filter(|setting| setting.contains(" = ")).collect();
+        let written = format!("queue = {{ kind = {kind:?}, {} }}", settings.join(", "));
+        let plain = format!("queue = {kind:?}");
+        assert_eq!(with(&written, "cc = \"newreno\"").links, with(&plain, "cc = \"newreno\"").links);
+    }
+
+    for (written, plain) in [
+        (
+            "{ kind = \"paced\", rate = \"1Mbit/s\", interval = \"10ms\" }",
+            "{ kind = \"paced\", rate = \"1Mbit/s\" }",
+        ),
+        ("{ kind = \"web\", page = \"1KB\", interval = \"1s\" }", "{ kind = \"web\", page = \"1KB\" }"),
+        ("{ kind = \"repeat\", size = \"1KB\", pause = \"0s\" }", "{ kind = \"repeat\", size = \"1KB\" }"),
+    ] {
+        let [written, plain] =
+            [written, plain].map(|w| with("", &format!("cc = \"newreno\"\nworkload = {w}")));
+        assert_eq!(written, plain);
+    }
+}
+
+#[test]
+fn every_algorithm_is_carried_by_what_it_needs() {
+    for entry in ranpace_cc::ALL {
+        let scenario = with("", &format!("cc = {:?}\nmtu = \"1000B\"\ninitial_window = 3", entry.name));
+        match (&scenario.flows[0].transport, entry.transport) {
+            (Transport::Tcp { config, .. }, ranpace_cc::Transport::Tcp) => {
+                assert_eq!((config.mtu.get(), config.initial_window), (1_000, 3));
+            }
+            (Transport::Datagram { mtu, .. }, ranpace_cc::Transport::Datagram) => {
+                assert_eq!(mtu.get(), 1_000)
+            }
+            (other, _) => panic!("{}: {other:?}", entry.name),
+        }
+    }
+}
