@@ -1,7 +1,7 @@
 //! C2TCP: a loss-based control that also answers to its own delay, as if an AQM at the sender dropped packets.
 //!
 //! Source: Abbasloo, Xu and Chao, "C2TCP: A Flexible Cellular TCP to Meet Stringent Delay Requirements" (IEEE JSAC
-//! 2019), [P] below; the authors' kernel patch and server, `Soheil-ab/c2tcp`, [K]. Facts only, no code.
+//! 2019), "the paper" below; the authors' kernel patch and server, `Soheil-ab/c2tcp`, "the code" below: its facts.
 //!
 //! A decorator over any [`LossBased`] control, its parent, which works on unchanged. On each RTT sample:
 //! * Condition Detector (Algorithm 1): `Setpoint = alpha MINRTT`. Below it the condition is **Good**. Above it, it is
@@ -15,17 +15,17 @@
 //! State: MINRTT, `Interval`, the condition with `next_time` and `N`, `alpha`, the sum of RTTs of this cycle.
 //!
 //! Ours, where the sources differ or are silent:
-//! * `RTT <= Setpoint` is Good ([K]), unless `strict` ([P]): at `alpha = 1` nothing is strictly below.
+//! * `RTT <= Setpoint` is Good (the code), unless `strict` (the paper): at `alpha = 1` nothing is strictly below.
 //! * Before the first Good, `Interval` is the first `Setpoint`.
 //! * Good counts per segment ACKed; not while PRR owns the window, nor where the window was not the limit.
 //! * A cycle without samples, or in which the application was the limit for more than half of them, tunes nothing.
-//! * `kernel_compat`: as [K] in what no other option names: Good adds in every state, once per ACK; `Interval`
+//! * `kernel_compat`: as the code in what no other option names: Good adds in every state, once per ACK; `Interval`
 //!   follows `alpha` and MINRTT at once; RTTs are compared in whole milliseconds; no cycle is left out.
 //! * `deaf`: with a parent that has epochs (CUBIC), samples of the first `deaf` of each are not looked at, neither
-//!   by the detector nor by the tuner, as in [K], where its code sits behind such a test of CUBIC's.
+//!   by the detector nor by the tuner: the code sits behind such a test of CUBIC's.
 //! * `after_bad=avoidance`: `ssthresh` becomes one segment too, so that the parent goes on in congestion
-//!   avoidance, as section IV of [P] assumes.
-//! * A target of zero is twice the MINRTT at the first tuning ([K]).
+//!   avoidance, as section IV of the paper assumes.
+//! * A target of zero is twice the MINRTT at the first tuning (the code).
 
 use ranpace_units::{Rate, Span, Time};
 
@@ -158,12 +158,12 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
-            target: Span::from_millis(50), // [P] section VII-C
-            alpha: 1.5,                    // [K], the scripts
-            min_alpha: 1.0,                // [P] Algorithm 3
-            max_alpha: 10.0,               // [P] Algorithm 3
+            target: Span::from_millis(50), // the paper, section VII-C
+            alpha: 1.5,                    // the code, its scripts
+            min_alpha: 1.0,                // the paper, Algorithm 3
+            max_alpha: 10.0,               // the paper, Algorithm 3
             tuner: Tuner::Algorithm3,
-            cycle: Span::from_millis(500), // [P] section III-D
+            cycle: Span::from_millis(500), // the paper, section III-D
             avoidance_after_bad: false,
             deaf: Span::ZERO,
             integer_boost: false,
@@ -464,7 +464,7 @@ impl CongestionControl for C2tcp {
         self.inner.on_pep(cx, w, report);
     }
 
-    /// [P] section III-D: takes effect at the next tuning; `alpha` and the condition are kept.
+    /// The paper's section III-D: takes effect at the next tuning; `alpha` and the condition are kept.
     fn set_target(&mut self, target: Span) -> bool {
         self.params.target = target;
         true

@@ -286,3 +286,106 @@ impl PartialEq for Algorithm {
     }
 }
 impl Eq for Algorithm {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Algorithm, AlgorithmError> {
+        text.parse()
+    }
+
+    #[test]
+    fn names_decorators_and_options_are_understood() {
+        for (text, entry, decorators) in [
+            ("cubic", "cubic", 0),
+            (" newreno ", "newreno", 0),
+            ("reno", "newreno", 0),
+            ("cubic+c2tcp:target=50ms", "cubic", 1),
+            ("cubic+c2tcp:target=50ms:deaf=1s", "cubic", 1),
+            ("c2tcp:tuner=off:alpha=2", "cubic", 1),
+            ("c2tcp+c2tcp", "cubic", 2),
+            ("reno+c2tcp: boost = integer", "newreno", 1),
+            ("cubic:rfc9438:hystart=off", "cubic", 0),
+        ] {
+            let algorithm = parse(text).unwrap();
+            assert_eq!(algorithm.entry().name, entry, "{text}");
+            assert_eq!(algorithm.decorators.len(), decorators, "{text}");
+            assert_eq!(algorithm.to_string(), text.trim());
+            drop(algorithm.build(1));
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_would_have_been_understood() {
+        for (text, expected) in [
+            ("cubik", "unknown algorithm \"cubik\"; nearest: cubic"),
+            ("c2tpc", "nearest: c2tcp"),
+            ("", "unknown algorithm \"\""),
+            ("vages", "nearest: vegas"),
+            ("cubic+codel", "unknown decorator \"codel\" in \"cubic+codel\"; there are: c2tcp"),
+            (
+                "bbr1+c2tcp",
+                "wraps loss-based controls only, and bbr1 is not one; it can be combined with newreno, cubic",
+            ),
+            ("cubic:target=50ms", "no option \"target\"; there are: rfc9438, hystart"),
+            ("newreno:target=50ms", "no option \"target\"; there are: none"),
+            (
+                "cubic+c2tcp:goal=50ms",
+                "no option \"goal\"; there are: rfc9438, hystart, c, beta, fast_convergence, friendliness, target",
+            ),
+            ("cubic+c2tcp:target=50", "option target: expected a time such as 50ms, found \"50\""),
+            ("cubic+c2tcp:target", "found \"\""),
+            ("cubic+c2tcp:alpha=0.5", "option alpha: expected a number from 1 to 100, found \"0.5\""),
+            ("cubic+c2tcp:alpha=NaN", "found \"NaN\""),
+            ("cubic+c2tcp:tuner=alg4", "expected one of alg3, eq16, memoryless, off, found \"alg4\""),
+            (
+                "cubic+c2tcp:min_alpha=5:max_alpha=2",
+                "option max_alpha: expected at least min_alpha (5), found \"2\"",
+            ),
+            ("cubic:rfc9438=maybe", "expected on or off, found \"maybe\""),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_control_that_is_its_own_master_cannot_be_decorated() {
+        for entry in ALL {
+            for decorator in DECORATORS {
+                let text = format!("{}+{}", entry.name, decorator.name);
+                let refused = matches!(parse(&text), Err(AlgorithmError::CannotCombine { .. }));
+                assert_eq!(refused, !entry.loss_based, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_listed_is_true() {
+        let mut names: Vec<&str> =
+            ALL.iter().map(|entry| entry.name).chain(ALIASES.iter().map(|a| a.0)).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len() + ALIASES.len(), "a name is used twice");
+        let listed = ALL.iter().map(|entry| (entry.name.to_owned(), entry.options)).chain(
+            DECORATORS.iter().map(|decorator| (format!("newreno+{}", decorator.name), decorator.options)),
+        );
+        for (name, options) in listed {
+            parse(&name).unwrap();
+            for option in options {
+                // Somebody reads it, so it is refused for its value and not for its key.
+                let refused = parse(&format!("{name}:{}=@", option.key)).unwrap_err();
+                assert!(matches!(refused, AlgorithmError::BadOption { .. }), "{name}: {refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn loss_based_is_what_build_says() {
+        for entry in ALL {
+            let control = (entry.build)(&mut Options::default(), 1).unwrap();
+            assert_eq!(matches!(control, Control::LossBased(_)), entry.loss_based, "{}", entry.name);
+        }
+    }
+}
