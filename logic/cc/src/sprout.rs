@@ -624,7 +624,6 @@ mod tests {
             flow.run(Time::from_secs(3));
             let utilisation = flow.utilisation_until(Time::from_secs(13));
             let delay = flow.mean_delay(Time::from_secs(3), Time::from_secs(13));
-            println!("{rate} Mbit/s, {rtt} ms: {utilisation}, {delay} s of queue");
             assert!(utilisation > 0.6, "{rate} Mbit/s, {rtt} ms: {utilisation}, {delay} s of queue");
             assert!(delay < 0.1, "{rate} Mbit/s, {rtt} ms: {utilisation}, {delay} s of queue");
         }
@@ -637,36 +636,5 @@ mod tests {
         flow.run(Time::from_secs(11));
         let utilisation = flow.utilisation_until(Time::from_secs(14));
         assert!(utilisation > 0.5, "{utilisation}");
-    }
-
-    #[test]
-    fn timing() {
-        let t=std::time::Instant::now();
-        let tables=Tables::new();
-        println!("build {:?}", t.elapsed());
-        let mut b=[1.0/256.0;256];
-        let t=std::time::Instant::now();
-        for _ in 0..1000 { b=tables.wandering.evolve(&b); }
-        println!("evolve {:?}", t.elapsed()/1000);
-        let t=std::time::Instant::now();
-        for _ in 0..1000 { tables.observe(&mut b, 10.0); b=tables.wandering.evolve(&b); }
-        println!("evolve+observe {:?}", t.elapsed()/1000);
-        let f=core::array::from_fn(|i| b[i] as f32);
-        let t=std::time::Instant::now();
-        let mut x=0;
-        for _ in 0..1000 { x+=tables.forecaster.forecast(&f,0.05)[3]; }
-        println!("forecast {:?} {x}", t.elapsed()/1000);
-        let mut flow = Flow::new(Path::new(100.0, 40, 10_000), "bbr1", 1);
-        flow.run(Time::from_secs(2));
-        let cx=flow.context(); let mut w=flow.window;
-        use crate::interface::*;
-        let mut cx2=cx;
-        let n=3_000_000u64;
-        let t=std::time::Instant::now();
-        for i in 0..n {
-            cx2.now += Span::from_micros(120); cx2.delivered+=1;
-            flow.control.on_ack(&cx2,&mut w,&Ack{acked:1,delivered:1,bytes:cx.mss,rtt:Some(Span::from_micros(41_000+i%500)),rate:RateSample{delivered:330,interval:Some(Span::from_micros(39_600+i%77)),prior_delivered:cx2.delivered-330,app_limited:false,lost:0,delayed:false},prior_in_flight:340,ecn_echo:false});
-        }
-        println!("bbr1 {:?}", t.elapsed()/n as u32);
     }
 }
