@@ -1,2 +1,54 @@
-//! The ranpace command.
-fn main() {}
+//! The `ranpace` command.
+#![forbid(unsafe_code)]
+
+mod compare;
+mod failure;
+mod interrupt;
+mod list;
+mod output;
+mod reproduce;
+mod run;
+mod sweep;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Transport protocols over cellular networks: which one is fast, and at what delay
+#[derive(Parser)]
+#[command(name = "ranpace", version = ranpace_lab::VERSION, arg_required_else_help = true)]
+#[command(after_help = "Examples:\n  \
+    ranpace compare                                        the default algorithms on the built-in link\n  \
+    ranpace compare --trace FILE --cc cubic,c2tcp:target=50ms --rtt 20ms --buffer 150KB\n  \
+    ranpace run scenario.toml --out results/\n  \
+    ranpace reproduce --list")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Compare(compare::Compare),
+    Run(run::Run),
+    Sweep(sweep::Sweep),
+    Reproduce(reproduce::Reproduce),
+    Trace(trace::Trace),
+    List(list::List),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Compare(command) => command.run(),
+        Command::Run(command) => command.run(),
+        Command::Sweep(command) => command.run(),
+        Command::Reproduce(command) => command.run(),
+        Command::Trace(command) => command.run(),
+        Command::List(command) => command.run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

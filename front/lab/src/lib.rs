@@ -8,12 +8,15 @@
 pub mod columnar;
 mod figures;
 mod frames;
+pub mod plot;
 mod progress;
 mod row;
+mod run;
 pub mod stats;
 mod store;
 mod summary;
 pub mod table;
+mod traces;
 
 #[cfg(test)]
 #[path = "../examples/sample_report/synthetic.rs"]
@@ -22,11 +25,15 @@ mod synthetic;
 pub use figures::{Quantity, Unit, number};
 pub use progress::Progress;
 pub use row::{CompareRow, FIGURES, Figure};
+pub use run::{Job, Runner};
 pub use store::{Store, StoreError, key, put};
 pub use summary::{
     DistributionSummary, FileSummary, FlowSummary, LedgerSummary, LinkSummary, Origin, RunSummary, SCHEMA,
     TransferSummary,
 };
+pub use traces::{
+    BUILTIN, BUILTIN_LENGTH, Builtin, TraceLibrary, TraceLoadError, open as open_file, read as read_trace,
+};
 
-/// Version of Ranpace, as written into every result.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Version of Ranpace, as written into every result: the release, and a fingerprint of the code that decides results.
+pub const VERSION: &str = env!("RANPACE_VERSION");

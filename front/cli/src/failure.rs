@@ -1,0 +1,65 @@
+//! How a command ends when it does not end well.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// Why a command stopped.
+#[derive(Debug)]
+pub enum Failure {
+    /// The user asked for something that cannot be done: exit status 2.
+    Asked(String),
+    /// Something of ours, or of the machine, went wrong: exit status 1.
+    Ours(String),
+    /// Ctrl-C: exit status 130, as shells expect; what was computed is kept.
+    Interrupted(String),
+}
+
+impl Failure {
+    /// A mistake of the user.
+    pub fn asked(error: impl Display) -> Self {
+        Self::Asked(error.to_string())
+    }
+
+    /// A mistake of ours, or of the machine.
+    pub fn ours(error: impl Display) -> Self {
+        Self::Ours(error.to_string())
+    }
+
+    /// Says it on standard error.
+    #[allow(clippy::print_stderr)]
+    pub fn report(&self) -> ExitCode {
+        let (text, code) = match self {
+            Self::Asked(text) => (text, 2),
+            Self::Ours(text) => (text, 1),
+            Self::Interrupted(text) => (text, 130),
+        };
+        eprintln!("ranpace: {text}");
+        ExitCode::from(code)
+    }
+}
+
+impl From<ranpace_lab::StoreError> for Failure {
+    /// A folder that cannot be written was the user's choice; a disk that fills up was not.
+    fn from(error: ranpace_lab::StoreError) -> Self {
+        use ranpace_lab::StoreError;
+        match &error {
+            StoreError::Permission { .. }
+            | StoreError::InTheWay { .. }
+            | StoreError::ReadOnly { .. }
+            | StoreError::Name { .. } => Self::asked(error),
+            _ => Self::ours(error),
+        }
+    }
+}
+
+impl From<ranpace_scenario::ScenarioError> for Failure {
+    fn from(error: ranpace_scenario::ScenarioError) -> Self {
+        Self::asked(error)
+    }
+}
+
+impl From<ranpace_lab::TraceLoadError> for Failure {
+    fn from(error: ranpace_lab::TraceLoadError) -> Self {
+        Self::asked(error)
+    }
+}

@@ -1,0 +1,14 @@
+//! To be written.
+
+use crate::failure::Failure;
+
+/// To be written
+#[derive(clap::Args)]
+pub struct Trace {}
+
+impl Trace {
+    /// Runs the command.
+    pub fn run(self) -> Result<(), Failure> {
+        Err(Failure::ours("not built yet"))
+    }
+}

@@ -1,0 +1,143 @@
+//! Playing scenarios: on all cores, with a progress bar, resumable, and stoppable without losing what is done.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+
+use ranpace_link::Service;
+use ranpace_scenario::{Scenario, ScenarioError};
+use ranpace_sim::{RunResult, Simulation};
+
+use crate::{Origin, Progress, Store, StoreError, TraceLibrary, VERSION};
+
+/// A scenario to be played.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What it is called in tables, plots and progress.
+    pub label: String,
+    /// The scenario as text: what is stored with the result, and can be played again.
+    pub text: String,
+    /// The same, parsed.
+    pub scenario: Scenario,
+}
+
+impl Job {
+    /// Parses a scenario. `file` is what errors call it.
+    pub fn new(
+        label: impl Into<String>,
+        text: impl Into<String>,
+        file: &str,
+        traces: &mut TraceLibrary,
+    ) -> Result<Self, ScenarioError> {
+        let text = text.into();
+        let scenario = ranpace_scenario::parse(&text, file, traces)?;
+        Ok(Self { label: label.into(), text, scenario })
+    }
+
+    /// Who made its result.
+    pub fn origin(&self) -> Origin {
+        Origin {
+            scenario: self.scenario.name.clone(),
+            scenario_text: self.text.clone(),
+            seed: self.scenario.seed,
+            version: VERSION.to_owned(),
+        }
+    }
+
+    /// Expected work, in bits that cross the links: what takes longest is started first.
+    fn work(&self) -> f64 {
+        let rate: f64 = self
+            .scenario
+            .links
+            .iter()
+            .map(|link| match &link.config.service {
+                Service::Unlimited => 0.0,
+                Service::Fixed(rate) => rate.as_f64(),
+                Service::Trace(play) => play.trace.mean_rate().as_f64() * play.scale,
+            })
+            .sum();
+        rate * self.scenario.duration.as_secs_f64()
+    }
+}
+
+/// How jobs are played.
+#[derive(Clone, Copy, Debug)]
+pub struct Runner<'a> {
+    /// Threads; 0 for one per core.
+    pub threads: usize,
+    /// Set to stop: what is complete is kept and returned.
+    pub stop: &'a AtomicBool,
+    /// Results are kept here as they come, and what is here already is not played again.
+    pub store: Option<&'a Store>,
+    /// What the progress bar says.
+    pub what: &'a str,
+}
+
+impl Runner<'_> {
+    /// Plays the jobs; results are in their order, whatever the order and number of threads in which they were played.
+    /// `None` stands for a job that was not finished because [`Runner::stop`] was set; a run that was under way then is
+    /// given up, unless `keep_partial` asks for what it has.
+    pub fn run(&self, jobs: &[Job], keep_partial: bool) -> Result<Vec<Option<RunResult>>, StoreError> {
+        // Progress in virtual milliseconds, weighted as they are: all jobs of one call are much alike.
+        let total = jobs.iter().map(|job| job.scenario.duration.as_millis()).sum();
+        let progress = Progress::new(total, self.what);
+        let done = AtomicU64::new(0);
+        let failure = Mutex::new(None);
+        let failed = AtomicBool::new(false);
+        let mut order: Vec<usize> = (0..jobs.len()).collect();
+        order.sort_by(|&a, &b| jobs[b].work().total_cmp(&jobs[a].work()).then(a.cmp(&b)));
+        let play = |index: usize| -> Option<RunResult> {
+            let job = &jobs[index];
+            if self.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
+                return None;
+            }
+            let length = job.scenario.duration.as_millis();
+            let origin = job.origin();
+            if let Some(known) = self.store.and_then(|store| store.load(&origin)) {
+                progress.set(done.fetch_add(length, Ordering::Relaxed) + length);
+                return Some(known);
+            }
+            progress.note(&job.label);
+            let mut told = 0;
+            let result = Simulation::new(&job.scenario).run_while(&mut |now| {
+                let reached = now.as_millis();
+                progress.set(done.fetch_add(reached - told, Ordering::Relaxed) + reached - told);
+                told = reached;
+                !self.stop.load(Ordering::Relaxed)
+            });
+            progress.set(done.fetch_add(length - told, Ordering::Relaxed) + length - told);
+            if result.interrupted && !keep_partial {
+                return None;
+            }
+            if let Some(store) = self.store
+                && let Err(error) = store.save(&origin, &result)
+            {
+                failed.store(true, Ordering::Relaxed);
+                if let Ok(mut failure) = failure.lock() {
+                    failure.get_or_insert(error);
+                }
+            }
+            Some(result)
+        };
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let threads = if self.threads == 0 { cores } else { self.threads }.clamp(1, jobs.len().max(1));
+        let (next, results) = (AtomicUsize::new(0), Mutex::new(vec![None; jobs.len()]));
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let result = play(index);
+                        if let Ok(mut results) = results.lock() {
+                            results[index] = result;
+                        }
+                    }
+                });
+            }
+        });
+        if let Ok(Some(error)) = failure.into_inner() {
+            return Err(error);
+        }
+        // A panic of a thread has come out of the scope already, so the lock cannot be poisoned.
+        Ok(results.into_inner().unwrap_or_default())
+    }
+}

@@ -1,0 +1,233 @@
+//! Traces by name: the built-in ones, and files of delivery opportunities, plain or gzipped, wherever the user keeps them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::bufread::MultiGzDecoder;
+use ranpace_link::{CellularModel, Trace, TraceError, TraceParser};
+use ranpace_scenario::TraceSource;
+use ranpace_units::Span;
+
+/// Why a trace was not loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceLoadError {
+    /// No file of that name, as such or with `.gz`.
+    #[error(
+        "no trace {name:?}; looked for it (and {name}.gz) in: {looked}. Built in: {builtin}; files elsewhere: give their path, or --traces DIR"
+    )]
+    NotFound {
+        /// As it was asked for.
+        name: String,
+        /// The folders.
+        looked: String,
+        /// The names of the built-in ones.
+        builtin: String,
+    },
+    /// No built-in trace of that name.
+    #[error("no built-in trace {name:?}; there are: {builtin}")]
+    UnknownBuiltin {
+        /// As it was asked for.
+        name: String,
+        /// The names of the built-in ones.
+        builtin: String,
+    },
+    /// The file could not be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// As the system said it.
+        source: std::io::Error,
+    },
+    /// The file is not a trace.
+    #[error("{path}: {source}")]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it, with the line.
+        source: TraceError,
+    },
+}
+
+/// A built-in trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Builtin {
+    /// Its name, to be written after `builtin:`.
+    pub name: &'static str,
+    /// What it is like.
+    pub about: &'static str,
+    model: fn() -> CellularModel,
+    seed: u64,
+}
+
+/// The traces that Ranpace generates itself: a documented model with a fixed seed, the same on any machine.
+pub const BUILTIN: [Builtin; 3] = [
+    Builtin {
+        name: "lte",
+        about: "LTE-like, moving: about 12 Mbit/s, varying three- to fivefold within seconds, short outages",
+        model: CellularModel::lte,
+        seed: 1,
+    },
+    Builtin {
+        name: "umts",
+        about: "UMTS-like, moving: about 2 Mbit/s, long outages",
+        model: CellularModel::umts,
+        seed: 1,
+    },
+    Builtin {
+        name: "nr",
+        about: "5G-NR-like, moving: hundreds of Mbit/s with blockage",
+        model: CellularModel::nr,
+        seed: 1,
+    },
+];
+
+/// Length of the built-in traces, after which they repeat.
+pub const BUILTIN_LENGTH: Span = Span::from_secs(120);
+
+/// Prefix of the names of built-in traces.
+const BUILTIN_PREFIX: &str = "builtin:";
+
+/// Loads traces, each once.
+#[derive(Clone, Debug, Default)]
+pub struct TraceLibrary {
+    folders: Vec<PathBuf>,
+    loaded: BTreeMap<String, Arc<Trace>>,
+}
+
+impl TraceLibrary {
+    /// Looks for files in these folders (and as given, relative to the working directory); a trace may also lie in a
+    /// folder right below one of them.
+    pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { folders: folders.into_iter().collect(), loaded: BTreeMap::new() }
+    }
+
+    /// The trace of this name: `builtin:NAME`, a path, or a file in one of the folders.
+    pub fn get(&mut self, name: &str) -> Result<Arc<Trace>, TraceLoadError> {
+        if let Some(trace) = self.loaded.get(name) {
+            return Ok(Arc::clone(trace));
+        }
+        let trace = Arc::new(match name.strip_prefix(BUILTIN_PREFIX) {
+            Some(builtin) => generate(builtin)?,
+            None => read(&self.find(name)?)?,
+        });
+        self.loaded.insert(name.to_owned(), Arc::clone(&trace));
+        Ok(trace)
+    }
+
+    /// The file that a name means.
+    pub fn find(&self, name: &str) -> Result<PathBuf, TraceLoadError> {
+        let zipped = format!("{name}.gz");
+        let here = [PathBuf::from(name), PathBuf::from(&zipped)];
+        if let Some(path) = here.into_iter().find(|path| path.is_file()) {
+            return Ok(path);
+        }
+        for folder in &self.folders {
+            let mut places = vec![folder.clone()];
+            if let Ok(entries) = std::fs::read_dir(folder) {
+                let mut below: Vec<PathBuf> = entries
+                    .filter_map(|entry| Some(entry.ok()?.path()))
+                    .filter(|path| path.is_dir())
+                    .collect();
+                below.sort();
+                places.extend(below);
+            }
+            let files = places.iter().flat_map(|place| [place.join(name), place.join(&zipped)]);
+            if let Some(path) = files.into_iter().find(|path| path.is_file()) {
+                return Ok(path);
+            }
+        }
+        let looked =
+            std::iter::once(".".to_owned()).chain(self.folders.iter().map(|f| f.display().to_string()));
+        Err(TraceLoadError::NotFound {
+            name: name.to_owned(),
+            looked: looked.collect::<Vec<_>>().join(", "),
+            builtin: builtin_names(),
+        })
+    }
+}
+
+impl TraceSource for TraceLibrary {
+    fn load(&mut self, name: &str) -> Result<Arc<Trace>, String> {
+        self.get(name).map_err(|error| error.to_string())
+    }
+}
+
+fn builtin_names() -> String {
+    BUILTIN.map(|builtin| format!("{BUILTIN_PREFIX}{}", builtin.name)).join(", ")
+}
+
+fn generate(name: &str) -> Result<Trace, TraceLoadError> {
+    let unknown = || TraceLoadError::UnknownBuiltin { name: name.to_owned(), builtin: builtin_names() };
+    let builtin = BUILTIN.iter().find(|builtin| builtin.name == name).ok_or_else(unknown)?;
+    (builtin.model)()
+        .generate(BUILTIN_LENGTH, builtin.seed)
+        .map_err(|source| TraceLoadError::Malformed { path: PathBuf::from(name), source })
+}
+
+/// Reads a file of delivery opportunities; whether it is gzipped is told by its first bytes, not its name.
+pub fn read(path: &Path) -> Result<Trace, TraceLoadError> {
+    let unreadable = |source| TraceLoadError::Unreadable { path: path.to_owned(), source };
+    let malformed = |source| TraceLoadError::Malformed { path: path.to_owned(), source };
+    let mut parser = TraceParser::new();
+    let mut source = open(path).map_err(unreadable)?;
+    let mut chunk = vec![0; 1 << 16];
+    loop {
+        match source.read(&mut chunk).map_err(unreadable)? {
+            0 => return parser.finish().map_err(malformed),
+            length => parser.push(&chunk[..length]).map_err(malformed)?,
+        }
+    }
+}
+
+/// Opens a file, unzipping it on the way if it is gzipped.
+pub fn open(path: &Path) -> std::io::Result<Box<dyn Read>> {
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let zipped = std::io::BufRead::fill_buf(&mut file)?.starts_with(&[0x1f, 0x8b]);
+    Ok(if zipped { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn plain_and_zipped_files_are_found_below_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("set");
+        std::fs::create_dir(&below).unwrap();
+        std::fs::write(below.join("plain.down"), "1\n2\n2\n").unwrap();
+        let file = File::create(below.join("zipped.down.gz")).unwrap();
+        let mut zip = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+        zip.write_all(b"5\n7\n").unwrap();
+        zip.finish().unwrap();
+        let mut library = TraceLibrary::new([folder.path().to_owned()]);
+        assert_eq!(library.get("plain.down").unwrap().opportunities(), 3);
+        assert_eq!(library.get("zipped.down").unwrap().opportunities(), 2);
+        let error = library.get("missing.down").unwrap_err().to_string();
+        assert!(error.contains("missing.down.gz") && error.contains("builtin:lte"), "{error}");
+    }
+
+    #[test]
+    fn broken_files_say_which_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("broken");
+        std::fs::write(&path, "1\n2\nthree\n").unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("broken") && error.contains("line 3"), "{error}");
+        std::fs::write(&path, [0x1f, 0x8b, 0, 1, 2]).unwrap();
+        assert!(matches!(read(&path), Err(TraceLoadError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn builtin_traces_are_made_and_unknown_ones_are_named() {
+        let mut library = TraceLibrary::default();
+        assert!(library.get("builtin:lte").unwrap().opportunities() > 50_000);
+        assert!(library.get("builtin:lten").unwrap_err().to_string().contains("builtin:umts"));
+    }
+}
