@@ -324,9 +324,10 @@ impl Flow {
 
     fn acknowledge(&mut self, number: u64, one_way: Span) {
         let first = self.records.front().unwrap().number;
-        let record = &mut self.records[(number - first) as usize];
+        let Some(place) = number.checked_sub(first) else { return };
+        let record = &mut self.records[place as usize];
         if record.fate != Fate1::Flying {
-            return; // late; the model has no spurious losses to undo but after timeouts
+            return; // late, after a timeout: the model has no undoing
         }
         record.fate = Fate1::Acked;
         let record = *record;
@@ -380,16 +381,9 @@ impl Flow {
                 ecn_echo: false,
             },
         );
-        while self.records.front().is_some_and(|record| record.fate != Fate1::Flying) {
-            if self.records.len() == 1 {
-                break;
-            }
-            // Late arrivals of packets given up look themselves up, so only old ones go.
-            if self.records.front().unwrap().sent_at + Span::from_secs(60) > self.now
-                && self.records.front().unwrap().fate == Fate1::Lost
-            {
-                break;
-            }
+        while self.records.len() > 1
+            && self.records.front().is_some_and(|record| record.fate != Fate1::Flying)
+        {
             self.records.pop_front();
         }
     }

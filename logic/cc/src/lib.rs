@@ -32,6 +32,7 @@ pub mod scalable;
 mod testbed;
 pub mod vegas;
 pub mod veno;
+pub mod verus;
 pub mod vivace;
 pub mod westwood;
 pub mod yeah;

@@ -80,6 +80,7 @@ pub const ALL: &[&Entry] = &[
     &crate::bbr_zhong::ENTRY,
     &crate::vivace::ENTRY,
     &crate::sprout::ENTRY,
+    &crate::verus::ENTRY,
 ];
 
 /// Every decorator.

@@ -1,17 +1,17 @@
 //! Sprout: the receiver infers the rate of the link and forecasts, with caution, what it will deliver.
 //!
 //! Source: Winstein, Sivaraman, Balakrishnan, "Stochastic Forecasts Achieve High Throughput and Low Delay over
-//! Cellular Networks", NSDI 2013, sections 3.1 to 3.5; constants as in the published code (`keithw/sprout`).
+//! Cellular Networks", NSDI 2013, section 3; constants as in the published code (`keithw/sprout`).
 //!
 //! Receiver, every [`TICK`]: the packets of the tick are a Poisson count whose rate is hidden, one of [`BINS`] from 0
 //! to [`HIGHEST_RATE`] packets a second, and wanders as Brownian motion ([`WANDERING`]); from an outage (rate 0) it
 //! escapes at [`ESCAPE`]. The belief is moved on, weighed with the likelihood of the count, and gives the 5th
 //! percentile of the cumulative deliveries after each of the next [`HORIZON`] ticks. Ticks in which the sender had
-//! said that it would be silent, and was, are not weighed in (section 3.4).
+//! said that it would be silent, and was, are not weighed in (paper).
 //!
 //! Sender: what is not accounted for (sent, less received or lost by the report, less what the forecast says has
 //! drained since) is taken for the queue; it sends until that is as much as the forecast drains in the next
-//! [`TARGET`] ticks, 100 ms (section 3.5).
+//! [`TARGET`] ticks, 100 ms (paper).
 //!
 //! Ours, where sources differ or are silent: the forecast drained by tick k counts once (the published code takes off
 //! the cumulative count at every tick); at least one packet may always be in flight, which is the heartbeat; packets
@@ -56,21 +56,21 @@ fn confidence(options: &mut Options) -> Result<f64, OptionError> {
     options.number("confidence", 50.0, 99.0, 95.0)
 }
 
-/// Length of a tick (section 3.1).
+/// Length of a tick (paper).
 const TICK: Span = Span::from_millis(20);
 /// The same in seconds.
 const TICK_S: f64 = 0.02;
-/// Rates that the belief distinguishes (section 3.1).
+/// Rates that the belief distinguishes (paper).
 const BINS: usize = 256;
-/// The highest, in packets per second (section 3.1).
+/// The highest, in packets per second (paper).
 const HIGHEST_RATE: f64 = 1000.0;
-/// Brownian motion of the rate, in packets per second per square root of a second (section 3.1: sigma).
+/// Brownian motion of the rate, in packets per second per square root of a second (paper: sigma).
 const WANDERING: f64 = 200.0;
-/// Rate of escape from an outage, per second (section 3.1: lambda_z).
+/// Rate of escape from an outage, per second (paper: lambda_z).
 const ESCAPE: f64 = 1.0;
-/// Ticks that a forecast covers (section 3.3).
+/// Ticks that a forecast covers (paper).
 const HORIZON: usize = 8;
-/// Ticks within which a packet sent now is to leave the queue: 100 ms (section 3.5).
+/// Ticks within which a packet sent now is to leave the queue: 100 ms (paper).
 const TARGET: usize = 5;
 /// Ticks that count as passed when a forecast comes (published code): it has travelled, and so will what is sent.
 const LEAD: usize = 1;

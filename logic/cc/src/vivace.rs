@@ -1,7 +1,7 @@
 //! PCC Vivace: tries rates slightly above and below the current one, and moves to where the utility is.
 //!
-//! Source: Dong et al., "PCC Vivace: Online-Learning Congestion Control", NSDI 2018: utility (Eq. 2), gradient ascent
-//! with confidence amplifier and dynamic change boundary (section 3.3 and 4), regression of the RTT (section 5).
+//! Source: Dong et al., "PCC Vivace: Online-Learning Congestion Control", NSDI 2018: utility, gradient
+//! ascent with confidence amplifier and dynamic change boundary, regression of the RTT.
 //!
 //! The sender cuts time into monitor intervals of about an RTT and sends at one rate in each. An interval's utility is
 //! known when all its packets are acknowledged or lost, an RTT after its end.
@@ -57,21 +57,21 @@ fn build(options: &mut Options, seed: u64) -> Result<Control, OptionError> {
     Ok(Control::Other(Box::new(Vivace::new(seed, pairs, latency))))
 }
 
-/// Exponent of the rate in the utility (Eq. 2: t).
+/// Exponent of the rate in the utility (paper: t).
 const RATE_EXPONENT: f64 = 0.9;
-/// Weight of the RTT gradient in the utility (Eq. 2: b).
+/// Weight of the RTT gradient in the utility (paper: b).
 const LATENCY_WEIGHT: f64 = 900.0;
-/// Weight of the loss rate in the utility (Eq. 2: c).
+/// Weight of the loss rate in the utility (paper: c).
 const LOSS_WEIGHT: f64 = 11.35;
-/// RTT gradients below this count as none (section 5).
+/// RTT gradients below this count as none (paper).
 const GRADIENT_TOLERANCE: f64 = 0.01;
-/// How far the trials lie from the rate (section 3.3: epsilon).
+/// How far the trials lie from the rate (paper: epsilon).
 const EPSILON: f64 = 0.05;
-/// Rate change per utility gradient, in Mbit/s (section 4: theta_0).
+/// Rate change per utility gradient, in Mbit/s (paper: theta_0).
 const STEP: f64 = 1.0;
-/// Initial boundary of a step, as a share of the rate (section 4: omega_0).
+/// Initial boundary of a step, as a share of the rate (paper: omega_0).
 const BOUNDARY: f64 = 0.05;
-/// Growth of the boundary each time it is hit (section 4: delta).
+/// Growth of the boundary each time it is hit (paper: delta).
 const BOUNDARY_GROWTH: f64 = 0.1;
 /// Fewest packets of a monitor interval. Ours.
 const FEWEST_PACKETS: u64 = 10;
@@ -121,7 +121,7 @@ impl Interval {
         self.closed && self.acked + self.lost >= self.sent
     }
 
-    /// Slope of the RTT (Eq. 2: d(RTT)/dt).
+    /// Slope of the RTT (paper: d(RTT)/dt).
     fn rtt_gradient(&self) -> f64 {
         let [n, t, rtt, tt, t_rtt] = self.sums;
         let spread = n * tt - t * t;
@@ -132,7 +132,7 @@ impl Interval {
         if slope.abs() < GRADIENT_TOLERANCE { 0.0 } else { slope }
     }
 
-    /// `u(x) = x^t - b x max(d(RTT)/dt, 0) - c x L` (Eq. 2).
+    /// `u(x) = x^t - b x max(d(RTT)/dt, 0) - c x L` .
     fn utility(&self, latency_weight: f64) -> f64 {
         let loss = self.lost as f64 / (self.acked + self.lost).max(1) as f64;
         let growth = self.rtt_gradient().max(0.0);
@@ -173,7 +173,7 @@ pub struct Vivace {
     /// Steps in the same direction so far, and that direction.
     steps: u32,
     upwards: bool,
-    /// Times that the boundary was hit (section 4: k).
+    /// Times that the boundary was hit (paper: k).
     hits: u32,
     gradient: f64,
     /// The current interval has served its purpose: the next is to begin at once.
@@ -338,7 +338,7 @@ impl Vivace {
         }
     }
 
-    /// One step of gradient ascent (section 4).
+    /// One step of gradient ascent (paper).
     fn step(&mut self, cx: &Context) {
         let mut gradient = 0.0;
         let mut signs = (false, false);
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn utility_is_equation_2() {
+    fn utility_rewards_rate_and_punishes_rtt_growth_and_loss() {
         for (case, rate, acked, lost, slope, expected) in [
             ("nothing but rate", 1.0, 100, 0, 0.0, 1.0),
             ("t = 0.9", 1024.0, 100, 0, 0.0, 512.0),
