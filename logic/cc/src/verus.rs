@@ -15,7 +15,7 @@
 //! Ours, where sources are silent or the code leans on a library: the curve is the natural cubic spline through the
 //! means of groups of neighbouring windows (as many groups as the code's penalised fit has base functions), made
 //! monotone by its running maximum, and goes on beyond the largest window as steeply as from end to end, to twice that
-//! window; the target delay is at most what R allows and a step more; a curve that allows no window is window 1, not a
+//! window; the target delay goes no further; a curve that allows no window is window 1, not a
 //! restart; in the loss state the window bounds the flight as in TCP; at least one packet may be in flight; delays are
 //! round trips, as in the code.
 
@@ -152,6 +152,11 @@ impl Profile {
         let beyond = (delay - last) / self.slope;
         let largest = self.largest as f64;
         (largest + beyond).min(2.0 * largest).min(LARGEST_WINDOW as f64).max(1.0)
+    }
+
+    /// The delay at the largest window that [`Self::window_at`] gives.
+    fn highest_delay(&self) -> f64 {
+        self.delay_at(2.0 * self.largest as f64).unwrap_or(f64::INFINITY)
     }
 
     /// The delay at a window, if there is a curve.
@@ -360,8 +365,8 @@ impl Verus {
         } else {
             self.target += DELTA_2;
         }
-        // Ours: otherwise a flow without enough to send would take long to come back.
-        self.target = self.target.min(self.ratio * self.min_delay + DELTA_2);
+        // Ours: a target that no window of the curve's reaches would take long to come down from.
+        self.target = self.target.min(self.profile.highest_delay().max(self.min_delay));
         self.window = self.profile.window_at(self.target);
         self.max_delay = MAX_WEIGHT * self.max_delay + (1.0 - MAX_WEIGHT) * largest;
         self.credit = if hold { 0 } else { self.packets(cx.in_flight as f64) };

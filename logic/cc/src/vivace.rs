@@ -12,9 +12,9 @@
 //!
 //! Ours, where the source is silent or public code differs in detail: intervals are of 1 to 1.1 smoothed RTT and at
 //! least [`FEWEST_PACKETS`] packets; with `pairs=2` two pairs must agree in sign; intervals without enough data to
-//! send do not count; the window is twice the rate times the RTT, so that it does not bind; the rate is at least two
-//! segments per RTT; the rate of an interval is the pace set, not what was counted, because one packet more or less
-//! is as much as epsilon at low rates.
+//! send do not count; the rate stays within sight of what gets through ([`LEAST_THROUGH`]); the window is twice the
+//! rate times the RTT, so that it does not bind; the rate is at least two segments per RTT; the rate of an interval is
+//! the pace set, not what was counted, because one packet more or less is as much as epsilon at low rates.
 
 use std::collections::VecDeque;
 
@@ -79,6 +79,10 @@ const FEWEST_PACKETS: u64 = 10;
 const FEWEST_SEGMENTS: f64 = 2.0;
 /// Highest rate in Mbit/s, against overflow in the starting state. Ours.
 const HIGHEST: f64 = 1e6;
+/// Share of packets that must get through; if it is less, the rate becomes four times what got through, though not
+/// below half of what it was. Ours: where the capacity varies by itself, the RTT's slopes outweigh the loss in the
+/// utility and have no direction, so that the rate may wander off to any multiple of the capacity.
+const LEAST_THROUGH: f64 = 0.25;
 /// Doubled rates that may be out without a verdict. Ours: otherwise a long queue lets the rate run away.
 const MOST_DOUBLINGS: usize = 3;
 /// Intervals whose packets may be out at the same time: with one per RTT and a little queue a handful; more than this
@@ -176,6 +180,8 @@ pub struct Vivace {
     /// Times that the boundary was hit (paper: k).
     hits: u32,
     gradient: f64,
+    /// Smallest share of an interval's packets that got through in this round of trials.
+    through: f64,
     /// The current interval has served its purpose: the next is to begin at once.
     hurry: bool,
 }
@@ -197,6 +203,7 @@ impl Vivace {
             upwards: true,
             hits: 0,
             gradient: 0.0,
+            through: 1.0,
             hurry: false,
         }
     }
@@ -306,8 +313,15 @@ impl Vivace {
                 Purpose::Trial { .. } if void => self.restart_round(),
                 Purpose::Trial { above } => {
                     self.results.push((above, utility));
+                    let settled = (interval.acked + interval.lost).max(1);
+                    self.through = self.through.min(interval.acked as f64 / settled as f64);
                     if self.results.len() == 2 * self.pairs {
+                        let before = self.rate;
                         self.step(cx);
+                        if self.through < LEAST_THROUGH {
+                            let cut = before * (self.through / LEAST_THROUGH).max(0.5);
+                            self.rate = self.rate.min(cut).max(Self::lowest(cx));
+                        }
                         self.restart_round();
                     }
                 }
@@ -317,6 +331,7 @@ impl Vivace {
 
     fn restart_round(&mut self) {
         self.results.clear();
+        self.through = 1.0;
         // Trials of this round that are still out must not be taken for the next one's.
         for interval in &mut self.intervals {
             if matches!(interval.purpose, Purpose::Trial { .. }) {
@@ -551,6 +566,18 @@ mod tests {
         flow.run(Time::from_secs(20));
         let utilisation = flow.utilisation_until(Time::from_secs(45));
         assert!(utilisation > 0.7, "{utilisation} at 1 % loss");
+    }
+
+    #[test]
+    fn the_rate_does_not_run_away_where_the_capacity_varies() {
+        let mut path = Path::new(10.0, 20, 100);
+        for second in 1..60 {
+            path = path.then(second, [0.5, 20.0, 3.0, 8.0, 1.0][second as usize % 5]);
+        }
+        let mut flow = Flow::new(path, "vivace", 1);
+        let mut highest = 0.0f64;
+        flow.run_with(Time::from_secs(60), &mut |flow| highest = highest.max(flow.figure("rate_mbit")));
+        assert!(highest < 200.0, "{highest} Mbit/s");
     }
 
     #[test]
