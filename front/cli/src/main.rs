@@ -1,6 +1,7 @@
 //! The `ranpace` command.
 #![forbid(unsafe_code)]
 
+mod common;
 mod compare;
 mod failure;
 mod interrupt;

@@ -6,10 +6,12 @@
 #![deny(missing_docs)]
 
 pub mod columnar;
+mod compare;
 mod figures;
 mod frames;
 pub mod plot;
 mod progress;
+mod report;
 mod row;
 mod run;
 pub mod stats;
@@ -22,8 +24,10 @@ mod traces;
 #[path = "../examples/sample_report/synthetic.rs"]
 mod synthetic;
 
+pub use compare::{CompareError, CompareSpec, Compared};
 pub use figures::{Quantity, Unit, number};
 pub use progress::Progress;
+pub use report::{Comparison, Outcome, Plate, Report, Verdict};
 pub use row::{CompareRow, FIGURES, Figure};
 pub use run::{Job, Runner};
 pub use store::{Store, StoreError, key, put};

@@ -106,15 +106,20 @@ impl TraceLibrary {
         Self { folders: folders.into_iter().collect(), loaded: BTreeMap::new() }
     }
 
-    /// The trace of this name: `builtin:NAME`, a path, or a file in one of the folders.
+    /// The trace of this name: `builtin:NAME`, a path, or a file in one of the folders; `builtin:NAME@SEED` is another
+    /// trace of the same model, `FILE@30s` the recording from 30 s on, its beginning after its end.
     pub fn get(&mut self, name: &str) -> Result<Arc<Trace>, TraceLoadError> {
         if let Some(trace) = self.loaded.get(name) {
             return Ok(Arc::clone(trace));
         }
-        let trace = Arc::new(match name.strip_prefix(BUILTIN_PREFIX) {
-            Some(builtin) => generate(builtin)?,
-            None => read(&self.find(name)?)?,
-        });
+        let trace = match name.strip_prefix(BUILTIN_PREFIX) {
+            Some(builtin) => Arc::new(generate(builtin)?),
+            None => match name.rsplit_once('@').and_then(|(file, at)| Some((file, at.parse::<Span>().ok()?)))
+            {
+                Some((file, from)) if self.find(name).is_err() => Arc::new(rotated(&*self.get(file)?, from)?),
+                _ => Arc::new(read(&self.find(name)?)?),
+            },
+        };
         self.loaded.insert(name.to_owned(), Arc::clone(&trace));
         Ok(trace)
     }
@@ -163,10 +168,27 @@ fn builtin_names() -> String {
 
 fn generate(name: &str) -> Result<Trace, TraceLoadError> {
     let unknown = || TraceLoadError::UnknownBuiltin { name: name.to_owned(), builtin: builtin_names() };
-    let builtin = BUILTIN.iter().find(|builtin| builtin.name == name).ok_or_else(unknown)?;
+    let (model, seed) = match name.split_once('@') {
+        Some((model, seed)) => (model, Some(seed.parse::<u64>().map_err(|_| unknown())?)),
+        None => (name, None),
+    };
+    let builtin = BUILTIN.iter().find(|builtin| builtin.name == model).ok_or_else(unknown)?;
     (builtin.model)()
-        .generate(BUILTIN_LENGTH, builtin.seed)
+        .generate(BUILTIN_LENGTH, seed.unwrap_or(builtin.seed))
         .map_err(|source| TraceLoadError::Malformed { path: PathBuf::from(name), source })
+}
+
+/// The trace from `from` on (less whole lengths), then its beginning.
+fn rotated(trace: &Trace, from: Span) -> Result<Trace, TraceLoadError> {
+    let length = trace.duration().as_millis();
+    let from = if length == 0 { 0 } else { from.as_millis() % length };
+    let (mut late, mut early) = (Vec::new(), Vec::new());
+    for (ms, count) in trace.iter() {
+        let ms = u64::from(ms);
+        if ms > from { late.push((ms - from, count)) } else { early.push((ms + length - from, count)) }
+    }
+    Trace::from_counts(late.into_iter().chain(early))
+        .map_err(|source| TraceLoadError::Malformed { path: PathBuf::from("a rotated trace"), source })
 }
 
 /// Reads a file of delivery opportunities; whether it is gzipped is told by its first bytes, not its name.
@@ -222,6 +244,17 @@ mod tests {
         assert!(error.contains("broken") && error.contains("line 3"), "{error}");
         std::fs::write(&path, [0x1f, 0x8b, 0, 1, 2]).unwrap();
         assert!(matches!(read(&path), Err(TraceLoadError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn a_rotated_trace_keeps_its_opportunities_and_its_length() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t"), "100\n200\n200\n1000\n").unwrap();
+        let mut library = TraceLibrary::new([folder.path().to_owned()]);
+        let trace = library.get("t@150ms").unwrap();
+        assert_eq!(trace.iter().collect::<Vec<_>>(), [(50, 2), (850, 1), (950, 1)]);
+        assert_eq!(library.get("t@1s").unwrap().opportunities(), 4);
+        assert_ne!(*library.get("builtin:lte@2").unwrap(), *library.get("builtin:lte").unwrap());
     }
 
     #[test]

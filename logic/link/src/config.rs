@@ -1,5 +1,7 @@
 //! What a link is to be: plain data, built by whoever reads the scenario.
 
+use core::fmt;
+use core::str::FromStr;
 use std::sync::Arc;
 
 use ranpace_units::{Bytes, Rate, Span};
@@ -167,6 +169,54 @@ impl Limit {
             Self::Unlimited => true,
             Self::Bytes(limit) => bytes <= limit,
             Self::Packets(limit) => packets <= limit as usize,
+        }
+    }
+}
+
+/// Why the text of a limit was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LimitError {
+    /// Neither a size, nor a number of packets, nor "unlimited".
+    #[error("expected \"150KB\", \"100 packets\" or \"unlimited\", found {found:?}{}", why.as_ref().map_or(String::new(), |why| format!(" ({why})")))]
+    NotALimit {
+        /// What was there.
+        found: String,
+        /// What is wrong with it as a size, if it looks like one.
+        why: Option<ranpace_units::ParseError>,
+    },
+    /// Nothing would ever pass.
+    #[error("a queue's limit must be above zero: nothing would ever pass")]
+    Zero,
+}
+
+impl FromStr for Limit {
+    type Err = LimitError;
+    /// Reads "150KB", "100 packets" and "unlimited".
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let text = text.trim();
+        let refused = |why| LimitError::NotALimit { found: text.to_owned(), why };
+        let limit = if text == "unlimited" {
+            Self::Unlimited
+        } else if let Some(number) = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet")) {
+            Self::Packets(number.trim_end().replace('_', "").parse().map_err(|_| refused(None))?)
+        } else {
+            Self::Bytes(text.parse().map_err(|error| refused(Some(error)))?)
+        };
+        if matches!(limit, Self::Bytes(Bytes::ZERO) | Self::Packets(0)) {
+            Err(LimitError::Zero)
+        } else {
+            Ok(limit)
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unlimited => f.write_str("unlimited"),
+            Self::Bytes(limit) => limit.fmt(f),
+            Self::Packets(limit) => write!(f, "{limit} packets"),
         }
     }
 }

@@ -63,7 +63,7 @@ mod testing;
 mod trace;
 
 pub use codel::CoDel;
-pub use config::{Jitter, Limit, LinkConfig, Loss, QueueConfig, Reorder, Service, TraceService};
+pub use config::{Jitter, Limit, LimitError, LinkConfig, Loss, QueueConfig, Reorder, Service, TraceService};
 pub use drop_tail::DropTail;
 pub use fq_codel::FqCoDel;
 pub use generate::CellularModel;

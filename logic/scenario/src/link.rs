@@ -312,28 +312,6 @@ fn read_threshold(field: &Field<'_>) -> Option<Bytes> {
 
 /// "150KB", "100 packets" or "unlimited".
 fn read_limit(field: &Field<'_>) -> Option<Limit> {
-    const EXPECTED: &str = "\"150KB\", \"100 packets\" or \"unlimited\"";
-    let text = field.text(EXPECTED)?.trim();
-    if text == "unlimited" {
-        return Some(Limit::Unlimited);
-    }
-    let Some(number) = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet")) else {
-        return match text.parse::<Bytes>() {
-            Ok(Bytes::ZERO) => {
-                field.error("must be above zero: nothing would ever pass");
-                None
-            }
-            Ok(limit) => Some(Limit::Bytes(limit)),
-            Err(error) => {
-                field.error(format!("{error}; a limit is {EXPECTED}"));
-                None
-            }
-        };
-    };
-    match number.trim_end().replace('_', "").parse::<u32>() {
-        Ok(0) => field.error("must be above zero: nothing would ever pass"),
-        Ok(limit) => return Some(Limit::Packets(limit)),
-        Err(_) => field.error(format!("expected {EXPECTED}, found {text:?}")),
-    }
-    None
+    let limit = field.text("\"150KB\", \"100 packets\" or \"unlimited\"")?.parse::<Limit>();
+    limit.map_err(|error| field.error(error.to_string())).ok()
 }

@@ -159,7 +159,7 @@ fn write_dumbbell(text: &mut String, spec: &DumbbellSpec<'_>) -> fmt::Result {
     writeln!(text, "\n[[link]]\nname = \"down\"\nfrom = \"server\"\nto = \"phone\"")?;
     write_service(text, spec, true)?;
     writeln!(text, "delay = \"{down_delay}\"")?;
-    writeln!(text, "queue = {{ kind = \"{}\", limit = \"{}\" }}", spec.queue, Written(spec.buffer))?;
+    writeln!(text, "queue = {{ kind = \"{}\", limit = \"{}\" }}", spec.queue, spec.buffer)?;
     if spec.loss != 0.0 {
         writeln!(text, "loss = {}", number(spec.loss))?;
     }
@@ -190,19 +190,6 @@ fn write_service(text: &mut String, spec: &DumbbellSpec<'_>, is_down: bool) -> f
         writeln!(text, "repeat = {repeat}\nscale = {}", number(*scale))?;
     }
     Ok(())
-}
-
-/// A limit as a scenario writes it.
-struct Written(Limit);
-
-impl fmt::Display for Written {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Limit::Unlimited => f.write_str("unlimited"),
-            Limit::Bytes(bytes) => write!(f, "{bytes}"),
-            Limit::Packets(packets) => write!(f, "{packets} packets"),
-        }
-    }
 }
 
 fn quoted(text: &str) -> String {

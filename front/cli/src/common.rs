@@ -1,0 +1,53 @@
+//! What several commands share: where results go, where traces are, how many threads.
+
+use std::path::PathBuf;
+
+use ranpace_lab::TraceLibrary;
+
+/// Options of every command that plays scenarios.
+#[derive(clap::Args)]
+pub struct Common {
+    /// Folder for results and reports
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub out: PathBuf,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub threads: usize,
+    /// Folder of recorded traces, searched after the working directory [env: RANPACE_TRACES]
+    #[arg(long, value_name = "DIR")]
+    pub traces: Option<PathBuf>,
+}
+
+impl Common {
+    /// The traces that can be named.
+    pub fn traces(&self) -> TraceLibrary {
+        TraceLibrary::new(trace_folders(self.traces.as_ref()))
+    }
+}
+
+/// Where recorded traces are looked for: the folder given, else that of the environment, else `traces`.
+pub fn trace_folders(given: Option<&PathBuf>) -> Vec<PathBuf> {
+    let folder = given.cloned().or_else(|| std::env::var_os("RANPACE_TRACES").map(PathBuf::from));
+    vec![folder.unwrap_or_else(|| PathBuf::from("traces"))]
+}
+
+/// The command that was typed, as it can be pasted again.
+pub fn command_line() -> String {
+    let quoted = |argument: String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+        if !argument.is_empty() && argument.chars().all(plain) {
+            argument
+        } else {
+            format!("'{}'", argument.replace('\'', r"'\''"))
+        }
+    };
+    let arguments =
+        std::env::args_os().skip(1).map(|argument| quoted(argument.to_string_lossy().into_owned()));
+    std::iter::once("ranpace".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+/// Says something to the user that is not the result: on standard error.
+#[allow(clippy::print_stderr)]
+pub fn say(text: &str) {
+    eprintln!("{text}");
+}

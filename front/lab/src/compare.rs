@@ -1,0 +1,143 @@
+//! Algorithms side by side over one link: which gives the most throughput for the least delay.
+
+use ranpace_cc::Algorithm;
+use ranpace_link::Limit;
+use ranpace_scenario::presets::{Access, DumbbellSpec, QueueKind, dumbbell};
+use ranpace_sim::RunResult;
+use ranpace_units::{Rate, Span};
+
+use crate::plot::PlotError;
+use crate::{CompareRow, Comparison, Job, Report, TraceLibrary, TraceLoadError};
+
+/// What is to be compared.
+#[derive(Clone, Debug)]
+pub struct CompareSpec {
+    /// The bottleneck.
+    pub access: Access,
+    /// The algorithms, in the order of the table.
+    pub algorithms: Vec<Algorithm>,
+    /// Round-trip time without queues.
+    pub rtt: Span,
+    /// What the bottleneck's queue holds.
+    pub buffer: Limit,
+    /// The bottleneck's queue.
+    pub queue: QueueKind,
+    /// Probability of random loss on the way down.
+    pub loss: f64,
+    /// Rate of the way up; `None` for the preset's.
+    pub reverse: Option<Rate>,
+    /// How long each run lasts.
+    pub time: Span,
+    /// Figures are counted from here.
+    pub warmup: Span,
+    /// Flows at the same time, all of the same algorithm.
+    pub flows: u32,
+    /// Runs of each algorithm. Beside the random numbers they differ in the link: another trace of the same model, or
+    /// another starting point in the recording.
+    pub seeds: u32,
+}
+
+/// Why a comparison cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// The scenario that follows from the settings is refused.
+    #[error(transparent)]
+    Scenario(#[from] ranpace_scenario::ScenarioError),
+    /// A trace could not be loaded.
+    #[error(transparent)]
+    Trace(#[from] TraceLoadError),
+}
+
+/// What a comparison found.
+#[derive(Debug)]
+pub struct Compared {
+    /// Per algorithm, what is complete of its runs.
+    pub runs: Vec<(String, Vec<RunResult>)>,
+    /// Whether some are missing.
+    pub interrupted: bool,
+}
+
+impl CompareSpec {
+    /// The runs, all seeds of an algorithm together.
+    pub fn jobs(&self, traces: &mut TraceLibrary) -> Result<Vec<Job>, CompareError> {
+        let mut jobs = Vec::new();
+        for algorithm in &self.algorithms {
+            for seed in 1..=self.seeds {
+                let mut spec = DumbbellSpec::new(self.access_of(seed, traces)?, self.rtt, algorithm);
+                spec.name = format!("compare-{}", algorithm.as_str());
+                (spec.buffer, spec.queue, spec.loss) = (self.buffer, self.queue, self.loss);
+                (spec.reverse, spec.duration, spec.warmup) = (self.reverse, self.time, self.warmup);
+                (spec.flows, spec.seed) = (self.flows, u64::from(seed));
+                jobs.push(Job::new(algorithm.as_str(), dumbbell(&spec), "compare", traces)?);
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// The link of a seed. The first seed plays it as it is.
+    fn access_of(&self, seed: u32, traces: &mut TraceLibrary) -> Result<Access, TraceLoadError> {
+        let mut access = self.access.clone();
+        if let Access::Trace { down, up, .. } = &mut access {
+            let (share, seeds) = (u64::from(seed - 1), u64::from(self.seeds));
+            for name in [Some(down), up.as_mut()].into_iter().flatten() {
+                let trace = traces.get(name)?;
+                if seed == 1 || name.contains('@') {
+                    continue;
+                }
+                if name.starts_with("builtin:") {
+                    *name = format!("{name}@{seed}");
+                } else {
+                    // Whole milliseconds, as the recording has them.
+                    let from = Span::from_millis(trace.duration().as_millis() * share / seeds);
+                    *name = format!("{name}@{from}");
+                }
+            }
+        }
+        Ok(access)
+    }
+
+    /// Sorts the results of [`Self::jobs`] by algorithm.
+    pub fn collect(&self, results: Vec<Option<RunResult>>) -> Compared {
+        let interrupted = results.iter().any(Option::is_none);
+        let mut results = results.into_iter();
+        let runs = self
+            .algorithms
+            .iter()
+            .map(|algorithm| {
+                let runs = results.by_ref().take(self.seeds as usize).flatten().collect();
+                (algorithm.as_str().to_owned(), runs)
+            })
+            .filter(|(_, runs): &(String, Vec<RunResult>)| !runs.is_empty())
+            .collect();
+        Compared { runs, interrupted }
+    }
+}
+
+impl Compared {
+    /// A row per algorithm, over its flows and seeds.
+    pub fn rows(&self) -> Vec<CompareRow> {
+        self.runs
+            .iter()
+            .map(|(label, runs)| CompareRow::of(label, &runs.iter().collect::<Vec<_>>()))
+            .collect()
+    }
+
+    /// The report. `scenario` is the text of one of the runs; the others differ in algorithm, seed and starting point.
+    pub fn report(&self, title: &str, scenario: &str, command: &str) -> Result<String, PlotError> {
+        let runs = self.runs.iter().map(|(label, runs)| (label.clone(), runs.iter().collect())).collect();
+        let mut warnings = Vec::new();
+        if self.interrupted {
+            warnings.push("Interrupted: only the runs that were complete are shown.".to_owned());
+        }
+        Report {
+            title: title.to_owned(),
+            command: command.to_owned(),
+            intro: String::new(),
+            groups: vec![Comparison::new(title, scenario, runs)],
+            verdicts: Vec::new(),
+            warnings,
+        }
+        .html()
+    }
+}
