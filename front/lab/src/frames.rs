@@ -38,6 +38,8 @@ pub fn into_run(run: &mut RunResult, name: &str, frame: Frame) -> Result<(), Col
     Ok(())
 }
 
+type TimeOf = fn(&DistributionSummary) -> Option<f64>;
+
 /// A row per flow, with the figures of the summary.
 fn flows(run: &RunResult) -> Frame {
     let rows: Vec<FlowSummary> = run.flows.iter().map(FlowSummary::of).collect();
@@ -51,7 +53,7 @@ fn flows(run: &RunResult) -> Frame {
         (name.to_owned(), Cells::Text(rows.iter().map(|row| value(row).clone()).collect()))
     };
     let time = |name: &str, quantity: &str, which: fn(&FlowSummary) -> &DistributionSummary| {
-        let figures: [(&str, fn(&DistributionSummary) -> Option<f64>); 6] = [
+        let figures: [(&str, TimeOf); 6] = [
             ("mean", |d| d.mean_s),
             ("min", |d| d.min_s),
             ("p50", |d| d.p50_s),

@@ -68,37 +68,23 @@ pub fn weighted_mean(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<f64>
 pub struct Ellipse {
     /// Mean of the points.
     pub centre: (f64, f64),
-    /// Half the long axis, as a vector.
-    pub major: (f64, f64),
-    /// Half the short axis, as a vector at a right angle to `major`.
-    pub minor: (f64, f64),
+    /// Two conjugate half diameters: the outline is `centre + cos(t) axes[0] + sin(t) axes[1]`.
+    pub axes: [(f64, f64); 2],
 }
 
 impl Ellipse {
     /// From the sample covariance of the points; `None` below two points.
     pub fn of(points: &[(f64, f64)]) -> Option<Self> {
-        if points.len() < 2 {
-            return None;
-        }
-        let n = points.len() as f64;
-        let centre = (
-            points.iter().map(|point| point.0).sum::<f64>() / n,
-            points.iter().map(|point| point.1).sum::<f64>() / n,
-        );
-        let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
-        for (x, y) in points {
-            let (dx, dy) = (x - centre.0, y - centre.1);
-            (xx, xy, yy) = (xx + dx * dx / (n - 1.0), xy + dx * dy / (n - 1.0), yy + dy * dy / (n - 1.0));
-        }
-        // Eigenvalues of [[xx, xy], [xy, yy]] are `middle +- spread`; the larger one's eigenvector is `along`.
-        let middle = (xx + yy) / 2.0;
-        let half = (xx - yy) / 2.0;
-        let spread = (half * half + xy * xy).sqrt();
-        let along = if half >= 0.0 { (half + spread, xy) } else { (xy, spread - half) };
-        let length = (along.0 * along.0 + along.1 * along.1).sqrt();
-        let unit = if length > 0.0 { (along.0 / length, along.1 / length) } else { (1.0, 0.0) };
-        let (long, short) = ((middle + spread).max(0.0).sqrt(), (middle - spread).max(0.0).sqrt());
-        Some(Self { centre, major: (unit.0 * long, unit.1 * long), minor: (-unit.1 * short, unit.0 * short) })
+        let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+        let (x, y) = (mean(&xs)?, mean(&ys)?);
+        let (sx, sy) = (deviation(&xs)?, deviation(&ys)?);
+        let products: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+        let covariance = products / (points.len() - 1) as f64;
+        // The Cholesky factor of the covariance. Unlike its eigenvectors it does not mind that one axis is in
+        // hundredths (of a second) and the other in millions (of bits per second).
+        let correlation = ratio(covariance, sx * sy).unwrap_or(0.0).clamp(-1.0, 1.0);
+        let rest = (1.0 - correlation * correlation).sqrt();
+        Some(Self { centre: (x, y), axes: [(sx, correlation * sy), (0.0, rest * sy)] })
     }
 
     /// `count` points along the outline.
@@ -108,8 +94,8 @@ impl Ellipse {
                 let turn = core::f64::consts::TAU * step as f64 / count as f64;
                 let (cos, sin) = (libm::cos(turn), libm::sin(turn));
                 (
-                    self.centre.0 + cos * self.major.0 + sin * self.minor.0,
-                    self.centre.1 + cos * self.major.1 + sin * self.minor.1,
+                    self.centre.0 + cos * self.axes[0].0 + sin * self.axes[1].0,
+                    self.centre.1 + cos * self.axes[0].1 + sin * self.axes[1].1,
                 )
             })
             .collect()
@@ -187,13 +173,20 @@ mod tests {
     fn ellipse_of_a_line_is_flat_and_lies_along_it() {
         let ellipse = Ellipse::of(&[(0.0, 0.0), (1.0, 2.0), (2.0, 4.0)]).unwrap();
         assert_eq!(ellipse.centre, (1.0, 2.0));
-        assert!((ellipse.major.1 / ellipse.major.0 - 2.0).abs() < 1e-12);
-        assert!(ellipse.minor.0.abs() < 1e-7 && ellipse.minor.1.abs() < 1e-7);
-        // Variance along the line is that of x plus that of y: 1 + 4.
-        assert!((ellipse.major.0.powi(2) + ellipse.major.1.powi(2) - 5.0).abs() < 1e-12);
+        // Deviations are 1 and 2.
+        assert_eq!(ellipse.axes, [(1.0, 2.0), (0.0, 0.0)]);
         assert_eq!(Ellipse::of(&[(1.0, 1.0)]), None);
         let still = Ellipse::of(&[(1.0, 1.0), (1.0, 1.0)]).unwrap();
-        assert_eq!((still.major, still.minor.1), ((0.0, 0.0), 0.0));
+        assert_eq!(still.axes, [(0.0, 0.0); 2]);
+    }
+
+    #[test]
+    fn ellipse_minds_no_units() {
+        let small = Ellipse::of(&[(0.0, 0.0), (0.001, 1e7), (0.002, -1e7), (0.001, 0.0)]).unwrap();
+        let even = Ellipse::of(&[(0.0, 0.0), (1.0, 1.0), (2.0, -1.0), (1.0, 0.0)]).unwrap();
+        for (small, even) in small.axes.iter().zip(&even.axes) {
+            assert!((small.0 / 0.001 - even.0).abs() < 1e-9 && (small.1 / 1e7 - even.1).abs() < 1e-9);
+        }
     }
 
     proptest! {
@@ -203,15 +196,16 @@ mod tests {
             prop_assert!(index <= 1.0 + 1e-12 && index >= 1.0 / rates.len() as f64 - 1e-12);
         }
 
-        /// The two half axes carry all of the variance, whatever the direction.
+        /// `axes` times its transpose is the covariance, so each direction keeps its variance.
         #[test]
         fn ellipse_keeps_the_variance(points in prop::collection::vec((-1e3..1e3, -1e3..1e3), 2..30)) {
-            let ellipse = Ellipse::of(&points).unwrap();
-            let squared = |v: (f64, f64)| v.0 * v.0 + v.1 * v.1;
-            let xs: Vec<f64> = points.iter().map(|point| point.0).collect();
-            let ys: Vec<f64> = points.iter().map(|point| point.1).collect();
-            let total = deviation(&xs).unwrap().powi(2) + deviation(&ys).unwrap().powi(2);
-            prop_assert!((squared(ellipse.major) + squared(ellipse.minor) - total).abs() <= 1e-9 * (1.0 + total));
+            let [a, b] = Ellipse::of(&points).unwrap().axes;
+            for direction in [(1.0, 0.0), (0.0, 1.0), (0.6, 0.8), (0.8, -0.6)] {
+                let along = |v: (f64, f64)| v.0 * direction.0 + v.1 * direction.1;
+                let projected: Vec<f64> = points.iter().copied().map(along).collect();
+                let variance = deviation(&projected).unwrap().powi(2);
+                prop_assert!((along(a).powi(2) + along(b).powi(2) - variance).abs() <= 1e-6 * (1.0 + variance));
+            }
         }
     }
 }

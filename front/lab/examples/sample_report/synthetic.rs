@@ -23,8 +23,9 @@ pub fn run(cc: &str, seed: u64) -> RunResult {
 /// One flow for each of `ccs`, sharing the link; each starts 4 s after the one before.
 pub fn run_of(ccs: &[&str], seed: u64) -> RunResult {
     let mut noise = Noise(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-    let mut flows: Vec<Flow> =
-        ccs.iter().enumerate().map(|(index, cc)| Flow::new(cc, index as f64 * 4.0)).collect();
+    let eager = 1.0 + 0.2 * noise.next();
+    let new = |(index, cc): (usize, &&str)| Flow::new(cc, index as f64 * 4.0, eager);
+    let mut flows: Vec<Flow> = ccs.iter().enumerate().map(new).collect();
     let mut link = Recorder::default();
     let (mut queue, mut capacity, mut carried, mut dropped) = (0.0_f64, 24e6, 0.0, 0.0);
     let (mut link_delays, mut could) = (Vec::new(), 0.0);
@@ -33,7 +34,7 @@ pub fn run_of(ccs: &[&str], seed: u64) -> RunResult {
         let now = (sample + 1) as f64 * 0.1;
         let (mut departed, mut lost, mut delays) = (0.0, 0.0, Vec::new());
         for _ in 0..STEPS {
-            capacity = (capacity + noise.next() * 9e5 + (24e6 - capacity) * 0.002).clamp(3e6, 48e6);
+            capacity = (capacity + noise.next() * 9e5 + (24e6 - capacity) * 0.006).clamp(3e6, 48e6);
             let delay = queue * 8.0 / capacity;
             let mut offered = 0.0;
             for flow in flows.iter_mut().filter(|flow| flow.starts < now) {
@@ -96,6 +97,8 @@ pub fn run_of(ccs: &[&str], seed: u64) -> RunResult {
 struct Flow {
     cc: String,
     starts: f64,
+    /// How much of a queue it accepts, around one.
+    eager: f64,
     window: f64,
     pacing: f64,
     threshold: f64,
@@ -113,8 +116,9 @@ struct Flow {
 }
 
 impl Flow {
-    fn new(cc: &str, starts: f64) -> Self {
+    fn new(cc: &str, starts: f64, eager: f64) -> Self {
         Self {
+            eager,
             cc: cc.to_owned(),
             starts,
             window: 15_000.0,
@@ -144,11 +148,11 @@ impl Flow {
                 self.best = (self.best * (1.0 - dt / 8.0)).max(self.delivered_rate(capacity)).max(2e6);
                 let probing = if self.cycle % 0.4 < 0.05 { 1.25 } else { 1.0 };
                 self.pacing = (self.best * probing).round();
-                self.window = 2.0 * self.best / 8.0 * BASE_RTT;
+                self.window = (1.3 + 0.7 * self.eager) * self.best / 8.0 * BASE_RTT;
             }
             "vegas" | "copa" => {
                 let target = if self.cc == "copa" { 0.012 } else { 0.005 };
-                let way = if delay < target { 1.0 } else { -1.0 };
+                let way = if delay < target * self.eager { 1.0 } else { -1.0 };
                 let fast = if self.sent < 400_000.0 { 8.0 } else { 1.0 };
                 self.window = (self.window + way * fast * 2.0 * PACKET * rtts).max(4.0 * PACKET);
                 self.pacing = (2.0 * self.window * 8.0 / self.rtt).round();
@@ -173,7 +177,7 @@ impl Flow {
         self.delivered += served;
         self.lost += lost;
         if lost > 0.0 && now > self.hold && self.cc != "bbr1" {
-            self.window = (self.window * 0.7).max(4.0 * PACKET);
+            self.window = (self.window * 0.7 * self.eager.min(1.0)).max(4.0 * PACKET);
             self.threshold = self.window;
             self.hold = now + self.rtt;
         }

@@ -1,0 +1,98 @@
+//! Colours that people with any colour vision can tell apart, and one for each name in a report.
+
+use plotters::style::RGBColor;
+
+/// A colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Colour(pub u8, pub u8, pub u8);
+
+impl Colour {
+    pub(super) fn rgb(self) -> RGBColor {
+        RGBColor(self.0, self.1, self.2)
+    }
+
+    /// As HTML writes it.
+    pub fn hex(self) -> String {
+        format!("#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
+    }
+
+    fn darker(self) -> Self {
+        let part = |part: u8| (u16::from(part) * 55 / 100) as u8;
+        Self(part(self.0), part(self.1), part(self.2))
+    }
+
+    fn lighter(self) -> Self {
+        let part = |part: u8| 255 - ((255 - u16::from(part)) * 55 / 100) as u8;
+        Self(part(self.0), part(self.1), part(self.2))
+    }
+}
+
+/// For capacities and reference lines.
+pub const GREY: Colour = Colour(0x8c, 0x8c, 0x8c);
+
+/// Seven of the eight colours of Okabe and Ito, "Color Universal Design", 2008; their yellow is too pale for lines on
+/// white. Of the eighth, black, no darker shade can be made, so it comes last.
+const OKABE_ITO: [Colour; 7] = [
+    Colour(0x00, 0x72, 0xb2),
+    Colour(0xd5, 0x5e, 0x00),
+    Colour(0x00, 0x9e, 0x73),
+    Colour(0xcc, 0x79, 0xa7),
+    Colour(0xe6, 0x9f, 0x00),
+    Colour(0x56, 0xb4, 0xe9),
+    Colour(0x00, 0x00, 0x00),
+];
+
+/// Which name has which colour; the same in all plots of a report.
+#[derive(Clone, Debug, Default)]
+pub struct Palette {
+    names: Vec<String>,
+}
+
+impl Palette {
+    /// Colours by order of first appearance.
+    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut palette = Self::default();
+        for name in names {
+            if !palette.names.iter().any(|known| known == name) {
+                palette.names.push(name.to_owned());
+            }
+        }
+        palette
+    }
+
+    /// The colour of a name; grey for an unknown one. After seven names come darker shades, then lighter ones.
+    pub fn colour(&self, name: &str) -> Colour {
+        let Some(index) = self.names.iter().position(|known| known == name) else { return GREY };
+        Self::nth(index)
+    }
+
+    /// The colour of the name that comes `index`-th.
+    pub fn nth(index: usize) -> Colour {
+        let plain = OKABE_ITO.len();
+        match index {
+            _ if index < plain => OKABE_ITO[index],
+            // Black has no shades.
+            _ => {
+                let shades = plain - 1;
+                let colour = OKABE_ITO[(index - plain) % shades];
+                if ((index - plain) / shades).is_multiple_of(2) { colour.darker() } else { colour.lighter() }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nineteen_names_have_nineteen_colours() {
+        let names: Vec<String> = (0..19).map(|index| format!("cc{index}")).collect();
+        let palette = Palette::of(names.iter().map(String::as_str).chain(["cc0"]));
+        let colours: Vec<Colour> = names.iter().map(|name| palette.colour(name)).collect();
+        for (index, colour) in colours.iter().enumerate() {
+            assert!(!colours[..index].contains(colour), "{index}");
+        }
+        assert_eq!((palette.colour("other"), colours[0].hex().as_str()), (GREY, "#0072b2"));
+    }
+}

@@ -1,0 +1,298 @@
+//! The report: one HTML page that needs nothing else, neither files nor a network nor scripts.
+//!
+//! Per comparison it shows the figures with their intervals, what they look like beside each other, and what one run
+//! of each algorithm did over time; before and after that, what it takes to repeat them.
+
+mod charts;
+mod extract;
+mod figures_table;
+mod panels;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use ranpace_sim::RunResult;
+use serde::{Deserialize, Serialize};
+
+use crate::plot::{Palette, PlotError};
+use crate::row::{CompareRow, FIGURES};
+use crate::summary::SCHEMA;
+
+/// Algorithms of a comparison whose runs are shown over time; with more, the page would be too long to read.
+const SHOWN_OVER_TIME: usize = 12;
+
+/// What a report tells.
+#[derive(Clone, Debug, Default)]
+pub struct Report<'a> {
+    /// Its heading.
+    pub title: String,
+    /// The command that repeats it.
+    pub command: String,
+    /// A paragraph on what this is about; may be empty.
+    pub intro: String,
+    /// The comparisons, in the order in which they are shown.
+    pub groups: Vec<Comparison<'a>>,
+    /// Whether published results were met; may be empty.
+    pub verdicts: Vec<Verdict>,
+    /// What the reader must know before believing the figures. Interrupted runs are found without being told.
+    pub warnings: Vec<String>,
+}
+
+/// Algorithms under the same conditions.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison<'a> {
+    /// Its heading, such as the scenario's name.
+    pub title: String,
+    /// The scenario, as TOML.
+    pub scenario_text: String,
+    /// The figures.
+    pub rows: Vec<CompareRow>,
+    /// What the figures come from: a label, and a run per seed. The first run of each is shown over time.
+    pub runs: Vec<(String, Vec<&'a RunResult>)>,
+    /// Further plots, shown after the figures.
+    pub plates: Vec<Plate>,
+}
+
+/// A plot with its caption.
+#[derive(Clone, Debug)]
+pub struct Plate {
+    /// The plot.
+    pub svg: String,
+    /// What is seen, and how to read it.
+    pub caption: String,
+}
+
+/// Whether a published result was met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Which experiment.
+    pub experiment: String,
+    /// What must hold.
+    pub criterion: String,
+    /// Whether the criterion is one that must hold for any seed and any plausible setting (an order, a sign), rather
+    /// than a figure that depends on details which the source does not give.
+    pub robust: bool,
+    /// What the source says.
+    pub published: String,
+    /// What was found here.
+    pub measured: String,
+    /// The outcome.
+    pub verdict: Outcome,
+}
+
+/// Outcome of a comparison with a published result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The criterion holds.
+    Reproduced,
+    /// It does not.
+    NotReproduced,
+    /// It was not tried, or the runs were interrupted.
+    Undecided,
+}
+
+impl Outcome {
+    /// As people read it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Reproduced => "reproduced",
+            Self::NotReproduced => "not reproduced",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
+impl<'a> Comparison<'a> {
+    /// With the rows that follow from the runs.
+    pub fn new(
+        title: impl Into<String>,
+        scenario_text: impl Into<String>,
+        runs: Vec<(String, Vec<&'a RunResult>)>,
+    ) -> Self {
+        let rows = runs.iter().map(|(label, runs)| CompareRow::of(label, runs)).collect();
+        Self { title: title.into(), scenario_text: scenario_text.into(), rows, runs, plates: Vec::new() }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &'a RunResult> + '_ {
+        self.runs.iter().flat_map(|(_, runs)| runs.iter().copied())
+    }
+}
+
+impl Report<'_> {
+    /// The page.
+    pub fn html(&self) -> Result<String, PlotError> {
+        let labels = self.groups.iter().flat_map(|group| group.rows.iter().map(|row| row.cc.as_str()));
+        let runs = self.groups.iter().flat_map(Comparison::all);
+        let algorithms = runs.flat_map(|run| run.flows.iter().map(|flow| flow.cc.as_str()));
+        let palette = Palette::of(labels.chain(algorithms));
+        let groups: Vec<Markup> = self
+            .groups
+            .iter()
+            .enumerate()
+            .map(|(index, group)| comparison(group, index, &palette))
+            .collect::<Result<_, _>>()?;
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="generator" content=(format!("ranpace {}", crate::VERSION));
+                    title { (self.title) }
+                    style { (PreEscaped(include_str!("report/style.css"))) }
+                }
+                body {
+                    header {
+                        h1 { (self.title) }
+                        @if !self.intro.is_empty() { p.intro { (self.intro) } }
+                        (self.origin())
+                        @for warning in self.all_warnings() { p.warning role="note" { strong { "Note: " } (warning) } }
+                    }
+                    @if self.groups.len() > 1 {
+                        nav { "Contents: "
+                            @if !self.verdicts.is_empty() { a href="#verdicts" { "Verdicts" } }
+                            @for (index, group) in self.groups.iter().enumerate() {
+                                a href=(format!("#group-{index}")) { (group.title) }
+                            }
+                        }
+                    }
+                    main {
+                        @if !self.verdicts.is_empty() { (verdicts(&self.verdicts)) }
+                        @for group in &groups { (group) }
+                        @if !self.groups.is_empty() { (meanings()) }
+                    }
+                    footer {
+                        "Made by Ranpace " (crate::VERSION) ". The same command with the same version gives the same figures on any machine."
+                    }
+                }
+            }
+        };
+        Ok(page.into_string())
+    }
+
+    /// What it takes to repeat it.
+    fn origin(&self) -> Markup {
+        let mut seeds: Vec<u64> = self.groups.iter().flat_map(Comparison::all).map(|run| run.seed).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        html! {
+            @if !self.command.is_empty() {
+                p.repeat { "To repeat this:" }
+                pre.command { code { (self.command) } }
+            }
+            dl.origin {
+                div { dt { "Version" } dd { (crate::VERSION) } }
+                div { dt { "Results schema" } dd { (SCHEMA) } }
+                @if !seeds.is_empty() {
+                    div { dt { @if seeds.len() == 1 { "Seed" } @else { "Seeds" } } dd { (ranges(&seeds)) } }
+                }
+            }
+        }
+    }
+
+    fn all_warnings(&self) -> Vec<String> {
+        let mut warnings = self.warnings.clone();
+        let runs: Vec<&RunResult> = self.groups.iter().flat_map(Comparison::all).collect();
+        let interrupted = runs.iter().filter(|run| run.interrupted).count();
+        if interrupted > 0 {
+            let all = runs.len();
+            warnings.push(format!(
+                "{interrupted} of {all} runs {} interrupted; their figures hold up to where they were stopped.",
+                if interrupted == 1 { "was" } else { "were" }
+            ));
+        }
+        let wrong = runs.iter().filter(|run| !run.ledger.balances()).count();
+        if wrong > 0 {
+            warnings.push(format!(
+                "in {wrong} runs bytes are not accounted for; this is a bug, please report it."
+            ));
+        }
+        warnings
+    }
+}
+
+/// "1–5, 7" for 1, 2, 3, 4, 5 and 7.
+fn ranges(sorted: &[u64]) -> String {
+    let mut parts: Vec<(u64, u64)> = Vec::new();
+    for value in sorted {
+        match parts.last_mut() {
+            Some(last) if last.1.checked_add(1) == Some(*value) => last.1 = *value,
+            _ => parts.push((*value, *value)),
+        }
+    }
+    let part = |(from, to): &(u64, u64)| if from == to { from.to_string() } else { format!("{from}–{to}") };
+    parts.iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+fn comparison(group: &Comparison<'_>, index: usize, palette: &Palette) -> Result<Markup, PlotError> {
+    let over_time = !group.runs.is_empty() && group.runs.len() <= SHOWN_OVER_TIME;
+    let beside = charts::beside(group, palette)?;
+    let panels = if over_time {
+        panels::over_time(group, palette)?
+    } else {
+        html! {}
+    };
+    Ok(html! {
+        section id=(format!("group-{index}")) {
+            h2 { (group.title) }
+            (figures_table::table(&group.rows, palette))
+            (beside)
+            @for plate in &group.plates { (figure(&plate.svg, &plate.caption)) }
+            (panels)
+            @if group.runs.len() > SHOWN_OVER_TIME {
+                p.note { "Runs over time are shown for up to " (SHOWN_OVER_TIME) " algorithms; the series of all "
+                    (group.runs.len()) " are in the results folder." }
+            }
+            @if !group.scenario_text.is_empty() {
+                details { summary { "The scenario" } pre { code { (group.scenario_text) } } }
+            }
+        }
+    })
+}
+
+/// A plot on its card.
+fn figure(svg: &str, caption: &str) -> Markup {
+    html! { figure { div.card { (PreEscaped(svg)) } figcaption { (caption) } } }
+}
+
+fn verdicts(verdicts: &[Verdict]) -> Markup {
+    let met = verdicts.iter().filter(|verdict| verdict.verdict == Outcome::Reproduced).count();
+    let class = |outcome: Outcome| match outcome {
+        Outcome::Reproduced => "met",
+        Outcome::NotReproduced => "missed",
+        Outcome::Undecided => "open",
+    };
+    html! {
+        section #verdicts {
+            h2 { "Published results" }
+            p { (met) " of " (verdicts.len()) " criteria were met." }
+            div.wide {
+                table.verdicts {
+                    thead { tr { th { "experiment" } th { "criterion" } th { "published" } th { "measured" } th { "verdict" } } }
+                    tbody {
+                        @for verdict in verdicts {
+                            tr {
+                                th scope="row" { (verdict.experiment) }
+                                td { (verdict.criterion) @if verdict.robust { " " span.tag { "robust" } } }
+                                td { (verdict.published) }
+                                td { (verdict.measured) }
+                                td { span class=(format!("outcome {}", class(verdict.verdict))) { (verdict.verdict.text()) } }
+                            }
+                        }
+                    }
+                }
+            }
+            p.note { span.tag { "robust" } " marks a criterion that must hold for any seed and any plausible setting, such as an order; the others are figures that depend on details which the source may not give." }
+        }
+    }
+}
+
+/// What each figure means.
+fn meanings() -> Markup {
+    html! {
+        details {
+            summary { "What the figures mean" }
+            dl.meanings { @for figure in FIGURES { dt { (figure.title) } dd { (figure.meaning) } } }
+            p { "Over several flows, means of times weight each flow by its packets, and a percentile is the mean of the flows' percentiles weighted likewise. Over several seeds, every figure is the mean; ± is half the width of the 95 % confidence interval by Student's t. – means that there is no value." }
+        }
+    }
+}

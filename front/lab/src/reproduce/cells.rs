@@ -1,0 +1,162 @@
+//! What the runs of an experiment gave: a cell for each scheme at each point.
+
+use std::collections::BTreeMap;
+
+use ranpace_sim::RunResult;
+use ranpace_units::{Bytes, Rate, Span};
+
+use super::experiment::Values;
+use super::metric::Metric;
+
+/// Figures of one run.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    values: [f64; Metric::ALL.len()],
+    /// The values of its places.
+    pub places: Values,
+    /// The run.
+    pub run: RunResult,
+}
+
+/// Why a measurement has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// Recordings that are not there.
+    Trace(Vec<String>),
+    /// Runs that were not finished.
+    Run,
+    /// The measurement asks for something that no run gives; says what.
+    Nothing(String),
+}
+
+/// All cells. Points keep the order in which the experiment lists them.
+#[derive(Clone, Debug, Default)]
+pub struct Cells {
+    order: Vec<(String, String)>,
+    cells: BTreeMap<(String, String), Result<Box<Cell>, Absent>>,
+}
+
+impl Cell {
+    /// Takes the figures from a run.
+    pub fn new(places: Values, run: RunResult) -> Self {
+        Self { values: Metric::ALL.map(|metric| metric.of(&run)), places, run }
+    }
+
+    /// A figure.
+    pub fn get(&self, metric: Metric) -> f64 {
+        self.values[metric as usize]
+    }
+
+    /// With another value of a figure, for tests.
+    #[cfg(test)]
+    pub fn with(mut self, metric: Metric, value: f64) -> Self {
+        self.values[metric as usize] = value;
+        self
+    }
+
+    /// The value of a place as a number: seconds, bytes, bit/s, or as it is.
+    pub fn number(&self, place: &str) -> Result<f64, Absent> {
+        let text = self.places.get(place).ok_or_else(|| Absent::Nothing(format!("no value {place:?}")))?;
+        number(text).ok_or_else(|| Absent::Nothing(format!("{place} = {text:?} is not a number")))
+    }
+}
+
+/// "20ms", "150KB", "12Mbit/s" or "1.5" in base units.
+fn number(text: &str) -> Option<f64> {
+    let span = || text.parse::<Span>().ok().map(Span::as_secs_f64);
+    let bytes = || text.parse::<Bytes>().ok().map(Bytes::as_f64);
+    let rate = || text.parse::<Rate>().ok().map(Rate::as_f64);
+    text.parse::<f64>().ok().or_else(span).or_else(bytes).or_else(rate)
+}
+
+impl Cells {
+    /// Enters what one run gave, or why it gave nothing.
+    pub fn enter(&mut self, scheme: &str, point: &str, cell: Result<Cell, Absent>) {
+        let key = (scheme.to_owned(), point.to_owned());
+        self.order.push(key.clone());
+        self.cells.insert(key, cell.map(Box::new));
+    }
+
+    /// One cell.
+    pub fn at(&self, scheme: &str, point: &str) -> Result<&Cell, Absent> {
+        match self.cells.get(&(scheme.to_owned(), point.to_owned())) {
+            Some(Ok(cell)) => Ok(cell),
+            Some(Err(absent)) => Err(absent.clone()),
+            None => Err(Absent::Nothing(format!("{scheme} is not played at {point}"))),
+        }
+    }
+
+    /// One cell, named "scheme@point"; the point may be left out if there is only one.
+    pub fn named(&self, name: &str) -> Result<&Cell, Absent> {
+        match name.split_once('@') {
+            Some((scheme, point)) => self.at(scheme, point),
+            None => match self.points(name)[..] {
+                [point] => self.at(name, point),
+                _ => Err(Absent::Nothing(format!("{name} has several points; say which: {name}@..."))),
+            },
+        }
+    }
+
+    /// The points of a scheme.
+    pub fn points(&self, scheme: &str) -> Vec<&str> {
+        self.order.iter().filter(|(own, _)| own == scheme).map(|(_, point)| point.as_str()).collect()
+    }
+
+    /// The cells of a scheme at these points, or at all of its points if none are given. All of them must be there:
+    /// what is missing is collected.
+    pub fn of(&self, scheme: &str, points: &[String]) -> Result<Vec<(&str, &Cell)>, Absent> {
+        let own = self.points(scheme);
+        if let Some(unknown) = points.iter().find(|point| !own.contains(&point.as_str())) {
+            return Err(Absent::Nothing(format!("{scheme} is not played at {unknown}")));
+        }
+        let mut found = Vec::new();
+        let mut missing = Vec::new();
+        for point in own {
+            if !points.is_empty() && !points.iter().any(|chosen| chosen == point) {
+                continue;
+            }
+            match self.at(scheme, point) {
+                Ok(cell) => found.push((point, cell)),
+                Err(Absent::Trace(traces)) => missing.extend(traces),
+                Err(other) => return Err(other),
+            }
+        }
+        missing.sort();
+        missing.dedup();
+        if !missing.is_empty() {
+            return Err(Absent::Trace(missing));
+        }
+        if found.is_empty() { Err(Absent::Nothing(format!("{scheme} is not played"))) } else { Ok(found) }
+    }
+
+    /// All cells that are there.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str, &Cell)> {
+        self.order.iter().filter_map(|key| {
+            let cell = self.cells.get(key)?.as_ref().ok()?;
+            Some((key.0.as_str(), key.1.as_str(), &**cell))
+        })
+    }
+
+    /// Whether a run was not finished.
+    pub fn is_unfinished(&self) -> bool {
+        self.cells.values().any(|cell| matches!(cell, Err(Absent::Run)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_numbers_in_base_units() {
+        for (text, expected) in [
+            ("25ms", Some(0.025)),
+            ("1.5", Some(1.5)),
+            ("150KB", Some(150_000.0)),
+            ("12Mbit/s", Some(12e6)),
+            ("x", None),
+        ] {
+            assert_eq!(number(text), expected, "{text}");
+        }
+    }
+}

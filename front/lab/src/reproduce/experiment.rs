@@ -1,0 +1,387 @@
+//! A published experiment as data: what was played, what was found, and what must hold here.
+//!
+//! One `experiment.toml` per folder of `reproductions/`, compiled into the program. `docs/reproductions.md` describes
+//! the format. Unknown keys are errors, and so is a reference to a scheme that does not exist.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::measure::Measure;
+use super::metric::Metric;
+
+/// Texts that go into a scenario, by the name of their place.
+pub type Values = BTreeMap<String, String>;
+
+/// A published experiment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Its name, and that of its folder: "001-a3-table1".
+    pub id: String,
+    /// Other names that mean it.
+    #[serde(default)]
+    pub alias: Vec<String>,
+    /// What it is about, in a line.
+    pub title: String,
+    /// Where it was published.
+    pub source: String,
+    /// What the source says, and what is different here.
+    pub says: String,
+    /// Why it cannot be played yet; its criteria are pending then.
+    pub pending: Option<String>,
+    /// The scenario, with places such as `${rtt}` for values.
+    #[serde(default)]
+    pub scenario: String,
+    /// Values that are the same in all runs, unless a scheme or a point has its own.
+    #[serde(default)]
+    pub set: Values,
+    /// What is compared.
+    #[serde(default, rename = "scheme")]
+    pub schemes: Vec<Scheme>,
+    /// Which scheme is played where.
+    #[serde(default)]
+    pub runs: Vec<Runs>,
+    /// What is changed for a quick look.
+    #[serde(default)]
+    pub quick: Quick,
+    /// Which runs are shown over time in the report: those of this point.
+    pub show: Option<String>,
+    /// Switches whose combinations are all tried on request.
+    pub sensitivity: Option<Sensitivity>,
+    /// What must hold, or is reported.
+    #[serde(rename = "criterion")]
+    pub criteria: Vec<Criterion>,
+    /// Figures to be shown as tables.
+    #[serde(default, rename = "table")]
+    pub tables: Vec<TableSpec>,
+    /// Figures to be shown as plots.
+    #[serde(default, rename = "plot")]
+    pub plots: Vec<PlotSpec>,
+}
+
+/// One of the things that are compared.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scheme {
+    /// As tables call it.
+    pub label: String,
+    /// Whether it judges, or is only shown.
+    #[serde(default)]
+    pub role: Role,
+    /// What is different in its scenario.
+    pub set: Values,
+}
+
+/// What a scheme is there for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The variant of the algorithm in question by which its criteria are judged; chosen before the first run.
+    Judged,
+    /// What the source compares it with.
+    #[default]
+    Compared,
+    /// Another variant of the algorithm in question, or a scheme that the source does not have.
+    Shown,
+}
+
+/// Schemes at points: one run for each of both.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Runs {
+    /// Their labels; all if there are none.
+    #[serde(default)]
+    pub schemes: Vec<String>,
+    /// The label of a point, with places for its values.
+    pub point: String,
+    /// The points.
+    #[serde(default)]
+    pub each: Vec<Values>,
+    /// Every combination of these values, for each of `each`; by name, the last one changing fastest.
+    #[serde(default)]
+    pub grid: BTreeMap<String, Vec<String>>,
+}
+
+/// A quick look: shorter runs at fewer points. Nothing is judged by it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Quick {
+    /// The first points of each `[[runs]]`.
+    pub points: usize,
+    /// Values instead of those of the points.
+    pub set: Values,
+}
+
+impl Default for Quick {
+    fn default() -> Self {
+        Self { points: 3, set: Values::new() }
+    }
+}
+
+/// Switches of the algorithm in question. Every combination is played where the judged scheme is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sensitivity {
+    /// The algorithm without the switches.
+    pub cc: String,
+    /// For each switch its values.
+    pub switches: Vec<Vec<String>>,
+    /// Schemes and figures by which the nearest combination is found.
+    pub schemes: Vec<String>,
+    /// The table whose published figures are compared with.
+    pub table: String,
+}
+
+/// What must hold, or is reported.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Criterion {
+    /// Its name within the experiment.
+    pub id: String,
+    /// What must hold.
+    pub text: String,
+    /// Whether it should hold in any faithful model and so is judged; else it is reported.
+    #[serde(default)]
+    pub robust: bool,
+    /// What the source says.
+    pub published: String,
+    /// What is compared; missing only where the experiment is pending.
+    pub measure: Option<Measure>,
+    /// The value must not be below.
+    pub at_least: Option<f64>,
+    /// The value must not be above.
+    pub at_most: Option<f64>,
+}
+
+/// A table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableSpec {
+    /// Its name, for references.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// The scheme that all are divided by; without it, figures are shown as they are, for each point.
+    pub to: Option<String>,
+    /// How ratios over several points become one.
+    #[serde(default)]
+    pub mean: Mean,
+    /// The rows; all schemes if there are none.
+    #[serde(default)]
+    pub schemes: Vec<String>,
+    /// The columns.
+    pub metrics: Vec<Metric>,
+    /// Published values of the columns, by scheme.
+    #[serde(default)]
+    pub published: BTreeMap<String, Vec<f64>>,
+}
+
+/// How ratios over several points become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mean {
+    /// The mean of the points' ratios.
+    #[default]
+    OfRatios,
+    /// The ratio of the means over the points.
+    RatioOfMeans,
+}
+
+/// A plot.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlotSpec {
+    /// Below it.
+    pub caption: String,
+    /// What is plotted.
+    pub metric: Metric,
+    /// Over which value of the points; without it, a bar for each scheme, the mean over its points.
+    pub over: Option<String>,
+    /// All schemes if there are none.
+    #[serde(default)]
+    pub schemes: Vec<String>,
+}
+
+/// Why the text of an experiment was refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExperimentError {
+    /// It is not TOML, or has other keys or types.
+    #[error("{file}: {source}")]
+    Malformed {
+        /// Which one.
+        file: String,
+        /// What is wrong, and where.
+        source: toml_edit::de::Error,
+    },
+    /// It contradicts itself.
+    #[error("{file}: {what}")]
+    Wrong {
+        /// Which one.
+        file: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Experiment {
+    /// Reads one. `file` is what errors call it.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ExperimentError> {
+        let experiment: Self = toml_edit::de::from_str(text)
+            .map_err(|source| ExperimentError::Malformed { file: file.to_owned(), source })?;
+        match experiment.contradiction() {
+            Some(what) => Err(ExperimentError::Wrong { file: file.to_owned(), what }),
+            None => Ok(experiment),
+        }
+    }
+
+    /// Whether it is called so: by its name, an alias, or the beginning of its name up to a hyphen ("001", "001-a3").
+    pub fn is_called(&self, name: &str) -> bool {
+        let begins = self.id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        (begins && !name.is_empty()) || self.alias.iter().any(|alias| alias == name)
+    }
+
+    /// The scheme of this label.
+    pub fn scheme(&self, label: &str) -> Option<&Scheme> {
+        self.schemes.iter().find(|scheme| scheme.label == label)
+    }
+
+    /// With every combination of the switches as a further scheme, at the points of the judged one.
+    pub fn with_sensitivity(mut self) -> Self {
+        let Some(sensitivity) = self.sensitivity.clone() else { return self };
+        let judged = self.schemes.iter().find(|scheme| scheme.role == Role::Judged).cloned();
+        let labels: Vec<String> = sensitivity.combinations();
+        for label in &labels {
+            let mut set = judged.as_ref().map_or_else(Values::new, |scheme| scheme.set.clone());
+            set.insert("cc".to_owned(), format!("{}:{}", sensitivity.cc, label.replace(' ', ":")));
+            self.schemes.push(Scheme { label: label.clone(), role: Role::Shown, set });
+        }
+        for runs in &mut self.runs {
+            let plays_judged = judged.as_ref().is_some_and(|scheme| runs.schemes.contains(&scheme.label));
+            if plays_judged {
+                runs.schemes.extend(labels.iter().cloned());
+            }
+        }
+        self
+    }
+
+    fn contradiction(&self) -> Option<String> {
+        let known = |label: &str| self.scheme(label).is_some();
+        let mut schemes: Vec<&String> = self.runs.iter().flat_map(|runs| &runs.schemes).collect();
+        schemes.extend(self.tables.iter().flat_map(|table| table.schemes.iter().chain(&table.to)));
+        schemes.extend(self.tables.iter().flat_map(|table| table.published.keys()));
+        schemes.extend(self.plots.iter().flat_map(|plot| &plot.schemes));
+        schemes.extend(self.sensitivity.iter().flat_map(|sensitivity| &sensitivity.schemes));
+        let measures = self.criteria.iter().filter_map(|criterion| criterion.measure.as_ref());
+        let measured: Vec<String> = measures.flat_map(Measure::schemes).collect();
+        schemes.extend(&measured);
+        if let Some(label) = schemes.into_iter().find(|label| !known(label)) {
+            return Some(format!("there is no scheme {label:?}"));
+        }
+        let mut labels: Vec<&str> = self.schemes.iter().map(|scheme| scheme.label.as_str()).collect();
+        labels.sort_unstable();
+        if let Some(twice) = labels.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Some(format!("the scheme {:?} is there twice", twice[0]));
+        }
+        let mut ids: Vec<&str> = self.criteria.iter().map(|criterion| criterion.id.as_str()).collect();
+        ids.sort_unstable();
+        if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Some(format!("the criterion {:?} is there twice", twice[0]));
+        }
+        for criterion in &self.criteria {
+            let id = &criterion.id;
+            match &criterion.measure {
+                None if self.pending.is_none() => {
+                    return Some(format!("the criterion {id:?} has no measure, and the experiment is not pending"));
+                }
+                Some(_) if criterion.robust && criterion.at_least.or(criterion.at_most).is_none() => {
+                    return Some(format!("the criterion {id:?} is robust but has neither at_least nor at_most"));
+                }
+                _ => {}
+            }
+        }
+        for table in &self.tables {
+            let width = table.metrics.len();
+            if let Some((scheme, _)) = table.published.iter().find(|(_, values)| values.len() != width) {
+                return Some(format!("table {:?}: {scheme} does not have {width} published values", table.id));
+            }
+        }
+        let table = self.sensitivity.as_ref().map(|sensitivity| &sensitivity.table);
+        table.filter(|id| !self.tables.iter().any(|table| table.id == **id)).map(|id| format!("there is no table {id:?}"))
+    }
+}
+
+impl Sensitivity {
+    /// Every combination of the switches, separated by blanks; the last switch changes fastest.
+    pub fn combinations(&self) -> Vec<String> {
+        self.switches.iter().fold(vec![String::new()], |begun, switch| {
+            let with = |begun: &String, value: &String| {
+                if begun.is_empty() { value.clone() } else { format!("{begun} {value}") }
+            };
+            begun.iter().flat_map(|begun| switch.iter().map(move |value| with(begun, value))).collect()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = r#"
+        id = "000-a1-small"
+        alias = ["small"]
+        title = "t"
+        source = "s"
+        says = ""
+        [[scheme]]
+        label = "x"
+        set = { cc = "newreno" }
+        [[criterion]]
+        id = "c"
+        text = "t"
+        robust = true
+        published = "1"
+        measure = { kind = "value", metric = "rtt_mean", of = "x" }
+        at_most = 1.0
+    "#;
+
+    #[test]
+    fn an_experiment_answers_to_its_names() {
+        let experiment = Experiment::parse(SMALL, "small").unwrap();
+        for (name, expected) in
+            [("000", true), ("000-a1", true), ("000-a1-small", true), ("small", true), ("00", false), ("", false), ("000-a", false)]
+        {
+            assert_eq!(experiment.is_called(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        for (case, from, to, expected) in [
+            ("unknown key", "title = \"t\"", "titel = \"t\"", "titel"),
+            ("unknown key of a measure", "of = \"x\"", "of = \"x\", off = \"x\"", "off"),
+            ("unknown metric", "rtt_mean", "rtt_men", "rtt_men"),
+            ("unknown measure", "\"value\"", "\"valu\"", "valu"),
+            ("unknown scheme", "of = \"x\"", "of = \"y\"", "no scheme \"y\""),
+            ("nothing to compare with", "at_most = 1.0", "", "neither at_least nor at_most"),
+            ("nothing measured", "measure =", "#", "has no measure"),
+        ] {
+            let text = SMALL.replace(from, to);
+            assert_ne!(text, SMALL, "{case}");
+            let error = Experiment::parse(&text, "small").unwrap_err().to_string();
+            assert!(error.contains(expected), "{case}: {error}");
+        }
+    }
+
+    #[test]
+    fn switches_are_combined() {
+        let sensitivity = Sensitivity {
+            cc: String::new(),
+            switches: vec![vec!["a=1".into(), "a=2".into()], vec!["b=1".into(), "b=2".into()]],
+            schemes: Vec::new(),
+            table: String::new(),
+        };
+        assert_eq!(sensitivity.combinations(), ["a=1 b=1", "a=1 b=2", "a=2 b=1", "a=2 b=2"]);
+    }
+}

@@ -1,0 +1,372 @@
+//! The measurements that criteria are made of: each gives one number, which a criterion compares with its bounds.
+//!
+//! What cannot be said in these words is a function of its own, in `functions.rs`.
+
+use serde::Deserialize;
+
+use super::cells::{Absent, Cell, Cells};
+use super::experiment::Mean;
+use super::functions::{self, Function};
+use super::metric::Metric;
+use crate::figures::number;
+use crate::stats;
+
+/// What is measured. `of` and `to` are labels of schemes, `points` labels of points (all if there are none).
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Measure {
+    /// `metric` of one scheme over that of another, over the points.
+    Ratio {
+        /// Which figure.
+        metric: Metric,
+        /// The scheme above.
+        of: String,
+        /// The scheme below.
+        to: String,
+        /// Where.
+        #[serde(default)]
+        points: Vec<String>,
+        /// How the points become one.
+        #[serde(default)]
+        mean: Mean,
+    },
+    /// The smallest of the ratios (means over the points) of several schemes to one.
+    LeastRatio {
+        /// Which figure.
+        metric: Metric,
+        /// The schemes above.
+        of: Vec<String>,
+        /// The scheme below.
+        to: String,
+        /// Where.
+        #[serde(default)]
+        points: Vec<String>,
+    },
+    /// The number of points at which one scheme has the lowest figure of all.
+    Lowest {
+        /// Which figure.
+        metric: Metric,
+        /// The scheme.
+        of: String,
+        /// The others.
+        among: Vec<String>,
+        /// Where.
+        #[serde(default)]
+        points: Vec<String>,
+    },
+    /// A figure itself.
+    Value {
+        /// Which figure.
+        metric: Metric,
+        /// Whose.
+        of: String,
+        /// Where.
+        #[serde(default)]
+        points: Vec<String>,
+        /// What several points become.
+        #[serde(default)]
+        over: Over,
+    },
+    /// How much each of these schemes has more than the one before, at least: the smallest ratio of neighbours, each
+    /// being the mean over the points of the ratios to the first.
+    Order {
+        /// Which figure.
+        metric: Metric,
+        /// From the lowest to the highest.
+        of: Vec<String>,
+        /// Where.
+        #[serde(default)]
+        points: Vec<String>,
+    },
+    /// The same for single runs, written "scheme@point".
+    Chain {
+        /// Which figure.
+        metric: Metric,
+        /// From the lowest to the highest.
+        of: Vec<String>,
+    },
+    /// The smallest ratio of a point's figure to that of the point before.
+    Monotonic {
+        /// Which figure.
+        metric: Metric,
+        /// Whose.
+        of: String,
+        /// Where.
+        #[serde(default)]
+        points: Vec<String>,
+    },
+    /// The largest figure over the smallest, less one.
+    Spread {
+        /// Which figure.
+        metric: Metric,
+        /// Whose.
+        of: String,
+        /// Where.
+        #[serde(default)]
+        points: Vec<String>,
+    },
+    /// The largest distance of a figure from a value of its point, relative to that.
+    Deviation {
+        /// Which figure.
+        metric: Metric,
+        /// Whose.
+        of: String,
+        /// Name of the value.
+        from: String,
+        /// Where.
+        #[serde(default)]
+        points: Vec<String>,
+    },
+    /// The number of points at which all of these figures are below those of a single run.
+    Below {
+        /// Which figures.
+        metrics: Vec<Metric>,
+        /// Whose.
+        of: String,
+        /// The single run.
+        than: String,
+    },
+    /// A function that is written for this purpose.
+    Function {
+        /// Which one.
+        name: Function,
+        /// Whose runs it looks at, if any.
+        #[serde(default)]
+        of: Vec<String>,
+    },
+}
+
+/// What several points become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// Their largest.
+    Max,
+    /// Their smallest.
+    Min,
+}
+
+/// A measured number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// What is compared with the bounds.
+    pub value: f64,
+    /// What is shown.
+    pub text: String,
+}
+
+impl Measure {
+    /// The schemes whose runs it needs.
+    pub fn schemes(&self) -> Vec<String> {
+        let of_cell = |name: &String| name.split_once('@').map_or(name.as_str(), |(scheme, _)| scheme).to_owned();
+        match self {
+            Self::Ratio { of, to, .. } => vec![of.clone(), to.clone()],
+            Self::LeastRatio { of, to, .. } => of.iter().chain([to]).cloned().collect(),
+            Self::Lowest { of, among, .. } => among.iter().chain([of]).cloned().collect(),
+            Self::Value { of, .. }
+            | Self::Monotonic { of, .. }
+            | Self::Spread { of, .. }
+            | Self::Deviation { of, .. } => vec![of.clone()],
+            Self::Order { of, .. } | Self::Function { of, .. } => of.clone(),
+            Self::Chain { of, .. } => of.iter().map(of_cell).collect(),
+            Self::Below { of, than, .. } => vec![of.clone(), of_cell(than)],
+        }
+    }
+
+    /// Its value.
+    pub fn of(&self, cells: &Cells) -> Result<Measured, Absent> {
+        let measured = match self {
+            Self::Ratio { metric, of, to, points, mean } => {
+                let value = ratio(cells, *metric, of, to, points, *mean)?;
+                Measured { value, text: number(value) }
+            }
+            Self::LeastRatio { metric, of, to, points } => {
+                let each = ratios(cells, *metric, of, to, points)?;
+                Measured { value: least(each.iter().map(|(_, value)| *value)), text: named(&each) }
+            }
+            Self::Lowest { metric, of, among, points } => lowest(cells, *metric, of, among, points)?,
+            Self::Value { metric, of, points, over } => {
+                let values = values(cells, *metric, of, points)?;
+                value(*metric, &values, *over)
+            }
+            Self::Order { metric, of, points } => {
+                let first = of.first().map_or("", String::as_str);
+                let each = ratios(cells, *metric, of, first, points)?;
+                let text = each.iter().map(|(name, value)| format!("{name} {}", number(*value)));
+                Measured {
+                    value: least_step(&each.iter().map(|(_, value)| *value).collect::<Vec<_>>()),
+                    text: text.collect::<Vec<_>>().join(", "),
+                }
+            }
+            Self::Chain { metric, of } => {
+                let each: Vec<f64> =
+                    of.iter().map(|name| Ok(cells.named(name)?.get(*metric))).collect::<Result<_, _>>()?;
+                let text = of.iter().zip(&each).map(|(name, value)| format!("{name} {}", metric.show(*value)));
+                Measured { value: least_step(&each), text: text.collect::<Vec<_>>().join(", ") }
+            }
+            Self::Monotonic { metric, of, points } => {
+                let values = values(cells, *metric, of, points)?;
+                let each: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+                let step = least_step(&each);
+                let ends = (each.first().copied().unwrap_or(f64::NAN), each.last().copied().unwrap_or(f64::NAN));
+                let text =
+                    format!("smallest step x{}; {} to {}", number(step), metric.show(ends.0), metric.show(ends.1));
+                Measured { value: step, text }
+            }
+            Self::Spread { metric, of, points } => {
+                let values = values(cells, *metric, of, points)?;
+                let each = values.iter().map(|(_, value)| *value);
+                let value = greatest(each.clone()) / least(each) - 1.0;
+                Measured { value, text: format!("{} %", number(value * 100.0)) }
+            }
+            Self::Deviation { metric, of, from, points } => deviation(cells, *metric, of, from, points)?,
+            Self::Below { metrics, of, than } => {
+                let limit = cells.named(than)?;
+                let below = |cell: &Cell| metrics.iter().all(|metric| cell.get(*metric) < limit.get(*metric));
+                let found: Vec<&str> =
+                    cells.of(of, &[])?.into_iter().filter(|(_, cell)| below(cell)).map(|(point, _)| point).collect();
+                let text = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
+                Measured { value: found.len() as f64, text }
+            }
+            Self::Function { name, of } => functions::call(*name, of, cells)?,
+        };
+        if measured.value.is_finite() {
+            Ok(measured)
+        } else {
+            Err(Absent::Nothing("a run has no such figure".to_owned()))
+        }
+    }
+}
+
+/// A figure of a scheme at each point.
+fn values<'a>(
+    cells: &'a Cells,
+    metric: Metric,
+    of: &str,
+    points: &[String],
+) -> Result<Vec<(&'a str, f64)>, Absent> {
+    Ok(cells.of(of, points)?.into_iter().map(|(point, cell)| (point, cell.get(metric))).collect())
+}
+
+/// A figure of one scheme over that of another.
+pub fn ratio(
+    cells: &Cells,
+    metric: Metric,
+    of: &str,
+    to: &str,
+    points: &[String],
+    mean: Mean,
+) -> Result<f64, Absent> {
+    // Both must be whole, so that what is missing is named as a whole.
+    let above = cells.of(of, points)?;
+    cells.of(to, points)?;
+    let pairs: Vec<(f64, f64)> = above
+        .into_iter()
+        .map(|(point, cell)| Ok((cell.get(metric), cells.at(to, point)?.get(metric))))
+        .collect::<Result<_, Absent>>()?;
+    let count = pairs.len() as f64;
+    Ok(match mean {
+        Mean::OfRatios => pairs.iter().map(|(above, below)| above / below).sum::<f64>() / count,
+        Mean::RatioOfMeans => {
+            pairs.iter().map(|pair| pair.0).sum::<f64>() / pairs.iter().map(|pair| pair.1).sum::<f64>()
+        }
+    })
+}
+
+fn ratios(
+    cells: &Cells,
+    metric: Metric,
+    of: &[String],
+    to: &str,
+    points: &[String],
+) -> Result<Vec<(String, f64)>, Absent> {
+    of.iter()
+        .map(|scheme| Ok((scheme.clone(), ratio(cells, metric, scheme, to, points, Mean::OfRatios)?)))
+        .collect()
+}
+
+fn lowest(
+    cells: &Cells,
+    metric: Metric,
+    of: &str,
+    among: &[String],
+    points: &[String],
+) -> Result<Measured, Absent> {
+    let own = values(cells, metric, of, points)?;
+    for other in among {
+        cells.of(other, points)?;
+    }
+    let mut lost = Vec::new();
+    for (point, value) in &own {
+        for other in among.iter().filter(|other| *other != of) {
+            if cells.at(other, point)?.get(metric) <= *value {
+                lost.push(format!("{point} ({other})"));
+                break;
+            }
+        }
+    }
+    let won = own.len() - lost.len();
+    let but = if lost.is_empty() { String::new() } else { format!("; not at {}", lost.join(", ")) };
+    Ok(Measured { value: won as f64, text: format!("{won} of {}{but}", own.len()) })
+}
+
+fn value(metric: Metric, values: &[(&str, f64)], over: Over) -> Measured {
+    let each: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+    let (value, what) = match over {
+        Over::Mean => (stats::mean(&each).unwrap_or(f64::NAN), "mean"),
+        Over::Max => (greatest(each.iter().copied()), "largest"),
+        Over::Min => (least(each.iter().copied()), "smallest"),
+    };
+    let at = values.iter().find(|(_, each)| *each == value && over != Over::Mean).map(|(point, _)| *point);
+    let text = match at {
+        _ if values.len() == 1 => metric.show(value),
+        Some(point) => format!("{what} {}, at {point}", metric.show(value)),
+        None => format!("{what} {}", metric.show(value)),
+    };
+    Measured { value, text }
+}
+
+fn deviation(
+    cells: &Cells,
+    metric: Metric,
+    of: &str,
+    from: &str,
+    points: &[String],
+) -> Result<Measured, Absent> {
+    let mut worst = (0.0, "");
+    for (point, cell) in cells.of(of, points)? {
+        let own = cell.get(metric) / cell.number(from)? - 1.0;
+        if !own.is_finite() || f64::abs(own) >= f64::abs(worst.0) {
+            worst = (own, point);
+        }
+    }
+    let text = format!("largest {:+.1} %, at {}", worst.0 * 100.0, worst.1);
+    Ok(Measured { value: worst.0.abs(), text })
+}
+
+fn named(each: &[(String, f64)]) -> String {
+    each.iter().map(|(name, value)| format!("{name} {}", number(*value))).collect::<Vec<_>>().join(", ")
+}
+
+fn least(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(f64::INFINITY, |least, value| if value < least || value.is_nan() { value } else { least })
+}
+
+fn greatest(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(f64::NEG_INFINITY, |most, value| if value > most || value.is_nan() { value } else { most })
+}
+
+/// The smallest ratio of a value to the one before; one of a single value.
+fn least_step(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 1.0;
+    }
+    least(values.windows(2).map(|pair| pair[1] / pair[0]))
+}
+
+#[cfg(test)]
+#[path = "measure_tests.rs"]
+mod tests;
