@@ -1,0 +1,252 @@
+//! What to send, and what the window's use says of the sender (congestion window validation).
+
+use ranpace_cc::{Sent, State};
+use ranpace_units::{Bytes, Time};
+
+use super::timers::TimerKind;
+use super::{Phase, Sender};
+use crate::scoreboard::{Flags, Record};
+use crate::segment::{Kind, Segment};
+
+impl Sender {
+    /// The next segment to send now, if the window, the pace and the application allow one. Call until `None`.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        match self.pending {
+            None => {}
+            Some(Kind::Data) => {
+                self.pending = None;
+                if let Some(length) = self.new_data() {
+                    return Some(self.send_new(now, length));
+                }
+            }
+            Some(kind) => {
+                self.pending = None;
+                return Some(self.bare(now, kind));
+            }
+        }
+        if self.phase != Phase::Established {
+            return None;
+        }
+        if let Some(id) = self.probe_again.take()
+            && self.board.get(id).is_some_and(|record| !record.flags.has(Flags::SACKED))
+        {
+            return Some(self.send_again(now, id, true));
+        }
+        if core::mem::take(&mut self.probe_window) {
+            self.arm(TimerKind::Persist, now + self.rtt.backed_off(self.backoffs));
+            return Some(self.bare(now, Kind::Data));
+        }
+        let in_flight = self.board.in_flight();
+        let cwnd = self.window.cwnd.max(1.0) as u64;
+        let new = self.new_data();
+        let again = match self.state {
+            State::Recovery | State::Loss if !(self.prefer_new && new.is_some()) => self.board.next_lost(),
+            _ => None,
+        };
+        let limited = in_flight >= cwnd;
+        if limited || (again.is_none() && new.is_none()) {
+            self.end_batch(now, in_flight, limited);
+            return None;
+        }
+        let pacing = self.pacing();
+        if !self.pacer.may_send(now, pacing) {
+            self.paced_until = Some(self.pacer.next());
+            self.end_batch(now, in_flight, false);
+            return None;
+        }
+        self.paced_until = None;
+        let segment = match (again, new) {
+            (Some(id), _) => self.send_again(now, id, false),
+            (None, Some(length)) => self.send_new(now, length),
+            (None, None) => return None,
+        };
+        self.pacer.on_sent(now, pacing, u64::from(segment.wire), self.wire);
+        Some(segment)
+    }
+
+    /// Payload of the next new segment, if the application and the peer's window have room for one.
+    #[inline]
+    fn new_data(&self) -> Option<u32> {
+        let written = self.written - self.next;
+        let buffered = self.next - self.una;
+        if written == 0 || buffered >= self.config.send_buffer.get() {
+            return None;
+        }
+        let length = written.min(self.mss);
+        let room = self.edge.saturating_sub(self.next);
+        // A full segment, or the last piece; a smaller one only if nothing is in flight (silly window syndrome).
+        if room >= length {
+            Some(length as u32)
+        } else if room > 0 && self.board.is_empty() {
+            Some(room as u32)
+        } else {
+            None
+        }
+    }
+
+    /// A segment without payload: of the handshake, or a window probe.
+    fn bare(&mut self, now: Time, kind: Kind) -> Segment {
+        let mut segment = Segment::new(kind, now);
+        segment.seq = self.next;
+        segment.number = self.number;
+        segment.window = 65_535;
+        segment.echo = self.last_timestamp;
+        segment.measured(self.config.timestamps)
+    }
+
+    fn data(&self, now: Time, seq: u64, length: u32) -> Segment {
+        let mut segment = Segment::new(Kind::Data, now);
+        segment.seq = seq;
+        segment.length = length;
+        segment.number = self.number;
+        segment.echo = self.last_timestamp;
+        segment.window = 65_535;
+        segment.ect = self.config.ecn;
+        segment.measured(self.config.timestamps)
+    }
+
+    #[inline]
+    fn send_new(&mut self, now: Time, length: u32) -> Segment {
+        if self.board.is_empty() {
+            self.restart(now);
+        }
+        let mut segment = self.data(now, self.next, length);
+        segment.cwr = core::mem::take(&mut self.cwr);
+        self.next += u64::from(length);
+        self.board.push(Record {
+            seq: segment.seq,
+            length,
+            flags: Flags::default(),
+            number: self.number,
+            sent_at: now,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            in_flight: self.board.in_flight() as u32,
+            app_limited: self.app_limited_until > 0,
+        });
+        if self.timer.is_none() {
+            self.rearm(now, true);
+        }
+        self.after_sending(now, length, false);
+        segment
+    }
+
+    /// Sends a segment again, because it is lost or as a probe of the tail.
+    fn send_again(&mut self, now: Time, id: u64, probing: bool) -> Segment {
+        let (number, delivered, delivered_at, first) =
+            (self.number, self.delivered, self.delivered_at, self.first_sent_at);
+        let (in_flight, app_limited) = (self.board.in_flight() as u32, self.app_limited_until > 0);
+        let (mut seq, mut length) = (self.una, 0);
+        if let Some(record) = self.board.get_mut(id) {
+            (seq, length) = (record.seq, record.length);
+            (record.number, record.sent_at) = (number, now);
+            (record.delivered, record.delivered_at, record.first_sent_at) = (delivered, delivered_at, first);
+            (record.in_flight, record.app_limited) = (in_flight, app_limited);
+            record.flags.set(Flags::EVER_RETRANSMITTED);
+        }
+        let mut segment = self.data(now, seq, length);
+        segment.retransmission = true;
+        segment.ect = false; // RFC 3168, 6.1.5
+        self.board.on_retransmitted(id, number);
+        self.stats.retransmitted += 1;
+        if let Some(undo) = &mut self.undo
+            && !probing
+        {
+            undo.first_retransmission.get_or_insert(now);
+            undo.outstanding = Some(undo.outstanding.unwrap_or(0) + 1);
+        }
+        if self.timer.is_none() {
+            self.rearm(now, true);
+        }
+        self.after_sending(now, length, true);
+        segment
+    }
+
+    #[inline]
+    fn after_sending(&mut self, now: Time, length: u32, retransmission: bool) {
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent();
+        }
+        let sent = Sent { number: self.number, bytes: Bytes::new(u64::from(length)), retransmission };
+        self.number += 1;
+        self.stats.sent += 1;
+        self.last_sent_at = now;
+        let cx = self.context(now);
+        self.control.on_sent(&cx, &mut self.window, &sent);
+    }
+
+    /// Nothing is in flight and a segment is about to leave: the rate sampler starts afresh, and after idle time the window
+    /// decays (Linux `tcp_cwnd_restart`), unless the control is its own master.
+    fn restart(&mut self, now: Time) {
+        (self.first_sent_at, self.delivered_at) = (now, now);
+        let idle = now - self.last_sent_at;
+        if self.delivered == 0 || idle.is_zero() {
+            return;
+        }
+        let rto = self.rtt.rto();
+        if self.config.slow_start_after_idle && !self.owns_recovery && idle > rto && self.state == State::Open
+        {
+            self.window.ssthresh = self.current_ssthresh();
+            let least = f64::from(self.config.initial_window).min(self.window.cwnd);
+            let mut left = idle;
+            while left > rto && self.window.cwnd > least {
+                self.window.cwnd /= 2.0;
+                left -= rto;
+            }
+            self.window.cwnd = self.window.cwnd.max(least);
+            self.used_at = now;
+            self.used = 0;
+        }
+        let cx = self.context(now);
+        self.control.on_idle_restart(&cx, &mut self.window, idle);
+    }
+
+    /// Linux `tcp_current_ssthresh`: never forgets more than a quarter of the window.
+    fn current_ssthresh(&self) -> f64 {
+        if matches!(self.state, State::Cwr | State::Recovery) {
+            self.window.ssthresh
+        } else {
+            self.window.ssthresh.max(0.75 * self.window.cwnd)
+        }
+    }
+
+    /// Everything that may be sent has been: notes what held the sender back (Linux `tcp_cwnd_validate`).
+    fn end_batch(&mut self, now: Time, in_flight: u64, limited: bool) {
+        let out = self.board.packets_out();
+        if self.una >= self.usage_end || limited || (!self.cwnd_limited && out > self.most_out) {
+            self.cwnd_limited = limited;
+            self.most_out = out;
+            self.usage_end = self.next;
+        }
+        if self.is_cwnd_limited() {
+            self.used = 0;
+            self.used_at = now;
+        } else {
+            self.used = self.used.max(out);
+            if self.config.slow_start_after_idle
+                && !self.owns_recovery
+                && now - self.used_at >= self.rtt.rto()
+                && self.state == State::Open
+            {
+                // Linux `tcp_cwnd_application_limited`.
+                let used = (self.used as f64).max(f64::from(self.config.initial_window));
+                if used < self.window.cwnd {
+                    self.window.ssthresh = self.current_ssthresh();
+                    self.window.cwnd = (self.window.cwnd + used) / 2.0;
+                }
+                self.used = 0;
+                self.used_at = now;
+            }
+        }
+        if !limited && self.next >= self.written && self.board.lost_out <= self.board.retransmitted_out {
+            self.app_limited_until = (self.delivered + in_flight).max(1);
+            self.pacer.on_idle();
+        }
+        // The peer's window is shut and nothing is in flight: probe it.
+        if self.board.is_empty() && self.written > self.next && self.edge <= self.next && self.timer.is_none()
+        {
+            self.arm(TimerKind::Persist, now + self.rtt.backed_off(self.backoffs));
+        }
+    }
+}
