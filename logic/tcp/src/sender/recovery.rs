@@ -13,11 +13,11 @@ use crate::segment::Segment;
 /// What is needed to take a reduction back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undo {
-    prior: Window,
+    pub prior: Window,
     /// Retransmissions not yet reported as duplicates; `None` before the first.
-    outstanding: Option<u64>,
+    pub outstanding: Option<u64>,
     /// When the first retransmission of the episode left.
-    first_retransmission: Option<Time>,
+    pub first_retransmission: Option<Time>,
 }
 
 impl Sender {
