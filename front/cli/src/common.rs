@@ -1,8 +1,10 @@
 //! What several commands share: where results go, where traces are, how many threads.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ranpace_lab::TraceLibrary;
+
+use crate::failure::Failure;
 
 /// Options of every command that plays scenarios.
 #[derive(clap::Args)]
@@ -50,4 +52,31 @@ pub fn command_line() -> String {
 #[allow(clippy::print_stderr)]
 pub fn say(text: &str) {
     eprintln!("{text}");
+}
+
+/// Reads a scenario file.
+pub fn read_text(path: &Path) -> Result<String, Failure> {
+    let bytes = std::fs::read(path).map_err(|error| {
+        Failure::asked(format!(
+            "cannot read the scenario {}: {error}; docs/scenarios.md shows how to write one",
+            path.display()
+        ))
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count();
+        Failure::asked(format!(
+            "{}:{line}: expected a scenario in UTF-8 text, found other bytes",
+            path.display()
+        ))
+    })
+}
+
+/// A scenario's name as that of a folder.
+pub fn folder_name(name: &str) -> String {
+    let safe = |c: char| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '_' };
+    let folder: String = name.chars().map(safe).collect();
+    if folder.chars().all(|c| c == '.') { "scenario".to_owned() } else { folder }
 }

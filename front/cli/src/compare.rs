@@ -112,8 +112,9 @@ impl Compare {
             stop: interrupt::flag(),
             store: Some(&store),
             what: "comparing",
+            keep: &ranpace_lab::whole,
         };
-        let compared = spec.collect(runner.run(&jobs, false)?);
+        let compared = spec.collect(runner.run(&jobs)?);
         let rows = compared.rows();
         if self.json {
             output::json(&rows)?;

@@ -17,8 +17,3 @@ pub fn flag() -> &'static AtomicBool {
     drop(listening);
     &STOP
 }
-
-/// Whether Ctrl-C was pressed.
-pub fn happened() -> bool {
-    STOP.load(Ordering::SeqCst)
-}

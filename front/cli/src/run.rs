@@ -1,14 +1,110 @@
-//! To be written.
+//! `ranpace run`.
+
+use std::path::PathBuf;
+
+use ranpace_lab::{Capture, CompareRow, Comparison, Job, Report, RunSummary, Store, table};
+use ranpace_sim::{RunResult, Simulation};
 
 use crate::failure::Failure;
+use crate::{common, interrupt, output};
 
-/// To be written
+/// Play a scenario in virtual time and write its results and a report
 #[derive(clap::Args)]
-pub struct Run {}
+#[command(after_help = "Examples:\n  \
+    ranpace run scenario.toml --out results/\n  \
+    ranpace run scenario.toml --pcap --json\n\n\
+    docs/scenarios.md describes the file. Results: a Parquet file per flow and link, summary.json, report.html.")]
+pub struct Run {
+    /// Scenario file
+    #[arg(value_name = "SCENARIO")]
+    scenario: PathBuf,
+    /// Play it with this seed instead of the file's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Write what crosses each link to LINK.pcap (headers only)
+    #[arg(long)]
+    pcap: bool,
+    /// Print the summary as one JSON document
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    common: common::Common,
+}
 
 impl Run {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
-        Err(Failure::ours("not built yet"))
+        let file = self.scenario.display().to_string();
+        let mut text = common::read_text(&self.scenario)?;
+        if let Some(seed) = self.seed {
+            text = ranpace_scenario::vary(&text, "seed", &seed.to_string())?;
+        }
+        let mut job = Job::new("", text, &file, &mut self.common.traces())?;
+        job.label.clone_from(&job.scenario.name);
+        let store = Store::open(&self.common.out, &common::folder_name(&job.scenario.name))?;
+        let stop = interrupt::flag();
+        let length = job.scenario.duration.as_millis();
+        let progress = ranpace_lab::Progress::new(length, &job.label);
+        let mut go_on = |now: ranpace_units::Time| {
+            progress.set(now.as_millis());
+            !stop.load(std::sync::atomic::Ordering::Relaxed)
+        };
+        let (result, captures) = if self.pcap {
+            let links = job.scenario.links.iter().map(|link| link.name.as_str());
+            let mut capture = Capture::create(store.folder(), links).map_err(Failure::ours)?;
+            let result = Simulation::new(&job.scenario).with_tap(&mut capture).run_while(&mut go_on);
+            (result, capture.finish().map_err(Failure::ours)?)
+        } else {
+            (Simulation::new(&job.scenario).run_while(&mut go_on), Vec::new())
+        };
+        drop(progress);
+        let origin = job.origin();
+        let folder = store.save(&origin, &result)?;
+        let rows = rows(&result);
+        let report = Report {
+            title: job.scenario.name.clone(),
+            command: common::command_line(),
+            intro: String::new(),
+            groups: vec![Comparison {
+                title: job.scenario.name.clone(),
+                scenario_text: job.text.clone(),
+                rows: rows.clone(),
+                runs: vec![(job.scenario.name.clone(), vec![&result])],
+                plates: Vec::new(),
+            }],
+            verdicts: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let page = store.write("report.html", report.html().map_err(Failure::ours)?.as_bytes())?;
+        if self.json {
+            output::json(&RunSummary::of(&origin, &result))?;
+        } else {
+            output::line(table::comparison(&rows).to_string())?;
+        }
+        common::say(&format!("results: {}", folder.display()));
+        for path in captures {
+            common::say(&format!("capture: {}", path.display()));
+        }
+        common::say(&format!("report: {}", page.display()));
+        if result.interrupted {
+            return Err(Failure::Interrupted(format!(
+                "stopped after {} of {}; what was measured until then is in the results and the report",
+                result.end, job.scenario.duration
+            )));
+        }
+        Ok(())
     }
+}
+
+/// A row per flow.
+fn rows(result: &RunResult) -> Vec<CompareRow> {
+    result
+        .flows
+        .iter()
+        .map(|flow| {
+            CompareRow::of_flows(format!("{} ({})", flow.name, flow.cc), &[result], |other| {
+                other.name == flow.name
+            })
+        })
+        .collect()
 }

@@ -1,14 +1,81 @@
-//! To be written.
+//! `ranpace sweep`.
+
+use std::path::PathBuf;
+
+use ranpace_lab::{Runner, Store, SweepSpec, Variation, table};
 
 use crate::failure::Failure;
+use crate::{common, interrupt, output};
 
-/// To be written
+/// Play a scenario over a grid of settings and seeds, on all cores
+///
+/// Every combination of the varied settings is played with every seed. Results are kept as they come: a sweep that was
+/// stopped goes on where it was, and a run that is there already is not played again.
 #[derive(clap::Args)]
-pub struct Sweep {}
+#[command(after_help = "Examples:\n  \
+    ranpace sweep scenario.toml --vary flow.cc=cubic,c2tcp --seeds 40\n  \
+    ranpace sweep scenario.toml --vary flow.cc=cubic,bbr1 --vary link.down.rate=5Mbit/s,20Mbit/s,100Mbit/s --json\n\n\
+    A key is one of the scenario's: duration, flow.cc, flow.NAME.start, link.NAME.rate, link.NAME.queue.limit, ...")]
+pub struct Sweep {
+    /// Scenario file
+    #[arg(value_name = "SCENARIO")]
+    scenario: PathBuf,
+    /// A key of the scenario and its values; repeat for a grid
+    #[arg(long, value_name = "KEY=A,B,...")]
+    vary: Vec<Variation>,
+    /// Runs of each combination, with the scenario's seed and the next ones
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    seeds: u32,
+    /// Keep the series over time of every run (about 60 KB a run instead of 15 KB), and plot them
+    #[arg(long)]
+    series: bool,
+    /// Print the table as one JSON document
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    common: common::Common,
+}
 
 impl Sweep {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
-        Err(Failure::ours("not built yet"))
+        let spec = SweepSpec {
+            text: common::read_text(&self.scenario)?,
+            file: self.scenario.display().to_string(),
+            variations: self.vary,
+            seeds: self.seeds,
+            series: self.series,
+        };
+        let jobs = spec.jobs(&mut self.common.traces()).map_err(Failure::asked)?;
+        let name = jobs.first().map_or("scenario", |job| &job.scenario.name);
+        let store = Store::open(&self.common.out, &format!("sweep-{}", common::folder_name(name)))?;
+        let runner = Runner {
+            threads: self.common.threads,
+            stop: interrupt::flag(),
+            store: Some(&store),
+            what: "sweeping",
+            keep: &|result| spec.keep(result),
+        };
+        let results = runner.run(&jobs)?;
+        let rows = spec.rows(&results);
+        if self.json {
+            output::json(&rows)?;
+        } else {
+            output::line(table::comparison(&rows).to_string())?;
+        }
+        let title = format!("Sweep of {name}");
+        let page = spec.report(&results, &title, &common::command_line()).map_err(Failure::ours)?;
+        store.write_json("sweep.json", &rows)?;
+        let report = store.write("report.html", page.as_bytes())?;
+        common::say(&format!("results: {}", store.folder().display()));
+        common::say(&format!("report: {}", report.display()));
+        let complete = results.iter().flatten().count();
+        if complete < results.len() {
+            return Err(Failure::Interrupted(format!(
+                "stopped; {complete} of {} runs are complete and kept, and the same command goes on with the rest",
+                results.len()
+            )));
+        }
+        Ok(())
     }
 }

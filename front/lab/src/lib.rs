@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod capture;
 pub mod columnar;
 mod compare;
 mod figures;
@@ -17,6 +18,7 @@ mod run;
 pub mod stats;
 mod store;
 mod summary;
+mod sweep;
 pub mod table;
 mod traces;
 
@@ -24,17 +26,19 @@ mod traces;
 #[path = "../examples/sample_report/synthetic.rs"]
 mod synthetic;
 
+pub use capture::{Capture, CaptureError};
 pub use compare::{CompareError, CompareSpec, Compared};
 pub use figures::{Quantity, Unit, number};
 pub use progress::Progress;
 pub use report::{Comparison, Outcome, Plate, Report, Verdict};
 pub use row::{CompareRow, FIGURES, Figure};
-pub use run::{Job, Runner};
+pub use run::{Job, Runner, whole};
 pub use store::{Store, StoreError, key, put};
 pub use summary::{
     DistributionSummary, FileSummary, FlowSummary, LedgerSummary, LinkSummary, Origin, RunSummary, SCHEMA,
     TransferSummary,
 };
+pub use sweep::{SweepError, SweepSpec, Variation};
 pub use traces::{
     BUILTIN, BUILTIN_LENGTH, Builtin, TraceLibrary, TraceLoadError, open as open_file, read as read_trace,
 };

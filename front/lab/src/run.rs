@@ -61,7 +61,7 @@ impl Job {
 }
 
 /// How jobs are played.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Runner<'a> {
     /// Threads; 0 for one per core.
     pub threads: usize,
@@ -71,13 +71,20 @@ pub struct Runner<'a> {
     pub store: Option<&'a Store>,
     /// What the progress bar says.
     pub what: &'a str,
+    /// What of a result is kept: [`whole`] for all of it.
+    pub keep: &'a (dyn Fn(RunResult) -> RunResult + Sync),
+}
+
+/// Keeps all of a result.
+pub fn whole(result: RunResult) -> RunResult {
+    result
 }
 
 impl Runner<'_> {
     /// Plays the jobs; results are in their order, whatever the order and number of threads in which they were played.
     /// `None` stands for a job that was not finished because [`Runner::stop`] was set; a run that was under way then is
-    /// given up, unless `keep_partial` asks for what it has.
-    pub fn run(&self, jobs: &[Job], keep_partial: bool) -> Result<Vec<Option<RunResult>>, StoreError> {
+    /// given up.
+    pub fn run(&self, jobs: &[Job]) -> Result<Vec<Option<RunResult>>, StoreError> {
         // Progress in virtual milliseconds, weighted as they are: all jobs of one call are much alike.
         let total = jobs.iter().map(|job| job.scenario.duration.as_millis()).sum();
         let progress = Progress::new(total, self.what);
@@ -106,9 +113,10 @@ impl Runner<'_> {
                 !self.stop.load(Ordering::Relaxed)
             });
             progress.set(done.fetch_add(length - told, Ordering::Relaxed) + length - told);
-            if result.interrupted && !keep_partial {
+            if result.interrupted {
                 return None;
             }
+            let result = (self.keep)(result);
             if let Some(store) = self.store
                 && let Err(error) = store.save(&origin, &result)
             {

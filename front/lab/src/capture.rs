@@ -1,0 +1,193 @@
+//! Packet captures: what crosses a link, as pcap files with real headers and without payload.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etherparse::TcpOptionElement;
+use pcap_file::DataLink;
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use ranpace_sim::{Direction, Packet, Tap, TapEvent};
+use ranpace_tcp::{Kind, Segment};
+use ranpace_units::Time;
+
+/// Port of the sending side of every flow; the receiving side's is this plus 1 plus the connection's number.
+const PORT: u16 = 5_000;
+
+/// Why a capture was not written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the capture {path}: {reason}; what it holds so far is complete packets")]
+pub struct CaptureError {
+    /// Which file.
+    pub path: PathBuf,
+    /// As the library or the system said it.
+    pub reason: String,
+}
+
+/// A file per link; packets are written when their last byte leaves it.
+pub struct Capture {
+    files: Vec<(PathBuf, PcapWriter<BufWriter<File>>)>,
+    /// The first thing that went wrong; nothing is written after it.
+    failure: Option<CaptureError>,
+    buffer: Vec<u8>,
+}
+
+impl Capture {
+    /// Files `LINK.pcap` in a folder that exists.
+    pub fn create<'a>(folder: &Path, links: impl IntoIterator<Item = &'a str>) -> Result<Self, CaptureError> {
+        let mut files = Vec::new();
+        for link in links {
+            let path = folder.join(format!("{}.pcap", link.replace(['/', '\\', '\0'], "_")));
+            let failed = |reason: String| CaptureError { path: path.clone(), reason };
+            let file = File::create(&path).map_err(|error| failed(error.to_string()))?;
+            let header = PcapHeader {
+                datalink: DataLink::RAW,
+                ts_resolution: pcap_file::TsResolution::NanoSecond,
+                ..PcapHeader::default()
+            };
+            let writer = PcapWriter::with_header(BufWriter::with_capacity(1 << 20, file), header)
+                .map_err(|error| failed(error.to_string()))?;
+            files.push((path, writer));
+        }
+        Ok(Self { files, failure: None, buffer: Vec::new() })
+    }
+
+    /// Writes what is left and returns the files.
+    pub fn finish(self) -> Result<Vec<PathBuf>, CaptureError> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let mut paths = Vec::new();
+        for (path, writer) in self.files {
+            let mut inner = writer.into_writer();
+            std::io::Write::flush(&mut inner)
+                .map_err(|error| CaptureError { path: path.clone(), reason: error.to_string() })?;
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+}
+
+impl Tap for Capture {
+    fn on_packet(&mut self, now: Time, link: usize, packet: &Packet, event: TapEvent) {
+        if event != TapEvent::Departed || self.failure.is_some() {
+            return;
+        }
+        let Some((path, writer)) = self.files.get_mut(link) else { return };
+        self.buffer.clear();
+        headers(packet, &mut self.buffer);
+        let wire = packet.segment.wire.max(self.buffer.len() as u32);
+        let record = PcapPacket::new(Duration::from_nanos(now.as_nanos()), wire, &self.buffer);
+        if let Err(error) = writer.write_packet(&record) {
+            self.failure = Some(CaptureError { path: path.clone(), reason: error.to_string() });
+        }
+    }
+}
+
+/// IPv4 and TCP or UDP headers of a packet. The sending side of flow n has the n-th address of 10.0.0.0/9, the receiving
+/// side that of 10.128.0.0/9.
+fn headers(packet: &Packet, out: &mut Vec<u8>) {
+    let segment = &packet.segment;
+    let [_, a, b, c] = packet.flow.to_be_bytes();
+    let (left, right) = ([10, a & 0x7f, b, c], [10, a | 0x80, b, c]);
+    let client = PORT + 1 + (packet.connection % 60_000) as u16;
+    let ((source, from), (destination, to)) = match packet.direction {
+        Direction::Forward => ((left, PORT), (right, client)),
+        Direction::Back => ((right, client), (left, PORT)),
+    };
+    let mut ip = etherparse::Ipv4Header {
+        protocol: if is_udp(segment) { etherparse::IpNumber::UDP } else { etherparse::IpNumber::TCP },
+        source,
+        destination,
+        time_to_live: 64,
+        dont_fragment: true,
+        ..etherparse::Ipv4Header::default()
+    };
+    ip.total_len = u16::try_from(segment.wire).unwrap_or(u16::MAX);
+    ip.ecn = if segment.ce {
+        etherparse::IpEcn::CongestionExperienced
+    } else if segment.ect {
+        etherparse::IpEcn::Ect0
+    } else {
+        etherparse::IpEcn::NotEct
+    };
+    let transport = if is_udp(segment) { udp(segment, from, to) } else { tcp(segment, from, to) };
+    ip.header_checksum = ip.calc_header_checksum();
+    out.extend_from_slice(&ip.to_bytes());
+    out.extend_from_slice(&transport);
+}
+
+fn is_udp(segment: &Segment) -> bool {
+    matches!(segment.kind, Kind::Datagram | Kind::Feedback)
+}
+
+fn udp(segment: &Segment, from: u16, to: u16) -> Vec<u8> {
+    let length = u16::try_from(segment.wire.saturating_sub(20)).unwrap_or(u16::MAX);
+    etherparse::UdpHeader { source_port: from, destination_port: to, length, checksum: 0 }.to_bytes().to_vec()
+}
+
+fn tcp(segment: &Segment, from: u16, to: u16) -> Vec<u8> {
+    // Sequence numbers wrap on the wire as they do in real captures; data begin at 1, after the SYN.
+    let after_syn = |byte: u64| (byte as u32).wrapping_add(1);
+    let opening = matches!(segment.kind, Kind::Syn | Kind::SynAck);
+    let mut header = etherparse::TcpHeader::new(
+        from,
+        to,
+        if opening { 0 } else { after_syn(segment.seq) },
+        u16::try_from(if opening { segment.window } else { segment.window >> WINDOW_SCALE })
+            .unwrap_or(u16::MAX),
+    );
+    header.syn = opening;
+    header.ack = segment.kind != Kind::Syn;
+    header.psh = segment.length > 0;
+    header.ece = segment.ecn_echo;
+    header.cwr = segment.cwr;
+    if header.ack {
+        header.acknowledgment_number = after_syn(segment.ack);
+    }
+    let millis = |time: Time| time.as_millis() as u32;
+    let mut options = Vec::new();
+    if opening {
+        options.extend([
+            TcpOptionElement::MaximumSegmentSize(1_460),
+            TcpOptionElement::SelectiveAcknowledgementPermitted,
+            TcpOptionElement::Timestamp(millis(segment.timestamp), millis(segment.echo)),
+            TcpOptionElement::Noop,
+            TcpOptionElement::WindowScale(WINDOW_SCALE),
+        ]);
+    } else {
+        options.extend([
+            TcpOptionElement::Noop,
+            TcpOptionElement::Noop,
+            TcpOptionElement::Timestamp(millis(segment.timestamp), millis(segment.echo)),
+        ]);
+        let blocks: Vec<(u32, u32)> = segment
+            .sack
+            .as_slice()
+            .iter()
+            .map(|block| {
+                let at = |offset: u32| after_syn(segment.ack + u64::from(offset));
+                (at(block.from), at(block.to))
+            })
+            .collect();
+        if let [first, rest @ ..] = &blocks[..] {
+            let mut others = [None; 3];
+            for (slot, block) in others.iter_mut().zip(rest) {
+                *slot = Some(*block);
+            }
+            options.extend([
+                TcpOptionElement::Noop,
+                TcpOptionElement::Noop,
+                TcpOptionElement::SelectiveAcknowledgement(*first, others),
+            ]);
+        }
+    }
+    // They fit the header's 40 bytes, because the receiver leaves room for them; if they ever did not, the capture would
+    // show the segment without options rather than not at all.
+    let _ = header.set_options(&options);
+    header.to_bytes().to_vec()
+}
+
+/// Window scale in captures; large enough for any window here.
+const WINDOW_SCALE: u8 = 14;
