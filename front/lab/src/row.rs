@@ -156,6 +156,14 @@ pub(crate) struct RunFigures {
     pub completion: f64,
 }
 
+/// What all flows delivered together over the longest of their times, in bit/s: a flow that came late counts for what it
+/// brought, and the sum never exceeds the link.
+fn goodput_of(flows: &[&FlowResult]) -> f64 {
+    let time = flows.iter().map(|flow| flow.measured.as_secs_f64()).fold(f64::NAN, f64::max);
+    let bytes: f64 = flows.iter().map(|flow| flow.delivered.as_f64()).sum();
+    stats::ratio(bytes * 8.0, time).unwrap_or(f64::NAN)
+}
+
 impl RunFigures {
     pub fn of(run: &RunResult, chosen: impl Fn(&FlowResult) -> bool) -> Self {
         let flows: Vec<&FlowResult> = run.flows.iter().filter(|flow| chosen(flow)).collect();
@@ -177,7 +185,7 @@ impl RunFigures {
             .map(Span::as_secs_f64)
             .collect();
         Self {
-            goodput: if flows.is_empty() { f64::NAN } else { goodputs.iter().sum() },
+            goodput: goodput_of(&flows),
             utilisation: utilisation(run, &flows),
             delay: times_of(flows.iter().map(|flow| &flow.queueing_delay)),
             rtt: times_of(flows.iter().map(|flow| &flow.rtt)),

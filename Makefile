@@ -1,0 +1,27 @@
+# The two commands of this project, and a few more. Everything else is cargo's.
+
+CARGO ?= cargo
+
+.PHONY: run test fmt lint unit bench install
+
+# Builds, compares the default algorithms on the built-in link, prints a table, and names the report it wrote.
+run:
+	$(CARGO) run --release --locked --package ranpace -- compare
+
+# Everything that CI checks: format, warnings, every test.
+test: fmt lint unit
+
+fmt:
+	$(CARGO) fmt --all --check
+
+lint:
+	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+
+unit:
+	$(CARGO) test --workspace --locked
+
+bench:
+	$(CARGO) bench --package ranpace-benches
+
+install:
+	$(CARGO) install --locked --path front/cli
