@@ -45,7 +45,10 @@ impl Sender {
         if let Answer::ReduceTo(ssthresh) = answer {
             self.window.ssthresh = ssthresh;
             if !self.owns_recovery {
-                self.prr = Some(Prr::new(prior.cwnd));
+                // RFC 6937 divides by what was outstanding (RecoverFS). Linux takes the window for it, which a control
+                // that cut its own window to one segment (C2TCP) has made too small: it would send twice what arrives.
+                let outstanding = self.board.packets_out() - self.board.sacked_out;
+                self.prr = Some(Prr::new(prior.cwnd.max(outstanding as f64)));
             }
         }
     }
