@@ -296,3 +296,93 @@ fn meanings() -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic;
+
+    fn page(runs: &[(String, Vec<RunResult>)], title: &str) -> String {
+        let runs = runs.iter().map(|(label, runs)| (label.clone(), runs.iter().collect())).collect();
+        let group = Comparison::new(title, "# <script>alert(1)</script>\n", runs);
+        let report = Report {
+            title: title.into(),
+            command: "ranpace compare 'a&b.toml' --seeds 2".into(),
+            groups: vec![group],
+            ..Report::default()
+        };
+        report.html().unwrap()
+    }
+
+    fn two(cc: &str) -> (String, Vec<RunResult>) {
+        (cc.to_owned(), (1..=2).map(|seed| synthetic::run(cc, seed)).collect())
+    }
+
+    #[test]
+    fn the_page_needs_nothing_else() {
+        let page = page(&[two("cubic"), two("copa")], "Drive");
+        for outside in ["<script", "<link", "<img", "src=", "url(", "@import"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        // The only address is the name of SVG's own vocabulary.
+        assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
+        for expected in
+            ["Throughput against delay", "Sequence trace", "95 % confidence", crate::VERSION, "Seeds"]
+        {
+            assert!(page.contains(expected), "{expected}");
+        }
+        assert!(page.len() < 600_000, "{} bytes", page.len());
+    }
+
+    #[test]
+    fn what_users_wrote_is_only_text() {
+        let page = page(&[two("<b>cubic</b>")], "<i>Drive</i> \"1\"");
+        assert!(!page.contains("<b>cubic") && !page.contains("<i>Drive") && !page.contains("<script"));
+        assert!(page.contains("&lt;script&gt;") && page.contains("a&amp;b.toml"));
+    }
+
+    #[test]
+    fn the_same_runs_give_the_same_page() {
+        assert_eq!(page(&[two("cubic")], "Drive"), page(&[two("cubic")], "Drive"));
+    }
+
+    #[test]
+    fn what_is_missing_leaves_no_hole() {
+        let mut bare = synthetic::run("cubic", 1);
+        bare.interrupted = true;
+        for flow in &mut bare.flows {
+            flow.series.columns.clear();
+            (flow.rtt, flow.queueing_delay) = Default::default();
+            flow.bottleneck = None;
+        }
+        bare.links.clear();
+        let page = page(&[("cubic".into(), vec![bare])], "Bare");
+        assert!(
+            page.contains("1 of 1 runs was interrupted")
+                && !page.contains("NaN")
+                && !page.contains("Sequence")
+        );
+        assert!(Report::default().html().unwrap().contains("</html>"));
+    }
+
+    #[test]
+    fn verdicts_are_counted_and_shown() {
+        let verdict = |verdict| Verdict {
+            experiment: "fig-4.3".into(),
+            criterion: "less delay".into(),
+            robust: true,
+            published: "4.1".into(),
+            measured: "3.7".into(),
+            verdict,
+        };
+        let verdicts = vec![verdict(Outcome::Reproduced), verdict(Outcome::NotReproduced)];
+        let page = Report { verdicts, ..Report::default() }.html().unwrap();
+        assert!(page.contains("1 of 2 criteria") && page.contains("not reproduced"));
+    }
+
+    #[test]
+    fn seeds_are_written_as_ranges() {
+        assert_eq!(ranges(&[1, 2, 3, 7, 9, 10, u64::MAX]), format!("1–3, 7, 9–10, {}", u64::MAX));
+        assert_eq!(ranges(&[]), "");
+    }
+}

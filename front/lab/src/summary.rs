@@ -201,7 +201,7 @@ impl RunSummary {
             schema: SCHEMA,
             version: origin.version.clone(),
             scenario: origin.scenario.clone(),
-            seed: run.seed,
+            seed: origin.seed,
             interrupted: run.interrupted,
             measured_from_s: run.measured_from.as_secs_f64(),
             end_s: run.end.as_secs_f64(),
