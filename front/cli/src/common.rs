@@ -15,7 +15,7 @@ pub struct Common {
     /// Threads [default: one per core]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub threads: usize,
-    /// Folder of recorded traces, searched after the working directory [env: RANPACE_TRACES]
+    /// Folder of recorded traces, searched after the working directory [env: RANPACE_TRACES] [default: traces]
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
 }
@@ -27,10 +27,15 @@ impl Common {
     }
 }
 
-/// Where recorded traces are looked for: the folder given, else that of the environment, else `traces`.
+/// Where recorded traces are looked for if nobody says where: beside the user, and where the developers keep theirs.
+const TRACE_FOLDERS: [&str; 2] = ["traces", "../shared/data/traces"];
+
+/// Where recorded traces are looked for: the folder given, else that of the environment, else the usual ones.
 pub fn trace_folders(given: Option<&PathBuf>) -> Vec<PathBuf> {
-    let folder = given.cloned().or_else(|| std::env::var_os("RANPACE_TRACES").map(PathBuf::from));
-    vec![folder.unwrap_or_else(|| PathBuf::from("traces"))]
+    match given.cloned().or_else(|| std::env::var_os("RANPACE_TRACES").map(PathBuf::from)) {
+        Some(folder) => vec![folder],
+        None => TRACE_FOLDERS.map(PathBuf::from).to_vec(),
+    }
 }
 
 /// The command that was typed, as it can be pasted again.
