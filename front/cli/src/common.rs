@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ranpace_lab::TraceLibrary;
+use ranpace_lab::{Store, StoreError, TraceLibrary};
 
 use crate::failure::Failure;
 
@@ -21,6 +21,14 @@ pub struct Common {
 }
 
 impl Common {
+    /// The results folder of this name. That it cannot be created or written is the user's to mend.
+    pub fn store(&self, name: &str) -> Result<Store, Failure> {
+        Store::open(&self.out, name).map_err(|error| match error {
+            StoreError::DiskFull { .. } => Failure::ours(error),
+            _ => Failure::asked(error),
+        })
+    }
+
     /// The traces that can be named.
     pub fn traces(&self) -> TraceLibrary {
         TraceLibrary::new(trace_folders(self.traces.as_ref()))

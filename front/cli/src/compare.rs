@@ -2,7 +2,7 @@
 
 use clap::ArgGroup;
 use ranpace_cc::Algorithm;
-use ranpace_lab::{CompareError, CompareSpec, Runner, Store, table};
+use ranpace_lab::{CompareError, CompareSpec, Runner, table};
 use ranpace_link::Limit;
 use ranpace_scenario::presets::{Access, QueueKind};
 use ranpace_units::{Rate, Span};
@@ -106,7 +106,7 @@ impl Compare {
         };
         let jobs =
             spec.jobs(&mut self.common.traces()).map_err(|error: CompareError| Failure::asked(error))?;
-        let store = Store::open(&self.common.out, "compare")?;
+        let store = self.common.store("compare")?;
         let runner = Runner {
             threads: self.common.threads,
             stop: interrupt::flag(),

@@ -39,16 +39,9 @@ impl Failure {
 }
 
 impl From<ranpace_lab::StoreError> for Failure {
-    /// A folder that cannot be written was the user's choice; a disk that fills up was not.
+    /// A folder that cannot be written is found out when it is opened; later it is the machine.
     fn from(error: ranpace_lab::StoreError) -> Self {
-        use ranpace_lab::StoreError;
-        match &error {
-            StoreError::Permission { .. }
-            | StoreError::InTheWay { .. }
-            | StoreError::ReadOnly { .. }
-            | StoreError::Name { .. } => Self::asked(error),
-            _ => Self::ours(error),
-        }
+        Self::ours(error)
     }
 }
 

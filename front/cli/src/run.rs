@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ranpace_lab::{Capture, CompareRow, Comparison, Job, Report, RunSummary, Store, table};
+use ranpace_lab::{Capture, CompareRow, Comparison, Job, Report, RunSummary, table};
 use ranpace_sim::{RunResult, Simulation};
 
 use crate::failure::Failure;
@@ -41,7 +41,7 @@ impl Run {
         }
         let mut job = Job::new("", text, &file, &mut self.common.traces())?;
         job.label.clone_from(&job.scenario.name);
-        let store = Store::open(&self.common.out, &common::folder_name(&job.scenario.name))?;
+        let store = self.common.store(&common::folder_name(&job.scenario.name))?;
         let stop = interrupt::flag();
         let length = job.scenario.duration.as_millis();
         let progress = ranpace_lab::Progress::new(length, &job.label);

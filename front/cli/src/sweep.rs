@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ranpace_lab::{Runner, Store, SweepSpec, Variation, table};
+use ranpace_lab::{Runner, SweepSpec, Variation, table};
 
 use crate::failure::Failure;
 use crate::{common, interrupt, output};
@@ -48,7 +48,7 @@ impl Sweep {
         };
         let jobs = spec.jobs(&mut self.common.traces()).map_err(Failure::asked)?;
         let name = jobs.first().map_or("scenario", |job| &job.scenario.name);
-        let store = Store::open(&self.common.out, &format!("sweep-{}", common::folder_name(name)))?;
+        let store = self.common.store(&format!("sweep-{}", common::folder_name(name)))?;
         let runner = Runner {
             threads: self.common.threads,
             stop: interrupt::flag(),

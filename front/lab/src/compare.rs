@@ -42,11 +42,22 @@ pub struct CompareSpec {
 #[non_exhaustive]
 pub enum CompareError {
     /// The scenario that follows from the settings is refused.
-    #[error(transparent)]
+    #[error("{}", reasons(.0))]
     Scenario(#[from] ranpace_scenario::ScenarioError),
     /// A trace could not be loaded.
     #[error(transparent)]
     Trace(#[from] TraceLoadError),
+}
+
+/// Why a scenario that nobody wrote was refused: without places in it, and each reason once.
+fn reasons(error: &ranpace_scenario::ScenarioError) -> String {
+    let mut reasons: Vec<&str> = Vec::new();
+    for diagnostic in &error.diagnostics {
+        if !reasons.contains(&diagnostic.message.as_str()) {
+            reasons.push(&diagnostic.message);
+        }
+    }
+    reasons.join("; ")
 }
 
 /// What a comparison found.

@@ -168,7 +168,8 @@ impl Store {
             let path = folder.join(&name);
             let file = columnar::write(&frame, &metadata)
                 .map_err(|source| StoreError::Columnar { path: path.clone(), source })?;
-            put(&path, &file)?;
+            // Not flushed to the disk: a damaged file is found out by its sum, and the run is done again.
+            place(&path, &file, false)?;
             summary.files.push(FileSummary {
                 name,
                 bytes: file.len() as u64,
@@ -176,8 +177,7 @@ impl Store {
             });
         }
         let path = folder.join(SUMMARY);
-        put(&path, &json(&path, &summary)?)?;
-        sync_folder(&folder);
+        place(&path, &json(&path, &summary)?, false)?;
         Ok(folder)
     }
 
@@ -226,6 +226,10 @@ impl Store {
 
 /// Writes a file beside `path` and renames it, so that `path` never holds a part of it.
 pub fn put(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    place(path, content, true)
+}
+
+fn place(path: &Path, content: &[u8], flush: bool) -> Result<(), StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = temporary(folder, &name);
@@ -233,7 +237,9 @@ pub fn put(path: &Path, content: &[u8]) -> Result<(), StoreError> {
         let mut file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
         file.write_all(content)?;
         // Space that is only promised may turn out not to be there: this is where it is found out.
-        file.sync_all()?;
+        if flush {
+            file.sync_all()?;
+        }
         fs::rename(&beside, path)
     })();
     written.map_err(|error| {
