@@ -118,7 +118,7 @@ impl Compare {
         let rows = compared.rows();
         if self.json {
             output::json(&rows)?;
-        } else {
+        } else if !rows.is_empty() {
             output::line(table::comparison(&rows).to_string())?;
         }
         let text = jobs.first().map_or("", |job| &job.text);

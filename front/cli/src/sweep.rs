@@ -60,7 +60,7 @@ impl Sweep {
         let rows = spec.rows(&results);
         if self.json {
             output::json(&rows)?;
-        } else {
+        } else if !rows.is_empty() {
             output::line(table::comparison(&rows).to_string())?;
         }
         let title = format!("Sweep of {name}");
