@@ -1,14 +1,217 @@
-//! To be written.
+//! `ranpace reproduce`.
+
+use std::fmt::Write as _;
+
+use ranpace_lab::reproduce::{
+    self, Experiment, How, Played, Recording, ReproduceError, Row, Verdict, verdict_table,
+};
+use ranpace_lab::table::TextTable;
+use ranpace_lab::{Outcome, Report, Store};
 
 use crate::failure::Failure;
+use crate::{common, interrupt, output};
 
-/// To be written
+/// Play published experiments again, and judge whether their results hold
+///
+/// Every criterion gets a verdict: reproduced, missed, reported (it depends on details that the source does not give),
+/// pending (needs something that is not built yet) or skipped (needs a recording that is not there). A missed criterion is
+/// a finding and not an error: the exit status is 0 if the experiments were played.
 #[derive(clap::Args)]
-pub struct Reproduce {}
+#[command(after_help = "Examples:\n  \
+    ranpace reproduce --list\n  \
+    ranpace reproduce c2tcp-table1 --traces DIR\n  \
+    ranpace reproduce 001 --traces DIR --json\n\n\
+    Recorded traces are not part of Ranpace; docs/reproductions.md says where they come from. The verdicts, what they rest\n\
+    on and what was missed here are in reproductions/.")]
+pub struct Reproduce {
+    /// Experiments: a name, an alias, or the beginning of a name ("001" for all of that document)
+    #[arg(value_name = "NAME", required_unless_present = "list")]
+    names: Vec<String>,
+    /// List the experiments
+    #[arg(long, conflicts_with = "names")]
+    list: bool,
+    /// Print the verdicts as one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Also every combination of the algorithm's switches, where the experiment has them (several times the work)
+    #[arg(long)]
+    sensitivity: bool,
+    /// A quick look: shorter runs at fewer points, nothing is judged
+    #[arg(long)]
+    quick: bool,
+    #[command(flatten)]
+    common: common::Common,
+}
 
 impl Reproduce {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
-        Err(Failure::ours("not built yet"))
+        let experiments = reproduce::experiments().map_err(Failure::ours)?;
+        if self.list {
+            return self.list(&experiments);
+        }
+        let chosen = chosen(&experiments, &self.names)?;
+        let folders = common::trace_folders(self.common.traces.as_ref());
+        let mut recordings = reproduce::recordings(folders).map_err(Failure::ours)?;
+        let stop = interrupt::flag();
+        let mut all = Vec::new();
+        for experiment in &chosen {
+            let store = Store::open(&self.common.out, &format!("reproduce-{}", experiment.id))?;
+            let how = How {
+                threads: self.common.threads,
+                stop,
+                store: Some(&store),
+                quick: self.quick,
+                sensitivity: self.sensitivity,
+            };
+            let Some(played) = reproduce::play(experiment, &mut recordings, &how).map_err(failure)? else {
+                break;
+            };
+            if !self.json {
+                for table in played.tables.iter().filter(|table| !table.report_only) {
+                    output::line(format!("{}: {}\n{}", played.experiment.id, table.title, table.text()))?;
+                }
+            }
+            store.write("tables.txt", tables(&played).as_bytes())?;
+            all.push(played);
+        }
+        self.conclude(&all, all.len() < chosen.len())
+    }
+
+    fn list(&self, experiments: &[Experiment]) -> Result<(), Failure> {
+        if self.json {
+            return output::json(&reproduce::listing(experiments));
+        }
+        let mut table =
+            TextTable::new(["name", "also", "what", "source"].map(|head| (head.to_owned(), String::new())));
+        for listed in reproduce::listing(experiments) {
+            let pending = if listed.pending.is_some() { " (pending)" } else { "" };
+            let what = format!("{}{pending}", listed.title);
+            table.push(vec![listed.name, listed.alias.join(", "), what, listed.source]);
+        }
+        output::line(table.to_string())
+    }
+
+    /// The verdicts of what was played, the report, and what is missing.
+    fn conclude(&self, all: &[Played], interrupted: bool) -> Result<(), Failure> {
+        let rows: Vec<&Row> = all.iter().flat_map(|played| &played.rows).collect();
+        if self.json {
+            output::json(&rows)?;
+        } else if !rows.is_empty() {
+            output::line(verdict_table(&rows).to_string())?;
+            output::line(counts(&rows))?;
+        }
+        let mut missing: Vec<&Recording> = all.iter().flat_map(|played| &played.missing).collect();
+        missing.sort_by(|a, b| a.name.cmp(&b.name));
+        missing.dedup_by(|a, b| a.name == b.name);
+        for recording in &missing {
+            common::say(&format!(
+                "missing recording {} ({})\n  source: {}\n  sha256: {} (unpacked)",
+                recording.name, recording.about, recording.source, recording.sha256
+            ));
+        }
+        if !missing.is_empty() {
+            common::say("rows that need them are skipped; say where they are with --traces DIR");
+        }
+        if !all.is_empty() {
+            let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+            let store = Store::open(
+                &self.common.out,
+                &format!("reproduce-{}", common::folder_name(&names.join("-"))),
+            )?;
+            store.write_json("verdicts.json", &rows)?;
+            let page = report(all, &rows, &missing, self.quick)?;
+            let path = store.write("report.html", page.as_bytes())?;
+            common::say(&format!("report: {}", path.display()));
+        }
+        if interrupted {
+            return Err(Failure::Interrupted(
+                "stopped; the verdicts are those of the experiments that were complete, and the same command goes on"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The experiments that are meant, in the order in which they are listed.
+fn chosen<'a>(experiments: &'a [Experiment], names: &[String]) -> Result<Vec<&'a Experiment>, Failure> {
+    for name in names {
+        if !experiments.iter().any(|experiment| experiment.is_called(name)) {
+            let near = reproduce::nearest(experiments, name).join(", ");
+            return Err(Failure::asked(format!(
+                "no experiment {name:?}; nearest: {near}; `ranpace reproduce --list` shows all"
+            )));
+        }
+    }
+    let is_meant = |experiment: &&Experiment| names.iter().any(|name| experiment.is_called(name));
+    Ok(experiments.iter().filter(is_meant).collect())
+}
+
+/// What the user can mend is the user's.
+fn failure(error: ReproduceError) -> Failure {
+    match error {
+        ReproduceError::Refused(refused) => Failure::asked(refused),
+        ReproduceError::Store(error) => error.into(),
+        other => Failure::ours(other),
+    }
+}
+
+fn tables(played: &Played) -> String {
+    let mut text = String::new();
+    for table in &played.tables {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{}\n\n{}", table.title, table.text());
+    }
+    text
+}
+
+fn counts(rows: &[&Row]) -> String {
+    let all = [Verdict::Reproduced, Verdict::Missed, Verdict::Reported, Verdict::Pending, Verdict::Skipped];
+    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let parts = all.into_iter().map(|verdict| (verdict, count(verdict))).filter(|(_, count)| *count > 0);
+    parts.map(|(verdict, count)| format!("{count} {}", verdict.as_str())).collect::<Vec<_>>().join(", ")
+}
+
+fn report(all: &[Played], rows: &[&Row], missing: &[&Recording], quick: bool) -> Result<String, Failure> {
+    let groups = all.iter().map(reproduce::group).collect::<Result<Vec<_>, _>>().map_err(Failure::ours)?;
+    let mut warnings = Vec::new();
+    if quick {
+        warnings.push(
+            "This was a quick look with shorter runs at fewer points; nothing is judged by it.".to_owned(),
+        );
+    }
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter().map(|recording| recording.name.as_str()).collect();
+        warnings.push(format!("Recordings that were not there: {}.", names.join(", ")));
+    }
+    let intro: Vec<String> =
+        all.iter().map(|played| format!("{}: {}", played.experiment.id, played.experiment.source)).collect();
+    let titles: Vec<&str> = all.iter().map(|played| played.experiment.id.as_str()).collect();
+    let report = Report {
+        title: format!("Reproductions: {}", titles.join(", ")),
+        command: common::command_line(),
+        intro: intro.join("; "),
+        groups,
+        verdicts: rows.iter().map(|row| shown(row)).collect(),
+        warnings,
+    };
+    report.html().map_err(Failure::ours)
+}
+
+/// A row as the report has it.
+fn shown(row: &Row) -> ranpace_lab::Verdict {
+    let (verdict, measured) = match row.verdict {
+        Verdict::Reproduced => (Outcome::Reproduced, row.measured.clone()),
+        Verdict::Missed => (Outcome::NotReproduced, row.measured.clone()),
+        other => (Outcome::Undecided, format!("{}: {}", other.as_str(), row.measured)),
+    };
+    ranpace_lab::Verdict {
+        experiment: row.experiment.clone(),
+        criterion: row.criterion.clone(),
+        robust: row.robust,
+        published: row.published.clone(),
+        measured,
+        verdict,
     }
 }

@@ -129,6 +129,8 @@ pub struct Sensitivity {
     pub switches: Vec<Vec<String>>,
     /// Schemes and figures by which the nearest combination is found.
     pub schemes: Vec<String>,
+    /// The figures by which it is found.
+    pub metrics: Vec<Metric>,
     /// The table whose published figures are compared with.
     pub table: String,
 }
@@ -172,6 +174,9 @@ pub struct TableSpec {
     pub schemes: Vec<String>,
     /// The columns.
     pub metrics: Vec<Metric>,
+    /// Whether it is too long for a terminal and stands in the report only.
+    #[serde(default)]
+    pub report_only: bool,
     /// Published values of the columns, by scheme.
     #[serde(default)]
     pub published: BTreeMap<String, Vec<f64>>,
@@ -293,10 +298,14 @@ impl Experiment {
             let id = &criterion.id;
             match &criterion.measure {
                 None if self.pending.is_none() => {
-                    return Some(format!("the criterion {id:?} has no measure, and the experiment is not pending"));
+                    return Some(format!(
+                        "the criterion {id:?} has no measure, and the experiment is not pending"
+                    ));
                 }
                 Some(_) if criterion.robust && criterion.at_least.or(criterion.at_most).is_none() => {
-                    return Some(format!("the criterion {id:?} is robust but has neither at_least nor at_most"));
+                    return Some(format!(
+                        "the criterion {id:?} is robust but has neither at_least nor at_most"
+                    ));
                 }
                 _ => {}
             }
@@ -304,11 +313,16 @@ impl Experiment {
         for table in &self.tables {
             let width = table.metrics.len();
             if let Some((scheme, _)) = table.published.iter().find(|(_, values)| values.len() != width) {
-                return Some(format!("table {:?}: {scheme} does not have {width} published values", table.id));
+                return Some(format!(
+                    "table {:?}: {scheme} does not have {width} published values",
+                    table.id
+                ));
             }
         }
         let table = self.sensitivity.as_ref().map(|sensitivity| &sensitivity.table);
-        table.filter(|id| !self.tables.iter().any(|table| table.id == **id)).map(|id| format!("there is no table {id:?}"))
+        table
+            .filter(|id| !self.tables.iter().any(|table| table.id == **id))
+            .map(|id| format!("there is no table {id:?}"))
     }
 }
 
@@ -349,9 +363,15 @@ mod tests {
     #[test]
     fn an_experiment_answers_to_its_names() {
         let experiment = Experiment::parse(SMALL, "small").unwrap();
-        for (name, expected) in
-            [("000", true), ("000-a1", true), ("000-a1-small", true), ("small", true), ("00", false), ("", false), ("000-a", false)]
-        {
+        for (name, expected) in [
+            ("000", true),
+            ("000-a1", true),
+            ("000-a1-small", true),
+            ("small", true),
+            ("00", false),
+            ("", false),
+            ("000-a", false),
+        ] {
             assert_eq!(experiment.is_called(name), expected, "{name}");
         }
     }
@@ -380,6 +400,7 @@ mod tests {
             cc: String::new(),
             switches: vec![vec!["a=1".into(), "a=2".into()], vec!["b=1".into(), "b=2".into()]],
             schemes: Vec::new(),
+            metrics: Vec::new(),
             table: String::new(),
         };
         assert_eq!(sensitivity.combinations(), ["a=1 b=1", "a=1 b=2", "a=2 b=1", "a=2 b=2"]);

@@ -161,7 +161,8 @@ pub struct Measured {
 impl Measure {
     /// The schemes whose runs it needs.
     pub fn schemes(&self) -> Vec<String> {
-        let of_cell = |name: &String| name.split_once('@').map_or(name.as_str(), |(scheme, _)| scheme).to_owned();
+        let of_cell =
+            |name: &String| name.split_once('@').map_or(name.as_str(), |(scheme, _)| scheme).to_owned();
         match self {
             Self::Ratio { of, to, .. } => vec![of.clone(), to.clone()],
             Self::LeastRatio { of, to, .. } => of.iter().chain([to]).cloned().collect(),
@@ -204,16 +205,22 @@ impl Measure {
             Self::Chain { metric, of } => {
                 let each: Vec<f64> =
                     of.iter().map(|name| Ok(cells.named(name)?.get(*metric))).collect::<Result<_, _>>()?;
-                let text = of.iter().zip(&each).map(|(name, value)| format!("{name} {}", metric.show(*value)));
+                let text =
+                    of.iter().zip(&each).map(|(name, value)| format!("{name} {}", metric.show(*value)));
                 Measured { value: least_step(&each), text: text.collect::<Vec<_>>().join(", ") }
             }
             Self::Monotonic { metric, of, points } => {
                 let values = values(cells, *metric, of, points)?;
                 let each: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
                 let step = least_step(&each);
-                let ends = (each.first().copied().unwrap_or(f64::NAN), each.last().copied().unwrap_or(f64::NAN));
-                let text =
-                    format!("smallest step x{}; {} to {}", number(step), metric.show(ends.0), metric.show(ends.1));
+                let ends =
+                    (each.first().copied().unwrap_or(f64::NAN), each.last().copied().unwrap_or(f64::NAN));
+                let text = format!(
+                    "smallest step x{}; {} to {}",
+                    number(step),
+                    metric.show(ends.0),
+                    metric.show(ends.1)
+                );
                 Measured { value: step, text }
             }
             Self::Spread { metric, of, points } => {
@@ -226,8 +233,12 @@ impl Measure {
             Self::Below { metrics, of, than } => {
                 let limit = cells.named(than)?;
                 let below = |cell: &Cell| metrics.iter().all(|metric| cell.get(*metric) < limit.get(*metric));
-                let found: Vec<&str> =
-                    cells.of(of, &[])?.into_iter().filter(|(_, cell)| below(cell)).map(|(point, _)| point).collect();
+                let found: Vec<&str> = cells
+                    .of(of, &[])?
+                    .into_iter()
+                    .filter(|(_, cell)| below(cell))
+                    .map(|(point, _)| point)
+                    .collect();
                 let text = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
                 Measured { value: found.len() as f64, text }
             }

@@ -6,7 +6,8 @@ use crate::synthetic;
 fn cells() -> Cells {
     let mut cells = Cells::default();
     for (scheme, delays) in [("a", [0.010, 0.020, 0.030]), ("b", [0.020, 0.020, 0.090])] {
-        for ((point, target), delay) in [("p", "10ms"), ("q", "25ms"), ("r", "30ms")].into_iter().zip(delays) {
+        for ((point, target), delay) in [("p", "10ms"), ("q", "25ms"), ("r", "30ms")].into_iter().zip(delays)
+        {
             let places = Values::from([("target".to_owned(), target.to_owned())]);
             let cell = Cell::new(places, synthetic::run("cubic", 1))
                 .with(Metric::DelayMean, delay)
@@ -52,7 +53,11 @@ fn each_measurement_is_what_its_words_say() {
         ),
         (format!("kind = \"value\", {delay}, of = \"a\""), 0.020, "mean 20.00 ms"),
         (format!("kind = \"value\", {delay}, of = \"b\", over = \"max\""), 0.090, "largest 90.00 ms, at r"),
-        (format!("kind = \"value\", {delay}, of = \"b\", over = \"min\", points = [\"r\"]"), 0.090, "90.00 ms"),
+        (
+            format!("kind = \"value\", {delay}, of = \"b\", over = \"min\", points = [\"r\"]"),
+            0.090,
+            "90.00 ms",
+        ),
         (format!("kind = \"order\", {delay}, of = [\"a\", \"b\"]"), 2.0, "a 1.000, b 2.000"),
         (format!("kind = \"order\", {delay}, of = [\"b\", \"a\"]"), (0.5 + 1.0 + 1.0 / 3.0) / 3.0, "b 1.000"),
         (
@@ -60,8 +65,16 @@ fn each_measurement_is_what_its_words_say() {
             1.2,
             "a@p 10.00 ms, single 25.00 ms, a@r 30.00 ms",
         ),
-        (format!("kind = \"monotonic\", {delay}, of = \"a\""), 1.5, "smallest step x1.500; 10.00 ms to 30.00 ms"),
-        ("kind = \"monotonic\", metric = \"throughput\", of = \"a\"".to_owned(), 0.5, "smallest step x0.5000"),
+        (
+            format!("kind = \"monotonic\", {delay}, of = \"a\""),
+            1.5,
+            "smallest step x1.500; 10.00 ms to 30.00 ms",
+        ),
+        (
+            "kind = \"monotonic\", metric = \"throughput\", of = \"a\"".to_owned(),
+            0.5,
+            "smallest step x0.5000",
+        ),
         (format!("kind = \"spread\", {delay}, of = \"b\""), 3.5, "350.0 %"),
         (format!("kind = \"spread\", {delay}, of = \"b\", points = [\"p\", \"q\"]"), 0.0, "0 %"),
         (
@@ -70,7 +83,8 @@ fn each_measurement_is_what_its_words_say() {
             "largest -20.0 %, at q",
         ),
         (
-            "kind = \"below\", metrics = [\"delay_mean\", \"throughput\"], of = \"a\", than = \"single\"".to_owned(),
+            "kind = \"below\", metrics = [\"delay_mean\", \"throughput\"], of = \"a\", than = \"single\""
+                .to_owned(),
             1.0,
             "q",
         ),
@@ -96,8 +110,5 @@ fn what_is_missing_is_named() {
         Err(Absent::Nothing(_))
     ));
     cells.enter("c", "p", Err(Absent::Run));
-    assert_eq!(
-        measure("kind = \"value\", metric = \"delay_mean\", of = \"c\"").of(&cells),
-        Err(Absent::Run)
-    );
+    assert_eq!(measure("kind = \"value\", metric = \"delay_mean\", of = \"c\"").of(&cells), Err(Absent::Run));
 }

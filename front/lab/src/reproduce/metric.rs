@@ -107,14 +107,13 @@ impl Metric {
                 weighted(|flow| (flow.queueing_delay.p95.as_secs_f64(), flow.queueing_delay.count))
             }
             Self::RttMean => weighted(|flow| (flow.rtt.mean.as_secs_f64(), flow.rtt.count)),
-            Self::JitterEwma => {
-                weighted(|flow| (flow.jitter_ewma.as_secs_f64(), flow.queueing_delay.count))
-            }
+            Self::JitterEwma => weighted(|flow| (flow.jitter_ewma.as_secs_f64(), flow.queueing_delay.count)),
             Self::JitterDeviation => {
                 weighted(|flow| (flow.jitter_mean_deviation.as_secs_f64(), flow.queueing_delay.count))
             }
             Self::Utilisation => {
-                let link = flows.first().and_then(|flow| flow.bottleneck).and_then(|link| run.links.get(link));
+                let link =
+                    flows.first().and_then(|flow| flow.bottleneck).and_then(|link| run.links.get(link));
                 link.and_then(|link| link.utilisation).unwrap_or(f64::NAN)
             }
             Self::Jain => stats::jain(&rates).unwrap_or(f64::NAN),

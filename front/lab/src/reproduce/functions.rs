@@ -1,0 +1,231 @@
+//! Measurements that the common words do not say.
+
+use ranpace_cc::{Algorithm, Context, Sample, State, Window};
+use ranpace_units::{Bytes, Span, Time};
+use serde::Deserialize;
+
+use super::cells::{Absent, Cell, Cells};
+use super::measure::Measured;
+use crate::figures::number;
+
+/// The functions, by the name that experiments call them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Function {
+    /// C2TCP's conditions over a series of RTTs with the shape of its Fig. 2: 1 if they are as published.
+    C2tcpConditions,
+    /// RTTs of that series that are Bad in one place and Normal in another: their number.
+    C2tcpHistory,
+    /// Largest mean RTT over the bound of C2TCP's equation 14.
+    #[serde(rename = "c2tcp_eq14")]
+    C2tcpEq14,
+    /// Largest mean RTT over the bound of C2TCP's equation 15.
+    #[serde(rename = "c2tcp_eq15")]
+    C2tcpEq15,
+    /// 95th percentile of the delay outside outages: seconds with a capacity below 0.2 Mbit/s and the 2 s after them.
+    P95OutsideOutages,
+}
+
+/// Calls one.
+pub fn call(function: Function, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
+    match function {
+        Function::C2tcpConditions => conditions(),
+        Function::C2tcpHistory => history(),
+        Function::C2tcpEq14 => bound(of, cells, |rtt, bw, alpha| alpha * (rtt + 1.0 / bw + 0.5 / bw)),
+        Function::C2tcpEq15 => bound(of, cells, |rtt, bw, alpha| 1.5 * alpha * (rtt + 1.0 / bw)),
+        Function::P95OutsideOutages => {
+            let mut worst = f64::NEG_INFINITY;
+            for scheme in of {
+                for (_, cell) in cells.of(scheme, &[])? {
+                    worst = worst.max(p95_outside_outages(cell)?);
+                }
+            }
+            Ok(Measured { value: worst, text: super::metric::Metric::DelayP95.show(worst) })
+        }
+    }
+}
+
+/// The RTTs of Fig. 2's shape, in ms and 12 ms apart: below the setpoint of 40 ms, above it for longer than an
+/// interval, a dip, above it for less than an interval, below it. The paper gives no values; these are ours.
+const FIG_2: [u64; 12] = [20, 25, 60, 60, 60, 60, 60, 60, 30, 60, 60, 25];
+
+/// What C2TCP makes of [`FIG_2`], sample by sample. Driven through the interface that an endpoint uses.
+fn judged() -> Result<Vec<&'static str>, Absent> {
+    let algorithm: Algorithm = "cubic+c2tcp:tuner=off:alpha=2"
+        .parse()
+        .map_err(|error: ranpace_cc::AlgorithmError| Absent::Nothing(error.to_string()))?;
+    let mut control = algorithm.build(1);
+    let mut window = Window::new(10.0);
+    let context = |now: Time| Context {
+        now,
+        mss: Bytes::new(1448),
+        wire: Bytes::new(1500),
+        srtt: Span::from_millis(20),
+        min_rtt: Span::from_millis(20),
+        in_flight: 10,
+        delivered: 0,
+        lost: 0,
+        next_packet: 0,
+        state: State::Open,
+        cwnd_limited: true,
+        app_limited: false,
+    };
+    control.on_start(&context(Time::ZERO), &mut window);
+    Ok(FIG_2
+        .iter()
+        .zip(1..)
+        .map(|(rtt, index)| {
+            let sample = Sample {
+                delivered: 1,
+                bytes: Bytes::new(1448),
+                rtt: Some(Span::from_millis(*rtt)),
+                one_way: None,
+                in_flight_at_send: 10,
+            };
+            control.on_sample(&context(Time::from_millis(1_000 + 12 * index)), &mut window, &sample);
+            let mut condition = "none";
+            control.inspect(&mut |name, value| {
+                if name == "condition" {
+                    condition = if value == 0.0 {
+                        "Good"
+                    } else if value == 1.0 {
+                        "Normal"
+                    } else {
+                        "Bad"
+                    };
+                }
+            });
+            condition
+        })
+        .collect())
+}
+
+fn conditions() -> Result<Measured, Absent> {
+    let mut phases = judged()?;
+    phases.dedup();
+    let is_as_published = phases == ["Good", "Normal", "Bad", "Good", "Normal", "Good"];
+    Ok(Measured { value: f64::from(u8::from(is_as_published)), text: phases.join(", ") })
+}
+
+fn history() -> Result<Measured, Absent> {
+    let judged = judged()?;
+    let of = |rtt: u64, condition: &str| {
+        FIG_2.iter().zip(&judged).any(|(own, judged)| *own == rtt && *judged == condition)
+    };
+    let mut rtts = FIG_2.to_vec();
+    rtts.sort_unstable();
+    rtts.dedup();
+    rtts.retain(|rtt| of(*rtt, "Bad") && of(*rtt, "Normal"));
+    let text = rtts.iter().map(|rtt| format!("{rtt} ms is Bad in one stretch, Normal in the other"));
+    Ok(Measured { value: rtts.len() as f64, text: text.collect::<Vec<_>>().join("; ") })
+}
+
+/// Largest ratio of the mean RTT to a bound of (RTT without a queue, packets per second, alpha).
+fn bound(of: &[String], cells: &Cells, bound: fn(f64, f64, f64) -> f64) -> Result<Measured, Absent> {
+    let (mut worst, mut at, mut count, mut over) = (f64::NEG_INFINITY, String::new(), 0, 0);
+    for scheme in of {
+        for (point, cell) in cells.of(scheme, &[])? {
+            let limit = bound(cell.number("rtt")?, cell.number("pps")?, cell.number("alpha")?);
+            let ratio = cell.get(super::metric::Metric::RttMean) / limit;
+            count += 1;
+            over += u32::from(ratio >= 1.0);
+            if ratio > worst {
+                (worst, at) = (ratio, format!("{scheme}, {point}"));
+            }
+        }
+    }
+    let text =
+        format!("at most {} of the bound ({at}); at or over it in {over} of {count} runs", number(worst));
+    Ok(Measured { value: worst, text })
+}
+
+/// From the series: means over the sampling interval, weighted by what left the link in it.
+fn p95_outside_outages(cell: &Cell) -> Result<f64, Absent> {
+    /// Below this a second is an outage; the specification's.
+    const OUTAGE: f64 = 0.2e6;
+    /// Seconds after an outage that are left out too; the specification's.
+    const AFTER: usize = 2;
+    let missing = || Absent::Nothing("the run has no such series".to_owned());
+    let flow = cell.run.flows.first().ok_or_else(missing)?;
+    let link = flow.bottleneck.and_then(|link| cell.run.links.get(link)).ok_or_else(missing)?;
+    let column = |name: &str| link.series.get(name).ok_or_else(missing);
+    let (times, capacity, departed) =
+        (column("time_s")?, column("capacity_bit_s")?, column("departed_bit_s")?);
+    let delay = flow.series.get("queueing_delay_mean_s").ok_or_else(missing)?;
+    // A row stands for the interval that ends at its time.
+    let seconds: Vec<usize> = times.iter().map(|time| (time - 1e-6).max(0.0) as usize).collect();
+    let count = seconds.last().map_or(0, |last| last + 1);
+    let (mut sums, mut rows) = (vec![0.0; count], vec![0.0; count]);
+    for (second, capacity) in seconds.iter().zip(capacity) {
+        sums[*second] += capacity;
+        rows[*second] += 1.0;
+    }
+    let outage = |second: usize| sums[second] / f64::max(rows[second], 1.0) < OUTAGE;
+    let left_out = |second: usize| (second.saturating_sub(AFTER)..=second).any(outage);
+    let mut packets: Vec<(f64, f64)> = seconds
+        .iter()
+        .zip(delay.iter().zip(departed))
+        .filter(|(second, (delay, departed))| !left_out(**second) && delay.is_finite() && **departed > 0.0)
+        .map(|(_, (delay, departed))| (*delay, *departed))
+        .collect();
+    packets.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let total: f64 = packets.iter().map(|packet| packet.1).sum();
+    let mut below = 0.0;
+    for (delay, weight) in packets {
+        below += weight;
+        if below >= 0.95 * total {
+            return Ok(delay);
+        }
+    }
+    Err(missing())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::experiment::Values;
+    use crate::reproduce::metric::Metric;
+    use crate::synthetic;
+
+    #[test]
+    fn conditions_of_fig_2_are_the_published_ones() {
+        let measured = conditions().unwrap();
+        assert_eq!((measured.value, measured.text.as_str()), (1.0, "Good, Normal, Bad, Good, Normal, Good"));
+        assert_eq!(history().unwrap().value, 1.0);
+    }
+
+    #[test]
+    fn bounds_follow_the_equations() {
+        // 500 packets/s, 18 ms and a packet of 2 ms: MINRTT 20 ms. Eq. 14 with alpha 2: 2 (20 + 1) = 42 ms; eq. 15: 60 ms.
+        let places = [("rtt", "18ms"), ("pps", "500"), ("alpha", "2")];
+        let places: Values =
+            places.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let cell = Cell::new(places, synthetic::run("cubic", 1)).with(Metric::RttMean, 0.030);
+        let mut cells = Cells::default();
+        cells.enter("x", "p", Ok(cell));
+        let of = |function| call(function, &["x".to_owned()], &cells).unwrap().value;
+        assert!((of(Function::C2tcpEq14) - 30.0 / 42.0).abs() < 1e-9);
+        assert!((of(Function::C2tcpEq15) - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn outages_and_the_time_after_them_do_not_count() {
+        let mut run = synthetic::run("cubic", 1);
+        let rows = 100;
+        let column = |name: &str, value: fn(usize) -> f64| ranpace_sim::Column {
+            name: name.to_owned(),
+            values: (1..=rows).map(value).collect(),
+        };
+        // 10 s in rows of 100 ms; nothing flows in second 3, and the queue is full until the end of second 5.
+        run.links[0].series.columns = vec![
+            column("time_s", |row| row as f64 / 10.0),
+            column("capacity_bit_s", |row| if (31..=40).contains(&row) { 0.0 } else { 5e6 }),
+            column("departed_bit_s", |row| if (31..=40).contains(&row) { 0.0 } else { 5e6 }),
+        ];
+        run.flows[0].series.columns =
+            vec![column("queueing_delay_mean_s", |row| if (31..=60).contains(&row) { 1.0 } else { 0.05 })];
+        run.flows[0].bottleneck = Some(0);
+        let p95 = p95_outside_outages(&Cell::new(Values::new(), run)).unwrap();
+        assert_eq!(p95, 0.05);
+    }
+}

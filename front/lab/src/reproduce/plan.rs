@@ -1,0 +1,144 @@
+//! From an experiment to the runs that it needs: every scheme at every point, as a scenario's text.
+
+use ranpace_units::Span;
+
+use super::experiment::{Experiment, ExperimentError, Runs, Values};
+
+/// One run that is to be played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Label of the scheme.
+    pub scheme: String,
+    /// Label of the point.
+    pub point: String,
+    /// The values of its places.
+    pub places: Values,
+    /// The scenario.
+    pub text: String,
+}
+
+/// All runs of an experiment, in the order in which it lists them.
+pub fn plan(experiment: &Experiment, quick: bool) -> Result<Vec<Planned>, ExperimentError> {
+    let mut planned = Vec::new();
+    for runs in &experiment.runs {
+        let mut points = points(runs);
+        if quick {
+            points.truncate(experiment.quick.points);
+        }
+        for point in points {
+            let schemes = experiment.schemes.iter();
+            for scheme in schemes.filter(|s| runs.schemes.is_empty() || runs.schemes.contains(&s.label)) {
+                let mut places = experiment.set.clone();
+                places.extend(point.clone());
+                places.extend(scheme.set.clone());
+                if quick {
+                    shorten(&mut places, &experiment.quick.set);
+                }
+                let wrong = |what| ExperimentError::Wrong { file: experiment.id.clone(), what };
+                let label = fill(&runs.point, &places).map_err(wrong)?;
+                places.insert("name".to_owned(), format!("{} {} {label}", experiment.id, scheme.label));
+                let text = fill(&experiment.scenario, &places).map_err(wrong)?;
+                planned.push(Planned { scheme: scheme.label.clone(), point: label, places, text });
+            }
+        }
+    }
+    Ok(planned)
+}
+
+/// Values of a quick run instead of the others; what lasts less already stays as it is.
+fn shorten(places: &mut Values, quick: &Values) {
+    for (key, value) in quick {
+        let spans = (places.get(key).and_then(|old| old.parse::<Span>().ok()), value.parse::<Span>().ok());
+        if !matches!(spans, (Some(old), Some(new)) if old <= new) {
+            places.insert(key.clone(), value.clone());
+        }
+    }
+}
+
+/// Every one of `each` with every combination of `grid`.
+fn points(runs: &Runs) -> Vec<Values> {
+    let begun = if runs.each.is_empty() { vec![Values::new()] } else { runs.each.clone() };
+    runs.grid.iter().fold(begun, |begun, (key, values)| {
+        let with = |point: &Values, value: &String| {
+            let mut point = point.clone();
+            point.insert(key.clone(), value.clone());
+            point
+        };
+        begun
+            .iter()
+            .flat_map(|point| values.iter().map(|value| with(point, value)).collect::<Vec<_>>())
+            .collect()
+    })
+}
+
+/// Puts values in their places; a value may have places of its own.
+fn fill(template: &str, places: &Values) -> Result<String, String> {
+    /// Values within values within values: more is a circle.
+    const DEPTH: usize = 4;
+    let mut text = template.to_owned();
+    for _ in 0..DEPTH {
+        let Some(_) = text.find("${") else { return Ok(text) };
+        let mut filled = String::new();
+        let mut rest = text.as_str();
+        while let Some((before, after)) = rest.split_once("${") {
+            let (name, after) = after.split_once('}').ok_or("a \"${\" without its \"}\"")?;
+            let value = places.get(name).ok_or_else(|| format!("nothing goes into ${{{name}}}"))?;
+            filled.push_str(before);
+            filled.push_str(value);
+            rest = after;
+        }
+        filled.push_str(rest);
+        text = filled;
+    }
+    if text.contains("${") { Err("a value that contains itself".to_owned()) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(pairs: &[(&str, &str)]) -> Values {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn places_are_filled_also_within_values() {
+        let places =
+            values(&[("cc", "c2tcp:target=${target}"), ("target", "50ms"), ("a", "${b}"), ("b", "${a}")]);
+        for (template, expected) in [
+            ("x", Ok("x")),
+            ("cc = \"${cc}\" { }", Ok("cc = \"c2tcp:target=50ms\" { }")),
+            ("${nothing}", Err("nothing goes into ${nothing}")),
+            ("${cc", Err("a \"${\" without its \"}\"")),
+            ("${a}", Err("a value that contains itself")),
+        ] {
+            assert_eq!(
+                fill(template, &places).as_deref(),
+                expected.map_err(str::to_owned).as_deref(),
+                "{template}"
+            );
+        }
+    }
+
+    #[test]
+    fn points_are_all_combinations_in_order() {
+        let runs = Runs {
+            schemes: Vec::new(),
+            point: String::new(),
+            each: vec![values(&[("t", "1")]), values(&[("t", "2")])],
+            grid: [("b", vec!["x", "y"]), ("a", vec!["z"])]
+                .map(|(key, list)| (key.to_owned(), list.into_iter().map(str::to_owned).collect()))
+                .into(),
+        };
+        let points: Vec<String> =
+            points(&runs).iter().map(|p| format!("{}{}{}", p["t"], p["a"], p["b"])).collect();
+        assert_eq!(points, ["1zx", "1zy", "2zx", "2zy"]);
+    }
+
+    #[test]
+    fn quick_runs_are_never_longer() {
+        let mut places = values(&[("duration", "20s"), ("rest", "1")]);
+        shorten(&mut places, &values(&[("duration", "30s"), ("rest", "2")]));
+        assert_eq!(places, values(&[("duration", "20s"), ("rest", "2")]));
+    }
+}

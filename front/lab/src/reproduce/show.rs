@@ -1,0 +1,375 @@
+//! Figures as tables and plots: what is printed, and what the report shows.
+
+use std::collections::BTreeMap;
+
+use maud::html;
+
+use super::cells::{Absent, Cell, Cells};
+use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec};
+use super::measure::ratio;
+use super::metric::Metric;
+use super::verdict::{Row, Verdict};
+use super::{Mean, Played};
+use crate::figures::{Quantity, number};
+use crate::plot::{Axis, Bar, Frame, Line, LinePlot, Palette, PlotError, bars};
+use crate::report::{Comparison, Plate};
+use crate::stats;
+use crate::table::TextTable;
+
+/// A table of figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// Its heading.
+    pub title: String,
+    /// Title and unit of each column; a unit may be empty.
+    pub head: Vec<(String, String)>,
+    /// The cells of each row.
+    pub rows: Vec<Vec<String>>,
+    /// Whether it is too long for a terminal.
+    pub report_only: bool,
+}
+
+impl Figures {
+    /// For a terminal.
+    pub fn text(&self) -> TextTable {
+        let mut table = TextTable::new(self.head.clone());
+        for row in &self.rows {
+            table.push(row.clone());
+        }
+        table
+    }
+
+    /// For the report.
+    fn html(&self) -> String {
+        html! {
+            div.wide {
+                table {
+                    thead { tr { @for (title, unit) in &self.head { th scope="col" { (title) small { " " (unit) } } } } }
+                    tbody {
+                        @for row in &self.rows {
+                            tr {
+                                @for (index, cell) in row.iter().enumerate() {
+                                    @if index == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        .into_string()
+    }
+}
+
+/// The verdicts as a table for a terminal.
+pub fn verdict_table(rows: &[&Row]) -> TextTable {
+    let head = ["experiment", "criterion", "", "published", "measured", "verdict"];
+    let mut table = TextTable::new(head.map(|title| (title.to_owned(), String::new())));
+    for row in rows {
+        let robust = if row.robust { "robust" } else { "" };
+        table.push(vec![
+            row.experiment.clone(),
+            row.criterion.clone(),
+            robust.to_owned(),
+            row.published.clone(),
+            row.measured.clone(),
+            row.verdict.as_str().to_owned(),
+        ]);
+    }
+    table
+}
+
+/// The tables that an experiment asks for.
+pub fn tables(experiment: &Experiment, cells: &Cells) -> Vec<Figures> {
+    let table = |spec: &TableSpec| match &spec.to {
+        Some(to) => normalised(experiment, spec, to, cells),
+        None => plain(experiment, spec, cells),
+    };
+    experiment.tables.iter().map(table).filter(|table| !table.rows.is_empty()).collect()
+}
+
+fn labels<'a>(experiment: &'a Experiment, chosen: &'a [String]) -> Vec<&'a str> {
+    let all = experiment.schemes.iter().map(|scheme| scheme.label.as_str());
+    if chosen.is_empty() { all.collect() } else { chosen.iter().map(String::as_str).collect() }
+}
+
+/// Points at which all of these schemes were played and have all their recordings.
+fn common(cells: &Cells, schemes: &[&str]) -> Vec<String> {
+    let points = schemes.first().map_or_else(Vec::new, |scheme| cells.points(scheme));
+    let there = |point: &&str| schemes.iter().all(|scheme| cells.at(scheme, point).is_ok());
+    points.into_iter().filter(there).map(str::to_owned).collect()
+}
+
+fn normalised(experiment: &Experiment, spec: &TableSpec, to: &str, cells: &Cells) -> Figures {
+    let mut schemes = labels(experiment, &spec.schemes);
+    schemes.retain(|scheme| !cells.points(scheme).is_empty());
+    let points = common(cells, &schemes);
+    let total = cells.points(to).len();
+    let mut head = vec![(String::new(), String::new())];
+    for metric in &spec.metrics {
+        head.push((metric.title().to_owned(), String::new()));
+        if !spec.published.is_empty() {
+            head.push(("(published)".to_owned(), String::new()));
+        }
+    }
+    let mut rows = Vec::new();
+    for scheme in schemes.iter().filter(|_| !points.is_empty()) {
+        let mut row = vec![(*scheme).to_owned()];
+        for (index, metric) in spec.metrics.iter().enumerate() {
+            let value = ratio(cells, *metric, scheme, to, &points, spec.mean).unwrap_or(f64::NAN);
+            row.push(number(value));
+            if !spec.published.is_empty() {
+                let published = spec.published.get(*scheme).and_then(|values| values.get(index));
+                row.push(published.map_or_else(String::new, |value| format!("({value})")));
+            }
+        }
+        rows.push(row);
+    }
+    let over =
+        if points.len() == total { format!("{total}") } else { format!("{} of {total}", points.len()) };
+    Figures {
+        title: format!("{} (over {over} points)", spec.title),
+        head,
+        rows,
+        report_only: spec.report_only,
+    }
+}
+
+fn plain(experiment: &Experiment, spec: &TableSpec, cells: &Cells) -> Figures {
+    let chosen = labels(experiment, &spec.schemes);
+    let own: Vec<(&str, &str, &Cell)> =
+        chosen.iter().flat_map(|label| cells.all().filter(move |(scheme, ..)| scheme == label)).collect();
+    let units: Vec<_> = spec
+        .metrics
+        .iter()
+        .map(|metric| metric.quantity().unit(own.iter().map(|(.., cell)| cell.get(*metric))))
+        .collect();
+    let mut head = vec![(String::new(), String::new()), ("at".to_owned(), String::new())];
+    head.extend(
+        spec.metrics
+            .iter()
+            .zip(&units)
+            .map(|(metric, unit)| (metric.title().to_owned(), unit.name.to_owned())),
+    );
+    let rows = own.iter().map(|(scheme, point, cell)| {
+        let figures = spec.metrics.iter().zip(&units).map(|(metric, unit)| unit.show(cell.get(*metric)));
+        [(*scheme).to_owned(), (*point).to_owned()].into_iter().chain(figures).collect()
+    });
+    Figures { title: spec.title.clone(), head, rows: rows.collect(), report_only: spec.report_only }
+}
+
+/// Every combination of the switches, the one nearest to the published figures first, and a row that names it.
+///
+/// Distance (ours): mean over the schemes and figures of `|ln(measured / published)|`.
+pub fn sensitivity(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row)> {
+    let spec = experiment.sensitivity.as_ref()?;
+    let table = experiment.tables.iter().find(|table| table.id == spec.table)?;
+    let mut found: Vec<(f64, String, Vec<f64>)> = Vec::new();
+    for label in spec.combinations() {
+        let ratios = combination(spec, table, &label, cells).ok()?;
+        let distance = ratios.iter().map(|(own, published)| libm::log(own / published).abs()).sum::<f64>();
+        let own = ratios.iter().map(|(own, _)| *own).collect();
+        found.push((distance / ratios.len() as f64, label, own));
+    }
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let nearest = found.first()?;
+    let mut head = vec![(String::new(), String::new()), ("distance".to_owned(), String::new())];
+    for scheme in &spec.schemes {
+        head.extend(spec.metrics.iter().map(|metric| (scheme.clone(), metric.title().to_owned())));
+    }
+    let row = Row {
+        experiment: experiment.id.clone(),
+        criterion: format!("which of {} variants is nearest to the published ratios", found.len()),
+        robust: false,
+        published: "not stated".to_owned(),
+        measured: format!("{} (mean |ln| {})", nearest.1, number(nearest.0)),
+        verdict: Verdict::Reported,
+    };
+    let rows = found.iter().map(|(distance, label, own)| {
+        let figures = own.iter().map(|value| number(*value));
+        [label.clone(), number(*distance)].into_iter().chain(figures).collect()
+    });
+    let title = "Sensitivity: ratios to each variant, nearest to the published ones first".to_owned();
+    Some((Figures { title, head, rows: rows.collect(), report_only: false }, row))
+}
+
+/// Ratios of the schemes to this combination, each with its published value.
+fn combination(
+    spec: &Sensitivity,
+    table: &TableSpec,
+    label: &str,
+    cells: &Cells,
+) -> Result<Vec<(f64, f64)>, Absent> {
+    let mut ratios = Vec::new();
+    for scheme in &spec.schemes {
+        for metric in &spec.metrics {
+            let column = table.metrics.iter().position(|own| own == metric);
+            let published = column.and_then(|column| table.published.get(scheme)?.get(column));
+            let published = published.ok_or_else(|| Absent::Nothing("nothing published".to_owned()))?;
+            ratios.push((ratio(cells, *metric, scheme, label, &[], Mean::OfRatios)?, *published));
+        }
+    }
+    Ok(ratios)
+}
+
+/// An experiment as a part of the report.
+pub fn group(played: &Played) -> Result<Comparison<'_>, PlotError> {
+    let Played { experiment, cells, tables, sample, .. } = played;
+    let chosen = experiment.schemes.iter().filter(|scheme| scheme.role != Role::Shown);
+    let mut runs = Vec::new();
+    if let Some(show) = &experiment.show {
+        for scheme in chosen {
+            if let Ok(cell) = cells.at(&scheme.label, show) {
+                runs.push((scheme.label.clone(), vec![&cell.run]));
+            }
+        }
+    }
+    let at = experiment.show.as_ref().map_or_else(String::new, |show| format!(" (over time: {show})"));
+    let title = format!("{}: {}{at}", experiment.id, experiment.title);
+    let mut comparison = Comparison::new(title, sample.clone(), runs);
+    let palette = Palette::of(experiment.schemes.iter().map(|scheme| scheme.label.as_str()));
+    for spec in &experiment.plots {
+        if let Some(plate) = plot(experiment, spec, cells, &palette)? {
+            comparison.plates.push(plate);
+        }
+    }
+    for table in tables {
+        comparison.plates.push(Plate { svg: table.html(), caption: table.title.clone() });
+    }
+    Ok(comparison)
+}
+
+fn plot(
+    experiment: &Experiment,
+    spec: &PlotSpec,
+    cells: &Cells,
+    palette: &Palette,
+) -> Result<Option<Plate>, PlotError> {
+    let title = format!("{}, {}", experiment.title, spec.metric.title());
+    let frame = Frame { size: (760, 320), title: title.clone(), alt: title };
+    let mut of: BTreeMap<&str, Vec<&Cell>> = BTreeMap::new();
+    for (scheme, _, cell) in cells.all() {
+        of.entry(scheme).or_default().push(cell);
+    }
+    let labels = labels(experiment, &spec.schemes);
+    let own: Vec<(&str, &Vec<&Cell>)> =
+        labels.iter().filter_map(|label| Some((*label, of.get(label)?))).collect();
+    if own.is_empty() {
+        return Ok(None);
+    }
+    let svg = match &spec.over {
+        Some(place) => curves(frame, spec.metric, place, &own, palette)?,
+        None => {
+            let bar = |(label, cells): &(&str, &Vec<&Cell>)| {
+                let values: Vec<f64> = cells.iter().map(|cell| cell.get(spec.metric)).collect();
+                let colour = palette.colour(label);
+                Bar {
+                    label: (*label).to_owned(),
+                    colour,
+                    value: stats::mean(&values).unwrap_or(f64::NAN),
+                    ci95: None,
+                }
+            };
+            let all: Vec<Bar> = own.iter().map(bar).collect();
+            bars(&frame, spec.metric.title(), spec.metric.quantity(), &all)?
+        }
+    };
+    Ok(Some(Plate { svg, caption: spec.caption.clone() }))
+}
+
+/// A line per scheme over a value of its points; a level one for a scheme that does not have the value.
+fn curves(
+    frame: Frame,
+    metric: Metric,
+    place: &str,
+    own: &[(&str, &Vec<&Cell>)],
+    palette: &Palette,
+) -> Result<String, PlotError> {
+    let known = |cells: &[&Cell]| -> Vec<(f64, f64)> {
+        cells.iter().filter_map(|cell| Some((cell.number(place).ok()?, cell.get(metric)))).collect()
+    };
+    let all: Vec<f64> = own.iter().flat_map(|(_, cells)| known(cells)).map(|point| point.0).collect();
+    let ends = (all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(0.0, f64::max));
+    let quantity =
+        match own.iter().flat_map(|(_, cells)| cells.iter()).find_map(|cell| cell.places.get(place)) {
+            Some(text) if text.ends_with('B') => Quantity::Size,
+            Some(text) if text.ends_with("bit/s") => Quantity::Rate,
+            Some(text) if text.ends_with('s') => Quantity::Time,
+            _ => Quantity::Plain,
+        };
+    let lines: Vec<Line> = own
+        .iter()
+        .map(|(label, cells)| {
+            let mut points = known(cells);
+            let level = points.is_empty();
+            if level {
+                let value = cells.first().map_or(f64::NAN, |cell| cell.get(metric));
+                points = vec![(ends.0, value), (ends.1, value)];
+            }
+            Line { label: (*label).to_owned(), colour: palette.colour(label), dashed: level, points }
+        })
+        .collect();
+    let values = lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
+    let y = Axis::from_zero(metric.title(), metric.quantity(), values.collect::<Vec<_>>());
+    LinePlot { frame, x: Axis::linear(place, quantity, ends), y, area: None, lines }.svg()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Values;
+    use super::*;
+    use crate::synthetic;
+
+    #[test]
+    fn the_nearest_variant_comes_first() {
+        let experiment = Experiment::parse(
+            r#"
+            id = "000-a1"
+            title = ""
+            source = ""
+            says = ""
+            runs = [{ schemes = ["own", "other"], point = "p" }]
+            [[scheme]]
+            label = "own"
+            role = "judged"
+            set = { cc = "x" }
+            [[scheme]]
+            label = "other"
+            set = { cc = "y" }
+            [sensitivity]
+            cc = "x"
+            switches = [["a=1", "a=2"]]
+            schemes = ["other"]
+            metrics = ["delay_mean"]
+            table = "t"
+            [[table]]
+            id = "t"
+            title = "T"
+            to = "own"
+            metrics = ["throughput", "delay_mean"]
+            published = { other = [1.0, 4.0] }
+            [[criterion]]
+            id = "c"
+            text = ""
+            published = ""
+            measure = { kind = "value", metric = "delay_mean", of = "own" }
+            "#,
+            "test",
+        )
+        .unwrap()
+        .with_sensitivity();
+        assert_eq!(experiment.schemes[3].set["cc"], "x:a=2");
+        assert_eq!(experiment.runs[0].schemes, ["own", "other", "a=1", "a=2"]);
+        let mut cells = Cells::default();
+        for (scheme, delay) in [("own", 0.01), ("other", 0.04), ("a=1", 0.005), ("a=2", 0.011)] {
+            let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with(Metric::DelayMean, delay);
+            cells.enter(scheme, "p", Ok(cell));
+        }
+        let (table, row) = sensitivity(&experiment, &cells).unwrap();
+        assert_eq!(table.rows[0][0], "a=2");
+        assert!(row.measured.starts_with("a=2"));
+        let tables = tables(&experiment, &cells);
+        let other = tables[0].rows.iter().find(|row| row[0] == "other").unwrap();
+        assert_eq!(other[3..], ["4.000", "(4)"]);
+    }
+}

@@ -1,0 +1,144 @@
+//! Whether a criterion is met.
+
+use serde::{Deserialize, Serialize};
+
+use super::cells::{Absent, Cells};
+use super::experiment::{Criterion, Experiment};
+
+/// One line of the table of verdicts; the JSON form is an array of these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The experiment's name.
+    pub experiment: String,
+    /// What must hold, or is reported.
+    pub criterion: String,
+    /// Whether it should hold in any faithful model, and so is judged.
+    pub robust: bool,
+    /// What the source says.
+    pub published: String,
+    /// What was found here.
+    pub measured: String,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+/// What follows from a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// A robust criterion holds.
+    Reproduced,
+    /// A robust criterion does not hold.
+    Missed,
+    /// It depends on details that the source does not give: shown, not judged.
+    Reported,
+    /// Needs something that is not built yet.
+    Pending,
+    /// Needs data that are not there.
+    Skipped,
+}
+
+impl Verdict {
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reproduced => "reproduced",
+            Self::Missed => "missed",
+            Self::Reported => "reported",
+            Self::Pending => "pending",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// Judges all criteria. In a quick look nothing is judged.
+pub fn judge(experiment: &Experiment, cells: &Cells, quick: bool) -> Vec<Row> {
+    experiment.criteria.iter().map(|criterion| row(experiment, criterion, cells, quick)).collect()
+}
+
+fn row(experiment: &Experiment, criterion: &Criterion, cells: &Cells, quick: bool) -> Row {
+    let (measured, verdict) = match (&criterion.measure, &experiment.pending) {
+        (_, Some(why)) => (why.clone(), Verdict::Pending),
+        // Parsing refuses a criterion without a measure in an experiment that is not pending.
+        (None, None) => ("nothing to measure".to_owned(), Verdict::Pending),
+        (Some(measure), None) => match measure.of(cells) {
+            Ok(measured) if quick => (format!("{} (quick)", measured.text), Verdict::Reported),
+            Ok(measured) => {
+                let holds = holds(criterion, measured.value);
+                match (criterion.robust, holds) {
+                    (true, true) => (measured.text, Verdict::Reproduced),
+                    (true, false) => (measured.text, Verdict::Missed),
+                    (false, _) if criterion.at_least.or(criterion.at_most).is_none() => {
+                        (measured.text, Verdict::Reported)
+                    }
+                    (false, true) => (format!("{} (holds)", measured.text), Verdict::Reported),
+                    (false, false) => (format!("{} (does not hold)", measured.text), Verdict::Reported),
+                }
+            }
+            Err(Absent::Trace(traces)) => (format!("needs {}", traces.join(", ")), Verdict::Skipped),
+            Err(Absent::Run) => ("not finished".to_owned(), Verdict::Skipped),
+            Err(Absent::Nothing(why)) if quick || !criterion.robust => (why, Verdict::Reported),
+            Err(Absent::Nothing(why)) => (why, Verdict::Missed),
+        },
+    };
+    Row {
+        experiment: experiment.id.clone(),
+        criterion: criterion.text.clone(),
+        robust: criterion.robust,
+        published: criterion.published.clone(),
+        measured,
+        verdict,
+    }
+}
+
+fn holds(criterion: &Criterion, value: f64) -> bool {
+    criterion.at_least.is_none_or(|least| value >= least)
+        && criterion.at_most.is_none_or(|most| value <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::Cell;
+    use super::super::experiment::Values;
+    use super::super::metric::Metric;
+    use super::*;
+    use crate::synthetic;
+
+    fn verdict(change: &str, cells: &Cells, quick: bool) -> (Verdict, String) {
+        let text = format!(
+            "id = \"0\"\ntitle = \"\"\nsource = \"\"\nsays = \"\"\n[[scheme]]\nlabel = \"x\"\nset = {{}}\n\
+             [[criterion]]\nid = \"c\"\ntext = \"\"\npublished = \"\"\n\
+             measure = {{ kind = \"value\", metric = \"share\", of = \"x\" }}\n{change}\n"
+        );
+        let rows = judge(&Experiment::parse(&text, "test").unwrap(), cells, quick);
+        (rows[0].verdict, rows[0].measured.clone())
+    }
+
+    #[test]
+    fn only_what_is_robust_is_judged() {
+        let mut cells = Cells::default();
+        let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with(Metric::Share, 0.5);
+        cells.enter("x", "p", Ok(cell));
+        for (change, quick, expected, text) in [
+            ("robust = true\nat_least = 0.5", false, Verdict::Reproduced, "50.00 %"),
+            ("robust = true\nat_least = 0.6", false, Verdict::Missed, "50.00 %"),
+            ("robust = true\nat_least = 0.4\nat_most = 0.45", false, Verdict::Missed, "50.00 %"),
+            ("robust = true\nat_least = 0.6", true, Verdict::Reported, "50.00 % (quick)"),
+            ("at_least = 0.6", false, Verdict::Reported, "50.00 % (does not hold)"),
+            ("at_most = 0.6", false, Verdict::Reported, "50.00 % (holds)"),
+            ("", false, Verdict::Reported, "50.00 %"),
+        ] {
+            assert_eq!(verdict(change, &cells, quick), (expected, text.to_owned()), "{change}");
+        }
+    }
+
+    #[test]
+    fn without_data_there_is_no_verdict() {
+        let mut cells = Cells::default();
+        cells.enter("x", "p", Err(Absent::Trace(vec!["lost.down".to_owned()])));
+        let robust = "robust = true\nat_least = 0.5";
+        assert_eq!(verdict(robust, &cells, false), (Verdict::Skipped, "needs lost.down".to_owned()));
+        assert_eq!(verdict(robust, &Cells::default(), false).0, Verdict::Missed);
+        assert_eq!(verdict("", &Cells::default(), false).0, Verdict::Reported);
+    }
+}
