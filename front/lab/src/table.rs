@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::row::{CompareRow, FIGURES, Figure};
 
-/// A table of text. The first column is aligned to the left, all others to the right, or at their "±".
+/// A table of text. The first column and those of words are aligned to the left, figures to the right, or at their "±".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextTable {
     head: Vec<[String; 2]>,
@@ -52,13 +52,21 @@ impl fmt::Display for TextTable {
             cells.max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
+        // A column of words is one with a cell that does not begin as a figure does.
+        let begins_as_figure = |cell: &String| {
+            cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || "-+.–".contains(c))
+        };
+        let words: Vec<bool> = (0..self.head.len())
+            .map(|index| index == 0 || !self.rows.iter().all(|row| begins_as_figure(&row[index])))
+            .collect();
         let line = |f: &mut fmt::Formatter<'_>, row: &[String]| {
             let mut text = String::new();
             for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                if index == 0 {
+                text.push_str(if index == 0 { "" } else { "  " });
+                if words[index] {
                     text.push_str(&format!("{cell:<width$}"));
                 } else {
-                    text.push_str(&format!("  {cell:>width$}"));
+                    text.push_str(&format!("{cell:>width$}"));
                 }
             }
             writeln!(f, "{}", text.trim_end())
