@@ -13,6 +13,7 @@ mod frames;
 pub mod plot;
 mod progress;
 mod report;
+pub mod reproduce;
 mod row;
 mod run;
 pub mod stats;
