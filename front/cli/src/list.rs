@@ -1,14 +1,214 @@
-//! To be written.
+//! `ranpace list`: what there is to choose from.
+
+use clap::ValueEnum;
+use ranpace_cc::{ALL, DECORATORS, OptionInfo, Transport};
+use ranpace_lab::{BUILTIN, BUILTIN_LENGTH};
+use ranpace_scenario::{Kind, QUEUES, WORKLOADS};
+use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::output;
 
-/// To be written
+/// List what there is: algorithms, workloads, queues, built-in traces, reproductions
 #[derive(clap::Args)]
-pub struct List {}
+#[command(after_help = "Examples:\n  \
+    ranpace list cc\n  \
+    ranpace list cc --json\n  \
+    ranpace list reproductions")]
+pub struct List {
+    /// What to list
+    #[arg(value_enum)]
+    what: What,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    /// Congestion controls and decorators, with their options
+    Cc,
+    /// What flows carry
+    Workloads,
+    /// What stands before links
+    Queues,
+    /// Traces that are built in
+    Traces,
+    /// Published experiments
+    Reproductions,
+}
+
+/// An algorithm or a decorator.
+#[derive(Serialize)]
+struct Listed {
+    name: &'static str,
+    about: &'static str,
+    source: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<&'static str>,
+    /// Whether decorators may wrap it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decorators: Option<bool>,
+    options: Vec<ListedOption>,
+}
+
+#[derive(Serialize)]
+struct ListedOption {
+    key: &'static str,
+    values: &'static str,
+    about: &'static str,
+}
+
+/// A workload, a queue or a trace.
+#[derive(Serialize)]
+struct Simple {
+    name: String,
+    about: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    keys: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    example: &'static str,
+}
 
 impl List {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
-        Err(Failure::ours("not built yet"))
+        match self.what {
+            What::Cc => self.cc(),
+            What::Workloads => self.kinds("workload", &WORKLOADS),
+            What::Queues => self.kinds("queue", &QUEUES),
+            What::Traces => self.traces(),
+            What::Reproductions => self.reproductions(),
+        }
+    }
+
+    fn cc(&self) -> Result<(), Failure> {
+        let options = |options: &[OptionInfo]| {
+            let listed = |option: &OptionInfo| ListedOption {
+                key: option.key,
+                values: option.values,
+                about: option.about,
+            };
+            options.iter().map(listed).collect()
+        };
+        let algorithms: Vec<Listed> = ALL
+            .iter()
+            .map(|entry| Listed {
+                name: entry.name,
+                about: entry.about,
+                source: entry.source,
+                transport: Some(match entry.transport {
+                    Transport::Tcp => "tcp",
+                    Transport::Datagram => "datagram",
+                }),
+                decorators: Some(entry.loss_based),
+                options: options(entry.options),
+            })
+            .collect();
+        let decorators: Vec<Listed> = DECORATORS
+            .iter()
+            .map(|decorator| Listed {
+                name: decorator.name,
+                about: decorator.about,
+                source: decorator.source,
+                transport: None,
+                decorators: None,
+                options: options(decorator.options),
+            })
+            .collect();
+        if self.json {
+            return output::json(&serde_json::json!({ "algorithms": algorithms, "decorators": decorators }));
+        }
+        let mut text = String::from(
+            "Written as NAME, NAME+DECORATOR, NAME:option=value:option=value, such as cubic+c2tcp:target=50ms\n",
+        );
+        for listed in &algorithms {
+            let carried = if listed.transport == Some("datagram") { "; over datagrams" } else { "" };
+            let wrapped = if listed.decorators == Some(true) { "; takes decorators" } else { "" };
+            text.push_str(&format!("\n{}  {}{carried}{wrapped}\n", listed.name, listed.about));
+            text.push_str(&listed.details());
+        }
+        text.push_str("\nDecorators:\n");
+        for listed in &decorators {
+            text.push_str(&format!("\n+{}  {}\n", listed.name, listed.about));
+            text.push_str(&listed.details());
+        }
+        output::line(text.trim_end())
+    }
+
+    fn kinds(&self, what: &str, kinds: &[Kind]) -> Result<(), Failure> {
+        let list: Vec<Simple> = kinds
+            .iter()
+            .map(|kind| Simple {
+                name: kind.name.to_owned(),
+                about: kind.about,
+                keys: kind.keys,
+                example: kind.example,
+            })
+            .collect();
+        if self.json {
+            return output::json(&list);
+        }
+        let width = kinds.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
+        let mut text = String::new();
+        for kind in kinds {
+            text.push_str(&format!("{:width$}  {}\n", kind.name, kind.about));
+            if !kind.keys.is_empty() {
+                text.push_str(&format!("{:width$}  keys: {}\n", "", kind.keys));
+            }
+            text.push_str(&format!("{:width$}  {what} = {}\n\n", "", kind.example));
+        }
+        output::line(text.trim_end())
+    }
+
+    fn traces(&self) -> Result<(), Failure> {
+        let list: Vec<Simple> = BUILTIN
+            .iter()
+            .map(|builtin| Simple {
+                name: format!("builtin:{}", builtin.name),
+                about: builtin.about,
+                keys: "",
+                example: "",
+            })
+            .collect();
+        if self.json {
+            return output::json(&list);
+        }
+        let width = list.iter().map(|trace| trace.name.len()).max().unwrap_or(0);
+        let lines = list.iter().map(|trace| format!("{:width$}  {}", trace.name, trace.about));
+        let lines = lines.collect::<Vec<_>>().join("\n");
+        output::line(format!(
+            "{lines}\n\n{BUILTIN_LENGTH} each, then again; `ranpace trace info NAME` has the figures"
+        ))
+    }
+
+    fn reproductions(&self) -> Result<(), Failure> {
+        use ranpace_lab::reproduce;
+        let list = reproduce::listing(&reproduce::experiments().map_err(Failure::ours)?);
+        if self.json {
+            return output::json(&list);
+        }
+        let mut text = String::new();
+        for listed in &list {
+            let alias: String = listed.alias.iter().map(|alias| format!(", {alias}")).collect();
+            text.push_str(&format!("{}{alias}\n    {}\n    {}\n", listed.name, listed.title, listed.source));
+            if let Some(why) = &listed.pending {
+                text.push_str(&format!("    pending: {why}\n"));
+            }
+            text.push('\n');
+        }
+        output::line(text.trim_end())
+    }
+}
+
+impl Listed {
+    /// Source and options, indented.
+    fn details(&self) -> String {
+        let mut text = format!("    {}\n", self.source);
+        let width = self.options.iter().map(|option| option.key.len()).max().unwrap_or(0);
+        for option in &self.options {
+            text.push_str(&format!("    :{:width$}  {}: {}\n", option.key, option.about, option.values));
+        }
+        text
     }
 }

@@ -21,6 +21,7 @@ mod store;
 mod summary;
 mod sweep;
 pub mod table;
+pub mod trace_tools;
 mod traces;
 
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod synthetic;
 pub use capture::{Capture, CaptureError};
 pub use compare::{CompareError, CompareSpec, Compared};
 pub use figures::{Quantity, Unit, number};
+pub use plot::PlotError;
 pub use progress::Progress;
 pub use report::{Comparison, Outcome, Plate, Report, Verdict};
 pub use row::{CompareRow, FIGURES, Figure};

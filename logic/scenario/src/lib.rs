@@ -34,6 +34,7 @@ mod change;
 mod error;
 mod flow;
 mod link;
+mod listing;
 mod model;
 mod network;
 mod parse;
@@ -45,6 +46,7 @@ mod workload;
 
 pub use error::{Diagnostic, Position, ScenarioError};
 pub use link::TraceSource;
+pub use listing::{Kind, QUEUES, WORKLOADS};
 pub use model::{Change, ChangeKind, FlowSpec, LinkSpec, Scenario, Transport, Workload};
 pub use parse::parse;
 pub use vary::vary;

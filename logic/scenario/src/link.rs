@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ranpace_link::{Jitter, Limit, LinkConfig, Loss, QueueConfig, Reorder, Service, Trace, TraceService};
 use ranpace_units::{Bytes, Rate, Span};
 
+use crate::listing::QUEUES;
 use crate::reader::{Field, Section};
 
 /// Fastest rate that is believed, 10 Tbit/s. Ours, as all limits here: beyond it is a slip of the pen.
@@ -243,12 +244,12 @@ fn read_loss(field: &Field<'_>) -> Option<Loss> {
 
 /// `queue = "codel"` or a table.
 fn read_queue(field: &Field<'_>) -> Option<QueueConfig> {
-    const KINDS: [&str; 4] = ["droptail", "codel", "fq_codel", "pie"];
+    let kinds = QUEUES.map(|kind| kind.name);
     if field.is_text() {
-        return Some(queue_of(field.word(&KINDS)?, None));
+        return Some(queue_of(field.word(&kinds)?, None));
     }
     let mut section = field.section("in queue of [[link]]")?;
-    let kind = section.required("kind")?.word(&KINDS)?;
+    let kind = section.required("kind")?.word(&kinds)?;
     let limit = section.field("limit").and_then(|field| read_limit(&field));
     let mut queue = queue_of(kind, limit);
     let span = |section: &mut Section<'_>, key, place: &mut Span| {

@@ -3,11 +3,10 @@
 use ranpace_units::{Bytes, Span};
 
 use crate::link::{LEAST_RATE, LEAST_SPAN, MOST_RATE};
+use crate::listing::WORKLOADS;
 use crate::model::{Transport, Workload};
 use crate::reader::Field;
 
-/// The kinds, as they are written.
-const KINDS: [&str; 7] = ["bulk", "fixed", "repeat", "paced", "web", "cbr", "ppbp"];
 /// Largest transfer that is believed.
 const MOST_SIZE: Bytes = Bytes::new(1_000_000_000_000_000);
 /// Shortest interval between two writes. Ours: a shorter one is a rate.
@@ -17,8 +16,9 @@ const MOST_INTERVAL: Span = Span::from_secs(86_400);
 
 /// Reads `workload = "bulk"` or a table.
 pub(crate) fn read(field: &Field<'_>) -> Option<Workload> {
+    let kinds = WORKLOADS.map(|kind| kind.name);
     if field.is_text() {
-        let kind = field.word(&KINDS)?;
+        let kind = field.word(&kinds)?;
         if kind == "bulk" {
             return Some(Workload::Bulk);
         }
@@ -26,7 +26,7 @@ pub(crate) fn read(field: &Field<'_>) -> Option<Workload> {
         return None;
     }
     let mut section = field.section("in workload of [[flow]]")?;
-    let kind = section.required("kind")?.word(&KINDS)?;
+    let kind = section.required("kind")?.word(&kinds)?;
     let one = Bytes::new(1);
     let rates = LEAST_RATE..=MOST_RATE;
     let intervals = LEAST_INTERVAL..=MOST_INTERVAL;

@@ -1,0 +1,134 @@
+//! `ranpace trace info`.
+
+use ranpace_lab::table::TextTable;
+use ranpace_lab::trace_tools::TraceFile;
+use ranpace_link::TraceStats;
+use serde::Serialize;
+
+use super::{Folder, read};
+use crate::common::say;
+use crate::failure::Failure;
+use crate::output;
+
+/// Tell what is in traces: length, rates, stalls, hash
+///
+/// Rates count 1500 B (12 kbit) for each opportunity. The worst and the best second are whole ones. A stall is a gap of
+/// more than 1 s between two opportunities. The hash is of the uncompressed bytes.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    ranpace trace info builtin:lte builtin:umts builtin:nr\n  \
+    ranpace trace info --json builtin:lte")]
+pub struct Info {
+    /// Files of delivery opportunities, plain or gzipped; names of the built-in traces
+    #[arg(value_name = "FILE|builtin:NAME", required = true)]
+    files: Vec<String>,
+    /// Print JSON, with the values in bit/s and seconds
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    folder: Folder,
+}
+
+/// What is told of a trace.
+#[derive(Serialize)]
+struct Row<'a> {
+    file: &'a str,
+    format: String,
+    duration_s: f64,
+    opportunities: u64,
+    mean_bit_s: u64,
+    min_second_bit_s: u64,
+    max_second_bit_s: u64,
+    stalls: u32,
+    longest_gap_s: f64,
+    stalled_s: f64,
+    busy: f64,
+    max_per_ms: u32,
+    sha256: String,
+}
+
+impl<'a> Row<'a> {
+    fn of(file: &'a str, found: TraceFile) -> Self {
+        let stats = TraceStats::of(&found.trace);
+        Self {
+            file,
+            format: found.packing.to_string(),
+            duration_s: stats.duration.as_secs_f64(),
+            opportunities: stats.opportunities,
+            mean_bit_s: stats.mean.bits_per_s(),
+            min_second_bit_s: stats.min_second.bits_per_s(),
+            max_second_bit_s: stats.max_second.bits_per_s(),
+            stalls: stats.stalls,
+            longest_gap_s: stats.longest_gap.as_secs_f64(),
+            stalled_s: stats.stalled.as_secs_f64(),
+            busy: stats.busy,
+            max_per_ms: stats.max_per_ms,
+            sha256: found.sha256,
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let mbit = |rate: u64| format!("{:.3}", rate as f64 / 1e6);
+        vec![
+            self.file.to_owned(),
+            format!("{:.3}", self.duration_s),
+            mbit(self.mean_bit_s),
+            mbit(self.min_second_bit_s),
+            mbit(self.max_second_bit_s),
+            self.stalls.to_string(),
+            format!("{:.3}", self.longest_gap_s),
+            format!("{:.1}", self.stalled_s),
+            format!("{:.1}", self.busy * 100.0),
+            self.max_per_ms.to_string(),
+            self.opportunities.to_string(),
+            self.format.clone(),
+        ]
+    }
+}
+
+const HEAD: [(&str, &str); 12] = [
+    ("", ""),
+    ("length", "s"),
+    ("mean", "Mbit/s"),
+    ("worst second", "Mbit/s"),
+    ("best second", "Mbit/s"),
+    ("stalls", ""),
+    ("longest gap", "s"),
+    ("stalled", "s"),
+    ("busy", "% of ms"),
+    ("most in 1 ms", ""),
+    ("opportunities", ""),
+    ("format", ""),
+];
+
+impl Info {
+    /// Runs the command.
+    pub fn run(self) -> Result<(), Failure> {
+        let mut library = self.folder.library();
+        let (mut rows, mut failure) = (Vec::new(), None);
+        // One bad file of many hides nothing of the others.
+        for name in &self.files {
+            match read(name, &mut library) {
+                Ok(found) => rows.push(Row::of(name, found)),
+                Err(other) => {
+                    if let Some(Failure::Asked(text) | Failure::Ours(text)) = failure.replace(other) {
+                        say(&format!("ranpace: {text}"));
+                    }
+                }
+            }
+        }
+        if !rows.is_empty() {
+            if self.json {
+                output::json(&rows)?;
+            } else {
+                let mut table = TextTable::new(HEAD.map(|(title, unit)| (title.to_owned(), unit.to_owned())));
+                rows.iter().for_each(|row| table.push(row.cells()));
+                output::line(table.to_string())?;
+                // As sha256sum writes and checks it.
+                output::line("SHA-256 of the uncompressed bytes:")?;
+                rows.iter().try_for_each(|row| output::line(format!("{}  {}", row.sha256, row.file)))?;
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+}

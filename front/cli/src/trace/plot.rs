@@ -1,0 +1,46 @@
+//! `ranpace trace plot`.
+
+use std::path::PathBuf;
+
+use ranpace_lab::trace_tools::{OutputFile, Picture};
+
+use super::{Folder, read};
+use crate::failure::Failure;
+use crate::output;
+
+/// Draw a trace: capacity over time, how its seconds differ, its gaps
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    ranpace trace plot builtin:lte --out lte.html\n  \
+    ranpace trace plot builtin:umts --out umts.svg")]
+pub struct Plot {
+    /// A file of delivery opportunities, plain or gzipped, or the name of a built-in trace
+    #[arg(value_name = "FILE|builtin:NAME")]
+    file: String,
+    /// Where to draw: a drawing (.svg), or a page that needs nothing else (.html)
+    #[arg(long, value_name = "FILE.svg|FILE.html")]
+    out: PathBuf,
+    #[command(flatten)]
+    folder: Folder,
+}
+
+impl Plot {
+    /// Runs the command.
+    pub fn run(self) -> Result<(), Failure> {
+        let is_page = match self.out.extension().and_then(|extension| extension.to_str()) {
+            Some("svg") => false,
+            Some("html" | "htm") => true,
+            _ => {
+                let out = self.out.display();
+                return Err(Failure::asked(format!("expected --out to end in .svg or .html, found {out}")));
+            }
+        };
+        let out = OutputFile::create(&self.out)?;
+        let found = read(&self.file, &mut self.folder.library())?;
+        let name = self.file.rsplit(['/', '\\']).next().unwrap_or(&self.file);
+        let picture = Picture { name, trace: &found.trace };
+        let text = if is_page { picture.html()? } else { picture.svg()? };
+        out.write(|to| to.write_all(text.as_bytes()))?;
+        output::line(format!("{}: drawn from {}", self.out.display(), self.file))
+    }
+}

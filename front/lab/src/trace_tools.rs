@@ -1,0 +1,119 @@
+//! Work on traces that has nothing to do with playing them: telling what is in a file, drawing it, making one from a
+//! model, from a log of rates or from another one, and writing it where it shall be.
+//!
+//! A trace is a list of delivery opportunities ([`Trace`]). Everything that turns rates into opportunities counts
+//! 1500 B (12 kbit) for each, as is usual for these files.
+
+mod edit;
+mod inspect;
+mod logs;
+mod made;
+mod output;
+mod picture;
+mod rates;
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use ranpace_link::{Trace, TraceError};
+
+use crate::TraceLoadError;
+use crate::plot::PlotError;
+
+pub use edit::{cut, evened, scaled};
+pub use inspect::{Packing, TraceFile, inspect, inspect_named};
+pub use logs::{Clock, LogError, LogFormat, RateUnit, TimeUnit, guess, read_log, read_log_text};
+pub use made::constant;
+pub use output::{OutputFile, write_mahimahi};
+pub use picture::Picture;
+pub use rates::{RateSeries, counts, write_csv};
+
+/// Bits that one opportunity stands for: a packet of 1500 B.
+pub(crate) const BITS: u64 = 12_000;
+
+/// Why work on a trace was not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// The file could not be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// As the system said it.
+        source: std::io::Error,
+    },
+    /// The file is gzipped, but not to its end.
+    #[error(
+        "{path}: after line {line}: the gzip data is cut off or damaged ({source}); fetch the file again"
+    )]
+    Gzip {
+        /// Which file.
+        path: PathBuf,
+        /// Lines that could still be read.
+        line: u64,
+        /// As the decoder said it.
+        source: std::io::Error,
+    },
+    /// The file is not a trace.
+    #[error("{path}: {source}")]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it, with the line.
+        source: TraceError,
+    },
+    /// The file is not a log of rates.
+    #[error("{path}: {source}")]
+    Log {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it, with the line.
+        source: LogError,
+    },
+    /// The name of a trace means nothing.
+    #[error(transparent)]
+    Name(#[from] TraceLoadError),
+    /// What was asked for leaves no trace.
+    #[error("{0}")]
+    Nothing(String),
+    /// The file could not be written.
+    #[error("cannot write {path}: {source}")]
+    Unwritable {
+        /// Which file.
+        path: PathBuf,
+        /// As the system said it.
+        source: std::io::Error,
+    },
+    /// A plot could not be drawn.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+}
+
+impl ToolError {
+    /// Whether it is the machine's fault or ours, rather than something that the user can put right in the command or
+    /// in the file.
+    pub fn is_ours(&self) -> bool {
+        match self {
+            Self::Unreadable { source, .. } | Self::Unwritable { source, .. } => !matches!(
+                source.kind(),
+                ErrorKind::NotFound
+                    | ErrorKind::PermissionDenied
+                    | ErrorKind::IsADirectory
+                    | ErrorKind::NotADirectory
+                    | ErrorKind::ReadOnlyFilesystem
+                    | ErrorKind::InvalidInput
+                    | ErrorKind::InvalidFilename
+                    | ErrorKind::AlreadyExists
+            ),
+            Self::Plot(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// As a trace's milliseconds and counts, for those who build one step by step.
+fn collect(counts: impl IntoIterator<Item = (u64, u64)>) -> Result<Trace, TraceError> {
+    // More than fits is more than a trace may have, and is refused as such.
+    Trace::from_counts(counts.into_iter().map(|(ms, count)| (ms, u32::try_from(count).unwrap_or(u32::MAX))))
+}

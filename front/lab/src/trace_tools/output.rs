@@ -1,0 +1,126 @@
+//! Writes files whole or not at all, gzipped where their name says so.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use ranpace_link::Trace;
+
+use super::ToolError;
+
+/// Writes a trace in mahimahi's format: a line for each opportunity, its time in whole milliseconds.
+pub fn write_mahimahi(trace: &Trace, to: &mut dyn Write) -> std::io::Result<()> {
+    let mut line = Vec::new();
+    for (ms, count) in trace.iter() {
+        line.clear();
+        writeln!(line, "{ms}")?;
+        for _ in 0..count {
+            to.write_all(&line)?;
+        }
+    }
+    Ok(())
+}
+
+/// A file that is to be written. It is created at once, so that a path which cannot be written is told before any work
+/// is done, and takes its name only when it is complete.
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    /// Where it is until then; `None` where the name is of something else than a file, such as a pipe.
+    part: Option<PathBuf>,
+    file: Option<File>,
+}
+
+impl OutputFile {
+    /// Prepares to write to `path`.
+    pub fn create(path: &Path) -> Result<Self, ToolError> {
+        let unwritable = |source| ToolError::Unwritable { path: path.to_owned(), source };
+        let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
+        let part = match path.file_name() {
+            Some(name) if !is_special => {
+                let mut part = name.to_owned();
+                part.push(".part");
+                Some(path.with_file_name(part))
+            }
+            _ => None,
+        };
+        let file = File::create(part.as_deref().unwrap_or(path)).map_err(unwritable)?;
+        Ok(Self { path: path.to_owned(), part, file: Some(file) })
+    }
+
+    /// Whether the name ends in `.gz`.
+    pub fn is_zipped(&self) -> bool {
+        self.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
+    }
+
+    /// Writes what `fill` writes, gzipped if the name says so, and gives the file its name.
+    pub fn write(
+        mut self,
+        fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+    ) -> Result<(), ToolError> {
+        let is_zipped = self.is_zipped();
+        let written = self.file.take().map_or(Ok(()), |file| {
+            let mut buffer = BufWriter::with_capacity(1 << 16, file);
+            if is_zipped {
+                let mut zip = GzEncoder::new(&mut buffer, Compression::default());
+                fill(&mut zip)?;
+                zip.finish()?;
+            } else {
+                fill(&mut buffer)?;
+            }
+            buffer.flush()
+        });
+        let named = written.and_then(|()| match &self.part {
+            Some(part) => fs::rename(part, &self.path),
+            None => Ok(()),
+        });
+        named.map_err(|source| ToolError::Unwritable { path: self.path.clone(), source })?;
+        self.part = None;
+        Ok(())
+    }
+
+    /// Writes a trace in mahimahi's format.
+    pub fn write_trace(self, trace: &Trace) -> Result<(), ToolError> {
+        self.write(|to| write_mahimahi(trace, to))
+    }
+}
+
+/// What did not become complete is taken away.
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some(part) = &self.part {
+            // If it cannot be removed, it stays as what its name says: a part.
+            let _ = fs::remove_file(part);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_up_leaves_nothing_and_what_was_there_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        fs::write(&path, "old").unwrap();
+        drop(OutputFile::create(&path).unwrap());
+        let failed = OutputFile::create(&path).unwrap().write(|_| Err(std::io::Error::other("full")));
+        assert!(failed.unwrap_err().to_string().contains("full"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        OutputFile::create(&path).unwrap().write_trace(&Trace::from_millis([3, 3]).unwrap()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "3\n3\n");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [folder.path().to_owned(), folder.path().join("none/trace")] {
+            let error = OutputFile::create(&path).unwrap_err();
+            assert!(error.to_string().starts_with("cannot write") && !error.is_ours(), "{error}");
+        }
+    }
+}

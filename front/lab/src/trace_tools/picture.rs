@@ -1,0 +1,239 @@
+//! What a trace looks like: its capacity over time, how its seconds differ, and its gaps.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use ranpace_link::{Trace, TraceStats};
+use ranpace_units::Span;
+
+use super::{BITS, ToolError, counts};
+use crate::Quantity;
+use crate::plot::{Axis, Frame, GREY, Line, LinePlot, Palette, PlotError, steps};
+
+/// Traces up to this long are drawn by the tenth of a second.
+const FINE_UNTIL: Span = Span::from_secs(900);
+
+/// The picture of a trace.
+#[derive(Clone, Debug)]
+pub struct Picture<'a> {
+    /// What it is called.
+    pub name: &'a str,
+    /// The trace.
+    pub trace: &'a Trace,
+}
+
+impl Picture<'_> {
+    /// As one SVG, the plots below each other.
+    pub fn svg(&self) -> Result<String, ToolError> {
+        let (mut body, mut top, mut width) = (String::new(), 0, 0);
+        for (frame, svg, _) in self.plots()? {
+            // A drawing within a drawing has its place as attributes.
+            body.push_str(&svg.replacen("<svg ", &format!("<svg x=\"0\" y=\"{top}\" "), 1));
+            top += frame.1 + 10;
+            width = width.max(frame.0);
+        }
+        Ok(format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{top}\" \
+             viewBox=\"0 0 {width} {top}\" style=\"background:#fff\">{body}</svg>\n"
+        ))
+    }
+
+    /// As a page that needs nothing else, with the trace's figures.
+    pub fn html(&self) -> Result<String, ToolError> {
+        let plots = self.plots()?;
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="generator" content=(format!("ranpace {}", crate::VERSION));
+                    title { "Trace " (self.name) }
+                    style { (PreEscaped(include_str!("../report/style.css"))) }
+                }
+                body {
+                    header { h1 { "Trace " (self.name) } (self.figures()) }
+                    main {
+                        @for (_, svg, caption) in &plots {
+                            figure { div.card { (PreEscaped(svg)) } figcaption { (caption) } }
+                        }
+                    }
+                    footer { "Made by Ranpace " (crate::VERSION) "." }
+                }
+            }
+        };
+        Ok(page.into_string())
+    }
+
+    fn figures(&self) -> Markup {
+        let stats = TraceStats::of(self.trace);
+        let stalls = format!("{} of more than 1 s, {} together", stats.stalls, stats.stalled);
+        html! {
+            dl.origin {
+                div { dt { "Length" } dd { (stats.duration) } }
+                div { dt { "Mean" } dd { (rate(stats.mean.as_f64())) } }
+                div { dt { "Worst second" } dd { (rate(stats.min_second.as_f64())) } }
+                div { dt { "Best second" } dd { (rate(stats.max_second.as_f64())) } }
+                div { dt { "Gaps" } dd { (stalls) } }
+                div { dt { "Longest gap" } dd { (stats.longest_gap) } }
+            }
+        }
+    }
+
+    /// Size, drawing and caption of each.
+    fn plots(&self) -> Result<Vec<((u32, u32), String, String)>, PlotError> {
+        let mut plots = vec![self.capacity()?];
+        plots.extend(self.seconds()?);
+        plots.extend(self.gaps()?);
+        Ok(plots)
+    }
+
+    fn capacity(&self) -> Result<((u32, u32), String, String), PlotError> {
+        let size = (900, 320);
+        let length = self.trace.duration();
+        let second = self.series(Span::SECOND);
+        let fine = if length <= FINE_UNTIL { self.series(Span::from_millis(100)) } else { Vec::new() };
+        let axis = |values: &[(f64, f64)]| {
+            Axis::from_zero("capacity", Quantity::Rate, values.iter().map(|point| point.1))
+        };
+        let plot = LinePlot {
+            frame: Frame {
+                size,
+                title: format!("Capacity of {} over time", self.name),
+                alt: format!("Capacity of the trace {} over its {length}", self.name),
+            },
+            x: Axis::linear("time", Quantity::Time, (0.0, length.as_secs_f64())),
+            y: axis(if fine.is_empty() { &second } else { &fine }),
+            area: (!fine.is_empty()).then(|| Line {
+                label: "mean of 100 ms".to_owned(),
+                colour: GREY,
+                dashed: false,
+                points: steps(&fine),
+            }),
+            lines: vec![Line {
+                label: "mean of 1 s".to_owned(),
+                colour: Palette::nth(0),
+                dashed: false,
+                points: steps(&second),
+            }],
+        };
+        let caption = "Capacity over time, with 1500 B for each opportunity.".to_owned();
+        Ok((size, plot.svg()?, caption))
+    }
+
+    /// The distribution of the rates of whole seconds; nothing for a trace that has hardly any.
+    fn seconds(&self) -> Result<Option<((u32, u32), String, String)>, PlotError> {
+        let size = (900, 280);
+        let whole = (self.trace.duration().as_millis() / 1000) as usize;
+        let mut rates: Vec<f64> =
+            counts(self.trace, Span::SECOND).into_iter().take(whole).map(|n| (n * BITS) as f64).collect();
+        if rates.len() < 2 {
+            return Ok(None);
+        }
+        rates.sort_by(f64::total_cmp);
+        let share = |index: usize| index as f64 / rates.len() as f64;
+        let mut points = vec![(rates[0], 0.0)];
+        points.extend(rates.iter().enumerate().map(|(index, rate)| (*rate, share(index + 1))));
+        let plot = LinePlot {
+            frame: Frame {
+                size,
+                title: "How fast its seconds are".to_owned(),
+                alt: "Distribution function of the rates of whole seconds".to_owned(),
+            },
+            x: Axis::from_zero("rate of a second", Quantity::Rate, rates.iter().copied()),
+            y: Axis::linear("share of seconds", Quantity::Plain, (0.0, 1.0)),
+            area: None,
+            lines: vec![Line {
+                label: String::new(),
+                colour: Palette::nth(0),
+                dashed: false,
+                points: steps(&points),
+            }],
+        };
+        let caption = "Share of the whole seconds whose rate is at or below a rate.".to_owned();
+        Ok(Some((size, plot.svg()?, caption)))
+    }
+
+    /// How many gaps are at least so long; nothing for a trace that has none.
+    fn gaps(&self) -> Result<Option<((u32, u32), String, String)>, PlotError> {
+        let size = (900, 280);
+        let mut previous = 0;
+        let mut gaps: Vec<u32> =
+            self.trace.iter().map(|(ms, _)| ms - core::mem::replace(&mut previous, ms)).collect();
+        gaps.retain(|gap| *gap > 0);
+        gaps.sort_unstable();
+        // Lengths with the number of gaps that are at least as long; each length once.
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        let mut index = 0;
+        while index < gaps.len() {
+            points.push((f64::from(gaps[index]) / 1000.0, (gaps.len() - index) as f64));
+            index += gaps[index..].partition_point(|gap| *gap == gaps[index]);
+        }
+        if points.len() < 2 {
+            return Ok(None);
+        }
+        let plot = LinePlot {
+            frame: Frame {
+                size,
+                title: "How long nothing can be delivered".to_owned(),
+                alt: "Number of gaps between opportunities that are at least so long".to_owned(),
+            },
+            x: Axis::log("gap", Quantity::Time, points.iter().map(|point| point.0)),
+            y: Axis::log("gaps at least as long", Quantity::Plain, points.iter().map(|point| point.1)),
+            area: None,
+            lines: vec![Line { label: String::new(), colour: Palette::nth(1), dashed: false, points }],
+        };
+        let caption = "Number of gaps between consecutive opportunities that are at least so long; both axes are logarithmic."
+            .to_owned();
+        Ok(Some((size, plot.svg()?, caption)))
+    }
+
+    /// Time and rate of each interval; the last one, which may not be whole, counts as far as it goes.
+    fn series(&self, interval: Span) -> Vec<(f64, f64)> {
+        let (all, step) = (self.trace.duration().as_secs_f64(), interval.as_secs_f64());
+        let mut points: Vec<(f64, f64)> = counts(self.trace, interval)
+            .into_iter()
+            .enumerate()
+            .map(|(index, count)| (index as f64 * step, (count * BITS) as f64 / step))
+            .collect();
+        // Too little of an interval says nothing of a rate.
+        if points.len() > 1 && points.last().is_some_and(|last| all - last.0 < step * 0.999) {
+            points.pop();
+        }
+        points.extend(points.last().map(|last| ((last.0 + step).min(all), last.1)));
+        points
+    }
+}
+
+/// A rate as people read it.
+fn rate(bits_per_s: f64) -> String {
+    let unit = Quantity::Rate.unit([bits_per_s]);
+    format!("{} {}", unit.show(bits_per_s), unit.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ranpace_link::CellularModel;
+
+    #[test]
+    fn a_picture_is_whole_and_needs_nothing_else() {
+        let trace = CellularModel::lte().generate(Span::from_secs(30), 1).unwrap();
+        let picture = Picture { name: "a <trace>", trace: &trace };
+        let (svg, page) = (picture.svg().unwrap(), picture.html().unwrap());
+        for text in [&svg, &page] {
+            assert_eq!(text.matches("<svg").count(), text.matches("</svg>").count());
+            assert!(!text.contains("<trace>") && text.contains("a &lt;trace&gt;"));
+            assert!(!text.contains("src=") && !text.contains("href="));
+            assert!(text.contains("Capacity of") && text.contains("How fast") && text.contains("How long"));
+        }
+        assert_eq!(svg.matches("<svg").count(), 4);
+        assert!(page.contains("Mean") && page.contains("30s"));
+    }
+
+    #[test]
+    fn short_and_even_traces_are_drawn_as_far_as_there_is_something() {
+        for times in [vec![1], vec![5, 10, 15], vec![0, 900], (1..5_000).collect()] {
+            let trace = Trace::from_millis(times).unwrap();
+            assert!(Picture { name: "short", trace: &trace }.svg().unwrap().contains("Capacity"));
+        }
+    }
+}

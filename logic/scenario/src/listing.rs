@@ -1,0 +1,167 @@
+//! The kinds of workloads and queues, with what each is: what the parser knows is what is listed.
+
+/// A kind of something, as it is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// As a scenario writes it.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// Its keys, with their defaults in brackets; those without one are required.
+    pub keys: &'static str,
+    /// How a scenario writes it: a value that can be pasted.
+    pub example: &'static str,
+}
+
+/// The kinds of workload, in the order in which they are listed. `cbr` and `ppbp` need `transport = "udp"`, the others
+/// need TCP; `bulk` can also be carried by datagram algorithms.
+pub const WORKLOADS: [Kind; 7] = [
+    Kind { name: "bulk", about: "as much as can be sent, without end", keys: "", example: "\"bulk\"" },
+    Kind {
+        name: "fixed",
+        about: "one transfer of a given size",
+        keys: "size",
+        example: "{ kind = \"fixed\", size = \"1MB\" }",
+    },
+    Kind {
+        name: "repeat",
+        about: "transfers of a given size, one after the other",
+        keys: "size, pause (0s), count (without end)",
+        example: "{ kind = \"repeat\", size = \"100KB\", pause = \"500ms\" }",
+    },
+    Kind {
+        name: "paced",
+        about: "an application that writes at a rate, such as a call or a live stream",
+        keys: "rate, interval (10ms)",
+        example: "{ kind = \"paced\", rate = \"2Mbit/s\" }",
+    },
+    Kind {
+        name: "web",
+        about: "a page at regular intervals",
+        keys: "page, interval (1s)",
+        example: "{ kind = \"web\", page = \"2MB\", interval = \"5s\" }",
+    },
+    Kind {
+        name: "cbr",
+        about: "UDP packets at a constant rate",
+        keys: "rate",
+        example: "{ kind = \"cbr\", rate = \"10Mbit/s\" }",
+    },
+    Kind {
+        name: "ppbp",
+        about: "UDP cross traffic with long memory: a Poisson-Pareto burst process",
+        keys: "rate, burst_mean (100ms), active_mean (3), hurst (0.7)",
+        example: "{ kind = \"ppbp\", rate = \"2Mbit/s\" }",
+    },
+];
+
+/// The kinds of queue, in the order in which they are listed.
+pub const QUEUES: [Kind; 4] = [
+    Kind {
+        name: "droptail",
+        about: "first in, first out; drops what finds it full",
+        keys: "limit (1000 packets), ecn (never marks)",
+        example: "{ kind = \"droptail\", limit = \"150KB\" }",
+    },
+    Kind {
+        name: "codel",
+        about: "CoDel (RFC 8289): drops when packets wait too long for too long",
+        keys: "limit (1000 packets), target (5ms), interval (100ms), ecn (false)",
+        example: "{ kind = \"codel\", target = \"5ms\", interval = \"100ms\" }",
+    },
+    Kind {
+        name: "fq_codel",
+        about: "FQ-CoDel (RFC 8290): a CoDel for each flow, served in turn",
+        keys: "limit (10240 packets), target (5ms), interval (100ms), quantum (1514B), flows (1024), ecn (false)",
+        example: "{ kind = \"fq_codel\", quantum = \"1514B\" }",
+    },
+    Kind {
+        name: "pie",
+        about: "PIE (RFC 8033): drops at random, more often the longer packets wait",
+        keys: "limit (1000 packets), target (15ms), update (15ms), max_burst (150ms), ecn (false)",
+        example: "{ kind = \"pie\", target = \"15ms\" }",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use ranpace_link::QueueConfig;
+
+    use super::*;
+    use crate::presets::QueueKind;
+    use crate::{Scenario, ScenarioError, parse};
+
+    fn scenario(workload: &str, queue: &str) -> Result<Scenario, ScenarioError> {
+        let is_udp = workload.contains("cbr") || workload.contains("ppbp");
+        let transport = if is_udp { "transport = \"udp\"" } else { "cc = \"newreno\"" };
+        let text = format!(
+            "duration = \"10s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit/s\"\nqueue = {queue}\nduplex = true\n\
+             [[flow]]\nfrom = \"a\"\nto = \"b\"\n{transport}\nworkload = {workload}\n"
+        );
+        parse(&text, "listed.toml", &mut ())
+    }
+
+    #[test]
+    fn what_is_listed_is_understood() {
+        for kind in WORKLOADS {
+            scenario(kind.example, "\"pie\"").unwrap_or_else(|error| panic!("{}: {error}", kind.name));
+        }
+        for kind in QUEUES {
+            scenario("\"bulk\"", kind.example).unwrap_or_else(|error| panic!("{}: {error}", kind.name));
+            let bare = format!("{:?}", kind.name);
+            scenario("\"bulk\"", &bare).unwrap_or_else(|error| panic!("{}: {error}", kind.name));
+        }
+        assert_eq!(QUEUES.map(|kind| kind.name), QueueKind::ALL.map(QueueKind::as_str));
+    }
+
+    /// An unknown key is answered with all that there are.
+    #[test]
+    fn keys_are_all_keys() {
+        let listed = |keys: &str| -> Vec<String> {
+            let plain = keys.split(", ").map(|key| key.split(' ').next().unwrap_or_default().to_owned());
+            plain.filter(|key| !key.is_empty()).collect()
+        };
+        let check = |kind: &Kind, error: String| {
+            let expected = error.split("expected one of kind").nth(1).unwrap_or_else(|| panic!("{error}"));
+            let expected = expected.lines().next().unwrap_or_default().trim_end_matches('.');
+            let expected = expected.split("; did you mean").next().unwrap_or_default();
+            let mut expected: Vec<String> =
+                expected.split(", ").filter(|key| !key.is_empty()).map(str::to_owned).collect();
+            let mut keys = listed(kind.keys);
+            expected.sort();
+            keys.sort();
+            assert_eq!(keys, expected, "{}", kind.name);
+        };
+        for kind in WORKLOADS {
+            let text = format!("{{ kind = {:?}, zzz = 1 }}", kind.name);
+            check(&kind, scenario(&text, "\"pie\"").unwrap_err().to_string());
+        }
+        for kind in QUEUES {
+            let text = format!("{{ kind = {:?}, zzz = 1 }}", kind.name);
+            check(&kind, scenario("\"bulk\"", &text).unwrap_err().to_string());
+        }
+    }
+
+    /// The defaults in brackets are those that are used.
+    #[test]
+    fn defaults_of_queues_are_as_listed() {
+        for kind in QUEUES {
+            let bare = scenario("\"bulk\"", &format!("{:?}", kind.name)).unwrap();
+            let given = kind.keys.split(", ").filter_map(|key| {
+                let (name, default) = key.strip_suffix(')')?.split_once(" (")?;
+                let text = match default {
+                    "never marks" => return None,
+                    "true" | "false" => default.to_owned(),
+                    _ if default.bytes().all(|byte| byte.is_ascii_digit()) => default.to_owned(),
+                    _ => format!("{default:?}"),
+                };
+                Some(format!("{name} = {text}"))
+            });
+            let written = format!("{{ kind = {:?}, {} }}", kind.name, given.collect::<Vec<_>>().join(", "));
+            let written = scenario("\"bulk\"", &written).unwrap_or_else(|error| panic!("{written}: {error}"));
+            let queues =
+                [&bare, &written].map(|scenario| -> &QueueConfig { &scenario.links[0].config.queue });
+            assert_eq!(queues[0], queues[1], "{}", kind.name);
+        }
+    }
+}
