@@ -204,7 +204,7 @@ impl DatagramSender {
         self.delivered += 1;
         self.acked_bytes += u64::from(packet.bytes);
         let rtt = now - packet.sent_at;
-        self.rtt.note(now, rtt);
+        self.rtt.note(now, rtt, false);
         self.rtt.on_sample(rtt, segment.ack, self.next);
         let one_way = Some(segment.timestamp - segment.echo);
         let bytes = Bytes::new(u64::from(packet.bytes));

@@ -29,6 +29,7 @@ impl Prr {
         advanced: bool,
         newly_lost: bool,
     ) -> f64 {
+        debug_assert!(delivered > 0);
         let (in_flight, newly) = (in_flight as f64, delivered as f64);
         self.delivered += newly;
         let delta = ssthresh - in_flight;

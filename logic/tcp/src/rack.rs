@@ -47,13 +47,24 @@ impl Rack {
         }
     }
 
-    /// The reporting of a duplicate (DSACK) shows that the window was too short: it widens, once a round.
-    pub fn on_duplicate(&mut self, acked: u64, next: u64) {
-        if acked >= self.duplicate_mark {
+    /// The reporting of a duplicate (DSACK) where the network is known to reorder shows that the window was too short: it
+    /// widens, once a round. `una` and `next` are the sender's.
+    pub fn on_duplicate(&mut self, una: u64, next: u64) {
+        if self.reordering_seen && una >= self.duplicate_mark {
             self.steps = (self.steps + 1).min(STEPS_MAX);
             self.persist = PERSIST;
             self.duplicate_mark = next;
         }
+    }
+
+    /// A reduction was taken back on duplicates alone.
+    pub fn on_undone(&mut self) {
+        self.persist = (self.persist + 1).min(PERSIST);
+    }
+
+    /// What is outstanding is to be judged again.
+    pub fn look_again(&mut self) {
+        self.advanced = true;
     }
 
     /// A recovery is over.
@@ -72,7 +83,7 @@ impl Rack {
         if min_rtt == Span::MAX {
             return Span::ZERO;
         }
-        (min_rtt / 4 * u64::from(self.steps)).min(srtt / 8)
+        (min_rtt / 4 * u64::from(self.steps)).min(srtt)
     }
 
     /// Whether losses are to be looked for; clears the mark.

@@ -77,10 +77,18 @@ impl Rtt {
         }
     }
 
-    /// Notes a sample for the minimum and the latest value.
-    pub(crate) fn note(&mut self, now: Time, sample: Span) {
+    /// Notes a sample for the minimum and the latest value. One that the receiver's timer may have `delayed` does not
+    /// become the minimum when an older one expires (Linux `tcp_update_rtt_min`).
+    pub(crate) fn note(&mut self, now: Time, sample: Span, delayed: bool) {
         self.latest = Some(sample);
-        self.min.update(now, sample);
+        if !delayed || sample <= self.min.value() {
+            self.min.update(now, sample);
+        }
+    }
+
+    /// The handshake gave no sample: its segments were sent again (RFC 6298, 5.7).
+    pub(crate) fn on_ambiguous_handshake(&mut self) {
+        self.initial_rto = self.initial_rto.max(Span::from_secs(3)).min(self.max_rto);
     }
 
     /// Smoothed RTT; zero before the first sample.
@@ -187,11 +195,11 @@ mod tests {
     #[test]
     fn minimum_forgets_after_its_window() {
         let mut rtt = Rtt::new(&Config::default());
-        rtt.note(Time::from_secs(1), Span::from_millis(10));
-        rtt.note(Time::from_secs(100), Span::from_millis(30));
-        rtt.note(Time::from_secs(200), Span::from_millis(30));
+        rtt.note(Time::from_secs(1), Span::from_millis(10), false);
+        rtt.note(Time::from_secs(100), Span::from_millis(30), false);
+        rtt.note(Time::from_secs(200), Span::from_millis(30), false);
         assert_eq!(rtt.min(), Span::from_millis(10));
-        rtt.note(Time::from_secs(302), Span::from_millis(30));
+        rtt.note(Time::from_secs(302), Span::from_millis(30), false);
         assert_eq!(rtt.min(), Span::from_millis(30));
     }
 }

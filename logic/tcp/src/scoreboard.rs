@@ -8,8 +8,6 @@ use std::collections::VecDeque;
 
 use ranpace_units::Time;
 
-use crate::segment::SackBlocks;
-
 /// Position of a segment: it stays the same while the deque moves.
 pub(crate) type Id = u64;
 
@@ -30,6 +28,8 @@ pub(crate) struct Record {
     pub first_sent_at: Time,
     /// Segments in flight when it was last sent.
     pub in_flight: u32,
+    /// Of a selectively acknowledged segment: so many from here on are so, at least.
+    pub run: u32,
     pub app_limited: bool,
 }
 
@@ -72,19 +72,26 @@ pub(crate) struct Scoreboard {
     pub sacked_out: u64,
     pub lost_out: u64,
     pub retransmitted_out: u64,
-    /// Segments to be retransmitted, in the order in which they were found lost. Entries that no longer apply are skipped.
+    /// Segments to be retransmitted, by sequence number as in Linux. Entries that no longer apply are skipped.
     lost: VecDeque<Id>,
     /// Retransmissions by time of sending, with the packet number that tells whether an entry still applies.
     retransmitted: VecDeque<(Id, u64)>,
     /// Every original below is selectively acknowledged, lost, or was sent again: RACK need not look there.
     rack_cursor: Id,
-    /// Blocks of the last acknowledgement, absolute: what they cover is marked already.
-    seen: [(u64, u64); 4],
     /// One past the highest byte selectively acknowledged.
     pub highest_sacked: u64,
+    /// Records looked at, for the tests of what an acknowledgement costs.
+    #[cfg(test)]
+    pub visited: core::cell::Cell<u64>,
 }
 
 impl Scoreboard {
+    #[inline]
+    fn visit(&self) {
+        #[cfg(test)]
+        self.visited.set(self.visited.get() + 1);
+    }
+
     /// Segments sent and not yet acknowledged cumulatively.
     #[inline]
     pub fn packets_out(&self) -> u64 {
@@ -107,6 +114,17 @@ impl Scoreboard {
 
     pub fn get_mut(&mut self, id: Id) -> Option<&mut Record> {
         self.records.get_mut(usize::try_from(id.checked_sub(self.base)?).ok()?)
+    }
+
+    /// The oldest segment.
+    #[inline]
+    pub fn first(&self) -> Option<&Record> {
+        self.records.front()
+    }
+
+    /// The newest segment.
+    pub fn last(&self) -> Option<&Record> {
+        self.records.back()
     }
 
     pub fn first_id(&self) -> Id {
@@ -143,70 +161,59 @@ impl Scoreboard {
         Some(record)
     }
 
-    /// Marks what the blocks newly cover and calls `newly` with each record as it was before (flags included).
-    pub fn mark_sacked(&mut self, ack: u64, blocks: &SackBlocks, mut newly: impl FnMut(&Record)) {
-        let mut now_seen = [(0, 0); 4];
-        for (slot, block) in now_seen.iter_mut().zip(blocks.as_slice()) {
-            *slot = (ack + u64::from(block.from), ack + u64::from(block.to));
-        }
-        for &(from, to) in &now_seen {
-            if from >= to {
-                continue;
-            }
-            // Less what the last acknowledgement's blocks covered: at most a few pieces are left, lowest first.
-            let mut at = from;
-            while at < to {
-                if let Some(&(_, end)) = self.seen.iter().find(|&&(start, end)| start <= at && at < end) {
-                    at = end;
-                    continue;
-                }
-                let next_seen = self
-                    .seen
-                    .iter()
-                    .map(|&(start, _)| start)
-                    .filter(|&start| start > at)
-                    .min()
-                    .unwrap_or(to)
-                    .min(to);
-                self.mark_range(at, next_seen, &mut newly);
-                at = next_seen;
-            }
-            self.highest_sacked = self.highest_sacked.max(to);
-        }
-        self.seen = now_seen;
+    /// Begins to mark the block `[from, to)`; [`Self::mark_next`] does it.
+    pub fn mark_begin(&mut self, from: u64, to: u64) -> Marking {
+        self.highest_sacked = self.highest_sacked.max(to);
+        let id = self.base + self.index_of(from) as u64;
+        Marking { begin: id, at: id, to }
     }
 
-    fn mark_range(&mut self, from: u64, to: u64, newly: &mut impl FnMut(&Record)) {
-        let Some(mut index) = self.index_of(from) else { return };
-        while let Some(record) = self.records.get_mut(index) {
-            if record.end() > to {
-                break;
-            }
-            if !record.flags.has(Flags::SACKED) {
-                newly(record);
-                if record.flags.has(Flags::RETRANSMITTED) {
-                    self.retransmitted_out -= 1;
+    /// Marks the next segment that the block newly covers and returns it as it was before, flags included. What is marked
+    /// already is passed over in runs, which join as blocks do: the cost is that of the news.
+    pub fn mark_next(&mut self, marking: &mut Marking) -> Option<Record> {
+        loop {
+            self.visit();
+            let record = self
+                .records
+                .get_mut((marking.at - self.base) as usize)
+                .filter(|record| record.end() <= marking.to);
+            let Some(record) = record else {
+                let (length, begin) = (marking.at - marking.begin, (marking.begin - self.base) as usize);
+                if length > 0
+                    && let Some(first) = self.records.get_mut(begin)
+                {
+                    first.run = first.run.max(length as u32);
                 }
-                if record.flags.has(Flags::LOST) {
-                    self.lost_out -= 1;
-                }
-                record.flags.clear(Flags::LOST | Flags::RETRANSMITTED);
-                record.flags.set(Flags::SACKED);
-                self.sacked_out += 1;
+                return None;
+            };
+            if record.flags.has(Flags::SACKED) {
+                marking.at += u64::from(record.run.max(1));
+                continue;
             }
-            index += 1;
+            let before = *record;
+            if record.flags.has(Flags::RETRANSMITTED) {
+                self.retransmitted_out -= 1;
+            }
+            if record.flags.has(Flags::LOST) {
+                self.lost_out -= 1;
+            }
+            record.flags.clear(Flags::LOST | Flags::RETRANSMITTED);
+            record.flags.set(Flags::SACKED);
+            self.sacked_out += 1;
+            marking.at += 1;
+            return Some(before);
         }
     }
 
     /// Index of the first record that begins at or after `seq`.
-    fn index_of(&self, seq: u64) -> Option<usize> {
-        let first = self.records.front()?;
+    fn index_of(&self, seq: u64) -> usize {
+        let Some(first) = self.records.front() else { return 0 };
         // Segments are nearly always of one size: guess, and search only if the guess is wrong.
         let guess = (seq.saturating_sub(first.seq) / u64::from(first.length.max(1))) as usize;
         if self.records.get(guess).is_some_and(|record| record.seq == seq) {
-            return Some(guess);
+            return guess;
         }
-        Some(self.records.partition_point(|record| record.seq < seq))
+        self.records.partition_point(|record| record.seq < seq)
     }
 
     /// Takes a segment for lost; its retransmission, if one is in the air, too. False if it was so already.
@@ -229,7 +236,15 @@ impl Scoreboard {
             }
             self.lost_out += 1;
         }
-        self.lost.push_back(id);
+        // Retransmissions that are lost again are among the first: an insertion near the front is cheap.
+        match self.lost.back() {
+            Some(&last) if last >= id => {
+                if let Err(place) = self.lost.binary_search(&id) {
+                    self.lost.insert(place, id);
+                }
+            }
+            _ => self.lost.push_back(id),
+        }
         true
     }
 
@@ -246,14 +261,18 @@ impl Scoreboard {
         None
     }
 
-    /// Notes that a segment was sent again, as packet `number`.
+    /// Notes that a segment was sent again, as packet `number`. A probe of a segment that is not lost is not counted in
+    /// flight a second time (Linux's probe passes by `retrans_out`).
     pub fn on_retransmitted(&mut self, id: Id, number: u64) {
-        if let Some(record) = self.get_mut(id)
-            && !record.flags.has(Flags::RETRANSMITTED)
-        {
-            record.flags.set(Flags::RETRANSMITTED | Flags::EVER_RETRANSMITTED);
-            self.retransmitted_out += 1;
+        let mut lost = false;
+        if let Some(record) = self.get_mut(id) {
+            record.flags.set(Flags::EVER_RETRANSMITTED);
+            lost = record.flags.has(Flags::LOST) && !record.flags.has(Flags::RETRANSMITTED);
+            if lost {
+                record.flags.set(Flags::RETRANSMITTED);
+            }
         }
+        self.retransmitted_out += u64::from(lost);
         self.retransmitted.push_back((id, number));
         if self.lost.front() == Some(&id) {
             self.lost.pop_front();
@@ -261,39 +280,47 @@ impl Scoreboard {
     }
 
     /// Marks as lost, in order of sending, each segment for which `verdict` says so, until one was sent too late.
-    /// `lost` is told of each, as it was before.
-    pub fn sweep(&mut self, verdict: impl Fn(&Record) -> Verdict, mut lost: impl FnMut(&Record)) {
+    /// `lost` is told of each, as it was before. Returns whether a segment that was overtaken still has time.
+    pub fn sweep(&mut self, verdict: impl Fn(&Record) -> Verdict, mut lost: impl FnMut(&Record)) -> bool {
+        let mut waiting = false;
         // Originals, in sequence order and so in order of sending.
         self.rack_cursor = self.rack_cursor.max(self.base);
-        while let Some(record) = self.get(self.rack_cursor).copied() {
-            let settled = record.flags.has(Flags::SACKED | Flags::LOST | Flags::EVER_RETRANSMITTED);
-            if !settled {
-                match verdict(&record) {
-                    Verdict::Lost => {
-                        self.mark_lost(self.rack_cursor);
-                        lost(&record);
-                    }
-                    Verdict::NotYet | Verdict::SentLater => break,
+        while let Some(record) = self.get(self.rack_cursor) {
+            self.visit();
+            if record.flags.has(Flags::SACKED) {
+                self.rack_cursor += u64::from(record.run.max(1));
+                continue;
+            }
+            if !record.flags.has(Flags::LOST | Flags::EVER_RETRANSMITTED) {
+                let verdict = verdict(record);
+                if verdict != Verdict::Lost {
+                    waiting |= verdict == Verdict::NotYet;
+                    break;
                 }
+                lost(record);
+                self.mark_lost(self.rack_cursor);
             }
             self.rack_cursor += 1;
         }
         // Retransmissions.
         while let Some(&(id, number)) = self.retransmitted.front() {
-            let current = self.get(id).copied().filter(|record| {
-                record.number == number
-                    && record.flags.has(Flags::RETRANSMITTED)
-                    && !record.flags.has(Flags::SACKED)
+            self.visit();
+            let current = self.get(id).filter(|record| {
+                let waits = record.flags.has(Flags::LOST) && !record.flags.has(Flags::RETRANSMITTED);
+                record.number == number && !waits && !record.flags.has(Flags::SACKED)
             });
             if let Some(record) = current {
-                if verdict(&record) != Verdict::Lost {
+                let verdict = verdict(record);
+                if verdict != Verdict::Lost {
+                    waiting |= verdict == Verdict::NotYet;
                     break;
                 }
+                lost(record);
                 self.mark_lost(id);
-                lost(&record);
             }
             self.retransmitted.pop_front();
         }
+        waiting
     }
 
     /// After a timeout: everything for which `is_lost` holds is lost, retransmissions too, to be sent again from the front.
@@ -322,14 +349,19 @@ impl Scoreboard {
         }
     }
 
-    /// Nothing was lost after all: what was not sent again goes back into the air.
+    /// Nothing was lost after all: what waited to be sent again goes back into the air.
     pub fn unmark_lost(&mut self) {
-        for record in &mut self.records {
+        for (id, record) in (self.base..).zip(&mut self.records) {
             if record.flags.has(Flags::LOST) {
                 record.flags.clear(Flags::LOST);
                 self.lost_out -= 1;
+                // It was sent again and lost again: its last transmission is RACK's to watch once more.
+                if record.flags.has(Flags::EVER_RETRANSMITTED) && !record.flags.has(Flags::RETRANSMITTED) {
+                    self.retransmitted.push_back((id, record.number));
+                }
             }
         }
+        self.retransmitted.make_contiguous().sort_unstable_by_key(|&(_, number)| number);
         self.lost.clear();
         self.rack_cursor = self.base;
     }
@@ -340,8 +372,22 @@ impl Scoreboard {
         assert_eq!(self.sacked_out, count(Flags::SACKED));
         assert_eq!(self.lost_out, count(Flags::LOST));
         assert_eq!(self.retransmitted_out, count(Flags::RETRANSMITTED));
-        let _ = self.in_flight();
+        assert!(self.in_flight() <= self.packets_out() + self.retransmitted_out);
+        assert!(self.lost.iter().is_sorted_by(|a, b| a < b));
+        for (index, record) in self.records.iter().enumerate() {
+            let run =
+                self.records.range(index..).take_while(|record| record.flags.has(Flags::SACKED)).count();
+            assert!(record.run as usize <= run);
+        }
     }
+}
+
+/// A block that is being marked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marking {
+    begin: Id,
+    at: Id,
+    to: u64,
 }
 
 /// What RACK says of a segment.
@@ -356,7 +402,6 @@ pub(crate) enum Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::SackBlock;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -371,6 +416,7 @@ mod tests {
             delivered_at: Time::ZERO,
             first_sent_at: Time::ZERO,
             in_flight: 0,
+            run: 0,
             app_limited: false,
         }
     }
@@ -416,15 +462,14 @@ mod tests {
                         while board.pop_acked(una).is_some() {}
                     }
                     Step::Sack(a, b, c, d) => {
-                        let mut blocks = SackBlocks::default();
                         for (from, count) in [(a, b), (c, d)] {
                             let start = board.records.get(1 + from as usize).map(|r| r.seq);
                             let end = board.records.get((from + count) as usize).map(Record::end);
                             if let (Some(start), Some(end)) = (start, end) {
-                                blocks.push(SackBlock { from: (start - una) as u32, to: (end - una) as u32 });
+                                let mut marking = board.mark_begin(start, end);
+                                while board.mark_next(&mut marking).is_some() {}
                             }
                         }
-                        board.mark_sacked(una, &blocks, |_| ());
                     }
                     Step::Sweep(limit) => {
                         let limit = Time::from_nanos(limit);

@@ -15,7 +15,7 @@ mod transmit;
 use ranpace_cc::{CongestionControl, Context, Pacing, PepReport, RadioHint, Sample, State, Window};
 use ranpace_units::{Bytes, Span, Time};
 
-use self::recovery::Undo;
+use self::recovery::{TailProbe, Undo};
 use self::sampling::Progress;
 use self::timers::TimerKind;
 use crate::config::{Config, Opener};
@@ -91,6 +91,14 @@ pub struct Sender {
     /// F-RTO: waiting to see whether the timeout was spurious; and send new data rather than old.
     frto: bool,
     prefer_new: bool,
+    /// What is lost is not sent again before the next acknowledgement: the hole was filled by an original.
+    hold_back: bool,
+    /// A timeout: the first segment goes past window and pace.
+    urgent: bool,
+    /// New data were sent since the sender last ran dry.
+    fresh: bool,
+    /// Duplicates reported so far.
+    duplicates: u64,
     /// Delivered and lost segments so far, and the rate sampler's marks.
     delivered: u64,
     delivered_at: Time,
@@ -99,9 +107,12 @@ pub struct Sender {
     lost: u64,
     number: u64,
     timer: Option<(TimerKind, Time)>,
+    /// Doublings of the RTO until there is an RTT sample, timeouts without progress, and probes of a shut window.
     backoffs: u32,
-    /// A loss probe is out: its end and whether it was a retransmission.
-    probe: Option<(u64, bool)>,
+    retransmits: u32,
+    window_probes: u32,
+    /// A loss probe is out.
+    probe: Option<TailProbe>,
     last_sent_at: Time,
     /// Congestion window validation.
     cwnd_limited: bool,
@@ -156,6 +167,12 @@ impl Sender {
             number: 0,
             timer: None,
             backoffs: 0,
+            retransmits: 0,
+            window_probes: 0,
+            duplicates: 0,
+            hold_back: false,
+            urgent: false,
+            fresh: false,
             probe: None,
             last_sent_at: Time::ZERO,
             cwnd_limited: false,
@@ -304,9 +321,7 @@ impl Sender {
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Span> {
         match (self.phase, segment.kind) {
             (Phase::SynSent { at }, Kind::SynAck) => {
-                self.edge = u64::from(segment.window);
-                self.last_timestamp = segment.timestamp;
-                self.establish(now, now - at);
+                self.establish(now, at, segment);
                 None
             }
             (Phase::Closed | Phase::Answered { .. }, Kind::Syn) => {
@@ -317,9 +332,7 @@ impl Sender {
                 None
             }
             (Phase::Answered { at }, Kind::Ack) => {
-                self.edge = u64::from(segment.window);
-                self.last_timestamp = segment.timestamp;
-                self.establish(now, now - at);
+                self.establish(now, at, segment);
                 None
             }
             (Phase::Established, Kind::Ack) => self.on_ack(now, segment),
@@ -334,17 +347,30 @@ impl Sender {
         }
     }
 
-    fn establish(&mut self, now: Time, rtt: Span) {
+    /// `at` is when the handshake's last segment was sent.
+    fn establish(&mut self, now: Time, at: Time, segment: &Segment) {
         self.phase = Phase::Established;
         self.timer = None;
-        // After a lost SYN the window begins at one segment (RFC 6298, 5.7) and the sample is ambiguous (Karn).
-        if self.backoffs > 0 {
-            self.window.cwnd = 1.0;
-        } else {
-            self.rtt.note(now, rtt);
-            self.rtt.on_sample(rtt, self.una, self.next);
+        self.edge = u64::from(segment.window);
+        self.last_timestamp = segment.timestamp;
+        // Where it was repeated, only timestamps tell which one was answered (Karn).
+        let sample = match (self.retransmits, self.config.timestamps) {
+            (0, _) => Some(now - at),
+            (_, true) if segment.echo > Time::ZERO => Some(now - segment.echo),
+            _ => None,
+        };
+        match sample {
+            Some(rtt) => {
+                self.rtt.note(now, rtt, false);
+                self.rtt.on_sample(rtt, self.una, self.next);
+            }
+            None => self.rtt.on_ambiguous_handshake(),
         }
-        self.backoffs = 0;
+        // After more than one lost SYN the window begins at one segment (RFC 5681, 3.1; Linux spares the first one).
+        if self.config.opener == Opener::Sender && self.retransmits > 1 {
+            self.window.cwnd = 1.0;
+        }
+        (self.backoffs, self.retransmits) = (0, 0);
         self.used_at = now;
         self.last_sent_at = now;
         (self.delivered_at, self.first_sent_at) = (now, now);
@@ -362,31 +388,30 @@ impl Sender {
         }
         self.last_timestamp = self.last_timestamp.max(segment.timestamp);
         self.edge = self.edge.max(segment.ack + u64::from(segment.window));
+        if self.edge > self.next && self.is_armed(TimerKind::Persist) {
+            self.timer = None;
+        }
         if let Some(report) = &segment.report {
             let cx = self.context(now);
             self.control.on_report(&cx, &mut self.window, report);
         }
-        let mut progress = Progress::new(self.board.in_flight());
-        self.take_acked(now, segment.ack, &mut progress);
+        let mut progress = Progress {
+            prior_in_flight: self.board.in_flight(),
+            prior_highest: self.board.highest_sacked,
+            ..Progress::default()
+        };
         self.take_sacked(now, segment, &mut progress);
-        if let Some(below) = segment.duplicate {
-            self.rack.on_duplicate(segment.ack.saturating_sub(u64::from(below)), self.next);
-            if let Some(undo) = &mut self.undo {
-                undo.outstanding = undo.outstanding.map(|count| count.saturating_sub(1));
-            }
-        }
+        self.take_acked(now, segment, &mut progress);
+        let of_probe = self.on_duplicate(segment);
         // Limits of the application end when what was in flight then is delivered.
         if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
         if progress.advanced {
-            self.backoffs = 0;
-            if self.timer.is_some_and(|(kind, _)| kind == TimerKind::Persist) || self.board.is_empty() {
-                self.timer = None;
-            }
+            self.retransmits = 0;
         }
+        let rtt = self.sample_rtt(now, segment, &mut progress);
         let rate = self.rate_sample(now, &progress);
-        let rtt = self.sample_rtt(now, segment, &progress);
         if progress.delivered > 0 {
             let sample = Sample {
                 delivered: progress.delivered,
@@ -398,14 +423,16 @@ impl Sender {
             let cx = self.context(now);
             self.control.on_sample(&cx, &mut self.window, &sample);
         }
-        if segment.ecn_echo {
-            self.on_ecn(now);
+        self.check_probe(now, segment, &progress, of_probe);
+        let found = self.react(now, segment, &progress);
+        self.control_window(now, segment, &progress, rate, rtt, found.lost);
+        // The timer starts again with progress, and with selective acknowledgements of what left before the first segment.
+        let older = progress.first_sacked.zip(self.board.first());
+        if !found.waiting
+            && (progress.acked > 0 || older.is_some_and(|(sacked, first)| sacked < first.sent_at))
+        {
+            self.rearm(now);
         }
-        let lost = self.detect_losses(now);
-        self.check_probe(now, segment, &progress);
-        self.advance_state(now, segment, &progress);
-        self.control_window(now, segment, &progress, rate, rtt, lost);
-        self.rearm(now, progress.advanced);
         rtt
     }
 }

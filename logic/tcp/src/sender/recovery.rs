@@ -7,41 +7,152 @@ use super::Sender;
 use super::sampling::Progress;
 use super::timers::{TIMEOUT_MIN, TimerKind};
 use crate::prr::Prr;
-use crate::scoreboard::Record;
+use crate::scoreboard::{Flags, Record};
 use crate::segment::Segment;
 
 /// What is needed to take a reduction back.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Undo {
-    pub prior: Window,
+    /// The window before it; `None` where another reduction was under way, or marks say that it was right.
+    pub prior: Option<Window>,
+    /// First byte outstanding when it began: duplicates below say nothing of it.
+    pub marker: u64,
     /// Retransmissions not yet reported as duplicates; `None` before the first.
     pub outstanding: Option<u64>,
     /// When the first retransmission of the episode left.
     pub first_retransmission: Option<Time>,
+    /// What was taken for lost, for controls that want packets.
+    pub lost: Vec<Packet>,
+}
+
+/// A loss probe that is out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TailProbe {
+    pub seq: u64,
+    /// Next byte to send after it.
+    pub end: u64,
+    pub bytes: Bytes,
+    pub sent_at: Time,
+    pub retransmitted: bool,
+}
+
+/// What a look at the outstanding segments found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    pub lost: u64,
+    /// Some were overtaken and still have time: the reordering timer runs.
+    pub waiting: bool,
 }
 
 impl Sender {
-    pub(super) fn on_ecn(&mut self, now: Time) {
-        if !self.config.ecn || !matches!(self.state, State::Open | State::Disorder) {
+    /// What an acknowledgement means for recovery (Linux `tcp_fastretrans_alert`): the end of an episode, undo, new
+    /// losses, marks.
+    pub(super) fn react(&mut self, now: Time, segment: &Segment, progress: &Progress) -> Found {
+        self.hold_back = false;
+        self.prefer_new = false;
+        if segment.ecn_echo
+            && let Some(undo) = &mut self.undo
+        {
+            undo.prior = None; // the network says that there is congestion
+        }
+        match self.state {
+            // Held until something above is acknowledged, so that CWR reaches the receiver.
+            State::Cwr if self.una > self.high => self.finish(now),
+            State::Recovery if self.una >= self.high => {
+                if self.may_undo(segment) {
+                    self.undo(now, false);
+                } else {
+                    self.finish(now);
+                }
+            }
+            State::Recovery => {
+                if progress.advanced && self.undo.is_some() && self.is_delayed_original(segment) {
+                    // The hole was filled by the original: if nothing was sent again, nothing was lost at all.
+                    self.rack.reordering_seen = true;
+                    if self.board.retransmitted_out > 0 {
+                        self.hold_back = true;
+                        return Found::default();
+                    }
+                    self.undo(now, true);
+                } else {
+                    self.undo_by_duplicates(now);
+                }
+            }
+            State::Loss => self.process_loss(now, segment, progress),
+            State::Open | State::Disorder => self.undo_by_duplicates(now),
+            State::Cwr => {}
+        }
+        let found = self.detect_losses(now);
+        if matches!(self.state, State::Open | State::Disorder) {
+            if segment.ecn_echo && self.config.ecn {
+                self.on_ecn(now);
+            } else {
+                self.state = self.calm();
+            }
+        }
+        found
+    }
+
+    /// Linux `tcp_process_loss`: after a timeout, with F-RTO (RFC 5682, 3.1).
+    fn process_loss(&mut self, now: Time, segment: &Segment, progress: &Progress) {
+        let recovered = self.una >= self.high;
+        if progress.advanced && self.may_undo(segment) {
+            self.undo(now, true);
             return;
         }
+        if self.frto {
+            if progress.original {
+                self.undo(now, true); // step 3b: not all was lost
+                return;
+            }
+            if self.next > self.high {
+                let duplicate = !progress.advanced && segment.duplicate.is_none();
+                if progress.sacked || duplicate {
+                    self.frto = false; // step 3a: the loss was real
+                }
+            } else if progress.advanced && !recovered {
+                // Step 2b: new data will tell, if there are any.
+                self.high = self.next;
+                self.prefer_new = self.new_data().is_some();
+                self.frto = self.prefer_new;
+                return;
+            }
+        }
+        if recovered {
+            if self.may_undo(segment) {
+                self.undo(now, false);
+            } else {
+                self.finish(now);
+            }
+        }
+    }
+
+    /// The state where nothing is repaired.
+    fn calm(&self) -> State {
+        if self.board.sacked_out > 0 { State::Disorder } else { State::Open }
+    }
+
+    fn on_ecn(&mut self, now: Time) {
         let event =
             Congestion { kind: Signal::Ecn, lost: 0, largest: Bytes::ZERO, newest_sent_at: now, first: true };
         let cx = self.context(now);
         let prior = self.window;
         let answer = self.control.on_congestion(&cx, &mut self.window, &event);
-        self.cwr = true;
         self.stats.ecn_reductions += 1;
-        self.high = self.next;
-        self.state = State::Cwr;
         self.undo = None;
         self.begin_reduction(answer, prior);
+        self.cwr = true;
+        self.state = State::Cwr;
     }
 
     /// What the answer to a sign of congestion means for the window.
     fn begin_reduction(&mut self, answer: Answer, prior: Window) {
         self.ignored = answer == Answer::Ignore;
         self.prr = None;
+        self.probe = None;
+        self.frto = false;
+        self.high = self.next;
+        self.cwr |= self.config.ecn && !self.ignored;
         if let Answer::ReduceTo(ssthresh) = answer {
             self.window.ssthresh = ssthresh;
             if !self.owns_recovery {
@@ -53,15 +164,33 @@ impl Sender {
         }
     }
 
-    /// RACK's look at what is outstanding; begins recovery if something is newly lost. Returns how many are.
-    pub(super) fn detect_losses(&mut self, now: Time) -> u64 {
+    /// An episode begins that may turn out to be a mistake (Linux `tcp_init_undo`).
+    fn begin_undo(&mut self, prior: Option<Window>) {
+        let probing = self.probe.is_some_and(|probe| probe.retransmitted);
+        let outstanding = self.board.retransmitted_out + u64::from(probing);
+        self.undo = Some(Undo {
+            prior,
+            marker: self.una,
+            outstanding: (outstanding > 0).then_some(outstanding),
+            first_retransmission: None,
+            lost: Vec::new(),
+        });
+    }
+
+    /// The window, with the threshold that undo brings back.
+    fn prior_window(&self) -> Window {
+        Window { ssthresh: self.current_ssthresh(), ..self.window }
+    }
+
+    /// RACK's look at what is outstanding; begins recovery if something is lost.
+    fn detect_losses(&mut self, now: Time) -> Found {
         if !self.rack.take_advanced() || self.board.is_empty() {
-            return 0;
+            return Found::default();
         }
         self.sweep(now)
     }
 
-    pub(super) fn sweep(&mut self, now: Time) -> u64 {
+    fn sweep(&mut self, now: Time) -> Found {
         let repairing = matches!(self.state, State::Recovery | State::Loss);
         let window = self.rack.reordering_window(
             repairing,
@@ -71,47 +200,61 @@ impl Sender {
         );
         let mut tally = Tally { collect: self.wants_packets, ..Tally::default() };
         let rack = &self.rack;
-        self.board.sweep(|record| rack.verdict(record, now, window), |record| tally.add(record));
-        if self.board.in_flight() > 0 && !window.is_zero() {
-            // Someone sent earlier than the newest delivered one still has time: look again then.
-            let settled = self.rack.settled_at(window);
-            if settled > now && self.board.sacked_out > 0 {
-                self.arm(TimerKind::Reordering, settled + TIMEOUT_MIN);
-            }
+        let waiting =
+            self.board.sweep(|record| rack.verdict(record, now, window), |record| tally.add(record));
+        if waiting {
+            // They were sent before the newest delivered one: by then each has had its time.
+            let settled = self.rack.settled_at(window).max(now) + TIMEOUT_MIN;
+            self.arm(TimerKind::Reordering, settled.min(now + self.rto()));
         }
-        self.on_lost(now, &tally);
-        tally.count
+        self.on_losses(now, &tally);
+        Found { lost: tally.count, waiting }
     }
 
-    /// Segments were found lost (by RACK or a probe).
-    fn on_lost(&mut self, now: Time, tally: &Tally) {
-        if tally.count == 0 {
+    /// Losses were looked for: the control is told of new ones, and recovery begins where it is due (Linux
+    /// `tcp_time_to_recover`, `tcp_enter_recovery`).
+    fn on_losses(&mut self, now: Time, tally: &Tally) {
+        let first = match self.state {
+            // Losses beyond the last episode's end begin another one, also if they were found during it.
+            State::Open | State::Disorder => self.board.lost_out > 0,
+            // An episode that was ignored is none; a reduction that is under way goes on.
+            State::Cwr | State::Recovery => self.ignored && tally.count > 0,
+            State::Loss => tally.retransmission,
+        };
+        if tally.count == 0 && !first {
             return;
         }
         self.lost += tally.count;
         self.tell_lost(now, tally);
-        let first = !matches!(self.state, State::Recovery | State::Loss);
+        let largest = if tally.count > 0 { u64::from(tally.largest) } else { self.mss };
         let event = Congestion {
             kind: Signal::Loss,
             lost: tally.count,
-            largest: Bytes::new(u64::from(tally.largest)),
+            largest: Bytes::new(largest),
             newest_sent_at: tally.newest_sent_at,
             first,
         };
         let cx = self.context(now);
-        let prior = self.window;
+        let prior = self.prior_window();
         let answer = self.control.on_congestion(&cx, &mut self.window, &event);
-        if !first {
-            return;
-        }
-        // A reduction after an ECN mark is under way: recovery goes on with it.
-        let reducing = self.state == State::Cwr && self.prr.is_some();
-        self.stats.recoveries += 1;
-        self.state = State::Recovery;
-        self.high = self.next;
-        self.undo = Some(Undo { prior, outstanding: None, first_retransmission: None });
-        if !reducing {
+        let still_ignored =
+            self.ignored && answer == Answer::Ignore && matches!(self.state, State::Recovery | State::Loss);
+        if first && !still_ignored {
+            self.begin_undo(Some(prior));
             self.begin_reduction(answer, prior);
+        } else if self.state == State::Cwr {
+            self.begin_undo(None);
+        }
+        if first || self.state == State::Cwr {
+            self.stats.recoveries += u64::from(self.state != State::Recovery);
+            self.state = State::Recovery;
+        }
+        self.remember_lost(tally);
+    }
+
+    fn remember_lost(&mut self, tally: &Tally) {
+        if let Some(undo) = &mut self.undo {
+            undo.lost.extend_from_slice(&tally.packets);
         }
     }
 
@@ -125,126 +268,140 @@ impl Sender {
         }
     }
 
+    /// Linux `tcp_rack_reo_timeout`.
+    pub(super) fn on_reordering_timer(&mut self, now: Time) {
+        let before = self.state;
+        let found = self.sweep(now);
+        if self.state == State::Recovery
+            && before != State::Recovery
+            && let Some(prr) = &mut self.prr
+        {
+            self.window.cwnd = prr.window(self.window.ssthresh, self.board.in_flight(), 1, false, true);
+        }
+        if !found.waiting && !self.board.is_empty() {
+            self.arm_rto(now, true);
+        }
+    }
+
+    /// The report of a duplicate (Linux `tcp_check_dsack`). Returns whether it is the loss probe's.
+    pub(super) fn on_duplicate(&mut self, segment: &Segment) -> bool {
+        let Some(below) = segment.duplicate else { return false };
+        self.duplicates += 1;
+        let seq = segment.ack.saturating_sub(u64::from(below));
+        let of_probe = self.probe.is_some_and(|probe| probe.retransmitted && probe.seq == seq);
+        // More duplicates than retransmissions: the network makes them.
+        if self.duplicates > self.stats.retransmitted {
+            return of_probe;
+        }
+        if !of_probe {
+            self.rack.on_duplicate(self.una, self.next);
+        }
+        if let Some(undo) = &mut self.undo
+            && seq >= undo.marker
+        {
+            undo.outstanding = undo.outstanding.map(|count| count.saturating_sub(1));
+        }
+        of_probe
+    }
+
     /// The answer to a loss probe (RFC 8985, 7.4; Linux `tcp_process_tlp_ack`).
-    pub(super) fn check_probe(&mut self, now: Time, segment: &Segment, progress: &Progress) {
-        let Some((end, retransmitted)) = self.probe else { return };
-        if segment.ack < end {
+    pub(super) fn check_probe(&mut self, now: Time, segment: &Segment, progress: &Progress, duplicate: bool) {
+        let Some(probe) = self.probe else { return };
+        if segment.ack < probe.end {
             return;
         }
-        if !retransmitted || segment.duplicate.is_some() {
+        if !probe.retransmitted || duplicate {
             self.probe = None; // new data, or both copies arrived: nothing was lost
-        } else if segment.ack > end || (progress.advanced && !progress.sacked) {
-            self.probe = None;
-            // The probe repaired a loss that nobody would have noticed: the window answers for it.
-            if matches!(self.state, State::Open | State::Disorder) {
-                let event = Congestion {
-                    kind: Signal::Loss,
-                    lost: 1,
-                    largest: Bytes::new(self.mss),
-                    newest_sent_at: self.last_sent_at,
-                    first: true,
-                };
-                let cx = self.context(now);
-                let prior = self.window;
-                let answer = self.control.on_congestion(&cx, &mut self.window, &event);
-                self.lost += 1;
-                self.state = State::Cwr;
-                self.high = self.next;
-                self.undo = None;
-                self.begin_reduction(answer, prior);
-            }
+        } else if segment.ack > probe.end {
+            // The probe repaired a loss that nobody would have noticed: the window answers for it, at once.
+            let event = Congestion {
+                kind: Signal::Loss,
+                lost: 1,
+                largest: probe.bytes,
+                newest_sent_at: probe.sent_at,
+                first: true,
+            };
+            let cx = self.context(now);
+            let prior = self.window;
+            let answer = self.control.on_congestion(&cx, &mut self.window, &event);
+            self.undo = None;
+            self.begin_reduction(answer, prior);
+            self.finish(now);
+        } else if !progress.advanced && !progress.sacked && segment.duplicate.is_none() {
+            self.probe = None; // a plain duplicate: both copies arrived
         }
     }
 
-    /// The end of recovery, spurious ones included.
-    pub(super) fn advance_state(&mut self, now: Time, segment: &Segment, progress: &Progress) {
-        match self.state {
-            State::Open | State::Disorder => {
-                self.state = if self.board.sacked_out > 0 { State::Disorder } else { State::Open };
-            }
-            State::Cwr => {
-                if self.una >= self.high {
-                    self.finish_recovery(now);
-                }
-            }
-            State::Recovery => {
-                if self.may_undo(segment, progress) {
-                    self.undo(now);
-                } else if self.una >= self.high {
-                    self.finish_recovery(now);
-                }
-            }
-            State::Loss => {
-                if self.frto && progress.original && progress.delivered > 0 && self.undo.is_some() {
-                    // F-RTO: something that was never sent again arrived after the timeout.
-                    self.frto = false;
-                    self.undo(now);
-                    return;
-                }
-                if self.may_undo(segment, progress) {
-                    self.frto = false;
-                    self.undo(now);
-                    return;
-                }
-                if self.una >= self.high {
-                    self.frto = false;
-                    self.finish_recovery(now);
-                } else if self.frto {
-                    if progress.advanced && self.next <= self.high {
-                        // RFC 5682, step 2b: new data tell whether the timeout was needed.
-                        self.prefer_new = true;
-                        self.high = self.next;
-                    } else if progress.sacked || !progress.advanced {
-                        self.frto = false;
-                        self.prefer_new = false;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Eifel (the echo is older than the retransmission) or every retransmission reported as a duplicate.
-    fn may_undo(&self, segment: &Segment, progress: &Progress) -> bool {
+    /// Nothing that was repaired was lost: an echo from before the first retransmission (Eifel), or nothing was sent again.
+    fn is_delayed_original(&self, segment: &Segment) -> bool {
         let Some(undo) = &self.undo else { return false };
-        let eifel = self.config.timestamps
-            && progress.advanced
-            && segment.echo > Time::ZERO
-            && undo.first_retransmission.is_some_and(|at| segment.echo < at);
-        eifel || undo.outstanding == Some(0)
-    }
-
-    fn undo(&mut self, now: Time) {
-        let Some(undo) = self.undo.take() else { return };
-        self.stats.undone += 1;
-        self.board.unmark_lost();
-        self.state = if self.board.sacked_out > 0 { State::Disorder } else { State::Open };
-        self.prr = None;
-        self.prefer_new = false;
-        let cx = self.context(now);
-        if self.ignored {
-            self.ignored = false;
-        } else {
-            self.control.on_spurious(&cx, &mut self.window, &undo.prior);
+        match undo.first_retransmission {
+            None => true,
+            Some(at) => self.config.timestamps && segment.echo > Time::ZERO && segment.echo < at,
         }
-        self.control.on_recovered(&cx, &mut self.window);
     }
 
-    fn finish_recovery(&mut self, now: Time) {
+    /// Linux `tcp_may_undo`: the above, or every retransmission was reported as a duplicate.
+    fn may_undo(&self, segment: &Segment) -> bool {
+        self.undo.as_ref().is_some_and(|undo| undo.outstanding == Some(0))
+            || self.is_delayed_original(segment)
+    }
+
+    /// Linux `tcp_try_undo_dsack`.
+    fn undo_by_duplicates(&mut self, now: Time) {
+        if self.undo.as_ref().is_some_and(|undo| undo.outstanding == Some(0)) {
+            self.rack.on_undone();
+            self.undo(now, false);
+        }
+    }
+
+    /// Takes the reduction back; `unmark` also what waits to be sent again.
+    fn undo(&mut self, now: Time, unmark: bool) {
+        let Some(undo) = self.undo.take() else { return };
+        let repairing = matches!(self.state, State::Recovery | State::Loss);
+        self.stats.undone += 1;
+        if unmark {
+            self.board.unmark_lost();
+        }
+        self.rack.look_again();
+        self.prr = None;
+        self.frto = false;
+        self.retransmits = 0;
+        self.state = self.calm();
+        let cx = self.context(now);
+        for packet in &undo.lost {
+            let packet = Packet { fate: Fate::Spurious, ..*packet };
+            self.control.on_packet(&cx, &mut self.window, &packet);
+        }
+        if !core::mem::take(&mut self.ignored)
+            && let Some(prior) = &undo.prior
+        {
+            self.cwr = false;
+            self.control.on_spurious(&cx, &mut self.window, prior);
+        }
+        if repairing {
+            self.control.on_recovered(&cx, &mut self.window);
+        }
+    }
+
+    /// The episode is over. What undoes it may still come.
+    fn finish(&mut self, now: Time) {
         let ended = self.state;
-        self.state = if self.board.sacked_out > 0 { State::Disorder } else { State::Open };
-        if self.prr.take().is_some() && ended != State::Loss {
+        self.state = self.calm();
+        if self.prr.take().is_some() {
             self.window.cwnd = self.window.ssthresh.max(1.0);
         }
         self.ignored = false;
-        self.undo = None;
-        self.prefer_new = false;
-        if ended != State::Cwr {
+        self.frto = false;
+        if matches!(ended, State::Recovery | State::Loss) {
             self.rack.on_recovered();
         }
         let cx = self.context(now);
         self.control.on_recovered(&cx, &mut self.window);
     }
 
+    /// The window after an acknowledgement: PRR's during a reduction, the control's otherwise (Linux
+    /// `tcp_cong_control`).
     pub(super) fn control_window(
         &mut self,
         now: Time,
@@ -257,7 +414,7 @@ impl Sender {
         if let Some(prr) = &mut self.prr
             && matches!(self.state, State::Recovery | State::Cwr)
         {
-            if progress.delivered > 0 || lost > 0 {
+            if progress.delivered > 0 {
                 self.window.cwnd = prr.window(
                     self.window.ssthresh,
                     self.board.in_flight(),
@@ -266,16 +423,16 @@ impl Sender {
                     lost > 0,
                 );
             }
-            if !self.owns_recovery {
-                return;
-            }
+            return;
         }
         if progress.delivered == 0 && lost == 0 {
             return;
         }
         rate.lost = lost;
         let ack = Ack {
-            acked: progress.acked,
+            // Growth is by what was delivered, on acknowledgements that advance: not once more by what was selectively
+            // acknowledged before a hole was filled (Linux `tcp_may_raise_cwnd`).
+            acked: if progress.acked > 0 { progress.delivered } else { 0 },
             delivered: progress.delivered,
             bytes: Bytes::new(progress.bytes),
             rtt,
@@ -293,8 +450,16 @@ impl Sender {
             return;
         }
         self.stats.timeouts += 1;
+        let again = self.retransmits > 0;
+        let fresh = matches!(self.state, State::Open | State::Disorder | State::Cwr);
+        // Reduced already inside this window: not again, unless the last timeout was followed by progress.
+        let first = match self.state {
+            State::Open | State::Disorder => true,
+            State::Loss if !again => true,
+            _ => self.una >= self.high || (self.ignored && !again),
+        };
+        self.retransmits += 1;
         self.backoffs += 1;
-        let fresh = !matches!(self.state, State::Recovery | State::Loss) || self.una >= self.high;
         let (rack_rtt, head) = (self.rack.rtt, self.board.first_id());
         let mut tally = Tally { collect: self.wants_packets, ..Tally::default() };
         self.board.mark_all_lost(
@@ -304,35 +469,38 @@ impl Sender {
         self.lost += tally.count;
         self.tell_lost(now, &tally);
         let event = Congestion {
-            kind: Signal::Timeout { count: self.backoffs },
+            kind: Signal::Timeout { count: self.retransmits },
             lost: tally.count,
             largest: Bytes::new(u64::from(tally.largest)),
             newest_sent_at: tally.newest_sent_at,
-            first: fresh || self.state != State::Loss,
+            first,
         };
         let cx = self.context(now);
-        let prior = self.window;
+        let prior = self.prior_window();
         let answer = self.control.on_congestion(&cx, &mut self.window, &event);
-        // A second timeout in a row reduces again only where the first made progress.
-        if let Answer::ReduceTo(ssthresh) = answer
-            && event.first
-        {
-            self.window.ssthresh = ssthresh;
+        if first {
+            self.begin_undo(Some(prior));
+            self.ignored = answer == Answer::Ignore;
+            match answer {
+                Answer::ReduceTo(ssthresh) => self.window.ssthresh = ssthresh,
+                // Slow start leads back to where the window was.
+                Answer::Ignore => self.window.ssthresh = self.window.ssthresh.max(prior.cwnd),
+                Answer::Own => {}
+            }
         }
-        if event.first {
-            self.undo = Some(Undo { prior, outstanding: None, first_retransmission: None });
-        }
-        self.ignored = answer == Answer::Ignore;
-        if !self.owns_recovery || answer != Answer::Own {
+        self.remember_lost(&tally);
+        if answer != Answer::Own {
             self.window.cwnd = (self.board.in_flight() + 1) as f64;
         }
+        self.cwr |= self.config.ecn && answer != Answer::Ignore;
         self.prr = None;
         self.probe = None;
-        self.frto = fresh;
+        self.frto = fresh || again;
         self.prefer_new = false;
         self.state = State::Loss;
         self.high = self.next;
-        self.arm(TimerKind::Retransmission, now + self.rtt.backed_off(self.backoffs));
+        self.urgent = true;
+        self.arm_rto(now, false);
     }
 }
 
@@ -342,6 +510,8 @@ struct Tally {
     count: u64,
     largest: u32,
     newest_sent_at: Time,
+    /// A retransmission is among them.
+    retransmission: bool,
     /// Whether the control wants each of them.
     collect: bool,
     packets: Vec<Packet>,
@@ -352,6 +522,7 @@ impl Tally {
         self.count += 1;
         self.largest = self.largest.max(record.length);
         self.newest_sent_at = self.newest_sent_at.max(record.sent_at);
+        self.retransmission |= record.flags.has(Flags::RETRANSMITTED);
         if self.collect {
             self.packets.push(Packet {
                 number: record.number,

@@ -8,75 +8,108 @@ use crate::scoreboard::{Flags, Record};
 use crate::segment::Segment;
 
 impl Sender {
-    /// Takes off what is acknowledged cumulatively.
-    pub(super) fn take_acked(&mut self, now: Time, ack: u64, progress: &mut Progress) {
-        if ack > self.una {
-            progress.advanced = true;
-            self.una = ack;
-        }
-        while let Some(record) = self.board.pop_acked(ack) {
-            progress.acked += 1;
-            if !record.flags.has(Flags::SACKED) {
-                // Delivered out of order and never sent again: the network reorders.
-                if record.end() < self.board.highest_sacked && !record.flags.has(Flags::EVER_RETRANSMITTED) {
-                    self.rack.reordering_seen = true;
-                }
+    /// Marks what is acknowledged selectively.
+    pub(super) fn take_sacked(&mut self, now: Time, segment: &Segment, progress: &mut Progress) {
+        for block in segment.sack.as_slice() {
+            let (from, to) = (segment.ack + u64::from(block.from), segment.ack + u64::from(block.to));
+            let mut marking = self.board.mark_begin(from, to);
+            while let Some(record) = self.board.mark_next(&mut marking) {
                 if !record.flags.has(Flags::EVER_RETRANSMITTED) {
-                    progress.first_acked.get_or_insert(record.sent_at);
-                    progress.last_acked = Some(record.sent_at);
+                    if record.end() < progress.prior_highest {
+                        self.rack.reordering_seen = true;
+                    }
+                    progress.first_sacked.get_or_insert(record.sent_at);
+                    progress.last_sacked = Some(record.sent_at);
                 }
-                self.deliver(now, &record, progress);
+                progress.sacked = true;
+                self.deliver(now, segment, &record, progress);
             }
         }
     }
 
-    /// Marks what is acknowledged selectively.
-    pub(super) fn take_sacked(&mut self, now: Time, segment: &Segment, progress: &mut Progress) {
-        if segment.sack.as_slice().is_empty() {
-            return;
+    /// Takes off what is acknowledged cumulatively.
+    pub(super) fn take_acked(&mut self, now: Time, segment: &Segment, progress: &mut Progress) {
+        if segment.ack > self.una {
+            progress.advanced = true;
+            self.una = segment.ack;
         }
-        let mut board = core::mem::take(&mut self.board);
-        let highest = board.highest_sacked;
-        board.mark_sacked(segment.ack, &segment.sack, |record| {
-            if !record.flags.has(Flags::EVER_RETRANSMITTED) {
-                if record.end() < highest {
-                    self.rack.reordering_seen = true;
+        while let Some(record) = self.board.pop_acked(segment.ack) {
+            progress.acked += 1;
+            let again = record.flags.has(Flags::EVER_RETRANSMITTED);
+            progress.ambiguous |= again;
+            if !record.flags.has(Flags::SACKED) {
+                if !again {
+                    // Delivered out of order and never sent again: the network reorders.
+                    if record.end() < progress.prior_highest {
+                        self.rack.reordering_seen = true;
+                    }
+                    progress.first_acked.get_or_insert(record.sent_at);
+                    progress.last_acked = Some(record.sent_at);
                 }
-                progress.first_sacked.get_or_insert(record.sent_at);
-                progress.last_sacked = Some(record.sent_at);
+                self.deliver(now, segment, &record, progress);
             }
-            progress.sacked = true;
-            self.deliver(now, record, progress);
-        });
-        self.board = board;
+        }
     }
 
     /// One segment is at the receiver for the first time (`record` as it was).
     #[inline]
-    fn deliver(&mut self, now: Time, record: &Record, progress: &mut Progress) {
+    fn deliver(&mut self, now: Time, segment: &Segment, record: &Record, progress: &mut Progress) {
         self.delivered += 1;
         self.delivered_at = now;
         progress.delivered += 1;
         progress.bytes += u64::from(record.length);
-        progress.original |= !record.flags.has(Flags::EVER_RETRANSMITTED);
-        self.rack.on_delivered(record, now, self.rtt.min());
+        let again = record.flags.has(Flags::EVER_RETRANSMITTED);
+        progress.original |= !again && record.end() <= self.high;
+        // An echo from before the last transmission is the original's (Linux `tcp_skb_spurious_retrans`).
+        if !(again && self.config.timestamps && segment.echo < record.sent_at) {
+            self.rack.on_delivered(record, now, self.rtt.min());
+        }
         // The most recently sent one makes the rate sample.
         if progress.newest.is_none_or(|newest| (record.sent_at, record.seq) >= (newest.sent_at, newest.seq)) {
             progress.newest = Some(*record);
             self.first_sent_at = record.sent_at;
         }
         if self.wants_packets {
-            let rtt = now - record.sent_at;
-            let fate = Fate::Acked { rtt, one_way: None };
+            let one_way = (self.config.timestamps && !again).then(|| segment.timestamp - record.sent_at);
             let packet = Packet {
                 number: record.number,
                 bytes: Bytes::new(u64::from(record.length)),
                 sent_at: record.sent_at,
-                fate,
+                fate: Fate::Acked { rtt: now - record.sent_at, one_way },
             };
             let cx = self.context(now);
             self.control.on_packet(&cx, &mut self.window, &packet);
         }
+    }
+
+    /// The RTT sample of the newest packet, which also feeds the estimator (Linux `tcp_ack_update_rtt`).
+    pub(super) fn sample_rtt(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        progress: &mut Progress,
+    ) -> Option<Span> {
+        // Karn: what was sent again, anywhere in the range, makes the cumulative sample ambiguous.
+        let acked = progress.first_acked.zip(progress.last_acked).filter(|_| !progress.ambiguous);
+        let sacked = progress.first_sacked.zip(progress.last_sacked);
+        let (oldest, newest) = match (acked, sacked) {
+            (Some((oldest, _)), Some((_, newest))) => (now - oldest, now - newest),
+            (Some((oldest, newest)), None) | (None, Some((oldest, newest))) => (now - oldest, now - newest),
+            (None, None) if self.config.timestamps && progress.acked > 0 && segment.echo > Time::ZERO => {
+                (now - segment.echo, now - segment.echo)
+            }
+            (None, None) => return None,
+        };
+        // A piece smaller than a segment, alone on its way: the receiver may have waited for a second one.
+        progress.delayed = acked.is_some()
+            && progress.acked == 1
+            && progress.prior_in_flight == 1
+            && progress.newest.is_some_and(|newest| u64::from(newest.length) < self.mss);
+        self.rtt.note(now, newest, progress.delayed);
+        self.rtt.on_sample(oldest, self.una, self.next);
+        // RFC 6298: the timeout is backed off until there is a valid sample.
+        self.backoffs = 0;
+        Some(newest)
     }
 
     /// Linux `tcp_rate_gen`; `lost` is filled in once it is known.
@@ -86,38 +119,24 @@ impl Sender {
         let acking = now - newest.delivered_at;
         let interval = sending.max(acking);
         // Shorter than the smallest RTT: acknowledgements were bunched, the sample means nothing.
-        let valid = !interval.is_zero() && interval >= self.rtt.min().min(now - newest.sent_at);
+        let valid = !interval.is_zero() && interval >= self.rtt.min();
         RateSample {
             delivered: self.delivered - newest.delivered,
             interval: valid.then_some(interval),
             prior_delivered: newest.delivered,
             app_limited: newest.app_limited,
             lost: 0,
-            delayed: newest.delivered + 1 == self.delivered && progress.prior_in_flight == 1,
+            delayed: progress.delayed,
         }
-    }
-
-    /// The RTT sample of the newest packet, which also feeds the estimator (Linux `tcp_ack_update_rtt`).
-    pub(super) fn sample_rtt(&mut self, now: Time, segment: &Segment, progress: &Progress) -> Option<Span> {
-        let oldest = progress.first_acked.or(progress.first_sacked);
-        let newest = progress.last_acked.or(progress.last_sacked);
-        let (oldest, newest) = match (oldest, newest) {
-            (Some(oldest), Some(newest)) => (now - oldest, now - newest),
-            _ if self.config.timestamps && progress.advanced && segment.echo > Time::ZERO => {
-                (now - segment.echo, now - segment.echo)
-            }
-            _ => return None,
-        };
-        self.rtt.note(now, newest);
-        self.rtt.on_sample(oldest, self.una, self.next);
-        Some(newest)
     }
 }
 
 /// What one acknowledgement did.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     pub prior_in_flight: u64,
+    /// One past the highest byte that was selectively acknowledged before.
+    pub prior_highest: u64,
     /// The cumulative acknowledgement moved.
     pub advanced: bool,
     /// Something was newly acknowledged selectively.
@@ -125,31 +144,16 @@ pub(super) struct Progress {
     pub acked: u64,
     pub delivered: u64,
     pub bytes: u64,
-    /// Something that was never sent again was delivered.
+    /// Something that was never sent again, and was sent before the last timeout, was delivered.
     pub original: bool,
+    /// Something acknowledged cumulatively had been sent again.
+    pub ambiguous: bool,
+    /// The receiver's delayed-ACK timer may have held this one back.
+    pub delayed: bool,
     /// The most recently sent of what was delivered.
     pub newest: Option<Record>,
     pub first_acked: Option<Time>,
     pub last_acked: Option<Time>,
     pub first_sacked: Option<Time>,
     pub last_sacked: Option<Time>,
-}
-
-impl Progress {
-    pub fn new(prior_in_flight: u64) -> Self {
-        Self {
-            prior_in_flight,
-            advanced: false,
-            sacked: false,
-            acked: 0,
-            delivered: 0,
-            bytes: 0,
-            original: false,
-            newest: None,
-            first_acked: None,
-            last_acked: None,
-            first_sacked: None,
-            last_sacked: None,
-        }
-    }
 }

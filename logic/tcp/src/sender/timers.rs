@@ -1,14 +1,18 @@
 //! Timers: one at a time, as in Linux: retransmission, loss probe, reordering or persist.
 
 use ranpace_cc::State;
-use ranpace_units::{Span, Time};
+use ranpace_units::{Bytes, Span, Time};
 
+use super::recovery::TailProbe;
 use super::{Phase, Sender};
+use crate::config::Opener;
 use crate::segment::Kind;
 
 /// Shortest time of a loss probe and of RACK's timer beyond the RTT (Linux `TCP_TIMEOUT_MIN`, two jiffies of a
 /// millisecond).
 pub(super) const TIMEOUT_MIN: Span = Span::from_millis(2);
+/// SYNs that are repeated at the same distance before it doubles (Linux `tcp_syn_linear_timeouts`).
+pub(crate) const LINEAR_SYNS: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimerKind {
@@ -23,29 +27,60 @@ impl Sender {
         self.timer = Some((kind, at));
     }
 
-    /// Sets the timer after an acknowledgement or a transmission: a loss probe where one may help, else the RTO.
-    pub(super) fn rearm(&mut self, now: Time, advanced: bool) {
+    pub(super) fn is_armed(&self, kind: TimerKind) -> bool {
+        self.timer.is_some_and(|(armed, _)| armed == kind)
+    }
+
+    pub(super) fn rto(&self) -> Span {
+        self.rtt.backed_off(self.backoffs)
+    }
+
+    /// Arms the retransmission timer: from now, or, where another timer ran meanwhile, from the first segment's last
+    /// transmission (Linux `tcp_rearm_rto`). Pacing's delay is not counted.
+    pub(super) fn arm_rto(&mut self, now: Time, from_head: bool) {
+        let head = self.board.first().filter(|_| from_head);
+        let at = match head {
+            Some(head) => (head.sent_at + self.rto()).max(now + Span::from_millis(1)),
+            None => now + self.rto(),
+        };
+        self.arm(TimerKind::Retransmission, at + self.pacing_delay(now));
+    }
+
+    fn pacing_delay(&self, now: Time) -> Span {
+        self.paced_until.map_or(Span::ZERO, |until| until - now)
+    }
+
+    /// Sets the timer after an acknowledgement: a loss probe where one may help, else the RTO (Linux
+    /// `tcp_set_xmit_timer`).
+    pub(super) fn rearm(&mut self, now: Time) {
         if self.board.is_empty() {
-            if self.timer.is_some_and(|(kind, _)| kind != TimerKind::Persist) {
+            if !self.is_armed(TimerKind::Persist) {
                 self.timer = None;
             }
             return;
         }
-        let reordering = self.timer.is_some_and(|(kind, at)| kind == TimerKind::Reordering && at > now);
-        if reordering || (!advanced && self.timer.is_some()) {
-            return;
+        if !self.schedule_probe(now, true) {
+            let other = self.is_armed(TimerKind::Probe) || self.is_armed(TimerKind::Reordering);
+            self.arm_rto(now, other);
         }
-        let rto_at = now + self.rtt.backed_off(self.backoffs);
-        if self.state == State::Open && self.probe.is_none() && !self.rtt.smoothed().is_zero() {
-            let mut wait = self.rtt.smoothed() * 2;
-            wait += if self.board.packets_out() == 1 { self.config.min_rto } else { TIMEOUT_MIN };
-            let at = now + wait;
-            if at < rto_at {
-                self.arm(TimerKind::Probe, at);
-                return;
-            }
+    }
+
+    /// A loss probe after two RTTs, or when the RTO would come if that is earlier (Linux `tcp_schedule_loss_probe`).
+    pub(super) fn schedule_probe(&mut self, now: Time, advancing: bool) -> bool {
+        if !matches!(self.state, State::Open | State::Cwr) {
+            return false;
         }
-        self.arm(TimerKind::Retransmission, rto_at);
+        let Some(head) = self.board.first() else { return false };
+        let srtt = self.rtt.smoothed();
+        let wait = match (srtt.is_zero(), self.board.packets_out()) {
+            (true, _) => Span::SECOND,
+            (false, 1) => srtt * 2 + self.config.min_rto,
+            (false, _) => srtt * 2 + TIMEOUT_MIN,
+        };
+        let rto_at = if advancing { now } else { head.sent_at } + self.rto();
+        let at = if rto_at > now { (now + wait).min(rto_at) } else { now + wait };
+        self.arm(TimerKind::Probe, at + self.pacing_delay(now));
+        true
     }
 
     /// When [`Self::on_deadline`] is to be called next; [`Time::MAX`] for never.
@@ -77,46 +112,52 @@ impl Sender {
             return;
         }
         self.timer = None;
+        self.hold_back = false;
         match (self.phase, kind) {
             (Phase::SynSent { .. }, _) => self.repeat(now, Kind::Syn),
             (Phase::Answered { .. }, _) => self.repeat(now, Kind::SynAck),
             (_, TimerKind::Retransmission) => self.on_timeout(now),
             (_, TimerKind::Probe) => self.on_probe(now),
-            (_, TimerKind::Reordering) => {
-                let lost = self.sweep(now);
-                if lost > 0
-                    && let Some(prr) = &mut self.prr
-                {
-                    self.window.cwnd =
-                        prr.window(self.window.ssthresh, self.board.in_flight(), 1, false, true);
-                }
-                self.rearm(now, true);
-            }
+            (_, TimerKind::Reordering) => self.on_reordering_timer(now),
             (_, TimerKind::Persist) => {
                 self.probe_window = true;
-                self.backoffs += 1;
+                self.window_probes += 1;
             }
         }
     }
 
+    /// The handshake's segment again. SYNs go at one distance at first, SYN-ACKs back off from the beginning.
     fn repeat(&mut self, now: Time, kind: Kind) {
-        self.backoffs += 1;
+        self.retransmits += 1;
+        let linear = if self.config.opener == Opener::Sender { LINEAR_SYNS } else { 0 };
+        self.backoffs = self.retransmits.saturating_sub(linear);
         self.pending = Some(kind);
-        self.arm(TimerKind::Retransmission, now + self.rtt.backed_off(self.backoffs));
+        self.arm_rto(now, false);
     }
 
-    /// RFC 8985, 7.3: new data if there are any, else the last segment again.
+    /// RFC 8985, 7.3: new data if there are any, else the last segment again. One at a time.
     fn on_probe(&mut self, now: Time) {
-        let Some(last) = self.board.last_id() else { return };
+        let Some(&last) = self.board.last() else { return };
+        if self.probe.is_some() {
+            self.arm_rto(now, true);
+            return;
+        }
         self.stats.probes += 1;
-        let may_send_new =
-            self.next < self.written && self.next + self.mss.min(self.written - self.next) <= self.edge;
-        self.probe = Some((self.next, !may_send_new));
-        if may_send_new {
+        let mut probe = TailProbe {
+            seq: last.seq,
+            end: self.next,
+            bytes: Bytes::new(u64::from(last.length)),
+            sent_at: now,
+            retransmitted: true,
+        };
+        if let Some(length) = self.new_data() {
+            probe.retransmitted = false;
+            probe.end += u64::from(length);
             self.pending = Some(Kind::Data);
         } else {
-            self.probe_again = Some(last);
+            self.probe_again = self.board.last_id();
         }
-        self.arm(TimerKind::Retransmission, now + self.rtt.backed_off(self.backoffs));
+        self.probe = Some(probe);
+        self.arm_rto(now, false);
     }
 }

@@ -1,12 +1,15 @@
 //! What to send, and what the window's use says of the sender (congestion window validation).
 
-use ranpace_cc::{Sent, State};
+use ranpace_cc::{Pacing, Sent, State};
 use ranpace_units::{Bytes, Time};
 
 use super::timers::TimerKind;
 use super::{Phase, Sender};
 use crate::scoreboard::{Flags, Record};
 use crate::segment::{Kind, Segment};
+
+/// Segments at the beginning that are not paced.
+const UNPACED: u64 = 10;
 
 impl Sender {
     /// The next segment to send now, if the window, the pace and the application allow one. Call until `None`.
@@ -15,8 +18,11 @@ impl Sender {
             None => {}
             Some(Kind::Data) => {
                 self.pending = None;
+                // A loss probe, forced out past the window.
                 if let Some(length) = self.new_data() {
-                    return Some(self.send_new(now, length));
+                    let segment = self.send_new(now, length);
+                    self.fresh = false;
+                    return Some(segment);
                 }
             }
             Some(kind) => {
@@ -33,25 +39,31 @@ impl Sender {
             return Some(self.send_again(now, id, true));
         }
         if core::mem::take(&mut self.probe_window) {
-            self.arm(TimerKind::Persist, now + self.rtt.backed_off(self.backoffs));
+            self.arm(TimerKind::Persist, now + self.rtt.backed_off(self.window_probes));
             return Some(self.bare(now, Kind::Data));
+        }
+        // After a timeout the first segment goes at once, past window and pace.
+        if core::mem::take(&mut self.urgent)
+            && let Some(id) = self.board.next_lost()
+        {
+            return Some(self.send_again(now, id, false));
         }
         let in_flight = self.board.in_flight();
         let cwnd = self.window.cwnd.max(1.0) as u64;
         let new = self.new_data();
-        let again = match self.state {
-            State::Recovery | State::Loss if !(self.prefer_new && new.is_some()) => self.board.next_lost(),
-            _ => None,
-        };
+        let repairing = matches!(self.state, State::Recovery | State::Loss) && !self.hold_back;
+        let new_first = self.prefer_new && new.is_some();
+        let again = if repairing && !new_first { self.board.next_lost() } else { None };
         let limited = in_flight >= cwnd;
         if limited || (again.is_none() && new.is_none()) {
-            self.end_batch(now, in_flight, limited);
+            self.paced_until = None;
+            self.end_batch(now, in_flight, limited, new.is_some());
             return None;
         }
         let pacing = self.pacing();
         if !self.pacer.may_send(now, pacing) {
             self.paced_until = Some(self.pacer.next());
-            self.end_batch(now, in_flight, false);
+            self.end_batch(now, in_flight, false, new.is_some());
             return None;
         }
         self.paced_until = None;
@@ -60,13 +72,15 @@ impl Sender {
             (None, Some(length)) => self.send_new(now, length),
             (None, None) => return None,
         };
+        // The first ten segments are not paced (Linux `tcp_update_skb_after_send`).
+        let pacing = if self.stats.sent < UNPACED { Pacing::Unlimited } else { pacing };
         self.pacer.on_sent(now, pacing, u64::from(segment.wire), self.wire);
         Some(segment)
     }
 
     /// Payload of the next new segment, if the application and the peer's window have room for one.
     #[inline]
-    fn new_data(&self) -> Option<u32> {
+    pub(super) fn new_data(&self) -> Option<u32> {
         let written = self.written - self.next;
         let buffered = self.next - self.una;
         if written == 0 || buffered >= self.config.send_buffer.get() {
@@ -123,11 +137,13 @@ impl Sender {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             in_flight: self.board.in_flight() as u32,
+            run: 0,
             app_limited: self.app_limited_until > 0,
         });
-        if self.timer.is_none() {
-            self.rearm(now, true);
+        if self.timer.is_none() || self.board.packets_out() == 1 {
+            self.arm_rto(now, false);
         }
+        self.fresh = true;
         self.after_sending(now, length, false);
         segment
     }
@@ -156,8 +172,10 @@ impl Sender {
             undo.first_retransmission.get_or_insert(now);
             undo.outstanding = Some(undo.outstanding.unwrap_or(0) + 1);
         }
-        if self.timer.is_none() {
-            self.rearm(now, true);
+        // The timer starts again with the first segment (Linux `tcp_xmit_retransmit_queue`).
+        let head = id == self.board.first_id() && !probing && !self.is_armed(TimerKind::Reordering);
+        if head || self.timer.is_none() {
+            self.arm_rto(now, false);
         }
         self.after_sending(now, length, true);
         segment
@@ -184,7 +202,7 @@ impl Sender {
         if self.delivered == 0 || idle.is_zero() {
             return;
         }
-        let rto = self.rtt.rto();
+        let rto = self.rto();
         if self.config.slow_start_after_idle && !self.owns_recovery && idle > rto && self.state == State::Open
         {
             self.window.ssthresh = self.current_ssthresh();
@@ -203,7 +221,7 @@ impl Sender {
     }
 
     /// Linux `tcp_current_ssthresh`: never forgets more than a quarter of the window.
-    fn current_ssthresh(&self) -> f64 {
+    pub(super) fn current_ssthresh(&self) -> f64 {
         if matches!(self.state, State::Cwr | State::Recovery) {
             self.window.ssthresh
         } else {
@@ -211,8 +229,31 @@ impl Sender {
         }
     }
 
-    /// Everything that may be sent has been: notes what held the sender back (Linux `tcp_cwnd_validate`).
-    fn end_batch(&mut self, now: Time, in_flight: u64, limited: bool) {
+    /// Everything that may be sent has been: notes what held the sender back, and sets the timers that depend on it.
+    fn end_batch(&mut self, now: Time, in_flight: u64, limited: bool, waiting: bool) {
+        let fresh = core::mem::take(&mut self.fresh);
+        if fresh || (limited && waiting) {
+            self.validate_window(now, limited);
+        }
+        if fresh && self.timer.is_none_or(|(kind, _)| kind != TimerKind::Reordering) {
+            self.schedule_probe(now, false);
+        }
+        if !limited && self.next >= self.written && self.board.lost_out <= self.board.retransmitted_out {
+            self.app_limited_until = (self.delivered + in_flight).max(1);
+        }
+        if self.paced_until.is_none() {
+            self.pacer.on_idle();
+        }
+        // The peer's window is shut and nothing is in flight: probe it.
+        if self.board.is_empty() && self.written > self.next && self.edge <= self.next && self.timer.is_none()
+        {
+            self.window_probes = 0;
+            self.arm(TimerKind::Persist, now + self.rtt.backed_off(0));
+        }
+    }
+
+    /// Linux `tcp_cwnd_validate`.
+    fn validate_window(&mut self, now: Time, limited: bool) {
         let out = self.board.packets_out();
         if self.una >= self.usage_end || limited || (!self.cwnd_limited && out > self.most_out) {
             self.cwnd_limited = limited;
@@ -222,31 +263,23 @@ impl Sender {
         if self.is_cwnd_limited() {
             self.used = 0;
             self.used_at = now;
-        } else {
-            self.used = self.used.max(out);
-            if self.config.slow_start_after_idle
-                && !self.owns_recovery
-                && now - self.used_at >= self.rtt.rto()
-                && self.state == State::Open
-            {
-                // Linux `tcp_cwnd_application_limited`.
-                let used = (self.used as f64).max(f64::from(self.config.initial_window));
-                if used < self.window.cwnd {
-                    self.window.ssthresh = self.current_ssthresh();
-                    self.window.cwnd = (self.window.cwnd + used) / 2.0;
-                }
-                self.used = 0;
-                self.used_at = now;
+            return;
+        }
+        self.used = self.used.max(out);
+        if !self.config.slow_start_after_idle || self.owns_recovery || now - self.used_at < self.rto() {
+            return;
+        }
+        // Linux `tcp_cwnd_application_limited`. An application that waits for room in the send buffer is not idle: then
+        // the peer's window is what holds back.
+        let blocked = self.written == u64::MAX || self.written - self.una > self.config.send_buffer.get();
+        if self.state == State::Open && !blocked {
+            let used = (self.used as f64).max(f64::from(self.config.initial_window));
+            if used < self.window.cwnd {
+                self.window.ssthresh = self.current_ssthresh();
+                self.window.cwnd = (self.window.cwnd + used) / 2.0;
             }
+            self.used = 0;
         }
-        if !limited && self.next >= self.written && self.board.lost_out <= self.board.retransmitted_out {
-            self.app_limited_until = (self.delivered + in_flight).max(1);
-            self.pacer.on_idle();
-        }
-        // The peer's window is shut and nothing is in flight: probe it.
-        if self.board.is_empty() && self.written > self.next && self.edge <= self.next && self.timer.is_none()
-        {
-            self.arm(TimerKind::Persist, now + self.rtt.backed_off(self.backoffs));
-        }
+        self.used_at = now;
     }
 }
