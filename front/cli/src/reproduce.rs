@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use ranpace_lab::reproduce::{
-    self, Experiment, How, Played, Recording, ReproduceError, Row, Verdict, verdict_table,
+    self, Experiment, How, Played, Recording, ReproduceError, Row, Verdict, verdict_text,
 };
-use ranpace_lab::table::TextTable;
 use ranpace_lab::{Outcome, Report, Store};
 
 use crate::failure::Failure;
@@ -82,14 +81,12 @@ impl Reproduce {
         if self.json {
             return output::json(&reproduce::listing(experiments));
         }
-        let mut table =
-            TextTable::new(["name", "also", "what", "source"].map(|head| (head.to_owned(), String::new())));
         for listed in reproduce::listing(experiments) {
             let pending = if listed.pending.is_some() { " (pending)" } else { "" };
-            let what = format!("{}{pending}", listed.title);
-            table.push(vec![listed.name, listed.alias.join(", "), what, listed.source]);
+            let names = format!("{}, {}", listed.name, listed.alias.join(", "));
+            output::line(format!("{names:<42}  {}{pending}\n{:<42}  {}", listed.title, "", listed.source))?;
         }
-        output::line(table.to_string())
+        Ok(())
     }
 
     /// The verdicts of what was played, the report, and what is missing.
@@ -98,8 +95,7 @@ impl Reproduce {
         if self.json {
             output::json(&rows)?;
         } else if !rows.is_empty() {
-            output::line(verdict_table(&rows).to_string())?;
-            output::line(counts(&rows))?;
+            output::line(format!("{}\n{}", verdict_text(&rows), counts(&rows)))?;
         }
         let mut missing: Vec<&Recording> = all.iter().flat_map(|played| &played.missing).collect();
         missing.sort_by(|a, b| a.name.cmp(&b.name));

@@ -69,6 +69,8 @@ pub struct Scheme {
     /// Whether it judges, or is only shown.
     #[serde(default)]
     pub role: Role,
+    /// The scheme of which it is a variant: criteria are also compared for it, without a verdict.
+    pub variant_of: Option<String>,
     /// What is different in its scenario.
     pub set: Values,
 }
@@ -260,7 +262,7 @@ impl Experiment {
         for label in &labels {
             let mut set = judged.as_ref().map_or_else(Values::new, |scheme| scheme.set.clone());
             set.insert("cc".to_owned(), format!("{}:{}", sensitivity.cc, label.replace(' ', ":")));
-            self.schemes.push(Scheme { label: label.clone(), role: Role::Shown, set });
+            self.schemes.push(Scheme { label: label.clone(), role: Role::Shown, variant_of: None, set });
         }
         for runs in &mut self.runs {
             let plays_judged = judged.as_ref().is_some_and(|scheme| runs.schemes.contains(&scheme.label));
@@ -277,6 +279,7 @@ impl Experiment {
         schemes.extend(self.tables.iter().flat_map(|table| table.schemes.iter().chain(&table.to)));
         schemes.extend(self.tables.iter().flat_map(|table| table.published.keys()));
         schemes.extend(self.plots.iter().flat_map(|plot| &plot.schemes));
+        schemes.extend(self.schemes.iter().filter_map(|scheme| scheme.variant_of.as_ref()));
         schemes.extend(self.sensitivity.iter().flat_map(|sensitivity| &sensitivity.schemes));
         let measures = self.criteria.iter().filter_map(|criterion| criterion.measure.as_ref());
         let measured: Vec<String> = measures.flat_map(Measure::schemes).collect();

@@ -177,6 +177,31 @@ impl Measure {
         }
     }
 
+    /// The same for another scheme instead of this one.
+    pub fn instead(&self, old: &str, new: &str) -> Self {
+        let mut other = self.clone();
+        let one = |name: &mut String| {
+            let point = name.strip_prefix(old).filter(|rest| rest.is_empty() || rest.starts_with('@'));
+            if let Some(point) = point {
+                *name = format!("{new}{point}");
+            }
+        };
+        match &mut other {
+            Self::Ratio { of, to, .. } => [of, to].into_iter().for_each(one),
+            Self::LeastRatio { of, to, .. } => of.iter_mut().chain([to]).for_each(one),
+            Self::Lowest { of, among, .. } => among.iter_mut().chain([of]).for_each(one),
+            Self::Value { of, .. }
+            | Self::Monotonic { of, .. }
+            | Self::Spread { of, .. }
+            | Self::Deviation { of, .. } => one(of),
+            Self::Order { of, .. } | Self::Function { of, .. } | Self::Chain { of, .. } => {
+                of.iter_mut().for_each(one);
+            }
+            Self::Below { of, than, .. } => [of, than].into_iter().for_each(one),
+        }
+        other
+    }
+
     /// Its value.
     pub fn of(&self, cells: &Cells) -> Result<Measured, Absent> {
         let measured = match self {

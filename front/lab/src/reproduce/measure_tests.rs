@@ -112,3 +112,19 @@ fn what_is_missing_is_named() {
     cells.enter("c", "p", Err(Absent::Run));
     assert_eq!(measure("kind = \"value\", metric = \"delay_mean\", of = \"c\"").of(&cells), Err(Absent::Run));
 }
+
+#[test]
+fn another_scheme_takes_the_place_of_one() {
+    for text in [
+        "kind = \"ratio\", metric = \"delay_mean\", of = \"X\", to = \"a\"",
+        "kind = \"least_ratio\", metric = \"delay_mean\", of = [\"X\", \"a\"], to = \"X\"",
+        "kind = \"lowest\", metric = \"delay_mean\", of = \"X\", among = [\"a\", \"X\"]",
+        "kind = \"chain\", metric = \"delay_mean\", of = [\"X@p\", \"single\", \"X2\"]",
+        "kind = \"order\", metric = \"delay_mean\", of = [\"X\", \"a\"]",
+        "kind = \"below\", metrics = [\"delay_mean\"], of = \"X\", than = \"single\"",
+        "kind = \"function\", name = \"c2tcp_eq14\", of = [\"X\"]",
+    ] {
+        let expected = measure(&text.replace("X2", "#").replace('X', "b").replace('#', "X2"));
+        assert_eq!(measure(text).instead("X", "b"), expected, "{text}");
+    }
+}

@@ -29,7 +29,7 @@ pub use measure::{Measure, Measured, Over};
 pub use metric::Metric;
 pub use plan::{Planned, plan};
 pub use recordings::{Recording, Recordings, Refused};
-pub use show::{Figures, group, verdict_table};
+pub use show::{Figures, group, verdict_text};
 pub use verdict::{Row, Verdict};
 
 use crate::plot::PlotError;

@@ -8,7 +8,7 @@ use super::cells::{Absent, Cell, Cells};
 use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec};
 use super::measure::ratio;
 use super::metric::Metric;
-use super::verdict::{Row, Verdict};
+use super::verdict::{Row, Verdict, for_variant};
 use super::{Mean, Played};
 use crate::figures::{Quantity, number};
 use crate::plot::{Axis, Bar, Frame, Line, LinePlot, Palette, PlotError, bars};
@@ -61,22 +61,27 @@ impl Figures {
     }
 }
 
-/// The verdicts as a table for a terminal.
-pub fn verdict_table(rows: &[&Row]) -> TextTable {
-    let head = ["experiment", "criterion", "", "published", "measured", "verdict"];
-    let mut table = TextTable::new(head.map(|title| (title.to_owned(), String::new())));
+/// The verdicts for a terminal, by experiment. "R" marks what is robust.
+pub fn verdict_text(rows: &[&Row]) -> String {
+    let width = |of: fn(&Row) -> &str| rows.iter().map(|row| of(row).chars().count()).max().unwrap_or(0);
+    let (criterion, published) = (
+        width(|row| &row.criterion).max("criterion".len()),
+        width(|row| &row.published).max("published".len()),
+    );
+    let line = |verdict: &str, robust: &str, text: &str, source: &str, measured: &str| {
+        format!("  {verdict:<10}  {robust:<1}  {text:<criterion$}  {source:<published$}  {measured}\n")
+    };
+    let mut text = line("verdict", "", "criterion", "published", "measured");
+    let mut last = "";
     for row in rows {
-        let robust = if row.robust { "robust" } else { "" };
-        table.push(vec![
-            row.experiment.clone(),
-            row.criterion.clone(),
-            robust.to_owned(),
-            row.published.clone(),
-            row.measured.clone(),
-            row.verdict.as_str().to_owned(),
-        ]);
+        if row.experiment != last {
+            last = &row.experiment;
+            text.push_str(&format!("{last}\n"));
+        }
+        let robust = if row.robust { "R" } else { "" };
+        text.push_str(&line(row.verdict.as_str(), robust, &row.criterion, &row.published, &row.measured));
     }
-    table
+    text
 }
 
 /// The tables that an experiment asks for.
@@ -85,7 +90,37 @@ pub fn tables(experiment: &Experiment, cells: &Cells) -> Vec<Figures> {
         Some(to) => normalised(experiment, spec, to, cells),
         None => plain(experiment, spec, cells),
     };
-    experiment.tables.iter().map(table).filter(|table| !table.rows.is_empty()).collect()
+    let mut tables: Vec<Figures> = experiment.tables.iter().map(table).collect();
+    tables.push(variants(experiment, cells));
+    tables.retain(|table| !table.rows.is_empty());
+    tables
+}
+
+/// What the criteria would give for the variants of the scheme that they are about. Nothing is judged by it.
+fn variants(experiment: &Experiment, cells: &Cells) -> Figures {
+    let variants: Vec<(&str, &str)> = experiment
+        .schemes
+        .iter()
+        .filter_map(|scheme| Some((scheme.label.as_str(), scheme.variant_of.as_deref()?)))
+        .collect();
+    let mut rows = Vec::new();
+    for criterion in
+        experiment.criteria.iter().filter(|criterion| criterion.at_least.or(criterion.at_most).is_some())
+    {
+        for (label, of) in &variants {
+            if let Some(value) = for_variant(criterion, of, label, cells) {
+                let robust = if criterion.robust { "R" } else { "" };
+                rows.push(vec![(*label).to_owned(), value, robust.to_owned(), criterion.id.clone()]);
+            }
+        }
+    }
+    let head = ["", "value", "", "criterion"].map(|title| (title.to_owned(), String::new())).to_vec();
+    Figures {
+        title: "The criteria for other variants (not judged)".to_owned(),
+        head,
+        rows,
+        report_only: false,
+    }
 }
 
 fn labels<'a>(experiment: &'a Experiment, chosen: &'a [String]) -> Vec<&'a str> {

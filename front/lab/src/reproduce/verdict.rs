@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cells::{Absent, Cells};
 use super::experiment::{Criterion, Experiment};
+use crate::figures::number;
 
 /// One line of the table of verdicts; the JSON form is an array of these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +90,19 @@ fn row(experiment: &Experiment, criterion: &Criterion, cells: &Cells, quick: boo
         measured,
         verdict,
     }
+}
+
+/// What a criterion would give for a variant: the value, and whether it holds; empty where it is not about the scheme
+/// that is varied, nothing where there are no such runs.
+pub fn for_variant(criterion: &Criterion, scheme: &str, variant: &str, cells: &Cells) -> Option<String> {
+    let measure = criterion.measure.as_ref()?;
+    let other = measure.instead(scheme, variant);
+    if other == *measure {
+        return None;
+    }
+    let value = other.of(cells).ok()?.value;
+    let holds = if holds(criterion, value) { "holds" } else { "misses" };
+    Some(format!("{} {holds}", number(value)))
 }
 
 fn holds(criterion: &Criterion, value: f64) -> bool {
