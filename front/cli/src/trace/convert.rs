@@ -24,8 +24,8 @@ const MOST_ROWS: u64 = 50_000_000;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace trace convert builtin:lte --out fast.down.gz --scale 3 --from 10s --until 70s\n  \
-    ranpace trace convert builtin:lte --out lte.csv --to csv --bin 100ms\n  \
-    ranpace trace convert lte.csv --out even.down --time-column time_s --rate-column rate_bit_s --rate-unit bit/s --interval 100ms\n  \
+    ranpace trace convert builtin:lte --out lte.csv --to csv --bin 1s\n  \
+    ranpace trace convert lte.csv --out even.down --rate-column rate_bit_s --rate-unit bit/s\n  \
     ranpace trace convert driving.csv --out nr.down --format ucc-5g\n  \
     ranpace trace convert pairs.txt --out link.down --format pairs --rate-unit Mbit/s")]
 pub struct Convert {

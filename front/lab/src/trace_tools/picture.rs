@@ -170,6 +170,9 @@ impl Picture<'_> {
         if points.len() < 2 {
             return Ok(None);
         }
+        // Down to the next number right after a length, and along to the next length.
+        let falls = points.windows(2).flat_map(|pair| [pair[0], (pair[0].0, pair[1].1)]);
+        let line: Vec<(f64, f64)> = falls.chain(points.last().copied()).collect();
         let plot = LinePlot {
             frame: Frame {
                 size,
@@ -179,7 +182,7 @@ impl Picture<'_> {
             x: Axis::log("gap", Quantity::Time, points.iter().map(|point| point.0)),
             y: Axis::log("gaps at least as long", Quantity::Plain, points.iter().map(|point| point.1)),
             area: None,
-            lines: vec![Line { label: String::new(), colour: Palette::nth(1), dashed: false, points }],
+            lines: vec![Line { label: String::new(), colour: Palette::nth(1), dashed: false, points: line }],
         };
         let caption = "Number of gaps between consecutive opportunities that are at least so long; both axes are logarithmic."
             .to_owned();

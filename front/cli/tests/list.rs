@@ -1,0 +1,52 @@
+//! `ranpace list` as a user sees it.
+#![allow(clippy::unwrap_used)] // a test may
+
+use std::process::Command;
+
+/// Exit status, standard output, standard error.
+fn list(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_ranpace")).arg("list").args(arguments).output().unwrap();
+    let [out, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output.status.code(), out, error)
+}
+
+#[test]
+fn everything_is_listed_for_people_and_for_programs() {
+    for (what, expected) in [
+        ("cc", "cubic"),
+        ("workloads", "ppbp"),
+        ("queues", "fq_codel"),
+        ("traces", "builtin:lte"),
+        ("reproductions", "001-a3-table1"),
+    ] {
+        let (status, text, error) = list(&[what]);
+        assert_eq!(status, Some(0), "{what}: {error}");
+        assert!(text.contains(expected), "{what}: {text}");
+        let (status, text, _) = list(&[what, "--json"]);
+        assert_eq!(status, Some(0));
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(text.contains(expected) && (value.is_array() || value.is_object()), "{what}");
+    }
+}
+
+#[test]
+fn every_algorithm_listed_has_its_options() {
+    let (_, text, _) = list(&["cc", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let algorithms = value["algorithms"].as_array().unwrap();
+    assert_eq!(algorithms.len(), ranpace_cc::ALL.len());
+    for (listed, entry) in algorithms.iter().zip(ranpace_cc::ALL) {
+        assert_eq!(listed["name"], entry.name);
+        assert_eq!(listed["options"].as_array().unwrap().len(), entry.options.len(), "{}", entry.name);
+    }
+    let (_, text, _) = list(&["cc"]);
+    let target = text.split("+c2tcp ").nth(1).unwrap();
+    assert!(target.contains(":target"), "{text}");
+}
+
+#[test]
+fn a_typing_error_is_answered_with_what_was_meant() {
+    let (status, _, error) = list(&["quees"]);
+    assert_eq!(status, Some(2));
+    assert!(error.contains("queues"), "{error}");
+}
