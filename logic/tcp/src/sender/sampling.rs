@@ -60,8 +60,10 @@ impl Sender {
         progress.bytes += u64::from(record.length);
         let again = record.flags.has(Flags::EVER_RETRANSMITTED);
         progress.original |= !again && record.end() <= self.high;
-        // An echo from before the last transmission is the original's (Linux `tcp_skb_spurious_retrans`).
-        if !(again && self.config.timestamps && segment.echo < record.sent_at) {
+        // An echo from before the last transmission is the original's (Linux `tcp_skb_spurious_retrans`), where it is
+        // this segment's echo: above a hole the receiver repeats that of the last segment in order.
+        let is_own_echo = self.config.timestamps && record.end() <= segment.ack;
+        if !(again && is_own_echo && segment.echo < record.sent_at) {
             self.rack.on_delivered(record, now, self.rtt.min());
         }
         // The most recently sent one makes the rate sample.
