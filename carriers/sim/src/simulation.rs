@@ -56,6 +56,9 @@ impl<'a> Simulation<'a> {
         });
         let flows = (0..scenario.flows.len()).map(|index| Flow::new(seeds(1, index))).collect();
         let mut agenda = Agenda::default();
+        // What is measured lies after the warm-up's end, as capacities are counted; without one, all counts.
+        let instant = if scenario.warmup.is_zero() { Span::ZERO } else { Span::from_nanos(1) };
+        agenda.enter(Time::ZERO + scenario.warmup + instant, Event::Measure);
         for (index, flow) in scenario.flows.iter().enumerate() {
             agenda.enter(flow.start, Event::Start(index as u32));
             if let Some(stop) = flow.stop {
@@ -65,7 +68,6 @@ impl<'a> Simulation<'a> {
         for (index, change) in scenario.changes.iter().enumerate() {
             agenda.enter(change.at, Event::Change(index as u32));
         }
-        agenda.enter(Time::ZERO + scenario.warmup, Event::Measure);
         agenda.enter(Time::ZERO + scenario.sample, Event::Sample);
         Self {
             now: Time::ZERO,

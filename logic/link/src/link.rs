@@ -18,6 +18,8 @@ pub struct Link<P> {
     next: Time,
     /// Fixed rates so far, each with its beginning; empty until there is one.
     rates: Vec<(Time, Rate)>,
+    /// What served before the first fixed rate: only its capacity counts.
+    before: Option<Box<Server<P>>>,
 }
 
 enum Server<P> {
@@ -52,6 +54,7 @@ impl<P: Packet> Link<P> {
             flight: Flight::new(config.delay, config.jitter, config.reorder, seed),
             next: Time::MAX,
             rates,
+            before: None,
         }
     }
 
@@ -191,8 +194,7 @@ impl<P: Packet> Link<P> {
 
     /// What could have crossed after `from` and until `to`, as [`Packet::size`] counts: rate times time, or what
     /// the opportunities carry less one packet's overhead each (12 kbit an opportunity for mahimahi's numbers).
-    /// `None` for a link without limit. After [`Link::set_rate`] on a link that had no fixed rate, the time
-    /// before that call counts as nothing.
+    /// `None` for a link that was without limit for some of that time.
     pub fn capacity(&self, from: Time, to: Time) -> Option<Bytes> {
         match &self.server {
             Server::Unlimited => None,
@@ -200,11 +202,17 @@ impl<P: Packet> Link<P> {
             Server::Fixed(_) => {
                 let ends = self.rates.iter().skip(1).map(|(at, _)| *at).chain([Time::MAX]);
                 let parts = self.rates.iter().zip(ends);
-                Some(
-                    parts
-                        .map(|(&(start, rate), end)| rate.bytes_in(to.min(end).since(from.max(start))))
-                        .sum(),
-                )
+                let fixed: Bytes = parts
+                    .map(|(&(start, rate), end)| rate.bytes_in(to.min(end).since(from.max(start))))
+                    .sum();
+                let since = self.rates.first().map_or(Time::ZERO, |(at, _)| *at);
+                match self.before.as_deref() {
+                    Some(Server::Unlimited) if from < since => None,
+                    Some(Server::Trace(server)) if from < since => {
+                        Some(fixed + server.capacity(from, to.min(since)))
+                    }
+                    _ => Some(fixed),
+                }
             }
         }
     }
@@ -213,13 +221,19 @@ impl<P: Packet> Link<P> {
     /// trace has a fixed rate from then on. To be called when [`Link::poll`] has nothing more for `now`.
     /// Every change is remembered (16 B) for [`Link::capacity`].
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        match &mut self.server {
-            Server::Unlimited => self.server = Server::Fixed(FixedServer::new(rate)),
-            Server::Fixed(server) => server.set_rate(now, rate),
+        let fixed = match &mut self.server {
+            Server::Unlimited => Some(FixedServer::new(rate)),
+            Server::Fixed(server) => {
+                server.set_rate(now, rate);
+                None
+            }
             Server::Trace(server) => {
                 let (current, left) = (server.current.take(), server.left);
-                self.server = Server::Fixed(FixedServer::taking_over(now, rate, current, left));
+                Some(FixedServer::taking_over(now, rate, current, left))
             }
+        };
+        if let Some(fixed) = fixed {
+            self.before = Some(Box::new(core::mem::replace(&mut self.server, Server::Fixed(fixed))));
         }
         self.rates.push((now, rate));
         self.set_next();
