@@ -1,0 +1,81 @@
+//! The same bits whatever the build: debug or release, this machine or another, before and after an optimisation.
+//!
+//! A change of behaviour changes these numbers, and then has to say so: the failing test prints the new ones.
+
+mod common;
+
+use common::{Path, play};
+use ranpace_sim::RunResult;
+
+/// FNV-1a, 64 bits, of all that is not about speed. Debug prints floats so that they can be told apart by every bit.
+fn fingerprint(mut result: RunResult) -> u64 {
+    result.events = 0;
+    format!("{result:?}").bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[test]
+fn every_build_gives_the_same_bits() {
+    let dumbbell = Path {
+        rate: "20Mbit/s",
+        queue: r#"{ kind = "droptail", limit = "150KB" }"#,
+        top: "duration = \"12s\"\nseed = 7",
+        ..Path::default()
+    };
+    let troubled = Path {
+        queue: r#"{ kind = "fq_codel", ecn = true }"#,
+        link: "loss = { kind = \"gilbert_elliott\", p = 0.002, r = 0.3 }\njitter = { kind = \"normal\", mean = \"3ms\", deviation = \"1ms\" }\nreorder = { probability = 0.01, delay = \"4ms\" }",
+        top: "duration = \"6s\"\nwarmup = \"1s\"\nseed = 11",
+        ..Path::default()
+    };
+    let each = [
+        "newreno",
+        "cubic",
+        "bbr1",
+        "bbr-zhong",
+        "vegas",
+        "veno",
+        "westwood",
+        "yeah",
+        "scalable",
+        "c2tcp",
+        "vivace",
+        "sprout",
+        "verus",
+    ];
+    let flows = |names: &[&str]| {
+        names.iter().map(|cc| format!("cc = \"{cc}\"\nstagger = \"100ms\"\ncount = 1")).collect::<Vec<_>>()
+    };
+    let texts = [
+        ("loss-based", dumbbell.text(&["cc = \"cubic\"", "cc = \"newreno\"\nstart = \"2s\""])),
+        ("delay-based", dumbbell.text(&["cc = \"bbr1\"", "cc = \"vegas\"\nstart = \"2s\""])),
+        ("every control", troubled.text(&flows(&each).iter().map(String::as_str).collect::<Vec<_>>())),
+        (
+            "workloads over PIE",
+            Path { queue: r#"{ kind = "pie" }"#, ..dumbbell }.text(&[
+                "cc = \"cubic\"\nworkload = { kind = \"web\", page = \"80KB\" }",
+                "cc = \"c2tcp\"\nworkload = { kind = \"repeat\", size = \"30KB\", pause = \"70ms\" }",
+                "transport = \"udp\"\nworkload = { kind = \"ppbp\", rate = \"4Mbit/s\" }",
+            ]),
+        ),
+        (
+            "trace",
+            dumbbell
+                .text(&["cc = \"sprout\"", "cc = \"cubic\""])
+                .replace("rate = \"20Mbit/s\"", "trace = \"bursty\"\nscale = 1.3"),
+        ),
+    ];
+    let found: Vec<_> =
+        texts.iter().map(|(name, text)| (*name, format!("{:016x}", fingerprint(play(text))))).collect();
+    let found: Vec<_> = found.iter().map(|(name, hash)| (*name, hash.as_str())).collect();
+    assert_eq!(found, GOLDEN);
+}
+
+const GOLDEN: [(&str, &str); 5] = [
+    ("loss-based", "d173554163b7e215"),
+    ("delay-based", "93fc53142621c3fe"),
+    ("every control", "9f9bfadb4f41c1e1"),
+    ("workloads over PIE", "ca37f5a57b10b9fb"),
+    ("trace", "5ef4209dcf22156a"),
+];
