@@ -19,6 +19,10 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod sender;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use config::{Config, Opener};
 pub use datagram::{DatagramReceiver, DatagramSender, DatagramStats};
@@ -27,3 +31,6 @@ pub use receiver::Receiver;
 pub use rtt::Rtt;
 pub use segment::{Kind, SackBlock, SackBlocks, Segment};
 pub use sender::{Sender, SenderStats};
+
+/// SYNs that are repeated at the same distance before it doubles (Linux `tcp_syn_linear_timeouts`).
+const LINEAR_SYNS: u32 = 4;

@@ -4,12 +4,15 @@
 //! most 64 KB) and `tcp_update_skb_after_send` (a late start is made up for by at most half a burst's length).
 
 use ranpace_cc::Pacing;
-use ranpace_units::{Rate, Span, Time};
+use ranpace_units::{Bytes, Rate, Span, Time};
 
 /// Largest burst, one GSO packet.
 const BURST_MAX: u64 = 65_536;
 /// Below this rate a burst is one segment (Linux `bbr_min_tso_rate`).
 const SLOW: Rate = Rate::from_bits_per_s(1_200_000);
+
+/// Longest gap after a segment, so that a rate that was near zero is not waited for (Linux `sch_fq`).
+const LONGEST: Span = Span::SECOND;
 
 /// Pacing state of a sender.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +21,19 @@ pub struct Pacer {
     next: Time,
     /// Segments left of the burst that has begun.
     burst: u32,
-    /// Length on the wire of a full segment and the rate, and the burst that follows from them, to divide once per change.
-    cached: (u64, Rate, u32),
+    /// How late it began, as far as not made up for.
+    credit: Span,
+    /// What follows from a full segment's length on the wire and the rate: computed once per change.
+    plan: Plan,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Plan {
+    full: u64,
+    rate: Rate,
+    burst: u32,
+    /// Of a full segment.
+    time: Span,
 }
 
 impl Pacer {
@@ -42,38 +56,39 @@ impl Pacer {
             self.next = now;
             return;
         };
+        if (self.plan.full, self.plan.rate) != (full, rate) {
+            self.plan = Plan::new(full, rate);
+        }
         if self.burst == 0 {
-            self.burst = self.burst_size(rate, full);
-            let late = now - self.next;
-            // The burst's length less half of it at most for being late.
-            let length = rate.time_for(ranpace_units::Bytes::new(full * u64::from(self.burst)));
-            self.next = self.next.max(now) - late.min(length / 2);
+            self.burst = self.plan.burst;
+            self.credit = now - self.next;
+            self.next = self.next.max(now);
         }
         self.burst -= 1;
-        self.next = (self.next + rate.time_for(ranpace_units::Bytes::new(wire))).min(Time::MAX);
+        let length = if wire == full { self.plan.time } else { rate.time_for(Bytes::new(wire)).min(LONGEST) };
+        let less = self.credit.min(length / 2);
+        self.credit -= less;
+        self.next += length - less;
     }
 
-    /// The application had nothing to send in the middle of a burst: the rest of it is forfeited.
+    /// Nothing more may be sent in the middle of a burst: the rest of it is forfeited.
     pub(crate) fn on_idle(&mut self) {
         self.burst = 0;
     }
 
-    fn burst_size(&mut self, rate: Rate, full: u64) -> u32 {
-        let (cached_full, cached_rate, size) = self.cached;
-        if (cached_full, cached_rate) == (full, rate) {
-            return size;
-        }
+    /// Segments of a burst at a rate.
+    pub fn burst(rate: Rate, full: u64) -> u32 {
+        Plan::new(full, rate).burst
+    }
+}
+
+impl Plan {
+    fn new(full: u64, rate: Rate) -> Self {
         let least = if rate < SLOW { 1 } else { 2 };
         // rate >> 10 in bytes a second is Linux's "about a millisecond".
         let bytes = (rate.bits_per_s() / 8 / 1_024).min(BURST_MAX);
-        let size = u32::try_from(bytes / full.max(1)).unwrap_or(u32::MAX).max(least);
-        self.cached = (full, rate, size);
-        size
-    }
-
-    /// Segments of a burst at a rate.
-    pub fn burst(rate: Rate, full: u64) -> u32 {
-        Self::default().burst_size(rate, full)
+        let burst = u32::try_from(bytes / full.max(1)).unwrap_or(u32::MAX).max(least);
+        Self { full, rate, burst, time: rate.time_for(Bytes::new(full)).min(LONGEST) }
     }
 }
 

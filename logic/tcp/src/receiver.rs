@@ -4,10 +4,11 @@
 //! 5681), SACK with the most recent block first (RFC 2018), DSACK (RFC 2883), timestamps (RFC 7323), ECN echo (RFC 3168),
 //! receive-window autotuning (`tcp_rcv_space_adjust`). The application reads at once.
 
-use ranpace_cc::{Received, ReceiverHalf};
+use ranpace_cc::{Received, ReceiverHalf, Report};
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::config::{Config, Opener};
+use crate::LINEAR_SYNS;
+use crate::config::{Config, Opener, TIMESTAMPS};
 use crate::ranges::Ranges;
 use crate::segment::{Kind, SackBlock, Segment};
 
@@ -28,11 +29,12 @@ pub struct Receiver {
     /// Timestamp to echo, and the last acknowledgement sent (RFC 7323, 4.3).
     echo: Time,
     last_acked: u64,
-    /// Full segments received since the last acknowledgement, and when one is due.
-    unacked: u32,
+    /// An acknowledgement is due now, or then.
     ack_now: bool,
     ack_at: Option<Time>,
+    /// So many more acknowledgements are not delayed.
     quick: u32,
+    data_at: Time,
     ecn_echo: bool,
     /// The window offered, what bounds it, and the last right edge said.
     window: u64,
@@ -46,7 +48,11 @@ pub struct Receiver {
     rtt: Span,
     rtt_mark: Time,
     pending: Option<Kind>,
+    /// The SYN, or the request that rides on the handshake's last segment, is repeated then, for the so-many-th time.
     open_at: Option<(Time, u32)>,
+    request_at: Option<(Time, u32)>,
+    opened_at: Time,
+    rtt_at_opening: Span,
     established: bool,
     peer_timestamp: Time,
     acks_sent: u64,
@@ -64,10 +70,10 @@ impl Receiver {
             duplicate: None,
             echo: Time::ZERO,
             last_acked: 0,
-            unacked: 0,
             ack_now: false,
             ack_at: None,
-            quick: config.quick_acks,
+            quick: quick_acks(config, window),
+            data_at: Time::MAX,
             ecn_echo: false,
             window,
             window_max: config.receive_buffer_max.get(),
@@ -81,6 +87,9 @@ impl Receiver {
             rtt_mark: Time::ZERO,
             pending: None,
             open_at: None,
+            request_at: None,
+            opened_at: Time::ZERO,
+            rtt_at_opening: Span::ZERO,
             established: false,
             peer_timestamp: Time::ZERO,
             acks_sent: 0,
@@ -93,6 +102,7 @@ impl Receiver {
         if self.config.opener == Opener::Receiver && self.open_at.is_none() && !self.established {
             self.pending = Some(Kind::Syn);
             self.open_at = Some((now + self.config.initial_rto, 0));
+            self.opened_at = now;
         }
     }
 
@@ -130,10 +140,17 @@ impl Receiver {
                 // Establishes, or repeats what was lost: the ACK with the request answers it either way.
                 self.echo = segment.timestamp;
                 self.established = true;
-                self.open_at = None;
                 self.pending = Some(Kind::Ack);
+                if let Some((_, repeats)) = self.open_at.take() {
+                    let rtt = if repeats == 0 { now - self.opened_at } else { self.config.initial_rto };
+                    self.rtt_at_opening = rtt;
+                    self.request_at = Some((now + self.timeout(rtt), 0));
+                }
             }
-            Kind::Ack => self.established = true,
+            Kind::Ack => {
+                self.established = true;
+                self.request_at = None;
+            }
             Kind::Data => self.on_data(now, segment),
             Kind::Datagram | Kind::Feedback => {}
         }
@@ -141,6 +158,14 @@ impl Receiver {
 
     fn on_data(&mut self, now: Time, segment: &Segment) {
         self.established = true;
+        self.request_at = None;
+        // After a pause longer than a timeout the sender may have begun afresh: no delays for a while.
+        if now - self.data_at
+            > self.timeout(if self.rtt.is_zero() { self.config.initial_rto } else { self.rtt })
+        {
+            self.hurry(self.config.quick_acks);
+        }
+        self.data_at = now;
         if let Some(half) = &mut self.half
             && segment.length > 0
         {
@@ -154,10 +179,15 @@ impl Receiver {
                 rtt: (!self.rtt.is_zero()).then_some(self.rtt),
             });
         }
+        // The sender's window may be very small now (Linux `tcp_ecn_accept_cwr`, `tcp_ecn_check_ce`).
         if segment.cwr {
             self.ecn_echo = false;
+            self.ack_now = true;
         }
-        self.ecn_echo |= segment.ce && self.config.ecn;
+        if segment.ce && self.config.ecn && !self.ecn_echo {
+            self.ecn_echo = true;
+            self.hurry(2);
+        }
         self.measure_rtt(now, segment);
         let (from, to) = (segment.seq, segment.seq + u64::from(segment.length));
         // RFC 7323, 4.3: the echo is that of the segment that advanced the last acknowledgement.
@@ -170,10 +200,10 @@ impl Receiver {
         } else if to <= self.next {
             self.duplicate = Some(from);
             self.ack_now = true;
+            self.hurry(self.config.quick_acks);
         } else if from <= self.next {
             let had_holes = !self.ranges.is_empty();
             self.next = if had_holes { self.ranges.advance(to) } else { to };
-            self.unacked += 1;
             if had_holes {
                 self.ack_now = true;
                 for slot in &mut self.recent {
@@ -181,7 +211,9 @@ impl Receiver {
                 }
             }
             self.adjust_window(now);
-            if self.quick > 0 || self.unacked >= self.config.ack_every || segment.ce {
+            // More than one full segment, by default (Linux `__tcp_ack_snd_check`).
+            let least = u64::from(self.config.ack_every.saturating_sub(1)) * self.config.mss().get();
+            if self.quick > 0 || self.next - self.last_acked > least {
                 self.ack_now = true;
             } else if self.ack_at.is_none() {
                 self.ack_at = Some(now + self.config.ack_delay);
@@ -196,16 +228,27 @@ impl Receiver {
         }
     }
 
+    /// Acknowledges at once, so many times at least.
+    fn hurry(&mut self, count: u32) {
+        self.quick = self.quick.max(count.min(quick_acks(&self.config, self.window.min(self.clamp))));
+    }
+
+    /// This side's own retransmission timeout at this RTT, as far as it matters here.
+    fn timeout(&self, rtt: Span) -> Span {
+        rtt + (rtt * 2).max(self.config.min_rto)
+    }
+
     /// Moves a range to the front of those to be reported.
     fn remember(&mut self, start: u64) {
-        let known = self.recent.iter().position(|slot| {
-            slot.is_some_and(|seq| {
-                seq == start || self.ranges.containing(seq).is_some_and(|(first, _)| first == start)
-            })
+        // Ranges that merged leave one entry.
+        let mut kept = [Some(start), None, None, None];
+        let others = self.recent.iter().flatten().filter(|&&seq| {
+            seq != start && self.ranges.containing(seq).is_some_and(|(first, _)| first != start)
         });
-        let last = known.unwrap_or(BLOCKS - 1);
-        self.recent[..=last].rotate_right(1);
-        self.recent[0] = Some(start);
+        for (slot, &seq) in kept.iter_mut().skip(1).zip(others) {
+            *slot = Some(seq);
+        }
+        self.recent = kept;
     }
 
     /// Receiver-side RTT by echoed timestamps; the sender's echo advances once a round trip.
@@ -225,7 +268,8 @@ impl Receiver {
         let came = self.next - self.round_next;
         if came > self.space {
             let mut window = came * 2 + 16 * self.config.mss().get();
-            window += window.saturating_mul(came - self.space) / self.space.max(1) * 2;
+            let growth = window.saturating_mul(came - self.space) / self.space.max(1);
+            window = window.saturating_add(growth.saturating_mul(2));
             self.window = self.window.max(window).min(self.window_max);
             self.space = came;
         }
@@ -237,8 +281,8 @@ impl Receiver {
     #[inline]
     pub fn next_deadline(&self) -> Time {
         let mut at = self.ack_at.unwrap_or(Time::MAX);
-        if let Some((open, _)) = self.open_at {
-            at = at.min(open);
+        for (again, _) in [self.open_at, self.request_at].into_iter().flatten() {
+            at = at.min(again);
         }
         if let Some(own) = self.half.as_ref().and_then(|half| half.next_deadline()) {
             at = at.min(own);
@@ -255,7 +299,15 @@ impl Receiver {
             && at <= now
         {
             self.pending = Some(Kind::Syn);
-            self.open_at = Some((now + self.config.initial_rto * (2 << repeats.min(6)), repeats + 1));
+            let doublings = (repeats + 1).saturating_sub(LINEAR_SYNS).min(6);
+            self.open_at = Some((now + self.config.initial_rto * (1 << doublings), repeats + 1));
+        }
+        if let Some((at, repeats)) = self.request_at
+            && at <= now
+        {
+            self.pending = Some(Kind::Ack);
+            let wait = self.timeout(self.rtt_at_opening) * (2 << repeats);
+            self.request_at = (repeats < REQUESTS).then(|| (now + wait, repeats + 1));
         }
         if let Some(half) = &mut self.half
             && half.next_deadline().is_some_and(|at| at <= now)
@@ -287,11 +339,11 @@ impl Receiver {
         ack.window = self.offer();
         let mut room = if self.config.timestamps { 3 } else { 4 };
         if let Some(half) = &mut self.half {
-            ack.report = half.report(now);
-            // 40 bytes of options in all: a report takes the place of blocks.
-            let report = ack.report.map_or(0, |report| report.as_bytes().len() + 2);
-            let free = 40 - if self.config.timestamps { 12 } else { 0 } - 4;
-            room = room.min(free_blocks(free, report));
+            // 40 bytes of options in all: a report takes the place of blocks; one that does not fit cannot be sent.
+            let free = if self.config.timestamps { OPTIONS - TIMESTAMPS as usize } else { OPTIONS };
+            ack.report = half.report(now).filter(|report| option_length(report) <= free);
+            let taken = ack.report.as_ref().map_or(0, option_length);
+            room = room.min(free.saturating_sub(taken + 4) / 8);
         }
         if let Some(from) = self.duplicate.take() {
             ack.duplicate = u32::try_from(self.next.saturating_sub(from)).ok();
@@ -314,7 +366,6 @@ impl Receiver {
         }
         self.last_acked = self.next;
         self.quick = self.quick.saturating_sub(1);
-        self.unacked = 0;
         self.ack_at = None;
         self.acks_sent += 1;
         Some(ack.measured(self.config.timestamps))
@@ -329,7 +380,18 @@ impl Receiver {
 
 /// Bytes of the request that a fetch sends with the handshake's last segment.
 const REQUEST: u32 = 100;
+/// Times that it is repeated where nothing comes back.
+const REQUESTS: u32 = 6;
+/// Most bytes of TCP options.
+const OPTIONS: usize = 40;
 
-fn free_blocks(free: usize, report: usize) -> usize {
-    free.saturating_sub(report.next_multiple_of(4)) / 8
+/// Bytes of a report as an option, padded.
+fn option_length(report: &Report) -> usize {
+    (2 + report.as_bytes().len()).next_multiple_of(4)
+}
+
+/// Acknowledgements at the beginning that are not delayed: fewer where the window is small (Linux `tcp_incr_quickack`).
+fn quick_acks(config: &Config, window: u64) -> u32 {
+    let segments = window / (2 * config.mss().get()).max(1);
+    config.quick_acks.min(u32::try_from(segments).unwrap_or(u32::MAX).max(2))
 }

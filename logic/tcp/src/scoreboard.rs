@@ -367,17 +367,17 @@ impl Scoreboard {
     }
 
     #[cfg(test)]
-    fn check(&self) {
+    pub fn check(&self) {
         let count = |flag| self.records.iter().filter(|record| record.flags.has(flag)).count() as u64;
         assert_eq!(self.sacked_out, count(Flags::SACKED));
         assert_eq!(self.lost_out, count(Flags::LOST));
         assert_eq!(self.retransmitted_out, count(Flags::RETRANSMITTED));
         assert!(self.in_flight() <= self.packets_out() + self.retransmitted_out);
         assert!(self.lost.iter().is_sorted_by(|a, b| a < b));
-        for (index, record) in self.records.iter().enumerate() {
-            let run =
-                self.records.range(index..).take_while(|record| record.flags.has(Flags::SACKED)).count();
-            assert!(record.run as usize <= run);
+        let mut run = 0;
+        for record in self.records.iter().rev() {
+            run = if record.flags.has(Flags::SACKED) { run + 1 } else { 0 };
+            assert!(record.run <= run);
         }
     }
 }

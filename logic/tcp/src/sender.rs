@@ -293,6 +293,12 @@ impl Sender {
         self.control.on_path_change(&cx, &mut self.window);
     }
 
+    /// What is outstanding, for tests.
+    #[cfg(test)]
+    pub(crate) fn board(&self) -> &Scoreboard {
+        &self.board
+    }
+
     #[inline]
     fn context(&self, now: Time) -> Context {
         Context {
@@ -376,7 +382,8 @@ impl Sender {
         (self.delivered_at, self.first_sent_at) = (now, now);
         let cx = self.context(now);
         self.control.on_start(&cx, &mut self.window);
-        if self.config.opener == Opener::Sender && self.written == self.next {
+        // Data acknowledge the handshake, or the request; where there are none yet, an ACK does.
+        if self.written == self.next {
             self.pending = Some(Kind::Ack);
         }
     }

@@ -5,14 +5,13 @@ use ranpace_units::{Bytes, Span, Time};
 
 use super::recovery::TailProbe;
 use super::{Phase, Sender};
+use crate::LINEAR_SYNS;
 use crate::config::Opener;
 use crate::segment::Kind;
 
 /// Shortest time of a loss probe and of RACK's timer beyond the RTT (Linux `TCP_TIMEOUT_MIN`, two jiffies of a
 /// millisecond).
 pub(super) const TIMEOUT_MIN: Span = Span::from_millis(2);
-/// SYNs that are repeated at the same distance before it doubles (Linux `tcp_syn_linear_timeouts`).
-pub(crate) const LINEAR_SYNS: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimerKind {
