@@ -14,9 +14,10 @@ const STEPS_MAX: u32 = 255;
 /// State of RACK.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rack {
-    /// When the most recently sent of the delivered segments was sent, and its end.
+    /// When the most recently sent of the delivered segments was sent, and its place in the order of sending. By that
+    /// and not by time and sequence number: much may leave in one instant here, retransmissions in the midst of it.
     sent_at: Time,
-    end: u64,
+    number: Option<u64>,
     /// Its RTT.
     pub rtt: Span,
     /// Something was delivered since losses were last looked for.
@@ -42,8 +43,8 @@ impl Rack {
         }
         self.advanced = true;
         self.rtt = rtt;
-        if (record.sent_at, record.end()) > (self.sent_at, self.end) {
-            (self.sent_at, self.end) = (record.sent_at, record.end());
+        if Some(record.number) > self.number {
+            (self.sent_at, self.number) = (record.sent_at, Some(record.number));
         }
     }
 
@@ -93,7 +94,7 @@ impl Rack {
 
     #[inline]
     pub fn verdict(&self, record: &Record, now: Time, window: Span) -> Verdict {
-        if (record.sent_at, record.end()) >= (self.sent_at, self.end) {
+        if Some(record.number) >= self.number {
             Verdict::SentLater
         } else if now - record.sent_at >= self.rtt + window {
             Verdict::Lost

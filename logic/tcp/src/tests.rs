@@ -216,41 +216,33 @@ fn timeouts_back_off_and_reduce_once() {
         &Config::default(),
         control,
         Box::new(|way, _, segment| {
-            let _ = segment;
-            if way == Way::Forth { Deed::Pass } else { Deed::Pass }
+            let dead = (Time::ZERO + ms(250)..Time::ZERO + Span::from_secs(5)).contains(&segment.timestamp);
+            if way == Way::Forth && dead { Deed::Drop } else { Deed::Pass }
         }),
     );
-    pipe.sender.write(segments(20));
-    pipe.finish(Span::from_secs(5));
-    // From now on the path is dead for a while.
-    let config = Config::default();
-    let (control, dead) = Scripted::new(halve);
-    let mut pipe = Pipe::new(
-        &config,
-        control,
-        Box::new(
-            |way, place, _| {
-                if way == Way::Forth && (20..27).contains(&place) { Deed::Drop } else { Deed::Pass }
-            },
-        ),
-    );
-    pipe.sender.write(segments(25));
+    pipe.sender.write(segments(100));
     pipe.finish(Span::from_secs(60));
-    let timeouts: Vec<_> = dead
-        .congestions()
+    let timeouts: Vec<_> = calls
+        .all()
         .into_iter()
-        .filter_map(|(kind, _, first)| match kind {
-            Signal::Timeout { count } => Some((count, first)),
+        .filter_map(|(at, call, _)| match call {
+            Call::Congestion { kind: Signal::Timeout { count }, first, .. } => Some((at, count, first)),
             _ => None,
         })
         .collect();
-    assert!(!timeouts.is_empty());
-    for (index, &(count, first)) in timeouts.iter().enumerate() {
+    assert!(timeouts.len() >= 4, "{timeouts:?}");
+    for (index, &(_, count, first)) in timeouts.iter().enumerate() {
         assert_eq!((count, first), (index as u32 + 1, index == 0), "{timeouts:?}");
     }
-    let times: Vec<_> = pipe.retransmissions().iter().map(|&(at, _)| at).collect();
-    let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let _ = (gaps, calls);
+    let gaps: Vec<_> = timeouts.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    for pair in gaps.windows(2) {
+        assert_eq!(pair[1], pair[0] * 2, "{gaps:?}");
+    }
+    // The first segment goes at once, alone.
+    for &(at, ..) in &timeouts {
+        let una = pipe.retransmissions().iter().filter(|(sent, _)| *sent == at).count();
+        assert_eq!(una, 1, "{at:?}");
+    }
 }
 
 #[test]
@@ -323,7 +315,8 @@ fn reordering_is_undone_and_then_tolerated() {
         pipe.finish(Span::from_secs(20));
         assert_eq!(pipe.sender.stats().timeouts, 0);
         let recoveries = pipe.sender.stats().recoveries;
-        assert!(recoveries <= 3, "{recoveries} recoveries, timestamps {timestamps}");
+        // Without timestamps nothing shows, as in Linux, that it was the original that came late.
+        assert!(recoveries <= 3 || !timestamps, "{recoveries} recoveries");
         assert_eq!(pipe.sender.stats().undone, recoveries, "timestamps {timestamps}");
         assert_eq!(calls.count(|call| matches!(call, Call::Spurious { .. })) as u64, recoveries);
     }
@@ -334,7 +327,8 @@ fn handshakes_survive_losses() {
     // Linux repeats SYNs five times at a distance of a second before it backs off; SYN-ACKs back off at once.
     for (opener, lost, expected) in [
         (Opener::Sender, [(Way::Forth, 0)].as_slice(), 1_000),
-        (Opener::Sender, &[(Way::Forth, 0), (Way::Forth, 1)], 2_000),
+        // After the second one the window begins at one segment: three round trips more.
+        (Opener::Sender, &[(Way::Forth, 0), (Way::Forth, 1)], 2_300),
         (Opener::Sender, &[(Way::Back, 0)], 1_000),
         (Opener::Receiver, &[(Way::Back, 0)], 1_000),
         (Opener::Receiver, &[(Way::Back, 0), (Way::Back, 1)], 2_000),
@@ -399,7 +393,7 @@ fn losing_all_that_a_reopened_window_let_through_is_no_deadlock() {
     pipe.set_script(Box::new(move |way, _, segment| {
         let data = way == Way::Forth && segment.length > 0;
         lost += u32::from(data);
-        if data && lost <= 40 { Deed::Drop } else { Deed::Pass }
+        if data && lost <= 14 { Deed::Drop } else { Deed::Pass }
     }));
     pipe.receiver.set_window_clamp(Bytes::MAX);
     pipe.finish(Span::from_secs(2_000));

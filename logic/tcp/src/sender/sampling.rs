@@ -67,7 +67,7 @@ impl Sender {
             self.rack.on_delivered(record, now, self.rtt.min());
         }
         // The most recently sent one makes the rate sample.
-        if progress.newest.is_none_or(|newest| (record.sent_at, record.seq) >= (newest.sent_at, newest.seq)) {
+        if progress.newest.is_none_or(|newest| record.number >= newest.number) {
             progress.newest = Some(*record);
             self.first_sent_at = record.sent_at;
         }
