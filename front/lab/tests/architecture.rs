@@ -1,0 +1,218 @@
+//! The house's rules that a compiler does not check: which crate imports which, and what `logic` keeps away from.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml_edit::{DocumentMut, Item, TableLike};
+
+/// A package of the workspace.
+struct Package {
+    /// Its folder from the root: "logic/cc".
+    folder: String,
+    /// Its own packages among its dependencies, for tests or not, by folder.
+    own: Vec<String>,
+    /// Foreign packages that it is built with; those of its tests are left out.
+    foreign: Vec<String>,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn toml(path: &Path) -> DocumentMut {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Names of the packages in the tables of this kind, those for one platform too.
+fn dependencies(manifest: &DocumentMut, kind: &str) -> Vec<String> {
+    let names = |table: Option<&Item>| -> Vec<String> {
+        let table = table.and_then(Item::as_table_like);
+        table.map_or(Vec::new(), |table| table.iter().map(|(name, _)| name.to_owned()).collect())
+    };
+    let mut found = names(manifest.get(kind));
+    let targets = manifest.get("target").and_then(Item::as_table_like);
+    for (_, target) in targets.into_iter().flat_map(TableLike::iter) {
+        found.extend(names(target.get(kind)));
+    }
+    found
+}
+
+fn packages() -> Vec<Package> {
+    let root = root();
+    let workspace = toml(&root.join("Cargo.toml"));
+    let members = workspace["workspace"]["members"].as_array().expect("the workspace lists its members");
+    let folders: Vec<String> =
+        members.iter().filter_map(|member| Some(member.as_str()?.to_owned())).collect();
+    let manifests: Vec<DocumentMut> =
+        folders.iter().map(|folder| toml(&root.join(folder).join("Cargo.toml"))).collect();
+    let by_name: BTreeMap<&str, &String> = manifests
+        .iter()
+        .zip(&folders)
+        .map(|(manifest, folder)| {
+            (manifest["package"]["name"].as_str().expect("a package has a name"), folder)
+        })
+        .collect();
+    manifests
+        .iter()
+        .zip(&folders)
+        .map(|(manifest, folder)| {
+            let built =
+                [dependencies(manifest, "dependencies"), dependencies(manifest, "build-dependencies")];
+            let tested = dependencies(manifest, "dev-dependencies");
+            let own = |name: &String| by_name.get(name.as_str()).map(|folder| (*folder).clone());
+            Package {
+                folder: folder.clone(),
+                own: built.iter().flatten().chain(&tested).filter_map(own).collect(),
+                foreign: built.into_iter().flatten().filter(|name| own(name).is_none()).collect(),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn imports_run_downwards() {
+    let rank = |folder: &str| match folder.split('/').next() {
+        Some("logic") => 0,
+        Some("carriers") => 1,
+        Some("front") => 2,
+        _ => 3, // benches: they measure all of it
+    };
+    for package in packages() {
+        for other in &package.own {
+            assert!(
+                rank(other) <= rank(&package.folder),
+                "{} imports {other}: imports run from front over carriers to logic",
+                package.folder
+            );
+            assert_ne!(other, "front/cli", "{} imports the command", package.folder);
+        }
+    }
+}
+
+/// What each crate of `logic` may import of `logic`.
+const LOGIC: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("phy", &["units"]),
+    ("rnis", &["units", "phy"]),
+    ("link", &["units"]),
+    ("cc", &["units", "phy", "rnis"]),
+    ("pep", &["units", "phy", "rnis"]),
+    ("radio", &["units", "phy", "rnis", "link"]),
+    ("tcp", &["units", "phy", "rnis", "cc"]),
+    ("quic", &["units", "phy", "rnis", "cc"]),
+    ("scenario", &["units", "phy", "rnis", "link", "radio", "cc", "pep", "tcp", "quic"]),
+];
+
+#[test]
+fn logic_is_laid_in_its_order() {
+    for package in packages() {
+        let Some(name) = package.folder.strip_prefix("logic/") else { continue };
+        let allowed = LOGIC.iter().find(|(known, _)| *known == name);
+        let (_, allowed) = allowed.unwrap_or_else(|| panic!("logic/{name} has no place in the order yet"));
+        for other in &package.own {
+            let other = other.strip_prefix("logic/").unwrap_or(other);
+            assert!(allowed.contains(&other), "logic/{name} imports {other}; it may import {allowed:?}");
+        }
+    }
+}
+
+/// Foreign packages that only compute. A new one is looked at here: it must not read a clock, open a file or a
+/// socket, start a thread, draw random numbers of the system's, or print.
+const PURE: &[&str] = &[
+    "bytes",
+    "hdrhistogram",
+    "libm",
+    "noq-proto",
+    "rand_core",
+    "rand_xoshiro",
+    "serde",
+    "strsim",
+    "thiserror",
+    "toml_edit",
+];
+
+#[test]
+fn logic_is_built_with_pure_packages_only() {
+    for package in packages().iter().filter(|package| package.folder.starts_with("logic/")) {
+        for name in &package.foreign {
+            assert!(
+                PURE.contains(&name.as_str()),
+                "{} is built with {name}, which nobody has looked at",
+                package.folder
+            );
+        }
+    }
+}
+
+/// All Rust files below a folder, in order.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Complains about lines of the packages in `parts`, up to the tests at their files' ends, that have one of `words`.
+fn never_mentioned(parts: &[&str], words: &[&str], why: &str) {
+    let root = root();
+    for package in
+        packages().iter().filter(|package| parts.iter().any(|part| package.folder.starts_with(part)))
+    {
+        let mut files = Vec::new();
+        sources(&root.join(&package.folder).join("src"), &mut files);
+        assert!(!files.is_empty(), "{} has no sources", package.folder);
+        for file in files {
+            let text = fs::read_to_string(&file).expect("a listed file can be read");
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+            for (number, line) in code.lines().enumerate() {
+                let line = line.split("//").next().unwrap_or_default();
+                for word in words {
+                    assert!(!line.contains(word), "{}:{}: {word}: {why}", file.display(), number + 1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn logic_has_no_clock_no_system_and_no_voice() {
+    const WORDS: &[&str] = &[
+        "std::net",
+        "std::fs",
+        "std::io",
+        "std::thread",
+        "std::process",
+        "std::env",
+        "Instant",
+        "SystemTime",
+        "println!",
+        "print!",
+        "eprint",
+        "dbg!",
+    ];
+    never_mentioned(&["logic/"], WORDS, "logic gets time and data as arguments and gives values back");
+}
+
+#[test]
+fn logic_has_no_state_that_is_everybodys() {
+    const WORDS: &[&str] =
+        &["static mut", "thread_local!", "OnceLock", "LazyLock", "OnceCell", "Atomic", "Mutex", "RwLock"];
+    never_mentioned(&["logic/"], WORDS, "two runs in one process must not see each other");
+}
+
+#[test]
+fn results_use_no_function_whose_last_bit_is_the_platforms() {
+    const WORDS: &[&str] = &[
+        ".exp(", ".exp2(", ".ln(", ".log2(", ".log10(", ".powf(", ".powi(", ".cbrt(", ".sin(", ".cos(",
+        ".tan(", ".atan(", ".tanh(",
+    ];
+    never_mentioned(&["logic/", "carriers/sim"], WORDS, "use libm, which is the same everywhere");
+}
