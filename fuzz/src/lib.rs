@@ -11,8 +11,11 @@ use ranpace_link::{Trace, TraceError, TraceParser, TraceStats};
 use ranpace_scenario::{Scenario, TraceSource, parse};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
+/// Takes any bytes, and panics if something is wrong.
+pub type Target = fn(&[u8]);
+
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, fn(&[u8])); 6] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),

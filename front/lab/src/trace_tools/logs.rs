@@ -19,8 +19,8 @@ use super::{RateSeries, ToolError};
 const MOST_LINE: usize = 1 << 16;
 /// More columns than this are refused.
 const MOST_COLUMNS: usize = 4_096;
-/// More intervals than this are refused: 231 days of seconds. They would take 160 MB.
-const MOST_INTERVALS: u64 = 20_000_000;
+/// More intervals than this are refused: 58 days of seconds, a little longer than a trace may be. They take 40 MB.
+const MOST_INTERVALS: u64 = 5_000_000;
 /// A faster link than this is a slip of the pen: 10 Tbit/s.
 const MOST_RATE: f64 = 1e13;
 /// How much of what was found is shown.
@@ -589,7 +589,7 @@ mod tests {
             ("time,DL_bitrate\n5,1\n4,1\n", "line 3: its time 4s lies before that of the row above"),
             ("time,DL_bitrate\n5\n", "line 2: expected at least 2 columns, found \"5\""),
             ("time,DL_bitrate\n0,1\n99999999999,1\n", "line 3: expected a time"),
-            ("time,DL_bitrate\n0,1\n9999999999,1\n", "line 3: more than 20000000 intervals"),
+            ("time,DL_bitrate\n0,1\n9999999999,1\n", "line 3: more than 5000000 intervals"),
         ] {
             let error = read_log_text(text.as_bytes(), &format).unwrap_err().to_string();
             assert!(error.contains(expected), "{text:?}: {error}");

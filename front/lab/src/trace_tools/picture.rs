@@ -11,6 +11,9 @@ use crate::plot::{Axis, Frame, GREY, Line, LinePlot, Palette, PlotError, steps};
 /// Traces up to this long are drawn by the tenth of a second.
 const FINE_UNTIL: Span = Span::from_secs(900);
 
+/// Width and height, drawing and caption.
+type Plot = ((u32, u32), String, String);
+
 /// The picture of a trace.
 #[derive(Clone, Debug)]
 pub struct Picture<'a> {
@@ -78,15 +81,15 @@ impl Picture<'_> {
         }
     }
 
-    /// Size, drawing and caption of each.
-    fn plots(&self) -> Result<Vec<((u32, u32), String, String)>, PlotError> {
+    /// All of them.
+    fn plots(&self) -> Result<Vec<Plot>, PlotError> {
         let mut plots = vec![self.capacity()?];
         plots.extend(self.seconds()?);
         plots.extend(self.gaps()?);
         Ok(plots)
     }
 
-    fn capacity(&self) -> Result<((u32, u32), String, String), PlotError> {
+    fn capacity(&self) -> Result<Plot, PlotError> {
         let size = (900, 320);
         let length = self.trace.duration();
         let second = self.series(Span::SECOND);
@@ -120,7 +123,7 @@ impl Picture<'_> {
     }
 
     /// The distribution of the rates of whole seconds; nothing for a trace that has hardly any.
-    fn seconds(&self) -> Result<Option<((u32, u32), String, String)>, PlotError> {
+    fn seconds(&self) -> Result<Option<Plot>, PlotError> {
         let size = (900, 280);
         let whole = (self.trace.duration().as_millis() / 1000) as usize;
         let mut rates: Vec<f64> =
@@ -153,7 +156,7 @@ impl Picture<'_> {
     }
 
     /// How many gaps are at least so long; nothing for a trace that has none.
-    fn gaps(&self) -> Result<Option<((u32, u32), String, String)>, PlotError> {
+    fn gaps(&self) -> Result<Option<Plot>, PlotError> {
         let size = (900, 280);
         let mut previous = 0;
         let mut gaps: Vec<u32> =
