@@ -1,0 +1,55 @@
+//! 3GPP's tables and types: what a rate is on a given grant.
+//!
+//! All tables are exact, and the arithmetic on them is of whole numbers. Types cannot hold what the standards do not
+//! have: a [`Cqi`] is 0 to 15, an [`LteMcs`] 0 to 28, an [`NrMcs`] one of a table. Clauses stand beside what they define.
+//!
+//! - LTE: [`LteGrant`] (TS 36.213), [`LteBandwidth`], and the choices of base stations ([`CqiThresholds`], [`McsRule`]);
+//! - NR: [`NrGrant`] (TS 38.214 clause 5.1.3.2), [`Numerology`], [`nr_prbs`], [`TddPattern`];
+//! - both: [`Frame`], [`TransportBlock`], [`BlerCurve`], [`initial_rate`];
+//! - the frame of published experiments on millimetre waves: [`Frame::MMWAVE`], [`MmwaveGrant`].
+//!
+//! ```
+//! use ranpace_phy::{Direction, LteBandwidth, LteGrant, LteMcs};
+//! use ranpace_units::Rate;
+//!
+//! let prbs = LteBandwidth::Mhz20.prbs();
+//! let grant = LteGrant { direction: Direction::Downlink, mcs: LteMcs::MAX, prbs };
+//! assert_eq!(grant.transport_block().bits(), 75_376);
+//! assert_eq!(grant.rate(), "75.376Mbit/s".parse::<Rate>().unwrap());
+//! ```
+//!
+//! # Where the figures come from
+//!
+//! The tables were typed or generated from CSV files, which independent open implementations agree on; a test compares
+//! them entry by entry where those files lie in `shared/data/3gpp` beside the checkout, and says so where they do not.
+//! Each file has a line of comment, a line of names, and then rows: the names are those which `tests/standards.rs` reads.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod adaptation;
+mod bler;
+mod bounded;
+mod coding;
+mod frame;
+mod initial_rate;
+mod lte;
+mod lte_tbs;
+mod mmwave;
+mod nr;
+mod nr_bandwidth;
+mod ns3_bler;
+mod tdd;
+mod transport_block;
+
+pub use adaptation::{CqiThresholds, McsRule, awgn_cqi, awgn_threshold_db, lena_uplink_cqi};
+pub use bler::{BlerCurve, ns3_measured_sinr_db};
+pub use bounded::{Cqi, Itbs, Layers, LteMcs, LtePrbs, OutOfRange, Prbs, Symbols};
+pub use coding::{CodeRate, Efficiency, Modulation, QamTable};
+pub use frame::{Frame, Numerology, PatternDoesNotFit};
+pub use initial_rate::initial_rate;
+pub use lte::{Direction, LTE_TTI, LteBandwidth, LteGrant, NoSuchLteBandwidth};
+pub use mmwave::MmwaveGrant;
+pub use nr::{NoSuchNrMcs, NrGrant, NrMcs, nr_small_blocks};
+pub use nr_bandwidth::{FrequencyRange, NoSuchNrBandwidth, nr_prbs};
+pub use tdd::{SlotKind, SpecialSlot, TddError, TddPattern};
+pub use transport_block::{NotWholeBytes, TransportBlock};
