@@ -1,5 +1,6 @@
-//! Link adaptation: from SINR to CQI, and from CQI to LTE's MCS. For NR's see [`NrMcs::for_cqi`](crate::NrMcs::for_cqi).
+//! Link adaptation: from SINR to CQI, and from CQI to LTE's MCS. NR's is in [`NrMcs::for_cqi`](crate::NrMcs::for_cqi).
 
+use crate::ns3_cqi;
 use crate::{Cqi, Direction, Efficiency, Itbs, LteMcs, QamTable};
 
 /// From which SINR on a UE reports a CQI of the table up to 64QAM.
@@ -17,29 +18,17 @@ pub enum CqiThresholds {
     Ns3Piro,
 }
 
-/// SINR in dB for CQI 1 to 15. Those of ns-3 were measured by running it on a flat channel: no table of 3GPP.
+/// SINR in dB for CQI 1 to 15.
 const AWGN: [f64; 15] = [-6.7, -4.7, -2.3, 0.2, 2.4, 4.3, 5.9, 8.1, 10.3, 11.7, 14.1, 16.3, 18.7, 21.0, 22.7];
-#[rustfmt::skip]
-const NS3: [f64; 15] = [
-    -4.425, -3.477, -1.643, 0.465, 2.033, 4.318, 6.013, 7.703, 10.228, 11.495, 13.564, 15.454, 16.936, 18.883, 19.804,
-];
-#[rustfmt::skip]
-const NS3_25: [f64; 15] = [
-    -4.425, -3.002, -1.349, 0.465, 2.033, 4.318, 6.013, 7.703, 10.228, 11.495, 13.564, 15.454, 16.936, 18.883, 19.804,
-];
-#[rustfmt::skip]
-const PIRO: [f64; 15] = [
-    -2.176, -0.197, 2.217, 4.551, 6.672, 8.450, 9.954, 11.833, 13.776, 14.935, 16.963, 18.866, 20.840, 22.713, 24.040,
-];
 
 impl CqiThresholds {
     /// SINR in dB from which CQI 1 to 15 are reported, in rising order.
     pub const fn sinr_db(self) -> &'static [f64; 15] {
         match self {
             Self::Awgn => &AWGN,
-            Self::Ns3 => &NS3,
-            Self::Ns3On25Prbs => &NS3_25,
-            Self::Ns3Piro => &PIRO,
+            Self::Ns3 => &ns3_cqi::ON_100_PRBS,
+            Self::Ns3On25Prbs => &ns3_cqi::ON_25_PRBS,
+            Self::Ns3Piro => &ns3_cqi::PIRO,
         }
     }
 
@@ -164,12 +153,12 @@ mod tests {
 
     #[test]
     fn both_sets_differ_as_the_specification_says() {
-        let more = |cqi: usize| NS3[cqi - 1] - AWGN[cqi - 1];
+        let more = |cqi: usize| ns3_cqi::ON_100_PRBS[cqi - 1] - AWGN[cqi - 1];
         assert!((3..=12).all(|cqi| more(cqi).abs() < 0.95));
         for (cqi, db) in [(1, 2.3), (2, 1.2), (13, -1.8), (14, -2.1), (15, -2.9)] {
             assert!((more(cqi) - db).abs() < 0.05, "CQI {cqi}: {}", more(cqi));
         }
-        assert!((0..15).all(|i| (1.3..4.6).contains(&(PIRO[i] - AWGN[i]))));
+        assert!((0..15).all(|i| (1.3..4.6).contains(&(ns3_cqi::PIRO[i] - AWGN[i]))));
     }
 
     #[test]

@@ -75,7 +75,10 @@ pub struct Frame {
 
 /// The pattern does not fit the numerology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a TDD pattern that divides 20 ms ({slots} slots at {numerology}), found {pattern}, {} slots", pattern.slots())]
+#[error(
+    "expected a TDD pattern that divides 20 ms ({slots} slots at {numerology}), found {pattern}, {} slots",
+    pattern.slots()
+)]
 pub struct PatternDoesNotFit {
     /// Sub-carrier spacing.
     pub numerology: Numerology,

@@ -1,9 +1,9 @@
 //! 3GPP's tables and types: what a rate is on a given grant.
 //!
-//! All tables are exact, and the arithmetic on them is of whole numbers. Types cannot hold what the standards do not
-//! have: a [`Cqi`] is 0 to 15, an [`LteMcs`] 0 to 28, an [`NrMcs`] one of a table. Clauses stand beside what they define.
+//! All tables are exact, and the arithmetic on them is of whole numbers. Types cannot hold what the standards do
+//! not have: a [`Cqi`] is 0 to 15, an [`LteMcs`] 0 to 28, an [`NrMcs`] one of a table.
 //!
-//! - LTE: [`LteGrant`] (TS 36.213), [`LteBandwidth`], and the choices of base stations ([`CqiThresholds`], [`McsRule`]);
+//! - LTE: [`LteGrant`] (TS 36.213), [`LteBandwidth`]; what is left to their builders: [`CqiThresholds`], [`McsRule`];
 //! - NR: [`NrGrant`] (TS 38.214 clause 5.1.3.2), [`Numerology`], [`nr_prbs`], [`TddPattern`];
 //! - both: [`Frame`], [`TransportBlock`], [`BlerCurve`], [`initial_rate`];
 //! - the frame of published experiments on millimetre waves: [`Frame::MMWAVE`], [`MmwaveGrant`].
@@ -21,8 +21,13 @@
 //! # Where the figures come from
 //!
 //! The tables were typed or generated from CSV files, which independent open implementations agree on; a test compares
-//! them entry by entry where those files lie in `shared/data/3gpp` beside the checkout, and says so where they do not.
-//! Each file has a line of comment, a line of names, and then rows: the names are those which `tests/standards.rs` reads.
+//! them entry by entry where those files lie in `shared/data/3gpp` beside the checkout, and says so where they do
+//! not. Each file has a line of comment, a line of names, and then rows; `tests/standards.rs` has the names.
+//!
+//! # More than one codeword
+//!
+//! A grant is one codeword. Two codewords, as in LTE with two independent layers or in NR with more than four, are two
+//! grants on the same PRBs, and their rates add.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -38,6 +43,7 @@ mod mmwave;
 mod nr;
 mod nr_bandwidth;
 mod ns3_bler;
+mod ns3_cqi;
 mod tdd;
 mod transport_block;
 
@@ -49,7 +55,7 @@ pub use frame::{Frame, Numerology, PatternDoesNotFit};
 pub use initial_rate::initial_rate;
 pub use lte::{Direction, LTE_TTI, LteBandwidth, LteGrant, NoSuchLteBandwidth};
 pub use mmwave::MmwaveGrant;
-pub use nr::{NoSuchNrMcs, NrGrant, NrMcs, nr_small_blocks};
+pub use nr::{NR_SMALL_BLOCKS, NoSuchNrMcs, NrGrant, NrMcs};
 pub use nr_bandwidth::{FrequencyRange, NoSuchNrBandwidth, nr_prbs};
 pub use tdd::{SlotKind, SpecialSlot, TddError, TddPattern};
 pub use transport_block::{NotWholeBytes, TransportBlock};

@@ -1,8 +1,8 @@
 //! Block sizes of the experiments on millimetre waves, which do not follow TS 38.214.
 //!
-//! The ns-3 module of the authors divides a subframe by symbols, not by PRBs; their scripts say 11 352 bytes for a whole
-//! subframe at the best MCS, 908.16 Mbit/s ("900 Mbps" in Diarra 2022, section 3.2.5). How a part of it is scaled is
-//! inferred: in proportion to symbols and spectral efficiency.
+//! The ns-3 module of the authors divides a subframe by symbols, not by PRBs; their scripts say 11 352 bytes for a
+//! whole subframe at the best MCS, 908.16 Mbit/s ("900 Mbps" in Diarra 2022, section 3.2.5). How a part of it is
+//! scaled is inferred: in proportion to symbols and spectral efficiency.
 
 use ranpace_units::{Rate, Span};
 
@@ -19,7 +19,8 @@ pub(crate) const DATA_SYMBOLS: u8 = 23;
 /// The largest block, in bytes; the authors' scripts.
 const LARGEST: u64 = 11_352;
 
-/// A grant of symbols, each over the whole carrier of 200 MHz, for one subframe of [`Frame::MMWAVE`](crate::Frame::MMWAVE).
+/// A grant of symbols, each over the whole carrier of 200 MHz, for one subframe of
+/// [`Frame::MMWAVE`](crate::Frame::MMWAVE).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MmwaveGrant {
     symbols: u8,

@@ -147,14 +147,14 @@ struct Size {
     bits: u32,
 }
 
-/// Step 3: N_info is at most 3824. The block is an entry of [`SMALL`].
+/// Step 3: N_info is at most 3824. The block is an entry of [`NR_SMALL_BLOCKS`].
 fn small(info: u64) -> Size {
     // log2 of N_info; where that is below 1 the maximum decides anyway.
     let n = info.ilog2().saturating_sub(PARTS).saturating_sub(6).max(3);
     let quantised = ((info >> (PARTS + n)) << n).max(24);
-    let index = SMALL.partition_point(|&bits| u64::from(bits) < quantised);
+    let index = NR_SMALL_BLOCKS.partition_point(|&bits| u64::from(bits) < quantised);
     // The last entry is 3824, and `quantised` is not above N_info.
-    Size { info, code_blocks: 1, bits: SMALL[index].into() }
+    Size { info, code_blocks: 1, bits: NR_SMALL_BLOCKS[index].into() }
 }
 
 /// Step 4: N_info is above 3824.
@@ -177,20 +177,15 @@ fn large(info: u64, rate: CodeRate) -> Size {
     Size { info, code_blocks, bits: bits as u32 }
 }
 
-/// Block sizes in bits for N_info of at most 3824; TS 38.214 Table 5.1.3.2-1.
+/// Block sizes of NR in bits for N_info of at most 3824; TS 38.214 Table 5.1.3.2-1.
 #[rustfmt::skip]
-pub(crate) const SMALL: [u16; 93] = [
+pub const NR_SMALL_BLOCKS: [u16; 93] = [
     24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176, 184, 192, 208, 224, 240,
     256, 272, 288, 304, 320, 336, 352, 368, 384, 408, 432, 456, 480, 504, 528, 552, 576, 608, 640, 672, 704, 736, 768,
     808, 848, 888, 928, 984, 1032, 1064, 1128, 1160, 1192, 1224, 1256, 1288, 1320, 1352, 1416, 1480, 1544, 1608, 1672,
     1736, 1800, 1864, 1928, 2024, 2088, 2152, 2216, 2280, 2408, 2472, 2536, 2600, 2664, 2728, 2792, 2856, 2976, 3104,
     3240, 3368, 3496, 3624, 3752, 3824,
 ];
-
-/// The block sizes of TS 38.214 Table 5.1.3.2-1 in bits, in rising order.
-pub fn nr_small_blocks() -> &'static [u16] {
-    &SMALL
-}
 
 #[cfg(test)]
 mod tests {
@@ -295,7 +290,7 @@ mod tests {
         } else if info <= 3824.0 {
             let n = (info.log2().floor() - 6.0).max(3.0);
             let quantised = (n.exp2() * (info / n.exp2()).floor()).max(24.0);
-            SMALL.iter().map(|&bits| f64::from(bits)).find(|bits| *bits >= quantised).unwrap()
+            NR_SMALL_BLOCKS.iter().map(|&bits| f64::from(bits)).find(|bits| *bits >= quantised).unwrap()
         } else {
             let n = (info - 24.0).log2().floor() - 5.0;
             let quantised = (n.exp2() * ((info - 24.0) / n.exp2()).round()).max(3840.0);

@@ -24,7 +24,10 @@ impl fmt::Display for FrequencyRange {
 
 /// NR has no carrier of this bandwidth with this sub-carrier spacing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a bandwidth of {range} with {numerology} sub-carriers, one of {}; found {mhz} MHz", Listed(*range, *numerology))]
+#[error(
+    "expected a bandwidth of {range} with {numerology} sub-carriers, one of {}; found {mhz} MHz",
+    Listed(*range, *numerology)
+)]
 pub struct NoSuchNrBandwidth {
     /// Frequency range.
     pub range: FrequencyRange,

@@ -92,7 +92,7 @@ pub enum TddError {
         /// How many there were.
         found: usize,
     },
-    /// No symbol goes this way, so nothing could ever be sent, or acknowledged.
+    /// No symbol goes this way: nothing could ever be sent, or acknowledged.
     #[error("expected slots of both directions, found none of the {}", match direction {
         Direction::Downlink => "downlink (D, or S with symbols down)",
         Direction::Uplink => "uplink (U, or S with symbols up)",

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use ranpace_phy::{
     BlerCurve, CodeRate, Cqi, CqiThresholds, Direction, Efficiency, Itbs, LteGrant, LteMcs, LtePrbs, McsRule,
-    Modulation, NrMcs, QamTable, nr_small_blocks, ns3_measured_sinr_db,
+    Modulation, NR_SMALL_BLOCKS, NrMcs, QamTable, ns3_measured_sinr_db,
 };
 
 /// Names and rows of a file; nothing, and a word about it, where it is not there.
@@ -107,7 +107,7 @@ fn nr_small_block_sizes() {
     let Some((names, rows)) = table("nr_tbs_small.csv") else { return };
     assert_eq!(names, ["index", "tbs"]);
     let sizes: Vec<u16> = rows.iter().map(|row| number(&row[1])).collect();
-    assert_eq!(sizes, nr_small_blocks());
+    assert_eq!(sizes, NR_SMALL_BLOCKS);
 }
 
 #[test]
