@@ -1,8 +1,8 @@
 //! A datagram transport with feedback for each packet: what Sprout and Verus run on. Nothing is sent again.
 //!
 //! Every packet carries its number, the sender's timestamp and the time until the next packet; the receiver answers each at
-//! once with the number, the echo and its receiver half's report. A packet is lost when three later ones were acknowledged,
-//! or after a timeout of `max(srtt + 4 * variance, 200 ms)` without feedback.
+//! once with the number, the echo and its receiver half's report. A packet is lost when one sent three places later was
+//! acknowledged (RFC 9002, 6.1.1), or after a timeout of `srtt + max(4 * variance, 200 ms)` without feedback.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use crate::pacer::Pacer;
 use crate::rtt::Rtt;
 use crate::segment::{Kind, Segment};
 
-/// Later packets acknowledged before one is taken for lost.
+/// Places by which a later packet that was acknowledged must be ahead for one to be taken for lost.
 const REORDERING: u64 = 3;
 /// Header of the transport: number and timestamp.
 const HEADER: u64 = 16;
@@ -27,8 +27,12 @@ struct InFlight {
     sent_at: Time,
     bytes: u32,
     acked: bool,
+    /// The sender's counts and times when it was sent: the beginnings of a rate sample, as in TCP.
     delivered: u64,
     delivered_at: Time,
+    first_sent_at: Time,
+    in_flight: u64,
+    app_limited: bool,
 }
 
 /// Counters of a datagram sender.
@@ -59,6 +63,9 @@ pub struct DatagramSender {
     highest_acked: Option<u64>,
     delivered: u64,
     delivered_at: Time,
+    first_sent_at: Time,
+    /// What is sent until so many are delivered was limited by the application.
+    app_limited_until: u64,
     lost: u64,
     rtt: Rtt,
     pacer: Pacer,
@@ -68,6 +75,7 @@ pub struct DatagramSender {
     cwnd_limited: bool,
     /// The receiver is told of the pause before the next packet in the last one of a burst.
     started: bool,
+    sent_bytes: u64,
     acked_bytes: u64,
     stats: DatagramStats,
 }
@@ -89,6 +97,8 @@ impl DatagramSender {
             highest_acked: None,
             delivered: 0,
             delivered_at: Time::ZERO,
+            first_sent_at: Time::ZERO,
+            app_limited_until: 0,
             lost: 0,
             rtt: Rtt::new(&config),
             pacer: Pacer::default(),
@@ -97,6 +107,7 @@ impl DatagramSender {
             backoffs: 0,
             cwnd_limited: false,
             started: false,
+            sent_bytes: 0,
             acked_bytes: 0,
             stats: DatagramStats::default(),
         }
@@ -147,7 +158,7 @@ impl DatagramSender {
 
     /// Payload sent.
     pub fn sent(&self) -> Bytes {
-        Bytes::new(self.next * self.payload)
+        Bytes::new(self.sent_bytes)
     }
 
     /// Payload acknowledged.
@@ -217,16 +228,20 @@ impl DatagramSender {
         let cx = self.context(now);
         self.control.on_packet(&cx, &mut self.window, &event);
         let sample =
-            Sample { delivered: 1, bytes, rtt: Some(rtt), one_way, in_flight_at_send: prior_in_flight };
+            Sample { delivered: 1, bytes, rtt: Some(rtt), one_way, in_flight_at_send: packet.in_flight };
         self.control.on_sample(&cx, &mut self.window, &sample);
         self.highest_acked = self.highest_acked.max(Some(segment.ack));
         let lost = self.detect_losses(now);
-        let interval = now - packet.delivered_at;
+        if self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
+        }
+        self.first_sent_at = self.first_sent_at.max(packet.sent_at);
+        let interval = (now - packet.delivered_at).max(packet.sent_at - packet.first_sent_at);
         let rate = RateSample {
             delivered: self.delivered - packet.delivered,
             interval: (!interval.is_zero()).then_some(interval),
             prior_delivered: packet.delivered,
-            app_limited: self.waiting == 0,
+            app_limited: packet.app_limited,
             lost,
             delayed: false,
         };
@@ -340,12 +355,21 @@ impl DatagramSender {
         let room = self.in_flight < self.window.cwnd.max(0.0) as u64;
         self.cwnd_limited = !room;
         if !room || self.waiting == 0 {
+            if room {
+                self.app_limited_until = (self.delivered + self.in_flight).max(1);
+            }
+            self.paced_until = None;
+            self.pacer.on_idle();
             return None;
         }
         let pacing = self.window.pacing;
         if !self.pacer.may_send(now, pacing) {
             self.paced_until = Some(self.pacer.next());
             return None;
+        }
+        self.paced_until = None;
+        if self.in_flight == 0 {
+            (self.delivered_at, self.first_sent_at) = (now, now);
         }
         let length = self.waiting.min(self.payload);
         if self.waiting != u64::MAX {
@@ -361,7 +385,11 @@ impl DatagramSender {
             acked: false,
             delivered: self.delivered,
             delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            in_flight: self.in_flight,
+            app_limited: self.app_limited_until > 0,
         });
+        self.sent_bytes += length;
         self.next += 1;
         self.in_flight += 1;
         self.stats.sent += 1;
@@ -449,7 +477,10 @@ impl DatagramReceiver {
     /// The next feedback to send now. Call until `None`.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         let (number, echo, ce) = match self.pending.pop_front() {
-            Some(packet) => packet,
+            Some(packet) => {
+                self.bare = false; // this one carries the report
+                packet
+            }
             None if core::mem::take(&mut self.bare) => {
                 let (number, echo) = self.last?;
                 (number, echo, false)
@@ -462,5 +493,175 @@ impl DatagramReceiver {
         segment.ecn_echo = ce;
         segment.report = self.half.as_mut().and_then(|half| half.report(now));
         Some(segment.measured(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::testing::{Call, Scripted};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use ranpace_cc::{Answer, Report};
+
+    const MTU: Bytes = Bytes::new(1_500);
+
+    fn opened(answer: fn(&Congestion, &Window) -> Answer) -> (DatagramSender, crate::testing::Calls) {
+        let (control, calls) = Scripted::new(answer);
+        let mut sender = DatagramSender::new(MTU, control);
+        sender.open(Time::ZERO);
+        sender.write(Bytes::MAX);
+        (sender, calls)
+    }
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    fn send_all(sender: &mut DatagramSender, now: Time) -> Vec<Segment> {
+        core::iter::from_fn(|| sender.poll_transmit(now)).collect()
+    }
+
+    fn answer_to(receiver: &mut DatagramReceiver, now: Time, packet: &Segment) -> Segment {
+        receiver.on_segment(now, packet);
+        receiver.poll_transmit(now).unwrap()
+    }
+
+    #[test]
+    fn a_packet_is_lost_when_one_three_places_later_is_acknowledged() {
+        let (mut sender, calls) = opened(|_, _| Answer::Own);
+        let mut receiver = DatagramReceiver::new(None);
+        let packets = send_all(&mut sender, ms(0));
+        assert_eq!(packets.len(), 10);
+        for (number, lost) in [(1, 0), (2, 0), (4, 1), (3, 1), (5, 1)] {
+            let feedback = answer_to(&mut receiver, ms(50), &packets[number]);
+            assert_eq!(sender.on_segment(ms(100), &feedback), Some(Span::from_millis(100)));
+            assert_eq!(sender.stats().lost, lost, "after {number}");
+        }
+        assert_eq!(calls.congestions(), [(Signal::Loss, 1, true)]);
+        assert_eq!(sender.in_flight(), 4);
+        // Feedback on a packet that is settled says nothing.
+        let feedback = answer_to(&mut receiver, ms(60), &packets[0]);
+        assert_eq!(sender.on_segment(ms(110), &feedback), None);
+    }
+
+    #[test]
+    fn silence_ends_in_a_timeout_that_backs_off() {
+        let (mut sender, calls) = opened(|_, _| Answer::ReduceTo(2.0));
+        send_all(&mut sender, ms(0));
+        let first = sender.next_deadline();
+        assert_eq!(first, ms(1_000));
+        sender.on_deadline(first);
+        assert_eq!((sender.in_flight(), sender.stats().timeouts, sender.stats().lost), (0, 1, 10));
+        assert_eq!(send_all(&mut sender, first).len(), 2);
+        assert_eq!(sender.next_deadline(), first + Span::from_secs(2));
+        assert_eq!(calls.congestions(), [(Signal::Timeout { count: 1 }, 10, true)]);
+    }
+
+    #[test]
+    fn the_last_packet_of_a_burst_says_when_the_next_comes() {
+        let (mut sender, _) = opened(|_, _| Answer::Own);
+        let burst = send_all(&mut sender, ms(0));
+        assert!(burst.iter().all(|packet| packet.time_to_next().is_zero()), "more is queued");
+        let (control, _) = Scripted::new(|_, _| Answer::Own);
+        let mut sender = DatagramSender::new(MTU, control);
+        sender.open(Time::ZERO);
+        sender.write(sender.payload() * 2 + Bytes::new(100));
+        let burst = send_all(&mut sender, ms(0));
+        let pauses: Vec<_> = burst.iter().map(|packet| packet.time_to_next_us).collect();
+        assert_eq!(pauses, [0, 0, u32::MAX], "nothing more is known to come");
+        assert_eq!(sender.sent(), sender.payload() * 2 + Bytes::new(100));
+    }
+
+    #[test]
+    fn samples_say_what_the_application_limited() {
+        let (control, calls) = Scripted::new(|_, _| Answer::Own);
+        let mut sender = DatagramSender::new(MTU, control);
+        let mut receiver = DatagramReceiver::new(None);
+        sender.open(Time::ZERO);
+        for (now, limited) in [(0, false), (500, true)] {
+            sender.write(sender.payload());
+            let packet = send_all(&mut sender, ms(now))[0];
+            let feedback = answer_to(&mut receiver, ms(now + 50), &packet);
+            sender.on_segment(ms(now + 100), &feedback);
+            let (_, call, _) = *calls.all().last().unwrap();
+            let rate = Some(Span::from_millis(100));
+            assert_eq!(
+                call,
+                Call::Ack { acked: 1, delivered: 1, rate, app_limited: limited },
+                "idle time is not counted"
+            );
+        }
+    }
+
+    #[derive(Debug)]
+    struct Ticking(Arc<Mutex<Time>>);
+
+    impl ReceiverHalf for Ticking {
+        fn on_data(&mut self, _: &Received) {}
+        fn next_deadline(&self) -> Option<Time> {
+            Some(*self.0.lock().unwrap())
+        }
+        fn on_deadline(&mut self, now: Time) -> bool {
+            *self.0.lock().unwrap() = now + Span::from_millis(20);
+            true
+        }
+        fn report(&mut self, _: Time) -> Option<Report> {
+            Report::new(&[7])
+        }
+    }
+
+    #[test]
+    fn bare_reports_carry_the_report_and_acknowledge_nothing_anew() {
+        let (mut sender, calls) = opened(|_, _| Answer::Own);
+        let mut receiver = DatagramReceiver::new(Some(Box::new(Ticking(Arc::new(Mutex::new(ms(20)))))));
+        receiver.on_deadline(ms(20));
+        assert_eq!(receiver.poll_transmit(ms(20)), None, "nobody is known to report to");
+        let packet = send_all(&mut sender, ms(20))[0];
+        let feedback = answer_to(&mut receiver, ms(30), &packet);
+        assert!(sender.on_segment(ms(40), &feedback).is_some());
+        receiver.on_deadline(ms(40));
+        let bare = receiver.poll_transmit(ms(40)).unwrap();
+        assert_eq!((bare.ack, bare.report), (0, Report::new(&[7])));
+        assert_eq!(receiver.poll_transmit(ms(40)), None);
+        assert_eq!(sender.on_segment(ms(50), &bare), None);
+        assert_eq!(calls.count(|call| matches!(call, Call::Ack { .. })), 1);
+        // A deadline that falls on a packet: one report is enough.
+        receiver.on_segment(ms(60), &send_all(&mut sender, ms(60))[0]);
+        receiver.on_deadline(ms(60));
+        assert!(receiver.poll_transmit(ms(60)).is_some());
+        assert_eq!(receiver.poll_transmit(ms(60)), None);
+    }
+
+    proptest! {
+        /// Every packet is acknowledged or lost once, whatever order feedback comes in.
+        #[test]
+        fn packets_are_settled_once(steps in vec((0..40_usize, 0..6_u8), 0..200)) {
+            let (mut sender, calls) = opened(|_, _| Answer::Own);
+            let mut receiver = DatagramReceiver::new(None);
+            let (mut out, mut now) = (Vec::new(), Time::ZERO);
+            for (pick, step) in steps {
+                now += Span::from_millis(7);
+                match step {
+                    0 if sender.next_deadline() < Time::MAX => {
+                        now = now.max(sender.next_deadline());
+                        sender.on_deadline(now);
+                    }
+                    1 if !out.is_empty() => drop(out.remove(pick % out.len())),
+                    2..=4 if !out.is_empty() => {
+                        let packet: Segment = out.remove(pick % out.len());
+                        let feedback = answer_to(&mut receiver, now, &packet);
+                        sender.on_segment(now, &feedback);
+                        sender.on_segment(now, &feedback);
+                    }
+                    _ => out.extend(send_all(&mut sender, now)),
+                }
+                let acked = calls.count(|call| matches!(call, Call::Packet { fate: Fate::Acked { .. }, .. })) as u64;
+                let stats = *sender.stats();
+                prop_assert_eq!(stats.sent, acked + stats.lost + sender.in_flight());
+            }
+        }
     }
 }
