@@ -1,0 +1,2 @@
+//! The cell: channel, link adaptation, HARQ, RLC, scheduler, uplink grants; LTE and NR.
+#![forbid(unsafe_code)]
