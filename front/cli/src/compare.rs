@@ -112,7 +112,7 @@ impl Compare {
             stop: interrupt::flag(),
             store: Some(&store),
             what: "comparing",
-            keep: &ranpace_lab::whole,
+            series: true,
         };
         let compared = spec.collect(runner.run(&jobs)?);
         let rows = compared.rows();

@@ -44,7 +44,6 @@ impl Sweep {
             file: self.scenario.display().to_string(),
             variations: self.vary,
             seeds: self.seeds,
-            series: self.series,
         };
         let jobs = spec.jobs(&mut self.common.traces()).map_err(Failure::asked)?;
         let name = jobs.first().map_or("scenario", |job| &job.scenario.name);
@@ -54,7 +53,7 @@ impl Sweep {
             stop: interrupt::flag(),
             store: Some(&store),
             what: "sweeping",
-            keep: &|result| spec.keep(result),
+            series: self.series,
         };
         let results = runner.run(&jobs)?;
         let rows = spec.rows(&results);

@@ -35,7 +35,7 @@ pub use plot::PlotError;
 pub use progress::Progress;
 pub use report::{Comparison, Outcome, Plate, Report, Verdict};
 pub use row::{CompareRow, FIGURES, Figure};
-pub use run::{Job, Runner, whole};
+pub use run::{Job, Runner};
 pub use store::{Store, StoreError, key, put};
 pub use summary::{
     DistributionSummary, FileSummary, FlowSummary, LedgerSummary, LinkSummary, Origin, RunSummary, SCHEMA,

@@ -6,7 +6,7 @@ use std::thread;
 
 use ranpace_link::Service;
 use ranpace_scenario::{Scenario, ScenarioError};
-use ranpace_sim::{RunResult, Simulation};
+use ranpace_sim::{RunResult, Series, Simulation};
 
 use crate::{Origin, Progress, Store, StoreError, TraceLibrary, VERSION};
 
@@ -19,6 +19,8 @@ pub struct Job {
     pub text: String,
     /// The same, parsed.
     pub scenario: Scenario,
+    /// Digests of the traces that it plays.
+    pub traces: Vec<String>,
 }
 
 impl Job {
@@ -31,7 +33,8 @@ impl Job {
     ) -> Result<Self, ScenarioError> {
         let text = text.into();
         let scenario = ranpace_scenario::parse(&text, file, traces)?;
-        Ok(Self { label: label.into(), text, scenario })
+        let traces = traces.digests_of(&scenario);
+        Ok(Self { label: label.into(), text, scenario, traces })
     }
 
     /// Who made its result.
@@ -41,6 +44,7 @@ impl Job {
             scenario_text: self.text.clone(),
             seed: self.scenario.seed,
             version: VERSION.to_owned(),
+            traces: self.traces.clone(),
         }
     }
 
@@ -71,13 +75,8 @@ pub struct Runner<'a> {
     pub store: Option<&'a Store>,
     /// What the progress bar says.
     pub what: &'a str,
-    /// What of a result is kept: [`whole`] for all of it.
-    pub keep: &'a (dyn Fn(RunResult) -> RunResult + Sync),
-}
-
-/// Keeps all of a result.
-pub fn whole(result: RunResult) -> RunResult {
-    result
+    /// Whether series over time are kept, and must be there in what was kept before.
+    pub series: bool,
 }
 
 impl Runner<'_> {
@@ -100,7 +99,11 @@ impl Runner<'_> {
             }
             let length = job.scenario.duration.as_millis();
             let origin = job.origin();
-            if let Some(known) = self.store.and_then(|store| store.load(&origin)) {
+            if let Some(known) = self
+                .store
+                .and_then(|store| store.load(&origin))
+                .filter(|known| !self.series || has_series(known))
+            {
                 progress.set(done.fetch_add(length, Ordering::Relaxed) + length);
                 return Some(known);
             }
@@ -116,7 +119,7 @@ impl Runner<'_> {
             if result.interrupted {
                 return None;
             }
-            let result = (self.keep)(result);
+            let result = if self.series { result } else { without_series(result) };
             if let Some(store) = self.store
                 && let Err(error) = store.save(&origin, &result)
             {
@@ -148,4 +151,14 @@ impl Runner<'_> {
         // A panic of a thread has come out of the scope already, so the lock cannot be poisoned.
         Ok(results.into_inner().unwrap_or_default())
     }
+}
+
+fn has_series(result: &RunResult) -> bool {
+    result.links.iter().all(|link| !link.series.columns.is_empty())
+}
+
+fn without_series(mut result: RunResult) -> RunResult {
+    result.flows.iter_mut().for_each(|flow| flow.series = Series::default());
+    result.links.iter_mut().for_each(|link| link.series = Series::default());
+    result
 }

@@ -187,6 +187,7 @@ impl Store {
         let summary = summary_in(&folder).ok()??;
         let same = (summary.version == origin.version)
             && (summary.scenario_text == origin.scenario_text)
+            && (summary.traces == origin.traces)
             && (summary.seed == origin.seed)
             && !summary.interrupted;
         same.then(|| load(&folder, &summary)).flatten()
@@ -267,12 +268,9 @@ fn sync_folder(folder: &Path) {
 pub fn key(origin: &Origin) -> String {
     let mut digest = Sha256::new();
     // Each part is preceded by its length, so that no two origins read the same.
-    for part in [
-        origin.scenario_text.as_bytes(),
-        &origin.seed.to_le_bytes(),
-        origin.version.as_bytes(),
-        &SCHEMA.to_le_bytes(),
-    ] {
+    let (seed, schema) = (origin.seed.to_le_bytes(), SCHEMA.to_le_bytes());
+    let parts = [origin.scenario_text.as_bytes(), &seed, origin.version.as_bytes(), &schema];
+    for part in parts.into_iter().chain(origin.traces.iter().map(String::as_bytes)) {
         digest.update((part.len() as u64).to_le_bytes());
         digest.update(part);
     }
@@ -406,10 +404,20 @@ mod tests {
 
     #[test]
     fn origins_differ_in_every_part() {
-        let of = |text: &str, seed, version: &str| {
-            key(&Origin { scenario: "x".into(), scenario_text: text.into(), seed, version: version.into() })
+        let of = |text: &str, seed, version: &str, traces: &[&str]| {
+            let traces = traces.iter().map(|&sum| sum.to_owned()).collect();
+            let (scenario_text, version) = (text.to_owned(), version.to_owned());
+            key(&Origin { scenario: "x".into(), scenario_text, seed, version, traces })
         };
-        let keys = [of("ab", 1, "1"), of("a", 1, "1"), of("ab", 2, "1"), of("ab", 1, "2"), of("a", 1, "b1")];
+        let keys = [
+            of("ab", 1, "1", &[]),
+            of("a", 1, "1", &[]),
+            of("ab", 2, "1", &[]),
+            of("ab", 1, "2", &[]),
+            of("a", 1, "b1", &[]),
+            of("ab", 1, "1", &["s"]),
+            of("ab", 1, "1", &["t"]),
+        ];
         for (index, key) in keys.iter().enumerate() {
             assert_eq!(key.len(), 32);
             assert!(!keys[..index].contains(key));

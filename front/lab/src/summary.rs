@@ -23,13 +23,16 @@ pub struct Origin {
     pub seed: u64,
     /// Version of Ranpace.
     pub version: String,
+    /// SHA-256 of the traces that its links play, in the order of the links: the text has only their names.
+    pub traces: Vec<String>,
 }
 
 impl Origin {
-    /// Of a run by this version of Ranpace.
+    /// Of a run by this version of Ranpace, without traces.
     pub fn new(scenario: impl Into<String>, scenario_text: impl Into<String>, seed: u64) -> Self {
         let version = crate::VERSION.to_owned();
-        Self { scenario: scenario.into(), scenario_text: scenario_text.into(), seed, version }
+        let traces = Vec::new();
+        Self { scenario: scenario.into(), scenario_text: scenario_text.into(), seed, version, traces }
     }
 }
 
@@ -62,6 +65,9 @@ pub struct RunSummary {
     pub events: u64,
     /// The scenario's text.
     pub scenario_text: String,
+    /// SHA-256 of the traces that its links play, as mahimahi's text, in the order of the links.
+    #[serde(default)]
+    pub traces: Vec<String>,
     /// The other files of the run: a file that does not match is not used.
     #[serde(default)]
     pub files: Vec<FileSummary>,
@@ -201,6 +207,7 @@ impl RunSummary {
             schema: SCHEMA,
             version: origin.version.clone(),
             scenario: origin.scenario.clone(),
+            traces: origin.traces.clone(),
             seed: origin.seed,
             interrupted: run.interrupted,
             measured_from_s: run.measured_from.as_secs_f64(),

@@ -1,7 +1,7 @@
 //! A scenario over a grid of settings and seeds: resumable, and never the same run twice.
 
 use ranpace_scenario::ScenarioError;
-use ranpace_sim::{RunResult, Series};
+use ranpace_sim::RunResult;
 
 use crate::plot::PlotError;
 use crate::{CompareRow, Comparison, Job, Report, TraceLibrary};
@@ -29,8 +29,6 @@ pub struct SweepSpec {
     pub variations: Vec<Variation>,
     /// Seeds of each combination: the scenario's own, and the next ones.
     pub seeds: u32,
-    /// Whether series over time are kept: about 60 KB a run instead of 15 KB.
-    pub series: bool,
 }
 
 /// Why a sweep cannot be set up.
@@ -123,24 +121,16 @@ impl SweepSpec {
                 text = ranpace_scenario::vary(&text, key, value).map_err(refused)?;
             }
             let first = ranpace_scenario::parse(&text, &self.file, traces).map_err(refused)?;
+            let digests = traces.digests_of(&first);
             for seed in 0..u64::from(self.seeds) {
                 let seed = first.seed.saturating_add(seed);
                 let text = ranpace_scenario::vary(&text, "seed", &seed.to_string()).map_err(refused)?;
                 let mut scenario = first.clone();
                 scenario.seed = seed;
-                jobs.push(Job { label: label.clone(), text, scenario });
+                jobs.push(Job { label: label.clone(), text, scenario, traces: digests.clone() });
             }
         }
         Ok(jobs)
-    }
-
-    /// What of a result is kept.
-    pub fn keep(&self, mut result: RunResult) -> RunResult {
-        if !self.series {
-            result.flows.iter_mut().for_each(|flow| flow.series = Series::default());
-            result.links.iter_mut().for_each(|link| link.series = Series::default());
-        }
-        result
     }
 
     /// A row per combination, over what is complete of its seeds.
@@ -214,7 +204,6 @@ mod tests {
             file: "sweep.toml".to_owned(),
             variations: variations.iter().map(|text| text.parse().unwrap()).collect(),
             seeds,
-            series: false,
         }
     }
 

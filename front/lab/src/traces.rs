@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
-use ranpace_link::{CellularModel, Trace, TraceError, TraceParser};
-use ranpace_scenario::TraceSource;
+use ranpace_link::{CellularModel, Service, Trace, TraceError, TraceParser};
+use ranpace_scenario::{Scenario, TraceSource};
 use ranpace_units::Span;
+use sha2::{Digest as _, Sha256};
 
 /// Why a trace was not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -74,13 +75,13 @@ pub const BUILTIN: [Builtin; 3] = [
     },
     Builtin {
         name: "umts",
-        about: "UMTS-like, moving: about 2 Mbit/s, long outages",
+        about: "UMTS-like, moving: about 3 Mbit/s, long outages",
         model: CellularModel::umts,
         seed: 1,
     },
     Builtin {
         name: "nr",
-        about: "5G-NR-like, moving: hundreds of Mbit/s with blockage",
+        about: "5G-NR-like, moving: about 100 Mbit/s, with blockage",
         model: CellularModel::nr,
         seed: 1,
     },
@@ -97,13 +98,15 @@ const BUILTIN_PREFIX: &str = "builtin:";
 pub struct TraceLibrary {
     folders: Vec<PathBuf>,
     loaded: BTreeMap<String, Arc<Trace>>,
+    /// Digests of the loaded ones, by name, as far as anybody asked.
+    digests: BTreeMap<String, String>,
 }
 
 impl TraceLibrary {
     /// Looks for files in these folders (and as given, relative to the working directory); a trace may also lie in a
     /// folder right below one of them.
     pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { folders: folders.into_iter().collect(), loaded: BTreeMap::new() }
+        Self { folders: folders.into_iter().collect(), ..Self::default() }
     }
 
     /// The trace of this name: `builtin:NAME`, a path, or a file in one of the folders; `builtin:NAME@SEED` is another
@@ -122,6 +125,24 @@ impl TraceLibrary {
         };
         self.loaded.insert(name.to_owned(), Arc::clone(&trace));
         Ok(trace)
+    }
+
+    /// Digests of the traces that a scenario's links play, in the order of the links.
+    pub fn digests_of(&mut self, scenario: &Scenario) -> Vec<String> {
+        let played = scenario.links.iter().filter_map(|link| match &link.config.service {
+            Service::Trace(play) => Some(&play.trace),
+            _ => None,
+        });
+        played
+            .map(|trace| {
+                let name =
+                    self.loaded.iter().find(|(_, known)| Arc::ptr_eq(known, trace)).map(|(name, _)| name);
+                match name {
+                    Some(name) => self.digests.entry(name.clone()).or_insert_with(|| digest(trace)).clone(),
+                    None => digest(trace),
+                }
+            })
+            .collect()
     }
 
     /// The file that a name means.
@@ -176,6 +197,23 @@ fn generate(name: &str) -> Result<Trace, TraceLoadError> {
     (builtin.model)()
         .generate(BUILTIN_LENGTH, seed.unwrap_or(builtin.seed))
         .map_err(|source| TraceLoadError::Malformed { path: PathBuf::from(name), source })
+}
+
+/// SHA-256, in hexadecimal, of a trace as mahimahi's text: that of the uncompressed file, if it is written as usual.
+pub fn digest(trace: &Trace) -> String {
+    let (mut sha, mut text) = (Sha256::new(), String::new());
+    for (ms, count) in trace.iter() {
+        let line = format!("{ms}\n");
+        for _ in 0..count {
+            text.push_str(&line);
+        }
+        if text.len() > 1 << 16 {
+            sha.update(&text);
+            text.clear();
+        }
+    }
+    sha.update(&text);
+    sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The trace from `from` on (less whole lengths), then its beginning.
@@ -255,6 +293,9 @@ mod tests {
         assert_eq!(trace.iter().collect::<Vec<_>>(), [(50, 2), (850, 1), (950, 1)]);
         assert_eq!(library.get("t@1s").unwrap().opportunities(), 4);
         assert_ne!(*library.get("builtin:lte@2").unwrap(), *library.get("builtin:lte").unwrap());
+        // sha256sum of "100\n200\n200\n1000\n".
+        let plain = library.get("t").unwrap();
+        assert_eq!(digest(&plain), "ede5de5bbb40b7d9d1e43fa990b7c27461d1766b1574d0bc5b2d2022b5811ae1");
     }
 
     #[test]
