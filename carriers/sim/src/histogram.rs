@@ -1,6 +1,6 @@
 //! Distribution of times with a relative error of at most 0.1 %, in memory proportional to the spread of the values.
 //!
-//! Values are sorted into 1024 buckets for each power of two; buckets are allocated in groups of 64 when first used, so
+//! Values are sorted into 1024 buckets for each power of two; buckets are allocated in groups of 64 when first used, and only the span of groups in use is indexed, so
 //! that a thousand idle flows cost next to nothing (a general-purpose histogram allocates its whole range at once).
 
 use ranpace_units::Span;
@@ -13,7 +13,9 @@ const GROUP: usize = 64;
 /// The histogram.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Histogram {
+    /// Groups from number `first` on.
     groups: Vec<Option<Box<[u32; GROUP]>>>,
+    first: usize,
     count: u64,
     sum: u128,
     min: u64,
@@ -33,11 +35,29 @@ impl Histogram {
         self.max = self.max.max(value);
         let bucket = bucket_of(value);
         let (group, place) = (bucket / GROUP, bucket % GROUP);
-        if group >= self.groups.len() {
-            self.groups.resize(group + 1, None);
-        }
-        let slot = &mut self.groups[group].get_or_insert_with(|| Box::new([0; GROUP]))[place];
+        let index = group.wrapping_sub(self.first);
+        let index = if index < self.groups.len() { index } else { self.make_room(group) };
+        let slot = &mut self.groups[index].get_or_insert_with(|| Box::new([0; GROUP]))[place];
         *slot = slot.saturating_add(1);
+    }
+
+    /// Extends the groups to this one; returns its index.
+    #[cold]
+    fn make_room(&mut self, group: usize) -> usize {
+        if self.groups.is_empty() {
+            self.first = group;
+        }
+        if group < self.first {
+            let missing = self.first - group;
+            self.groups.splice(0..0, (0..missing).map(|_| None));
+            self.first = group;
+        }
+        let index = group - self.first;
+        if index >= self.groups.len() {
+            self.groups.reserve_exact(index + 1 - self.groups.len());
+            self.groups.resize(index + 1, None);
+        }
+        index
     }
 
     /// Buckets that hold something: middle of the bucket, count; increasing.
@@ -45,7 +65,7 @@ impl Histogram {
         self.groups
             .iter()
             .enumerate()
-            .filter_map(|(group, counts)| counts.as_ref().map(|c| (group, c)))
+            .filter_map(|(index, counts)| counts.as_ref().map(|counts| (self.first + index, counts)))
             .flat_map(|(group, counts)| {
                 counts
                     .iter()

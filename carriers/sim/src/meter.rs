@@ -4,7 +4,7 @@ use ranpace_link::{DropCause, Observer};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::histogram::Histogram;
-use crate::packet::{Direction, Packet};
+use crate::packet::{Direction, Slots, Ticket};
 use crate::results::Ledger;
 use crate::tap::{Tap, TapEvent};
 
@@ -32,7 +32,7 @@ pub(crate) struct FlowMeter {
 
 impl FlowMeter {
     #[inline]
-    fn on_departed(&mut self, packet: &Packet, waited: Span, measuring: bool) {
+    fn on_departed(&mut self, packet: &Ticket, waited: Span, measuring: bool) {
         let delay = waited.as_nanos() as f64;
         self.row_delay_sum += delay;
         self.row_delay_max = self.row_delay_max.max(delay);
@@ -40,7 +40,7 @@ impl FlowMeter {
         if !measuring {
             return;
         }
-        self.bottleneck_bytes += u64::from(packet.segment.wire);
+        self.bottleneck_bytes += u64::from(packet.wire);
         self.delay.record(waited);
         if let Some(last) = self.last_delay {
             let difference = if delay > last { delay - last } else { last - delay };
@@ -82,6 +82,8 @@ pub(crate) struct Meters<'a> {
     pub links: Vec<LinkMeter>,
     pub ledger: Ledger,
     pub measuring: bool,
+    /// The packets that links hold tickets of.
+    pub slots: Slots,
     pub tap: Option<&'a mut dyn Tap>,
 }
 
@@ -98,11 +100,10 @@ pub(crate) struct AtLink<'a, 'b> {
     link: u32,
 }
 
-impl Observer<Packet> for AtLink<'_, '_> {
-    fn on_dropped(&mut self, now: Time, packet: &Packet, cause: DropCause) {
+impl Observer<Ticket> for AtLink<'_, '_> {
+    fn on_dropped(&mut self, now: Time, packet: &Ticket, cause: DropCause) {
         let meters = &mut *self.meters;
-        let (link, size) =
-            (&mut meters.links[self.link as usize], Bytes::new(u64::from(packet.segment.wire)));
+        let (link, size) = (&mut meters.links[self.link as usize], Bytes::new(u64::from(packet.wire)));
         link.row_dropped += 1;
         let by_queue = matches!(cause, DropCause::Overflow | DropCause::Aqm);
         if by_queue {
@@ -121,17 +122,18 @@ impl Observer<Packet> for AtLink<'_, '_> {
             }
         }
         if let Some(tap) = &mut meters.tap {
-            tap.on_packet(now, self.link as usize, packet, TapEvent::Dropped);
+            tap.on_packet(now, self.link as usize, meters.slots.at(*packet), TapEvent::Dropped);
         }
+        meters.slots.give_back(*packet);
     }
 
     #[inline]
-    fn on_departed(&mut self, now: Time, packet: &Packet, waited: Span, marked: bool) {
+    fn on_departed(&mut self, now: Time, packet: &Ticket, waited: Span, marked: bool) {
         let meters = &mut *self.meters;
         let link = &mut meters.links[self.link as usize];
-        link.row_departed += u64::from(packet.segment.wire);
+        link.row_departed += u64::from(packet.wire);
         if meters.measuring {
-            link.departed += u64::from(packet.segment.wire);
+            link.departed += u64::from(packet.wire);
             link.departed_packets += 1;
             link.marked += u64::from(marked);
         }
@@ -150,7 +152,7 @@ impl Observer<Packet> for AtLink<'_, '_> {
             }
         }
         if let Some(tap) = &mut meters.tap {
-            tap.on_packet(now, self.link as usize, packet, TapEvent::Departed);
+            tap.on_packet(now, self.link as usize, meters.slots.at(*packet), TapEvent::Departed);
         }
     }
 }

@@ -56,7 +56,10 @@ fn push(columns: &mut Vec<Vec<f64>>, row: &[f64]) {
 }
 
 fn named(names: &[&str], columns: Vec<Vec<f64>>) -> Series {
-    let columns = names.iter().zip(columns).map(|(name, values)| Column { name: (*name).to_owned(), values });
+    let columns = names.iter().zip(columns).map(|(name, mut values)| {
+        values.shrink_to_fit();
+        Column { name: (*name).to_owned(), values }
+    });
     Series { columns: columns.collect() }
 }
 

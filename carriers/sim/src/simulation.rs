@@ -7,7 +7,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 use crate::agenda::{Agenda, Alarm, Event};
 use crate::flow::{Ends, Flow};
 use crate::meter::{FlowMeter, LinkMeter, Meters};
-use crate::packet::{Direction, Packet};
+use crate::packet::{Direction, Packet, Slots, Ticket};
 use crate::random::mix;
 use crate::results::{FlowResult, Ledger, LinkResult, RunResult};
 use crate::series::{FlowRows, LinkRows};
@@ -21,7 +21,7 @@ pub struct Simulation<'a> {
     scenario: &'a Scenario,
     now: Time,
     agenda: Agenda,
-    links: Vec<Link<Packet>>,
+    links: Vec<Link<Ticket>>,
     link_alarms: Vec<Alarm>,
     flows: Vec<Flow>,
     sender_alarms: Vec<Alarm>,
@@ -40,7 +40,7 @@ impl<'a> Simulation<'a> {
     /// Prepares a scenario.
     pub fn new(scenario: &'a Scenario) -> Self {
         let seeds = |part: u64, index: usize| mix(mix(scenario.seed, part), index as u64);
-        let links: Vec<Link<Packet>> = scenario
+        let links: Vec<Link<Ticket>> = scenario
             .links
             .iter()
             .enumerate()
@@ -83,6 +83,7 @@ impl<'a> Simulation<'a> {
                 links: link_meters.collect(),
                 ledger: Ledger::default(),
                 measuring: false,
+                slots: Slots::default(),
                 tap: None,
             },
             flows,
@@ -205,30 +206,39 @@ impl<'a> Simulation<'a> {
     }
 
     /// A packet came out of a link: to the next one, or to its endpoint.
-    fn forward(&mut self, mut packet: Packet) {
+    fn forward(&mut self, ticket: Ticket) {
+        let packet = self.meters.slots.at(ticket);
         packet.hop += 1;
-        let spec = &self.scenario.flows[packet.flow as usize];
-        let path = if packet.direction == Direction::Forward { &spec.path } else { &spec.back };
+        let (flow, direction, now) = (packet.flow, packet.direction, self.now);
+        let spec = &self.scenario.flows[flow as usize];
+        let path = if direction == Direction::Forward { &spec.path } else { &spec.back };
         if let Some(&next) = path.get(usize::from(packet.hop)) {
-            self.offer(next as u32, packet);
+            self.offer(next as u32, ticket);
             return;
         }
-        self.meters.ledger.delivered += packet.segment.wire_size();
-        let (flow, now) = (packet.flow, self.now);
         let state = &mut self.flows[flow as usize];
-        if packet.connection != state.connection {
-            return; // of a connection that is over
+        let current = packet.connection == state.connection; // else of a connection that is over
+        let (mut next, mut rtt) = (None, None);
+        match direction {
+            Direction::Forward if current => next = state.on_data(spec, now, &packet.segment),
+            Direction::Back if current => rtt = state.on_feedback(now, &packet.segment),
+            _ => {}
         }
-        match packet.direction {
+        self.meters.ledger.delivered += Bytes::new(u64::from(ticket.wire));
+        self.meters.slots.give_back(ticket);
+        if !current {
+            return;
+        }
+        match direction {
             Direction::Forward => {
-                if let Some(next) = state.on_data(spec, now, &packet.segment) {
+                if let Some(next) = next {
                     self.agenda.enter(next, Event::Start(flow));
                 }
                 self.pump_receiver(flow);
                 self.arm_receiver(flow);
             }
             Direction::Back => {
-                if let Some(rtt) = state.on_feedback(now, &packet.segment)
+                if let Some(rtt) = rtt
                     && self.meters.measuring
                 {
                     self.meters.flows[flow as usize].rtt.record(rtt);
@@ -240,7 +250,7 @@ impl<'a> Simulation<'a> {
     }
 
     #[inline]
-    fn offer(&mut self, link: u32, packet: Packet) {
+    fn offer(&mut self, link: u32, packet: Ticket) {
         self.links[link as usize].send(self.now, packet, &mut self.meters.at(link));
         self.arm_link(link);
     }
@@ -264,12 +274,13 @@ impl<'a> Simulation<'a> {
         let path = if direction == Direction::Forward { &spec.path } else { &spec.back };
         let connection = self.flows[flow as usize].connection;
         self.meters.ledger.offered += segment.wire_size();
-        let packet = Packet { segment, flow, connection, hop: 0, direction };
-        match path.first() {
-            Some(&link) => self.offer(link as u32, packet),
-            // The scenario's parser gives every flow a path; only UDP has no way back, and sends nothing there.
-            None => self.meters.ledger.delivered += packet.segment.wire_size(),
-        }
+        // The scenario's parser gives every flow a path; only UDP has no way back, and sends nothing there.
+        let Some(&link) = path.first() else {
+            self.meters.ledger.delivered += segment.wire_size();
+            return;
+        };
+        let ticket = self.meters.slots.put(Packet { segment, flow, connection, hop: 0, direction });
+        self.offer(link as u32, ticket);
     }
 
     #[inline]
@@ -329,9 +340,9 @@ impl<'a> Simulation<'a> {
             let observer = &mut self.meters.at(link as u32);
             let mut waiting = Bytes::ZERO;
             while let Some(packet) = self.links[link].poll(self.now, observer) {
-                waiting += packet.segment.wire_size();
+                waiting += Bytes::new(u64::from(packet.wire));
             }
-            waiting += self.links[link].drain().map(|packet| packet.segment.wire_size()).sum();
+            waiting += self.links[link].drain().map(|packet| Bytes::new(u64::from(packet.wire))).sum();
             self.meters.ledger.in_network += waiting;
         }
         let (from, end) = (self.measured_from, self.now);

@@ -74,8 +74,8 @@ fn every_build_gives_the_same_bits() {
 
 const GOLDEN: [(&str, &str); 5] = [
     ("loss-based", "d173554163b7e215"),
-    ("delay-based", "93fc53142621c3fe"),
-    ("every control", "9f9bfadb4f41c1e1"),
-    ("workloads over PIE", "ca37f5a57b10b9fb"),
-    ("trace", "5ef4209dcf22156a"),
+    ("delay-based", "80a61feefad914a6"),
+    ("every control", "362d974418b4f728"),
+    ("workloads over PIE", "9bd2f0222f48f9d8"),
+    ("trace", "0c1c3029ae57d3d3"),
 ];
