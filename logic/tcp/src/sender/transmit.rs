@@ -241,7 +241,8 @@ impl Sender {
         if !limited && self.next >= self.written && self.board.lost_out <= self.board.retransmitted_out {
             self.app_limited_until = (self.delivered + in_flight).max(1);
         }
-        if self.paced_until.is_none() {
+        // A burst that the window cuts goes on when there is room (Linux defers it); one that runs out of data is over.
+        if self.paced_until.is_none() && !limited {
             self.pacer.on_idle();
         }
         // The peer's window is shut and nothing is in flight: probe it.
