@@ -464,6 +464,10 @@ impl CongestionControl for C2tcp {
         self.inner.on_pep(cx, w, report);
     }
 
+    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Rate>) {
+        self.inner.on_allocation(cx, w, allocation);
+    }
+
     /// The paper's section III-D: takes effect at the next tuning; `alpha` and the condition are kept.
     fn set_target(&mut self, target: Span) -> bool {
         self.params.target = target;

@@ -14,6 +14,9 @@
 //! 3. losses are detected: [`CongestionControl::on_packet`] each, then [`CongestionControl::on_congestion`];
 //! 4. [`CongestionControl::on_ack`], unless PRR owns the window ([`CongestionControl::owns_recovery`]);
 //! 5. the endpoint sends what [`Window`] now allows.
+//!
+//! A report that an acknowledgement carries comes before all of these ([`CongestionControl::on_report`]), the end or the
+//! undoing of a recovery between 2 and 3, an ECN mark's [`CongestionControl::on_congestion`] between 3 and 4.
 
 use core::fmt::Debug;
 
@@ -87,7 +90,8 @@ pub struct Context {
     pub wire: Bytes,
     /// Smoothed RTT (RFC 6298); zero before the first sample.
     pub srtt: Span,
-    /// Smallest RTT of the connection; [`Span::MAX`] before the first sample.
+    /// Smallest RTT of the last 300 s, as Linux keeps it; [`Span::MAX`] before the first sample. A control that wants
+    /// another window keeps its own from [`Sample::rtt`].
     pub min_rtt: Span,
     /// Segments sent and neither acknowledged nor taken for lost.
     pub in_flight: u64,
@@ -191,10 +195,24 @@ pub enum Fate {
         /// From sender to receiver, up to a constant offset; `None` without timestamps.
         one_way: Option<Span>,
     },
+    /// A proxy on the path has seen it; told before [`CongestionControl::on_pep`].
+    Seen {
+        /// From its sending to the proxy's report.
+        rtt: Span,
+    },
+    /// A proxy on the path has missed it: it was lost before the proxy.
+    Missing,
     /// It is taken for lost.
     Lost,
     /// It had been taken for lost and was not.
     Spurious,
+}
+
+impl Fate {
+    /// Whether it tells where a proxy stands, and not yet what became of the packet.
+    pub fn is_at_proxy(self) -> bool {
+        matches!(self, Self::Seen { .. } | Self::Missing)
+    }
 }
 
 /// Signs of congestion, to be answered before recovery acts on them.
@@ -242,22 +260,28 @@ pub enum Answer {
 pub struct RadioHint {
     /// When it was measured, not when it came.
     pub measured_at: Time,
-    /// Transport block of the last TTI with one, in bits; `None` if none was scheduled in the reporting period.
+    /// Scheduling interval.
+    pub tti: Span,
+    /// Largest transport block of the reporting period, in bits; `None` if none was scheduled in it.
     pub tbs_bits: Option<u32>,
-    /// PRBs (or symbols) granted to the user per TTI.
-    pub granted: u16,
+    /// PRBs (or symbols) granted to the user per TTI, mean of the reporting period.
+    pub granted: f64,
     /// PRBs (or symbols) of the cell per TTI.
     pub cell: u16,
-    /// PRBs (or symbols) that nobody used per TTI.
-    pub unused: u16,
-    /// Users with a grant lately.
+    /// PRBs (or symbols) that nobody used per TTI, mean of the reporting period.
+    pub unused: f64,
+    /// Users with a grant in the last 100 ms.
     pub active_users: u16,
-    /// CQI, 0 to 15.
-    pub cqi: u8,
+    /// CQI, 0 to 15, where one was measured in the reporting period.
+    pub cqi: Option<u8>,
     /// MCS index of the last grant.
     pub mcs: u8,
     /// RLC transmit queue of the user.
     pub queue: Bytes,
+    /// What that queue can hold, where it is known.
+    pub queue_limit: Option<Bytes>,
+    /// A handover of the user is in progress.
+    pub handover: bool,
 }
 
 /// Acknowledgement or gap report of a proxy on the path (Lightweight PEP). It never retires data.
@@ -269,6 +293,10 @@ pub struct PepReport {
     pub rtt: Option<Span>,
     /// Packets found missing at the proxy.
     pub missing: u64,
+    /// Packets with an ECN mark that it saw, since the flow began; `None` where it does not count them.
+    pub marked: Option<u64>,
+    /// The proxy's counting began anew: what was outstanding is unknown to it.
+    pub new_epoch: bool,
 }
 
 /// A report of the peer's receiver half, as it travels: at most [`Report::CAPACITY`] bytes.
@@ -388,6 +416,12 @@ pub trait CongestionControl: Debug + Send {
         let _ = (cx, w, report);
     }
 
+    /// A proxy's share of the radio bandwidth for this flow, set from outside (RAPID); `None`: no bound, the control alone
+    /// decides. May come before [`Self::on_start`].
+    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Rate>) {
+        let _ = (cx, w, allocation);
+    }
+
     /// Sets the target of a control that has one while the flow runs; false if this one has none.
     fn set_target(&mut self, target: Span) -> bool {
         let _ = target;
@@ -433,6 +467,11 @@ pub struct Received {
 
 /// The receiver's half of an algorithm: measures, and says what is to be reported.
 pub trait ReceiverHalf: Debug + Send {
+    /// The connection begins.
+    fn on_start(&mut self, now: Time) {
+        let _ = now;
+    }
+
     /// Data arrived.
     fn on_data(&mut self, received: &Received);
 

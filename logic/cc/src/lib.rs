@@ -24,12 +24,12 @@ pub mod newreno;
 mod options;
 mod registry;
 mod round;
+pub mod scalable;
 pub mod sprout;
 #[cfg(test)]
-mod torture;
-pub mod scalable;
-#[cfg(test)]
 mod testbed;
+#[cfg(test)]
+mod torture;
 pub mod vegas;
 pub mod veno;
 pub mod verus;

@@ -404,12 +404,15 @@ impl CongestionControl for Verus {
     }
 
     fn on_packet(&mut self, cx: &Context, _: &mut Window, packet: &Packet) {
+        if packet.fate.is_at_proxy() {
+            return;
+        }
         let Some(window) = self.settle(packet.number) else { return };
         match packet.fate {
             Fate::Acked { rtt, .. } => self.acked(cx, window, rtt),
             // Within a loss episode only packets of the window that has been cut are still lost: no further cut.
             Fate::Lost if self.mode != Mode::Loss => self.decrease(cx, window),
-            Fate::Lost | Fate::Spurious => {}
+            Fate::Lost | Fate::Spurious | Fate::Seen { .. } | Fate::Missing => {}
         }
     }
 

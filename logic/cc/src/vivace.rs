@@ -446,6 +446,7 @@ impl CongestionControl for Vivace {
                 }
             }
             Fate::Lost => interval.lost += 1,
+            Fate::Seen { .. } | Fate::Missing => {}
             Fate::Spurious => {
                 // It was counted as lost; its RTT says nothing about the queue.
                 interval.lost = interval.lost.saturating_sub(1);

@@ -445,8 +445,11 @@ impl DatagramReceiver {
             return;
         }
         self.delivered += u64::from(segment.length);
-        self.last = Some((segment.number, segment.timestamp));
+        let first = self.last.replace((segment.number, segment.timestamp)).is_none();
         if let Some(half) = &mut self.half {
+            if first {
+                half.on_start(now);
+            }
             half.on_data(&Received {
                 now,
                 number: Some(segment.number),

@@ -4,7 +4,7 @@
 //! 5681), SACK with the most recent block first (RFC 2018), DSACK (RFC 2883), timestamps (RFC 7323), ECN echo (RFC 3168),
 //! receive-window autotuning (`tcp_rcv_space_adjust`). The application reads at once.
 
-use ranpace_cc::{Received, ReceiverHalf, Report};
+use ranpace_cc::{RadioHint, Received, ReceiverHalf, Report};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::LINEAR_SYNS;
@@ -129,6 +129,13 @@ impl Receiver {
         self.ack_now |= opens && self.established;
     }
 
+    /// Radio information of the device's own modem, for the receiver half.
+    pub fn on_radio(&mut self, now: Time, hint: &RadioHint) {
+        if let Some(half) = &mut self.half {
+            half.on_radio(now, hint);
+        }
+    }
+
     /// A segment came from the peer.
     pub fn on_segment(&mut self, now: Time, segment: &Segment) {
         match segment.kind {
@@ -139,7 +146,7 @@ impl Receiver {
             Kind::SynAck => {
                 // Establishes, or repeats what was lost: the ACK with the request answers it either way.
                 self.echo = segment.timestamp;
-                self.established = true;
+                self.establish(now);
                 self.pending = Some(Kind::Ack);
                 if let Some((_, repeats)) = self.open_at.take() {
                     let rtt = if repeats == 0 { now - self.opened_at } else { self.config.initial_rto };
@@ -148,7 +155,7 @@ impl Receiver {
                 }
             }
             Kind::Ack => {
-                self.established = true;
+                self.establish(now);
                 self.request_at = None;
             }
             Kind::Data => self.on_data(now, segment),
@@ -156,8 +163,16 @@ impl Receiver {
         }
     }
 
+    fn establish(&mut self, now: Time) {
+        if !core::mem::replace(&mut self.established, true)
+            && let Some(half) = &mut self.half
+        {
+            half.on_start(now);
+        }
+    }
+
     fn on_data(&mut self, now: Time, segment: &Segment) {
-        self.established = true;
+        self.establish(now);
         self.request_at = None;
         // After a pause longer than a timeout the sender may have begun afresh: no delays for a while.
         if now - self.data_at

@@ -12,8 +12,10 @@ mod sampling;
 mod timers;
 mod transmit;
 
-use ranpace_cc::{CongestionControl, Context, Pacing, PepReport, RadioHint, Sample, State, Window};
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_cc::{
+    Ack, CongestionControl, Context, Pacing, PepReport, RadioHint, RateSample, Sample, State, Window,
+};
+use ranpace_units::{Bytes, Rate, Span, Time};
 
 use self::recovery::{TailProbe, Undo};
 use self::sampling::Progress;
@@ -287,6 +289,12 @@ impl Sender {
         self.control.on_pep(&cx, &mut self.window, report);
     }
 
+    /// A proxy's share of the radio bandwidth for this connection, or none.
+    pub fn on_allocation(&mut self, now: Time, allocation: Option<Rate>) {
+        let cx = self.context(now);
+        self.control.on_allocation(&cx, &mut self.window, allocation);
+    }
+
     /// The path is another one.
     pub fn on_path_change(&mut self, now: Time) {
         let cx = self.context(now);
@@ -441,5 +449,49 @@ impl Sender {
             self.rearm(now);
         }
         rtt
+    }
+
+    /// The window after an acknowledgement: PRR's during a reduction, the control's otherwise (Linux
+    /// `tcp_cong_control`).
+    fn control_window(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        progress: &Progress,
+        mut rate: RateSample,
+        rtt: Option<Span>,
+        lost: u64,
+    ) {
+        if let Some(prr) = &mut self.prr
+            && matches!(self.state, State::Recovery | State::Cwr)
+        {
+            if progress.delivered > 0 {
+                self.window.cwnd = prr.window(
+                    self.window.ssthresh,
+                    self.board.in_flight(),
+                    progress.delivered,
+                    progress.advanced,
+                    lost > 0,
+                );
+            }
+            return;
+        }
+        if progress.delivered == 0 && lost == 0 {
+            return;
+        }
+        rate.lost = lost;
+        let ack = Ack {
+            // Growth is by what was delivered, on acknowledgements that advance: not once more by what was selectively
+            // acknowledged before a hole was filled (Linux `tcp_may_raise_cwnd`).
+            acked: if progress.acked > 0 { progress.delivered } else { 0 },
+            delivered: progress.delivered,
+            bytes: Bytes::new(progress.bytes),
+            rtt,
+            rate,
+            prior_in_flight: progress.prior_in_flight,
+            ecn_echo: segment.ecn_echo,
+        };
+        let cx = self.context(now);
+        self.control.on_ack(&cx, &mut self.window, &ack);
     }
 }
