@@ -1,7 +1,7 @@
 //! Losses, marks and timeouts: recovery's states, what they do to the window, and how they are taken back.
 
-use ranpace_cc::{Ack, Answer, Congestion, Fate, Packet, RateSample, Signal, State, Window};
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_cc::{Answer, Congestion, Fate, Packet, Signal, State, Window};
+use ranpace_units::{Bytes, Time};
 
 use super::Sender;
 use super::sampling::Progress;
@@ -398,50 +398,6 @@ impl Sender {
         }
         let cx = self.context(now);
         self.control.on_recovered(&cx, &mut self.window);
-    }
-
-    /// The window after an acknowledgement: PRR's during a reduction, the control's otherwise (Linux
-    /// `tcp_cong_control`).
-    pub(super) fn control_window(
-        &mut self,
-        now: Time,
-        segment: &Segment,
-        progress: &Progress,
-        mut rate: RateSample,
-        rtt: Option<Span>,
-        lost: u64,
-    ) {
-        if let Some(prr) = &mut self.prr
-            && matches!(self.state, State::Recovery | State::Cwr)
-        {
-            if progress.delivered > 0 {
-                self.window.cwnd = prr.window(
-                    self.window.ssthresh,
-                    self.board.in_flight(),
-                    progress.delivered,
-                    progress.advanced,
-                    lost > 0,
-                );
-            }
-            return;
-        }
-        if progress.delivered == 0 && lost == 0 {
-            return;
-        }
-        rate.lost = lost;
-        let ack = Ack {
-            // Growth is by what was delivered, on acknowledgements that advance: not once more by what was selectively
-            // acknowledged before a hole was filled (Linux `tcp_may_raise_cwnd`).
-            acked: if progress.acked > 0 { progress.delivered } else { 0 },
-            delivered: progress.delivered,
-            bytes: Bytes::new(progress.bytes),
-            rtt,
-            rate,
-            prior_in_flight: progress.prior_in_flight,
-            ecn_echo: segment.ecn_echo,
-        };
-        let cx = self.context(now);
-        self.control.on_ack(&cx, &mut self.window, &ack);
     }
 
     /// Linux `tcp_enter_loss`, with F-RTO.
