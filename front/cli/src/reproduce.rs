@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use ranpace_lab::reproduce::{
-    self, Experiment, How, Played, Recording, ReproduceError, Row, Verdict, verdict_text,
+    self, Experiment, How, Played, Recording, ReproduceError, Row, verdict_counts, verdict_text,
 };
-use ranpace_lab::{Outcome, Report, Store};
+use ranpace_lab::{Report, Store};
 
 use crate::failure::Failure;
 use crate::{common, interrupt, output};
@@ -95,7 +95,7 @@ impl Reproduce {
         if self.json {
             output::json(&rows)?;
         } else if !rows.is_empty() {
-            output::line(format!("{}\n{}", verdict_text(&rows), counts(&rows)))?;
+            output::line(format!("{}\n{}", verdict_text(&rows), verdict_counts(&rows)))?;
         }
         let mut missing: Vec<&Recording> = all.iter().flat_map(|played| &played.missing).collect();
         missing.sort_by(|a, b| a.name.cmp(&b.name));
@@ -162,13 +162,6 @@ fn tables(played: &Played) -> String {
     text
 }
 
-fn counts(rows: &[&Row]) -> String {
-    let all = [Verdict::Reproduced, Verdict::Missed, Verdict::Reported, Verdict::Pending, Verdict::Skipped];
-    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    let parts = all.into_iter().map(|verdict| (verdict, count(verdict))).filter(|(_, count)| *count > 0);
-    parts.map(|(verdict, count)| format!("{count} {}", verdict.as_str())).collect::<Vec<_>>().join(", ")
-}
-
 fn report(all: &[Played], rows: &[&Row], missing: &[&Recording], quick: bool) -> Result<String, Failure> {
     let groups = all.iter().map(reproduce::group).collect::<Result<Vec<_>, _>>().map_err(Failure::ours)?;
     let mut warnings = Vec::new();
@@ -189,25 +182,8 @@ fn report(all: &[Played], rows: &[&Row], missing: &[&Recording], quick: bool) ->
         command: common::command_line(),
         intro: intro.join("; "),
         groups,
-        verdicts: rows.iter().map(|row| shown(row)).collect(),
+        verdicts: rows.iter().map(|&row| row.clone()).collect(),
         warnings,
     };
     report.html().map_err(Failure::ours)
-}
-
-/// A row as the report has it.
-fn shown(row: &Row) -> ranpace_lab::Verdict {
-    let (verdict, measured) = match row.verdict {
-        Verdict::Reproduced => (Outcome::Reproduced, row.measured.clone()),
-        Verdict::Missed => (Outcome::NotReproduced, row.measured.clone()),
-        other => (Outcome::Undecided, format!("{}: {}", other.as_str(), row.measured)),
-    };
-    ranpace_lab::Verdict {
-        experiment: row.experiment.clone(),
-        criterion: row.criterion.clone(),
-        robust: row.robust,
-        published: row.published.clone(),
-        measured,
-        verdict,
-    }
 }

@@ -33,7 +33,7 @@ pub use compare::{CompareError, CompareSpec, Compared};
 pub use figures::{Quantity, Unit, number};
 pub use plot::PlotError;
 pub use progress::Progress;
-pub use report::{Comparison, Outcome, Plate, Report, Verdict};
+pub use report::{Comparison, Plate, Report};
 pub use row::{CompareRow, FIGURES, Figure};
 pub use run::{Job, Runner};
 pub use store::{Store, StoreError, key, put};

@@ -10,9 +10,9 @@ mod panels;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ranpace_sim::RunResult;
-use serde::{Deserialize, Serialize};
 
 use crate::plot::{Palette, PlotError};
+use crate::reproduce::{Row, Verdict, verdict_counts};
 use crate::row::{CompareRow, FIGURES};
 use crate::summary::SCHEMA;
 
@@ -31,7 +31,7 @@ pub struct Report<'a> {
     /// The comparisons, in the order in which they are shown.
     pub groups: Vec<Comparison<'a>>,
     /// Whether published results were met; may be empty.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<Row>,
     /// What the reader must know before believing the figures. Interrupted runs are found without being told.
     pub warnings: Vec<String>,
 }
@@ -58,47 +58,6 @@ pub struct Plate {
     pub svg: String,
     /// What is seen, and how to read it.
     pub caption: String,
-}
-
-/// Whether a published result was met.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// Which experiment.
-    pub experiment: String,
-    /// What must hold.
-    pub criterion: String,
-    /// Whether the criterion is one that must hold for any seed and any plausible setting (an order, a sign), rather
-    /// than a figure that depends on details which the source does not give.
-    pub robust: bool,
-    /// What the source says.
-    pub published: String,
-    /// What was found here.
-    pub measured: String,
-    /// The outcome.
-    pub verdict: Outcome,
-}
-
-/// Outcome of a comparison with a published result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// The criterion holds.
-    Reproduced,
-    /// It does not.
-    NotReproduced,
-    /// It was not tried, or the runs were interrupted.
-    Undecided,
-}
-
-impl Outcome {
-    /// As people read it.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Reproduced => "reproduced",
-            Self::NotReproduced => "not reproduced",
-            Self::Undecided => "undecided",
-        }
-    }
 }
 
 impl<'a> Comparison<'a> {
@@ -254,34 +213,33 @@ fn figure(svg: &str, caption: &str) -> Markup {
     html! { figure { div.card { (PreEscaped(svg)) } figcaption { (caption) } } }
 }
 
-fn verdicts(verdicts: &[Verdict]) -> Markup {
-    let met = verdicts.iter().filter(|verdict| verdict.verdict == Outcome::Reproduced).count();
-    let class = |outcome: Outcome| match outcome {
-        Outcome::Reproduced => "met",
-        Outcome::NotReproduced => "missed",
-        Outcome::Undecided => "open",
+fn verdicts(rows: &[Row]) -> Markup {
+    let class = |verdict: Verdict| match verdict {
+        Verdict::Reproduced => "met",
+        Verdict::Missed => "missed",
+        Verdict::Reported | Verdict::Pending | Verdict::Skipped => "open",
     };
     html! {
         section #verdicts {
             h2 { "Published results" }
-            p { (met) " of " (verdicts.len()) " criteria were met." }
+            p { (verdict_counts(rows)) }
             div.wide {
                 table.verdicts {
                     thead { tr { th { "experiment" } th { "criterion" } th { "published" } th { "measured" } th { "verdict" } } }
                     tbody {
-                        @for verdict in verdicts {
+                        @for row in rows {
                             tr {
-                                th scope="row" { (verdict.experiment) }
-                                td { (verdict.criterion) @if verdict.robust { " " span.tag { "robust" } } }
-                                td { (verdict.published) }
-                                td { (verdict.measured) }
-                                td { span class=(format!("outcome {}", class(verdict.verdict))) { (verdict.verdict.text()) } }
+                                th scope="row" { (row.experiment) }
+                                td { (row.criterion) @if row.robust { " " span.tag { "robust" } } }
+                                td { (row.published) }
+                                td { (row.measured) }
+                                td { span class=(format!("outcome {}", class(row.verdict))) { (row.verdict.as_str()) } }
                             }
                         }
                     }
                 }
             }
-            p.note { span.tag { "robust" } " marks a criterion that must hold for any seed and any plausible setting, such as an order; the others are figures that depend on details which the source may not give." }
+            p.note { span.tag { "robust" } " marks a criterion that should hold in any faithful model, such as an order, and is judged; the others depend on details that the source may not give, and are reported. Pending: needs something that is not built yet. Skipped: needs data that were not there." }
         }
     }
 }
@@ -367,7 +325,7 @@ mod tests {
 
     #[test]
     fn verdicts_are_counted_and_shown() {
-        let verdict = |verdict| Verdict {
+        let verdict = |verdict| Row {
             experiment: "fig-4.3".into(),
             criterion: "less delay".into(),
             robust: true,
@@ -375,9 +333,9 @@ mod tests {
             measured: "3.7".into(),
             verdict,
         };
-        let verdicts = vec![verdict(Outcome::Reproduced), verdict(Outcome::NotReproduced)];
+        let verdicts = vec![verdict(Verdict::Reproduced), verdict(Verdict::Missed)];
         let page = Report { verdicts, ..Report::default() }.html().unwrap();
-        assert!(page.contains("1 of 2 criteria") && page.contains("not reproduced"));
+        assert!(page.contains("1 reproduced, 1 missed") && page.contains(">missed<"));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 mod synthetic;
 
-use ranpace_lab::{Comparison, Outcome, Report, Verdict, table};
+use ranpace_lab::reproduce::{Row, Verdict};
+use ranpace_lab::{Comparison, Report, table};
 
 const SCENARIO: &str = "# A made-up scenario\nduration = \"60s\"\nseed = 1\n\n[[link]]\nname = \"cell\"\nrate = \"24Mbit/s\"\nqueue = \"375KB\"\n\n[[flow]]\ncc = \"cubic\"\n";
 
@@ -32,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Comparison::new(title, SCENARIO, runs)
             })
             .collect();
-    let verdict = |experiment: &str, robust, verdict| Verdict {
+    let verdict = |experiment: &str, robust, verdict| Row {
         experiment: experiment.into(),
         criterion: "the delay of copa is below that of cubic at no less than 90 % of its goodput".into(),
         robust,
@@ -45,9 +46,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         command: "ranpace compare drive.toml --cc cubic --cc bbr1 --cc vegas --cc copa --seeds 5".into(),
         intro: "Four congestion controls on one varying link. The runs are made up: this page shows what reports look like.".into(),
         verdicts: vec![
-            verdict("fig-4.3", true, Outcome::Reproduced),
-            verdict("tab-5.1", false, Outcome::NotReproduced),
-            verdict("fig-6.2", false, Outcome::Undecided),
+            verdict("fig-4.3", true, Verdict::Reproduced),
+            verdict("tab-5.1", false, Verdict::Missed),
+            verdict("fig-6.2", false, Verdict::Pending),
         ],
         warnings: Vec::new(),
         groups,

@@ -30,7 +30,7 @@ pub use metric::Metric;
 pub use plan::{Planned, plan};
 pub use recordings::{Recording, Recordings, Refused};
 pub use show::{Figures, group, verdict_text};
-pub use verdict::{Row, Verdict};
+pub use verdict::{Row, Verdict, verdict_counts};
 
 use crate::plot::PlotError;
 use crate::{Job, Runner, Store, StoreError};

@@ -1,5 +1,7 @@
 //! Whether a criterion is met.
 
+use core::borrow::Borrow;
+
 use serde::{Deserialize, Serialize};
 
 use super::cells::{Absent, Cells};
@@ -50,6 +52,14 @@ impl Verdict {
             Self::Skipped => "skipped",
         }
     }
+}
+
+/// How many rows have each verdict, in words.
+pub fn verdict_counts<R: Borrow<Row>>(rows: &[R]) -> String {
+    let all = [Verdict::Reproduced, Verdict::Missed, Verdict::Reported, Verdict::Pending, Verdict::Skipped];
+    let count = |verdict| rows.iter().filter(|row| (*row).borrow().verdict == verdict).count();
+    let parts = all.into_iter().map(|verdict| (verdict, count(verdict))).filter(|(_, count)| *count > 0);
+    parts.map(|(verdict, count)| format!("{count} {}", verdict.as_str())).collect::<Vec<_>>().join(", ")
 }
 
 /// Judges all criteria. In a quick look nothing is judged.
