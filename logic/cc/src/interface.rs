@@ -145,7 +145,8 @@ pub struct Sample {
 /// One acknowledgement, after loss detection (Linux `cong_avoid` and `cong_control`).
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
-    /// Segments newly acknowledged cumulatively.
+    /// Segments to grow the window by: those newly delivered, on acknowledgements that advance; as in Linux, what was
+    /// acknowledged selectively before does not count again.
     pub acked: u64,
     /// Segments newly delivered, cumulatively or selectively.
     pub delivered: u64,
