@@ -38,7 +38,8 @@ count = {flows}
 tcp = {{ receive_buffer_max = "64MB" }}
 "#
     );
-    let scenario = ranpace_scenario::parse(&text, "dumbbell.toml", &mut ()).unwrap_or_else(|error| panic!("{error}"));
+    let scenario =
+        ranpace_scenario::parse(&text, "dumbbell.toml", &mut ()).unwrap_or_else(|error| panic!("{error}"));
     let start = Instant::now();
     let result = ranpace_sim::Simulation::new(&scenario).run();
     let elapsed = start.elapsed().as_secs_f64();
