@@ -1,2 +1,5 @@
 //! The cell: channel, link adaptation, HARQ, RLC, scheduler, uplink grants; LTE and NR.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod channel;

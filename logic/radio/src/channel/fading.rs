@@ -1,0 +1,253 @@
+//! Multipath fading: the gain of each group of resource blocks as a function of the way that a user has gone.
+//!
+//! Each tap of a [`DelayProfile`] is a Rayleigh process with Jakes's spectrum (see [`Rings`]); the gain at a frequency is
+//! the squared magnitude of the sum of the taps, each turned by its delay. A group has the gain at its middle, which is
+//! Rayleigh too; for the gain of every resource block make groups of one. The mean gain is 1.
+//!
+//! Gains follow from the way in wavelengths alone and may be asked for in any order; between looks nothing is computed.
+//! A user that stands still has gains that stand still, unless the scenario fixes a [`FadingSpeed`].
+//!
+//! Taps of one user are on different rings. Taps of two users may by chance be within a wavelength on the same one (one
+//! pair in five hundred), and are then correlated. With ns-3, whose users share one recording of 10 s, it is always so.
+
+use std::sync::Arc;
+
+use ranpace_phy::{LtePrbs, Numerology, Prbs};
+use ranpace_units::Time;
+
+use super::random::{self, Purpose};
+use super::rings::{Complex, RINGS, Reading, Rings, Way};
+use super::{Carrier, DelayProfile};
+
+/// How fast a user moves as far as fading goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FadingSpeed {
+    /// As fast as it moves: gains follow the way that it has gone.
+    AsMoving,
+    /// This many m/s, wherever it is: 002's standing users under EVA at 60 km/h, 004's walkers under EPA at 3 km/h.
+    Fixed(f64),
+}
+
+impl FadingSpeed {
+    /// 3 km/h.
+    pub const KM_H_3: Self = Self::Fixed(3.0 / 3.6);
+    /// 60 km/h.
+    pub const KM_H_60: Self = Self::Fixed(60.0 / 3.6);
+
+    /// The way in wavelengths at this time, for a user that has travelled this many metres.
+    pub fn wavelengths(self, carrier: Carrier, now: Time, travelled_m: f64) -> f64 {
+        let metres = match self {
+            Self::AsMoving => travelled_m,
+            Self::Fixed(speed) => speed * now.as_secs_f64(),
+        };
+        metres / carrier.wavelength_m()
+    }
+}
+
+/// How a band is cut into groups of resource blocks: the middle of each group, and its width.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Groups {
+    /// Middle of each group in Hz from the middle of the band.
+    middles_hz: Vec<f64>,
+    /// PRBs of each group.
+    prbs: Vec<u8>,
+}
+
+impl Groups {
+    /// The resource block groups of an LTE band: 25 for 100 PRBs; TS 36.213 Table 7.1.6.1-1.
+    pub fn lte(band: LtePrbs) -> Self {
+        Self::new(band.get().into(), band.rbg_size(), 180e3)
+    }
+    /// Groups of `size` PRBs of an NR band, at most 255; the last may be smaller, and a size of 0 counts as 1.
+    pub fn nr(band: Prbs, numerology: Numerology, size: u8) -> Self {
+        Self::new(band.get(), size, 12e3 * f64::from(numerology.spacing_khz()))
+    }
+
+    fn new(band: u16, size: u8, prb_hz: f64) -> Self {
+        let size = size.max(1);
+        let prbs: Vec<u8> = (0..band)
+            .step_by(size.into())
+            // Not above `size`, which is a u8.
+            .map(|first| (band - first).min(size.into()) as u8)
+            .collect();
+        let middle = |(first, prbs): (u16, &u8)| {
+            (f64::from(first) + f64::from(*prbs) / 2.0 - f64::from(band) / 2.0) * prb_hz
+        };
+        let middles_hz = (0..band).step_by(size.into()).zip(&prbs).map(middle).collect();
+        Self { middles_hz, prbs }
+    }
+
+    /// How many groups there are: at least one.
+    pub fn count(&self) -> usize {
+        self.prbs.len()
+    }
+    /// How many PRBs each has.
+    pub fn prbs(&self) -> &[u8] {
+        &self.prbs
+    }
+}
+
+/// Groups that are computed together, one in each lane of a vector register or two.
+const LANES: usize = 8;
+
+/// What taps have become at the groups of one block: turned by their delay, times their amplitude.
+#[derive(Clone, Copy, Debug)]
+struct Weights {
+    re: [f32; LANES],
+    im: [f32; LANES],
+}
+
+/// Fading of one carrier, shared by all its users.
+#[derive(Clone, Debug)]
+pub struct Fading {
+    rings: Arc<Rings>,
+    taps: usize,
+    groups: usize,
+    /// Block by block, tap by tap.
+    weights: Vec<Weights>,
+}
+
+/// Where one user's taps begin: all that is kept of its fading (216 bytes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FadingUser([Reading; RINGS]);
+
+impl FadingUser {
+    /// User number `user` under this seed. Another number is another user, or the same one on another carrier: the
+    /// directions of FDD fade independently.
+    pub fn new(seed: u64, user: u64) -> Self {
+        let random = &mut random::at(seed, Purpose::Taps, user);
+        // Any user's first tap is on any ring.
+        let first = (random::unit(random) * RINGS as f64) as usize;
+        Self(core::array::from_fn(|tap| Reading::draw(first + tap, random)))
+    }
+}
+
+impl Fading {
+    /// The fading of a band under this profile.
+    pub fn new(rings: Arc<Rings>, profile: DelayProfile, groups: &Groups) -> Self {
+        let taps = profile.taps();
+        let ratio = |power_db: f64| libm::pow(10.0, power_db / 10.0);
+        let total: f64 = taps.iter().map(|tap| ratio(tap.power_db)).sum();
+        let mut weights = Vec::new();
+        for block in groups.middles_hz.chunks(LANES) {
+            for tap in taps {
+                let amplitude = (ratio(tap.power_db) / total).sqrt();
+                let mut weight = Weights { re: [0.0; LANES], im: [0.0; LANES] };
+                for (lane, hz) in block.iter().enumerate() {
+                    let (sin, cos) = libm::sincos(-core::f64::consts::TAU * hz * tap.delay_ns * 1e-9);
+                    weight.re[lane] = (amplitude * cos) as f32;
+                    weight.im[lane] = (amplitude * sin) as f32;
+                }
+                weights.push(weight);
+            }
+        }
+        Self { rings, taps: taps.len(), groups: groups.count(), weights }
+    }
+
+    /// How many groups there are.
+    pub const fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Gains as ratios of powers, of mean 1, after this way in wavelengths; those for which `gains` has room.
+    pub fn gains(&self, user: &FadingUser, wavelengths: f64, gains: &mut [f32]) {
+        let taps = self.taps(user, wavelengths);
+        let room = self.groups.min(gains.len());
+        for (gains, weights) in gains[..room].chunks_mut(LANES).zip(self.weights.chunks_exact(self.taps)) {
+            let (re, im) = sum(&taps, weights);
+            let powers: [f32; LANES] = core::array::from_fn(|lane| re[lane] * re[lane] + im[lane] * im[lane]);
+            gains.copy_from_slice(&powers[..gains.len()]);
+        }
+    }
+
+    /// The same as amplitudes: real and imaginary parts.
+    pub fn amplitudes(&self, user: &FadingUser, wavelengths: f64, amplitudes: &mut [[f32; 2]]) {
+        let taps = self.taps(user, wavelengths);
+        let room = self.groups.min(amplitudes.len());
+        let blocks = amplitudes[..room].chunks_mut(LANES);
+        for (amplitudes, weights) in blocks.zip(self.weights.chunks_exact(self.taps)) {
+            let (re, im) = sum(&taps, weights);
+            for (lane, amplitude) in amplitudes.iter_mut().enumerate() {
+                *amplitude = [re[lane], im[lane]];
+            }
+        }
+    }
+
+    #[inline]
+    fn taps(&self, user: &FadingUser, wavelengths: f64) -> [Complex; RINGS] {
+        let way = Way::of(wavelengths);
+        let mut taps = [[0.0; 2]; RINGS];
+        for (tap, reading) in taps.iter_mut().zip(&user.0).take(self.taps) {
+            *tap = self.rings.tap(reading, way);
+        }
+        taps
+    }
+}
+
+/// The sum of the taps at the groups of one block: real and imaginary parts.
+#[inline]
+fn sum(taps: &[Complex; RINGS], weights: &[Weights]) -> ([f32; LANES], [f32; LANES]) {
+    let (mut re, mut im) = ([0.0_f32; LANES], [0.0_f32; LANES]);
+    for ([a, b], weight) in taps.iter().zip(weights) {
+        for lane in 0..LANES {
+            re[lane] += a * weight.re[lane] - b * weight.im[lane];
+            im[lane] += a * weight.im[lane] + b * weight.re[lane];
+        }
+    }
+    (re, im)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use ranpace_phy::LteBandwidth;
+
+    #[test]
+    fn groups_of_every_band() {
+        for (band, count, last) in [
+            (LteBandwidth::Mhz1_4, 6, 1),
+            (LteBandwidth::Mhz5, 13, 1),
+            (LteBandwidth::Mhz10, 17, 2),
+            (LteBandwidth::Mhz20, 25, 4),
+        ] {
+            let groups = Groups::lte(band.prbs());
+            assert_eq!((groups.count(), groups.prbs().last()), (count, Some(&last)), "{band:?}");
+            let all: u32 = groups.prbs().iter().map(|prbs| u32::from(*prbs)).sum();
+            assert_eq!(all, u32::from(band.prbs().get()));
+        }
+        // 100 PRBs of 180 kHz: the first group of four has its middle 48 PRBs below that of the band.
+        assert_eq!(Groups::lte(LteBandwidth::Mhz20.prbs()).middles_hz[0], -48.0 * 180e3);
+        let nr = Groups::nr(Prbs::new(132).unwrap(), Numerology::Khz120, 16);
+        assert_eq!((nr.count(), nr.prbs()[8]), (9, 4));
+        assert_eq!(Groups::nr(Prbs::MAX, Numerology::Khz15, 0).count(), 275);
+    }
+
+    #[test]
+    fn a_standing_user_has_a_standing_gain_unless_its_speed_is_fixed() {
+        let way = |speed: FadingSpeed, s| speed.wavelengths(Carrier::BAND_7, Time::from_secs(s), 0.0);
+        assert_eq!(way(FadingSpeed::AsMoving, 100), 0.0);
+        // 148 Hz.
+        assert!((way(FadingSpeed::KM_H_60, 100) - 14_788.0).abs() < 1.0);
+    }
+
+    proptest! {
+        #[test]
+        fn gains_are_numbers_whatever_the_way(
+            wavelengths in any::<f64>(), seed: u64, user: u64, size in 0..20u8, room in 0..300usize
+        ) {
+            let groups = Groups::nr(Prbs::MAX, Numerology::Khz120, size);
+            let fading = Fading::new(RINGS_OF_TEST.with(Arc::clone), DelayProfile::Etu, &groups);
+            let mut gains = vec![-1.0; room];
+            fading.gains(&FadingUser::new(seed, user), wavelengths, &mut gains);
+            for (i, gain) in gains.into_iter().enumerate() {
+                let expected = if i < fading.groups() { 0.0..100.0 } else { -1.0..0.0 };
+                prop_assert!(expected.contains(&gain), "{gain}");
+            }
+        }
+    }
+
+    std::thread_local! {
+        static RINGS_OF_TEST: Arc<Rings> = Rings::shared();
+    }
+}

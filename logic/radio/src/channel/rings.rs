@@ -1,0 +1,243 @@
+//! Long rings of samples of Rayleigh fading with Jakes's spectrum, which the taps of all users read.
+//!
+//! There are nine rings, each 4096 wavelengths long (Doppler periods, at a constant speed). A ring is the inverse Fourier
+//! transform of spectral lines. The lines of all rings make one comb of 8193 over Jakes's spectrum, dealt out in turns:
+//! each ring has about 910 of them, each with the power of the spectrum over its width and a random phase. So the
+//! autocorrelation on a ring is J0, its mean power is 1 whatever the phases are, and taps that read different rings are
+//! uncorrelated over a turn, at any lag: the mean power of their sum does not wander, as that of random processes of
+//! 1000 s does by several per cent.
+//!
+//! A tap reads one ring from a random place, and turns slowly: by up to 0.3 of a full turn of phase for each turn of the
+//! ring, less than a third of the distance between two lines. Its power repeats after 4096 wavelengths (462 m at
+//! 2.66 GHz, 28 s at 60 km/h), but that of the sum of taps does not, since they meet in other phases. Between samples, 8 a
+//! wavelength, lines are straight; the power that this takes (5 % on average, up to 7 % half way) is given back on average.
+//!
+//! Source: R. H. Clarke, "A Statistical Theory of Mobile-Radio Reception", 1968, and W. C. Jakes, "Microwave Mobile
+//! Communications", 1974, for the spectrum; the rings are ours. The transform is written here and not taken from a
+//! library since those choose their arithmetic by the processor, and results must have the same bits on every machine.
+
+use std::sync::Arc;
+
+use super::random::{self, Purpose, Random};
+
+/// How many rings there are: one for each tap of the longest profile.
+pub(crate) const RINGS: usize = 9;
+/// Length of a ring in wavelengths.
+const WAVELENGTHS: usize = 4096;
+/// Samples of a ring, as a power of two: 8 a wavelength.
+const LOG_SAMPLES: u32 = 15;
+const SAMPLES: usize = 1 << LOG_SAMPLES;
+/// Steps of the circle of phases, as a power of two.
+const LOG_PHASES: u32 = 8;
+const PHASES: usize = 1 << LOG_PHASES;
+/// The phases of the lines. The same in every run, so that the statistics hold in every run; where users and taps read
+/// the rings comes from the scenario's seed. Not to be changed: results follow from it.
+const SEED: u64 = 1;
+/// 2^32, 2^64.
+const TURN_32: f64 = 4_294_967_296.0;
+
+/// A complex number: real and imaginary part.
+pub(crate) type Complex = [f32; 2];
+
+/// The rings. 2.3 MiB; make them once and share them: [`Rings::shared`].
+#[derive(Debug)]
+pub struct Rings {
+    /// Samples, and the first again at the end.
+    rings: Vec<Box<[Complex; SAMPLES + 1]>>,
+    /// The circle of phases, and the first again at the end.
+    circle: Box<[Complex; PHASES + 1]>,
+}
+
+/// How one tap of one user reads its ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// Where on the ring it begins, in units of 2^-64 of a turn.
+    start: u64,
+    /// Its phase there, in units of 2^-64 of the circle.
+    phase: u64,
+    /// By how much the phase turns in a turn of the ring, in units of 2^-32 of the circle.
+    twist: i32,
+    /// Number of the ring.
+    ring: u32,
+}
+
+/// How far a user has come, in units of 2^-32 of a turn of the rings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way(u64);
+
+impl Way {
+    /// After this many wavelengths, at most 10^12; what is negative or not a number counts as none.
+    #[inline]
+    pub(crate) fn of(wavelengths: f64) -> Self {
+        // A cast makes zero of what is negative or not a number.
+        Self((wavelengths.min(1e12) * (TURN_32 / WAVELENGTHS as f64)) as u64)
+    }
+}
+
+impl Reading {
+    /// A random place on this ring.
+    pub(crate) fn draw(ring: usize, random: &mut Random) -> Self {
+        let share = |random: &mut Random| (random::unit(random) * (TURN_32 * TURN_32)) as u64;
+        Self {
+            start: share(random),
+            phase: share(random),
+            twist: (random::between(random, -0.3, 0.3) * TURN_32) as i32,
+            ring: (ring % RINGS) as u32,
+        }
+    }
+}
+
+impl Rings {
+    /// Makes the rings: some milliseconds of work.
+    pub fn shared() -> Arc<Self> {
+        let (turns, random) = (turns(), &mut random::at(SEED, Purpose::Rings, 0));
+        let rings = (0..RINGS).map(|number| ring(number, &turns, random)).collect();
+        let mut circle = Box::new([[0.0; 2]; PHASES + 1]);
+        for (to, from) in
+            circle.iter_mut().zip(turns.chunks_exact(SAMPLES / PHASES).map(|chunk| chunk[0]).cycle())
+        {
+            *to = [from[0] as f32, from[1] as f32];
+        }
+        Arc::new(Self { rings, circle })
+    }
+
+    /// The gain of a tap of mean power 1 after this way.
+    #[inline]
+    pub(crate) fn tap(&self, reading: &Reading, way: Way) -> Complex {
+        // The index is below RINGS, by `draw`.
+        let ring = &self.rings[reading.ring as usize];
+        let [a, b] = read(&ring[..], LOG_SAMPLES, reading.start.wrapping_add(way.0 << 32));
+        let phase = reading.phase.wrapping_add((i64::from(reading.twist) as u64).wrapping_mul(way.0));
+        let [cos, sin] = read(&self.circle[..], LOG_PHASES, phase);
+        [a * cos - b * sin, a * sin + b * cos]
+    }
+}
+
+/// The sample at this share (in 2^-64) of a ring of 2^`log` samples, on a straight line between its neighbours.
+#[inline]
+fn read(ring: &[Complex], log: u32, share: u64) -> Complex {
+    let index = (share >> (64 - log)) as usize;
+    // The 24 bits after those of the index: what a float holds exactly.
+    let between = ((share << log) >> 40) as f32 * (1.0 / 16_777_216.0);
+    let ([a, b], [c, d]) = (ring[index], ring[index + 1]);
+    [a + (c - a) * between, b + (d - b) * between]
+}
+
+/// The circle in SAMPLES steps: real and imaginary part of exp(2 pi i k / SAMPLES).
+fn turns() -> Vec<[f64; 2]> {
+    let angle = |k: usize| core::f64::consts::TAU * k as f64 / SAMPLES as f64;
+    (0..SAMPLES).map(|k| libm::sincos(angle(k))).map(|(sin, cos)| [cos, sin]).collect()
+}
+
+/// Jakes's spectrum 1 / (pi sqrt(1 - x^2)), integrated up to `line`, where the largest Doppler shift is x = 1.
+fn spectrum_below(line: f64) -> f64 {
+    0.5 + libm::asin((line / WAVELENGTHS as f64).clamp(-1.0, 1.0)) / core::f64::consts::PI
+}
+
+fn ring(number: usize, turns: &[[f64; 2]], random: &mut Random) -> Box<[Complex; SAMPLES + 1]> {
+    let mut samples = vec![[0.0; 2]; SAMPLES];
+    let (mut done, mut at_next) = (0.0, 0.0);
+    let lines = 2 * WAVELENGTHS + 1;
+    for index in (number..lines).step_by(RINGS) {
+        let line = index as f64 - WAVELENGTHS as f64;
+        // Each line stands for the spectrum half way to the next, and the last for all that is left.
+        let upto = if index + RINGS < lines { spectrum_below(line + RINGS as f64 / 2.0) } else { 1.0 };
+        let power = upto - done;
+        done = upto;
+        let (sin, cos) = libm::sincos(core::f64::consts::TAU * random::unit(random));
+        let place = (SAMPLES + index - WAVELENGTHS) % SAMPLES;
+        samples[place] = [power.sqrt() * cos, power.sqrt() * sin];
+        // The autocorrelation one sample later.
+        at_next += power * turns[place][0];
+    }
+    transform(&mut samples, turns);
+    // A straight line between two samples has the mean power (2 + correlation) / 3.
+    let scale = (3.0 / (2.0 + at_next)).sqrt();
+    let mut ring = Box::new([[0.0; 2]; SAMPLES + 1]);
+    for (to, from) in ring.iter_mut().zip(samples.iter().cycle()) {
+        *to = [(from[0] * scale) as f32, (from[1] * scale) as f32];
+    }
+    ring
+}
+
+/// Inverse discrete Fourier transform in place, without the factor 1 / n (Cooley and Tukey 1965, radix 2).
+fn transform(samples: &mut [[f64; 2]], turns: &[[f64; 2]]) {
+    for index in 0..SAMPLES {
+        let mirrored = index.reverse_bits() >> (usize::BITS - LOG_SAMPLES);
+        if index < mirrored {
+            samples.swap(index, mirrored);
+        }
+    }
+    let mut half = 1;
+    while half < SAMPLES {
+        for block in samples.chunks_exact_mut(2 * half) {
+            let (low, high) = block.split_at_mut(half);
+            for (k, (low, high)) in low.iter_mut().zip(high).enumerate() {
+                let [cos, sin] = turns[k * (SAMPLES / 2 / half)];
+                let [re, im] = [high[0] * cos - high[1] * sin, high[0] * sin + high[1] * cos];
+                *high = [low[0] - re, low[1] - im];
+                *low = [low[0] + re, low[1] + im];
+            }
+        }
+        half *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_transform_of_one_line_is_a_wave() {
+        let mut samples = vec![[0.0; 2]; SAMPLES];
+        samples[3] = [1.0, 0.0];
+        transform(&mut samples, &turns());
+        for (index, [re, im]) in samples.into_iter().enumerate().step_by(97) {
+            let (sin, cos) = libm::sincos(core::f64::consts::TAU * 3.0 * index as f64 / SAMPLES as f64);
+            assert!((re - cos).abs() < 1e-12 && (im - sin).abs() < 1e-12, "{index}");
+        }
+    }
+
+    /// Mean of a times the conjugate of b, the latter read this many samples later.
+    fn correlation(a: &[Complex], b: &[Complex], lag: usize) -> [f64; 2] {
+        let pairs = (0..SAMPLES).map(|i| (a[i], b[(i + lag) % SAMPLES]));
+        let products = pairs.map(|([a, b], [c, d])| [f64::from(a * c + b * d), f64::from(b * c - a * d)]);
+        products.fold([0.0; 2], |sum, x| [sum[0] + x[0] / SAMPLES as f64, sum[1] + x[1] / SAMPLES as f64])
+    }
+
+    #[test]
+    fn each_ring_has_power_1_and_the_autocorrelation_j0_and_none_with_another() {
+        let rings = Rings::shared();
+        for (number, ring) in rings.rings.iter().enumerate() {
+            let [power, _] = correlation(&ring[..], &ring[..], 0);
+            let [next, _] = correlation(&ring[..], &ring[..], 1);
+            assert!(((2.0 * power + next) / 3.0 - 1.0).abs() < 1e-4, "{power}");
+            for lag in 1..=8 {
+                let [found, beside] = correlation(&ring[..], &ring[..], lag);
+                let expected = libm::j0(core::f64::consts::TAU * lag as f64 / 8.0);
+                assert!(
+                    (found / power - expected).abs() < 0.01 && beside.abs() < 0.02,
+                    "lag {lag}: {found}, {beside}"
+                );
+            }
+            assert_eq!(ring[0], ring[SAMPLES]);
+            let other = &rings.rings[(number + 1) % RINGS];
+            for lag in [0, 5, 1000] {
+                let [a, b] = correlation(&ring[..], &other[..], lag);
+                assert!(a.abs() < 1e-5 && b.abs() < 1e-5, "{a}, {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn absurd_ways_are_somewhere() {
+        let rings = Rings::shared();
+        let reading = Reading { start: u64::MAX, phase: u64::MAX, twist: i32::MIN, ring: 8 };
+        for wavelengths in
+            [0.0, -1.0, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1023.999_999_999_999]
+        {
+            let gain = rings.tap(&reading, Way::of(wavelengths));
+            assert!(gain[0].is_finite() && gain[1].is_finite(), "{wavelengths}");
+        }
+    }
+}
