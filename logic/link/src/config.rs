@@ -186,7 +186,7 @@ pub enum LimitError {
         why: Option<ranpace_units::ParseError>,
     },
     /// Nothing would ever pass.
-    #[error("a queue's limit must be above zero: nothing would ever pass")]
+    #[error("must be above zero: nothing would ever pass")]
     Zero,
 }
 

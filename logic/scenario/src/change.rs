@@ -1,8 +1,9 @@
 //! `[[change]]`: what changes during the run.
 
+use ranpace_link::Service;
 use ranpace_units::{Span, Time};
 
-use crate::flow::Flows;
+use crate::flow::{Flows, LEAST_ROUND_TRIP};
 use crate::link::{LEAST_RATE, LEAST_SPAN, MOST_DELAY, MOST_RATE};
 use crate::model::{Change, ChangeKind, Transport};
 use crate::network::Network;
@@ -51,7 +52,11 @@ fn read_entry(
             }
             let index = network.link_of(&link);
             let rate = rate.and_then(|f| f.quantity(LEAST_RATE..=MOST_RATE));
-            let delay = delay.and_then(|f| f.quantity(Span::ZERO..=MOST_DELAY));
+            // Without a rate the delay is all that bounds what a flow can send.
+            let unlimited =
+                index.is_some_and(|index| network.links[index].config.service == Service::Unlimited);
+            let least = if unlimited { LEAST_ROUND_TRIP } else { Span::ZERO };
+            let delay = delay.and_then(|f| f.quantity(least..=MOST_DELAY));
             if let Some((link, rate)) = index.zip(rate) {
                 add(ChangeKind::LinkRate { link, rate });
             }

@@ -86,6 +86,9 @@ impl Flows {
             Transport::Datagram { mtu, .. } => *mtu,
             Transport::Udp { packet } => *packet,
         };
+        if let Some(problem) = timeless(network, &path, &back) {
+            report.add(name_at, format!("flow {name:?}: {problem}"));
+        }
         if let Some(problem) = too_large(network, &path, packet) {
             report.add(name_at, format!("flow {name:?}: {problem}"));
         }
@@ -251,6 +254,19 @@ fn read_ways(
         (_, back) => way(back, "acknowledgements", to, from),
     };
     Some((from, to, path?, back?))
+}
+
+/// Shortest round trip of a flow over unlimited links only: its rate is a window over it, and has no other bound.
+pub(crate) const LEAST_ROUND_TRIP: Span = Span::from_micros(10);
+
+/// Whether a flow with feedback could send without end in next to no time: nothing on its way has a rate, nor a delay.
+fn timeless(network: &Network, path: &[usize], back: &[usize]) -> Option<String> {
+    let links = || path.iter().chain(back).map(|&index| &network.links[index].config);
+    let limited = links().any(|link| !matches!(link.service, Service::Unlimited));
+    let round_trip: Span = links().map(|link| link.delay).sum();
+    (!back.is_empty() && !limited && round_trip < LEAST_ROUND_TRIP).then(|| {
+        format!("no link on its way there and back has a rate, and they take {round_trip} in all; give one of them a rate, or a delay of at least {LEAST_ROUND_TRIP}")
+    })
 }
 
 /// Whether a queue on the way can never take a full packet.

@@ -50,6 +50,11 @@ fn every_mistake_is_told_with_its_place() {
 /// What is replaced in `GOOD`, by what, and what is said then; "..." at the end stands for any text.
 const CASES: &[(&str, &str, &str)] = &[
     (
+        "rate = \"12Mbit/s\"\ndelay = \"20ms\"",
+        "rate = \"unlimited\"\ndelay = \"1us\"",
+        "f.toml:12:8: flow \"web\": no link on its way there and back has a rate, and they take 2us in all; give one of them a rate, or a delay of at least 10us",
+    ),
+    (
         "delay",
         "dealy",
         "f.toml:8:1: unknown key \"dealy\" in [[link]]; expected one of name, from, to, rate, trace, repeat, scale, opportunity, overhead, delay, jitter, queue, loss, reorder, duplex, back; did you mean \"delay\"?",
