@@ -50,6 +50,7 @@ from = "a"
 to = "b"
 cc = "cubic:hystart=off"
 count = {flows}
+stagger = "20us"
 {rest}
 # So that something happens until the end.
 [[flow]]

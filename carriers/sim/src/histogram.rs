@@ -1,6 +1,6 @@
 //! Distribution of times with a relative error of at most 0.1 %, in memory proportional to the spread of the values.
 //!
-//! Values are sorted into 1024 buckets for each power of two; buckets are allocated in groups of 64 when first used, and only the span of groups in use is indexed, so
+//! Values are sorted into 1024 buckets for each power of two; buckets are allocated in groups of 16 when first used, and only the span of groups in use is indexed, so
 //! that a thousand idle flows cost next to nothing (a general-purpose histogram allocates its whole range at once).
 
 use ranpace_units::Span;
@@ -8,7 +8,7 @@ use ranpace_units::Span;
 use crate::results::Distribution;
 
 const PRECISION: u32 = 10;
-const GROUP: usize = 64;
+const GROUP: usize = 16;
 
 /// The histogram.
 #[derive(Clone, Debug, Default)]
