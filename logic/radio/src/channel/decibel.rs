@@ -13,6 +13,14 @@ pub fn to_db(ratio: f64) -> f64 {
     if ratio > 0.0 { (10.0 * libm::log10(ratio)).clamp(-MOST_DB, MOST_DB) } else { -MOST_DB }
 }
 
+/// The largest ratio that counts, 300 dB.
+pub(crate) const MOST: f64 = 1e30;
+
+/// A ratio as it counts: from 0 to [`MOST`]; what is not a number is nothing.
+pub(crate) fn counted(ratio: f64) -> f64 {
+    if ratio > 0.0 { ratio.min(MOST) } else { 0.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -122,7 +122,7 @@ fn groups_are_as_alike_as_their_distance_says() {
         let samples = 40_000;
         for sample in 0..samples {
             let mut groups = [[0.0; 2]; 25];
-            // A quarter of a wavelength at a time, and many users, since few are few.
+            // A hundred users, 400 times each.
             fading.amplitudes(&FadingUser::new(5, sample / 400), (sample % 400) as f64 * 7.3, &mut groups);
             let [[a, b], ..] = groups;
             for (product, [c, d]) in products.iter_mut().zip(groups) {
@@ -130,14 +130,14 @@ fn groups_are_as_alike_as_their_distance_says() {
             }
         }
         let total: f64 = profile.taps().iter().map(|tap| libm::pow(10.0, tap.power_db / 10.0)).sum();
-        for group in 0..25 {
+        for (group, product) in products.into_iter().enumerate() {
             let expected = profile.taps().iter().fold([0.0; 2], |sum, tap| {
                 let power = libm::pow(10.0, tap.power_db / 10.0) / total;
                 let angle = -core::f64::consts::TAU * group as f64 * 720e3 * tap.delay_ns * 1e-9;
                 [sum[0] + power * libm::cos(angle), sum[1] + power * libm::sin(angle)]
             });
             for part in 0..2 {
-                let found = products[group][part] / samples as f64;
+                let found = product[part] / samples as f64;
                 assert!(
                     (found - expected[part]).abs() < 0.03,
                     "{profile:?}, group {group}: {found}, {expected:?}"

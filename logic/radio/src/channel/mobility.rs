@@ -1,0 +1,212 @@
+//! Where a user is: standing, on a path, or walking about.
+
+use std::sync::Arc;
+
+use ranpace_units::{Span, Time};
+
+use super::{Position, RandomWalk};
+
+/// Where a user is at an instant, and how it got there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Motion {
+    /// Where it is.
+    pub position: Position,
+    /// Its speed in m/s.
+    pub speed_m_s: f64,
+    /// Metres that it has travelled since the run began.
+    pub travelled_m: f64,
+}
+
+/// How a user moves.
+#[derive(Clone, Debug)]
+pub enum Mobility {
+    /// It stands here.
+    Static(Position),
+    /// It follows a path, which others may follow too.
+    Path(Arc<Trajectory>),
+    /// It walks about.
+    Walk(Box<RandomWalk>),
+}
+
+impl Mobility {
+    /// Where the user is now. A walk may be asked about the same instant again, or a little earlier, but not about what
+    /// lies farther back than the last turn but one.
+    pub fn at(&mut self, now: Time) -> Motion {
+        match self {
+            Self::Static(position) => Motion { position: *position, speed_m_s: 0.0, travelled_m: 0.0 },
+            Self::Path(path) => path.at(now),
+            Self::Walk(walk) => walk.at(now),
+        }
+    }
+}
+
+/// A point of a trajectory.
+#[derive(Clone, Copy, Debug)]
+struct Passing {
+    time: Time,
+    position: Position,
+    /// Metres from the first point.
+    travelled_m: f64,
+}
+
+/// A path in time: straight lines between points, at a constant speed on each. Before the first point a user waits there,
+/// after the last it stays.
+#[derive(Clone, Debug)]
+pub struct Trajectory {
+    /// At least one, with times that do not decrease.
+    points: Vec<Passing>,
+}
+
+/// Why a trajectory was refused. The caller adds the name of the file.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrajectoryError {
+    /// There is no point.
+    #[error("expected one point or more, found none")]
+    Empty,
+    /// Time runs backwards.
+    #[error("point {point}: time must not decrease")]
+    Decreasing {
+        /// Which point, from 1.
+        point: usize,
+    },
+    /// A coordinate that is infinite or not a number.
+    #[error("point {point}: expected finite metres, found {found:?}")]
+    NotFinite {
+        /// Which point, from 1.
+        point: usize,
+        /// What came.
+        found: Position,
+    },
+    /// One cannot get anywhere at this speed.
+    #[error("expected a speed above 0 m/s, found {found_m_s}")]
+    Speed {
+        /// What came, in m/s.
+        found_m_s: f64,
+    },
+}
+
+impl Trajectory {
+    /// At each point at its time.
+    pub fn timed(points: impl IntoIterator<Item = (Time, Position)>) -> Result<Self, TrajectoryError> {
+        let mut found: Vec<Passing> = Vec::new();
+        for (time, position) in points {
+            let point = found.len() + 1;
+            if ![position.x, position.y, position.z].into_iter().all(f64::is_finite) {
+                return Err(TrajectoryError::NotFinite { point, found: position });
+            }
+            let travelled_m = match found.last() {
+                Some(last) if time < last.time => return Err(TrajectoryError::Decreasing { point }),
+                Some(last) => last.travelled_m + last.position.distance_m(position),
+                None => 0.0,
+            };
+            found.push(Passing { time, position, travelled_m });
+        }
+        if found.is_empty() { Err(TrajectoryError::Empty) } else { Ok(Self { points: found }) }
+    }
+
+    /// From point to point at this speed in m/s, setting out at `start`.
+    pub fn waypoints(start: Time, speed_m_s: f64, points: &[Position]) -> Result<Self, TrajectoryError> {
+        if !(speed_m_s > 0.0 && speed_m_s.is_finite()) {
+            return Err(TrajectoryError::Speed { found_m_s: speed_m_s });
+        }
+        let (mut metres, mut last) = (0.0, points.first().copied().unwrap_or_default());
+        Self::timed(points.iter().map(|&point| {
+            metres += last.distance_m(point);
+            last = point;
+            (start + Span::from_secs_f64(metres / speed_m_s), point)
+        }))
+    }
+
+    /// When the last point is reached.
+    pub fn end(&self) -> Time {
+        self.points[self.points.len() - 1].time // There is one.
+    }
+
+    /// Where one who follows it is now.
+    pub fn at(&self, now: Time) -> Motion {
+        let passed = self.points.partition_point(|point| point.time <= now);
+        let standing = |point: &Passing| Motion {
+            position: point.position,
+            speed_m_s: 0.0,
+            travelled_m: point.travelled_m,
+        };
+        if passed == 0 || passed == self.points.len() {
+            // There is one point at least.
+            return standing(&self.points[passed.saturating_sub(1)]);
+        }
+        // `from` is passed and `to` is not, so that time lies between them.
+        let (from, to) = (&self.points[passed - 1], &self.points[passed]);
+        let (all, metres) = (to.time.since(from.time), to.travelled_m - from.travelled_m);
+        let share = now.since(from.time).ratio(all);
+        Motion {
+            position: from.position.towards(to.position, share),
+            speed_m_s: metres / all.as_secs_f64(),
+            travelled_m: from.travelled_m + metres * share,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::STREET_WALK;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_walker_on_waypoints_keeps_its_speed_and_stays_at_the_end() {
+        // 004: from 50 m to 350 m and back at 3 m/s, setting out after 10 s.
+        let at = |y: f64| Position::new(0.0, -y, 1.5);
+        let path = Trajectory::waypoints(Time::from_secs(10), 3.0, &[at(50.0), at(350.0), at(50.0)]).unwrap();
+        for (s, y, speed, travelled) in [
+            (0, 50.0, 0.0, 0.0),
+            (10, 50.0, 3.0, 0.0),
+            (60, 200.0, 3.0, 150.0),
+            (110, 350.0, 3.0, 300.0),
+            (160, 200.0, 3.0, 450.0),
+            (210, 50.0, 0.0, 600.0),
+            (10_000, 50.0, 0.0, 600.0),
+        ] {
+            let motion = path.at(Time::from_secs(s));
+            assert!(motion.position.distance_m(at(y)) < 1e-6, "{s} s: {motion:?}");
+            assert!((motion.speed_m_s - speed).abs() < 1e-6 && (motion.travelled_m - travelled).abs() < 1e-6);
+        }
+        assert_eq!(path.end(), Time::from_secs(210));
+        let street = Trajectory::waypoints(Time::ZERO, 1.0, &STREET_WALK).unwrap();
+        assert_eq!(street.end(), Time::from_secs(326));
+    }
+
+    #[test]
+    fn paths_that_cannot_be_followed_are_refused() {
+        let origin = Position::default();
+        let timed = |points: &[(u64, Position)]| {
+            Trajectory::timed(points.iter().map(|(s, at)| (Time::from_secs(*s), *at))).map(|_| ())
+        };
+        assert_eq!(timed(&[]), Err(TrajectoryError::Empty));
+        assert_eq!(timed(&[(2, origin), (1, origin)]), Err(TrajectoryError::Decreasing { point: 2 }));
+        assert!(timed(&[(0, Position::new(f64::INFINITY, 0.0, 0.0))]).is_err());
+        for speed in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(Trajectory::waypoints(Time::ZERO, speed, &[origin]).is_err());
+        }
+        // Two points at one time are a jump.
+        assert!(timed(&[(0, origin), (1, origin), (1, Position::new(9.0, 0.0, 0.0))]).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn a_follower_is_always_somewhere(
+            points in prop::collection::vec((any::<u64>(), any::<f64>(), any::<f64>()), 1..20), now in any::<u64>()
+        ) {
+            let mut points: Vec<_> = points
+                .into_iter()
+                .map(|(ns, x, y)| (Time::from_nanos(ns), Position::new(x, y, 0.0)))
+                .collect();
+            points.sort_by_key(|point| point.0);
+            if let Ok(path) = Trajectory::timed(points) {
+                let motion = path.at(Time::from_nanos(now));
+                prop_assert!(motion.travelled_m.is_finite() && motion.travelled_m >= 0.0);
+                prop_assert!(motion.speed_m_s.is_finite() && !motion.position.x.is_nan());
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! From the SINR of groups of resource blocks to one SINR, and to a CQI.
+
+use ranpace_phy::{Cqi, CqiThresholds, QamTable, awgn_threshold_db};
+
+use super::decibel::{counted, from_db};
+
+/// When a product is to be put away, so that one more factor, of at most 10^30, does not make it infinite.
+const FULL: f64 = 1e270;
+
+/// The one SINR with which all PRBs together would have the capacity that they have: each item is the SINR of a group as a
+/// ratio, and its number of PRBs. The mean over PRBs of log2(1 + SINR), turned back; 0 if there are no groups.
+pub fn effective_sinr(groups: impl IntoIterator<Item = (f32, u8)>) -> f64 {
+    // One logarithm for many groups: a product of those that are equally wide.
+    let (mut bits, mut prbs) = (0.0, 0_u32);
+    let (mut product, mut width) = (1.0_f64, 0_u8);
+    for (sinr, group) in groups {
+        if group != width || product > FULL {
+            bits += f64::from(width) * libm::log2(product);
+            (product, width) = (1.0, group);
+        }
+        product *= 1.0 + counted(sinr.into());
+        prbs += u32::from(group);
+    }
+    bits += f64::from(width) * libm::log2(product);
+    if prbs == 0 { 0.0 } else { libm::exp2(bits / f64::from(prbs)) - 1.0 }
+}
+
+/// Thresholds of CQI as ratios, so that no logarithm is needed for each group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CqiScale {
+    /// From which SINR on CQI 1 to 15 are reported, as ratios.
+    ratios: [f64; 15],
+    /// The same in dB.
+    decibels: [f64; 15],
+}
+
+impl CqiScale {
+    /// The scale of a UE with the table up to 64QAM.
+    pub fn new(thresholds: CqiThresholds) -> Self {
+        Self::of(*thresholds.sinr_db())
+    }
+    /// The scale of a UE with either table in white noise; see [`ranpace_phy::awgn_cqi`].
+    pub fn awgn(table: QamTable) -> Self {
+        match table {
+            QamTable::Qam64 => Self::new(CqiThresholds::Awgn),
+            QamTable::Qam256 => Self::of(core::array::from_fn(|i| {
+                // 1 to 15.
+                let cqi = Cqi::new(i as u8 + 1).unwrap_or(Cqi::MAX);
+                awgn_threshold_db(cqi.efficiency(table))
+            })),
+        }
+    }
+    fn of(decibels: [f64; 15]) -> Self {
+        Self { ratios: decibels.map(from_db), decibels }
+    }
+
+    /// The CQI at this SINR as a ratio: the largest whose threshold is not above it.
+    pub fn cqi(&self, sinr: f64) -> Cqi {
+        // At most 15. All are compared, since that is quicker than to stop.
+        let reached = self.ratios.iter().map(|threshold| u8::from(*threshold <= sinr)).sum();
+        Cqi::new(reached).unwrap_or(Cqi::MAX)
+    }
+
+    /// The worst CQI of the groups, from which ns-3 picks the MCS of the groups given to a user; the best of all if
+    /// there are no groups.
+    pub fn worst(&self, sinrs: impl IntoIterator<Item = f32>) -> Cqi {
+        let least = |least: f64, sinr: f32| least.min(counted(sinr.into()));
+        self.cqi(sinrs.into_iter().fold(f64::MAX, least))
+    }
+
+    /// An SINR in dB at which this CQI is reported, for recordings that have only the CQI: the middle between its
+    /// threshold and the next, and a dB above the last or below the first. Ours.
+    pub fn middle_db(&self, cqi: Cqi) -> f64 {
+        match usize::from(cqi.get()) {
+            0 => self.decibels[0] - 1.0,
+            15 => self.decibels[14] + 1.0,
+            index => (self.decibels[index - 1] + self.decibels[index]) / 2.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::to_db;
+    use proptest::prelude::*;
+    use ranpace_phy::awgn_cqi;
+
+    #[test]
+    fn the_effective_sinr_has_the_mean_capacity() {
+        for (case, groups, expected) in [
+            ("equal", vec![(7.0, 4); 25], 7.0),
+            // log2(1 + 3) = 2, log2(1 + 15) = 4: the mean is 3 bits.
+            ("two", vec![(3.0, 4), (15.0, 4)], 7.0),
+            // Three PRBs with 2 bits and one with 4: 2.5 bits.
+            ("unequally wide", vec![(3.0, 3), (15.0, 1)], 4.656_854),
+            ("one of nothing", vec![(0.0, 1), (15.0, 1)], 3.0),
+            ("none", vec![], 0.0),
+        ] {
+            assert!((effective_sinr(groups) - expected).abs() < 1e-5, "{case}");
+        }
+    }
+
+    #[test]
+    fn scales_report_as_the_thresholds_do() {
+        for thresholds in [CqiThresholds::Awgn, CqiThresholds::Ns3, CqiThresholds::Ns3Piro] {
+            let scale = CqiScale::new(thresholds);
+            for tenths in -200..400 {
+                // Never on a threshold.
+                let db = f64::from(tenths) / 10.0 + 0.000_1;
+                assert_eq!(scale.cqi(from_db(db)), thresholds.cqi(db), "{thresholds:?} at {db} dB");
+            }
+            for cqi in Cqi::all() {
+                assert_eq!(scale.cqi(from_db(scale.middle_db(cqi))), cqi);
+            }
+        }
+        let wide = CqiScale::awgn(QamTable::Qam256);
+        for tenths in -200..400 {
+            let db = f64::from(tenths) / 10.0 + 0.000_1;
+            assert_eq!(wide.cqi(from_db(db)), awgn_cqi(QamTable::Qam256, db), "{db} dB");
+        }
+    }
+
+    #[test]
+    fn the_worst_group_counts() {
+        let scale = CqiScale::new(CqiThresholds::Ns3);
+        let ratio = |db: f64| from_db(db) as f32;
+        assert_eq!(scale.worst([ratio(25.0), ratio(3.0), ratio(12.0)]).get(), 5);
+        assert_eq!(scale.worst([f32::NAN, ratio(3.0)]), Cqi::MIN);
+        assert_eq!(scale.worst([]), Cqi::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn the_effective_sinr_lies_between_the_worst_and_the_best(
+            groups in prop::collection::vec((-30.0..60.0f64, 1..20u8), 1..300)
+        ) {
+            let sinrs = groups.iter().map(|(db, _)| *db);
+            let (least, most) = sinrs.fold((f64::MAX, f64::MIN), |(a, b), db| (a.min(db), b.max(db)));
+            let found = to_db(effective_sinr(groups.iter().map(|(db, prbs)| (from_db(*db) as f32, *prbs))));
+            prop_assert!(found > least - 1e-3 && found < most + 1e-3, "{found} in {least}..{most}");
+        }
+
+        #[test]
+        fn absurd_sinrs_give_numbers(groups in prop::collection::vec((any::<f32>(), any::<u8>()), 0..300)) {
+            let found = effective_sinr(groups.iter().copied());
+            prop_assert!(found.is_finite() && found >= 0.0);
+            CqiScale::new(CqiThresholds::Awgn).worst(groups.into_iter().map(|(sinr, _)| sinr));
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! One user's radio path in one direction: everything of this folder put together, from where it is to the SINR of each
+//! group of resource blocks.
+//!
+//! A [`Site`] is what the users of a carrier share, a [`RadioPath`] what one of them has (less than 400 bytes). Nothing
+//! happens between looks. Losses over the distance change slowly and are worked out once for each [`GRAIN`] in which somebody
+//! looks, for its beginning; so what a look finds does not depend on which looks came before.
+
+use std::sync::Arc;
+
+use ranpace_units::{Span, Time};
+
+use super::buildings::Blockage;
+use super::decibel::{MOST, counted, from_db};
+use super::{
+    Building, Carrier, CqiScale, Fading, FadingSpeed, FadingUser, Flicker, Mobility, Motion, Path, PathLoss,
+    Position, Receiver, RecordedFading, Recording, Shadowing, Transmitter, shadowing, umi_clear_probability,
+};
+
+/// How long path loss, shadowing and blockage hold: 10 ms, in which a car goes 30 cm. Ours.
+pub const GRAIN: Span = Span::from_millis(10);
+
+/// Whether users see the base station.
+#[derive(Clone, Debug)]
+pub enum Sight {
+    /// All do.
+    Clear,
+    /// None does.
+    Blocked,
+    /// Those that have no building between.
+    Buildings(Arc<[Building]>),
+    /// As probable as in a street canyon ([`umi_clear_probability`]); drawn anew every 50 m of way.
+    Chance,
+}
+
+/// Where the average SINR comes from.
+#[derive(Clone, Debug)]
+pub enum Average {
+    /// From the distance.
+    Distance {
+        /// Path loss.
+        loss: PathLoss,
+        /// Who sees the base station. Only the street canyon's path loss asks; but with any, a path through two
+        /// buildings, or into one, loses 20 dB more.
+        sight: Sight,
+        /// Shadowing.
+        shadowing: Option<Shadowing>,
+    },
+    /// From the SINR of a recording, to which the receiver adds nothing: its noise is in it. A generator of noise or other
+    /// cells beside it are not modelled. Without SINR in it: from its CQI, by [`CqiScale::middle_db`].
+    Recording(Arc<Recording>, CqiScale),
+}
+
+/// What varies quickly.
+#[derive(Clone, Debug)]
+pub enum Fast {
+    /// Nothing.
+    Steady,
+    /// Multipath fading.
+    Fading(Fading, FadingSpeed),
+    /// Millimetre waves.
+    Flicker(Flicker),
+    /// From a file.
+    Recorded(Arc<RecordedFading>),
+}
+
+/// What all users of a carrier share, in one direction.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Where the base station is.
+    pub position: Position,
+    /// The carrier.
+    pub carrier: Carrier,
+    /// The sending end: the base station, or a user with all its power over all PRBs.
+    pub transmitter: Transmitter,
+    /// The receiving end.
+    pub receiver: Receiver,
+    /// Width of a PRB in Hz: twelve sub-carriers.
+    pub prb_hz: f64,
+    /// Slow.
+    pub average: Average,
+    /// Fast.
+    pub fast: Fast,
+}
+
+/// What a look finds, besides the SINR of each group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    /// SINR without what varies quickly, as a ratio.
+    pub average_sinr: f64,
+    /// Loss in dB, without what varies quickly; 0 under a recording.
+    pub loss_db: f64,
+    /// Whether the user sees the base station.
+    pub clear: bool,
+}
+
+/// What is slow, for one grain.
+#[derive(Clone, Copy, Debug)]
+struct Slow {
+    grain: u64,
+    look: Look,
+    /// SINR while a generator of noise is on.
+    disturbed: f64,
+}
+
+/// One user's path in one direction.
+#[derive(Clone, Debug)]
+pub struct RadioPath {
+    seed: u64,
+    fading: FadingUser,
+    /// Where in a recording this user begins.
+    start: Span,
+    slow: Option<Slow>,
+}
+
+impl RadioPath {
+    /// The path of user number `user` under this seed. Shadowing and sight follow the user; fading differs between paths
+    /// that have another `direction`, as it does between the two carriers of FDD (in TDD use one for both).
+    pub fn new(seed: u64, user: u64, direction: u8) -> Self {
+        let own = seed.wrapping_add(user.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        Self { seed: own, fading: FadingUser::new(own, direction.into()), start: Span::ZERO, slow: None }
+    }
+
+    /// The same, this far into the recordings of its site.
+    pub fn starting_at(self, start: Span) -> Self {
+        Self { start, ..self }
+    }
+
+    /// SINR of each group at this time, as ratios, as far as `sinrs` has room; where the site has no groups of its own
+    /// (nothing but fading has), all of `sinrs` are equal. Groups that the site does not have get nothing.
+    pub fn look(&mut self, site: &Site, mobility: &mut Mobility, now: Time, sinrs: &mut [f32]) -> Look {
+        let slow = self.slow(site, mobility, now);
+        let disturbed = site.receiver.source.is_some_and(|source| source.is_on(now));
+        let look = Look {
+            average_sinr: if disturbed { slow.disturbed } else { slow.look.average_sinr },
+            ..slow.look
+        };
+        match &site.fast {
+            Fast::Steady => sinrs.fill(1.0),
+            Fast::Flicker(flicker) => sinrs.fill(flicker.gain(self.seed, now) as f32),
+            Fast::Fading(fading, speed) => {
+                // The way matters only to those whose fading follows it.
+                let travelled = match speed {
+                    FadingSpeed::AsMoving => mobility.at(now).travelled_m,
+                    FadingSpeed::Fixed(_) => 0.0,
+                };
+                let known = fading.groups().min(sinrs.len());
+                sinrs[known..].fill(0.0);
+                fading.gains(&self.fading, speed.wavelengths(site.carrier, now, travelled), sinrs);
+            }
+            Fast::Recorded(recorded) => {
+                sinrs.fill(0.0);
+                recorded.gains(self.start, now, sinrs);
+            }
+        }
+        let average = look.average_sinr as f32;
+        for sinr in sinrs {
+            *sinr = (*sinr * average).min(MOST as f32);
+        }
+        look
+    }
+
+    /// What is slow, now.
+    fn slow(&mut self, site: &Site, mobility: &mut Mobility, now: Time) -> Slow {
+        let grain = now.as_nanos() / GRAIN.as_nanos();
+        if let Some(slow) = self.slow.filter(|slow| slow.grain == grain) {
+            return slow;
+        }
+        let (look, disturbed) = match &site.average {
+            Average::Distance { loss, sight, shadowing } => {
+                let motion = mobility.at(Time::ZERO + GRAIN * grain);
+                let (loss_db, clear) = self.loss(site, *loss, sight, *shadowing, &motion);
+                let received = from_db(site.transmitter.prb_dbm() - loss_db);
+                let [quiet, disturbed] =
+                    site.receiver.noise_mw(site.prb_hz).map(|noise| ratio(received, noise));
+                (Look { average_sinr: quiet, loss_db, clear }, disturbed)
+            }
+            Average::Recording(recording, scale) => {
+                let found = recording.at(self.start + GRAIN * grain);
+                let from_cqi = || found.cqi.map(|cqi| scale.middle_db(cqi));
+                let sinr_db = found.sinr_db.or_else(from_cqi).unwrap_or(0.0) + found.gain_db.unwrap_or(0.0);
+                let average_sinr = from_db(sinr_db);
+                (Look { average_sinr, loss_db: 0.0, clear: true }, average_sinr)
+            }
+        };
+        let slow = Slow { grain, look, disturbed };
+        self.slow = Some(slow);
+        slow
+    }
+
+    /// Loss in dB, and whether the user sees the base station.
+    fn loss(
+        &self,
+        site: &Site,
+        loss: PathLoss,
+        sight: &Sight,
+        shadowing: Option<Shadowing>,
+        motion: &Motion,
+    ) -> (f64, bool) {
+        let path = Path::between(site.position, motion.position);
+        let (clear, extra_db) = match sight {
+            Sight::Clear => (true, 0.0),
+            Sight::Blocked => (false, 0.0),
+            Sight::Buildings(buildings) => {
+                let found = Blockage::between(buildings, site.position, motion.position);
+                (found.is_clear(), found.extra_db())
+            }
+            Sight::Chance => {
+                let probability = umi_clear_probability(path.ground_m());
+                (shadowing::in_sight(self.seed, motion.travelled_m, probability), 0.0)
+            }
+        };
+        let shadow_db =
+            shadowing.map_or(0.0, |shadowing| shadowing.loss_db(self.seed, motion.travelled_m, clear));
+        (loss.loss_db(path, site.carrier, clear) + extra_db + shadow_db, clear)
+    }
+}
+
+/// Signal over noise.
+fn ratio(signal: f64, noise: f64) -> f64 {
+    if noise > 0.0 { counted(signal / noise) } else { MOST }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::{
+        DelayProfile, Groups, NoiseSource, Rings, STREET, STREET_BASE, STREET_IN_SIGHT, STREET_OUT_OF_SIGHT,
+        Trajectory, effective_sinr, to_db,
+    };
+    use proptest::prelude::*;
+    use ranpace_phy::{CqiThresholds, LteBandwidth};
+
+    fn rapid(sight: Sight, fast: Fast) -> Site {
+        Site {
+            position: STREET_BASE,
+            carrier: Carrier::GHZ_28,
+            transmitter: Transmitter { power_dbm: 35.0, gain_db: Transmitter::MMWAVE_BEAM_DB, prbs: 1 },
+            receiver: Receiver::quiet(9.0),
+            prb_hz: 200e6,
+            average: Average::Distance { loss: PathLoss::UmiStreetCanyon, sight, shadowing: None },
+            fast,
+        }
+    }
+
+    /// 004's downlink.
+    fn cost231(fast: Fast) -> Site {
+        Site {
+            position: Position::default(),
+            carrier: Carrier::MHZ_2120,
+            transmitter: Transmitter { power_dbm: 46.0, gain_db: 0.0, prbs: 100 },
+            receiver: Receiver::quiet(9.0),
+            prb_hz: 180e3,
+            average: Average::Distance { loss: PathLoss::COST231_NS3, sight: Sight::Clear, shadowing: None },
+            fast,
+        }
+    }
+
+    fn epa() -> Fast {
+        let groups = Groups::lte(LteBandwidth::Mhz20.prbs());
+        Fast::Fading(Fading::new(Rings::shared(), DelayProfile::Epa, &groups), FadingSpeed::KM_H_3)
+    }
+
+    fn standing(x: f64) -> Mobility {
+        Mobility::Static(Position::new(x, 0.0, 0.0))
+    }
+
+    #[test]
+    fn the_street_in_sight_and_out_of_it() {
+        let site = rapid(Sight::Buildings(STREET.into()), Fast::Steady);
+        let mut sinr = [0.0; 2];
+        let mut path = RadioPath::new(1, 1, 0);
+        let look = path.look(&site, &mut Mobility::Static(STREET_IN_SIGHT), Time::ZERO, &mut sinr);
+        // Test P-4 and the beam: 32.2 + 30 dB.
+        assert!(look.clear && (to_db(look.average_sinr) - 62.2).abs() < 0.05);
+        assert!(sinr[0] == sinr[1] && f64::from(sinr[0]) == look.average_sinr as f32 as f64);
+        let away = Position { y: 63.0, ..STREET_OUT_OF_SIGHT };
+        let walk = Trajectory::waypoints(Time::ZERO, 1.0, &[STREET_OUT_OF_SIGHT, away]).unwrap();
+        let look =
+            RadioPath::new(1, 1, 0).look(&site, &mut Mobility::Path(walk.into()), Time::ZERO, &mut sinr);
+        // Test P-4 at 100 m, the beam, and 20 dB for a user inside a building: -6.9 + 30 - 20 dB.
+        assert!(!look.clear && (to_db(look.average_sinr) - 3.1).abs() < 0.1, "{look:?}");
+    }
+
+    #[test]
+    fn fading_leaves_the_mean_power_and_costs_capacity() {
+        let site = cost231(epa());
+        let (mut power, mut capacity) = (0.0, 0.0);
+        let groups = Groups::lte(LteBandwidth::Mhz20.prbs());
+        for user in 0..400 {
+            let (mut path, mut mobility) = (RadioPath::new(7, user, 0), standing(500.0));
+            let mut sinrs = [0.0; 25];
+            let look = path.look(&site, &mut mobility, Time::from_secs(3), &mut sinrs);
+            assert!((to_db(look.average_sinr) - 7.62).abs() < 0.05);
+            power += f64::from(sinrs.iter().sum::<f32>()) / 25.0 / look.average_sinr / 400.0;
+            let effective = effective_sinr(sinrs.iter().copied().zip(groups.prbs().iter().copied()));
+            capacity += libm::log2(1.0 + effective) / 400.0;
+        }
+        // The power of 400 users, each nearly flat over the band: five standard errors are 0.2.
+        assert!((power - 1.0).abs() < 0.2, "{power}");
+        // Rayleigh at 7.62 dB: E log2(1 + 5.78 g) = exp(1/5.78) E1(1/5.78) / ln 2 is 2.28, and 2.76 without fading.
+        assert!((2.0..2.6).contains(&capacity), "{capacity}");
+    }
+
+    #[test]
+    fn what_a_look_finds_does_not_depend_on_looks_before() {
+        let site = Site {
+            average: Average::Distance {
+                loss: PathLoss::UmiStreetCanyon,
+                sight: Sight::Chance,
+                shadowing: Some(Shadowing::UMI),
+            },
+            ..cost231(epa())
+        };
+        let line = [Position::new(10.0, 0.0, 1.5), Position::new(500.0, 0.0, 1.5)];
+        let mut mobility = Mobility::Path(Trajectory::waypoints(Time::ZERO, 20.0, &line).unwrap().into());
+        let mut often = RadioPath::new(2, 3, 1);
+        for ms in 0..5000 {
+            let (mut a, mut b) = ([0.0; 25], [0.0; 25]);
+            let now = Time::from_millis(ms);
+            let found = often.look(&site, &mut mobility, now, &mut a);
+            if ms % 97 == 0 {
+                assert_eq!(RadioPath::new(2, 3, 1).look(&site, &mut mobility, now, &mut b), found);
+                assert_eq!(a, b);
+            }
+        }
+    }
+
+    #[test]
+    fn users_and_directions_differ_and_a_path_is_small() {
+        let site = cost231(epa());
+        let look = |user, direction| {
+            let mut sinrs = [0.0; 25];
+            RadioPath::new(5, user, direction).look(&site, &mut standing(100.0), Time::ZERO, &mut sinrs);
+            sinrs
+        };
+        assert_eq!(look(1, 0), look(1, 0));
+        assert_ne!(look(1, 0), look(2, 0));
+        assert_ne!(look(1, 0), look(1, 1));
+        assert!(size_of::<RadioPath>() < 400, "{}", size_of::<RadioPath>());
+    }
+
+    #[test]
+    fn a_generator_of_noise_is_heard_while_it_is_on() {
+        let mut site = cost231(Fast::Steady);
+        let source = NoiseSource { prb_dbm: -90.0, on: Span::from_millis(5), period: Span::from_millis(20) };
+        site.receiver.source = Some(source);
+        let mut path = RadioPath::new(1, 1, 0);
+        for (ms, expected) in [(0, true), (4, true), (5, false), (19, false), (20, true)] {
+            let found = path.look(&site, &mut standing(500.0), Time::from_millis(ms), &mut []).average_sinr;
+            // 7.62 dB over a floor of -112.4 dBm; the generator is 22.4 dB above it.
+            assert_eq!(to_db(found) < -10.0, expected, "{ms} ms: {found}");
+        }
+    }
+
+    #[test]
+    fn a_recording_is_the_average() {
+        let recording = Recording::parse("time_s,sinr_db\n0,10\n1,20\n").unwrap();
+        let scale = CqiScale::new(CqiThresholds::Awgn);
+        let mut site = cost231(Fast::Steady);
+        site.average = Average::Recording(Arc::new(recording), scale);
+        let mut path = RadioPath::new(1, 1, 0).starting_at(Span::from_millis(500));
+        let found = path.look(&site, &mut standing(500.0), Time::from_millis(104), &mut []).average_sinr;
+        assert!((to_db(found) - 16.0).abs() < 1e-9, "{found}");
+        let only_cqi = Recording::parse("time_s,cqi\n0,7\n").unwrap();
+        site.average = Average::Recording(Arc::new(only_cqi), scale);
+        let found =
+            RadioPath::new(1, 1, 0).look(&site, &mut standing(500.0), Time::ZERO, &mut []).average_sinr;
+        assert_eq!(scale.cqi(found).get(), 7);
+    }
+
+    proptest! {
+        #[test]
+        fn any_place_at_any_time_has_an_sinr(
+            x in any::<f64>(), y in any::<f64>(), z in any::<f64>(), ns: u64, power_dbm in any::<f64>(),
+            noise_db in any::<f64>(), prb_hz in any::<f64>(), kind in 0..4
+        ) {
+            let mut site = rapid(Sight::Buildings(STREET.into()), Fast::Flicker(Flicker::MMWAVE));
+            site.transmitter.power_dbm = power_dbm;
+            site.receiver.noise_figure_db = noise_db;
+            site.prb_hz = prb_hz;
+            let (loss, sight) = match kind {
+                0 => (PathLoss::Friis, Sight::Clear),
+                1 => (PathLoss::COST231_NS3, Sight::Blocked),
+                2 => (PathLoss::UmiStreetCanyon, Sight::Chance),
+                _ => (PathLoss::UmiStreetCanyon, Sight::Buildings(STREET.into())),
+            };
+            site.average = Average::Distance { loss, sight, shadowing: Some(Shadowing::UMI) };
+            let mut sinrs = [0.0; 3];
+            let mut mobility = Mobility::Static(Position::new(x, y, z));
+            let look = RadioPath::new(ns, ns, 0).look(&site, &mut mobility, Time::from_nanos(ns), &mut sinrs);
+            prop_assert!(look.average_sinr.is_finite() && look.loss_db.is_finite());
+            prop_assert!(sinrs.iter().all(|sinr| *sinr >= 0.0 && sinr.is_finite()), "{sinrs:?}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A walk without aim in a disc: straight legs, each with a direction and a speed of its own, mirrored at the edge.
+//!
+//! Source: ns-3's RandomWalk2d in its mode of time, with a disc in place of a rectangle (ours). Only legs cost anything:
+//! between them a position is one multiplication away.
+
+use ranpace_units::{Span, Time};
+
+use super::random::{self, Purpose, Random};
+use super::{Disc, Motion, Position};
+
+/// Who walks how.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WalkRule {
+    /// Where walkers stay.
+    pub area: Disc,
+    /// From and to which speed in m/s, drawn uniformly for each leg; equal for a constant speed.
+    pub speed_m_s: [f64; 2],
+    /// How long a leg takes; one that meets the edge is mirrored and goes on. A millisecond at least.
+    pub leg: Span,
+}
+
+impl WalkRule {
+    /// 004's walkers in this area: 1 to 5 m/s. The length of a leg, 10 s, is ours: the source has none.
+    pub const fn pedestrian(area: Disc) -> Self {
+        Self { area, speed_m_s: [1.0, 5.0], leg: Span::from_secs(10) }
+    }
+}
+
+/// A straight piece of the walk.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    start: Time,
+    end: Time,
+    from: Position,
+    /// Metres each second, along x and y.
+    velocity: [f64; 2],
+    speed_m_s: f64,
+    travelled_m: f64,
+}
+
+impl Piece {
+    fn at(&self, now: Time) -> Motion {
+        let seconds = now.min(self.end).since(self.start).as_secs_f64();
+        let position = Position {
+            x: self.from.x + self.velocity[0] * seconds,
+            y: self.from.y + self.velocity[1] * seconds,
+            z: self.from.z,
+        };
+        let travelled_m = self.travelled_m + self.speed_m_s * seconds;
+        Motion { position, speed_m_s: self.speed_m_s, travelled_m }
+    }
+}
+
+/// One user's walk.
+#[derive(Clone, Debug)]
+pub struct RandomWalk {
+    rule: WalkRule,
+    random: Random,
+    leg_end: Time,
+    before: Piece,
+    piece: Piece,
+}
+
+/// Shortest piece: nobody turns faster, so that no walk, however absurd, takes for ever to follow.
+const SHORTEST: Span = Span::from_millis(1);
+/// Pieces that are followed for one question. A walker not asked about for so many stands where it then is.
+const MOST_PIECES: u32 = 100_000;
+/// Faster than this many m/s nobody walks: light.
+const MOST_M_S: f64 = 3e8;
+
+impl RandomWalk {
+    /// The walk of user number `user` under this seed, from `from`, or from the nearest point of the area.
+    pub fn new(rule: WalkRule, from: Position, seed: u64, user: u64) -> Self {
+        let from = inside(rule.area, from);
+        let start = Piece {
+            start: Time::ZERO,
+            end: Time::ZERO,
+            from,
+            velocity: [0.0; 2],
+            speed_m_s: 0.0,
+            travelled_m: 0.0,
+        };
+        let random = random::at(seed, Purpose::Walk, user);
+        let mut walk = Self { rule, random, leg_end: Time::ZERO, before: start, piece: start };
+        walk.advance();
+        walk
+    }
+
+    /// Where the walker is. An instant before the last piece but one counts as that piece's beginning.
+    pub fn at(&mut self, now: Time) -> Motion {
+        for _ in 0..MOST_PIECES {
+            if now < self.piece.end {
+                break;
+            }
+            self.advance();
+        }
+        if now < self.piece.start { self.before.at(now) } else { self.piece.at(now) }
+    }
+
+    /// The next piece: of a new leg, or of the same one, mirrored.
+    fn advance(&mut self) {
+        let last = self.piece;
+        let end = last.at(last.end);
+        let from = inside(self.rule.area, end.position);
+        let (speed_m_s, velocity) = if last.end >= self.leg_end {
+            self.leg_end = last.end + self.rule.leg.max(SHORTEST);
+            let [low, high] = self.rule.speed_m_s;
+            let speed = random::between(&mut self.random, low, high);
+            // What is not a number stands still.
+            let speed = if speed > 0.0 { speed.min(MOST_M_S) } else { 0.0 };
+            let (sin, cos) = libm::sincos(core::f64::consts::TAU * random::unit(&mut self.random));
+            (speed, [speed * cos, speed * sin])
+        } else {
+            (last.speed_m_s, mirrored(self.rule.area.centre, from, last.velocity))
+        };
+        let to_edge = Span::from_secs_f64(seconds_to_edge(self.rule.area, from, velocity)).max(SHORTEST);
+        self.before = last;
+        self.piece = Piece {
+            start: last.end,
+            end: self.leg_end.min(last.end + to_edge),
+            from,
+            velocity,
+            speed_m_s,
+            travelled_m: end.travelled_m,
+        };
+    }
+}
+
+/// The point itself, or the nearest one in the area; the middle for what is nowhere.
+fn inside(area: Disc, at: Position) -> Position {
+    let radius = area.radius_m.max(0.0);
+    let distance = area.centre.ground_distance_m(at);
+    if distance <= radius && at.z.is_finite() {
+        return at;
+    }
+    let share = radius / distance;
+    let (x, y) = ((at.x - area.centre.x) * share, (at.y - area.centre.y) * share);
+    let z = if at.z.is_finite() { at.z } else { area.centre.z };
+    if x.is_finite() && y.is_finite() {
+        Position::new(area.centre.x + x, area.centre.y + y, z)
+    } else {
+        area.centre
+    }
+}
+
+/// The velocity after the edge has turned it back: its part away from the middle changes its sign.
+fn mirrored(centre: Position, at: Position, [vx, vy]: [f64; 2]) -> [f64; 2] {
+    let (x, y) = (at.x - centre.x, at.y - centre.y);
+    let square = x * x + y * y;
+    let outward = vx * x + vy * y;
+    if square > 0.0 && outward > 0.0 {
+        let twice = 2.0 * outward / square;
+        [vx - twice * x, vy - twice * y]
+    } else {
+        [vx, vy]
+    }
+}
+
+/// Seconds until the edge is met on a straight line from inside; very many for one who stands.
+fn seconds_to_edge(area: Disc, from: Position, [vx, vy]: [f64; 2]) -> f64 {
+    // |p + v t| = r: t^2 v.v + 2 t p.v + p.p - r^2 = 0, of which p.p <= r^2, so one root is not negative.
+    let (x, y) = (from.x - area.centre.x, from.y - area.centre.y);
+    let (a, b, c) = (vx * vx + vy * vy, x * vx + y * vy, x * x + y * y - area.radius_m * area.radius_m);
+    if a > 0.0 { ((b * b - a * c).max(0.0).sqrt() - b) / a } else { 1e9 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const AREA: Disc = Disc { centre: Position::new(0.0, 0.0, 1.5), radius_m: 400.0 };
+
+    #[test]
+    fn a_walker_stays_in_its_area_and_never_jumps() {
+        for user in 0..20 {
+            let mut walk = RandomWalk::new(WalkRule::pedestrian(AREA), AREA.draw(1, user), 1, user);
+            let mut last = walk.at(Time::ZERO);
+            for tenth in 1..20_000 {
+                let next = walk.at(Time::from_millis(100 * tenth));
+                assert!(AREA.centre.ground_distance_m(next.position) < 400.01);
+                assert!(last.position.ground_distance_m(next.position) <= 0.5 + 1e-6);
+                let way = next.travelled_m - last.travelled_m;
+                assert!((0.1 - 1e-6..=0.5 + 1e-6).contains(&way), "{way}");
+                last = next;
+            }
+            // 3 m/s on average, over 200 legs: five standard errors are 0.41.
+            assert!((last.travelled_m / 2000.0 - 3.0).abs() < 0.41, "{}", last.travelled_m);
+        }
+    }
+
+    #[test]
+    fn walkers_cover_their_area() {
+        // Mirrored at the edge, the stationary distribution is even: a quarter within half of the radius.
+        let inner: usize = (0..200)
+            .map(|user| {
+                let mut walk = RandomWalk::new(WalkRule::pedestrian(AREA), AREA.draw(2, user), 2, user);
+                let seen = (0..50).map(|i| walk.at(Time::from_secs(100 * i)).position);
+                seen.filter(|at| AREA.centre.ground_distance_m(*at) < 200.0).count()
+            })
+            .sum();
+        assert!((inner as f64 / 10_000.0 - 0.25).abs() < 0.04, "{inner}");
+    }
+
+    #[test]
+    fn a_look_does_not_change_the_walk() {
+        let new = || RandomWalk::new(WalkRule::pedestrian(AREA), AREA.draw(3, 1), 3, 1);
+        let (mut often, mut seldom) = (new(), new());
+        for ms in 0..30_000 {
+            often.at(Time::from_millis(ms));
+        }
+        assert_eq!(often.at(Time::from_millis(29_990)), seldom.at(Time::from_millis(29_990)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn absurd_walks_end_and_are_somewhere(
+            radius_m in any::<f64>(), low in any::<f64>(), high in any::<f64>(), leg in any::<u64>(),
+            x in any::<f64>(), times in prop::collection::vec(any::<u64>(), 1..3)
+        ) {
+            let area = Disc { centre: Position::default(), radius_m };
+            let rule = WalkRule { area, speed_m_s: [low, high], leg: Span::from_nanos(leg) };
+            let mut walk = RandomWalk::new(rule, Position::new(x, x, x), 1, 1);
+            for ns in times {
+                let motion = walk.at(Time::from_nanos(ns));
+                prop_assert!(!motion.position.x.is_nan() && !motion.travelled_m.is_nan(), "{motion:?}");
+            }
+        }
+    }
+}
