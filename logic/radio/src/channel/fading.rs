@@ -7,8 +7,9 @@
 //! Gains follow from the way in wavelengths alone and may be asked for in any order; between looks nothing is computed.
 //! A user that stands still has gains that stand still, unless the scenario fixes a [`FadingSpeed`].
 //!
-//! Taps of one user are on different rings. Taps of two users may by chance be within a wavelength on the same one (one
-//! pair in five hundred), and are then correlated. With ns-3, whose users share one recording of 10 s, it is always so.
+//! Taps of one user are on different rings. Taps of two users may by chance be on the same one and within a wavelength of
+//! each other (one pair in some ten thousand), and are then alike. With ns-3, whose users share one recording of 10 s, it is
+//! much more likely.
 
 use std::sync::Arc;
 

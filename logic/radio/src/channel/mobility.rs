@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ranpace_units::{Span, Time};
 
-use super::{Position, RandomWalk};
+use super::recording::{Row, numbered};
+use super::{Position, RandomWalk, RecordingError};
 
 /// Where a user is at an instant, and how it got there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,6 +119,34 @@ impl Trajectory {
         }))
     }
 
+    /// Reads lines of comma-separated values under a line of names: `time_s` (seconds, not decreasing), `x_m` and `y_m`, and
+    /// `z_m` if there is one; without it, users carry their phones at 1.5 m (TR 38.901 Table 7.2-1).
+    pub fn parse(text: &str) -> Result<Self, RecordingError> {
+        const HAND_M: f64 = 1.5;
+        let mut lines = numbered(text).filter(|(_, line)| !line.starts_with('#') && !line.trim().is_empty());
+        let (_, names) = lines.next().ok_or(RecordingError::Empty { of: "" })?;
+        let column = |name: &str| names.split(',').position(|found| found.trim() == name);
+        let needed = |name: &'static str| {
+            column(name).ok_or_else(|| RecordingError::NoColumn { expected: name, found: names.to_owned() })
+        };
+        let (time, x, y, z) = (needed("time_s")?, needed("x_m")?, needed("y_m")?, column("z_m"));
+        let mut points: Vec<(Time, Position)> = Vec::new();
+        for (number, line) in lines {
+            let row = Row { number, line };
+            let value = |column: usize, expected: &'static str| {
+                row.number(Some(column), expected)?.ok_or_else(|| row.refused(expected, line))
+            };
+            let at = Time::ZERO + Span::from_secs_f64(value(time, "a time in seconds")?);
+            if points.last().is_some_and(|(last, _)| at < *last) {
+                return Err(RecordingError::NotRising { line: number });
+            }
+            let (x, y) = (value(x, "metres")?, value(y, "metres")?);
+            points.push((at, Position::new(x, y, row.number(z, "metres")?.unwrap_or(HAND_M))));
+        }
+        // Of points that are finite and in order nothing else can be wrong.
+        Self::timed(points).map_err(|_| RecordingError::Empty { of: "" })
+    }
+
     /// When the last point is reached.
     pub fn end(&self) -> Time {
         self.points[self.points.len() - 1].time // There is one.
@@ -190,6 +219,22 @@ mod tests {
         }
         // Two points at one time are a jump.
         assert!(timed(&[(0, origin), (1, origin), (1, Position::new(9.0, 0.0, 0.0))]).is_ok());
+    }
+
+    #[test]
+    fn a_trajectory_from_a_file() {
+        let path = Trajectory::parse("time_s,y_m,x_m\n0,0,0\n# turns\n10,0,20\n20,10,20\n").unwrap();
+        let motion = path.at(Time::from_secs(15));
+        assert_eq!(motion.position, Position::new(20.0, 5.0, 1.5));
+        assert_eq!((motion.speed_m_s, motion.travelled_m), (1.0, 25.0));
+        for (text, error) in [
+            ("time_s,x_m\n", "line 1: expected a column y_m, found \"time_s,x_m\""),
+            ("time_s,x_m,y_m\n", "expected one row or more, found none"),
+            ("time_s,x_m,y_m\n0,1,-\n", "line 2: expected metres, found \"0,1,-\""),
+            ("time_s,x_m,y_m\n1,1,1\n0,1,1", "line 3: time must rise (are two recordings joined?)"),
+        ] {
+            assert_eq!(Trajectory::parse(text).unwrap_err().to_string(), error);
+        }
     }
 
     proptest! {

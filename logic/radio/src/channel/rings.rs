@@ -69,8 +69,8 @@ impl Way {
     /// After this many wavelengths, at most 10^12; what is negative or not a number counts as none.
     #[inline]
     pub(crate) fn of(wavelengths: f64) -> Self {
-        // A cast makes zero of what is negative or not a number.
-        Self((wavelengths.min(1e12) * (TURN_32 / WAVELENGTHS as f64)) as u64)
+        let counted = if wavelengths > 0.0 { wavelengths.min(1e12) } else { 0.0 };
+        Self((counted * (TURN_32 / WAVELENGTHS as f64)) as u64)
     }
 }
 
@@ -236,6 +236,9 @@ mod tests {
         for wavelengths in [0.0, -1.0, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 4_095.999_999_999] {
             let gain = rings.tap(&reading, Way::of(wavelengths));
             assert!(gain[0].is_finite() && gain[1].is_finite(), "{wavelengths}");
+        }
+        for none in [-1.0, f64::NEG_INFINITY, f64::NAN] {
+            assert_eq!(Way::of(none).0, 0);
         }
     }
 }
