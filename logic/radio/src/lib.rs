@@ -3,3 +3,5 @@
 #![deny(missing_docs)]
 
 pub mod channel;
+pub mod harq;
+pub mod rlc;

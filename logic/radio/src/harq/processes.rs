@@ -1,0 +1,289 @@
+//! The processes of one user in one direction.
+
+use std::collections::VecDeque;
+
+use super::HarqConfig;
+
+/// One of the processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Process(u8);
+
+impl Process {
+    /// Its number, from 0.
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+}
+
+/// Random numbers of one attempt, each uniform in [0, 1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Draw {
+    /// Below the block error rate, the block is not decoded.
+    pub error: f64,
+    /// Below [`HarqConfig::misreading`], a failure is read as success.
+    pub misreading: f64,
+}
+
+impl Draw {
+    /// A draw for errors, where failures are never misread.
+    pub const fn of(error: f64) -> Self {
+        Self { error, misreading: 1.0 }
+    }
+}
+
+/// What became of a transmission. It is known at once to whoever simulates; RLC gets the block by [`Harq::outcome`], and
+/// the sender knows after [`HarqConfig::feedback`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// Decoded.
+    Decoded,
+    /// Not decoded; the process will be due again.
+    Failed,
+    /// Not decoded for the last time, or the failure was misread: the block is lost.
+    Lost,
+}
+
+/// A block that leaves HARQ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<T> {
+    /// It was decoded.
+    Decoded(T),
+    /// It is lost for good. Only whoever simulates knows: RLC is not told.
+    Lost(T),
+}
+
+/// Counts since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HarqCounters {
+    /// Blocks sent for the first time.
+    pub blocks: u64,
+    /// Blocks sent again, each time.
+    pub retransmissions: u64,
+    /// Blocks that were never decoded.
+    pub lost: u64,
+}
+
+struct Slot<T> {
+    content: Option<T>,
+    /// The TTI of the latest transmission.
+    sent: u64,
+    attempts: u8,
+    /// SINRs of the attempts so far, added up; linear.
+    sinr: f64,
+}
+
+/// The processes of one user in one direction; `T` is what a block carries, and what its grant was.
+pub struct Harq<T> {
+    config: HarqConfig,
+    slots: Vec<Slot<T>>,
+    /// Processes that can take a new block, as bits.
+    free: u64,
+    /// Processes that have to send again, as bits.
+    waiting: u64,
+    /// When processes that are done become free, in order of time.
+    releases: VecDeque<(u64, u8)>,
+    /// Blocks that leave, in order of time.
+    outcomes: VecDeque<(u64, Outcome<T>)>,
+    counters: HarqCounters,
+}
+
+impl<T> Harq<T> {
+    /// Idle processes.
+    pub fn new(config: HarqConfig) -> Self {
+        let processes = config.processes.clamp(1, 64);
+        let config = HarqConfig { processes, turnaround: config.turnaround.max(1), ..config };
+        let slot = || Slot { content: None, sent: 0, attempts: 0, sinr: 0.0 };
+        Self {
+            config,
+            slots: std::iter::repeat_with(slot).take(processes.into()).collect(),
+            free: u64::MAX >> (64 - u32::from(processes)),
+            waiting: 0,
+            releases: VecDeque::new(),
+            outcomes: VecDeque::new(),
+            counters: HarqCounters::default(),
+        }
+    }
+
+    /// What it was made with, limits applied.
+    pub fn config(&self) -> &HarqConfig {
+        &self.config
+    }
+
+    /// A process that can take a new block in this TTI; `None` if all are busy. TTIs must not decrease.
+    #[inline]
+    pub fn free(&mut self, tti: u64) -> Option<Process> {
+        while let Some(&(at, process)) = self.releases.front() {
+            if at > tti {
+                break;
+            }
+            self.releases.pop_front();
+            self.free |= 1 << process;
+        }
+        (self.free != 0).then(|| Process(self.free.trailing_zeros() as u8))
+    }
+
+    /// Whether a new block can be sent in this TTI.
+    #[inline]
+    pub fn is_free(&mut self, tti: u64) -> bool {
+        self.free(tti).is_some()
+    }
+
+    /// Processes that have to send again and may do so in this TTI, in order of number. Those that are not sent stay due.
+    pub fn due(&self, tti: u64) -> impl Iterator<Item = Process> + '_ {
+        let (turnaround, synchronous) = (self.config.turnaround, self.config.synchronous);
+        let mut waiting = self.waiting;
+        core::iter::from_fn(move || {
+            while waiting != 0 {
+                let number = waiting.trailing_zeros();
+                waiting &= waiting - 1;
+                let passed = tti.saturating_sub(self.slots[number as usize].sent);
+                if passed >= turnaround && (!synchronous || passed.is_multiple_of(turnaround)) {
+                    return Some(Process(number as u8));
+                }
+            }
+            None
+        })
+    }
+
+    /// The TTI in which a process is due next, `tti` or later; `None` if none waits.
+    pub fn next_due(&self, tti: u64) -> Option<u64> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let turnaround = self.config.turnaround;
+        let due = |number: usize| {
+            let first = self.slots[number].sent.saturating_add(turnaround);
+            let late = tti.saturating_sub(first);
+            let steps = if self.config.synchronous { late.next_multiple_of(turnaround) } else { late };
+            first.saturating_add(steps)
+        };
+        (0..self.slots.len()).filter(|number| self.waiting >> number & 1 == 1).map(due).min()
+    }
+
+    /// What the block of a process carries, while it is to be sent again.
+    pub fn content(&self, process: Process) -> Option<&T> {
+        self.slots.get(usize::from(process.0))?.content.as_ref()
+    }
+
+    /// Sends a new block. `bler` is the error rate at a SINR in dB. `None`, and `content` is gone, if the process is not
+    /// free in this TTI.
+    pub fn send(
+        &mut self,
+        tti: u64,
+        process: Process,
+        content: T,
+        sinr_db: f64,
+        draw: Draw,
+        bler: impl FnOnce(f64) -> f64,
+    ) -> Option<Attempt> {
+        self.free(tti);
+        let bit = 1u64.checked_shl(process.0.into()).unwrap_or(0);
+        if self.free & bit == 0 {
+            return None;
+        }
+        self.free &= !bit;
+        let slot = self.slots.get_mut(usize::from(process.0))?;
+        *slot = Slot { content: Some(content), sent: tti, attempts: 0, sinr: 0.0 };
+        self.counters.blocks += 1;
+        self.attempt(tti, process, sinr_db, draw, bler)
+    }
+
+    /// Sends the block of a process again. `bler` is asked at the SINR of all attempts together. `None` if the process is
+    /// not due in this TTI.
+    pub fn send_again(
+        &mut self,
+        tti: u64,
+        process: Process,
+        sinr_db: f64,
+        draw: Draw,
+        bler: impl FnOnce(f64) -> f64,
+    ) -> Option<Attempt> {
+        if !self.due(tti).any(|due| due == process) {
+            return None;
+        }
+        self.waiting &= !(1 << process.0);
+        self.counters.retransmissions += 1;
+        self.attempt(tti, process, sinr_db, draw, bler)
+    }
+
+    fn attempt(
+        &mut self,
+        tti: u64,
+        process: Process,
+        sinr_db: f64,
+        draw: Draw,
+        bler: impl FnOnce(f64) -> f64,
+    ) -> Option<Attempt> {
+        let slot = self.slots.get_mut(usize::from(process.0))?;
+        let combined_db = if slot.sinr > 0.0 { to_db(slot.sinr + from_db(sinr_db)) } else { sinr_db };
+        slot.sent = tti;
+        let attempt = if draw.error >= bler(combined_db) {
+            Attempt::Decoded
+        } else if slot.attempts >= self.config.max_retransmissions || draw.misreading < self.config.misreading
+        {
+            Attempt::Lost
+        } else {
+            slot.attempts += 1;
+            slot.sinr += from_db(sinr_db);
+            self.waiting |= 1 << process.0;
+            return Some(Attempt::Failed);
+        };
+        let content = slot.content.take()?;
+        let outcome = if attempt == Attempt::Lost {
+            self.counters.lost += 1;
+            Outcome::Lost(content)
+        } else {
+            Outcome::Decoded(content)
+        };
+        self.outcomes.push_back((tti.saturating_add(self.config.decode), outcome));
+        self.releases.push_back((tti.saturating_add(self.config.turnaround), process.0));
+        Some(attempt)
+    }
+
+    /// The next block that leaves by this TTI; called until there is none.
+    #[inline]
+    pub fn outcome(&mut self, tti: u64) -> Option<Outcome<T>> {
+        if self.outcomes.front()?.0 > tti {
+            return None;
+        }
+        self.outcomes.pop_front().map(|(_, outcome)| outcome)
+    }
+
+    /// The TTI in which the next block leaves; `None` if none is decoded or lost that has not left.
+    #[inline]
+    pub fn next_outcome(&self) -> Option<u64> {
+        self.outcomes.front().map(|outcome| outcome.0)
+    }
+
+    /// Whether no block is under way and nothing is to come out.
+    pub fn is_idle(&self) -> bool {
+        self.waiting == 0 && self.outcomes.is_empty()
+    }
+
+    /// Gives up all blocks, as a handover does: those that were decoded and did not leave yet, too.
+    pub fn clear(&mut self, mut lost: impl FnMut(T)) {
+        for (_, outcome) in self.outcomes.drain(..) {
+            let (Outcome::Decoded(content) | Outcome::Lost(content)) = outcome;
+            lost(content);
+        }
+        for content in self.slots.iter_mut().filter_map(|slot| slot.content.take()) {
+            lost(content);
+        }
+        self.waiting = 0;
+        self.releases.clear();
+        self.free = u64::MAX >> (64 - u32::from(self.config.processes));
+    }
+
+    /// What it did so far.
+    pub fn counters(&self) -> &HarqCounters {
+        &self.counters
+    }
+}
+
+fn from_db(db: f64) -> f64 {
+    libm::exp10(db / 10.0)
+}
+
+fn to_db(linear: f64) -> f64 {
+    10.0 * libm::log10(linear)
+}

@@ -1,0 +1,425 @@
+//! Acknowledged mode: what is missing is reported and sent again, segmented anew if the grant is smaller.
+//!
+//! Source: TS 36.322 clauses 5.1.3 and 5.2. State of the transmitter: VT(A), the first PDU that is not acknowledged;
+//! VT(S), the next number; POLL_SN and t-PollRetransmit; the PDUs, or parts of PDUs, to be sent again, oldest first.
+//! The receiver is in `receiver.rs`. Retransmissions go before new data.
+//!
+//! Ours: a report that was written before the latest transmission of a PDU says nothing of it, and does not answer a poll
+//! that was sent later. When the bearer fails the
+//! PDU is given up at both ends at once, as setting the bearer up anew would do, and all else goes on.
+
+use std::collections::VecDeque;
+
+use ranpace_link::Packet;
+use ranpace_units::{Bytes, Span, Time};
+
+use super::receiver::{Receiver, Records};
+use super::status::{Nack, Reports};
+use super::stream::{LATEST, Stream, shrink};
+use super::{Config, Counters, DropCause, Format, Kind, Observer, Pdu, Timers, room};
+
+/// A PDU, from when it is built until both ends are done with it.
+pub(super) struct Record {
+    pub start: u64,
+    pub len: u32,
+    /// Transmitter: when it, or a part of it, was sent last.
+    sent: Time,
+    /// Transmitter: how often it was considered for sending again.
+    retransmissions: u8,
+    /// Transmitter: the receiver has it, or it was given up.
+    acked: bool,
+    /// Transmitter: it, or a part of it, is to be sent again.
+    pending: bool,
+    /// Receiver: all of it came, or it was given up.
+    pub whole: bool,
+    /// Receiver: a part of it came.
+    pub partial: bool,
+}
+
+/// One direction of a bearer in acknowledged mode.
+pub struct Am<P> {
+    stream: Stream<P>,
+    /// From VT(A) on.
+    records: Records,
+    receiver: Receiver,
+    reports: Reports,
+    /// To be sent again, in order.
+    again: VecDeque<Nack>,
+    again_bytes: u64,
+    /// PDUs that were sent again too often and are to be given up.
+    failed: Vec<u64>,
+    failed_at: Time,
+    /// POLL_SN, and when the poll was sent.
+    polled: Option<(u64, Time)>,
+    /// When t-PollRetransmit runs out; [`Time::MAX`] while it does not run.
+    poll_timer: Time,
+    poll_now: bool,
+    pdus_without_poll: u32,
+    bytes_without_poll: u64,
+    format: Format,
+    timers: Timers,
+}
+
+impl<P: Packet> Am<P> {
+    /// An idle channel. `seed` is for buffers that draw lots.
+    pub fn new(config: &Config, seed: u64) -> Self {
+        Self {
+            stream: Stream::new(config, seed),
+            records: Records { ring: VecDeque::new(), base: 0 },
+            receiver: Receiver::new(&config.timers),
+            reports: Reports::default(),
+            again: VecDeque::new(),
+            again_bytes: 0,
+            failed: Vec::new(),
+            failed_at: Time::MAX,
+            polled: None,
+            poll_timer: Time::MAX,
+            poll_now: false,
+            pdus_without_poll: 0,
+            bytes_without_poll: 0,
+            format: config.format,
+            timers: config.timers,
+        }
+    }
+
+    /// Transmitter: a packet joins the buffer or is dropped.
+    pub fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+        self.stream.push(now, packet, observer);
+    }
+
+    /// Transmitter: what goes into `grant` bytes of a transport block: a PDU, or a part of one, to be sent again if there
+    /// is any, otherwise new data. `None` if nothing waits, fits or may be sent. Called again while there is room left.
+    pub fn build(&mut self, now: Time, grant: Bytes, observer: &mut impl Observer<P>) -> Option<Pdu> {
+        let grant = room(grant);
+        if let Some(first) = self.again.front().copied() {
+            return self.build_again(now, grant, first);
+        }
+        if self.is_stalled() {
+            return None;
+        }
+        let Some(cut) = self.stream.cut(now, grant, observer) else {
+            self.watch(now);
+            return None;
+        };
+        let sn = self.records.next();
+        self.records.ring.push_back(Record {
+            start: cut.start,
+            len: cut.len,
+            sent: now,
+            retransmissions: 0,
+            acked: false,
+            pending: false,
+            whole: false,
+            partial: false,
+        });
+        self.pdus_without_poll += 1;
+        self.bytes_without_poll += u64::from(cut.len);
+        let poll = self.poll(now);
+        Some(Pdu { sn, from: 0, to: cut.len, size: cut.size, kind: Kind::Data { poll, again: false } })
+    }
+
+    fn build_again(&mut self, now: Time, grant: u32, nack: Nack) -> Option<Pdu> {
+        let Nack { sn, from, to } = nack;
+        // Whatever is to be sent again has a record: it goes when the record is acknowledged.
+        let record = self.records.get_mut(sn)?;
+        let to = to.min(record.len);
+        let position = |offset: u32| record.start + u64::from(offset);
+        let parts = self.stream.parts_in(position(from), position(to));
+        let segment = from > 0 || to < record.len;
+        let mut headers = self.format.again(parts, segment, grant);
+        let mut end = to;
+        if headers.saturating_add(to - from) > grant {
+            headers = self.format.again(parts, true, grant);
+            let room = grant.saturating_sub(headers);
+            if room == 0 {
+                return None;
+            }
+            end = from + room.min(to - from - 1).max(1);
+            headers = self.format.again(self.stream.parts_in(position(from), position(end)), true, grant);
+        }
+        if end <= from || headers.saturating_add(end - from) > grant {
+            return None;
+        }
+        record.sent = now;
+        if end == to {
+            self.again.pop_front();
+            record.pending = self.again.front().is_some_and(|next| next.sn == sn);
+            shrink(&mut self.again);
+        } else if let Some(first) = self.again.front_mut() {
+            first.from = end;
+        }
+        let len = end - from;
+        self.again_bytes -= u64::from(len);
+        self.stream.counters.sent_again.add(Bytes::new(len.into()));
+        let poll = self.poll(now);
+        Some(Pdu { sn, from, to: end, size: headers + len, kind: Kind::Data { poll, again: true } })
+    }
+
+    /// Whether the PDU just built asks for a report; clause 5.2.2.1.
+    fn poll(&mut self, now: Time) -> bool {
+        let poll = self.poll_now
+            || self.is_quiet()
+            || self.pdus_without_poll >= self.timers.poll_pdus.max(1)
+            || self.bytes_without_poll >= self.timers.poll_bytes.get().max(1);
+        if poll {
+            (self.poll_now, self.pdus_without_poll, self.bytes_without_poll) = (false, 0, 0);
+            self.polled = self.records.next().checked_sub(1).map(|sn| (sn, now));
+            self.poll_timer = now + self.timers.poll_retransmit;
+        }
+        poll
+    }
+
+    /// Whether nothing may be sent now.
+    fn is_quiet(&self) -> bool {
+        self.again.is_empty() && (self.stream.is_empty() || self.is_stalled())
+    }
+
+    /// Ours: t-PollRetransmit runs whenever PDUs are open and nothing may be sent, even if what was to carry the poll was
+    /// acknowledged or dropped before it was sent.
+    fn watch(&mut self, now: Time) {
+        if self.poll_timer == Time::MAX && !self.records.ring.is_empty() && self.is_quiet() {
+            self.poll_timer = now + self.timers.poll_retransmit.max(Span::from_millis(1));
+        }
+    }
+
+    /// Whether the window is full.
+    #[inline]
+    fn is_stalled(&self) -> bool {
+        self.records.ring.len() as u64 >= u64::from(self.timers.window.max(1))
+    }
+
+    /// Receiver: a PDU came with a decoded transport block. Status reports go to [`Self::on_status`] instead.
+    pub fn on_received(&mut self, now: Time, pdu: Pdu, observer: &mut impl Observer<P>) {
+        let Kind::Data { poll, .. } = pdu.kind else { return };
+        if pdu.sn >= self.records.next() {
+            return; // of another bearer
+        }
+        let range = (pdu.sn, pdu.from, pdu.to);
+        if self.receiver.receive(now, &mut self.records, range, poll) {
+            self.deliver(now, observer);
+        } else {
+            self.stream.counters.useless += 1;
+        }
+    }
+
+    /// Hands up what is whole and in order.
+    fn deliver(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        if let Some(last) = self.receiver.r.checked_sub(1).and_then(|sn| self.records.get(sn)) {
+            let end = last.start + u64::from(last.len);
+            self.stream.deliver_up_to(now, end, observer);
+        }
+    }
+
+    /// A PDU was lost with its transport block. Neither end learns of it.
+    pub fn on_lost(&mut self, pdu: Pdu) {
+        if pdu.is_status() {
+            self.on_status_lost(pdu);
+        }
+    }
+
+    /// Receiver: from when on a status report can be sent; [`Time::MAX`] if none is to be.
+    #[inline]
+    pub fn status_due(&self) -> Time {
+        self.receiver.status_due()
+    }
+
+    /// Receiver: the size of the shortest report that would do, if one is due.
+    pub fn status_wanted(&self, now: Time) -> Bytes {
+        if self.status_due() <= now.min(LATEST) {
+            Bytes::new(self.format.status(0, 0).into())
+        } else {
+            Bytes::ZERO
+        }
+    }
+
+    /// Receiver: writes a status report for `grant` bytes of a block of the other direction. What does not fit is left
+    /// out, and not acknowledged either.
+    pub fn build_status(&mut self, now: Time, grant: Bytes) -> Option<Pdu> {
+        let (format, grant) = (self.format, room(grant));
+        if self.status_due() > now.min(LATEST) || format.status(0, 0) > grant {
+            return None;
+        }
+        let mut report = self.reports.blank();
+        let fits = |whole, parts| format.status(whole, parts) <= grant;
+        let (whole, parts) = self.receiver.report(now, &self.records, &mut report, fits);
+        self.stream.counters.statuses += 1;
+        let (sn, size) = (self.reports.send(report), format.status(whole, parts));
+        Some(Pdu { sn, from: 0, to: 0, size, kind: Kind::Status })
+    }
+
+    /// Transmitter: a report came; clause 5.2.1. What it does to packets is told at [`Self::on_deadline`], due at once.
+    pub fn on_status(&mut self, now: Time, pdu: Pdu) {
+        if !pdu.is_status() {
+            return;
+        }
+        let Some(report) = self.reports.take(pdu.sn) else { return };
+        if self.polled.is_some_and(|(sn, at)| sn < report.ack && at < report.built) {
+            (self.polled, self.poll_timer) = (None, Time::MAX);
+        }
+        let mut missing = report.missing.as_slice();
+        for sn in self.records.base..report.ack.min(self.records.next()) {
+            let skipped = missing.partition_point(|nack| nack.sn < sn);
+            let count = missing[skipped..].iter().take_while(|nack| nack.sn == sn).count();
+            let (of_this, rest) = missing[skipped..].split_at(count);
+            missing = rest;
+            if count > 0 {
+                self.send_again(now, sn, of_this, report.built);
+            } else {
+                self.acknowledge(sn);
+            }
+        }
+        self.reports.give_back(report);
+        self.retire();
+        self.watch(now);
+    }
+
+    /// A status report was lost with its transport block.
+    pub fn on_status_lost(&mut self, pdu: Pdu) {
+        if pdu.is_status()
+            && let Some(report) = self.reports.take(pdu.sn)
+        {
+            self.reports.give_back(report);
+        }
+    }
+
+    fn acknowledge(&mut self, sn: u64) {
+        let Some(record) = self.records.get_mut(sn).filter(|record| !record.acked) else { return };
+        record.acked = true;
+        if core::mem::take(&mut record.pending) {
+            let len = record.len;
+            let bytes: u64 =
+                self.again.iter().filter(|n| n.sn == sn).map(|n| u64::from(n.to.min(len) - n.from)).sum();
+            self.again_bytes -= bytes;
+            self.again.retain(|nack| nack.sn != sn);
+        }
+    }
+
+    /// Considers these parts of a PDU for sending again, unless some are to be already.
+    fn send_again(&mut self, now: Time, sn: u64, missing: &[Nack], reported: Time) {
+        let Some(record) = self.records.get_mut(sn) else { return };
+        if record.acked || record.pending || reported <= record.sent {
+            return;
+        }
+        if record.retransmissions >= self.timers.max_retransmissions {
+            record.acked = true;
+            self.failed.push(sn);
+            self.failed_at = self.failed_at.min(now);
+            return;
+        }
+        record.retransmissions += 1;
+        record.pending = true;
+        let mut index = self.again.partition_point(|nack| nack.sn < sn);
+        for nack in missing {
+            let nack = Nack { to: nack.to.min(record.len), ..*nack };
+            if nack.from < nack.to {
+                self.again_bytes += u64::from(nack.to - nack.from);
+                self.again.insert(index, nack);
+                index += 1;
+            }
+        }
+    }
+
+    /// Forgets PDUs that both ends are done with.
+    fn retire(&mut self) {
+        while self.records.base < self.receiver.r && self.records.ring.front().is_some_and(|r| r.acked) {
+            self.records.ring.pop_front();
+            self.records.base += 1;
+        }
+        shrink(&mut self.records.ring);
+    }
+
+    /// When [`Self::on_deadline`] is due; [`Time::MAX`] if nothing runs.
+    #[inline]
+    pub fn next_deadline(&self) -> Time {
+        self.receiver
+            .reordering_ends
+            .min(self.poll_timer)
+            .min(self.failed_at)
+            .min(self.stream.discard_deadline())
+    }
+
+    /// Timers that have run out by `now`, each at its own time; PDUs that are given up.
+    pub fn on_deadline(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        let now = now.min(LATEST);
+        while self.next_deadline() <= now {
+            self.stream.discard(now, observer);
+            while self.receiver.reordering_ends <= now {
+                self.receiver.on_reordering(self.receiver.reordering_ends, &self.records);
+            }
+            if self.poll_timer <= now {
+                self.on_poll_timer(now);
+            }
+            if self.failed_at <= now {
+                self.give_up(now, observer);
+            }
+            self.watch(now);
+        }
+    }
+
+    /// t-PollRetransmit ran out; clause 5.2.2.3. If nothing else would carry the poll, the last PDU does. The timer runs on
+    /// (ours, and for no less than 1 ms), for what would carry the poll may be acknowledged before it is sent.
+    fn on_poll_timer(&mut self, now: Time) {
+        self.poll_timer = Time::MAX;
+        let range = self.records.base..self.records.next();
+        let is_open = |sn: &u64| self.records.get(*sn).is_some_and(|record| !record.acked);
+        let Some(sn) = range.rev().find(is_open) else { return };
+        self.poll_now = true;
+        self.poll_timer = now + self.timers.poll_retransmit.max(Span::from_millis(1));
+        if self.is_quiet() {
+            self.send_again(now, sn, &[Nack { sn, from: 0, to: u32::MAX }], Time::MAX);
+        }
+    }
+
+    fn give_up(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        self.failed_at = Time::MAX;
+        while let Some(sn) = self.failed.pop() {
+            let Some(record) = self.records.get_mut(sn) else { continue };
+            let (start, end) = (record.start, record.start + u64::from(record.len));
+            if !core::mem::replace(&mut record.whole, true) {
+                let cause = DropCause::MaxRetransmissions;
+                self.stream.drop_range(now, start, end, cause, observer);
+                self.receiver.forget(sn);
+            }
+            self.stream.counters.failures += 1;
+            observer.on_failed(now);
+        }
+        self.receiver.advance(now, &self.records);
+        self.deliver(now, observer);
+        self.retire();
+        // Answers that were waited for may have gone with them.
+        if self.records.ring.is_empty() {
+            (self.polled, self.poll_timer) = (None, Time::MAX);
+        }
+    }
+
+    /// Sets both ends up anew, as a handover does. With `keep`, packets that were not delivered are sent from their
+    /// first byte (PDCP data recovery; TS 36.323 clause 5.2.1.1); otherwise those of which a byte was sent are dropped
+    /// ([`DropCause::Reset`]).
+    pub fn restart(&mut self, now: Time, keep: bool, observer: &mut impl Observer<P>) {
+        let next = self.records.next();
+        self.records.ring.clear();
+        self.records.base = next;
+        self.receiver.restart(next);
+        self.reports.clear();
+        self.again.clear();
+        self.failed.clear();
+        (self.again_bytes, self.failed_at) = (0, Time::MAX);
+        (self.polled, self.poll_timer, self.poll_now) = (None, Time::MAX, false);
+        self.stream.restart(now, keep, observer);
+    }
+
+    /// Bytes to be sent again.
+    pub fn to_be_sent_again(&self) -> Bytes {
+        Bytes::new(self.again_bytes)
+    }
+
+    /// What a grant must have for all that may be sent now to fit, or more: retransmissions with their headers, and new
+    /// data unless the window is full.
+    pub fn wanted(&self) -> Bytes {
+        // A part of a PDU has 5 B of headers and those of the packets in it; 16 B are enough for ten.
+        let again = Bytes::new(self.again_bytes + 16 * self.again.len() as u64);
+        if self.is_stalled() { again } else { again + self.stream.wanted() }
+    }
+
+    super::channel::reports!();
+}

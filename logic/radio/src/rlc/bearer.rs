@@ -1,0 +1,137 @@
+//! A bearer: its two directions, and the status reports of each that travel in the blocks of the other.
+
+use ranpace_link::Packet;
+use ranpace_phy::Direction;
+use ranpace_units::{Bytes, Time};
+
+use super::{Channel, Config, Observer, Pdu};
+
+/// Both directions of a bearer; they must be of the same mode for reports to find their way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BearerConfig {
+    /// From the base station.
+    pub downlink: Config,
+    /// From the UE.
+    pub uplink: Config,
+}
+
+impl BearerConfig {
+    /// The same in both directions.
+    pub fn both(config: Config) -> Self {
+        Self { downlink: config.clone(), uplink: config }
+    }
+}
+
+/// A bearer. Observers are told of the packets of the direction that the call is for.
+pub struct Bearer<P> {
+    downlink: Channel<P>,
+    uplink: Channel<P>,
+}
+
+/// The other way.
+fn back(direction: Direction) -> Direction {
+    match direction {
+        Direction::Downlink => Direction::Uplink,
+        Direction::Uplink => Direction::Downlink,
+    }
+}
+
+impl<P: Packet> Bearer<P> {
+    /// An idle bearer. `seed` is for buffers that draw lots.
+    pub fn new(config: &BearerConfig, seed: u64) -> Self {
+        Self { downlink: Channel::new(&config.downlink, seed), uplink: Channel::new(&config.uplink, !seed) }
+    }
+
+    /// One direction.
+    #[inline]
+    pub fn channel(&self, direction: Direction) -> &Channel<P> {
+        match direction {
+            Direction::Downlink => &self.downlink,
+            Direction::Uplink => &self.uplink,
+        }
+    }
+
+    #[inline]
+    fn channel_mut(&mut self, direction: Direction) -> &mut Channel<P> {
+        match direction {
+            Direction::Downlink => &mut self.downlink,
+            Direction::Uplink => &mut self.uplink,
+        }
+    }
+
+    /// A packet to be sent this way joins the buffer or is dropped.
+    pub fn enqueue(&mut self, now: Time, direction: Direction, packet: P, observer: &mut impl Observer<P>) {
+        self.channel_mut(direction).enqueue(now, packet, observer);
+    }
+
+    /// What goes into `grant` bytes of a block of this direction: a report about the other direction, then what is to be
+    /// sent again, then new data. Called again while there is room left.
+    pub fn build(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        grant: Bytes,
+        observer: &mut impl Observer<P>,
+    ) -> Option<Pdu> {
+        let report = self.channel_mut(back(direction)).build_status(now, grant);
+        report.or_else(|| self.channel_mut(direction).build(now, grant, observer))
+    }
+
+    /// A PDU that was sent this way came with a decoded transport block.
+    pub fn on_received(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        pdu: Pdu,
+        observer: &mut impl Observer<P>,
+    ) {
+        if pdu.is_status() {
+            self.channel_mut(back(direction)).on_status(now, pdu);
+        } else {
+            self.channel_mut(direction).on_received(now, pdu, observer);
+        }
+    }
+
+    /// A PDU that was sent this way was lost with its transport block.
+    pub fn on_lost(&mut self, now: Time, direction: Direction, pdu: Pdu, observer: &mut impl Observer<P>) {
+        if pdu.is_status() {
+            self.channel_mut(back(direction)).on_status_lost(pdu);
+        } else {
+            self.channel_mut(direction).on_lost(now, pdu, observer);
+        }
+    }
+
+    /// When [`Self::on_deadline`] is due for this direction; [`Time::MAX`] if nothing runs.
+    #[inline]
+    pub fn next_deadline(&self, direction: Direction) -> Time {
+        self.channel(direction).next_deadline()
+    }
+
+    /// Timers of this direction that have run out by `now`.
+    pub fn on_deadline(&mut self, now: Time, direction: Direction, observer: &mut impl Observer<P>) {
+        self.channel_mut(direction).on_deadline(now, observer);
+    }
+
+    /// What a grant of this direction must have for all that may be sent now to fit, or more; a report included.
+    pub fn wanted(&self, now: Time, direction: Direction) -> Bytes {
+        self.channel(direction).wanted() + self.channel(back(direction)).status_wanted(now)
+    }
+
+    /// When a report can be sent this way, for which a UE without a grant asks for one; [`Time::MAX`] if none is to be.
+    #[inline]
+    pub fn status_due(&self, direction: Direction) -> Time {
+        self.channel(back(direction)).status_due()
+    }
+
+    /// Sets both directions up anew; see [`Channel::restart`]. Observers of each are told apart.
+    pub fn restart(
+        &mut self,
+        now: Time,
+        keep: bool,
+        downlink: &mut impl Observer<P>,
+        uplink: &mut impl Observer<P>,
+    ) {
+        self.downlink.restart(now, keep, downlink);
+        self.uplink.restart(now, keep, uplink);
+    }
+}

@@ -1,0 +1,60 @@
+//! What a channel did so far.
+
+use ranpace_units::Bytes;
+
+use super::DropCause;
+
+/// Counts of a channel since it began. Packets are counted with the size that they had when they were offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets offered to the buffer.
+    pub offered: Amount,
+    /// Packets delivered in order.
+    pub delivered: Amount,
+    /// Packets dropped, by [`DropCause`]: see [`Counters::dropped`].
+    dropped: [Amount; 6],
+    /// PDUs that were built of new data, and their payload.
+    pub sent: Amount,
+    /// PDUs, or parts of PDUs, that were sent again, and their payload.
+    pub sent_again: Amount,
+    /// PDUs that came too late or for the second time.
+    pub useless: u64,
+    /// Status reports that the receiver sent.
+    pub statuses: u64,
+    /// Times at which the bearer failed.
+    pub failures: u64,
+}
+
+/// How many, and how many bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// How many.
+    pub number: u64,
+    /// Bytes of all of them.
+    pub bytes: Bytes,
+}
+
+impl Amount {
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: Bytes) {
+        self.number += 1;
+        self.bytes += bytes;
+    }
+}
+
+impl Counters {
+    /// Packets dropped for this cause.
+    pub fn dropped(&self, cause: DropCause) -> Amount {
+        self.dropped[cause as usize]
+    }
+    /// Packets dropped for any cause.
+    pub fn all_dropped(&self) -> Amount {
+        self.dropped.iter().fold(Amount::default(), |all, one| Amount {
+            number: all.number + one.number,
+            bytes: all.bytes + one.bytes,
+        })
+    }
+    pub(crate) fn on_dropped(&mut self, cause: DropCause, bytes: Bytes) {
+        self.dropped[cause as usize].add(bytes);
+    }
+}

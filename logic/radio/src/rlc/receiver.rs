@@ -1,0 +1,240 @@
+//! The receiver's side of acknowledged mode: what came, t-Reordering, t-StatusProhibit.
+//!
+//! Source: TS 36.322 clauses 5.1.3.2 and 5.2.3. State: VR(R), the first PDU that did not come whole; VR(MS), the first
+//! that a report does not speak of; VR(X), the one after that which started the timer; VR(H), the one after the highest.
+
+use std::collections::VecDeque;
+
+use ranpace_units::{Span, Time};
+
+use super::Timers;
+use super::am::Record;
+use super::status::{Nack, Report};
+
+/// Parts of PDUs that were segmented again and did not come whole yet, in order and disjoint.
+struct Piece {
+    sn: u64,
+    from: u32,
+    to: u32,
+}
+
+pub(super) struct Receiver {
+    /// VR(R).
+    pub r: u64,
+    /// VR(MS).
+    ms: u64,
+    /// VR(X).
+    x: u64,
+    /// VR(H).
+    h: u64,
+    /// t-Reordering; [`Time::MAX`] while it does not run.
+    pub reordering_ends: Time,
+    /// No report before this (t-StatusProhibit).
+    prohibited_until: Time,
+    /// Whether a report is to be sent.
+    pub triggered: bool,
+    /// The last PDU with a poll that was not answered yet.
+    polled: Option<u64>,
+    pieces: Vec<Piece>,
+    reordering: Span,
+    prohibit: Span,
+}
+
+/// PDUs that were built and are not acknowledged at both ends.
+pub(super) struct Records {
+    pub ring: VecDeque<Record>,
+    /// Number of the first.
+    pub base: u64,
+}
+
+impl Records {
+    #[inline]
+    pub fn get(&self, sn: u64) -> Option<&Record> {
+        self.ring.get(usize::try_from(sn.checked_sub(self.base)?).ok()?)
+    }
+    #[inline]
+    pub fn get_mut(&mut self, sn: u64) -> Option<&mut Record> {
+        self.ring.get_mut(usize::try_from(sn.checked_sub(self.base)?).ok()?)
+    }
+    /// Number of the next PDU: VT(S).
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.base + self.ring.len() as u64
+    }
+    /// The first from `sn` on that did not come whole.
+    #[inline]
+    fn first_missing(&self, mut sn: u64) -> u64 {
+        while self.get(sn).is_some_and(|record| record.whole) {
+            sn += 1;
+        }
+        sn
+    }
+}
+
+impl Receiver {
+    pub fn new(timers: &Timers) -> Self {
+        Self {
+            r: 0,
+            ms: 0,
+            x: 0,
+            h: 0,
+            reordering_ends: Time::MAX,
+            prohibited_until: Time::ZERO,
+            triggered: false,
+            polled: None,
+            pieces: Vec::new(),
+            reordering: timers.reordering,
+            prohibit: timers.status_prohibit,
+        }
+    }
+
+    /// A PDU or a part of one came; whether it was of use.
+    pub fn receive(
+        &mut self,
+        now: Time,
+        records: &mut Records,
+        (sn, from, to): (u64, u32, u32),
+        poll: bool,
+    ) -> bool {
+        let is_new = self.note(records, sn, from, to);
+        if is_new {
+            self.h = self.h.max(sn + 1);
+            self.advance(now, records);
+        }
+        if poll {
+            self.polled = self.polled.max(Some(sn));
+        }
+        self.answer_poll();
+        is_new
+    }
+
+    /// Moves on over what is whole (or given up), and looks after the timer.
+    pub fn advance(&mut self, now: Time, records: &Records) {
+        self.r = records.first_missing(self.r);
+        self.ms = records.first_missing(self.ms.max(self.r));
+        if self.reordering_ends != Time::MAX && self.x <= self.r {
+            self.reordering_ends = Time::MAX;
+        }
+        self.start_timer(now, self.r);
+    }
+
+    fn start_timer(&mut self, now: Time, low: u64) {
+        if self.reordering_ends == Time::MAX && self.h > low {
+            self.reordering_ends = now + self.reordering;
+            self.x = self.h;
+        }
+    }
+
+    /// t-Reordering ran out: what is missing before VR(X) is reported.
+    pub fn on_reordering(&mut self, at: Time, records: &Records) {
+        self.reordering_ends = Time::MAX;
+        self.ms = records.first_missing(self.ms.max(self.x));
+        self.triggered = true;
+        self.start_timer(at, self.ms);
+        self.answer_poll();
+    }
+
+    /// A poll is answered as soon as a report speaks of the PDU that had it; clause 5.2.3.
+    #[inline]
+    fn answer_poll(&mut self) {
+        if self.polled.is_some_and(|sn| sn < self.ms) {
+            self.polled = None;
+            self.triggered = true;
+        }
+    }
+
+    /// When a report may be sent; [`Time::MAX`] if none is to be.
+    #[inline]
+    pub fn status_due(&self) -> Time {
+        if self.triggered { self.prohibited_until } else { Time::MAX }
+    }
+
+    /// Writes a report of which `fits(whole, parts)` says whether that many missing PDUs and parts have room.
+    pub fn report(
+        &mut self,
+        now: Time,
+        records: &Records,
+        report: &mut Report,
+        fits: impl Fn(u32, u32) -> bool,
+    ) -> (u32, u32) {
+        (report.ack, report.built) = (self.ms, now);
+        let (mut whole, mut parts) = (0, 0);
+        let mut piece = 0;
+        for sn in self.r..self.ms {
+            let Some(record) = records.get(sn).filter(|record| !record.whole) else { continue };
+            let begin = report.missing.len();
+            if !record.partial {
+                report.missing.push(Nack { sn, from: 0, to: u32::MAX });
+                whole += 1;
+            } else {
+                piece += self.pieces[piece..].partition_point(|piece| piece.sn < sn);
+                let mut from = 0;
+                for Piece { from: start, to, .. } in self.pieces[piece..].iter().take_while(|p| p.sn == sn) {
+                    if *start > from {
+                        report.missing.push(Nack { sn, from, to: *start });
+                    }
+                    from = *to;
+                }
+                if from < record.len {
+                    report.missing.push(Nack { sn, from, to: u32::MAX });
+                }
+                parts += (report.missing.len() - begin) as u32; // a few
+            }
+            let count = report.missing.len();
+            while !fits(whole, parts) && report.missing.len() > begin {
+                report.missing.pop();
+                if record.partial { parts -= 1 } else { whole -= 1 }
+            }
+            if report.missing.len() < count {
+                // What is left out of this one will be reported another time: it is not acknowledged.
+                report.ack = if report.missing.len() > begin { sn + 1 } else { sn };
+                break;
+            }
+        }
+        self.triggered = false;
+        self.prohibited_until = now + self.prohibit;
+        (whole, parts)
+    }
+
+    /// Notes bytes that came; whether any of them is new.
+    fn note(&mut self, records: &mut Records, sn: u64, from: u32, to: u32) -> bool {
+        let Some(record) = records.get_mut(sn).filter(|record| !record.whole) else { return false };
+        let to = to.min(record.len);
+        if from >= to {
+            return false;
+        }
+        if from == 0 && to == record.len {
+            record.whole = true;
+        } else {
+            // Those that touch [from, to] become one with it.
+            let first = self.pieces.partition_point(|p| (p.sn, p.to) < (sn, from));
+            let last = first + self.pieces[first..].partition_point(|p| p.sn == sn && p.from <= to);
+            let touching = &self.pieces[first..last];
+            if touching.len() == 1 && touching[0].from <= from && touching[0].to >= to {
+                return false;
+            }
+            let all_from = touching.first().map_or(from, |p| p.from.min(from));
+            let all_to = touching.last().map_or(to, |p| p.to.max(to));
+            self.pieces.splice(first..last, [Piece { sn, from: all_from, to: all_to }]);
+            record.partial = true;
+            record.whole = all_from == 0 && all_to == record.len;
+        }
+        if record.whole && record.partial {
+            self.forget(sn);
+        }
+        true
+    }
+
+    /// Forgets the parts of a PDU that is whole or given up.
+    pub fn forget(&mut self, sn: u64) {
+        self.pieces.retain(|piece| piece.sn != sn);
+    }
+
+    /// Begins anew at this number.
+    pub fn restart(&mut self, sn: u64) {
+        (self.r, self.ms, self.x, self.h) = (sn, sn, sn, sn);
+        (self.reordering_ends, self.prohibited_until) = (Time::MAX, Time::ZERO);
+        (self.triggered, self.polled) = (false, None);
+        self.pieces.clear();
+    }
+}

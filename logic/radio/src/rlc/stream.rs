@@ -1,0 +1,276 @@
+//! The packets of a channel as one stream of bytes: taken out of the buffer when their first byte is sent, held until
+//! they are delivered or dropped. A PDU is a range of it, whatever packets that touches.
+
+use std::collections::VecDeque;
+
+use ranpace_link::{self as link, Packet, Queue};
+use ranpace_units::{Bytes, Span, Time};
+
+use super::config::PDCP_HEADER;
+use super::{Config, Counters, DropCause, Format, Mode, Observer};
+
+/// Rings larger than this give their memory back when they are empty.
+const KEPT: usize = 32;
+
+/// The last instant at which a timer can run out: [`Time::MAX`] stands for timers that do not run.
+pub(super) const LATEST: Time = Time::from_nanos(u64::MAX - 1);
+
+struct Sdu<P> {
+    /// `None` once it is dropped: what is left of it is sent for nothing.
+    packet: Option<P>,
+    arrived: Time,
+    start: u64,
+    end: u64,
+}
+
+/// A range of the stream for a PDU of new data.
+pub(super) struct Cut {
+    pub start: u64,
+    pub len: u32,
+    /// With all headers.
+    pub size: u32,
+}
+
+pub(super) struct Stream<P> {
+    buffer: Queue<P>,
+    /// When the packets in the buffer came, which the buffer does not tell.
+    arrivals: VecDeque<Time>,
+    discard: Option<Span>,
+    /// Packets of which a byte was sent.
+    sdus: VecDeque<Sdu<P>>,
+    /// The first byte that was never sent.
+    next: u64,
+    /// Where the last packet of `sdus` ends.
+    end: u64,
+    /// Bytes of the packets in `sdus` that are not dropped.
+    held: Bytes,
+    format: Format,
+    mode: Mode,
+    pub counters: Counters,
+}
+
+/// Tells of drops inside the buffer.
+struct Ears<'a, O> {
+    observer: &'a mut O,
+    counters: &'a mut Counters,
+}
+
+impl<P: Packet, O: Observer<P>> link::Observer<P> for Ears<'_, O> {
+    fn on_enqueued(&mut self, now: Time, packet: &P, queued: Bytes) {
+        self.observer.on_enqueued(now, packet, queued);
+    }
+    fn on_dropped(&mut self, now: Time, packet: &P, cause: link::DropCause) {
+        let cause = if cause == link::DropCause::Aqm { DropCause::Aqm } else { DropCause::Overflow };
+        self.counters.on_dropped(cause, packet.size());
+        self.observer.on_dropped(now, packet, cause);
+    }
+}
+
+impl<P: Packet> Stream<P> {
+    pub fn new(config: &Config, seed: u64) -> Self {
+        Self {
+            buffer: Queue::new(&config.buffer, seed),
+            arrivals: VecDeque::new(),
+            discard: config.discard,
+            sdus: VecDeque::new(),
+            next: 0,
+            end: 0,
+            held: Bytes::ZERO,
+            format: config.format,
+            mode: config.mode,
+            counters: Counters::default(),
+        }
+    }
+
+    pub fn push(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+        self.counters.offered.add(packet.size());
+        let before = self.buffer.packets();
+        self.buffer.push(now, packet, &mut Ears { observer, counters: &mut self.counters });
+        if self.buffer.packets() > before {
+            self.arrivals.push_back(now);
+        }
+        self.forget_arrivals();
+    }
+
+    #[inline]
+    fn forget_arrivals(&mut self) {
+        while self.arrivals.len() > self.buffer.packets() {
+            self.arrivals.pop_front();
+        }
+        shrink(&mut self.arrivals);
+    }
+
+    /// Takes the next packet out of the buffer; whether there was one.
+    fn pull(&mut self, now: Time, observer: &mut impl Observer<P>) -> bool {
+        let queued = self.buffer.pop(now, &mut Ears { observer, counters: &mut self.counters });
+        self.forget_arrivals();
+        let Some(queued) = queued else { return false };
+        let size = queued.packet.size();
+        self.held += size;
+        let start = self.end;
+        self.end += u64::from(u32::try_from(size.get()).unwrap_or(u32::MAX)) + u64::from(PDCP_HEADER);
+        let (packet, arrived) = (Some(queued.packet), queued.enqueued);
+        self.sdus.push_back(Sdu { packet, arrived, start, end: self.end });
+        true
+    }
+
+    /// The packet whose byte is the next new one to be sent, if it left the buffer already.
+    #[inline]
+    fn current(&self) -> Option<&Sdu<P>> {
+        if self.next == self.end {
+            return None;
+        }
+        // Only after a restart is it not the last.
+        let last = self.sdus.back()?;
+        if last.start <= self.next { Some(last) } else { self.sdus.get(self.begun()) }
+    }
+
+    /// How many packets have been sent to their last byte and are still held.
+    fn begun(&self) -> usize {
+        self.sdus.partition_point(|sdu| sdu.end <= self.next)
+    }
+
+    /// Takes new data for a PDU of at most `grant` bytes, headers included.
+    pub fn cut(&mut self, now: Time, grant: u32, observer: &mut impl Observer<P>) -> Option<Cut> {
+        let (start, mut parts, mut size) = (self.next, 0, 0u32);
+        loop {
+            let inside = self.current().is_some_and(|sdu| sdu.start < self.next);
+            let used = size + self.format.new_part(self.mode, parts, inside, grant);
+            let room = grant.saturating_sub(used);
+            if room == 0 || (self.next == self.end && !self.pull(now, observer)) {
+                break;
+            }
+            let part_end = self.current().map_or(self.next, |sdu| sdu.end);
+            let take = (part_end - self.next).min(room.into()) as u32; // at most `room`
+            self.next += u64::from(take);
+            (size, parts) = (used + take, parts + 1);
+        }
+        let len = (self.next - start) as u32; // at most `grant`
+        (len > 0).then(|| {
+            self.counters.sent.add(Bytes::new(len.into()));
+            Cut { start, len, size }
+        })
+    }
+
+    /// Everything up to here has reached the receiver in order, or is known to be lost there.
+    #[inline]
+    pub fn deliver_up_to(&mut self, now: Time, position: u64, observer: &mut impl Observer<P>) {
+        while self.sdus.front().is_some_and(|sdu| sdu.end <= position) {
+            let Some(sdu) = self.sdus.pop_front() else { break };
+            if let Some(packet) = sdu.packet {
+                let size = packet.size();
+                self.held -= size;
+                self.counters.delivered.add(size);
+                observer.on_delivered(now, packet);
+            }
+        }
+        shrink(&mut self.sdus);
+    }
+
+    /// Drops packets that have a byte in this range of the stream.
+    pub fn drop_range(
+        &mut self,
+        now: Time,
+        start: u64,
+        end: u64,
+        cause: DropCause,
+        observer: &mut impl Observer<P>,
+    ) {
+        let first = self.sdus.partition_point(|sdu| sdu.end <= start);
+        for sdu in self.sdus.range_mut(first..).take_while(|sdu| sdu.start < end) {
+            if let Some(packet) = sdu.packet.take() {
+                let size = packet.size();
+                self.held -= size;
+                self.counters.on_dropped(cause, size);
+                observer.on_dropped(now, &packet, cause);
+            }
+        }
+    }
+
+    /// Into how many packets this range of the stream reaches; those delivered already are not known any more.
+    pub fn parts_in(&self, start: u64, end: u64) -> u32 {
+        let first = self.sdus.partition_point(|sdu| sdu.end <= start);
+        let count = self.sdus.range(first..).take_while(|sdu| sdu.start < end).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Whether nothing new is to be sent.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.next == self.end && self.buffer.packets() == 0
+    }
+
+    /// New bytes to be sent, PDCP headers included, RLC and MAC headers not.
+    pub fn unsent(&self) -> Bytes {
+        let headers = self.buffer.packets() as u64 * u64::from(PDCP_HEADER);
+        self.buffer.bytes() + Bytes::new(headers + (self.end - self.next))
+    }
+
+    /// What a grant must have for all new data to fit, or more.
+    pub fn wanted(&self) -> Bytes {
+        if self.is_empty() {
+            return Bytes::ZERO;
+        }
+        let parts = (self.buffer.packets() + self.sdus.len() - self.begun()) as u64;
+        self.unsent() + Bytes::new(self.format.upper_bound(self.mode, parts))
+    }
+
+    /// Bytes of packets in the buffer, none of whose bytes were sent.
+    pub fn buffered(&self) -> Bytes {
+        self.buffer.bytes()
+    }
+
+    /// Bytes of packets that are neither delivered nor dropped.
+    pub fn waiting(&self) -> Bytes {
+        self.buffer.bytes() + self.held
+    }
+
+    /// When the packet came whose byte is the next new one to be sent.
+    pub fn head_arrived(&self) -> Option<Time> {
+        self.current().map(|sdu| sdu.arrived).or_else(|| self.arrivals.front().copied())
+    }
+
+    /// When the discard timer of the packet at the head runs out.
+    #[inline]
+    pub fn discard_deadline(&self) -> Time {
+        match (self.discard, self.arrivals.front()) {
+            (Some(discard), Some(&arrived)) => arrived + discard,
+            _ => Time::MAX,
+        }
+    }
+
+    /// Drops packets that waited for too long.
+    pub fn discard(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        while self.discard_deadline() <= now {
+            let at = self.discard_deadline();
+            let Some(queued) = self.buffer.take() else { break };
+            self.forget_arrivals();
+            self.counters.on_dropped(DropCause::Discard, queued.packet.size());
+            observer.on_dropped(at, &queued.packet, DropCause::Discard);
+        }
+    }
+
+    /// Begins again with the oldest packet that was not delivered, which keeps all; or drops those of which a byte was sent.
+    /// The stream goes on at a position that no PDU has had yet.
+    pub fn restart(&mut self, now: Time, keep: bool, observer: &mut impl Observer<P>) {
+        if !keep {
+            self.drop_range(now, 0, u64::MAX, DropCause::Reset, observer);
+        }
+        self.sdus.retain(|sdu| sdu.packet.is_some());
+        self.next = self.end;
+        for sdu in &mut self.sdus {
+            let len = sdu.end - sdu.start;
+            (sdu.start, sdu.end) = (self.end, self.end + len);
+            self.end += len;
+        }
+        shrink(&mut self.sdus);
+    }
+}
+
+/// Gives back the memory of a ring that was long and is empty.
+#[inline]
+pub(super) fn shrink<T>(ring: &mut VecDeque<T>) {
+    if ring.is_empty() && ring.capacity() > 4 * KEPT {
+        ring.shrink_to(KEPT);
+    }
+}

@@ -1,0 +1,119 @@
+//! A user: its bearers, in order of priority.
+
+use ranpace_link::Packet;
+use ranpace_phy::Direction;
+use ranpace_units::{Bytes, Span, Time};
+
+use super::{Bearer, BearerConfig, Observer, Pdu};
+
+/// What a transport block carries of a user: a PDU and its bearer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UserPdu {
+    /// Index of the bearer.
+    pub bearer: u8,
+    /// What it carries of it.
+    pub pdu: Pdu,
+}
+
+/// The bearers of a user; a lower index goes first. Nothing is shared with other users.
+pub struct User<P> {
+    bearers: Vec<Bearer<P>>,
+}
+
+impl<P: Packet> User<P> {
+    /// Idle bearers, at most 256 (more are left out; TS 36.321 has numbers for 32). `seed` is for buffers that draw lots.
+    pub fn new(bearers: &[BearerConfig], seed: u64) -> Self {
+        let bearers = bearers.iter().take(256).enumerate();
+        Self { bearers: bearers.map(|(n, config)| Bearer::new(config, seed ^ ((n as u64) << 32))).collect() }
+    }
+
+    /// Its bearers.
+    pub fn bearers(&self) -> &[Bearer<P>] {
+        &self.bearers
+    }
+
+    /// A bearer, to enqueue packets to; `None` if there is none of this index.
+    pub fn bearer_mut(&mut self, bearer: u8) -> Option<&mut Bearer<P>> {
+        self.bearers.get_mut(usize::from(bearer))
+    }
+
+    /// Fills a transport block of `size` bytes: of each bearer in turn its reports, retransmissions and new data. Appends
+    /// to `content` (which the caller keeps and uses again) and returns how much is left for padding.
+    pub fn fill(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        size: Bytes,
+        content: &mut Vec<UserPdu>,
+        observer: &mut impl Observer<P>,
+    ) -> Bytes {
+        let mut left = size;
+        for (bearer, index) in self.bearers.iter_mut().zip(0..=u8::MAX) {
+            while let Some(pdu) = bearer.build(now, direction, left, observer) {
+                left -= pdu.size();
+                content.push(UserPdu { bearer: index, pdu });
+            }
+        }
+        left
+    }
+
+    /// The PDUs of a decoded transport block came.
+    pub fn on_received(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        content: &[UserPdu],
+        observer: &mut impl Observer<P>,
+    ) {
+        for &UserPdu { bearer, pdu } in content {
+            if let Some(bearer) = self.bearer_mut(bearer) {
+                bearer.on_received(now, direction, pdu, observer);
+            }
+        }
+    }
+
+    /// The PDUs of a transport block were lost.
+    pub fn on_lost(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        content: &[UserPdu],
+        observer: &mut impl Observer<P>,
+    ) {
+        for &UserPdu { bearer, pdu } in content {
+            if let Some(bearer) = self.bearer_mut(bearer) {
+                bearer.on_lost(now, direction, pdu, observer);
+            }
+        }
+    }
+
+    /// When [`Self::on_deadline`] is due for this direction; [`Time::MAX`] if nothing runs.
+    pub fn next_deadline(&self, direction: Direction) -> Time {
+        self.bearers.iter().map(|bearer| bearer.next_deadline(direction)).min().unwrap_or(Time::MAX)
+    }
+
+    /// Timers of this direction that have run out by `now`.
+    pub fn on_deadline(&mut self, now: Time, direction: Direction, observer: &mut impl Observer<P>) {
+        for bearer in &mut self.bearers {
+            if bearer.next_deadline(direction) <= now {
+                bearer.on_deadline(now, direction, observer);
+            }
+        }
+    }
+
+    /// What a grant must have for all that may be sent now to fit, or more.
+    pub fn wanted(&self, now: Time, direction: Direction) -> Bytes {
+        self.bearers.iter().map(|bearer| bearer.wanted(now, direction)).sum()
+    }
+
+    /// Data to be sent this way, new or again: the queue that radio reports tell of.
+    pub fn to_be_sent(&self, direction: Direction) -> Bytes {
+        self.bearers.iter().map(|bearer| bearer.channel(direction).to_be_sent()).sum()
+    }
+
+    /// The longest wait at the head of a bearer.
+    pub fn head_of_line_delay(&self, now: Time, direction: Direction) -> Span {
+        let delay = |bearer: &Bearer<P>| bearer.channel(direction).head_of_line_delay(now);
+        self.bearers.iter().map(delay).max().unwrap_or(Span::ZERO)
+    }
+}
