@@ -25,4 +25,4 @@ mod processes;
 mod tests;
 
 pub use config::HarqConfig;
-pub use processes::{Attempt, Draw, Harq, HarqCounters, Outcome, Process};
+pub use processes::{Attempt, Draw, Harq, HarqCounters, Outcome, Process, Processes};

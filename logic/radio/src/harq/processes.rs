@@ -15,6 +15,21 @@ impl Process {
     }
 }
 
+/// A set of processes, in order of number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Processes(u64);
+
+impl Iterator for Processes {
+    type Item = Process;
+
+    #[inline]
+    fn next(&mut self) -> Option<Process> {
+        let first = (self.0 != 0).then(|| Process(self.0.trailing_zeros() as u8))?;
+        self.0 &= self.0 - 1;
+        Some(first)
+    }
+}
+
 /// Random numbers of one attempt, each uniform in [0, 1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Draw {
@@ -129,20 +144,14 @@ impl<T> Harq<T> {
     }
 
     /// Processes that have to send again and may do so in this TTI, in order of number. Those that are not sent stay due.
-    pub fn due(&self, tti: u64) -> impl Iterator<Item = Process> + '_ {
+    #[inline]
+    pub fn due(&self, tti: u64) -> Processes {
         let (turnaround, synchronous) = (self.config.turnaround, self.config.synchronous);
-        let mut waiting = self.waiting;
-        core::iter::from_fn(move || {
-            while waiting != 0 {
-                let number = waiting.trailing_zeros();
-                waiting &= waiting - 1;
-                let passed = tti.saturating_sub(self.slots[number as usize].sent);
-                if passed >= turnaround && (!synchronous || passed.is_multiple_of(turnaround)) {
-                    return Some(Process(number as u8));
-                }
-            }
-            None
-        })
+        let is_due = |process: &Process| {
+            let passed = tti.saturating_sub(self.slots[usize::from(process.0)].sent);
+            passed >= turnaround && (!synchronous || passed.is_multiple_of(turnaround))
+        };
+        Processes(Processes(self.waiting).filter(is_due).fold(0, |bits, process| bits | 1 << process.0))
     }
 
     /// The TTI in which a process is due next, `tti` or later; `None` if none waits.

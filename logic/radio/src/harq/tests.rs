@@ -17,7 +17,7 @@ fn burst(processes: u8, packets: u32, needed: u8) -> u64 {
         if done == packets && (0..processes).all(|_| harq.is_free(tti)) {
             return tti;
         }
-        for process in harq.due(tti).collect::<Vec<_>>() {
+        for process in harq.due(tti) {
             let seen = &mut attempts[usize::from(process.number())];
             *seen += 1;
             let bler = if *seen > needed { 0.0 } else { 1.0 };
@@ -145,8 +145,7 @@ proptest! {
             while let Some(Outcome::Decoded(n) | Outcome::Lost(n)) = harq.outcome(tti) {
                 came.push(n);
             }
-            let due: Vec<_> = harq.due(tti).collect();
-            for process in due.into_iter().filter(|_| again) {
+            for process in harq.due(tti).filter(|_| again) {
                 prop_assert!(harq.content(process).is_some());
                 prop_assert!(harq.send_again(tti, process, sinr_db, Draw::of(error), |_| 0.7).is_some());
             }

@@ -194,6 +194,13 @@ impl<P: Packet> Stream<P> {
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
+    /// Where the packet ends that has the byte at `position`; the byte after it for packets delivered already.
+    pub fn part_end(&self, position: u64) -> u64 {
+        let index = self.sdus.partition_point(|sdu| sdu.end <= position);
+        let sdu = self.sdus.get(index).filter(|sdu| sdu.start <= position);
+        sdu.map_or(position + 1, |sdu| sdu.end)
+    }
+
     /// Whether nothing new is to be sent.
     #[inline]
     pub fn is_empty(&self) -> bool {

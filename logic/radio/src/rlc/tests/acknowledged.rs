@@ -3,7 +3,7 @@
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::rlc::testing::{Cell, Log, TestPacket, ms};
-use crate::rlc::{Am, Config, DropCause, Pdu, Timers};
+use crate::rlc::{Am, Config, DropCause, Format, Pdu, Timers};
 
 fn config() -> Config {
     Config::am(Bytes::new(1_000_000))
@@ -74,6 +74,22 @@ fn missing_parts_are_reported_as_such() {
     assert_eq!(again.payload(), second.payload());
     am.on_received(ms(31), again, &mut log);
     assert_eq!(log.delivered_ids(), [0, 1]);
+}
+
+#[test]
+fn many_small_packets_are_sent_again_one_by_one_if_need_be() {
+    let config = Config { format: Format::Nr, ..config() };
+    let (mut am, mut log) = (Am::new(&config, 1), Log::default());
+    (0..20).for_each(|id| am.enqueue(ms(0), TestPacket { id, size: 0 }, &mut log));
+    am.build(ms(0), Bytes::new(1000), &mut log).unwrap();
+    am.on_deadline(ms(20), &mut log);
+    for part in 0..20 {
+        assert!(am.wanted() >= Bytes::new(10));
+        let pdu = am.build(ms(20), Bytes::new(10), &mut log).unwrap();
+        assert_eq!(pdu.payload(), Bytes::new(2));
+        am.on_received(ms(23), pdu, &mut log);
+        assert_eq!(log.delivered.len(), if part == 19 { 20 } else { 0 });
+    }
 }
 
 #[test]
