@@ -1,5 +1,5 @@
-//! What a packet costs in RLC and HARQ. Not a test of right or wrong: `cargo test --release -p ranpace-radio --test
-//! rlc_speed -- --ignored --nocapture` prints it.
+//! What a packet costs in RLC and HARQ: `cargo run --release -p ranpace-radio --example rlc_speed` prints it.
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -109,9 +109,7 @@ fn play(name: &str, config: Config, block: u64, users_per_tti: u64) -> String {
     )
 }
 
-#[test]
-#[ignore = "prints times"]
-fn nanoseconds_per_packet() {
+fn main() {
     let (um, am) = (Config::um(Bytes::new(1_000_000)), Config::am(Bytes::new(1_000_000)));
     println!("{}", play("nobody served", um.clone(), 0, 0));
     for users in [1, 10] {
