@@ -1,7 +1,7 @@
 //! `ranpace list`: what there is to choose from.
 
 use clap::ValueEnum;
-use ranpace_cc::{ALL, DECORATORS, OptionInfo, Transport};
+use ranpace_cc::{ALIASES, ALL, DECORATORS, OptionInfo, Transport};
 use ranpace_lab::{BUILTIN, BUILTIN_LENGTH};
 use ranpace_scenario::{Kind, QUEUES, WORKLOADS};
 use serde::Serialize;
@@ -117,11 +117,14 @@ impl List {
             })
             .collect();
         if self.json {
-            return output::json(&serde_json::json!({ "algorithms": algorithms, "decorators": decorators }));
+            return output::json(&serde_json::json!({ "algorithms": algorithms, "decorators": decorators,
+                "short_names": ALIASES.iter().map(|(short, full)| (*short, *full)).collect::<std::collections::BTreeMap<_, _>>() }));
         }
         let mut text = String::from(
             "Written as NAME, NAME+DECORATOR, NAME:option=value:option=value, such as cubic+c2tcp:target=50ms\n",
         );
+        let short = ALIASES.iter().map(|(short, full)| format!("{short} = {full}"));
+        text.push_str(&format!("Short names: {}\n", short.collect::<Vec<_>>().join(", ")));
         for listed in &algorithms {
             let carried = if listed.transport == Some("datagram") { "; over datagrams" } else { "" };
             let wrapped = if listed.decorators == Some(true) { "; takes decorators" } else { "" };

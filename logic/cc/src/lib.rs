@@ -40,5 +40,6 @@ pub mod yeah;
 pub use interface::*;
 pub use options::{OptionError, OptionInfo, Options};
 pub use registry::{
-    ALL, Algorithm, AlgorithmError, BuildReceiver, Control, DECORATORS, Decorator, Entry, Transport, Wrap,
+    ALIASES, ALL, Algorithm, AlgorithmError, BuildReceiver, Control, DECORATORS, Decorator, Entry, Transport,
+    Wrap,
 };

@@ -87,7 +87,7 @@ pub const ALL: &[&Entry] = &[
 pub const DECORATORS: &[&Decorator] = &[&crate::c2tcp::ENTRY];
 
 /// Short names for combinations.
-const ALIASES: &[(&str, &str)] = &[("c2tcp", "cubic+c2tcp"), ("reno", "newreno")];
+pub const ALIASES: &[(&str, &str)] = &[("c2tcp", "cubic+c2tcp"), ("reno", "newreno")];
 
 /// An algorithm with its decorators and options, checked.
 #[derive(Clone)]
