@@ -66,7 +66,7 @@ struct Folder {
 }
 
 impl Folder {
-    fn library(&self) -> TraceLibrary {
+    fn traces(&self) -> TraceLibrary {
         TraceLibrary::new(common::trace_folders(self.traces.as_ref()))
     }
 }

@@ -166,7 +166,7 @@ impl Convert {
 
     /// What is read.
     fn source(&self) -> Result<Trace, Failure> {
-        let mut library = self.folder.library();
+        let mut library = self.folder.traces();
         let name = self.from_file.as_str();
         let opportunities = |library: &mut _| Ok(read(name, library)?.trace.as_ref().clone());
         if name.starts_with("builtin:") {

@@ -104,7 +104,7 @@ const HEAD: [(&str, &str); 12] = [
 impl Info {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
-        let mut library = self.folder.library();
+        let mut library = self.folder.traces();
         let (mut rows, mut failure) = (Vec::new(), None);
         // One bad file of many hides nothing of the others.
         for name in &self.files {

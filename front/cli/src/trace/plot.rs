@@ -36,7 +36,7 @@ impl Plot {
             }
         };
         let out = OutputFile::create(&self.out)?;
-        let found = read(&self.file, &mut self.folder.library())?;
+        let found = read(&self.file, &mut self.folder.traces())?;
         let name = self.file.rsplit(['/', '\\']).next().unwrap_or(&self.file);
         let picture = Picture { name, trace: &found.trace };
         let text = if is_page { picture.html()? } else { picture.svg()? };

@@ -41,7 +41,7 @@ struct File {
 #[derive(Clone, Debug)]
 pub struct Recordings {
     known: BTreeMap<String, Recording>,
-    library: TraceLibrary,
+    traces: TraceLibrary,
     checked: BTreeMap<String, Result<Arc<Trace>, Refused>>,
     missing: BTreeSet<String>,
 }
@@ -81,7 +81,7 @@ impl Recordings {
         let file: File = toml_edit::de::from_str(text)?;
         Ok(Self {
             known: file.traces.into_iter().map(|trace| (trace.name.clone(), trace)).collect(),
-            library: TraceLibrary::new(folders),
+            traces: TraceLibrary::new(folders),
             checked: BTreeMap::new(),
             missing: BTreeSet::new(),
         })
@@ -117,7 +117,7 @@ impl Recordings {
     fn check(&mut self, name: &str) -> Result<Arc<Trace>, Refused> {
         let unreadable = |error: TraceLoadError| Refused::Unreadable(error.to_string());
         if let Some(recording) = self.known.get(name) {
-            let path = match self.library.find(name) {
+            let path = match self.traces.find(name) {
                 Err(TraceLoadError::NotFound { .. }) => {
                     return Err(Refused::Missing { name: name.to_owned() });
                 }
@@ -134,7 +134,7 @@ impl Recordings {
                 });
             }
         }
-        self.library.get(name).map_err(unreadable)
+        self.traces.get(name).map_err(unreadable)
     }
 }
 
