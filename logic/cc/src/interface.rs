@@ -277,6 +277,8 @@ pub struct RadioHint {
     pub cqi: Option<u8>,
     /// MCS index of the last grant.
     pub mcs: u8,
+    /// Spatial layers of the last grant; 1 before there was one.
+    pub layers: u8,
     /// RLC transmit queue of the user.
     pub queue: Bytes,
     /// What that queue can hold, where it is known.
@@ -304,6 +306,7 @@ pub struct PepReport {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Report {
     length: u8,
+    bare: bool,
     bytes: [u8; Self::CAPACITY],
 }
 
@@ -315,12 +318,24 @@ impl Report {
     pub fn new(content: &[u8]) -> Option<Self> {
         let mut bytes = [0; Self::CAPACITY];
         bytes.get_mut(..content.len())?.copy_from_slice(content);
-        Some(Self { length: content.len() as u8, bytes })
+        Some(Self { length: content.len() as u8, bare: false, bytes })
+    }
+
+    /// A report that stands behind the TCP header without kind and length, as Zhong (2021) counted it. No TCP stack could
+    /// tell it from payload: for simulations only.
+    pub fn bare(content: &[u8]) -> Option<Self> {
+        Self::new(content).map(|report| Self { bare: true, ..report })
     }
 
     /// The bytes that travel.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
+    }
+
+    /// Bytes that it takes among TCP's options: kind and length before it, padded to four.
+    pub fn option_length(&self) -> usize {
+        let head = if self.bare { 0 } else { 2 };
+        (head + usize::from(self.length)).next_multiple_of(4)
     }
 }
 
@@ -476,7 +491,13 @@ pub trait ReceiverHalf: Debug + Send {
     /// Data arrived.
     fn on_data(&mut self, received: &Received);
 
-    /// A grant or a quality report of the device's own modem.
+    /// Whether [`Self::on_radio`] is wanted; the others do not pay for it.
+    fn wants_radio(&self) -> bool {
+        false
+    }
+
+    /// The device's own modem: once for each downlink grant (`tbs_bits` is its block, `granted` its PRBs, `tti` its slot;
+    /// what HARQ sends again counts too) and each CQI that was measured (`cqi`); both may come in one call.
     fn on_radio(&mut self, now: Time, hint: &RadioHint) {
         let _ = (now, hint);
     }

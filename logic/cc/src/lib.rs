@@ -13,6 +13,7 @@
 
 pub mod bbr1;
 pub mod bbr_zhong;
+pub mod bw_report;
 pub mod c2tcp;
 pub mod cubic;
 #[cfg(test)]

@@ -1,0 +1,170 @@
+//! The bandwidth that a receiver reports on acknowledgements, and how it travels.
+//!
+//! Source: Zhong 2021, sections 5.4, 6.3 and 7.1.2 (cqic-dcic.md section 6, cdbev2.md section 4). Used by QUIC-CQIC, DCIC,
+//! CQIC-S, CDBE and CDBEv2. A report of zero says that there is no estimate.
+//!
+//! | format | kind | length | value |
+//! |---|---|---|---|
+//! | `v1` | 32 | 6 | u32, bit/s |
+//! | `thesis-v2` | 32 | 8 | u48, bit/s |
+//! | `exp` | 254 | 8 | experiment's number (RFC 6994) as u16, then u32, kbit/s |
+//! | `bare` | none | none | u32, bit/s: four bytes behind the header, as the thesis counted them |
+//!
+//! All are big endian and saturate. Kind 32 is reserved at IANA, used without having been assigned: never send it on a real
+//! network. `bare` cannot be parsed by a TCP stack and exists for the thesis's figures of overhead alone.
+
+use core::str::FromStr;
+
+use ranpace_units::Rate;
+
+use crate::interface::Report;
+
+/// Kind of the thesis's option.
+pub const KIND: u8 = 32;
+/// Kind of an experiment (RFC 6994).
+pub const KIND_EXPERIMENT: u8 = 254;
+/// Number of our experiment, "RP": first come, first served, and not registered.
+pub const EXPERIMENT: u16 = 0x5250;
+const U48_MAX: u64 = (1 << 48) - 1;
+
+/// How a report is written; see the module's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// 32 bits, bit/s.
+    V1,
+    /// 48 bits, bit/s.
+    ThesisV2,
+    /// An experiment's number and 32 bits, kbit/s.
+    Experiment,
+    /// 32 bits without kind and length.
+    Bare,
+}
+
+impl FromStr for Format {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Ok(match text {
+            "v1" => Self::V1,
+            "thesis-v2" => Self::ThesisV2,
+            "exp" => Self::Experiment,
+            "bare" => Self::Bare,
+            _ => return Err(()),
+        })
+    }
+}
+
+impl Format {
+    /// What [`str::parse`] understands, for messages.
+    pub const NAMES: &str = "v1, thesis-v2, exp or bare";
+
+    /// The value of the option, as the acknowledgement carries it.
+    pub fn encode(self, rate: Rate) -> Report {
+        let bits = rate.bits_per_s();
+        let short = u32::try_from(bits).unwrap_or(u32::MAX).to_be_bytes();
+        match self {
+            Self::V1 => Report::new(&short),
+            Self::Bare => Report::bare(&short),
+            Self::ThesisV2 => Report::new(&bits.min(U48_MAX).to_be_bytes()[2..]),
+            Self::Experiment => {
+                let [a, b] = EXPERIMENT.to_be_bytes();
+                // Rounded, but never to the zero that says "no estimate".
+                let kbit = if bits == 0 { 0 } else { (bits.saturating_add(500) / 1000).max(1) };
+                let [c, d, e, f] = u32::try_from(kbit).unwrap_or(u32::MAX).to_be_bytes();
+                Report::new(&[a, b, c, d, e, f])
+            }
+        }
+        .expect("six bytes fit a report")
+    }
+
+    /// What a report says; `None` if it says that there is no estimate, or is not written in this format.
+    pub fn decode(self, report: &Report) -> Option<Rate> {
+        let value = report.as_bytes();
+        let bits = match self {
+            Self::V1 | Self::Bare => u64::from(u32::from_be_bytes(value.try_into().ok()?)),
+            Self::ThesisV2 => {
+                let [a, b, c, d, e, f]: [u8; 6] = value.try_into().ok()?;
+                u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+            }
+            Self::Experiment => {
+                let [a, b, c, d, e, f]: [u8; 6] = value.try_into().ok()?;
+                if u16::from_be_bytes([a, b]) != EXPERIMENT {
+                    return None;
+                }
+                1000 * u64::from(u32::from_be_bytes([c, d, e, f]))
+            }
+        };
+        (bits > 0).then(|| Rate::from_bits_per_s(bits))
+    }
+}
+
+/// What a TCP option says, kind and length octets included, whichever format it is written in. `None` for other options and
+/// those cut short.
+pub fn parse_option(option: &[u8]) -> Option<Rate> {
+    let [kind, length, value @ ..] = option else { return None };
+    if usize::from(*length) != option.len() {
+        return None;
+    }
+    let format = match (*kind, value.len()) {
+        (KIND, 4) => Format::V1,
+        (KIND, 6) => Format::ThesisV2,
+        (KIND_EXPERIMENT, 6) => Format::Experiment,
+        _ => return None,
+    };
+    format.decode(&Report::new(value)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_format_has_its_length_on_the_wire() {
+        let rate = Rate::from_mbit_per_s(20);
+        for (format, bytes, option) in
+            [(Format::V1, 4, 8), (Format::ThesisV2, 6, 8), (Format::Experiment, 6, 8), (Format::Bare, 4, 4)]
+        {
+            let report = format.encode(rate);
+            assert_eq!((report.as_bytes().len(), report.option_length()), (bytes, option), "{format:?}");
+            assert_eq!(format.decode(&report), Some(rate), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn large_values_saturate_and_zero_is_no_estimate() {
+        let decoded = |format: Format, rate| format.decode(&format.encode(Rate::from_bits_per_s(rate)));
+        assert_eq!(decoded(Format::V1, u64::MAX), Some(Rate::from_bits_per_s(u32::MAX.into())));
+        assert_eq!(decoded(Format::ThesisV2, u64::MAX), Some(Rate::from_bits_per_s(U48_MAX)));
+        assert_eq!(decoded(Format::Experiment, 1), Some(Rate::from_bits_per_s(1000)));
+        for format in [Format::V1, Format::ThesisV2, Format::Experiment, Format::Bare] {
+            assert_eq!(decoded(format, 0), None, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn an_option_tells_its_format() {
+        assert_eq!(parse_option(&[32, 6, 0, 0, 0x4e, 0x20]), Some(Rate::from_bits_per_s(20_000)));
+        assert_eq!(parse_option(&[32, 8, 0, 0, 0, 0, 0x4e, 0x20]), Some(Rate::from_bits_per_s(20_000)));
+        assert_eq!(parse_option(&[254, 8, 0x52, 0x50, 0, 0, 0, 20]), Some(Rate::from_bits_per_s(20_000)));
+        for other in [
+            &[][..],
+            &[32],
+            &[32, 6],
+            &[32, 6, 1, 2, 3],
+            &[8, 10, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[254, 8, 0, 0, 1, 1, 1, 1],
+        ] {
+            assert_eq!(parse_option(other), None, "{other:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_option_is_too_odd(option in prop::collection::vec(any::<u8>(), 0..40)) {
+            if let Some(rate) = parse_option(&option) {
+                prop_assert!(!rate.is_zero());
+            }
+        }
+    }
+}
