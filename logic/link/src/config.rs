@@ -119,6 +119,15 @@ pub enum QueueConfig {
 }
 
 impl QueueConfig {
+    /// What it holds.
+    pub const fn limit(&self) -> Limit {
+        match self {
+            Self::DropTail { limit, .. }
+            | Self::CoDel { limit, .. }
+            | Self::FqCoDel { limit, .. }
+            | Self::Pie { limit, .. } => *limit,
+        }
+    }
     /// Drop-tail without marks.
     pub fn drop_tail(limit: Limit) -> Self {
         Self::DropTail { limit, ecn: None }

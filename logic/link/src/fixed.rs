@@ -3,7 +3,7 @@
 //! As in ns-3 and Linux, the packet being sent has left the queue and does not count against its limit. Each
 //! packet's time is rounded up to a nanosecond.
 
-use ranpace_units::{Rate, Time};
+use ranpace_units::{Bytes, Rate, Time};
 
 use crate::{Observer, Packet, Queue, Queued};
 
@@ -11,6 +11,8 @@ const NANOBITS_PER_BYTE: u64 = 8_000_000_000;
 
 pub(crate) struct FixedServer<P> {
     pub rate: Rate,
+    /// What each packet takes besides its own bytes.
+    pub overhead: Bytes,
     /// The packet being sent.
     pub current: Option<Queued<P>>,
     /// What is left of it, in 10^-9 bit, as of `since`: exact through changes of rate.
@@ -22,13 +24,13 @@ pub(crate) struct FixedServer<P> {
 
 impl<P: Packet> FixedServer<P> {
     pub fn new(rate: Rate) -> Self {
-        Self { rate, current: None, left: 0, since: Time::ZERO, done: Time::MAX }
+        Self { rate, overhead: Bytes::ZERO, current: None, left: 0, since: Time::ZERO, done: Time::MAX }
     }
 
     /// A server that takes over `current` at `now`, `bytes` of it being left, and then looks into the queue.
     pub fn taking_over(now: Time, rate: Rate, current: Option<Queued<P>>, bytes: u64) -> Self {
         let left = bytes.saturating_mul(NANOBITS_PER_BYTE);
-        let mut server = Self { rate, current, left, since: now, done: now };
+        let mut server = Self { rate, overhead: Bytes::ZERO, current, left, since: now, done: now };
         if server.current.is_some() {
             server.set_done(now);
         }
@@ -41,7 +43,7 @@ impl<P: Packet> FixedServer<P> {
         self.current = queue.pop(now, observer);
         self.done = match &self.current {
             Some(queued) => {
-                let size = queued.packet.size();
+                let size = queued.packet.size() + self.overhead;
                 self.left = size.get().saturating_mul(NANOBITS_PER_BYTE);
                 self.since = now;
                 now + self.rate.time_for(size)

@@ -115,6 +115,12 @@ impl<P> Flight<P> {
         self.ordered.pop_front().map(|(_, packet)| packet)
     }
 
+    /// The packet `places` behind the next one, of those that keep their order.
+    #[inline]
+    pub fn upcoming(&self, places: usize) -> Option<&P> {
+        self.ordered.get(places).map(|(_, packet)| packet)
+    }
+
     pub fn len(&self) -> usize {
         self.ordered.len() + self.held.len()
     }

@@ -58,6 +58,16 @@ impl<P: Packet> Link<P> {
         }
     }
 
+    /// The same, where each packet takes so many bytes of a fixed rate besides its own: the headers of a tunnel. A trace has
+    /// its own ([`crate::TraceService`]).
+    #[must_use]
+    pub fn with_overhead(mut self, overhead: Bytes) -> Self {
+        if let Server::Fixed(server) = &mut self.server {
+            server.overhead = overhead;
+        }
+        self
+    }
+
     /// Offers a packet. Loss (random or listed) is decided here, before the queue, counting every packet
     /// offered. What was due by `now` happens first: a packet that leaves the queue at this instant makes room.
     #[inline]
@@ -180,6 +190,13 @@ impl<P: Packet> Link<P> {
             Server::Trace(server) => server.current.as_ref(),
         }
         .map(|queued| &queued.packet)
+    }
+
+    /// A packet that propagates, `places` behind the one that arrives next; packets held back are not counted. For
+    /// whoever wants to prepare for it: another one may yet come before it.
+    #[inline]
+    pub fn upcoming(&self, places: usize) -> Option<&P> {
+        self.flight.upcoming(places)
     }
 
     /// How many packets propagate.

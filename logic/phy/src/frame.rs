@@ -61,8 +61,10 @@ impl fmt::Display for Numerology {
 enum Duplex {
     Fdd,
     Tdd(TddPattern),
-    /// Symbol by symbol, as the scheduler likes.
-    Dynamic,
+    /// Symbol by symbol, as the scheduler likes; so many carry data.
+    Dynamic {
+        data: u8,
+    },
 }
 
 /// How time on the air is divided: slots (the transmission time interval), their symbols, and who sends when.
@@ -96,8 +98,11 @@ impl Frame {
     /// The frame of the experiments on millimetre waves (Diarra 2022, Table 3.1): subframes of 100 us, 24 symbols of
     /// 4.16 us, of which the scheduler gives each to one direction as it likes. Its block sizes are those of
     /// [`MmwaveGrant`](crate::MmwaveGrant).
-    pub const MMWAVE: Self =
-        Self { slot: mmwave::SUBFRAME, symbols: mmwave::SYMBOLS, duplex: Duplex::Dynamic };
+    pub const MMWAVE: Self = Self {
+        slot: mmwave::SUBFRAME,
+        symbols: mmwave::SYMBOLS,
+        duplex: Duplex::Dynamic { data: mmwave::DATA_SYMBOLS },
+    };
 
     /// NR with a carrier for each direction.
     pub const fn nr_fdd(numerology: Numerology) -> Self {
@@ -113,6 +118,14 @@ impl Frame {
         Ok(Self { slot: numerology.slot(), symbols: Symbols::MAX.get(), duplex: Duplex::Tdd(pattern) })
     }
 
+    /// NR's slots on one carrier, whose symbols the scheduler gives to either direction as it likes, as the module of the
+    /// experiments on millimetre waves does; one of the 14 carries control (inferred: 13 give the "850 Mbps" of Diarra 2022,
+    /// Table 5.1).
+    pub const fn nr_dynamic(numerology: Numerology) -> Self {
+        let symbols = Symbols::MAX.get();
+        Self { slot: numerology.slot(), symbols, duplex: Duplex::Dynamic { data: symbols - 1 } }
+    }
+
     /// Length of a slot: the transmission time interval.
     pub const fn slot(self) -> Span {
         self.slot
@@ -124,10 +137,7 @@ impl Frame {
     /// Length of a symbol with its cyclic prefix, rounded down; NR's differ by up to half a microsecond, and this is
     /// their mean.
     pub fn symbol(self) -> Span {
-        match self.duplex {
-            Duplex::Dynamic => mmwave::SYMBOL,
-            _ => self.slot / u64::from(self.symbols),
-        }
+        if self.symbols == mmwave::SYMBOLS { mmwave::SYMBOL } else { self.slot / u64::from(self.symbols) }
     }
     /// Number of the slot in which `time` lies, from 0.
     #[inline]
@@ -146,21 +156,29 @@ impl Frame {
         match self.duplex {
             Duplex::Fdd => self.symbols,
             Duplex::Tdd(pattern) => pattern.symbols(slot, direction),
-            Duplex::Dynamic => mmwave::DATA_SYMBOLS,
+            Duplex::Dynamic { data } => data,
         }
+    }
+    /// Whether both directions take their symbols from the same ones.
+    pub const fn is_shared(self) -> bool {
+        matches!(self.duplex, Duplex::Dynamic { .. })
+    }
+    /// Whether each direction has a carrier of its own.
+    pub const fn is_fdd(self) -> bool {
+        matches!(self.duplex, Duplex::Fdd)
     }
     /// The pattern, if the directions take turns in one.
     pub const fn pattern(self) -> Option<TddPattern> {
         match self.duplex {
             Duplex::Tdd(pattern) => Some(pattern),
-            Duplex::Fdd | Duplex::Dynamic => None,
+            Duplex::Fdd | Duplex::Dynamic { .. } => None,
         }
     }
     /// What a rate that full slots would have comes to over a whole pattern: times the share of symbols that go this
     /// way. With no special slots this is the share of slots; with them, ours: such a slot counts by its symbols.
     pub fn mean_rate(self, direction: Direction, in_full_slots: Rate) -> Rate {
         match self.duplex {
-            Duplex::Fdd | Duplex::Dynamic => in_full_slots,
+            Duplex::Fdd | Duplex::Dynamic { .. } => in_full_slots,
             Duplex::Tdd(pattern) => {
                 let symbols = u64::from(pattern.slots()) * u64::from(self.symbols);
                 in_full_slots.scale(pattern.symbols_in_all(direction).into(), symbols)

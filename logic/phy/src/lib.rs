@@ -33,8 +33,10 @@
 
 mod adaptation;
 mod bler;
+mod both;
 mod bounded;
 mod coding;
+mod control_errors;
 mod frame;
 mod initial_rate;
 mod lte;
@@ -49,8 +51,10 @@ mod transport_block;
 
 pub use adaptation::{CqiThresholds, McsRule, awgn_cqi, awgn_threshold_db, lena_uplink_cqi};
 pub use bler::{BlerCurve, ns3_measured_sinr_db};
+pub use both::Both;
 pub use bounded::{Cqi, Itbs, Layers, LteMcs, LtePrbs, OutOfRange, Prbs, Symbols};
 pub use coding::{CodeRate, Efficiency, Modulation, QamTable};
+pub use control_errors::lte_control_error_rate;
 pub use frame::{Frame, Numerology, PatternDoesNotFit};
 pub use initial_rate::initial_rate;
 pub use lte::{Direction, LTE_TTI, LteBandwidth, LteGrant, NoSuchLteBandwidth};

@@ -121,6 +121,17 @@ impl NrGrant {
         per_prb.min(MOST) * u32::from(self.prbs.get())
     }
 
+    /// N_info: bits before they are quantised; TS 38.214 clause 5.1.3.2, step 2.
+    pub fn info_bits(self) -> f64 {
+        self.size().info as f64 / f64::from(1 << PARTS)
+    }
+
+    /// C: code blocks into which the block is cut; TS 38.214 clause 5.1.3.2, step 4. One if N_info is at most 3824, none if there
+    /// is no block.
+    pub fn code_blocks(self) -> u64 {
+        self.size().code_blocks
+    }
+
     /// TS 38.214 clause 5.1.3.2, steps 2 to 4, in whole numbers: `info` is N_info in parts of 2048, as code rates are.
     /// At most 156 * 275 elements * 8 bits * 2048 * 4 layers: it does not fit 32 bits, and leaves room in 64.
     fn size(self) -> Size {
@@ -207,7 +218,7 @@ mod tests {
         // 132 PRBs, table 1, one layer, 12 resource elements of reference signals in each PRB.
         let full = grant(QamTable::Qam64, 28, 132, 13);
         assert_eq!(full.size(), Size { info: 216_235_008, code_blocks: 13, bits: 106_576 });
-        assert_eq!(full.size().info as f64 / 2048.0, 105_583.5);
+        assert_eq!((full.info_bits(), full.code_blocks()), (105_583.5, 13));
         assert_eq!(full.rate(Numerology::Khz120), Rate::from_bits_per_s(852_608_000));
         assert_eq!(grant(QamTable::Qam64, 28, 132, 12).transport_block().bits(), 96_264);
         assert_eq!(grant(QamTable::Qam64, 27, 132, 14).transport_block().bits(), 110_632);

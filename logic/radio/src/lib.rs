@@ -2,6 +2,10 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod cell;
 pub mod channel;
 pub mod harq;
+pub mod network;
 pub mod rlc;
+pub mod scheduler;
+pub mod uplink;

@@ -9,6 +9,9 @@ use crate::model::{Change, ChangeKind, Transport};
 use crate::network::Network;
 use crate::reader::{Field, Section};
 
+/// For how long nothing is sent in a handover unless told otherwise. Ours: what users of LTE see, to the nearest ten.
+const INTERRUPTION: Span = Span::from_millis(50);
+
 /// Reads all `[[change]]`, in the order of time.
 pub(crate) fn read(
     root: &mut Section<'_>,
@@ -16,14 +19,38 @@ pub(crate) fn read(
     flows: &Flows,
     duration: Option<Span>,
 ) -> Vec<Change> {
-    let mut changes = Vec::new();
+    let mut changes: Vec<(Change, usize)> = Vec::new();
     let sections = root.field("change").map(|field| field.tables()).unwrap_or_default();
     for section in sections {
         read_entry(section, network, flows, duration, &mut changes);
     }
     // Stable: changes of the same instant stay in the file's order.
-    changes.sort_by_key(|change| change.at);
-    changes
+    changes.sort_by_key(|(change, _)| change.at);
+    check_handovers(root, network, &changes);
+    changes.into_iter().map(|(change, _)| change).collect()
+}
+
+/// Whether every handover leads somewhere: to another cell, at the same host.
+fn check_handovers(root: &Section<'_>, network: &Network, changes: &[(Change, usize)]) {
+    let mut cell_of: Vec<usize> = network.users.iter().map(|user| user.cell).collect();
+    for (change, at) in changes {
+        let ChangeKind::Handover { user, to, .. } = change.what else { continue };
+        let (from, name) = (cell_of[user], &network.users[user].name);
+        cell_of[user] = to;
+        let [old, new] = [from, to].map(|cell| &network.cells[cell]);
+        let problem = if from == to {
+            format!("user {name:?} is in cell {:?} already", new.name)
+        } else if old.host != new.host {
+            let [old_host, new_host] = [old, new].map(|cell| &network.hosts[cell.host]);
+            format!(
+                "a handover is between cells of one host; {:?} is at {old_host:?}, {:?} at {new_host:?}",
+                old.name, new.name
+            )
+        } else {
+            continue;
+        };
+        root.report.add(*at, format!("to: {problem}"));
+    }
 }
 
 fn read_entry(
@@ -31,7 +58,7 @@ fn read_entry(
     network: &Network,
     flows: &Flows,
     duration: Option<Span>,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<(Change, usize)>,
 ) {
     let at = section.required("at").and_then(|field| {
         let at = field.quantity(Span::ZERO..=Span::MAX)?;
@@ -40,12 +67,17 @@ fn read_entry(
         }
         Some(Time::ZERO + at)
     });
-    let at = at.unwrap_or(Time::ZERO);
-    let (link, flow) = (section.field("link"), section.field("flow"));
+    let when = at.unwrap_or(Time::ZERO);
+    let (link, flow, user) = (section.field("link"), section.field("flow"), section.field("user"));
     let [rate, delay, target] = ["rate", "delay", "target"].map(|key| section.field(key));
-    let mut add = |what| changes.push(Change { at, what });
-    match (link, flow) {
-        (Some(link), None) => {
+    let handover = ["to", "forward", "interruption"].map(|key| section.field(key));
+    let place = section.at;
+    let mut add = |what| changes.push((Change { at: when, what }, place));
+    if user.is_none() {
+        handover.iter().for_each(|field| refuse(field, "belongs to a user"));
+    }
+    match (link, flow, user) {
+        (Some(link), None, None) => {
             refuse(&target, "belongs to a flow; a link has rate and delay");
             if rate.is_none() && delay.is_none() {
                 section.error("missing key \"rate\" or \"delay\" in [[change]] of a link");
@@ -64,7 +96,7 @@ fn read_entry(
                 add(ChangeKind::LinkDelay { link, delay });
             }
         }
-        (None, Some(flow)) => {
+        (None, Some(flow), None) => {
             refuse(&rate, "belongs to a link; a flow has target");
             refuse(&delay, "belongs to a link; a flow has target");
             if target.is_none() {
@@ -84,8 +116,32 @@ fn read_entry(
                 }
             }
         }
-        (Some(_), Some(flow)) => flow.error("a change is of a link or of a flow, not of both"),
-        (None, None) => section.error("missing key \"link\" or \"flow\" in [[change]]"),
+        (None, None, Some(user)) => {
+            for field in [&rate, &delay, &target] {
+                refuse(field, "belongs to a link or a flow; a user has to, forward and interruption");
+            }
+            let [to, forward, interruption] = handover;
+            if to.is_none() {
+                section.error("missing key \"to\" in [[change]] of a user: the cell that it goes to");
+            }
+            let at = to.as_ref().map_or(section.at, |to| to.at);
+            let to = to.and_then(|to| network.cell_of(&to));
+            let forward = forward.and_then(|f| f.flag()).unwrap_or(true);
+            let interruption = interruption.and_then(|f| f.quantity(Span::ZERO..=MOST_DELAY));
+            let interruption = interruption.unwrap_or(INTERRUPTION);
+            for user in network.users_of(&user).unwrap_or(0..0) {
+                if let Some(to) = to {
+                    let what = ChangeKind::Handover { user, to, forward, interruption };
+                    changes.push((Change { at: when, what }, at));
+                }
+            }
+        }
+        (None, Some(other), _) | (Some(_), Some(other), _) | (Some(_), None, Some(other)) => {
+            other.error("a change is of a link, a flow or a user, not of two of them");
+        }
+        (None, None, None) => {
+            section.error("missing key \"link\", \"flow\" or \"user\" in [[change]]");
+        }
     }
     section.finish();
 }

@@ -5,9 +5,11 @@ use std::ops::Range;
 
 use ranpace_cc::Algorithm;
 use ranpace_link::{Limit, QueueConfig, Service};
+use ranpace_phy::Direction;
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::model::{FlowSpec, Transport, Workload};
+use crate::cell::MOST_BEARERS;
+use crate::model::{FlowSpec, Hop, Transport, Workload};
 use crate::network::{Network, unknown};
 use crate::reader::{Field, Section};
 use crate::{tcp, workload};
@@ -67,17 +69,22 @@ impl Flows {
         let report = section.report;
         let count: Option<usize> = section.whole("count", 1..=MOST_FLOWS as u64);
         let is_replicated = section.has("count");
+        let transport = read_transport(&mut section);
+        let ways = read_ways(&mut section, network, transport.as_ref(), count);
+        // One for each user, where an end is all the users of an entry.
+        let is_replicated = is_replicated || ways.as_ref().is_some_and(|ways| ways.of_all_users);
+        let count = count.or(ways.as_ref().map(|ways| ways.each.len())).unwrap_or(1).max(1);
         let stagger = section.field("stagger");
         if let (Some(stagger), false) = (&stagger, is_replicated) {
             stagger.error("is the time between the starts of `count` flows, and there is no `count`");
         }
         let stagger = stagger.and_then(|f| f.quantity(Span::ZERO..=Span::MAX)).unwrap_or(Span::ZERO);
-        let (start, stop) = read_times(&mut section, stagger * (count.unwrap_or(1) as u64 - 1), duration);
-        let transport = read_transport(&mut section);
+        let (start, stop) = read_times(&mut section, stagger * (count as u64 - 1), duration);
         let workload = read_workload(&mut section, transport.as_ref());
-        let ways = read_ways(&mut section, network, transport.as_ref());
+        let bearer_field = section.field("bearer");
+        let bearer = bearer_field.as_ref().and_then(|f| f.whole(0..=MOST_BEARERS as u64 - 1)).unwrap_or(0);
         section.finish();
-        let (Some(transport), Some((from, to, path, back))) = (transport, ways) else {
+        let (Some(transport), Some(ways)) = (transport, ways) else {
             self.incomplete = true;
             return;
         };
@@ -86,28 +93,35 @@ impl Flows {
             Transport::Datagram { mtu, .. } => *mtu,
             Transport::Udp { packet } => *packet,
         };
-        if let Some(problem) = timeless(network, &path, &back) {
-            report.add(name_at, format!("flow {name:?}: {problem}"));
+        // Ways of users of one entry differ in nothing that matters here: one problem is enough.
+        for problem in [
+            ways.each.iter().find_map(|way| timeless(network, &way.path, &way.back)),
+            ways.each.iter().find_map(|way| too_large(network, &way.path, packet, bearer as usize)),
+        ] {
+            problem.into_iter().for_each(|why| report.add(name_at, format!("flow {name:?}: {why}")));
         }
-        if let Some(problem) = too_large(network, &path, packet) {
-            report.add(name_at, format!("flow {name:?}: {problem}"));
+        if let Some(problem) = ways.each.iter().find_map(|way| no_bearer(network, way, bearer as usize)) {
+            let at = bearer_field.map_or(name_at, |field| field.at);
+            report.add(at, format!("bearer: {problem}"));
         }
         let first = self.all.len();
-        if first + count.unwrap_or(1) > MOST_FLOWS {
+        if first + count > MOST_FLOWS {
             report.add(name_at, format!("more than {MOST_FLOWS} flows"));
             self.incomplete = true;
             return;
         }
-        for replicate in 0..count.unwrap_or(1) {
+        for (replicate, way) in (0..count).zip(ways.each.iter().cycle()) {
             let own_name = if is_replicated { format!("{name}.{}", replicate + 1) } else { name.clone() };
             let at = self.all.len();
             self.name(&own_name, at..at + 1, |problem| report.add(name_at, problem));
             self.all.push(FlowSpec {
                 name: own_name,
-                from,
-                to,
-                path: path.clone(),
-                back: back.clone(),
+                from: way.from,
+                to: way.to,
+                path: way.path.clone(),
+                back: way.back.clone(),
+                // Below MOST_BEARERS.
+                bearer: bearer as u8,
                 start: start + stagger * replicate as u64,
                 stop,
                 transport: transport.clone(),
@@ -218,17 +232,51 @@ fn read_workload(section: &mut Section<'_>, transport: Option<&Transport>) -> Op
     Some(workload)
 }
 
-/// `from`, `to`, `path` and `back`: both ends, the links for the data and those for the feedback.
+/// Both ends of a flow, and what lies between.
+struct Way {
+    from: usize,
+    to: usize,
+    path: Vec<Hop>,
+    back: Vec<Hop>,
+}
+
+/// The ways of all flows of an entry.
+struct Ways {
+    /// At least one; flows are dealt out to them in turn.
+    each: Vec<Way>,
+    /// Whether an end is all the users of an entry.
+    of_all_users: bool,
+}
+
+/// `from`, `to`, `path` and `back`. An end may be all the users of an entry; `count` says how many flows there are.
 fn read_ways(
     section: &mut Section<'_>,
     network: &Network,
     transport: Option<&Transport>,
-) -> Option<(usize, usize, Vec<usize>, Vec<usize>)> {
+    count: Option<usize>,
+) -> Option<Ways> {
     let (from_field, to_field) = (section.required("from"), section.required("to"));
     let (path, back) = (section.field("path"), section.field("back"));
-    let from = from_field.as_ref().and_then(|field| network.host_of(field));
-    let to = to_field.as_ref().and_then(|field| network.host_of(field));
-    let (from, to, to_field) = (from?, to?, to_field?);
+    let from = from_field.as_ref().and_then(|field| network.hosts_of(field));
+    let to = to_field.as_ref().and_then(|field| network.hosts_of(field));
+    let ((from, from_all), (to, to_all), to_field) = (from?, to?, to_field?);
+    let pairs = from.len().max(to.len()).min(count.unwrap_or(usize::MAX));
+    let each: Option<Vec<Way>> = (from.iter().cycle().zip(to.iter().cycle()).take(pairs))
+        .map(|(&from, &to)| read_way(&to_field, path.clone(), back.clone(), network, transport, from, to))
+        .collect();
+    Some(Ways { each: each?, of_all_users: from_all || to_all })
+}
+
+/// The way from a host to another.
+fn read_way(
+    to_field: &Field<'_>,
+    path: Option<Field<'_>>,
+    back: Option<Field<'_>>,
+    network: &Network,
+    transport: Option<&Transport>,
+    from: usize,
+    to: usize,
+) -> Option<Way> {
     if from == to {
         to_field.error(format!("the flow leads from {:?} to itself", network.hosts[from]));
         return None;
@@ -253,16 +301,19 @@ fn read_ways(
         }
         (_, back) => way(back, "acknowledgements", to, from),
     };
-    Some((from, to, path?, back?))
+    Some(Way { from, to, path: path?, back: back? })
 }
 
 /// Shortest round trip of a flow over unlimited links only: its rate is a window over it, and has no other bound.
 pub(crate) const LEAST_ROUND_TRIP: Span = Span::from_micros(10);
 
 /// Whether a flow with feedback could send without end in next to no time: nothing on its way has a rate, nor a delay.
-fn timeless(network: &Network, path: &[usize], back: &[usize]) -> Option<String> {
-    let links = || path.iter().chain(back).map(|&index| &network.links[index].config);
-    let limited = links().any(|link| !matches!(link.service, Service::Unlimited));
+fn timeless(network: &Network, path: &[Hop], back: &[Hop]) -> Option<String> {
+    let hops = || path.iter().chain(back);
+    let links = || hops().filter_map(|hop| hop.link()).map(|index| &network.links[index].config);
+    // A cell has a rate.
+    let limited = hops().any(|hop| hop.link().is_none())
+        || links().any(|link| !matches!(link.service, Service::Unlimited));
     let round_trip: Span = links().map(|link| link.delay).sum();
     (!back.is_empty() && !limited && round_trip < LEAST_ROUND_TRIP).then(|| {
         format!("no link on its way there and back has a rate, and they take {round_trip} in all; give one of them a rate, or a delay of at least {LEAST_ROUND_TRIP}")
@@ -270,19 +321,45 @@ fn timeless(network: &Network, path: &[usize], back: &[usize]) -> Option<String>
 }
 
 /// Whether a queue on the way can never take a full packet.
-fn too_large(network: &Network, path: &[usize], packet: Bytes) -> Option<String> {
-    path.iter().map(|&index| &network.links[index]).find_map(|link| {
+fn too_large(network: &Network, path: &[Hop], packet: Bytes, bearer: usize) -> Option<String> {
+    path.iter().find_map(|&hop| {
+        let (queue, whose) = match hop {
+            Hop::Link(link) => {
+                let link = &network.links[link as usize];
+                if link.config.service == Service::Unlimited {
+                    return None;
+                }
+                (&link.config.queue, format!("queue of link {:?}", link.name))
+            }
+            Hop::Radio { user, direction } => {
+                let user = &network.users[user as usize];
+                // A bearer that is missing is reported elsewhere.
+                let bearer = user.config.bearers.get(bearer)?;
+                let direction = match direction {
+                    Direction::Downlink => &bearer.downlink,
+                    Direction::Uplink => &bearer.uplink,
+                };
+                (&direction.buffer, format!("buffer of user {:?}", user.name))
+            }
+        };
         let (QueueConfig::DropTail { limit, .. }
         | QueueConfig::CoDel { limit, .. }
         | QueueConfig::FqCoDel { limit, .. }
-        | QueueConfig::Pie { limit, .. }) = &link.config.queue;
-        match (&link.config.service, limit) {
-            (Service::Unlimited, _) => None,
-            (_, Limit::Bytes(limit)) if *limit < packet => Some(format!(
-                "its packets of {packet} never fit into the queue of link {:?}, whose limit is {limit}",
-                link.name
-            )),
+        | QueueConfig::Pie { limit, .. }) = queue;
+        match limit {
+            Limit::Bytes(limit) if *limit < packet => {
+                Some(format!("its packets of {packet} never fit into the {whose}, whose limit is {limit}"))
+            }
             _ => None,
         }
     })
+}
+
+/// Whether a user on the way does not have the bearer.
+fn no_bearer(network: &Network, way: &Way, bearer: usize) -> Option<String> {
+    let mut users = way.path.iter().chain(&way.back).filter_map(|hop| hop.user());
+    let user = users.find(|&user| network.users[user].config.bearers.len() <= bearer)?;
+    let user = &network.users[user];
+    let most = user.config.bearers.len() - 1;
+    Some(format!("the bearers of user {:?} are 0 to {most}, found {bearer}", user.name))
 }

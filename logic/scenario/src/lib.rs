@@ -30,11 +30,14 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod cell;
+pub mod cells;
 mod change;
 mod error;
 mod flow;
 mod link;
 mod listing;
+mod measure;
 mod model;
 mod network;
 mod parse;
@@ -47,6 +50,9 @@ mod workload;
 pub use error::{Diagnostic, Position, ScenarioError};
 pub use link::TraceSource;
 pub use listing::{Kind, QUEUES, WORKLOADS};
-pub use model::{Change, ChangeKind, FlowSpec, LinkSpec, Scenario, Transport, Workload};
+pub use measure::distance_m;
+pub use model::{
+    CellSpec, Change, ChangeKind, FlowSpec, Hop, LinkSpec, Scenario, Transport, UserSpec, Workload,
+};
 pub use parse::parse;
 pub use vary::vary;

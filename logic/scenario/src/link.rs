@@ -27,6 +27,13 @@ pub trait TraceSource {
     /// The trace called `name`, as written in the scenario ("builtin:lte", "Verizon-LTE-short.down",
     /// "/abs/path"); or why there is none, in words for the user.
     fn load(&mut self, name: &str) -> Result<Arc<Trace>, String>;
+
+    /// The content of another file that the scenario names: a recording of radio conditions, a trajectory, a fading trace;
+    /// or why there is none, in words for the user.
+    fn text(&mut self, name: &str) -> Result<Arc<str>, String> {
+        let _ = name;
+        Err("no files are available here".to_owned())
+    }
 }
 
 /// For scenarios without traces.
@@ -40,11 +47,31 @@ impl TraceSource for () {
 pub(crate) struct Traces<'s> {
     source: &'s mut dyn TraceSource,
     loaded: HashMap<String, Result<Arc<Trace>, String>>,
+    texts: HashMap<String, Result<Arc<str>, String>>,
 }
 
 impl<'s> Traces<'s> {
     pub fn new(source: &'s mut dyn TraceSource) -> Self {
-        Self { source, loaded: HashMap::new() }
+        Self { source, loaded: HashMap::new(), texts: HashMap::new() }
+    }
+
+    /// The content of the file that a field names.
+    pub fn text(&mut self, field: &Field<'_>) -> Option<Arc<str>> {
+        let name = field.text("the name of a file in quotes")?;
+        let text = match self.texts.get(name) {
+            Some(text) => text,
+            None => {
+                let text = self.source.text(name);
+                self.texts.entry(name.to_owned()).or_insert(text)
+            }
+        };
+        match text {
+            Ok(text) => Some(text.clone()),
+            Err(error) => {
+                field.error(format!("cannot load {name:?}: {error}"));
+                None
+            }
+        }
     }
 
     fn load(&mut self, field: &Field<'_>) -> Option<Arc<Trace>> {
@@ -71,11 +98,18 @@ pub(crate) struct Entry<'t> {
     pub name: String,
     pub from: Option<Field<'t>>,
     pub to: Option<Field<'t>>,
-    pub config: LinkConfig,
+    pub config: Configured,
     /// Name and configuration of the link in the other direction.
-    pub back: Option<(String, LinkConfig)>,
+    pub back: Option<(String, Configured)>,
     /// Byte offset where a duplicate name is reported.
     pub at: usize,
+}
+
+/// What a link does, and what each packet costs on it besides its size.
+#[derive(Clone)]
+pub(crate) struct Configured {
+    pub link: LinkConfig,
+    pub overhead: Bytes,
 }
 
 /// Reads the entry number `number`, from 1.
@@ -111,10 +145,10 @@ pub(crate) fn read<'t>(mut section: Section<'t>, number: usize, traces: &mut Tra
 }
 
 /// Reads what a link does; what is not given is as in `base`.
-fn read_config(section: &mut Section<'_>, base: Option<&LinkConfig>, traces: &mut Traces<'_>) -> LinkConfig {
-    let service = read_service(section, base.map(|base| &base.service), traces);
+fn read_config(section: &mut Section<'_>, base: Option<&Configured>, traces: &mut Traces<'_>) -> Configured {
+    let (service, overhead) = read_service(section, base, traces);
     let mut config = match base {
-        Some(base) => LinkConfig { service, ..base.clone() },
+        Some(base) => LinkConfig { service, ..base.link.clone() },
         None => LinkConfig::new(service, QueueConfig::drop_tail(Limit::Packets(PACKETS)), Span::ZERO),
     };
     if let Some(delay) = section.quantity("delay", Span::ZERO..=MOST_DELAY) {
@@ -135,11 +169,17 @@ fn read_config(section: &mut Section<'_>, base: Option<&LinkConfig>, traces: &mu
         config.reorder = probability.zip(extra).map(|(probability, extra)| Reorder { probability, extra });
         reorder.finish();
     }
-    config
+    Configured { link: config, overhead }
 }
 
-/// `rate`, or `trace` with what belongs to it.
-fn read_service(section: &mut Section<'_>, base: Option<&Service>, traces: &mut Traces<'_>) -> Service {
+/// `rate`, or `trace` with what belongs to it; and the overhead of a link with a rate.
+fn read_service(
+    section: &mut Section<'_>,
+    base: Option<&Configured>,
+    traces: &mut Traces<'_>,
+) -> (Service, Bytes) {
+    let (base_overhead, base) =
+        (base.map_or(Bytes::ZERO, |base| base.overhead), base.map(|b| &b.link.service));
     let (rate, trace) = (section.field("rate"), section.field("trace"));
     let played = if rate.is_some() || trace.is_some() || base.is_none() {
         let trace = trace.as_ref().filter(|_| rate.is_none());
@@ -152,12 +192,19 @@ fn read_service(section: &mut Section<'_>, base: Option<&Service>, traces: &mut 
     // Without a trace they are read into the void, so that their errors are reported all the same.
     let is_trace = trace.is_some() || played.is_some();
     let details = ["repeat", "scale", "opportunity", "overhead"].map(|key| section.field(key));
+    let [repeat, scale, opportunity, overhead] = details;
     if !is_trace {
-        for detail in details.iter().flatten() {
+        for detail in [&repeat, &scale, &opportunity].into_iter().flatten() {
             detail.error("belongs to a trace, and this link has none");
         }
+        let unlimited = match &rate {
+            Some(rate) => rate.is_text() && rate.text("") == Some("unlimited"),
+            None => base == Some(&Service::Unlimited),
+        };
+        if let (Some(overhead), true) = (&overhead, unlimited) {
+            overhead.error("belongs to a trace or a rate, and this link has neither");
+        }
     }
-    let [repeat, scale, opportunity, overhead] = details;
     let repeat = repeat.and_then(|f| f.flag());
     let scale = scale.and_then(|f| f.positive(1e6));
     let opportunity = opportunity.and_then(|f| f.quantity(Bytes::new(1)..=Bytes::new(1_000_000)));
@@ -171,21 +218,25 @@ fn read_service(section: &mut Section<'_>, base: Option<&Service>, traces: &mut 
         _ => {}
     }
     if let Some(played) = played {
-        return Service::Trace(TraceService {
+        let service = Service::Trace(TraceService {
             repeat: repeat.unwrap_or(played.repeat),
             scale: scale.unwrap_or(played.scale),
             opportunity: opportunity.unwrap_or(played.opportunity),
             overhead: overhead.unwrap_or(played.overhead),
             ..played
         });
+        return (service, Bytes::ZERO);
     }
-    match (rate, base) {
+    let service = match (rate, base) {
         (Some(rate), _) if rate.is_text() && rate.text("") == Some("unlimited") => Service::Unlimited,
         // Where the rate was refused, what follows does not matter.
         (Some(rate), _) => rate.quantity(LEAST_RATE..=MOST_RATE).map_or(Service::Unlimited, Service::Fixed),
         (None, Some(base)) => base.clone(),
         (None, None) => Service::Unlimited,
-    }
+    };
+    let overhead =
+        if service == Service::Unlimited { Bytes::ZERO } else { overhead.unwrap_or(base_overhead) };
+    (service, overhead)
 }
 
 /// `jitter = "5ms"` or a table.
@@ -244,13 +295,21 @@ fn read_loss(field: &Field<'_>) -> Option<Loss> {
 
 /// `queue = "codel"` or a table.
 fn read_queue(field: &Field<'_>) -> Option<QueueConfig> {
+    read_queue_of(field, "in queue of [[link]]", None)
+}
+
+/// A queue, as a word or a table; where its limit is said elsewhere, it is not read here.
+pub(crate) fn read_queue_of(field: &Field<'_>, what: &str, limit: Option<Limit>) -> Option<QueueConfig> {
     let kinds = QUEUES.map(|kind| kind.name);
     if field.is_text() {
-        return Some(queue_of(field.word(&kinds)?, None));
+        return Some(queue_of(field.word(&kinds)?, limit));
     }
-    let mut section = field.section("in queue of [[link]]")?;
+    let mut section = field.section(what)?;
     let kind = section.required("kind")?.word(&kinds)?;
-    let limit = section.field("limit").and_then(|field| read_limit(&field));
+    let limit = match limit {
+        Some(limit) => Some(limit),
+        None => section.field("limit").and_then(|field| read_limit(&field)),
+    };
     let mut queue = queue_of(kind, limit);
     let span = |section: &mut Section<'_>, key, place: &mut Span| {
         if let Some(value) = section.quantity(key, LEAST_SPAN..=Span::from_secs(3_600)) {
@@ -312,7 +371,7 @@ fn read_threshold(field: &Field<'_>) -> Option<Bytes> {
 }
 
 /// "150KB", "100 packets" or "unlimited".
-fn read_limit(field: &Field<'_>) -> Option<Limit> {
+pub(crate) fn read_limit(field: &Field<'_>) -> Option<Limit> {
     let limit = field.text("\"150KB\", \"100 packets\" or \"unlimited\"")?.parse::<Limit>();
     limit.map_err(|error| field.error(error.to_string())).ok()
 }

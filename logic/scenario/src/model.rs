@@ -2,6 +2,8 @@
 
 use ranpace_cc::Algorithm;
 use ranpace_link::LinkConfig;
+use ranpace_phy::Direction;
+use ranpace_radio::cell::{CellConfig, UserConfig};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 /// What is to be played.
@@ -17,14 +19,35 @@ pub struct Scenario {
     pub seed: u64,
     /// Interval of the series over time.
     pub sample: Span,
-    /// Names of the hosts, in order of appearance in the links.
+    /// Names of the hosts, in order of appearance in the links, then in the cells, then among the users.
     pub hosts: Vec<String>,
-    /// One-way links; at least one.
+    /// One-way links; at least one, or a cell.
     pub links: Vec<LinkSpec>,
+    /// Cells.
+    pub cells: Vec<CellSpec>,
+    /// Their users; an index here is the number of the user in the radio network.
+    pub users: Vec<UserSpec>,
     /// Flows; at least one.
     pub flows: Vec<FlowSpec>,
     /// What changes during the run, by time; changes of the same instant are in the file's order.
     pub changes: Vec<Change>,
+}
+
+impl Scenario {
+    /// Indices of the hosts at which a hop begins and ends, users being in the cells in which they begin.
+    pub fn ends(&self, hop: Hop) -> (usize, usize) {
+        match hop {
+            Hop::Link(link) => {
+                let link = &self.links[link as usize];
+                (link.from, link.to)
+            }
+            Hop::Radio { user, direction } => {
+                let user = &self.users[user as usize];
+                let base = self.cells[user.cell].host;
+                if direction == Direction::Downlink { (base, user.host) } else { (user.host, base) }
+            }
+        }
+    }
 }
 
 /// A one-way link between two hosts.
@@ -38,6 +61,64 @@ pub struct LinkSpec {
     pub to: usize,
     /// What it does to packets.
     pub config: LinkConfig,
+    /// What each packet takes of its rate besides its own size: the headers of a tunnel, such as the 36 to 44 bytes of
+    /// GTP-U. Zero on a trace, which has its own, and where the rate is unlimited.
+    pub overhead: Bytes,
+}
+
+/// A cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellSpec {
+    /// Its name, unique among the cells.
+    pub name: String,
+    /// Index of the host of its base station, where the wired links end.
+    pub host: usize,
+    /// What it is; passes [`CellConfig::check`].
+    pub config: CellConfig,
+}
+
+/// A user of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserSpec {
+    /// Its name, unique among the users.
+    pub name: String,
+    /// Index of its host.
+    pub host: usize,
+    /// Index of its cell, at the beginning.
+    pub cell: usize,
+    /// Where it is, and its bearers.
+    pub config: UserConfig,
+}
+
+/// A step on the way of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hop {
+    /// Over a link.
+    Link(u32),
+    /// Through the air, between a user and its cell.
+    Radio {
+        /// Index of the user.
+        user: u32,
+        /// To the user (downlink) or from it.
+        direction: Direction,
+    },
+}
+
+impl Hop {
+    /// Index of the link, if it is one.
+    pub const fn link(self) -> Option<usize> {
+        match self {
+            Self::Link(link) => Some(link as usize),
+            Self::Radio { .. } => None,
+        }
+    }
+    /// Index of the user whose radio it crosses, if it does.
+    pub const fn user(self) -> Option<usize> {
+        match self {
+            Self::Link(_) => None,
+            Self::Radio { user, .. } => Some(user as usize),
+        }
+    }
 }
 
 /// One flow of data from a host to another, and its feedback.
@@ -49,11 +130,13 @@ pub struct FlowSpec {
     pub from: usize,
     /// Index of the host that receives it.
     pub to: usize,
-    /// Indices of the links that the data takes, in order; connected, from `from` to `to`.
-    pub path: Vec<usize>,
-    /// Indices of the links that acknowledgements take; connected, from `to` to `from`. May be empty only for
-    /// [`Transport::Udp`], which has no feedback.
-    pub back: Vec<usize>,
+    /// The way of the data; connected, from `from` to `to`.
+    pub path: Vec<Hop>,
+    /// The way of the acknowledgements; connected, from `to` to `from`. May be empty only for [`Transport::Udp`], which has
+    /// no feedback.
+    pub back: Vec<Hop>,
+    /// Which bearer of a user it takes, there and back; every user on its way has it.
+    pub bearer: u8,
     /// When it begins.
     pub start: Time,
     /// When it ends, if before the scenario does.
@@ -165,6 +248,17 @@ pub enum ChangeKind {
         link: usize,
         /// From now on.
         delay: Span,
+    },
+    /// A user goes to another cell of the same base station or gateway.
+    Handover {
+        /// Index of the user.
+        user: usize,
+        /// Index of the cell that it goes to.
+        to: usize,
+        /// Whether what waits for it is forwarded; otherwise it is lost.
+        forward: bool,
+        /// For how long nothing is sent, in either direction.
+        interruption: Span,
     },
     /// A flow's application asks for another target delay.
     FlowTarget {

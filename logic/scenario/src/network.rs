@@ -1,27 +1,40 @@
-//! Hosts and links by name, and the way from a host to another.
+//! Hosts, links, cells and users by name, and the way from a host to another.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+
+use ranpace_phy::Direction;
 
 use crate::error::did_you_mean;
 use crate::link;
-use crate::model::LinkSpec;
+use crate::model::{CellSpec, Hop, LinkSpec, UserSpec};
 use crate::reader::{Field, Section};
 
 /// Most links of a scenario. Ours.
 const MOST_LINKS: usize = 10_000;
 /// Most links that a packet crosses: the time to live that Linux gives it.
 const MOST_HOPS: usize = 64;
+/// Hosts from which all ways are kept. Flows of an entry begin at few hosts, other than users. Ours.
+const MOST_TREES: usize = 8;
 
-/// The hosts and links of a scenario.
+/// The hosts, links, cells and users of a scenario.
 #[derive(Default)]
 pub(crate) struct Network {
     pub hosts: Vec<String>,
     pub links: Vec<LinkSpec>,
+    pub cells: Vec<CellSpec>,
+    pub users: Vec<UserSpec>,
     host_by_name: HashMap<String, usize>,
     link_by_name: HashMap<String, usize>,
-    /// Links that leave each host, in the order of the file.
-    out: Vec<Vec<usize>>,
-    /// A link is missing because its ends could not be read: routes say nothing about the file.
+    cell_by_name: HashMap<String, usize>,
+    /// Where each name, of a user or of all that one entry makes, stands among the users.
+    users_by_name: HashMap<String, Range<usize>>,
+    /// What leaves each host: links in the order of the file, then users in theirs.
+    out: Vec<Vec<Hop>>,
+    /// All ways from the hosts last asked for: by which hop each other host was reached.
+    trees: RefCell<VecDeque<(usize, Vec<Option<Hop>>)>>,
+    /// A link, a cell or a user is missing because it could not be read: routes say nothing about the file.
     pub incomplete: bool,
 }
 
@@ -30,8 +43,11 @@ impl Network {
     pub fn read(root: &mut Section<'_>, traces: &mut link::Traces<'_>) -> Self {
         let mut network = Self::default();
         let Some(field) = root.field("link") else {
-            root.error("no [[link]]: a scenario has at least one");
-            network.incomplete = true;
+            // A cell is enough.
+            if !root.has("cell") {
+                root.error("no [[link]]: a scenario has at least one, or a [[cell]]");
+                network.incomplete = true;
+            }
             return network;
         };
         let sections = field.tables();
@@ -75,13 +91,59 @@ impl Network {
             if self.link_by_name.insert(name.clone(), index).is_some() {
                 report.add(at, format!("there is another link called {name:?}"));
             }
-            self.out[from].push(index);
-            self.links.push(LinkSpec { name, from, to, config });
+            // At most as many as there may be links.
+            self.out[from].push(Hop::Link(index as u32));
+            let link::Configured { link: config, overhead } = config;
+            self.links.push(LinkSpec { name, from, to, config, overhead });
+        }
+    }
+
+    /// Adds a cell; `false` if there is another of this name.
+    pub fn add_cell(&mut self, cell: CellSpec) -> bool {
+        let is_new = self.cell_by_name.insert(cell.name.clone(), self.cells.len()).is_none();
+        self.cells.push(cell);
+        is_new
+    }
+
+    /// Adds a user, whose host and cell are there already; `false` if there is another of this name.
+    pub fn add_user(&mut self, user: UserSpec) -> bool {
+        let index = self.users.len();
+        let is_new = self.name_users(&user.name, index..index + 1);
+        // There are fewer users than that.
+        let hop = |direction| Hop::Radio { user: index as u32, direction };
+        self.out[self.cells[user.cell].host].push(hop(Direction::Downlink));
+        self.out[user.host].push(hop(Direction::Uplink));
+        self.users.push(user);
+        is_new
+    }
+
+    /// Names users; `false` if there are others of this name.
+    pub fn name_users(&mut self, name: &str, users: Range<usize>) -> bool {
+        self.users_by_name.insert(name.to_owned(), users).is_none()
+    }
+
+    /// Whether a link is called so.
+    pub fn has_link(&self, name: &str) -> bool {
+        self.link_by_name.contains_key(name)
+    }
+
+    /// Where a hop begins and where it ends.
+    fn ends(&self, hop: Hop) -> (usize, usize) {
+        match hop {
+            Hop::Link(link) => {
+                let link = &self.links[link as usize];
+                (link.from, link.to)
+            }
+            Hop::Radio { user, direction } => {
+                let user = &self.users[user as usize];
+                let ends = (self.cells[user.cell].host, user.host);
+                if direction == Direction::Downlink { ends } else { (ends.1, ends.0) }
+            }
         }
     }
 
     /// The index of a host, new or not.
-    fn host(&mut self, name: &str) -> usize {
+    pub fn host(&mut self, name: &str) -> usize {
         if let Some(&index) = self.host_by_name.get(name) {
             return index;
         }
@@ -92,12 +154,35 @@ impl Network {
         index
     }
 
-    /// The host that a field names.
-    pub fn host_of(&self, field: &Field<'_>) -> Option<usize> {
+    /// The host that a field names, or the hosts of all users of an entry with `count`, and whether it is such an entry.
+    pub fn hosts_of(&self, field: &Field<'_>) -> Option<(Vec<usize>, bool)> {
         let name = field.name()?;
-        let index = self.host_by_name.get(name).copied();
-        if index.is_none() && !self.incomplete {
+        if let Some(&index) = self.host_by_name.get(name) {
+            return Some((vec![index], false));
+        }
+        let users = self.users_by_name.get(name).cloned();
+        if users.is_none() && !self.incomplete {
             field.error(unknown("host", name, self.hosts.iter().map(String::as_str)));
+        }
+        Some((self.users[users?].iter().map(|user| user.host).collect(), true))
+    }
+
+    /// The users that a field names: one, or all of an entry with `count`.
+    pub fn users_of(&self, field: &Field<'_>) -> Option<Range<usize>> {
+        let name = field.name()?;
+        let users = self.users_by_name.get(name).cloned();
+        if users.is_none() && !self.incomplete {
+            field.error(unknown("user", name, self.users.iter().map(|user| user.name.as_str())));
+        }
+        users
+    }
+
+    /// The cell that a field names.
+    pub fn cell_of(&self, field: &Field<'_>) -> Option<usize> {
+        let name = field.name()?;
+        let index = self.cell_by_name.get(name).copied();
+        if index.is_none() && !self.incomplete {
+            field.error(unknown("cell", name, self.cells.iter().map(|cell| cell.name.as_str())));
         }
         index
     }
@@ -112,8 +197,23 @@ impl Network {
         index
     }
 
-    /// The links that a field lists, if they lead from `from` to `to`.
-    pub fn path_of(&self, field: &Field<'_>, from: usize, to: usize) -> Option<Vec<usize>> {
+    /// The hop that leaves `here` over the link, or through the air to or from the user, that a field names.
+    fn hop_of(&self, field: &Field<'_>, here: usize) -> Option<Hop> {
+        let name = field.name()?;
+        // A link of this name goes before a user.
+        let users = self.users_by_name.get(name).filter(|users| users.len() == 1 && !self.has_link(name));
+        match users {
+            Some(users) => {
+                let downlink = self.cells[self.users[users.start].cell].host == here;
+                let direction = if downlink { Direction::Downlink } else { Direction::Uplink };
+                Some(Hop::Radio { user: users.start as u32, direction })
+            }
+            None => self.link_of(field).map(|link| Hop::Link(link as u32)),
+        }
+    }
+
+    /// The links and users that a field lists, if they lead from `from` to `to`.
+    pub fn path_of(&self, field: &Field<'_>, from: usize, to: usize) -> Option<Vec<Hop>> {
         let elements = field.list("a list of links such as [\"core\", \"down\"]")?;
         if elements.len() > MOST_HOPS {
             field.error(format!("expected at most {MOST_HOPS} links, found {}", elements.len()));
@@ -122,17 +222,19 @@ impl Network {
         let mut path = Vec::with_capacity(elements.len());
         let mut here = from;
         for element in &elements {
-            let index = self.link_of(element)?;
-            let link = &self.links[index];
-            if link.from != here {
-                element.error(format!(
-                    "the link {:?} leads from {:?}, but the path has come to {:?}",
-                    link.name, self.hosts[link.from], self.hosts[here]
-                ));
+            let hop = self.hop_of(element, here)?;
+            let (begins, ends) = self.ends(hop);
+            if begins != here {
+                let name = match hop {
+                    Hop::Link(link) => format!("the link {:?}", self.links[link as usize].name),
+                    Hop::Radio { user, .. } => format!("the radio of {:?}", self.users[user as usize].name),
+                };
+                let (begins, here) = (&self.hosts[begins], &self.hosts[here]);
+                element.error(format!("{name} leads from {begins:?}, but the path has come to {here:?}"));
                 return None;
             }
-            here = link.to;
-            path.push(index);
+            here = ends;
+            path.push(hop);
         }
         if here != to {
             field.error(format!("the path ends at {:?}, not at {:?}", self.hosts[here], self.hosts[to]));
@@ -141,33 +243,51 @@ impl Network {
         Some(path)
     }
 
-    /// The way with the fewest links; of several the one whose links stand first in the file, compared link by
-    /// link. `None` if there is none of up to 64 links.
-    pub fn route(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+    /// The way with the fewest links, a cell counting as one; of several the one whose links stand first in the file,
+    /// compared link by link. `None` if there is none of up to 64 links. To be asked when all links and users are there.
+    pub fn route(&self, from: usize, to: usize) -> Option<Vec<Hop>> {
+        // Where there is one way out, as from each of many users, the search begins behind it.
+        let mut path = Vec::new();
+        let mut begin = from;
+        while let [hop] = self.out[begin][..]
+            && begin != to
+            && path.len() < MOST_HOPS
+        {
+            path.push(hop);
+            (_, begin) = self.ends(hop);
+        }
+        let mut trees = self.trees.borrow_mut();
+        if !trees.iter().any(|(root, _)| *root == begin) {
+            trees.truncate(MOST_TREES - 1);
+            trees.push_front((begin, self.tree(begin)));
+        }
+        let (_, came_by) = trees.iter().find(|(root, _)| *root == begin)?;
+        let mut here = to;
+        let known = path.len();
+        while here != begin {
+            let hop = came_by[here]?;
+            path.push(hop);
+            (here, _) = self.ends(hop);
+        }
+        path[known..].reverse();
+        (path.len() <= MOST_HOPS).then_some(path)
+    }
+
+    /// The hop by which each host is reached from `from`.
+    fn tree(&self, from: usize) -> Vec<Option<Hop>> {
         // Breadth first. Hosts are found in the order of their ways, so that the first way found is the one sought.
-        let mut came_by: Vec<Option<usize>> = vec![None; self.hosts.len()];
+        let mut came_by: Vec<Option<Hop>> = vec![None; self.hosts.len()];
         let mut waiting = VecDeque::from([from]);
         while let Some(here) = waiting.pop_front() {
-            if here == to {
-                break;
-            }
-            for &index in &self.out[here] {
-                let next = self.links[index].to;
+            for &hop in &self.out[here] {
+                let (_, next) = self.ends(hop);
                 if next != from && came_by[next].is_none() {
-                    came_by[next] = Some(index);
+                    came_by[next] = Some(hop);
                     waiting.push_back(next);
                 }
             }
         }
-        let mut path = Vec::new();
-        let mut here = to;
-        while here != from {
-            let index = came_by[here]?;
-            path.push(index);
-            here = self.links[index].from;
-        }
-        path.reverse();
-        (path.len() <= MOST_HOPS).then_some(path)
+        came_by
     }
 }
 
@@ -182,6 +302,7 @@ pub(crate) fn unknown<'n>(kind: &str, name: &str, known: impl Iterator<Item = &'
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use ranpace_link::{Limit, LinkConfig, QueueConfig, Service};
     use ranpace_units::Span;
 
@@ -193,8 +314,9 @@ mod tests {
             let (from, to) = (network.host(from), network.host(to));
             let config =
                 LinkConfig::new(Service::Unlimited, QueueConfig::drop_tail(Limit::Unlimited), Span::ZERO);
-            network.links.push(LinkSpec { name: index.to_string(), from, to, config });
-            network.out[from].push(index);
+            let (name, overhead) = (index.to_string(), ranpace_units::Bytes::ZERO);
+            network.links.push(LinkSpec { name, from, to, config, overhead });
+            network.out[from].push(Hop::Link(index as u32));
         }
         network
     }
@@ -212,7 +334,35 @@ mod tests {
             ("e", "d", Some(vec![6, 0, 3])),
             ("d", "a", None),
         ] {
+            let expected = expected.map(|links| links.into_iter().map(Hop::Link).collect());
             assert_eq!(network.route(host(from), host(to)), expected, "{from} to {to}");
+        }
+    }
+
+    proptest! {
+        /// However ways are found, they are those of a search from their beginning.
+        #[test]
+        fn a_route_is_what_a_search_finds(links in prop::collection::vec((0..7_u8, 0..7_u8), 1..20)) {
+            let names: Vec<(String, String)> = links.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect();
+            let names: Vec<(&str, &str)> =
+                names.iter().filter(|(a, b)| a != b).map(|(a, b)| (a.as_str(), b.as_str())).collect();
+            let network = network(&names);
+            for from in 0..network.hosts.len() {
+                let tree = network.tree(from);
+                for to in (0..network.hosts.len()).filter(|to| *to != from) {
+                    let (mut here, mut found) = (to, Some(Vec::new()));
+                    while let (true, Some(path)) = (here != from, &mut found) {
+                        match tree[here] {
+                            Some(hop) => {
+                                path.insert(0, hop);
+                                (here, _) = network.ends(hop);
+                            }
+                            None => found = None,
+                        }
+                    }
+                    prop_assert_eq!(network.route(from, to), found, "{} to {}", from, to);
+                }
+            }
         }
     }
 

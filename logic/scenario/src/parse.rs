@@ -9,7 +9,7 @@ use crate::link::{TraceSource, Traces};
 use crate::model::Scenario;
 use crate::network::Network;
 use crate::reader::{Field, Section};
-use crate::{change, link};
+use crate::{cell, change, link};
 
 /// Longest run: 1000 days. Ours.
 const MOST_DURATION: Span = Span::from_secs(1_000 * 86_400);
@@ -46,12 +46,26 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
     }
     let seed = root.whole("seed", 0..=u64::MAX).unwrap_or(1);
     let sample = read_sample(root.field("sample"), duration);
-    let network = Network::read(&mut root, &mut Traces::new(traces));
+    let files = &mut Traces::new(traces);
+    let mut network = Network::read(&mut root, files);
+    cell::read(&mut root, &mut network, files);
     let flows = Flows::read(&mut root, &network, duration);
     let changes = change::read(&mut root, &network, &flows, duration);
     root.finish();
-    let (hosts, links, flows) = (network.hosts, network.links, flows.all);
-    Some(Scenario { name, duration: duration?, warmup, seed, sample, hosts, links, flows, changes })
+    let Network { hosts, links, cells, users, .. } = network;
+    Some(Scenario {
+        name,
+        duration: duration?,
+        warmup,
+        seed,
+        sample,
+        hosts,
+        links,
+        cells,
+        users,
+        flows: flows.all,
+        changes,
+    })
 }
 
 /// The interval of the series: 100 ms unless told otherwise.

@@ -1,5 +1,9 @@
 //! Common scenarios as texts, so that every run of them is also a file that can be saved and played again.
 
+mod cell;
+
+pub use cell::{CellRunSpec, cell};
+
 use core::fmt::{self, Write as _};
 use core::str::FromStr;
 
@@ -209,7 +213,7 @@ mod tests {
     use ranpace_units::Time;
 
     use super::*;
-    use crate::{Scenario, ScenarioError, TraceSource, Transport, Workload, parse};
+    use crate::{Hop, Scenario, ScenarioError, TraceSource, Transport, Workload, parse};
 
     /// Has the traces "down" and "up \"2\"".
     struct Two;
@@ -317,7 +321,7 @@ mod tests {
             prop_assert_eq!(&down.config.loss, &expected);
             prop_assert_eq!(scenario.flows.len(), flows as usize);
             for (flow, n) in scenario.flows.iter().zip(0u64..) {
-                prop_assert_eq!((flow.path.as_slice(), flow.back.as_slice()), (&[0][..], &[1][..]));
+                prop_assert_eq!((flow.path.as_slice(), flow.back.as_slice()), (&[Hop::Link(0)][..], &[Hop::Link(1)][..]));
                 prop_assert_eq!(flow.start, Time::ZERO + stagger * n);
                 let is_asked_for =
                     matches!(&flow.transport, Transport::Tcp { algorithm, .. } if *algorithm == cc);

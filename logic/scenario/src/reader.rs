@@ -6,10 +6,12 @@
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
+use ranpace_radio::channel::Position;
 use ranpace_units::{Bytes, ParseError, Rate, Span};
 use toml_edit::{Item, TableLike, Value};
 
 use crate::error::{Report, did_you_mean};
+use crate::measure::Measure;
 
 /// A table and what has been read of it.
 pub(crate) struct Section<'t> {
@@ -94,6 +96,16 @@ impl<'t> Section<'t> {
         self.field(key)?.number(range)
     }
 
+    /// A value with a unit that may be negative or a fraction, in a range.
+    pub fn measure(
+        &mut self,
+        key: &'static str,
+        measure: &Measure,
+        range: RangeInclusive<f64>,
+    ) -> Option<f64> {
+        self.field(key)?.measure(measure, range)
+    }
+
     /// Reports every key that nobody asked for.
     pub fn finish(self) {
         let Self { table, what, at, asked, report } = self;
@@ -109,6 +121,11 @@ impl<'t> Field<'t> {
     /// Reports at the value.
     pub fn error(&self, message: impl AsRef<str>) {
         self.report.add(self.at, format!("{}: {}", self.key, message.as_ref()));
+    }
+
+    /// Reports what is wrong in the file that this names.
+    pub fn error_in_file(&self, error: &dyn core::fmt::Display) {
+        self.error(format!("in {}: {error}", self.described()));
     }
 
     fn wrong(&self, expected: &str) {
@@ -271,6 +288,49 @@ impl<'t> Field<'t> {
             self.error(format!("expected {} to {}, found {text:?}", range.start(), range.end()));
         }
         None
+    }
+
+    /// A value with a unit that may be negative or a fraction, in a range, both in the measure's own unit.
+    pub fn measure(&self, measure: &Measure, range: RangeInclusive<f64>) -> Option<f64> {
+        let text = match self.value() {
+            Some(Value::String(text)) => text.value().clone(),
+            _ => self.described(),
+        };
+        let value = match measure.parse(&text) {
+            Ok(value) => value,
+            Err(problem) => {
+                self.error(format!("expected {}, found {text:?}{problem}", measure.expected));
+                return None;
+            }
+        };
+        if !range.contains(&value) {
+            let (least, most, unit) = (range.start(), range.end(), measure.unit());
+            self.error(format!("expected {least}{unit} to {most}{unit}, found {text:?}"));
+            return None;
+        }
+        Some(value)
+    }
+
+    /// As [`Self::measure`], for somebody who only looks: nothing is reported.
+    pub fn measure_quietly(&self, measure: &Measure) -> Option<f64> {
+        match self.value() {
+            Some(Value::String(text)) => measure.parse(text.value()).ok(),
+            _ => None,
+        }
+    }
+
+    /// Two or three coordinates in metres; the height is `z` if it is not given.
+    pub fn position(&self, z: f64) -> Option<Position> {
+        let numbers = self.list("a position in metres such as [50, 0] or [50, 0, 1.5]")?;
+        let metres: Option<Vec<f64>> = numbers.iter().map(|field| field.number(-1e6..=1e6)).collect();
+        match metres?[..] {
+            [x, y] => Some(Position::new(x, y, z)),
+            [x, y, z] => Some(Position::new(x, y, z)),
+            _ => {
+                self.error(format!("expected two or three coordinates in metres, found {}", numbers.len()));
+                None
+            }
+        }
     }
 
     /// A table, or `None` and a report. `what` is how messages call it: `in queue of [[link]]`.

@@ -3,11 +3,33 @@
 use toml_edit::{DocumentMut, InlineTable, Item, Key, TableLike, Value};
 
 use crate::error::{Report, ScenarioError, did_you_mean};
-use crate::tcp;
+use crate::{cell, tcp};
 
 /// Keys whose value is always a string, even if it looks like a number.
-const STRINGS: [&str; 10] =
-    ["name", "from", "to", "cc", "trace", "transport", "kind", "opener", "link", "flow"];
+const STRINGS: [&str; 16] = [
+    "name",
+    "from",
+    "to",
+    "cc",
+    "trace",
+    "transport",
+    "kind",
+    "opener",
+    "link",
+    "flow",
+    "cell",
+    "user",
+    "host",
+    "preset",
+    "radio",
+    "file",
+];
+/// Kinds of entries, each a list of tables.
+const KINDS: [&str; 5] = ["link", "cell", "user", "flow", "change"];
+/// Where a user is; one takes the place of the others.
+const PLACES: [&str; 5] = ["position", "drop", "walk", "waypoints", "trajectory"];
+/// How wide a band is, likewise.
+const WIDTHS: [&str; 2] = ["bandwidth", "prbs"];
 /// What plays a trace; `rate` takes its place and the other way round.
 const OF_A_TRACE: [&str; 5] = ["trace", "repeat", "scale", "opportunity", "overhead"];
 
@@ -29,7 +51,7 @@ const LINK: [&str; 15] = [
     "reorder",
     "duplex",
 ];
-const FLOW: [&str; 13] = [
+const FLOW: [&str; 14] = [
     "name",
     "count",
     "stagger",
@@ -43,12 +65,40 @@ const FLOW: [&str; 13] = [
     "from",
     "to",
     "path",
+    "bearer",
 ];
-const CHANGE: [&str; 6] = ["at", "link", "flow", "rate", "delay", "target"];
+const CHANGE: [&str; 10] =
+    ["at", "link", "flow", "user", "rate", "delay", "target", "to", "forward", "interruption"];
 const BACK: &str = "back";
 
 /// Keys that hold a table.
-const TABLES: [&str; 7] = ["tcp", "queue", "loss", "jitter", "reorder", BACK, "workload"];
+const TABLES: [&str; 25] = [
+    "tcp",
+    "queue",
+    "loss",
+    "jitter",
+    "reorder",
+    BACK,
+    "workload",
+    "path_loss",
+    "sight",
+    "shadowing",
+    "fading",
+    "noise",
+    "noise_up",
+    "outer_loop",
+    "harq",
+    "harq_up",
+    "scheduler",
+    "ul_power",
+    "rlc_timers",
+    "aqm",
+    "aqm_up",
+    "drop",
+    "walk",
+    "waypoints",
+    "recording",
+];
 
 /// The text with `key` set to `value`.
 ///
@@ -82,14 +132,12 @@ pub fn vary(text: &str, key: &str, value: &str) -> Result<String, ScenarioError>
 
 fn set(document: &mut DocumentMut, path: &[&str], value: &str) -> Result<(), String> {
     let (&first, rest) = path.split_first().ok_or("the key is empty")?;
-    if !["link", "flow", "change"].contains(&first) {
+    if !KINDS.contains(&first) {
         if !TOP.contains(&first) || !rest.is_empty() {
-            let known = TOP.iter().copied().chain(["link", "flow", "change"]);
+            let known = TOP.iter().copied().chain(KINDS);
             let near = did_you_mean(first, known);
-            return Err(format!(
-                "expected one of {}, or link.KEY, flow.KEY, change.KEY{near}",
-                TOP.join(", ")
-            ));
+            let kinds = KINDS.map(|kind| format!("{kind}.KEY")).join(", ");
+            return Err(format!("expected one of {}, or {kinds}{near}", TOP.join(", ")));
         }
         return put(document.as_table_mut(), path, value);
     }
@@ -132,6 +180,8 @@ fn set(document: &mut DocumentMut, path: &[&str], value: &str) -> Result<(), Str
 fn example(kind: &str) -> &'static str {
     match kind {
         "link" => "rate",
+        "cell" => "bandwidth",
+        "user" => "position",
         "flow" => "cc",
         _ => "at",
     }
@@ -140,6 +190,8 @@ fn example(kind: &str) -> &'static str {
 fn keys_of(kind: &str) -> Vec<&'static str> {
     match kind {
         "link" => LINK.into_iter().chain([BACK]).collect(),
+        "cell" => cell::CELL_KEYS.into_iter().chain(cell::BEARER_KEYS).collect(),
+        "user" => cell::USER_KEYS.into_iter().chain(cell::BEARER_KEYS).collect(),
         "flow" => FLOW.into_iter().chain([BACK]).chain(tcp::KEYS).collect(),
         _ => CHANGE.to_vec(),
     }
@@ -166,7 +218,10 @@ fn can_stand(kind: &str, key: &str, entry: &dyn TableLike) -> bool {
             entry.contains_key(BACK) || entry.get("duplex").and_then(Item::as_bool) == Some(true)
         }
         // Links with the same name, flows with the same, changes of another kind: nothing that is meant.
-        ("change", "rate" | "delay" | "target") => entry.contains_key(key),
+        ("change", "rate" | "delay" | "target" | "to" | "forward" | "interruption") => {
+            entry.contains_key(key)
+        }
+
         _ => true,
     }
 }
@@ -205,10 +260,14 @@ fn put(table: &mut dyn TableLike, path: &[&str], value: &str) -> Result<(), Stri
         }
         return put(inner_table(table, key)?, rest, value);
     }
-    if key == "rate" {
+    if key == "rate" && table.contains_key("trace") {
         OF_A_TRACE.iter().for_each(|other| drop(table.remove(other)));
-    } else if key == "trace" {
-        table.remove("rate");
+    } else if key == "trace" && table.remove("rate").is_some() {
+        // What a tunnel takes of a rate, and what a trace takes of an opportunity, are not the same.
+        table.remove("overhead");
+    }
+    for instead in [PLACES.as_slice(), &WIDTHS].into_iter().filter(|keys| keys.contains(&key)) {
+        instead.iter().filter(|other| **other != key).for_each(|other| drop(table.remove(other)));
     }
     let mut value = toml_value(key, value);
     match table.get_mut(key) {
@@ -250,6 +309,8 @@ fn toml_value(key: &str, text: &str) -> Value {
     let string = Value::from(text);
     match text.parse::<Value>() {
         Ok(Value::Datetime(_)) | Err(_) => string,
+        // The set of timers of TS 36.331.
+        Ok(Value::Integer(_)) if key == "rlc_timers" => string,
         Ok(value @ Value::String(_)) => value,
         Ok(_) if STRINGS.contains(&key) => string,
         Ok(value) => value,
@@ -370,7 +431,7 @@ transport = "udp"
             (
                 "duratoin",
                 "cannot vary \"duratoin\": expected one of name, duration, warmup, seed, sample, or link.KEY, \
-                          flow.KEY, change.KEY; did you mean \"duration\"?",
+                          cell.KEY, user.KEY, flow.KEY, change.KEY; did you mean \"duration\"?",
             ),
             ("flow", "cannot vary \"flow\": flow what? such as flow.cc"),
             ("change.at", "cannot vary \"change.at\": there is no [[change]]"),

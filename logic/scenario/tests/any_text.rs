@@ -8,6 +8,8 @@ use ranpace_link::Trace;
 use ranpace_scenario::{TraceSource, parse, vary};
 
 const PAGE: &str = include_str!("../../../docs/scenarios.md");
+/// Cells with every key that there is.
+const EVERY_KEY: &str = include_str!("every_key_of_cells.toml");
 
 /// The examples of the reference page, and fragments that they do not have.
 fn seeds() -> Vec<String> {
@@ -20,6 +22,7 @@ fn seeds() -> Vec<String> {
          [[change]]\nat='1s'\nflow='flow1'\ntarget='1ms'\n"
             .to_owned(),
     );
+    seeds.push(EVERY_KEY.to_owned());
     seeds
 }
 
@@ -66,6 +69,24 @@ const VALUES: &[&str] = &[
     "{ kind = \"cbr\", rate = \"1bit/s\" }",
     "[\"down\"]",
     "\"bottleneck\"",
+    "\"nr\"",
+    "\"lte\"",
+    "\"ns3\"",
+    "\"zhong-lte-ch6\"",
+    "\"diarra-mmwave-nlos\"",
+    "\"0MHz\"",
+    "\"20MHz\"",
+    "\"1e9GHz\"",
+    "\"-300dBm\"",
+    "\"0m/s\"",
+    "\"UUU\"",
+    "\"DDDSUUDDDD\"",
+    "[1, nan]",
+    "[1, 2, 3]",
+    "{ kind = \"codel\" }",
+    "{ kind = \"recorded\", file = \"drive.csv\" }",
+    "{ radius = \"-1m\" }",
+    "[{ rlc = \"um\" }, { buffer = \"1B\" }]",
 ];
 
 /// Bits and pieces of TOML.
@@ -73,6 +94,8 @@ const WORDS: &[&str] = &[
     "[[link]]",
     "[[flow]]",
     "[[change]]",
+    "[[cell]]",
+    "[[user]]",
     "[link]",
     "back = {}",
     "count = 99999",
@@ -153,6 +176,22 @@ const KEYS: &[&str] = &[
     "change.rate",
     "change.link",
     "link.\"a.b\".rate",
+    "cell.prbs",
+    "cell.bandwidth",
+    "cell.preset",
+    "cell.radio",
+    "cell.scheduler",
+    "cell.scheduler.window",
+    "cell.cqi_period",
+    "cell.rlc_timers",
+    "cell.harq.processes",
+    "user.count",
+    "user.position",
+    "user.walk.radius",
+    "user.host",
+    "user.bearers",
+    "flow.bearer",
+    "change.to",
     "é",
     "",
 ];
@@ -161,6 +200,14 @@ const KEYS: &[&str] = &[
 struct Page;
 
 impl TraceSource for Page {
+    fn text(&mut self, name: &str) -> Result<Arc<str>, String> {
+        match name {
+            "drive.csv" => Ok("time_s,sinr_db\n0,10\n1,nan\n".replace("nan", "3").into()),
+            "walk.csv" => Ok("time_s,x_m,y_m\n0,0,0\n5,10,10\n".into()),
+            "fading.txt" => Ok("0 1\n".repeat(6).into()),
+            _ => Err("not here".to_owned()),
+        }
+    }
     fn load(&mut self, name: &str) -> Result<Arc<Trace>, String> {
         let known = name.starts_with("Verizon-LTE-short").then(|| Trace::from_millis(1..=100));
         known.ok_or("not here")?.map(Arc::new).map_err(|error| error.to_string())
@@ -173,14 +220,21 @@ fn check(text: &str) -> Result<(), TestCaseError> {
             for flow in &scenario.flows {
                 prop_assert!(flow.from != flow.to);
                 let mut here = flow.from;
-                for &link in &flow.path {
-                    prop_assert_eq!(scenario.links[link].from, here);
-                    here = scenario.links[link].to;
+                for &hop in &flow.path {
+                    let (begins, ends) = scenario.ends(hop);
+                    prop_assert_eq!(begins, here);
+                    here = ends;
                 }
                 prop_assert_eq!(here, flow.to);
             }
             prop_assert!(scenario.warmup < scenario.duration && !scenario.sample.is_zero());
-            prop_assert!(!scenario.links.is_empty() && !scenario.flows.is_empty());
+            prop_assert!(!scenario.flows.is_empty());
+            prop_assert!(!scenario.links.is_empty() || !scenario.cells.is_empty());
+            for (index, cell) in scenario.cells.iter().enumerate() {
+                let users = scenario.users.iter().filter(|user| user.cell == index).count();
+                prop_assert_eq!(cell.config.check(users), Ok(()));
+            }
+            prop_assert!(scenario.users.iter().all(|user| !user.config.bearers.is_empty()));
         }
         Err(error) => {
             prop_assert!(!error.diagnostics.is_empty());

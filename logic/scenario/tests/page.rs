@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ranpace_link::{QueueConfig, Service, Trace};
-use ranpace_scenario::{ChangeKind, Scenario, TraceSource, Transport, Workload, parse};
+use ranpace_scenario::{ChangeKind, Hop, Scenario, TraceSource, Transport, Workload, parse};
 use ranpace_units::{Rate, Span};
 
 const PAGE: &str = include_str!("../../../docs/scenarios.md");
@@ -56,9 +56,9 @@ fn every_key_is_on_the_page_and_can_be_varied() {
         for key in keys {
             let is_on_page = PAGE.contains(&format!("`{key}`")) || PAGE.contains(&format!("`[[{key}]]`"));
             assert!(is_on_page, "{head}{key} is not on the page");
-            if !["link", "flow", "change"].contains(&key.as_str()) || !head.is_empty() {
+            if !["link", "cell", "user", "flow", "change"].contains(&key.as_str()) || !head.is_empty() {
                 let place = "[[link]]\nback = {}\n[[flow]]\n[[flow]]\ntransport = \"udp\"\n[[change]]\n\
-                             rate = 1\ndelay = 1\ntarget = 1\n";
+                             rate = 1\ndelay = 1\ntarget = 1\nto = 1\nforward = 1\ninterruption = 1\n";
                 let varied = ranpace_scenario::vary(place, &format!("{head}{key}"), "1");
                 assert!(varied.is_ok(), "{head}{key}: {varied:?}");
             }
@@ -94,7 +94,10 @@ fn replicates_start_one_after_another_and_share_settings() {
     assert_eq!(starts, [0, 2_000, 4_000, 5_000]);
     for flow in &scenario.flows[..3] {
         assert!(matches!(&flow.transport, Transport::Tcp { config, .. } if config.ecn));
-        assert_eq!((flow.path.as_slice(), flow.back.as_slice()), ([0].as_slice(), [1].as_slice()));
+        assert_eq!(
+            (flow.path.as_slice(), flow.back.as_slice()),
+            ([Hop::Link(0)].as_slice(), [Hop::Link(1)].as_slice())
+        );
     }
     assert!(matches!(scenario.links[1].config.queue, QueueConfig::DropTail { .. }));
     assert_eq!(scenario.links[1].config.service, scenario.links[0].config.service);
@@ -106,8 +109,8 @@ fn replicates_start_one_after_another_and_share_settings() {
 fn a_way_back_is_found_and_udp_has_none() {
     let scenario = example("parking-lot");
     assert_eq!(scenario.hosts, ["a", "b", "c", "d"]);
-    assert_eq!(scenario.flows[0].path, [0, 2, 4]);
-    assert_eq!(scenario.flows[0].back, [5, 3, 1]);
+    assert_eq!(scenario.flows[0].path, [0, 2, 4].map(Hop::Link));
+    assert_eq!(scenario.flows[0].back, [5, 3, 1].map(Hop::Link));
     let udp = &scenario.flows[3];
     assert!(udp.back.is_empty() && matches!(udp.workload, Workload::Ppbp { .. }));
 }

@@ -378,7 +378,7 @@ impl DatagramSender {
         let mut segment = Segment::new(Kind::Datagram, now);
         segment.number = self.next;
         segment.length = length as u32;
-        let segment = &mut segment.measured(true);
+        segment.measure(true);
         self.packets.push_back(InFlight {
             sent_at: now,
             bytes: length as u32,
@@ -406,7 +406,7 @@ impl DatagramSender {
             let at = if self.waiting == 0 { Time::MAX } else { self.next_send(now) };
             segment.time_to_next_us = u32::try_from((at - now).as_micros()).unwrap_or(u32::MAX);
         }
-        Some(*segment)
+        Some(segment)
     }
 
     /// When the next packet will probably leave, as far as the control's own clock tells.
@@ -495,7 +495,8 @@ impl DatagramReceiver {
         segment.echo = echo;
         segment.ecn_echo = ce;
         segment.report = self.half.as_mut().and_then(|half| half.report(now));
-        Some(segment.measured(true))
+        segment.measure(true);
+        Some(segment)
     }
 }
 

@@ -48,6 +48,12 @@ impl Pacer {
         self.next
     }
 
+    /// See [`crate::Sender::warm`].
+    #[inline]
+    pub(crate) fn warm(&self) -> u64 {
+        u64::from(self.burst)
+    }
+
     /// A segment of `wire` bytes leaves; a full one has `full` bytes.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Time, pacing: Pacing, wire: u64, full: u64) {

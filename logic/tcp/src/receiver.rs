@@ -129,6 +129,18 @@ impl Receiver {
         self.ack_now |= opens && self.established;
     }
 
+    /// Reads a little of each part of the state; see [`crate::Sender::warm`].
+    #[inline]
+    pub fn warm(&self) -> u64 {
+        u64::from(self.recent[0].is_some())
+            ^ u64::from(self.ack_at.is_some())
+            ^ u64::from(self.ranges.is_empty())
+            ^ self.config.ack_delay.as_nanos()
+            ^ self.next
+            ^ self.edge
+            ^ self.acks_sent
+    }
+
     /// Radio information of the device's own modem, for the receiver half.
     pub fn on_radio(&mut self, now: Time, hint: &RadioHint) {
         if let Some(half) = &mut self.half {
@@ -333,21 +345,28 @@ impl Receiver {
 
     /// The next segment to send now. Call until `None`.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        let mut segment = Segment::new(Kind::Ack, now);
+        self.transmit(now, &mut segment).then_some(segment)
+    }
+
+    /// As [`Self::poll_transmit`], but writes the segment to where it is wanted; see [`crate::Sender::transmit`].
+    pub fn transmit(&mut self, now: Time, out: &mut Segment) -> bool {
         if let Some(kind) = self.pending.take() {
-            let mut segment = Segment::new(kind, now);
-            segment.ack = self.next;
-            segment.window = self.offer();
-            segment.echo = self.echo;
-            let mut segment = segment.measured(self.config.timestamps);
+            *out = Segment::new(kind, now);
+            out.ack = self.next;
+            out.window = self.offer();
+            out.echo = self.echo;
+            out.measure(self.config.timestamps);
             if kind == Kind::Ack && self.config.opener == Opener::Receiver {
-                segment.wire += REQUEST;
+                out.wire += REQUEST;
             }
-            return Some(segment);
+            return true;
         }
         if !core::mem::take(&mut self.ack_now) {
-            return None;
+            return false;
         }
-        let mut ack = Segment::new(Kind::Ack, now);
+        *out = Segment::new(Kind::Ack, now);
+        let ack = out;
         ack.ack = self.next;
         ack.echo = self.echo;
         ack.ecn_echo = self.ecn_echo;
@@ -356,8 +375,8 @@ impl Receiver {
         if let Some(half) = &mut self.half {
             // 40 bytes of options in all: a report takes the place of blocks; one that does not fit cannot be sent.
             let free = if self.config.timestamps { OPTIONS - TIMESTAMPS as usize } else { OPTIONS };
-            ack.report = half.report(now).filter(|report| option_length(report) <= free);
-            let taken = ack.report.as_ref().map_or(0, option_length);
+            ack.report = half.report(now).filter(|report| report.option_length() <= free);
+            let taken = ack.report.as_ref().map_or(0, Report::option_length);
             room = room.min(free.saturating_sub(taken + 4) / 8);
         }
         if let Some(from) = self.duplicate.take() {
@@ -383,7 +402,8 @@ impl Receiver {
         self.quick = self.quick.saturating_sub(1);
         self.ack_at = None;
         self.acks_sent += 1;
-        Some(ack.measured(self.config.timestamps))
+        ack.measure(self.config.timestamps);
+        true
     }
 
     /// The window to say; the right edge never moves left.
@@ -399,11 +419,6 @@ const REQUEST: u32 = 100;
 const REQUESTS: u32 = 6;
 /// Most bytes of TCP options.
 const OPTIONS: usize = 40;
-
-/// Bytes of a report as an option, padded.
-fn option_length(report: &Report) -> usize {
-    (2 + report.as_bytes().len()).next_multiple_of(4)
-}
 
 /// Acknowledgements at the beginning that are not delayed: fewer where the window is small (Linux `tcp_incr_quickack`).
 fn quick_acks(config: &Config, window: u64) -> u32 {

@@ -64,6 +64,12 @@ impl Record {
     }
 }
 
+/// The room for records is halved when less than one part in so many is used. A deque goes round and round in its memory:
+/// with room for the largest window ever, it would touch all of that again and again.
+const ROOMY: usize = 4;
+/// Records for which there is room in any case.
+const LEAST: usize = 32;
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     records: VecDeque<Record>,
@@ -80,6 +86,9 @@ pub(crate) struct Scoreboard {
     rack_cursor: Id,
     /// One past the highest byte selectively acknowledged.
     pub highest_sacked: u64,
+    /// The blocks marked last, and which of them gives way next: acknowledgements repeat blocks, mostly unchanged.
+    known: [Marking; 4],
+    oldest: usize,
     /// Records looked at, for the tests of what an acknowledgement costs.
     #[cfg(test)]
     pub visited: core::cell::Cell<u64>,
@@ -90,6 +99,12 @@ impl Scoreboard {
     fn visit(&self) {
         #[cfg(test)]
         self.visited.set(self.visited.get() + 1);
+    }
+
+    /// Reads the beginning and the oldest segment; see [`crate::Sender::warm`].
+    #[inline]
+    pub fn warm(&self) -> u64 {
+        self.records.front().map_or(0, |first| first.seq ^ first.end()) ^ self.base ^ self.sacked_out
     }
 
     /// Segments sent and not yet acknowledged cumulatively.
@@ -149,6 +164,10 @@ impl Scoreboard {
         }
         self.records.pop_front();
         self.base += 1;
+        let room = self.records.capacity();
+        if self.records.len() < room / ROOMY && room > LEAST {
+            self.records.shrink_to(room / 2);
+        }
         if record.flags.has(Flags::SACKED) {
             self.sacked_out -= 1;
         }
@@ -164,14 +183,27 @@ impl Scoreboard {
     /// Begins to mark the block `[from, to)`; [`Self::mark_next`] does it.
     pub fn mark_begin(&mut self, from: u64, to: u64) -> Marking {
         self.highest_sacked = self.highest_sacked.max(to);
+        // Of a block that is known, only its growth is news; far more often than not there is none.
+        let known = |known: &&Marking| known.from == from && known.to <= to && known.begin >= self.base;
+        if let Some(known) = self.known.iter().find(known) {
+            return Marking { to, settled: known.to == to, ..*known };
+        }
         let id = self.base + self.index_of(from) as u64;
-        Marking { begin: id, at: id, to }
+        Marking { from, to, begin: id, at: id, settled: false }
+    }
+
+    fn remember(&mut self, marking: Marking) {
+        let known = self.known.iter().position(|known| known.from == marking.from).unwrap_or_else(|| {
+            self.oldest = (self.oldest + 1) % self.known.len();
+            self.oldest
+        });
+        self.known[known] = marking;
     }
 
     /// Marks the next segment that the block newly covers and returns it as it was before, flags included. What is marked
     /// already is passed over in runs, which join as blocks do: the cost is that of the news.
     pub fn mark_next(&mut self, marking: &mut Marking) -> Option<Record> {
-        loop {
+        while !marking.settled {
             self.visit();
             let record = self
                 .records
@@ -182,8 +214,10 @@ impl Scoreboard {
                 if length > 0
                     && let Some(first) = self.records.get_mut(begin)
                 {
-                    first.run = first.run.max(length as u32);
+                    first.run = length as u32;
                 }
+                marking.settled = true;
+                self.remember(*marking);
                 return None;
             };
             if record.flags.has(Flags::SACKED) {
@@ -203,6 +237,7 @@ impl Scoreboard {
             marking.at += 1;
             return Some(before);
         }
+        None
     }
 
     /// Index of the first record that begins at or after `seq`.
@@ -382,12 +417,16 @@ impl Scoreboard {
     }
 }
 
-/// A block that is being marked.
-#[derive(Clone, Copy, Debug)]
+/// A block that is being marked, or has been.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marking {
+    from: u64,
+    to: u64,
+    /// Its first segment, and the first that is not marked yet.
     begin: Id,
     at: Id,
-    to: u64,
+    /// There is nothing more to mark.
+    settled: bool,
 }
 
 /// What RACK says of a segment.

@@ -98,7 +98,8 @@ pub struct Segment {
 
 impl Segment {
     /// A packet of this kind without payload, leaving at `now`.
-    pub fn new(kind: Kind, now: Time) -> Self {
+    #[inline]
+    pub const fn new(kind: Kind, now: Time) -> Self {
         Self {
             seq: 0,
             ack: 0,
@@ -107,7 +108,7 @@ impl Segment {
             echo: Time::ZERO,
             window: 0,
             length: 0,
-            sack: SackBlocks::default(),
+            sack: SackBlocks { count: 0, blocks: [SackBlock { from: 0, to: 0 }; 4] },
             duplicate: None,
             report: None,
             time_to_next_us: 0,
@@ -122,7 +123,8 @@ impl Segment {
     }
 
     /// Fills in the length on the wire: IPv4, TCP or UDP header, options padded to four bytes, payload.
-    pub(crate) fn measured(mut self, timestamps: bool) -> Self {
+    #[inline]
+    pub(crate) fn measure(&mut self, timestamps: bool) {
         let sack_blocks = self.sack.as_slice().len() as u64 + u64::from(self.duplicate.is_some());
         let header = match self.kind {
             // MSS, window scale, SACK permitted, timestamps: 20 bytes of options as Linux sends them.
@@ -133,7 +135,7 @@ impl Segment {
                     options += 4 + 8 * sack_blocks;
                 }
                 if let Some(report) = &self.report {
-                    options += (2 + report.as_bytes().len() as u64).next_multiple_of(4);
+                    options += report.option_length() as u64;
                 }
                 TCP_HEADER + options
             }
@@ -144,7 +146,6 @@ impl Segment {
             }
         };
         self.wire = (IP_HEADER + header) as u32 + self.length;
-        self
     }
 
     /// Bytes on the wire.

@@ -301,6 +301,24 @@ impl Sender {
         self.control.on_path_change(&cx, &mut self.window);
     }
 
+    /// Reads a little of each part of the state, so that all of it is in the processor's cache when it is wanted. What is
+    /// returned means nothing.
+    #[inline]
+    pub fn warm(&self) -> u64 {
+        self.window.cwnd.to_bits()
+            ^ self.rtt.smoothed().as_nanos()
+            ^ self.rtt.min().as_nanos()
+            ^ u64::from(self.prr.is_some())
+            ^ u64::from(self.undo.is_some())
+            ^ self.board.warm()
+            ^ self.config.send_buffer.get()
+            ^ self.una
+            ^ self.pacer.warm()
+            ^ self.number
+            ^ self.stats.acks
+            ^ u64::from(self.pending.is_some())
+    }
+
     /// What is outstanding, for tests.
     #[cfg(test)]
     pub(crate) fn board(&self) -> &Scoreboard {

@@ -3,63 +3,32 @@
 use std::sync::Arc;
 
 use ranpace_phy::LteBandwidth;
-use ranpace_units::Time;
 
-use super::{Carrier, DelayProfile, Fading, FadingSpeed, FadingUser, Groups, Rings};
-
-/// How long is looked at, in seconds.
-const SECONDS: u64 = 1000;
+use super::statistics::{Autocorrelation, GainRecord, rayleigh_below, rayleigh_crossings};
+use super::{Carrier, DelayProfile, Fading, FadingUser, Groups, Rings};
 
 fn fading(rings: &Arc<Rings>, profile: DelayProfile) -> Fading {
     Fading::new(Arc::clone(rings), profile, &Groups::lte(LteBandwidth::Mhz20.prbs()))
 }
 
-/// One user's gain at one group, evenly sampled.
-struct Record {
-    gains: Vec<f32>,
-    per_wavelength: f64,
+/// The way in wavelengths at this speed in 1000 s.
+fn wavelengths(carrier: Carrier, km_h: f64) -> f64 {
+    1000.0 * carrier.doppler_hz(km_h / 3.6)
 }
 
-/// A record of 1000 s at this speed, with this many samples per wavelength.
-fn record(fading: &Fading, carrier: Carrier, km_h: f64, user: u64, per_wavelength: f64) -> Record {
-    let user = FadingUser::new(11, user);
-    let speed = FadingSpeed::Fixed(km_h / 3.6);
-    let samples = (carrier.doppler_hz(km_h / 3.6) * SECONDS as f64 * per_wavelength) as u64;
-    // One block of groups is enough, and quicker.
-    let mut block = [0.0; 8];
-    let gains = (0..samples).map(|i| {
-        let now = Time::from_nanos((SECONDS * 1_000_000_000).checked_mul(i).unwrap() / samples);
-        fading.gains(&user, speed.wavelengths(carrier, now, 0.0), &mut block);
-        block[3]
-    });
-    Record { gains: gains.collect(), per_wavelength }
-}
-
-impl Record {
-    /// The share of samples below this power, and upward crossings of it per wavelength (which is per Doppler period).
-    fn below_and_crossings(&self, power: f32) -> [f64; 2] {
-        let below = self.gains.iter().filter(|gain| **gain < power).count() as f64;
-        let crossings =
-            self.gains.windows(2).filter(|pair| pair[0] < power && pair[1] >= power).count() as f64;
-        let all = self.gains.len() as f64;
-        [below / all, crossings * self.per_wavelength / all]
-    }
-
-    /// Rayleigh: the share below a power is 1 - exp(-power), and the power rho^2 is crossed sqrt(2 pi) rho exp(-rho^2)
-    /// times per Doppler period (Jakes 1974, section 1.3.4).
-    fn is_rayleigh_within_5_percent(&self, name: &str, levels_db: &[f64]) {
-        for db in levels_db {
-            let power = libm::pow(10.0, db / 10.0);
-            let share = 1.0 - libm::exp(-power);
-            let rate = (core::f64::consts::TAU * power).sqrt() * libm::exp(-power);
-            let [below, crossings] = self.below_and_crossings(power as f32);
-            let errors = [below / share - 1.0, crossings / rate - 1.0].map(|error| 100.0 * error);
-            println!(
-                "{name} at {db} dB: {:+.1} % in the distribution, {:+.1} % in the crossings",
-                errors[0], errors[1]
-            );
-            assert!(errors.iter().all(|error| error.abs() < 5.0), "{name} at {db} dB: {errors:?}");
-        }
+fn is_rayleigh_within_5_percent(record: &GainRecord, name: &str, levels_db: &[f64]) {
+    for db in levels_db {
+        let power = libm::pow(10.0, db / 10.0);
+        let ratios = [
+            record.below(power) / rayleigh_below(power),
+            record.crossings(power) / rayleigh_crossings(power),
+        ];
+        let errors = ratios.map(|ratio| 100.0 * (ratio - 1.0));
+        println!(
+            "{name} at {db} dB: {:+.1} % in the distribution, {:+.1} % in the crossings",
+            errors[0], errors[1]
+        );
+        assert!(errors.iter().all(|error| error.abs() < 5.0), "{name} at {db} dB: {errors:?}");
     }
 }
 
@@ -68,46 +37,33 @@ fn walkers_under_epa_fade_as_rayleigh_says() {
     // A fade of 20 dB comes about 1500 times, one standard error of the share of time in it is 4 %: this is the deepest
     // level at which 5 % says something in 1000 s at 5.9 Hz. Its length is 0.04 wavelengths: hence the many samples.
     let fading = fading(&Rings::shared(), DelayProfile::Epa);
-    let record = record(&fading, Carrier::MHZ_2120, 3.0, 0, 200.0);
-    record.is_rayleigh_within_5_percent("EPA, 3 km/h", &[-20.0, -15.0, -10.0, -5.0, 0.0, 3.0, 5.0]);
+    let way = wavelengths(Carrier::MHZ_2120, 3.0);
+    let record = GainRecord::new(&fading, &FadingUser::new(11, 0), way, 200.0);
+    is_rayleigh_within_5_percent(&record, "EPA, 3 km/h", &[-20.0, -15.0, -10.0, -5.0, 0.0, 3.0, 5.0]);
 }
 
 #[test]
 fn vehicles_under_every_profile_fade_as_rayleigh_says() {
     // 148 Hz: 35 turns of the rings, sampled five times a millisecond.
     let rings = Rings::shared();
+    let way = wavelengths(Carrier::BAND_7, 60.0);
     for profile in [DelayProfile::Eva, DelayProfile::Etu, DelayProfile::Flat] {
-        let record = record(&fading(&rings, profile), Carrier::BAND_7, 60.0, 1, 33.0);
-        record.is_rayleigh_within_5_percent(&format!("{profile:?}, 60 km/h"), &[-10.0, -5.0, 0.0, 3.0]);
+        let record = GainRecord::new(&fading(&rings, profile), &FadingUser::new(11, 1), way, 33.0);
+        is_rayleigh_within_5_percent(&record, &format!("{profile:?}, 60 km/h"), &[-10.0, -5.0, 0.0, 3.0]);
     }
 }
 
 #[test]
 fn the_autocorrelation_is_j0_up_to_its_second_zero() {
     let rings = Rings::shared();
-    // J0's second zero is at 2 pi times 0.8785 wavelengths.
-    let wavelengths = (SECONDS as f64 * Carrier::MHZ_2120.doppler_hz(3.0 / 3.6)) as usize;
+    let way = wavelengths(Carrier::MHZ_2120, 3.0);
     for (profile, user) in
         [(DelayProfile::Epa, 0), (DelayProfile::Epa, 1), (DelayProfile::Eva, 2), (DelayProfile::Etu, 3)]
     {
-        let fading = fading(&rings, profile);
-        let user = FadingUser::new(11, user);
-        let at = |sixteenth: usize| {
-            let mut block = [[0.0; 2]; 8];
-            fading.amplitudes(&user, sixteenth as f64 / 16.0, &mut block);
-            block[7].map(f64::from)
-        };
-        let gains: Vec<[f64; 2]> = (0..16 * wavelengths).map(at).collect();
-        let correlation = |lag: usize| {
-            let sum: f64 = gains.iter().zip(&gains[lag..]).map(|(a, b)| a[0] * b[0] + a[1] * b[1]).sum();
-            sum / (gains.len() - lag) as f64
-        };
-        let power = correlation(0);
-        assert!((power - 1.0).abs() < 0.03, "{profile:?}: {power}");
-        let error =
-            |lag: usize| correlation(lag) / power - libm::j0(core::f64::consts::TAU * lag as f64 / 16.0);
-        let worst = (1..=14).map(|lag| error(lag).abs()).fold(0.0, f64::max);
+        let found = Autocorrelation::new(&fading(&rings, profile), &FadingUser::new(11, user), way);
+        let (power, worst) = (found.power(), found.worst_difference_from_j0());
         println!("{profile:?}: within {worst:.3} of J0, mean power {power:.3}");
+        assert!((power - 1.0).abs() < 0.03, "{profile:?}: {power}");
         assert!(worst < 0.05, "{profile:?}: {worst}");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ranpace_units::{Span, Time};
 
-use super::recording::{Row, numbered};
+use super::recording::{Kind, Row, SECONDS, numbered};
 use super::{Position, RandomWalk, RecordingError};
 
 /// Where a user is at an instant, and how it got there.
@@ -42,7 +42,7 @@ impl Mobility {
 }
 
 /// A point of a trajectory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Passing {
     time: Time,
     position: Position,
@@ -52,7 +52,7 @@ struct Passing {
 
 /// A path in time: straight lines between points, at a constant speed on each. Before the first point a user waits there,
 /// after the last it stays.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Trajectory {
     /// At least one, with times that do not decrease.
     points: Vec<Passing>,
@@ -123,6 +123,8 @@ impl Trajectory {
     /// `z_m` if there is one; without it, users carry their phones at 1.5 m (TR 38.901 Table 7.2-1).
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
         const HAND_M: f64 = 1.5;
+        // As positions of scenarios.
+        const METRES: Kind = ("metres from -1000000 to 1000000", -1e6..=1e6);
         let mut lines = numbered(text).filter(|(_, line)| !line.starts_with('#') && !line.trim().is_empty());
         let (_, names) = lines.next().ok_or(RecordingError::Empty { of: "" })?;
         let column = |name: &str| names.split(',').position(|found| found.trim() == name);
@@ -133,15 +135,12 @@ impl Trajectory {
         let mut points: Vec<(Time, Position)> = Vec::new();
         for (number, line) in lines {
             let row = Row { number, line };
-            let value = |column: usize, expected: &'static str| {
-                row.number(Some(column), expected)?.ok_or_else(|| row.refused(expected, line))
-            };
-            let at = Time::ZERO + Span::from_secs_f64(value(time, "a time in seconds")?);
+            let at = Time::ZERO + Span::from_secs_f64(row.required(time, SECONDS)?);
             if points.last().is_some_and(|(last, _)| at < *last) {
                 return Err(RecordingError::NotRising { line: number });
             }
-            let (x, y) = (value(x, "metres")?, value(y, "metres")?);
-            points.push((at, Position::new(x, y, row.number(z, "metres")?.unwrap_or(HAND_M))));
+            let (x, y) = (row.required(x, METRES)?, row.required(y, METRES)?);
+            points.push((at, Position::new(x, y, row.number(z, METRES)?.unwrap_or(HAND_M))));
         }
         // Of points that are finite and in order nothing else can be wrong.
         Self::timed(points).map_err(|_| RecordingError::Empty { of: "" })
@@ -230,7 +229,15 @@ mod tests {
         for (text, error) in [
             ("time_s,x_m\n", "line 1: expected a column y_m, found \"time_s,x_m\""),
             ("time_s,x_m,y_m\n", "expected one row or more, found none"),
-            ("time_s,x_m,y_m\n0,1,-\n", "line 2: expected metres, found \"0,1,-\""),
+            ("time_s,x_m,y_m\n0,1,-\n", "line 2: expected metres from -1000000 to 1000000, found \"0,1,-\""),
+            (
+                "time_s,x_m,y_m\n0,1,1e300\n",
+                "line 2: expected metres from -1000000 to 1000000, found \"1e300\"",
+            ),
+            (
+                "time_s,x_m,y_m\n-5,1,1\n",
+                "line 2: expected a time in seconds from 0 to 86400000, found \"-5\"",
+            ),
             ("time_s,x_m,y_m\n1,1,1\n0,1,1", "line 3: time must rise (are two recordings joined?)"),
         ] {
             assert_eq!(Trajectory::parse(text).unwrap_err().to_string(), error);

@@ -7,7 +7,8 @@
 //!
 //! - path loss: [`PathLoss`] (Friis, log-distance, COST 231 Hata, UMi street canyon), [`Shadowing`], [`Blockage`] by
 //!   buildings, the [`STREET`] of the experiments;
-//! - fading: [`Fading`] under the profiles of TS 36.104 ([`DelayProfile`]), [`Flicker`] of millimetre waves;
+//! - fading: [`Fading`] under the profiles of TS 36.104 ([`DelayProfile`]), its [`statistics`], [`Flicker`] of millimetre
+//!   waves;
 //! - noise: [`Receiver`], with interference as a rise of its noise or as a [`NoiseSource`]; [`Transmitter`];
 //! - recorded: [`Recording`] of SINR, CQI, RSRP and gain (also from the logs of a 5G phone), [`RecordedFading`] of each PRB;
 //! - mobility: standing, on a [`Trajectory`], or on a [`RandomWalk`].
@@ -38,6 +39,7 @@ mod recorded_fading;
 mod recording;
 mod rings;
 mod shadowing;
+pub mod statistics;
 
 pub use buildings::{
     Blockage, Building, STREET, STREET_BASE, STREET_IN_SIGHT, STREET_OUT_OF_SIGHT, STREET_WALK,

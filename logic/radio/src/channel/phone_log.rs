@@ -11,7 +11,7 @@
 use ranpace_phy::Cqi;
 use ranpace_units::{Span, Time};
 
-use super::recording::{Row, numbered};
+use super::recording::{RSRP, Row, SINR, numbered};
 use super::{Conditions, Recording, RecordingError};
 
 /// Seconds without a row, beyond which a gap is cut out.
@@ -71,8 +71,7 @@ impl Recording {
                 cut = true;
                 continue;
             }
-            let (snr_db, rsrp_dbm) =
-                (row.number(Some(snr), "an SNR in dB")?, row.number(Some(rsrp), "an RSRP in dBm")?);
+            let (snr_db, rsrp_dbm) = (row.number(Some(snr), SINR)?, row.number(Some(rsrp), RSRP)?);
             let cqi = row.cqi(Some(cqi))?;
             // A row without SNR and CQI says nothing to a scheduler.
             if snr_db.is_none() && cqi.is_none() {

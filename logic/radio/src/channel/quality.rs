@@ -25,11 +25,23 @@ pub fn effective_sinr(groups: impl IntoIterator<Item = (f32, u8)>) -> f64 {
     if prbs == 0 { 0.0 } else { libm::exp2(bits / f64::from(prbs)) - 1.0 }
 }
 
+/// The upper bits of a positive f32 count sixteenths of octaves.
+const STEP_BITS: u32 = 19;
+/// Steps begin at a ratio of 1/16, below all thresholds, and end at 4096, above all of them.
+const FIRST_STEP: u32 = (127 - 4) << 4;
+const STEPS: usize = 16 * 16;
+
 /// Thresholds of CQI as ratios, so that no logarithm is needed for each group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CqiScale {
     /// From which SINR on CQI 1 to 15 are reported, as ratios.
     ratios: [f64; 15],
+    /// As capacities, log2(1 + ratio).
+    capacities: [f64; 15],
+    /// The threshold of the next better CQI; none is better than the last.
+    next: [f32; 16],
+    /// The CQI at the beginning of each sixteenth of an octave: no two thresholds lie in one.
+    least: [u8; STEPS],
     /// The same in dB.
     decibels: [f64; 15],
 }
@@ -51,7 +63,17 @@ impl CqiScale {
         }
     }
     fn of(decibels: [f64; 15]) -> Self {
-        Self { ratios: decibels.map(from_db), decibels }
+        let ratios = decibels.map(from_db);
+        let mut next = [f32::INFINITY; 16];
+        for (next, ratio) in next.iter_mut().zip(ratios) {
+            *next = ratio as f32;
+        }
+        let least = core::array::from_fn(|step| {
+            let from = f32::from_bits((step as u32 + FIRST_STEP) << STEP_BITS);
+            next.iter().filter(|threshold| **threshold <= from).count() as u8 // at most 15
+        });
+        let capacities = ratios.map(|ratio| libm::log2(1.0 + ratio));
+        Self { ratios, capacities, next, least, decibels }
     }
 
     /// The CQI at this SINR as a ratio: the largest whose threshold is not above it.
@@ -59,6 +81,25 @@ impl CqiScale {
         // At most 15. All are compared, since that is quicker than to stop.
         let reached = self.ratios.iter().map(|threshold| u8::from(*threshold <= sinr)).sum();
         Cqi::new(reached).unwrap_or(Cqi::MAX)
+    }
+
+    /// The CQI of a band of this capacity, the mean of log2(1 + SINR): that of its effective SINR.
+    pub fn cqi_of_capacity(&self, capacity: f64) -> Cqi {
+        let reached = self.capacities.iter().map(|threshold| u8::from(*threshold <= capacity)).sum();
+        Cqi::new(reached).unwrap_or(Cqi::MAX) // at most 15
+    }
+
+    /// The CQI at each SINR as a ratio, for as many as both have room: as [`Self::cqi`], but for the rounding of thresholds
+    /// to single precision, and much quicker.
+    #[inline]
+    pub fn cqis(&self, sinrs: &[f32], cqis: &mut [u8]) {
+        for (sinr, cqi) in sinrs.iter().zip(cqis) {
+            // What is not a number counts as zero.
+            let sinr = sinr.max(0.0);
+            let step = (sinr.to_bits() >> STEP_BITS).saturating_sub(FIRST_STEP) as usize;
+            let least = self.least[step.min(STEPS - 1)];
+            *cqi = (least + u8::from(self.next[usize::from(least & 15)] <= sinr)).min(15);
+        }
     }
 
     /// The worst CQI of the groups, from which ns-3 picks the MCS of the groups given to a user; the best of all if
@@ -98,6 +139,38 @@ mod tests {
             ("none", vec![], 0.0),
         ] {
             assert!((effective_sinr(groups) - expected).abs() < 1e-5, "{case}");
+        }
+    }
+
+    #[test]
+    fn capacities_have_the_cqi_of_their_sinr() {
+        let scale = CqiScale::new(CqiThresholds::Ns3);
+        for tenths in -200..400 {
+            let ratio = libm::pow(10.0, f64::from(tenths) / 100.0 + 1e-4);
+            assert_eq!(scale.cqi_of_capacity(libm::log2(1.0 + ratio)), scale.cqi(ratio), "{tenths}");
+        }
+    }
+
+    #[test]
+    fn many_at_once_are_as_one_by_one() {
+        let mut scales = vec![CqiScale::awgn(QamTable::Qam256)];
+        let all =
+            [CqiThresholds::Awgn, CqiThresholds::Ns3, CqiThresholds::Ns3On25Prbs, CqiThresholds::Ns3Piro];
+        scales.extend(all.map(CqiScale::new));
+        let mut sinrs: Vec<f32> =
+            (-400..600).map(|db| libm::pow(10.0, f64::from(db) / 100.0 + 0.001) as f32).collect();
+        sinrs.extend([0.0, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY]);
+        for scale in scales {
+            assert!(scale.next.is_sorted() && scale.least[0] == 0 && scale.least[STEPS - 1] == 15);
+            assert!(scale.least.windows(2).all(|pair| pair[1] - pair[0] <= 1), "one threshold in a step");
+            let mut cqis = vec![16; sinrs.len()];
+            scale.cqis(&sinrs, &mut cqis);
+            for (sinr, cqi) in sinrs.iter().zip(cqis) {
+                assert_eq!(scale.cqi((*sinr).into()).get(), cqi, "{sinr}");
+            }
+            let mut cqi = [16];
+            scale.cqis(&[f32::NAN], &mut cqi);
+            assert_eq!(cqi, [0]);
         }
     }
 

@@ -20,7 +20,7 @@ use super::{
 pub const GRAIN: Span = Span::from_millis(10);
 
 /// Whether users see the base station.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Sight {
     /// All do.
     Clear,
@@ -47,7 +47,7 @@ pub enum Average {
     },
     /// From the SINR of a recording, to which the receiver adds nothing: its noise is in it. A generator of noise or other
     /// cells beside it are not modelled. Without SINR in it: from its CQI, by [`CqiScale::middle_db`].
-    Recording(Arc<Recording>, CqiScale),
+    Recording(Arc<Recording>, Box<CqiScale>),
 }
 
 /// What varies quickly.
@@ -126,7 +126,7 @@ impl RadioPath {
     }
 
     /// SINR of each group at this time, as ratios, as far as `sinrs` has room; where the site has no groups of its own
-    /// (nothing but fading has), all of `sinrs` are equal. Groups that the site does not have get nothing.
+    /// (nothing but fading has), all of `sinrs` are equal. With no room, only what is slow is looked at. Groups that the site does not have get nothing.
     pub fn look(&mut self, site: &Site, mobility: &mut Mobility, now: Time, sinrs: &mut [f32]) -> Look {
         let slow = self.slow(site, mobility, now);
         let disturbed = site.receiver.source.is_some_and(|source| source.is_on(now));
@@ -134,6 +134,9 @@ impl RadioPath {
             average_sinr: if disturbed { slow.disturbed } else { slow.look.average_sinr },
             ..slow.look
         };
+        if sinrs.is_empty() {
+            return look;
+        }
         match &site.fast {
             Fast::Steady => sinrs.fill(1.0),
             Fast::Flicker(flicker) => sinrs.fill(flicker.gain(self.seed, now) as f32),
@@ -357,12 +360,12 @@ mod tests {
         let recording = Recording::parse("time_s,sinr_db\n0,10\n1,20\n").unwrap();
         let scale = CqiScale::new(CqiThresholds::Awgn);
         let mut site = cost231(Fast::Steady);
-        site.average = Average::Recording(Arc::new(recording), scale);
+        site.average = Average::Recording(Arc::new(recording), Box::new(scale));
         let mut path = RadioPath::new(1, 1, 0).starting_at(Span::from_millis(500));
         let found = path.look(&site, &mut standing(500.0), Time::from_millis(104), &mut []).average_sinr;
         assert!((to_db(found) - 16.0).abs() < 1e-9, "{found}");
         let only_cqi = Recording::parse("time_s,cqi\n0,7\n").unwrap();
-        site.average = Average::Recording(Arc::new(only_cqi), scale);
+        site.average = Average::Recording(Arc::new(only_cqi), Box::new(scale));
         let found =
             RadioPath::new(1, 1, 0).look(&site, &mut standing(500.0), Time::ZERO, &mut []).average_sinr;
         assert_eq!(scale.cqi(found).get(), 7);

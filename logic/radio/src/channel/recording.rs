@@ -5,6 +5,8 @@
 //! begins again (as recorded links of packet opportunities do), with a jump, since its two ends have nothing in common.
 //! What fades faster than the recording shows is not in it: lay a [`Fading`](super::Fading) over it, or none.
 
+use core::ops::RangeInclusive;
+
 use ranpace_phy::Cqi;
 use ranpace_units::{Span, Time};
 
@@ -109,18 +111,16 @@ impl Recording {
         let mut samples: Vec<(Time, Conditions)> = Vec::new();
         for (number, line) in lines {
             let row = Row { number, line };
-            let seconds = row.number(Some(time), "a time in seconds")?.filter(|seconds| *seconds >= 0.0);
-            let seconds = seconds.ok_or_else(|| row.refused("a time in seconds", line))?;
-            let at = Time::ZERO + Span::from_secs_f64(seconds);
+            let at = Time::ZERO + Span::from_secs_f64(row.required(time, SECONDS)?);
             if samples.last().is_some_and(|(last, _)| at <= *last) {
                 return Err(RecordingError::NotRising { line: number });
             }
             let [sinr, cqi, rsrp, gain] = columns;
             let found = Conditions {
-                sinr_db: row.number(sinr, "an SINR in dB")?,
+                sinr_db: row.number(sinr, SINR)?,
                 cqi: row.cqi(cqi)?,
-                rsrp_dbm: row.number(rsrp, "an RSRP in dBm")?,
-                gain_db: row.number(gain, "a gain in dB")?,
+                rsrp_dbm: row.number(rsrp, RSRP)?,
+                gain_db: row.number(gain, GAIN)?,
             };
             if found != Conditions::default() {
                 samples.push((at, found));
@@ -165,6 +165,17 @@ pub(crate) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines())
 }
 
+/// What a column holds: how messages say it, and from where to where. Beyond is what no phone measures, such as the
+/// 2147483647 that some write for what they do not know.
+pub(crate) type Kind = (&'static str, RangeInclusive<f64>);
+
+/// Up to 1000 days, as scenarios.
+pub(crate) const SECONDS: Kind = ("a time in seconds from 0 to 86400000", 0.0..=86_400_000.0);
+/// As far as levels of scenarios are believed; so are the following.
+pub(crate) const SINR: Kind = ("an SINR in dB from -200 to 200", -200.0..=200.0);
+pub(crate) const RSRP: Kind = ("an RSRP in dBm from -200 to 200", -200.0..=200.0);
+const GAIN: Kind = ("a gain in dB from -200 to 200", -200.0..=200.0);
+
 /// A row of comma-separated values. There are no quotes in these files.
 pub(crate) struct Row<'a> {
     /// Of its line, from 1.
@@ -182,25 +193,31 @@ impl<'a> Row<'a> {
         let cell = self.line.split(',').nth(column).map(str::trim);
         cell.ok_or_else(|| self.refused(expected, self.line))
     }
-    /// A finite number; `None` if there is no such column, or nothing or `-` in it.
+    /// A number in a range; `None` if there is no such column, or nothing or `-` in it.
     pub fn number(
         &self,
         column: Option<usize>,
-        expected: &'static str,
+        (expected, range): Kind,
     ) -> Result<Option<f64>, RecordingError> {
         let Some(column) = column else { return Ok(None) };
         match self.cell(column, expected)? {
             "" | "-" => Ok(None),
+            // NaN is in no range.
             text => match text.parse::<f64>() {
-                Ok(number) if number.is_finite() => Ok(Some(number)),
+                Ok(number) if range.contains(&number) => Ok(Some(number)),
                 _ => Err(self.refused(expected, text)),
             },
         }
     }
+    /// Such a number; an error where it is missing.
+    pub fn required(&self, column: usize, kind: Kind) -> Result<f64, RecordingError> {
+        let missing = kind.0;
+        self.number(Some(column), kind)?.ok_or_else(|| self.refused(missing, self.line))
+    }
     /// A CQI, likewise.
     pub fn cqi(&self, column: Option<usize>) -> Result<Option<Cqi>, RecordingError> {
         const EXPECTED: &str = "a CQI from 0 to 15";
-        let Some(number) = self.number(column, EXPECTED)? else { return Ok(None) };
+        let Some(number) = self.number(column, (EXPECTED, 0.0..=15.0))? else { return Ok(None) };
         // Rounded down by the cast, and compared with what it was.
         let found = Cqi::new(number as u8).filter(|cqi| f64::from(cqi.get()) == number);
         found.map(Some).ok_or_else(|| self.refused(EXPECTED, &number.to_string()))
@@ -247,9 +264,15 @@ mod tests {
             ),
             ("time_s,cqi\n0,16", "line 2: expected a CQI from 0 to 15, found \"16\""),
             ("time_s,cqi\n0,7.5", "line 2: expected a CQI from 0 to 15, found \"7.5\""),
-            ("time_s,sinr_db\n0,1\n1", "line 3: expected an SINR in dB, found \"1\""),
-            ("time_s,sinr_db\n-1,1", "line 2: expected a time in seconds, found \"-1,1\""),
-            ("time_s,sinr_db\n0,NaN", "line 2: expected an SINR in dB, found \"NaN\""),
+            ("time_s,sinr_db\n0,1\n1", "line 3: expected an SINR in dB from -200 to 200, found \"1\""),
+            ("time_s,sinr_db\n-1,1", "line 2: expected a time in seconds from 0 to 86400000, found \"-1\""),
+            ("time_s,sinr_db\n,1", "line 2: expected a time in seconds from 0 to 86400000, found \",1\""),
+            ("time_s,sinr_db\n0,NaN", "line 2: expected an SINR in dB from -200 to 200, found \"NaN\""),
+            (
+                "time_s,rsrp_dbm\n0,2147483647",
+                "line 2: expected an RSRP in dBm from -200 to 200, found \"2147483647\"",
+            ),
+            ("time_s,gain_db\n0,-1e308", "line 2: expected a gain in dB from -200 to 200, found \"-1e308\""),
             ("time_s,sinr_db\n1,1\n1,2", "line 3: time must rise (are two recordings joined?)"),
         ] {
             assert_eq!(Recording::parse(text).unwrap_err().to_string(), error);

@@ -143,6 +143,12 @@ impl<T> Harq<T> {
         self.free(tti).is_some()
     }
 
+    /// How many processes can take a new block in this TTI, unless one is sent before.
+    pub fn count_free(&self, tti: u64) -> usize {
+        let released = self.releases.iter().take_while(|(at, _)| *at <= tti).count();
+        self.free.count_ones() as usize + released
+    }
+
     /// Processes that have to send again and may do so in this TTI, in order of number. Those that are not sent stay due.
     #[inline]
     pub fn due(&self, tti: u64) -> Processes {

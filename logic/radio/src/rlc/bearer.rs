@@ -1,6 +1,6 @@
 //! A bearer: its two directions, and the status reports of each that travel in the blocks of the other.
 
-use ranpace_link::Packet;
+use ranpace_link::{Limit, Packet};
 use ranpace_phy::Direction;
 use ranpace_units::{Bytes, Time};
 
@@ -16,6 +16,18 @@ pub struct BearerConfig {
 }
 
 impl BearerConfig {
+    /// What the buffer of this direction holds at most; `None` if it is not limited in bytes.
+    pub fn buffer(&self, direction: Direction) -> Option<Bytes> {
+        let config = match direction {
+            Direction::Downlink => &self.downlink,
+            Direction::Uplink => &self.uplink,
+        };
+        match config.buffer.limit() {
+            Limit::Bytes(bytes) => Some(bytes),
+            Limit::Packets(_) | Limit::Unlimited => None,
+        }
+    }
+
     /// The same in both directions.
     pub fn both(config: Config) -> Self {
         Self { downlink: config.clone(), uplink: config }
@@ -123,15 +135,13 @@ impl<P: Packet> Bearer<P> {
         self.channel(back(direction)).status_due()
     }
 
-    /// Sets both directions up anew; see [`Channel::restart`]. Observers of each are told apart.
-    pub fn restart(
-        &mut self,
-        now: Time,
-        keep: bool,
-        downlink: &mut impl Observer<P>,
-        uplink: &mut impl Observer<P>,
-    ) {
-        self.downlink.restart(now, keep, downlink);
-        self.uplink.restart(now, keep, uplink);
+    /// Sets this direction up anew; see [`Channel::restart`]. Both are to be, one after the other.
+    pub fn restart(&mut self, now: Time, direction: Direction, keep: bool, observer: &mut impl Observer<P>) {
+        self.channel_mut(direction).restart(now, keep, observer);
+    }
+
+    /// Drops what waits in the buffer of this direction.
+    pub fn empty(&mut self, now: Time, direction: Direction, observer: &mut impl Observer<P>) {
+        self.channel_mut(direction).empty(now, observer);
     }
 }

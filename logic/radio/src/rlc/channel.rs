@@ -24,6 +24,10 @@ macro_rules! reports {
         pub fn head_of_line_delay(&self, now: Time) -> ranpace_units::Span {
             self.stream.head_arrived().map_or(ranpace_units::Span::ZERO, |arrived| now.since(arrived))
         }
+        /// Transmitter: drops what waits in the buffer ([`DropCause::Reset`](crate::rlc::DropCause::Reset)).
+        pub fn empty(&mut self, now: ranpace_units::Time, observer: &mut impl crate::rlc::Observer<P>) {
+            self.stream.empty(now, observer);
+        }
         /// What it did so far.
         pub fn counters(&self) -> &Counters {
             &self.stream.counters
@@ -157,6 +161,10 @@ impl<P: Packet> Channel<P> {
     /// What it did so far.
     pub fn counters(&self) -> &Counters {
         each!(self, channel => channel.counters())
+    }
+    /// Drops what waits in the buffer, as a base station does that forwards nothing.
+    pub fn empty(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        each!(self, channel => channel.empty(now, observer));
     }
     /// Sets both ends up anew, as a handover does. With `keep`, acknowledged mode sends what was not delivered from its
     /// first byte; otherwise, and in unacknowledged mode, packets of which a byte was sent are dropped.

@@ -41,7 +41,7 @@ pub use counters::{Amount, Counters};
 pub use um::Um;
 pub use user::{User, UserPdu};
 
-use ranpace_units::{Bytes, Time};
+use ranpace_units::{Bytes, Span, Time};
 
 /// Why a packet that was offered is not delivered.
 #[non_exhaustive]
@@ -65,6 +65,10 @@ pub enum DropCause {
 pub trait Observer<P> {
     /// The next packet in order arrived at the other end.
     fn on_delivered(&mut self, now: Time, packet: P);
+    /// The packet of which [`Self::on_delivered`] tells next was here for so long: it joined the buffer that long ago.
+    fn on_waited(&mut self, now: Time, packet: &P, waited: Span) {
+        let _ = (now, packet, waited);
+    }
     /// A packet joined the buffer, which then holds `waiting`.
     fn on_enqueued(&mut self, now: Time, packet: &P, waiting: Bytes) {
         let _ = (now, packet, waiting);
@@ -83,6 +87,9 @@ pub trait Observer<P> {
 impl<P, O: Observer<P> + ?Sized> Observer<P> for &mut O {
     fn on_delivered(&mut self, now: Time, packet: P) {
         (**self).on_delivered(now, packet);
+    }
+    fn on_waited(&mut self, now: Time, packet: &P, waited: Span) {
+        (**self).on_waited(now, packet, waited);
     }
     fn on_enqueued(&mut self, now: Time, packet: &P, waiting: Bytes) {
         (**self).on_enqueued(now, packet, waiting);

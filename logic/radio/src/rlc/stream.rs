@@ -161,6 +161,7 @@ impl<P: Packet> Stream<P> {
                 let size = packet.size();
                 self.held -= size;
                 self.counters.delivered.add(size);
+                observer.on_waited(now, &packet, now - sdu.arrived);
                 observer.on_delivered(now, packet);
             }
         }
@@ -255,6 +256,15 @@ impl<P: Packet> Stream<P> {
             self.counters.on_dropped(DropCause::Discard, queued.packet.size());
             observer.on_dropped(at, &queued.packet, DropCause::Discard);
         }
+    }
+
+    /// Drops what waits in the buffer.
+    pub fn empty(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        while let Some(queued) = self.buffer.take() {
+            self.counters.on_dropped(DropCause::Reset, queued.packet.size());
+            observer.on_dropped(now, &queued.packet, DropCause::Reset);
+        }
+        self.forget_arrivals();
     }
 
     /// Begins again with the oldest packet that was not delivered, which keeps all; or drops those of which a byte was sent.

@@ -14,39 +14,50 @@ const UNPACED: u64 = 10;
 impl Sender {
     /// The next segment to send now, if the window, the pace and the application allow one. Call until `None`.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        let mut segment = Segment::new(Kind::Data, now);
+        self.transmit(now, &mut segment).then_some(segment)
+    }
+
+    /// As [`Self::poll_transmit`], but writes the segment to where it is wanted: what was written field by field a moment ago
+    /// is slow to copy. False, with nothing of use written, where there is none.
+    pub fn transmit(&mut self, now: Time, out: &mut Segment) -> bool {
         match self.pending {
             None => {}
             Some(Kind::Data) => {
                 self.pending = None;
                 // A loss probe, forced out past the window.
                 if let Some(length) = self.new_data() {
-                    let segment = self.send_new(now, length);
+                    self.send_new(now, length, out);
                     self.fresh = false;
-                    return Some(segment);
+                    return true;
                 }
             }
             Some(kind) => {
                 self.pending = None;
-                return Some(self.bare(now, kind));
+                self.bare(now, kind, out);
+                return true;
             }
         }
         if self.phase != Phase::Established {
-            return None;
+            return false;
         }
         if let Some(id) = self.probe_again.take()
             && self.board.get(id).is_some_and(|record| !record.flags.has(Flags::SACKED))
         {
-            return Some(self.send_again(now, id, true));
+            self.send_again(now, id, true, out);
+            return true;
         }
         if core::mem::take(&mut self.probe_window) {
             self.arm(TimerKind::Persist, now + self.rtt.backed_off(self.window_probes));
-            return Some(self.bare(now, Kind::Data));
+            self.bare(now, Kind::Data, out);
+            return true;
         }
         // After a timeout the first segment goes at once, past window and pace.
         if core::mem::take(&mut self.urgent)
             && let Some(id) = self.board.next_lost()
         {
-            return Some(self.send_again(now, id, false));
+            self.send_again(now, id, false, out);
+            return true;
         }
         let in_flight = self.board.in_flight();
         let cwnd = self.window.cwnd.max(1.0) as u64;
@@ -58,24 +69,24 @@ impl Sender {
         if limited || (again.is_none() && new.is_none()) {
             self.paced_until = None;
             self.end_batch(now, in_flight, limited, new.is_some());
-            return None;
+            return false;
         }
         let pacing = self.pacing();
         if !self.pacer.may_send(now, pacing) {
             self.paced_until = Some(self.pacer.next());
             self.end_batch(now, in_flight, false, new.is_some());
-            return None;
+            return false;
         }
         self.paced_until = None;
-        let segment = match (again, new) {
-            (Some(id), _) => self.send_again(now, id, false),
-            (None, Some(length)) => self.send_new(now, length),
-            (None, None) => return None,
-        };
+        match (again, new) {
+            (Some(id), _) => self.send_again(now, id, false, out),
+            (None, Some(length)) => self.send_new(now, length, out),
+            (None, None) => return false,
+        }
         // The first ten segments are not paced (Linux `tcp_update_skb_after_send`).
         let pacing = if self.stats.sent < UNPACED { Pacing::Unlimited } else { pacing };
-        self.pacer.on_sent(now, pacing, u64::from(segment.wire), self.wire);
-        Some(segment)
+        self.pacer.on_sent(now, pacing, u64::from(out.wire), self.wire);
+        true
     }
 
     /// Payload of the next new segment, if the application and the peer's window have room for one.
@@ -99,36 +110,38 @@ impl Sender {
     }
 
     /// A segment without payload: of the handshake, or a window probe.
-    fn bare(&mut self, now: Time, kind: Kind) -> Segment {
-        let mut segment = Segment::new(kind, now);
+    fn bare(&self, now: Time, kind: Kind, segment: &mut Segment) {
+        *segment = Segment::new(kind, now);
         segment.seq = self.next;
         segment.number = self.number;
         segment.window = 65_535;
         segment.echo = self.last_timestamp;
-        segment.measured(self.config.timestamps)
+        segment.measure(self.config.timestamps);
     }
 
-    fn data(&self, now: Time, seq: u64, length: u32) -> Segment {
-        let mut segment = Segment::new(Kind::Data, now);
+    #[inline]
+    fn data(&self, now: Time, seq: u64, length: u32, segment: &mut Segment) {
+        *segment = Segment::new(Kind::Data, now);
         segment.seq = seq;
         segment.length = length;
         segment.number = self.number;
         segment.echo = self.last_timestamp;
         segment.window = 65_535;
         segment.ect = self.config.ecn;
-        segment.measured(self.config.timestamps)
+        segment.measure(self.config.timestamps);
     }
 
     #[inline]
-    fn send_new(&mut self, now: Time, length: u32) -> Segment {
+    fn send_new(&mut self, now: Time, length: u32, segment: &mut Segment) {
         if self.board.is_empty() {
             self.restart(now);
         }
-        let mut segment = self.data(now, self.next, length);
+        let seq = self.next;
+        self.data(now, seq, length, segment);
         segment.cwr = core::mem::take(&mut self.cwr);
         self.next += u64::from(length);
         self.board.push(Record {
-            seq: segment.seq,
+            seq,
             length,
             flags: Flags::default(),
             number: self.number,
@@ -145,11 +158,10 @@ impl Sender {
         }
         self.fresh = true;
         self.after_sending(now, length, false);
-        segment
     }
 
     /// Sends a segment again, because it is lost or as a probe of the tail.
-    fn send_again(&mut self, now: Time, id: u64, probing: bool) -> Segment {
+    fn send_again(&mut self, now: Time, id: u64, probing: bool, segment: &mut Segment) {
         let (number, delivered, delivered_at, first) =
             (self.number, self.delivered, self.delivered_at, self.first_sent_at);
         let (in_flight, app_limited) = (self.board.in_flight() as u32, self.app_limited_until > 0);
@@ -161,7 +173,7 @@ impl Sender {
             (record.in_flight, record.app_limited) = (in_flight, app_limited);
             record.flags.set(Flags::EVER_RETRANSMITTED);
         }
-        let mut segment = self.data(now, seq, length);
+        self.data(now, seq, length, segment);
         segment.retransmission = true;
         segment.ect = false; // RFC 3168, 6.1.5
         self.board.on_retransmitted(id, number);
@@ -178,7 +190,6 @@ impl Sender {
             self.arm_rto(now, false);
         }
         self.after_sending(now, length, true);
-        segment
     }
 
     #[inline]

@@ -1,0 +1,259 @@
+//! A user of a cell.
+
+use std::collections::VecDeque;
+
+use ranpace_link::Packet;
+use ranpace_phy::{Both, Direction, TransportBlock};
+use ranpace_rnis::{Event, EventKind, Grant};
+use ranpace_units::{Bytes, Span, Time};
+
+use super::Listener;
+use super::air::Layout;
+use super::config::{OuterLoop, UserConfig};
+use super::quality::{Channel, Sinrs, effective, worst};
+use crate::channel::{Mobility, to_db};
+use crate::harq::{Draw, Harq, Process};
+use crate::rlc::{self, DropCause, User, UserPdu};
+use crate::uplink::Access;
+
+/// A transport block under way: what it carries, and what its grant was.
+pub(super) struct Block {
+    pub content: Vec<UserPdu>,
+    pub size: TransportBlock,
+    pub padding: Bytes,
+    pub mcs: u8,
+    pub prbs: u16,
+    pub symbols: u8,
+    /// Units that it took.
+    pub units: u32,
+    /// The slot in which it was sent first.
+    pub sent: u64,
+}
+
+/// A grant for a slot to come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UplinkGrant {
+    pub slot: u64,
+    pub first_prb: u16,
+    pub prbs: u16,
+    pub symbols: u8,
+    pub mcs: u8,
+    pub size: TransportBlock,
+    /// The process that sends its block again; a new block otherwise.
+    pub again: Option<Process>,
+}
+
+/// A user as a cell has it.
+pub(super) struct Member<P> {
+    pub id: u32,
+    pub rnti: u16,
+    pub rlc: User<P>,
+    pub mobility: Mobility,
+    pub channel: Both<Channel>,
+    pub harq: Both<Harq<Block>>,
+    pub access: Access,
+    /// For slots to come, at most one for each, in order.
+    pub grants: VecDeque<UplinkGrant>,
+    /// Which process sends again downlink, and in which slot, where both directions share symbols.
+    pub again: VecDeque<(u64, Process)>,
+    /// Of the outer loop, in steps of MCS.
+    pub steps: Both<f64>,
+    /// Of its draws.
+    pub seed: u64,
+    pub scheduled_bits: Both<u64>,
+    pub scheduled_prb_symbols: Both<u64>,
+    /// What was sent last, and in which slot.
+    pub latest: Both<Option<(u64, Grant)>>,
+    /// Whether the cell looks at it in each slot.
+    pub awake: bool,
+    /// What it came with, to leave with it again.
+    pub config: UserConfig,
+    pub subscriber_seed: u64,
+    /// Whether its SINR comes from a recording, to which its power adds nothing.
+    pub recorded: bool,
+}
+
+impl<P: Packet> Member<P> {
+    /// Random numbers for the block that is sent in this slot: a function of the seed, so that what one user does changes
+    /// nothing for another.
+    #[inline]
+    pub fn draw(&self, slot: u64, direction: Direction) -> Draw {
+        let place = 4 * slot + 2 * u64::from(direction == Direction::Uplink);
+        Draw { error: uniform(self.seed, place), misreading: uniform(self.seed, place + 1) }
+    }
+
+    /// Whether the user understands the control channels of this slot, at these SINRs over the band. One draw a slot: they
+    /// are lost for both directions.
+    pub fn hears(&self, layout: &Layout, slot: u64, sinrs: &Sinrs) -> bool {
+        // Nothing is lost above -1 dB, and the effective SINR is not below the worst.
+        if worst(layout, sinrs, 0, layout.prbs) > 1.0 {
+            return true;
+        }
+        let rate = ranpace_phy::lte_control_error_rate(to_db(effective(layout, sinrs, 0, layout.prbs)));
+        rate <= 0.0 || uniform(!self.seed, slot) >= rate
+    }
+
+    /// Blocks that leave HARQ by this slot go up to RLC.
+    pub fn receive<L: Listener<P>>(
+        &mut self,
+        (slot, now): (u64, Time),
+        direction: Direction,
+        spare: &mut Vec<Vec<UserPdu>>,
+        listener: &mut L,
+    ) {
+        use crate::harq::Outcome;
+        while let Some(outcome) = self.harq[direction].outcome(slot) {
+            let ears = &mut Ears { listener, user: self.id, direction };
+            let up = direction == Direction::Uplink;
+            let mut content = match outcome {
+                Outcome::Decoded(block) => {
+                    if up {
+                        self.access.on_block_decoded(block.sent);
+                    }
+                    self.rlc.on_received(now, direction, &block.content, ears);
+                    block.content
+                }
+                Outcome::Lost(block) => {
+                    if up {
+                        self.access.on_block_lost(block.sent);
+                    }
+                    self.rlc.on_lost(now, direction, &block.content, ears);
+                    block.content
+                }
+            };
+            content.clear();
+            spare.push(content);
+        }
+    }
+
+    /// Timers of RLC.
+    pub fn on_deadlines<L: Listener<P>>(&mut self, cell: u16, now: Time, listener: &mut L) {
+        for direction in [Direction::Downlink, Direction::Uplink] {
+            if self.rlc.next_deadline(direction) > now {
+                continue;
+            }
+            for bearer in 0..self.rlc.bearers().len() as u8 {
+                let Some(channel) = self.rlc.bearer_mut(bearer) else { continue };
+                if channel.next_deadline(direction) <= now {
+                    let ears = Ears { listener, user: self.id, direction };
+                    channel.on_deadline(now, direction, &mut BearerEars { ears, cell, bearer, now });
+                }
+            }
+        }
+    }
+
+    /// Whether nothing can happen until somebody sends it something.
+    pub fn is_idle(&self, slot: u64) -> bool {
+        let quiet = |direction| {
+            self.rlc.next_deadline(direction) == Time::MAX
+                && self.harq[direction].is_idle()
+                && self.rlc.to_be_sent(direction).is_zero()
+                && self.rlc.bearers().iter().all(|bearer| bearer.status_due(direction) == Time::MAX)
+        };
+        self.grants.is_empty()
+            && self.access.next_slot(slot, 0) == u64::MAX
+            && quiet(Direction::Downlink)
+            && quiet(Direction::Uplink)
+    }
+
+    /// The outer loop hears of a first transmission.
+    ///
+    /// It does not move on where the MCS cannot follow (ours): else good times would have to be paid for in blocks that fail
+    /// when they are over.
+    pub fn on_attempt(
+        &mut self,
+        layout: &Layout,
+        direction: Direction,
+        mcs: u8,
+        decoded: bool,
+        outer: Option<OuterLoop>,
+    ) {
+        let Some(OuterLoop { target, step }) = outer else { return };
+        if decoded && mcs < layout.most {
+            self.steps[direction] += step * target / (1.0 - target);
+        } else if !decoded && mcs > layout.least {
+            self.steps[direction] -= step;
+        }
+    }
+
+    /// Remembers what was sent, for the report.
+    pub fn note(&mut self, slot: u64, direction: Direction, grant: Grant) {
+        self.scheduled_prb_symbols[direction] += u64::from(grant.prbs) * u64::from(grant.symbols);
+        if !grant.again {
+            self.scheduled_bits[direction] += u64::from(grant.block.bits());
+        }
+        self.latest[direction] = Some((slot, grant));
+    }
+
+    /// What is in the air is lost: HARQ and grants begin anew, as after a handover.
+    pub fn stop<L: Listener<P>>(&mut self, now: Time, listener: &mut L) {
+        for direction in [Direction::Downlink, Direction::Uplink] {
+            let (rlc, user) = (&mut self.rlc, self.id);
+            self.harq[direction].clear(|block| {
+                rlc.on_lost(now, direction, &block.content, &mut Ears { listener, user, direction });
+            });
+        }
+        self.grants.clear();
+        self.again.clear();
+        self.access.restart();
+    }
+}
+
+/// A number in [0, 1) for a place of a stream (SplitMix64's finaliser).
+fn uniform(seed: u64, place: u64) -> f64 {
+    let mut z = seed.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Tells a listener of the cell what RLC tells of one direction of a user.
+pub(super) struct Ears<'a, L> {
+    pub listener: &'a mut L,
+    pub user: u32,
+    pub direction: Direction,
+}
+
+impl<P, L: Listener<P>> rlc::Observer<P> for Ears<'_, L> {
+    fn on_delivered(&mut self, now: Time, packet: P) {
+        self.listener.on_delivered(now, self.user, self.direction, packet);
+    }
+    fn on_waited(&mut self, now: Time, packet: &P, waited: Span) {
+        self.listener.on_waited(now, self.user, self.direction, packet, waited);
+    }
+    fn on_enqueued(&mut self, now: Time, packet: &P, waiting: Bytes) {
+        self.listener.on_enqueued(now, self.user, self.direction, packet, waiting);
+    }
+    fn on_dropped(&mut self, now: Time, packet: &P, cause: DropCause) {
+        self.listener.on_dropped(now, self.user, self.direction, packet, cause);
+    }
+}
+
+/// The same, and failures of the bearer. A timer that ran out within a slot, or while no cell served the user, is told of at
+/// the beginning of the slot in which it is seen, so that time does not run backwards.
+struct BearerEars<'a, L> {
+    ears: Ears<'a, L>,
+    cell: u16,
+    bearer: u8,
+    now: Time,
+}
+
+impl<P, L: Listener<P>> rlc::Observer<P> for BearerEars<'_, L> {
+    fn on_delivered(&mut self, _: Time, packet: P) {
+        self.ears.on_delivered(self.now, packet);
+    }
+    fn on_waited(&mut self, _: Time, packet: &P, waited: Span) {
+        rlc::Observer::on_waited(&mut self.ears, self.now, packet, waited);
+    }
+    fn on_enqueued(&mut self, _: Time, packet: &P, waiting: Bytes) {
+        rlc::Observer::on_enqueued(&mut self.ears, self.now, packet, waiting);
+    }
+    fn on_dropped(&mut self, _: Time, packet: &P, cause: DropCause) {
+        rlc::Observer::on_dropped(&mut self.ears, self.now, packet, cause);
+    }
+    fn on_failed(&mut self, _: Time) {
+        let (bearer, direction) = (self.bearer, self.ears.direction);
+        let kind = EventKind::BearerFailed { bearer, direction };
+        self.ears.listener.on_event(Event { time: self.now, cell: self.cell, user: self.ears.user, kind });
+    }
+}

@@ -1,0 +1,476 @@
+//! A cell: users with their bearers, a base station that divides the air among them slot by slot, and what it reports.
+//!
+//! [`Cell`] is a passive state machine, for virtual time and for the real clock alike. Packets go in by [`Cell::send`],
+//! the caller comes back at [`Cell::next_event`] and calls [`Cell::poll`], and a [`Listener`] is handed what arrives, what
+//! was dropped and why, events, and reports if somebody subscribed. A user is awake while something can happen to it; the
+//! others cost nothing, and a cell in which all sleep has no next event. A late call changes nothing: slots are played one
+//! after another, each with its own time, and those that have passed before anything that comes is looked at.
+//!
+//! Order within slot n (TTI): blocks that are decoded go up to RLC, and timers of RLC run out; scheduling requests, and
+//! uplink grants for the slot `grant_to_pusch` later, retransmissions first; blocks that users send now; downlink
+//! retransmissions, then new data; the report. A block sent in slot n reaches RLC at the beginning of slot n +
+//! [`HarqConfig::decode`](crate::harq::HarqConfig::decode).
+//!
+//! Every choice that is left to chance follows from the seed and from who, when and what, never from what other users do.
+
+mod air;
+mod config;
+mod downlink;
+mod member;
+mod plan;
+mod quality;
+mod reports;
+mod subscriber;
+#[cfg(test)]
+mod tests;
+mod uplink;
+
+pub use config::{
+    AdaptationConfig, Air, CellConfig, CellError, ChannelConfig, Division, Duplex, Errors, FadingConfig,
+    MOST_USERS, OuterLoop, Place, UserConfig,
+};
+pub use reports::Subscription;
+pub use subscriber::Subscriber;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ranpace_link::Packet;
+use ranpace_phy::{Both, Direction, Frame};
+use ranpace_rnis::{CellInfo, Event, EventKind, Report};
+use ranpace_units::{Bytes, Span, Time};
+
+use self::air::Layout;
+use self::member::Member;
+use self::quality::{Channel, Quality};
+use self::subscriber::enqueue;
+use crate::channel::{Average, CqiScale, Fading, Fast, RadioPath, Rings, Site, Transmitter};
+use crate::harq::{Harq, HarqCounters};
+use crate::rlc::{DropCause, User, UserPdu};
+use crate::scheduler::Scheduler;
+use crate::uplink::{Access, PowerControl, Shares};
+
+/// Is told what happens, at the time at which it happens. Every method but the first does nothing unless it is written.
+pub trait Listener<P> {
+    /// A packet arrived at the other end, in order.
+    fn on_delivered(&mut self, now: Time, user: u32, direction: Direction, packet: P);
+    /// The packet of which [`Self::on_delivered`] tells next joined its buffer so long ago.
+    fn on_waited(&mut self, now: Time, user: u32, direction: Direction, packet: &P, waited: Span) {
+        let _ = (now, user, direction, packet, waited);
+    }
+    /// A packet joined a buffer, which then holds `waiting`.
+    fn on_enqueued(&mut self, now: Time, user: u32, direction: Direction, packet: &P, waiting: Bytes) {
+        let _ = (now, user, direction, packet, waiting);
+    }
+    /// A packet was dropped and will not be seen again.
+    fn on_dropped(&mut self, now: Time, user: u32, direction: Direction, packet: &P, cause: DropCause) {
+        let _ = (now, user, direction, packet, cause);
+    }
+    /// Something happened to a user or a bearer.
+    fn on_event(&mut self, event: Event) {
+        let _ = event;
+    }
+    /// A slot is over, and somebody subscribed.
+    fn on_report(&mut self, report: &Report<'_>) {
+        let _ = report;
+    }
+}
+
+/// A cell.
+pub struct Cell<P> {
+    config: CellConfig,
+    info: CellInfo,
+    layout: Layout,
+    scale: CqiScale,
+    /// Of users whose conditions are not recorded.
+    sites: Both<Arc<Site>>,
+    /// By number.
+    members: Vec<Option<Box<Member<P>>>>,
+    /// Numbers of users that are awake, in order.
+    awake: Vec<u32>,
+    next_rnti: u16,
+    /// The next slot to be played.
+    next_slot: u64,
+    scheduler: Scheduler,
+    shares: Shares,
+    reports: Option<reports::Reports>,
+    /// Slots that were played.
+    played: u64,
+    /// Means over them are of interest: PRBs of blocks sent.
+    used_prbs: Both<f64>,
+    scratch: Scratch,
+}
+
+/// Kept to save allocations.
+#[derive(Default)]
+struct Scratch {
+    content: Vec<Vec<UserPdu>>,
+    candidates: Vec<crate::scheduler::Candidate>,
+    grants: Vec<crate::scheduler::Grant>,
+    demands: Vec<(u32, u16)>,
+    /// Symbols that users of the downlink need, where both directions share them.
+    needs: Vec<u16>,
+    shares: Vec<crate::uplink::Share>,
+    users: Vec<u32>,
+    /// Symbols of the slot that the uplink takes, where both directions share them.
+    uplink_symbols: VecDeque<(u64, u8)>,
+}
+
+impl<P: Packet> Cell<P> {
+    /// Cell number `number`, without users.
+    pub fn new(number: u16, config: &CellConfig) -> Result<Self, CellError> {
+        config.check(0)?;
+        let layout = Layout::new(config)?;
+        let fast = match &config.channel.fading {
+            FadingConfig::Steady => Fast::Steady,
+            FadingConfig::Multipath(profile, speed) => {
+                Fast::Fading(Fading::new(Rings::shared(), *profile, &layout.fading_groups()), *speed)
+            }
+            FadingConfig::Flicker(flicker) => Fast::Flicker(*flicker),
+            FadingConfig::Recorded(recorded) => Fast::Recorded(Arc::clone(recorded)),
+        };
+        let sites = Both::of(|direction| {
+            let transmitter = match direction {
+                Direction::Downlink => Transmitter {
+                    power_dbm: config.channel.base_power_dbm,
+                    gain_db: config.channel.gain_db,
+                    prbs: layout.prbs,
+                },
+                // 0 dBm on each PRB, to which the power of a grant is added.
+                Direction::Uplink => Transmitter { power_dbm: 0.0, gain_db: config.channel.gain_db, prbs: 1 },
+            };
+            Arc::new(Site {
+                position: config.channel.position,
+                carrier: config.channel.carrier[direction],
+                transmitter,
+                receiver: config.channel.receiver[direction],
+                prb_hz: layout.prb_hz(),
+                average: Average::Distance {
+                    loss: config.channel.loss,
+                    sight: config.channel.sight.clone(),
+                    shadowing: config.channel.shadowing,
+                },
+                fast: fast.clone(),
+            })
+        });
+        let scale = match layout.table() {
+            ranpace_phy::QamTable::Qam64 => CqiScale::new(config.adaptation.thresholds),
+            table => CqiScale::awgn(table),
+        };
+        let share = Both::of(|direction| share(layout.frame, direction));
+        let info = CellInfo {
+            cell: number,
+            technology: layout.technology(),
+            prbs: layout.prbs,
+            spacing_hz: layout.spacing_hz(),
+            bandwidth_hz: (layout.prb_hz() * f64::from(layout.prbs)) as u64,
+            slot: layout.frame.slot(),
+            symbols: layout.frame.symbols(),
+            fdd: layout.frame.is_fdd(),
+            share,
+            harq_processes: config.harq.map(|harq| harq.processes),
+        };
+        Ok(Self {
+            scheduler: Scheduler::new(config.policy, config.alloc, layout.by_symbols),
+            shares: Shares::new(),
+            config: config.clone(),
+            info,
+            layout,
+            scale,
+            sites,
+            members: Vec::new(),
+            awake: Vec::new(),
+            next_rnti: 1,
+            next_slot: 0,
+            reports: None,
+            played: 0,
+            used_prbs: Both::default(),
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// What it is.
+    pub fn info(&self) -> &CellInfo {
+        &self.info
+    }
+
+    /// What it was made with.
+    pub fn config(&self) -> &CellConfig {
+        &self.config
+    }
+
+    /// Its slots.
+    pub fn frame(&self) -> Frame {
+        self.layout.frame
+    }
+
+    /// A user comes. Another one of its number leaves and is given back.
+    pub fn attach<L: Listener<P>>(
+        &mut self,
+        now: Time,
+        user: Subscriber<P>,
+        listener: &mut L,
+    ) -> Option<Subscriber<P>> {
+        self.play_before(now, listener);
+        let left = self.detach(now, user.id, listener);
+        let Subscriber { id, config, rlc, mobility, seed } = user;
+        // In TDD both directions have one channel.
+        let fdd = self.layout.frame.is_fdd();
+        let cell_seed = seed ^ (u64::from(self.info.cell) << 48);
+        let channel = Both::of(|direction| {
+            let up = u8::from(fdd && direction == Direction::Uplink);
+            let (site, start) = match &config.recording {
+                Some((recording, start)) => {
+                    let site = Site::clone(&self.sites[direction]);
+                    let average = Average::Recording(Arc::clone(recording), Box::new(self.scale));
+                    (Arc::new(Site { average, ..site }), *start)
+                }
+                None => match &self.config.channel.fading {
+                    FadingConfig::Recorded(fading) => {
+                        (Arc::clone(&self.sites[direction]), fading.draw_start(cell_seed, id.into()))
+                    }
+                    _ => (Arc::clone(&self.sites[direction]), Span::ZERO),
+                },
+            };
+            let path = RadioPath::new(cell_seed, id.into(), up).starting_at(start);
+            Channel { path, site, known: Quality::NONE }
+        });
+        let index = id as usize;
+        if self.members.len() <= index {
+            self.members.resize_with(index + 1, || None);
+        }
+        let bearers = rlc.bearers().len() as u8;
+        let recorded = config.recording.is_some();
+        let member = Member {
+            id,
+            rnti: self.next_rnti,
+            rlc,
+            mobility,
+            channel,
+            harq: self.config.harq.map(Harq::new),
+            access: Access::new(&self.config.access, id),
+            grants: VecDeque::new(),
+            again: VecDeque::new(),
+            steps: Both::default(),
+            seed: cell_seed,
+            scheduled_bits: Both::default(),
+            scheduled_prb_symbols: Both::default(),
+            latest: Both::default(),
+            awake: false,
+            config,
+            subscriber_seed: seed,
+            recorded,
+        };
+        self.next_rnti = if usize::from(self.next_rnti) >= MOST_USERS { 1 } else { self.next_rnti + 1 };
+        self.members[index] = Some(Box::new(member));
+        self.wake(now, id);
+        let tell = |kind| Event { time: now, cell: self.info.cell, user: id, kind };
+        listener.on_event(tell(EventKind::Attached));
+        for bearer in 0..bearers {
+            listener.on_event(tell(EventKind::BearerSetUp { bearer }));
+        }
+        left
+    }
+
+    /// A user leaves. What was in the air is lost, what waits goes with it. `None` if there is no such user.
+    pub fn detach<L: Listener<P>>(
+        &mut self,
+        now: Time,
+        user: u32,
+        listener: &mut L,
+    ) -> Option<Subscriber<P>> {
+        self.play_before(now, listener);
+        let mut member = self.members.get_mut(user as usize)?.take()?;
+        member.stop(now, listener);
+        self.awake.retain(|awake| *awake != user);
+        self.scheduler.forget(user);
+        listener.on_event(Event { time: now, cell: self.info.cell, user, kind: EventKind::Detached });
+        let Member { id, config, rlc, mobility, subscriber_seed: seed, .. } = *member;
+        Some(Subscriber { id, config, rlc, mobility, seed })
+    }
+
+    /// A packet for a user, or from one, joins the buffer of a bearer. `false`, and the packet is gone, if there is no such
+    /// user. Slots that began before `now` and were not played yet are played first.
+    pub fn send<L: Listener<P>>(
+        &mut self,
+        now: Time,
+        user: u32,
+        direction: Direction,
+        bearer: u8,
+        packet: P,
+        listener: &mut L,
+    ) -> bool {
+        self.play_before(now, listener);
+        let Some(member) = self.members.get_mut(user as usize).and_then(Option::as_mut) else { return false };
+        enqueue(&mut member.rlc, now, user, direction, bearer, packet, listener);
+        if !member.awake {
+            self.wake(now, user);
+        }
+        true
+    }
+
+    /// Has reports made, or no more.
+    pub fn subscribe(&mut self, now: Time, subscription: Option<Subscription>) {
+        self.catch_up(now);
+        self.reports = subscription
+            .map(|subscription| reports::Reports::new(subscription, self.next_slot, self.used_prbs));
+    }
+
+    fn wake(&mut self, now: Time, user: u32) {
+        let Some(member) = self.members.get_mut(user as usize).and_then(Option::as_mut) else { return };
+        member.awake = true;
+        self.catch_up(now);
+        if let Err(place) = self.awake.binary_search(&user) {
+            self.awake.insert(place, user);
+        }
+    }
+
+    /// Slots that passed while all slept need not be played.
+    fn catch_up(&mut self, now: Time) {
+        if self.is_asleep() {
+            let slot = self.layout.frame.slot_at(now);
+            let begun = self.layout.frame.start_of(slot) < now;
+            self.next_slot = self.next_slot.max(slot + u64::from(begun));
+        }
+    }
+
+    fn is_asleep(&self) -> bool {
+        self.awake.is_empty() && self.reports.is_none()
+    }
+
+    /// When [`Self::poll`] has something to do; [`Time::MAX`] while all users sleep.
+    #[inline]
+    pub fn next_event(&self) -> Time {
+        if self.is_asleep() { Time::MAX } else { self.layout.frame.start_of(self.next_slot) }
+    }
+
+    /// Plays the slots that have begun by `now`.
+    pub fn poll<L: Listener<P>>(&mut self, now: Time, listener: &mut L) {
+        while !self.is_asleep() {
+            let time = self.layout.frame.start_of(self.next_slot);
+            if time > now {
+                break;
+            }
+            let slot = self.next_slot;
+            self.next_slot += 1;
+            self.play(slot, time, listener);
+        }
+    }
+
+    /// Plays the slots that have begun before `now`: what comes late to a cell that was not called for long has no part in
+    /// what was before it.
+    #[inline]
+    fn play_before<L: Listener<P>>(&mut self, now: Time, listener: &mut L) {
+        if self.next_event() < now {
+            self.poll(now - Span::from_nanos(1), listener);
+        }
+    }
+
+    fn play<L: Listener<P>>(&mut self, slot: u64, now: Time, listener: &mut L) {
+        self.played += 1;
+        for &user in &self.awake {
+            let Some(member) = self.members.get_mut(user as usize).and_then(Option::as_mut) else { continue };
+            member.receive((slot, now), Direction::Downlink, &mut self.scratch.content, listener);
+            member.receive((slot, now), Direction::Uplink, &mut self.scratch.content, listener);
+            member.on_deadlines(self.info.cell, now, listener);
+        }
+        self.grant_uplink(slot, now);
+        self.send_uplink(slot, now, listener);
+        self.send_downlink(slot, now, listener);
+        if self.reports.is_some() {
+            self.report(slot, now, listener);
+        }
+        // Who has nothing to do goes to sleep. Not in every slot: looking costs more than being awake for a little longer.
+        if slot.is_multiple_of(16) {
+            let members = &mut self.members;
+            self.awake.retain(|user| {
+                let member = members.get_mut(*user as usize).and_then(Option::as_mut);
+                member.is_some_and(|member| {
+                    member.awake = !member.is_idle(slot);
+                    member.awake
+                })
+            });
+        }
+    }
+
+    fn member(&self, user: u32) -> Option<&Member<P>> {
+        self.members.get(user as usize)?.as_deref()
+    }
+
+    /// The most symbols that a slot has for data this way.
+    pub fn most_symbols(&self, direction: Direction) -> u8 {
+        let slots = u64::from(self.layout.frame.pattern().map_or(1, |pattern| pattern.slots()));
+        (0..slots).map(|slot| self.layout.frame.data_symbols(slot, direction)).max().unwrap_or(0)
+    }
+
+    /// Bytes of a user that wait or are under way: packets neither delivered nor dropped.
+    pub fn waiting(&self, user: u32, direction: Direction) -> Bytes {
+        self.member(user).map_or(Bytes::ZERO, |member| {
+            member.rlc.bearers().iter().map(|bearer| bearer.channel(direction).waiting()).sum()
+        })
+    }
+
+    /// Bytes of a user to be sent, new or again.
+    pub fn queued(&self, user: u32, direction: Direction) -> Bytes {
+        self.member(user).map_or(Bytes::ZERO, |member| member.rlc.to_be_sent(direction))
+    }
+
+    /// A user's bearers; `None` if there is no such user here.
+    pub fn rlc(&self, user: u32) -> Option<&User<P>> {
+        self.member(user).map(|member| &member.rlc)
+    }
+
+    /// What HARQ did for a user so far.
+    pub fn harq(&self, user: u32, direction: Direction) -> Option<HarqCounters> {
+        self.member(user).map(|member| *member.harq[direction].counters())
+    }
+
+    /// Bits of new data scheduled for a user so far.
+    pub fn scheduled_bits(&self, user: u32, direction: Direction) -> u64 {
+        self.member(user).map_or(0, |member| member.scheduled_bits[direction])
+    }
+
+    /// Slots played so far, and the PRBs used in them, added up.
+    pub fn used_prbs(&self) -> (u64, Both<f64>) {
+        (self.played, self.used_prbs)
+    }
+
+    /// What a user's channel is now, in both directions, looked at without changing anything that follows.
+    pub fn probe(&mut self, now: Time, user: u32) -> Option<Both<Probe>> {
+        let slot = self.layout.frame.slot_at(now);
+        let Self { members, layout, config, scale, .. } = self;
+        let member = members.get_mut(user as usize).and_then(Option::as_mut)?;
+        let position = member.mobility.at(now).position;
+        Some(Both::of(|direction| member.probe(layout, config, scale, direction, slot, position)))
+    }
+
+    fn lena(&self) -> bool {
+        matches!(self.config.power.control, PowerControl::Lena { .. })
+    }
+}
+
+/// A user's channel at an instant, if it had the whole band.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probe {
+    /// Where the user is.
+    pub position: crate::channel::Position,
+    /// Path loss in dB.
+    pub loss_db: f64,
+    /// Effective SINR in dB: with the power of a grant of the whole band.
+    pub sinr_db: f64,
+    /// CQI.
+    pub cqi: ranpace_phy::Cqi,
+    /// MCS; `None` where there would be no grant.
+    pub mcs: Option<u8>,
+    /// PRBs that the user could have: all of the band, or as many as its power suffices for.
+    pub prbs: u16,
+    /// The block in a slot that is all the user's; zero where there is no grant.
+    pub block: ranpace_phy::TransportBlock,
+}
+
+/// Mean share of the symbols that can carry data this way.
+fn share(frame: Frame, direction: Direction) -> f64 {
+    let slots = frame.pattern().map_or(1, |pattern| pattern.slots());
+    let symbols = |slot| f64::from(frame.data_symbols(slot, direction));
+    (0..u64::from(slots)).map(symbols).sum::<f64>() / (f64::from(slots) * f64::from(frame.symbols()))
+}

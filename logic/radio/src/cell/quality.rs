@@ -1,0 +1,203 @@
+//! What a cell knows of a user's channel: the latest measurement that has reached it.
+
+use ranpace_phy::{Cqi, Direction};
+use ranpace_units::Time;
+
+use super::air::Layout;
+use super::config::AdaptationConfig;
+use crate::channel::{CqiScale, Look, Mobility, RadioPath, Site, effective_sinr};
+use crate::scheduler::Units;
+
+/// Groups of resource blocks that a band has at most.
+pub(super) const MOST_GROUPS: usize = 32;
+
+/// SINR of each group as a ratio.
+pub(super) type Sinrs = [f32; MOST_GROUPS];
+
+/// A measurement of one direction. In the uplink SINRs are for a power of 0 dBm on each PRB, unless they were recorded.
+#[derive(Clone, Debug)]
+pub(super) struct Quality {
+    /// In which slot it was measured; `None` before the first.
+    pub slot: Option<u64>,
+    /// By group.
+    pub sinrs: Sinrs,
+    /// CQI by group; downlink only, and only if somebody asked for them.
+    pub cqis: [u8; MOST_GROUPS],
+    pub has_cqis: bool,
+    /// Of the whole band; downlink only.
+    pub wideband: Cqi,
+    /// Of the whole band, in bit/s/Hz; less than nothing while nobody has asked.
+    pub capacity: f64,
+    /// Path loss in dB.
+    pub loss_db: f64,
+}
+
+impl Quality {
+    pub const NONE: Self = Self {
+        slot: None,
+        sinrs: [0.0; MOST_GROUPS],
+        cqis: [0; MOST_GROUPS],
+        has_cqis: false,
+        wideband: Cqi::MIN,
+        capacity: -1.0,
+        loss_db: 0.0,
+    };
+}
+
+/// One direction of a user's channel.
+pub(super) struct Channel {
+    pub path: RadioPath,
+    pub site: std::sync::Arc<Site>,
+    pub known: Quality,
+}
+
+impl Channel {
+    /// SINR of each group in this slot.
+    #[inline]
+    pub fn look(&mut self, layout: &Layout, mobility: &mut Mobility, slot: u64, sinrs: &mut Sinrs) -> Look {
+        let groups = layout.groups as usize;
+        self.path.look(&self.site, mobility, layout.frame.start_of(slot), &mut sinrs[..groups])
+    }
+
+    /// Sees to it that what is known in this slot is the latest measurement that can be. Measurements are made every
+    /// `period` slots, each user at its own, and only if somebody asks for them: a channel is a function of time.
+    pub fn update(
+        &mut self,
+        layout: &Layout,
+        config: &AdaptationConfig,
+        mobility: &mut Mobility,
+        (user, direction, slot): (u32, Direction, u64),
+    ) {
+        let offset = u64::from(user) % config.period;
+        // The slots before the first report: what was measured in the first slot counts.
+        let since = slot.saturating_sub(config.delay[direction]).saturating_sub(offset);
+        let measured = if since == 0 { 0 } else { since - since % config.period + offset };
+        if self.known.slot == Some(measured) {
+            return;
+        }
+        let groups = (layout.groups as usize).min(MOST_GROUPS);
+        let Self { path, site, known } = self;
+        let sinrs = &mut known.sinrs[..groups];
+        let look = path.look(site, mobility, layout.frame.start_of(measured), sinrs);
+        (known.slot, known.loss_db) = (Some(measured), look.loss_db);
+        // The rest is worked out when it is asked for.
+        (known.has_cqis, known.wideband, known.capacity) = (false, Cqi::MIN, -1.0);
+    }
+
+    /// The same for the downlink, and CQIs by group.
+    pub fn update_cqis(
+        &mut self,
+        layout: &Layout,
+        config: &AdaptationConfig,
+        scale: &CqiScale,
+        mobility: &mut Mobility,
+        (user, slot): (u32, u64),
+    ) {
+        self.update(layout, config, mobility, (user, Direction::Downlink, slot));
+        let groups = (layout.groups as usize).min(MOST_GROUPS);
+        if !std::mem::replace(&mut self.known.has_cqis, true) {
+            scale.cqis(&self.known.sinrs[..groups], &mut self.known.cqis[..groups]);
+        }
+    }
+
+    /// Capacity of the whole band as it is known, the mean of log2(1 + SINR), and its CQI.
+    pub fn wideband(&mut self, layout: &Layout, scale: &CqiScale) -> (f64, Cqi) {
+        if self.known.capacity < 0.0 {
+            self.known.capacity = capacity(layout, &self.known.sinrs);
+            self.known.wideband = scale.cqi_of_capacity(self.known.capacity);
+        }
+        (self.known.capacity, self.known.wideband)
+    }
+
+    /// When what is known was measured.
+    pub fn measured(&self, layout: &Layout) -> Time {
+        layout.frame.start_of(self.known.slot.unwrap_or(0))
+    }
+}
+
+impl Quality {
+    /// The CQI of these units: the worst, or the one of their mean efficiency.
+    #[inline]
+    pub fn cqi_of(&self, layout: &Layout, units: Units, worst: bool) -> Cqi {
+        let all = || 0..layout.groups;
+        let cqi = |group: u32| self.cqis[group as usize % MOST_GROUPS];
+        let worst_of = |groups: &mut dyn Iterator<Item = u32>| Cqi::new(groups.map(cqi).min().unwrap_or(0));
+        let mean_of = |groups: &mut dyn Iterator<Item = u32>| {
+            let add = |(sum, prbs): (u32, u32), group: u32| {
+                let width = u32::from(layout.prbs_of(group));
+                (sum + width * u32::from(layout.efficiency_of(cqi(group))), prbs + width)
+            };
+            let (sum, prbs) = groups.fold((0, 0), add);
+            Some(layout.mean_cqi(sum, prbs))
+        };
+        let found = match (layout.by_symbols, worst) {
+            (true, true) => worst_of(&mut all()),
+            (true, false) => mean_of(&mut all()),
+            (false, true) => worst_of(&mut units.iter()),
+            (false, false) => mean_of(&mut units.iter()),
+        };
+        found.unwrap_or(Cqi::MIN)
+    }
+}
+
+/// Mean of log2(1 + SINR) over the PRBs of the band.
+fn capacity(layout: &Layout, sinrs: &Sinrs) -> f64 {
+    // All groups but perhaps the last are equally wide: one logarithm of a product does for many. Four products, which do
+    // not wait for each other; ratios end at 10^30, and there are eight of them in each at most.
+    const FULL: f64 = 1e70;
+    let (whole, rest) = (usize::from(layout.prbs / layout.group), layout.prbs % layout.group);
+    let mut products = [1.0; 4];
+    for sinrs in sinrs[..whole.min(MOST_GROUPS)].chunks(4) {
+        for (product, sinr) in products.iter_mut().zip(sinrs) {
+            *product *= 1.0 + f64::from(*sinr);
+        }
+    }
+    let mut bits = if products.iter().all(|product| *product < FULL) {
+        log2(products.iter().product())
+    } else {
+        products.iter().map(|product| log2(*product)).sum()
+    };
+    bits *= f64::from(layout.group);
+    if rest > 0
+        && let Some(last) = sinrs.get(whole)
+    {
+        bits += f64::from(rest) * log2(1.0 + f64::from(*last));
+    }
+    bits / f64::from(layout.prbs)
+}
+
+/// The logarithm of a normal number from 1 on, to seven digits behind the point: of its exponent, and of its mantissa in
+/// single precision, which is quicker.
+fn log2(number: f64) -> f64 {
+    let bits = number.to_bits();
+    let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
+    (bits >> 52) as f64 - 1023.0 + f64::from(libm::log2f(mantissa as f32))
+}
+
+/// Effective SINR of the PRBs from `first` on, as a ratio.
+pub(super) fn effective(layout: &Layout, sinrs: &Sinrs, first: u16, prbs: u16) -> f64 {
+    let (first, last) = (u32::from(first), u32::from(first) + u32::from(prbs.max(1)) - 1);
+    let size = u32::from(layout.group);
+    let groups = first / size..=(last / size).min(layout.groups - 1);
+    effective_sinr(groups.map(|group| {
+        let begin = (group * size).max(first);
+        let end = ((group + 1) * size - 1).min(last);
+        (sinrs[group as usize % MOST_GROUPS], (end + 1 - begin) as u8) // at most a group
+    }))
+}
+
+/// Effective SINR of these units, as a ratio.
+pub(super) fn effective_of(layout: &Layout, sinrs: &Sinrs, units: Units) -> f64 {
+    if layout.by_symbols {
+        return effective(layout, sinrs, 0, layout.prbs);
+    }
+    effective_sinr(units.iter().map(|group| (sinrs[group as usize % MOST_GROUPS], layout.prbs_of(group))))
+}
+
+/// The worst SINR of the PRBs from `first` on.
+pub(super) fn worst(layout: &Layout, sinrs: &Sinrs, first: u16, prbs: u16) -> f64 {
+    let size = layout.group;
+    let groups = usize::from(first / size)..=usize::from((first + prbs.max(1) - 1) / size);
+    let worst = sinrs.get(groups).into_iter().flatten().copied().fold(f32::INFINITY, f32::min);
+    if worst.is_finite() { worst.into() } else { 0.0 }
+}

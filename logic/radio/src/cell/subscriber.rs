@@ -1,0 +1,93 @@
+//! A user apart from any cell.
+
+use std::sync::Arc;
+
+use ranpace_link::Packet;
+use ranpace_phy::Direction;
+use ranpace_units::Time;
+
+use super::Listener;
+use super::config::{Place, UserConfig};
+use super::member::Ears;
+use crate::channel::{Mobility, RandomWalk};
+use crate::rlc::User;
+
+/// What a user keeps when it goes from cell to cell: its bearers with all that waits in them, and where it is.
+pub struct Subscriber<P> {
+    pub(super) id: u32,
+    pub(super) config: UserConfig,
+    pub(super) rlc: User<P>,
+    pub(super) mobility: Mobility,
+    pub(super) seed: u64,
+}
+
+impl<P: Packet> Subscriber<P> {
+    /// User number `id` under this seed, with empty buffers.
+    pub fn new(id: u32, config: &UserConfig, seed: u64) -> Self {
+        let own = seed.wrapping_add(u64::from(id).wrapping_mul(0xa076_1d64_78bd_642f));
+        let mobility = match &config.place {
+            Place::Static(position) => Mobility::Static(*position),
+            Place::Drop(disc) => Mobility::Static(disc.draw(seed, id.into())),
+            Place::Path(path) => Mobility::Path(Arc::clone(path)),
+            Place::Walk(rule, from) => {
+                let from = from.unwrap_or_else(|| rule.area.draw(seed, id.into()));
+                Mobility::Walk(Box::new(RandomWalk::new(*rule, from, seed, id.into())))
+            }
+        };
+        Self { id, rlc: User::new(&config.bearers, own), mobility, seed: own, config: config.clone() }
+    }
+
+    /// Its number.
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Its bearers.
+    pub fn rlc(&self) -> &User<P> {
+        &self.rlc
+    }
+
+    /// A packet for it, while no cell serves it, joins the buffer of a bearer.
+    pub fn send<L: Listener<P>>(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        bearer: u8,
+        packet: P,
+        listener: &mut L,
+    ) {
+        enqueue(&mut self.rlc, now, self.id, direction, bearer, packet, listener);
+    }
+
+    /// Its bearers are set up anew, as a handover does. What was not delivered downlink is sent again by the new base
+    /// station if the old one `forward`s it, and is lost otherwise ([`DropCause::Reset`]); what waits on the device stays.
+    pub fn restart<L: Listener<P>>(&mut self, now: Time, forward: bool, listener: &mut L) {
+        for bearer in 0..self.rlc.bearers().len() as u8 {
+            let Some(bearer) = self.rlc.bearer_mut(bearer) else { continue };
+            for direction in [Direction::Downlink, Direction::Uplink] {
+                let ears = &mut Ears { listener, user: self.id, direction };
+                let keep = forward || direction == Direction::Uplink;
+                bearer.restart(now, direction, keep, ears);
+                if !keep {
+                    bearer.empty(now, direction, ears);
+                }
+            }
+        }
+    }
+}
+
+/// A packet for a bearer that there is not counts as one for the last.
+pub(super) fn enqueue<P: Packet, L: Listener<P>>(
+    rlc: &mut User<P>,
+    now: Time,
+    user: u32,
+    direction: Direction,
+    bearer: u8,
+    packet: P,
+    listener: &mut L,
+) {
+    let last = (rlc.bearers().len() as u8).saturating_sub(1); // at most 256 bearers
+    if let Some(bearer) = rlc.bearer_mut(bearer.min(last)) {
+        bearer.enqueue(now, direction, packet, &mut Ears { listener, user, direction });
+    }
+}

@@ -1,0 +1,205 @@
+//! Cells and their users together: each user is served by one cell at a time, and goes from one to another by handover.
+//!
+//! A handover interrupts a user for a while, in which nobody serves it. What waits for it downlink is forwarded to the new
+//! cell, or lost with the old one; what comes meanwhile waits likewise. What waits on the device stays there.
+
+use ranpace_link::Packet;
+use ranpace_phy::Direction;
+use ranpace_rnis::{Event, EventKind};
+use ranpace_units::{Bytes, Span, Time};
+
+use crate::cell::{Cell, CellConfig, CellError, Listener, Subscriber, Subscription, UserConfig};
+
+/// Where a user is served.
+enum Home<P> {
+    /// By this cell.
+    Served(usize),
+    /// By none: on its way to a cell, until a time.
+    Between { user: Box<Subscriber<P>>, from: u16, to: usize, until: Time },
+}
+
+/// Cells and users. Driven like a [`Cell`].
+pub struct RadioNetwork<P> {
+    cells: Vec<Cell<P>>,
+    /// By number of the user.
+    homes: Vec<Home<P>>,
+    /// Users between cells.
+    between: Vec<u32>,
+}
+
+impl<P: Packet> RadioNetwork<P> {
+    /// Cells, and users with the index of the cell that serves them first (the last, if there are not so many). Numbers are
+    /// indices. An error names the index of the cell that cannot be.
+    pub fn new<L: Listener<P>>(
+        cells: &[CellConfig],
+        users: &[(usize, &UserConfig)],
+        seed: u64,
+        listener: &mut L,
+    ) -> Result<Self, (usize, CellError)> {
+        let served = |cell: usize| users.iter().filter(|(at, _)| *at == cell).count();
+        let make = |(index, config): (usize, &CellConfig)| {
+            config.check(served(index)).map_err(|error| (index, error))?;
+            // Cells have numbers of 16 bits; more share the last.
+            Cell::new(u16::try_from(index).unwrap_or(u16::MAX), config).map_err(|error| (index, error))
+        };
+        let mut cells = cells.iter().enumerate().map(make).collect::<Result<Vec<_>, _>>()?;
+        let mut homes = Vec::with_capacity(users.len());
+        for ((cell, config), id) in users.iter().zip(0..) {
+            let at = (*cell).min(cells.len().saturating_sub(1));
+            if let Some(cell) = cells.get_mut(at) {
+                cell.attach(Time::ZERO, Subscriber::new(id, config, seed), listener);
+            }
+            homes.push(Home::Served(at));
+        }
+        Ok(Self { cells, homes, between: Vec::new() })
+    }
+
+    /// The cells.
+    pub fn cells(&self) -> &[Cell<P>] {
+        &self.cells
+    }
+
+    /// A cell.
+    pub fn cell_mut(&mut self, cell: usize) -> Option<&mut Cell<P>> {
+        self.cells.get_mut(cell)
+    }
+
+    /// The cell that serves a user; `None` while none does.
+    pub fn serving(&self, user: u32) -> Option<usize> {
+        match self.homes.get(user as usize)? {
+            Home::Served(cell) => Some(*cell),
+            Home::Between { .. } => None,
+        }
+    }
+
+    /// A packet for a user, or from one, joins the buffer of a bearer. `false`, and the packet is gone, if there is no such
+    /// user.
+    #[inline]
+    pub fn send<L: Listener<P>>(
+        &mut self,
+        now: Time,
+        user: u32,
+        direction: Direction,
+        bearer: u8,
+        packet: P,
+        listener: &mut L,
+    ) -> bool {
+        self.poll_before(now, listener);
+        match self.homes.get_mut(user as usize) {
+            Some(Home::Served(cell)) => match self.cells.get_mut(*cell) {
+                Some(cell) => cell.send(now, user, direction, bearer, packet, listener),
+                None => false,
+            },
+            Some(Home::Between { user, .. }) => {
+                user.send(now, direction, bearer, packet, listener);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// When [`Self::poll`] has something to do; [`Time::MAX`] if nothing does.
+    #[inline]
+    pub fn next_event(&self) -> Time {
+        let cells = self.cells.iter().map(Cell::next_event).min().unwrap_or(Time::MAX);
+        self.between.iter().fold(cells, |next, user| match self.homes.get(*user as usize) {
+            Some(Home::Between { until, .. }) => next.min(*until),
+            _ => next,
+        })
+    }
+
+    /// Does what is due by `now`, in order of time.
+    pub fn poll<L: Listener<P>>(&mut self, now: Time, listener: &mut L) {
+        loop {
+            let next = self.next_event();
+            if next > now || next == Time::MAX {
+                break;
+            }
+            self.arrive(next, listener);
+            for cell in &mut self.cells {
+                cell.poll(next, listener);
+            }
+        }
+    }
+
+    /// Hands a user over to another cell, at which it is after `interruption`. What was not delivered downlink is sent
+    /// there if it is `forward`ed, and lost otherwise. Nothing happens to a user that is there already or under way, or to
+    /// one that there is not.
+    pub fn hand_over<L: Listener<P>>(
+        &mut self,
+        now: Time,
+        user: u32,
+        to: usize,
+        forward: bool,
+        interruption: Span,
+        listener: &mut L,
+    ) {
+        self.poll_before(now, listener);
+        let Some(&mut Home::Served(from)) = self.homes.get_mut(user as usize) else { return };
+        if from == to || to >= self.cells.len() {
+            return;
+        }
+        let Some(mut subscriber) = self.cells[from].detach(now, user, listener) else { return };
+        let (from, target) = (self.cells[from].info().cell, self.cells[to].info().cell);
+        listener.on_event(Event {
+            time: now,
+            cell: from,
+            user,
+            kind: EventKind::HandoverBegun { to: target },
+        });
+        subscriber.restart(now, forward, listener);
+        let until = now + interruption;
+        self.homes[user as usize] = Home::Between { user: Box::new(subscriber), from, to, until };
+        self.between.push(user);
+    }
+
+    /// Does what was due before `now`, so that a late call changes nothing.
+    #[inline]
+    fn poll_before<L: Listener<P>>(&mut self, now: Time, listener: &mut L) {
+        if self.next_event() < now {
+            self.poll(now - Span::from_nanos(1), listener);
+        }
+    }
+
+    fn arrive<L: Listener<P>>(&mut self, now: Time, listener: &mut L) {
+        let mut at = 0;
+        while let Some(&number) = self.between.get(at) {
+            let home = &mut self.homes[number as usize];
+            match home {
+                Home::Between { to, until, .. } if *until <= now => {
+                    let to = *to;
+                    let Home::Between { user, from, until, .. } = std::mem::replace(home, Home::Served(to))
+                    else {
+                        return;
+                    };
+                    let cell = &mut self.cells[to];
+                    cell.attach(until, *user, listener);
+                    let (cell, kind) = (cell.info().cell, EventKind::HandoverCompleted { from });
+                    listener.on_event(Event { time: until, cell, user: number, kind });
+                    self.between.swap_remove(at);
+                }
+                _ => at += 1,
+            }
+        }
+    }
+
+    /// Bytes of a user that wait or are under way: packets neither delivered nor dropped.
+    pub fn waiting(&self, user: u32, direction: Direction) -> Bytes {
+        match self.homes.get(user as usize) {
+            Some(Home::Served(cell)) => {
+                self.cells.get(*cell).map_or(Bytes::ZERO, |cell| cell.waiting(user, direction))
+            }
+            Some(Home::Between { user, .. }) => {
+                user.rlc().bearers().iter().map(|bearer| bearer.channel(direction).waiting()).sum()
+            }
+            None => Bytes::ZERO,
+        }
+    }
+
+    /// Has reports made in all cells, or no more.
+    pub fn subscribe(&mut self, now: Time, subscription: Option<Subscription>) {
+        for cell in &mut self.cells {
+            cell.subscribe(now, subscription);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Power of an uplink transmission.
+
+use crate::channel::from_db;
+
+/// P0 of ns-3's power control in dBm: what a PRB is to arrive with.
+pub const LENA_P0_DBM: f64 = -80.0;
+/// Most that a UE sends in ns-3, in dBm, whatever power it is configured with: that is only its initial value.
+pub const LENA_CAP_DBM: f64 = 23.0;
+/// P0 in dBm that we take for [`PowerControl::ThreeGpp`]; TS 36.213 clause 5.1.1.1 leaves it to the operator. With ns-3's -80
+/// a user some hundred metres away has power for a few PRBs only, at an SINR that no MCS needs; with this one users at up
+/// to 116 dB have it for a whole band of 20 MHz, and all of it is spent on one PRB from 140 dB on.
+pub const THREE_GPP_P0_DBM: f64 = -90.0;
+/// Share of the path loss that we have compensated: 0.8, usual where cells are meant to bear each other. With all of it
+/// a UE would be short of power at 104 dB already, and be left with one PRB at an SINR that no MCS needs.
+pub const THREE_GPP_ALPHA: f64 = 0.8;
+
+/// How a UE sets its power.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PowerControl {
+    /// TS 36.213 clause 5.1.1: P = min(P_cmax, 10 log10 M + P0 + alpha PL) on the M allocated PRBs only; the base station
+    /// lowers M until the power headroom is not negative or M = 1.
+    ThreeGpp {
+        /// P0 in dBm.
+        p0_dbm: f64,
+        /// Share of the path loss that is compensated, 0 to 1.
+        alpha: f64,
+    },
+    /// ns-3: P = min([`LENA_CAP_DBM`], P0 + alpha PL + 10 log10 M), spread over all PRBs of the band whatever M is.
+    Lena {
+        /// P0 in dBm.
+        p0_dbm: f64,
+        /// Share of the path loss that is compensated, 0 to 1.
+        alpha: f64,
+    },
+    /// All power always, over the allocated PRBs: millimetre waves, 35 dBm in the authors' scripts.
+    Fixed,
+}
+
+impl PowerControl {
+    /// The standard's with our values, [`THREE_GPP_P0_DBM`] and [`THREE_GPP_ALPHA`].
+    pub const THREE_GPP: Self = Self::ThreeGpp { p0_dbm: THREE_GPP_P0_DBM, alpha: THREE_GPP_ALPHA };
+    /// ns-3's with its values: P0 -80 dBm, alpha 1.
+    pub const LENA: Self = Self::Lena { p0_dbm: LENA_P0_DBM, alpha: 1.0 };
+}
+
+/// The power of a UE.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Power {
+    /// How it is set.
+    pub control: PowerControl,
+    /// Most that the UE can send in dBm: P_cmax. [`PowerControl::Lena`] does not ask; see [`LENA_CAP_DBM`].
+    pub most_dbm: f64,
+}
+
+impl Power {
+    /// Power in dBm on each PRB that carries some, when `prbs` of a band of `band` PRBs are allocated, at this path loss
+    /// in dB. No PRBs count as one. A loss that is not a number gets all power.
+    pub fn prb_dbm(&self, loss_db: f64, prbs: u16, band: u16) -> f64 {
+        let allocated = ten_log(prbs);
+        match self.control {
+            PowerControl::ThreeGpp { p0_dbm, alpha } => {
+                self.most_dbm.min(allocated + p0_dbm + alpha * loss_db) - allocated
+            }
+            PowerControl::Lena { p0_dbm, alpha } => {
+                LENA_CAP_DBM.min(p0_dbm + alpha * loss_db + allocated) - ten_log(band)
+            }
+            PowerControl::Fixed => self.most_dbm - allocated,
+        }
+    }
+
+    /// How many of these PRBs a base station would allocate at this path loss in dB. With [`PowerControl::ThreeGpp`] the
+    /// most with which the headroom is not negative, at least one; else all.
+    pub fn most_prbs(&self, loss_db: f64, prbs: u16) -> u16 {
+        let PowerControl::ThreeGpp { p0_dbm, alpha } = self.control else { return prbs };
+        // A billionth for the error of the exponential, where the headroom is exactly zero.
+        let most = libm::floor(from_db(self.most_dbm - p0_dbm - alpha * loss_db) * (1.0 + 1e-9));
+        // The conversion cuts at the largest number.
+        (most as u16).clamp(1, prbs.max(1))
+    }
+}
+
+fn ten_log(prbs: u16) -> f64 {
+    10.0 * libm::log10(f64::from(prbs.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::{Carrier, Path, PathLoss, Position, Receiver};
+    use proptest::prelude::*;
+    use ranpace_phy::{McsRule, lena_uplink_cqi};
+    use ranpace_units::Time;
+
+    /// Twelve sub-carriers of 15 kHz.
+    const PRB_HZ: f64 = 180e3;
+
+    fn loss_db(metres: f64) -> f64 {
+        let path = Path::between(Position::default(), Position::new(metres, 0.0, 0.0));
+        PathLoss::COST231_NS3.loss_db(path, Carrier::MHZ_1930, true)
+    }
+    /// At a base station with a noise figure of 5 dB.
+    fn sinr_db(power: Power, metres: f64, prbs: u16, band: u16) -> f64 {
+        let loss = loss_db(metres);
+        Receiver::quiet(5.0).sinr_db(power.prb_dbm(loss, prbs, band) - loss, PRB_HZ, Time::ZERO)
+    }
+
+    const LENA: Power = Power { control: PowerControl::LENA, most_dbm: 24.0 };
+    const THREE_GPP: Power = Power { control: PowerControl::THREE_GPP, most_dbm: 24.0 };
+
+    #[test]
+    fn mcs_of_test_p_11_is_ns_3s_whatever_is_allocated() {
+        let mcs = |metres, prbs, band| {
+            let sinr = from_db(sinr_db(LENA, metres, prbs, band));
+            McsRule::Lena.mcs(lena_uplink_cqi(sinr)).map(|mcs| mcs.get())
+        };
+        for (metres, band, expected) in [
+            (100.0, 100, Some(14)),
+            (200.0, 100, Some(4)),
+            (250.0, 100, Some(2)),
+            (280.0, 100, Some(0)),
+            (290.0, 100, Some(0)),
+            (291.0, 100, None),
+            (300.0, 100, None),
+            (350.0, 50, Some(0)),
+            (400.0, 25, Some(0)),
+        ] {
+            for prbs in [1, 3, band] {
+                assert_eq!(mcs(metres, prbs, band), expected, "{metres} m, {prbs} of {band} PRBs");
+            }
+        }
+    }
+
+    #[test]
+    fn ns_3_caps_at_23_dbm_and_spreads_over_the_band() {
+        assert!((LENA.prb_dbm(loss_db(200.0), 3, 100) - 3.0).abs() < 1e-9);
+        // Below the cap: 90 dB less 80 dBm, and 10 dB for ten PRBs; over 100 PRBs.
+        assert!((LENA.prb_dbm(90.0, 10, 100) - 0.0).abs() < 1e-9);
+        // The configured power does not count.
+        let weak = Power { most_dbm: 10.0, ..LENA };
+        assert_eq!(weak.prb_dbm(120.0, 3, 100), LENA.prb_dbm(120.0, 3, 100));
+        assert_eq!(LENA.most_prbs(150.0, 100), 100);
+    }
+
+    #[test]
+    fn fewer_prbs_reach_further_by_the_standard() {
+        // Section 8 of the specification: where CQI 1, at -6.7 dB, ends with 24 dBm on so many PRBs.
+        for (prbs, metres) in [(100, 425.0), (25, 641.0), (10, 841.0), (1, 1660.0)] {
+            let at = |metres: f64| sinr_db(THREE_GPP, metres, prbs, 100);
+            assert!(at(metres * 0.995) > -6.7 && at(metres * 1.005) < -6.7, "{prbs}: {}", at(metres));
+            assert_eq!(THREE_GPP.most_prbs(loss_db(metres).max(140.1), prbs), 1, "and all of it on one");
+        }
+    }
+
+    #[test]
+    fn headroom_decides_how_many_prbs() {
+        // -90 + 0.8 * 120 = 6 dBm a PRB: 18 dB are left, 63.1 PRBs.
+        for (loss, asked, given) in
+            [(120.0, 100, 63), (120.0, 20, 20), (110.0, 100, 100), (140.0, 100, 1), (170.0, 100, 1)]
+        {
+            assert_eq!(THREE_GPP.most_prbs(loss, asked), given, "{loss} dB");
+            // Nobody is cut who need not be.
+            let uncut = THREE_GPP_P0_DBM + THREE_GPP_ALPHA * loss;
+            let found = THREE_GPP.prb_dbm(loss, given, 100);
+            assert!((found - uncut.min(24.0)).abs() < 1e-6, "{loss} dB: {found}");
+        }
+    }
+
+    #[test]
+    fn fixed_power_is_spread_over_what_is_allocated() {
+        let fixed = Power { control: PowerControl::Fixed, most_dbm: 35.0 };
+        for (prbs, dbm) in [(1, 35.0), (10, 25.0), (0, 35.0)] {
+            assert!((fixed.prb_dbm(120.0, prbs, 132) - dbm).abs() < 1e-9);
+        }
+        assert_eq!(fixed.most_prbs(120.0, 132), 132);
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_exceeds_the_most(loss in any::<f64>(), prbs in 1..275u16, p0_dbm in -126.0..24.0, alpha in 0.0..1.0) {
+            let power = Power { control: PowerControl::ThreeGpp { p0_dbm, alpha }, most_dbm: 23.0 };
+            let given = power.most_prbs(loss, prbs);
+            prop_assert!((1..=prbs).contains(&given));
+            prop_assert!(power.prb_dbm(loss, given, 275) + ten_log(given) <= 23.0 + 1e-9);
+            let lena = Power { control: PowerControl::LENA, most_dbm: 24.0 };
+            prop_assert!(lena.prb_dbm(loss, prbs, 275) + ten_log(275) <= 23.0 + 1e-9);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The air interface of `[[cell]]`.
+
+use ranpace_phy::{
+    FrequencyRange, Layers, LteBandwidth, LtePrbs, Numerology, Prbs, QamTable, TddPattern, nr_prbs,
+};
+use ranpace_radio::cell::{Air, CellConfig, Division, Duplex};
+use ranpace_radio::uplink::AccessConfig;
+
+use crate::measure::FREQUENCY;
+use crate::reader::{Field, Section};
+
+/// Keys that only NR has.
+const OF_NR: [&str; 7] = ["spacing", "duplex", "pattern", "qam", "layers", "overhead", "division"];
+/// Where millimetre waves begin: TS 38.101-2 clause 5.1, FR2.
+const FR2_HZ: f64 = 24.25e9;
+
+/// Reads the keys of the air interface into `config`.
+pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig) {
+    let (bandwidth, prbs) = (section.field("bandwidth"), section.field("prbs"));
+    let of_nr = OF_NR.map(|key| section.field(key));
+    if let (Some(_), Some(prbs)) = (&bandwidth, &prbs) {
+        prbs.error("a cell has a bandwidth or a number of PRBs, not both");
+    }
+    if !matches!(config.air, Air::Nr { .. }) {
+        for field in of_nr.iter().flatten() {
+            field.error("belongs to radio = \"nr\"");
+        }
+    }
+    match &mut config.air {
+        Air::Lte { band } => {
+            let read = match (bandwidth, prbs) {
+                (Some(bandwidth), _) => lte_bandwidth(&bandwidth),
+                (None, Some(prbs)) => lte_prbs(&prbs),
+                (None, None) => None,
+            };
+            *band = read.unwrap_or(*band);
+        }
+        Air::Nr { .. } => {
+            // Written `carrier` decides which bandwidths there are; it is read again, with its errors, by the channel.
+            let carrier = section.field("carrier").and_then(|field| field.measure_quietly(&FREQUENCY));
+            let carrier_hz = carrier.unwrap_or(config.channel.carrier.downlink.hz());
+            read_nr(config, carrier_hz, bandwidth, prbs, of_nr);
+        }
+        Air::Mmwave => {
+            for field in [bandwidth, prbs].into_iter().flatten() {
+                field.error(
+                    "radio = \"mmwave\" has 200 MHz, given out by symbols; radio = \"nr\" has bandwidths",
+                );
+            }
+        }
+    }
+}
+
+fn read_nr(
+    config: &mut CellConfig,
+    carrier_hz: f64,
+    bandwidth: Option<Field<'_>>,
+    prbs: Option<Field<'_>>,
+    of_nr: [Option<Field<'_>>; OF_NR.len()],
+) {
+    let before = slots_per_ms(&config.air);
+    let Air::Nr { band, numerology, table, layers, overhead, duplex, division } = &mut config.air else {
+        return;
+    };
+    let [spacing, duplex_field, pattern, qam, layers_field, overhead_field, division_field] = of_nr;
+    if let Some(field) = spacing {
+        *numerology = read_spacing(&field).unwrap_or(*numerology);
+        if bandwidth.is_none() && prbs.is_none() {
+            field.error("changes how many PRBs a bandwidth has: write bandwidth or prbs too");
+        }
+    }
+    if let Some(field) = bandwidth {
+        let mhz = field.measure(&FREQUENCY, 1e6..=1e9).map(|hz| hz / 1e6);
+        let range = if carrier_hz >= FR2_HZ { FrequencyRange::Fr2 } else { FrequencyRange::Fr1 };
+        // A fraction of a MHz is no bandwidth, and is refused as 0.
+        let whole = |mhz: f64| if mhz % 1.0 == 0.0 { mhz as u16 } else { 0 };
+        match mhz.map(|mhz| nr_prbs(range, *numerology, whole(mhz))) {
+            Some(Ok(prbs)) => *band = prbs,
+            Some(Err(error)) => field.error(error.to_string()),
+            None => {}
+        }
+    } else if let Some(field) = prbs {
+        let read =
+            field.whole(1..=Prbs::MAX.get().into()).and_then(|prbs| Prbs::new(u16::try_from(prbs).ok()?));
+        *band = read.unwrap_or(*band);
+    }
+    read_duplex(duplex, duplex_field.as_ref(), pattern.as_ref());
+    if let Some(field) = qam {
+        match field.whole(64..=256) {
+            Some(64) => *table = QamTable::Qam64,
+            Some(256) => *table = QamTable::Qam256,
+            Some(other) => field.error(format!("expected 64 or 256, found {other}")),
+            None => {}
+        }
+    }
+    let read = layers_field.and_then(|f| f.whole(1..=Layers::MAX.get().into()));
+    *layers = read.and_then(|layers| Layers::new(u8::try_from(layers).ok()?)).unwrap_or(*layers);
+    // Of the 168 elements of a PRB and a slot at least one symbol's worth is for data (ours).
+    let read = overhead_field.and_then(|f| f.whole(0..=156));
+    *overhead = read.and_then(|elements| u8::try_from(elements).ok()).unwrap_or(*overhead);
+    match division_field.and_then(|f| f.word(&["frequency", "symbols"])) {
+        Some("symbols") => *division = Division::Symbols,
+        Some(_) => *division = Division::Frequency,
+        None => {}
+    }
+    // Times of NR's uplink access are of slots and of milliseconds.
+    let after = slots_per_ms(&config.air);
+    if config.access == AccessConfig::nr(before) {
+        config.access = AccessConfig::nr(after);
+    }
+}
+
+fn slots_per_ms(air: &Air) -> u64 {
+    match air {
+        Air::Nr { numerology, .. } => numerology.slots_per_subframe().into(),
+        Air::Lte { .. } | Air::Mmwave => 1,
+    }
+}
+
+fn read_duplex(duplex: &mut Duplex, field: Option<&Field<'_>>, pattern: Option<&Field<'_>>) {
+    let word = field.and_then(|f| f.word(&["fdd", "tdd", "dynamic"]));
+    let read = pattern.and_then(|field| {
+        let text = field.text("a TDD pattern such as \"DDDSU\"")?;
+        text.parse::<TddPattern>().map_err(|error| field.error(error.to_string())).ok()
+    });
+    match word {
+        Some("fdd") => *duplex = Duplex::Fdd,
+        Some("dynamic") => *duplex = Duplex::Dynamic,
+        // The usual pattern of networks at 30 kHz: ours.
+        Some(_) if !matches!(duplex, Duplex::Tdd(_)) => {
+            if let Ok(usual) = "DDDSU".parse() {
+                *duplex = Duplex::Tdd(usual);
+            }
+        }
+        _ => {}
+    }
+    match (duplex, pattern) {
+        (Duplex::Tdd(place), _) => *place = read.unwrap_or(*place),
+        (_, Some(field)) => field.error("belongs to duplex = \"tdd\""),
+        _ => {}
+    }
+}
+
+fn read_spacing(field: &Field<'_>) -> Option<Numerology> {
+    let hz = field.measure(&FREQUENCY, 1e3..=1e6)?;
+    let found = Numerology::ALL.into_iter().find(|spacing| f64::from(spacing.spacing_khz()) * 1e3 == hz);
+    if found.is_none() {
+        field.error(format!("expected 15kHz, 30kHz, 60kHz or 120kHz, found {} kHz", hz / 1e3));
+    }
+    found
+}
+
+fn lte_bandwidth(field: &Field<'_>) -> Option<LtePrbs> {
+    let hz = field.measure(&FREQUENCY, 1e6..=1e9)?;
+    // At most a million.
+    let khz = if hz % 1e3 == 0.0 { (hz / 1e3) as u32 } else { 0 };
+    match LteBandwidth::from_khz(khz) {
+        Ok(bandwidth) => Some(bandwidth.prbs()),
+        Err(_) => {
+            field.error(format!("expected 1.4, 3, 5, 10, 15 or 20 MHz, found {} MHz", hz / 1e6));
+            None
+        }
+    }
+}
+
+fn lte_prbs(field: &Field<'_>) -> Option<LtePrbs> {
+    let prbs = field.whole(1..=LtePrbs::MAX.get().into())?;
+    LtePrbs::new(u8::try_from(prbs).ok()?)
+}

@@ -1,0 +1,220 @@
+//! `[[cell]]` and `[[user]]`: cells, and who is in them.
+
+mod adaptation;
+mod air;
+mod bearer;
+mod channel;
+mod uplink;
+mod user;
+
+use ranpace_radio::cell::{Air, CellConfig, UserConfig};
+use ranpace_radio::channel::Position;
+use ranpace_units::Span;
+
+use crate::cells;
+use crate::link::Traces;
+use crate::model::CellSpec;
+use crate::network::Network;
+use crate::reader::{Field, Section};
+
+pub(crate) use self::bearer::MOST_BEARERS;
+
+/// Most cells of a scenario. Ours.
+const MOST_CELLS: usize = 1_000;
+
+/// The keys of `[[cell]]`, but for those of [`BEARER_KEYS`]. A test compares them with what is read.
+pub(crate) const CELL_KEYS: [&str; 55] = [
+    "name",
+    "host",
+    "preset",
+    "radio",
+    "bandwidth",
+    "prbs",
+    "spacing",
+    "duplex",
+    "pattern",
+    "qam",
+    "layers",
+    "overhead",
+    "division",
+    "position",
+    "carrier",
+    "carrier_up",
+    "path_loss",
+    "sight",
+    "shadowing",
+    "fading",
+    "fading_speed",
+    "power",
+    "gain",
+    "noise_figure",
+    "noise_figure_up",
+    "interference",
+    "interference_up",
+    "noise",
+    "noise_up",
+    "cqi_table",
+    "worst_unit",
+    "control_errors",
+    "mcs_rule",
+    "fixed_mcs",
+    "cqi_period",
+    "cqi_delay",
+    "cqi_delay_up",
+    "outer_loop",
+    "block_errors",
+    "harq",
+    "harq_up",
+    "scheduler",
+    "alloc",
+    "usable_ttis",
+    "sr_period",
+    "sr_prohibit",
+    "sr_to_grant",
+    "grant_to_pusch",
+    "bsr_period",
+    "bsr_retransmission",
+    "bsr_levels",
+    "first_grant",
+    "ul_power",
+    "user_power",
+    "user_height",
+];
+/// The keys of bearers, in `[[cell]]`, in `[[user]]` and in the tables of `bearers`.
+pub(crate) const BEARER_KEYS: [&str; 8] =
+    ["rlc", "rlc_timers", "rlc_format", "buffer", "buffer_up", "aqm", "aqm_up", "discard"];
+/// The keys of `[[user]]`, but for those of [`BEARER_KEYS`].
+pub(crate) const USER_KEYS: [&str; 11] = [
+    "name",
+    "cell",
+    "host",
+    "count",
+    "position",
+    "drop",
+    "walk",
+    "waypoints",
+    "trajectory",
+    "recording",
+    "bearers",
+];
+
+/// What a cell's users are unless they say otherwise.
+struct Defaults {
+    user: UserConfig,
+    /// Height in metres of a user whose position has none.
+    height_m: f64,
+    /// Where the base station is.
+    base: Position,
+}
+
+/// Reads all `[[cell]]`, then all `[[user]]`.
+pub(crate) fn read(root: &mut Section<'_>, network: &mut Network, files: &mut Traces<'_>) {
+    let cells = root.field("cell");
+    let users = root.field("user");
+    let (mut defaults, mut places) = (Vec::new(), Vec::new());
+    if let Some(field) = cells {
+        let sections = field.tables();
+        network.incomplete |= sections.is_empty() && !field.is_empty_list();
+        for (index, section) in sections.into_iter().enumerate() {
+            if index >= MOST_CELLS {
+                section.error(format!("more than {MOST_CELLS} cells"));
+                network.incomplete = true;
+                break;
+            }
+            places.push((section.at, section.report));
+            defaults.push(read_cell(section, index + 1, network, files));
+        }
+        if network.cells.is_empty() && network.links.is_empty() && !network.incomplete {
+            field.error("a scenario has at least one link or cell");
+            network.incomplete = true;
+        }
+    }
+    if let Some(field) = users {
+        user::read(&field, network, &defaults, files);
+    }
+    for (index, (at, report)) in places.into_iter().enumerate() {
+        let users = network.users.iter().filter(|user| user.cell == index).count();
+        let cell = &network.cells[index];
+        if let Err(error) = cell.config.check(users) {
+            report.add(at, format!("cell {:?}: {error}", cell.name));
+        }
+    }
+}
+
+/// Reads the entry number `number`, from 1, and adds it.
+fn read_cell(
+    mut section: Section<'_>,
+    number: usize,
+    network: &mut Network,
+    files: &mut Traces<'_>,
+) -> Defaults {
+    let name_field = section.field("name");
+    let name =
+        name_field.as_ref().and_then(Field::name).map_or_else(|| format!("cell{number}"), str::to_owned);
+    let at = name_field.map_or(section.at, |field| field.at);
+    let host = section.field("host").and_then(|field| field.name());
+    let host = network.host(host.unwrap_or(&name));
+    let (config, defaults) = read_config(&mut section, files);
+    let report = section.report;
+    section.finish();
+    if !network.add_cell(CellSpec { name: name.clone(), host, config }) {
+        report.add(at, format!("there is another cell called {name:?}"));
+    }
+    defaults
+}
+
+/// Reads what a cell is: the preset, or Ranpace's own cell of that radio, and what is different.
+fn read_config(section: &mut Section<'_>, files: &mut Traces<'_>) -> (CellConfig, Defaults) {
+    let names: Vec<&str> = cells::PRESETS.iter().map(|preset| preset.name).collect();
+    let preset = section.field("preset").and_then(|field| field.word(&names));
+    let preset = preset.and_then(cells::by_name);
+    let radio_field = section.field("radio");
+    let radio = radio_field.as_ref().and_then(|field| field.word(&["lte", "nr", "mmwave"]));
+    let (mut config, user) = match preset {
+        Some(preset) => (preset.config(), preset.user()),
+        None => cells::of_radio(radio.unwrap_or("lte")),
+    };
+    let own = match config.air {
+        Air::Lte { .. } => "lte",
+        Air::Nr { .. } => "nr",
+        Air::Mmwave => "mmwave",
+    };
+    if let (Some(field), Some(radio), Some(preset)) = (radio_field, radio, preset)
+        && radio != own
+    {
+        field.error(format!(
+            "the preset {:?} is {own:?}, not {radio:?}; leave one of the two out",
+            preset.name
+        ));
+    }
+    air::read(section, &mut config);
+    // Where the pattern does not fit, the check at the end says so.
+    let slot = config.air.frame().map_or(Span::from_millis(1), |frame| frame.slot());
+    channel::read(section, &mut config, files);
+    adaptation::read(section, &mut config, slot);
+    uplink::read(section, &mut config, slot);
+    let base = config.channel.position;
+    let mut defaults = Defaults { height_m: user::height_m(&user.place), base, user };
+    for bearer in &mut defaults.user.bearers {
+        bearer::read(section, "[[cell]]", bearer);
+    }
+    if let Some(height) = section.measure("user_height", &crate::measure::DISTANCE, 0.0..=100_000.0) {
+        defaults.height_m = height;
+        user::lift(&mut defaults.user.place, height);
+    }
+    (config, defaults)
+}
+
+/// A time in whole slots, at least `least`.
+fn slots(field: Option<Field<'_>>, slot: Span, least: u64) -> Option<u64> {
+    /// Ours: a minute.
+    const MOST: Span = Span::from_secs(60);
+    let field = field?;
+    let time = field.quantity(slot * least..=MOST)?;
+    let count = time.as_nanos() / slot.as_nanos().max(1);
+    if slot * count != time {
+        field.error(format!("expected a whole number of slots of {slot}, found {time}"));
+        return None;
+    }
+    Some(count)
+}

@@ -1,0 +1,95 @@
+//! Scheduling, uplink access and uplink power of `[[cell]]`.
+
+use ranpace_radio::cell::CellConfig;
+use ranpace_radio::scheduler::{Alloc, Policy};
+use ranpace_radio::uplink::{PowerControl, ReportLevels};
+use ranpace_units::{Bytes, Span};
+
+use super::slots;
+use crate::measure::POWER;
+use crate::reader::{Field, Section};
+
+/// Reads the keys of the scheduler and of the uplink into `config`.
+pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Span) {
+    if let Some(policy) = section.field("scheduler").and_then(|field| read_policy(&field)) {
+        config.policy = policy;
+    }
+    match section.field("alloc").and_then(|f| f.word(&["queue", "full"])) {
+        Some("queue") => config.alloc = Alloc::Queue,
+        Some(_) => config.alloc = Alloc::Full,
+        None => {}
+    }
+    let usable = section.field("usable_ttis").and_then(|f| f.positive(1.0));
+    config.usable_slots = usable.unwrap_or(config.usable_slots);
+    let access = &mut config.access;
+    for (key, least, place) in [
+        ("sr_period", 1, &mut access.sr_period),
+        ("sr_prohibit", 0, &mut access.sr_prohibit),
+        ("sr_to_grant", 0, &mut access.sr_to_grant),
+        ("grant_to_pusch", 0, &mut access.grant_to_pusch),
+        ("bsr_period", 1, &mut access.bsr_period),
+        ("bsr_retransmission", 1, &mut access.bsr_retransmission),
+    ] {
+        *place = slots(section.field(key), slot, least).unwrap_or(*place);
+    }
+    let first = section.quantity("first_grant", Bytes::new(1)..=Bytes::new(1_000_000));
+    access.first_grant =
+        first.and_then(|bytes| u32::try_from(bytes.get()).ok()).unwrap_or(access.first_grant);
+    match section.field("bsr_levels").and_then(|f| f.word(&["exact", "lte", "nr"])) {
+        Some("exact") => access.levels = ReportLevels::Exact,
+        Some("lte") => access.levels = ReportLevels::Lte,
+        Some(_) => access.levels = ReportLevels::Nr,
+        None => {}
+    }
+    if let Some(control) = section.field("ul_power").and_then(|field| read_power(&field)) {
+        config.power.control = control;
+    }
+    let most = section.measure("user_power", &POWER, -200.0..=200.0);
+    config.power.most_dbm = most.unwrap_or(config.power.most_dbm);
+}
+
+fn read_policy(field: &Field<'_>) -> Option<Policy> {
+    const KINDS: [&str; 3] = ["pf", "rr", "max-ci"];
+    if field.is_text() {
+        return Some(match field.word(&KINDS)? {
+            "pf" => Policy::PROPORTIONAL_FAIR,
+            "rr" => Policy::RoundRobin,
+            _ => Policy::MaxCi,
+        });
+    }
+    let mut section = field.section("in scheduler of [[cell]]")?;
+    let policy = match section.required("kind")?.word(&KINDS)? {
+        "pf" => match section.number("window", 1.0..=1e9) {
+            Some(window) => Policy::ProportionalFair { window },
+            None => Policy::PROPORTIONAL_FAIR,
+        },
+        "rr" => Policy::RoundRobin,
+        _ => Policy::MaxCi,
+    };
+    section.finish();
+    Some(policy)
+}
+
+fn read_power(field: &Field<'_>) -> Option<PowerControl> {
+    const KINDS: [&str; 3] = ["3gpp", "lena", "fixed"];
+    if field.is_text() {
+        return Some(match field.word(&KINDS)? {
+            "3gpp" => PowerControl::THREE_GPP,
+            "lena" => PowerControl::LENA,
+            _ => PowerControl::Fixed,
+        });
+    }
+    let mut section = field.section("in ul_power of [[cell]]")?;
+    let kind = section.required("kind")?.word(&KINDS)?;
+    let mut control = match kind {
+        "3gpp" => PowerControl::THREE_GPP,
+        "lena" => PowerControl::LENA,
+        _ => PowerControl::Fixed,
+    };
+    if let PowerControl::ThreeGpp { p0_dbm, alpha } | PowerControl::Lena { p0_dbm, alpha } = &mut control {
+        *p0_dbm = section.measure("p0", &POWER, -200.0..=200.0).unwrap_or(*p0_dbm);
+        *alpha = section.number("alpha", 0.0..=1.0).unwrap_or(*alpha);
+    }
+    section.finish();
+    Some(control)
+}

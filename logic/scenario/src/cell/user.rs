@@ -1,0 +1,280 @@
+//! `[[user]]`: one user of a cell, or `count` of them.
+
+use std::sync::Arc;
+
+use ranpace_radio::cell::{Place, UserConfig};
+use ranpace_radio::channel::{Disc, Position, Recording, Trajectory, WalkRule};
+use ranpace_units::{Span, Time};
+
+use super::channel::SPEEDS;
+use super::{Defaults, bearer};
+use crate::link::Traces;
+use crate::measure::{DISTANCE, SPEED};
+use crate::model::UserSpec;
+use crate::network::Network;
+use crate::reader::{Field, Section};
+
+/// Most users of a scenario. Ours.
+const MOST_USERS: usize = 100_000;
+/// Most points of a path. Ours.
+const MOST_POINTS: usize = 100_000;
+/// Slowest and fastest that a user goes on a path, in m/s. Ours.
+const PATH_SPEEDS: core::ops::RangeInclusive<f64> = 1e-3..=1_000.0;
+/// Longest time into a recording, and longest leg of a walk. Ours.
+const MOST_TIME: Span = Span::from_secs(86_400);
+
+/// The height of a place in metres, which positions without one have.
+pub(super) fn height_m(place: &Place) -> f64 {
+    match place {
+        Place::Static(position) | Place::Walk(_, Some(position)) => position.z,
+        Place::Drop(area) | Place::Walk(WalkRule { area, .. }, None) => area.centre.z,
+        // Users carry their phones at 1.5 m (TR 38.901 Table 7.2-1).
+        Place::Path(_) => 1.5,
+    }
+}
+
+/// Puts a place at this height in metres; a path keeps its own.
+pub(super) fn lift(place: &mut Place, height_m: f64) {
+    match place {
+        Place::Static(position) => position.z = height_m,
+        Place::Drop(area) => area.centre.z = height_m,
+        Place::Walk(rule, from) => {
+            rule.area.centre.z = height_m;
+            if let Some(from) = from {
+                from.z = height_m;
+            }
+        }
+        Place::Path(_) => {}
+    }
+}
+
+/// Reads all `[[user]]`; `defaults` are those of the cells.
+pub(super) fn read(field: &Field<'_>, network: &mut Network, defaults: &[Defaults], files: &mut Traces<'_>) {
+    for (index, section) in field.tables().into_iter().enumerate() {
+        if read_entry(section, index + 1, network, defaults, files).is_none() {
+            network.incomplete = true;
+        }
+    }
+}
+
+/// Reads the entry number `number`, from 1, and adds its users; `None` if there are none.
+fn read_entry(
+    mut section: Section<'_>,
+    number: usize,
+    network: &mut Network,
+    defaults: &[Defaults],
+    files: &mut Traces<'_>,
+) -> Option<()> {
+    let report = section.report;
+    let name_field = section.field("name");
+    let name =
+        name_field.as_ref().and_then(Field::name).map_or_else(|| format!("user{number}"), str::to_owned);
+    let at = name_field.map_or(section.at, |field| field.at);
+    let cell_field = section.field("cell");
+    let cell = match &cell_field {
+        Some(field) => network.cell_of(field),
+        None if network.cells.len() == 1 => Some(0),
+        None if network.cells.is_empty() => {
+            if !network.incomplete {
+                section.error("there is no [[cell]] for this user");
+            }
+            None
+        }
+        None => {
+            section.error("missing key \"cell\" in [[user]]: there are several");
+            None
+        }
+    };
+    let count: Option<usize> = section.whole("count", 1..=MOST_USERS as u64);
+    let is_replicated = section.has("count");
+    let host_field = section.field("host");
+    if let (Some(field), true) = (&host_field, is_replicated) {
+        field.error("of users with `count`, each has a host of its own name");
+    }
+    let host = host_field.and_then(|field| field.name());
+    // A user of no cell is read all the same, so that its errors are reported.
+    let own;
+    let defaults = match cell.and_then(|cell| defaults.get(cell)) {
+        Some(defaults) => defaults,
+        None => {
+            let (_, user) = crate::cells::of_radio("lte");
+            own = Defaults { height_m: height_m(&user.place), base: Position::default(), user };
+            &own
+        }
+    };
+    let mut config = defaults.user.clone();
+    if let Some(place) = read_place(&mut section, defaults, files) {
+        config.place = place;
+    }
+    let (recording, stagger) = match section.field("recording") {
+        Some(field) => read_recording(&field, files).unzip(),
+        None => (None, None),
+    };
+    if let Some(recording) = recording {
+        config.recording = Some(recording);
+    }
+    read_bearers(&mut section, &mut config);
+    section.finish();
+    let cell = cell?;
+    let first = network.users.len();
+    if first + count.unwrap_or(1) > MOST_USERS {
+        report.add(at, format!("more than {MOST_USERS} users"));
+        return None;
+    }
+    for replicate in 0..count.unwrap_or(1) {
+        let own_name = if is_replicated { format!("{name}.{}", replicate + 1) } else { name.clone() };
+        if network.has_link(&own_name) {
+            report.add(at, format!("there is a link called {own_name:?}"));
+        }
+        let host = network.host(host.unwrap_or(&own_name));
+        if host == network.cells[cell].host {
+            report.add(at, format!("user {own_name:?} is at the host of its own cell"));
+            return None;
+        }
+        let mut config = config.clone();
+        if let (Some((_, from)), Some(stagger)) = (&mut config.recording, stagger) {
+            *from += stagger * replicate as u64;
+        }
+        if !network.add_user(UserSpec { name: own_name.clone(), host, cell, config }) {
+            report.add(at, format!("there is another user called {own_name:?}"));
+        }
+    }
+    if is_replicated && !network.name_users(&name, first..network.users.len()) {
+        report.add(at, format!("there is another user called {name:?}"));
+    }
+    Some(())
+}
+
+/// Where the user is: at most one of the keys.
+fn read_place(section: &mut Section<'_>, defaults: &Defaults, files: &mut Traces<'_>) -> Option<Place> {
+    let height_m = defaults.height_m;
+    let found = ["position", "drop", "walk", "waypoints", "trajectory"].map(|key| section.field(key));
+    if let Some(second) = found.iter().flatten().nth(1) {
+        second.error("a user has one of position, drop, walk, waypoints and trajectory");
+    }
+    let [position, drop, walk, waypoints, trajectory] = found;
+    if let Some(field) = position {
+        return field.position(height_m).map(Place::Static);
+    }
+    if let Some(field) = drop {
+        let mut section = field.section("in drop of [[user]]")?;
+        let area = read_area(&mut section, defaults);
+        section.finish();
+        return area.map(Place::Drop);
+    }
+    if let Some(field) = walk {
+        let mut section = field.section("in walk of [[user]]")?;
+        let area = read_area(&mut section, defaults);
+        let speed = section.field("speed").and_then(|field| read_speeds(&field));
+        let leg = section.quantity("leg", Span::from_millis(1)..=MOST_TIME);
+        let from = section.field("position").and_then(|field| field.position(height_m));
+        section.finish();
+        let usual = WalkRule::pedestrian(area?);
+        let rule =
+            WalkRule { speed_m_s: speed.unwrap_or(usual.speed_m_s), leg: leg.unwrap_or(usual.leg), ..usual };
+        return Some(Place::Walk(rule, from));
+    }
+    if let Some(field) = waypoints {
+        return read_waypoints(&field, height_m);
+    }
+    let field = trajectory?;
+    let text = files.text(&field)?;
+    match Trajectory::parse(&text) {
+        Ok(path) => Some(Place::Path(Arc::new(path))),
+        Err(error) => {
+            field.error_in_file(&error);
+            None
+        }
+    }
+}
+
+/// `radius` and `centre`, which is the base station unless told otherwise.
+fn read_area(section: &mut Section<'_>, defaults: &Defaults) -> Option<Disc> {
+    let radius = section.required("radius").and_then(|f| f.measure(&DISTANCE, 0.0..=1e6));
+    let centre = section.field("centre").and_then(|f| f.position(defaults.height_m));
+    let Position { x, y, .. } = defaults.base;
+    let centre = centre.unwrap_or(Position::new(x, y, defaults.height_m));
+    Some(Disc { centre, radius_m: radius? })
+}
+
+/// A speed, or two between which it is drawn.
+fn read_speeds(field: &Field<'_>) -> Option<[f64; 2]> {
+    if field.is_text() {
+        return field.measure(&SPEED, SPEEDS).map(|speed| [speed; 2]);
+    }
+    let elements = field.list("a speed such as \"4m/s\", or two such as [\"1m/s\", \"5m/s\"]")?;
+    let speeds: Option<Vec<f64>> = elements.iter().map(|element| element.measure(&SPEED, SPEEDS)).collect();
+    match speeds?[..] {
+        [from, to] if from <= to => Some([from, to]),
+        _ => {
+            field.error("expected two speeds, the lower one first, such as [\"1m/s\", \"5m/s\"]");
+            None
+        }
+    }
+}
+
+fn read_waypoints(field: &Field<'_>, height_m: f64) -> Option<Place> {
+    let mut section = field.section("in waypoints of [[user]]")?;
+    let points = section.required("points").and_then(|field| {
+        let elements = field.list("a list of positions such as [[50, 0], [400, 0]]")?;
+        if elements.len() > MOST_POINTS {
+            field.error(format!("expected at most {MOST_POINTS} points, found {}", elements.len()));
+            return None;
+        }
+        elements.iter().map(|element| element.position(height_m)).collect::<Option<Vec<_>>>()
+    });
+    let speed = section.required("speed").and_then(|f| f.measure(&SPEED, PATH_SPEEDS));
+    let start = section.quantity("start", Span::ZERO..=Span::from_secs(1_000 * 86_400)).unwrap_or(Span::ZERO);
+    section.finish();
+    match Trajectory::waypoints(Time::ZERO + start, speed?, &points?) {
+        Ok(path) => Some(Place::Path(Arc::new(path))),
+        Err(error) => {
+            field.error(error.to_string());
+            None
+        }
+    }
+}
+
+/// A recording, and from where in it a user plays it.
+type Played = (Arc<Recording>, Span);
+
+/// `recording = "file"` or a table; also how much later in it each further user of the entry begins.
+fn read_recording(field: &Field<'_>, files: &mut Traces<'_>) -> Option<(Played, Span)> {
+    let (text, kind, from, stagger, file) = if field.is_text() {
+        (files.text(field), None, None, None, field.clone())
+    } else {
+        let mut section = field.section("in recording of [[user]]")?;
+        let file = section.required("file");
+        let text = file.as_ref().and_then(|file| files.text(file));
+        let kind = section.field("kind").and_then(|f| f.word(&["csv", "5g-log"]));
+        let from = section.quantity("from", Span::ZERO..=MOST_TIME);
+        let stagger = section.quantity("stagger", Span::ZERO..=MOST_TIME);
+        section.finish();
+        (text, kind, from, stagger, file?)
+    };
+    let text = text?;
+    let read = if kind == Some("5g-log") { Recording::parse_5g_log(&text) } else { Recording::parse(&text) };
+    match read {
+        Ok(recording) => {
+            let played = (Arc::new(recording), from.unwrap_or(Span::ZERO));
+            Some((played, stagger.unwrap_or(Span::ZERO)))
+        }
+        Err(error) => {
+            file.error_in_file(&error);
+            None
+        }
+    }
+}
+
+/// The keys of bearers, for all of the user's, and then the list of them.
+fn read_bearers(section: &mut Section<'_>, config: &mut UserConfig) {
+    for bearer in &mut config.bearers {
+        bearer::read(section, "[[user]]", bearer);
+    }
+    let list = section.field("bearers");
+    if let (Some(field), Some(base)) = (list, config.bearers.first())
+        && let Some(bearers) = bearer::read_list(&field, base)
+    {
+        config.bearers = bearers;
+    }
+}

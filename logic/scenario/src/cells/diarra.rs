@@ -1,0 +1,151 @@
+//! Millimetre waves of Diarra 2022: SIGMA (section 3.2, Table 3.1) and RAPID (section 5.3, Table 5.1), both in ns-3.
+
+use std::sync::Arc;
+
+use ranpace_phy::{Layers, Numerology, Prbs, QamTable};
+use ranpace_radio::cell::{
+    AdaptationConfig, Air, CellConfig, ChannelConfig, Division, Duplex, FadingConfig, Place, UserConfig,
+};
+use ranpace_radio::channel::{
+    Carrier, Flicker, PathLoss, Position, Receiver, STREET, STREET_BASE, STREET_IN_SIGHT,
+    STREET_OUT_OF_SIGHT, Shadowing, Sight, Trajectory, Transmitter,
+};
+use ranpace_radio::harq::HarqConfig;
+use ranpace_radio::rlc::{Format, Timers};
+use ranpace_radio::scheduler::{Alloc, Policy};
+use ranpace_radio::uplink::{AccessConfig, Power, PowerControl};
+use ranpace_units::{Span, Time};
+
+use super::{Around, BASE, GTP, Preset, Wired, am, both};
+
+/// 10 Gbit/s (Tables 3.1 and 5.1) and so long.
+const fn wired(delay: Span) -> [Wired; 1] {
+    [Wired { to: BASE, rate: "10Gbit/s", delay, overhead: GTP }]
+}
+
+/// Segments of 1400 B, acknowledgements of three, buffers of 10 MiB (the authors' scripts; the tables say 1440 B).
+const SIGMA_FLOW: &str =
+    "mtu = \"1452B\"\nack_every = 3\nreceive_buffer_max = \"10MiB\"\nsend_buffer = \"10MiB\"\n";
+/// The same; acknowledgements of two segments, ns-3's default.
+const RAPID_FLOW: &str =
+    "mtu = \"1452B\"\nack_every = 2\nreceive_buffer_max = \"10MiB\"\nsend_buffer = \"10MiB\"\n";
+
+pub(super) const UPLINK: Preset = Preset {
+    name: "diarra-mmwave-ul",
+    about: "28 GHz of SIGMA's experiments in ns-3: one user in sight uploads at 900 Mbit/s, 10 ms",
+    source: "Diarra 2022, Table 3.1 and section 3.2.5",
+    config: sigma,
+    user: || user(Place::Static(STREET_IN_SIGHT)),
+    // Ours: leaves 1 ms of the 10 ms (Table 3.1) to the radio.
+    around: Around {
+        wired: &wired(Span::from_micros(4_500)),
+        users: 1,
+        is_upload: true,
+        flow: SIGMA_FLOW,
+        more: "",
+    },
+};
+
+pub(super) const IN_SIGHT: Preset = Preset {
+    name: "diarra-mmwave-los",
+    about: "28 GHz of RAPID's experiments in ns-3: one user in sight, 850 Mbit/s, server at 1 ms",
+    source: "Diarra 2022, Tables 5.1 and 5.2",
+    config: rapid,
+    user: || user(Place::Static(STREET_IN_SIGHT)),
+    around: RAPID_AROUND,
+};
+
+pub(super) const OUT_OF_SIGHT: Preset = Preset {
+    name: "diarra-mmwave-nlos",
+    about: "28 GHz of RAPID's experiments in ns-3: one user walks behind buildings, server at 1 ms",
+    source: "Diarra 2022, Tables 5.1 and 5.3",
+    config: rapid,
+    user: || user(walk()),
+    around: RAPID_AROUND,
+};
+
+/// The server's round trip of 1, 2, 4 and 8 ms (section 5.3): the first.
+const RAPID_AROUND: Around =
+    Around { wired: &wired(Span::from_micros(500)), users: 1, is_upload: false, flow: RAPID_FLOW, more: "" };
+
+/// What both have of the channel: 28 GHz (Tables 3.1 and 5.1).
+fn channel(sight: Sight) -> ChannelConfig {
+    ChannelConfig {
+        // The street's base station (the authors' scripts).
+        position: STREET_BASE,
+        carrier: both(Carrier::GHZ_28),
+        loss: PathLoss::UmiStreetCanyon,
+        sight,
+        // TR 38.901 Table 7.4.1-1; every 10 m, and 2 dB every millisecond: ours.
+        shadowing: Some(Shadowing::UMI),
+        fading: FadingConfig::Flicker(Flicker::MMWAVE),
+        // 35 dBm and 9 dB at either end (the authors' scripts); 64 by 16 elements as a constant (inferred).
+        base_power_dbm: 35.0,
+        gain_db: Transmitter::MMWAVE_BEAM_DB,
+        receiver: both(Receiver::quiet(9.0)),
+    }
+}
+
+/// Reports of so many slots each 500 us (ns-3's module), usable four slots later (ours).
+fn adaptation(period: u64) -> AdaptationConfig {
+    AdaptationConfig { period, delay: both(4), ..AdaptationConfig::LTE }
+}
+
+/// SIGMA's: 200 MHz in 24 symbols of each 100 us, dynamic TDD by symbols, round robin (Table 3.1).
+fn sigma() -> CellConfig {
+    CellConfig {
+        air: Air::Mmwave,
+        channel: channel(Sight::Clear),
+        adaptation: adaptation(5),
+        harq: both(HarqConfig::MMWAVE),
+        policy: Policy::RoundRobin,
+        alloc: Alloc::Queue,
+        usable_slots: 1.0,
+        // A scheduling request each 100 us (Table 3.1).
+        access: AccessConfig::MMWAVE,
+        power: Power { control: PowerControl::Fixed, most_dbm: 35.0 },
+    }
+}
+
+/// RAPID's: 200 MHz at 120 kHz, 132 PRBs (the authors' scripts), 14 symbols of 125 us of which one slot's 13 carry
+/// 852.6 Mbit/s, the 850 of Table 5.1.
+fn rapid() -> CellConfig {
+    CellConfig {
+        air: Air::Nr {
+            band: Prbs::new(132).unwrap_or(Prbs::MAX),
+            numerology: Numerology::Khz120,
+            table: QamTable::Qam64,
+            layers: Layers::MIN,
+            // DMRS of 12 elements (the authors' scripts).
+            overhead: 12,
+            duplex: Duplex::Dynamic,
+            division: Division::Symbols,
+        },
+        channel: channel(Sight::Buildings(STREET.into())),
+        adaptation: adaptation(4),
+        harq: both(HarqConfig { processes: 10, max_retransmissions: 3, ..HarqConfig::NR }),
+        policy: Policy::RoundRobin,
+        alloc: Alloc::Queue,
+        usable_slots: 1.0,
+        // A scheduling request in each slot: 100 us (inferred), to the nearest slot.
+        access: AccessConfig { sr_period: 1, ..AccessConfig::nr(8) },
+        power: Power { control: PowerControl::Fixed, most_dbm: 35.0 },
+    }
+}
+
+/// AM with 10 MB (Tables 3.1 and 5.1; the scripts of RAPID switch AM off), timers of the authors' scripts, headers of
+/// LTE's RLC, which ns-3's module has.
+fn user(place: Place) -> UserConfig {
+    let bearer = am(10_000_000, 10_000_000, Timers::MMWAVE, Format::Lte);
+    UserConfig { place, recording: None, bearers: vec![bearer] }
+}
+
+/// Towards +y at 1 m/s (the authors' scripts), for as long as anybody asks.
+fn walk() -> Place {
+    let Position { x, y, z } = STREET_OUT_OF_SIGHT;
+    let far = Position::new(x, y + 100_000.0, z);
+    match Trajectory::waypoints(Time::ZERO, 1.0, &[STREET_OUT_OF_SIGHT, far]) {
+        Ok(path) => Place::Path(Arc::new(path)),
+        Err(_) => Place::Static(STREET_OUT_OF_SIGHT), // never: the points are finite and the speed is above zero
+    }
+}
