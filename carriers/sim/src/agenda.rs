@@ -1,4 +1,4 @@
-//! What is to happen when: a heap of events in the order of time, and of entry where times are equal.
+//! What is to happen when: events in the order of time, and of entry where times are equal.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,6 +10,8 @@ use ranpace_units::Time;
 pub(crate) enum Event {
     /// A link has something to do.
     Link(u32),
+    /// A cell has.
+    Radio,
     /// A deadline of a flow's sender or receiver.
     Sender(u32),
     Receiver(u32),
@@ -26,30 +28,55 @@ pub(crate) enum Event {
 }
 
 /// The agenda. Events of one instant come in the order in which they were entered: runs are deterministic.
+///
+/// Links and the rest wait in heaps of their own. Most events are those of a few links, and nearly always among the next
+/// ones: in one heap, each would climb past the deadlines of all flows, which lie far ahead and seldom come.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    heap: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    links: BinaryHeap<Reverse<Entry>>,
+    others: BinaryHeap<Reverse<Entry>>,
     entered: u64,
 }
+
+/// When, in which order of entry, and what.
+type Entry = (Time, u64, Event);
 
 impl Agenda {
     #[inline]
     pub fn enter(&mut self, at: Time, event: Event) {
         if at < Time::MAX {
             self.entered += 1;
-            self.heap.push(Reverse((at, self.entered, event)));
+            let heap = if matches!(event, Event::Link(_) | Event::Radio) {
+                &mut self.links
+            } else {
+                &mut self.others
+            };
+            heap.push(Reverse((at, self.entered, event)));
         }
     }
 
+    /// The next event, if it is due by `end`.
     #[inline]
-    pub fn next(&mut self) -> Option<(Time, Event)> {
-        self.heap.pop().map(|Reverse((at, _, event))| (at, event))
+    pub fn next(&mut self, end: Time) -> Option<(Time, Event)> {
+        let of_link = match (self.links.peek(), self.others.peek()) {
+            (Some(Reverse((link, first, _))), Some(Reverse((other, second, _)))) => {
+                (link, first) < (other, second)
+            }
+            (link, _) => link.is_some(),
+        };
+        let heap = if of_link { &mut self.links } else { &mut self.others };
+        if heap.peek()?.0.0 > end {
+            return None;
+        }
+        heap.pop().map(|Reverse((at, _, event))| (at, event))
     }
 
-    /// Time of the next event; [`Time::MAX`] if there is none.
-    #[inline]
-    pub fn peek(&self) -> Time {
-        self.heap.peek().map_or(Time::MAX, |Reverse((at, ..))| *at)
+    /// Flows whose senders' deadlines are among the next, as far as a glance at the heap shows.
+    pub fn soon(&self) -> impl Iterator<Item = u32> {
+        self.others.as_slice().iter().take(7).filter_map(|Reverse((.., event))| match event {
+            Event::Sender(flow) => Some(*flow),
+            _ => None,
+        })
     }
 }
 

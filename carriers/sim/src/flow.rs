@@ -1,9 +1,12 @@
 //! A flow at its two ends: endpoints of its transport, and the application that feeds them.
 
+use std::hint::black_box;
+
 use ranpace_scenario::{FlowSpec, Transport, Workload};
 use ranpace_tcp::{DatagramReceiver, DatagramSender, Receiver, Segment, Sender};
 use ranpace_units::{Bytes, Span, Time};
 
+use crate::packet::Direction;
 use crate::random::mix;
 use crate::results::Transfer;
 use crate::udp::UdpSource;
@@ -144,12 +147,12 @@ impl Flow {
 
     /// A segment reached the receiving end. Returns when the next connection is to begin, where the workload has one.
     #[inline]
-    pub fn on_data(&mut self, spec: &FlowSpec, now: Time, segment: &Segment) -> Option<Time> {
+    pub fn on_data(&mut self, workload: &Workload, now: Time, segment: &Segment) -> Option<Time> {
         match &mut self.ends {
             Ends::Tcp(_, receiver) => {
                 receiver.on_segment(now, segment);
                 if self.complete < self.transfers.len() {
-                    return self.check_transfers(spec, now);
+                    return self.check_transfers(workload, now);
                 }
                 None
             }
@@ -165,7 +168,7 @@ impl Flow {
         }
     }
 
-    fn check_transfers(&mut self, spec: &FlowSpec, now: Time) -> Option<Time> {
+    fn check_transfers(&mut self, workload: &Workload, now: Time) -> Option<Time> {
         let Ends::Tcp(_, receiver) = &self.ends else { return None };
         let delivered = receiver.delivered().get();
         while let Some(transfer) = self.transfers.get_mut(self.complete) {
@@ -176,7 +179,7 @@ impl Flow {
             transfer.completion = Some(now - transfer.start);
             self.complete += 1;
         }
-        match spec.workload {
+        match *workload {
             Workload::Fixed { .. } => {
                 self.finished = Some(now);
                 None
@@ -192,6 +195,17 @@ impl Flow {
         }
     }
 
+    /// Brings what a packet in this direction will need into the processor's cache.
+    #[inline]
+    pub fn warm(&self, direction: Direction) {
+        if let Ends::Tcp(sender, receiver) = &self.ends {
+            black_box(match direction {
+                Direction::Forward => receiver.warm(),
+                Direction::Back => sender.warm(),
+            });
+        }
+    }
+
     /// A segment reached the sending end. Returns the RTT sample it gave.
     #[inline]
     pub fn on_feedback(&mut self, now: Time, segment: &Segment) -> Option<Span> {
@@ -202,25 +216,18 @@ impl Flow {
         }
     }
 
-    /// The next segment of the sending end.
+    /// Writes the next segment of the end that sends in this direction; false if there is none.
     #[inline]
-    pub fn poll_sender(&mut self, now: Time) -> Option<Segment> {
-        match &mut self.ends {
-            Ends::Tcp(sender, _) => sender.poll_transmit(now),
-            Ends::Datagram(sender, _) => sender.poll_transmit(now),
-            Ends::Udp(source, _) => source.poll_transmit(now),
-            Ends::None => None,
-        }
-    }
-
-    /// The next segment of the receiving end.
-    #[inline]
-    pub fn poll_receiver(&mut self, now: Time) -> Option<Segment> {
-        match &mut self.ends {
-            Ends::Tcp(_, receiver) => receiver.poll_transmit(now),
-            Ends::Datagram(_, receiver) => receiver.poll_transmit(now),
-            Ends::Udp(..) | Ends::None => None,
-        }
+    pub fn transmit(&mut self, direction: Direction, now: Time, out: &mut Segment) -> bool {
+        let segment = match (&mut self.ends, direction) {
+            (Ends::Tcp(sender, _), Direction::Forward) => return sender.transmit(now, out),
+            (Ends::Tcp(_, receiver), Direction::Back) => return receiver.transmit(now, out),
+            (Ends::Datagram(sender, _), Direction::Forward) => sender.poll_transmit(now),
+            (Ends::Datagram(_, receiver), Direction::Back) => receiver.poll_transmit(now),
+            (Ends::Udp(source, _), Direction::Forward) => source.poll_transmit(now),
+            (Ends::Udp(..), Direction::Back) | (Ends::None, _) => None,
+        };
+        segment.inspect(|segment| *out = *segment).is_some()
     }
 
     #[inline]

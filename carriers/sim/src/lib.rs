@@ -27,14 +27,19 @@ mod flow;
 mod histogram;
 mod meter;
 mod packet;
+mod radio;
 mod random;
 mod results;
+mod route;
 mod series;
 mod simulation;
 mod tap;
 mod udp;
 
 pub use packet::{Direction, Packet};
-pub use results::{Column, Distribution, FlowResult, Ledger, LinkResult, RunResult, Series, Transfer};
-pub use simulation::Simulation;
+pub use results::{
+    CellResult, Column, Distribution, FlowResult, Ledger, LinkResult, RadioLinkResult, RunResult, Series,
+    Transfer, UserResult,
+};
+pub use simulation::{Simulation, link_names};
 pub use tap::{Tap, TapEvent};

@@ -32,7 +32,7 @@ pub(crate) struct FlowMeter {
 
 impl FlowMeter {
     #[inline]
-    fn on_departed(&mut self, packet: &Ticket, waited: Span, measuring: bool) {
+    fn on_departed(&mut self, wire: u32, waited: Span, measuring: bool) {
         let delay = waited.as_nanos() as f64;
         self.row_delay_sum += delay;
         self.row_delay_max = self.row_delay_max.max(delay);
@@ -40,10 +40,10 @@ impl FlowMeter {
         if !measuring {
             return;
         }
-        self.bottleneck_bytes += u64::from(packet.wire);
+        self.bottleneck_bytes += u64::from(wire);
         self.delay.record(waited);
         if let Some(last) = self.last_delay {
-            let difference = if delay > last { delay - last } else { last - delay };
+            let difference = (delay - last).abs();
             self.jitter += (difference - self.jitter) * JITTER_WEIGHT;
             self.jitter_sum += self.jitter;
             self.jitter_count += 1;
@@ -76,6 +76,25 @@ pub(crate) struct LinkMeter {
     pub row_packets: u64,
 }
 
+/// A measurement that is not in its flow's meter yet.
+#[derive(Clone, Copy, Debug)]
+struct Note {
+    flow: u32,
+    what: What,
+    time: Span,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    /// A packet of `wire` bytes left the queue of a limited link after so long.
+    Departed { link: u32, wire: u32 },
+    /// A sample of the RTT.
+    Rtt,
+}
+
+/// Notes that are entered together: as many as stay in the nearest cache.
+const NOTES: usize = 256;
+
 /// All meters.
 pub(crate) struct Meters<'a> {
     pub flows: Vec<FlowMeter>,
@@ -85,9 +104,55 @@ pub(crate) struct Meters<'a> {
     /// The packets that links hold tickets of.
     pub slots: Slots,
     pub tap: Option<&'a mut dyn Tap>,
+    notes: Vec<Note>,
 }
 
 impl<'a> Meters<'a> {
+    pub fn new(flows: Vec<FlowMeter>, links: Vec<LinkMeter>) -> Self {
+        Self {
+            flows,
+            links,
+            ledger: Ledger::default(),
+            measuring: false,
+            slots: Slots::default(),
+            tap: None,
+            notes: Vec::with_capacity(NOTES),
+        }
+    }
+
+    /// A flow's RTT was sampled.
+    #[inline]
+    pub fn on_rtt(&mut self, flow: u32, rtt: Span) {
+        if self.measuring {
+            self.note(Note { flow, what: What::Rtt, time: rtt });
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, note: Note) {
+        self.notes.push(note);
+        if self.notes.len() == NOTES {
+            self.settle();
+        }
+    }
+
+    /// Enters what was noted, in order. To be called before flows' meters are read, and before `measuring` changes.
+    ///
+    /// With many flows the meter of a packet's flow is far away in memory. Entered one after another without anything
+    /// between them, many are fetched at the same time.
+    pub fn settle(&mut self) {
+        for Note { flow, what, time } in self.notes.drain(..) {
+            let flow = &mut self.flows[flow as usize];
+            match what {
+                What::Departed { link, wire } if flow.bottleneck == Some(link) => {
+                    flow.on_departed(wire, time, self.measuring);
+                }
+                What::Departed { .. } => {}
+                What::Rtt => flow.rtt.record(time),
+            }
+        }
+    }
+
     #[inline]
     pub fn at<'b>(&'b mut self, link: u32) -> AtLink<'a, 'b> {
         AtLink { meters: self, link }
@@ -103,7 +168,7 @@ pub(crate) struct AtLink<'a, 'b> {
 impl Observer<Ticket> for AtLink<'_, '_> {
     fn on_dropped(&mut self, now: Time, packet: &Ticket, cause: DropCause) {
         let meters = &mut *self.meters;
-        let (link, size) = (&mut meters.links[self.link as usize], Bytes::new(u64::from(packet.wire)));
+        let (link, size) = (&mut meters.links[self.link as usize], Bytes::new(u64::from(packet.wire())));
         link.row_dropped += 1;
         let by_queue = matches!(cause, DropCause::Overflow | DropCause::Aqm);
         if by_queue {
@@ -117,8 +182,8 @@ impl Observer<Ticket> for AtLink<'_, '_> {
             } else {
                 link.lost += 1;
             }
-            if packet.direction == Direction::Forward {
-                meters.flows[packet.flow as usize].dropped += 1;
+            if packet.direction() == Direction::Forward {
+                meters.flows[packet.flow() as usize].dropped += 1;
             }
         }
         if let Some(tap) = &mut meters.tap {
@@ -131,25 +196,26 @@ impl Observer<Ticket> for AtLink<'_, '_> {
     fn on_departed(&mut self, now: Time, packet: &Ticket, waited: Span, marked: bool) {
         let meters = &mut *self.meters;
         let link = &mut meters.links[self.link as usize];
-        link.row_departed += u64::from(packet.wire);
+        link.row_departed += u64::from(packet.wire());
         if meters.measuring {
-            link.departed += u64::from(packet.wire);
+            link.departed += u64::from(packet.wire());
             link.departed_packets += 1;
             link.marked += u64::from(marked);
         }
+        let forward = packet.direction() == Direction::Forward;
         if link.limited {
             link.row_delay_sum += waited.as_nanos() as f64;
             link.row_packets += 1;
             if meters.measuring {
                 link.delay.record(waited);
             }
-        }
-        if packet.direction == Direction::Forward {
-            let flow = &mut meters.flows[packet.flow as usize];
-            flow.marked += u64::from(marked && meters.measuring);
-            if flow.bottleneck == Some(self.link) {
-                flow.on_departed(packet, waited, meters.measuring);
+            if forward {
+                let what = What::Departed { link: self.link, wire: packet.wire() };
+                meters.note(Note { flow: packet.flow(), what, time: waited });
             }
+        }
+        if marked && meters.measuring && forward {
+            meters.flows[packet.flow() as usize].marked += 1;
         }
         if let Some(tap) = &mut meters.tap {
             tap.on_packet(now, self.link as usize, meters.slots.at(*packet), TapEvent::Departed);

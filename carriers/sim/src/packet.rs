@@ -1,7 +1,9 @@
 //! A packet in the network: a segment, and where it is going.
 
-use ranpace_tcp::Segment;
-use ranpace_units::Bytes;
+use std::hint::black_box;
+
+use ranpace_tcp::{Kind, Segment};
+use ranpace_units::{Bytes, Time};
 
 /// Which way a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,40 +29,84 @@ pub struct Packet {
     pub direction: Direction,
 }
 
-/// A packet as links pass it on: 16 bytes in place of 150, because a packet is moved ten times on its way.
+/// A packet as links pass it on: 16 bytes in place of 150, because a packet is moved ten times on its way. In two words, as
+/// the processor has registers for them: a structure of small fields is slow to copy just after it was written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
-    /// Where the packet lies.
-    pub slot: u32,
+    /// The slot where the packet lies, and above it its bytes on the wire.
+    place: u64,
+    /// Index of its flow, and above it the flags.
+    marks: u64,
+}
+
+const BACK: u64 = 1 << 32;
+const ECT: u64 = 1 << 33;
+const CE: u64 = 1 << 34;
+
+impl Ticket {
+    #[inline]
+    fn new(slot: u32, packet: &Packet) -> Self {
+        let Segment { wire, ect, ce, .. } = packet.segment;
+        let flag = |set: bool, flag: u64| if set { flag } else { 0 };
+        let back = packet.direction == Direction::Back;
+        Self {
+            place: u64::from(slot) | u64::from(wire) << 32,
+            marks: u64::from(packet.flow) | flag(back, BACK) | flag(ect, ECT) | flag(ce, CE),
+        }
+    }
+
+    #[inline]
+    fn slot(self) -> usize {
+        self.place as u32 as usize
+    }
+
     /// Its bytes on the wire.
-    pub wire: u32,
+    #[inline]
+    pub fn wire(self) -> u32 {
+        (self.place >> 32) as u32
+    }
+
     /// Index of its flow.
-    pub flow: u32,
+    #[inline]
+    pub fn flow(self) -> u32 {
+        self.marks as u32
+    }
+
     /// Which way it goes.
-    pub direction: Direction,
-    ect: bool,
-    ce: bool,
+    #[inline]
+    pub fn direction(self) -> Direction {
+        if self.marks & BACK == 0 { Direction::Forward } else { Direction::Back }
+    }
 }
 
 impl ranpace_link::Packet for Ticket {
     #[inline]
     fn size(&self) -> Bytes {
-        Bytes::new(u64::from(self.wire))
+        Bytes::new(u64::from(self.wire()))
     }
     #[inline]
     fn flow(&self) -> u32 {
         // Feedback is a flow of its own for flow queueing.
-        self.flow * 2 + u32::from(self.direction == Direction::Back)
+        Ticket::flow(*self) * 2 + u32::from(self.direction() == Direction::Back)
     }
     #[inline]
     fn is_ect(&self) -> bool {
-        self.ect
+        self.marks & ECT != 0
     }
     #[inline]
     fn mark_ce(&mut self) {
-        self.ce = true;
+        self.marks |= CE;
     }
 }
+
+/// What a slot holds before its first packet.
+const NO_PACKET: Packet = Packet {
+    segment: Segment::new(Kind::Data, Time::ZERO),
+    flow: 0,
+    connection: 0,
+    hop: 0,
+    direction: Direction::Forward,
+};
 
 /// The packets in the network, each in a slot; slots are used again, the last one given back first.
 #[derive(Debug, Default)]
@@ -70,34 +116,45 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Takes a packet in.
+    /// Where the next packet is to be written: its sender writes it here. It is nothing until [`Self::take`].
     #[inline]
-    pub fn put(&mut self, packet: Packet) -> Ticket {
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.packets[slot as usize] = packet;
-                slot
-            }
+    pub fn vacant(&mut self) -> &mut Packet {
+        let slot = match self.free.last() {
+            Some(&slot) => slot as usize,
             None => {
-                self.packets.push(packet);
-                (self.packets.len() - 1) as u32
+                self.free.push(self.packets.len() as u32);
+                self.packets.push(NO_PACKET);
+                self.packets.len() - 1
             }
         };
-        let Segment { wire, ect, ce, .. } = packet.segment;
-        Ticket { slot, wire, flow: packet.flow, direction: packet.direction, ect, ce }
+        &mut self.packets[slot]
+    }
+
+    /// Takes in the packet that was written to [`Self::vacant`].
+    #[inline]
+    pub fn take(&mut self) -> Option<Ticket> {
+        let slot = self.free.pop()?;
+        Some(Ticket::new(slot, &self.packets[slot as usize]))
     }
 
     /// The packet of a ticket, with what happened to it on the way.
     #[inline]
     pub fn at(&mut self, ticket: Ticket) -> &mut Packet {
-        let packet = &mut self.packets[ticket.slot as usize];
-        packet.segment.ce = ticket.ce;
+        let packet = &mut self.packets[ticket.slot()];
+        packet.segment.ce = ticket.marks & CE != 0;
         packet
+    }
+
+    /// Brings the packet of a ticket into the processor's cache.
+    #[inline]
+    pub fn warm(&self, ticket: &Ticket) {
+        let packet = &self.packets[ticket.slot()];
+        black_box((packet.segment.seq, packet.segment.wire, packet.hop));
     }
 
     /// Gives a slot back: the packet has arrived, or is no more.
     #[inline]
     pub fn give_back(&mut self, ticket: Ticket) {
-        self.free.push(ticket.slot);
+        self.free.push(ticket.slot() as u32);
     }
 }

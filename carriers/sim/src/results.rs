@@ -15,8 +15,13 @@ pub struct RunResult {
     pub interrupted: bool,
     /// Per flow, in the scenario's order.
     pub flows: Vec<FlowResult>,
-    /// Per link, in the scenario's order.
+    /// Per link, in the scenario's order; behind them, for each user of a cell that has flows, its downlink (`NAME.down`) and
+    /// its uplink (`NAME.up`) as a link each.
     pub links: Vec<LinkResult>,
+    /// Per cell, in the scenario's order.
+    pub cells: Vec<CellResult>,
+    /// Per user of the cells, in the scenario's order.
+    pub users: Vec<UserResult>,
     /// Where every byte went.
     pub ledger: Ledger,
     /// Events that the engine handled: for speed figures, not part of any other result.
@@ -103,6 +108,59 @@ pub struct LinkResult {
     pub queueing_delay: Distribution,
     /// Its series over time.
     pub series: Series,
+}
+
+/// What one cell did in the measured part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellResult {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Users that it served at the beginning.
+    pub users: usize,
+    /// Slots in which somebody was awake; the others cost nothing.
+    pub played_slots: u64,
+    /// PRBs of its band.
+    pub prbs: u16,
+    /// Mean share of them that blocks took downlink, over the slots that were played.
+    pub downlink_prb_share: f64,
+    /// The same uplink.
+    pub uplink_prb_share: f64,
+}
+
+/// What one user of a cell had in the measured part. After a handover figures are of the last cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserResult {
+    /// Its name in the scenario.
+    pub name: String,
+    /// The cell that serves it at the end; `None` if none does.
+    pub cell: Option<String>,
+    /// From the base station.
+    pub downlink: RadioLinkResult,
+    /// To the base station.
+    pub uplink: RadioLinkResult,
+    /// Handovers that were completed.
+    pub handovers: u32,
+    /// Why nothing can be sent to it or by it at the end; `None` if something can.
+    pub out_of_service: Option<String>,
+    /// Its series over time; empty for users without flows.
+    pub series: Series,
+}
+
+/// One direction of a user.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RadioLinkResult {
+    /// Size of all transport blocks sent for the first time, padding included.
+    pub scheduled: Bytes,
+    /// Transport blocks sent for the first time.
+    pub blocks: u64,
+    /// Transport blocks sent again by HARQ.
+    pub retransmissions: u64,
+    /// Transport blocks that HARQ gave up.
+    pub lost_blocks: u64,
+    /// Times that a bearer failed, its RLC having sent a PDU as often as it may.
+    pub bearer_failures: u64,
+    /// What its channel at the end would carry if it were alone in the cell.
+    pub rate_alone: Rate,
 }
 
 /// Distribution of a time.

@@ -1,6 +1,9 @@
 //! Series over time: a row per flow and link at every sampling instant.
 
 use ranpace_cc::Pacing;
+use ranpace_phy::{Both, Direction};
+use ranpace_radio::cell::Probe;
+use ranpace_rnis::{LinkReport, UserReport};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::flow::{Ends, Flow};
@@ -191,5 +194,84 @@ impl LinkRows {
 
     pub fn finish(self) -> Series {
         named(&LINK_COLUMNS, self.columns)
+    }
+}
+
+/// What a user's row is made from.
+pub(crate) struct RadioRow {
+    pub now: Time,
+    pub interval: Span,
+    /// Index of the cell that serves it.
+    pub serving: Option<usize>,
+    /// What that cell says of it: report, channel, symbols of a slot, and its length.
+    pub seen: Option<(UserReport, Both<Probe>, u8, Span)>,
+    /// The report of the row before.
+    pub before: Both<LinkReport>,
+}
+
+const RADIO_COLUMNS: [&str; 19] = [
+    "time_s",
+    "cell",
+    "x_m",
+    "y_m",
+    "sinr_db",
+    "cqi",
+    "mcs",
+    "prbs",
+    "scheduled_bit_s",
+    "retransmissions",
+    "queue_bytes",
+    "head_of_line_s",
+    "uplink_sinr_db",
+    "uplink_mcs",
+    "uplink_prbs",
+    "uplink_scheduled_bit_s",
+    "uplink_retransmissions",
+    "uplink_queue_bytes",
+    "uplink_head_of_line_s",
+];
+
+/// Rows of one user.
+#[derive(Debug, Default)]
+pub(crate) struct RadioRows {
+    columns: Vec<Vec<f64>>,
+}
+
+impl RadioRows {
+    /// A row for the interval that ends now. MCS are those of the last grants, PRBs a mean over the slots of the interval.
+    pub fn sample(&mut self, row: &RadioRow) {
+        let mut values = [f64::NAN; RADIO_COLUMNS.len()];
+        values[0] = row.now.as_secs_f64();
+        if let Some(cell) = row.serving {
+            values[1] = cell as f64;
+        }
+        if let Some((report, probe, symbols, slot)) = &row.seen {
+            let seconds = row.interval.as_secs_f64();
+            let slots = seconds / slot.as_secs_f64();
+            values[2] = probe.downlink.position.x;
+            values[3] = probe.downlink.position.y;
+            values[4] = report.sinr_db();
+            values[5] = report.cqi.get().into();
+            for (direction, at) in [(Direction::Downlink, 6), (Direction::Uplink, 13)] {
+                let (link, before) = (&report.link[direction], &row.before[direction]);
+                // Another cell counts from the beginning.
+                let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now) as f64;
+                if let Some(grant) = link.grant {
+                    values[at] = grant.mcs.into();
+                }
+                let prb_symbols = since(link.scheduled_prb_symbols, before.scheduled_prb_symbols);
+                values[at + 1] = prb_symbols / f64::from(*symbols) / slots;
+                values[at + 2] = since(link.scheduled_bits, before.scheduled_bits) / seconds;
+                values[at + 3] = since(link.retransmissions, before.retransmissions);
+                values[at + 4] = link.queue.as_f64();
+                values[at + 5] = link.head_of_line.as_secs_f64();
+            }
+            values[12] = probe.uplink.sinr_db;
+        }
+        push(&mut self.columns, &values);
+    }
+
+    pub fn finish(self) -> Series {
+        named(&RADIO_COLUMNS, self.columns)
     }
 }

@@ -1,20 +1,33 @@
 //! A scenario played in virtual time.
 
 use ranpace_link::{Link, Service};
-use ranpace_scenario::{ChangeKind, Scenario};
-use ranpace_units::{Bytes, Rate, Span, Time};
+use ranpace_radio::cell::Subscription;
+use ranpace_rnis::Report;
+use ranpace_scenario::{ChangeKind, Hop, Scenario};
+use ranpace_units::{Bytes, Span, Time};
+
+mod finish;
+
+pub use finish::link_names;
 
 use crate::agenda::{Agenda, Alarm, Event};
 use crate::flow::{Ends, Flow};
 use crate::meter::{FlowMeter, LinkMeter, Meters};
-use crate::packet::{Direction, Packet, Slots, Ticket};
+use crate::packet::{Direction, Ticket};
+use crate::radio::Radio;
 use crate::random::mix;
-use crate::results::{FlowResult, Ledger, LinkResult, RunResult};
+use crate::results::RunResult;
+use crate::route::{Place, Routes, Step};
 use crate::series::{FlowRows, LinkRows};
 use crate::tap::Tap;
 
 /// Events between two looks at whether to go on.
 const PATIENCE: u64 = 1 << 16;
+
+/// Flows from which on it pays to look ahead.
+const CROWD: usize = 64;
+/// Packets that are looked at ahead.
+const FORESIGHT: usize = 8;
 
 /// A scenario about to be played. The same scenario and seed give the same result on any machine.
 pub struct Simulation<'a> {
@@ -23,6 +36,16 @@ pub struct Simulation<'a> {
     agenda: Agenda,
     links: Vec<Link<Ticket>>,
     link_alarms: Vec<Alarm>,
+    /// The cells, if there are any.
+    radio: Option<Box<Radio<'a>>>,
+    radio_alarm: Alarm,
+    /// Packets that came out of the cells just now.
+    arrived: Vec<Ticket>,
+    routes: Routes,
+    /// There are so many flows that their state does not stay in the processor's cache.
+    crowded: bool,
+    /// Packets that were foreseen and are still to come, of each link.
+    foreseen: Vec<usize>,
     flows: Vec<Flow>,
     sender_alarms: Vec<Alarm>,
     receiver_alarms: Vec<Alarm>,
@@ -44,16 +67,23 @@ impl<'a> Simulation<'a> {
             .links
             .iter()
             .enumerate()
-            .map(|(index, link)| Link::new(&link.config, seeds(0, index)))
+            .map(|(index, link)| Link::new(&link.config, seeds(0, index)).with_overhead(link.overhead))
             .collect();
         let link_meters = scenario.links.iter().map(|link| LinkMeter {
             limited: mean_rate(&link.config.service).is_some(),
             ..LinkMeter::default()
         });
+        let first = scenario.links.len() as u32;
+        let mut radio =
+            (!scenario.cells.is_empty()).then(|| Box::new(Radio::new(scenario, first, seeds(2, 0))));
+        let on_air = radio.as_ref().map_or(0, |radio| radio.metered());
+        let air_meter = LinkMeter { limited: true, ..LinkMeter::default() };
+        let link_meters = link_meters.chain(std::iter::repeat_n(air_meter, 2 * on_air));
         let flow_meters = scenario.flows.iter().map(|flow| FlowMeter {
-            bottleneck: slowest(scenario, &flow.path).map(|link| link as u32),
+            bottleneck: bottleneck(scenario, radio.as_deref_mut(), &flow.path),
             ..FlowMeter::default()
         });
+        let flow_meters = flow_meters.collect();
         let flows = (0..scenario.flows.len()).map(|index| Flow::new(seeds(1, index))).collect();
         let mut agenda = Agenda::default();
         // What is measured lies after the warm-up's end, as capacities are counted; without one, all counts.
@@ -73,19 +103,18 @@ impl<'a> Simulation<'a> {
             now: Time::ZERO,
             agenda,
             link_alarms: vec![Alarm::OFF; links.len()],
-            link_rows: links.iter().map(|_| LinkRows::default()).collect(),
+            link_rows: (0..links.len() + 2 * on_air).map(|_| LinkRows::default()).collect(),
             links,
             sender_alarms: vec![Alarm::OFF; scenario.flows.len()],
             receiver_alarms: vec![Alarm::OFF; scenario.flows.len()],
             flow_rows: scenario.flows.iter().map(|_| FlowRows::default()).collect(),
-            meters: Meters {
-                flows: flow_meters.collect(),
-                links: link_meters.collect(),
-                ledger: Ledger::default(),
-                measuring: false,
-                slots: Slots::default(),
-                tap: None,
-            },
+            meters: Meters::new(flow_meters, link_meters.collect()),
+            radio_alarm: Alarm::OFF,
+            radio,
+            arrived: Vec::new(),
+            routes: Routes::new(scenario),
+            crowded: scenario.flows.len() >= CROWD,
+            foreseen: vec![0; scenario.links.len()],
             flows,
             before: vec![crate::flow::Account::default(); scenario.flows.len()],
             measured_from: Time::ZERO + scenario.warmup,
@@ -102,6 +131,20 @@ impl<'a> Simulation<'a> {
         self
     }
 
+    /// Has what the cells report shown to `reader`. Costs nothing where nobody asks, and changes no result.
+    #[must_use]
+    pub fn with_reports(
+        mut self,
+        subscription: Subscription,
+        reader: &'a mut dyn FnMut(&Report<'_>),
+    ) -> Self {
+        if let Some(radio) = &mut self.radio {
+            radio.subscribe(subscription, reader);
+            self.arm_radio();
+        }
+        self
+    }
+
     /// Plays to the end.
     pub fn run(self) -> RunResult {
         self.run_while(&mut |_| true)
@@ -112,8 +155,7 @@ impl<'a> Simulation<'a> {
     pub fn run_while(mut self, go_on: &mut dyn FnMut(Time) -> bool) -> RunResult {
         let end = Time::ZERO + self.scenario.duration;
         let mut interrupted = false;
-        while self.agenda.peek() <= end {
-            let Some((at, event)) = self.agenda.next() else { break };
+        while let Some((at, event)) = self.agenda.next(end) {
             debug_assert!(at >= self.now, "time runs forwards");
             self.now = at;
             self.events += 1;
@@ -136,12 +178,20 @@ impl<'a> Simulation<'a> {
                     self.on_link(link);
                 }
             }
+            Event::Radio => {
+                if self.radio_alarm.rings(self.now) {
+                    self.on_radio();
+                }
+            }
             Event::Sender(flow) => {
                 if self.sender_alarms[flow as usize].rings(self.now) {
+                    if self.crowded {
+                        self.foresee_alarms();
+                    }
                     let state = &mut self.flows[flow as usize];
                     if state.sender_deadline() <= self.now {
                         state.on_sender_deadline(self.now);
-                        self.pump_sender(flow);
+                        self.pump(flow, Direction::Forward);
                     }
                     self.arm_sender(flow);
                 }
@@ -151,7 +201,7 @@ impl<'a> Simulation<'a> {
                     let state = &mut self.flows[flow as usize];
                     if state.receiver_deadline() <= self.now {
                         state.on_receiver_deadline(self.now);
-                        self.pump_receiver(flow);
+                        self.pump(flow, Direction::Back);
                     }
                     self.arm_receiver(flow);
                 }
@@ -166,14 +216,18 @@ impl<'a> Simulation<'a> {
                 if let Some(next) = self.flows[flow as usize].write(&spec.workload, self.now) {
                     self.agenda.enter(next, Event::Write(flow));
                 }
-                self.pump_sender(flow);
+                self.pump(flow, Direction::Forward);
                 self.arm_sender(flow);
             }
             Event::Change(index) => self.change(index as usize),
             Event::Measure => {
+                self.meters.settle();
                 self.meters.measuring = true;
                 for (before, flow) in self.before.iter_mut().zip(&self.flows) {
                     *before = flow.account();
+                }
+                if let Some(radio) = &mut self.radio {
+                    radio.measure(self.now);
                 }
             }
             Event::Sample => {
@@ -192,17 +246,42 @@ impl<'a> Simulation<'a> {
         if let Some(next) = state.begin(spec, self.now) {
             self.agenda.enter(next, Event::Write(flow));
         }
-        self.pump_sender(flow);
-        self.pump_receiver(flow);
+        self.pump(flow, Direction::Forward);
+        self.pump(flow, Direction::Back);
         self.arm_sender(flow);
         self.arm_receiver(flow);
     }
 
     fn on_link(&mut self, link: u32) {
         while let Some(packet) = self.links[link as usize].poll(self.now, &mut self.meters.at(link)) {
+            self.foresee(link as usize);
             self.forward(packet);
         }
         self.arm_link(link);
+    }
+
+    /// Brings what the next packets out of a link will need into the processor's cache, many at a time: fetched one by one
+    /// when they arrive, each would be waited for.
+    #[inline]
+    fn foresee(&mut self, link: usize) {
+        if !self.crowded {
+            return;
+        }
+        if self.foreseen[link] > 0 {
+            self.foreseen[link] -= 1;
+            return;
+        }
+        for ticket in (0..FORESIGHT).map_while(|place| self.links[link].upcoming(place)) {
+            self.meters.slots.warm(ticket);
+            self.flows[ticket.flow() as usize].warm(ticket.direction());
+        }
+        self.foreseen[link] = FORESIGHT - 1;
+    }
+
+    fn foresee_alarms(&self) {
+        for flow in self.agenda.soon() {
+            self.flows[flow as usize].warm(Direction::Back);
+        }
     }
 
     /// A packet came out of a link: to the next one, or to its endpoint.
@@ -210,21 +289,22 @@ impl<'a> Simulation<'a> {
         let packet = self.meters.slots.at(ticket);
         packet.hop += 1;
         let (flow, direction, now) = (packet.flow, packet.direction, self.now);
-        let spec = &self.scenario.flows[flow as usize];
-        let path = if direction == Direction::Forward { &spec.path } else { &spec.back };
-        if let Some(&next) = path.get(usize::from(packet.hop)) {
-            self.offer(next as u32, ticket);
+        if let Some(next) = self.routes.place(flow, direction, packet.hop) {
+            self.offer(next, ticket);
             return;
         }
         let state = &mut self.flows[flow as usize];
         let current = packet.connection == state.connection; // else of a connection that is over
         let (mut next, mut rtt) = (None, None);
         match direction {
-            Direction::Forward if current => next = state.on_data(spec, now, &packet.segment),
+            Direction::Forward if current => {
+                let workload = &self.scenario.flows[flow as usize].workload;
+                next = state.on_data(workload, now, &packet.segment);
+            }
             Direction::Back if current => rtt = state.on_feedback(now, &packet.segment),
             _ => {}
         }
-        self.meters.ledger.delivered += Bytes::new(u64::from(ticket.wire));
+        self.meters.ledger.delivered += Bytes::new(u64::from(ticket.wire()));
         self.meters.slots.give_back(ticket);
         if !current {
             return;
@@ -234,53 +314,72 @@ impl<'a> Simulation<'a> {
                 if let Some(next) = next {
                     self.agenda.enter(next, Event::Start(flow));
                 }
-                self.pump_receiver(flow);
+                self.pump(flow, Direction::Back);
                 self.arm_receiver(flow);
             }
             Direction::Back => {
-                if let Some(rtt) = rtt
-                    && self.meters.measuring
-                {
-                    self.meters.flows[flow as usize].rtt.record(rtt);
+                if let Some(rtt) = rtt {
+                    self.meters.on_rtt(flow, rtt);
                 }
-                self.pump_sender(flow);
+                self.pump(flow, Direction::Forward);
                 self.arm_sender(flow);
             }
         }
     }
 
     #[inline]
-    fn offer(&mut self, link: u32, packet: Ticket) {
-        self.links[link as usize].send(self.now, packet, &mut self.meters.at(link));
-        self.arm_link(link);
-    }
-
-    #[inline]
-    fn pump_sender(&mut self, flow: u32) {
-        while let Some(segment) = self.flows[flow as usize].poll_sender(self.now) {
-            self.inject(flow, Direction::Forward, segment);
+    fn offer(&mut self, place: Place, packet: Ticket) {
+        match place.step(self.links.len()) {
+            Step::Link(link) => {
+                self.links[link as usize].send(self.now, packet, &mut self.meters.at(link));
+                self.arm_link(link);
+            }
+            Step::Radio(user, direction) => {
+                let bearer = self.scenario.flows[packet.flow() as usize].bearer;
+                if let Some(radio) = &mut self.radio {
+                    radio.send(self.now, user, direction, bearer, packet, &mut self.meters);
+                    let at = radio.next_event().max(self.now);
+                    self.radio_alarm.set(at, Event::Radio, &mut self.agenda);
+                }
+            }
         }
     }
 
-    #[inline]
-    fn pump_receiver(&mut self, flow: u32) {
-        while let Some(segment) = self.flows[flow as usize].poll_receiver(self.now) {
-            self.inject(flow, Direction::Back, segment);
+    /// Slots of cells are played, and what came out of them goes on.
+    fn on_radio(&mut self) {
+        let Some(radio) = &mut self.radio else { return };
+        let mut arrived = std::mem::take(&mut self.arrived);
+        radio.poll(self.now, &mut self.meters, &mut arrived);
+        for packet in arrived.drain(..) {
+            self.forward(packet);
+        }
+        self.arrived = arrived;
+        self.arm_radio();
+    }
+
+    fn arm_radio(&mut self) {
+        if let Some(radio) = &self.radio {
+            let at = radio.next_event().max(self.now);
+            self.radio_alarm.set(at, Event::Radio, &mut self.agenda);
         }
     }
 
-    fn inject(&mut self, flow: u32, direction: Direction, segment: ranpace_tcp::Segment) {
-        let spec = &self.scenario.flows[flow as usize];
-        let path = if direction == Direction::Forward { &spec.path } else { &spec.back };
+    /// Has an end of a flow send all that it can.
+    #[inline]
+    fn pump(&mut self, flow: u32, direction: Direction) {
         let connection = self.flows[flow as usize].connection;
-        self.meters.ledger.offered += segment.wire_size();
         // The scenario's parser gives every flow a path; only UDP has no way back, and sends nothing there.
-        let Some(&link) = path.first() else {
-            self.meters.ledger.delivered += segment.wire_size();
-            return;
-        };
-        let ticket = self.meters.slots.put(Packet { segment, flow, connection, hop: 0, direction });
-        self.offer(link as u32, ticket);
+        let Some(first) = self.routes.place(flow, direction, 0) else { return };
+        loop {
+            let packet = self.meters.slots.vacant();
+            if !self.flows[flow as usize].transmit(direction, self.now, &mut packet.segment) {
+                return;
+            }
+            (packet.flow, packet.connection, packet.hop, packet.direction) = (flow, connection, 0, direction);
+            let Some(ticket) = self.meters.slots.take() else { return };
+            self.meters.ledger.offered += Bytes::new(u64::from(ticket.wire()));
+            self.offer(first, ticket);
+        }
     }
 
     #[inline]
@@ -303,6 +402,12 @@ impl<'a> Simulation<'a> {
 
     fn change(&mut self, index: usize) {
         match self.scenario.changes[index].what {
+            ChangeKind::Handover { user, to, forward, interruption } => {
+                if let Some(radio) = &mut self.radio {
+                    radio.hand_over(self.now, (user as u32, to), forward, interruption, &mut self.meters);
+                }
+                self.arm_radio();
+            }
             ChangeKind::LinkRate { link, rate } => {
                 self.on_link(link as u32);
                 self.links[link].set_rate(self.now, rate);
@@ -324,6 +429,7 @@ impl<'a> Simulation<'a> {
         if interval.is_zero() {
             return;
         }
+        self.meters.settle();
         for ((rows, flow), meter) in self.flow_rows.iter_mut().zip(&self.flows).zip(&mut self.meters.flows) {
             rows.sample(self.now, interval, flow, meter);
         }
@@ -331,109 +437,10 @@ impl<'a> Simulation<'a> {
             let capacity = link.capacity(self.last_sample, self.now);
             rows.sample(self.now, interval, link.queued(), capacity, meter);
         }
+        if let Some(radio) = &mut self.radio {
+            radio.sample(self.now, interval, &mut self.meters, &mut self.link_rows);
+        }
         self.last_sample = self.now;
-    }
-
-    fn finish(mut self, interrupted: bool) -> RunResult {
-        // What is due now is still told, and what is left in the network is counted.
-        for link in 0..self.links.len() {
-            let observer = &mut self.meters.at(link as u32);
-            let mut waiting = Bytes::ZERO;
-            while let Some(packet) = self.links[link].poll(self.now, observer) {
-                waiting += Bytes::new(u64::from(packet.wire));
-            }
-            waiting += self.links[link].drain().map(|packet| Bytes::new(u64::from(packet.wire))).sum();
-            self.meters.ledger.in_network += waiting;
-        }
-        let (from, end) = (self.measured_from, self.now);
-        let links = self
-            .scenario
-            .links
-            .iter()
-            .zip(&self.links)
-            .zip(self.meters.links)
-            .zip(self.link_rows)
-            .map(|(((spec, link), meter), rows)| {
-                let capacity = link.capacity(from, end.max(from));
-                LinkResult {
-                    name: spec.name.clone(),
-                    departed: Bytes::new(meter.departed),
-                    departed_packets: meter.departed_packets,
-                    dropped_packets: meter.dropped,
-                    lost_packets: meter.lost,
-                    marked_packets: meter.marked,
-                    capacity,
-                    utilisation: capacity
-                        .filter(|capacity| !capacity.is_zero())
-                        .map(|capacity| meter.departed as f64 / capacity.as_f64()),
-                    queueing_delay: meter.delay.distribution(),
-                    series: rows.finish(),
-                }
-            })
-            .collect();
-        let flows = self
-            .scenario
-            .flows
-            .iter()
-            .zip(self.flows)
-            .zip(self.meters.flows)
-            .zip(self.flow_rows.into_iter().zip(self.before))
-            .map(|(((spec, flow), meter), (rows, before))| {
-                let begin = from.max(spec.start);
-                let stop = spec.stop.unwrap_or(Time::MAX).min(flow.finished.unwrap_or(Time::MAX)).min(end);
-                let measured = stop - begin;
-                flow_result(spec, flow, &meter, rows, before, measured)
-            })
-            .collect();
-        RunResult {
-            seed: self.scenario.seed,
-            measured_from: from,
-            end,
-            interrupted,
-            flows,
-            links,
-            ledger: self.meters.ledger,
-            events: self.events,
-        }
-    }
-}
-
-fn flow_result(
-    spec: &ranpace_scenario::FlowSpec,
-    flow: Flow,
-    meter: &FlowMeter,
-    rows: FlowRows,
-    before: crate::flow::Account,
-    measured: Span,
-) -> FlowResult {
-    use ranpace_scenario::Transport;
-    let account = flow.account();
-    let delivered = Bytes::new(account.delivered - before.delivered);
-    let sent = account.sent - before.sent;
-    FlowResult {
-        name: spec.name.clone(),
-        cc: match &spec.transport {
-            Transport::Tcp { algorithm, .. } | Transport::Datagram { algorithm, .. } => algorithm.to_string(),
-            Transport::Udp { .. } => "udp".to_owned(),
-        },
-        bottleneck: meter.bottleneck.map(|link| link as usize),
-        measured,
-        delivered,
-        goodput: if measured.is_zero() { Rate::ZERO } else { Rate::of(delivered, measured) },
-        bottleneck_bytes: Bytes::new(meter.bottleneck_bytes),
-        sent_packets: sent,
-        retransmitted_packets: account.retransmitted - before.retransmitted,
-        dropped_packets: meter.dropped,
-        loss_rate: if sent == 0 { 0.0 } else { meter.dropped as f64 / sent as f64 },
-        timeouts: account.timeouts - before.timeouts,
-        undone: account.undone - before.undone,
-        marked_packets: meter.marked,
-        rtt: meter.rtt.distribution(),
-        queueing_delay: meter.delay.distribution(),
-        jitter_ewma: meter.jitter_ewma(),
-        jitter_mean_deviation: meter.delay.mean_deviation(),
-        transfers: flow.transfers,
-        series: rows.finish(),
     }
 }
 
@@ -446,15 +453,25 @@ fn mean_rate(service: &Service) -> Option<f64> {
     }
 }
 
-/// The slowest link of a path; of equally slow ones the first.
-fn slowest(scenario: &Scenario, path: &[usize]) -> Option<usize> {
-    let mut slowest: Option<(usize, f64)> = None;
-    for &link in path {
-        if let Some(rate) = mean_rate(&scenario.links[link].config.service)
+/// The place where a path is slowest, as an index into [`RunResult::links`]; of equally slow ones the first. What a cell
+/// could carry for its user alone counts as its rate, at the beginning.
+fn bottleneck(scenario: &Scenario, mut radio: Option<&mut Radio<'_>>, path: &[Hop]) -> Option<u32> {
+    let mut slowest: Option<(u32, f64)> = None;
+    for hop in path {
+        let found = match *hop {
+            Hop::Link(link) => {
+                let rate = mean_rate(&scenario.links[link as usize].config.service);
+                rate.map(|rate| (link, rate))
+            }
+            Hop::Radio { user, direction } => {
+                radio.as_deref_mut().and_then(|radio| radio.rate(user, direction))
+            }
+        };
+        if let Some((place, rate)) = found
             && slowest.is_none_or(|(_, least)| rate < least)
         {
-            slowest = Some((link, rate));
+            slowest = Some((place, rate));
         }
     }
-    slowest.map(|(link, _)| link)
+    slowest.map(|(place, _)| place)
 }

@@ -5,14 +5,29 @@
 mod common;
 
 use common::{Path, play};
+use ranpace_scenario::cells::PRESETS;
+use ranpace_scenario::presets::{CellRunSpec, cell};
 use ranpace_sim::RunResult;
 
 /// FNV-1a, 64 bits, of all that is not about speed. Debug prints floats so that they can be told apart by every bit.
 fn fingerprint(mut result: RunResult) -> u64 {
     result.events = 0;
-    format!("{result:?}").bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    // What came with cells is nothing to runs without them.
+    format!("{result:?}")
+        .replace("cells: [], users: [], ", "")
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+}
+
+/// A cell with what stands around it, for two seconds.
+fn preset(name: &str) -> String {
+    let preset = PRESETS.iter().find(|preset| preset.name == name).expect("it is there");
+    let cubic = "cubic".parse().expect("it is there");
+    let mut spec = CellRunSpec::new(preset, &cubic);
+    spec.duration = ranpace_units::Span::from_secs(2);
+    cell(&spec)
 }
 
 #[test]
@@ -65,6 +80,9 @@ fn every_build_gives_the_same_bits() {
                 .text(&["cc = \"sprout\"", "cc = \"cubic\""])
                 .replace("rate = \"20Mbit/s\"", "trace = \"bursty\"\nscale = 1.3"),
         ),
+        ("cell of LTE", preset("zhong-lte-ch6")),
+        ("cell of NR", preset("nr")),
+        ("millimetre waves", preset("diarra-mmwave-nlos")),
     ];
     let found: Vec<_> =
         texts.iter().map(|(name, text)| (*name, format!("{:016x}", fingerprint(play(text))))).collect();
@@ -72,10 +90,13 @@ fn every_build_gives_the_same_bits() {
     assert_eq!(found, GOLDEN);
 }
 
-const GOLDEN: [(&str, &str); 5] = [
+const GOLDEN: [(&str, &str); 8] = [
     ("loss-based", "d173554163b7e215"),
     ("delay-based", "5be34716a1486ab9"),
     ("every control", "362d974418b4f728"),
     ("workloads over PIE", "9bd2f0222f48f9d8"),
     ("trace", "0c1c3029ae57d3d3"),
+    ("cell of LTE", "6448318b1b464f80"),
+    ("cell of NR", "b36b497791c570f4"),
+    ("millimetre waves", "86c3123bb8502347"),
 ];

@@ -1,0 +1,375 @@
+//! The radio network of a simulation: packets in and out of cells, and what is measured of users.
+
+use ranpace_phy::{Both, Direction};
+use ranpace_radio::cell::{Cell, Listener, Probe, Subscription};
+use ranpace_radio::network::RadioNetwork;
+use ranpace_radio::rlc::DropCause;
+use ranpace_rnis::{Event, EventKind, LinkReport, Report};
+use ranpace_scenario::Scenario;
+use ranpace_units::{Bytes, Span, Time};
+
+use crate::meter::Meters;
+use crate::packet::Ticket;
+use crate::results::{CellResult, RadioLinkResult, UserResult};
+use crate::series::{LinkRows, RadioRow, RadioRows};
+
+const BOTH: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
+
+/// The cells of a scenario, and their users.
+pub(crate) struct Radio<'a> {
+    scenario: &'a Scenario,
+    network: RadioNetwork<Ticket>,
+    heard: Heard,
+    users: Vec<User>,
+    /// Who is shown the cells' reports.
+    reader: Option<Reader<'a>>,
+    /// Slots played and PRBs used in each cell when the measured part began.
+    before: Vec<(u64, Both<f64>)>,
+}
+
+/// Is shown reports.
+pub(crate) type Reader<'a> = &'a mut dyn FnMut(&Report<'_>);
+
+/// A user as it is measured.
+struct User {
+    /// Index of its first meter among the links': downlink, and uplink behind it. `None` for users without flows.
+    meters: Option<u32>,
+    rows: RadioRows,
+    /// When the measured part, and the last row, began.
+    before: Both<LinkReport>,
+    last_row: Both<LinkReport>,
+    /// What the cell would have carried for it alone, in bytes, in the measured part.
+    capacity: Both<f64>,
+}
+
+/// What cells tell of while they are polled.
+#[derive(Default)]
+struct Heard {
+    arrived: Vec<Ticket>,
+    failures: Vec<Both<u64>>,
+    handovers: Vec<u32>,
+    measuring: bool,
+}
+
+/// Hears of packets in the name of the meters.
+struct Ears<'a, 'b, 'c> {
+    meters: &'b mut Meters<'a>,
+    heard: &'b mut Heard,
+    users: &'b [User],
+    reader: Option<&'b mut Reader<'c>>,
+}
+
+impl Ears<'_, '_, '_> {
+    fn link(&self, user: u32, direction: Direction) -> Option<u32> {
+        let first = self.users.get(user as usize)?.meters?;
+        Some(first + u32::from(direction == Direction::Uplink))
+    }
+}
+
+impl Listener<Ticket> for Ears<'_, '_, '_> {
+    fn on_delivered(&mut self, _: Time, _: u32, _: Direction, packet: Ticket) {
+        self.heard.arrived.push(packet);
+    }
+    fn on_waited(&mut self, now: Time, user: u32, direction: Direction, packet: &Ticket, waited: Span) {
+        if let Some(link) = self.link(user, direction) {
+            use ranpace_link::Observer as _;
+            // Marks of a cell's queue are on the packet, and not counted here: RLC does not tell of them.
+            self.meters.at(link).on_departed(now, packet, waited, false);
+        }
+    }
+    fn on_dropped(&mut self, now: Time, user: u32, direction: Direction, packet: &Ticket, cause: DropCause) {
+        if let Some(link) = self.link(user, direction) {
+            use ranpace_link::Observer as _;
+            let cause = match cause {
+                DropCause::Overflow => ranpace_link::DropCause::Overflow,
+                DropCause::Aqm | DropCause::Discard => ranpace_link::DropCause::Aqm,
+                _ => ranpace_link::DropCause::Random,
+            };
+            self.meters.at(link).on_dropped(now, packet, cause);
+        }
+    }
+    fn on_report(&mut self, report: &Report<'_>) {
+        if let Some(reader) = &mut self.reader {
+            reader(report);
+        }
+    }
+    fn on_event(&mut self, event: Event) {
+        if !self.heard.measuring {
+            return;
+        }
+        let user = event.user as usize;
+        match event.kind {
+            EventKind::BearerFailed { direction, .. } => {
+                if let Some(failures) = self.heard.failures.get_mut(user) {
+                    failures[direction] += 1;
+                }
+            }
+            EventKind::HandoverCompleted { .. } => {
+                if let Some(handovers) = self.heard.handovers.get_mut(user) {
+                    *handovers += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<'a> Radio<'a> {
+    /// The cells of a scenario; `first` is where the meters of its users begin. Only users of flows have some.
+    pub fn new(scenario: &'a Scenario, first: u32, seed: u64) -> Self {
+        let configs: Vec<_> = scenario.cells.iter().map(|cell| cell.config.clone()).collect();
+        let homes: Vec<_> = scenario.users.iter().map(|user| (user.cell, &user.config)).collect();
+        let mut heard = Heard {
+            failures: vec![Both::default(); homes.len()],
+            handovers: vec![0; homes.len()],
+            ..Heard::default()
+        };
+        let network = RadioNetwork::new(&configs, &homes, seed, &mut Silent)
+            .unwrap_or_else(|_| unreachable!("the parser of scenarios has checked every cell"));
+        heard.measuring = false;
+        let mut next = first;
+        let users = metered(scenario).into_iter().map(|has_flows| {
+            let meters = has_flows.then(|| {
+                next += 2;
+                next - 2
+            });
+            User {
+                meters,
+                rows: RadioRows::default(),
+                before: Both::default(),
+                last_row: Both::default(),
+                capacity: Both::default(),
+            }
+        });
+        let before = vec![(0, Both::default()); configs.len()];
+        Self { scenario, users: users.collect(), network, heard, reader: None, before }
+    }
+
+    /// A packet goes over the air.
+    #[inline]
+    pub fn send(
+        &mut self,
+        now: Time,
+        user: u32,
+        direction: Direction,
+        bearer: u8,
+        packet: Ticket,
+        meters: &mut Meters<'_>,
+    ) {
+        let mut ears =
+            Ears { meters, heard: &mut self.heard, users: &self.users, reader: self.reader.as_mut() };
+        let sent = self.network.send(now, user, direction, bearer, packet, &mut ears);
+        debug_assert!(sent, "flows lead over users that there are");
+    }
+
+    /// Shows reports to `reader`.
+    pub fn subscribe(&mut self, subscription: Subscription, reader: Reader<'a>) {
+        self.network.subscribe(Time::ZERO, Some(subscription));
+        self.reader = Some(reader);
+    }
+
+    /// When [`Self::poll`] has something to do.
+    #[inline]
+    pub fn next_event(&self) -> Time {
+        self.network.next_event()
+    }
+
+    /// Does what is due, and puts the packets that arrived into `arrived`.
+    pub fn poll(&mut self, now: Time, meters: &mut Meters<'_>, arrived: &mut Vec<Ticket>) {
+        self.network.poll(
+            now,
+            &mut Ears { meters, heard: &mut self.heard, users: &self.users, reader: self.reader.as_mut() },
+        );
+        arrived.append(&mut self.heard.arrived);
+    }
+
+    /// A user goes to another cell.
+    pub fn hand_over(
+        &mut self,
+        now: Time,
+        (user, to): (u32, usize),
+        forward: bool,
+        interruption: Span,
+        meters: &mut Meters<'_>,
+    ) {
+        let mut ears =
+            Ears { meters, heard: &mut self.heard, users: &self.users, reader: self.reader.as_mut() };
+        self.network.hand_over(now, user, to, forward, interruption, &mut ears);
+    }
+
+    /// The measured part begins.
+    pub fn measure(&mut self, now: Time) {
+        self.heard.measuring = true;
+        for (before, cell) in self.before.iter_mut().zip(self.network.cells()) {
+            *before = cell.used_prbs();
+        }
+        for number in 0..self.users.len() {
+            let link = self.link_reports(now, number as u32);
+            let user = &mut self.users[number];
+            user.before = link;
+        }
+    }
+
+    fn link_reports(&mut self, now: Time, user: u32) -> Both<LinkReport> {
+        let report = self.network.serving(user).and_then(|cell| self.network.cell_mut(cell));
+        report.and_then(|cell| cell.snapshot(now, user)).map(|report| report.link).unwrap_or_default()
+    }
+
+    /// What the cell could carry for a user alone, in bytes per second, in each direction.
+    fn alone(&mut self, now: Time, user: u32) -> Both<f64> {
+        let cell = self.network.serving(user).and_then(|cell| self.network.cell_mut(cell));
+        let seen = cell.and_then(|cell| cell.probe(now, user).map(|probe| whole_band(cell, &probe)));
+        seen.unwrap_or_default()
+    }
+
+    /// Where the meter of a user's direction is, and what the cell could carry for it alone now, in bit/s.
+    pub fn rate(&mut self, user: u32, direction: Direction) -> Option<(u32, f64)> {
+        let first = self.users.get(user as usize)?.meters?;
+        let place = first + u32::from(direction == Direction::Uplink);
+        Some((place, 8.0 * self.alone(Time::ZERO, user)[direction]))
+    }
+
+    /// Rows of the series for the interval that ends now.
+    pub fn sample(&mut self, now: Time, interval: Span, meters: &mut Meters<'_>, link_rows: &mut [LinkRows]) {
+        for number in 0..self.users.len() {
+            let Some(first) = self.users[number].meters else { continue };
+            let id = number as u32;
+            let serving = self.network.serving(id);
+            let mut alone = Both::default();
+            let seen = serving.and_then(|cell| {
+                let cell = self.network.cell_mut(cell)?;
+                let probe = cell.probe(now, id)?;
+                alone = whole_band(cell, &probe);
+                Some((cell.snapshot(now, id)?, probe, cell.info().symbols, cell.info().slot))
+            });
+            for (direction, link) in BOTH.into_iter().zip(first as usize..) {
+                let could = alone[direction] * interval.as_secs_f64();
+                if meters.measuring {
+                    self.users[number].capacity[direction] += could;
+                }
+                if let (Some(rows), Some(meter)) = (link_rows.get_mut(link), meters.links.get_mut(link)) {
+                    let queued = self.network.waiting(id, direction);
+                    rows.sample(now, interval, queued, Some(Bytes::new(could as u64)), meter);
+                }
+            }
+            let user = &mut self.users[number];
+            user.rows.sample(&RadioRow { now, interval, serving, seen, before: user.last_row });
+            user.last_row = seen.map(|seen| seen.0.link).unwrap_or_default();
+        }
+    }
+
+    /// Bytes that are under way, after everything due has been told.
+    pub fn under_way(&self) -> Bytes {
+        let users = 0..self.users.len() as u32;
+        users.map(|user| BOTH.map(|direction| self.network.waiting(user, direction)).into_iter().sum()).sum()
+    }
+
+    /// How many users have flows; each has two meters.
+    pub fn metered(&self) -> usize {
+        self.users.iter().filter(|user| user.meters.is_some()).count()
+    }
+
+    /// What cells would have carried for each user with flows, if it had been alone, in the measured part: downlink and
+    /// uplink.
+    pub fn capacities(&self) -> impl Iterator<Item = Bytes> {
+        let users = self.users.iter().filter(|user| user.meters.is_some());
+        users.flat_map(|user| BOTH.map(|direction| Bytes::new(user.capacity[direction] as u64)))
+    }
+
+    /// What is left to tell at the end.
+    pub fn finish(mut self, now: Time) -> (Vec<CellResult>, Vec<UserResult>) {
+        let cells = self.scenario.cells.iter().zip(self.network.cells()).zip(&self.before);
+        let cells = cells.zip(0..).map(|(((spec, cell), (slots, used)), index)| {
+            let (slots_now, used_now) = cell.used_prbs();
+            let played_slots = slots_now - slots;
+            let slots = played_slots.max(1) as f64;
+            let prbs = f64::from(cell.info().prbs);
+            let users = self.scenario.users.iter().filter(|user| user.cell == index).count();
+            CellResult {
+                name: spec.name.clone(),
+                users,
+                played_slots,
+                prbs: cell.info().prbs,
+                downlink_prb_share: (used_now.downlink - used.downlink) / slots / prbs,
+                uplink_prb_share: (used_now.uplink - used.uplink) / slots / prbs,
+            }
+        });
+        let cells = cells.collect();
+        let mut results = Vec::new();
+        for number in 0..self.users.len() as u32 {
+            let link = self.link_reports(now, number);
+            let alone = self.alone(now, number);
+            let probe = self.network.serving(number).and_then(|cell| {
+                let name = self.scenario.cells.get(cell)?.name.clone();
+                Some((name, self.network.cell_mut(cell)?.probe(now, number)?))
+            });
+            let user = &mut self.users[number as usize];
+            let result = |direction: Direction| {
+                let (link, before) = (&link[direction], &user.before[direction]);
+                RadioLinkResult {
+                    scheduled: Bytes::new(link.scheduled_bits.saturating_sub(before.scheduled_bits) / 8),
+                    blocks: link.blocks.saturating_sub(before.blocks),
+                    retransmissions: link.retransmissions.saturating_sub(before.retransmissions),
+                    lost_blocks: link.lost.saturating_sub(before.lost),
+                    bearer_failures: self.heard.failures[number as usize][direction],
+                    rate_alone: ranpace_units::Rate::of(
+                        Bytes::new(alone[direction] as u64),
+                        Span::from_secs(1),
+                    ),
+                }
+            };
+            let why = match &probe {
+                None => Some("no cell serves it: it is on its way to another".to_owned()),
+                Some((_, probe)) if probe.downlink.mcs.is_none() => Some(format!(
+                    "out of reach: no MCS for the downlink's band, {:.1} dB on average",
+                    probe.downlink.sinr_db
+                )),
+                Some((_, probe)) if probe.uplink.mcs.is_none() => Some(format!(
+                    "out of reach: no MCS for the uplink's band, {:.1} dB on average, so that nothing it sends arrives",
+                    probe.uplink.sinr_db
+                )),
+                Some(_) => None,
+            };
+            results.push(UserResult {
+                name: self.scenario.users[number as usize].name.clone(),
+                cell: probe.map(|(name, _)| name),
+                downlink: result(Direction::Downlink),
+                uplink: result(Direction::Uplink),
+                handovers: self.heard.handovers[number as usize],
+                out_of_service: why,
+                series: std::mem::take(&mut user.rows).finish(),
+            });
+        }
+        (cells, results)
+    }
+}
+
+/// What a cell could carry for a user that it has been probed for, if it were alone, in bytes per second.
+fn whole_band(cell: &Cell<Ticket>, probe: &Both<Probe>) -> Both<f64> {
+    let info = cell.info();
+    Both::of(|direction| {
+        // A block of a whole slot, as often as there are such slots.
+        let best = f64::from(cell.most_symbols(direction));
+        let slots = info.share[direction] * f64::from(info.symbols) / best.max(1.0);
+        let usable = if direction == Direction::Downlink { cell.config().usable_slots } else { 1.0 };
+        probe[direction].block.bytes().as_f64() * slots * usable / info.slot.as_secs_f64()
+    })
+}
+
+/// Hears nothing: users that come at the beginning.
+struct Silent;
+
+impl Listener<Ticket> for Silent {
+    fn on_delivered(&mut self, _: Time, _: u32, _: Direction, _: Ticket) {}
+}
+
+/// Of each user, whether a flow leads over it.
+pub(crate) fn metered(scenario: &Scenario) -> Vec<bool> {
+    let mut users = vec![false; scenario.users.len()];
+    for hop in scenario.flows.iter().flat_map(|flow| flow.path.iter().chain(&flow.back)) {
+        if let Some(user) = hop.user().and_then(|user| users.get_mut(user)) {
+            *user = true;
+        }
+    }
+    users
+}

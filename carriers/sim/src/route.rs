@@ -1,0 +1,77 @@
+//! Which links and cells a packet crosses.
+
+use std::collections::HashMap;
+
+use ranpace_phy::Direction as Way;
+use ranpace_scenario::{Hop, Scenario};
+
+use crate::packet::Direction;
+
+/// A step on a way, as a number: below the number of links a link, and behind them the radio of a user, downlink and uplink.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place(u32);
+
+/// What a place is.
+pub(crate) enum Step {
+    /// A link, by its index.
+    Link(u32),
+    /// The radio of a user.
+    Radio(u32, Way),
+}
+
+impl Place {
+    #[inline]
+    pub fn step(self, links: usize) -> Step {
+        match self.0.checked_sub(links as u32) {
+            None => Step::Link(self.0),
+            Some(radio) if radio.is_multiple_of(2) => Step::Radio(radio / 2, Way::Downlink),
+            Some(radio) => Step::Radio(radio / 2, Way::Uplink),
+        }
+    }
+}
+
+/// The ways of all flows. Flows mostly share them, so that they stay in the processor's cache, where the scenario's entry
+/// of a flow among thousands does not.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    /// The distinct ways, one behind the other.
+    places: Vec<Place>,
+    /// For every flow its stretch of `places`, forwards and back.
+    flows: Vec<[Stretch; 2]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    begin: u32,
+    end: u32,
+}
+
+impl Routes {
+    pub fn new(scenario: &Scenario) -> Self {
+        let (mut places, mut known) = (Vec::new(), HashMap::new());
+        let links = scenario.links.len() as u32;
+        let mut stretch = |path: &'_ [Hop]| {
+            *known.entry(path.to_vec()).or_insert_with(|| {
+                let begin = places.len() as u32;
+                places.extend(path.iter().map(|hop| match *hop {
+                    Hop::Link(link) => Place(link),
+                    Hop::Radio { user, direction } => {
+                        Place(links + 2 * user + u32::from(direction == Way::Uplink))
+                    }
+                }));
+                Stretch { begin, end: places.len() as u32 }
+            })
+        };
+        let flows = scenario.flows.iter().map(|flow| [stretch(&flow.path), stretch(&flow.back)]).collect();
+        Self { places, flows }
+    }
+
+    /// What comes after `hop` others, or `None` at the end of the way.
+    #[inline]
+    pub fn place(&self, flow: u32, direction: Direction, hop: u16) -> Option<Place> {
+        let [forward, back] = self.flows[flow as usize];
+        let Stretch { begin, end } = if direction == Direction::Forward { forward } else { back };
+        let place = begin + u32::from(hop);
+        if place < end { self.places.get(place as usize).copied() } else { None }
+    }
+}

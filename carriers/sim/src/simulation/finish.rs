@@ -1,0 +1,131 @@
+//! The end of a run: what was measured becomes results.
+
+use ranpace_scenario::Scenario;
+use ranpace_units::{Bytes, Rate, Span, Time};
+
+use super::Simulation;
+use crate::flow::Flow;
+use crate::meter::FlowMeter;
+use crate::radio;
+use crate::results::{FlowResult, LinkResult, RunResult};
+use crate::series::FlowRows;
+
+impl Simulation<'_> {
+    pub(super) fn finish(mut self, interrupted: bool) -> RunResult {
+        // What is due now is still told, and what is left in the network is counted.
+        for link in 0..self.links.len() {
+            let observer = &mut self.meters.at(link as u32);
+            let mut waiting = Bytes::ZERO;
+            while let Some(packet) = self.links[link].poll(self.now, observer) {
+                waiting += Bytes::new(u64::from(packet.wire()));
+            }
+            waiting += self.links[link].drain().map(|packet| Bytes::new(u64::from(packet.wire()))).sum();
+            self.meters.ledger.in_network += waiting;
+        }
+        if let Some(radio) = &self.radio {
+            self.meters.ledger.in_network += radio.under_way();
+        }
+        self.meters.settle();
+        let (from, end) = (self.measured_from, self.now);
+        let wired = self.links.iter().map(|link| link.capacity(from, end.max(from)));
+        let mut capacities: Vec<Option<Bytes>> = wired.collect();
+        let (mut cells, mut users) = (Vec::new(), Vec::new());
+        if let Some(radio) = self.radio {
+            capacities.extend(radio.capacities().map(Some));
+            (cells, users) = radio.finish(end);
+        }
+        let links = link_names(self.scenario)
+            .into_iter()
+            .zip(capacities)
+            .zip(self.meters.links)
+            .zip(self.link_rows)
+            .map(|(((name, capacity), meter), rows)| LinkResult {
+                name,
+                departed: Bytes::new(meter.departed),
+                departed_packets: meter.departed_packets,
+                dropped_packets: meter.dropped,
+                lost_packets: meter.lost,
+                marked_packets: meter.marked,
+                capacity,
+                utilisation: capacity
+                    .filter(|capacity| !capacity.is_zero())
+                    .map(|capacity| meter.departed as f64 / capacity.as_f64()),
+                queueing_delay: meter.delay.distribution(),
+                series: rows.finish(),
+            })
+            .collect();
+        let flows = self
+            .scenario
+            .flows
+            .iter()
+            .zip(self.flows)
+            .zip(self.meters.flows)
+            .zip(self.flow_rows.into_iter().zip(self.before))
+            .map(|(((spec, flow), meter), (rows, before))| {
+                let begin = from.max(spec.start);
+                let stop = spec.stop.unwrap_or(Time::MAX).min(flow.finished.unwrap_or(Time::MAX)).min(end);
+                let measured = stop - begin;
+                flow_result(spec, flow, &meter, rows, before, measured)
+            })
+            .collect();
+        RunResult {
+            seed: self.scenario.seed,
+            measured_from: from,
+            end,
+            interrupted,
+            flows,
+            links,
+            cells,
+            users,
+            ledger: self.meters.ledger,
+            events: self.events,
+        }
+    }
+}
+
+fn flow_result(
+    spec: &ranpace_scenario::FlowSpec,
+    flow: Flow,
+    meter: &FlowMeter,
+    rows: FlowRows,
+    before: crate::flow::Account,
+    measured: Span,
+) -> FlowResult {
+    use ranpace_scenario::Transport;
+    let account = flow.account();
+    let delivered = Bytes::new(account.delivered - before.delivered);
+    let sent = account.sent - before.sent;
+    FlowResult {
+        name: spec.name.clone(),
+        cc: match &spec.transport {
+            Transport::Tcp { algorithm, .. } | Transport::Datagram { algorithm, .. } => algorithm.to_string(),
+            Transport::Udp { .. } => "udp".to_owned(),
+        },
+        bottleneck: meter.bottleneck.map(|link| link as usize),
+        measured,
+        delivered,
+        goodput: if measured.is_zero() { Rate::ZERO } else { Rate::of(delivered, measured) },
+        bottleneck_bytes: Bytes::new(meter.bottleneck_bytes),
+        sent_packets: sent,
+        retransmitted_packets: account.retransmitted - before.retransmitted,
+        dropped_packets: meter.dropped,
+        loss_rate: if sent == 0 { 0.0 } else { meter.dropped as f64 / sent as f64 },
+        timeouts: account.timeouts - before.timeouts,
+        undone: account.undone - before.undone,
+        marked_packets: meter.marked,
+        rtt: meter.rtt.distribution(),
+        queueing_delay: meter.delay.distribution(),
+        jitter_ewma: meter.jitter_ewma(),
+        jitter_mean_deviation: meter.delay.mean_deviation(),
+        transfers: flow.transfers,
+        series: rows.finish(),
+    }
+}
+
+/// Names of what [`RunResult::links`] holds: the links, then both directions of the users that have flows.
+pub fn link_names(scenario: &Scenario) -> Vec<String> {
+    let wired = scenario.links.iter().map(|link| link.name.clone());
+    let users = scenario.users.iter().zip(radio::metered(scenario)).filter(|(_, has_flows)| *has_flows);
+    let air = users.flat_map(|(user, _)| ["down", "up"].map(|way| format!("{}.{way}", user.name)));
+    wired.chain(air).collect()
+}
