@@ -1,4 +1,4 @@
-//! Memory of idle flows and of packets in flight, as the system counts it (resident set, Linux).
+//! Memory of idle flows, of packets in flight and of users of a cell, as the system counts it (resident set, Linux).
 //!
 //! `cargo run --release -p ranpace-benches --example memory`
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -21,7 +21,41 @@ fn own(what: &str) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
+/// A cell with so many users that are attached and idle, and one that downloads.
+fn users(count: u64) -> String {
+    format!(
+        r#"
+duration = "5s"
+sample = "5s"
+[[link]]
+from = "a"
+to = "mast"
+rate = "10Gbit/s"
+delay = "5ms"
+duplex = true
+[[cell]]
+name = "cell"
+host = "mast"
+preset = "zhong-lte-ch6"
+[[user]]
+name = "phone"
+position = [50, 0]
+[[user]]
+name = "idle"
+position = [50, 0]
+count = {count}
+[[flow]]
+from = "a"
+to = "phone"
+cc = "cubic"
+"#
+    )
+}
+
 fn text(kind: &str, size: u64) -> String {
+    if kind == "user" {
+        return users(size);
+    }
     let (flows, rest, delay, duration) = match kind {
         // Connected, once used for one segment, and idle.
         "idle" => (size, "workload = { kind = \"fixed\", size = \"1000B\" }", 10, "2s"),
@@ -76,9 +110,11 @@ fn main() {
         println!("{running} {}", own("VmHWM:"));
         return;
     }
-    for (kind, what, few, many) in
-        [("idle", "an idle flow", "1000", "21000"), ("flight", "a packet in flight", "20000", "320000")]
-    {
+    for (kind, what, few, many) in [
+        ("idle", "an idle flow", "1000", "21000"),
+        ("flight", "a packet in flight", "20000", "320000"),
+        ("user", "an idle user of a cell", "1000", "21000"),
+    ] {
         let count = many.parse::<f64>().unwrap() - few.parse::<f64>().unwrap();
         let (few, many) = (resident(kind, few), resident(kind, many));
         let bytes = |few: f64, many: f64| (many - few) * 1_024.0 / count;

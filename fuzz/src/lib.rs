@@ -7,18 +7,23 @@ use std::sync::Arc;
 
 use ranpace_cc::Algorithm;
 use ranpace_lab::trace_tools::{Clock, LogFormat, RateUnit, TimeUnit, read_log_text};
-use ranpace_link::{Trace, TraceError, TraceParser, TraceStats};
-use ranpace_scenario::{Scenario, TraceSource, parse};
+use ranpace_link::{Service, Trace, TraceError, TraceParser, TraceStats};
+use ranpace_phy::LteBandwidth;
+use ranpace_radio::channel::{Groups, Position, RecordedFading, Recording, RecordingError, Trajectory};
+use ranpace_scenario::{ChangeKind, Scenario, TraceSource, Transport, Workload, parse};
+use ranpace_sim::Simulation;
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 /// Takes any bytes, and panics if something is wrong.
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
+    ("cell", cell),
+    ("radio", radio),
     ("vary", vary),
     ("algorithm", algorithm),
     ("units", units),
@@ -93,10 +98,18 @@ pub fn log(data: &[u8]) {
     }
 }
 
-/// Has the traces of the corpus.
+/// Has the traces and the radio files of the corpus.
 struct Two;
 
 impl TraceSource for Two {
+    fn text(&mut self, name: &str) -> Result<Arc<str>, String> {
+        match name {
+            "drive.csv" => Ok("time_s,sinr_db,cqi\n0,10,7\n1,-20,0\n1.5,40,15\n".into()),
+            "walk.csv" => Ok("time_s,x_m,y_m\n0,0,0\n0.02,10,10\n".into()),
+            "fading.txt" => Ok("0 1 -30\n".repeat(6).into()),
+            _ => Err("not here".to_owned()),
+        }
+    }
     fn load(&mut self, name: &str) -> Result<Arc<Trace>, String> {
         if !name.starts_with("builtin:") {
             return Err("not here".to_owned());
@@ -127,20 +140,155 @@ pub fn scenario(data: &[u8]) {
 
 fn sound(scenario: &Scenario) {
     assert!(scenario.warmup < scenario.duration && !scenario.sample.is_zero());
-    assert!(!scenario.links.is_empty() && !scenario.flows.is_empty());
+    assert!(!scenario.flows.is_empty());
+    assert!(!scenario.links.is_empty() || !scenario.cells.is_empty());
+    assert!(scenario.cells.iter().all(|cell| cell.config.check(0).is_ok()));
     for flow in &scenario.flows {
         for (path, from, to) in [(&flow.path, flow.from, flow.to), (&flow.back, flow.to, flow.from)] {
             // Some flows have no way back.
             if path.is_empty() {
                 continue;
             }
-            let end = path.iter().fold(from, |here, &link| {
-                assert_eq!(scenario.links[link].from, here, "a path does not hang together");
-                scenario.links[link].to
+            let end = path.iter().fold(from, |here, &hop| {
+                let (begins, ends) = scenario.ends(hop);
+                assert_eq!(begins, here, "a path does not hang together");
+                ends
             });
             assert_eq!(end, to, "a path ends elsewhere");
         }
     }
+}
+
+/// A scenario with cells is played for a few slots, and accounts for every byte.
+pub fn cell(data: &[u8]) {
+    /// More only take time.
+    const MOST: usize = 40;
+    const MOST_RATE: Rate = Rate::from_mbit_per_s(2_000);
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    let Ok(mut scenario) = parse(text, "fuzz.toml", &mut Two) else { return };
+    let is_fast = |rate: &Rate| *rate > MOST_RATE;
+    let many =
+        [scenario.users.len(), scenario.flows.len(), scenario.changes.len()].into_iter().any(|n| n > MOST);
+    let fast_link = |service: &Service| !matches!(service, Service::Fixed(rate) if !is_fast(rate));
+    let fast_flow = scenario.flows.iter().any(|flow| match &flow.workload {
+        Workload::Paced { rate, interval } => is_fast(rate) || *interval < Span::from_millis(1),
+        Workload::Cbr { rate } => is_fast(rate),
+        Workload::Ppbp { rate, active_mean, burst_mean, .. } => {
+            rate.as_f64() * active_mean > MOST_RATE.as_f64() || *burst_mean < Span::from_millis(1)
+        }
+        Workload::Web { interval, .. } => *interval < Span::from_millis(1),
+        _ => false,
+    });
+    let small = |flow: &ranpace_scenario::FlowSpec| matches!(flow.transport, Transport::Udp { packet } if packet < Bytes::new(100));
+    let fast_change =
+        |change: &ChangeKind| matches!(change, ChangeKind::LinkRate { rate, .. } if is_fast(rate));
+    if scenario.cells.is_empty()
+        || scenario.cells.len() > 8
+        || many
+        || fast_flow
+        || scenario.flows.iter().any(small)
+        || scenario.links.iter().any(|link| fast_link(&link.config.service))
+        || scenario.changes.iter().any(|change| fast_change(&change.what))
+    {
+        return;
+    }
+    let most = Span::from_millis(50);
+    if scenario.duration > most {
+        // What would happen in the whole run happens in the part that is played.
+        let share = most.ratio(scenario.duration);
+        for change in &mut scenario.changes {
+            change.at = Time::ZERO + change.at.since(Time::ZERO).mul_f64(share);
+        }
+        for flow in &mut scenario.flows {
+            flow.start = Time::ZERO + flow.start.since(Time::ZERO).mul_f64(share);
+            flow.stop = flow.stop.map(|stop| Time::ZERO + stop.since(Time::ZERO).mul_f64(share));
+        }
+        (scenario.duration, scenario.warmup) = (most, scenario.warmup.mul_f64(share));
+        scenario.sample = scenario.sample.max(Span::from_millis(5));
+    } else {
+        scenario.sample = scenario.sample.max(scenario.duration / 20);
+    }
+    let result = Simulation::new(&scenario).run();
+    assert!(result.ledger.balances(), "{:?}", result.ledger);
+    for cell in &result.cells {
+        for share in [cell.downlink_prb_share, cell.uplink_prb_share] {
+            assert!((0.0..=1.0 + 1e-9).contains(&share), "{}: {share}", cell.name);
+        }
+    }
+}
+
+/// A file of radio conditions gives numbers that can be played at any time, or an error that says what was expected.
+///
+/// The first byte chooses the kind of file.
+pub fn radio(data: &[u8]) {
+    let Some((&first, text)) = data.split_first() else { return };
+    let Ok(text) = core::str::from_utf8(text) else { return };
+    let error = match first % 4 {
+        0 => recording(Recording::parse(text)),
+        1 => recording(Recording::parse_5g_log(text)),
+        2 => fading(text),
+        _ => trajectory(text),
+    };
+    if let Some(error) = error {
+        let text = error.to_string();
+        assert!(text.starts_with("line ") || text.starts_with("expected "), "{text}");
+    }
+}
+
+/// Times at the edges of something so long.
+fn odd_times(length: Span) -> [Span; 8] {
+    let short = Span::from_nanos(1);
+    [Span::ZERO, short, length / 3, length - short, length, length + short, length * 7 + short, Span::MAX]
+}
+
+fn recording(read: Result<Recording, RecordingError>) -> Option<RecordingError> {
+    let recording = match read {
+        Ok(recording) => recording,
+        Err(error) => return Some(error),
+    };
+    let samples = recording.samples();
+    assert!(recording.count() == samples.len() && samples[0].0 == Time::ZERO);
+    assert!(samples.windows(2).all(|pair| pair[0].0 < pair[1].0), "time runs backwards");
+    assert!(samples[samples.len() - 1].0 <= Time::ZERO + recording.length() && !recording.length().is_zero());
+    for after in samples.iter().map(|(time, _)| time.since(Time::ZERO)).chain(odd_times(recording.length())) {
+        let found = recording.at(after);
+        for number in [found.sinr_db, found.rsrp_dbm, found.gain_db].into_iter().flatten() {
+            assert!((-1_000.0..=1_000.0).contains(&number), "{found:?} after {after}");
+        }
+    }
+    None
+}
+
+fn fading(text: &str) -> Option<RecordingError> {
+    let groups = Groups::lte(LteBandwidth::Mhz1_4.prbs());
+    let every = Span::from_millis(1);
+    match RecordedFading::parse(text, &groups, every) {
+        Ok(fading) => {
+            let mut gains = vec![0.0; groups.count() + 1];
+            for start in odd_times(Span::SECOND).into_iter().chain([fading.draw_start(1, 2)]) {
+                for now in odd_times(Span::SECOND) {
+                    fading.gains(start, Time::ZERO + now, &mut gains);
+                    assert!(gains.iter().all(|gain| gain.is_finite() && *gain >= 0.0), "{gains:?}");
+                }
+            }
+            None
+        }
+        Err(error) => Some(error),
+    }
+}
+
+fn trajectory(text: &str) -> Option<RecordingError> {
+    let path = match Trajectory::parse(text) {
+        Ok(path) => path,
+        Err(error) => return Some(error),
+    };
+    for now in odd_times(path.end().since(Time::ZERO)) {
+        let motion = path.at(Time::ZERO + now);
+        let Position { x, y, z } = motion.position;
+        assert!([x, y, z].into_iter().all(|metres| metres.abs() <= 1e7), "{motion:?}");
+        assert!(motion.speed_m_s.is_finite() && motion.speed_m_s >= 0.0 && motion.travelled_m >= 0.0);
+    }
+    None
 }
 
 /// A varied scenario is still TOML, and parsing it is survived.

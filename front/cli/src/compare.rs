@@ -2,36 +2,43 @@
 
 use clap::ArgGroup;
 use ranpace_cc::Algorithm;
-use ranpace_lab::{CompareError, CompareSpec, Runner, table};
+use ranpace_lab::{CellCompareSpec, CompareError, CompareSpec, Runner, table};
 use ranpace_link::Limit;
+use ranpace_scenario::cells::Preset;
 use ranpace_scenario::presets::{Access, QueueKind};
-use ranpace_units::{Rate, Span};
+use ranpace_units::{Bytes, Rate, Span};
 
 use crate::failure::Failure;
 use crate::{common, interrupt, output};
 
-/// Compare congestion controls over one link: throughput against delay
+/// Compare congestion controls over one link or in a cell: throughput against delay
 ///
-/// The link is a recorded or built-in trace, or a fixed rate. Every algorithm runs alone over the same link; the table shows
-/// goodput, utilisation, delay in the bottleneck's queue, RTT, jitter and loss, and the report plots them over time.
+/// The link is a recorded or built-in trace, a fixed rate, or the radio of a user in a simulated LTE or NR cell. Every
+/// algorithm runs alone over the same link; the table shows goodput, utilisation, delay in the bottleneck's queue, RTT,
+/// jitter and loss, and the report plots them over time. In a cell the bottleneck is the user's buffer and the air.
 #[derive(clap::Args)]
-#[command(group(ArgGroup::new("link").args(["trace", "rate"])))]
+#[command(group(ArgGroup::new("link").args(["trace", "rate", "cell"])))]
 #[command(after_help = "Examples:\n  \
     ranpace compare\n  \
     ranpace compare --trace Verizon-LTE-short.down --cc cubic,bbr1,vegas,c2tcp:target=50ms --rtt 20ms --buffer 150KB --time 60s\n  \
     ranpace compare --rate 150Mbit/s --rtt 24ms --buffer 6MB --cc cubic,bbr1 --time 60s\n  \
-    ranpace compare --trace builtin:umts --seeds 10 --json\n\n\
-    An algorithm is NAME(+DECORATOR)*(:key=value)*; `ranpace list cc` shows all of them.")]
+    ranpace compare --trace builtin:umts --seeds 10 --json\n  \
+    ranpace compare --cell lte\n  \
+    ranpace compare --cell zhong-lte-ch6 --cc cubic,bbr1 --seeds 5\n\n\
+    An algorithm is NAME(+DECORATOR)*(:key=value)*; `ranpace list cc` shows all of them, `ranpace list cells` the cells.")]
 pub struct Compare {
+    /// Cell in place of a link: lte, nr, or one of a published experiment; `ranpace list cells` shows all
+    #[arg(long, value_name = "PRESET", value_parser = preset, conflicts_with_all = ["trace", "trace_up", "rate"])]
+    cell: Option<&'static Preset>,
     /// Trace of the link down: a file (plain or .gz), or builtin:lte, builtin:umts, builtin:nr [default: builtin:lte]
     #[arg(long, value_name = "FILE")]
     trace: Option<String>,
     /// Trace of the link up [default: 48 Mbit/s]
     #[arg(long, value_name = "FILE", conflicts_with = "rate")]
     trace_up: Option<String>,
-    /// Capacity factor of the traces
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, conflicts_with = "rate")]
-    scale: f64,
+    /// Capacity factor of the traces [default: 1]
+    #[arg(long, value_name = "FACTOR", conflicts_with = "rate")]
+    scale: Option<f64>,
     /// Rate of a fixed link
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
@@ -43,29 +50,29 @@ pub struct Compare {
         default_value = "cubic,bbr1,vegas,c2tcp:target=50ms"
     )]
     cc: Vec<Algorithm>,
-    /// Round-trip time of the empty path
-    #[arg(long, value_name = "TIME", default_value = "20ms")]
-    rtt: Span,
-    /// What the bottleneck's queue holds: "150KB", "100 packets" or "unlimited"
-    #[arg(long, value_name = "SIZE", default_value = "150KB")]
-    buffer: Limit,
-    /// The bottleneck's queue: droptail, codel, fq_codel or pie
-    #[arg(long, value_name = "KIND", default_value_t = QueueKind::DropTail)]
-    queue: QueueKind,
-    /// Probability of random loss on the way down
-    #[arg(long, value_name = "P", default_value_t = 0.0)]
-    loss: f64,
+    /// Round-trip time of the empty path [default: 20ms]; in a cell, of the wire alone [default: the cell's]
+    #[arg(long, value_name = "TIME")]
+    rtt: Option<Span>,
+    /// What the bottleneck's queue holds: "150KB", "100 packets" or "unlimited" [default: 150KB]
+    #[arg(long, value_name = "SIZE")]
+    buffer: Option<Limit>,
+    /// The bottleneck's queue: droptail, codel, fq_codel or pie [default: droptail]
+    #[arg(long, value_name = "KIND")]
+    queue: Option<QueueKind>,
+    /// Probability of random loss on the way down [default: 0]
+    #[arg(long, value_name = "P")]
+    loss: Option<f64>,
     /// How long each run lasts, in the network's time
     #[arg(long, value_name = "TIME", default_value = "60s")]
     time: Span,
     /// Figures are counted from here
     #[arg(long, value_name = "TIME", default_value = "0s")]
     warmup: Span,
-    /// Flows at the same time, all of the same algorithm
+    /// Flows at the same time, all of the same algorithm; in a cell, of each user
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     flows: u32,
-    /// Runs of each algorithm, over other traces of the model or other starting points of the recording; more than one give
-    /// confidence intervals
+    /// Runs of each algorithm, over other traces of the model or other starting points of the recording, in a cell with other
+    /// places and fading; more than one give confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     seeds: u32,
     /// Print the table as one JSON document
@@ -75,38 +82,106 @@ pub struct Compare {
     common: common::Common,
 }
 
+/// The buffer of `compare` over a link.
+const BUFFER: Limit = Limit::Bytes(Bytes::new(150_000));
+/// The round-trip time of `compare` over a link.
+const RTT: Span = Span::from_millis(20);
+
+fn preset(name: &str) -> Result<&'static Preset, String> {
+    CellCompareSpec::preset(name).map_err(|error| error.to_string())
+}
+
+/// What is to be played, and how it is called.
+struct Plan {
+    title: String,
+    /// Folder of its results.
+    folder: String,
+    spec: Spec,
+}
+
+enum Spec {
+    Link(CompareSpec),
+    Cell(CellCompareSpec),
+}
+
 impl Compare {
-    /// Runs the command.
-    pub fn run(self) -> Result<(), Failure> {
+    /// What was asked for.
+    fn plan(&self) -> Result<Plan, Failure> {
+        if let Some(preset) = self.cell {
+            self.refuse_options_of_links(preset)?;
+            return Ok(Plan {
+                title: format!("Comparison in the cell {}", preset.name),
+                folder: format!("compare-{}", preset.name),
+                spec: Spec::Cell(CellCompareSpec {
+                    preset,
+                    algorithms: self.cc.clone(),
+                    rtt: self.rtt,
+                    time: self.time,
+                    warmup: self.warmup,
+                    flows: self.flows,
+                    seeds: self.seeds,
+                }),
+            });
+        }
         let access = match self.rate {
             Some(rate) => Access::Rate(rate),
             None => Access::Trace {
-                down: self.trace.unwrap_or_else(|| "builtin:lte".to_owned()),
-                up: self.trace_up,
+                down: self.trace.clone().unwrap_or_else(|| "builtin:lte".to_owned()),
+                up: self.trace_up.clone(),
                 repeat: true,
-                scale: self.scale,
+                scale: self.scale.unwrap_or(1.0),
             },
         };
         let title = match &access {
             Access::Rate(rate) => format!("Comparison at {rate}"),
             Access::Trace { down, .. } => format!("Comparison over {down}"),
         };
-        let spec = CompareSpec {
+        let spec = Spec::Link(CompareSpec {
             access,
-            algorithms: self.cc,
-            rtt: self.rtt,
-            buffer: self.buffer,
-            queue: self.queue,
-            loss: self.loss,
+            algorithms: self.cc.clone(),
+            rtt: self.rtt.unwrap_or(RTT),
+            buffer: self.buffer.unwrap_or(BUFFER),
+            queue: self.queue.unwrap_or_default(),
+            loss: self.loss.unwrap_or(0.0),
             reverse: None,
             time: self.time,
             warmup: self.warmup,
             flows: self.flows,
             seeds: self.seeds,
+        });
+        Ok(Plan { title, folder: "compare".to_owned(), spec })
+    }
+
+    /// A cell has its own buffer, queue and losses.
+    fn refuse_options_of_links(&self, preset: &Preset) -> Result<(), Failure> {
+        let given = [
+            ("--buffer", self.buffer.is_some()),
+            ("--queue", self.queue.is_some()),
+            ("--loss", self.loss.is_some()),
+            ("--scale", self.scale.is_some()),
+        ];
+        let given: Vec<&str> =
+            given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect();
+        if given.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::asked(format!(
+            "not for --cell: {}. Buffer, queue and losses of the cell are those of the preset {:?}; a scenario file with a [[cell]] changes them, see docs/cells.md",
+            given.join(", "),
+            preset.name
+        )))
+    }
+
+    /// Runs the command.
+    pub fn run(self) -> Result<(), Failure> {
+        let Plan { title, folder, spec } = self.plan()?;
+        let mut traces = self.common.traces();
+        let jobs = match &spec {
+            Spec::Link(spec) => spec.jobs(&mut traces),
+            Spec::Cell(spec) => spec.jobs(&mut traces),
         };
-        let jobs =
-            spec.jobs(&mut self.common.traces()).map_err(|error: CompareError| Failure::asked(error))?;
-        let store = self.common.store("compare")?;
+        let jobs = jobs.map_err(|error: CompareError| Failure::asked(error))?;
+        let store = self.common.store(&folder)?;
         let runner = Runner {
             threads: self.common.threads,
             stop: interrupt::flag(),
@@ -114,13 +189,18 @@ impl Compare {
             what: "comparing",
             series: true,
         };
-        let compared = spec.collect(runner.run(&jobs)?);
+        let results = runner.run(&jobs)?;
+        let compared = match &spec {
+            Spec::Link(spec) => spec.collect(results),
+            Spec::Cell(spec) => spec.collect(results),
+        };
         let rows = compared.rows();
         if self.json {
             output::json(&rows)?;
         } else if !rows.is_empty() {
             output::line(table::comparison(&rows).to_string())?;
         }
+        compared.notes().iter().for_each(|note| common::say(&format!("note: {note}")));
         let text = jobs.first().map_or("", |job| &job.text);
         let page = compared.report(&title, text, &common::command_line()).map_err(Failure::ours)?;
         store.write_json("compare.json", &rows)?;

@@ -3,13 +3,14 @@
 use clap::ValueEnum;
 use ranpace_cc::{ALIASES, ALL, DECORATORS, OptionInfo, Transport};
 use ranpace_lab::{BUILTIN, BUILTIN_LENGTH};
+use ranpace_scenario::cells::PRESETS;
 use ranpace_scenario::{Kind, QUEUES, WORKLOADS};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output;
 
-/// List what there is: algorithms, workloads, queues, built-in traces, reproductions
+/// List what there is: algorithms, workloads, queues, cells, built-in traces, reproductions
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace list cc\n  \
@@ -32,6 +33,8 @@ enum What {
     Workloads,
     /// What stands before links
     Queues,
+    /// Cells that scenarios can name
+    Cells,
     /// Traces that are built in
     Traces,
     /// Published experiments
@@ -77,6 +80,7 @@ impl List {
             What::Cc => self.cc(),
             What::Workloads => self.kinds("workload", &WORKLOADS),
             What::Queues => self.kinds("queue", &QUEUES),
+            What::Cells => self.cells(),
             What::Traces => self.traces(),
             What::Reproductions => self.reproductions(),
         }
@@ -162,6 +166,21 @@ impl List {
             text.push_str(&format!("{:width$}  {what} = {}\n\n", "", kind.example));
         }
         output::line(text.trim_end())
+    }
+
+    fn cells(&self) -> Result<(), Failure> {
+        if self.json {
+            let list = PRESETS.map(|preset| {
+                serde_json::json!({ "name": preset.name, "about": preset.about, "source": preset.source })
+            });
+            return output::json(&list);
+        }
+        let width = PRESETS.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
+        let lines = PRESETS.iter().map(|preset| {
+            format!("{:width$}  {}\n{:width$}  {}", preset.name, preset.about, "", preset.source)
+        });
+        let lines = lines.collect::<Vec<_>>().join("\n\n");
+        output::line(format!("{lines}\n\nIn a [[cell]]: preset = \"NAME\""))
     }
 
     fn traces(&self) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! The `ranpace` command.
 #![forbid(unsafe_code)]
 
+mod cell;
 mod common;
 mod compare;
 mod failure;
@@ -11,6 +12,7 @@ mod reproduce;
 mod run;
 mod sweep;
 mod trace;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,8 @@ enum Command {
     Run(run::Run),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
+    Validate(validate::Validate),
+    Cell(cell::Cell),
     Trace(trace::Trace),
     List(list::List),
 }
@@ -45,6 +49,8 @@ fn main() -> ExitCode {
         Command::Run(command) => command.run(),
         Command::Sweep(command) => command.run(),
         Command::Reproduce(command) => command.run(),
+        Command::Validate(command) => command.run(),
+        Command::Cell(command) => command.run(),
         Command::Trace(command) => command.run(),
         Command::List(command) => command.run(),
     };

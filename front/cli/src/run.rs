@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ranpace_lab::{Capture, CompareRow, Comparison, Job, Report, RunSummary, table};
+use ranpace_lab::{Capture, CompareRow, Comparison, Job, Report, RunSummary, radio, table};
 use ranpace_sim::{RunResult, Simulation};
 
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use crate::{common, interrupt, output};
 #[command(after_help = "Examples:\n  \
     ranpace run scenario.toml --out results/\n  \
     ranpace run scenario.toml --pcap --json\n\n\
-    docs/scenarios.md describes the file. Results: a Parquet file per flow and link, summary.json, report.html.")]
+    docs/scenarios.md describes the file. Results: a Parquet file per flow, link and user, summary.json, report.html.")]
 pub struct Run {
     /// Scenario file
     #[arg(value_name = "SCENARIO")]
@@ -21,7 +21,7 @@ pub struct Run {
     /// Play it with this seed instead of the file's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write what crosses each link to LINK.pcap (headers only)
+    /// Write what crosses each link to LINK.pcap, and each radio to USER.down.pcap and USER.up.pcap (headers only)
     #[arg(long)]
     pcap: bool,
     /// Print the summary as one JSON document
@@ -50,7 +50,8 @@ impl Run {
             !stop.load(std::sync::atomic::Ordering::Relaxed)
         };
         let (result, captures) = if self.pcap {
-            let links = job.scenario.links.iter().map(|link| link.name.as_str());
+            let links = ranpace_sim::link_names(&job.scenario);
+            let links = links.iter().map(String::as_str);
             let mut capture = Capture::create(store.folder(), links).map_err(Failure::ours)?;
             let result = Simulation::new(&job.scenario).with_tap(&mut capture).run_while(&mut go_on);
             (result, capture.finish().map_err(Failure::ours)?)
@@ -80,7 +81,11 @@ impl Run {
             output::json(&RunSummary::of(&origin, &result))?;
         } else {
             output::line(table::comparison(&rows).to_string())?;
+            if let Some(tables) = radio::tables(&[("", &result)]) {
+                output::line(tables)?;
+            }
         }
+        radio::notes(&result).iter().for_each(|note| common::say(&format!("note: {note}")));
         common::say(&format!("results: {}", folder.display()));
         for path in captures {
             common::say(&format!("capture: {}", path.display()));

@@ -16,6 +16,7 @@ fn everything_is_listed_for_people_and_for_programs() {
         ("cc", "cubic"),
         ("workloads", "ppbp"),
         ("queues", "fq_codel"),
+        ("cells", "zhong-lte-ch6"),
         ("traces", "builtin:lte"),
         ("reproductions", "001-a3-table1"),
     ] {

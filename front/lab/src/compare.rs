@@ -1,13 +1,17 @@
 //! Algorithms side by side over one link: which gives the most throughput for the least delay.
 
+mod cell;
+
 use ranpace_cc::Algorithm;
 use ranpace_link::Limit;
 use ranpace_scenario::presets::{Access, DumbbellSpec, QueueKind, dumbbell};
 use ranpace_sim::RunResult;
 use ranpace_units::{Rate, Span};
 
+pub use cell::{CellCompareSpec, UnknownCell};
+
 use crate::plot::PlotError;
-use crate::{CompareRow, Comparison, Job, Report, TraceLibrary, TraceLoadError};
+use crate::{CompareRow, Comparison, Job, Report, TraceLibrary, TraceLoadError, radio};
 
 /// What is to be compared.
 #[derive(Clone, Debug)]
@@ -110,22 +114,41 @@ impl CompareSpec {
 
     /// Sorts the results of [`Self::jobs`] by algorithm.
     pub fn collect(&self, results: Vec<Option<RunResult>>) -> Compared {
-        let interrupted = results.iter().any(Option::is_none);
-        let mut results = results.into_iter();
-        let runs = self
-            .algorithms
-            .iter()
-            .map(|algorithm| {
-                let runs = results.by_ref().take(self.seeds as usize).flatten().collect();
-                (algorithm.as_str().to_owned(), runs)
-            })
-            .filter(|(_, runs): &(String, Vec<RunResult>)| !runs.is_empty())
-            .collect();
-        Compared { runs, interrupted }
+        Compared::of(&self.algorithms, self.seeds, results)
     }
 }
 
 impl Compared {
+    /// Sorts results by algorithm; they are in that order, all seeds of an algorithm together.
+    fn of(algorithms: &[Algorithm], seeds: u32, results: Vec<Option<RunResult>>) -> Self {
+        let interrupted = results.iter().any(Option::is_none);
+        let mut results = results.into_iter();
+        let runs = algorithms
+            .iter()
+            .map(|algorithm| {
+                let runs = results.by_ref().take(seeds as usize).flatten().collect();
+                (algorithm.as_str().to_owned(), runs)
+            })
+            .filter(|(_, runs): &(String, Vec<RunResult>)| !runs.is_empty())
+            .collect();
+        Self { runs, interrupted }
+    }
+
+    /// What must be known of the users of cells: who got nothing, and why. Each once, whatever the algorithm.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        let several = self.runs.iter().any(|(_, runs)| runs.len() > 1);
+        for run in self.runs.iter().flat_map(|(_, runs)| runs) {
+            for note in radio::notes(run) {
+                let note = if several { format!("seed {}: {note}", run.seed) } else { note };
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+        }
+        notes
+    }
+
     /// A row per algorithm, over its flows and seeds.
     pub fn rows(&self) -> Vec<CompareRow> {
         self.runs

@@ -15,6 +15,9 @@ pub fn of_run(run: &RunResult) -> Vec<(String, Frame)> {
     for (index, link) in run.links.iter().enumerate() {
         files.push((format!("link-{index}.parquet"), Frame::of_series(&link.series)));
     }
+    for (index, user) in run.users.iter().enumerate() {
+        files.push((format!("user-{index}.parquet"), Frame::of_series(&user.series)));
+    }
     files.push(("distributions.parquet".to_owned(), distributions(run)));
     if run.flows.iter().any(|flow| !flow.transfers.is_empty()) {
         files.push(("transfers.parquet".to_owned(), transfers(run)));
@@ -30,6 +33,8 @@ pub fn into_run(run: &mut RunResult, name: &str, frame: Frame) -> Result<(), Col
         flow.series = frame.into_series();
     } else if let Some(link) = index("link-").and_then(|index| run.links.get_mut(index)) {
         link.series = frame.into_series();
+    } else if let Some(user) = index("user-").and_then(|index| run.users.get_mut(index)) {
+        user.series = frame.into_series();
     } else if name == "distributions.parquet" {
         into_distributions(run, &frame)?;
     } else if name == "transfers.parquet" {

@@ -6,12 +6,14 @@
 #![deny(missing_docs)]
 
 mod capture;
+pub mod cell_view;
 pub mod columnar;
 mod compare;
 mod figures;
 mod frames;
 pub mod plot;
 mod progress;
+pub mod radio;
 mod report;
 pub mod reproduce;
 mod row;
@@ -23,13 +25,14 @@ mod sweep;
 pub mod table;
 pub mod trace_tools;
 mod traces;
+pub mod validate;
 
 #[cfg(test)]
 #[path = "../examples/sample_report/synthetic.rs"]
 mod synthetic;
 
 pub use capture::{Capture, CaptureError};
-pub use compare::{CompareError, CompareSpec, Compared};
+pub use compare::{CellCompareSpec, CompareError, CompareSpec, Compared, UnknownCell};
 pub use figures::{Quantity, Unit, number};
 pub use plot::PlotError;
 pub use progress::Progress;
@@ -38,8 +41,8 @@ pub use row::{CompareRow, FIGURES, Figure};
 pub use run::{Job, Runner};
 pub use store::{Store, StoreError, key, put};
 pub use summary::{
-    DistributionSummary, FileSummary, FlowSummary, LedgerSummary, LinkSummary, Origin, RunSummary, SCHEMA,
-    TransferSummary,
+    CellSummary, DistributionSummary, FileSummary, FlowSummary, LedgerSummary, LinkSummary, Origin,
+    RadioLinkSummary, RunSummary, SCHEMA, TransferSummary, UserSummary,
 };
 pub use sweep::{SweepError, SweepSpec, Variation};
 pub use traces::{

@@ -7,6 +7,7 @@ mod charts;
 mod extract;
 mod figures_table;
 mod panels;
+mod radio;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ranpace_sim::RunResult;
@@ -82,7 +83,9 @@ impl Report<'_> {
         let labels = self.groups.iter().flat_map(|group| group.rows.iter().map(|row| row.cc.as_str()));
         let runs = self.groups.iter().flat_map(Comparison::all);
         let algorithms = runs.flat_map(|run| run.flows.iter().map(|flow| flow.cc.as_str()));
-        let palette = Palette::of(labels.chain(algorithms));
+        // A scenario that is run has a name of its own.
+        let names = self.groups.iter().flat_map(|group| group.runs.iter().map(|(label, _)| label.as_str()));
+        let palette = Palette::of(labels.chain(algorithms).chain(names));
         let groups: Vec<Markup> = self
             .groups
             .iter()
@@ -151,6 +154,15 @@ impl Report<'_> {
     fn all_warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
         let runs: Vec<&RunResult> = self.groups.iter().flat_map(Comparison::all).collect();
+        for run in &runs {
+            for note in crate::radio::notes(run) {
+                let note = if runs.len() > 1 { format!("seed {}: {note}", run.seed) } else { note };
+                let note = format!("{note}.");
+                if !warnings.contains(&note) {
+                    warnings.push(note);
+                }
+            }
+        }
         let interrupted = runs.iter().filter(|run| run.interrupted).count();
         if interrupted > 0 {
             let all = runs.len();
@@ -186,7 +198,7 @@ fn comparison(group: &Comparison<'_>, index: usize, palette: &Palette) -> Result
     let over_time = !group.runs.is_empty() && group.runs.len() <= SHOWN_OVER_TIME;
     let beside = charts::beside(group, palette)?;
     let panels = if over_time {
-        panels::over_time(group, palette)?
+        html! { (panels::over_time(group, palette)?) (radio::over_time(group, palette)?) }
     } else {
         html! {}
     };
@@ -195,6 +207,7 @@ fn comparison(group: &Comparison<'_>, index: usize, palette: &Palette) -> Result
             h2 { (group.title) }
             (figures_table::table(&group.rows, palette))
             (beside)
+            (radio::tables(group))
             @for plate in &group.plates { (figure(&plate.svg, &plate.caption)) }
             (panels)
             @if group.runs.len() > SHOWN_OVER_TIME {
@@ -290,6 +303,26 @@ mod tests {
             assert!(page.contains(expected), "{expected}");
         }
         assert!(page.len() < 600_000, "{} bytes", page.len());
+    }
+
+    #[test]
+    fn cells_and_their_users_are_shown() {
+        let page = page(&[("cubic".into(), vec![crate::radio::sample::run(6)])], "Cell");
+        for expected in [
+            "Cells and users",
+            "Radio of user.1",
+            "SINR",
+            "CQI and MCS, downlink",
+            "Scheduled and delivered",
+            "Head-of-line delay",
+            "Uplink of user.1",
+            "Position",
+            "out of service at the end: out of reach",
+            "There are 3 more users",
+        ] {
+            assert!(page.contains(expected), "{expected}");
+        }
+        assert!(page.len() < 1_500_000, "{} bytes", page.len());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use ranpace_units::Span;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::figures::Quantity;
-use crate::stats;
+use crate::{radio, stats};
 
 /// What one algorithm achieved. NaN (in JSON `null`) where there is no value; `…_ci95` is half the width of the
 /// 95 % confidence interval over the seeds, `None` for a single one.
@@ -209,19 +209,30 @@ fn times_of<'a>(distributions: impl Iterator<Item = &'a Distribution> + Clone) -
     })
 }
 
-/// Bytes through the distinct bottlenecks of these flows, over what they could have carried.
+/// Bytes through the distinct bottlenecks of these flows, over what they could have carried. The radio of each user could
+/// have carried what its cell would give to it alone: users share it, and what they took of it adds up, per cell and way.
 fn utilisation(run: &RunResult, flows: &[&FlowResult]) -> f64 {
     let mut seen: Vec<usize> = flows.iter().filter_map(|flow| flow.bottleneck).collect();
     seen.sort_unstable();
     seen.dedup();
-    let links = seen.iter().filter_map(|index| run.links.get(*index));
+    let links: Vec<_> = seen.iter().filter_map(|index| run.links.get(*index)).collect();
     let (mut departed, mut capacity) = (0.0, 0.0);
-    for link in links {
+    let (mut places, mut shares) = (Vec::new(), 0.0);
+    for link in &links {
         let Some(could) = link.capacity else { return f64::NAN };
         departed += link.departed.as_f64();
         capacity += could.as_f64();
+        if let Some((user, way)) = radio::user_of(run, link) {
+            places.push((user.cell.as_deref(), way));
+            shares += stats::ratio(link.departed.as_f64(), could.as_f64()).unwrap_or(0.0);
+        }
     }
-    stats::ratio(departed, capacity).unwrap_or(f64::NAN)
+    if places.len() < 2 || places.len() < links.len() {
+        return stats::ratio(departed, capacity).unwrap_or(f64::NAN);
+    }
+    places.sort_unstable();
+    places.dedup();
+    shares / places.len() as f64
 }
 
 /// One column of a comparison.
@@ -250,7 +261,7 @@ pub const FIGURES: &[Figure] = &[
     },
     Figure {
         title: "utilisation",
-        meaning: "what the bottleneck carried over what it could have carried, headers included",
+        meaning: "what the bottleneck carried over what it could have carried, headers included; of a cell: over what it would have carried for the user alone, added up over users",
         quantity: Quantity::Share,
         more_is_better: Some(true),
         of: |row| (row.utilisation, row.utilisation_ci95),
@@ -345,6 +356,7 @@ pub const FIGURES: &[Figure] = &[
 mod tests {
     use super::*;
     use crate::synthetic;
+    use ranpace_units::Bytes;
 
     #[test]
     fn one_flow_and_one_seed_is_that_flow() {
@@ -356,6 +368,19 @@ mod tests {
         assert!((row.delay_p99_s - flow.queueing_delay.p99.as_secs_f64()).abs() < 1e-15);
         assert!((row.utilisation - run.links[0].utilisation.unwrap()).abs() < 1e-6);
         assert_eq!((row.jain, row.seeds, row.flows, row.goodput_bit_s_ci95), (1.0, 1, 1, None));
+    }
+
+    #[test]
+    fn users_of_a_cell_share_it() {
+        let mut run = radio::sample::run(2);
+        let mut second = run.flows[0].clone();
+        second.bottleneck = Some(3);
+        run.flows.push(second);
+        for (link, capacity) in [(1, 1_000), (3, 500)] {
+            let link = &mut run.links[link];
+            (link.departed, link.capacity) = (Bytes::new(250), Some(Bytes::new(capacity)));
+        }
+        assert_eq!(CompareRow::of("cubic", &[&run]).utilisation, 0.75);
     }
 
     #[test]

@@ -3,10 +3,13 @@
 //! Field names end in their unit. What has no value is `null`. The order of fields and the digits are stable: the
 //! same run gives the same bytes on any machine.
 
+mod radio;
+
 use ranpace_sim::{Distribution, FlowResult, Ledger, LinkResult, RunResult, Series, Transfer};
 use ranpace_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
+pub use self::radio::{CellSummary, RadioLinkSummary, UserSummary};
 use crate::stats;
 
 /// Layout of the summary and of the files beside it; a reader refuses any other.
@@ -59,6 +62,10 @@ pub struct RunSummary {
     pub flows: Vec<FlowSummary>,
     /// Per link, in the scenario's order.
     pub links: Vec<LinkSummary>,
+    /// Cells.
+    pub cells: Vec<CellSummary>,
+    /// Users of the cells.
+    pub users: Vec<UserSummary>,
     /// Where every byte went.
     pub ledger: LedgerSummary,
     /// Events of the engine.
@@ -215,6 +222,8 @@ impl RunSummary {
             jain_index: stats::jain(&goodputs),
             flows: run.flows.iter().map(FlowSummary::of).collect(),
             links: run.links.iter().map(LinkSummary::of).collect(),
+            cells: run.cells.iter().map(CellSummary::of).collect(),
+            users: run.users.iter().map(UserSummary::of).collect(),
             ledger: LedgerSummary {
                 offered_bytes: run.ledger.offered.get(),
                 delivered_bytes: run.ledger.delivered.get(),
@@ -237,6 +246,8 @@ impl RunSummary {
             interrupted: self.interrupted,
             flows: self.flows.iter().map(FlowSummary::to_result).collect(),
             links: self.links.iter().map(LinkSummary::to_result).collect(),
+            cells: self.cells.iter().map(CellSummary::to_result).collect(),
+            users: self.users.iter().map(UserSummary::to_result).collect(),
             ledger: Ledger {
                 offered: Bytes::new(self.ledger.offered_bytes),
                 delivered: Bytes::new(self.ledger.delivered_bytes),

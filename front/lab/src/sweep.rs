@@ -120,8 +120,7 @@ impl SweepSpec {
             for (key, value) in &point {
                 text = ranpace_scenario::vary(&text, key, value).map_err(refused)?;
             }
-            let first = ranpace_scenario::parse(&text, &self.file, traces).map_err(refused)?;
-            let digests = traces.digests_of(&first);
+            let (first, digests) = traces.parse(&text, &self.file).map_err(refused)?;
             for seed in 0..u64::from(self.seeds) {
                 let seed = first.seed.saturating_add(seed);
                 let text = ranpace_scenario::vary(&text, "seed", &seed.to_string()).map_err(refused)?;

@@ -8,9 +8,12 @@ use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 use ranpace_link::{CellularModel, Service, Trace, TraceError, TraceParser};
-use ranpace_scenario::{Scenario, TraceSource};
+use ranpace_scenario::{Scenario, ScenarioError, TraceSource};
 use ranpace_units::Span;
 use sha2::{Digest as _, Sha256};
+
+/// Longest recording, trajectory or file of fading that is read, in bytes: ours.
+const MOST_TEXT: u64 = 256 << 20;
 
 /// Why a trace was not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -127,6 +130,17 @@ impl TraceLibrary {
         Ok(trace)
     }
 
+    /// Reads a scenario, and tells the digests of the files that it plays: [`Self::digests_of`] its traces, then the other
+    /// files it names (recordings, trajectories, fading), in the order in which they are read. `file` is what errors call it.
+    pub fn parse(&mut self, text: &str, file: &str) -> Result<(Scenario, Vec<String>), ScenarioError> {
+        let mut noting = Noting { traces: self, digests: Vec::new() };
+        let scenario = ranpace_scenario::parse(text, file, &mut noting)?;
+        let others = noting.digests;
+        let mut digests = self.digests_of(&scenario);
+        digests.extend(others);
+        Ok((scenario, digests))
+    }
+
     /// Digests of the traces that a scenario's links play, in the order of the links.
     pub fn digests_of(&mut self, scenario: &Scenario) -> Vec<String> {
         let played = scenario.links.iter().filter_map(|link| match &link.config.service {
@@ -181,6 +195,48 @@ impl TraceSource for TraceLibrary {
     fn load(&mut self, name: &str) -> Result<Arc<Trace>, String> {
         self.get(name).map_err(|error| error.to_string())
     }
+
+    fn text(&mut self, name: &str) -> Result<Arc<str>, String> {
+        let path = self.find(name).map_err(|error| match error {
+            TraceLoadError::NotFound { name, looked, .. } => format!(
+                "no file {name:?}; looked for it (and {name}.gz) in: {looked}. Files elsewhere: give their path, or --traces DIR"
+            ),
+            other => other.to_string(),
+        })?;
+        let mut text = String::new();
+        let read = open(&path).and_then(|file| file.take(MOST_TEXT + 1).read_to_string(&mut text));
+        read.map_err(|source| format!("cannot read {}: {source}", path.display()))?;
+        if text.len() as u64 > MOST_TEXT {
+            let most = MOST_TEXT >> 20;
+            return Err(format!(
+                "{} has more than {most} MiB of text, the most that is read",
+                path.display()
+            ));
+        }
+        Ok(text.into())
+    }
+}
+
+/// Notes what was in the files that a scenario names, besides its traces.
+struct Noting<'a> {
+    traces: &'a mut TraceLibrary,
+    digests: Vec<String>,
+}
+
+impl TraceSource for Noting<'_> {
+    fn load(&mut self, name: &str) -> Result<Arc<Trace>, String> {
+        self.traces.load(name)
+    }
+
+    fn text(&mut self, name: &str) -> Result<Arc<str>, String> {
+        let text = self.traces.text(name)?;
+        self.digests.push(hexadecimal(&Sha256::digest(text.as_bytes())));
+        Ok(text)
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn builtin_names() -> String {
@@ -213,7 +269,7 @@ pub fn digest(trace: &Trace) -> String {
         }
     }
     sha.update(&text);
-    sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&sha.finalize())
 }
 
 /// The trace from `from` on (less whole lengths), then its beginning.
@@ -254,7 +310,61 @@ pub fn open(path: &Path) -> std::io::Result<Box<dyn Read>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_is_not_taken_for_a_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut library = TraceLibrary::new([folder.path().to_owned()]);
+        let error = library.text("missing.csv").unwrap_err();
+        assert!(error.starts_with("no file \"missing.csv\"") && !error.contains("builtin"), "{error}");
+        std::fs::write(folder.path().join("here.csv"), "time_s,cqi\n0,7\n").unwrap();
+        assert_eq!(&*library.text("here.csv").unwrap(), "time_s,cqi\n0,7\n");
+    }
     use std::io::Write as _;
+
+    #[test]
+    fn other_files_are_found_as_traces_are() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("drive.csv"), "time_s,sinr_db\n0,10\n").unwrap();
+        std::fs::write(folder.path().join("bytes"), [0xff, 0xfe]).unwrap();
+        let mut library = TraceLibrary::new([folder.path().to_owned()]);
+        assert_eq!(library.text("drive.csv").as_deref(), Ok("time_s,sinr_db\n0,10\n"));
+        assert!(library.text("bytes").is_err_and(|error| error.starts_with("cannot read ")));
+        assert!(library.text("none.csv").is_err());
+    }
+
+    #[test]
+    fn another_file_of_the_same_name_is_another_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = r#"
+            duration = "1s"
+            [[cell]]
+            [[user]]
+            name = "phone"
+            recording = "drive.csv"
+            [[user]]
+            name = "other"
+            recording = "drive.csv"
+            trajectory = "way.csv"
+            [[flow]]
+            from = "phone"
+            to = "other"
+            cc = "cubic"
+        "#;
+        let digests = |drive: &str, way: &str| {
+            std::fs::write(folder.path().join("drive.csv"), drive).unwrap();
+            std::fs::write(folder.path().join("way.csv"), way).unwrap();
+            let mut library = TraceLibrary::new([folder.path().to_owned()]);
+            library.parse(text, "test.toml").unwrap().1
+        };
+        let (drive, way) = ("time_s,sinr_db\n0,10\n1,12\n", "time_s,x_m,y_m\n0,10,0\n1,20,0\n");
+        let first = digests(drive, way);
+        assert_eq!(first, digests(drive, way));
+        assert_eq!(first.len(), 2);
+        let other = digests("time_s,sinr_db\n0,10\n1,13\n", way);
+        assert!(other[0] != first[0] && other[1] == first[1]);
+        assert_ne!(first[1], digests(drive, "time_s,x_m,y_m\n0,10,0\n1,21,0\n")[1]);
+    }
 
     #[test]
     fn plain_and_zipped_files_are_found_below_the_folder() {

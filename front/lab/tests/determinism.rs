@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use ranpace_lab::{Job, Runner, Store, TraceLibrary};
+use ranpace_scenario::presets::{CellRunSpec, cell};
 
 /// Every file below a folder, by its path in it.
 fn files(folder: &Path, below: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
@@ -60,6 +61,16 @@ workload = {workload}
 "#
             );
             jobs.push(Job::new(format!("{cc} {seed}"), text, "test.toml", &mut traces).unwrap());
+        }
+    }
+    for preset in ["zhong-lte-ch6", "nr", "diarra-mmwave-nlos"] {
+        let preset = ranpace_scenario::cells::by_name(preset).unwrap();
+        let cubic = "cubic".parse().unwrap();
+        for seed in 1..=2 {
+            let mut spec = CellRunSpec::new(preset, &cubic);
+            (spec.seed, spec.duration) = (seed, ranpace_units::Span::from_secs(2));
+            let label = format!("{} {seed}", preset.name);
+            jobs.push(Job::new(label, cell(&spec), "test.toml", &mut traces).unwrap());
         }
     }
     jobs

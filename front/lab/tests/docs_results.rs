@@ -1,4 +1,5 @@
 //! `docs/results.md` describes everything that a run leaves behind: each field of the JSON, each column of Parquet.
+#![allow(clippy::unwrap_used)] // a test may
 
 use std::fs;
 use std::path::Path;
@@ -39,8 +40,27 @@ fn scenario(cc: &str) -> String {
     )
 }
 
+/// A short run in a cell.
+const CELL: &str = r#"
+    name = "cell"
+    duration = "1s"
+    [[cell]]
+    [[user]]
+    name = "phone"
+    [[user]]
+    name = "other"
+    [[flow]]
+    from = "phone"
+    to = "other"
+    cc = "cubic"
+"#;
+
 fn play(cc: &str) -> (Origin, RunResult) {
-    let job = Job::new("all", scenario(cc), "docs_results.rs", &mut TraceLibrary::default())
+    play_text(&scenario(cc))
+}
+
+fn play_text(text: &str) -> (Origin, RunResult) {
+    let job = Job::new("all", text, "docs_results.rs", &mut TraceLibrary::default())
         .expect("the scenario is right");
     (job.origin(), Simulation::new(&job.scenario).run())
 }
@@ -72,10 +92,13 @@ fn each_field_of_the_json_is_described() {
     let run_folder = Store::open(folder.path(), "all").unwrap().save(&origin, &run).unwrap();
     let written = fs::read_to_string(run_folder.join("summary.json")).unwrap();
     let row = CompareRow::of("cubic", &[&run]);
+    let (of_cell, cell) = play_text(CELL);
+    assert!(!cell.cells.is_empty() && !cell.users.is_empty());
     let typed = serde_json::to_value(RunSummary::of(&origin, &run)).unwrap();
     for (what, value) in [
         ("summary.json", serde_json::from_str(&written).unwrap()),
         ("run --json", typed),
+        ("run --json of a cell", serde_json::to_value(RunSummary::of(&of_cell, &cell)).unwrap()),
         ("compare --json", serde_json::to_value(row).unwrap()),
     ] {
         let mut found = Vec::new();
@@ -91,27 +114,38 @@ fn each_field_of_the_json_is_described() {
 #[test]
 fn each_file_and_each_of_its_columns_is_described() {
     let page = page();
+    let (origin, run) = play_text(CELL);
+    let files = columns_are_described(&page, "a cell", &origin, &run);
+    assert!(files.iter().any(|name| name == "user-1.parquet"), "{files:?}");
     for entry in ranpace_cc::ALL {
         // Over the decorator, where there can be one: its columns and those of its parent.
         let cc = if entry.loss_based { format!("{}+c2tcp", entry.name) } else { entry.name.to_owned() };
         let (origin, run) = play(&cc);
-        let folder = tempfile::tempdir().unwrap();
-        let run_folder = Store::open(folder.path(), "all").unwrap().save(&origin, &run).unwrap();
-        for file in fs::read_dir(run_folder).unwrap() {
-            let path = file.unwrap().path();
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let general = name.replace(|c: char| c.is_ascii_digit(), "N");
-            described(&page, "the folder", &general);
-            if !name.ends_with(".parquet") {
-                continue;
-            }
-            let (frame, metadata) = columnar::read(fs::read(&path).unwrap()).unwrap();
-            for (column, _) in frame.columns {
-                described(&page, &format!("{name} of {cc}"), &column);
-            }
-            for (key, _) in metadata.iter().filter(|(key, _)| key.starts_with("ranpace.")) {
-                described(&page, &name, key);
-            }
+        columns_are_described(&page, &cc, &origin, &run);
+    }
+}
+
+/// Checks the files of a run, and returns their names.
+fn columns_are_described(page: &str, what: &str, origin: &Origin, run: &RunResult) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let run_folder = Store::open(folder.path(), "all").unwrap().save(origin, run).unwrap();
+    let mut names = Vec::new();
+    for file in fs::read_dir(run_folder).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        names.push(name.clone());
+        let general = name.replace(|c: char| c.is_ascii_digit(), "N");
+        described(page, "the folder", &general);
+        if !name.ends_with(".parquet") {
+            continue;
+        }
+        let (frame, metadata) = columnar::read(fs::read(&path).unwrap()).unwrap();
+        for (column, _) in frame.columns {
+            described(page, &format!("{name} of {what}"), &column);
+        }
+        for (key, _) in metadata.iter().filter(|(key, _)| key.starts_with("ranpace.")) {
+            described(page, &name, key);
         }
     }
+    names
 }

@@ -82,6 +82,8 @@ pub fn run_of(ccs: &[&str], seed: u64) -> RunResult {
             queueing_delay: distribution(link_delays),
             series: link.series,
         }],
+        cells: Vec::new(),
+        users: Vec::new(),
         ledger: Ledger {
             offered: Bytes::new(carried + dropped + queue as u64),
             delivered: Bytes::new(carried),

@@ -76,7 +76,8 @@ impl Axis {
     /// A value at the axis, with as many places as the distance to the next one needs.
     pub(super) fn label(&self, value: f64) -> String {
         let shown = value / self.unit.size;
-        let step = if self.log { shown } else { self.step(8) / self.unit.size };
+        // No axis has more than twelve labels; zeros that this leaves at the end are not written.
+        let step = if self.log { shown } else { self.step(12) / self.unit.size };
         let mut places = 0;
         let mut scaled = step.abs();
         while places < 6 && scaled > 0.0 && (scaled - libm::round(scaled)).abs() > 1e-6 {

@@ -7,6 +7,7 @@ use super::extract::{self, Points};
 use super::{Comparison, figure};
 use crate::figures::Quantity;
 use crate::plot::{Axis, Colour, Frame, GREY, Line, LinePlot, Palette, PlotError};
+use crate::radio;
 
 /// Flows that are drawn one by one.
 const SINGLE_FLOWS: usize = 7;
@@ -17,36 +18,47 @@ const OVERLAID: usize = 4;
 const BEGINNING: f64 = 5.0;
 
 /// The first run of an algorithm.
-struct Run<'a> {
-    label: &'a str,
-    colour: Colour,
-    run: &'a RunResult,
+pub(super) struct Run<'a> {
+    pub label: &'a str,
+    pub colour: Colour,
+    pub run: &'a RunResult,
 }
 
 /// A panel before its axes are known.
-struct Panel {
-    title: String,
-    area: Option<Line>,
-    lines: Vec<Line>,
+pub(super) struct Panel {
+    pub title: String,
+    pub area: Option<Line>,
+    pub lines: Vec<Line>,
+}
+
+/// The runs of a comparison that are shown over time: of each algorithm the first.
+pub(super) fn shown<'a>(group: &'a Comparison<'_>, palette: &Palette) -> Vec<Run<'a>> {
+    let shown = group.runs.iter().filter_map(|(label, runs)| {
+        let run = runs.iter().find(|run| run.flows.iter().any(|flow| !flow.series.columns.is_empty()))?;
+        Some(Run { label, colour: palette.colour(label), run })
+    });
+    shown.collect()
 }
 
 /// All plots over time.
 pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotError> {
-    let runs: Vec<Run<'_>> = group
-        .runs
-        .iter()
-        .filter_map(|(label, runs)| {
-            let run = runs.iter().find(|run| run.flows.iter().any(|flow| !flow.series.columns.is_empty()))?;
-            Some(Run { label, colour: palette.colour(label), run })
-        })
-        .collect();
+    let runs = shown(group, palette);
     if runs.is_empty() {
         return Ok(html! {});
     }
     let several = runs.iter().any(|run| extract::flows(run.run).len() > 1);
     let many = runs.iter().any(|run| extract::flows(run.run).len() > SINGLE_FLOWS);
-    let limited = runs.iter().any(|run| capacity(run.run).is_some());
-    let behind = if limited { " The grey area is the capacity of the bottleneck." } else { "" };
+    let limited = runs.iter().any(|run| capacity_area(run.run).is_some());
+    let air = |run: &Run<'_>| {
+        extract::bottleneck(run.run).is_some_and(|link| radio::user_of(run.run, link).is_some())
+    };
+    let behind = match limited {
+        false => "",
+        true if runs.iter().any(air) => {
+            " The grey area is what the cell could carry for this user, if it were alone."
+        }
+        true => " The grey area is the capacity of the bottleneck.",
+    };
     let mut sections: Vec<(&str, Vec<String>, String)> = Vec::new();
 
     let rates = runs.iter().map(|run| {
@@ -57,11 +69,12 @@ pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, Pl
             lines: vec![line("goodput", run.colour, points)],
         }
     });
+    let unused = if limited { " What stays grey was not used." } else { "" };
     let sum = if several { " of all flows together" } else { "" };
     sections.push((
-        "Rate against capacity",
+        if limited { "Rate against capacity" } else { "Rate" },
         draw(rates.collect(), "rate", Quantity::Rate)?,
-        format!("Goodput{sum} in each interval.{behind} What stays grey was not used; goodput does not count headers."),
+        format!("Goodput{sum} in each interval.{behind}{unused} Goodput does not count headers."),
     ));
     if several {
         let panels = runs.iter().map(|run| Panel {
@@ -156,14 +169,14 @@ pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, Pl
 }
 
 /// In flight, beside the window in its algorithm's colour.
-const OTHER: Colour = Colour(0xb0, 0xb6, 0xbe);
+pub(super) const OTHER: Colour = Colour(0xb0, 0xb6, 0xbe);
 
-fn line(label: &str, colour: Colour, points: Points) -> Line {
+pub(super) fn line(label: &str, colour: Colour, points: Points) -> Line {
     Line { label: label.to_owned(), colour, dashed: false, points }
 }
 
 impl Line {
-    fn dashed(self) -> Self {
+    pub(super) fn dashed(self) -> Self {
         Self { dashed: true, ..self }
     }
 
@@ -177,8 +190,12 @@ fn capacity(run: &RunResult) -> Option<Points> {
     points.iter().any(|point| point.1.is_finite()).then_some(points)
 }
 
+/// The capacity of the bottleneck that all flows have. Where each user has its own, as in a cell, none stands for all.
 fn capacity_area(run: &RunResult) -> Option<Line> {
-    capacity(run).map(|points| line("capacity", GREY, points))
+    let flows = extract::flows(run);
+    let shared = flows.iter().all(|flow| flow.bottleneck == flows[0].bottleneck);
+    let points = if shared { capacity(run) } else { None };
+    points.map(|points| line("capacity", GREY, points))
 }
 
 /// A line per flow: in the colour of its algorithm if all are different, else one colour after the other.
@@ -237,8 +254,17 @@ fn sequence(run: &Run<'_>, length: f64) -> Option<Panel> {
     Some(Panel { title: run.label.into(), area: None, lines })
 }
 
-/// Draws panels with the same axes; panels without any value are left out.
+/// Draws panels with the same axes, from zero; panels without any value are left out.
 fn draw(panels: Vec<Panel>, name: &str, quantity: Quantity) -> Result<Vec<String>, PlotError> {
+    draw_over(panels, name, |values| Axis::from_zero(name, quantity, values.iter().copied()))
+}
+
+/// As [`draw`], with another axis upwards.
+pub(super) fn draw_over(
+    panels: Vec<Panel>,
+    name: &str,
+    axis: impl Fn(&[f64]) -> Axis,
+) -> Result<Vec<String>, PlotError> {
     let panels: Vec<Panel> =
         panels.into_iter().filter(|panel| panel.lines.iter().any(Line::has_values)).collect();
     let all = || {
@@ -246,7 +272,7 @@ fn draw(panels: Vec<Panel>, name: &str, quantity: Quantity) -> Result<Vec<String
     };
     let end = all().map(|point| point.0).filter(|time| time.is_finite()).fold(0.0, f64::max);
     let x = Axis::linear("time", Quantity::Time, (0.0, end));
-    let y = Axis::from_zero(name, quantity, all().map(|point| point.1));
+    let y = axis(&all().map(|point| point.1).collect::<Vec<_>>());
     let size = if panels.len() == 1 { (1100, 320) } else { (560, 260) };
     panels
         .into_iter()

@@ -1,0 +1,39 @@
+//! `ranpace validate` as a user sees it.
+#![allow(clippy::unwrap_used)] // a test may
+
+use std::process::Command;
+
+/// Exit status, standard output, standard error.
+fn validate(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_ranpace")).arg("validate").args(arguments).output().unwrap();
+    let [out, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output.status.code(), out, error)
+}
+
+#[test]
+fn rows_are_the_same_for_people_and_for_programs() {
+    let (status, text, error) = validate(&["radio", "--json"]);
+    assert_eq!(status, Some(0), "{error}");
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let rows = value.as_array().unwrap();
+    for row in rows {
+        let fields: Vec<&String> = row.as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["check", "expected", "measured", "ok", "tolerance"]);
+        assert!(row["ok"] == true || (row["ok"].is_null() && row["tolerance"].is_null()), "{row}");
+    }
+    let (status, table, error) = validate(&["radio", "--threads", "1"]);
+    assert_eq!(status, Some(0), "{error}");
+    // Two lines of head, a rule, the rows, an empty line, and how many there are.
+    assert_eq!(table.lines().count(), rows.len() + 5, "{table}");
+    for row in rows {
+        assert!(table.contains(row["check"].as_str().unwrap()), "{row}");
+    }
+}
+
+#[test]
+fn a_typing_error_is_answered_with_what_was_meant() {
+    let (status, _, error) = validate(&["radoi"]);
+    assert_eq!(status, Some(2));
+    assert!(error.contains("radio"), "{error}");
+}

@@ -1,0 +1,122 @@
+//! A look at a user's channel: what the cell says of it, and the rate that follows.
+
+use ranpace_link::Packet;
+use ranpace_phy::{Both, Direction};
+use ranpace_radio::cell::{Cell, CellConfig, Listener, Probe, Subscriber};
+use ranpace_radio::channel::Position;
+use ranpace_units::{Bytes, Span, Time};
+use serde::Serialize;
+
+use super::subject::{Subject, Watched};
+use super::{ViewError, finite};
+
+/// One direction of a user's channel at an instant, if it had the whole band.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LinkState {
+    /// Path loss in dB; `None` where the conditions are recorded.
+    pub path_loss_db: Option<f64>,
+    /// Effective SINR in dB; `None` if there is no signal at all.
+    pub sinr_db: Option<f64>,
+    /// CQI.
+    pub cqi: u8,
+    /// MCS; `None` where there is no grant.
+    pub mcs: Option<u8>,
+    /// PRBs: all of the band; uplink: as many as the user's power suffices for.
+    pub prbs: u16,
+    /// Size of the transport block of a slot, in bits; zero where there is no grant.
+    pub tbs_bits: u32,
+    /// What the user gets if it is alone and every block arrives, in bit/s.
+    pub rate_bit_s: f64,
+}
+
+/// A user's channel at an instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    /// Where the user is.
+    pub position: Position,
+    /// On the ground, in metres.
+    pub distance_m: f64,
+    /// Both directions.
+    pub link: Both<LinkState>,
+}
+
+/// A packet of which only the size matters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Datagram(pub u32);
+
+impl Packet for Datagram {
+    fn size(&self) -> Bytes {
+        Bytes::new(self.0.into())
+    }
+    fn flow(&self) -> u32 {
+        0
+    }
+    fn is_ect(&self) -> bool {
+        false
+    }
+    fn mark_ce(&mut self) {}
+}
+
+/// Hears nothing.
+struct Deaf;
+
+impl Listener<Datagram> for Deaf {
+    fn on_delivered(&mut self, _: Time, _: u32, _: Direction, _: Datagram) {}
+}
+
+/// A cell, to be looked at.
+pub(super) struct Watch {
+    cell: Cell<Datagram>,
+    /// Blocks of the largest size that there are in a second, of which every one can be used.
+    blocks_per_s: Both<f64>,
+}
+
+impl Watch {
+    /// The cell of this subject with another configuration, and no users.
+    pub fn new(subject: &Subject, config: &CellConfig) -> Result<Self, ViewError> {
+        let cell = Cell::new(subject.number, config)?;
+        let (info, usable) = (cell.info(), config.usable_slots);
+        let blocks_per_s = Both::of(|direction| {
+            // As the simulation counts it: a block of a whole slot, as often as there are such slots.
+            let most = f64::from(cell.most_symbols(direction)).max(1.0);
+            let whole = info.share[direction] * f64::from(info.symbols) / most;
+            let usable = if direction == Direction::Downlink { usable } else { 1.0 };
+            whole * usable / info.slot.as_secs_f64()
+        });
+        Ok(Self { cell, blocks_per_s })
+    }
+
+    /// Length of a slot.
+    pub fn slot(&self) -> Span {
+        self.cell.info().slot
+    }
+
+    /// A user comes; one of its number that was there goes.
+    pub fn admit(&mut self, user: &Watched, seed: u64) {
+        self.cell.attach(Time::ZERO, Subscriber::new(user.id, &user.config, seed), &mut Deaf);
+    }
+
+    /// What the cell says of a user's channel; `None` if there is no such user.
+    pub fn look(&mut self, now: Time, user: u32) -> Option<Look> {
+        let probes = self.cell.probe(now, user)?;
+        let base = self.cell.config().channel.position;
+        let position = probes.downlink.position;
+        Some(Look {
+            position,
+            distance_m: base.ground_distance_m(position),
+            link: Both::of(|direction| state(&probes[direction], self.blocks_per_s[direction])),
+        })
+    }
+}
+
+fn state(probe: &Probe, blocks_per_s: f64) -> LinkState {
+    LinkState {
+        path_loss_db: finite(probe.loss_db),
+        sinr_db: finite(probe.sinr_db),
+        cqi: probe.cqi.get(),
+        mcs: probe.mcs,
+        prbs: probe.prbs,
+        tbs_bits: probe.block.bits(),
+        rate_bit_s: f64::from(probe.block.bits()) * blocks_per_s,
+    }
+}

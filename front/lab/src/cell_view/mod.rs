@@ -1,0 +1,98 @@
+//! What a cell does for a user, over distance and over time: SINR, CQI, MCS, TBS and the rate that follows.
+//!
+//! Everything is asked of the [`Cell`](ranpace_radio::cell::Cell) that `ranpace run` plays. [`Distances`] and [`Moments`]
+//! look at the channel alone, as if the whole band were the user's and every block arrived; [`Saturation`] plays the cell
+//! with full buffers and tells who was given what.
+
+mod distance;
+mod drawing;
+mod look;
+mod moments;
+mod saturation;
+mod subject;
+
+pub use distance::{DistanceRow, DistanceView, Distances, Spread};
+pub use drawing::Pictures;
+pub use look::{LinkState, Look};
+pub use moments::{Moments, Statistics, TimeView};
+pub use saturation::{Saturation, SaturationView, Served};
+pub use subject::{Subject, Watched};
+
+use ranpace_radio::cell::CellError;
+
+use crate::PlotError;
+
+/// What was seen, in the forms in which it is shown.
+pub trait View {
+    /// For people: what was looked at, and tables.
+    fn text(&self) -> String;
+    /// For programs.
+    fn json(&self) -> serde_json::Value;
+    /// As plots.
+    fn pictures(&self) -> Result<Pictures, PlotError>;
+}
+
+/// Why there is nothing to see.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ViewError {
+    /// There is no preset of that name.
+    #[error(
+        "no cell is called {name:?}; the nearest are {nearest}; `ranpace list cells` shows all, and a scenario file is \
+         given by its path"
+    )]
+    NoPreset {
+        /// As it was asked for.
+        name: String,
+        /// Those that were perhaps meant.
+        nearest: String,
+    },
+    /// The scenario has nothing of that kind, or more than one and none was named.
+    #[error("{0}")]
+    Choice(String),
+    /// A value that cannot be looked at.
+    #[error("{what}: expected {expected}, found {found}")]
+    Value {
+        /// Which value.
+        what: &'static str,
+        /// What it may be.
+        expected: String,
+        /// What came.
+        found: String,
+    },
+    /// The cell cannot be played.
+    #[error(transparent)]
+    Cell(#[from] CellError),
+}
+
+impl ViewError {
+    fn value(what: &'static str, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self::Value { what, expected: expected.into(), found: found.into() }
+    }
+}
+
+/// The value below which this share of `sorted` lies (nearest rank); NaN without values.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let rank = libm::ceil(share * sorted.len() as f64) as usize;
+    sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(f64::NAN)
+}
+
+/// A figure for JSON, which has no infinity and no NaN.
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values_that_came() {
+        let values = [1.0, 2.0, 3.0, 4.0];
+        assert_eq!(
+            [0.0, 0.25, 0.5, 0.51, 0.95, 1.0].map(|share| quantile(&values, share)),
+            [1.0, 1.0, 2.0, 3.0, 4.0, 4.0]
+        );
+        assert!(quantile(&[], 0.5).is_nan());
+    }
+}

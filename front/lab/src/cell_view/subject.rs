@@ -1,0 +1,244 @@
+//! What is looked at: a cell by the name of a preset or out of a scenario, and its users.
+
+use ranpace_radio::cell::{CellConfig, Place, UserConfig};
+use ranpace_radio::channel::Position;
+use ranpace_scenario::{Scenario, cells};
+
+use super::ViewError;
+use super::look::Watch;
+
+/// Height of a user in metres, where a cell of a scenario has none to ask; ours.
+const USER_HEIGHT_M: f64 = 1.5;
+
+/// A user that can be looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Watched {
+    /// Its name.
+    pub name: String,
+    /// Its number, from which with the seed its place, shadowing and fading follow.
+    pub id: u32,
+    /// Where it is, and its bearers.
+    pub config: UserConfig,
+}
+
+/// A cell and its users.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subject {
+    /// What it is called: a preset, or a cell of a scenario.
+    pub name: String,
+    /// What it is, in a line; may be empty.
+    pub about: String,
+    /// Its number in the scenario.
+    pub number: u16,
+    /// The cell.
+    pub config: CellConfig,
+    /// Its users, the one that is looked at first.
+    pub users: Vec<Watched>,
+    /// Whether more users can be made like the first one.
+    pub can_add: bool,
+    /// Feeds every random choice, unless another seed is given.
+    pub seed: u64,
+}
+
+impl Subject {
+    /// A cell by its name, with the user that the preset has.
+    pub fn preset(name: &str) -> Result<Self, ViewError> {
+        let Some(preset) = cells::by_name(name) else {
+            let names = cells::PRESETS.iter().map(|preset| preset.name);
+            let nearest = nearest(name, names).join(", ");
+            return Err(ViewError::NoPreset { name: name.to_owned(), nearest });
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            about: preset.about.to_owned(),
+            number: 0,
+            config: preset.config(),
+            users: vec![Watched { name: "user".to_owned(), id: 0, config: preset.user() }],
+            can_add: true,
+            seed: 1,
+        })
+    }
+
+    /// A cell of a scenario with the users that begin in it. Without a user's name the first of the cell is looked at;
+    /// without a name of either, there must be only one cell.
+    pub fn of_scenario(
+        scenario: &Scenario,
+        cell: Option<&str>,
+        user: Option<&str>,
+    ) -> Result<Self, ViewError> {
+        let names: Vec<&str> = scenario.cells.iter().map(|cell| cell.name.as_str()).collect();
+        let users = || scenario.users.iter().map(|user| user.name.as_str());
+        let named = |what: &str, name: &str, found: Option<usize>, names: Vec<&str>| {
+            let nearest = nearest(name, names.into_iter()).join(", ");
+            found.ok_or_else(|| {
+                ViewError::Choice(match nearest.as_str() {
+                    "" => format!("no {what} is called {name:?}: the scenario {:?} has none", scenario.name),
+                    _ => format!("no {what} is called {name:?}; the nearest are {nearest}"),
+                })
+            })
+        };
+        let user =
+            user.map(|name| named("user", name, users().position(|other| other == name), users().collect()));
+        let user = user.transpose()?;
+        let cell = cell
+            .map(|name| named("cell", name, names.iter().position(|other| *other == name), names.clone()))
+            .transpose()?;
+        let index = match (cell, user) {
+            (Some(cell), Some(user)) if scenario.users[user].cell != cell => {
+                let (user, begins) = (&scenario.users[user], names[scenario.users[user].cell]);
+                return Err(ViewError::Choice(format!(
+                    "user {:?} begins in the cell {begins:?}, not in {:?}",
+                    user.name, names[cell]
+                )));
+            }
+            (Some(cell), _) => cell,
+            (None, Some(user)) => scenario.users[user].cell,
+            (None, None) => match names.len() {
+                0 => {
+                    let name = &scenario.name;
+                    return Err(ViewError::Choice(format!("the scenario {name:?} has no [[cell]]")));
+                }
+                1 => 0,
+                _ => {
+                    let names = names.join(", ");
+                    return Err(ViewError::Choice(format!("which of the cells? There are: {names}")));
+                }
+            },
+        };
+        let inside = |(_, other): &(usize, &ranpace_scenario::UserSpec)| other.cell == index;
+        let mut inside: Vec<_> = scenario.users.iter().enumerate().filter(inside).collect();
+        // The one that was named comes first; the others keep their order.
+        inside.sort_by_key(|(number, _)| Some(*number) != user);
+        let watched = inside.into_iter().map(|(number, user)| Watched {
+            name: user.name.clone(),
+            id: u32::try_from(number).unwrap_or(u32::MAX), // at most 100 000
+            config: user.config.clone(),
+        });
+        let spec = &scenario.cells[index];
+        Ok(Self {
+            name: spec.name.clone(),
+            about: format!("a cell of the scenario {:?}", scenario.name),
+            number: u16::try_from(index).unwrap_or(u16::MAX), // at most 1000
+            config: spec.config.clone(),
+            users: watched.collect(),
+            can_add: false,
+            seed: scenario.seed,
+        })
+    }
+
+    /// The user that is looked at.
+    pub fn user(&self) -> Result<&Watched, ViewError> {
+        let none = || ViewError::Choice(format!("no user begins in the cell {:?}", self.name));
+        self.users.first().ok_or_else(none)
+    }
+
+    /// A point so far from the base station on the ground, to the east, as high as the users are.
+    pub fn at_distance(&self, metres: f64) -> Result<Position, ViewError> {
+        let base = self.config.channel.position;
+        Ok(Position::new(base.x + metres, base.y, self.height_m()?))
+    }
+
+    /// Height in metres of the user that is looked at.
+    pub fn height_m(&self) -> Result<f64, ViewError> {
+        let Some(user) = self.users.first() else { return Ok(USER_HEIGHT_M) };
+        let mut watch = Watch::new(self, &self.config)?;
+        watch.admit(user, self.seed);
+        Ok(watch.look(ranpace_units::Time::ZERO, user.id).map_or(USER_HEIGHT_M, |look| look.position.z))
+    }
+
+    /// The same with the user standing so far from the base station, under the channel of the cell.
+    pub fn standing_away(self, metres: f64) -> Result<Self, ViewError> {
+        let position = self.at_distance(metres)?;
+        Ok(self.standing(position))
+    }
+
+    /// The same with the user standing at a point, in metres; without a height as high as it was.
+    pub fn standing_at(self, x: f64, y: f64, z: Option<f64>) -> Result<Self, ViewError> {
+        let z = match z {
+            Some(z) => z,
+            None => self.height_m()?,
+        };
+        Ok(self.standing(Position::new(x, y, z)))
+    }
+
+    fn standing(mut self, position: Position) -> Self {
+        if let Some(user) = self.users.first_mut() {
+            (user.config.place, user.config.recording) = (Place::Static(position), None);
+        }
+        self
+    }
+}
+
+/// The three names that are most like one that does not exist, nearest first.
+fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = names.collect();
+    names.sort_by(|a, b| strsim::jaro_winkler(b, name).total_cmp(&strsim::jaro_winkler(a, name)));
+    names.truncate(3);
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = r#"
+        duration = "1s"
+        seed = 7
+        [[link]]
+        from = "server"
+        to = "mast"
+        rate = "1Gbit/s"
+        delay = "1ms"
+        duplex = true
+        [[cell]]
+        name = "west"
+        host = "mast"
+        [[cell]]
+        name = "east"
+        host = "mast"
+        preset = "zhong-lte-ch6"
+        [[user]]
+        name = "ann"
+        cell = "west"
+        [[user]]
+        name = "bob"
+        cell = "east"
+        position = [300, 40, 2]
+        [[user]]
+        name = "eve"
+        cell = "east"
+        [[flow]]
+        from = "server"
+        to = "bob"
+        cc = "cubic"
+    "#;
+
+    #[test]
+    fn users_and_cells_of_a_scenario_are_found_by_name() {
+        let scenario = ranpace_scenario::parse(TWO, "two.toml", &mut ()).unwrap();
+        let of = |cell, user| Subject::of_scenario(&scenario, cell, user);
+        let names =
+            |subject: Subject| subject.users.into_iter().map(|user| (user.name, user.id)).collect::<Vec<_>>();
+        let east = of(None, Some("eve")).unwrap();
+        assert_eq!((east.name.as_str(), east.number, east.seed), ("east", 1, 7));
+        assert_eq!(names(east), [("eve".to_owned(), 2), ("bob".to_owned(), 1)]);
+        let east = of(Some("east"), None).unwrap();
+        assert_eq!(east.height_m(), Ok(2.0));
+        assert_eq!(east.at_distance(100.0), Ok(Position::new(100.0, 0.0, 2.0)));
+        for (cell, user, expected) in [
+            (None, None, "which of the cells? There are: west, east"),
+            (Some("wets"), None, "no cell is called \"wets\"; the nearest are west, east"),
+            (None, Some("evi"), "no user is called \"evi\"; the nearest are eve,"),
+            (Some("west"), Some("bob"), "user \"bob\" begins in the cell \"east\", not in \"west\""),
+        ] {
+            let error = of(cell, user).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_preset_is_answered_with_the_nearest() {
+        let error = Subject::preset("zhong-lte-ch7").unwrap_err().to_string();
+        assert!(error.contains("zhong-lte-ch6") && error.contains("zhong-lte-ch5"), "{error}");
+    }
+}

@@ -1,0 +1,277 @@
+//! What became of cells and their users, in words and tables: for the terminal and for the report.
+
+use ranpace_sim::{CellResult, LinkResult, RadioLinkResult, RunResult, UserResult};
+
+use crate::figures::number;
+use crate::stats;
+use crate::table::TextTable;
+
+/// Users of a run that tables show, and that notes name; more would hide the rest.
+const SHOWN: usize = 10;
+
+/// A table before it is drawn: titles with their units, then rows of text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rows {
+    pub head: Vec<(&'static str, &'static str)>,
+    pub rows: Vec<Vec<String>>,
+}
+
+/// The link that stands for one direction of a user; there is one only for users with flows.
+pub(crate) fn link_of<'r>(run: &'r RunResult, user: &UserResult, way: &str) -> Option<&'r LinkResult> {
+    let is_it = |link: &&LinkResult| {
+        link.name.strip_suffix(way).and_then(|name| name.strip_suffix('.')) == Some(user.name.as_str())
+    };
+    // Behind the wired ones, and names of links and users differ.
+    run.links.iter().rev().find(is_it)
+}
+
+/// The users that flows lead over.
+pub(crate) fn users(run: &RunResult) -> impl Iterator<Item = &UserResult> {
+    run.users.iter().filter(|user| link_of(run, user, "down").is_some())
+}
+
+/// The user, and "down" or "up", that a link stands for; `None` for a wired one.
+pub(crate) fn user_of<'r>(run: &'r RunResult, link: &LinkResult) -> Option<(&'r UserResult, &'static str)> {
+    if run.users.is_empty() {
+        return None;
+    }
+    let (name, way) = link.name.rsplit_once('.')?;
+    let way = ["down", "up"].into_iter().find(|known| *known == way)?;
+    Some((run.users.iter().find(|user| user.name == name)?, way))
+}
+
+/// Who is out of service at the end of a run, and why: nothing is sent to them or by them.
+pub fn notes(run: &RunResult) -> Vec<String> {
+    let out = |user: &UserResult| Some((user.name.clone(), user.out_of_service.clone()?));
+    let out: Vec<(String, String)> = run.users.iter().filter_map(out).collect();
+    let named = out.iter().take(SHOWN);
+    let mut notes: Vec<String> =
+        named.map(|(name, why)| format!("user {name:?} is out of service at the end: {why}")).collect();
+    if out.len() > SHOWN {
+        notes.push(format!("{} more users are out of service at the end", out.len() - SHOWN));
+    }
+    notes
+}
+
+/// Cells and users as text; `None` for runs without cells. Runs have a label each, which is empty if there is one.
+pub fn tables(runs: &[(&str, &RunResult)]) -> Option<String> {
+    let cells = cells(runs);
+    if cells.rows.is_empty() {
+        return None;
+    }
+    let text = |rows: Rows| {
+        let head = rows.head.into_iter().map(|(title, unit)| (title.to_owned(), unit.to_owned()));
+        let mut table = TextTable::new(head);
+        rows.rows.into_iter().for_each(|row| table.push(row));
+        table.to_string()
+    };
+    let users = of_users(runs);
+    let mut parts = vec![text(cells)];
+    if !users.rows.is_empty() {
+        parts.push(text(users));
+    }
+    parts.extend(left_out(runs));
+    Some(parts.join("\n"))
+}
+
+/// A row per cell of each run.
+pub(crate) fn cells(runs: &[(&str, &RunResult)]) -> Rows {
+    let row = |label: &str, cell: &CellResult| {
+        let shares = [cell.downlink_prb_share, cell.uplink_prb_share].map(|share| number(share * 100.0));
+        let mut row = vec![cell.name.clone(), cell.users.to_string(), cell.prbs.to_string()];
+        row.extend(shares);
+        with_label(label, row)
+    };
+    let head = [("cell", ""), ("users", ""), ("PRBs", ""), ("used down", "%"), ("used up", "%")];
+    table(runs, head, |run, label| run.cells.iter().map(|cell| row(label, cell)).collect())
+}
+
+/// A row per user with flows, as far as they are shown.
+pub(crate) fn of_users(runs: &[(&str, &RunResult)]) -> Rows {
+    let direction = |link: &RadioLinkResult| {
+        let again = stats::ratio(link.retransmissions as f64, link.blocks as f64).unwrap_or(f64::NAN);
+        let counts = [link.blocks, link.lost_blocks, link.bearer_failures].map(|count| count.to_string());
+        let [blocks, lost, failures] = counts;
+        [blocks, number(again * 100.0), lost, failures]
+    };
+    let row = |label: &str, user: &UserResult| {
+        let mut row = vec![user.name.clone(), user.cell.clone().unwrap_or_else(|| "none".to_owned())];
+        row.extend(direction(&user.downlink));
+        row.extend(direction(&user.uplink));
+        row.push(user.handovers.to_string());
+        with_label(label, row)
+    };
+    let head = [
+        ("user", ""),
+        ("cell", ""),
+        ("blocks", "down"),
+        ("again", "%"),
+        ("lost", ""),
+        ("failures", ""),
+        ("blocks", "up"),
+        ("again", "%"),
+        ("lost", ""),
+        ("failures", ""),
+        ("handovers", ""),
+    ];
+    table(runs, head, |run, label| users(run).take(SHOWN).map(|user| row(label, user)).collect())
+}
+
+/// How many users are not in the table.
+pub(crate) fn left_out(runs: &[(&str, &RunResult)]) -> Option<String> {
+    let (_, run) = runs.first()?;
+    let with_flows = users(run).count();
+    let (more, without) = (with_flows.saturating_sub(SHOWN), run.users.len() - with_flows);
+    let mut parts = Vec::new();
+    if more > 0 {
+        parts.push(format!("{more} more with flows"));
+    }
+    if without > 0 {
+        parts.push(format!("{without} without flows"));
+    }
+    (!parts.is_empty()).then(|| format!("Users that are not shown: {}.", parts.join(", ")))
+}
+
+fn with_label(label: &str, mut row: Vec<String>) -> Vec<String> {
+    if !label.is_empty() {
+        row.insert(0, label.to_owned());
+    }
+    row
+}
+
+fn table<'r, const N: usize>(
+    runs: &[(&str, &'r RunResult)],
+    head: [(&'static str, &'static str); N],
+    rows: impl Fn(&'r RunResult, &str) -> Vec<Vec<String>>,
+) -> Rows {
+    let labelled = runs.iter().any(|(label, _)| !label.is_empty());
+    let first = labelled.then_some(("algorithm", ""));
+    Rows {
+        head: first.into_iter().chain(head).collect(),
+        rows: runs.iter().flat_map(|(label, run)| rows(run, label)).collect(),
+    }
+}
+
+/// A made-up run with a cell, for tests of what is shown.
+#[cfg(test)]
+pub(crate) mod sample {
+    use ranpace_sim::{CellResult, Column, RadioLinkResult, RunResult, Series, UserResult};
+    use ranpace_units::{Bytes, Rate};
+
+    use crate::synthetic;
+
+    /// Name of a column, and its values over time.
+    type Made = (&'static str, fn(f64) -> f64);
+
+    /// So many users with flows, all out of reach, and one without.
+    pub fn run(users: usize) -> RunResult {
+        let mut run = synthetic::run("cubic", 1);
+        let wire = run.links[0].clone();
+        let way = |blocks| RadioLinkResult {
+            scheduled: Bytes::new(1_000),
+            blocks,
+            retransmissions: blocks / 10,
+            lost_blocks: 1,
+            bearer_failures: 0,
+            rate_alone: Rate::from_mbit_per_s(50),
+        };
+        let times = wire.series.get("time_s").unwrap_or_default().to_vec();
+        let column = |(name, of): Made| Column {
+            name: name.to_owned(),
+            values: times.iter().map(|time| of(*time)).collect(),
+        };
+        let columns: [Made; 19] = [
+            ("time_s", |time| time),
+            ("cell", |_| 0.0),
+            ("x_m", |time| 10.0 * time),
+            ("y_m", |_| 0.0),
+            ("sinr_db", |time| 20.0 - time / 2.0),
+            ("cqi", |time| (15.0 - time / 6.0).floor()),
+            ("mcs", |time| (28.0 - time / 3.0).floor()),
+            ("prbs", |_| 90.0),
+            ("scheduled_bit_s", |_| 40e6),
+            ("retransmissions", |_| 3.0),
+            ("queue_bytes", |time| 1e5 + time),
+            ("head_of_line_s", |_| 0.05),
+            ("uplink_sinr_db", |_| 12.0),
+            ("uplink_mcs", |_| 15.0),
+            ("uplink_prbs", |_| 4.0),
+            ("uplink_scheduled_bit_s", |_| 1e6),
+            ("uplink_retransmissions", |_| 0.0),
+            ("uplink_queue_bytes", |_| 500.0),
+            ("uplink_head_of_line_s", |_| 0.004),
+        ];
+        for number in 1..=users + 1 {
+            let name = format!("user.{number}");
+            let has_flows = number <= users;
+            if has_flows {
+                for way in ["down", "up"] {
+                    let mut link = wire.clone();
+                    link.name = format!("{name}.{way}");
+                    run.links.push(link);
+                }
+            }
+            run.users.push(UserResult {
+                name,
+                cell: Some("cell".to_owned()),
+                downlink: way(1_000),
+                uplink: way(200),
+                handovers: 0,
+                out_of_service: has_flows.then(|| "out of reach".to_owned()),
+                series: if has_flows {
+                    Series { columns: columns.map(column).into() }
+                } else {
+                    Series::default()
+                },
+            });
+        }
+        run.flows[0].bottleneck = Some(1);
+        run.cells.push(CellResult {
+            name: "cell".to_owned(),
+            users: users + 1,
+            played_slots: 60_000,
+            prbs: 100,
+            downlink_prb_share: 0.91,
+            uplink_prb_share: 0.04,
+        });
+        run
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic;
+
+    #[test]
+    fn runs_without_cells_have_nothing_to_tell() {
+        let run = synthetic::run("cubic", 1);
+        assert_eq!((tables(&[("", &run)]), notes(&run).len()), (None, 0));
+        assert!(user_of(&run, &run.links[0]).is_none());
+    }
+
+    #[test]
+    fn who_is_out_of_service_is_named_and_the_rest_is_counted() {
+        let run = sample::run(12);
+        let notes = notes(&run);
+        assert_eq!(notes.len(), SHOWN + 1);
+        assert_eq!(notes[0], "user \"user.1\" is out of service at the end: out of reach");
+        assert_eq!(notes[SHOWN], "2 more users are out of service at the end");
+    }
+
+    #[test]
+    fn users_with_flows_are_in_the_table_and_the_others_are_counted() {
+        let run = sample::run(12);
+        let text = tables(&[("", &run)]).unwrap();
+        for expected in ["user.10", "Users that are not shown: 2 more with flows, 1 without flows."] {
+            assert!(text.contains(expected), "{text}");
+        }
+        assert!(!text.contains("user.11"), "{text}");
+        let text = tables(&[("cubic", &run), ("bbr1", &run)]).unwrap();
+        assert!(text.starts_with("algorithm") && text.matches("user.10").count() == 2, "{text}");
+        assert_eq!(
+            user_of(&run, &run.links[1]).map(|(user, way)| (user.name.as_str(), way)),
+            Some(("user.1", "down"))
+        );
+    }
+}
