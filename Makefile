@@ -4,9 +4,14 @@ CARGO ?= cargo
 
 .PHONY: run test fmt lint unit bench install
 
-# Builds, compares the default algorithms on the built-in link, prints a table, and names the report it wrote.
+# Builds, compares the default algorithms on the built-in link and in a simulated LTE cell, prints both tables, and names
+# the reports it wrote.
 run:
-	$(CARGO) run --release --locked --package ranpace -- compare
+	$(CARGO) build --release --locked --package ranpace
+	@echo "Over the built-in link:"
+	@$(CARGO) run --quiet --release --locked --package ranpace -- compare
+	@echo "In the LTE cell:"
+	@$(CARGO) run --quiet --release --locked --package ranpace -- compare --cell lte
 
 # Everything that CI checks: format, warnings, every test.
 test: fmt lint unit
