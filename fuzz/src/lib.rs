@@ -179,7 +179,7 @@ pub fn cell(data: &[u8]) {
         Workload::Web { interval, .. } => *interval < Span::from_millis(1),
         _ => false,
     });
-    let small = |flow: &ranpace_scenario::FlowSpec| matches!(flow.transport, Transport::Udp { packet } if packet < Bytes::new(100));
+    let small = |flow: &ranpace_scenario::FlowSpec| matches!(flow.transport, Transport::Udp { packet, .. } if packet < Bytes::new(100));
     let fast_change =
         |change: &ChangeKind| matches!(change, ChangeKind::LinkRate { rate, .. } if is_fast(rate));
     if scenario.cells.is_empty()

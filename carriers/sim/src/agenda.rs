@@ -15,6 +15,8 @@ pub(crate) enum Event {
     /// A deadline of a flow's sender or receiver.
     Sender(u32),
     Receiver(u32),
+    /// The modem at a flow's receiver measures.
+    Modem(u32),
     /// A flow begins, ends, or its application writes.
     Start(u32),
     Stop(u32),

@@ -2,8 +2,9 @@
 
 use std::hint::black_box;
 
+use ranpace_cc::{Algorithm, RadioHint, Received, ReceiverHalf};
 use ranpace_scenario::{FlowSpec, Transport, Workload};
-use ranpace_tcp::{DatagramReceiver, DatagramSender, Receiver, Segment, Sender};
+use ranpace_tcp::{DatagramReceiver, DatagramSender, Kind, Receiver, Segment, Sender};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::packet::Direction;
@@ -16,9 +17,35 @@ use crate::udp::UdpSource;
 pub(crate) enum Ends {
     Tcp(Box<Sender>, Box<Receiver>),
     Datagram(Box<DatagramSender>, Box<DatagramReceiver>),
-    Udp(Box<UdpSource>, Bytes),
+    Udp(Box<UdpSource>, UdpSink),
     /// Not begun.
     None,
+}
+
+/// Where datagrams end that nobody answers.
+#[derive(Debug, Default)]
+pub(crate) struct UdpSink {
+    delivered: Bytes,
+    /// Listens, and is heard in the series alone.
+    pub estimator: Option<Box<dyn ReceiverHalf>>,
+}
+
+impl UdpSink {
+    fn on_data(&mut self, now: Time, segment: &Segment) {
+        let bytes = Bytes::new(u64::from(segment.length));
+        self.delivered += bytes;
+        if let Some(estimator) = &mut self.estimator {
+            estimator.on_data(&Received {
+                now,
+                number: Some(segment.number),
+                bytes,
+                wire: segment.wire_size(),
+                sent_at: segment.timestamp,
+                time_to_next: segment.time_to_next(),
+                rtt: None,
+            });
+        }
+    }
 }
 
 /// What earlier connections of a flow, or a phase before the measured part, have to their account.
@@ -31,12 +58,27 @@ pub(crate) struct Account {
     pub undone: u64,
     pub sent_bytes: u64,
     pub acked_bytes: u64,
+    pub recoveries: u64,
+}
+
+/// What a flow did from its first packet on, over all its connections, warm-up included.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub sent: u64,
+    pub first_sent: Option<Time>,
+    pub last_received: Option<Time>,
+    pub last_acked: Option<Time>,
+    pub received_packets: u64,
+    pub one_way_sum: u64,
+    pub acks: u64,
+    pub feedback_one_way_sum: u64,
 }
 
 /// A flow while it is played.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub ends: Ends,
+    pub totals: Totals,
     /// Number of the current connection.
     pub connection: u32,
     pub transfers: Vec<Transfer>,
@@ -55,6 +97,7 @@ impl Flow {
     pub fn new(seed: u64) -> Self {
         Self {
             ends: Ends::None,
+            totals: Totals::default(),
             connection: 0,
             transfers: Vec::new(),
             asked: 0,
@@ -88,8 +131,13 @@ impl Flow {
                 sender.open(now);
                 Ends::Datagram(sender, Box::new(DatagramReceiver::new(algorithm.receiver())))
             }
-            Transport::Udp { packet } => {
-                Ends::Udp(Box::new(UdpSource::new(&spec.workload, *packet, now, seed)), Bytes::ZERO)
+            Transport::Udp { packet, estimator } => {
+                let mut estimator = estimator.as_ref().and_then(Algorithm::receiver);
+                if let Some(estimator) = &mut estimator {
+                    estimator.on_start(now);
+                }
+                let sink = UdpSink { delivered: Bytes::ZERO, estimator };
+                Ends::Udp(Box::new(UdpSource::new(&spec.workload, *packet, now, seed)), sink)
             }
         };
         self.write(&spec.workload, now)
@@ -148,6 +196,12 @@ impl Flow {
     /// A segment reached the receiving end. Returns when the next connection is to begin, where the workload has one.
     #[inline]
     pub fn on_data(&mut self, workload: &Workload, now: Time, segment: &Segment) -> Option<Time> {
+        if segment.length > 0 {
+            let totals = &mut self.totals;
+            totals.received_packets += 1;
+            totals.one_way_sum += (now - segment.timestamp).as_nanos();
+            totals.last_received = Some(now);
+        }
         match &mut self.ends {
             Ends::Tcp(_, receiver) => {
                 receiver.on_segment(now, segment);
@@ -160,8 +214,8 @@ impl Flow {
                 receiver.on_segment(now, segment);
                 None
             }
-            Ends::Udp(_, delivered) => {
-                *delivered += Bytes::new(u64::from(segment.length));
+            Ends::Udp(_, sink) => {
+                sink.on_data(now, segment);
                 None
             }
             Ends::None => None,
@@ -209,6 +263,12 @@ impl Flow {
     /// A segment reached the sending end. Returns the RTT sample it gave.
     #[inline]
     pub fn on_feedback(&mut self, now: Time, segment: &Segment) -> Option<Span> {
+        if matches!(segment.kind, Kind::Ack | Kind::Feedback) {
+            let totals = &mut self.totals;
+            totals.acks += 1;
+            totals.feedback_one_way_sum += (now - segment.timestamp).as_nanos();
+            totals.last_acked = Some(now);
+        }
         match &mut self.ends {
             Ends::Tcp(sender, _) => sender.on_segment(now, segment),
             Ends::Datagram(sender, _) => sender.on_segment(now, segment),
@@ -220,14 +280,56 @@ impl Flow {
     #[inline]
     pub fn transmit(&mut self, direction: Direction, now: Time, out: &mut Segment) -> bool {
         let segment = match (&mut self.ends, direction) {
-            (Ends::Tcp(sender, _), Direction::Forward) => return sender.transmit(now, out),
+            (Ends::Tcp(sender, _), Direction::Forward) => {
+                let sends = sender.transmit(now, out);
+                if sends && out.length > 0 {
+                    self.totals.sent += u64::from(out.length);
+                    self.totals.first_sent.get_or_insert(now);
+                }
+                return sends;
+            }
             (Ends::Tcp(_, receiver), Direction::Back) => return receiver.transmit(now, out),
             (Ends::Datagram(sender, _), Direction::Forward) => sender.poll_transmit(now),
             (Ends::Datagram(_, receiver), Direction::Back) => receiver.poll_transmit(now),
             (Ends::Udp(source, _), Direction::Forward) => source.poll_transmit(now),
             (Ends::Udp(..), Direction::Back) | (Ends::None, _) => None,
         };
-        segment.inspect(|segment| *out = *segment).is_some()
+        let Some(segment) = segment else { return false };
+        *out = segment;
+        if direction == Direction::Forward && out.length > 0 {
+            self.totals.sent += u64::from(out.length);
+            self.totals.first_sent.get_or_insert(now);
+        }
+        true
+    }
+
+    /// What the receiver half of its algorithm wants of the device's modem: grants, and qualities.
+    pub fn wants_radio(&self) -> (bool, bool) {
+        self.half().map_or((false, false), |half| (half.wants_radio(), half.wants_quality()))
+    }
+
+    /// The receiver half of its algorithm, where it has one.
+    pub fn half(&self) -> Option<&dyn ReceiverHalf> {
+        match &self.ends {
+            Ends::Tcp(_, receiver) => receiver.half(),
+            Ends::Datagram(_, receiver) => receiver.half(),
+            Ends::Udp(_, sink) => sink.estimator.as_deref(),
+            Ends::None => None,
+        }
+    }
+
+    /// The device's modem tells the receiver half something.
+    pub fn on_modem(&mut self, now: Time, hint: &RadioHint) {
+        match &mut self.ends {
+            Ends::Tcp(_, receiver) => receiver.on_radio(now, hint),
+            Ends::Datagram(_, receiver) => receiver.on_radio(now, hint),
+            Ends::Udp(_, sink) => {
+                if let Some(half) = &mut sink.estimator {
+                    half.on_radio(now, hint);
+                }
+            }
+            Ends::None => {}
+        }
     }
 
     #[inline]
@@ -245,7 +347,10 @@ impl Flow {
         match &self.ends {
             Ends::Tcp(_, receiver) => receiver.next_deadline(),
             Ends::Datagram(_, receiver) => receiver.next_deadline(),
-            Ends::Udp(..) | Ends::None => Time::MAX,
+            Ends::Udp(_, sink) => {
+                sink.estimator.as_ref().and_then(|half| half.next_deadline()).unwrap_or(Time::MAX)
+            }
+            Ends::None => Time::MAX,
         }
     }
 
@@ -261,7 +366,13 @@ impl Flow {
         match &mut self.ends {
             Ends::Tcp(_, receiver) => receiver.on_deadline(now),
             Ends::Datagram(_, receiver) => receiver.on_deadline(now),
-            Ends::Udp(..) | Ends::None => {}
+            Ends::Udp(_, sink) => {
+                if let Some(half) = &mut sink.estimator {
+                    // There is nothing that could carry a report.
+                    let _wants_to_report = half.on_deadline(now);
+                }
+            }
+            Ends::None => {}
         }
     }
 
@@ -276,6 +387,7 @@ impl Flow {
                 account.retransmitted += stats.retransmitted;
                 account.timeouts += stats.timeouts;
                 account.undone += stats.undone;
+                account.recoveries += stats.recoveries;
                 account.sent_bytes += sender.sent().get();
                 account.acked_bytes += sender.acked().get();
             }
@@ -286,7 +398,7 @@ impl Flow {
                 account.sent_bytes += sender.sent().get();
                 account.acked_bytes += sender.acked().get();
             }
-            Ends::Udp(source, delivered) => {
+            Ends::Udp(source, UdpSink { delivered, .. }) => {
                 account.delivered += delivered.get();
                 account.sent += source.sent();
                 account.sent_bytes += source.sent_bytes().get();

@@ -38,8 +38,8 @@ mod udp;
 
 pub use packet::{Direction, Packet};
 pub use results::{
-    CellResult, Column, Distribution, FlowResult, Ledger, LinkResult, RadioLinkResult, RunResult, Series,
-    Transfer, UserResult,
+    CellResult, Column, Distribution, FlowResult, FlowTotals, Ledger, LinkResult, RadioLinkResult, RunResult,
+    Series, Transfer, UserResult,
 };
 pub use simulation::{Simulation, link_names};
 pub use tap::{Tap, TapEvent};

@@ -1,10 +1,11 @@
 //! The radio network of a simulation: packets in and out of cells, and what is measured of users.
 
+use ranpace_cc::RadioHint;
 use ranpace_phy::{Both, Direction};
-use ranpace_radio::cell::{Cell, Listener, Probe, Subscription};
+use ranpace_radio::cell::{Air, Cell, Listener, Probe, Subscription};
 use ranpace_radio::network::RadioNetwork;
 use ranpace_radio::rlc::DropCause;
-use ranpace_rnis::{Event, EventKind, LinkReport, Report};
+use ranpace_rnis::{Event, EventKind, Grant, LinkReport, Report};
 use ranpace_scenario::Scenario;
 use ranpace_units::{Bytes, Span, Time};
 
@@ -48,6 +49,9 @@ struct Heard {
     arrived: Vec<Ticket>,
     failures: Vec<Both<u64>>,
     handovers: Vec<u32>,
+    /// Users whose modems are listened to, and what they heard.
+    modems: Vec<bool>,
+    grants: Vec<(u32, Grant)>,
     measuring: bool,
 }
 
@@ -75,6 +79,11 @@ impl Listener<Ticket> for Ears<'_, '_, '_> {
             use ranpace_link::Observer as _;
             // Marks of a cell's queue are on the packet, and not counted here: RLC does not tell of them.
             self.meters.at(link).on_departed(now, packet, waited, false);
+        }
+    }
+    fn on_heard(&mut self, _: Time, user: u32, grant: &Grant) {
+        if self.heard.modems.get(user as usize).is_some_and(|listened| *listened) {
+            self.heard.grants.push((user, *grant));
         }
     }
     fn on_dropped(&mut self, now: Time, user: u32, direction: Direction, packet: &Ticket, cause: DropCause) {
@@ -122,6 +131,7 @@ impl<'a> Radio<'a> {
         let mut heard = Heard {
             failures: vec![Both::default(); homes.len()],
             handovers: vec![0; homes.len()],
+            modems: vec![false; homes.len()],
             ..Heard::default()
         };
         let network = RadioNetwork::new(&configs, &homes, seed, &mut Silent)
@@ -181,6 +191,49 @@ impl<'a> Radio<'a> {
             &mut Ears { meters, heard: &mut self.heard, users: &self.users, reader: self.reader.as_mut() },
         );
         arrived.append(&mut self.heard.arrived);
+    }
+
+    /// From now on what the modem of a user hears is kept for [`Self::heard`].
+    pub fn listen(&mut self, user: u32) {
+        if let Some(listened) = self.heard.modems.get_mut(user as usize) {
+            *listened = true;
+        }
+    }
+
+    /// Takes what modems heard in the slots that were just played: the user, and what it was granted.
+    pub fn heard(&mut self, into: &mut Vec<(u32, Grant)>) {
+        into.append(&mut self.heard.grants);
+    }
+
+    /// What a user's modem knows without grants; `None` while no cell serves it.
+    pub fn modem(&self, now: Time, user: u32) -> Option<RadioHint> {
+        let cell = self.network.cells().get(self.network.serving(user)?)?;
+        let layers = match cell.config().air {
+            Air::Nr { layers, .. } => layers.get(),
+            Air::Lte { .. } | Air::Mmwave => 1,
+        };
+        Some(RadioHint {
+            measured_at: now,
+            tti: cell.info().slot,
+            tbs_bits: None,
+            granted: 0.0,
+            cell: cell.info().prbs,
+            unused: 0.0,
+            active_users: 0,
+            cqi: None,
+            mcs: 0,
+            layers,
+            queue: Bytes::ZERO,
+            queue_limit: None,
+            handover: false,
+        })
+    }
+
+    /// The same with the CQI that was measured last.
+    pub fn quality(&mut self, now: Time, user: u32) -> Option<RadioHint> {
+        let hint = self.modem(now, user)?;
+        let cell = self.network.cell_mut(self.network.serving(user)?)?;
+        Some(RadioHint { cqi: Some(cell.snapshot(now, user)?.cqi.get()), ..hint })
     }
 
     /// A user goes to another cell.
@@ -303,6 +356,16 @@ impl<'a> Radio<'a> {
                 let name = self.scenario.cells.get(cell)?.name.clone();
                 Some((name, self.network.cell_mut(cell)?.probe(now, number)?))
             });
+            let rlc =
+                self.network.serving(number).and_then(|cell| self.network.cells().get(cell)?.rlc(number));
+            let rlc_sent_again = Both::of(|direction| {
+                rlc.map_or(0, |user| {
+                    user.bearers()
+                        .iter()
+                        .map(|bearer| bearer.channel(direction).counters().sent_again.number)
+                        .sum()
+                })
+            });
             let user = &mut self.users[number as usize];
             let result = |direction: Direction| {
                 let (link, before) = (&link[direction], &user.before[direction]);
@@ -311,6 +374,7 @@ impl<'a> Radio<'a> {
                     blocks: link.blocks.saturating_sub(before.blocks),
                     retransmissions: link.retransmissions.saturating_sub(before.retransmissions),
                     lost_blocks: link.lost.saturating_sub(before.lost),
+                    rlc_sent_again: rlc_sent_again[direction],
                     bearer_failures: self.heard.failures[number as usize][direction],
                     rate_alone: ranpace_units::Rate::of(
                         Bytes::new(alone[direction] as u64),

@@ -68,10 +68,39 @@ pub struct FlowResult {
     pub jitter_ewma: Span,
     /// Jitter J2: mean distance of the delays from their mean.
     pub jitter_mean_deviation: Span,
+    /// What it did from its first packet on.
+    pub totals: FlowTotals,
     /// Transfers of fixed size that were begun.
     pub transfers: Vec<Transfer>,
     /// Its series over time.
     pub series: Series,
+}
+
+/// What a flow did from its first packet on, over all its connections, a warm-up included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FlowTotals {
+    /// Payload sent, what was sent again included.
+    pub sent: Bytes,
+    /// Payload sent at least once.
+    pub sent_once: Bytes,
+    /// Payload acknowledged, in order.
+    pub acked: Bytes,
+    /// Fast recoveries begun.
+    pub recoveries: u64,
+    /// When the first data left; `None` if none did.
+    pub first_sent: Option<Time>,
+    /// When the last data arrived.
+    pub last_received: Option<Time>,
+    /// When the last acknowledgement arrived.
+    pub last_acked: Option<Time>,
+    /// Data packets that arrived, and their mean time from end to end.
+    pub received_packets: u64,
+    /// See `received_packets`.
+    pub one_way_mean: Span,
+    /// Acknowledgements that arrived, and their mean time from end to end.
+    pub acks: u64,
+    /// See `acks`.
+    pub feedback_one_way_mean: Span,
 }
 
 /// One transfer of a fixed size.
@@ -159,6 +188,8 @@ pub struct RadioLinkResult {
     pub lost_blocks: u64,
     /// Times that a bearer failed, its RLC having sent a PDU as often as it may.
     pub bearer_failures: u64,
+    /// PDUs, or parts of them, that RLC sent again.
+    pub rlc_sent_again: u64,
     /// What its channel at the end would carry if it were alone in the cell.
     pub rate_alone: Rate,
 }

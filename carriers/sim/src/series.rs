@@ -40,9 +40,25 @@ const LINK_COLUMNS: [&str; 6] = [
 #[derive(Debug, Default)]
 pub(crate) struct FlowRows {
     columns: Vec<Vec<f64>>,
-    states: Vec<(&'static str, Vec<f64>)>,
+    /// What the control and the receiver half show.
+    states: Vec<Shown>,
+    half: Vec<Shown>,
     rows: usize,
     last_delivered: u64,
+}
+
+/// A named figure, and its values so far.
+type Shown = (&'static str, Vec<f64>);
+
+/// Enters the value of the row `rows`; rows without one are NaN.
+fn enter(shown: &mut Vec<Shown>, rows: usize, name: &'static str, value: f64) {
+    let place = shown.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+        shown.push((name, Vec::new()));
+        shown.len() - 1
+    });
+    let column = &mut shown[place].1;
+    column.resize(rows - 1, f64::NAN);
+    column.push(value);
 }
 
 /// Rows of one link.
@@ -131,33 +147,24 @@ impl FlowRows {
             ],
         );
         self.rows += 1;
+        let rows = self.rows;
         if let Some(control) = control {
-            let (states, rows) = (&mut self.states, self.rows);
-            control.inspect(&mut |name, value| {
-                let column = match states.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, column)) => column,
-                    None => {
-                        states.push((name, Vec::new()));
-                        // Just pushed, so there is a last one.
-                        match states.last_mut() {
-                            Some((_, column)) => column,
-                            None => return,
-                        }
-                    }
-                };
-                column.resize(rows - 1, f64::NAN);
-                column.push(value);
-            });
+            control.inspect(&mut |name, value| enter(&mut self.states, rows, name, value));
+        }
+        if let Some(half) = flow.half() {
+            half.inspect(&mut |name, value| enter(&mut self.half, rows, name, value));
         }
     }
 
     pub fn finish(self) -> Series {
         let rows = self.rows;
         let mut series = named(&FLOW_COLUMNS, self.columns);
-        series.columns.extend(self.states.into_iter().map(|(name, mut values)| {
-            values.resize(rows, f64::NAN);
-            Column { name: format!("state_{name}"), values }
-        }));
+        for (prefix, shown) in [("state", self.states), ("receiver", self.half)] {
+            series.columns.extend(shown.into_iter().map(|(name, mut values)| {
+                values.resize(rows, f64::NAN);
+                Column { name: format!("{prefix}_{name}"), values }
+            }));
+        }
         series
     }
 }

@@ -1,8 +1,10 @@
 //! A scenario played in virtual time.
 
+use ranpace_cc::RadioHint;
 use ranpace_link::{Link, Service};
+use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::Subscription;
-use ranpace_rnis::Report;
+use ranpace_rnis::{Grant, Report};
 use ranpace_scenario::{ChangeKind, Hop, Scenario};
 use ranpace_units::{Bytes, Span, Time};
 
@@ -24,6 +26,9 @@ use crate::tap::Tap;
 /// Events between two looks at whether to go on.
 const PATIENCE: u64 = 1 << 16;
 
+/// Between two CQIs that a receiver is told (Zhong 2021, section 5.3.2: every 2 ms).
+const QUALITY_PERIOD: Span = Span::from_millis(2);
+
 /// Flows from which on it pays to look ahead.
 const CROWD: usize = 64;
 /// Packets that are looked at ahead.
@@ -41,6 +46,11 @@ pub struct Simulation<'a> {
     radio_alarm: Alarm,
     /// Packets that came out of the cells just now.
     arrived: Vec<Ticket>,
+    /// What modems heard just now.
+    heard: Vec<(u32, Grant)>,
+    /// For each user the flows whose receivers listen to its modem.
+    listeners: Vec<Vec<u32>>,
+    modem_alarms: Vec<Alarm>,
     routes: Routes,
     /// There are so many flows that their state does not stay in the processor's cache.
     crowded: bool,
@@ -112,6 +122,9 @@ impl<'a> Simulation<'a> {
             radio_alarm: Alarm::OFF,
             radio,
             arrived: Vec::new(),
+            heard: Vec::new(),
+            listeners: vec![Vec::new(); scenario.users.len()],
+            modem_alarms: vec![Alarm::OFF; if scenario.users.is_empty() { 0 } else { scenario.flows.len() }],
             routes: Routes::new(scenario),
             crowded: scenario.flows.len() >= CROWD,
             foreseen: vec![0; scenario.links.len()],
@@ -206,6 +219,11 @@ impl<'a> Simulation<'a> {
                     self.arm_receiver(flow);
                 }
             }
+            Event::Modem(flow) => {
+                if self.modem_alarms[flow as usize].rings(self.now) {
+                    self.measure_quality(flow);
+                }
+            }
             Event::Start(flow) => self.begin(flow),
             Event::Stop(flow) => {
                 self.flows[flow as usize].stop();
@@ -246,6 +264,7 @@ impl<'a> Simulation<'a> {
         if let Some(next) = state.begin(spec, self.now) {
             self.agenda.enter(next, Event::Write(flow));
         }
+        self.listen(flow);
         self.pump(flow, Direction::Forward);
         self.pump(flow, Direction::Back);
         self.arm_sender(flow);
@@ -345,11 +364,61 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    /// Has the receiver of a flow listen to the modem that it sits behind, if it wants to.
+    fn listen(&mut self, flow: u32) {
+        let Some(radio) = &mut self.radio else { return };
+        if !self.flows[flow as usize].wants_radio().0 {
+            return;
+        }
+        let Some(user) = modem_of(self.scenario, flow) else { return };
+        radio.listen(user);
+        let listeners = &mut self.listeners[user as usize];
+        if !listeners.contains(&flow) {
+            listeners.push(flow);
+        }
+        self.measure_quality(flow);
+    }
+
+    /// The modem of a flow's receiver tells the CQI, as long as the receiver wants to know it.
+    fn measure_quality(&mut self, flow: u32) {
+        let (Some(radio), Some(user)) = (&mut self.radio, modem_of(self.scenario, flow)) else { return };
+        if !self.flows[flow as usize].wants_radio().1 {
+            return;
+        }
+        if let Some(hint) = radio.quality(self.now, user) {
+            self.flows[flow as usize].on_modem(self.now, &hint);
+            self.arm_receiver(flow);
+        }
+        self.modem_alarms[flow as usize].set(self.now + QUALITY_PERIOD, Event::Modem(flow), &mut self.agenda);
+    }
+
+    /// What modems heard goes to the receivers that listen to them.
+    fn tell_grants(&mut self) {
+        let Some(radio) = &mut self.radio else { return };
+        radio.heard(&mut self.heard);
+        for (user, grant) in self.heard.drain(..) {
+            let Some(hint) = radio.modem(self.now, user) else { continue };
+            let hint = RadioHint {
+                tbs_bits: Some(grant.block.bits()),
+                granted: grant.prbs.into(),
+                mcs: grant.mcs,
+                ..hint
+            };
+            for &flow in &self.listeners[user as usize] {
+                let state = &mut self.flows[flow as usize];
+                state.on_modem(self.now, &hint);
+                let at = state.receiver_deadline().max(self.now);
+                self.receiver_alarms[flow as usize].set(at, Event::Receiver(flow), &mut self.agenda);
+            }
+        }
+    }
+
     /// Slots of cells are played, and what came out of them goes on.
     fn on_radio(&mut self) {
         let Some(radio) = &mut self.radio else { return };
         let mut arrived = std::mem::take(&mut self.arrived);
         radio.poll(self.now, &mut self.meters, &mut arrived);
+        self.tell_grants();
         for packet in arrived.drain(..) {
             self.forward(packet);
         }
@@ -442,6 +511,15 @@ impl<'a> Simulation<'a> {
         }
         self.last_sample = self.now;
     }
+}
+
+/// The user over whose downlink a flow's data come last: its receiver sits behind that modem.
+fn modem_of(scenario: &Scenario, flow: u32) -> Option<u32> {
+    let path = &scenario.flows.get(flow as usize)?.path;
+    path.iter().rev().find_map(|hop| match *hop {
+        Hop::Radio { user, direction: Way::Downlink } => Some(user),
+        _ => None,
+    })
 }
 
 /// Mean rate of a service; `None` if it is unlimited.

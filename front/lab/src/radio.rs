@@ -172,6 +172,7 @@ pub(crate) mod sample {
             blocks,
             retransmissions: blocks / 10,
             lost_blocks: 1,
+            rlc_sent_again: 2,
             bearer_failures: 0,
             rate_alone: Rate::from_mbit_per_s(50),
         };

@@ -5,7 +5,7 @@
 
 mod radio;
 
-use ranpace_sim::{Distribution, FlowResult, Ledger, LinkResult, RunResult, Series, Transfer};
+use ranpace_sim::{Distribution, FlowResult, FlowTotals, Ledger, LinkResult, RunResult, Series, Transfer};
 use ranpace_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -132,6 +132,8 @@ pub struct FlowSummary {
     pub jitter_ewma_s: f64,
     /// Jitter J2: mean distance of the delays from their mean.
     pub jitter_mean_deviation_s: f64,
+    /// What the flow did from its first packet on.
+    pub totals: TotalsSummary,
     /// Transfers of fixed size.
     pub transfers: TransferSummary,
 }
@@ -176,6 +178,33 @@ pub struct DistributionSummary {
     pub p99_s: Option<f64>,
     /// Largest.
     pub max_s: Option<f64>,
+}
+
+/// What a flow did from its first packet on, over all its connections, a warm-up included.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TotalsSummary {
+    /// Payload sent, what was sent again included.
+    pub sent_bytes: u64,
+    /// Payload sent at least once.
+    pub sent_once_bytes: u64,
+    /// Payload acknowledged, in order.
+    pub acked_bytes: u64,
+    /// Fast recoveries begun.
+    pub recoveries: u64,
+    /// When the first data left.
+    pub first_sent_s: Option<f64>,
+    /// When the last data arrived.
+    pub last_received_s: Option<f64>,
+    /// When the last acknowledgement arrived.
+    pub last_acked_s: Option<f64>,
+    /// Data packets that arrived.
+    pub received_packets: u64,
+    /// Their mean time from end to end.
+    pub one_way_mean_s: f64,
+    /// Acknowledgements that arrived.
+    pub acks: u64,
+    /// Their mean time from end to end.
+    pub feedback_one_way_mean_s: f64,
 }
 
 /// Completion of transfers.
@@ -283,6 +312,7 @@ impl FlowSummary {
             queueing_delay: DistributionSummary::of(&flow.queueing_delay),
             jitter_ewma_s: flow.jitter_ewma.as_secs_f64(),
             jitter_mean_deviation_s: flow.jitter_mean_deviation.as_secs_f64(),
+            totals: TotalsSummary::of(&flow.totals),
             transfers: TransferSummary::of(&flow.transfers),
         }
     }
@@ -307,8 +337,46 @@ impl FlowSummary {
             queueing_delay: self.queueing_delay.to_result(),
             jitter_ewma: Span::from_secs_f64(self.jitter_ewma_s),
             jitter_mean_deviation: Span::from_secs_f64(self.jitter_mean_deviation_s),
+            totals: self.totals.to_result(),
             transfers: Vec::new(),
             series: Series::default(),
+        }
+    }
+}
+
+impl TotalsSummary {
+    /// Of a flow's totals.
+    pub fn of(totals: &FlowTotals) -> Self {
+        let seconds = |time: Option<Time>| time.map(Time::as_secs_f64);
+        Self {
+            sent_bytes: totals.sent.get(),
+            sent_once_bytes: totals.sent_once.get(),
+            acked_bytes: totals.acked.get(),
+            recoveries: totals.recoveries,
+            first_sent_s: seconds(totals.first_sent),
+            last_received_s: seconds(totals.last_received),
+            last_acked_s: seconds(totals.last_acked),
+            received_packets: totals.received_packets,
+            one_way_mean_s: totals.one_way_mean.as_secs_f64(),
+            acks: totals.acks,
+            feedback_one_way_mean_s: totals.feedback_one_way_mean.as_secs_f64(),
+        }
+    }
+
+    fn to_result(self) -> FlowTotals {
+        let time = |seconds: Option<f64>| seconds.map(|seconds| Time::ZERO + Span::from_secs_f64(seconds));
+        FlowTotals {
+            sent: Bytes::new(self.sent_bytes),
+            sent_once: Bytes::new(self.sent_once_bytes),
+            acked: Bytes::new(self.acked_bytes),
+            recoveries: self.recoveries,
+            first_sent: time(self.first_sent_s),
+            last_received: time(self.last_received_s),
+            last_acked: time(self.last_acked_s),
+            received_packets: self.received_packets,
+            one_way_mean: Span::from_secs_f64(self.one_way_mean_s),
+            acks: self.acks,
+            feedback_one_way_mean: Span::from_secs_f64(self.feedback_one_way_mean_s),
         }
     }
 }

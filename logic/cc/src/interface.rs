@@ -496,6 +496,11 @@ pub trait ReceiverHalf: Debug + Send {
         false
     }
 
+    /// Whether [`Self::on_radio`] is wanted for qualities too: a CQI every 2 ms, measured whether or not something is granted.
+    fn wants_quality(&self) -> bool {
+        false
+    }
+
     /// The device's own modem: once for each downlink grant (`tbs_bits` is its block, `granted` its PRBs, `tti` its slot;
     /// what HARQ sends again counts too) and each CQI that was measured (`cqi`); both may come in one call.
     fn on_radio(&mut self, now: Time, hint: &RadioHint) {
@@ -515,4 +520,9 @@ pub trait ReceiverHalf: Debug + Send {
 
     /// What the acknowledgement that is about to leave carries.
     fn report(&mut self, now: Time) -> Option<Report>;
+
+    /// Shows named figures of the state for series and debugging.
+    fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        let _ = show;
+    }
 }

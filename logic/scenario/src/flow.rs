@@ -91,7 +91,7 @@ impl Flows {
         let packet = match &transport {
             Transport::Tcp { config, .. } => config.mtu,
             Transport::Datagram { mtu, .. } => *mtu,
-            Transport::Udp { packet } => *packet,
+            Transport::Udp { packet, .. } => *packet,
         };
         // Ways of users of one entry differ in nothing that matters here: one problem is enough.
         for problem in [
@@ -167,6 +167,7 @@ fn read_times(section: &mut Section<'_>, later: Span, duration: Option<Span>) ->
 fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     let transport = section.field("transport");
     let (cc, packet) = (section.field("cc"), section.field("packet"));
+    let estimator = section.field("estimator");
     let written = transport.as_ref().map(|field| field.word(&["tcp", "udp", "datagram"]));
     if written == Some(Some("udp")) {
         for key in tcp::KEYS.into_iter().chain(["cc", "tcp"]) {
@@ -180,7 +181,21 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
             Some(packet) => packet.quantity(Bytes::new(29)..=Bytes::new(65_535))?,
             None => Bytes::new(1_500),
         };
-        return Some(Transport::Udp { packet });
+        let estimator = match estimator {
+            Some(field) => {
+                let algorithm = read_algorithm(&field)?;
+                if algorithm.entry().receiver.is_none() {
+                    field.error(format!("{algorithm} measures nothing at the receiver; cdbe and cdbev2 do"));
+                    return None;
+                }
+                Some(algorithm)
+            }
+            None => None,
+        };
+        return Some(Transport::Udp { packet, estimator });
+    }
+    if let Some(field) = estimator {
+        field.error("belongs to transport = \"udp\"; other flows have the receiver half of their `cc`");
     }
     if let Some(packet) = packet {
         packet.error("belongs to transport = \"udp\"; the largest packet of other transports is `mtu`");
@@ -195,14 +210,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
         }
         return None;
     };
-    let algorithm: Algorithm = match cc.text("the name of an algorithm, such as \"cubic\"")?.parse() {
-        Ok(algorithm) => algorithm,
-        Err(error) => {
-            let error: ranpace_cc::AlgorithmError = error;
-            cc.error(error.to_string());
-            return None;
-        }
-    };
+    let algorithm = read_algorithm(&cc)?;
     let carrier = match algorithm.transport() {
         ranpace_cc::Transport::Tcp => "tcp",
         ranpace_cc::Transport::Datagram => "datagram",
@@ -214,6 +222,18 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
         ranpace_cc::Transport::Tcp => Transport::Tcp { algorithm, config },
         ranpace_cc::Transport::Datagram => Transport::Datagram { algorithm, mtu: config.mtu },
     })
+}
+
+/// The algorithm that a field names.
+fn read_algorithm(field: &Field<'_>) -> Option<Algorithm> {
+    match field.text("the name of an algorithm, such as \"cubic\"")?.parse() {
+        Ok(algorithm) => Some(algorithm),
+        Err(error) => {
+            let error: ranpace_cc::AlgorithmError = error;
+            field.error(error.to_string());
+            None
+        }
+    }
 }
 
 /// `workload`, if it fits.

@@ -168,6 +168,8 @@ pub enum Transport {
     Udp {
         /// Size of every IP packet, headers included.
         packet: Bytes,
+        /// The algorithm whose receiver half listens at the far end; what it finds is in the flow's series.
+        estimator: Option<Algorithm>,
     },
 }
 

@@ -51,7 +51,7 @@ const LINK: [&str; 15] = [
     "reorder",
     "duplex",
 ];
-const FLOW: [&str; 14] = [
+const FLOW: [&str; 15] = [
     "name",
     "count",
     "stagger",
@@ -60,6 +60,7 @@ const FLOW: [&str; 14] = [
     "transport",
     "cc",
     "packet",
+    "estimator",
     "tcp",
     "workload",
     "from",
@@ -211,7 +212,7 @@ fn check_key(path: &[&str], keys: &[&str], kind: &str) -> Result<(), String> {
 fn can_stand(kind: &str, key: &str, entry: &dyn TableLike) -> bool {
     let is_udp = entry.get("transport").and_then(Item::as_str) == Some("udp");
     match (kind, key) {
-        ("flow", "packet") => is_udp,
+        ("flow", "packet" | "estimator") => is_udp,
         ("flow", "cc" | "tcp" | BACK) => !is_udp,
         ("flow", key) if tcp::KEYS.contains(&key) => !is_udp,
         ("link", BACK) => {

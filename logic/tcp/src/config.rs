@@ -82,6 +82,8 @@ pub(crate) const IP_HEADER: u64 = 20;
 pub(crate) const TCP_HEADER: u64 = 20;
 /// UDP header.
 pub(crate) const UDP_HEADER: u64 = 8;
+/// Options of the SYN and of its answer: MSS, window scale, SACK permitted, timestamps, as Linux sends them.
+pub(crate) const SYN_OPTIONS: u64 = 20;
 /// Timestamps option with its padding (RFC 7323, appendix A).
 pub(crate) const TIMESTAMPS: u64 = 12;
 

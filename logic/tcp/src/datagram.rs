@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 
 use ranpace_cc::{
-    Ack, Congestion, CongestionControl, Context, Fate, Pacing, Packet, RateSample, Received, ReceiverHalf,
-    Sample, Sent, Signal, State, Window,
+    Ack, Congestion, CongestionControl, Context, Fate, Pacing, Packet, RadioHint, RateSample, Received,
+    ReceiverHalf, Sample, Sent, Signal, State, Window,
 };
 use ranpace_units::{Bytes, Span, Time};
 
@@ -429,6 +429,18 @@ pub struct DatagramReceiver {
 }
 
 impl DatagramReceiver {
+    /// What the algorithm's receiver half knows, for series; none where it has no such half.
+    pub fn half(&self) -> Option<&dyn ReceiverHalf> {
+        self.half.as_deref()
+    }
+
+    /// Radio information of the device's own modem, for the receiver half.
+    pub fn on_radio(&mut self, now: Time, hint: &RadioHint) {
+        if let Some(half) = &mut self.half {
+            half.on_radio(now, hint);
+        }
+    }
+
     /// A receiver with the algorithm's receiver half, where it has one.
     pub fn new(half: Option<Box<dyn ReceiverHalf>>) -> Self {
         Self { half, delivered: 0, last: None, pending: VecDeque::new(), bare: false }

@@ -8,7 +8,7 @@ use ranpace_cc::{RadioHint, Received, ReceiverHalf, Report};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::LINEAR_SYNS;
-use crate::config::{Config, Opener, TIMESTAMPS};
+use crate::config::{Config, Opener, SYN_OPTIONS, TIMESTAMPS};
 use crate::ranges::Ranges;
 use crate::segment::{Kind, SackBlock, Segment};
 
@@ -54,6 +54,8 @@ pub struct Receiver {
     opened_at: Time,
     rtt_at_opening: Span,
     established: bool,
+    /// The receiver half knows that the connection begins.
+    half_began: bool,
     peer_timestamp: Time,
     acks_sent: u64,
 }
@@ -91,6 +93,7 @@ impl Receiver {
             opened_at: Time::ZERO,
             rtt_at_opening: Span::ZERO,
             established: false,
+            half_began: false,
             peer_timestamp: Time::ZERO,
             acks_sent: 0,
             config: config.clone(),
@@ -141,6 +144,11 @@ impl Receiver {
             ^ self.acks_sent
     }
 
+    /// What the algorithm's receiver half knows, for series; none where it has no such half.
+    pub fn half(&self) -> Option<&dyn ReceiverHalf> {
+        self.half.as_deref()
+    }
+
     /// Radio information of the device's own modem, for the receiver half.
     pub fn on_radio(&mut self, now: Time, hint: &RadioHint) {
         if let Some(half) = &mut self.half {
@@ -154,6 +162,7 @@ impl Receiver {
             Kind::Syn => {
                 self.pending = Some(Kind::SynAck);
                 self.echo = segment.timestamp;
+                self.begin_half(now);
             }
             Kind::SynAck => {
                 // Establishes, or repeats what was lost: the ACK with the request answers it either way.
@@ -176,7 +185,14 @@ impl Receiver {
     }
 
     fn establish(&mut self, now: Time) {
-        if !core::mem::replace(&mut self.established, true)
+        if !core::mem::replace(&mut self.established, true) {
+            self.begin_half(now);
+        }
+    }
+
+    /// From the first segment of the peer on: what answers it may carry a report already.
+    fn begin_half(&mut self, now: Time) {
+        if !core::mem::replace(&mut self.half_began, true)
             && let Some(half) = &mut self.half
         {
             half.on_start(now);
@@ -356,6 +372,14 @@ impl Receiver {
             out.ack = self.next;
             out.window = self.offer();
             out.echo = self.echo;
+            // The options of a SYN-ACK take 20 of 40 bytes.
+            let free =
+                if kind == Kind::SynAck { OPTIONS - SYN_OPTIONS as usize } else { self.free_options() };
+            if let Some(half) = &mut self.half
+                && kind != Kind::Syn
+            {
+                out.report = half.report(now).filter(|report| report.option_length() <= free);
+            }
             out.measure(self.config.timestamps);
             if kind == Kind::Ack && self.config.opener == Opener::Receiver {
                 out.wire += REQUEST;
@@ -372,9 +396,9 @@ impl Receiver {
         ack.ecn_echo = self.ecn_echo;
         ack.window = self.offer();
         let mut room = if self.config.timestamps { 3 } else { 4 };
+        let free = self.free_options();
         if let Some(half) = &mut self.half {
             // 40 bytes of options in all: a report takes the place of blocks; one that does not fit cannot be sent.
-            let free = if self.config.timestamps { OPTIONS - TIMESTAMPS as usize } else { OPTIONS };
             ack.report = half.report(now).filter(|report| report.option_length() <= free);
             let taken = ack.report.as_ref().map_or(0, Report::option_length);
             room = room.min(free.saturating_sub(taken + 4) / 8);
@@ -404,6 +428,11 @@ impl Receiver {
         self.acks_sent += 1;
         ack.measure(self.config.timestamps);
         true
+    }
+
+    /// Bytes of options beside the timestamps.
+    fn free_options(&self) -> usize {
+        if self.config.timestamps { OPTIONS - TIMESTAMPS as usize } else { OPTIONS }
     }
 
     /// The window to say; the right edge never moves left.

@@ -3,7 +3,7 @@
 use ranpace_cc::Report;
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::config::{IP_HEADER, TCP_HEADER, TIMESTAMPS, UDP_HEADER};
+use crate::config::{IP_HEADER, SYN_OPTIONS, TCP_HEADER, TIMESTAMPS, UDP_HEADER};
 
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -127,8 +127,9 @@ impl Segment {
     pub(crate) fn measure(&mut self, timestamps: bool) {
         let sack_blocks = self.sack.as_slice().len() as u64 + u64::from(self.duplicate.is_some());
         let header = match self.kind {
-            // MSS, window scale, SACK permitted, timestamps: 20 bytes of options as Linux sends them.
-            Kind::Syn | Kind::SynAck => TCP_HEADER + 20,
+            Kind::Syn | Kind::SynAck => {
+                TCP_HEADER + SYN_OPTIONS + self.report.map_or(0, |report| report.option_length() as u64)
+            }
             Kind::Data | Kind::Ack => {
                 let mut options = if timestamps { TIMESTAMPS } else { 0 };
                 if sack_blocks > 0 {

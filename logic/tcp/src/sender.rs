@@ -408,6 +408,9 @@ impl Sender {
         (self.delivered_at, self.first_sent_at) = (now, now);
         let cx = self.context(now);
         self.control.on_start(&cx, &mut self.window);
+        if let Some(report) = &segment.report {
+            self.control.on_report(&cx, &mut self.window, report);
+        }
         // Data acknowledge the handshake, or the request; where there are none yet, an ACK does.
         if self.written == self.next {
             self.pending = Some(Kind::Ack);

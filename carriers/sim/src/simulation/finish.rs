@@ -7,7 +7,7 @@ use super::Simulation;
 use crate::flow::Flow;
 use crate::meter::FlowMeter;
 use crate::radio;
-use crate::results::{FlowResult, LinkResult, RunResult};
+use crate::results::{FlowResult, FlowTotals, LinkResult, RunResult};
 use crate::series::FlowRows;
 
 impl Simulation<'_> {
@@ -117,8 +117,27 @@ fn flow_result(
         queueing_delay: meter.delay.distribution(),
         jitter_ewma: meter.jitter_ewma(),
         jitter_mean_deviation: meter.delay.mean_deviation(),
+        totals: totals(&flow),
         transfers: flow.transfers,
         series: rows.finish(),
+    }
+}
+
+fn totals(flow: &Flow) -> FlowTotals {
+    let (account, totals) = (flow.account(), flow.totals);
+    let mean = |sum: u64, count: u64| Span::from_nanos(sum.checked_div(count).unwrap_or(0));
+    FlowTotals {
+        sent: Bytes::new(totals.sent),
+        sent_once: Bytes::new(account.sent_bytes),
+        acked: Bytes::new(account.acked_bytes),
+        recoveries: account.recoveries,
+        first_sent: totals.first_sent,
+        last_received: totals.last_received,
+        last_acked: totals.last_acked,
+        received_packets: totals.received_packets,
+        one_way_mean: mean(totals.one_way_sum, totals.received_packets),
+        acks: totals.acks,
+        feedback_one_way_mean: mean(totals.feedback_one_way_sum, totals.acks),
     }
 }
 

@@ -240,6 +240,7 @@ impl Flow {
             jitter_ewma: Span::from_micros(310 + 7 * index as u64),
             jitter_mean_deviation: Span::from_micros(4_210),
             queueing_delay: distribution(self.delays),
+            totals: ranpace_sim::FlowTotals::default(),
             transfers: vec![
                 Transfer {
                     start: Time::from_secs(1),

@@ -49,6 +49,8 @@ pub struct RadioLinkSummary {
     pub retransmissions: u64,
     /// Transport blocks that HARQ gave up.
     pub lost_blocks: u64,
+    /// PDUs, or parts of them, that RLC sent again.
+    pub rlc_sent_again: u64,
     /// Times that a bearer failed.
     pub bearer_failures: u64,
     /// What its channel at the end would carry if it were alone in the cell.
@@ -98,6 +100,7 @@ impl RadioLinkSummary {
             blocks: link.blocks,
             retransmissions: link.retransmissions,
             lost_blocks: link.lost_blocks,
+            rlc_sent_again: link.rlc_sent_again,
             bearer_failures: link.bearer_failures,
             rate_alone_bit_s: link.rate_alone.bits_per_s(),
         }
@@ -108,6 +111,7 @@ impl RadioLinkSummary {
             blocks: self.blocks,
             retransmissions: self.retransmissions,
             lost_blocks: self.lost_blocks,
+            rlc_sent_again: self.rlc_sent_again,
             bearer_failures: self.bearer_failures,
             rate_alone: Rate::from_bits_per_s(self.rate_alone_bit_s),
         }

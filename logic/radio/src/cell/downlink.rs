@@ -108,6 +108,7 @@ impl<P: Packet> Cell<P> {
                 let process = process.number();
                 let grant = Grant { mcs, prbs, symbols, block: size, padding, process, again: true };
                 member.note(slot, Direction::Downlink, grant);
+                listener.on_heard(now, user, &grant);
                 continue;
             }
             if !usable {
@@ -187,6 +188,7 @@ impl<P: Packet> Cell<P> {
                 scratch.content.push(content);
                 continue;
             }
+            listener.on_heard(now, user, &grant);
             let draw = member.draw(slot, Direction::Downlink);
             let block =
                 Block { content, size, padding, mcs, prbs, symbols, units: units.count(), sent: slot };

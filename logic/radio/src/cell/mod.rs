@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 use ranpace_link::Packet;
 use ranpace_phy::{Both, Direction, Frame};
-use ranpace_rnis::{CellInfo, Event, EventKind, Report};
+use ranpace_rnis::{CellInfo, Event, EventKind, Grant, Report};
 use ranpace_units::{Bytes, Span, Time};
 
 use self::air::Layout;
@@ -61,6 +61,10 @@ pub trait Listener<P> {
     /// A packet joined a buffer, which then holds `waiting`.
     fn on_enqueued(&mut self, now: Time, user: u32, direction: Direction, packet: &P, waiting: Bytes) {
         let _ = (now, user, direction, packet, waiting);
+    }
+    /// A user heard of a block downlink for it (its control information), whether or not it can decode the block then.
+    fn on_heard(&mut self, now: Time, user: u32, grant: &Grant) {
+        let _ = (now, user, grant);
     }
     /// A packet was dropped and will not be seen again.
     fn on_dropped(&mut self, now: Time, user: u32, direction: Direction, packet: &P, cause: DropCause) {
