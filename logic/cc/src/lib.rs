@@ -15,6 +15,7 @@ pub mod bbr1;
 pub mod bbr_zhong;
 pub mod bw_report;
 pub mod c2tcp;
+pub mod cdbev2;
 pub mod cubic;
 #[cfg(test)]
 mod fifo;

@@ -81,6 +81,7 @@ pub const ALL: &[&Entry] = &[
     &crate::vivace::ENTRY,
     &crate::sprout::ENTRY,
     &crate::verus::ENTRY,
+    &crate::cdbev2::ENTRY,
 ];
 
 /// Every decorator.
