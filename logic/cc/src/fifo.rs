@@ -251,7 +251,7 @@ impl Flow {
                     wire: Bytes::new(WIRE),
                     sent_at,
                     time_to_next,
-                    rtt: None,
+                    rtt: Some(self.srtt),
                 });
                 report = receiver.report(now);
             }

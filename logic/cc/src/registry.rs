@@ -81,6 +81,10 @@ pub const ALL: &[&Entry] = &[
     &crate::vivace::ENTRY,
     &crate::sprout::ENTRY,
     &crate::verus::ENTRY,
+    &crate::quic_cqic::ENTRY,
+    &crate::dcic::ENTRY,
+    &crate::cqic_s::ENTRY,
+    &crate::cdbe::ENTRY,
     &crate::cdbev2::ENTRY,
 ];
 

@@ -1,0 +1,104 @@
+//! CDBE, version 1: the client estimates the bandwidth from arrivals, the server's states follow the downstream delay.
+//!
+//! Source: Zhong 2021, chapter 6. Client, equations 6.1 to 6.5: [`client`]. Server, equations 6.6 to 6.9, and its states,
+//! as `inspect` shows them: [`server`].
+//!
+//! Other than the thesis has it, by default: samples end with the arrival that closes them (`fence`), since a single packet
+//! in a sample has no duration otherwise; the delay is pinned to half of RTT_min (`dsdl`), since clocks of two hosts differ.
+
+pub mod client;
+pub mod server;
+
+use client::{CdbeClient, Fence, GapUnit};
+use server::{CdbeServer, Params};
+
+use crate::client_driven::{self, Reporter, Unit};
+use crate::guard;
+use crate::interface::ReceiverHalf;
+use crate::options::{OptionError, OptionInfo, Options};
+use crate::registry::{Control, Entry, Transport};
+
+/// As `ranpace list cc` shows it.
+pub const ENTRY: Entry = Entry {
+    name: "cdbe",
+    about: "sends at the rate at which the client receives, in states that follow the delay",
+    source: "Zhong 2021, chapter 6",
+    options: &[
+        OptionInfo {
+            key: "fence",
+            values: "next_arrival, literal",
+            about: "a sample lasts until the next packet, or until its own last one (as published)",
+        },
+        OptionInfo {
+            key: "gap_unit",
+            values: "ws, s, ms",
+            about: "what the pause of equation 6.5 is counted in: sample windows, or a unit of time",
+        },
+        DSDL,
+        TS_GRANULARITY,
+        DSDLMIN_UPDATE,
+        DSDLMIN_WINDOW,
+        DRAIN_CAP,
+        client_driven::REPORT,
+        client_driven::REPORT_EVERY,
+        guard::GUARD,
+    ],
+    transport: Transport::Tcp,
+    loss_based: false,
+    build,
+    receiver: Some(build_receiver),
+};
+
+pub(crate) const DSDL: OptionInfo = OptionInfo {
+    key: "dsdl",
+    values: "pinned, true",
+    about: "the smallest one-way delay is half of RTT_min, or all clocks are one (simulations)",
+};
+pub(crate) const TS_GRANULARITY: OptionInfo = OptionInfo {
+    key: "ts_granularity",
+    values: "a time (1ms)",
+    about: "tick of the timestamps at both ends; 0s: exact",
+};
+pub(crate) const DSDLMIN_UPDATE: OptionInfo = OptionInfo {
+    key: "dsdlmin_update",
+    values: "off, after_drain",
+    about: "whether the smallest delay may rise to that of the wait after DRAIN",
+};
+pub(crate) const DSDLMIN_WINDOW: OptionInfo = OptionInfo {
+    key: "dsdlmin_window",
+    values: "a time (0s: never)",
+    about: "time after which the smallest delay is forgotten",
+};
+pub(crate) const DRAIN_CAP: OptionInfo = OptionInfo {
+    key: "drain_cap",
+    values: "0 to 1000000 (0: none)",
+    about: "evaluations after which DRAIN is left and the smallest delay renewed",
+};
+
+/// The server's switches.
+pub(crate) fn server_params(options: &mut Options) -> Result<Params, OptionError> {
+    Ok(Params {
+        pinned: options.choice(DSDL.key, &[("pinned", true), ("true", false)])?,
+        granularity: options.span(TS_GRANULARITY.key, Params::default().granularity)?,
+        after_drain: options.choice(DSDLMIN_UPDATE.key, &[("off", false), ("after_drain", true)])?,
+        min_window: options.span(DSDLMIN_WINDOW.key, Params::default().min_window)?,
+        drain_cap: options.number(DRAIN_CAP.key, 0.0, 1e6, 0.0)? as u32,
+    })
+}
+
+fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
+    let format = client_driven::format(options)?;
+    let params = server_params(options)?;
+    guard::build(CdbeServer::new(format, Unit::Payload, params), format, options)
+}
+
+fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {
+    let fence =
+        options.choice("fence", &[("next_arrival", Fence::NextArrival), ("literal", Fence::Literal)])?;
+    let gap_unit = options.choice(
+        "gap_unit",
+        &[("ws", GapUnit::SampleWindows), ("s", GapUnit::Seconds), ("ms", GapUnit::Milliseconds)],
+    )?;
+    let granularity = options.span(TS_GRANULARITY.key, Params::default().granularity)?;
+    Ok(Box::new(CdbeClient::new(fence, gap_unit, granularity, Reporter::new(options)?)))
+}

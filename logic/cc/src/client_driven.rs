@@ -1,0 +1,275 @@
+//! What the client-driven controls share (QUIC-CQIC, DCIC, CQIC-S, CDBE): the reported bandwidth as the sender uses it, and
+//! how often and in which format a receiver reports it.
+//!
+//! Source: Zhong 2021. Pacing interval `PktSize / (G rBW)` (equations 5.5 and 6.6), window `G rBW RTT_min` (5.6 and 6.7).
+//! Initial rate: section 6.3.1. The rest is ours: the floor of the window is [`MIN_CWND`], the rate under the pacing
+//! interval is at least a segment per RTT_min, RTT_min is the smallest of the connection or of the path since it changed.
+//!
+//! The window of TCP counts payload, so equations 5.6 and 6.7 are divided by the payload of a segment. `PktSize` counts
+//! what the client counts ([`Unit`]): otherwise a sender with gain 1 would lose or gain the share of the headers with each
+//! report.
+
+use ranpace_units::{Rate, Span, Time};
+
+use crate::bw_report::Format;
+use crate::interface::{Congestion, Context, Pacing, Report, Sample, Signal, Window};
+use crate::options::{OptionError, OptionInfo, Options};
+
+/// Smallest window in segments. Ours.
+pub(crate) const MIN_CWND: f64 = 4.0;
+/// 1 MB/s: what is used before there is a report (section 6.3.1).
+pub(crate) const INITIAL_RATE: Rate = Rate::from_mbit_per_s(8);
+
+/// The option for the format of reports.
+pub(crate) const REPORT: OptionInfo = OptionInfo {
+    key: "report",
+    values: "v1, exp, thesis-v2, bare [v1]",
+    about: "how the reported bandwidth is written",
+};
+/// The option for their number.
+pub(crate) const REPORT_EVERY: OptionInfo =
+    OptionInfo { key: "report-every", values: "1 to 1000000 [1]", about: "acknowledgements per report" };
+
+/// The format that both halves use.
+pub(crate) fn format(options: &mut Options) -> Result<Format, OptionError> {
+    options.value(REPORT.key, Format::NAMES, Format::V1)
+}
+
+/// Puts reports on every n-th acknowledgement, the first included.
+#[derive(Clone, Debug)]
+pub(crate) struct Reporter {
+    format: Format,
+    every: u32,
+    /// Acknowledgements until the next report.
+    wait: u32,
+}
+
+impl Reporter {
+    pub(crate) fn new(options: &mut Options) -> Result<Self, OptionError> {
+        let every = options.number(REPORT_EVERY.key, 1.0, 1e6, 1.0)? as u32;
+        Ok(Self { format: format(options)?, every, wait: 0 })
+    }
+
+    /// What the acknowledgement that is about to leave carries of this estimate.
+    #[inline]
+    pub(crate) fn report(&mut self, estimate: Option<Rate>) -> Option<Report> {
+        let estimate = estimate?;
+        if self.wait > 0 {
+            self.wait -= 1;
+            return None;
+        }
+        self.wait = self.every - 1;
+        Some(self.format.encode(estimate))
+    }
+}
+
+/// What a client counts, and so what `PktSize` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Payload of TCP.
+    Payload,
+    /// Packets with their headers: blocks of the radio link hold them.
+    Wire,
+}
+
+/// The path as the sender sees it: the bandwidth in use and the smallest RTT.
+#[derive(Clone, Debug)]
+pub(crate) struct Pipe {
+    format: Format,
+    unit: Unit,
+    /// Bandwidth in use, rBW.
+    pub(crate) bandwidth: Rate,
+    /// The last report.
+    pub(crate) reported: Option<Rate>,
+    /// [`Span::MAX`] before the first sample.
+    pub(crate) min_rtt: Span,
+    /// After a timeout, until the next report.
+    collapsed: bool,
+}
+
+impl Pipe {
+    pub(crate) fn new(format: Format, unit: Unit) -> Self {
+        Self { format, unit, bandwidth: INITIAL_RATE, reported: None, min_rtt: Span::MAX, collapsed: false }
+    }
+
+    pub(crate) fn on_start(&mut self, cx: &Context) {
+        self.sample_rtt(cx.min_rtt);
+        if !cx.srtt.is_zero() {
+            self.sample_rtt(cx.srtt);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn on_sample(&mut self, sample: &Sample) {
+        if let Some(rtt) = sample.rtt {
+            self.sample_rtt(rtt);
+        }
+    }
+
+    fn sample_rtt(&mut self, rtt: Span) {
+        self.min_rtt = self.min_rtt.min(rtt.max(Span::from_micros(1)));
+    }
+
+    /// The RTT of another path is not known yet.
+    pub(crate) fn on_path_change(&mut self) {
+        self.min_rtt = Span::MAX;
+    }
+
+    /// Takes a report; false if it says nothing. With `keep_higher` a lower one than is in use changes nothing.
+    #[inline]
+    pub(crate) fn on_report(&mut self, report: &Report, keep_higher: bool) -> bool {
+        let Some(rate) = self.format.decode(report) else { return false };
+        if !(keep_higher && self.reported.is_some() && rate < self.bandwidth) {
+            self.bandwidth = rate;
+        }
+        self.reported = Some(rate);
+        self.collapsed = false;
+        true
+    }
+
+    /// Loss is nothing to these controls; after a timeout there is one segment until the next report.
+    pub(crate) fn on_congestion(&mut self, w: &mut Window, event: &Congestion) {
+        if let Signal::Timeout { .. } = event.kind {
+            self.collapsed = true;
+            w.cwnd = 1.0;
+        }
+    }
+
+    /// `rBW RTT_min` in segments; zero while no RTT is known.
+    pub(crate) fn bdp(&self, cx: &Context) -> f64 {
+        if self.min_rtt == Span::MAX {
+            return 0.0;
+        }
+        self.bandwidth.as_f64() / 8.0 * self.min_rtt.as_secs_f64() / cx.mss.as_f64().max(1.0)
+    }
+
+    /// Pace and window of these gains.
+    #[inline]
+    pub(crate) fn apply(&self, cx: &Context, w: &mut Window, pacing_gain: f64, cwnd_gain: f64) {
+        let known = self.min_rtt != Span::MAX;
+        // Before an RTT is known, a segment per second keeps the pace from zero.
+        let rtt = if known { self.min_rtt.as_secs_f64() } else { 1.0 };
+        let (unit, wire) = match self.unit {
+            Unit::Payload => (cx.mss.as_f64().max(1.0), cx.wire.as_f64()),
+            Unit::Wire => (cx.wire.as_f64(), cx.wire.as_f64()),
+        };
+        let rate = self.bandwidth.as_f64().max(8.0 * unit / rtt);
+        // The endpoint counts bytes on the wire.
+        let pace = Rate::from_bits_per_s_f64(pacing_gain * rate * wire / unit);
+        w.pacing = Pacing::Rate(pace.max(Rate::from_bits_per_s(1)));
+        if self.collapsed {
+            w.cwnd = 1.0;
+        } else if known {
+            w.cwnd = (cwnd_gain * self.bdp(cx)).max(MIN_CWND);
+        }
+    }
+
+    /// Shows what [`crate::CongestionControl::inspect`] is to show of it.
+    pub(crate) fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("bw_bits_per_s", self.bandwidth.as_f64());
+        if let Some(reported) = self.reported {
+            show("report_bits_per_s", reported.as_f64());
+        }
+        if self.min_rtt != Span::MAX {
+            show("min_rtt_s", self.min_rtt.as_secs_f64());
+            show("bdp_bytes", self.bandwidth.as_f64() / 8.0 * self.min_rtt.as_secs_f64());
+        }
+    }
+}
+
+/// Consecutive windows of one length; what they hold is the caller's.
+#[derive(Clone, Debug)]
+pub(crate) struct Tumbling {
+    length: Span,
+    /// Beginning of the current one.
+    begin: Option<Time>,
+}
+
+impl Tumbling {
+    pub(crate) const fn new(length: Span) -> Self {
+        Self { length, begin: None }
+    }
+
+    /// The first window begins, if none has.
+    pub(crate) fn start(&mut self, now: Time) {
+        self.begin.get_or_insert(now);
+    }
+
+    /// How many windows have ended by now, since this was asked last.
+    #[inline]
+    pub(crate) fn ended(&mut self, now: Time) -> u64 {
+        let begin = *self.begin.get_or_insert(now);
+        let ended = now.since(begin).as_nanos() / self.length.as_nanos();
+        self.begin = Some(begin + self.length * ended);
+        ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testbed::context;
+    use ranpace_units::Bytes;
+
+    fn pipe(unit: Unit, bits_per_s: u64, min_rtt_ms: u64) -> Pipe {
+        Pipe {
+            bandwidth: Rate::from_bits_per_s(bits_per_s),
+            min_rtt: Span::from_millis(min_rtt_ms),
+            ..Pipe::new(Format::V1, unit)
+        }
+    }
+
+    #[test]
+    fn pace_and_window_follow_equations_5_5_and_5_6() {
+        let mut cx = context(Time::ZERO);
+        (cx.mss, cx.wire) = (Bytes::new(1400), Bytes::new(1452));
+        let mut w = Window::new(10.0);
+        // 1452 B * 8 / 11.616 Mbit/s = 1 ms; 2 * 11.616 Mbit/s * 100 ms / 8 / 1400 B.
+        pipe(Unit::Wire, 11_616_000, 100).apply(&cx, &mut w, 1.0, 2.0);
+        let Pacing::Rate(pace) = w.pacing else { panic!("{w:?}") };
+        assert_eq!(pace.time_for(cx.wire), Span::from_millis(1));
+        assert!((w.cwnd - 207.428_571).abs() < 1e-5, "{}", w.cwnd);
+        // Payload: a segment of 1400 B per 1 ms at 11.2 Mbit/s, whatever its headers.
+        pipe(Unit::Payload, 11_200_000, 100).apply(&cx, &mut w, 1.0, 2.0);
+        let Pacing::Rate(pace) = w.pacing else { panic!("{w:?}") };
+        assert_eq!(pace.time_for(cx.wire), Span::from_millis(1));
+    }
+
+    #[test]
+    fn the_sender_cannot_stop() {
+        let cx = context(Time::ZERO);
+        let mut w = Window::new(10.0);
+        pipe(Unit::Wire, 1, 100).apply(&cx, &mut w, 1.0, 2.0);
+        assert_eq!(w.cwnd, MIN_CWND);
+        let Pacing::Rate(pace) = w.pacing else { panic!("{w:?}") };
+        assert_eq!(pace.time_for(cx.wire), Span::from_millis(100));
+        pipe(Unit::Wire, 1, 100).apply(&cx, &mut w, 0.75, 2.0);
+        let Pacing::Rate(pace) = w.pacing else { panic!("{w:?}") };
+        assert_eq!(pace, Rate::from_bits_per_s(90_000));
+    }
+
+    #[test]
+    fn reports_leave_on_every_nth_acknowledgement() {
+        for (every, expected) in [("1", "xxxxxx"), ("2", "x_x_x_"), ("4", "x___x_")] {
+            let mut options = Options::new([("report-every".to_owned(), Some(every.to_owned()))]);
+            let mut reporter = Reporter::new(&mut options).unwrap();
+            // What is not known yet does not take a turn.
+            assert_eq!(reporter.report(None), None);
+            let found: String = (0..6)
+                .map(|_| if reporter.report(Some(INITIAL_RATE)).is_some() { 'x' } else { '_' })
+                .collect();
+            assert_eq!(found, expected, "every {every}");
+        }
+    }
+
+    #[test]
+    fn windows_tumble_and_long_silence_counts() {
+        let at = Time::from_millis;
+        let mut windows = Tumbling::new(Span::from_millis(50));
+        windows.start(at(10));
+        windows.start(at(30));
+        let found: Vec<u64> =
+            [10, 59, 60, 61, 109, 110, 400].into_iter().map(|ms| windows.ended(at(ms))).collect();
+        assert_eq!(found, [0, 0, 1, 0, 0, 1, 5]);
+    }
+}

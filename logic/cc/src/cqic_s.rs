@@ -1,0 +1,46 @@
+//! CQIC-S: DCIC's client with CDBE's server, nothing else.
+//!
+//! Source: Zhong 2021, sections 6.5.1 and 6.5.2. Client: [`crate::dcic::client`]. Server and its states, as `inspect`
+//! shows them: [`crate::cdbe::server`].
+//!
+//! The first report is DCIC's rBW_0; until it comes there is CDBE's 1 MB/s. What is reported counts blocks of the radio
+//! link, so packets are paced with their headers (ours, see [`crate::client_driven`]).
+
+use crate::cdbe::{self, server::CdbeServer};
+use crate::client_driven::{self, Unit};
+use crate::interface::ReceiverHalf;
+use crate::options::{OptionError, Options};
+use crate::registry::{Control, Entry, Transport};
+use crate::{dcic, guard};
+
+/// As `ranpace list cc` shows it.
+pub const ENTRY: Entry = Entry {
+    name: "cqic-s",
+    about: "DCIC's client with CDBE's states",
+    source: "Zhong 2021, section 6.5",
+    options: &[
+        dcic::ESTIMATOR,
+        cdbe::DSDL,
+        cdbe::TS_GRANULARITY,
+        cdbe::DSDLMIN_UPDATE,
+        cdbe::DSDLMIN_WINDOW,
+        cdbe::DRAIN_CAP,
+        client_driven::REPORT,
+        client_driven::REPORT_EVERY,
+        guard::GUARD,
+    ],
+    transport: Transport::Tcp,
+    loss_based: false,
+    build,
+    receiver: Some(build_receiver),
+};
+
+fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
+    let format = client_driven::format(options)?;
+    let params = cdbe::server_params(options)?;
+    guard::build(CdbeServer::new(format, Unit::Wire, params), format, options)
+}
+
+fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {
+    dcic::build_receiver(options)
+}
