@@ -1,16 +1,84 @@
-//! An acknowledgement's cost in the congestion control alone, for every algorithm there is.
+//! An acknowledgement's cost in the congestion control alone, for every algorithm there is; and a packet's cost in the
+//! receiver half, for those that have one.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use ranpace_cc::{ALL, Ack, Algorithm, Context, Fate, Packet, RateSample, Sample, Sent, State, Window};
+use ranpace_cc::{
+    ALL, Ack, Algorithm, Context, Fate, Packet, RadioHint, RateSample, Received, ReceiverHalf, Report,
+    Sample, Sent, State, Transport, Window,
+};
 use ranpace_units::{Bytes, Span, Time};
 
 const ACKS: u64 = 10_000;
 
+/// The packet `number` of 10,000 a second arrives, and every tenth time the modem hears of a block that holds ten of them.
+fn arrive(half: &mut dyn ReceiverHalf, number: u64) {
+    let now = Time::from_secs(1) + Span::from_micros(100) * number;
+    if half.wants_radio() && number.is_multiple_of(10) {
+        half.on_radio(
+            now,
+            &RadioHint {
+                measured_at: now,
+                tti: Span::from_millis(1),
+                tbs_bits: Some(120_000),
+                granted: 100.0,
+                cell: 100,
+                unused: 0.0,
+                active_users: 1,
+                cqi: None,
+                mcs: 28,
+                layers: 2,
+                queue: Bytes::ZERO,
+                queue_limit: None,
+                handover: false,
+            },
+        );
+    }
+    half.on_data(&Received {
+        now,
+        number: Some(number),
+        bytes: Bytes::new(1_448),
+        wire: Bytes::new(1_500),
+        sent_at: now - Span::from_millis(10),
+        time_to_next: Span::ZERO,
+        rtt: Some(Span::from_millis(20)),
+    });
+    if half.next_deadline().is_some_and(|at| at <= now) {
+        half.on_deadline(now);
+    }
+}
+
+/// Reports on the acknowledgements of every second packet.
+fn reports(algorithm: &Algorithm) -> Vec<Option<Report>> {
+    let Some(mut half) = algorithm.receiver() else { return Vec::new() };
+    half.on_start(Time::from_secs(1));
+    (0..ACKS)
+        .map(|ack| {
+            arrive(half.as_mut(), 2 * ack);
+            arrive(half.as_mut(), 2 * ack + 1);
+            half.report(Time::from_secs(1) + Span::from_micros(200) * ack)
+        })
+        .collect()
+}
+
+/// Packets at a receiver half, with a report for every second one.
+fn receive(algorithm: &Algorithm) -> Option<Report> {
+    let mut half = algorithm.receiver()?;
+    half.on_start(Time::from_secs(1));
+    let mut last = None;
+    for number in 0..ACKS {
+        arrive(half.as_mut(), number);
+        if number % 2 == 1 {
+            last = half.report(Time::from_secs(1) + Span::from_micros(100) * number);
+        }
+    }
+    last
+}
+
 /// 120 Mbit/s and 20 ms: a segment every 100 us, the RTT swings by 4 ms; two segments an acknowledgement.
-fn acknowledge(algorithm: &Algorithm) -> f64 {
+fn acknowledge(algorithm: &Algorithm, reports: &[Option<Report>]) -> f64 {
     let mut control = algorithm.build(1);
     let mut w = Window::new(10.0);
     let mut cx = Context {
@@ -31,6 +99,9 @@ fn acknowledge(algorithm: &Algorithm) -> f64 {
     let wants_packets = control.wants_packets();
     for round in 0..ACKS {
         cx.now += Span::from_micros(200);
+        if let Some(Some(report)) = reports.get(round as usize) {
+            control.on_report(&cx, &mut w, report);
+        }
         cx.delivered += 2;
         let rtt = Span::from_micros(20_000 + (round % 400).abs_diff(200) * 20);
         cx.srtt = (cx.srtt * 7 + rtt) / 8;
@@ -87,11 +158,24 @@ fn acknowledgement(c: &mut Criterion) {
     for entry in ALL {
         let algorithm: Algorithm = entry.name.parse().unwrap();
         group.bench_with_input(BenchmarkId::from_parameter(entry.name), &algorithm, |b, algorithm| {
-            b.iter(|| black_box(acknowledge(algorithm)));
+            let reports = if entry.transport == Transport::Tcp { reports(algorithm) } else { Vec::new() };
+            b.iter(|| black_box(acknowledge(algorithm, &reports)));
         });
     }
     group.finish();
 }
 
-criterion_group!(benches, acknowledgement);
+fn receiver(c: &mut Criterion) {
+    let mut group = c.benchmark_group("receiver");
+    group.throughput(Throughput::Elements(ACKS)).sample_size(10);
+    for entry in ALL.iter().filter(|entry| entry.receiver.is_some()) {
+        let algorithm: Algorithm = entry.name.parse().unwrap();
+        group.bench_with_input(BenchmarkId::from_parameter(entry.name), &algorithm, |b, algorithm| {
+            b.iter(|| black_box(receive(algorithm)));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, acknowledgement, receiver);
 criterion_main!(benches);
