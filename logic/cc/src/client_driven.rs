@@ -181,26 +181,29 @@ impl Pipe {
 #[derive(Clone, Debug)]
 pub(crate) struct Tumbling {
     length: Span,
-    /// Beginning of the current one.
-    begin: Option<Time>,
+    /// End of the current one.
+    end: Option<Time>,
 }
 
 impl Tumbling {
     pub(crate) const fn new(length: Span) -> Self {
-        Self { length, begin: None }
+        Self { length, end: None }
     }
 
     /// The first window begins, if none has.
     pub(crate) fn start(&mut self, now: Time) {
-        self.begin.get_or_insert(now);
+        self.end.get_or_insert(now + self.length);
     }
 
     /// How many windows have ended by now, since this was asked last.
     #[inline]
     pub(crate) fn ended(&mut self, now: Time) -> u64 {
-        let begin = *self.begin.get_or_insert(now);
-        let ended = now.since(begin).as_nanos() / self.length.as_nanos();
-        self.begin = Some(begin + self.length * ended);
+        let end = *self.end.get_or_insert(now + self.length);
+        if now < end {
+            return 0;
+        }
+        let ended = now.since(end).as_nanos() / self.length.as_nanos() + 1;
+        self.end = Some(end + self.length * ended);
         ended
     }
 }

@@ -74,7 +74,7 @@ type Feedback = (Time, Option<(u64, Span)>, Option<Report>);
 pub(crate) struct Flow {
     pub(crate) path: Path,
     pub(crate) control: Box<dyn CongestionControl>,
-    receiver: Option<Box<dyn ReceiverHalf>>,
+    pub(crate) receiver: Option<Box<dyn ReceiverHalf>>,
     pub(crate) window: Window,
     pub(crate) now: Time,
     records: VecDeque<Record>,

@@ -96,9 +96,10 @@ pub struct CdbeClient {
     /// Smoothed RTT.
     rtt: Option<Span>,
     sample: Option<SampleWindow>,
-    /// Beginning of the long window, and `W_l` then.
+    /// Beginning of the long window, `W_l` and `W_s` then.
     long_begin: Time,
     long: Span,
+    short: Span,
     /// Sum and number of its samples.
     sum: f64,
     samples: u32,
@@ -119,6 +120,7 @@ impl CdbeClient {
             sample: None,
             long_begin: Time::ZERO,
             long: FIRST_RTT,
+            short: FIRST_RTT / u64::from(SAMPLES),
             sum: 0.0,
             samples: 0,
             previous_end: None,
@@ -139,13 +141,14 @@ impl CdbeClient {
     fn open_long(&mut self, now: Time) {
         self.long_begin = now;
         self.long = self.rtt.unwrap_or(FIRST_RTT).max(MIN_RTT);
+        self.short = self.long / u64::from(SAMPLES);
         (self.sum, self.samples) = (0.0, 0);
     }
 
     /// Closes the long window (equation 6.4).
     fn close_long(&mut self, last: Time) {
         let gap = self.previous_end.map_or(Span::ZERO, |end| self.long_begin.since(end));
-        let old = old_weight(gap, self.long / u64::from(SAMPLES), self.gap_unit);
+        let old = old_weight(gap, self.short, self.gap_unit);
         let mean = self.sum / f64::from(self.samples);
         self.bandwidth = old * self.bandwidth + (1.0 - old) * mean;
         self.previous_end = Some(last);
@@ -166,14 +169,13 @@ impl ReceiverHalf for CdbeClient {
             self.open_long(now);
             return;
         };
-        let window = self.long / u64::from(SAMPLES);
-        if now.since(sample.arrivals.0) < window {
+        if now.since(sample.arrivals.0) < self.short {
             sample.bytes += bytes;
             (sample.arrivals.1, sample.stamps.1) = (now, stamp);
             return;
         }
         let closed = *sample;
-        self.sum += closed.bandwidth(now, window, self.fence);
+        self.sum += closed.bandwidth(now, self.short, self.fence);
         self.samples += 1;
         if self.samples == SAMPLES || now.since(self.long_begin) >= self.long {
             self.close_long(closed.arrivals.1);

@@ -1,0 +1,227 @@
+//! Guarded controls with honest, silent and lying peers, against CUBIC on the same link.
+
+use super::*;
+use crate::fifo::{Flow, Path};
+use crate::interface::{Received, ReceiverHalf};
+
+/// CDBEv2 is wrapped by hand.
+const GUARDED: [&str; 5] = ["quic-cqic", "dcic", "cqic-s", "cdbe", "cdbev2"];
+
+/// What is reported in bit/s, by time and count.
+type Rule = fn(Time, u64) -> Option<u64>;
+
+/// A peer that reports by a rule.
+#[derive(Debug)]
+struct Peer {
+    report: Rule,
+    asked: u64,
+    format: Format,
+}
+
+impl ReceiverHalf for Peer {
+    fn on_data(&mut self, _: &Received) {}
+
+    fn report(&mut self, now: Time) -> Option<Report> {
+        self.asked += 1;
+        (self.report)(now, self.asked).map(|bits| self.format.encode(Rate::from_bits_per_s(bits)))
+    }
+}
+
+/// 20 Mbit/s, 60 ms, a buffer of one BDP, and every so many-th packet lost.
+fn link(lose_every: u64) -> Path {
+    Path { lose_every, ..Path::new(20.0, 60, 100) }
+}
+
+fn flow(path: Path, name: &str, peer: Option<Box<dyn ReceiverHalf>>) -> Flow {
+    let mut flow = Flow::new(path, name, 1);
+    if name == "cdbev2" {
+        flow.control = Box::new(Guard::new(flow.control, Format::ThesisV2));
+        flow.window = Window::new(10.0);
+        let cx = flow.context();
+        flow.control.on_start(&cx, &mut flow.window);
+    }
+    if peer.is_some() {
+        flow.receiver = peer;
+    }
+    flow
+}
+
+fn peer(name: &str, report: Rule) -> Option<Box<dyn ReceiverHalf>> {
+    let format = if name == "cdbev2" { Format::ThesisV2 } else { Format::V1 };
+    Some(Box::new(Peer { report, asked: 0, format }))
+}
+
+/// Packets delivered in each 10 s of a minute, and lost in all of it.
+type Minute = ([u64; 6], u64);
+
+fn minute(flow: &mut Flow) -> Minute {
+    let mut before = 0;
+    let tens = core::array::from_fn(|ten| {
+        flow.run(Time::from_secs(10 * (ten as u64 + 1)));
+        let delivered = flow.delivered - before;
+        before = flow.delivered;
+        delivered
+    });
+    (tens, flow.lost)
+}
+
+/// At most 10 % less in any 10 s, at most twice the share of lost packets. Where losses are random, what CUBIC gets in
+/// 10 s is too: there its slowest 10 s count.
+fn not_worse(case: &str, lose_every: u64, (tens, lost): Minute, (cubic, cubic_lost): Minute) {
+    let slowest = *cubic.iter().min().unwrap();
+    for (ten, cubic) in tens.iter().zip(cubic) {
+        let cubic = if lose_every > 0 { slowest } else { cubic };
+        assert!(*ten as f64 > 0.9 * cubic as f64, "{case}, {lose_every}: {tens:?}, CUBIC {cubic}");
+    }
+    let share = |lost: u64, delivered: [u64; 6]| lost as f64 / delivered.iter().sum::<u64>() as f64;
+    assert!(
+        share(lost, tens) <= 2.0 * share(cubic_lost, cubic),
+        "{case}, {lose_every}: {lost} lost, CUBIC {cubic_lost}"
+    );
+}
+
+fn hash(n: u64) -> u64 {
+    (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
+}
+
+const SILENT_FROM: Time = Time::from_secs(15);
+
+const LIES: [(&str, Rule); 13] = [
+    ("never reports", |_, _| None),
+    ("zero", |_, _| Some(0)),
+    ("as much as there is", |_, _| Some((1 << 48) - 1)),
+    ("random", |_, n| Some(hash(n) % (1 << 32))),
+    ("random in all sizes", |_, n| Some(1 << (hash(n) % 44))),
+    ("honest, then silent", |now, _| (now < SILENT_FROM).then_some(20_000_000)),
+    ("honest, then zero", |now, _| Some(if now < SILENT_FROM { 20_000_000 } else { 0 })),
+    ("honest, then all", |now, _| Some(if now < SILENT_FROM { 20_000_000 } else { u64::MAX })),
+    ("a tenth", |_, _| Some(2_000_000)),
+    ("half", |_, _| Some(10_000_000)),
+    ("four fifths", |_, _| Some(16_000_000)),
+    ("a twentieth more", |_, _| Some(21_000_000)),
+    ("twice", |_, _| Some(40_000_000)),
+];
+
+#[test]
+fn with_lying_and_silent_peers_it_is_not_worse_than_cubic() {
+    for lose_every in [0, 200, 100] {
+        let cubic = minute(&mut Flow::new(link(lose_every), "cubic", 1));
+        for name in GUARDED {
+            for (lie, report) in LIES {
+                let found = minute(&mut flow(link(lose_every), name, peer(name, report)));
+                not_worse(&format!("{name}, {lie}"), lose_every, found, cubic);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_never_reports_has_cubic() {
+    for lose_every in [0, 200] {
+        let mut cubic = Flow::new(link(lose_every), "cubic", 1);
+        cubic.run(Time::from_secs(20));
+        for name in GUARDED {
+            let mut flow = flow(link(lose_every), name, peer(name, |_, _| None));
+            flow.run(Time::from_secs(20));
+            assert_eq!((flow.delivered, flow.lost), (cubic.delivered, cubic.lost), "{name}");
+            assert_eq!((flow.figure("guard_driven"), flow.figure("guard_reason")), (0.0, 0.0), "{name}");
+        }
+    }
+}
+
+#[test]
+fn each_lie_is_found_for_what_it_is() {
+    for name in GUARDED {
+        for (lie, until, reason) in [
+            ("as much as there is", 3, Reason::High),
+            ("twice", 3, Reason::High),
+            ("honest, then silent", 17, Reason::Stale),
+            ("honest, then zero", 17, Reason::Stale),
+            ("honest, then all", 17, Reason::High),
+            ("half", 8, Reason::Low),
+        ] {
+            let report = LIES.iter().find(|(name, _)| *name == lie).unwrap().1;
+            let mut flow = flow(link(0), name, peer(name, report));
+            flow.run(Time::from_secs(until));
+            assert_eq!(flow.figure("guard_driven"), 0.0, "{name}, {lie}");
+            assert_eq!(flow.figure("guard_reason"), f64::from(reason as u8), "{name}, {lie}");
+        }
+    }
+}
+
+#[test]
+fn honest_peers_are_followed_and_not_worse_than_cubic() {
+    let honest: Rule = |_, _| Some(20_000_000);
+    for lose_every in [0, 200, 100] {
+        let cubic = minute(&mut Flow::new(link(lose_every), "cubic", 1));
+        for name in GUARDED {
+            // The radio's clients have no radio here.
+            let peer = if name.starts_with("cdbe") { None } else { peer(name, honest) };
+            let mut flow = flow(link(lose_every), name, peer);
+            let (mut driven, mut all) = (0, 0);
+            flow.run_with(Time::from_secs(5), &mut |flow| {
+                all += 1;
+                driven += u64::from(flow.figure("guard_driven") == 1.0);
+            });
+            if lose_every == 0 {
+                assert!(driven as f64 > 0.9 * all as f64, "{name}: {driven} of {all}");
+            }
+            let found = minute(&mut flow);
+            not_worse(name, lose_every, found, cubic);
+        }
+    }
+}
+
+/// Leaves reports away for a while after each gap, as if SACK blocks had taken their place.
+#[derive(Debug)]
+struct Crowded {
+    half: Box<dyn ReceiverHalf>,
+    next: u64,
+    silent_until: Time,
+}
+
+impl ReceiverHalf for Crowded {
+    fn on_data(&mut self, received: &Received) {
+        let number = received.number.unwrap();
+        if number != self.next {
+            self.silent_until = received.now + Span::from_millis(100);
+        }
+        self.next = number + 1;
+        self.half.on_data(received);
+    }
+
+    fn report(&mut self, now: Time) -> Option<Report> {
+        self.half.report(now).filter(|_| now >= self.silent_until)
+    }
+}
+
+#[test]
+fn reports_that_sack_blocks_displace_are_no_reason_to_fall_back() {
+    for lose_every in [0, 200] {
+        let cubic = minute(&mut Flow::new(link(lose_every), "cubic", 1));
+        for name in ["cdbe", "cdbev2"] {
+            let half = name.parse::<crate::Algorithm>().unwrap().receiver().unwrap();
+            let crowded = Crowded { half, next: 0, silent_until: Time::ZERO };
+            let mut flow = flow(link(lose_every), name, Some(Box::new(crowded)));
+            let mut stale = false;
+            flow.run_with(Time::from_secs(10), &mut |flow| {
+                stale |= flow.figure("guard_reason") == f64::from(Reason::Stale as u8);
+            });
+            assert!(!stale, "{name}");
+            let found = minute(&mut flow);
+            not_worse(name, lose_every, found, cubic);
+        }
+    }
+}
+
+#[test]
+fn holds_double_and_start_again_after_a_driven_time_as_long() {
+    let mut guard = Guard::new(Box::new(Cubic::new(Params::LINUX, hystart::Kind::Off)), Format::V1);
+    let (mut cx, mut w) = (crate::testbed::context(Time::ZERO), Window::new(10.0));
+    for (driven_s, expected_s) in [(1, 10), (1, 20), (1, 40), (1, 60), (1, 60), (60, 10), (1, 20)] {
+        guard.drive(&cx, &mut w);
+        cx.now += Span::from_secs(driven_s);
+        guard.fall_back(&cx, &mut w, Reason::High);
+        assert_eq!(guard.hold_until - cx.now, Span::from_secs(expected_s), "after {driven_s} s");
+    }
+}
