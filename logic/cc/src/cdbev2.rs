@@ -9,7 +9,7 @@
 //! | DRAIN | 1 | 0.75 | 2 | in flight <= BDP + 2 segments |
 //! | STEADY | 2 | 1 | 2 | a random 2 to 6 RTT_min |
 //! | GROW | 3 | 1.25 | 2 | in flight > max(in flight at entry + C, 125 % of the BDP), or 8 RTT_min |
-//! | deep DRAIN, first | 4 | 0.75 | 2 | in flight <= 75 % of the BDP + 2 segments, or 5 RTTs in a row at their minimum |
+//! | deep DRAIN, first | 4 | 0.75 | 2 | in flight <= 75 % of the BDP + 2 segments, or 5 RTTs at their minimum and none below it |
 //! | STEADY between | 5 | 1 | 2 | 1 RTT_min; an RTT at its minimum makes it an ordinary STEADY |
 //! | deep DRAIN, second | 6 | 0.75 | 2 | as the first |
 //!
@@ -25,89 +25,38 @@
 //! minimal RTTs are counted anew in each deep DRAIN; and what DRAIN's target is computed with, see [`DrainReference`]. Pace and
 //! window count payload as the reports do: the endpoint's pace is raised by what headers take.
 
-use core::num::NonZeroU32;
-
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use ranpace_units::{Rate, Span, Time};
 
-use crate::bw_report::Format;
 use crate::interface::{
     Ack, Answer, Congestion, CongestionControl, Context, Pacing, ReceiverHalf, Report, Sample, Signal, State,
     Window,
 };
-use crate::options::{OptionError, OptionInfo, Options};
+use crate::options::{OptionError, Options};
 use crate::registry::{Control, Entry, Transport};
 
 pub mod client;
 pub mod filter;
+pub mod floor;
 pub mod machine;
+mod settings;
 #[cfg(test)]
 mod tests;
 
-use client::{Client, Estimator, TW};
-use filter::Compensation;
-use machine::{Deep, Facts, Mode};
+use client::{Client, Estimator};
+use floor::Floor;
+use machine::{Facts, Mode};
+use settings::{OneWay, Settings};
+
+pub use settings::DrainReference;
 
 /// As `ranpace list cc` shows it.
 pub const ENTRY: Entry = Entry {
     name: "cdbev2",
     about: "paces at the bandwidth that the receiver measures every 10 ms, probes and drains around it",
     source: "Zhong 2021, chapter 7",
-    options: &[
-        OptionInfo {
-            key: "dd",
-            values: "dual, single or off [dual]",
-            about: "deep DRAINs, two with a pause or one, after 2.5 s without a minimal RTT",
-        },
-        OptionInfo {
-            key: "ndd",
-            values: "a whole number from 1 [5]",
-            about: "GROWs without a minimal RTT after which a deep DRAIN is due",
-        },
-        OptionInfo { key: "fqm", values: "on or off [on]", about: "five minimal RTTs end a deep DRAIN" },
-        OptionInfo {
-            key: "gc",
-            values: "bif, bdp or off [bif]",
-            about: "least growth in GROW: above what is in flight, above the BDP, or none",
-        },
-        OptionInfo {
-            key: "drain-ref",
-            values: "live, pre, filt or past [live]",
-            about: "bandwidth of DRAIN's target: largest report since its beginning, filtered one before GROW, filtered one, largest of the past cycle",
-        },
-        OptionInfo {
-            key: "thres1",
-            values: "dsdl or rtt [dsdl]",
-            about: "delay that ends STARTUP: twice the smallest one-way delay, or RTT",
-        },
-        OptionInfo {
-            key: "dsdl",
-            values: "pinned or true [pinned]",
-            about: "smallest one-way delay: half of the smallest RTT, or as the timestamps say (clocks that agree)",
-        },
-        OptionInfo {
-            key: "k",
-            values: "0.5 to 8 [1]",
-            about: "smallest RTTs that the filter takes for 90 %",
-        },
-        OptionInfo { key: "tw", values: "1ms to 1s [10ms]", about: "time that a measurement takes" },
-        OptionInfo {
-            key: "est",
-            values: "boundary or literal [boundary]",
-            about: "whether the packet that opens a window counts in it",
-        },
-        OptionInfo {
-            key: "report",
-            values: "thesis-v2, exp, v1 or bare [thesis-v2]",
-            about: "how a report is written",
-        },
-        OptionInfo {
-            key: "report-every",
-            values: "a whole number from 1 [1]",
-            about: "measurements for a report",
-        },
-    ],
+    options: settings::OPTIONS,
     transport: Transport::Tcp,
     loss_based: false,
     build,
@@ -121,28 +70,12 @@ fn build(options: &mut Options, seed: u64) -> Result<Control, OptionError> {
 fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {
     let estimator =
         options.choice("est", &[("boundary", Estimator::Boundary), ("literal", Estimator::Literal)])?;
-    Ok(Box::new(Client::new(format(options)?, estimator, window(options)?, every(options)?)))
-}
-
-fn format(options: &mut Options) -> Result<Format, OptionError> {
-    options.value("report", Format::NAMES, Format::ThesisV2)
-}
-
-fn whole(options: &mut Options, key: &'static str, default: u32) -> Result<u32, OptionError> {
-    let default = NonZeroU32::new(default).unwrap_or(NonZeroU32::MIN);
-    Ok(options.value(key, "a whole number from 1", default)?.get())
-}
-
-fn every(options: &mut Options) -> Result<u32, OptionError> {
-    whole(options, "report-every", 1)
-}
-
-fn window(options: &mut Options) -> Result<Span, OptionError> {
-    let tw = options.span("tw", TW)?;
-    if tw >= Span::from_millis(1) && tw <= Span::SECOND {
-        return Ok(tw);
-    }
-    Err(OptionError { key: "tw", expected: "a time from 1ms to 1s".to_owned(), found: tw.to_string() })
+    Ok(Box::new(Client::new(
+        settings::format(options)?,
+        estimator,
+        settings::window(options)?,
+        settings::every(options)?,
+    )))
 }
 
 /// Bandwidth before the first report, in bit/s (section 7.2.3, Table 7.1).
@@ -159,9 +92,7 @@ const THRES2_BITS: f64 = 1e6;
 const PLATEAU_ROUNDS: u32 = 3;
 /// Growth of the largest report that keeps STARTUP going. Ours, as BBR's.
 const PLATEAU_GROWTH: f64 = 1.25;
-/// GROWs without a minimal RTT after which a deep DRAIN is due (section 7.2.3).
-const DEEP_AFTER: u32 = 5;
-/// The same by time (section 7.2.3).
+/// Time without a minimal RTT after which a deep DRAIN is due (section 7.2.3).
 const DEEP_AFTER_TIME: Span = Span::from_millis(2500);
 /// Minimal RTTs in a row that end a deep DRAIN (section 7.2.3: FQM).
 const FAIR_COUNT: u32 = 5;
@@ -169,75 +100,6 @@ const FAIR_COUNT: u32 = 5;
 const STEADY_RTTS: (f64, f64) = (2.0, 6.0);
 /// Smallest window in segments. Ours.
 const MIN_CWND: f64 = 4.0;
-
-/// What DRAIN's target is computed with. The thesis says "the maximum real-time BDP level for the past cycle" (Eq. 7.23).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DrainReference {
-    /// The largest report since DRAIN began, and the filtered bandwidth at its beginning. Keeps some of what a probe gained in
-    /// a queue that others share, but lives with an RTT that jitter keeps above its minimum.
-    Live,
-    /// The filtered bandwidth from before the probe: a probe gains nothing in a shared queue, nor under jitter.
-    Pre,
-    /// The filtered bandwidth as it is.
-    Filtered,
-    /// The largest report of the cycle that ends.
-    Past,
-}
-
-/// The smallest one-way delay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OneWay {
-    /// Half of the smallest RTT: timestamps of two clocks tell differences only.
-    Pinned,
-    /// As the timestamps say.
-    True,
-}
-
-/// The options of the sender.
-#[derive(Clone, Copy, Debug)]
-struct Settings {
-    deep: Deep,
-    deep_after: u32,
-    fair_quit: bool,
-    compensation: Compensation,
-    reference: DrainReference,
-    /// Whether Thres1 is twice the smallest RTT and not the smallest one-way delay.
-    thres1_rtt: bool,
-    one_way: OneWay,
-    k: f64,
-    /// Time between reports.
-    interval: Span,
-    format: Format,
-}
-
-impl Settings {
-    fn parse(options: &mut Options) -> Result<Self, OptionError> {
-        Ok(Self {
-            deep: options
-                .choice("dd", &[("dual", Deep::Dual), ("single", Deep::Single), ("off", Deep::Off)])?,
-            deep_after: whole(options, "ndd", DEEP_AFTER)?,
-            fair_quit: options.flag("fqm", true)?,
-            compensation: options.choice(
-                "gc",
-                &[("bif", Compensation::InFlight), ("bdp", Compensation::Bdp), ("off", Compensation::Off)],
-            )?,
-            reference: options.choice(
-                "drain-ref",
-                &[
-                    ("live", DrainReference::Live),
-                    ("pre", DrainReference::Pre),
-                    ("filt", DrainReference::Filtered),
-                    ("past", DrainReference::Past),
-                ],
-            )?,
-            thres1_rtt: options.choice("thres1", &[("dsdl", false), ("rtt", true)])?,
-            one_way: options.choice("dsdl", &[("pinned", OneWay::Pinned), ("true", OneWay::True)])?,
-            k: options.number("k", 0.5, 8.0, 1.0)?,
-            interval: window(options)? * u64::from(every(options)?),
-            format: format(options)?,
-        })
-    }
-}
 
 /// What an acknowledgement measured.
 #[derive(Clone, Copy, Debug, Default)]
@@ -268,6 +130,7 @@ pub struct Cdbev2 {
     /// Of full segments; [`Span::MAX`] before the first.
     rtt_min: Span,
     one_way_min: Span,
+    floor: Floor,
     previous_rtt: Span,
     seen: Option<Seen>,
 
@@ -307,6 +170,7 @@ impl Cdbev2 {
             pending: None,
             rtt_min: Span::MAX,
             one_way_min: Span::MAX,
+            floor: Floor::default(),
             previous_rtt: Span::MAX,
             seen: None,
             above: [0; 2],
@@ -345,7 +209,16 @@ impl Cdbev2 {
         match self.settings.reference {
             DrainReference::Live => self.bw_max,
             DrainReference::Filtered => self.bw_filt,
-            DrainReference::Pre | DrainReference::Past => self.bw_ref,
+            DrainReference::Robust if self.floor.clear().is_some() => self.bw_max,
+            DrainReference::Pre | DrainReference::Past | DrainReference::Robust => self.bw_ref,
+        }
+    }
+
+    /// The RTT that DRAIN and GROW go by.
+    fn path_rtt(&self, rtt_min: Span) -> Span {
+        match self.settings.reference {
+            DrainReference::Robust => self.floor.clear().map_or(rtt_min, |floor| floor.max(rtt_min)),
+            _ => rtt_min,
         }
     }
 
@@ -381,6 +254,7 @@ impl Cdbev2 {
 
     /// The RTT of full segments: RTT_min, and what minimal RTTs are good for.
     fn take_full_rtt(&mut self, cx: &Context, rtt: Span) {
+        self.floor.take(rtt);
         let record = self.rtt_min;
         self.rtt_min = record.min(rtt);
         // The first is the record, but no record is undercut.
@@ -424,18 +298,23 @@ impl Cdbev2 {
             || self.flat_rounds >= PLATEAU_ROUNDS
     }
 
+    fn drain_limit(&self, rtt: Span, mss: f64) -> f64 {
+        filter::drain_limit(self.mode.is_deep(), self.reference(), rtt, mss)
+    }
+
+    fn grow_limit(&self, rtt: Span) -> f64 {
+        self.settings.compensation.grow_limit(self.in_flight_before_grow, self.bw_max, rtt)
+    }
+
     fn facts(&mut self, cx: &Context, rtt_min: Span, in_flight: f64) -> Facts {
+        let path_rtt = self.path_rtt(rtt_min);
         Facts {
             since: cx.now - self.since,
             rtt_min,
             steady_for: self.steady_for,
             in_flight,
-            drain_limit: filter::drain_limit(self.mode.is_deep(), self.reference(), rtt_min, cx.mss.as_f64()),
-            grow_limit: self.settings.compensation.grow_limit(
-                self.in_flight_before_grow,
-                self.bw_max,
-                rtt_min,
-            ),
+            drain_limit: self.drain_limit(path_rtt, cx.mss.as_f64()),
+            grow_limit: self.grow_limit(path_rtt),
             startup_over: self.mode == Mode::Startup && self.startup_over(cx, rtt_min),
             deep: self.settings.deep,
             deep_due: self.grows >= self.settings.deep_after || cx.now - self.last_hit >= DEEP_AFTER_TIME,
@@ -456,7 +335,10 @@ impl Cdbev2 {
                 };
                 self.bw_max = self.bw_filt;
                 self.fair_hits = 0;
-                self.deep_drains += u64::from(mode == Mode::DeepFirst);
+                if mode == Mode::DeepFirst {
+                    self.deep_drains += 1;
+                    self.floor.begin_period();
+                }
             }
             Mode::Pause => self.paused_hit = false,
             Mode::Steady => {
@@ -556,6 +438,7 @@ impl CongestionControl for Cdbev2 {
 
     fn on_path_change(&mut self, cx: &Context, _: &mut Window) {
         (self.rtt_min, self.one_way_min, self.previous_rtt) = (Span::MAX, Span::MAX, Span::MAX);
+        self.floor = Floor::default();
         (self.grows, self.last_hit) = (0, cx.now);
     }
 
@@ -576,13 +459,9 @@ impl CongestionControl for Cdbev2 {
         show("min_rtt_s", self.rtt_min.as_secs_f64());
         show("thres1_s", thres1.as_secs_f64());
         show("thres2_s", thres2.as_secs_f64());
-        show(
-            "drain_target_bytes",
-            filter::drain_limit(self.mode.is_deep(), self.reference(), self.rtt_min, 0.0),
-        );
-        show(
-            "grow_limit_bytes",
-            self.settings.compensation.grow_limit(self.in_flight_before_grow, self.bw_max, self.rtt_min),
-        );
+        let path_rtt = self.path_rtt(self.rtt_min);
+        show("path_rtt_s", path_rtt.as_secs_f64());
+        show("drain_target_bytes", self.drain_limit(path_rtt, 0.0));
+        show("grow_limit_bytes", self.grow_limit(path_rtt));
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::bw_report::Format;
 use crate::fifo::{Flow, MSS, Path, WIRE};
 use crate::interface::Sample;
 use proptest::prelude::*;
@@ -248,6 +249,34 @@ fn the_reference_of_drain_is_what_was_asked_for() {
     assert_eq!(second.bw_ref, 18e6, "in the second deep DRAIN the filtered bandwidth");
 }
 
+#[test]
+fn the_robust_reference_is_live_without_a_queue_and_pre_with_one() {
+    // The record is 60 ms; 70 ms that stay through deep DRAINs are the path, and 80 ms are a queue then.
+    for (case, rtt_ms, clear, bdp_ms) in [("no queue", 70, true, 70), ("a queue", 80, false, 60)] {
+        let mut control = in_state("drain-ref=robust", Mode::Grow);
+        for _ in 0..4 {
+            control.floor.begin_period();
+            (0..100).for_each(|_| control.floor.take(Span::from_millis(70)));
+        }
+        (0..100).for_each(|_| control.floor.take(Span::from_millis(rtt_ms)));
+        (control.bw_filt, control.bw_max, control.bw_before_grow) = (22e6, 25e6, 20e6);
+        control.enter(&context(1), Mode::Drain, RTT, 0.0);
+        control.bw_max = 24e6;
+        let reference = if clear { 24e6 } else { 20e6 };
+        assert_eq!(control.reference(), reference, "{case}");
+        let path = control.path_rtt(RTT);
+        assert!(path.abs_diff(Span::from_millis(bdp_ms)) < Span::from_micros(1), "{case}: {path}");
+        let target = reference * path.as_secs_f64() / 8.0;
+        assert!((control.drain_limit(path, 1400.0) - target - 2800.0).abs() < 1e-6, "{case}");
+        control.bw_max = 25e6;
+        assert!((control.grow_limit(path) - 1.25 * 25e6 * path.as_secs_f64() / 8.0).abs() < 1e-6, "{case}");
+    }
+    // The others know RTT_min alone.
+    let mut control = in_state("", Mode::Grow);
+    (0..100).for_each(|_| control.floor.take(Span::from_millis(60)));
+    assert_eq!(control.path_rtt(Span::from_millis(50)), Span::from_millis(50));
+}
+
 /// Enters and leaves GROW so many times without a minimal RTT, and says in which state it ends.
 fn after_grows(options: &str, grows: u32, ms_each: u64, hit_before_last: bool) -> Mode {
     let mut control = in_state(options, Mode::Steady);
@@ -359,7 +388,7 @@ fn loss_changes_no_window_and_a_timeout_only_until_the_next_acknowledgement() {
 
 #[test]
 fn one_flow_fills_the_line_and_its_rtt_returns_to_the_minimum() {
-    for reference in ["live", "pre"] {
+    for reference in ["live", "pre", "robust"] {
         for (rate, rtt, least) in [(5.0, 20, 0.93), (20.0, 24, 0.95), (20.0, 60, 0.95), (100.0, 60, 0.95)] {
             let name = format!("cdbev2:drain-ref={reference}");
             let case = format!("{name} {rate} Mbit/s {rtt} ms");
@@ -421,9 +450,9 @@ fn any_ack() -> impl Strategy<Value = (u64, u64, u64, u64, u8)> {
 proptest! {
     #[test]
     fn gains_are_of_the_published_sets_and_the_pace_has_its_least(
-        acks in prop::collection::vec(any_ack(), 1..200), options in 0..4usize,
+        acks in prop::collection::vec(any_ack(), 1..200), options in 0..5usize,
     ) {
-        let options = ["", "dd=single:drain-ref=pre", "dd=off:gc=off:drain-ref=past", "fqm=off:gc=bdp:drain-ref=filt"][options];
+        let options = ["", "dd=single:drain-ref=pre", "dd=off:gc=off:drain-ref=past", "fqm=off:gc=bdp:drain-ref=filt", "drain-ref=robust"][options];
         let mut control = control(options);
         let mut cx = context(0);
         control.on_start(&cx, &mut Window::new(10.0));
