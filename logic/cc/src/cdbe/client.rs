@@ -93,6 +93,8 @@ pub struct CdbeClient {
     gap_unit: GapUnit,
     granularity: Span,
     reporter: Reporter,
+    /// `W_l` if it is not the RTT.
+    window: Option<Span>,
     /// Smoothed RTT.
     rtt: Option<Span>,
     sample: Option<SampleWindow>,
@@ -116,6 +118,7 @@ impl CdbeClient {
             gap_unit,
             granularity,
             reporter,
+            window: None,
             rtt: None,
             sample: None,
             long_begin: Time::ZERO,
@@ -126,6 +129,11 @@ impl CdbeClient {
             previous_end: None,
             bandwidth: INITIAL_RATE.as_f64(),
         }
+    }
+
+    /// With a `W_l` of this length, whatever the RTT.
+    pub(crate) fn with_window(self, window: Span) -> Self {
+        Self { window: Some(window), ..self }
     }
 
     /// The bandwidth that is reported, rBW.
@@ -140,7 +148,7 @@ impl CdbeClient {
 
     fn open_long(&mut self, now: Time) {
         self.long_begin = now;
-        self.long = self.rtt.unwrap_or(FIRST_RTT).max(MIN_RTT);
+        self.long = self.window.or(self.rtt).unwrap_or(FIRST_RTT).max(MIN_RTT);
         self.short = self.long / u64::from(SAMPLES);
         (self.sum, self.samples) = (0.0, 0);
     }

@@ -9,6 +9,8 @@
 pub mod client;
 pub mod server;
 
+use ranpace_units::Span;
+
 use client::{CdbeClient, Fence, GapUnit};
 use server::{CdbeServer, Params};
 
@@ -33,6 +35,11 @@ pub const ENTRY: Entry = Entry {
             key: "gap_unit",
             values: "ws, s, ms",
             about: "what the pause of equation 6.5 is counted in: sample windows, or a unit of time",
+        },
+        OptionInfo {
+            key: "window",
+            values: "a time (0s: the RTT)",
+            about: "length of the long window, where the client sees no RTT or the published one is wanted",
         },
         DSDL,
         TS_GRANULARITY,
@@ -100,5 +107,7 @@ fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, Option
         &[("ws", GapUnit::SampleWindows), ("s", GapUnit::Seconds), ("ms", GapUnit::Milliseconds)],
     )?;
     let granularity = options.span(TS_GRANULARITY.key, Params::default().granularity)?;
-    Ok(Box::new(CdbeClient::new(fence, gap_unit, granularity, Reporter::new(options)?)))
+    let window = options.span("window", Span::ZERO)?;
+    let client = CdbeClient::new(fence, gap_unit, granularity, Reporter::new(options)?);
+    Ok(Box::new(if window.is_zero() { client } else { client.with_window(window) }))
 }

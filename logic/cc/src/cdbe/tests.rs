@@ -86,6 +86,15 @@ fn reports_start_at_1_mb_per_s_and_approach_what_arrives() {
 }
 
 #[test]
+fn a_window_of_its_own_does_not_follow_the_rtt() {
+    let mut client = client(Fence::NextArrival).with_window(Span::from_millis(50));
+    (0..50).for_each(|at| receive(&mut client, ms(at), 100));
+    assert_eq!(client.estimate(), Rate::from_mbit_per_s(8));
+    receive(&mut client, ms(50), 100);
+    assert_eq!(client.estimate(), Rate::from_bits_per_s(9_920_000));
+}
+
+#[test]
 fn the_literal_fence_counts_a_packet_too_many() {
     let mut client = client(Fence::Literal);
     (0..=2000).for_each(|at| receive(&mut client, ms(at), 100));
