@@ -12,7 +12,7 @@ use super::air::Layout;
 use super::config::{OuterLoop, UserConfig};
 use super::quality::{Channel, Sinrs, effective, worst};
 use crate::channel::{Mobility, to_db};
-use crate::harq::{Draw, Harq, Process};
+use crate::harq::{Draw, Harq, Outcome, Process};
 use crate::rlc::{self, DropCause, User, UserPdu};
 use crate::uplink::Access;
 
@@ -66,6 +66,8 @@ pub(super) struct Member<P> {
     pub latest: Both<Option<(u64, Grant)>>,
     /// Whether the cell looks at it in each slot.
     pub awake: bool,
+    /// By bearer: what its buffers hold at most.
+    pub buffers: Vec<Both<Option<Bytes>>>,
     /// What it came with, to leave with it again.
     pub config: UserConfig,
     pub subscriber_seed: u64,
@@ -94,6 +96,7 @@ impl<P: Packet> Member<P> {
     }
 
     /// Blocks that leave HARQ by this slot go up to RLC.
+    #[inline]
     pub fn receive<L: Listener<P>>(
         &mut self,
         (slot, now): (u64, Time),
@@ -101,43 +104,60 @@ impl<P: Packet> Member<P> {
         spare: &mut Vec<Vec<UserPdu>>,
         listener: &mut L,
     ) {
-        use crate::harq::Outcome;
         while let Some(outcome) = self.harq[direction].outcome(slot) {
-            let ears = &mut Ears { listener, user: self.id, direction };
-            let up = direction == Direction::Uplink;
-            let mut content = match outcome {
-                Outcome::Decoded(block) => {
-                    if up {
-                        self.access.on_block_decoded(block.sent);
-                    }
-                    self.rlc.on_received(now, direction, &block.content, ears);
-                    block.content
-                }
-                Outcome::Lost(block) => {
-                    if up {
-                        self.access.on_block_lost(block.sent);
-                    }
-                    self.rlc.on_lost(now, direction, &block.content, ears);
-                    block.content
-                }
-            };
-            content.clear();
-            spare.push(content);
+            self.on_outcome((outcome, now), direction, spare, listener);
         }
     }
 
-    /// Timers of RLC.
-    pub fn on_deadlines<L: Listener<P>>(&mut self, cell: u16, now: Time, listener: &mut L) {
-        for direction in [Direction::Downlink, Direction::Uplink] {
-            if self.rlc.next_deadline(direction) > now {
-                continue;
-            }
-            for bearer in 0..self.rlc.bearers().len() as u8 {
-                let Some(channel) = self.rlc.bearer_mut(bearer) else { continue };
-                if channel.next_deadline(direction) <= now {
-                    let ears = Ears { listener, user: self.id, direction };
-                    channel.on_deadline(now, direction, &mut BearerEars { ears, cell, bearer, now });
+    #[inline(never)]
+    fn on_outcome<L: Listener<P>>(
+        &mut self,
+        (outcome, now): (Outcome<Block>, Time),
+        direction: Direction,
+        spare: &mut Vec<Vec<UserPdu>>,
+        listener: &mut L,
+    ) {
+        let ears = &mut Ears { listener, user: self.id, direction };
+        let up = direction == Direction::Uplink;
+        let mut content = match outcome {
+            Outcome::Decoded(block) => {
+                if up {
+                    self.access.on_block_decoded(block.sent);
                 }
+                self.rlc.on_received(now, direction, &block.content, ears);
+                block.content
+            }
+            Outcome::Lost(block) => {
+                if up {
+                    self.access.on_block_lost(block.sent);
+                }
+                self.rlc.on_lost(now, direction, &block.content, ears);
+                block.content
+            }
+        };
+        content.clear();
+        spare.push(content);
+    }
+
+    /// Timers of RLC.
+    #[inline]
+    pub fn on_deadlines<L: Listener<P>>(&mut self, cell: u16, now: Time, listener: &mut L) {
+        self.rlc.settle();
+        for direction in [Direction::Downlink, Direction::Uplink] {
+            if self.rlc.next_deadline(direction) <= now {
+                self.on_deadline(cell, now, direction, listener);
+            }
+        }
+        self.rlc.settle();
+    }
+
+    #[inline(never)]
+    fn on_deadline<L: Listener<P>>(&mut self, cell: u16, now: Time, direction: Direction, listener: &mut L) {
+        for bearer in 0..self.rlc.bearers().len() as u8 {
+            let Some(channel) = self.rlc.bearer_mut(bearer) else { continue };
+            if channel.next_deadline(direction) <= now {
+                let ears = Ears { listener, user: self.id, direction };
+                channel.on_deadline(now, direction, &mut BearerEars { ears, cell, bearer, now });
             }
         }
     }

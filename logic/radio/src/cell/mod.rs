@@ -244,6 +244,7 @@ impl<P: Packet> Cell<P> {
             self.members.resize_with(index + 1, || None);
         }
         let bearers = rlc.bearers().len() as u8;
+        let limits = |bearer: &crate::rlc::BearerConfig| Both::of(|direction| bearer.buffer(direction));
         let recorded = config.recording.is_some();
         let member = Member {
             id,
@@ -261,6 +262,7 @@ impl<P: Packet> Cell<P> {
             scheduled_prb_symbols: Both::default(),
             latest: Both::default(),
             awake: false,
+            buffers: config.bearers.iter().map(limits).collect(),
             config,
             subscriber_seed: seed,
             recorded,
@@ -372,13 +374,7 @@ impl<P: Packet> Cell<P> {
 
     fn play<L: Listener<P>>(&mut self, slot: u64, now: Time, listener: &mut L) {
         self.played += 1;
-        for &user in &self.awake {
-            let Some(member) = self.members.get_mut(user as usize).and_then(Option::as_mut) else { continue };
-            member.receive((slot, now), Direction::Downlink, &mut self.scratch.content, listener);
-            member.receive((slot, now), Direction::Uplink, &mut self.scratch.content, listener);
-            member.on_deadlines(self.info.cell, now, listener);
-        }
-        self.grant_uplink(slot, now);
+        self.receive_and_grant_uplink(slot, now, listener);
         self.send_uplink(slot, now, listener);
         self.send_downlink(slot, now, listener);
         if self.reports.is_some() {

@@ -33,13 +33,18 @@ impl<P: Packet> Cell<P> {
         self.scratch.uplink_symbols.iter().map(of).sum()
     }
 
-    /// Users ask, and the base station grants the slot that lies `grant_to_pusch` ahead.
-    pub(super) fn grant_uplink(&mut self, slot: u64, now: Time) {
+    /// What was decoded goes up to RLC, users ask, and the base station grants the slot that lies `grant_to_pusch` ahead.
+    pub(super) fn receive_and_grant_uplink<L: Listener<P>>(
+        &mut self,
+        slot: u64,
+        now: Time,
+        listener: &mut L,
+    ) {
         let shared = self.layout.frame.is_shared();
         let target = slot.saturating_add(self.config.access.grant_to_pusch);
         let symbols = self.layout.frame.data_symbols(target, Direction::Uplink);
         let lena = self.lena();
-        let Self { config, layout, scale, members, awake, shares, scratch, .. } = self;
+        let Self { config, info, layout, scale, members, awake, shares, scratch, .. } = self;
         scratch.uplink_symbols.retain(|(at, _)| *at >= slot);
         scratch.demands.clear();
         let by_symbols = layout.by_symbols;
@@ -48,6 +53,10 @@ impl<P: Packet> Cell<P> {
         let (mut below, mut again) = (0, 0);
         for &user in awake.iter() {
             let Some(member) = members.get_mut(user as usize).and_then(Option::as_mut) else { continue };
+            // Before grants, of which users know nothing of each other: so both are done while a user is at hand.
+            member.receive((slot, now), Direction::Downlink, &mut scratch.content, listener);
+            member.receive((slot, now), Direction::Uplink, &mut scratch.content, listener);
+            member.on_deadlines(info.cell, now, listener);
             let backlog = member.rlc.wanted(now, Direction::Uplink);
             member.access.on_slot(slot, u32::try_from(backlog.get()).unwrap_or(u32::MAX));
             if symbols == 0 {
@@ -58,8 +67,9 @@ impl<P: Packet> Cell<P> {
                 below +=
                     member.plan_downlink(target, Room { symbols, taken: below + again, all }).unwrap_or(0);
             }
-            if let Some(takes) =
-                member.plan_uplink(layout, target, Room { symbols, taken: below + again, all })
+            if member.harq.uplink.must_repeat()
+                && let Some(takes) =
+                    member.plan_uplink(layout, target, Room { symbols, taken: below + again, all })
             {
                 again += takes;
                 continue; // one block in a slot

@@ -99,6 +99,8 @@ pub struct Harq<T> {
     releases: VecDeque<(u64, u8)>,
     /// Blocks that leave, in order of time.
     outcomes: VecDeque<(u64, Outcome<T>)>,
+    /// When the first of them leaves; the end of time if there is none.
+    next_outcome: u64,
     counters: HarqCounters,
 }
 
@@ -115,6 +117,7 @@ impl<T> Harq<T> {
             waiting: 0,
             releases: VecDeque::new(),
             outcomes: VecDeque::new(),
+            next_outcome: u64::MAX,
             counters: HarqCounters::default(),
         }
     }
@@ -157,7 +160,16 @@ impl<T> Harq<T> {
             let passed = tti.saturating_sub(self.slots[usize::from(process.0)].sent);
             passed >= turnaround && (!synchronous || passed.is_multiple_of(turnaround))
         };
+        if self.waiting == 0 {
+            return Processes(0);
+        }
         Processes(Processes(self.waiting).filter(is_due).fold(0, |bits, process| bits | 1 << process.0))
+    }
+
+    /// Whether any process has to send again, be it now or later.
+    #[inline]
+    pub fn must_repeat(&self) -> bool {
+        self.waiting != 0
     }
 
     /// The TTI in which a process is due next, `tti` or later; `None` if none waits.
@@ -250,7 +262,9 @@ impl<T> Harq<T> {
         } else {
             Outcome::Decoded(content)
         };
-        self.outcomes.push_back((tti.saturating_add(self.config.decode), outcome));
+        let leaves = tti.saturating_add(self.config.decode);
+        self.next_outcome = self.next_outcome.min(leaves);
+        self.outcomes.push_back((leaves, outcome));
         self.releases.push_back((tti.saturating_add(self.config.turnaround), process.0));
         Some(attempt)
     }
@@ -258,10 +272,12 @@ impl<T> Harq<T> {
     /// The next block that leaves by this TTI; called until there is none.
     #[inline]
     pub fn outcome(&mut self, tti: u64) -> Option<Outcome<T>> {
-        if self.outcomes.front()?.0 > tti {
+        if self.next_outcome > tti {
             return None;
         }
-        self.outcomes.pop_front().map(|(_, outcome)| outcome)
+        let first = self.outcomes.pop_front();
+        self.next_outcome = self.outcomes.front().map_or(u64::MAX, |(at, _)| *at);
+        first.map(|(_, outcome)| outcome)
     }
 
     /// The TTI in which the next block leaves; `None` if none is decoded or lost that has not left.
@@ -285,6 +301,7 @@ impl<T> Harq<T> {
             lost(content);
         }
         self.waiting = 0;
+        self.next_outcome = u64::MAX;
         self.releases.clear();
         self.free = u64::MAX >> (64 - u32::from(self.config.processes));
     }

@@ -1,8 +1,8 @@
 //! A bearer: its two directions, and the status reports of each that travel in the blocks of the other.
 
 use ranpace_link::{Limit, Packet};
-use ranpace_phy::Direction;
-use ranpace_units::{Bytes, Time};
+use ranpace_phy::{Both, Direction};
+use ranpace_units::{Bytes, Span, Time};
 
 use super::{Channel, Config, Observer, Pdu};
 
@@ -38,6 +38,19 @@ impl BearerConfig {
 pub struct Bearer<P> {
     downlink: Channel<P>,
     uplink: Channel<P>,
+    /// What was found when it was looked at last; `None` if something has happened since.
+    outlook: Option<Both<Outlook>>,
+}
+
+/// What is asked of one direction in every slot, and changes only if something happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Outlook {
+    deadline: Time,
+    /// Without a report about the other direction.
+    wanted: Bytes,
+    status_due: Time,
+    to_be_sent: Bytes,
+    head_arrived: Option<Time>,
 }
 
 /// The other way.
@@ -51,7 +64,11 @@ fn back(direction: Direction) -> Direction {
 impl<P: Packet> Bearer<P> {
     /// An idle bearer. `seed` is for buffers that draw lots.
     pub fn new(config: &BearerConfig, seed: u64) -> Self {
-        Self { downlink: Channel::new(&config.downlink, seed), uplink: Channel::new(&config.uplink, !seed) }
+        Self {
+            downlink: Channel::new(&config.downlink, seed),
+            uplink: Channel::new(&config.uplink, !seed),
+            outlook: None,
+        }
     }
 
     /// One direction.
@@ -65,6 +82,7 @@ impl<P: Packet> Bearer<P> {
 
     #[inline]
     fn channel_mut(&mut self, direction: Direction) -> &mut Channel<P> {
+        self.outlook = None;
         match direction {
             Direction::Downlink => &mut self.downlink,
             Direction::Uplink => &mut self.uplink,
@@ -116,7 +134,7 @@ impl<P: Packet> Bearer<P> {
     /// When [`Self::on_deadline`] is due for this direction; [`Time::MAX`] if nothing runs.
     #[inline]
     pub fn next_deadline(&self, direction: Direction) -> Time {
-        self.channel(direction).next_deadline()
+        self.outlook(direction, |outlook| outlook.deadline)
     }
 
     /// Timers of this direction that have run out by `now`.
@@ -125,14 +143,60 @@ impl<P: Packet> Bearer<P> {
     }
 
     /// What a grant of this direction must have for all that may be sent now to fit, or more; a report included.
+    #[inline]
     pub fn wanted(&self, now: Time, direction: Direction) -> Bytes {
-        self.channel(direction).wanted() + self.channel(back(direction)).status_wanted(now)
+        let (wanted, status_due) = self.outlook(direction, |outlook| (outlook.wanted, outlook.status_due));
+        if status_due > now { wanted } else { wanted + self.channel(back(direction)).status_wanted(now) }
+    }
+
+    /// Data to be sent this way, new or again.
+    #[inline]
+    pub fn to_be_sent(&self, direction: Direction) -> Bytes {
+        self.outlook(direction, |outlook| outlook.to_be_sent)
+    }
+
+    /// For how long the packet waits whose byte is the next new one to be sent this way; zero if there is none.
+    #[inline]
+    pub fn head_of_line_delay(&self, now: Time, direction: Direction) -> Span {
+        self.outlook(direction, |outlook| {
+            outlook.head_arrived.map_or(Span::ZERO, |arrived| now.since(arrived))
+        })
     }
 
     /// When a report can be sent this way, for which a UE without a grant asks for one; [`Time::MAX`] if none is to be.
     #[inline]
     pub fn status_due(&self, direction: Direction) -> Time {
-        self.channel(back(direction)).status_due()
+        self.outlook(direction, |outlook| outlook.status_due)
+    }
+
+    /// Keeps what the questions of a slot are answered with, for as long as nothing happens: a bearer is asked in every
+    /// slot, and mostly nothing has happened.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        match &self.outlook {
+            Some(kept) => debug_assert_eq!(*kept, Both::of(|direction| self.look(direction))),
+            None => self.outlook = Some(Both::of(|direction| self.look(direction))),
+        }
+    }
+
+    #[inline]
+    fn outlook<T>(&self, direction: Direction, ask: impl Fn(&Outlook) -> T) -> T {
+        match &self.outlook {
+            Some(outlook) => ask(&outlook[direction]),
+            None => ask(&self.look(direction)),
+        }
+    }
+
+    #[inline(never)]
+    fn look(&self, direction: Direction) -> Outlook {
+        let channel = self.channel(direction);
+        Outlook {
+            deadline: channel.next_deadline(),
+            wanted: channel.wanted(),
+            status_due: self.channel(back(direction)).status_due(),
+            to_be_sent: channel.to_be_sent(),
+            head_arrived: channel.head_arrived(),
+        }
     }
 
     /// Sets this direction up anew; see [`Channel::restart`]. Both are to be, one after the other.

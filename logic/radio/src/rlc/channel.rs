@@ -22,7 +22,11 @@ macro_rules! reports {
         }
         /// Transmitter: for how long the packet waits whose byte is the next new one to be sent; zero if there is none.
         pub fn head_of_line_delay(&self, now: Time) -> ranpace_units::Span {
-            self.stream.head_arrived().map_or(ranpace_units::Span::ZERO, |arrived| now.since(arrived))
+            self.head_arrived().map_or(ranpace_units::Span::ZERO, |arrived| now.since(arrived))
+        }
+        /// Transmitter: when that packet came.
+        pub fn head_arrived(&self) -> Option<Time> {
+            self.stream.head_arrived()
         }
         /// Transmitter: drops what waits in the buffer ([`DropCause::Reset`](crate::rlc::DropCause::Reset)).
         pub fn empty(&mut self, now: ranpace_units::Time, observer: &mut impl crate::rlc::Observer<P>) {
@@ -157,6 +161,10 @@ impl<P: Packet> Channel<P> {
     /// For how long the packet waits whose byte is the next new one to be sent; zero if there is none.
     pub fn head_of_line_delay(&self, now: Time) -> Span {
         each!(self, channel => channel.head_of_line_delay(now))
+    }
+    /// When that packet came; `None` if there is none.
+    pub fn head_arrived(&self) -> Option<Time> {
+        each!(self, channel => channel.head_arrived())
     }
     /// What it did so far.
     pub fn counters(&self) -> &Counters {

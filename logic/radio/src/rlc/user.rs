@@ -87,7 +87,14 @@ impl<P: Packet> User<P> {
         }
     }
 
+    /// To be called now and then: makes answers to what is asked below quick until something happens.
+    #[inline]
+    pub fn settle(&mut self) {
+        self.bearers.iter_mut().for_each(Bearer::settle);
+    }
+
     /// When [`Self::on_deadline`] is due for this direction; [`Time::MAX`] if nothing runs.
+    #[inline]
     pub fn next_deadline(&self, direction: Direction) -> Time {
         self.bearers.iter().map(|bearer| bearer.next_deadline(direction)).min().unwrap_or(Time::MAX)
     }
@@ -102,18 +109,20 @@ impl<P: Packet> User<P> {
     }
 
     /// What a grant must have for all that may be sent now to fit, or more.
+    #[inline]
     pub fn wanted(&self, now: Time, direction: Direction) -> Bytes {
         self.bearers.iter().map(|bearer| bearer.wanted(now, direction)).sum()
     }
 
     /// Data to be sent this way, new or again: the queue that radio reports tell of.
     pub fn to_be_sent(&self, direction: Direction) -> Bytes {
-        self.bearers.iter().map(|bearer| bearer.channel(direction).to_be_sent()).sum()
+        self.bearers.iter().map(|bearer| bearer.to_be_sent(direction)).sum()
     }
 
     /// The longest wait at the head of a bearer.
+    #[inline]
     pub fn head_of_line_delay(&self, now: Time, direction: Direction) -> Span {
-        let delay = |bearer: &Bearer<P>| bearer.channel(direction).head_of_line_delay(now);
+        let delay = |bearer: &Bearer<P>| bearer.head_of_line_delay(now, direction);
         self.bearers.iter().map(delay).max().unwrap_or(Span::ZERO)
     }
 }

@@ -99,8 +99,11 @@ impl Access {
     /// Returns whether it sends a scheduling request in this slot: it has data of which the base station does not know, no
     /// grant is under way, it has not just asked, and the slot is an opportunity. To be called in each slot while
     /// something waits, but slots before [`Self::next_slot`] may be left out. Grants whose slot has passed unused are void.
+    #[inline]
     pub fn on_slot(&mut self, tti: u64, backlog: u32) -> bool {
-        self.void_before(tti);
+        if self.granted > 0 {
+            self.void_before(tti);
+        }
         if backlog == 0 {
             self.told = false;
             return false;
@@ -115,6 +118,7 @@ impl Access {
 
     /// What the base station would grant in slot `tti`, in bytes, 0 for nothing: what it believes to wait, and a report;
     /// or [`AccessConfig::first_grant`] once a request's time has come, if that is more.
+    #[inline]
     pub fn wanted(&self, tti: u64) -> u32 {
         let due = self.request_due().is_some_and(|due| due <= tti);
         let known = match self.known_backlog() {
