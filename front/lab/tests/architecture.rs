@@ -125,6 +125,7 @@ const PURE: &[&str] = &[
     "hdrhistogram",
     "libm",
     "noq-proto",
+    "pulp",
     "rand_core",
     "rand_xoshiro",
     "serde",

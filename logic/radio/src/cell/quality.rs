@@ -55,8 +55,7 @@ impl Channel {
     /// SINR of each group in this slot.
     #[inline]
     pub fn look(&mut self, layout: &Layout, mobility: &mut Mobility, slot: u64, sinrs: &mut Sinrs) -> Look {
-        let groups = layout.groups as usize;
-        self.path.look(&self.site, mobility, layout.frame.start_of(slot), &mut sinrs[..groups])
+        self.path.look(&self.site, mobility, layout.frame.start_of(slot), sinrs)
     }
 
     /// Sees to it that what is known in this slot is the latest measurement that can be. Measurements are made every
@@ -68,17 +67,20 @@ impl Channel {
         mobility: &mut Mobility,
         (user, direction, slot): (u32, Direction, u64),
     ) {
-        let offset = u64::from(user) % config.period;
-        // The slots before the first report: what was measured in the first slot counts.
-        let since = slot.saturating_sub(config.delay[direction]).saturating_sub(offset);
-        let measured = if since == 0 { 0 } else { since - since % config.period + offset };
+        let delayed = slot.saturating_sub(config.delay[direction]);
+        let measured = if config.period == 1 {
+            delayed
+        } else {
+            let offset = u64::from(user) % config.period;
+            // The slots before the first report: what was measured in the first slot counts.
+            let since = delayed.saturating_sub(offset);
+            if since == 0 { 0 } else { since - since % config.period + offset }
+        };
         if self.known.slot == Some(measured) {
             return;
         }
-        let groups = (layout.groups as usize).min(MOST_GROUPS);
         let Self { path, site, known } = self;
-        let sinrs = &mut known.sinrs[..groups];
-        let look = path.look(site, mobility, layout.frame.start_of(measured), sinrs);
+        let look = path.look(site, mobility, layout.frame.start_of(measured), &mut known.sinrs);
         (known.slot, known.loss_db) = (Some(measured), look.loss_db);
         // The rest is worked out when it is asked for.
         (known.has_cqis, known.wideband, known.capacity) = (false, Cqi::MIN, -1.0);
@@ -145,23 +147,28 @@ fn capacity(layout: &Layout, sinrs: &Sinrs) -> f64 {
     // All groups but perhaps the last are equally wide: one logarithm of a product does for many. Four products, which do
     // not wait for each other; ratios end at 10^30, and there are eight of them in each at most.
     const FULL: f64 = 1e70;
-    let (whole, rest) = (usize::from(layout.prbs / layout.group), layout.prbs % layout.group);
+    let (whole, last_prbs) = (usize::from(layout.prbs / layout.group), layout.prbs % layout.group);
     let mut products = [1.0; 4];
-    for sinrs in sinrs[..whole.min(MOST_GROUPS)].chunks(4) {
+    let multiply = |products: &mut [f64], sinrs: &[f32]| {
         for (product, sinr) in products.iter_mut().zip(sinrs) {
             *product *= 1.0 + f64::from(*sinr);
         }
+    };
+    let (fours, rest) = sinrs[..whole.min(MOST_GROUPS)].as_chunks::<4>();
+    for sinrs in fours {
+        multiply(&mut products, sinrs);
     }
+    multiply(&mut products, rest);
     let mut bits = if products.iter().all(|product| *product < FULL) {
         log2(products.iter().product())
     } else {
         products.iter().map(|product| log2(*product)).sum()
     };
     bits *= f64::from(layout.group);
-    if rest > 0
+    if last_prbs > 0
         && let Some(last) = sinrs.get(whole)
     {
-        bits += f64::from(rest) * log2(1.0 + f64::from(*last));
+        bits += f64::from(last_prbs) * log2(1.0 + f64::from(*last));
     }
     bits / f64::from(layout.prbs)
 }

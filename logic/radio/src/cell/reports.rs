@@ -1,7 +1,7 @@
 //! Reports of slots, for those who subscribed.
 
 use ranpace_link::Packet;
-use ranpace_phy::{Both, Direction};
+use ranpace_phy::{Both, Cqi, Direction};
 use ranpace_rnis::{BearerReport, LinkReport, Report, UserReport};
 use ranpace_units::{Bytes, Span, Time};
 
@@ -58,39 +58,41 @@ impl<P: Packet> Cell<P> {
         }
         let Self { config, layout, scale, members, awake, scratch, info, .. } = self;
         let Some(reports) = &mut self.reports else { return };
-        reports.users.clear();
-        reports.bearers.clear();
-        scratch.users.clear();
-        if full {
-            let all = members.iter().flatten().map(|member| member.id);
-            scratch.users.extend(all);
+        let users: &[u32] = if full {
+            scratch.users.clear();
+            scratch.users.extend(members.iter().flatten().map(|member| member.id));
+            &scratch.users
         } else {
-            scratch.users.extend_from_slice(awake);
-        }
+            awake
+        };
+        // Rows are written where they lie: those of the slot before, if there are as many.
+        reports.users.resize(users.len(), BLANK);
+        let mut rows = reports.users.iter_mut();
+        reports.bearers.clear();
         let mut active = Both { downlink: 0_u16, uplink: 0_u16 };
-        for &user in &scratch.users {
+        for &user in users {
             let Some(member) = members.get_mut(user as usize).and_then(Option::as_mut) else { continue };
-            let row = member.report(layout, config, scale, slot, now, Some(slot));
-            let link = &row.link;
+            let Some(row) = rows.next() else { break };
+            member.rlc.settle();
             for direction in [Direction::Downlink, Direction::Uplink] {
-                active[direction] += u16::from(!link[direction].queue.is_zero());
-                for (bearer, number) in member.rlc.bearers().iter().zip(0..=u8::MAX) {
-                    let channel = bearer.channel(direction);
+                for (number, bearer) in member.rlc.bearers().iter().enumerate() {
                     reports.bearers.push(BearerReport {
                         user,
-                        bearer: number,
+                        bearer: number as u8, // at most 256
                         direction,
-                        queue: channel.to_be_sent(),
-                        head_of_line: channel.head_of_line_delay(now),
-                        buffer: match member.config.bearers.get(usize::from(number)) {
-                            Some(config) => config.buffer(direction),
-                            None => None,
-                        },
+                        queue: bearer.to_be_sent(direction),
+                        head_of_line: bearer.head_of_line_delay(now, direction),
+                        buffer: member.buffers.get(number).and_then(|buffers| buffers[direction]),
                     });
                 }
             }
-            reports.users.push(row);
+            member.report(layout, config, scale, (slot, now), Some(slot), row);
+            for direction in [Direction::Downlink, Direction::Uplink] {
+                active[direction] += u16::from(!row.link[direction].queue.is_zero());
+            }
         }
+        let missing = rows.len();
+        reports.users.truncate(users.len() - missing);
         listener.on_report(&Report {
             cell: info,
             slot,
@@ -111,7 +113,9 @@ impl<P: Packet> Cell<P> {
         let slot = self.layout.frame.slot_at(now);
         let Self { members, layout, config, scale, .. } = self;
         let member = members.get_mut(user as usize).and_then(Option::as_mut)?;
-        Some(member.report(layout, config, scale, slot, now, None))
+        let mut row = BLANK;
+        member.report(layout, config, scale, (slot, now), None, &mut row);
+        Some(row)
     }
 }
 
@@ -122,45 +126,70 @@ impl<P: Packet> Member<P> {
         layout: &Layout,
         config: &CellConfig,
         scale: &CqiScale,
-        slot: u64,
-        now: Time,
+        (slot, now): (u64, Time),
         only: Option<u64>,
-    ) -> UserReport {
+        row: &mut UserReport,
+    ) {
         if layout.needs_cqi() || layout.needs_sinr() {
             let Self { channel, mobility, .. } = self;
             let who = (self.id, Direction::Downlink, slot);
             channel.downlink.update(layout, &config.adaptation, mobility, who);
         }
         let (capacity, cqi) = self.channel.downlink.wideband(layout, scale);
-        UserReport {
-            user: self.id,
-            rnti: self.rnti,
-            cqi,
-            cqi_time: self.channel.downlink.measured(layout),
-            capacity: capacity as f32,
-            link: Both::of(|direction| self.link_report(now, direction, only)),
-        }
+        // Field by field, and each of them by name, so that none of another slot stays.
+        let UserReport { user, rnti, cqi: row_cqi, cqi_time, capacity: row_capacity, link } = row;
+        (*user, *rnti) = (self.id, self.rnti);
+        (*row_cqi, *cqi_time) = (cqi, self.channel.downlink.measured(layout));
+        *row_capacity = capacity as f32;
+        self.link_report(now, Direction::Downlink, only, &mut link.downlink);
+        self.link_report(now, Direction::Uplink, only, &mut link.uplink);
     }
 
-    fn link_report(&self, now: Time, direction: Direction, only: Option<u64>) -> LinkReport {
+    #[inline(always)]
+    fn link_report(&self, now: Time, direction: Direction, only: Option<u64>, row: &mut LinkReport) {
         let counters = self.harq[direction].counters();
-        let queue = match direction {
+        let LinkReport {
+            grant,
+            queue,
+            head_of_line,
+            blocks,
+            retransmissions,
+            lost,
+            scheduled_bits,
+            scheduled_prb_symbols,
+        } = row;
+        *queue = match direction {
             Direction::Downlink => self.rlc.to_be_sent(direction),
             Direction::Uplink => Bytes::new(self.access.known_backlog().into()),
         };
-        let head_of_line =
+        *head_of_line =
             if queue.is_zero() { Span::ZERO } else { self.rlc.head_of_line_delay(now, direction) };
-        LinkReport {
-            grant: self.latest[direction]
-                .filter(|(at, _)| only.is_none_or(|only| *at == only))
-                .map(|(_, grant)| grant),
-            queue,
-            head_of_line,
-            blocks: counters.blocks,
-            retransmissions: counters.retransmissions,
-            lost: counters.lost,
-            scheduled_bits: self.scheduled_bits[direction],
-            scheduled_prb_symbols: self.scheduled_prb_symbols[direction],
-        }
+        *grant = match &self.latest[direction] {
+            Some((at, grant)) if only.is_none_or(|only| *at == only) => Some(*grant),
+            _ => None,
+        };
+        (*blocks, *retransmissions, *lost) = (counters.blocks, counters.retransmissions, counters.lost);
+        *scheduled_bits = self.scheduled_bits[direction];
+        *scheduled_prb_symbols = self.scheduled_prb_symbols[direction];
     }
 }
+
+/// Before it is filled in.
+const NOTHING: LinkReport = LinkReport {
+    grant: None,
+    queue: Bytes::ZERO,
+    head_of_line: Span::ZERO,
+    blocks: 0,
+    retransmissions: 0,
+    lost: 0,
+    scheduled_bits: 0,
+    scheduled_prb_symbols: 0,
+};
+const BLANK: UserReport = UserReport {
+    user: 0,
+    rnti: 0,
+    cqi: Cqi::MIN,
+    cqi_time: Time::ZERO,
+    capacity: 0.0,
+    link: Both { downlink: NOTHING, uplink: NOTHING },
+};

@@ -13,9 +13,11 @@
 
 use std::sync::Arc;
 
+use pulp::{Arch, Simd, WithSimd};
 use ranpace_phy::{LtePrbs, Numerology, Prbs};
 use ranpace_units::Time;
 
+use super::decibel::MOST;
 use super::random::{self, Purpose};
 use super::rings::{Complex, RINGS, Reading, Rings, Way};
 use super::{Carrier, DelayProfile};
@@ -90,6 +92,8 @@ impl Groups {
 
 /// Groups that are computed together, one in each lane of a vector register or two.
 const LANES: usize = 8;
+/// Blocks of so many groups that are computed together: as many as there are registers for.
+const BLOCKS: usize = 4;
 
 /// What taps have become at the groups of one block: turned by their delay, times their amplitude.
 #[derive(Clone, Copy, Debug)]
@@ -104,8 +108,10 @@ pub struct Fading {
     rings: Arc<Rings>,
     taps: usize,
     groups: usize,
-    /// Block by block, tap by tap.
+    /// By [`BLOCKS`] blocks, the last ones being what is left; tap by tap; block by block.
     weights: Vec<Weights>,
+    /// What the processor can do.
+    arch: Arch,
 }
 
 /// Where one user's taps begin: all that is kept of its fading (216 bytes).
@@ -130,19 +136,21 @@ impl Fading {
         let ratio = |power_db: f64| libm::pow(10.0, power_db / 10.0);
         let total: f64 = taps.iter().map(|tap| ratio(tap.power_db)).sum();
         let mut weights = Vec::new();
-        for block in groups.middles_hz.chunks(LANES) {
+        for blocks in groups.middles_hz.chunks(BLOCKS * LANES) {
             for tap in taps {
                 let amplitude = (ratio(tap.power_db) / total).sqrt();
-                let mut weight = Weights { re: [0.0; LANES], im: [0.0; LANES] };
-                for (lane, hz) in block.iter().enumerate() {
-                    let (sin, cos) = libm::sincos(-core::f64::consts::TAU * hz * tap.delay_ns * 1e-9);
-                    weight.re[lane] = (amplitude * cos) as f32;
-                    weight.im[lane] = (amplitude * sin) as f32;
+                for block in blocks.chunks(LANES) {
+                    let mut weight = Weights { re: [0.0; LANES], im: [0.0; LANES] };
+                    for (lane, hz) in block.iter().enumerate() {
+                        let (sin, cos) = libm::sincos(-core::f64::consts::TAU * hz * tap.delay_ns * 1e-9);
+                        weight.re[lane] = (amplitude * cos) as f32;
+                        weight.im[lane] = (amplitude * sin) as f32;
+                    }
+                    weights.push(weight);
                 }
-                weights.push(weight);
             }
         }
-        Self { rings, taps: taps.len(), groups: groups.count(), weights }
+        Self { rings, taps: taps.len(), groups: groups.count(), weights, arch: Arch::new() }
     }
 
     /// How many groups there are.
@@ -152,50 +160,133 @@ impl Fading {
 
     /// Gains as ratios of powers, of mean 1, after this way in wavelengths; those for which `gains` has room.
     pub fn gains(&self, user: &FadingUser, wavelengths: f64, gains: &mut [f32]) {
-        let taps = self.taps(user, wavelengths);
         let room = self.groups.min(gains.len());
-        for (gains, weights) in gains[..room].chunks_mut(LANES).zip(self.weights.chunks_exact(self.taps)) {
-            let (re, im) = sum(&taps, weights);
-            let powers: [f32; LANES] = core::array::from_fn(|lane| re[lane] * re[lane] + im[lane] * im[lane]);
-            gains.copy_from_slice(&powers[..gains.len()]);
-        }
+        self.scaled(user, wavelengths, 1.0, &mut gains[..room]);
     }
 
-    /// The same as amplitudes: real and imaginary parts.
+    /// The same times `factor`, and at most [`MOST`]. Behind the last group, up to a whole block of them, is anything.
+    pub(super) fn scaled(&self, user: &FadingUser, wavelengths: f64, factor: f32, gains: &mut [f32]) {
+        self.look(user, wavelengths, Powers { factor, powers: gains });
+    }
+
+    /// Gains as amplitudes: real and imaginary parts.
     pub fn amplitudes(&self, user: &FadingUser, wavelengths: f64, amplitudes: &mut [[f32; 2]]) {
-        let taps = self.taps(user, wavelengths);
         let room = self.groups.min(amplitudes.len());
-        let blocks = amplitudes[..room].chunks_mut(LANES);
-        for (amplitudes, weights) in blocks.zip(self.weights.chunks_exact(self.taps)) {
-            let (re, im) = sum(&taps, weights);
-            for (lane, amplitude) in amplitudes.iter_mut().enumerate() {
-                *amplitude = [re[lane], im[lane]];
-            }
-        }
+        self.look(user, wavelengths, Amplitudes(&mut amplitudes[..room]));
     }
 
     #[inline]
-    fn taps(&self, user: &FadingUser, wavelengths: f64) -> [Complex; RINGS] {
-        let way = Way::of(wavelengths);
-        let mut taps = [[0.0; 2]; RINGS];
-        for (tap, reading) in taps.iter_mut().zip(&user.0).take(self.taps) {
-            *tap = self.rings.tap(reading, way);
-        }
-        taps
+    fn look(&self, user: &FadingUser, wavelengths: f64, out: impl Out) {
+        self.arch.dispatch(LookAt { fading: self, user, way: Way::of(wavelengths), out });
     }
 }
 
-/// The sum of the taps at the groups of one block: real and imaginary parts.
-#[inline]
-fn sum(taps: &[Complex; RINGS], weights: &[Weights]) -> ([f32; LANES], [f32; LANES]) {
-    let (mut re, mut im) = ([0.0_f32; LANES], [0.0_f32; LANES]);
-    for ([a, b], weight) in taps.iter().zip(weights) {
+/// What is made of the sums of taps at the groups: as many as it has room for.
+trait Out {
+    /// How many groups are wanted.
+    fn room(&self) -> usize;
+    /// Groups from `first` on, which is below [`Self::room`].
+    fn write(&mut self, first: usize, sums: &Sums);
+}
+
+/// Squared magnitudes times a factor.
+struct Powers<'a> {
+    factor: f32,
+    powers: &'a mut [f32],
+}
+
+impl Out for Powers<'_> {
+    #[inline(always)]
+    fn room(&self) -> usize {
+        self.powers.len()
+    }
+    #[inline(always)]
+    fn write(&mut self, first: usize, Sums { re, im }: &Sums) {
+        let mut powers = [0.0; LANES];
         for lane in 0..LANES {
-            re[lane] += a * weight.re[lane] - b * weight.im[lane];
-            im[lane] += a * weight.im[lane] + b * weight.re[lane];
+            let scaled = (re[lane] * re[lane] + im[lane] * im[lane]) * self.factor;
+            powers[lane] = if scaled > MOST as f32 { MOST as f32 } else { scaled };
+        }
+        let room = &mut self.powers[first..];
+        match room.first_chunk_mut() {
+            Some(room) => *room = powers,
+            None => room.iter_mut().zip(powers).for_each(|(to, power)| *to = power),
         }
     }
-    (re, im)
+}
+
+struct Amplitudes<'a>(&'a mut [[f32; 2]]);
+
+impl Out for Amplitudes<'_> {
+    #[inline(always)]
+    fn room(&self) -> usize {
+        self.0.len()
+    }
+    #[inline(always)]
+    fn write(&mut self, first: usize, Sums { re, im }: &Sums) {
+        for (amplitude, (re, im)) in self.0[first..].iter_mut().zip(re.iter().zip(im)) {
+            *amplitude = [*re, *im];
+        }
+    }
+}
+
+/// A look, to be made with the widest registers that the processor has. Each lane has its own sum, and products are rounded
+/// before they are added, so that the bits are the same whatever the width.
+struct LookAt<'a, O> {
+    fading: &'a Fading,
+    user: &'a FadingUser,
+    way: Way,
+    out: O,
+}
+
+impl<O: Out> WithSimd for LookAt<'_, O> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, _: S) {
+        let Fading { rings, taps: count, weights, .. } = self.fading;
+        let mut taps = [[0.0; 2]; RINGS];
+        let taps = &mut taps[..(*count).min(RINGS)];
+        rings.taps(&self.user.0, self.way, taps);
+        let mut first = 0;
+        for weights in weights.chunks(BLOCKS * taps.len()) {
+            if first >= self.out.room() {
+                break;
+            }
+            let blocks = |n: usize| weights.len() == n * taps.len();
+            match () {
+                () if blocks(4) => sum::<4>(taps, weights, first, &mut self.out),
+                () if blocks(3) => sum::<3>(taps, weights, first, &mut self.out),
+                () if blocks(2) => sum::<2>(taps, weights, first, &mut self.out),
+                () => sum::<1>(taps, weights, first, &mut self.out),
+            }
+            first += BLOCKS * LANES;
+        }
+    }
+}
+
+/// Real and imaginary parts at the groups of a block.
+#[derive(Clone, Copy)]
+struct Sums {
+    re: [f32; LANES],
+    im: [f32; LANES],
+}
+
+/// The sums of the taps at the groups of `N` blocks.
+#[inline(always)]
+fn sum<const N: usize>(taps: &[Complex], weights: &[Weights], first: usize, out: &mut impl Out) {
+    let mut sums = [Sums { re: [0.0; LANES], im: [0.0; LANES] }; N];
+    for (&[a, b], weights) in taps.iter().zip(weights.as_chunks::<N>().0) {
+        for (Sums { re, im }, weight) in sums.iter_mut().zip(weights) {
+            for lane in 0..LANES {
+                re[lane] += a * weight.re[lane] - b * weight.im[lane];
+                im[lane] += a * weight.im[lane] + b * weight.re[lane];
+            }
+        }
+    }
+    for (sums, first) in sums.iter().zip((first..out.room()).step_by(LANES)) {
+        out.write(first, sums);
+    }
 }
 
 #[cfg(test)]
@@ -230,6 +321,27 @@ mod tests {
         assert_eq!(way(FadingSpeed::AsMoving, 100), 0.0);
         // 148 Hz.
         assert!((way(FadingSpeed::KM_H_60, 100) - 14_788.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn bits_do_not_depend_on_the_processor() {
+        let groups = [Groups::lte(LteBandwidth::Mhz20.prbs()), Groups::nr(Prbs::MAX, Numerology::Khz120, 1)];
+        for (profile, groups) in [DelayProfile::Epa, DelayProfile::Etu].into_iter().zip(groups) {
+            let here = Fading::new(RINGS_OF_TEST.with(Arc::clone), profile, &groups);
+            let plain = Fading { arch: Arch::Scalar, ..here.clone() };
+            for user in 0..200 {
+                let look = |fading: &Fading| {
+                    let (mut gains, mut amplitudes) =
+                        (vec![0.0; groups.count()], vec![[0.0; 2]; groups.count()]);
+                    let way = f64::from(user as u32) * 1234.567;
+                    fading.scaled(&FadingUser::new(1, user), way, 2.5e3, &mut gains);
+                    fading.amplitudes(&FadingUser::new(1, user), way, &mut amplitudes);
+                    let bits = gains.iter().chain(amplitudes.as_flattened()).map(|number| number.to_bits());
+                    bits.collect::<Vec<_>>()
+                };
+                assert_eq!(look(&here), look(&plain), "{profile:?}, user {user}");
+            }
+        }
     }
 
     proptest! {

@@ -85,8 +85,8 @@ impl CqiScale {
 
     /// The CQI of a band of this capacity, the mean of log2(1 + SINR): that of its effective SINR.
     pub fn cqi_of_capacity(&self, capacity: f64) -> Cqi {
-        let reached = self.capacities.iter().map(|threshold| u8::from(*threshold <= capacity)).sum();
-        Cqi::new(reached).unwrap_or(Cqi::MAX) // at most 15
+        let reached = self.capacities.partition_point(|threshold| *threshold <= capacity);
+        Cqi::new(reached as u8).unwrap_or(Cqi::MAX) // at most 15
     }
 
     /// The CQI at each SINR as a ratio, for as many as both have room: as [`Self::cqi`], but for the rounding of thresholds
@@ -161,6 +161,7 @@ mod tests {
             (-400..600).map(|db| libm::pow(10.0, f64::from(db) / 100.0 + 0.001) as f32).collect();
         sinrs.extend([0.0, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY]);
         for scale in scales {
+            assert!(scale.capacities.is_sorted());
             assert!(scale.next.is_sorted() && scale.least[0] == 0 && scale.least[STEPS - 1] == 15);
             assert!(scale.least.windows(2).all(|pair| pair[1] - pair[0] <= 1), "one threshold in a step");
             let mut cqis = vec![16; sinrs.len()];

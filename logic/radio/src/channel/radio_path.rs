@@ -97,6 +97,8 @@ pub struct Look {
 #[derive(Clone, Copy, Debug)]
 struct Slow {
     grain: u64,
+    /// Where the user was, of which the rest follows if it does not come from a recording.
+    motion: Option<Motion>,
     look: Look,
     /// SINR while a generator of noise is on.
     disturbed: f64,
@@ -137,6 +139,7 @@ impl RadioPath {
         if sinrs.is_empty() {
             return look;
         }
+        let average = look.average_sinr as f32;
         match &site.fast {
             Fast::Steady => sinrs.fill(1.0),
             Fast::Flicker(flicker) => sinrs.fill(flicker.gain(self.seed, now) as f32),
@@ -146,16 +149,17 @@ impl RadioPath {
                     FadingSpeed::AsMoving => mobility.at(now).travelled_m,
                     FadingSpeed::Fixed(_) => 0.0,
                 };
+                let wavelengths = speed.wavelengths(site.carrier, now, travelled);
+                fading.scaled(&self.fading, wavelengths, average, sinrs);
                 let known = fading.groups().min(sinrs.len());
                 sinrs[known..].fill(0.0);
-                fading.gains(&self.fading, speed.wavelengths(site.carrier, now, travelled), sinrs);
+                return look;
             }
             Fast::Recorded(recorded) => {
                 sinrs.fill(0.0);
                 recorded.gains(self.start, now, sinrs);
             }
         }
-        let average = look.average_sinr as f32;
         for sinr in sinrs {
             *sinr = (*sinr * average).min(MOST as f32);
         }
@@ -163,14 +167,26 @@ impl RadioPath {
     }
 
     /// What is slow, now.
+    #[inline]
     fn slow(&mut self, site: &Site, mobility: &mut Mobility, now: Time) -> Slow {
         let grain = now.as_nanos() / GRAIN.as_nanos();
-        if let Some(slow) = self.slow.filter(|slow| slow.grain == grain) {
-            return slow;
+        match self.slow {
+            Some(slow) if slow.grain == grain => slow,
+            _ => self.slow_of(site, mobility, grain),
         }
+    }
+
+    #[inline(never)]
+    fn slow_of(&mut self, site: &Site, mobility: &mut Mobility, grain: u64) -> Slow {
+        let mut at = None;
         let (look, disturbed) = match &site.average {
             Average::Distance { loss, sight, shadowing } => {
                 let motion = mobility.at(Time::ZERO + GRAIN * grain);
+                at = Some(motion);
+                if let Some(slow) = self.slow.as_mut().filter(|slow| slow.motion == at) {
+                    slow.grain = grain; // it did not move
+                    return *slow;
+                }
                 let (loss_db, clear) = self.loss(site, *loss, sight, *shadowing, &motion);
                 let received = from_db(site.transmitter.prb_dbm() - loss_db);
                 let [quiet, disturbed] =
@@ -185,7 +201,7 @@ impl RadioPath {
                 (Look { average_sinr, loss_db: 0.0, clear: true }, average_sinr)
             }
         };
-        let slow = Slow { grain, look, disturbed };
+        let slow = Slow { grain, motion: at, look, disturbed };
         self.slow = Some(slow);
         slow
     }

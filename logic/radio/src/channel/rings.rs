@@ -43,7 +43,7 @@ pub(crate) type Complex = [f32; 2];
 #[derive(Debug)]
 pub struct Rings {
     /// Samples, and the first again at the end.
-    rings: Vec<Box<[Complex; SAMPLES + 1]>>,
+    rings: [Box<[Complex; SAMPLES + 1]>; RINGS],
     /// The circle of phases, and the first again at the end.
     circle: Box<[Complex; PHASES + 1]>,
 }
@@ -91,7 +91,7 @@ impl Rings {
     /// Makes the rings: some milliseconds of work.
     pub fn shared() -> Arc<Self> {
         let (turns, random) = (turns(), &mut random::at(SEED, Purpose::Rings, 0));
-        let rings = (0..RINGS).map(|number| ring(number, &turns, random)).collect();
+        let rings = core::array::from_fn(|number| ring(number, &turns, random));
         let mut circle = Box::new([[0.0; 2]; PHASES + 1]);
         for (to, from) in
             circle.iter_mut().zip(turns.chunks_exact(SAMPLES / PHASES).map(|chunk| chunk[0]).cycle())
@@ -101,24 +101,27 @@ impl Rings {
         Arc::new(Self { rings, circle })
     }
 
-    /// The gain of a tap of mean power 1 after this way.
-    #[inline]
-    pub(crate) fn tap(&self, reading: &Reading, way: Way) -> Complex {
-        // The index is below RINGS, by `draw`.
-        let ring = &self.rings[reading.ring as usize];
-        let [a, b] = read(&ring[..], LOG_SAMPLES, reading.start.wrapping_add(way.0 << 32));
-        let phase = reading.phase.wrapping_add((i64::from(reading.twist) as u64).wrapping_mul(way.0));
-        let [cos, sin] = read(&self.circle[..], LOG_PHASES, phase);
-        [a * cos - b * sin, a * sin + b * cos]
+    /// The gains of taps of mean power 1 after this way, for as many as both have room.
+    #[inline(always)]
+    pub(crate) fn taps(&self, readings: &[Reading], way: Way, taps: &mut [Complex]) {
+        for (reading, tap) in readings.iter().zip(taps) {
+            // The index is below RINGS, by `draw`.
+            let ring = &self.rings[reading.ring as usize];
+            let [a, b] = read::<LOG_SAMPLES, _>(ring, reading.start.wrapping_add(way.0 << 32));
+            let phase = reading.phase.wrapping_add((i64::from(reading.twist) as u64).wrapping_mul(way.0));
+            let [cos, sin] = read::<LOG_PHASES, _>(&self.circle, phase);
+            *tap = [a * cos - b * sin, a * sin + b * cos];
+        }
     }
 }
 
-/// The sample at this share (in 2^-64) of a ring of 2^`log` samples, on a straight line between its neighbours.
-#[inline]
-fn read(ring: &[Complex], log: u32, share: u64) -> Complex {
-    let index = (share >> (64 - log)) as usize;
+/// The sample at this share (in 2^-64) of a ring of 2^`LOG` samples, on a straight line between its neighbours.
+#[inline(always)]
+fn read<const LOG: u32, const N: usize>(ring: &[Complex; N], share: u64) -> Complex {
+    const { assert!(N == (1 << LOG) + 1) };
+    let index = (share >> (64 - LOG)) as usize;
     // The 24 bits after those of the index: what a float holds exactly.
-    let between = ((share << log) >> 40) as f32 * (1.0 / 16_777_216.0);
+    let between = ((share << LOG) >> 40) as i32 as f32 * (1.0 / 16_777_216.0);
     let ([a, b], [c, d]) = (ring[index], ring[index + 1]);
     [a + (c - a) * between, b + (d - b) * between]
 }
@@ -234,8 +237,9 @@ mod tests {
         let rings = Rings::shared();
         let reading = Reading { start: u64::MAX, phase: u64::MAX, twist: i32::MIN, ring: 8 };
         for wavelengths in [0.0, -1.0, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 4_095.999_999_999] {
-            let gain = rings.tap(&reading, Way::of(wavelengths));
-            assert!(gain[0].is_finite() && gain[1].is_finite(), "{wavelengths}");
+            let mut gain = [[0.0; 2]];
+            rings.taps(&[reading], Way::of(wavelengths), &mut gain);
+            assert!(gain[0][0].is_finite() && gain[0][1].is_finite(), "{wavelengths}");
         }
         for none in [-1.0, f64::NEG_INFINITY, f64::NAN] {
             assert_eq!(Way::of(none).0, 0);
