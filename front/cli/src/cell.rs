@@ -237,26 +237,34 @@ impl Time {
 }
 
 impl Shown {
-    /// Looks, prints and draws. A file that cannot be written is found out before the look.
     fn show<V: View>(&self, view: impl FnOnce() -> Result<V, ViewError>) -> Result<(), Failure> {
-        let out = match &self.out {
-            Some(path) => Some((path, is_page(path)?, OutputFile::create(path)?)),
-            None => None,
-        };
-        let view = view()?;
-        if self.json {
-            output::json(&view.json())?
-        } else {
-            output::line(view.text())?
-        }
-        if let Some((path, is_page, out)) = out {
-            let pictures = view.pictures()?;
-            let drawn = if is_page { pictures.html(&common::command_line()) } else { pictures.svg() };
-            out.write(|to| to.write_all(drawn.as_bytes()))?;
-            common::say(&format!("drawing: {}", path.display()));
-        }
-        Ok(())
+        show(self.json, self.out.as_deref(), view)
     }
+}
+
+/// Looks, prints and draws. A file that cannot be written is found out before the look.
+pub fn show<V: View>(
+    json: bool,
+    out: Option<&Path>,
+    view: impl FnOnce() -> Result<V, ViewError>,
+) -> Result<(), Failure> {
+    let out = match out {
+        Some(path) => Some((path, is_page(path)?, OutputFile::create(path)?)),
+        None => None,
+    };
+    let view = view()?;
+    if json {
+        output::json(&view.json())?
+    } else {
+        output::line(view.text())?
+    }
+    if let Some((path, is_page, out)) = out {
+        let pictures = view.pictures()?;
+        let drawn = if is_page { pictures.html(&common::command_line()) } else { pictures.svg() };
+        out.write(|to| to.write_all(drawn.as_bytes()))?;
+        common::say(&format!("drawing: {}", path.display()));
+    }
+    Ok(())
 }
 
 /// Whether a page is to be made, or else a drawing.

@@ -7,6 +7,7 @@ mod compare;
 mod failure;
 mod interrupt;
 mod list;
+mod model;
 mod output;
 mod reproduce;
 mod run;
@@ -39,6 +40,7 @@ enum Command {
     Reproduce(reproduce::Reproduce),
     Validate(validate::Validate),
     Cell(cell::Cell),
+    Model(model::Model),
     Trace(trace::Trace),
     List(list::List),
 }
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Reproduce(command) => command.run(),
         Command::Validate(command) => command.run(),
         Command::Cell(command) => command.run(),
+        Command::Model(command) => command.run(),
         Command::Trace(command) => command.run(),
         Command::List(command) => command.run(),
     };

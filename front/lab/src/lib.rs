@@ -11,6 +11,7 @@ pub mod columnar;
 mod compare;
 mod figures;
 mod frames;
+pub mod model;
 pub mod plot;
 mod progress;
 pub mod radio;

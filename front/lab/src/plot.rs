@@ -6,6 +6,7 @@
 mod axis;
 mod bars;
 mod decimate;
+mod heat;
 mod lines;
 mod palette;
 mod scatter;
@@ -22,6 +23,7 @@ use plotters::style::{Color as _, FontStyle, IntoFont as _, RGBColor, ShapeStyle
 pub use axis::Axis;
 pub use bars::{Bar, bars};
 pub use decimate::decimate;
+pub use heat::HeatMap;
 pub use lines::{Line, LinePlot, steps};
 pub use palette::{Colour, GREY, Palette};
 pub use scatter::{Cloud, ScatterPlot};

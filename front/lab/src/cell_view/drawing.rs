@@ -9,7 +9,7 @@ use crate::Quantity;
 use crate::plot::{Axis, Colour, Frame, Line, LinePlot, Palette, PlotError, steps};
 
 /// Size of a plot in pixels.
-const SIZE: (u32, u32) = (900, 280);
+pub(crate) const SIZE: (u32, u32) = (900, 280);
 /// Space between plots.
 const BETWEEN: u32 = 10;
 /// Users whose lines can be told apart.
@@ -20,13 +20,18 @@ const MOST_LINES: usize = 12;
 pub struct Pictures {
     /// Above them.
     title: String,
-    /// What the cell is, and how it was looked at.
+    /// What it is, and how it was looked at.
     facts: Vec<(&'static str, String)>,
     /// SVG, and what it shows.
     plots: Vec<(String, String)>,
 }
 
 impl Pictures {
+    /// Plots of [`SIZE`], each with what it shows, below a title and facts.
+    pub(crate) fn new(title: &str, facts: Vec<(&'static str, String)>, plots: Vec<(String, String)>) -> Self {
+        Self { title: title.to_owned(), facts, plots }
+    }
+
     /// One SVG, the plots below each other.
     pub fn svg(&self) -> String {
         let (mut body, mut top) = (String::new(), 0);

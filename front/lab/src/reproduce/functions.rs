@@ -5,6 +5,7 @@ use ranpace_units::{Bytes, Span, Time};
 use serde::Deserialize;
 
 use super::cells::{Absent, Cell, Cells};
+use super::functions_models::{self, ModelFunction};
 use super::measure::Measured;
 use crate::figures::number;
 
@@ -24,11 +25,15 @@ pub enum Function {
     C2tcpEq15,
     /// 95th percentile of the delay outside outages: seconds with a capacity below 0.2 Mbit/s and the 2 s after them.
     P95OutsideOutages,
+    /// One of the analytic models, without runs.
+    #[serde(untagged)]
+    Models(ModelFunction),
 }
 
 /// Calls one.
 pub fn call(function: Function, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
     match function {
+        Function::Models(function) => functions_models::call(function),
         Function::C2tcpConditions => conditions(),
         Function::C2tcpHistory => history(),
         Function::C2tcpEq14 => bound(of, cells, |rtt, bw, alpha| alpha * (rtt + 1.0 / bw + 0.5 / bw)),

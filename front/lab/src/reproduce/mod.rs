@@ -6,6 +6,7 @@
 mod cells;
 mod experiment;
 mod functions;
+mod functions_models;
 mod measure;
 mod metric;
 mod plan;
@@ -25,6 +26,7 @@ pub use experiment::{
     TableSpec, Values,
 };
 pub use functions::Function;
+pub use functions_models::ModelFunction;
 pub use measure::{Measure, Measured, Over};
 pub use metric::Metric;
 pub use plan::{Planned, plan};
@@ -45,7 +47,7 @@ macro_rules! embedded {
     };
 }
 /// Every experiment that Ranpace knows, as its file and its text.
-const EXPERIMENTS: [(&str, &str); 8] = [
+const EXPERIMENTS: [(&str, &str); 9] = [
     embedded!("001-a1-detector"),
     embedded!("001-a2-umts"),
     embedded!("001-a3-table1"),
@@ -54,6 +56,7 @@ const EXPERIMENTS: [(&str, &str); 8] = [
     embedded!("001-a6-target"),
     embedded!("001-a7-buffer"),
     embedded!("001-a8-field"),
+    embedded!("004-models"),
 ];
 
 /// The recordings that experiments use.
