@@ -21,6 +21,7 @@
 //! | 4 erratic | reports of a round differ by more than [`SPREAD`] times, in [`ERRATIC_ROUNDS`] rounds | hold |
 //! | 5 loss | a loss with a queue, or more than [`LOSS`] in the last [`LOSS_ROUNDS`] rounds | CUBIC's answer, hold |
 //! | 6 timeout or mark | the timer fires, or the network marks | CUBIC's answer, hold |
+//! | 7 held back | no queue, and the control paces below [`HELD`] times its report, in [`HELD_ROUNDS`] rounds more than not | hold |
 //!
 //! A hold is 10 s, doubles each time up to 60 s, and is 10 s again after a driven time as long as it was. To be driven takes
 //! a good round at first, [`GOOD_ROUNDS`] in a row after a fallback: fresh reports that do not contradict the delivered rate.
@@ -92,6 +93,10 @@ const FOLLOWS: f64 = 1.1;
 const SPREAD: f64 = 4.0;
 /// Rounds that it takes.
 const ERRATIC_ROUNDS: u32 = 2;
+/// Pace over report that takes a queue away.
+const HELD: f64 = 0.95;
+/// Rounds that this may go on without a queue. CDBE does not leave DRAIN where the radio's jitter looks like one.
+const HELD_ROUNDS: u32 = 16;
 /// Share of lost segments.
 const LOSS: f64 = 0.02;
 /// Rounds that it is counted over.
@@ -133,6 +138,7 @@ enum Reason {
     Erratic,
     Loss,
     Timeout,
+    HeldBack,
 }
 
 /// The test of a report that could be too low.
@@ -196,6 +202,8 @@ pub struct Guard {
     good: u32,
     high: u32,
     erratic: u32,
+    /// Rounds held back, less those that were not.
+    held: u32,
     /// Rounds that were low, and the first report of them.
     low: (u32, f64),
     audit: Audit,
@@ -226,6 +234,7 @@ impl Guard {
             good: 0,
             high: 0,
             erratic: 0,
+            held: 0,
             low: (0, 0.0),
             audit: Audit::Waiting(Time::ZERO),
         }
@@ -281,7 +290,7 @@ impl Guard {
 
     fn drive(&mut self, cx: &Context, w: &mut Window) {
         (self.mode, self.since) = (Mode::Driven, cx.now);
-        (self.high, self.erratic, self.low) = (0, 0, (0, 0.0));
+        (self.high, self.erratic, self.held, self.low) = (0, 0, 0, (0, 0.0));
         self.audit = Audit::Waiting(cx.now + FIRST_AUDIT_AFTER);
         self.bound(cx);
         self.publish(cx, w);
@@ -300,7 +309,7 @@ impl Guard {
         self.cubic = Cubic::new(Params::LINUX, hystart::Kind::Classic);
         w.cwnd = (cx.in_flight as f64).max(LEAST_FLIGHT).min(w.cwnd.max(LEAST_FLIGHT));
         // After reports that were too low slow start finds what there is; otherwise what is in flight is about right.
-        w.ssthresh = if matches!(reason, Reason::Low | Reason::Erratic) && !self.queue {
+        w.ssthresh = if matches!(reason, Reason::Low | Reason::Erratic | Reason::HeldBack) && !self.queue {
             f64::INFINITY
         } else {
             w.cwnd
@@ -339,6 +348,8 @@ impl Guard {
                     Reason::High
                 } else if self.low.0 >= LOW_ROUNDS {
                     Reason::Low
+                } else if self.held >= HELD_ROUNDS {
+                    Reason::HeldBack
                 } else if self.erratic >= ERRATIC_ROUNDS {
                     Reason::Erratic
                 } else {
@@ -359,6 +370,8 @@ impl Guard {
         }
         let erratic = largest > SPREAD * smallest;
         self.erratic = if erratic { self.erratic + 1 } else { 0 };
+        let held = !self.queue && self.mode == Mode::Driven && self.wants_less_than(HELD * smallest);
+        self.held = if held { self.held + 1 } else { self.held.saturating_sub(1) };
         let high = self.queue && smallest > HIGH * delivered;
         self.high = if high { self.high + 1 } else { 0 };
         // CUBIC's rate falls with each loss and comes back: its best of late counts.
@@ -372,6 +385,11 @@ impl Guard {
             (rounds, first) => (rounds + 1, first),
         };
         Some(erratic || low || (self.queue && largest > HIGH * delivered))
+    }
+
+    /// Whether the control's pace is below a rate in bit/s.
+    fn wants_less_than(&self, rate: f64) -> bool {
+        matches!(self.wanted.pacing, Pacing::Rate(pace) if pace.as_f64() < rate)
     }
 
     /// The test of reports that may be too low moves on by a round.

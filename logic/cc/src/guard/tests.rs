@@ -225,3 +225,30 @@ fn holds_double_and_start_again_after_a_driven_time_as_long() {
         assert_eq!(guard.hold_until - cx.now, Span::from_secs(expected_s), "after {driven_s} s");
     }
 }
+
+/// Paces at three quarters of 8 Mbit/s, whatever happens.
+#[derive(Debug)]
+struct Draining;
+
+impl CongestionControl for Draining {
+    fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> Answer {
+        Answer::Own
+    }
+
+    fn on_ack(&mut self, _: &Context, w: &mut Window, _: &Ack) {
+        w.pacing = Pacing::Rate(Rate::from_mbit_per_s(6));
+    }
+}
+
+#[test]
+fn a_control_that_drains_a_queue_that_is_not_there_loses_the_window() {
+    let mut flow = flow(link(0), "cdbe", peer("cdbe", |_, _| Some(8_000_000)));
+    flow.control = Box::new(Guard::new(Box::new(Draining), Format::V1));
+    let cx = flow.context();
+    flow.control.on_start(&cx, &mut flow.window);
+    let mut driven = false;
+    flow.run_with(Time::from_secs(3), &mut |flow| driven |= flow.figure("guard_driven") == 1.0);
+    assert!(driven);
+    assert_eq!(flow.figure("guard_driven"), 0.0);
+    assert_eq!(flow.figure("guard_reason"), f64::from(Reason::HeldBack as u8));
+}
