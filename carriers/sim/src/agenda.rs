@@ -1,12 +1,12 @@
 //! What is to happen when: events in the order of time, and of entry where times are equal.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use ranpace_units::Time;
 
 /// Something that is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// A link has something to do.
     Link(u32),
@@ -40,8 +40,59 @@ pub(crate) struct Agenda {
     entered: u64,
 }
 
-/// When, in which order of entry, and what.
-type Entry = (Time, u64, Event);
+/// What is due, when, and in which order of entry.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: Time,
+    order: u64,
+    event: Event,
+}
+
+impl Entry {
+    /// One number, so that heaps compare without a branch that nobody could predict.
+    #[inline]
+    fn key(&self) -> u128 {
+        u128::from(self.at.as_nanos()) << 64 | u128::from(self.order)
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+    #[inline]
+    fn le(&self, other: &Self) -> bool {
+        self.key() <= other.key()
+    }
+    #[inline]
+    fn ge(&self, other: &Self) -> bool {
+        self.key() >= other.key()
+    }
+    #[inline]
+    fn lt(&self, other: &Self) -> bool {
+        self.key() < other.key()
+    }
+    #[inline]
+    fn gt(&self, other: &Self) -> bool {
+        self.key() > other.key()
+    }
+}
+
+impl Ord for Entry {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
 
 impl Agenda {
     #[inline]
@@ -53,7 +104,7 @@ impl Agenda {
             } else {
                 &mut self.others
             };
-            heap.push(Reverse((at, self.entered, event)));
+            heap.push(Reverse(Entry { at, order: self.entered, event }));
         }
     }
 
@@ -61,22 +112,20 @@ impl Agenda {
     #[inline]
     pub fn next(&mut self, end: Time) -> Option<(Time, Event)> {
         let of_link = match (self.links.peek(), self.others.peek()) {
-            (Some(Reverse((link, first, _))), Some(Reverse((other, second, _)))) => {
-                (link, first) < (other, second)
-            }
+            (Some(Reverse(link)), Some(Reverse(other))) => link < other,
             (link, _) => link.is_some(),
         };
         let heap = if of_link { &mut self.links } else { &mut self.others };
-        if heap.peek()?.0.0 > end {
+        if heap.peek()?.0.at > end {
             return None;
         }
-        heap.pop().map(|Reverse((at, _, event))| (at, event))
+        heap.pop().map(|Reverse(entry)| (entry.at, entry.event))
     }
 
     /// Flows whose senders' deadlines are among the next, as far as a glance at the heap shows.
     pub fn soon(&self) -> impl Iterator<Item = u32> {
-        self.others.as_slice().iter().take(7).filter_map(|Reverse((.., event))| match event {
-            Event::Sender(flow) => Some(*flow),
+        self.others.as_slice().iter().take(7).filter_map(|Reverse(entry)| match entry.event {
+            Event::Sender(flow) => Some(flow),
             _ => None,
         })
     }

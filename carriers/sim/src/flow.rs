@@ -249,16 +249,39 @@ impl Flow {
         }
     }
 
-    /// Brings what a packet in this direction will need into the processor's cache.
+    /// Brings what a packet in this direction will need into the processor's cache, step by step from 0 to
+    /// [`Self::STEPS`]: each reads where the next one finds what it needs.
     #[inline]
-    pub fn warm(&self, direction: Direction) {
-        if let Ends::Tcp(sender, receiver) = &self.ends {
-            black_box(match direction {
-                Direction::Forward => receiver.warm(),
-                Direction::Back => sender.warm(),
-            });
-        }
+    pub fn warm(&self, direction: Direction, step: usize) {
+        let Ends::Tcp(sender, receiver) = &self.ends else { return };
+        black_box(match (direction, step) {
+            (_, 0) => {
+                self.totals.acks
+                    ^ self.totals.received_packets
+                    ^ self.complete as u64
+                    ^ u64::from(self.connection)
+            }
+            (Direction::Forward, 1) => receiver.warm(),
+            (Direction::Back, 1) => sender.warm(),
+            (Direction::Back, 2) => sender.warm_records(),
+            (Direction::Back, _) => sender.warm_retransmission(),
+            (Direction::Forward, _) => 0,
+        });
     }
+
+    /// The same for a sender whose deadline comes.
+    #[inline]
+    pub fn warm_to_send(&self, step: usize) {
+        let Ends::Tcp(sender, _) = &self.ends else { return };
+        black_box(match step {
+            0 => self.totals.sent,
+            1 => sender.warm_to_send(),
+            _ => sender.warm_ends(),
+        });
+    }
+
+    /// How many steps there are.
+    pub const STEPS: usize = 4;
 
     /// A segment reached the sending end. Returns the RTT sample it gave.
     #[inline]

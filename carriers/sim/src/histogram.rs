@@ -1,7 +1,13 @@
 //! Distribution of times with a relative error of at most 0.1 %, in memory proportional to the spread of the values.
 //!
-//! Values are sorted into 1024 buckets for each power of two; buckets are allocated in groups of 16 when first used, and only the span of groups in use is indexed, so
-//! that a thousand idle flows cost next to nothing (a general-purpose histogram allocates its whole range at once).
+//! Values are sorted into 1024 buckets for each power of two; buckets are allocated in groups of 16 when first used, and only
+//! the span of groups in use is indexed, so that a thousand idle flows cost next to nothing (a general-purpose histogram
+//! allocates its whole range at once).
+//!
+//! What is recorded waits in a list of bucket numbers first, two bytes each, and is sorted in when that is full: a value costs
+//! the end of a list that is near, rather than a group somewhere in memory, and groups that are far away are fetched together.
+
+use std::iter::Peekable;
 
 use ranpace_units::Span;
 
@@ -9,17 +15,22 @@ use crate::results::Distribution;
 
 const PRECISION: u32 = 10;
 const GROUP: usize = 16;
+/// Values that wait to be sorted in.
+const WAITING: usize = 256;
 
-/// The histogram.
+/// The histogram. In memory as it is written here: first what every value needs.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Histogram {
+    sum: u128,
+    count: u64,
+    min: u64,
+    max: u64,
+    /// Buckets of the latest values, which are not in their groups yet.
+    waiting: Vec<u16>,
     /// Groups from number `first` on.
     groups: Vec<Option<Box<[u32; GROUP]>>>,
     first: usize,
-    count: u64,
-    sum: u128,
-    min: u64,
-    max: u64,
 }
 
 impl Histogram {
@@ -33,12 +44,30 @@ impl Histogram {
         self.sum += u128::from(value);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
-        let bucket = bucket_of(value);
-        let (group, place) = (bucket / GROUP, bucket % GROUP);
-        let index = group.wrapping_sub(self.first);
-        let index = if index < self.groups.len() { index } else { self.make_room(group) };
-        let slot = &mut self.groups[index].get_or_insert_with(|| Box::new([0; GROUP]))[place];
-        *slot = slot.saturating_add(1);
+        // The last bucket has number 56,319.
+        self.waiting.push(bucket_of(value) as u16);
+        if self.waiting.len() >= WAITING {
+            self.settle();
+        }
+    }
+
+    /// Reads where the next value will go; see [`crate::meter::Meters::settle`].
+    #[inline]
+    pub fn warm(&self) -> u64 {
+        self.waiting.last().map_or(0, |&bucket| u64::from(bucket))
+    }
+
+    /// Sorts in what waits.
+    fn settle(&mut self) {
+        let mut waiting = core::mem::take(&mut self.waiting);
+        for bucket in waiting.drain(..).map(usize::from) {
+            let (group, place) = (bucket / GROUP, bucket % GROUP);
+            let index = group.wrapping_sub(self.first);
+            let index = if index < self.groups.len() { index } else { self.make_room(group) };
+            let slot = &mut self.groups[index].get_or_insert_with(|| Box::new([0; GROUP]))[place];
+            *slot = slot.saturating_add(1);
+        }
+        self.waiting = waiting;
     }
 
     /// Extends the groups to this one; returns its index.
@@ -61,18 +90,31 @@ impl Histogram {
     }
 
     /// Buckets that hold something: middle of the bucket, count; increasing.
-    fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.groups
-            .iter()
-            .enumerate()
-            .filter_map(|(index, counts)| counts.as_ref().map(|counts| (self.first + index, counts)))
-            .flat_map(|(group, counts)| {
-                counts
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, count)| **count > 0)
-                    .map(move |(place, count)| (middle_of(group * GROUP + place), u64::from(*count)))
-            })
+    fn buckets(&self) -> Vec<(u64, u64)> {
+        let mut waiting = self.waiting.clone();
+        waiting.sort_unstable();
+        let mut waiting = waiting.into_iter().map(usize::from).peekable();
+        let mut buckets = Vec::new();
+        let groups = self.groups.iter().zip(self.first..);
+        for (counts, group) in groups.filter_map(|(counts, group)| Some((counts.as_deref()?, group))) {
+            for (&count, bucket) in counts.iter().zip(group * GROUP..) {
+                while let Some(&early) = waiting.peek().filter(|&&early| early < bucket) {
+                    buckets.push((early, run(&mut waiting, early)));
+                }
+                let count = u64::from(count) + run(&mut waiting, bucket);
+                if count > 0 {
+                    buckets.push((bucket, count));
+                }
+            }
+        }
+        while let Some(&late) = waiting.peek() {
+            buckets.push((late, run(&mut waiting, late)));
+        }
+        buckets.into_iter().map(|(bucket, count)| (middle_of(bucket), count)).collect()
+    }
+
+    pub fn count(&self) -> u64 {
+        self.count
     }
 
     fn mean(&self) -> u64 {
@@ -85,8 +127,11 @@ impl Histogram {
             return Span::ZERO;
         }
         let mean = self.mean();
-        let sum: u128 =
-            self.buckets().map(|(value, count)| u128::from(value.abs_diff(mean)) * u128::from(count)).sum();
+        let sum: u128 = self
+            .buckets()
+            .iter()
+            .map(|&(value, count)| u128::from(value.abs_diff(mean)) * u128::from(count))
+            .sum();
         Span::from_nanos((sum / u128::from(self.count)) as u64)
     }
 
@@ -94,11 +139,12 @@ impl Histogram {
         if self.count == 0 {
             return Distribution::default();
         }
+        let buckets = self.buckets();
         let clamp = |value: u64| Span::from_nanos(value.clamp(self.min, self.max));
         let quantile = |share: f64| {
             let rank = ((self.count as f64 * share).ceil() as u64).clamp(1, self.count);
             let mut below = 0;
-            for (value, count) in self.buckets() {
+            for &(value, count) in &buckets {
                 below += count;
                 if below >= rank {
                     return clamp(value);
@@ -114,16 +160,16 @@ impl Histogram {
             p50: quantile(0.50),
             p95: quantile(0.95),
             p99: quantile(0.99),
-            cdf: self.cdf(),
+            cdf: self.cdf(&buckets),
         }
     }
 
     /// At most 200 points of the distribution function, evenly spread over its shares.
-    fn cdf(&self) -> Vec<(Span, f64)> {
+    fn cdf(&self, buckets: &[(u64, u64)]) -> Vec<(Span, f64)> {
         const POINTS: f64 = 198.0;
         let mut points = Vec::new();
         let (mut below, mut last) = (0_u64, -1.0);
-        for (value, count) in self.buckets() {
+        for &(value, count) in buckets {
             below += count;
             let share = below as f64 / self.count as f64;
             if share - last >= 1.0 / POINTS || below == self.count {
@@ -133,6 +179,15 @@ impl Histogram {
         }
         points
     }
+}
+
+/// Takes off all values at the front that are equal to this one; returns how many there were.
+fn run(values: &mut Peekable<impl Iterator<Item = usize>>, value: usize) -> u64 {
+    let mut count = 0;
+    while values.next_if_eq(&value).is_some() {
+        count += 1;
+    }
+    count
 }
 
 #[inline]

@@ -1,5 +1,7 @@
 //! What is measured while packets move: per flow and link, from the end of the warm-up on.
 
+use std::hint::black_box;
+
 use ranpace_link::{DropCause, Observer};
 use ranpace_units::{Bytes, Span, Time};
 
@@ -11,23 +13,24 @@ use crate::tap::{Tap, TapEvent};
 /// Weight of a new difference in jitter J1 (RFC 3550, 6.4.1).
 const JITTER_WEIGHT: f64 = 1.0 / 16.0;
 
-/// Figures of one flow's packets in the network.
+/// Figures of one flow's packets in the network. In memory as it is written here: first what every packet needs.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct FlowMeter {
-    pub bottleneck: Option<u32>,
-    pub bottleneck_bytes: u64,
-    pub dropped: u64,
-    pub marked: u64,
-    pub delay: Histogram,
-    pub rtt: Histogram,
-    pub(crate) last_delay: Option<f64>,
-    pub(crate) jitter: f64,
-    pub(crate) jitter_sum: f64,
-    pub(crate) jitter_count: u64,
     /// Since the last row of the series.
     pub row_delay_sum: f64,
     pub row_delay_max: f64,
     pub row_delay_count: u64,
+    pub bottleneck: Option<u32>,
+    pub bottleneck_bytes: u64,
+    pub(crate) last_delay: Option<f64>,
+    pub(crate) jitter: f64,
+    pub(crate) jitter_sum: f64,
+    pub(crate) jitter_count: u64,
+    pub delay: Histogram,
+    pub rtt: Histogram,
+    pub dropped: u64,
+    pub marked: u64,
 }
 
 impl FlowMeter {
@@ -94,6 +97,8 @@ enum What {
 
 /// Notes that are entered together: as many as stay in the nearest cache.
 const NOTES: usize = 256;
+/// Notes whose meters are fetched at the same time.
+const TOGETHER: usize = 32;
 
 /// All meters.
 pub(crate) struct Meters<'a> {
@@ -138,19 +143,38 @@ impl<'a> Meters<'a> {
 
     /// Enters what was noted, in order. To be called before flows' meters are read, and before `measuring` changes.
     ///
-    /// With many flows the meter of a packet's flow is far away in memory. Entered one after another without anything
-    /// between them, many are fetched at the same time.
+    /// With many flows the meter of a packet's flow is far away in memory: some are fetched at the same time, and then what
+    /// they point to, before the first is written to.
     pub fn settle(&mut self) {
-        for Note { flow, what, time } in self.notes.drain(..) {
-            let flow = &mut self.flows[flow as usize];
-            match what {
-                What::Departed { link, wire } if flow.bottleneck == Some(link) => {
-                    flow.on_departed(wire, time, self.measuring);
+        let mut notes = core::mem::take(&mut self.notes);
+        for notes in notes.chunks(TOGETHER) {
+            for note in notes {
+                let flow = &self.flows[note.flow as usize];
+                black_box(match note.what {
+                    What::Departed { .. } => flow.row_delay_count ^ flow.delay.count() ^ flow.jitter_count,
+                    What::Rtt => flow.rtt.count(),
+                });
+            }
+            for note in notes {
+                let flow = &self.flows[note.flow as usize];
+                black_box(match note.what {
+                    What::Departed { .. } => flow.delay.warm(),
+                    What::Rtt => flow.rtt.warm(),
+                });
+            }
+            for &Note { flow, what, time } in notes {
+                let flow = &mut self.flows[flow as usize];
+                match what {
+                    What::Departed { link, wire } if flow.bottleneck == Some(link) => {
+                        flow.on_departed(wire, time, self.measuring);
+                    }
+                    What::Departed { .. } => {}
+                    What::Rtt => flow.rtt.record(time),
                 }
-                What::Departed { .. } => {}
-                What::Rtt => flow.rtt.record(time),
             }
         }
+        notes.clear();
+        self.notes = notes;
     }
 
     #[inline]

@@ -32,7 +32,9 @@ const QUALITY_PERIOD: Span = Span::from_millis(2);
 /// Flows from which on it pays to look ahead.
 const CROWD: usize = 64;
 /// Packets that are looked at ahead.
-const FORESIGHT: usize = 8;
+const FORESIGHT: usize = 16;
+/// Deadlines of senders between two looks at the next seven: so many of these come first, mostly.
+const ALARMS: usize = 4;
 
 /// A scenario about to be played. The same scenario and seed give the same result on any machine.
 pub struct Simulation<'a> {
@@ -56,6 +58,8 @@ pub struct Simulation<'a> {
     crowded: bool,
     /// Packets that were foreseen and are still to come, of each link.
     foreseen: Vec<usize>,
+    /// Deadlines of senders until the next ones are looked at.
+    foreseen_alarms: usize,
     flows: Vec<Flow>,
     sender_alarms: Vec<Alarm>,
     receiver_alarms: Vec<Alarm>,
@@ -128,6 +132,7 @@ impl<'a> Simulation<'a> {
             routes: Routes::new(scenario),
             crowded: scenario.flows.len() >= CROWD,
             foreseen: vec![0; scenario.links.len()],
+            foreseen_alarms: 0,
             flows,
             before: vec![crate::flow::Account::default(); scenario.flows.len()],
             measured_from: Time::ZERO + scenario.warmup,
@@ -290,16 +295,32 @@ impl<'a> Simulation<'a> {
             self.foreseen[link] -= 1;
             return;
         }
-        for ticket in (0..FORESIGHT).map_while(|place| self.links[link].upcoming(place)) {
+        let (mut ahead, mut count) = ([(0, Direction::Forward); FORESIGHT], 0);
+        for (place, ahead) in ahead.iter_mut().enumerate() {
+            let Some(ticket) = self.links[link].upcoming(place) else { break };
             self.meters.slots.warm(ticket);
-            self.flows[ticket.flow() as usize].warm(ticket.direction());
+            *ahead = (ticket.flow(), ticket.direction());
+            count += 1;
+        }
+        for step in 0..Flow::STEPS {
+            for &(flow, direction) in &ahead[..count] {
+                self.flows[flow as usize].warm(direction, step);
+            }
         }
         self.foreseen[link] = FORESIGHT - 1;
     }
 
-    fn foresee_alarms(&self) {
-        for flow in self.agenda.soon() {
-            self.flows[flow as usize].warm(Direction::Back);
+    /// The same for senders whose deadlines are among the next.
+    fn foresee_alarms(&mut self) {
+        if self.foreseen_alarms > 0 {
+            self.foreseen_alarms -= 1;
+            return;
+        }
+        self.foreseen_alarms = ALARMS - 1;
+        for step in 0..3 {
+            for flow in self.agenda.soon() {
+                self.flows[flow as usize].warm_to_send(step);
+            }
         }
     }
 

@@ -51,7 +51,7 @@ impl Pacer {
     /// See [`crate::Sender::warm`].
     #[inline]
     pub(crate) fn warm(&self) -> u64 {
-        u64::from(self.burst)
+        u64::from(self.burst) ^ self.plan.full
     }
 
     /// A segment of `wire` bytes leaves; a full one has `full` bytes.

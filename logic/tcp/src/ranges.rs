@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+/// Ranges at the end that are looked at one by one, before the others are searched.
+const LAST: usize = 4;
+
 /// Disjoint ranges in increasing order. The common cases, growing the last one and filling the first hole, cost O(1).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
@@ -55,6 +58,12 @@ impl Ranges {
 
     /// The range that holds `seq`.
     pub fn containing(&self, seq: u64) -> Option<(u64, u64)> {
+        // What is asked for is mostly among the last ones.
+        for &(start, end) in self.ranges.iter().rev().take(LAST) {
+            if start <= seq {
+                return (seq < end).then_some((start, end));
+            }
+        }
         let index = self.ranges.partition_point(|&(_, end)| end <= seq);
         self.ranges.get(index).copied().filter(|&(start, _)| start <= seq)
     }

@@ -7,20 +7,21 @@ use ranpace_units::{Span, Time};
 
 use crate::config::Config;
 
-/// Estimator state.
+/// Estimator state, in memory as it is written here: last what timers ask for.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Rtt {
-    srtt: Span,
+    initial_rto: Span,
+    latest: Option<Span>,
+    min: MinFilter,
     mean_deviation: Span,
     /// Largest deviation of the current round.
     round_deviation: Span,
-    variance: Span,
     /// The round ends when this sequence number is acknowledged.
     round_end: u64,
-    latest: Option<Span>,
-    min: MinFilter,
+    srtt: Span,
+    variance: Span,
     min_rto: Span,
-    initial_rto: Span,
     max_rto: Span,
 }
 
@@ -104,6 +105,12 @@ impl Rtt {
     /// Smallest RTT of the last 300 s (Linux `tcp_min_rtt_wlen`); [`Span::MAX`] before the first sample.
     pub fn min(&self) -> Span {
         self.min.value()
+    }
+
+    /// See [`crate::Sender::warm`].
+    #[inline]
+    pub(crate) fn warm(&self) -> u64 {
+        self.min().as_nanos() ^ self.round_end
     }
 
     /// The timeout without backoff.

@@ -11,8 +11,9 @@ use ranpace_units::Time;
 /// Position of a segment: it stays the same while the deque moves.
 pub(crate) type Id = u64;
 
-/// One segment.
+/// One segment: a line of memory, and not parts of two.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct Record {
     pub seq: u64,
     pub length: u32,
@@ -70,14 +71,16 @@ const ROOMY: usize = 4;
 /// Records for which there is room in any case.
 const LEAST: usize = 32;
 
+/// In memory as it is written here: first what is needed to send.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Scoreboard {
-    records: VecDeque<Record>,
-    /// Id of the first record.
-    base: Id,
     pub sacked_out: u64,
     pub lost_out: u64,
     pub retransmitted_out: u64,
+    /// Id of the first record.
+    base: Id,
+    records: VecDeque<Record>,
     /// Segments to be retransmitted, by sequence number as in Linux. Entries that no longer apply are skipped.
     lost: VecDeque<Id>,
     /// Retransmissions by time of sending, with the packet number that tells whether an entry still applies.
@@ -89,6 +92,8 @@ pub(crate) struct Scoreboard {
     /// The blocks marked last, and which of them gives way next: acknowledgements repeat blocks, mostly unchanged.
     known: [Marking; 4],
     oldest: usize,
+    /// The one that was marked last.
+    latest: usize,
     /// Records looked at, for the tests of what an acknowledgement costs.
     #[cfg(test)]
     pub visited: core::cell::Cell<u64>,
@@ -101,10 +106,39 @@ impl Scoreboard {
         self.visited.set(self.visited.get() + 1);
     }
 
-    /// Reads the beginning and the oldest segment; see [`crate::Sender::warm`].
+    /// Reads a little of each of its own parts; see [`crate::Sender::warm`].
     #[inline]
     pub fn warm(&self) -> u64 {
-        self.records.front().map_or(0, |first| first.seq ^ first.end()) ^ self.base ^ self.sacked_out
+        self.base
+            ^ self.lost.len() as u64
+            ^ self.rack_cursor
+            ^ self.known[1].from
+            ^ self.known[2].at
+            ^ self.latest as u64
+    }
+
+    /// Reads the oldest and the newest record.
+    #[inline]
+    pub fn warm_ends(&self) -> u64 {
+        let first = self.records.front().map_or(0, |first| first.seq ^ first.delivered);
+        first ^ self.records.back().map_or(0, |last| last.seq)
+    }
+
+    /// Reads the records that an acknowledgement looks at in any case: the oldest, the one where the latest block ended,
+    /// that of RACK, the newest; and the retransmission that is next for RACK.
+    #[inline]
+    pub fn warm_records(&self) -> u64 {
+        let seq = |record: Option<&Record>| record.map_or(0, |record| record.seq);
+        self.warm_ends()
+            ^ seq(self.get(self.known[self.latest].at))
+            ^ seq(self.get(self.rack_cursor))
+            ^ self.retransmitted.front().map_or(0, |(_, number)| *number)
+    }
+
+    /// Reads the record of the retransmission that is next for RACK.
+    #[inline]
+    pub fn warm_retransmission(&self) -> u64 {
+        self.retransmitted.front().and_then(|(id, _)| self.get(*id)).map_or(0, |record| record.seq)
     }
 
     /// Segments sent and not yet acknowledged cumulatively.
@@ -198,6 +232,7 @@ impl Scoreboard {
             self.oldest
         });
         self.known[known] = marking;
+        self.latest = known;
     }
 
     /// Marks the next segment that the block newly covers and returns it as it was before, flags included. What is marked

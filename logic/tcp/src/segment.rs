@@ -56,32 +56,11 @@ impl SackBlocks {
 
 /// A packet. Sequence numbers are 64 bits wide and start at zero: they do not wrap here, and the wire length is that of
 /// the real header all the same.
+///
+/// Fields lie in memory as they are written here: what data have comes first, and last what few packets have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Segment {
-    /// First byte of payload.
-    pub seq: u64,
-    /// Next byte expected (in `Feedback`: the packet number that is acknowledged).
-    pub ack: u64,
-    /// The packet's place in the order of sending.
-    pub number: u64,
-    /// Sender's clock (RFC 7323 TSval, in nanoseconds here).
-    pub timestamp: Time,
-    /// The timestamp echoed (TSecr); meaningful on acknowledgements.
-    pub echo: Time,
-    /// Receive window, in bytes beyond `ack`.
-    pub window: u32,
-    /// Payload in bytes.
-    pub length: u32,
-    /// Selective acknowledgements.
-    pub sack: SackBlocks,
-    /// The first block reports a duplicate (RFC 2883) and lies at this distance below `ack`.
-    pub duplicate: Option<u32>,
-    /// Report of a receiver half; counted on the wire.
-    pub report: Option<Report>,
-    /// How long until the sender's next packet (datagram transport), in microseconds; zero while more is queued.
-    pub time_to_next_us: u32,
-    /// Bytes on the wire, IP header included.
-    pub wire: u32,
     /// What it is.
     pub kind: Kind,
     /// ECN-capable (RFC 3168).
@@ -94,6 +73,30 @@ pub struct Segment {
     pub cwr: bool,
     /// Sent again.
     pub retransmission: bool,
+    /// Bytes on the wire, IP header included.
+    pub wire: u32,
+    /// Payload in bytes.
+    pub length: u32,
+    /// Receive window, in bytes beyond `ack`.
+    pub window: u32,
+    /// How long until the sender's next packet (datagram transport), in microseconds; zero while more is queued.
+    pub time_to_next_us: u32,
+    /// First byte of payload.
+    pub seq: u64,
+    /// Sender's clock (RFC 7323 TSval, in nanoseconds here).
+    pub timestamp: Time,
+    /// The timestamp echoed (TSecr); meaningful on acknowledgements.
+    pub echo: Time,
+    /// Next byte expected (in `Feedback`: the packet number that is acknowledged).
+    pub ack: u64,
+    /// The packet's place in the order of sending.
+    pub number: u64,
+    /// Selective acknowledgements.
+    pub sack: SackBlocks,
+    /// The first block reports a duplicate (RFC 2883) and lies at this distance below `ack`.
+    pub duplicate: Option<u32>,
+    /// Report of a receiver half; counted on the wire.
+    pub report: Option<Report>,
 }
 
 impl Segment {
