@@ -4,6 +4,7 @@
 //! of each algorithm did over time; before and after that, what it takes to repeat them.
 
 mod charts;
+mod control;
 mod extract;
 mod figures_table;
 mod panels;
@@ -198,7 +199,11 @@ fn comparison(group: &Comparison<'_>, index: usize, palette: &Palette) -> Result
     let over_time = !group.runs.is_empty() && group.runs.len() <= SHOWN_OVER_TIME;
     let beside = charts::beside(group, palette)?;
     let panels = if over_time {
-        html! { (panels::over_time(group, palette)?) (radio::over_time(group, palette)?) }
+        html! {
+            (panels::over_time(group, palette)?)
+            (control::over_time(group, palette)?)
+            (radio::over_time(group, palette)?)
+        }
     } else {
         html! {}
     };
