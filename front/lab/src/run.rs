@@ -99,6 +99,16 @@ impl Runner<'_> {
     /// `None` stands for a job that was not finished because [`Runner::stop`] was set; a run that was under way then is
     /// given up.
     pub fn run(&self, jobs: &[Job]) -> Result<Vec<Option<RunResult>>, StoreError> {
+        self.run_with(jobs, |_, result| result)
+    }
+
+    /// The same, keeping what `take` makes of the result of the job of this number: of thousands of runs, whole results need
+    /// not be in memory at once.
+    pub fn run_with<T: Send>(
+        &self,
+        jobs: &[Job],
+        take: impl Fn(usize, RunResult) -> T + Sync,
+    ) -> Result<Vec<Option<T>>, StoreError> {
         // Progress in virtual milliseconds, weighted as they are: all jobs of one call are much alike.
         let total = jobs.iter().map(|job| job.scenario.duration.as_millis()).sum();
         let progress = Progress::new(total, self.what);
@@ -147,12 +157,13 @@ impl Runner<'_> {
         };
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = if self.threads == 0 { cores } else { self.threads }.clamp(1, jobs.len().max(1));
-        let (next, results) = (AtomicUsize::new(0), Mutex::new(vec![None; jobs.len()]));
+        let (next, results) =
+            (AtomicUsize::new(0), Mutex::new(jobs.iter().map(|_| None).collect::<Vec<_>>()));
         thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
                     while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let result = play(index);
+                        let result = play(index).map(|result| take(index, result));
                         if let Ok(mut results) = results.lock() {
                             results[index] = result;
                         }

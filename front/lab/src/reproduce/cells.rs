@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ranpace_sim::RunResult;
+use ranpace_sim::{Distribution, RunResult, Series};
 use ranpace_units::{Bytes, Rate, Span};
 
 use super::experiment::Values;
@@ -45,6 +45,21 @@ impl Cell {
     /// A figure.
     pub fn get(&self, metric: Metric) -> f64 {
         self.values[metric as usize]
+    }
+
+    /// Without what only figures are taken from: distributions and series, which are most of a run.
+    pub fn slim(mut self) -> Self {
+        let none = |of: &mut Distribution| of.cdf = Vec::new();
+        for flow in &mut self.run.flows {
+            [&mut flow.rtt, &mut flow.queueing_delay].into_iter().for_each(none);
+            flow.series = Series::default();
+        }
+        for link in &mut self.run.links {
+            none(&mut link.queueing_delay);
+            link.series = Series::default();
+        }
+        self.run.users.iter_mut().for_each(|user| user.series = Series::default());
+        self
     }
 
     /// With another value of a figure, for tests.
@@ -100,6 +115,15 @@ impl Cells {
     /// The points of a scheme.
     pub fn points(&self, scheme: &str) -> Vec<&str> {
         self.order.iter().filter(|(own, _)| own == scheme).map(|(_, point)| point.as_str()).collect()
+    }
+
+    /// The points of a scheme that are of a group: called like it, or so and then a blank; all if it has no name.
+    pub fn group(&self, scheme: &str, group: &str) -> Vec<&str> {
+        let is_of = |point: &&str| {
+            let rest = point.strip_prefix(group);
+            group.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        };
+        self.points(scheme).into_iter().filter(is_of).collect()
     }
 
     /// The cells of a scheme at these points, or at all of its points if none are given. All of them must be there:

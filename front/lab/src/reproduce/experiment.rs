@@ -49,6 +49,14 @@ pub struct Experiment {
     pub show: Option<String>,
     /// Switches whose combinations are all tried on request.
     pub sensitivity: Option<Sensitivity>,
+    /// Values of places whose combinations are all tried on request, for all schemes at once.
+    pub variation: Option<Variation>,
+    /// Whether series over time are kept. Thousands of drops whose figures are totals do without.
+    #[serde(default = "yes")]
+    pub series: bool,
+    /// Files that the scenario names, such as trajectories, by name.
+    #[serde(default)]
+    pub files: Values,
     /// What must hold, or is reported.
     #[serde(rename = "criterion")]
     pub criteria: Vec<Criterion>,
@@ -97,6 +105,8 @@ pub struct Runs {
     pub schemes: Vec<String>,
     /// The label of a point, with places for its values.
     pub point: String,
+    /// Each point so many times, with the place `drop` from 1 on; all points of a drop stand together.
+    pub drops: Option<u32>,
     /// The points.
     #[serde(default)]
     pub each: Vec<Values>,
@@ -129,12 +139,29 @@ pub struct Sensitivity {
     pub cc: String,
     /// For each switch its values.
     pub switches: Vec<Vec<String>>,
-    /// Schemes and figures by which the nearest combination is found.
+    /// Whether the criteria are shown for each combination, as for variants of the judged scheme.
+    #[serde(default)]
+    pub criteria: bool,
+    /// Schemes and figures by which the nearest combination is found, if there are any.
+    #[serde(default)]
     pub schemes: Vec<String>,
     /// The figures by which it is found.
+    #[serde(default)]
     pub metrics: Vec<Metric>,
     /// The table whose published figures are compared with.
-    pub table: String,
+    pub table: Option<String>,
+}
+
+/// What the source leaves open and touches several schemes: every combination is played by all schemes of some tables.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variation {
+    /// For each place its values, that of the experiment itself first.
+    pub set: BTreeMap<String, Vec<String>>,
+    /// Tables of published ratios by which the nearest combination is found. Each says at which group of points.
+    pub tables: Vec<String>,
+    /// The first points of each `[[runs]]`; all if it is missing.
+    pub points: Option<usize>,
 }
 
 /// What must hold, or is reported.
@@ -171,6 +198,8 @@ pub struct TableSpec {
     /// How ratios over several points become one.
     #[serde(default)]
     pub mean: Mean,
+    /// The group of points that it is about: a row for each scheme, the mean over these points.
+    pub at: Option<String>,
     /// The rows; all schemes if there are none.
     #[serde(default)]
     pub schemes: Vec<String>,
@@ -179,7 +208,7 @@ pub struct TableSpec {
     /// Whether it is too long for a terminal and stands in the report only.
     #[serde(default)]
     pub report_only: bool,
-    /// Published values of the columns, by scheme.
+    /// Published values of the columns, by scheme: ratios with `to`, else in base units (bit/s, s, B).
     #[serde(default)]
     pub published: BTreeMap<String, Vec<f64>>,
 }
@@ -208,6 +237,10 @@ pub struct PlotSpec {
     /// All schemes if there are none.
     #[serde(default)]
     pub schemes: Vec<String>,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// Why the text of an experiment was refused.
@@ -259,10 +292,12 @@ impl Experiment {
         let Some(sensitivity) = self.sensitivity.clone() else { return self };
         let judged = self.schemes.iter().find(|scheme| scheme.role == Role::Judged).cloned();
         let labels: Vec<String> = sensitivity.combinations();
+        let variant_of = judged.as_ref().filter(|_| sensitivity.criteria).map(|judged| judged.label.clone());
         for label in &labels {
             let mut set = judged.as_ref().map_or_else(Values::new, |scheme| scheme.set.clone());
             set.insert("cc".to_owned(), format!("{}:{}", sensitivity.cc, label.replace(' ', ":")));
-            self.schemes.push(Scheme { label: label.clone(), role: Role::Shown, variant_of: None, set });
+            let variant_of = variant_of.clone();
+            self.schemes.push(Scheme { label: label.clone(), role: Role::Shown, variant_of, set });
         }
         for runs in &mut self.runs {
             let plays_judged = judged.as_ref().is_some_and(|scheme| runs.schemes.contains(&scheme.label));
@@ -313,6 +348,13 @@ impl Experiment {
                 _ => {}
             }
         }
+        for criterion in &self.criteria {
+            if let Some(Measure::PairedRatio(paired) | Measure::PairedDifference(paired)) = &criterion.measure
+                && !paired.is_paired()
+            {
+                return Some(format!("the criterion {:?} has not one \"to\" for each \"of\"", criterion.id));
+            }
+        }
         for table in &self.tables {
             let width = table.metrics.len();
             if let Some((scheme, _)) = table.published.iter().find(|(_, values)| values.len() != width) {
@@ -322,7 +364,7 @@ impl Experiment {
                 ));
             }
         }
-        let table = self.sensitivity.as_ref().map(|sensitivity| &sensitivity.table);
+        let table = self.sensitivity.as_ref().and_then(|sensitivity| sensitivity.table.as_ref());
         table
             .filter(|id| !self.tables.iter().any(|table| table.id == **id))
             .map(|id| format!("there is no table {id:?}"))
@@ -337,6 +379,23 @@ impl Sensitivity {
                 if begun.is_empty() { value.clone() } else { format!("{begun} {value}") }
             };
             begun.iter().flat_map(|begun| switch.iter().map(move |value| with(begun, value))).collect()
+        })
+    }
+}
+
+impl Variation {
+    /// Every combination, that of the experiment itself first; by name, the last place changing fastest.
+    pub fn combinations(&self) -> Vec<Values> {
+        self.set.iter().fold(vec![Values::new()], |begun, (place, values)| {
+            let with = |begun: &Values, value: &String| {
+                let mut with = begun.clone();
+                with.insert(place.clone(), value.clone());
+                with
+            };
+            begun
+                .iter()
+                .flat_map(|begun| values.iter().map(|value| with(begun, value)).collect::<Vec<_>>())
+                .collect()
         })
     }
 }
@@ -389,6 +448,18 @@ mod tests {
             ("unknown scheme", "of = \"x\"", "of = \"y\"", "no scheme \"y\""),
             ("nothing to compare with", "at_most = 1.0", "", "neither at_least nor at_most"),
             ("nothing measured", "measure =", "#", "has no measure"),
+            (
+                "no counterpart",
+                "kind = \"value\", metric = \"rtt_mean\", of = \"x\"",
+                "kind = \"paired_ratio\", metric = \"rtt_mean\", of = [\"x\"], to = []",
+                "not one \"to\" for each",
+            ),
+            (
+                "unknown key of a paired measure",
+                "kind = \"value\", metric = \"rtt_mean\", of = \"x\"",
+                "kind = \"paired_ratio\", metric = \"rtt_mean\", of = [\"x\"], to = [\"x\"], points = []",
+                "points",
+            ),
         ] {
             let text = SMALL.replace(from, to);
             assert_ne!(text, SMALL, "{case}");
@@ -398,13 +469,24 @@ mod tests {
     }
 
     #[test]
+    fn places_are_combined() {
+        let list = |values: [&str; 2]| values.map(str::to_owned).to_vec();
+        let set = BTreeMap::from([("b".to_owned(), list(["1", "2"])), ("a".to_owned(), list(["x", "y"]))]);
+        let variation = Variation { set, tables: Vec::new(), points: None };
+        let found: Vec<String> =
+            variation.combinations().iter().map(|c| format!("{}{}", c["a"], c["b"])).collect();
+        assert_eq!(found, ["x1", "x2", "y1", "y2"]);
+    }
+
+    #[test]
     fn switches_are_combined() {
         let sensitivity = Sensitivity {
             cc: String::new(),
             switches: vec![vec!["a=1".into(), "a=2".into()], vec!["b=1".into(), "b=2".into()]],
+            criteria: false,
             schemes: Vec::new(),
             metrics: Vec::new(),
-            table: String::new(),
+            table: None,
         };
         assert_eq!(sensitivity.combinations(), ["a=1 b=1", "a=1 b=2", "a=2 b=1", "a=2 b=2"]);
     }

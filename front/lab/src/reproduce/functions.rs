@@ -6,11 +6,12 @@ use serde::Deserialize;
 
 use super::cells::{Absent, Cell, Cells};
 use super::functions_models::{self, ModelFunction};
+use super::functions_thesis::{self, ThesisFunction};
 use super::measure::Measured;
 use crate::figures::number;
 
 /// The functions, by the name that experiments call them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Function {
     /// C2TCP's conditions over a series of RTTs with the shape of its Fig. 2: 1 if they are as published.
@@ -25,15 +26,19 @@ pub enum Function {
     C2tcpEq15,
     /// 95th percentile of the delay outside outages: seconds with a capacity below 0.2 Mbit/s and the 2 s after them.
     P95OutsideOutages,
+    /// One of those of the thesis's chapters 4 to 6.
+    #[serde(untagged)]
+    Thesis(ThesisFunction),
     /// One of the analytic models, without runs.
     #[serde(untagged)]
     Models(ModelFunction),
 }
 
 /// Calls one.
-pub fn call(function: Function, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
+pub fn call(function: &Function, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
     match function {
-        Function::Models(function) => functions_models::call(function),
+        Function::Thesis(function) => functions_thesis::call(*function, of, cells),
+        Function::Models(function) => functions_models::call(*function),
         Function::C2tcpConditions => conditions(),
         Function::C2tcpHistory => history(),
         Function::C2tcpEq14 => bound(of, cells, |rtt, bw, alpha| alpha * (rtt + 1.0 / bw + 0.5 / bw)),
@@ -208,7 +213,7 @@ mod tests {
         let cell = Cell::new(places, synthetic::run("cubic", 1)).with(Metric::RttMean, 0.030);
         let mut cells = Cells::default();
         cells.enter("x", "p", Ok(cell));
-        let of = |function| call(function, &["x".to_owned()], &cells).unwrap().value;
+        let of = |function| call(&function, &["x".to_owned()], &cells).unwrap().value;
         assert!((of(Function::C2tcpEq14) - 30.0 / 42.0).abs() < 1e-9);
         assert!((of(Function::C2tcpEq15) - 0.5).abs() < 1e-9);
     }

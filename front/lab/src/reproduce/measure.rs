@@ -8,6 +8,7 @@ use super::cells::{Absent, Cell, Cells};
 use super::experiment::Mean;
 use super::functions::{self, Function};
 use super::metric::Metric;
+use super::paired::{Compare, Paired, Part};
 use crate::figures::number;
 use crate::stats;
 
@@ -63,6 +64,9 @@ pub enum Measure {
         /// Where.
         #[serde(default)]
         points: Vec<String>,
+        /// Where, as a group of drops.
+        #[serde(default)]
+        at: String,
         /// What several points become.
         #[serde(default)]
         over: Over,
@@ -126,6 +130,10 @@ pub enum Measure {
         /// The single run.
         than: String,
     },
+    /// The quotient of figures on the same drops, with its interval.
+    PairedRatio(Paired),
+    /// The difference of figures on the same drops, with its interval.
+    PairedDifference(Paired),
     /// A function that is written for this purpose.
     Function {
         /// Which one.
@@ -174,6 +182,9 @@ impl Measure {
             Self::Order { of, .. } | Self::Function { of, .. } => of.clone(),
             Self::Chain { of, .. } => of.iter().map(of_cell).collect(),
             Self::Below { of, than, .. } => vec![of.clone(), of_cell(than)],
+            Self::PairedRatio(paired) | Self::PairedDifference(paired) => {
+                paired.of.iter().chain(&paired.to).cloned().collect()
+            }
         }
     }
 
@@ -198,13 +209,38 @@ impl Measure {
                 of.iter_mut().for_each(one);
             }
             Self::Below { of, than, .. } => [of, than].into_iter().for_each(one),
+            Self::PairedRatio(paired) | Self::PairedDifference(paired) => {
+                paired.of.iter_mut().chain(&mut paired.to).for_each(one);
+            }
         }
         other
     }
 
     /// Its value.
     pub fn of(&self, cells: &Cells) -> Result<Measured, Absent> {
-        let measured = match self {
+        Ok(self.find(cells)?.0)
+    }
+
+    /// Its value, and what is compared with the bounds: the value alone, but for comparisons on the same drops.
+    pub fn find(&self, cells: &Cells) -> Result<(Measured, Vec<Part>), Absent> {
+        let (measured, parts) = match self {
+            Self::PairedRatio(paired) => paired.find(Compare::Ratio, cells)?,
+            Self::PairedDifference(paired) => paired.find(Compare::Difference, cells)?,
+            other => {
+                let measured = other.single(cells)?;
+                let part = Part::plain(measured.value);
+                (measured, vec![part])
+            }
+        };
+        if measured.value.is_finite() {
+            Ok((measured, parts))
+        } else {
+            Err(Absent::Nothing("a run has no such figure".to_owned()))
+        }
+    }
+
+    fn single(&self, cells: &Cells) -> Result<Measured, Absent> {
+        Ok(match self {
             Self::Ratio { metric, of, to, points, mean } => {
                 let value = ratio(cells, *metric, of, to, points, *mean)?;
                 Measured { value, text: number(value) }
@@ -214,8 +250,12 @@ impl Measure {
                 Measured { value: least(each.iter().map(|(_, value)| *value)), text: named(&each) }
             }
             Self::Lowest { metric, of, among, points } => lowest(cells, *metric, of, among, points)?,
-            Self::Value { metric, of, points, over } => {
-                let values = values(cells, *metric, of, points)?;
+            Self::Value { metric, of, points, at, over } => {
+                let group: Vec<String> = match at.as_str() {
+                    "" => points.clone(),
+                    at => cells.group(of, at).into_iter().map(str::to_owned).collect(),
+                };
+                let values = values(cells, *metric, of, &group)?;
                 value(*metric, &values, *over)
             }
             Self::Order { metric, of, points } => {
@@ -267,13 +307,10 @@ impl Measure {
                 let text = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
                 Measured { value: found.len() as f64, text }
             }
-            Self::Function { name, of } => functions::call(*name, of, cells)?,
-        };
-        if measured.value.is_finite() {
-            Ok(measured)
-        } else {
-            Err(Absent::Nothing("a run has no such figure".to_owned()))
-        }
+            Self::Function { name, of } => functions::call(name, of, cells)?,
+            Self::PairedRatio(paired) => paired.find(Compare::Ratio, cells)?.0,
+            Self::PairedDifference(paired) => paired.find(Compare::Difference, cells)?.0,
+        })
     }
 }
 
@@ -307,7 +344,10 @@ pub fn ratio(
     Ok(match mean {
         Mean::OfRatios => pairs.iter().map(|(above, below)| above / below).sum::<f64>() / count,
         Mean::RatioOfMeans => {
-            pairs.iter().map(|pair| pair.0).sum::<f64>() / pairs.iter().map(|pair| pair.1).sum::<f64>()
+            // As for paired measures: a drop without the figure does not count.
+            let both = pairs.iter().filter(|(above, below)| above.is_finite() && below.is_finite());
+            let (above, below) = both.fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+            above / below
         }
     })
 }
@@ -349,8 +389,9 @@ fn lowest(
     Ok(Measured { value: won as f64, text: format!("{won} of {}{but}", own.len()) })
 }
 
+/// Of several points, those without the figure do not count: a drop in which nobody has service has no delays.
 fn value(metric: Metric, values: &[(&str, f64)], over: Over) -> Measured {
-    let each: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+    let each: Vec<f64> = values.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
     let (value, what) = match over {
         Over::Mean => (stats::mean(&each).unwrap_or(f64::NAN), "mean"),
         Over::Max => (greatest(each.iter().copied()), "largest"),
@@ -361,6 +402,11 @@ fn value(metric: Metric, values: &[(&str, f64)], over: Over) -> Measured {
         _ if values.len() == 1 => metric.show(value),
         Some(point) => format!("{what} {}, at {point}", metric.show(value)),
         None => format!("{what} {}", metric.show(value)),
+    };
+    let text = if each.len() == values.len() || values.len() == 1 {
+        text
+    } else {
+        format!("{text} ({} of {} points have it)", each.len(), values.len())
     };
     Measured { value, text }
 }

@@ -3,10 +3,12 @@
 use ranpace_sim::RunResult;
 use serde::Deserialize;
 
+use super::{totals, tracking};
 use crate::figures::Quantity;
 use crate::stats;
 
-/// A figure of one run, in base units: bit/s, seconds, shares. Over several flows, times are weighted by packets.
+/// A figure of one run, in base units: bit/s, bytes, seconds, shares. Over several flows, times are weighted by packets, but
+/// for those from [`Self::TransmittedRate`] on, which are means over the flows of the flows' own figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
@@ -32,11 +34,56 @@ pub enum Metric {
     Share,
     /// Dropped over sent packets.
     Loss,
+    /// Payload sent, what was sent again included, over the time from the first packet sent to the last one received; the sum
+    /// over the flows.
+    TransmittedRate,
+    /// The same, mean over the flows.
+    TransmittedRateMean,
+    /// Payload acknowledged over the time from the first packet sent to the last ACK.
+    AckedRate,
+    /// Payload acknowledged.
+    Acked,
+    /// Payload acknowledged over payload sent at least once.
+    AckedRatio,
+    /// Mean time of data from end to end.
+    OneWay,
+    /// Mean time of ACKs from end to end.
+    FeedbackOneWay,
+    /// Mean of the sender's RTT samples.
+    RttOfFlows,
+    /// 75th percentile of the RTT.
+    RttP75,
+    /// 99th percentile of the RTT.
+    RttP99,
+    /// Timeouts and fast recoveries.
+    RetransmissionEvents,
+    /// Payload sent again over all payload sent.
+    RetransmittedShare,
+    /// PDUs and parts of them that RLC sent again in the uplink, per user.
+    UplinkRlcRetransmissions,
+    /// Jain's index of the flows' [`Self::AckedRate`].
+    JainAcked,
+    /// Share of the flows that sent all they had to.
+    SentAllShare,
+    /// Share of the flows of which all was acknowledged.
+    AckedAllShare,
+    /// Smallest amount that a flow sent, each byte counted once.
+    LeastSent,
+    /// The bandwidth that the first flow's control works with, mean over the run from its first report or sample.
+    ControlBandwidth,
+    /// What the first user's transport blocks hold, mean from the first flow's first data on.
+    PhyRate,
+    /// What leaves the first user's radio downlink, mean from the first flow's first data on.
+    RlcRate,
+    /// Mean distance of the bandwidth in use from the RLC rate of the last 100 ms, over the mean RLC rate.
+    TrackingError,
+    /// Lag at which the receiver's estimate correlates best with the PHY rate.
+    ReportLag,
 }
 
 impl Metric {
     /// All of them; the order is that of [`Figures`](super::Figures)' values.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 33] = [
         Self::Throughput,
         Self::Goodput,
         Self::DelayMean,
@@ -48,6 +95,28 @@ impl Metric {
         Self::Jain,
         Self::Share,
         Self::Loss,
+        Self::TransmittedRate,
+        Self::TransmittedRateMean,
+        Self::AckedRate,
+        Self::Acked,
+        Self::AckedRatio,
+        Self::OneWay,
+        Self::FeedbackOneWay,
+        Self::RttOfFlows,
+        Self::RttP75,
+        Self::RttP99,
+        Self::RetransmissionEvents,
+        Self::RetransmittedShare,
+        Self::UplinkRlcRetransmissions,
+        Self::JainAcked,
+        Self::SentAllShare,
+        Self::AckedAllShare,
+        Self::LeastSent,
+        Self::ControlBandwidth,
+        Self::PhyRate,
+        Self::RlcRate,
+        Self::TrackingError,
+        Self::ReportLag,
     ];
 
     /// Heading of a column.
@@ -64,18 +133,65 @@ impl Metric {
             Self::Jain => "Jain index",
             Self::Share => "share of flow 2",
             Self::Loss => "loss",
+            Self::TransmittedRate => "transmitted",
+            Self::TransmittedRateMean => "transmitted per flow",
+            Self::AckedRate => "goodput per flow",
+            Self::Acked => "acknowledged per flow",
+            Self::AckedRatio => "ACKed ratio",
+            Self::OneWay => "DL delay",
+            Self::FeedbackOneWay => "UL delay",
+            Self::RttOfFlows => "RTT of flows",
+            Self::RttP75 => "p75 RTT",
+            Self::RttP99 => "p99 RTT",
+            Self::RetransmissionEvents => "Retx per flow",
+            Self::RetransmittedShare => "sent again",
+            Self::UplinkRlcRetransmissions => "uplink RLC sent again",
+            Self::JainAcked => "Jain of goodput",
+            Self::SentAllShare => "sent all",
+            Self::AckedAllShare => "all ACKed",
+            Self::LeastSent => "least sent",
+            Self::ControlBandwidth => "bandwidth in use",
+            Self::PhyRate => "PHY rate",
+            Self::RlcRate => "RLC rate",
+            Self::TrackingError => "tracking error",
+            Self::ReportLag => "lag of the report",
         }
     }
 
     /// What it measures.
     pub const fn quantity(self) -> Quantity {
         match self {
-            Self::Throughput | Self::Goodput => Quantity::Rate,
-            Self::DelayMean | Self::DelayP95 | Self::RttMean | Self::JitterEwma | Self::JitterDeviation => {
-                Quantity::Time
+            Self::Throughput
+            | Self::Goodput
+            | Self::TransmittedRate
+            | Self::TransmittedRateMean
+            | Self::AckedRate
+            | Self::ControlBandwidth
+            | Self::PhyRate
+            | Self::RlcRate => Quantity::Rate,
+            Self::Acked | Self::LeastSent => Quantity::Size,
+            Self::Utilisation
+            | Self::Share
+            | Self::Loss
+            | Self::AckedRatio
+            | Self::RetransmittedShare
+            | Self::SentAllShare
+            | Self::AckedAllShare
+            | Self::TrackingError => Quantity::Share,
+            Self::DelayMean
+            | Self::DelayP95
+            | Self::RttMean
+            | Self::JitterEwma
+            | Self::JitterDeviation
+            | Self::OneWay
+            | Self::FeedbackOneWay
+            | Self::RttOfFlows
+            | Self::RttP75
+            | Self::RttP99
+            | Self::ReportLag => Quantity::Time,
+            Self::Jain | Self::RetransmissionEvents | Self::UplinkRlcRetransmissions | Self::JainAcked => {
+                Quantity::Plain
             }
-            Self::Utilisation | Self::Share | Self::Loss => Quantity::Share,
-            Self::Jain => Quantity::Plain,
         }
     }
 
@@ -123,6 +239,28 @@ impl Metric {
                 let sent: u64 = flows.iter().map(|flow| flow.sent_packets).sum();
                 stats::ratio(dropped as f64, sent as f64).unwrap_or(f64::NAN)
             }
+            Self::TransmittedRate => totals::transmitted_rate(run),
+            Self::TransmittedRateMean => totals::transmitted_rate_mean(run),
+            Self::AckedRate => totals::acked_rate(run),
+            Self::Acked => totals::acked_bytes(run),
+            Self::AckedRatio => totals::acked_ratio(run),
+            Self::OneWay => totals::one_way(run),
+            Self::FeedbackOneWay => totals::feedback_one_way(run),
+            Self::RttOfFlows => totals::rtt_of_flows(run),
+            Self::RttP75 => totals::rtt_p75(run),
+            Self::RttP99 => totals::rtt_p99(run),
+            Self::RetransmissionEvents => totals::retransmission_events(run),
+            Self::RetransmittedShare => totals::retransmitted_share(run),
+            Self::UplinkRlcRetransmissions => totals::uplink_rlc_retransmissions(run),
+            Self::JainAcked => totals::jain_acked(run),
+            Self::SentAllShare => totals::sent_all_share(run),
+            Self::AckedAllShare => totals::acked_all_share(run),
+            Self::LeastSent => totals::least_sent(run),
+            Self::ControlBandwidth => tracking::control_bandwidth(run),
+            Self::PhyRate => tracking::phy_rate(run),
+            Self::RlcRate => tracking::rlc_rate(run),
+            Self::TrackingError => tracking::tracking_error(run),
+            Self::ReportLag => tracking::report_lag(run),
         }
     }
 }

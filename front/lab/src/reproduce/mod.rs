@@ -7,29 +7,39 @@ mod cells;
 mod experiment;
 mod functions;
 mod functions_models;
+mod functions_thesis;
 mod measure;
 mod metric;
+mod paired;
 mod plan;
 mod recordings;
 mod show;
+mod totals;
+mod tracking;
 mod verdict;
 
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use ranpace_scenario::ScenarioError;
+use ranpace_link::Trace;
+use ranpace_scenario::{ScenarioError, TraceSource};
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 pub use cells::{Absent, Cell, Cells};
 pub use experiment::{
     Criterion, Experiment, ExperimentError, Mean, PlotSpec, Quick, Role, Runs, Scheme, Sensitivity,
-    TableSpec, Values,
+    TableSpec, Values, Variation,
 };
 pub use functions::Function;
 pub use functions_models::ModelFunction;
+pub use functions_thesis::ThesisFunction;
 pub use measure::{Measure, Measured, Over};
 pub use metric::Metric;
-pub use plan::{Planned, plan};
+pub use paired::{Paired, Statistic};
+pub use plan::{Planned, plan, vary};
 pub use recordings::{Recording, Recordings, Refused};
 pub use show::{Figures, group, verdict_text};
 pub use verdict::{Row, Verdict, verdict_counts};
@@ -47,7 +57,7 @@ macro_rules! embedded {
     };
 }
 /// Every experiment that Ranpace knows, as its file and its text.
-const EXPERIMENTS: [(&str, &str); 9] = [
+const EXPERIMENTS: &[(&str, &str)] = &[
     embedded!("001-a1-detector"),
     embedded!("001-a2-umts"),
     embedded!("001-a3-table1"),
@@ -56,6 +66,13 @@ const EXPERIMENTS: [(&str, &str); 9] = [
     embedded!("001-a6-target"),
     embedded!("001-a7-buffer"),
     embedded!("001-a8-field"),
+    embedded!("004-4-reno-cubic"),
+    embedded!("004-5-tracking"),
+    embedded!("004-5-dcic"),
+    embedded!("004-6-estimator-wired"),
+    embedded!("004-6-estimator-lte"),
+    embedded!("004-6-run"),
+    embedded!("004-6-table"),
     embedded!("004-models"),
 ];
 
@@ -173,42 +190,46 @@ pub fn play(
     let mut cells = Cells::default();
     let mut missing = Vec::new();
     let mut sample = String::new();
+    let mut labels = Labels::default();
     if experiment.pending.is_none() {
-        let planned = plan(&experiment, how.quick)?;
-        // A job per run whose recordings are there; for the others, the recordings that they lack.
-        let mut jobs = Vec::new();
-        let mut lacking = Vec::new();
-        for run in &planned {
-            match job(run, recordings)? {
-                Ok(job) => {
-                    jobs.push(job);
-                    lacking.push(None);
-                }
-                Err(traces) => {
-                    missing.extend(traces.iter().cloned());
-                    lacking.push(Some(traces));
-                }
-            }
-        }
+        let mut planned = plan(&experiment, how.quick)?;
         let show = experiment.show.as_ref();
         let shown = planned.iter().find(|run| show.is_none_or(|show| *show == run.point));
         sample = shown.map_or_else(String::new, |run| run.text.clone());
+        if how.sensitivity {
+            labels = add_variation(&experiment, how.quick, &mut planned)?;
+        }
+        // A job per run whose recordings are there; for the others, the recordings that they lack.
+        let (mut jobs, mut of_job) = (Vec::new(), Vec::new());
+        let mut found: Vec<Result<Cell, Absent>> = Vec::new();
+        for (index, run) in planned.iter().enumerate() {
+            match job(&experiment, run, recordings)? {
+                Ok(job) => {
+                    jobs.push(job);
+                    of_job.push(index);
+                    found.push(Err(Absent::Run));
+                }
+                Err(traces) => {
+                    missing.extend(traces.iter().cloned());
+                    found.push(Err(Absent::Trace(traces)));
+                }
+            }
+        }
         let runner = Runner {
             threads: how.threads,
             stop: how.stop,
             store: how.store,
             what: &experiment.id,
-            series: true,
+            series: experiment.series,
         };
-        let mut results = runner.run(&jobs)?.into_iter();
-        for (run, lacking) in planned.into_iter().zip(lacking) {
-            let cell = match lacking {
-                Some(traces) => Err(Absent::Trace(traces)),
-                None => match results.next().flatten() {
-                    Some(result) => Ok(Cell::new(run.places, result)),
-                    None => Err(Absent::Run),
-                },
-            };
+        let results = runner.run_with(&jobs, |job, result| {
+            let cell = Cell::new(planned[of_job[job]].places.clone(), result);
+            if experiment.series { cell } else { cell.slim() }
+        })?;
+        for (index, cell) in of_job.into_iter().zip(results) {
+            found[index] = cell.ok_or(Absent::Run);
+        }
+        for (run, cell) in planned.into_iter().zip(found) {
             cells.enter(&run.scheme, &run.point, cell);
         }
         if cells.is_unfinished() {
@@ -226,13 +247,85 @@ pub fn play(
         tables.push(table);
         rows.push(row);
     }
+    if how.sensitivity
+        && let Some((table, row)) =
+            show::variation(&experiment, &cells, &|scheme, with| labels.of(scheme, with))
+    {
+        tables.push(table);
+        rows.push(row);
+    }
     Ok(Some(Played { experiment, rows, cells, missing, tables, sample }))
 }
 
+/// Under which label a scheme was played with a combination of `[variation]`.
+#[derive(Clone, Debug, Default)]
+struct Labels(BTreeMap<(String, Values), String>);
+
+impl Labels {
+    fn of(&self, scheme: &str, with: &Values) -> String {
+        self.0.get(&(scheme.to_owned(), with.clone())).cloned().unwrap_or_else(|| scheme.to_owned())
+    }
+}
+
+/// Adds the runs of `[variation]`, but for those that are there already: not every value touches every scheme.
+fn add_variation(
+    experiment: &Experiment,
+    quick: bool,
+    planned: &mut Vec<Planned>,
+) -> Result<Labels, ReproduceError> {
+    let mut labels = Labels::default();
+    let Some(variation) = &experiment.variation else { return Ok(labels) };
+    let tables = experiment.tables.iter().filter(|table| variation.tables.contains(&table.id));
+    let schemes: Vec<&String> = tables.flat_map(|table| table.published.keys().chain(&table.to)).collect();
+    let mut known: HashMap<(String, String), String> =
+        planned.iter().map(|run| ((run.point.clone(), run.text.clone()), run.scheme.clone())).collect();
+    for with in variation.combinations() {
+        let runs = vary(experiment, quick, &with)?;
+        for mut run in runs.into_iter().filter(|run| schemes.contains(&&run.scheme)) {
+            let key = (run.point.clone(), run.text.clone());
+            let scheme = run.scheme.clone();
+            let label = known.entry(key).or_insert_with(|| {
+                run.scheme = show::varied(&scheme, &with);
+                planned.push(run.clone());
+                run.scheme
+            });
+            labels.0.insert((scheme, with.clone()), label.clone());
+        }
+    }
+    Ok(labels)
+}
+
+/// Recordings, and the files that an experiment brings along.
+struct Files<'a> {
+    recordings: &'a mut Recordings,
+    own: &'a Values,
+    /// Digests of those that were asked for.
+    digests: Vec<String>,
+}
+
+impl TraceSource for Files<'_> {
+    fn load(&mut self, name: &str) -> Result<Arc<Trace>, String> {
+        self.recordings.load(name)
+    }
+
+    fn text(&mut self, name: &str) -> Result<Arc<str>, String> {
+        let Some(text) = self.own.get(name) else { return self.recordings.text(name) };
+        self.digests.push(Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect());
+        Ok(text.as_str().into())
+    }
+}
+
 /// The run as a job, or the recordings that it lacks.
-fn job(run: &Planned, recordings: &mut Recordings) -> Result<Result<Job, Vec<String>>, ReproduceError> {
+fn job(
+    experiment: &Experiment,
+    run: &Planned,
+    recordings: &mut Recordings,
+) -> Result<Result<Job, Vec<String>>, ReproduceError> {
     let label = format!("{} at {}", run.scheme, run.point);
-    let scenario = ranpace_scenario::parse(&run.text, &format!("{label}.toml"), recordings);
+    let mut files = Files { recordings, own: &experiment.files, digests: Vec::new() };
+    let scenario = ranpace_scenario::parse(&run.text, &format!("{label}.toml"), &mut files);
+    // Recordings are what their names say: their sums were compared with those of `traces.toml`.
+    let traces = files.digests;
     let missing = recordings.take_missing();
     if let Some(refused) = recordings.refused() {
         return Err(ReproduceError::Refused(refused.clone()));
@@ -240,8 +333,7 @@ fn job(run: &Planned, recordings: &mut Recordings) -> Result<Result<Job, Vec<Str
     if !missing.is_empty() {
         return Ok(Err(missing));
     }
-    // Recordings are what their names say: their sums were compared with those of `traces.toml`.
-    Ok(Ok(Job { label, text: run.text.clone(), scenario: scenario?, traces: Vec::new() }))
+    Ok(Ok(Job { label, text: run.text.clone(), scenario: scenario?, traces }))
 }
 
 #[cfg(test)]
@@ -260,7 +352,7 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), count, "a name is used twice");
-        for (experiment, (file, _)) in experiments.iter().zip(EXPERIMENTS) {
+        for (experiment, &(file, _)) in experiments.iter().zip(EXPERIMENTS) {
             assert_eq!(file, format!("reproductions/{}/experiment.toml", experiment.id));
             let judged = experiment.schemes.iter().filter(|scheme| scheme.role == Role::Judged).count();
             assert!(judged >= 1 || experiment.pending.is_some(), "{file}: no variant judges");

@@ -19,18 +19,32 @@ pub struct Planned {
 
 /// All runs of an experiment, in the order in which it lists them.
 pub fn plan(experiment: &Experiment, quick: bool) -> Result<Vec<Planned>, ExperimentError> {
+    plan_with(experiment, quick, usize::MAX, &Values::new())
+}
+
+/// The runs of another combination of `[variation]`: of the schemes in its tables, with these values in place of others.
+pub fn vary(experiment: &Experiment, quick: bool, with: &Values) -> Result<Vec<Planned>, ExperimentError> {
+    let most = experiment.variation.as_ref().and_then(|variation| variation.points).unwrap_or(usize::MAX);
+    plan_with(experiment, quick, most, with)
+}
+
+fn plan_with(
+    experiment: &Experiment,
+    quick: bool,
+    most: usize,
+    with: &Values,
+) -> Result<Vec<Planned>, ExperimentError> {
     let mut planned = Vec::new();
     for runs in &experiment.runs {
         let mut points = points(runs);
-        if quick {
-            points.truncate(experiment.quick.points);
-        }
+        points.truncate(if quick { experiment.quick.points.min(most) } else { most });
         for point in points {
             let schemes = experiment.schemes.iter();
             for scheme in schemes.filter(|s| runs.schemes.is_empty() || runs.schemes.contains(&s.label)) {
                 let mut places = experiment.set.clone();
                 places.extend(point.clone());
                 places.extend(scheme.set.clone());
+                places.extend(with.clone());
                 if quick {
                     shorten(&mut places, &experiment.quick.set);
                 }
@@ -55,9 +69,19 @@ fn shorten(places: &mut Values, quick: &Values) {
     }
 }
 
-/// Every one of `each` with every combination of `grid`.
+/// In each drop every one of `each` with every combination of `grid`.
 fn points(runs: &Runs) -> Vec<Values> {
-    let begun = if runs.each.is_empty() { vec![Values::new()] } else { runs.each.clone() };
+    let mut begun = if runs.each.is_empty() { vec![Values::new()] } else { runs.each.clone() };
+    if let Some(drops) = runs.drops {
+        let with = |drop: u32| {
+            let number = move |mut point: Values| {
+                point.insert("drop".to_owned(), drop.to_string());
+                point
+            };
+            begun.clone().into_iter().map(number)
+        };
+        begun = (1..=drops).flat_map(with).collect();
+    }
     runs.grid.iter().fold(begun, |begun, (key, values)| {
         let with = |point: &Values, value: &String| {
             let mut point = point.clone();
@@ -125,6 +149,7 @@ mod tests {
         let runs = Runs {
             schemes: Vec::new(),
             point: String::new(),
+            drops: None,
             each: vec![values(&[("t", "1")]), values(&[("t", "2")])],
             grid: [("b", vec!["x", "y"]), ("a", vec!["z"])]
                 .map(|(key, list)| (key.to_owned(), list.into_iter().map(str::to_owned).collect()))
@@ -133,6 +158,20 @@ mod tests {
         let points: Vec<String> =
             points(&runs).iter().map(|p| format!("{}{}{}", p["t"], p["a"], p["b"])).collect();
         assert_eq!(points, ["1zx", "1zy", "2zx", "2zy"]);
+    }
+
+    #[test]
+    fn drops_are_numbered_and_stand_together() {
+        let runs = Runs {
+            schemes: Vec::new(),
+            point: String::new(),
+            drops: Some(2),
+            each: Vec::new(),
+            grid: [("size".to_owned(), vec!["1MB".to_owned(), "10MB".to_owned()])].into(),
+        };
+        let found: Vec<String> =
+            points(&runs).iter().map(|point| format!("{} {}", point["drop"], point["size"])).collect();
+        assert_eq!(found, ["1 1MB", "1 10MB", "2 1MB", "2 10MB"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::html;
 
 use super::cells::{Absent, Cell, Cells};
-use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec};
+use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec, Values};
 use super::measure::ratio;
 use super::metric::Metric;
 use super::verdict::{Row, Verdict, for_variant};
@@ -138,8 +138,10 @@ fn common(cells: &Cells, schemes: &[&str]) -> Vec<String> {
 fn normalised(experiment: &Experiment, spec: &TableSpec, to: &str, cells: &Cells) -> Figures {
     let mut schemes = labels(experiment, &spec.schemes);
     schemes.retain(|scheme| !cells.points(scheme).is_empty());
-    let points = common(cells, &schemes);
-    let total = cells.points(to).len();
+    let mut points = common(cells, &schemes);
+    let group = cells.group(to, spec.at.as_deref().unwrap_or_default());
+    points.retain(|point| group.contains(&point.as_str()));
+    let total = group.len();
     let mut head = vec![(String::new(), String::new())];
     for metric in &spec.metrics {
         head.push((metric.title().to_owned(), String::new()));
@@ -170,7 +172,56 @@ fn normalised(experiment: &Experiment, spec: &TableSpec, to: &str, cells: &Cells
     }
 }
 
+/// A row for each scheme: the mean over the points of a group.
+fn grouped(experiment: &Experiment, spec: &TableSpec, group: &str, cells: &Cells) -> Figures {
+    let schemes = labels(experiment, &spec.schemes);
+    let means: Vec<(&str, Vec<f64>, usize)> = schemes
+        .iter()
+        .filter_map(|scheme| {
+            let own: Vec<&Cell> =
+                cells.group(scheme, group).iter().filter_map(|point| cells.at(scheme, point).ok()).collect();
+            let mean = |metric: &Metric| {
+                let known: Vec<f64> =
+                    own.iter().map(|cell| cell.get(*metric)).filter(|value| value.is_finite()).collect();
+                stats::mean(&known).unwrap_or(f64::NAN)
+            };
+            (!own.is_empty()).then(|| (*scheme, spec.metrics.iter().map(mean).collect(), own.len()))
+        })
+        .collect();
+    let units: Vec<_> = spec
+        .metrics
+        .iter()
+        .enumerate()
+        .map(|(index, metric)| metric.quantity().unit(means.iter().map(|(_, values, _)| values[index])))
+        .collect();
+    let mut head = vec![(String::new(), String::new())];
+    for (metric, unit) in spec.metrics.iter().zip(&units) {
+        head.push((metric.title().to_owned(), unit.name.to_owned()));
+        if !spec.published.is_empty() {
+            head.push(("(published)".to_owned(), unit.name.to_owned()));
+        }
+    }
+    let rows = means.iter().map(|(scheme, values, _)| {
+        let mut row = vec![(*scheme).to_owned()];
+        for (index, (value, unit)) in values.iter().zip(&units).enumerate() {
+            row.push(unit.show(*value));
+            if !spec.published.is_empty() {
+                let published = spec.published.get(*scheme).and_then(|values| values.get(index));
+                let shown = published.filter(|value| value.is_finite());
+                row.push(shown.map_or_else(String::new, |value| format!("({})", unit.show(*value))));
+            }
+        }
+        row
+    });
+    let count = means.iter().map(|(.., count)| *count).max().unwrap_or(0);
+    let title = format!("{} (means over {count} points)", spec.title);
+    Figures { title, head, rows: rows.collect(), report_only: spec.report_only }
+}
+
 fn plain(experiment: &Experiment, spec: &TableSpec, cells: &Cells) -> Figures {
+    if let Some(group) = &spec.at {
+        return grouped(experiment, spec, group, cells);
+    }
     let chosen = labels(experiment, &spec.schemes);
     let own: Vec<(&str, &str, &Cell)> =
         chosen.iter().flat_map(|label| cells.all().filter(move |(scheme, ..)| scheme == label)).collect();
@@ -198,7 +249,7 @@ fn plain(experiment: &Experiment, spec: &TableSpec, cells: &Cells) -> Figures {
 /// Distance (ours): mean over the schemes and figures of `|ln(measured / published)|`.
 pub fn sensitivity(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row)> {
     let spec = experiment.sensitivity.as_ref()?;
-    let table = experiment.tables.iter().find(|table| table.id == spec.table)?;
+    let table = experiment.tables.iter().find(|table| Some(&table.id) == spec.table.as_ref())?;
     let mut found: Vec<(f64, String, Vec<f64>)> = Vec::new();
     for label in spec.combinations() {
         let ratios = combination(spec, table, &label, cells).ok()?;
@@ -226,6 +277,77 @@ pub fn sensitivity(experiment: &Experiment, cells: &Cells) -> Option<(Figures, R
     });
     let title = "Sensitivity: ratios to each variant, nearest to the published ones first".to_owned();
     Some((Figures { title, head, rows: rows.collect(), report_only: false }, row))
+}
+
+/// Label of a scheme under another combination of `[variation]`.
+pub fn varied(scheme: &str, with: &Values) -> String {
+    format!("{scheme} [{}]", setting(with))
+}
+
+fn setting(with: &Values) -> String {
+    with.iter().map(|(place, value)| format!("{place}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Every combination of `[variation]`, the one nearest to the published ratios first, and a row that names it.
+///
+/// `label` says under which label a scheme was played with a combination. Distance (ours): mean over the published
+/// ratios of `|ln(measured / published)|`.
+pub fn variation(
+    experiment: &Experiment,
+    cells: &Cells,
+    label: &dyn Fn(&str, &Values) -> String,
+) -> Option<(Figures, Row)> {
+    let spec = experiment.variation.as_ref()?;
+    let tables: Vec<&TableSpec> =
+        spec.tables.iter().filter_map(|id| experiment.tables.iter().find(|table| table.id == *id)).collect();
+    let mut head = vec![(String::new(), String::new()), ("distance".to_owned(), String::new())];
+    let mut published_row = vec!["(published)".to_owned(), String::new()];
+    let mut found: Vec<(f64, String, Vec<f64>)> = Vec::new();
+    for (index, with) in spec.combinations().iter().enumerate() {
+        let (mut own, mut distance) = (Vec::new(), 0.0);
+        for table in &tables {
+            let to = table.to.as_deref()?;
+            let group = table.at.as_deref().unwrap_or_default();
+            for (scheme, published) in table.published.iter().filter(|(scheme, _)| *scheme != to) {
+                let (above, below) = (label(scheme, with), label(to, with));
+                // Of fewer points, where the variation has fewer.
+                let points: Vec<String> = cells
+                    .group(&above, group)
+                    .into_iter()
+                    .filter(|point| cells.at(&below, point).is_ok())
+                    .take(spec.points.unwrap_or(usize::MAX))
+                    .map(str::to_owned)
+                    .collect();
+                for (metric, published) in table.metrics.iter().zip(published) {
+                    let value = ratio(cells, *metric, &above, &below, &points, table.mean).ok()?;
+                    distance += libm::log(value / published).abs();
+                    own.push(value);
+                    if index == 0 {
+                        head.push((format!("{scheme} {group}").trim().to_owned(), metric.title().to_owned()));
+                        published_row.push(format!("({published})"));
+                    }
+                }
+            }
+        }
+        found.push((distance / own.len().max(1) as f64, setting(with), own));
+    }
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let nearest = found.first()?;
+    let row = Row {
+        experiment: experiment.id.clone(),
+        criterion: format!("which of {} readings is nearest to the published ratios", found.len()),
+        robust: false,
+        published: "not stated".to_owned(),
+        measured: format!("{} (mean |ln| {})", nearest.1, number(nearest.0)),
+        verdict: Verdict::Reported,
+    };
+    let mut rows = vec![published_row];
+    rows.extend(found.iter().map(|(distance, label, own)| {
+        let figures = own.iter().map(|value| number(*value));
+        [label.clone(), number(*distance)].into_iter().chain(figures).collect()
+    }));
+    let title = "Readings: ratios with each, nearest to the published ones first".to_owned();
+    Some((Figures { title, head, rows, report_only: false }, row))
 }
 
 /// Ratios of the schemes to this combination, each with its published value.

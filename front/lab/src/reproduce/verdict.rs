@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cells::{Absent, Cells};
 use super::experiment::{Criterion, Experiment};
+use super::paired::Part;
 use crate::figures::number;
 
 /// One line of the table of verdicts; the JSON form is an array of these.
@@ -72,10 +73,10 @@ fn row(experiment: &Experiment, criterion: &Criterion, cells: &Cells, quick: boo
         (_, Some(why)) => (why.clone(), Verdict::Pending),
         // Parsing refuses a criterion without a measure in an experiment that is not pending.
         (None, None) => ("nothing to measure".to_owned(), Verdict::Pending),
-        (Some(measure), None) => match measure.of(cells) {
-            Ok(measured) if quick => (format!("{} (quick)", measured.text), Verdict::Reported),
-            Ok(measured) => {
-                let holds = holds(criterion, measured.value);
+        (Some(measure), None) => match measure.find(cells) {
+            Ok((measured, _)) if quick => (format!("{} (quick)", measured.text), Verdict::Reported),
+            Ok((measured, parts)) => {
+                let holds = holds(criterion, &parts);
                 match (criterion.robust, holds) {
                     (true, true) => (measured.text, Verdict::Reproduced),
                     (true, false) => (measured.text, Verdict::Missed),
@@ -110,14 +111,14 @@ pub fn for_variant(criterion: &Criterion, scheme: &str, variant: &str, cells: &C
     if other == *measure {
         return None;
     }
-    let value = other.of(cells).ok()?.value;
-    let holds = if holds(criterion, value) { "holds" } else { "misses" };
-    Some(format!("{} {holds}", number(value)))
+    let (measured, parts) = other.find(cells).ok()?;
+    let holds = if holds(criterion, &parts) { "holds" } else { "misses" };
+    let value = if parts.len() == 1 { number(measured.value) } else { measured.text };
+    Some(format!("{value} {holds}"))
 }
 
-fn holds(criterion: &Criterion, value: f64) -> bool {
-    criterion.at_least.is_none_or(|least| value >= least)
-        && criterion.at_most.is_none_or(|most| value <= most)
+fn holds(criterion: &Criterion, parts: &[Part]) -> bool {
+    parts.iter().all(|part| part.holds(criterion.at_least, criterion.at_most))
 }
 
 #[cfg(test)]

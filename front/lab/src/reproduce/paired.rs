@@ -1,0 +1,330 @@
+//! Schemes compared on the same drops: the same seeds, and so the same places and the same fading for all.
+//!
+//! Drops are the points of a group; the points "1MB drop 1" and "1MB drop 2" are of the group "1MB". A figure of a scheme is
+//! its mean over the drops (or median, or smallest), the comparison is that of two such figures, and its 95 % interval comes
+//! from drawing whole drops, with what all schemes had in them (percentile bootstrap; Efron and Tibshirani, "An Introduction
+//! to the Bootstrap", 1993, chapter 13).
+
+use serde::Deserialize;
+
+use super::cells::{Absent, Cells};
+use super::measure::Measured;
+use super::metric::Metric;
+use crate::figures::number;
+use crate::stats;
+
+/// How often drops are drawn.
+const RESAMPLES: usize = 2_000;
+/// Seed of these draws, so that the same figures always have the same interval.
+const SEED: u64 = 0x004_5eed;
+
+/// Figures of several pairs of schemes in several groups.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paired {
+    /// Which figure.
+    pub metric: Metric,
+    /// Another figure for the schemes below.
+    pub to_metric: Option<Metric>,
+    /// The schemes above.
+    pub of: Vec<String>,
+    /// For each of these the one below.
+    pub to: Vec<String>,
+    /// The groups; all points are one if there are none.
+    #[serde(default)]
+    pub at: Vec<String>,
+    /// The group of the schemes below, if it is another one.
+    pub to_at: Option<String>,
+    /// The group by whose comparison the others are divided (or that is subtracted).
+    pub against: Option<String>,
+    /// What the drops become.
+    #[serde(default)]
+    pub drops: Statistic,
+    /// Whether the mean over pairs and groups is compared with the bounds, in place of each of them.
+    #[serde(default)]
+    pub together: bool,
+}
+
+/// What the drops of a group become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statistic {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// Their median.
+    Median,
+    /// The smallest.
+    Min,
+}
+
+/// How two figures are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compare {
+    /// Their quotient; one says nothing.
+    Ratio,
+    /// Their difference; zero says nothing.
+    Difference,
+}
+
+/// A value that is compared with the bounds, and the interval that it lies in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// The value.
+    pub value: f64,
+    /// Ends of its 95 % interval; `None` for what is not estimated from drops.
+    pub interval: Option<(f64, f64)>,
+    /// The value that says nothing.
+    pub neutral: f64,
+}
+
+impl Part {
+    /// A value without an interval.
+    pub fn plain(value: f64) -> Self {
+        Self { value, interval: None, neutral: 1.0 }
+    }
+
+    /// Whether it is within the bounds, and its interval on their side of what says nothing. A bound on the other side of
+    /// that, such as "at least 0.97 times", asks for no direction, and so nothing of the interval.
+    pub fn holds(&self, at_least: Option<f64>, at_most: Option<f64>) -> bool {
+        let ends = self.interval.unwrap_or((f64::INFINITY, f64::NEG_INFINITY));
+        at_least.is_none_or(|least| self.value >= least && (least < self.neutral || ends.0 > self.neutral))
+            && at_most.is_none_or(|most| self.value <= most && (most > self.neutral || ends.1 < self.neutral))
+    }
+}
+
+/// Drops of a pair in a group (and in that of `against`): the figures of both schemes.
+type Drops = Vec<[f64; 2]>;
+
+impl Paired {
+    /// Whether every scheme has its counterpart.
+    pub fn is_paired(&self) -> bool {
+        self.of.len() == self.to.len() && !self.of.is_empty()
+    }
+
+    /// The values and what is shown of them.
+    pub fn find(&self, compare: Compare, cells: &Cells) -> Result<(Measured, Vec<Part>), Absent> {
+        let whole = [String::new()];
+        let groups = if self.at.is_empty() { &whole[..] } else { &self.at[..] };
+        let mut named = Vec::new();
+        for (of, to) in self.of.iter().zip(&self.to) {
+            let is_unique = self.of.iter().filter(|other| *other == of).count() == 1;
+            let pair = if is_unique { of.clone() } else { format!("{of}/{to}") };
+            for group in groups {
+                let name = match (self.of.len() > 1, groups.len() > 1) {
+                    (false, false) => String::new(),
+                    (true, false) => format!("{pair} "),
+                    (false, true) => format!("{group} "),
+                    (true, true) => format!("{pair} {group} "),
+                };
+                let drops = self.drops(cells, of, to, group)?;
+                let against = self.against.as_ref().map(|group| self.drops(cells, of, to, group));
+                named.push((name, drops, against.transpose()?));
+            }
+        }
+        let each: Vec<(Drops, Option<Drops>)> =
+            named.iter().map(|(_, drops, against)| (drops.clone(), against.clone())).collect();
+        let neutral = if compare == Compare::Ratio { 1.0 } else { 0.0 };
+        let show = |value: f64| match compare {
+            Compare::Ratio => number(value),
+            Compare::Difference => self.metric.show(value),
+        };
+        let text = |part: &Part| {
+            let ends = part.interval.map(|(low, high)| format!(" [{}, {}]", show(low), show(high)));
+            format!("{}{}", show(part.value), ends.unwrap_or_default())
+        };
+        let parts: Vec<Part> = each.chunks(1).map(|one| self.part(compare, one, neutral)).collect();
+        let mut texts: Vec<String> =
+            named.iter().zip(&parts).map(|((name, ..), part)| format!("{name}{}", text(part))).collect();
+        if !self.together || parts.len() == 1 {
+            // Of several, the one that is judged first is the least favourable only if one knows the bounds; shown is all.
+            let value = parts.first().map_or(f64::NAN, |part| part.value);
+            let all_there = parts.iter().all(|part| part.value.is_finite());
+            let measured =
+                Measured { value: if all_there { value } else { f64::NAN }, text: texts.join(", ") };
+            return Ok((measured, parts));
+        }
+        let mean = self.part(compare, &each, neutral);
+        texts.insert(0, format!("mean {}", text(&mean)));
+        Ok((Measured { value: mean.value, text: texts.join(", ") }, vec![mean]))
+    }
+
+    /// Figures of both schemes in the drops that have both.
+    fn drops(&self, cells: &Cells, of: &str, to: &str, group: &str) -> Result<Drops, Absent> {
+        let points = cells.group(of, group);
+        if points.is_empty() {
+            return Err(Absent::Nothing(format!("{of} is not played at {group}")));
+        }
+        let below = self.to_metric.unwrap_or(self.metric);
+        let others = self.to_at.as_ref().map_or_else(|| points.clone(), |group| cells.group(to, group));
+        let pairs = points.iter().zip(others);
+        pairs
+            .map(|(of_at, to_at)| {
+                Ok([cells.at(of, of_at)?.get(self.metric), cells.at(to, to_at)?.get(below)])
+            })
+            .collect()
+    }
+
+    /// The mean over these comparisons, with its interval.
+    fn part(&self, compare: Compare, each: &[(Drops, Option<Drops>)], neutral: f64) -> Part {
+        let whole = |pick: &dyn Fn(usize) -> usize| {
+            let values: Vec<f64> = each
+                .iter()
+                .map(|(drops, against)| {
+                    let own = self.compared(compare, drops, pick);
+                    match (against, compare) {
+                        (None, _) => own,
+                        (Some(other), Compare::Ratio) => own / self.compared(compare, other, pick),
+                        (Some(other), Compare::Difference) => own - self.compared(compare, other, pick),
+                    }
+                })
+                .collect();
+            stats::mean(&values).unwrap_or(f64::NAN)
+        };
+        let value = whole(&|drop| drop);
+        let count = each.iter().map(|(drops, _)| drops.len()).max().unwrap_or(0);
+        let mut draws = Draws(SEED);
+        let mut picked = vec![0; count];
+        let mut found: Vec<f64> = (0..RESAMPLES)
+            .map(|_| {
+                picked.fill_with(|| draws.below(count));
+                whole(&|drop| picked[drop])
+            })
+            .filter(|value| value.is_finite())
+            .collect();
+        found.sort_by(f64::total_cmp);
+        let at = |share: f64| found.get(((found.len() as f64 - 1.0) * share).round() as usize).copied();
+        Part { value, interval: at(0.025).zip(at(0.975)), neutral }
+    }
+
+    /// The comparison over the drops that are picked.
+    fn compared(&self, compare: Compare, drops: &Drops, pick: &dyn Fn(usize) -> usize) -> f64 {
+        // Groups of one experiment have as many drops each; if not, the shorter one is gone through again.
+        let chosen = (0..drops.len()).map(|drop| drops[pick(drop) % drops.len()]);
+        let both = chosen.filter(|[of, to]| of.is_finite() && to.is_finite());
+        let (of, to): (Vec<f64>, Vec<f64>) = both.map(|[of, to]| (of, to)).unzip();
+        let (of, to) = (self.drops.of(of), self.drops.of(to));
+        match compare {
+            Compare::Ratio => of / to,
+            Compare::Difference => of - to,
+        }
+    }
+}
+
+impl Statistic {
+    pub(super) fn of(self, mut values: Vec<f64>) -> f64 {
+        match self {
+            Self::Mean => stats::mean(&values).unwrap_or(f64::NAN),
+            Self::Min => values.into_iter().reduce(f64::min).unwrap_or(f64::NAN),
+            Self::Median => {
+                values.sort_by(f64::total_cmp);
+                let count = values.len();
+                let middle = values.get(count.saturating_sub(1) / 2..(count / 2 + 1).min(count));
+                middle.and_then(stats::mean).unwrap_or(f64::NAN)
+            }
+        }
+    }
+}
+
+/// Random numbers: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, count: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^= mixed >> 31;
+        // The share of 2^64 as a share of `count`.
+        ((u128::from(mixed) * count as u128) >> 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::Cell;
+    use super::super::experiment::Values;
+    use super::*;
+    use crate::synthetic;
+
+    /// Scheme b has twice what a has in the small group and as much in the large one, but for noise that both share.
+    fn cells() -> Cells {
+        let mut cells = Cells::default();
+        let run = synthetic::run("cubic", 1);
+        for group in ["1MB", "10MB"] {
+            for drop in 1..=40 {
+                let luck = 1.0 + f64::from(drop % 7) * 0.3;
+                let own = f64::from(drop % 3) * 0.02;
+                let factor = if group == "1MB" { 2.0 } else { 1.0 };
+                for (scheme, value) in [("a", luck), ("b", luck * (factor + own - 0.02))] {
+                    let cell = Cell::new(Values::new(), run.clone()).with(Metric::Throughput, value);
+                    cells.enter(scheme, &format!("{group} drop {drop}"), Ok(cell));
+                }
+            }
+        }
+        cells
+    }
+
+    fn paired(more: &str) -> Paired {
+        let text = format!("metric = \"throughput\"\nof = [\"b\"]\nto = [\"a\"]\n{more}");
+        toml_edit::de::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn luck_that_both_share_does_not_widen_the_interval() {
+        let (measured, parts) = paired("at = [\"1MB\"]").find(Compare::Ratio, &cells()).unwrap();
+        let (low, high) = parts[0].interval.unwrap();
+        assert!((measured.value - 2.0).abs() < 0.01, "{measured:?}");
+        assert!(low > 1.99 && high < 2.01 && low < measured.value && measured.value < high, "{low} {high}");
+        assert!(measured.text.starts_with("2.0") || measured.text.starts_with("1.99"), "{}", measured.text);
+        // The same draws each time.
+        assert_eq!(paired("at = [\"1MB\"]").find(Compare::Ratio, &cells()).unwrap().1, parts);
+    }
+
+    #[test]
+    fn groups_are_compared_each_together_or_with_each_other() {
+        let cells = cells();
+        let each = paired("at = [\"1MB\", \"10MB\"]").find(Compare::Ratio, &cells).unwrap();
+        assert_eq!(each.1.len(), 2);
+        assert!(each.0.text.starts_with("1MB ") && each.0.text.contains(", 10MB "), "{}", each.0.text);
+        let mean = paired("at = [\"1MB\", \"10MB\"]\ntogether = true").find(Compare::Ratio, &cells).unwrap();
+        assert_eq!(mean.1.len(), 1);
+        assert!((mean.0.value - 1.5).abs() < 0.01, "{:?}", mean.0);
+        let gain = paired("at = [\"1MB\"]\nagainst = \"10MB\"").find(Compare::Ratio, &cells).unwrap();
+        assert!((gain.0.value - 2.0).abs() < 0.01, "{:?}", gain.0);
+        let more = paired("at = [\"1MB\"]").find(Compare::Difference, &cells).unwrap();
+        assert!((more.0.value - 1.9).abs() < 0.1 && more.1[0].neutral == 0.0, "{:?}", more.0);
+        let own = paired("at = [\"1MB\"]\nto_at = \"10MB\"").find(Compare::Ratio, &cells).unwrap();
+        assert!((own.0.value - 2.0).abs() < 0.01, "{:?}", own.0);
+        assert!(matches!(paired("at = [\"2MB\"]").find(Compare::Ratio, &cells), Err(Absent::Nothing(_))));
+    }
+
+    #[test]
+    fn the_interval_must_lie_on_the_side_that_is_claimed() {
+        let part = |value, low, high| Part { value, interval: Some((low, high)), neutral: 1.0 };
+        for (name, part, bounds, expected) in [
+            ("beyond, and sure", part(1.3, 1.1, 1.5), (Some(1.2), None), true),
+            ("beyond, but not sure", part(1.3, 0.9, 1.7), (Some(1.2), None), false),
+            ("not beyond", part(1.1, 1.05, 1.2), (Some(1.2), None), false),
+            ("no direction asked", part(0.99, 0.9, 1.1), (Some(0.97), None), true),
+            ("lower", part(0.8, 0.7, 0.9), (None, Some(0.85)), true),
+            ("lower, but not sure", part(0.8, 0.6, 1.02), (None, Some(0.85)), false),
+            ("a range from one on", part(1.2, 1.1, 1.3), (Some(1.0), Some(1.35)), true),
+            ("no interval", Part::plain(1.3), (Some(1.2), None), true),
+            ("no interval, not beyond", Part::plain(1.1), (Some(1.2), None), false),
+        ] {
+            assert_eq!(part.holds(bounds.0, bounds.1), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn drops_become_one() {
+        for (statistic, expected) in [(Statistic::Mean, 2.5), (Statistic::Median, 2.0), (Statistic::Min, 1.0)]
+        {
+            assert_eq!(statistic.of(vec![5.0, 1.0, 2.0, 2.0]), expected);
+        }
+        assert_eq!(Statistic::Median.of(vec![3.0, 1.0, 2.0]), 2.0);
+        assert!(Statistic::Median.of(Vec::new()).is_nan());
+    }
+}

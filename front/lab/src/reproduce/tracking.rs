@@ -1,0 +1,212 @@
+//! Figures of how well a control's bandwidth follows what the radio link of a single user delivers, from the series.
+//!
+//! Zhong (004), sections 5.2.2 and 5.3.2 has no numbers; how the curves are compared is ours. What is averaged begins a
+//! second after the first data: before that there is nothing to follow.
+
+use ranpace_sim::{FlowResult, RunResult, Series};
+
+use crate::stats;
+
+/// Left out at the beginning, in seconds.
+const SETTLE_S: f64 = 1.0;
+/// The RLC rate that an error refers to is a mean over this time, in seconds.
+const SMOOTH_S: f64 = 0.1;
+/// Largest lag that is looked at, in seconds.
+const MOST_LAG_S: f64 = 0.2;
+
+/// Columns that hold a control's bandwidth in bit/s.
+const BANDWIDTHS: [&str; 2] = ["state_bw_bit_s", "state_bw_bits_per_s"];
+/// Columns that hold a receiver's estimate in bit/s.
+const ESTIMATES: [&str; 2] = ["receiver_estimate_bit_s", "receiver_estimate_bits_per_s"];
+
+fn first<'a>(series: &'a Series, names: &[&str]) -> Option<&'a [f64]> {
+    names.iter().find_map(|name| series.get(name))
+}
+
+/// The bandwidth that a control works with, row by row, in bit/s.
+pub(super) fn bandwidth(run: &RunResult, flow: &FlowResult) -> Option<Vec<f64>> {
+    if let Some(column) = first(&flow.series, &BANDWIDTHS) {
+        return Some(column.to_vec());
+    }
+    // BBR counts segments; as large on the wire as the mean packet of the first link.
+    let link = run.links.first()?;
+    let wire = stats::ratio(link.departed.as_f64(), link.departed_packets as f64)?;
+    let segments = flow.series.get("state_bw_segments_per_s")?;
+    Some(segments.iter().map(|segments| segments * wire * 8.0).collect())
+}
+
+/// What the receiver reports, row by row, in bit/s.
+pub(super) fn estimate(flow: &FlowResult) -> Option<&[f64]> {
+    first(&flow.series, &ESTIMATES)
+}
+
+/// What leaves the radio downlink of the user of this place, row by row, in bit/s.
+pub(super) fn rlc(run: &RunResult, user: usize) -> Option<&[f64]> {
+    let name = format!("{}.down", run.users.get(user)?.name);
+    run.links.iter().find(|link| link.name == name)?.series.get("departed_bit_s")
+}
+
+/// Whether a row is averaged.
+fn counts(flow: &FlowResult) -> impl Fn(&f64) -> bool {
+    let begin = flow.totals.first_sent.map_or(f64::INFINITY, |first| first.as_secs_f64() + SETTLE_S);
+    move |time| *time > begin
+}
+
+fn mean_of(flow: &FlowResult, column: &[f64]) -> Option<f64> {
+    let (time, counts) = (flow.series.get("time_s")?, counts(flow));
+    let rows = time.iter().zip(column).filter(|(time, value)| counts(time) && value.is_finite());
+    stats::mean(&rows.map(|(_, value)| *value).collect::<Vec<_>>())
+}
+
+pub(super) fn control_bandwidth(run: &RunResult) -> f64 {
+    let of = || {
+        let flow = run.flows.first()?;
+        mean_of(flow, &bandwidth(run, flow)?)
+    };
+    of().unwrap_or(f64::NAN)
+}
+
+/// Blocks of HARQ's retransmissions count: as large as the others on average.
+pub(super) fn phy_rate(run: &RunResult) -> f64 {
+    let of = || {
+        let (flow, user) = (run.flows.first()?, run.users.first()?);
+        let again = stats::ratio(user.downlink.retransmissions as f64, user.downlink.blocks as f64)?;
+        Some(mean_of(flow, user.series.get("scheduled_bit_s")?)? * (1.0 + again))
+    };
+    of().unwrap_or(f64::NAN)
+}
+
+pub(super) fn rlc_rate(run: &RunResult) -> f64 {
+    let of = || mean_of(run.flows.first()?, rlc(run, 0)?);
+    of().unwrap_or(f64::NAN)
+}
+
+pub(super) fn tracking_error(run: &RunResult) -> f64 {
+    let of = || {
+        let flow = run.flows.first()?;
+        let (time, rlc) = (flow.series.get("time_s")?, rlc(run, 0)?);
+        let smooth = trailing(rlc, rows(time, SMOOTH_S)?);
+        let bandwidth = bandwidth(run, flow)?;
+        let errors: Vec<f64> = bandwidth.iter().zip(&smooth).map(|(own, rlc)| (own - rlc).abs()).collect();
+        stats::ratio(mean_of(flow, &errors)?, mean_of(flow, rlc)?)
+    };
+    of().unwrap_or(f64::NAN)
+}
+
+pub(super) fn report_lag(run: &RunResult) -> f64 {
+    let of = || {
+        let (flow, user) = (run.flows.first()?, run.users.first()?);
+        let (time, phy) = (flow.series.get("time_s")?, user.series.get("scheduled_bit_s")?);
+        let (estimate, counts) = (estimate(flow)?, counts(flow));
+        let begin = time.iter().position(counts)?;
+        let best = (0..=rows(time, MOST_LAG_S)?)
+            .filter(|lag| *lag <= begin)
+            .filter_map(|lag| {
+                let pairs: Vec<(f64, f64)> = (begin..time.len())
+                    .map(|row| (estimate[row], phy[row - lag]))
+                    .filter(|(own, phy)| own.is_finite() && phy.is_finite())
+                    .collect();
+                Some((correlation(&pairs)?, lag))
+            })
+            .max_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(best.1 as f64 * step(time)?)
+    };
+    of().unwrap_or(f64::NAN)
+}
+
+/// Length of a row in seconds.
+pub(super) fn step(time: &[f64]) -> Option<f64> {
+    Some(time.get(1)? - time.first()?)
+}
+
+/// How many rows so many seconds are, at least one.
+pub(super) fn rows(time: &[f64], seconds: f64) -> Option<usize> {
+    Some(((seconds / step(time)?).round() as usize).max(1))
+}
+
+/// Means over the last `rows` values, fewer at the beginning.
+pub(super) fn trailing(values: &[f64], rows: usize) -> Vec<f64> {
+    let mean = |end: usize| stats::mean(&values[(end + 1).saturating_sub(rows)..=end]).unwrap_or(f64::NAN);
+    (0..values.len()).map(mean).collect()
+}
+
+/// Pearson's; `None` where one of both does not vary.
+pub(super) fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
+    let (xs, ys): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let (x, y) = (stats::mean(&xs)?, stats::mean(&ys)?);
+    let sum = |f: &dyn Fn(f64, f64) -> f64| -> f64 { pairs.iter().map(|(a, b)| f(a - x, b - y)).sum() };
+    stats::ratio(sum(&|a, b| a * b), (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic;
+    use ranpace_sim::{Column, RadioLinkResult, UserResult};
+    use ranpace_units::{Bytes, Rate, Time};
+
+    fn column(name: &str, rows: usize, value: impl Fn(usize) -> f64) -> Column {
+        Column { name: name.to_owned(), values: (0..rows).map(value).collect() }
+    }
+
+    /// Rows of 5 ms; the PHY rate wanders, the estimate follows 40 ms later, and the control has 10 % more than RLC.
+    fn run() -> RunResult {
+        let rows = 1_000;
+        let phy = |row: usize| 30e6 + 1e6 * ((row * row % 977) as f64 / 97.7);
+        let mut run = synthetic::run("dcic", 1);
+        run.flows[0].totals.first_sent = Some(Time::from_millis(500));
+        run.flows[0].series.columns = vec![
+            column("time_s", rows, |row| (row + 1) as f64 * 0.005),
+            column("state_bw_bit_s", rows, |_| 22e6),
+            column("receiver_estimate_bit_s", rows, |row| phy(row.saturating_sub(8))),
+        ];
+        run.links[0].name = "phone.down".to_owned();
+        run.links[0].series.columns = vec![column("departed_bit_s", rows, |_| 20e6)];
+        let link = RadioLinkResult {
+            scheduled: Bytes::ZERO,
+            blocks: 90,
+            retransmissions: 9,
+            lost_blocks: 0,
+            bearer_failures: 0,
+            rlc_sent_again: 0,
+            rate_alone: Rate::ZERO,
+        };
+        let series = Series { columns: vec![column("scheduled_bit_s", rows, phy)] };
+        run.users = vec![UserResult {
+            name: "phone".to_owned(),
+            cell: None,
+            downlink: link,
+            uplink: link,
+            handovers: 0,
+            out_of_service: None,
+            series,
+        }];
+        run
+    }
+
+    #[test]
+    fn bandwidth_error_and_lag_are_found() {
+        let run = run();
+        assert_eq!(control_bandwidth(&run), 22e6);
+        assert_eq!(rlc_rate(&run), 20e6);
+        assert!((tracking_error(&run) - 0.1).abs() < 1e-9);
+        assert!((report_lag(&run) - 0.040).abs() < 1e-9);
+        assert!((phy_rate(&run) / 35e6 / 1.1 - 1.0).abs() < 0.02, "{}", phy_rate(&run));
+    }
+
+    #[test]
+    fn bbr_counts_segments() {
+        let mut run = run();
+        run.flows[0].series.columns[1].name = "state_bw_segments_per_s".to_owned();
+        run.flows[0].series.columns[1].values.fill(1_000.0);
+        (run.links[0].departed, run.links[0].departed_packets) = (Bytes::new(14_520), 10);
+        assert!((control_bandwidth(&run) - 1_000.0 * 1_452.0 * 8.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn what_does_not_vary_correlates_with_nothing() {
+        assert_eq!(correlation(&[(1.0, 2.0), (1.0, 3.0)]), None);
+        assert!((correlation(&[(1.0, 2.0), (2.0, 4.0), (3.0, 6.0)]).unwrap() - 1.0).abs() < 1e-12);
+        assert_eq!(trailing(&[1.0, 3.0, 5.0], 2), [1.0, 2.0, 4.0]);
+    }
+}

@@ -1,0 +1,68 @@
+//! Chapters 4 to 6 of document 004 in a quick look, and going on where it was stopped.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ranpace_lab::reproduce::{self, Experiment, How, Verdict};
+use ranpace_lab::{Report, Store};
+
+fn experiments(names: &[&str]) -> Vec<Experiment> {
+    let all = reproduce::experiments().unwrap();
+    all.into_iter().filter(|experiment| names.iter().any(|name| experiment.is_called(name))).collect()
+}
+
+#[test]
+fn chapters_4_to_6_can_be_played() {
+    let mut recordings = reproduce::recordings(Vec::new()).unwrap();
+    let stop = AtomicBool::new(false);
+    let how = How { threads: 0, stop: &stop, store: None, quick: true, sensitivity: false };
+    let chosen = experiments(&["004-4", "004-5", "004-6"]);
+    assert_eq!(chosen.len(), 7);
+    let mut all = Vec::new();
+    for experiment in &chosen {
+        let played = reproduce::play(experiment, &mut recordings, &how).unwrap().unwrap();
+        assert!(played.missing.is_empty());
+        for row in &played.rows {
+            assert_eq!(row.verdict, Verdict::Reported, "a quick look judges nothing: {row:?}");
+        }
+        all.push(played);
+    }
+    let groups = all.iter().map(|played| reproduce::group(played).unwrap()).collect();
+    let page = Report { groups, ..Report::default() }.html().unwrap();
+    assert!(page.contains("Table 6.3") && !page.contains("NaN"));
+}
+
+#[test]
+fn readings_are_played_where_they_differ_and_the_nearest_is_named() {
+    let mut recordings = reproduce::recordings(Vec::new()).unwrap();
+    let stop = AtomicBool::new(false);
+    let how = How { threads: 0, stop: &stop, store: None, quick: true, sensitivity: true };
+    let experiment = &experiments(&["004-6-table"])[0];
+    let played = reproduce::play(experiment, &mut recordings, &how).unwrap().unwrap();
+    let last = played.rows.last().unwrap();
+    assert_eq!(last.criterion, "which of 12 readings is nearest to the published ratios");
+    assert!(last.measured.contains("buffer=") && last.measured.contains("fence="), "{last:?}");
+    // BBR has no estimator and no fence: it is played with two buffers, CQIC and CQIC-S six ways, CDBE four; one of each is the
+    // experiment's own. Two points each.
+    let labels: Vec<&str> = played.cells.all().map(|(scheme, ..)| scheme).collect();
+    let extra = labels.iter().filter(|label| label.contains('[')).count();
+    assert_eq!((labels.len(), extra), (2 * 18, 2 * 14));
+}
+
+#[test]
+fn what_was_complete_is_not_played_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), "reproduce").unwrap();
+    let mut recordings = reproduce::recordings(Vec::new()).unwrap();
+    let experiment = &experiments(&["004-6-table"])[0];
+    let stop = AtomicBool::new(false);
+    let how = How { threads: 1, stop: &stop, store: Some(&store), quick: true, sensitivity: false };
+    let first = reproduce::play(experiment, &mut recordings, &how).unwrap().unwrap();
+    // With the flag set nothing is played any more: what comes back was kept.
+    stop.store(true, Ordering::Relaxed);
+    assert!(reproduce::play(experiment, &mut recordings, &how).unwrap().is_none());
+    stop.store(false, Ordering::Relaxed);
+    let files = || std::fs::read_dir(store.folder()).unwrap().count();
+    let kept = files();
+    let second = reproduce::play(experiment, &mut recordings, &how).unwrap().unwrap();
+    assert_eq!((first.rows, files()), (second.rows, kept));
+}
