@@ -71,7 +71,7 @@ fn panels(run: &Run<'_>, flow: &FlowResult) -> Result<Vec<String>, PlotError> {
     let all = [
         ("rate", Quantity::Rate, measured("goodput", "goodput_bit_s"), own(flow, &rates)),
         ("in flight", Quantity::Size, measured("in flight", "in_flight_bytes"), own(flow, &amounts)),
-        ("time", Quantity::Time, measured("RTT", "rtt_last_s"), own(flow, &times)),
+        ("delay", Quantity::Time, delay(flow), own(flow, &times)),
         ("state and gains", Quantity::Plain, line("", OTHER, Points::new()), states),
     ];
     let end = run.run.end.as_secs_f64();
@@ -100,6 +100,16 @@ fn panels(run: &Run<'_>, flow: &FlowResult) -> Result<Vec<String>, PlotError> {
             plot.svg()
         })
         .collect()
+}
+
+/// What thresholds of delay are compared with: the RTT above the smallest that the control knows, or else the RTT.
+fn delay(flow: &FlowResult) -> Line {
+    let mut points = extract::column(&flow.series, "rtt_last_s");
+    let smallest = extract::column(&flow.series, "state_min_rtt_s");
+    for (point, smallest) in points.iter_mut().zip(&smallest) {
+        point.1 -= smallest.1;
+    }
+    line(if smallest.is_empty() { "RTT" } else { "RTT above min rtt" }, OTHER, points)
 }
 
 /// The control's own figures whose names are of this kind, each with a colour of its own.
@@ -149,9 +159,10 @@ mod tests {
         show("state_bw_segments_per_s", 9.0);
         show("state_bw_filt_bit_s", 5e6);
         show("state_drain_target_bytes", 1e15);
+        show("state_min_rtt_s", 0.02);
         show("state_thres1_s", 0.1);
         let page = page(&run);
-        for there in ["bw filt", "drain target", "thres1", "in flight", "RTT", "goodput"] {
+        for there in ["bw filt", "drain target", "thres1", "in flight", "RTT above min rtt", "goodput"] {
             assert!(page.contains(there), "{there}");
         }
         assert_eq!(page.matches("<svg").count(), 4);

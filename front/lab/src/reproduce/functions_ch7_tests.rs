@@ -1,0 +1,181 @@
+use super::*;
+use crate::synthetic;
+use ranpace_sim::Column;
+use ranpace_units::Time;
+
+const START: f64 = 1.0;
+
+fn places(pairs: &[(&str, &str)]) -> Values {
+    let usual = [("start", "1s"), ("stagger", "2s"), ("rtt", "100ms")];
+    let all = usual.iter().chain(pairs);
+    all.map(|(place, value)| ((*place).to_owned(), (*value).to_owned())).collect()
+}
+
+/// Ten seconds in rows of 100 ms, of as many flows as there are columns; a value follows from the end of its row.
+fn run(columns: &[&[(&str, fn(f64) -> f64)]]) -> RunResult {
+    let mut run = synthetic::run_of(&vec!["cdbev2"; columns.len()], 1);
+    let column = |name: &str, value: fn(f64) -> f64| Column {
+        name: name.to_owned(),
+        values: (1..=100).map(|row| value(f64::from(row) / 10.0)).collect(),
+    };
+    for (flow, own) in run.flows.iter_mut().zip(columns) {
+        flow.series.columns = vec![column("time_s", |time| time)];
+        flow.series.columns.extend(own.iter().map(|(name, value)| column(name, *value)));
+        flow.totals.first_sent = Some(Time::from_millis(1_050));
+        flow.bottleneck = Some(0);
+    }
+    run.end = Time::from_millis(10_000);
+    run.links[0].series.columns = vec![
+        column("time_s", |time| time),
+        column("capacity_bit_s", |time| if time <= 5.0 { 10e6 } else { 4e6 }),
+        column("departed_bit_s", |time| if time <= 5.0 { 5e6 } else { 3e6 }),
+    ];
+    run
+}
+
+fn measure(text: &str, of: &[(&str, RunResult)]) -> Result<Measured, Absent> {
+    let figure: InTime = toml_edit::de::from_str(text).unwrap();
+    let mut cells = Cells::default();
+    for (seed, (flows, run)) in of.iter().enumerate() {
+        let cell = Cell::new(places(&[("flows", flows), ("t1", "5s")]), run.clone());
+        cells.enter("x", &format!("{flows} flows, seed {seed}"), Ok(cell));
+    }
+    figure.of(&["x".to_owned()], &cells)
+}
+
+fn close(found: f64, expected: f64) -> bool {
+    (found - expected).abs() < 1e-9
+}
+
+#[test]
+fn shares_are_those_of_the_window_and_a_newcomer_counts_from_its_first_second_on() {
+    // From 1 s 8 Mbit/s; from 3 s 2, and from 5 s 8.
+    let first: fn(f64) -> f64 = |time| 1e6 * (time - START).max(0.0);
+    let second: fn(f64) -> f64 = |time| 0.25e6 * (time - 3.0).max(0.0) + 0.75e6 * (time - 5.0).max(0.0);
+    let of = [("2", run(&[&[("delivered_bytes", first)], &[("delivered_bytes", second)]]))];
+    let jain = |a: f64, b: f64| (a + b) * (a + b) / (2.0 * (a * a + b * b));
+    for (text, expected) in [
+        ("figure = \"jain\"\nlast = 2.0", 1.0),
+        ("figure = \"jain\"\nfrom_join = 1.0", jain(8.0, (2.0 + 5.0 * 8.0) / 6.0)),
+        // The first segment's last 3 s begin at 2 s, the second flow is there from 3 s on.
+        ("figure = \"segment_jain\"", jain(8.0, 2.0)),
+        // The second before 5.9 s: 0.9 s with 8, 0.1 s with 2 Mbit/s.
+        ("figure = \"convergence\"", if jain(8.0, 5.0) >= 0.95 { 2.5 } else { 2.6 }),
+    ] {
+        let found = measure(text, &of).unwrap();
+        assert!(close(found.value, expected), "{text}: {found:?}, not {expected}");
+    }
+}
+
+#[test]
+fn times_without_a_minimal_rtt_go_on_to_the_end_of_the_window() {
+    // Within 105 ms at 4.0 and 6.5 s, and once more between the samples at 8.0 s, where the record is too large at first.
+    let rtt: fn(f64) -> f64 = |time| if close(time, 4.0) || close(time, 6.5) { 0.104 } else { 0.15 };
+    let hits: fn(f64) -> f64 = |time| f64::from(u8::from(time > 4.75)) + f64::from(u8::from(time > 7.95));
+    let record: fn(f64) -> f64 = |time| if time > 6.0 { 0.101 } else { 0.12 };
+    let flow: &[(&str, fn(f64) -> f64)] =
+        &[("rtt_last_s", rtt), ("state_hits", hits), ("state_min_rtt_s", record)];
+    let other: &[(&str, fn(f64) -> f64)] =
+        &[("rtt_last_s", |_| 0.1), ("state_hits", hits), ("state_min_rtt_s", |_| 0.103)];
+    let of = [("2", run(&[flow, other]))];
+    for (text, expected) in [
+        // From 3 s: 1 s, 2.5 s, 1.5 s, 2 s until the end.
+        ("figure = \"longest_without_minimum\"", 2.5),
+        ("figure = \"longest_without_minimum\"\nlast = 3.0", 2.0),
+        ("figure = \"largest_record\"", 0.103),
+    ] {
+        let found = measure(text, &of).unwrap();
+        assert!(close(found.value, expected), "{text}: {found:?}, not {expected}");
+    }
+}
+
+#[test]
+fn segments_begin_at_changes_and_settle_for_three_seconds() {
+    let of = [("1", run(&[&[]]))];
+    let found = measure("figure = \"segment_utilisation\"", &of).unwrap();
+    assert_eq!((found.value, found.text.as_str()), (0.5, "50.00 %; 75.00 %"));
+    // 5 s of 5 of 10 and 5 s of 3 of 4 Mbit/s; the flow joins at 1 s.
+    let found = measure("figure = \"utilisation\"", &of).unwrap();
+    assert!(close(found.value, (4.0 * 5.0 + 5.0 * 3.0) / (4.0 * 10.0 + 5.0 * 4.0)), "{found:?}");
+}
+
+#[test]
+fn recovery_is_counted_from_the_highest_rtt_on() {
+    // Still low at the change (5 s), at its highest at 5.5 s, below 200 ms from 6.8 s on.
+    let rtt: fn(f64) -> f64 = |time| match time {
+        time if time < 5.35 => 0.12,
+        time if time < 5.55 => 0.3 + time / 100.0,
+        time if time < 6.75 => 0.25,
+        _ => 0.15,
+    };
+    let of = [("1", run(&[&[("rtt_last_s", rtt)]]))];
+    assert!(close(measure("figure = \"recovery\"", &of).unwrap().value, 1.8));
+}
+
+#[test]
+fn states_are_timed_from_the_first_data_on() {
+    let first: fn(f64) -> f64 = |time| match time {
+        time if time < 1.55 => 0.0,
+        time if time < 1.85 => 1.0,
+        time if time < 4.15 => 2.0 + f64::from(u8::from(time > 3.05)),
+        time if time < 4.35 => 4.0,
+        _ => 2.0,
+    };
+    let second: fn(f64) -> f64 = |time| match time {
+        time if time < 4.05 => 0.0,
+        time if time < 4.95 => 1.0,
+        _ => 2.0,
+    };
+    let kilobytes: fn(f64) -> f64 = |time| 100e3 * time;
+    let twice: fn(f64) -> f64 = |time| 200e3 * time;
+    let both = |flow, bytes| [("state_state", flow), ("delivered_bytes", bytes)];
+    let of = [("2", run(&[&both(first, kilobytes), &both(second, twice)]))];
+    for (figure, expected) in [
+        ("startup", 0.55),
+        ("first_drain", 0.3),
+        ("first_deep_drain", 2.6),
+        ("exit_share", 2.0),
+        ("jain_after_drain", 9.0 / 10.0),
+    ] {
+        let found = measure(&format!("figure = \"{figure}\""), &of).unwrap();
+        assert!(close(found.value, expected), "{figure}: {found:?}, not {expected}");
+    }
+    let never = [("1", run(&[&[("state_state", |_| 0.0)]]))];
+    assert!(matches!(measure("figure = \"startup\"", &never), Err(Absent::Nothing(_))));
+}
+
+#[test]
+fn runs_are_chosen_by_their_places_and_averaged_over_seeds() {
+    let of_rtt = |rtt: fn(f64) -> f64| run(&[&[("rtt_last_s", rtt)]]);
+    let of = [("1", of_rtt(|_| 0.1)), ("1", of_rtt(|_| 0.3)), ("2", of_rtt(|_| 0.8))];
+    for (text, value, shown) in [
+        ("figure = \"rtt\"\nat = { flows = \"1\" }", 0.2, "200.0 ms (100.0 ms to 300.0 ms)"),
+        ("figure = \"rtt\"\nat = { flows = \"1\" }\nover = \"max\"", 0.3, "100.0 ms to 300.0 ms"),
+        (
+            "figure = \"rtt\"\nat = { flows = \"2\" }\nto = { flows = \"1\" }",
+            4.0,
+            "800.0 ms over 200.0 ms (100.0 ms to 300.0 ms)",
+        ),
+    ] {
+        let found = measure(text, &of).unwrap();
+        assert!(close(found.value, value) && found.text == shown, "{text}: {found:?}");
+    }
+    let nowhere = measure("figure = \"rtt\"\nat = { flows = \"7\" }", &of);
+    assert!(matches!(nowhere, Err(Absent::Nothing(_))));
+}
+
+#[test]
+fn quartiles_lie_between_the_nearest_values() {
+    let mut cells = Cells::default();
+    for (scheme, values) in [("a", [1.0, 2.0, 3.0, 4.0]), ("b", [0.0, 10.0, 20.0, 30.0])] {
+        for (drop, value) in values.into_iter().enumerate() {
+            let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with(Metric::Goodput, value);
+            cells.enter(scheme, &format!("1 Mbit drop {drop}"), Ok(cell));
+        }
+    }
+    let figure = Quartiles { metric: Metric::Goodput, at: "1 Mbit".to_owned() };
+    let found = figure.of(&["a".to_owned(), "b".to_owned()], &cells).unwrap();
+    // From 1.75 to 3.25, and from 7.5 to 22.5.
+    assert!(close(found.value, 0.1), "{found:?}");
+    assert!(quantile(&[], 0.5).is_nan());
+}
