@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use ranpace_cc::Algorithm;
+use ranpace_cc::bw_report::{self, Format};
+use ranpace_cc::{Ack, Algorithm, Context, Pacing, RateSample, Report, Sample, State, Window};
 use ranpace_lab::trace_tools::{Clock, LogFormat, RateUnit, TimeUnit, read_log_text};
 use ranpace_link::{Service, Trace, TraceError, TraceParser, TraceStats};
 use ranpace_phy::LteBandwidth;
@@ -18,7 +19,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
@@ -26,6 +27,7 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("radio", radio),
     ("vary", vary),
     ("algorithm", algorithm),
+    ("report", report),
     ("units", units),
 ];
 
@@ -65,6 +67,78 @@ fn pieces(text: &[u8], length: usize) -> Result<Trace, TraceError> {
         parser.push(piece)?;
     }
     parser.finish()
+}
+
+/// A report of the peer is read or not, is read again as it was written, and whatever it says, a control that takes reports
+/// keeps a window and a pace that can be used.
+///
+/// The first byte chooses the control; the rest are reports, each a byte of length and then so much.
+pub fn report(data: &[u8]) {
+    let Some((&first, mut rest)) = data.split_first() else { return };
+    if let Some(rate) = bw_report::parse_option(rest) {
+        assert!(!rate.is_zero());
+        assert_eq!(Format::ThesisV2.decode(&Format::ThesisV2.encode(rate)), Some(rate));
+    }
+    const CONTROLS: [&str; 9] = [
+        "dcic",
+        "dcic:guard=off",
+        "cqic-s",
+        "cqic-s:guard=off",
+        "cdbe",
+        "cdbe:guard=off",
+        "cdbev2",
+        "quic-cqic",
+        "cdbev2:report=exp",
+    ];
+    let name = CONTROLS[usize::from(first) % CONTROLS.len()];
+    let algorithm: Algorithm = name.parse().expect("it is one of ours");
+    let mut control = algorithm.build(u64::from(first));
+    let mut w = Window::new(10.0);
+    let mut cx = Context {
+        now: Time::from_secs(1),
+        mss: Bytes::new(1_448),
+        wire: Bytes::new(1_500),
+        srtt: Span::from_millis(40),
+        min_rtt: Span::from_millis(40),
+        in_flight: 10,
+        delivered: 0,
+        lost: 0,
+        next_packet: 10,
+        state: State::Open,
+        cwnd_limited: true,
+        app_limited: false,
+    };
+    control.on_start(&cx, &mut w);
+    while let Some((&length, text)) = rest.split_first() {
+        let (content, after) = text.split_at(usize::from(length % 32).min(text.len()));
+        rest = after;
+        cx.now += Span::from_millis(1 + u64::from(length));
+        cx.delivered += 1;
+        if let Some(report) = Report::new(content) {
+            control.on_report(&cx, &mut w, &report);
+        }
+        let rtt = Span::from_millis(40 + u64::from(length));
+        let sample = Sample {
+            delivered: 1,
+            bytes: cx.mss,
+            rtt: Some(rtt),
+            one_way: Some(rtt / 2),
+            in_flight_at_send: 10,
+        };
+        control.on_sample(&cx, &mut w, &sample);
+        let ack = Ack {
+            acked: 1,
+            delivered: 1,
+            bytes: cx.mss,
+            rtt: Some(rtt),
+            rate: RateSample::default(),
+            prior_in_flight: 10,
+            ecn_echo: false,
+        };
+        control.on_ack(&cx, &mut w, &ack);
+        assert!(w.cwnd.is_finite() && w.cwnd >= 1.0, "{name}: {w:?}");
+        assert!(!matches!(w.pacing, Pacing::Rate(rate) if rate.is_zero()), "{name}: {w:?}");
+    }
 }
 
 /// A log of rates gives rates that are not negative, or an error with a line.

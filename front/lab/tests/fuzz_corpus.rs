@@ -344,3 +344,8 @@ fn algorithm() {
 fn units() {
     fuzz("units", 1);
 }
+
+#[test]
+fn report() {
+    fuzz("report", 1);
+}
