@@ -26,7 +26,7 @@ use crate::tap::Tap;
 /// Events between two looks at whether to go on.
 const PATIENCE: u64 = 1 << 16;
 
-/// Between two CQIs that a receiver is told (Zhong 2021, section 5.3.2: every 2 ms).
+/// Between two CQIs that a receiver is told (Zhong 2020, section 5.3.2: every 2 ms).
 const QUALITY_PERIOD: Span = Span::from_millis(2);
 
 /// Flows from which on it pays to look ahead.

@@ -79,7 +79,7 @@ fn the_first_data_leave_at_the_rate_of_the_handshakes_report() {
         let reports = present(&flow.series, "state_report_bits_per_s");
         // Rows are of every 10 ms; the report came with what let the data leave.
         assert!(reports[0].0 < first + 0.011, "{opener}: {} after {first}", reports[0].0);
-        // Half of the band at half of the time, at CQI 15: 18.3 Mbit/s (equation 5.9 of Zhong 2021); twice that for the CQIs
+        // Half of the band at half of the time, at CQI 15: 18.3 Mbit/s (equation 5.9 of Zhong 2020); twice that for the CQIs
         // that came after the block with the handshake, which had the whole band. The mean over both is reported.
         // Where the receiver opens, RLC's status for its SYN was a block already, in the first window of 50 ms.
         let block = 75_376.0 / 0.05;

@@ -1,6 +1,6 @@
 //! CDBEv2: the receiver measures the bandwidth every 10 ms; the sender filters it, probes above it and drains below it.
 //!
-//! Source: Zhong 2021, chapter 7. Receiver half: section 7.1.2 ([`client`]). Filter: Eqs. 7.5 to 7.9; DRAIN and GROW: Eqs. 7.23 to
+//! Source: Zhong 2020, chapter 7. Receiver half: section 7.1.2 ([`client`]). Filter: Eqs. 7.5 to 7.9; DRAIN and GROW: Eqs. 7.23 to
 //! 7.25 ([`filter`]). Pace and window: Eqs. 7.2 to 7.4. End of STARTUP: Algorithm 7.2. State table: [`machine`].
 //!
 //! | state | number | pacing gain | window gain | leaves when |
@@ -29,6 +29,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use ranpace_units::{Rate, Span, Time};
 
+use crate::guard;
 use crate::interface::{
     Ack, Answer, Congestion, CongestionControl, Context, Pacing, ReceiverHalf, Report, Sample, Signal, State,
     Window,
@@ -55,7 +56,7 @@ pub use settings::DrainReference;
 pub const ENTRY: Entry = Entry {
     name: "cdbev2",
     about: "paces at the bandwidth that the receiver measures every 10 ms, probes and drains around it",
-    source: "Zhong 2021, chapter 7",
+    source: "Zhong 2020, chapter 7",
     options: settings::OPTIONS,
     transport: Transport::Tcp,
     loss_based: false,
@@ -64,7 +65,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 fn build(options: &mut Options, seed: u64) -> Result<Control, OptionError> {
-    Ok(Control::Other(Box::new(Cdbev2::new(Settings::parse(options)?, seed))))
+    let format = settings::format(options)?;
+    guard::build(Cdbev2::new(Settings::parse(options)?, seed), format, options)
 }
 
 fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {

@@ -1,7 +1,7 @@
 //! What the client-driven controls share (QUIC-CQIC, DCIC, CQIC-S, CDBE): the reported bandwidth as the sender uses it, and
 //! how often and in which format a receiver reports it.
 //!
-//! Source: Zhong 2021. Pacing interval `PktSize / (G rBW)` (equations 5.5 and 6.6), window `G rBW RTT_min` (5.6 and 6.7).
+//! Source: Zhong 2020. Pacing interval `PktSize / (G rBW)` (equations 5.5 and 6.6), window `G rBW RTT_min` (5.6 and 6.7).
 //! Initial rate: section 6.3.1. The rest is ours: the floor of the window is [`MIN_CWND`], the rate under the pacing
 //! interval is at least a segment per RTT_min, RTT_min is the smallest of the connection or of the path since it changed.
 //!

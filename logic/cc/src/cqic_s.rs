@@ -1,6 +1,6 @@
 //! CQIC-S: DCIC's client with CDBE's server, nothing else.
 //!
-//! Source: Zhong 2021, sections 6.5.1 and 6.5.2. Client: [`crate::dcic::client`]. Server and its states, as `inspect`
+//! Source: Zhong 2020, sections 6.5.1 and 6.5.2. Client: [`crate::dcic::client`]. Server and its states, as `inspect`
 //! shows them: [`crate::cdbe::server`].
 //!
 //! The first report is DCIC's rBW_0; until it comes there is CDBE's 1 MB/s. What is reported counts blocks of the radio
@@ -17,7 +17,7 @@ use crate::{dcic, guard};
 pub const ENTRY: Entry = Entry {
     name: "cqic-s",
     about: "DCIC's client with CDBE's states",
-    source: "Zhong 2021, section 6.5",
+    source: "Zhong 2020, section 6.5",
     options: &[
         dcic::ESTIMATOR,
         cdbe::DSDL,

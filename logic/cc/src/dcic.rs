@@ -1,6 +1,6 @@
 //! DCIC (TCP-CQIC in LTE): the device's own modem tells the rate, and the sender sends at it.
 //!
-//! Source: Zhong 2021, sections 5.3 and 5.4. Client: [`client`]. Server: pacing interval of equation 5.5, window of
+//! Source: Zhong 2020, sections 5.3 and 5.4. Client: [`client`]. Server: pacing interval of equation 5.5, window of
 //! equation 5.6, nothing else: no slow start, no probing, no gain but the 2 of equation 5.6, no reaction to loss.
 //!
 //! State as `inspect` shows it: 0 before the first report (1 MB/s, ours), 1 after it.
@@ -21,7 +21,7 @@ use crate::registry::{Control, Entry, Transport};
 pub const ENTRY: Entry = Entry {
     name: "dcic",
     about: "sends at the rate of the downlink grants that the device sees",
-    source: "Zhong 2021, sections 5.3 and 5.4",
+    source: "Zhong 2020, sections 5.3 and 5.4",
     options: &[ESTIMATOR, client_driven::REPORT, client_driven::REPORT_EVERY, guard::GUARD],
     transport: Transport::Tcp,
     loss_based: false,

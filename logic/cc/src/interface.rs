@@ -321,7 +321,7 @@ impl Report {
         Some(Self { length: content.len() as u8, bare: false, bytes })
     }
 
-    /// A report that stands behind the TCP header without kind and length, as Zhong (2021) counted it. No TCP stack could
+    /// A report that stands behind the TCP header without kind and length, as Zhong (2020) counted it. No TCP stack could
     /// tell it from payload: for simulations only.
     pub fn bare(content: &[u8]) -> Option<Self> {
         Self::new(content).map(|report| Self { bare: true, ..report })

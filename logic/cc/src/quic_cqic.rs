@@ -1,6 +1,6 @@
 //! QUIC-CQIC, on HSPA+: the device's channel quality (CQI) and its share of the time tell the rate.
 //!
-//! Source: Lu et al., "CQIC: Revisiting Cross-Layer Congestion Control for Cellular Networks" (HotMobile 2015), as Zhong 2021,
+//! Source: Lu et al., "CQIC: Revisiting Cross-Layer Congestion Control for Cellular Networks" (HotMobile 2015), as Zhong 2020,
 //! section 5.3.1, describes it (equations 5.2 to 5.6). Client: every TTI of 2 ms the CQI promises `TBS(CQI) / 2 ms`; the mean
 //! of 500 ms times the share of its TTIs in which the device was served (`activity` here; the thesis calls it DTX ratio) is
 //! reported. Server and its state as `inspect` shows it: as [`crate::dcic`].
@@ -26,7 +26,7 @@ use crate::registry::{Control, Entry, Transport};
 pub const ENTRY: Entry = Entry {
     name: "quic-cqic",
     about: "sends at the rate that channel quality and activity promise (HSPA+)",
-    source: "Zhong 2021, section 5.3.1",
+    source: "Zhong 2020, section 5.3.1",
     options: &[
         OptionInfo {
             key: "tbs",

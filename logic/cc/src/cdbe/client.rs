@@ -1,6 +1,6 @@
 //! CDBE's client: the bandwidth from the arrivals of data.
 //!
-//! Source: Zhong 2021, section 6.3, equations 6.1 to 6.5. Arrivals of `W_s = W_l / 5` are a sample, bytes over time; samples
+//! Source: Zhong 2020, section 6.3, equations 6.1 to 6.5. Arrivals of `W_s = W_l / 5` are a sample, bytes over time; samples
 //! of `W_l`, the RTT, are averaged and smoothed with the previous report, whose weight shrinks with the pause before them.
 //!
 //! Ours, where the thesis is silent: bytes are TCP's payload, repeated data count; `W_l` is the receiver's RTT, smoothed by

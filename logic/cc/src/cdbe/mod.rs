@@ -1,6 +1,6 @@
 //! CDBE, version 1: the client estimates the bandwidth from arrivals, the server's states follow the downstream delay.
 //!
-//! Source: Zhong 2021, chapter 6. Client, equations 6.1 to 6.5: [`client`]. Server, equations 6.6 to 6.9, and its states,
+//! Source: Zhong 2020, chapter 6. Client, equations 6.1 to 6.5: [`client`]. Server, equations 6.6 to 6.9, and its states,
 //! as `inspect` shows them: [`server`].
 //!
 //! Other than the thesis has it, by default: samples end with the arrival that closes them (`fence`), since a single packet
@@ -24,7 +24,7 @@ use crate::registry::{Control, Entry, Transport};
 pub const ENTRY: Entry = Entry {
     name: "cdbe",
     about: "sends at the rate at which the client receives, in states that follow the delay",
-    source: "Zhong 2021, chapter 6",
+    source: "Zhong 2020, chapter 6",
     options: &[
         OptionInfo {
             key: "fence",

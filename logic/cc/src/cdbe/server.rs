@@ -1,6 +1,6 @@
 //! CDBE's server: the reported bandwidth times the gains of a state, and the states follow the downstream delay (DSDL).
 //!
-//! Source: Zhong 2021, sections 6.4 and 6.5. Pacing interval and window: equations 6.6 and 6.7. Once per RTT_min (TW) the
+//! Source: Zhong 2020, sections 6.4 and 6.5. Pacing interval and window: equations 6.6 and 6.7. Once per RTT_min (TW) the
 //! mean delay `A_i` of that time (equation 6.8) is judged, first match wins:
 //!
 //! | from | condition | to |

@@ -1,6 +1,6 @@
 //! CDBEv2's arithmetic: the filter of reports and the amounts in flight at which DRAIN and GROW end.
 //!
-//! Sources: Zhong 2021, Eqs. 7.5 to 7.9 (filter), 7.23 (DRAIN), 7.24 and 7.25 (GROW). Nothing here has a state, so that
+//! Sources: Zhong 2020, Eqs. 7.5 to 7.9 (filter), 7.23 (DRAIN), 7.24 and 7.25 (GROW). Nothing here has a state, so that
 //! analytic models compute with the same functions as the control.
 
 use ranpace_units::Span;

@@ -1,6 +1,6 @@
 //! CDBEv2's states, their gains and what leads from one to the next.
 //!
-//! Source: Zhong 2021, section 7.2.3. The figure of the state machine is reconstructed from the text and from the trace
+//! Source: Zhong 2020, section 7.2.3. The figure of the state machine is reconstructed from the text and from the trace
 //! described with Fig. 7.16.
 
 use ranpace_units::Span;

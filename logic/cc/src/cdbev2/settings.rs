@@ -8,6 +8,7 @@ use super::client::TW;
 use super::filter::Compensation;
 use super::machine::Deep;
 use crate::bw_report::Format;
+use crate::guard::GUARD;
 use crate::options::{OptionError, OptionInfo, Options};
 
 /// What `ranpace list cc` says of them.
@@ -30,8 +31,8 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     },
     OptionInfo {
         key: "drain-ref",
-        values: "live, pre, filt, past or robust [live]",
-        about: "bandwidth of DRAIN's target: largest report since its beginning, filtered one before GROW, filtered one, largest of the past cycle; live or pre as there is a queue",
+        values: "robust, live, pre, filt or past [robust]",
+        about: "bandwidth of DRAIN's target: live or pre as there is a queue; largest report since its beginning, filtered one before GROW, filtered one, largest of the past cycle",
     },
     OptionInfo {
         key: "thres1",
@@ -60,6 +61,7 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
         values: "a whole number from 1 [1]",
         about: "measurements for a report",
     },
+    GUARD,
 ];
 
 /// GROWs without a minimal RTT after which a deep DRAIN is due (section 7.2.3).
@@ -120,11 +122,11 @@ impl Settings {
             reference: options.choice(
                 "drain-ref",
                 &[
+                    ("robust", DrainReference::Robust),
                     ("live", DrainReference::Live),
                     ("pre", DrainReference::Pre),
                     ("filt", DrainReference::Filtered),
                     ("past", DrainReference::Past),
-                    ("robust", DrainReference::Robust),
                 ],
             )?,
             thres1_rtt: options.choice("thres1", &[("dsdl", false), ("rtt", true)])?,

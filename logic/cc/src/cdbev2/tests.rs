@@ -272,7 +272,7 @@ fn the_robust_reference_is_live_without_a_queue_and_pre_with_one() {
         assert!((control.grow_limit(path) - 1.25 * 25e6 * path.as_secs_f64() / 8.0).abs() < 1e-6, "{case}");
     }
     // The others know RTT_min alone.
-    let mut control = in_state("", Mode::Grow);
+    let mut control = in_state("drain-ref=live", Mode::Grow);
     (0..100).for_each(|_| control.floor.take(Span::from_millis(60)));
     assert_eq!(control.path_rtt(Span::from_millis(50)), Span::from_millis(50));
 }
@@ -390,7 +390,7 @@ fn loss_changes_no_window_and_a_timeout_only_until_the_next_acknowledgement() {
 fn one_flow_fills_the_line_and_its_rtt_returns_to_the_minimum() {
     for reference in ["live", "pre", "robust"] {
         for (rate, rtt, least) in [(5.0, 20, 0.93), (20.0, 24, 0.95), (20.0, 60, 0.95), (100.0, 60, 0.95)] {
-            let name = format!("cdbev2:drain-ref={reference}");
+            let name = format!("cdbev2:guard=off:drain-ref={reference}");
             let case = format!("{name} {rate} Mbit/s {rtt} ms");
             let mut flow = Flow::new(Path::new(rate, rtt, 10_000), &name, 7);
             flow.run(Time::from_secs(3));
@@ -414,7 +414,7 @@ fn one_flow_fills_the_line_and_its_rtt_returns_to_the_minimum() {
 #[test]
 fn startup_and_the_first_drains_take_as_long_as_published() {
     // Fig. 7.16: 20 Mbit/s, 60 ms; STARTUP about 500 ms, DRAIN about 300 ms, first deep DRAIN after about 2.5 s of cycles.
-    let mut flow = Flow::new(Path::new(20.0, 60, 4_000), "cdbev2:drain-ref=pre:dsdl=true", 3);
+    let mut flow = Flow::new(Path::new(20.0, 60, 4_000), "cdbev2:guard=off:drain-ref=pre:dsdl=true", 3);
     let (mut entered, mut last) = (Vec::new(), -1.0);
     flow.run_with(Time::from_secs(6), &mut |flow| {
         let state = flow.figure("state");
@@ -434,7 +434,7 @@ fn startup_and_the_first_drains_take_as_long_as_published() {
 fn new_bandwidth_is_taken_up_and_lost_bandwidth_given_up() {
     for (from, to) in [(10.0, 20.0), (20.0, 10.0)] {
         let path = Path::new(from, 40, 10_000).then(4, to);
-        let mut flow = Flow::new(path, "cdbev2", 5);
+        let mut flow = Flow::new(path, "cdbev2:guard=off:drain-ref=live", 5);
         flow.run(Time::from_secs(6));
         let utilisation = flow.utilisation_until(Time::from_secs(10));
         assert!(utilisation > 0.95, "{from} -> {to} Mbit/s: {utilisation}");

@@ -1,6 +1,6 @@
 //! DCIC's client: the bandwidth from the downlink control information (DCI) that the device's modem decodes.
 //!
-//! Source: Zhong 2021, section 5.3.2. Each DCI gives a transport block, all codewords summed, HARQ's repetitions included;
+//! Source: Zhong 2020, section 5.3.2. Each DCI gives a transport block, all codewords summed, HARQ's repetitions included;
 //! windows of 50 ms tumble from the connection's beginning, and the last complete one is reported (equations 5.7 and 5.8).
 //! A window without any DCI reports rBW_0 instead, the running mean of what the CQI promises (equation 5.9).
 //!

@@ -4,7 +4,6 @@ use super::*;
 use crate::fifo::{Flow, Path};
 use crate::interface::{Received, ReceiverHalf};
 
-/// CDBEv2 is wrapped by hand.
 const GUARDED: [&str; 5] = ["quic-cqic", "dcic", "cqic-s", "cdbe", "cdbev2"];
 
 /// What is reported in bit/s, by time and count.
@@ -34,12 +33,6 @@ fn link(lose_every: u64) -> Path {
 
 fn flow(path: Path, name: &str, peer: Option<Box<dyn ReceiverHalf>>) -> Flow {
     let mut flow = Flow::new(path, name, 1);
-    if name == "cdbev2" {
-        flow.control = Box::new(Guard::new(flow.control, Format::ThesisV2));
-        flow.window = Window::new(10.0);
-        let cx = flow.context();
-        flow.control.on_start(&cx, &mut flow.window);
-    }
     if peer.is_some() {
         flow.receiver = peer;
     }
