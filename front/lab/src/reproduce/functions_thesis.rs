@@ -234,8 +234,8 @@ fn settle(cell: &Cell, rise: bool) -> Result<f64, Absent> {
             continue;
         }
         let rows = between(time, step.begin, step.end);
-        let far = |row: &usize| !((own[*row] / step.rate - 1.0).abs() <= NEAR);
-        let last_far = rows.clone().rev().find(far);
+        let near = |row: &usize| (own[*row] / step.rate - 1.0).abs() <= NEAR;
+        let last_far = rows.clone().rev().find(|row| !near(row));
         let settled = last_far.map_or(0.0, |row| time.get(row + 1).copied().unwrap_or(step.end) - step.begin);
         longest = longest.max(settled);
     }

@@ -418,7 +418,8 @@ fn plot(
         Some(place) => curves(frame, spec.metric, place, &own, palette)?,
         None => {
             let bar = |(label, cells): &(&str, &Vec<&Cell>)| {
-                let values: Vec<f64> = cells.iter().map(|cell| cell.get(spec.metric)).collect();
+                let values = cells.iter().map(|cell| cell.get(spec.metric)).filter(|value| value.is_finite());
+                let values: Vec<f64> = values.collect();
                 let colour = palette.colour(label);
                 Bar {
                     label: (*label).to_owned(),
