@@ -1,4 +1,5 @@
 //! Chapters 4 to 6 of document 004 in a quick look, and going on where it was stopped.
+#![allow(clippy::unwrap_used)] // a test may
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
