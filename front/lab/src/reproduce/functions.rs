@@ -5,6 +5,7 @@ use ranpace_units::{Bytes, Span, Time};
 use serde::Deserialize;
 
 use super::cells::{Absent, Cell, Cells};
+use super::functions_ch7::{InTime, Quartiles};
 use super::functions_models::{self, ModelFunction};
 use super::functions_thesis::{self, ThesisFunction};
 use super::measure::Measured;
@@ -26,6 +27,10 @@ pub enum Function {
     C2tcpEq15,
     /// 95th percentile of the delay outside outages: seconds with a capacity below 0.2 Mbit/s and the 2 s after them.
     P95OutsideOutages,
+    /// A figure in a window of time, of flows that join one after the other.
+    InTime(InTime),
+    /// Spread over drops, of one scheme over that of another.
+    Quartiles(Quartiles),
     /// One of those of the thesis's chapters 4 to 6.
     #[serde(untagged)]
     Thesis(ThesisFunction),
@@ -37,6 +42,8 @@ pub enum Function {
 /// Calls one.
 pub fn call(function: &Function, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
     match function {
+        Function::InTime(figure) => figure.of(of, cells),
+        Function::Quartiles(figure) => figure.of(of, cells),
         Function::Thesis(function) => functions_thesis::call(*function, of, cells),
         Function::Models(function) => functions_models::call(*function),
         Function::C2tcpConditions => conditions(),

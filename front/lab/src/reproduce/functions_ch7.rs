@@ -1,4 +1,4 @@
-//! Measurements in windows of time: what chapter 7 of Zhong 2021 shows of flows that join one after the other.
+//! Measurements in windows of time: what chapter 7 of Zhong 2020 shows of flows that join one after the other.
 //!
 //! Everything is taken from the runs' series. A flow joins at the place `start` plus its number times the place `stagger`;
 //! the rate of the link changes at the places `t1`, `t2` and so on. The windows are ours where the thesis shows curves.

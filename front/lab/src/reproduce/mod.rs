@@ -6,6 +6,7 @@
 mod cells;
 mod experiment;
 mod functions;
+mod functions_ch7;
 mod functions_models;
 mod functions_thesis;
 mod measure;
@@ -34,6 +35,7 @@ pub use experiment::{
     TableSpec, Values, Variation,
 };
 pub use functions::Function;
+pub use functions_ch7::{InTime, Quartiles};
 pub use functions_models::ModelFunction;
 pub use functions_thesis::ThesisFunction;
 pub use measure::{Measure, Measured, Over};
@@ -74,6 +76,13 @@ const EXPERIMENTS: &[(&str, &str)] = &[
     embedded!("004-6-run"),
     embedded!("004-6-table"),
     embedded!("004-models"),
+    embedded!("004-7-states"),
+    embedded!("004-7-bandwidth"),
+    embedded!("004-7-ddl-gc"),
+    embedded!("004-7-fqm-dual"),
+    embedded!("004-7-matrix"),
+    embedded!("004-7-lte"),
+    embedded!("004-7-drops"),
 ];
 
 /// The recordings that experiments use.
