@@ -5,6 +5,11 @@ use ranpace_units::Time;
 
 const START: f64 = 1.0;
 
+/// A value that follows from the end of its row.
+type At = fn(f64) -> f64;
+/// A column.
+type Named<'a> = (&'a str, At);
+
 fn places(pairs: &[(&str, &str)]) -> Values {
     let usual = [("start", "1s"), ("stagger", "2s"), ("rtt", "100ms")];
     let all = usual.iter().chain(pairs);
@@ -12,9 +17,9 @@ fn places(pairs: &[(&str, &str)]) -> Values {
 }
 
 /// Ten seconds in rows of 100 ms, of as many flows as there are columns; a value follows from the end of its row.
-fn run(columns: &[&[(&str, fn(f64) -> f64)]]) -> RunResult {
+fn run(columns: &[&[Named<'_>]]) -> RunResult {
     let mut run = synthetic::run_of(&vec!["cdbev2"; columns.len()], 1);
-    let column = |name: &str, value: fn(f64) -> f64| Column {
+    let column = |name: &str, value: At| Column {
         name: name.to_owned(),
         values: (1..=100).map(|row| value(f64::from(row) / 10.0)).collect(),
     };
@@ -50,8 +55,8 @@ fn close(found: f64, expected: f64) -> bool {
 #[test]
 fn shares_are_those_of_the_window_and_a_newcomer_counts_from_its_first_second_on() {
     // From 1 s 8 Mbit/s; from 3 s 2, and from 5 s 8.
-    let first: fn(f64) -> f64 = |time| 1e6 * (time - START).max(0.0);
-    let second: fn(f64) -> f64 = |time| 0.25e6 * (time - 3.0).max(0.0) + 0.75e6 * (time - 5.0).max(0.0);
+    let first: At = |time| 1e6 * (time - START).max(0.0);
+    let second: At = |time| 0.25e6 * (time - 3.0).max(0.0) + 0.75e6 * (time - 5.0).max(0.0);
     let of = [("2", run(&[&[("delivered_bytes", first)], &[("delivered_bytes", second)]]))];
     let jain = |a: f64, b: f64| (a + b) * (a + b) / (2.0 * (a * a + b * b));
     for (text, expected) in [
@@ -70,12 +75,11 @@ fn shares_are_those_of_the_window_and_a_newcomer_counts_from_its_first_second_on
 #[test]
 fn times_without_a_minimal_rtt_go_on_to_the_end_of_the_window() {
     // Within 105 ms at 4.0 and 6.5 s, and once more between the samples at 8.0 s, where the record is too large at first.
-    let rtt: fn(f64) -> f64 = |time| if close(time, 4.0) || close(time, 6.5) { 0.104 } else { 0.15 };
-    let hits: fn(f64) -> f64 = |time| f64::from(u8::from(time > 4.75)) + f64::from(u8::from(time > 7.95));
-    let record: fn(f64) -> f64 = |time| if time > 6.0 { 0.101 } else { 0.12 };
-    let flow: &[(&str, fn(f64) -> f64)] =
-        &[("rtt_last_s", rtt), ("state_hits", hits), ("state_min_rtt_s", record)];
-    let other: &[(&str, fn(f64) -> f64)] =
+    let rtt: At = |time| if close(time, 4.0) || close(time, 6.5) { 0.104 } else { 0.15 };
+    let hits: At = |time| f64::from(u8::from(time > 4.75)) + f64::from(u8::from(time > 7.95));
+    let record: At = |time| if time > 6.0 { 0.101 } else { 0.12 };
+    let flow: &[Named<'_>] = &[("rtt_last_s", rtt), ("state_hits", hits), ("state_min_rtt_s", record)];
+    let other: &[Named<'_>] =
         &[("rtt_last_s", |_| 0.1), ("state_hits", hits), ("state_min_rtt_s", |_| 0.103)];
     let of = [("2", run(&[flow, other]))];
     for (text, expected) in [
@@ -102,7 +106,7 @@ fn segments_begin_at_changes_and_settle_for_three_seconds() {
 #[test]
 fn recovery_is_counted_from_the_highest_rtt_on() {
     // Still low at the change (5 s), at its highest at 5.5 s, below 200 ms from 6.8 s on.
-    let rtt: fn(f64) -> f64 = |time| match time {
+    let rtt: At = |time| match time {
         time if time < 5.35 => 0.12,
         time if time < 5.55 => 0.3 + time / 100.0,
         time if time < 6.75 => 0.25,
@@ -114,20 +118,20 @@ fn recovery_is_counted_from_the_highest_rtt_on() {
 
 #[test]
 fn states_are_timed_from_the_first_data_on() {
-    let first: fn(f64) -> f64 = |time| match time {
+    let first: At = |time| match time {
         time if time < 1.55 => 0.0,
         time if time < 1.85 => 1.0,
         time if time < 4.15 => 2.0 + f64::from(u8::from(time > 3.05)),
         time if time < 4.35 => 4.0,
         _ => 2.0,
     };
-    let second: fn(f64) -> f64 = |time| match time {
+    let second: At = |time| match time {
         time if time < 4.05 => 0.0,
         time if time < 4.95 => 1.0,
         _ => 2.0,
     };
-    let kilobytes: fn(f64) -> f64 = |time| 100e3 * time;
-    let twice: fn(f64) -> f64 = |time| 200e3 * time;
+    let kilobytes: At = |time| 100e3 * time;
+    let twice: At = |time| 200e3 * time;
     let both = |flow, bytes| [("state_state", flow), ("delivered_bytes", bytes)];
     let of = [("2", run(&[&both(first, kilobytes), &both(second, twice)]))];
     for (figure, expected) in [
@@ -146,7 +150,7 @@ fn states_are_timed_from_the_first_data_on() {
 
 #[test]
 fn runs_are_chosen_by_their_places_and_averaged_over_seeds() {
-    let of_rtt = |rtt: fn(f64) -> f64| run(&[&[("rtt_last_s", rtt)]]);
+    let of_rtt = |rtt: At| run(&[&[("rtt_last_s", rtt)]]);
     let of = [("1", of_rtt(|_| 0.1)), ("1", of_rtt(|_| 0.3)), ("2", of_rtt(|_| 0.8))];
     for (text, value, shown) in [
         ("figure = \"rtt\"\nat = { flows = \"1\" }", 0.2, "200.0 ms (100.0 ms to 300.0 ms)"),
