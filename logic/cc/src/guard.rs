@@ -16,12 +16,16 @@
 //! | from driven to plain (`guard_reason`) | when | then |
 //! |---|---|---|
 //! | 1 stale | no report for max(1 s, 4 smoothed RTT) while data are in flight | plain until there are good rounds again |
-//! | 2 high | a queue, and all reports above [`HIGH`] times the delivered rate, in [`HIGH_ROUNDS`] rounds | hold |
+//! | 2 high | a queue, and reports above [`HIGH`] times the delivered rate, in [`HIGH_ROUNDS`] rounds | hold |
 //! | 3 low | delivered rate above [`LOW`] times the reports, which do not follow, in [`LOW_ROUNDS`] rounds | hold |
-//! | 4 erratic | reports of a round differ by more than [`SPREAD`] times, in [`ERRATIC_ROUNDS`] rounds | hold |
-//! | 5 loss | a loss with a queue, or more than [`LOSS`] in the last [`LOSS_ROUNDS`] rounds | CUBIC's answer, hold |
-//! | 6 timeout or mark | the timer fires, or the network marks | CUBIC's answer, hold |
-//! | 7 held back | no queue, and the control paces below [`HELD`] times its report, in [`HELD_ROUNDS`] rounds more than not | hold |
+//! | 4 loss | a loss with a queue, or more than [`LOSS`] in the last [`LAST_ROUNDS`] rounds | CUBIC's answer, hold |
+//! | 5 timeout or mark | the timer fires, or the network marks | CUBIC's answer, hold |
+//! | 6 held back | no queue, and the control paces below [`HELD`] times its report, in [`HELD_ROUNDS`] rounds more than not | hold |
+//!
+//! Reports of a cellular link differ by many times within a round, and are true all the same: what counts is their mean over
+//! the last [`LAST_ROUNDS`] rounds, taken so that those of a truthful receiver give the delivered rate however it varies: what
+//! was acknowledged since the report before took its share of a second at the rate of the new one; all bytes over all these
+//! times is the mean.
 //!
 //! A hold is 10 s, doubles each time up to 60 s, and is 10 s again after a driven time as long as it was. To be driven takes
 //! a good round at first, [`GOOD_ROUNDS`] in a row after a fallback: fresh reports that do not contradict the delivered rate.
@@ -89,18 +93,16 @@ const LOW: f64 = 1.1;
 const LOW_ROUNDS: u32 = 8;
 /// Growth of the reports within these rounds that shows that they follow.
 const FOLLOWS: f64 = 1.1;
-/// Largest over smallest report of a round.
-const SPREAD: f64 = 4.0;
-/// Rounds that it takes.
-const ERRATIC_ROUNDS: u32 = 2;
 /// Pace over report that takes a queue away.
 const HELD: f64 = 0.95;
 /// Rounds that this may go on without a queue. CDBE does not leave DRAIN where the radio's jitter looks like one.
 const HELD_ROUNDS: u32 = 16;
+/// Time that bytes can have taken at a reported rate, over the time since the report before.
+const MOST_CLAIMED: f64 = 2.0;
 /// Share of lost segments.
 const LOSS: f64 = 0.02;
-/// Rounds that it is counted over.
-const LOSS_ROUNDS: usize = 4;
+/// Rounds that losses and means of reports are counted over.
+const LAST_ROUNDS: usize = 8;
 /// Fewest lost segments that are a share.
 const LEAST_LOST: u64 = 3;
 /// Good rounds in a row, after a fallback.
@@ -135,7 +137,6 @@ enum Reason {
     Stale,
     High,
     Low,
-    Erratic,
     Loss,
     Timeout,
     HeldBack,
@@ -160,13 +161,23 @@ struct Round {
     lost: u64,
     app_limited: bool,
     rtt: Span,
-    /// Smallest and largest report.
-    reports: Option<(Rate, Rate)>,
+    /// Bytes acknowledged under a report, and the seconds that they took at the reported rate.
+    reported: (f64, f64),
+}
+
+/// What is kept of a round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Past {
+    delivered: u64,
+    lost: u64,
+    bytes: f64,
+    seconds: f64,
+    reported: (f64, f64),
 }
 
 impl Round {
     fn new(begin: Time) -> Self {
-        Self { begin, delivered: 0, lost: 0, app_limited: false, rtt: Span::MAX, reports: None }
+        Self { begin, delivered: 0, lost: 0, app_limited: false, rtt: Span::MAX, reported: (0.0, 0.0) }
     }
 }
 
@@ -194,16 +205,25 @@ pub struct Guard {
     /// Segments in flight and pace that follow from them.
     most_flight: f64,
     most_pace: Rate,
-    /// Delivered and lost segments of the last rounds.
-    losses: [(u64, u64); LOSS_ROUNDS],
+    past: [Past; LAST_ROUNDS],
+    /// Bytes acknowledged since the last new report. Where not every acknowledgement carries one, each is new; else those are
+    /// that differ from the one before.
+    unreported: f64,
+    /// A report came with this acknowledgement, with the one before, and it is another.
+    came: bool,
+    came_before: bool,
+    differs: bool,
+    /// When the last new report came.
+    news_at: Time,
     last_rtt: Option<Span>,
     /// Whether the last round had a queue.
     queue: bool,
     good: u32,
     high: u32,
-    erratic: u32,
     /// Rounds held back, less those that were not.
     held: u32,
+    /// Delivered and reported rate of the last rounds in bit/s, as they were compared.
+    compared: (f64, f64),
     /// Rounds that were low, and the first report of them.
     low: (u32, f64),
     audit: Audit,
@@ -228,13 +248,18 @@ impl Guard {
             rounds: 0,
             most_flight: LEAST_FLIGHT,
             most_pace: Rate::ZERO,
-            losses: [(0, 0); LOSS_ROUNDS],
+            past: [Past::default(); LAST_ROUNDS],
+            unreported: 0.0,
+            came: false,
+            came_before: false,
+            differs: false,
+            news_at: Time::ZERO,
             last_rtt: None,
             queue: false,
             good: 0,
             high: 0,
-            erratic: 0,
             held: 0,
+            compared: (0.0, 0.0),
             low: (0, 0.0),
             audit: Audit::Waiting(Time::ZERO),
         }
@@ -290,7 +315,7 @@ impl Guard {
 
     fn drive(&mut self, cx: &Context, w: &mut Window) {
         (self.mode, self.since) = (Mode::Driven, cx.now);
-        (self.high, self.erratic, self.held, self.low) = (0, 0, 0, (0, 0.0));
+        (self.high, self.held, self.low) = (0, 0, (0, 0.0));
         self.audit = Audit::Waiting(cx.now + FIRST_AUDIT_AFTER);
         self.bound(cx);
         self.publish(cx, w);
@@ -309,7 +334,7 @@ impl Guard {
         self.cubic = Cubic::new(Params::LINUX, hystart::Kind::Classic);
         w.cwnd = (cx.in_flight as f64).max(LEAST_FLIGHT).min(w.cwnd.max(LEAST_FLIGHT));
         // After reports that were too low slow start finds what there is; otherwise what is in flight is about right.
-        w.ssthresh = if matches!(reason, Reason::Low | Reason::Erratic | Reason::HeldBack) && !self.queue {
+        w.ssthresh = if matches!(reason, Reason::Low | Reason::HeldBack) && !self.queue {
             f64::INFINITY
         } else {
             w.cwnd
@@ -320,17 +345,23 @@ impl Guard {
 
     /// Judges a round that has ended.
     fn judge(&mut self, cx: &Context, w: &mut Window, round: &Round) {
-        self.losses.rotate_left(1);
-        self.losses[LOSS_ROUNDS - 1] = (round.delivered, round.lost);
         self.queue = round.rtt != Span::MAX && Self::is_queue(cx, round.rtt);
-        let delivered =
-            Rate::of(cx.mss * round.delivered, cx.now.since(round.begin).max(Span::from_micros(1)));
+        let (bytes, length) = (cx.mss * round.delivered, cx.now.since(round.begin).max(Span::from_micros(1)));
+        let delivered = Rate::of(bytes, length);
+        self.past.rotate_left(1);
+        self.past[LAST_ROUNDS - 1] = Past {
+            delivered: round.delivered,
+            lost: round.lost,
+            bytes: bytes.as_f64(),
+            seconds: length.as_secs_f64(),
+            reported: round.reported,
+        };
         if !round.app_limited || delivered.bits_per_s() > self.delivered.get() {
             self.rounds += 1;
             self.delivered.update(RATE_ROUNDS, self.rounds, delivered.bits_per_s());
         }
         self.bound(cx);
-        let contradicted = self.contradicted(delivered.as_f64(), round);
+        let contradicted = if round.app_limited { None } else { self.contradicted() };
         match self.mode {
             Mode::Plain => {
                 let good = contradicted == Some(false) && !self.is_stale(cx);
@@ -341,7 +372,8 @@ impl Guard {
                 }
             }
             Mode::Driven => {
-                let (delivered, lost) = self.losses.iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+                let (delivered, lost) =
+                    self.past.iter().fold((0, 0), |sum, past| (sum.0 + past.delivered, sum.1 + past.lost));
                 let reason = if lost >= LEAST_LOST && lost as f64 > LOSS * (delivered + lost) as f64 {
                     Reason::Loss
                 } else if self.high >= HIGH_ROUNDS {
@@ -350,8 +382,6 @@ impl Guard {
                     Reason::Low
                 } else if self.held >= HELD_ROUNDS {
                     Reason::HeldBack
-                } else if self.erratic >= ERRATIC_ROUNDS {
-                    Reason::Erratic
                 } else {
                     self.audit(cx);
                     return;
@@ -361,30 +391,29 @@ impl Guard {
         }
     }
 
-    /// Whether the delivered rate contradicts the reports of a round; `None` if it cannot be said.
-    fn contradicted(&mut self, delivered: f64, round: &Round) -> Option<bool> {
-        let (smallest, largest) = round.reports?;
-        let (smallest, largest) = (smallest.as_f64(), largest.as_f64());
-        if round.app_limited {
+    /// Whether the delivered rate contradicts the reports of the last rounds; `None` if there were none.
+    fn contradicted(&mut self) -> Option<bool> {
+        let sum = |part: fn(&Past) -> f64| self.past.iter().map(part).sum::<f64>();
+        let delivered = 8.0 * sum(|past| past.bytes) / sum(|past| past.seconds).max(1e-9);
+        let (bytes, seconds) = (sum(|past| past.reported.0), sum(|past| past.reported.1));
+        if bytes <= 0.0 {
             return None;
         }
-        let erratic = largest > SPREAD * smallest;
-        self.erratic = if erratic { self.erratic + 1 } else { 0 };
-        let held = !self.queue && self.mode == Mode::Driven && self.wants_less_than(HELD * smallest);
+        let reported = 8.0 * bytes / seconds.max(1e-9);
+        self.compared = (delivered, reported);
+        let held = !self.queue && self.mode == Mode::Driven && self.wants_less_than(HELD * reported);
         self.held = if held { self.held + 1 } else { self.held.saturating_sub(1) };
-        let high = self.queue && smallest > HIGH * delivered;
+        let high = self.queue && reported > HIGH * delivered;
         self.high = if high { self.high + 1 } else { 0 };
-        // CUBIC's rate falls with each loss and comes back: its best of late counts.
-        let best = if self.mode == Mode::Plain { self.delivered.get() as f64 } else { delivered };
-        let low = best > LOW * largest;
+        let low = delivered > LOW * reported;
         self.low = match self.low {
             _ if !low => (0, 0.0),
-            (0, _) => (1, largest),
+            (0, _) => (1, reported),
             // They rise with what is delivered, an RTT or two behind.
-            (_, first) if largest > FOLLOWS * first => (1, largest),
+            (_, first) if reported > FOLLOWS * first => (1, reported),
             (rounds, first) => (rounds + 1, first),
         };
-        Some(erratic || low || (self.queue && largest > HIGH * delivered))
+        Some(low || high)
     }
 
     /// Whether the control's pace is below a rate in bit/s.
@@ -464,9 +493,24 @@ impl CongestionControl for Guard {
         }
         let round = self.round.get_or_insert(Round::new(cx.now));
         round.delivered += ack.delivered;
+        self.unreported += ack.bytes.as_f64();
+        // A report that stays the same holds for all that is acknowledged.
+        let over = !cx.srtt.is_zero() && cx.now.since(round.begin) >= cx.srtt;
+        let came = core::mem::take(&mut self.came);
+        let is_new = came && (core::mem::take(&mut self.differs) || !self.came_before);
+        self.came_before = came;
+        if let Some((_, report)) = self.report
+            && (is_new || over && round.reported.0 == 0.0)
+        {
+            let bytes = core::mem::take(&mut self.unreported);
+            let elapsed = cx.now.since(core::mem::replace(&mut self.news_at, cx.now)).as_secs_f64();
+            round.reported.0 += bytes;
+            // One report that speaks of a silence, with what came after it, shall not weigh more than the silence.
+            round.reported.1 += (8.0 * bytes / report.as_f64().max(1.0)).min(MOST_CLAIMED * elapsed);
+        }
         round.app_limited |= ack.rate.app_limited || cx.app_limited;
-        let round = *round;
-        if !cx.srtt.is_zero() && cx.now.since(round.begin) >= cx.srtt {
+        if over {
+            let round = *round;
             self.judge(cx, w, &round);
             self.round = Some(Round::new(cx.now));
         }
@@ -545,11 +589,9 @@ impl CongestionControl for Guard {
     fn on_report(&mut self, cx: &Context, w: &mut Window, report: &Report) {
         self.control.on_report(cx, &mut self.wanted, report);
         if let Some(rate) = self.format.decode(report) {
+            self.came = true;
+            self.differs |= self.report.is_none_or(|(_, last)| last != rate);
             self.report = Some((cx.now, rate));
-            if let Some(round) = &mut self.round {
-                let (low, high) = round.reports.unwrap_or((rate, rate));
-                round.reports = Some((low.min(rate), high.max(rate)));
-            }
         }
         self.publish(cx, w);
     }
@@ -577,7 +619,8 @@ impl CongestionControl for Guard {
         self.control.inspect(show);
         show("guard_driven", f64::from(u8::from(self.mode == Mode::Driven)));
         show("guard_reason", f64::from(self.reason as u8));
-        show("guard_delivered_bits_per_s", self.delivered.get() as f64);
+        show("guard_delivered_bits_per_s", self.compared.0);
+        show("guard_reported_bits_per_s", self.compared.1);
         show("guard_hold_until_s", self.hold_until.as_secs_f64());
     }
 }

@@ -228,7 +228,8 @@ impl View for SurfaceView {
             let is_small = self.cells.first().and_then(|cell| cell.ranges[range]);
             let is_small = is_small.is_some_and(|summary| summary.to_bit_s <= SMALL_TO.as_f64());
             let caption = if is_small { "Zhong 2020, Fig. 7.5." } else { "Zhong 2020, Fig. 7.6." };
-            let figures: [(&str, &str, fn(&RangeSummary) -> f64); 4] = [
+            type Figure = (&'static str, &'static str, fn(&RangeSummary) -> f64);
+            let figures: [Figure; 4] = [
                 ("Mean queue", "Mb", |summary| mega(summary.mean_queue_bits)),
                 ("Longest queue", "Mb", |summary| mega(summary.max_queue_bits)),
                 ("Shortest queue", "Mb", |summary| mega(summary.min_queue_bits)),
