@@ -88,7 +88,9 @@ delay = "{half}"
 }
 
 fn flow(reference: &str) -> String {
-    format!("[[flow]]\nfrom = \"a\"\nto = \"b\"\nmtu = \"1452B\"\ncc = \"cdbev2:guard=off:drain-ref={reference}\"\n")
+    format!(
+        "[[flow]]\nfrom = \"a\"\nto = \"b\"\nmtu = \"1452B\"\ncc = \"cdbev2:guard=off:drain-ref={reference}\"\n"
+    )
 }
 
 #[test]
@@ -108,8 +110,9 @@ fn the_robust_reference_lives_with_jitter_and_with_a_longer_route() {
 fn the_robust_reference_keeps_the_queue_of_seven_flows_short_and_shares_fair() {
     // Targets set before: Jain 0.85 and a mean RTT of 60 ms over the last 10 s.
     let play = |reference: &str| {
-        let cc =
-            format!("cc = \"cdbev2:guard=off:drain-ref={reference}\"\nmtu = \"1452B\"\ncount = 7\nstagger = \"6s\"");
+        let cc = format!(
+            "cc = \"cdbev2:guard=off:drain-ref={reference}\"\nmtu = \"1452B\"\ncount = 7\nstagger = \"6s\""
+        );
         let result = play(&[&cc], "duration = \"66s\"\nwarmup = \"56s\"", "24ms");
         let rtt = result.flows.iter().map(|flow| flow.rtt.mean.as_secs_f64()).sum::<f64>() / 7.0;
         (jain(&common::goodputs(&result)), rtt)
