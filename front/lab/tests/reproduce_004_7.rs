@@ -1,4 +1,5 @@
 //! Chapter 7 of document 004 in a quick look.
+#![allow(clippy::unwrap_used)] // a test may
 
 use std::sync::atomic::AtomicBool;
 

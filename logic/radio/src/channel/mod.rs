@@ -49,7 +49,7 @@ pub use fading::{Fading, FadingSpeed, FadingUser, Groups};
 pub use mobility::{Mobility, Motion, Trajectory, TrajectoryError};
 pub use noise::{NoiseSource, Receiver, Transmitter};
 pub use path_loss::{Carrier, NoSuchCarrier, Path, PathLoss, umi_breakpoint_m, umi_clear_probability};
-pub use place::{Disc, Position};
+pub use place::{Disc, Position, Spread};
 pub use profiles::{DelayProfile, Tap};
 pub use quality::{CqiScale, effective_sinr};
 pub use radio_path::{Average, Fast, GRAIN, Look, RadioPath, Sight, Site};

@@ -48,13 +48,31 @@ pub struct Disc {
     pub centre: Position,
     /// Its radius in metres.
     pub radius_m: f64,
+    /// How places on it are drawn.
+    pub spread: Spread,
+}
+
+/// How places on a disc are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spread {
+    /// Evenly over the area.
+    #[default]
+    Area,
+    /// Evenly over the distance from the middle, so that more are near it: ns-3's `RandomDiscPositionAllocator` with its
+    /// usual variable.
+    Radius,
 }
 
 impl Disc {
-    /// A point drawn uniformly over the area, for user number `user` under this seed.
+    /// A point drawn as [`Spread`] says, for user number `user` under this seed.
     pub fn draw(self, seed: u64, user: u64) -> Position {
         let random = &mut random::at(seed, Purpose::Place, user);
-        let distance = self.radius_m.max(0.0) * random::unit(random).sqrt();
+        let unit = random::unit(random);
+        let share = match self.spread {
+            Spread::Area => unit.sqrt(),
+            Spread::Radius => unit,
+        };
+        let distance = self.radius_m.max(0.0) * share;
         let (sin, cos) = libm::sincos(core::f64::consts::TAU * random::unit(random));
         Position::new(self.centre.x + distance * cos, self.centre.y + distance * sin, self.centre.z)
     }
@@ -66,7 +84,7 @@ mod tests {
 
     #[test]
     fn drops_cover_a_disc_evenly() {
-        let disc = Disc { centre: Position::new(5.0, -7.0, 1.5), radius_m: 400.0 };
+        let disc = Disc { centre: Position::new(5.0, -7.0, 1.5), radius_m: 400.0, spread: Spread::Area };
         let drops: Vec<Position> = (0..20_000).map(|user| disc.draw(3, user)).collect();
         let share = |inside: &dyn Fn(&Position) -> bool| {
             drops.iter().filter(|drop| inside(drop)).count() as f64 / drops.len() as f64
@@ -75,6 +93,15 @@ mod tests {
         // Five standard errors of a share of a quarter are 0.015.
         assert!((share(&|p| p.ground_distance_m(disc.centre) <= 200.0) - 0.25).abs() < 0.015);
         assert!((share(&|p| p.x > 5.0 && p.y > -7.0) - 0.25).abs() < 0.015);
+    }
+
+    #[test]
+    fn distances_from_the_middle_may_be_drawn_evenly() {
+        let disc = Disc { centre: Position::new(5.0, -7.0, 1.5), radius_m: 400.0, spread: Spread::Radius };
+        let near =
+            (0..20_000).filter(|user| disc.draw(3, *user).ground_distance_m(disc.centre) <= 200.0).count();
+        // Five standard errors of a share of a half are 0.018.
+        assert!((near as f64 / 20_000.0 - 0.5).abs() < 0.018);
     }
 
     #[test]

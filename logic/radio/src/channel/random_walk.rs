@@ -166,10 +166,11 @@ fn seconds_to_edge(area: Disc, from: Position, [vx, vy]: [f64; 2]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Spread;
     use super::*;
     use proptest::prelude::*;
 
-    const AREA: Disc = Disc { centre: Position::new(0.0, 0.0, 1.5), radius_m: 400.0 };
+    const AREA: Disc = Disc { centre: Position::new(0.0, 0.0, 1.5), radius_m: 400.0, spread: Spread::Area };
 
     #[test]
     fn a_walker_stays_in_its_area_and_never_jumps() {
@@ -219,7 +220,7 @@ mod tests {
             radius_m in any::<f64>(), low in any::<f64>(), high in any::<f64>(), leg in any::<u64>(),
             x in any::<f64>(), times in prop::collection::vec(any::<u64>(), 1..3)
         ) {
-            let area = Disc { centre: Position::default(), radius_m };
+            let area = Disc { centre: Position::default(), radius_m, spread: Spread::Area };
             let rule = WalkRule { area, speed_m_s: [low, high], leg: Span::from_nanos(leg) };
             let mut walk = RandomWalk::new(rule, Position::new(x, x, x), 1, 1);
             for ns in times {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ranpace_radio::cell::{Place, UserConfig};
-use ranpace_radio::channel::{Disc, Position, Recording, Trajectory, WalkRule};
+use ranpace_radio::channel::{Disc, Position, Recording, Spread, Trajectory, WalkRule};
 use ranpace_units::{Span, Time};
 
 use super::channel::SPEEDS;
@@ -188,13 +188,15 @@ fn read_place(section: &mut Section<'_>, defaults: &Defaults, files: &mut Traces
     }
 }
 
-/// `radius` and `centre`, which is the base station unless told otherwise.
+/// `radius`, `centre`, which is the base station unless told otherwise, and `spread`.
 fn read_area(section: &mut Section<'_>, defaults: &Defaults) -> Option<Disc> {
     let radius = section.required("radius").and_then(|f| f.measure(&DISTANCE, 0.0..=1e6));
     let centre = section.field("centre").and_then(|f| f.position(defaults.height_m));
+    let spread = section.field("spread").and_then(|field| field.word(&["area", "radius"]));
+    let spread = if spread == Some("radius") { Spread::Radius } else { Spread::Area };
     let Position { x, y, .. } = defaults.base;
     let centre = centre.unwrap_or(Position::new(x, y, defaults.height_m));
-    Some(Disc { centre, radius_m: radius? })
+    Some(Disc { centre, radius_m: radius?, spread })
 }
 
 /// A speed, or two between which it is drawn.

@@ -94,7 +94,8 @@ pub(super) fn config() -> CellConfig {
 
 fn user() -> UserConfig {
     // A disc of 400 m (section 6.5.1; ours for chapter 5), a random walk at 1 to 5 m/s (Tables 5.1 and 6.2).
-    let area = Disc { centre: Position::default(), radius_m: 400.0 };
+    let area =
+        Disc { centre: Position::default(), radius_m: 400.0, spread: ranpace_radio::channel::Spread::Area };
     UserConfig {
         place: Place::Walk(WalkRule::pedestrian(area), None),
         recording: None,

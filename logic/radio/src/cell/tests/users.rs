@@ -1,7 +1,7 @@
 //! What users have to do with each other, and what they cost while they are silent.
 
 use super::*;
-use crate::channel::{DelayProfile, Disc, FadingSpeed, WalkRule};
+use crate::channel::{DelayProfile, Disc, FadingSpeed, Spread, WalkRule};
 
 /// Two users at the same places; the second sends nothing.
 fn with_and_without_a_silent_one(config: &CellConfig) {
@@ -68,7 +68,7 @@ fn an_idle_user_is_small() {
 /// Walkers under fading with a proportional fair scheduler; somebody may look at the channel between slots, or have reports
 /// made, or call late.
 fn walkers(config: &CellConfig, look: bool, reports: bool, late: bool) -> Vec<(u32, Direction, Time, Span)> {
-    let area = Disc { centre: Position::new(0.0, 0.0, 1.5), radius_m: 250.0 };
+    let area = Disc { centre: Position::new(0.0, 0.0, 1.5), radius_m: 250.0, spread: Spread::Area };
     // Fast, so that what is slow changes as well.
     let rule = WalkRule { area, speed_m_s: [20.0, 30.0], leg: Span::from_millis(300) };
     let user = UserConfig {
