@@ -62,7 +62,7 @@ fn a_modem_hears_every_block_of_its_user() {
         // What HARQ sent again was granted too; its blocks are about as large.
         let blocks = downlink.blocks + downlink.retransmissions;
         let granted = downlink.scheduled.as_f64() * 8.0 * blocks as f64 / downlink.blocks as f64;
-        let estimates = present(&result.flows[0].series, "receiver_estimate_bits_per_s");
+        let estimates = present(&result.flows[0].series, "receiver_estimate_bit_s");
         let mean = estimates.iter().map(|(_, value)| value).sum::<f64>() / estimates.len() as f64;
         let measured = granted / 4.0;
         assert!((mean / measured - 1.0).abs() < 0.03, "{others} others: {mean} of {measured}");
@@ -76,7 +76,7 @@ fn the_first_data_leave_at_the_rate_of_the_handshakes_report() {
             cell(&format!("cc = \"dcic:estimator=window:guard=off\"\ntcp = {{ opener = \"{opener}\" }}"), 0);
         let flow = &result.flows[0];
         let first = flow.totals.first_sent.expect("data left").as_secs_f64();
-        let reports = present(&flow.series, "state_report_bits_per_s");
+        let reports = present(&flow.series, "state_report_bit_s");
         // Rows are of every 10 ms; the report came with what let the data leave.
         assert!(reports[0].0 < first + 0.011, "{opener}: {} after {first}", reports[0].0);
         // Half of the band at half of the time, at CQI 15: 18.3 Mbit/s (equation 5.9 of Zhong 2020); twice that for the CQIs

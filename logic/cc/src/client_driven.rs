@@ -166,9 +166,9 @@ impl Pipe {
 
     /// Shows what [`crate::CongestionControl::inspect`] is to show of it.
     pub(crate) fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        show("bw_bits_per_s", self.bandwidth.as_f64());
+        show("bw_bit_s", self.bandwidth.as_f64());
         if let Some(reported) = self.reported {
-            show("report_bits_per_s", reported.as_f64());
+            show("report_bit_s", reported.as_f64());
         }
         if self.min_rtt != Span::MAX {
             show("min_rtt_s", self.min_rtt.as_secs_f64());

@@ -97,7 +97,8 @@ const FOLLOWS: f64 = 1.1;
 const HELD: f64 = 0.95;
 /// Rounds that this may go on without a queue. CDBE does not leave DRAIN where the radio's jitter looks like one.
 const HELD_ROUNDS: u32 = 16;
-/// Time that bytes can have taken at a reported rate, over the time since the report before.
+/// Time that bytes can have taken at a reported rate, over the time since the report before: with more, a silence of the link
+/// makes true reports look low; with less, wild ones look true.
 const MOST_CLAIMED: f64 = 2.0;
 /// Share of lost segments.
 const LOSS: f64 = 0.02;
@@ -568,6 +569,7 @@ impl CongestionControl for Guard {
         (self.round, self.last_rtt, self.queue) = (None, None, false);
         self.delivered = MaxFilter::default();
         self.rounds = 0;
+        (self.past, self.unreported) = ([Past::default(); LAST_ROUNDS], 0.0);
         match self.mode {
             Mode::Plain => self.cubic.on_path_change(cx, w),
             Mode::Driven => {
@@ -619,9 +621,8 @@ impl CongestionControl for Guard {
         self.control.inspect(show);
         show("guard_driven", f64::from(u8::from(self.mode == Mode::Driven)));
         show("guard_reason", f64::from(self.reason as u8));
-        show("guard_delivered_bits_per_s", self.compared.0);
-        show("guard_reported_bits_per_s", self.compared.1);
-        show("guard_hold_until_s", self.hold_until.as_secs_f64());
+        show("guard_delivered_bit_s", self.compared.0);
+        show("guard_reported_bit_s", self.compared.1);
     }
 }
 

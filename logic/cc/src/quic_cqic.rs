@@ -193,7 +193,7 @@ impl ReceiverHalf for QuicCqicClient {
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         if let Some(estimate) = self.estimate {
-            show("estimate_bits_per_s", estimate.as_f64());
+            show("estimate_bit_s", estimate.as_f64());
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Zhong (004), sections 5.2.2 and 5.3.2 has no numbers; how the curves are compared is ours. What is averaged begins a
 //! second after the first data: before that there is nothing to follow.
 
-use ranpace_sim::{FlowResult, RunResult, Series};
+use ranpace_sim::{FlowResult, RunResult};
 
 use crate::stats;
 
@@ -14,18 +14,14 @@ const SMOOTH_S: f64 = 0.1;
 /// Largest lag that is looked at, in seconds.
 const MOST_LAG_S: f64 = 0.2;
 
-/// Columns that hold a control's bandwidth in bit/s.
-const BANDWIDTHS: [&str; 2] = ["state_bw_bit_s", "state_bw_bits_per_s"];
-/// Columns that hold a receiver's estimate in bit/s.
-const ESTIMATES: [&str; 2] = ["receiver_estimate_bit_s", "receiver_estimate_bits_per_s"];
-
-fn first<'a>(series: &'a Series, names: &[&str]) -> Option<&'a [f64]> {
-    names.iter().find_map(|name| series.get(name))
-}
+/// Column that holds a control's bandwidth in bit/s.
+const BANDWIDTH: &str = "state_bw_bit_s";
+/// Column that holds a receiver's estimate in bit/s.
+const ESTIMATE: &str = "receiver_estimate_bit_s";
 
 /// The bandwidth that a control works with, row by row, in bit/s.
 pub(super) fn bandwidth(run: &RunResult, flow: &FlowResult) -> Option<Vec<f64>> {
-    if let Some(column) = first(&flow.series, &BANDWIDTHS) {
+    if let Some(column) = flow.series.get(BANDWIDTH) {
         return Some(column.to_vec());
     }
     // BBR counts segments; as large on the wire as the mean packet of the first link.
@@ -37,7 +33,7 @@ pub(super) fn bandwidth(run: &RunResult, flow: &FlowResult) -> Option<Vec<f64>> 
 
 /// What the receiver reports, row by row, in bit/s.
 pub(super) fn estimate(flow: &FlowResult) -> Option<&[f64]> {
-    first(&flow.series, &ESTIMATES)
+    flow.series.get(ESTIMATE)
 }
 
 /// What leaves the radio downlink of the user of this place, row by row, in bit/s.
@@ -142,7 +138,7 @@ pub(super) fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::synthetic;
-    use ranpace_sim::{Column, RadioLinkResult, UserResult};
+    use ranpace_sim::{Column, RadioLinkResult, Series, UserResult};
     use ranpace_units::{Bytes, Rate, Time};
 
     fn column(name: &str, rows: usize, value: impl Fn(usize) -> f64) -> Column {

@@ -198,7 +198,7 @@ impl ReceiverHalf for CdbeClient {
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        show("estimate_bits_per_s", self.bandwidth);
+        show("estimate_bit_s", self.bandwidth);
         show("long_window_s", self.long.as_secs_f64());
     }
 }

@@ -484,7 +484,7 @@ proptest! {
             prop_assert!([HIGH_GAIN, 1.0, 0.75, 1.25].contains(&figures["pacing_gain"]));
             prop_assert!([HIGH_GAIN, 2.0].contains(&figures["cwnd_gain"]));
             prop_assert!(figures.values().all(|value| value.is_finite()), "{figures:?}");
-            let floor = figures["bw_bits_per_s"].max(8.0 * 1448.0 / figures["min_rtt_s"]) * 1500.0 / 1448.0;
+            let floor = figures["bw_bit_s"].max(8.0 * 1448.0 / figures["min_rtt_s"]) * 1500.0 / 1448.0;
             let Pacing::Rate(pace) = rig.w.pacing else { panic!("no pace") };
             prop_assert!(pace.as_f64() + 1.0 > figures["pacing_gain"] * floor);
             prop_assert!(rig.w.cwnd >= 4.0);

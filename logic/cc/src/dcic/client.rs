@@ -177,11 +177,11 @@ impl ReceiverHalf for DcicClient {
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         if let Some(estimate) = self.estimate {
-            show("estimate_bits_per_s", estimate);
+            show("estimate_bit_s", estimate);
         }
         let (sum, number) = self.initial;
         if number > 0 {
-            show("initial_bits_per_s", sum / number as f64);
+            show("initial_bit_s", sum / number as f64);
         }
     }
 }
