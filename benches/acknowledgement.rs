@@ -9,6 +9,8 @@ use ranpace_cc::{
     ALL, Ack, Algorithm, Context, Fate, Packet, RadioHint, RateSample, Received, ReceiverHalf, Report,
     Sample, Sent, State, Transport, Window,
 };
+use ranpace_phy::LteBandwidth;
+use ranpace_rnis::CellInfo;
 use ranpace_units::{Bytes, Span, Time};
 
 const ACKS: u64 = 10_000;
@@ -20,19 +22,13 @@ fn arrive(half: &mut dyn ReceiverHalf, number: u64) {
         half.on_radio(
             now,
             &RadioHint {
-                measured_at: now,
-                tti: Span::from_millis(1),
                 tbs_bits: Some(120_000),
                 granted: 100.0,
-                cell: 100,
-                unused: 0.0,
+                most_granted: 100,
                 active_users: 1,
-                cqi: None,
                 mcs: 28,
                 layers: 2,
-                queue: Bytes::ZERO,
-                queue_limit: None,
-                handover: false,
+                ..RadioHint::of(CellInfo::lte(0, LteBandwidth::Mhz20), now)
             },
         );
     }

@@ -212,21 +212,7 @@ impl<'a> Radio<'a> {
             Air::Nr { layers, .. } => layers.get(),
             Air::Lte { .. } | Air::Mmwave => 1,
         };
-        Some(RadioHint {
-            measured_at: now,
-            tti: cell.info().slot,
-            tbs_bits: None,
-            granted: 0.0,
-            cell: cell.info().prbs,
-            unused: 0.0,
-            active_users: 0,
-            cqi: None,
-            mcs: 0,
-            layers,
-            queue: Bytes::ZERO,
-            queue_limit: None,
-            handover: false,
-        })
+        Some(RadioHint { layers, ..RadioHint::of(*cell.info(), now) })
     }
 
     /// The same with the CQI that was measured last.

@@ -456,6 +456,10 @@ impl CongestionControl for C2tcp {
         self.inner.on_report(cx, w, report);
     }
 
+    fn wants_radio(&self) -> bool {
+        self.inner.wants_radio()
+    }
+
     fn on_radio(&mut self, cx: &Context, w: &mut Window, hint: &RadioHint) {
         self.inner.on_radio(cx, w, hint);
     }

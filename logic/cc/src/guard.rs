@@ -598,6 +598,10 @@ impl CongestionControl for Guard {
         self.publish(cx, w);
     }
 
+    fn wants_radio(&self) -> bool {
+        self.control.wants_radio()
+    }
+
     fn on_radio(&mut self, cx: &Context, w: &mut Window, hint: &RadioHint) {
         self.control.on_radio(cx, &mut self.wanted, hint);
         self.publish(cx, w);

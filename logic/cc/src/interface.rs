@@ -22,6 +22,8 @@ use core::fmt::Debug;
 
 use ranpace_units::{Bytes, Rate, Span, Time};
 
+pub use ranpace_rnis::RadioHint;
+
 /// What a control sets. The endpoint owns it and lends it with every event; PRR sets `cwnd` through it too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
@@ -256,37 +258,6 @@ pub enum Answer {
     Own,
 }
 
-/// Radio information about the user behind this connection: a hint that may be missing, stale or false.
-#[derive(Clone, Copy, Debug)]
-pub struct RadioHint {
-    /// When it was measured, not when it came.
-    pub measured_at: Time,
-    /// Scheduling interval.
-    pub tti: Span,
-    /// Largest transport block of the reporting period, in bits; `None` if none was scheduled in it.
-    pub tbs_bits: Option<u32>,
-    /// PRBs (or symbols) granted to the user per TTI, mean of the reporting period.
-    pub granted: f64,
-    /// PRBs (or symbols) of the cell per TTI.
-    pub cell: u16,
-    /// PRBs (or symbols) that nobody used per TTI, mean of the reporting period.
-    pub unused: f64,
-    /// Users with a grant in the last 100 ms.
-    pub active_users: u16,
-    /// CQI, 0 to 15, where one was measured in the reporting period.
-    pub cqi: Option<u8>,
-    /// MCS index of the last grant.
-    pub mcs: u8,
-    /// Spatial layers of the last grant; 1 before there was one.
-    pub layers: u8,
-    /// RLC transmit queue of the user.
-    pub queue: Bytes,
-    /// What that queue can hold, where it is known.
-    pub queue_limit: Option<Bytes>,
-    /// A handover of the user is in progress.
-    pub handover: bool,
-}
-
 /// Acknowledgement or gap report of a proxy on the path (Lightweight PEP). It never retires data.
 #[derive(Clone, Copy, Debug)]
 pub struct PepReport {
@@ -420,6 +391,11 @@ pub trait CongestionControl: Debug + Send {
     /// A report of the peer's receiver half. May open the window without an acknowledgement.
     fn on_report(&mut self, cx: &Context, w: &mut Window, report: &Report) {
         let _ = (cx, w, report);
+    }
+
+    /// Whether [`Self::on_radio`] is wanted; the others do not pay for it.
+    fn wants_radio(&self) -> bool {
+        false
     }
 
     /// Radio information. May open the window without an acknowledgement.

@@ -11,7 +11,9 @@
 #![deny(missing_docs)]
 
 mod event;
+mod hint;
 mod report;
 
 pub use event::{Event, EventKind};
+pub use hint::RadioHint;
 pub use report::{BearerReport, CellInfo, Grant, LinkReport, Report, Technology, UserReport};

@@ -1,6 +1,6 @@
 //! The report of one slot.
 
-use ranpace_phy::{Both, Cqi, Direction, TransportBlock};
+use ranpace_phy::{Both, Cqi, Direction, LTE_TTI, LteBandwidth, TransportBlock};
 use ranpace_units::{Bytes, Span, Time};
 
 /// What grants are made of, and which table an MCS is of.
@@ -41,6 +41,25 @@ pub struct CellInfo {
     pub share: Both<f64>,
     /// HARQ processes of a user.
     pub harq_processes: Both<u8>,
+}
+
+impl CellInfo {
+    /// An LTE cell in FDD of this bandwidth: 8 HARQ processes a direction (TS 36.213 clause 7).
+    pub fn lte(cell: u16, bandwidth: LteBandwidth) -> Self {
+        let prbs = bandwidth.prbs().get();
+        Self {
+            cell,
+            technology: Technology::Lte,
+            prbs: prbs.into(),
+            spacing_hz: 15_000,
+            bandwidth_hz: u64::from(prbs) * 180_000,
+            slot: LTE_TTI,
+            symbols: 14,
+            fdd: true,
+            share: Both::of(|_| 1.0),
+            harq_processes: Both::of(|_| 8),
+        }
+    }
 }
 
 /// One slot of a cell, with the rows of those users that it tells of.

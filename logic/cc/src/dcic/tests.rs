@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
+use ranpace_phy::LteBandwidth;
+use ranpace_rnis::CellInfo;
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use super::client::{DcicClient, Estimator, capacity};
@@ -113,19 +115,12 @@ fn a_hint_may_have_both_a_grant_and_a_quality() {
     half.on_start(Time::ZERO);
     assert_eq!(half.report(Time::ZERO), None, "nothing is known yet");
     let hint = RadioHint {
-        measured_at: Time::from_millis(3),
         tti: MS,
         tbs_bits: Some(75_376),
         granted: 100.0,
-        cell: 100,
-        unused: 0.0,
-        active_users: 1,
         cqi: Some(15),
         mcs: 28,
-        layers: 1,
-        queue: Bytes::ZERO,
-        queue_limit: None,
-        handover: false,
+        ..RadioHint::of(CellInfo::lte(0, LteBandwidth::Mhz20), Time::from_millis(3))
     };
     half.on_radio(Time::from_millis(3), &hint);
     let decoded = |half: &mut Box<dyn ReceiverHalf>, ms| {
