@@ -33,6 +33,9 @@ pub enum ThesisFunction {
     EstimateCorrelationLagged,
     /// Largest mean error of the estimate, over the users, relative to the mean rate.
     EstimateDeviation,
+    /// Largest distance from 1, over the users, of the mean estimate over the mean rate that arrived: errors of either sign
+    /// cancel within a user.
+    EstimateMeanError,
     /// Smallest ratio of a user's mean estimate to that of the next one farther away.
     EstimateOrder,
     /// Smallest mean growth of rBW in an RTT_min in STARTUP, over the flows (Fig. 6.6).
@@ -68,6 +71,7 @@ pub fn call(function: ThesisFunction, of: &[String], cells: &Cells) -> Result<Me
             users(of, cells, Worst::Least, |cell, flow| correlated(cell, flow, 0.3))
         }
         F::EstimateDeviation => users(of, cells, Worst::Most, estimate_deviation),
+        F::EstimateMeanError => users(of, cells, Worst::Most, estimate_mean_error),
         F::EstimateOrder => estimate_order(of, cells),
         F::StartupGrowth => users(of, cells, Worst::Least, startup_growth),
         F::StatesVisited => states_visited(of, cells),
@@ -316,6 +320,14 @@ fn estimate_deviation(cell: &Cell, flow: &FlowResult) -> Result<f64, Absent> {
     let rates: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
     let of = |values: &[f64]| stats::mean(values).ok_or_else(|| missing("estimate"));
     stats::ratio(of(&errors)?, of(&rates)?).ok_or_else(|| missing("rate"))
+}
+
+fn estimate_mean_error(cell: &Cell, flow: &FlowResult) -> Result<f64, Absent> {
+    let pairs = reported(cell, flow)?;
+    let (own, rate): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+    let of = |values: &[f64]| stats::mean(values).ok_or_else(|| missing("estimate"));
+    let ratio = stats::ratio(of(&own)?, of(&rate)?).ok_or_else(|| missing("rate"))?;
+    Ok((ratio - 1.0).abs())
 }
 
 fn estimate_order(of: &[String], cells: &Cells) -> Result<Measured, Absent> {

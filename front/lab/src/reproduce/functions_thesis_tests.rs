@@ -85,6 +85,8 @@ fn estimates_are_compared_with_what_arrived() {
     .map(|function| value(function, &late));
     assert!(now < 0.9 && lagged > 0.98, "{now} {lagged}");
     assert!((0.09..0.2).contains(&error), "{error}");
+    let mean_error = value(ThesisFunction::EstimateMeanError, &late);
+    assert!((mean_error - 0.1).abs() < 0.01, "{mean_error}");
 }
 
 /// STARTUP for 1 s with rBW growing by a quarter in each RTT of 100 ms from 0.2 s on; then NORMAL, GROW, NORMAL, DRAIN.

@@ -73,6 +73,12 @@ pub enum Metric {
     ControlBandwidth,
     /// What the first user's transport blocks hold, mean from the first flow's first data on.
     PhyRate,
+    /// The same per slot in which something was sent to that user.
+    ServedPhyRate,
+    /// What the first flow's receiver estimates, mean over the rows in which something was sent to it.
+    ServedReport,
+    /// What the first flow's receiver estimates, mean over the run.
+    ReceiverReport,
     /// What leaves the first user's radio downlink, mean from the first flow's first data on.
     RlcRate,
     /// Mean distance of the bandwidth in use from the RLC rate of the last 100 ms, over the mean RLC rate.
@@ -83,7 +89,7 @@ pub enum Metric {
 
 impl Metric {
     /// All of them; the order is that of [`Figures`](super::Figures)' values.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 36] = [
         Self::Throughput,
         Self::Goodput,
         Self::DelayMean,
@@ -114,6 +120,9 @@ impl Metric {
         Self::LeastSent,
         Self::ControlBandwidth,
         Self::PhyRate,
+        Self::ServedPhyRate,
+        Self::ServedReport,
+        Self::ReceiverReport,
         Self::RlcRate,
         Self::TrackingError,
         Self::ReportLag,
@@ -152,6 +161,9 @@ impl Metric {
             Self::LeastSent => "least sent",
             Self::ControlBandwidth => "bandwidth in use",
             Self::PhyRate => "PHY rate",
+            Self::ServedPhyRate => "PHY rate, served",
+            Self::ServedReport => "report, served",
+            Self::ReceiverReport => "report",
             Self::RlcRate => "RLC rate",
             Self::TrackingError => "tracking error",
             Self::ReportLag => "lag of the report",
@@ -168,6 +180,9 @@ impl Metric {
             | Self::AckedRate
             | Self::ControlBandwidth
             | Self::PhyRate
+            | Self::ServedPhyRate
+            | Self::ServedReport
+            | Self::ReceiverReport
             | Self::RlcRate => Quantity::Rate,
             Self::Acked | Self::LeastSent => Quantity::Size,
             Self::Utilisation
@@ -258,6 +273,9 @@ impl Metric {
             Self::LeastSent => totals::least_sent(run),
             Self::ControlBandwidth => tracking::control_bandwidth(run),
             Self::PhyRate => tracking::phy_rate(run),
+            Self::ServedPhyRate => tracking::served_phy_rate(run),
+            Self::ServedReport => tracking::served_report(run),
+            Self::ReceiverReport => tracking::receiver_report(run),
             Self::RlcRate => tracking::rlc_rate(run),
             Self::TrackingError => tracking::tracking_error(run),
             Self::ReportLag => tracking::report_lag(run),

@@ -72,6 +72,35 @@ pub(super) fn phy_rate(run: &RunResult) -> f64 {
     of().unwrap_or(f64::NAN)
 }
 
+/// Blocks are sent in slots of 1 ms: LTE's.
+pub(super) fn served_phy_rate(run: &RunResult) -> f64 {
+    const TTI_S: f64 = 1e-3;
+    let of = || {
+        let link = &run.users.first()?.downlink;
+        Some(stats::ratio(link.scheduled.as_f64() * 8.0, link.blocks as f64)? / TTI_S)
+    };
+    of().unwrap_or(f64::NAN)
+}
+
+pub(super) fn served_report(run: &RunResult) -> f64 {
+    let of = || {
+        let (flow, user) = (run.flows.first()?, run.users.first()?);
+        let served = user.series.get("scheduled_bit_s")?;
+        let heard = estimate(flow)?.iter().zip(served);
+        let heard = heard.map(|(own, served)| if *served > 0.0 { *own } else { f64::NAN });
+        mean_of(flow, &heard.collect::<Vec<_>>())
+    };
+    of().unwrap_or(f64::NAN)
+}
+
+pub(super) fn receiver_report(run: &RunResult) -> f64 {
+    let of = || {
+        let flow = run.flows.first()?;
+        mean_of(flow, estimate(flow)?)
+    };
+    of().unwrap_or(f64::NAN)
+}
+
 pub(super) fn rlc_rate(run: &RunResult) -> f64 {
     let of = || mean_of(run.flows.first()?, rlc(run, 0)?);
     of().unwrap_or(f64::NAN)
@@ -188,6 +217,19 @@ mod tests {
         assert!((tracking_error(&run) - 0.1).abs() < 1e-9);
         assert!((report_lag(&run) - 0.040).abs() < 1e-9);
         assert!((phy_rate(&run) / 35e6 / 1.1 - 1.0).abs() < 0.02, "{}", phy_rate(&run));
+    }
+
+    #[test]
+    fn a_report_of_served_slots_leaves_out_the_others() {
+        let mut run = run();
+        run.users[0].downlink.scheduled = Bytes::new(90 * 2_000);
+        assert!((served_phy_rate(&run) - 16e6).abs() < 1e-3);
+        assert!((receiver_report(&run) - served_report(&run)).abs() < 1e-3);
+        for row in (0..1_000).step_by(2) {
+            run.users[0].series.columns[0].values[row] = 0.0;
+            run.flows[0].series.columns[2].values[row] = 0.0;
+        }
+        assert!((receiver_report(&run) * 2.0 / served_report(&run) - 1.0).abs() < 0.01);
     }
 
     #[test]
