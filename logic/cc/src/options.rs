@@ -50,6 +50,11 @@ impl Options {
         found
     }
 
+    /// Whether the key was given.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.given.iter().any(|(given, _, _)| given == key)
+    }
+
     /// The first key that nobody read.
     pub(crate) fn unread(&self) -> Option<&str> {
         self.given.iter().find(|(_, _, read)| !read).map(|(key, _, _)| key.as_str())

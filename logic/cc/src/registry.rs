@@ -3,6 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
+use crate::guard::GUARD;
 use crate::interface::{CongestionControl, LossBased, ReceiverHalf};
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -160,7 +161,7 @@ pub enum AlgorithmError {
 }
 
 impl Algorithm {
-    /// The text it was written as.
+    /// The text it was written as, with `guard=on` where that is the default.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -244,7 +245,7 @@ impl FromStr for Algorithm {
             Some((key, value)) => (key.trim().to_owned(), Some(value.trim().to_owned())),
             None => (part.trim().to_owned(), None),
         });
-        let algorithm = Self { text: text.to_owned(), entry, decorators, options: Options::new(given) };
+        let mut algorithm = Self { text: text.to_owned(), entry, decorators, options: Options::new(given) };
         let mut options = algorithm.options.clone();
         let bad = |error| AlgorithmError::BadOption { text: text.to_owned(), error };
         algorithm.try_build(&mut options, 0).map_err(bad)?;
@@ -258,6 +259,11 @@ impl FromStr for Algorithm {
                 key: key.to_owned(),
                 all: join(all.map(|option| option.key)),
             });
+        }
+        // What is ours and not of the publication is said wherever the algorithm is named, also where it is on by default.
+        let mut known = entry.options.iter().chain(algorithm.decorators.iter().flat_map(|d| d.options));
+        if known.any(|option| option.key == GUARD.key) && !algorithm.options.has(GUARD.key) {
+            algorithm.text += &format!(":{}=on", GUARD.key);
         }
         Ok(algorithm)
     }
@@ -320,6 +326,16 @@ mod tests {
             assert_eq!(algorithm.to_string(), text.trim());
             drop(algorithm.build(1));
         }
+    }
+
+    #[test]
+    fn a_guard_is_said_to_be_on() {
+        assert_eq!(parse("cdbev2").unwrap().as_str(), "cdbev2:guard=on");
+        assert_eq!(parse("cdbe:fence=literal").unwrap().as_str(), "cdbe:fence=literal:guard=on");
+        for text in ["cdbev2:guard=off", "cdbev2:guard=on", "cdbev2:guard", "cubic"] {
+            assert_eq!(parse(text).unwrap().as_str(), text);
+        }
+        assert_eq!(parse("cdbev2").unwrap(), parse("cdbev2:guard=on").unwrap());
     }
 
     #[test]
