@@ -1,6 +1,7 @@
 //! What a mechanism is told of the user behind a connection.
 
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_phy::{Direction, TransportBlock};
+use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::CellInfo;
 
@@ -30,11 +31,12 @@ pub struct RadioHint {
     pub active_users: u16,
     /// CQI, 0 to 15, where one was measured in the reporting period.
     pub cqi: Option<u8>,
-    /// MCS index of the last grant; see [`Technology`](crate::Technology).
+    /// MCS index of the last grant, 0 before there was one; see [`Technology`](crate::Technology).
     pub mcs: u8,
-    /// Spatial layers of the last grant; 1 before there was one.
+    /// Spatial layers of a grant.
     pub layers: u8,
-    /// RLC transmit queue of the user.
+    /// RLC transmit queue of the flow's bearer; of the whole user where the flow's is not known, and in the uplink as the
+    /// base station knows it, if it is not the device itself that tells.
     pub queue: Bytes,
     /// What that queue can hold, where it is known.
     pub queue_limit: Option<Bytes>,
@@ -49,7 +51,6 @@ impl RadioHint {
             measured_at,
             tti: info.slot,
             cell: info.prbs,
-            info,
             tbs_bits: None,
             granted: 0.0,
             most_granted: 0,
@@ -57,10 +58,22 @@ impl RadioHint {
             active_users: 0,
             cqi: None,
             mcs: 0,
-            layers: 1,
+            layers: info.layers,
             queue: Bytes::ZERO,
             queue_limit: None,
             handover: false,
+            info,
         }
+    }
+
+    /// What a grant of so many PRBs (parts of the band, where symbols are given out) would carry in one full slot of this
+    /// direction, with the MCS and the layers of the last grant; see [`CellInfo::block`].
+    pub fn block(&self, direction: Direction, units: f64) -> TransportBlock {
+        self.info.block(direction, self.mcs, self.layers, units)
+    }
+
+    /// The rate of such grants in every slot that the direction has, on average; see [`CellInfo::rate`].
+    pub fn rate(&self, direction: Direction, units: f64) -> Rate {
+        self.info.rate(direction, self.mcs, self.layers, units)
     }
 }

@@ -12,8 +12,10 @@
 
 mod event;
 mod hint;
+mod publisher;
 mod report;
 
 pub use event::{Event, EventKind};
 pub use hint::RadioHint;
+pub use publisher::{Averaging, Publisher};
 pub use report::{BearerReport, CellInfo, Grant, LinkReport, Report, Technology, UserReport};

@@ -1,7 +1,10 @@
 //! The report of one slot.
 
-use ranpace_phy::{Both, Cqi, Direction, LTE_TTI, LteBandwidth, TransportBlock};
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_phy::{
+    Both, Cqi, Direction, LTE_TTI, Layers, LteBandwidth, LteGrant, LteMcs, LtePrbs, MmwaveGrant, NrGrant,
+    NrMcs, Prbs, QamTable, Symbols, TransportBlock,
+};
+use ranpace_units::{Bytes, Rate, Span, Time};
 
 /// What grants are made of, and which table an MCS is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,11 +42,93 @@ pub struct CellInfo {
     /// Mean share of the slot's symbols that can carry data this way; both directions share them where symbols are given
     /// out one by one.
     pub share: Both<f64>,
+    /// Symbols that can carry data in a slot that is all this way's.
+    pub data_symbols: Both<u8>,
+    /// Whether both directions take their symbols from the same ones, so that what one uses the other does not have.
+    pub shared: bool,
+    /// Whether symbols are given out, each over the whole band, and not PRBs.
+    pub by_symbols: bool,
+    /// Share of the slots in which new data are sent.
+    pub usable: Both<f64>,
+    /// Resource elements that each PRB of a grant of NR loses to pilots and the like: N_DMRS + N_oh of TS 38.214 clause
+    /// 5.1.3.2. LTE has them in its table.
+    pub overhead: u8,
+    /// Spatial layers of a block.
+    pub layers: u8,
     /// HARQ processes of a user.
     pub harq_processes: Both<u8>,
 }
 
 impl CellInfo {
+    /// How many slots that are all this way's the cell has per slot of any kind, for new data: what a block of a full slot is
+    /// to be multiplied by to have the mean of a TTI (Diarra 2022, Eq. 3.8 as printed lets every TTI carry one: ours, where
+    /// directions take turns).
+    pub fn full_slots(&self, direction: Direction) -> f64 {
+        let symbols = self.share[direction] * f64::from(self.symbols);
+        symbols / f64::from(self.data_symbols[direction].max(1)) * self.usable[direction]
+    }
+
+    /// What a grant of so many resources carries in a full slot of this direction; nothing where there is no such grant.
+    /// `units` are PRBs, of which parts count as none; where symbols are given out, each stands for its part of all PRBs. In
+    /// LTE's uplink a grant has 2^a 3^b 5^c PRBs (TS 36.211 clause 5.3.3), so that it is the largest of these which is not
+    /// larger.
+    pub fn block(&self, direction: Direction, mcs: u8, layers: u8, units: f64) -> TransportBlock {
+        let whole = if self.by_symbols {
+            units * f64::from(self.data_symbols[direction]) / f64::from(self.prbs.max(1))
+        } else {
+            units
+        };
+        // A mean of whole numbers may miss one by a rounding.
+        self.grant(direction, mcs, layers, libm::floor(whole + 1e-6))
+    }
+
+    /// The same in whole PRBs or symbols, not more than there are. NaN is none.
+    fn grant(&self, direction: Direction, mcs: u8, layers: u8, count: f64) -> TransportBlock {
+        let symbols = self.data_symbols[direction];
+        let most = if self.by_symbols { u16::from(symbols) } else { self.prbs };
+        let count = if count >= f64::from(most) { most } else { count as u16 };
+        if count == 0 {
+            return TransportBlock::ZERO;
+        }
+        let (prbs, symbols) = if self.by_symbols { (self.prbs, count as u8) } else { (count, symbols) };
+        match self.technology {
+            Technology::Lte => {
+                let parts = (LteMcs::new(mcs), u8::try_from(prbs).ok().and_then(LtePrbs::new));
+                let (Some(mcs), Some(prbs)) = parts else { return TransportBlock::ZERO };
+                let prbs = if direction == Direction::Uplink { prbs.pusch_at_most() } else { prbs };
+                let block = LteGrant { direction, mcs, prbs }.transport_block();
+                // Two layers are two codewords, hence two grants.
+                TransportBlock::from_bytes((block.bits() / 8).saturating_mul(layers.max(1).into()))
+            }
+            Technology::Nr { qam256 } => {
+                let table = if qam256 { QamTable::Qam256 } else { QamTable::Qam64 };
+                let parts = (NrMcs::new(table, mcs).ok(), Prbs::new(prbs), Symbols::new(symbols));
+                let (Some(mcs), Some(prbs), Some(symbols)) = parts else { return TransportBlock::ZERO };
+                let layers = Layers::new(layers.max(1)).unwrap_or(Layers::MAX);
+                NrGrant { mcs, prbs, symbols, overhead: self.overhead, layers }.transport_block()
+            }
+            Technology::Mmwave => {
+                let efficiency = Cqi::new(mcs).unwrap_or(Cqi::MAX).efficiency(QamTable::Qam64);
+                MmwaveGrant::new(symbols, efficiency)
+                    .map_or(TransportBlock::ZERO, MmwaveGrant::transport_block)
+            }
+        }
+    }
+
+    /// The rate of so many resources in every slot that this direction has, on average. Between whole symbols it rises
+    /// evenly: a mean of 6.5 is 6 in some slots and 7 in others. PRBs are so many that parts of one do not count.
+    pub fn rate(&self, direction: Direction, mcs: u8, layers: u8, units: f64) -> Rate {
+        let mut bits = f64::from(self.block(direction, mcs, layers, units).bits());
+        if self.by_symbols {
+            let count = units * f64::from(self.data_symbols[direction]) / f64::from(self.prbs.max(1));
+            let whole = libm::floor(count + 1e-6);
+            let next = self.grant(direction, mcs, layers, whole + 1.0).bits();
+            bits += (count - whole).max(0.0) * (f64::from(next) - bits).max(0.0);
+        }
+        let rate = bits * self.full_slots(direction) / self.slot.as_secs_f64();
+        Rate::from_bits_per_s(rate as u64)
+    }
+
     /// An LTE cell in FDD of this bandwidth: 8 HARQ processes a direction (TS 36.213 clause 7).
     pub fn lte(cell: u16, bandwidth: LteBandwidth) -> Self {
         let prbs = bandwidth.prbs().get();
@@ -57,6 +142,12 @@ impl CellInfo {
             symbols: 14,
             fdd: true,
             share: Both::of(|_| 1.0),
+            data_symbols: Both::of(|_| 14),
+            shared: false,
+            by_symbols: false,
+            usable: Both::of(|_| 1.0),
+            overhead: 0,
+            layers: 1,
             harq_processes: Both::of(|_| 8),
         }
     }
@@ -71,6 +162,8 @@ pub struct Report<'a> {
     pub slot: u64,
     /// When the slot began.
     pub time: Time,
+    /// Symbols of this slot that could carry data each way; none in a slot that is not usable, or of the other direction.
+    pub symbols: Both<u8>,
     /// PRBs that were used; a grant of some of the symbols counts in proportion. In the uplink: those sent on in this slot.
     pub used_prbs: Both<f32>,
     /// Users that have something to send this way.

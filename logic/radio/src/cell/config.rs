@@ -260,6 +260,13 @@ pub enum CellError {
 pub const MOST_USERS: usize = 65_523;
 
 impl CellConfig {
+    /// Whether new data are sent downlink in this slot. Of all slots a share of [`Self::usable_slots`]: those in which the
+    /// count of usable ones rises.
+    pub fn is_usable(&self, slot: u64) -> bool {
+        let count = |slot: u64| libm::floor(slot as f64 * self.usable_slots);
+        count(slot + 1) > count(slot)
+    }
+
     /// Whether it can be played with so many users.
     pub fn check(&self, users: usize) -> Result<(), CellError> {
         let value = |what, expected, found: String| Err(CellError::Value { what, expected, found });

@@ -78,9 +78,7 @@ impl<P: Packet> Cell<P> {
         let shared = layout.frame.is_shared();
         let share_of_slot =
             |prbs: u16, symbols: u8| f64::from(prbs) * f64::from(symbols) / f64::from(data_symbols);
-        // 0.85 of the slots: those in which the count of usable ones rises.
-        let usable = |slot: u64| libm::floor(slot as f64 * config.usable_slots);
-        let usable = usable(slot + 1) > usable(slot);
+        let usable = config.is_usable(slot);
         scratch.candidates.clear();
         for &user in awake.iter() {
             let Some(member) = members.get_mut(user as usize).and_then(Option::as_mut) else { continue };

@@ -172,6 +172,18 @@ impl<P: Packet> Cell<P> {
             symbols: layout.frame.symbols(),
             fdd: layout.frame.is_fdd(),
             share,
+            data_symbols: Both::of(|direction| most_symbols(layout.frame, direction)),
+            shared: layout.frame.is_shared(),
+            by_symbols: layout.by_symbols,
+            usable: Both { downlink: config.usable_slots, uplink: 1.0 },
+            overhead: match config.air {
+                Air::Nr { overhead, .. } => overhead,
+                Air::Lte { .. } | Air::Mmwave => 0,
+            },
+            layers: match config.air {
+                Air::Nr { layers, .. } => layers.get(),
+                Air::Lte { .. } | Air::Mmwave => 1,
+            },
             harq_processes: config.harq.map(|harq| harq.processes),
         };
         Ok(Self {
@@ -399,8 +411,7 @@ impl<P: Packet> Cell<P> {
 
     /// The most symbols that a slot has for data this way.
     pub fn most_symbols(&self, direction: Direction) -> u8 {
-        let slots = u64::from(self.layout.frame.pattern().map_or(1, |pattern| pattern.slots()));
-        (0..slots).map(|slot| self.layout.frame.data_symbols(slot, direction)).max().unwrap_or(0)
+        most_symbols(self.layout.frame, direction)
     }
 
     /// Bytes of a user that wait or are under way: packets neither delivered nor dropped.
@@ -466,6 +477,12 @@ pub struct Probe {
     pub prbs: u16,
     /// The block in a slot that is all the user's; zero where there is no grant.
     pub block: ranpace_phy::TransportBlock,
+}
+
+/// The most symbols that a slot has for data this way.
+fn most_symbols(frame: Frame, direction: Direction) -> u8 {
+    let slots = u64::from(frame.pattern().map_or(1, |pattern| pattern.slots()));
+    (0..slots).map(|slot| frame.data_symbols(slot, direction)).max().unwrap_or(0)
 }
 
 /// Mean share of the symbols that can carry data this way.

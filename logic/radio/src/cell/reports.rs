@@ -91,12 +91,18 @@ impl<P: Packet> Cell<P> {
                 active[direction] += u16::from(!row.link[direction].queue.is_zero());
             }
         }
+        // Where nothing new is sent there may still be blocks that are sent again.
+        let usable = Both { downlink: config.is_usable(slot) || used.downlink > 0.0, uplink: true };
+        let frame = layout.frame;
+        let symbols =
+            Both::of(|direction| if usable[direction] { frame.data_symbols(slot, direction) } else { 0 });
         let missing = rows.len();
         reports.users.truncate(users.len() - missing);
         listener.on_report(&Report {
             cell: info,
             slot,
             time: now,
+            symbols,
             used_prbs: used,
             active_users: active,
             users: &reports.users,

@@ -1,0 +1,357 @@
+//! Who averages what a cell reports slot by slot, and tells it as [`RadioHint`]s: the edge's feed, or a device's own modem.
+//!
+//! Source: Diarra 2022, sections 3.1.3 and 4.2.4, for periods of one TTI and of 8 ms. Of a period, or of 8 TTIs if that is
+//! longer, the largest block and the most PRBs are told; resources are means. Ours:
+//!
+//! - a mean is over the symbols that the direction had, so that it is a part of the cell's PRBs in TDD, too;
+//! - blocks that HARQ sends again count as blocks, and their resources as granted;
+//! - a user is active for 100 ms after a grant.
+//!
+//! ```
+//! # use ranpace_rnis::{Averaging, CellInfo, Publisher, Report};
+//! # use ranpace_phy::{Both, LteBandwidth};
+//! # use ranpace_units::{Span, Time};
+//! let mut publisher = Publisher::new(Span::from_millis(8), Averaging::Smooth);
+//! # let cell = CellInfo::lte(0, LteBandwidth::Mhz5);
+//! # let report = Report { cell: &cell, slot: 0, time: Time::ZERO, symbols: Both::of(|_| 14), used_prbs: Both::default(),
+//! #     active_users: Both::default(), users: &[], bearers: &[], full: true };
+//! if publisher.on_report(&report) {
+//!     for user in publisher.users(report.cell.cell) {
+//!         // publisher.hint(*user, Direction::Downlink, None)
+//!     }
+//!     publisher.published(report.cell.cell);
+//! }
+//! ```
+
+use std::collections::VecDeque;
+
+use ranpace_phy::{Both, Cqi, Direction};
+use ranpace_units::{Bytes, Span, Time};
+
+use crate::{BearerReport, CellInfo, Event, EventKind, RadioHint, Report};
+
+/// A user counts as active for so long after a grant. Ours.
+const ACTIVE: Span = Span::from_millis(100);
+/// TTIs over which the largest block counts at least: HARQ's round trip in LTE (MELD's N_HARQ; Diarra 2022, 4.2.3).
+const RECENT: usize = 8;
+const DIRECTIONS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
+
+/// Over what resources are averaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Averaging {
+    /// Over the period, or 8 TTIs if that is longer.
+    Smooth,
+    /// Over the period alone: with one of a TTI these are the grants themselves.
+    Exact,
+}
+
+/// Takes the reports of cells, and has hints of their users.
+#[derive(Debug)]
+pub struct Publisher {
+    period: Span,
+    averaging: Averaging,
+    /// By number.
+    cells: Vec<Option<CellState>>,
+    users: Vec<UserState>,
+}
+
+/// What a cell did, in PRBs times symbols.
+#[derive(Clone, Copy, Debug, Default)]
+struct Resources {
+    /// Symbols that there were.
+    symbols: Both<u32>,
+    used: Both<f64>,
+}
+
+/// Who had a grant lately.
+#[derive(Debug, Default)]
+struct Active {
+    /// Grants of the last [`ACTIVE`], those of the same user too.
+    grants: VecDeque<(Time, u32)>,
+    users: u16,
+}
+
+#[derive(Debug)]
+struct CellState {
+    info: CellInfo,
+    slot: u64,
+    time: Time,
+    /// Slots of a period.
+    period: u64,
+    /// The first slot of which is to be told.
+    next: u64,
+    since: Resources,
+    recent: [Resources; RECENT],
+    active: Both<Active>,
+    users: Vec<u32>,
+}
+
+/// What a user was granted in a slot or in several.
+#[derive(Clone, Copy, Debug, Default)]
+struct Granted {
+    prb_symbols: u32,
+    /// The most in one slot, as a part of the band, in PRBs.
+    most: f32,
+    /// The largest block in bits; none is none.
+    block: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct LinkState {
+    mcs: u8,
+    queue: Bytes,
+    since: Granted,
+    /// The last slots, each with its number.
+    recent: [(u64, Granted); RECENT],
+    /// When there was a grant.
+    granted_at: Option<Time>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct UserState {
+    /// The cell that serves it, or that served it last.
+    cell: Option<u16>,
+    is_served: bool,
+    on_its_way: bool,
+    cqi: Option<(Time, Cqi)>,
+    link: Both<LinkState>,
+    bearers: Vec<BearerReport>,
+}
+
+impl Granted {
+    fn add(&mut self, other: Self) {
+        self.prb_symbols += other.prb_symbols;
+        self.most = self.most.max(other.most);
+        self.block = self.block.max(other.block);
+    }
+}
+
+impl Resources {
+    fn add(&mut self, other: Self) {
+        for direction in DIRECTIONS {
+            self.symbols[direction] += other.symbols[direction];
+            self.used[direction] += other.used[direction];
+        }
+    }
+}
+
+impl CellState {
+    /// Of the slots since the last publication, or of the last eight.
+    fn resources(&self, recent: bool) -> Resources {
+        if !recent {
+            return self.since;
+        }
+        let mut sum = Resources::default();
+        self.recent.iter().for_each(|slot| sum.add(*slot));
+        sum
+    }
+}
+
+impl LinkState {
+    fn granted(&self, slot: u64, recent: bool) -> Granted {
+        if !recent {
+            return self.since;
+        }
+        let mut sum = Granted::default();
+        let oldest = (slot + 1).saturating_sub(RECENT as u64);
+        self.recent
+            .iter()
+            .filter(|(at, _)| *at >= oldest && *at <= slot)
+            .for_each(|(_, slot)| sum.add(*slot));
+        sum
+    }
+}
+
+impl Publisher {
+    /// That publishes once in a period; a period of no time is one of a TTI.
+    pub fn new(period: Span, averaging: Averaging) -> Self {
+        Self { period, averaging, cells: Vec::new(), users: Vec::new() }
+    }
+
+    /// Takes the report of a slot; every slot of a cell is to be reported. Whether it is time to publish: for the first report
+    /// of a cell, and once in a period from there.
+    pub fn on_report(&mut self, report: &Report<'_>) -> bool {
+        let number = report.cell.cell;
+        let index = usize::from(number);
+        if self.cells.len() <= index {
+            self.cells.resize_with(index + 1, || None);
+        }
+        let period = self.period.as_nanos() / report.cell.slot.as_nanos().max(1);
+        let cell = self.cells[index].get_or_insert_with(|| CellState {
+            info: *report.cell,
+            slot: report.slot,
+            time: report.time,
+            period: period.max(1),
+            next: report.slot,
+            since: Resources::default(),
+            recent: [Resources::default(); RECENT],
+            active: Both::default(),
+            users: Vec::new(),
+        });
+        (cell.info, cell.slot, cell.time) = (*report.cell, report.slot, report.time);
+        let resources = Resources {
+            symbols: report.symbols.map(u32::from),
+            used: Both::of(|way| f64::from(report.used_prbs[way]) * f64::from(report.symbols[way])),
+        };
+        cell.since.add(resources);
+        cell.recent[report.slot as usize % RECENT] = resources;
+        let mut bearers = report.bearers;
+        for row in report.users {
+            let place = row.user as usize;
+            if self.users.len() <= place {
+                self.users.resize_with(place + 1, UserState::default);
+            }
+            let user = &mut self.users[place];
+            if user.cell != Some(number) || !user.is_served {
+                *user = UserState { cell: Some(number), is_served: true, ..UserState::default() };
+                cell.users.push(row.user);
+            }
+            user.on_its_way = false;
+            user.cqi = Some((row.cqi_time, row.cqi));
+            let own = bearers.iter().take_while(|bearer| bearer.user == row.user).count();
+            let (own, rest) = bearers.split_at(own);
+            bearers = rest;
+            user.bearers.clear();
+            user.bearers.extend_from_slice(own);
+            for direction in DIRECTIONS {
+                let (link, row) = (&mut user.link[direction], &row.link[direction]);
+                link.queue = row.queue;
+                let Some(grant) = row.grant else { continue };
+                let symbols = report.symbols[direction].max(1);
+                let prb_symbols = u32::from(grant.prbs) * u32::from(grant.symbols);
+                let granted = Granted {
+                    prb_symbols,
+                    most: prb_symbols as f32 / f32::from(symbols),
+                    block: grant.block.bits(),
+                };
+                link.mcs = grant.mcs;
+                link.since.add(granted);
+                link.recent[report.slot as usize % RECENT] = (report.slot, granted);
+                let active = &mut cell.active[direction];
+                if link.granted_at.is_none() {
+                    active.users = active.users.saturating_add(1);
+                }
+                link.granted_at = Some(report.time);
+                active.grants.push_back((report.time, place as u32));
+            }
+        }
+        self.forget_inactive(index);
+        let cell = self.cells[index].as_mut();
+        cell.is_some_and(|cell| cell.slot >= cell.next)
+    }
+
+    /// Who had no grant for long is not active.
+    fn forget_inactive(&mut self, index: usize) {
+        let Some(cell) = self.cells[index].as_mut() else { return };
+        for direction in DIRECTIONS {
+            let active = &mut cell.active[direction];
+            while let Some((at, user)) =
+                active.grants.front().copied().filter(|(at, _)| cell.time - *at >= ACTIVE)
+            {
+                active.grants.pop_front();
+                let Some(user) = self.users.get_mut(user as usize) else { continue };
+                // Who went to another cell was taken off the count by then.
+                if user.cell == Some(cell.info.cell) && user.link[direction].granted_at == Some(at) {
+                    user.link[direction].granted_at = None;
+                    active.users = active.users.saturating_sub(1);
+                }
+            }
+        }
+    }
+
+    /// Takes what happens to a user: from a handover's beginning on no cell tells of it.
+    pub fn on_event(&mut self, event: &Event) {
+        let Some(user) = self.users.get_mut(event.user as usize) else { return };
+        match event.kind {
+            EventKind::Detached => {
+                if let Some(cell) = user.cell.and_then(|cell| self.cells.get_mut(usize::from(cell))?.as_mut())
+                {
+                    cell.users.retain(|other| *other != event.user);
+                    for direction in DIRECTIONS {
+                        if user.link[direction].granted_at.take().is_some() {
+                            cell.active[direction].users = cell.active[direction].users.saturating_sub(1);
+                        }
+                    }
+                }
+                user.is_served = false;
+            }
+            EventKind::HandoverBegun { .. } => user.on_its_way = true,
+            EventKind::HandoverCompleted { .. } => user.on_its_way = false,
+            _ => {}
+        }
+    }
+
+    /// Users of a cell that has reported them, in the order in which they came.
+    pub fn users(&self, cell: u16) -> &[u32] {
+        self.cells.get(usize::from(cell)).and_then(Option::as_ref).map_or(&[], |cell| &cell.users)
+    }
+
+    /// Whether a user had a grant since the last publication, this way or, for `None`, either way.
+    pub fn has_changed(&self, user: u32) -> bool {
+        let user = self.users.get(user as usize);
+        user.is_some_and(|user| DIRECTIONS.iter().any(|way| user.link[*way].since.block > 0))
+    }
+
+    /// Whether a user could be granted anything this way since the last publication.
+    pub fn had_symbols(&self, user: u32, direction: Direction) -> bool {
+        self.state(user).is_some_and(|(_, cell)| cell.since.symbols[direction] > 0)
+    }
+
+    fn state(&self, user: u32) -> Option<(&UserState, &CellState)> {
+        let user = self.users.get(user as usize)?;
+        if !(user.is_served || user.on_its_way) {
+            return None;
+        }
+        Some((user, self.cells.get(usize::from(user.cell?))?.as_ref()?))
+    }
+
+    /// What is known of a user, or was when it began to go to another cell; `None` if no cell serves it. The queue is that of a bearer, on the device in the uplink, or,
+    /// without one, of all as the base station knows it.
+    pub fn hint(&self, user: u32, direction: Direction, bearer: Option<u8>) -> Option<RadioHint> {
+        let (user, cell) = self.state(user)?;
+        let link = &user.link[direction];
+        let short = cell.period < RECENT as u64;
+        let largest = link.granted(cell.slot, short);
+        let smooth = short && self.averaging == Averaging::Smooth;
+        let (granted, resources) = (link.granted(cell.slot, smooth), cell.resources(smooth));
+        let per_symbol = |prb_symbols: f64| prb_symbols / f64::from(resources.symbols[direction].max(1));
+        let prbs = f64::from(cell.info.prbs);
+        let used = if cell.info.shared {
+            resources.used.downlink + resources.used.uplink
+        } else {
+            resources.used[direction]
+        };
+        let is_its = |row: &&BearerReport| Some(row.bearer) == bearer && row.direction == direction;
+        let row = user.bearers.iter().find(is_its);
+        let unused = if resources.symbols[direction] == 0 { 0.0 } else { (prbs - per_symbol(used)).max(0.0) };
+        let measured = user.cqi.filter(|(at, _)| {
+            let window = cell.info.slot * cell.period.max(RECENT as u64);
+            cell.time <= *at + window
+        });
+        Some(RadioHint {
+            tbs_bits: (largest.block > 0).then_some(largest.block),
+            granted: per_symbol(granted.prb_symbols.into()).min(prbs),
+            most_granted: libm::ceilf(largest.most).min(f32::from(cell.info.prbs)) as u16,
+            unused,
+            active_users: cell.active[direction].users,
+            cqi: measured.map(|(_, cqi)| cqi.get()),
+            mcs: link.mcs,
+            queue: row.map_or(link.queue, |row| row.queue),
+            queue_limit: row.and_then(|row| row.buffer),
+            handover: user.on_its_way,
+            ..RadioHint::of(cell.info, cell.time)
+        })
+    }
+
+    /// A cell's users were told of: the next period begins.
+    pub fn published(&mut self, cell: u16) {
+        let Some(cell) = self.cells.get_mut(usize::from(cell)).and_then(Option::as_mut) else { return };
+        cell.next = cell.slot + cell.period;
+        cell.since = Resources::default();
+        for user in &cell.users {
+            let Some(user) = self.users.get_mut(*user as usize) else { continue };
+            user.link.downlink.since = Granted::default();
+            user.link.uplink.since = Granted::default();
+        }
+    }
+}
