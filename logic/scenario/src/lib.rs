@@ -43,6 +43,7 @@ mod network;
 mod parse;
 pub mod presets;
 mod reader;
+mod rnis;
 mod tcp;
 mod vary;
 mod workload;
@@ -55,4 +56,5 @@ pub use model::{
     CellSpec, Change, ChangeKind, FlowSpec, Hop, LinkSpec, Scenario, Transport, UserSpec, Workload,
 };
 pub use parse::parse;
+pub use rnis::{Encoding, FeedSpec};
 pub use vary::vary;

@@ -6,6 +6,8 @@ use ranpace_phy::Direction;
 use ranpace_radio::cell::{CellConfig, UserConfig};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
+use crate::rnis::FeedSpec;
+
 /// What is to be played.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -27,6 +29,10 @@ pub struct Scenario {
     pub cells: Vec<CellSpec>,
     /// Their users; an index here is the number of the user in the radio network.
     pub users: Vec<UserSpec>,
+    /// What the edge is told of the users of cells.
+    pub rnis: FeedSpec,
+    /// What a device is told by its own modem.
+    pub modem: FeedSpec,
     /// Flows; at least one.
     pub flows: Vec<FlowSpec>,
     /// What changes during the run, by time; changes of the same instant are in the file's order.

@@ -9,7 +9,7 @@ use crate::link::{TraceSource, Traces};
 use crate::model::Scenario;
 use crate::network::Network;
 use crate::reader::{Field, Section};
-use crate::{cell, change, link};
+use crate::{cell, change, link, rnis};
 
 /// Longest run: 1000 days. Ours.
 const MOST_DURATION: Span = Span::from_secs(1_000 * 86_400);
@@ -49,6 +49,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
     let files = &mut Traces::new(traces);
     let mut network = Network::read(&mut root, files);
     cell::read(&mut root, &mut network, files);
+    let (rnis, modem) = rnis::read(&mut root);
     let flows = Flows::read(&mut root, &network, duration);
     let changes = change::read(&mut root, &network, &flows, duration);
     root.finish();
@@ -63,6 +64,8 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
         links,
         cells,
         users,
+        rnis,
+        modem,
         flows: flows.all,
         changes,
     })

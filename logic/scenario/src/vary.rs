@@ -3,7 +3,7 @@
 use toml_edit::{DocumentMut, InlineTable, Item, Key, TableLike, Value};
 
 use crate::error::{Report, ScenarioError, did_you_mean};
-use crate::{cell, tcp};
+use crate::{cell, rnis, tcp};
 
 /// Keys whose value is always a string, even if it looks like a number.
 const STRINGS: [&str; 16] = [
@@ -133,11 +133,16 @@ pub fn vary(text: &str, key: &str, value: &str) -> Result<String, ScenarioError>
 
 fn set(document: &mut DocumentMut, path: &[&str], value: &str) -> Result<(), String> {
     let (&first, rest) = path.split_first().ok_or("the key is empty")?;
+    if let (true, [key]) = (rnis::TABLES.contains(&first), rest) {
+        check_key(rest, &rnis::KEYS, first)?;
+        return put(inner_table(document.as_table_mut(), first)?, &[key], value);
+    }
     if !KINDS.contains(&first) {
         if !TOP.contains(&first) || !rest.is_empty() {
-            let known = TOP.iter().copied().chain(KINDS);
+            let known = TOP.iter().copied().chain(KINDS).chain(rnis::TABLES);
             let near = did_you_mean(first, known);
-            let kinds = KINDS.map(|kind| format!("{kind}.KEY")).join(", ");
+            let tables = KINDS.into_iter().chain(rnis::TABLES);
+            let kinds = tables.map(|kind| format!("{kind}.KEY")).collect::<Vec<_>>().join(", ");
             return Err(format!("expected one of {}, or {kinds}{near}", TOP.join(", ")));
         }
         return put(document.as_table_mut(), path, value);

@@ -1,0 +1,98 @@
+//! `[rnis]` and `[modem]`: how radio information comes to the edge, and to a device from its own modem.
+
+use ranpace_units::{Span, Time};
+
+use crate::link::LEAST_SPAN;
+use crate::reader::Section;
+
+/// The tables.
+pub(crate) const TABLES: [&str; 2] = ["rnis", "modem"];
+/// Their keys.
+pub(crate) const KEYS: [&str; 7] = ["period", "delay", "error", "every", "stop", "resume", "encoding"];
+/// Longest period, and longest way of a report. Ours.
+const MOST: Span = Span::from_secs(60);
+/// Largest share by which a report may be wrong: with more, what there is could be reported as nothing. Ours.
+const MOST_ERROR: f64 = 0.9;
+
+/// How reports of users come to those who read them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FeedSpec {
+    /// Between two reports, and over what they are means; zero is one TTI of the cell.
+    pub period: Span,
+    /// From the end of what was measured until it can be read.
+    pub delay: Span,
+    /// By which share block, PRBs and queue of each report may be wrong, either way; 0 to 0.9.
+    pub error: f64,
+    /// Of so many reports one comes; at least 1.
+    pub every: u32,
+    /// From here on nothing comes.
+    pub stop: Option<Time>,
+    /// From here on something comes again; after `stop`.
+    pub resume: Option<Time>,
+    /// What a report takes on the wire.
+    pub encoding: Encoding,
+}
+
+/// What reports take on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Ranpace's frames: 24 bytes a cell, 20 a user that has changed, 28 of UDP and IP.
+    Compact,
+    /// A line of text for each user and report, 170 bytes with its headers (Diarra 2022, 5.3.4).
+    Text,
+}
+
+impl FeedSpec {
+    /// Of the edge: one CSI period of LTE (Diarra 2022, 4.2.4), read 1 ms later.
+    pub const EDGE: Self = Self {
+        period: Span::from_millis(8),
+        delay: Span::from_millis(1),
+        error: 0.0,
+        every: 1,
+        stop: None,
+        resume: None,
+        encoding: Encoding::Compact,
+    };
+    /// Of a device's own modem: each TTI, at once.
+    pub const MODEM: Self = Self { period: Span::ZERO, delay: Span::ZERO, ..Self::EDGE };
+
+    /// Whether something comes of what was measured at this time.
+    pub fn is_on(&self, time: Time) -> bool {
+        self.stop.is_none_or(|stop| time < stop) || self.resume.is_some_and(|resume| time >= resume)
+    }
+}
+
+/// Reads both tables.
+pub(crate) fn read(root: &mut Section<'_>) -> (FeedSpec, FeedSpec) {
+    let [mut rnis, mut modem] = [FeedSpec::EDGE, FeedSpec::MODEM];
+    for (key, spec) in TABLES.into_iter().zip([&mut rnis, &mut modem]) {
+        let section = root.field(key).and_then(|field| field.section(format!("in [{key}]")));
+        if let Some(section) = section {
+            read_table(section, spec);
+        }
+    }
+    (rnis, modem)
+}
+
+fn read_table(mut section: Section<'_>, spec: &mut FeedSpec) {
+    spec.period = section.quantity("period", LEAST_SPAN..=MOST).unwrap_or(spec.period);
+    spec.delay = section.quantity("delay", Span::ZERO..=MOST).unwrap_or(spec.delay);
+    spec.error = section.number("error", 0.0..=MOST_ERROR).unwrap_or(spec.error);
+    spec.every = section.whole("every", 1..=1_000_000).unwrap_or(spec.every);
+    let mut time = |key| {
+        let field = section.field(key)?;
+        let at = field.quantity(Span::ZERO..=Span::MAX)?;
+        Some((field, Time::ZERO + at))
+    };
+    let (stop, resume) = (time("stop"), time("resume"));
+    if let Some((field, at)) = &resume
+        && stop.as_ref().is_none_or(|(_, stop)| stop >= at)
+    {
+        field.error("comes after `stop`");
+    }
+    (spec.stop, spec.resume) = (stop.map(|(_, at)| at), resume.map(|(_, at)| at));
+    if let Some(encoding) = section.field("encoding").and_then(|field| field.word(&["compact", "text"])) {
+        spec.encoding = if encoding == "text" { Encoding::Text } else { Encoding::Compact };
+    }
+    section.finish();
+}
