@@ -1,0 +1,613 @@
+//! RAPID: a proxy beside the base station shares a user's radio bandwidth among its TCP connections by demand.
+//!
+//! Source: Diarra 2022, chapter 5; equations 5.1 to 5.13. Where the text is silent: the authors' published code; else ours.
+//!
+//! The proxy splits each connection: the server's side (WAN), on which it is the receiver, and the user's (RAN), on which it is
+//! the sender. It bounds what the server sends by the window that it advertises, and sends to the user with a window of the
+//! same rate. This module decides both; a carrier moves the bytes.
+//!
+//! States: of a flow [`Category`], of a user's radio [`Mode`].
+//!
+//! * Capacity of the user, each report: `C = TBS(MCS, Pa + Pu) / TTI` (5.1 to 5.3).
+//! * Share of each of N active flows: `S = C / 8N RTTmin_WAN` (5.4; the `/ 8` is missing in print).
+//! * A period is `K = ceil(log2(RW / MSS)) + 1` RTTs to the server (5.7). After each RTT a rate of arrivals `r` and its mean
+//!   `r^ = r^ / 8 + 7 r / 8` (5.9), which begins anew with each period.
+//! * At its end the flow is slow if `r < 0.8 R`, `R = RW / RTT_WAN` (5.8), with `r` and `RW` of the last RTT. Slow:
+//!   `RW = r^ / R RW` (5.10), at most S. What slow flows leave goes to fast ones (5.12, 5.13), in equal parts.
+//! * On the user's side `cwnd = RW / RTTmin_WAN RTTmin_RAN`, at least 10 segments.
+//!
+//! Ours, or read so:
+//!
+//! * 5.11 takes the window before for what is released; we take the current share, in rate. So what was released earlier is not
+//!   forgotten, and with unequal RTTs the rates sum up to C. [`Accounting`] has the others, for study.
+//! * Windows are worked out anew whenever C, N, a category or a smallest RTT changes; periods go on meanwhile, and are longer
+//!   by `ceil(log2 g)` RTTs if the window of a round is g > 2 times that which the period was made for.
+//! * K follows from the mean window of the period's first RTT, R from that of the last; the first RTT begins after the
+//!   slack, so that each sample is of one RTT. Two flows that are judged at the same instant do not see each other.
+//! * A flow without data for max(1 s, 10 RTT) and with nothing waiting is idle: it is not counted, and keeps
+//!   `min(S, 10 MSS)`. With its first data it begins anew.
+//! * No window is below 2 MSS. What waits in the proxy is taken off a window of max(64 KiB, 2 BDP), see [`Caps`].
+//! * A feed that is late: see [`Mode`]. Lost for more than a second it counts again after ten reports, and all flows begin
+//!   anew. The first report ever counts at once. During a handover C is zero.
+//! * While C is zero no flow is judged.
+//!
+//! Who carries it calls, with the time: [`Rapid::on_radio`] for each report of a user's downlink; [`Rapid::open`] when the
+//! server has answered (before that [`Rapid::admits`]); [`Rapid::on_wan_data`] for payload from the server (no duplicates),
+//! [`Rapid::on_wan_rtt`] and [`Rapid::on_ran_rtt`] for raw RTT samples of either side, [`Rapid::on_backlog`] when what waits
+//! changes; [`Rapid::on_deadline`] when [`Rapid::next_deadline`] has come; [`Rapid::close`]. After any of these
+//! [`Rapid::next_change`], until there is none, tells whose [`Rapid::window`] (what to advertise to the server, through a
+//! [`RightEdge`](crate::RightEdge); `None`: what the platform would) and [`Rapid::allocation`] (for the control `rapid` of the
+//! user's side; `None`: an ordinary control) are others than before.
+//!
+//! ```
+//! use ranpace_pep::rapid::{Rapid, Settings};
+//! use ranpace_phy::LteBandwidth;
+//! use ranpace_rnis::{CellInfo, RadioHint};
+//! use ranpace_units::{Bytes, Rate, Span, Time};
+//!
+//! let mut rapid = Rapid::new(Settings::THESIS);
+//! let hint = RadioHint::of(CellInfo::lte(0, LteBandwidth::Mhz5), Time::ZERO);
+//! rapid.on_radio(Time::ZERO, 7, &RadioHint { granted: 20.0, unused: 5.0, mcs: 28, ..hint });
+//! let flow = rapid.open(Time::ZERO, 7, Span::from_millis(20), Bytes::new(1_440));
+//! assert_eq!(rapid.next_change(), Some(flow));
+//! // 18 336 bits per ms, for 20 ms.
+//! assert_eq!(rapid.window(flow), Some(Bytes::new(45_840)));
+//! assert_eq!(rapid.allocation(flow), Some(Rate::from_bits_per_s(18_336_000)));
+//! ```
+
+mod estimate;
+mod flow;
+mod record;
+mod settings;
+mod share;
+#[cfg(test)]
+mod tests;
+
+use core::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use ranpace_rnis::RadioHint;
+use ranpace_units::{Bytes, Rate, Span, Time};
+
+use estimate::{Change, Estimate};
+use flow::{Flow, Round};
+use share::Shared;
+
+pub use record::{Category, FlowRecord, Mode, Observer, UserRecord};
+pub use settings::{Accounting, Caps, Estimator, Profile, RanRttMin, Settings, Slack, WrongSetting};
+
+/// A flow, as long as it is open. Of a closed one it names nothing, even if its place was given to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId {
+    slot: u32,
+    generation: u32,
+}
+
+impl FlowId {
+    /// A small number that no other open flow has: for tables of the carrier.
+    pub const fn index(self) -> usize {
+        self.slot as usize
+    }
+}
+
+/// A user with its flows.
+#[derive(Clone, Debug)]
+struct User {
+    radio: Estimate,
+    /// Slots of its flows.
+    flows: Vec<u32>,
+    shared: Shared,
+    backlog: Bytes,
+    /// More waits than may.
+    full: bool,
+    /// It waits to be shared out anew.
+    stale: bool,
+    /// Its deadline in the queue.
+    due: Option<Time>,
+}
+
+/// Whose deadline it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Flow(FlowId),
+    User(u32),
+}
+
+/// Part of a user's cap down to which what waits has to fall before its windows are open again, in quarters.
+const REOPEN: (u64, u64) = (3, 4);
+
+/// The allocation of one proxy.
+#[derive(Clone, Debug)]
+pub struct Rapid<O = ()> {
+    settings: Settings,
+    observer: O,
+    /// By slot; a slot's generation grows when its flow is closed.
+    flows: Vec<Option<Flow>>,
+    generations: Vec<u32>,
+    free: Vec<u32>,
+    users: BTreeMap<u32, User>,
+    /// Each open flow that is not idle, and each user whose radio is known, is in it once.
+    due: BinaryHeap<Reverse<(Time, Due)>>,
+    changed: Vec<u32>,
+    /// Users that are to be shared out anew.
+    stale: Vec<u32>,
+    /// Flows whose period has ended at this instant, to be told of.
+    judged: Vec<FlowId>,
+    backlog: Bytes,
+}
+
+impl Rapid {
+    /// A proxy that nobody listens to.
+    pub fn new(settings: Settings) -> Self {
+        Self::observed(settings, ())
+    }
+}
+
+impl<O: Observer> Rapid<O> {
+    /// A proxy whose decisions are written down by the observer.
+    pub fn observed(settings: Settings, observer: O) -> Self {
+        Self {
+            settings,
+            observer,
+            flows: Vec::new(),
+            generations: Vec::new(),
+            free: Vec::new(),
+            users: BTreeMap::new(),
+            due: BinaryHeap::new(),
+            changed: Vec::new(),
+            stale: Vec::new(),
+            judged: Vec::new(),
+            backlog: Bytes::ZERO,
+        }
+    }
+
+    /// Its settings.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Who listens.
+    pub const fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// Who listens.
+    pub const fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// A report of a user's downlink. Of a user without flows it is kept for its first; it is dropped when it is a second old.
+    pub fn on_radio(&mut self, now: Time, user: u32, hint: &RadioHint) {
+        let known = self.users.entry(user).or_insert_with(User::new);
+        let Some(change) = known.radio.take(&self.settings, now, hint) else { return };
+        self.follow(now, user, change);
+        self.share_out(now);
+        if self.observer.listens()
+            && let Some(record) = self.user(now, user)
+        {
+            self.observer.on_report(&record);
+        }
+    }
+
+    /// Whether one more flow may be split; otherwise it is to pass by.
+    pub fn admits(&self) -> bool {
+        let Caps { total, flows, .. } = self.settings.caps;
+        self.backlog < total && self.open_flows() < flows as usize
+    }
+
+    /// A flow towards a user begins: the server has answered after `wan_rtt`, segments have `mss` bytes of payload.
+    pub fn open(&mut self, now: Time, user: u32, wan_rtt: Span, mss: Bytes) -> FlowId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.flows.push(None);
+            self.generations.push(0);
+            self.flows.len() as u32 - 1 // the caps count flows in 32 bits
+        });
+        let id = FlowId { slot, generation: self.generations[slot as usize] };
+        let of = self.users.entry(user).or_insert_with(User::new);
+        let flow = Flow::new(now, user, of.flows.len() as u32, wan_rtt, mss, &self.settings);
+        of.flows.push(slot);
+        self.flows[slot as usize] = Some(flow);
+        self.mark(slot);
+        self.queue_flow(id);
+        self.stale(user);
+        self.share_out(now);
+        id
+    }
+
+    /// The flow is over.
+    pub fn close(&mut self, now: Time, flow: FlowId) {
+        let Some((number, place)) = self.flow(flow).map(|flow| (flow.user, flow.place)) else { return };
+        self.on_backlog(now, flow, Bytes::ZERO);
+        self.flows[flow.index()] = None;
+        self.generations[flow.index()] = flow.generation.wrapping_add(1);
+        self.free.push(flow.slot);
+        if let Some(user) = self.users.get_mut(&number) {
+            user.flows.swap_remove(place as usize);
+            if let Some(&moved) = user.flows.get(place as usize)
+                && let Some(moved) = &mut self.flows[moved as usize]
+            {
+                moved.place = place;
+            }
+        }
+        self.stale(number);
+        self.share_out(now);
+        self.forget(number);
+        self.clean_up();
+    }
+
+    /// Payload has come from the server; what had come before does not count.
+    #[inline]
+    pub fn on_wan_data(&mut self, now: Time, flow: FlowId, bytes: Bytes) {
+        let Some(known) = self.flow_mut(flow) else { return };
+        if known.arrive(now, bytes) {
+            self.wake(now, flow);
+        }
+    }
+
+    /// An RTT to the server was measured.
+    pub fn on_wan_rtt(&mut self, now: Time, flow: FlowId, rtt: Span) {
+        let Some(known) = self.flow_mut(flow) else { return };
+        if known.take_wan_rtt(rtt) {
+            let user = known.user;
+            self.stale(user);
+            self.share_out(now);
+        }
+    }
+
+    /// An RTT to the user was measured.
+    pub fn on_ran_rtt(&mut self, _now: Time, flow: FlowId, rtt: Span) {
+        if let Some(known) = self.flow_mut(flow) {
+            known.take_ran_rtt(rtt);
+        }
+    }
+
+    /// So much of the flow has been taken from the server and not been sent to the user yet.
+    #[inline]
+    pub fn on_backlog(&mut self, now: Time, flow: FlowId, backlog: Bytes) {
+        let Some(known) = self.flows.get_mut(flow.index()).and_then(Option::as_mut) else { return };
+        if self.generations[flow.index()] != flow.generation || known.backlog == backlog {
+            return;
+        }
+        let before = known.backlog;
+        let cap = known.cap(&self.settings);
+        let room = |backlog: Bytes| (cap - backlog).as_f64() < known.window();
+        let tight = room(before) || room(backlog);
+        known.wait(now, backlog);
+        let user = known.user;
+        self.backlog = self.backlog - before + backlog;
+        if tight {
+            self.mark(flow.slot);
+        }
+        let Some(user) = self.users.get_mut(&user) else { return };
+        user.backlog = user.backlog - before + backlog;
+        let limit = self.settings.caps.user;
+        let full =
+            if user.full { user.backlog > limit.scale(REOPEN.0, REOPEN.1) } else { user.backlog >= limit };
+        if full != user.full {
+            user.full = full;
+            for &slot in &user.flows {
+                mark(&mut self.flows, &mut self.changed, slot);
+            }
+        }
+    }
+
+    /// When [`Self::on_deadline`] is to be called; `None` for never.
+    #[inline]
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.due.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// The deadline has come.
+    pub fn on_deadline(&mut self, now: Time) {
+        while let Some(&Reverse((at, due))) = self.due.peek()
+            && at <= now
+        {
+            self.due.pop();
+            match due {
+                Due::Flow(flow) => self.end_round(now, flow),
+                Due::User(user) => self.grow_old(now, at, user),
+            }
+        }
+        // Those that are judged at the same instant do not see each other.
+        self.share_out(now);
+        while let Some(flow) = self.judged.pop() {
+            if let Some(record) = self.look(now, flow) {
+                self.observer.on_period(&record);
+            }
+        }
+    }
+
+    /// A flow whose window or allocation has changed since it was named here last.
+    pub fn next_change(&mut self) -> Option<FlowId> {
+        while let Some(slot) = self.changed.pop() {
+            if let Some(flow) = self.flows.get_mut(slot as usize).and_then(Option::as_mut)
+                && flow.changed
+            {
+                flow.changed = false;
+                return Some(FlowId { slot, generation: self.generations[slot as usize] });
+            }
+        }
+        None
+    }
+
+    /// The window that the server is to see, before rounding; `None`: the platform's own.
+    pub fn window(&self, flow: FlowId) -> Option<Bytes> {
+        let flow = self.flow(flow)?;
+        let user = self.users.get(&flow.user)?;
+        self.advertised(user, flow)
+    }
+
+    /// The rate at which the flow is to be sent to the user; `None`: as an ordinary control does.
+    pub fn allocation(&self, flow: FlowId) -> Option<Rate> {
+        let flow = self.flow(flow)?;
+        let user = self.users.get(&flow.user)?;
+        (user.radio.mode != Mode::Open).then(|| Rate::from_bits_per_s_f64(8.0 * flow.allocation()))
+    }
+
+    /// The congestion window towards the user (5.2.1): the allocation for the smallest RTT there, at least some segments; `None`
+    /// without an allocation. For carriers whose sender is not the control `rapid`.
+    pub fn ran_window(&self, flow: FlowId) -> Option<Bytes> {
+        let flow = self.flow(flow)?;
+        let user = self.users.get(&flow.user)?;
+        self.towards_user(user, flow)
+    }
+
+    /// Open flows.
+    pub fn open_flows(&self) -> usize {
+        self.flows.len() - self.free.len()
+    }
+
+    /// What waits in the proxy.
+    pub const fn backlog(&self) -> Bytes {
+        self.backlog
+    }
+
+    /// What is known of a flow now.
+    pub fn look(&self, now: Time, id: FlowId) -> Option<FlowRecord> {
+        let flow = self.flow(id)?;
+        let user = self.users.get(&flow.user)?;
+        let rate = |bytes_per_s: f64| Rate::from_bits_per_s_f64(8.0 * bytes_per_s);
+        Some(FlowRecord {
+            time: now,
+            user: flow.user,
+            flow: id,
+            category: flow.category,
+            active: flow.active,
+            arrived: rate(flow.rate),
+            demand: rate(flow.demand),
+            expected: rate(flow.expected),
+            share: Bytes::new(flow.share as u64),
+            window: Bytes::new(flow.window() as u64),
+            advertised: self.advertised(user, flow),
+            ran_window: self.towards_user(user, flow),
+            wan_rtt: flow.wan.smoothed,
+            wan_rtt_min: flow.wan.least,
+            ran_rtt_min: flow.ran_rtt_min(&self.settings),
+            backlog: flow.backlog,
+        })
+    }
+
+    /// What is known of a user now; `None` if nothing ever was.
+    pub fn user(&self, now: Time, number: u32) -> Option<UserRecord> {
+        let user = self.users.get(&number)?;
+        let radio = &user.radio;
+        Some(UserRecord {
+            time: now,
+            user: number,
+            mode: radio.mode,
+            granted: radio.granted,
+            unused: radio.unused,
+            expected: radio.expected,
+            mcs: radio.mcs,
+            tbs_bits: radio.tbs_bits,
+            capacity: Rate::from_bits_per_s_f64(8.0 * radio.capacity(now)),
+            age: radio.age(now),
+            flows: user.shared.flows,
+            slow: user.shared.slow,
+            released: match self.settings.accounting {
+                Accounting::Rate => 8.0 * user.shared.released,
+                Accounting::ShareBytes | Accounting::Literal => user.shared.released,
+            },
+        })
+    }
+
+    fn flow(&self, id: FlowId) -> Option<&Flow> {
+        let known = self.generations.get(id.index()) == Some(&id.generation);
+        self.flows.get(id.index()).and_then(Option::as_ref).filter(|_| known)
+    }
+
+    #[inline]
+    fn flow_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+        let known = self.generations.get(id.index()) == Some(&id.generation);
+        self.flows.get_mut(id.index()).and_then(Option::as_mut).filter(|_| known)
+    }
+
+    fn advertised(&self, user: &User, flow: &Flow) -> Option<Bytes> {
+        if user.radio.mode == Mode::Open {
+            return None;
+        }
+        if user.full {
+            return Some(Bytes::ZERO);
+        }
+        let room = flow.cap(&self.settings) - flow.backlog;
+        Some(room.min(Bytes::new(flow.window() as u64)))
+    }
+
+    fn towards_user(&self, user: &User, flow: &Flow) -> Option<Bytes> {
+        let least = f64::from(self.settings.ran_floor) * flow.mss;
+        let window = flow.ran_bdp(&self.settings).max(least);
+        (user.radio.mode != Mode::Open).then_some(Bytes::new(window as u64))
+    }
+
+    /// An idle flow has data again.
+    fn wake(&mut self, now: Time, id: FlowId) {
+        let settings = self.settings;
+        let Some(flow) = self.flow_mut(id) else { return };
+        flow.active = true;
+        flow.begin_anew(now, &settings);
+        let user = flow.user;
+        self.queue_flow(id);
+        self.stale(user);
+        self.share_out(now);
+    }
+
+    fn end_round(&mut self, now: Time, id: FlowId) {
+        let settings = self.settings;
+        let Some(flow) = self.flow_mut(id) else { return };
+        flow.queued = false;
+        if now < flow.round_end {
+            // A round that began anew meanwhile.
+            return self.queue_flow(id);
+        }
+        let number = flow.user;
+        match flow.end_round(now, &settings) {
+            Round::Goes => self.queue_flow(id),
+            Round::Idle => self.stale(number),
+            Round::Period => {
+                let judge = self
+                    .users
+                    .get(&number)
+                    .is_some_and(|user| user.radio.mode == Mode::Normal && user.radio.capacity(now) > 0.0);
+                let Some(flow) = self.flow_mut(id) else { return };
+                flow.end_period(now, judge, &settings);
+                self.queue_flow(id);
+                self.stale(number);
+                if self.observer.listens() {
+                    self.judged.push(id);
+                }
+            }
+        }
+    }
+
+    fn grow_old(&mut self, now: Time, at: Time, number: u32) {
+        let due = Some(at);
+        let Some(user) = self.users.get_mut(&number).filter(|user| user.due == due) else { return };
+        user.due = None;
+        let change = user.radio.grow_old(&self.settings, now);
+        self.follow(now, number, change);
+        self.forget(number);
+    }
+
+    /// What a change of a user's radio leads to.
+    fn follow(&mut self, now: Time, number: u32, change: Change) {
+        let Some(user) = self.users.get_mut(&number) else { return };
+        if change.mode {
+            for &slot in &user.flows {
+                mark(&mut self.flows, &mut self.changed, slot);
+            }
+            self.observer.on_mode(now, number, user.radio.mode);
+        }
+        if change.restart {
+            for &slot in &user.flows {
+                if let Some(flow) = self.flows[slot as usize].as_mut().filter(|flow| flow.active) {
+                    flow.begin_anew(now, &self.settings);
+                }
+            }
+        }
+        if user.due.is_none()
+            && let Some(at) = user.radio.next_change(&self.settings)
+        {
+            user.due = Some(at);
+            self.due.push(Reverse((at, Due::User(number))));
+        }
+        self.stale(number);
+    }
+
+    /// The user's flows are to be shared out anew before the event is over.
+    fn stale(&mut self, number: u32) {
+        if let Some(user) = self.users.get_mut(&number)
+            && !user.stale
+        {
+            user.stale = true;
+            self.stale.push(number);
+        }
+    }
+
+    fn share_out(&mut self, now: Time) {
+        while let Some(number) = self.stale.pop() {
+            let Some(user) = self.users.get_mut(&number) else { continue };
+            user.stale = false;
+            if user.radio.mode == Mode::Open {
+                continue;
+            }
+            let (flows, changed) = (&mut self.flows, &mut self.changed);
+            user.shared = share::share(
+                now,
+                &self.settings,
+                user.radio.capacity(now),
+                &user.flows,
+                flows,
+                |flow, slot| {
+                    if !flow.changed {
+                        flow.changed = true;
+                        changed.push(slot);
+                    }
+                },
+            );
+        }
+    }
+
+    fn mark(&mut self, slot: u32) {
+        mark(&mut self.flows, &mut self.changed, slot);
+    }
+
+    fn queue_flow(&mut self, id: FlowId) {
+        if let Some(flow) = self.flow_mut(id)
+            && !flow.queued
+        {
+            flow.queued = true;
+            let at = flow.round_end;
+            self.due.push(Reverse((at, Due::Flow(id))));
+        }
+    }
+
+    /// A user without flows of whose radio nothing is known is nobody.
+    fn forget(&mut self, number: u32) {
+        let nobody = |user: &User| user.flows.is_empty() && user.radio.mode == Mode::Open;
+        if self.users.get(&number).is_some_and(nobody) {
+            self.users.remove(&number);
+        }
+    }
+
+    /// Deadlines and changes of closed flows go when they are many, so that short flows do not fill the memory.
+    fn clean_up(&mut self) {
+        let most = 64 + 2 * (self.open_flows() + self.users.len());
+        if self.due.len() > most {
+            let Self { due, generations, flows, .. } = self;
+            due.retain(|Reverse((_, due))| match due {
+                Due::Flow(id) => generations[id.index()] == id.generation && flows[id.index()].is_some(),
+                Due::User(_) => true,
+            });
+        }
+        if self.changed.len() > most {
+            let Self { changed, flows, .. } = self;
+            changed.retain(|slot| flows[*slot as usize].as_ref().is_some_and(|flow| flow.changed));
+            changed.sort_unstable();
+            changed.dedup();
+        }
+    }
+}
+
+impl User {
+    fn new() -> Self {
+        Self {
+            radio: Estimate::new(),
+            flows: Vec::new(),
+            shared: Shared::default(),
+            backlog: Bytes::ZERO,
+            full: false,
+            stale: false,
+            due: None,
+        }
+    }
+}
+
+/// Puts a flow among those that have changed.
+fn mark(flows: &mut [Option<Flow>], changed: &mut Vec<u32>, slot: u32) {
+    if let Some(flow) = flows.get_mut(slot as usize).and_then(Option::as_mut)
+        && !flow.changed
+    {
+        flow.changed = true;
+        changed.push(slot);
+    }
+}

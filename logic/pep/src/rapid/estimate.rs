@@ -1,0 +1,249 @@
+//! What a user can expect of its cell (Diarra 2022, 5.2.2), and how far that is known.
+
+use ranpace_phy::{Cqi, Direction, LteMcs, McsRule, NrMcs, QamTable};
+use ranpace_rnis::{RadioHint, Technology};
+use ranpace_units::{Span, Time};
+
+use super::record::Mode;
+use super::settings::{Estimator, Settings};
+
+/// Reports that are averaged at most.
+pub(super) const MOST_REPORTS: usize = 16;
+/// Age of the newest report up to which all is as usual, unless three reporting periods are more.
+const FRESH: Span = Span::from_millis(100);
+/// Reporting periods that it may be old.
+const FRESH_PERIODS: u64 = 3;
+/// Age beyond which nothing is known, and the time over which the least capacity is taken before.
+const KNOWN: Span = Span::SECOND;
+/// Consecutive reports after which a feed that was lost counts again.
+const BACK: u32 = 10;
+/// The last second is looked at in parts.
+const PART: Span = Span::from_millis(100);
+/// So many, and the one that is going on.
+const PARTS: usize = 11;
+
+/// What one report says of resources.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    at: Time,
+    granted: f64,
+    unused: f64,
+}
+
+/// What is estimated of a user's radio.
+#[derive(Clone, Debug)]
+pub(super) struct Estimate {
+    /// The last reports, oldest first.
+    reports: [Taken; MOST_REPORTS],
+    count: usize,
+    /// The newest report, and whether it ever told of a grant.
+    newest: Option<RadioHint>,
+    was_granted: bool,
+    consecutive: u32,
+    /// Part of time and least capacity in it, in bytes per second.
+    least: [(u64, f64); PARTS],
+    pub(super) mode: Mode,
+    /// `Pa`, `Pu`, `Pe` in PRBs per TTI.
+    pub(super) granted: f64,
+    pub(super) unused: f64,
+    pub(super) expected: f64,
+    /// MCS that these are taken to carry, and bits of a TTI.
+    pub(super) mcs: u8,
+    pub(super) tbs_bits: u32,
+    /// `C` by the newest report, in bytes per second.
+    latest: f64,
+}
+
+/// What a report, or time, has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Change {
+    /// The mode is another.
+    pub(super) mode: bool,
+    /// The feed is back after it had been lost: all begins anew.
+    pub(super) restart: bool,
+}
+
+impl Estimate {
+    pub(super) fn new() -> Self {
+        Self {
+            reports: [Taken::default(); MOST_REPORTS],
+            count: 0,
+            newest: None,
+            was_granted: false,
+            consecutive: 0,
+            least: [(0, f64::INFINITY); PARTS],
+            mode: Mode::Open,
+            granted: 0.0,
+            unused: 0.0,
+            expected: 0.0,
+            mcs: 0,
+            tbs_bits: 0,
+            latest: 0.0,
+        }
+    }
+
+    /// Takes a report in; `None` if it is not newer than what is known.
+    pub(super) fn take(&mut self, settings: &Settings, now: Time, hint: &RadioHint) -> Option<Change> {
+        // A clock that runs ahead must not make all later reports old.
+        let at = hint.measured_at.min(now);
+        if let Some(newest) = &self.newest {
+            if at <= newest.measured_at {
+                return None;
+            }
+            if at.since(newest.measured_at) > fresh(settings) {
+                self.consecutive = 0;
+            }
+            if newest.info.cell != hint.info.cell || hint.handover {
+                self.forget_cell();
+            }
+        }
+        let first = self.newest.is_none();
+        self.consecutive = self.consecutive.saturating_add(1);
+        self.newest = Some(RadioHint { measured_at: at, ..*hint });
+        self.was_granted |= hint.granted > 0.0 || hint.tbs_bits.is_some_and(|bits| bits > 0);
+        if hint.handover {
+            // Nobody serves the user.
+            (self.granted, self.unused, self.expected, self.tbs_bits, self.latest) = (0.0, 0.0, 0.0, 0, 0.0);
+        } else {
+            self.keep(settings, at, hint);
+            self.work_out(settings, hint);
+        }
+        let part = at.as_nanos() / PART.as_nanos();
+        let slot = &mut self.least[(part % PARTS as u64) as usize];
+        *slot = if slot.0 == part { (part, slot.1.min(self.latest)) } else { (part, self.latest) };
+        let was = self.mode;
+        let by_age = self.mode_at(settings, now);
+        if was != Mode::Open || first || self.consecutive >= BACK {
+            self.mode = by_age;
+        }
+        Some(Change { mode: self.mode != was, restart: was == Mode::Open && self.mode != Mode::Open })
+    }
+
+    /// Time has passed.
+    pub(super) fn grow_old(&mut self, settings: &Settings, now: Time) -> Change {
+        let was = self.mode;
+        let by_age = self.mode_at(settings, now);
+        // Time alone makes nothing better.
+        self.mode = match (was, by_age) {
+            (Mode::Open, _) | (_, Mode::Open) => Mode::Open,
+            (Mode::Hold, _) | (_, Mode::Hold) => Mode::Hold,
+            _ => Mode::Normal,
+        };
+        if self.mode == Mode::Open {
+            self.consecutive = 0;
+        }
+        Change { mode: self.mode != was, restart: false }
+    }
+
+    /// When [`Self::grow_old`] would change something; `None` if never.
+    pub(super) fn next_change(&self, settings: &Settings) -> Option<Time> {
+        let newest = self.newest.as_ref()?.measured_at;
+        let moment = Span::from_nanos(1);
+        match self.mode {
+            Mode::Normal => Some(newest + fresh(settings) + moment),
+            Mode::Hold => Some(newest + known(settings) + moment),
+            Mode::Open => None,
+        }
+    }
+
+    /// `C`: what is given out, in bytes per second.
+    pub(super) fn capacity(&self, now: Time) -> f64 {
+        match self.mode {
+            Mode::Normal => self.latest,
+            Mode::Open => 0.0,
+            Mode::Hold => {
+                let part = now.as_nanos() / PART.as_nanos();
+                let recent = self.least.iter().filter(|(of, _)| *of + PARTS as u64 > part);
+                recent.fold(self.latest, |least, (_, capacity)| least.min(*capacity))
+            }
+        }
+    }
+
+    /// Age of the newest report; the longest there is without one.
+    pub(super) fn age(&self, now: Time) -> Span {
+        self.newest.as_ref().map_or(Span::MAX, |newest| now.since(newest.measured_at))
+    }
+
+    fn mode_at(&self, settings: &Settings, now: Time) -> Mode {
+        match self.age(now) {
+            age if age <= fresh(settings) => Mode::Normal,
+            age if age <= known(settings) => Mode::Hold,
+            _ => Mode::Open,
+        }
+    }
+
+    /// What another cell granted says nothing of this one.
+    fn forget_cell(&mut self) {
+        self.count = 0;
+        self.was_granted = false;
+        self.least = [(0, f64::INFINITY); PARTS];
+    }
+
+    /// Adds a report to those that are averaged, and drops what is too old.
+    fn keep(&mut self, settings: &Settings, at: Time, hint: &RadioHint) {
+        let prbs = f64::from(hint.cell);
+        let taken = Taken { at, granted: within(hint.granted, prbs), unused: within(hint.unused, prbs) };
+        let window = hint.tti * u64::from(settings.average);
+        let from = self.reports[..self.count].iter().take_while(|old| at.since(old.at) >= window).count();
+        let from = from.max((self.count + 1).saturating_sub(MOST_REPORTS));
+        self.reports.copy_within(from..self.count, 0);
+        self.count -= from;
+        self.reports[self.count] = taken;
+        self.count += 1;
+    }
+
+    /// Equations 5.1 to 5.3.
+    fn work_out(&mut self, settings: &Settings, hint: &RadioHint) {
+        let reports = &self.reports[..self.count];
+        let mean = |of: fn(&Taken) -> f64| reports.iter().map(of).sum::<f64>() / reports.len().max(1) as f64;
+        let prbs = f64::from(hint.cell);
+        (self.granted, self.unused) = (mean(|taken| taken.granted), mean(|taken| taken.unused));
+        let own = self.granted + self.unused; // (5.2)
+        let fair = prbs / f64::from(hint.active_users.max(1)) + self.unused; // (3.7)
+        self.expected = match settings.estimator {
+            Estimator::AllocPlusUnused => own,
+            Estimator::FairShare => fair,
+            Estimator::Larger => own.max(fair),
+        }
+        .min(prbs);
+        self.mcs = self.mcs_of(hint);
+        let hint = RadioHint { mcs: self.mcs, ..*hint };
+        self.tbs_bits = hint.block(Direction::Downlink, self.expected).bits();
+        let rate = hint.rate(Direction::Downlink, self.expected).as_f64(); // (5.3)
+        self.latest = rate / 8.0 * settings.efficiency;
+    }
+
+    /// The MCS of the last grant; of a user that never had one, what its CQI leads to.
+    fn mcs_of(&self, hint: &RadioHint) -> u8 {
+        let cqi = hint.cqi.and_then(Cqi::new);
+        let (false, Some(cqi)) = (self.was_granted, cqi) else {
+            // LTE's 29 to 31 name a retransmission's modulation; the authors' publisher takes them for 28 too.
+            let most = if hint.info.technology == Technology::Lte { LteMcs::MAX.get() } else { u8::MAX };
+            return hint.mcs.min(most);
+        };
+        match hint.info.technology {
+            Technology::Lte => McsRule::Lena.mcs(cqi).map_or(0, |mcs| mcs.get()),
+            Technology::Nr { qam256 } => {
+                let table = if qam256 { QamTable::Qam256 } else { QamTable::Qam64 };
+                NrMcs::for_cqi(table, cqi).map_or(0, |mcs| mcs.index())
+            }
+            Technology::Mmwave => cqi.get(),
+        }
+    }
+}
+
+/// Age up to which all is as usual.
+fn fresh(settings: &Settings) -> Span {
+    FRESH.max(settings.period * FRESH_PERIODS)
+}
+
+/// Age up to which something is known.
+fn known(settings: &Settings) -> Span {
+    KNOWN.max(fresh(settings))
+}
+
+/// A number of a report, between nothing and all; nothing if it is none.
+fn within(number: f64, all: f64) -> f64 {
+    // `max` gives the other where one is not a number.
+    number.max(0.0).min(all)
+}

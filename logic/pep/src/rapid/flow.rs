@@ -1,0 +1,375 @@
+//! One flow: its RTTs, its rounds and periods, and what it is taken for (Diarra 2022, 5.2.3).
+
+use ranpace_units::{Bytes, Span, Time};
+
+use super::record::Category;
+use super::settings::{Accounting, Profile, RanRttMin, Settings, Slack};
+
+/// Weight of what was known in the mean of arrival rates (Diarra 2022, equation 5.9: the new sample has 7/8).
+const ALPHA: f64 = 1.0 / 8.0;
+/// Weight of a new sample of an RTT; RFC 6298 section 2.3. The smoothed minimum has the same.
+const RTT_GAIN: u64 = 8;
+/// Shortest and longest RTT that is believed. Ours.
+const RTTS: (Span, Span) = (Span::from_micros(10), Span::from_secs(10));
+/// Shortest round, so that a server next door costs no more than others. Ours.
+const ROUND: Span = Span::from_millis(1);
+/// What a slow flow of [`Profile::Field`] has over its demand: more than 1/theta, or a flow of constant rate passes the test of
+/// the next period. Ours.
+const HEADROOM: f64 = 1.5;
+/// Periods that it has to fill before it is fast. Ours.
+const PASSES: u8 = 2;
+/// Silence after which a flow is idle: this, or ten RTTs to the server. Ours.
+const IDLE: Span = Span::SECOND;
+const IDLE_RTTS: u64 = 10;
+
+/// Smoothed and smallest RTT to the server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WanRtt {
+    pub(super) smoothed: Span,
+    pub(super) least: Span,
+}
+
+impl WanRtt {
+    fn new(first: Span) -> Self {
+        let first = believed(first);
+        Self { smoothed: first, least: first }
+    }
+
+    fn take(&mut self, rtt: Span) {
+        let rtt = believed(rtt);
+        self.smoothed = smooth(self.smoothed, rtt);
+        self.least = self.least.min(rtt);
+    }
+}
+
+/// Smallest RTT to the user.
+#[derive(Clone, Copy, Debug, Default)]
+struct RanRtt {
+    smoothed: Option<Span>,
+    /// Least smoothed one of this period, least of all, and the one that follows the first of these.
+    of_period: Option<Span>,
+    plain: Option<Span>,
+    following: Option<Span>,
+}
+
+impl RanRtt {
+    fn take(&mut self, rtt: Span) {
+        let rtt = believed(rtt);
+        let smoothed = self.smoothed.map_or(rtt, |before| smooth(before, rtt));
+        self.smoothed = Some(smoothed);
+        self.of_period = Some(self.of_period.map_or(smoothed, |least| least.min(smoothed)));
+        self.plain = Some(self.plain.map_or(rtt, |least| least.min(rtt)));
+        self.following.get_or_insert(smoothed);
+    }
+
+    fn end_period(&mut self) {
+        if let (Some(least), Some(following)) = (self.of_period.take(), &mut self.following) {
+            *following = smooth(*following, least);
+        }
+    }
+}
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    /// Slot of its user, and its place among that user's flows.
+    pub(super) user: u32,
+    pub(super) place: u32,
+    /// Bytes of a segment.
+    pub(super) mss: f64,
+    pub(super) wan: WanRtt,
+    ran: RanRtt,
+    pub(super) category: Category,
+    /// It counts among the user's flows.
+    pub(super) active: bool,
+    /// What a slow flow, or one that is on its way to its share, may have at most, in bytes.
+    pub(super) limit: Option<f64>,
+    /// Periods that a slow flow has filled in a row.
+    passes: u8,
+    /// What equation 5.11 as printed says that it released, in bytes.
+    pub(super) released: f64,
+    /// `S` and `RW` in bytes.
+    pub(super) share: f64,
+    window: f64,
+    /// Byte-seconds of the window in this round, up to this time; mean window of the round before.
+    window_sum: f64,
+    window_until: Time,
+    window_before: Option<f64>,
+    /// The round, and what has arrived in it.
+    round_start: Time,
+    pub(super) round_end: Time,
+    arrived: u64,
+    /// Rounds to the end of the period, and the window that they follow from; unknown in its first round.
+    rounds_left: u32,
+    period_window: Option<f64>,
+    /// `r`, `r^` and `R` in bytes per second.
+    pub(super) rate: f64,
+    pub(super) demand: f64,
+    pub(super) expected: f64,
+    sampled: bool,
+    /// Since when nothing has come, or waited.
+    quiet_since: Time,
+    pub(super) backlog: Bytes,
+    /// It waits to be told of in the list of changes; a deadline of it is in the queue.
+    pub(super) changed: bool,
+    pub(super) queued: bool,
+}
+
+/// What the end of a round has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Round {
+    /// Nothing but a sample.
+    Goes,
+    /// The flow is idle from now on.
+    Idle,
+    /// A period has ended too.
+    Period,
+}
+
+impl Flow {
+    pub(super) fn new(now: Time, user: u32, place: u32, rtt: Span, mss: Bytes, settings: &Settings) -> Self {
+        let mut flow = Self {
+            user,
+            place,
+            mss: mss.as_f64().max(1.0),
+            wan: WanRtt::new(rtt),
+            ran: RanRtt::default(),
+            category: Category::Init,
+            active: true,
+            limit: None,
+            passes: 0,
+            released: 0.0,
+            share: 0.0,
+            window: 0.0,
+            window_sum: 0.0,
+            window_until: now,
+            window_before: None,
+            round_start: now,
+            round_end: now,
+            arrived: 0,
+            rounds_left: 0,
+            period_window: None,
+            rate: 0.0,
+            demand: 0.0,
+            expected: 0.0,
+            sampled: false,
+            quiet_since: now,
+            backlog: Bytes::ZERO,
+            changed: false,
+            queued: false,
+        };
+        flow.begin_period(now, settings);
+        flow
+    }
+
+    /// `RW` in bytes.
+    pub(super) fn window(&self) -> f64 {
+        self.window
+    }
+
+    /// Sets it; whether it is another.
+    pub(super) fn set_window(&mut self, now: Time, window: f64) -> bool {
+        if window == self.window {
+            return false;
+        }
+        self.sum_up(now);
+        self.window = window;
+        true
+    }
+
+    /// What the least window is, in bytes.
+    pub(super) fn floor(&self, settings: &Settings) -> f64 {
+        f64::from(settings.floor) * self.mss
+    }
+
+    /// Smallest RTT to the server, in seconds.
+    pub(super) fn rtt_min(&self) -> f64 {
+        self.wan.least.as_secs_f64()
+    }
+
+    /// Smallest RTT to the user, as the settings have it.
+    pub(super) fn ran_rtt_min(&self, settings: &Settings) -> Option<Span> {
+        match settings.ran_rttmin {
+            RanRttMin::Smoothed => self.ran.following,
+            RanRttMin::Plain => self.ran.plain,
+        }
+        .map(|least| least + settings.sr_allowance)
+    }
+
+    /// Rate that the window stands for, in bytes per second.
+    pub(super) fn allocation(&self) -> f64 {
+        self.window / self.rtt_min()
+    }
+
+    /// BDP on the user's side, in bytes; zero while no RTT is known.
+    pub(super) fn ran_bdp(&self, settings: &Settings) -> f64 {
+        self.ran_rtt_min(settings).map_or(0.0, |least| self.allocation() * least.as_secs_f64())
+    }
+
+    /// What may wait of it in the proxy: twice its BDP on either side, but not less than the settings say.
+    pub(super) fn cap(&self, settings: &Settings) -> Bytes {
+        let bdp = self.window.max(self.ran_bdp(settings));
+        settings.caps.flow.max(Bytes::new((2.0 * bdp) as u64))
+    }
+
+    /// Payload has come; whether the flow was idle.
+    #[inline]
+    pub(super) fn arrive(&mut self, now: Time, bytes: Bytes) -> bool {
+        if now >= self.round_start {
+            self.arrived += bytes.get();
+        }
+        self.quiet_since = now;
+        !self.active
+    }
+
+    pub(super) fn wait(&mut self, now: Time, backlog: Bytes) {
+        if !self.backlog.is_zero() {
+            self.quiet_since = self.quiet_since.max(now);
+        }
+        self.backlog = backlog;
+    }
+
+    /// An RTT to the server; whether it is the smallest, so that shares change.
+    pub(super) fn take_wan_rtt(&mut self, rtt: Span) -> bool {
+        let least = self.wan.least;
+        self.wan.take(rtt);
+        self.wan.least < least
+    }
+
+    pub(super) fn take_ran_rtt(&mut self, rtt: Span) {
+        self.ran.take(rtt);
+    }
+
+    /// All that is known of its behaviour is forgotten.
+    pub(super) fn begin_anew(&mut self, now: Time, settings: &Settings) {
+        (self.category, self.limit, self.passes, self.released) = (Category::Init, None, 0, 0.0);
+        self.window_before = None;
+        self.begin_period(now, settings);
+    }
+
+    /// Its first round begins after the slack, so that each sample is of one RTT.
+    fn begin_period(&mut self, now: Time, settings: &Settings) {
+        let slack = match settings.slack {
+            Slack::Fixed(slack) => slack,
+            Slack::HalfRtt => self.wan.smoothed / 2,
+        };
+        (self.rounds_left, self.period_window, self.sampled) = (1, None, false);
+        self.begin_round(now + slack);
+    }
+
+    fn begin_round(&mut self, start: Time) {
+        (self.round_start, self.arrived) = (start, 0);
+        self.round_end = start + self.wan.smoothed.max(ROUND);
+        (self.window_sum, self.window_until) = (0.0, start);
+    }
+
+    fn sum_up(&mut self, now: Time) {
+        self.window_sum += self.window * now.since(self.window_until).as_secs_f64();
+        self.window_until = self.window_until.max(now);
+    }
+
+    /// The round is over: a sample of the rate of arrivals (5.9).
+    pub(super) fn end_round(&mut self, now: Time, settings: &Settings) -> Round {
+        self.sum_up(now);
+        let seconds = now.since(self.round_start).as_secs_f64().max(1e-9);
+        let window = self.window_sum / seconds;
+        self.rate = self.arrived as f64 / seconds;
+        self.demand = if self.sampled { ALPHA * self.demand + (1.0 - ALPHA) * self.rate } else { self.rate };
+        self.sampled = true;
+        let silence = IDLE.max(self.wan.smoothed * IDLE_RTTS);
+        if self.backlog.is_zero() && now.since(self.quiet_since) >= silence {
+            self.active = false;
+            (self.category, self.limit, self.passes, self.released) = (Category::Init, None, 0, 0.0);
+            return Round::Idle;
+        }
+        match self.period_window {
+            // (5.7), of the mean window of the first round: what else happens at the same instant does not matter.
+            None => {
+                (self.rounds_left, self.period_window) = (1 + doublings(self.mss, window), Some(window));
+            }
+            Some(before) if window > 2.0 * before => {
+                self.rounds_left += doublings(before, window);
+                self.period_window = Some(window);
+            }
+            Some(_) => {}
+        }
+        self.rounds_left = self.rounds_left.saturating_sub(1);
+        self.expected = self.expect(window, settings) / self.wan.smoothed.as_secs_f64(); // (5.8)
+        self.window_before = Some(window);
+        if self.rounds_left == 0 {
+            return Round::Period;
+        }
+        self.begin_round(now);
+        Round::Goes
+    }
+
+    /// The window that the flow could have filled in the last round. What was advertised in it comes to effect one RTT
+    /// later; the field profile allows for that.
+    fn expect(&self, window: f64, settings: &Settings) -> f64 {
+        match (settings.profile, self.window_before) {
+            (Profile::Field, Some(before)) => window.min(before),
+            _ => window,
+        }
+    }
+
+    /// What the flow is taken for after a period (5.8 to 5.11), if anything can be said; a new one begins.
+    pub(super) fn end_period(&mut self, now: Time, judge: bool, settings: &Settings) {
+        if judge {
+            self.judge(settings);
+        }
+        self.ran.end_period();
+        self.begin_period(now, settings);
+    }
+
+    fn judge(&mut self, settings: &Settings) {
+        let rtt = self.wan.smoothed.as_secs_f64();
+        let window = self.expected * rtt;
+        let passed = self.rate >= settings.theta * self.expected;
+        let demand = self.demand * rtt; // (5.10): r^ / R times the window that R is of
+        match settings.profile {
+            Profile::Thesis if passed => (self.category, self.limit) = (Category::Fast, None),
+            Profile::Thesis => (self.category, self.limit) = (Category::Slow, Some(demand)),
+            Profile::Field => {
+                self.passes = if passed { self.passes.saturating_add(1) } else { 0 };
+                match (self.category, self.limit) {
+                    _ if !passed => {
+                        (self.category, self.limit) = (Category::Slow, Some(HEADROOM * demand));
+                    }
+                    (Category::Slow, _) if self.passes < PASSES => self.limit = Some(HEADROOM * demand),
+                    (Category::Slow, _) | (_, Some(_)) => {
+                        let limit = 2.0 * window.max(self.floor(settings));
+                        self.category = Category::Fast;
+                        self.limit = (limit < self.share).then_some(limit);
+                    }
+                    (_, None) => self.category = Category::Fast,
+                }
+            }
+        }
+        self.released = match (settings.accounting, self.limit) {
+            (Accounting::Literal, Some(limit)) => {
+                (window - limit.min(self.share).max(self.floor(settings))).abs()
+            }
+            _ => 0.0,
+        };
+    }
+}
+
+/// How often `from` has to be doubled to reach `to`: the logarithm of their quotient to base 2, rounded up, at least 0.
+fn doublings(from: f64, to: f64) -> u32 {
+    let mut reached = from.max(1.0);
+    let mut count = 0;
+    while reached < to && count < 64 {
+        reached *= 2.0;
+        count += 1;
+    }
+    count
+}
+
+fn believed(rtt: Span) -> Span {
+    rtt.clamp(RTTS.0, RTTS.1)
+}
+
+/// RFC 6298's mean.
+fn smooth(before: Span, sample: Span) -> Span {
+    (before * (RTT_GAIN - 1) + sample) / RTT_GAIN
+}

@@ -1,0 +1,182 @@
+//! What an experimenter or operator may change.
+
+use ranpace_units::{Bytes, Span};
+
+/// Everything that may be set. Start from [`Settings::THESIS`] or [`Settings::FIELD`] and change what is to be other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// How a flow that asks for less than its share is treated.
+    pub profile: Profile,
+    /// What a user can expect of the cell.
+    pub estimator: Estimator,
+    /// What is counted when a slow flow leaves a part of its share to others.
+    pub accounting: Accounting,
+    /// Share of the estimated rate that is given out, above 0 to 1: what HARQ and layer 2 leave of a real cell.
+    pub efficiency: f64,
+    /// Share of the expected rate under which a flow is slow (Diarra 2022, 5.2.3: 0.8).
+    pub theta: f64,
+    /// The least window on the server's side, in segments. Ours.
+    pub floor: u32,
+    /// What packets may come late by at the end of a period.
+    pub slack: Slack,
+    /// Reports are averaged over so many TTIs. 1 takes each as it comes: those of this workspace's feed are means over the
+    /// reporting period and at least 8 TTIs already. Single values would make `C` jump between nothing and all of the cell.
+    pub average: u8,
+    /// How often reports come. Older ones than three of these, at least 100 ms, stop the categorisation.
+    pub period: Span,
+    /// What the smallest RTT between proxy and user is.
+    pub ran_rttmin: RanRttMin,
+    /// Added to that: two periods of scheduling requests (16 ms) on LTE.
+    pub sr_allowance: Span,
+    /// The least window on the user's side, in segments.
+    pub ran_floor: u32,
+    /// Whether an advertised window may take back what was advertised before; see [`RightEdge`](crate::RightEdge).
+    pub shrink: bool,
+    /// What may wait in the proxy, at most.
+    pub caps: Caps,
+}
+
+/// What may wait in the proxy, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// Of a flow, unless twice its BDP is more.
+    pub flow: Bytes,
+    /// Of a user: above it none of its windows is open.
+    pub user: Bytes,
+    /// Of all: above it new flows are not admitted.
+    pub total: Bytes,
+    /// Flows; above it new ones are not admitted.
+    pub flows: u32,
+}
+
+/// How a flow that asks for less than its share is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// As published: a slow flow's window is its demand, and it is fast again as soon as it fills that.
+    Thesis,
+    /// Ours: a slow flow has half as much again as its demand, is fast after two periods of filling that, and its window then
+    /// doubles with every period up to its share. A flow of constant rate stays slow.
+    Field,
+}
+
+/// What a user can expect of the cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Estimator {
+    /// What it has and what nobody uses; Diarra 2022, equation 5.2.
+    AllocPlusUnused,
+    /// An equal part of the cell and what nobody uses, at most the cell; Diarra 2022, equation 3.7 (proposed in 6.2).
+    FairShare,
+    /// The larger of the two. Ours: the first never finds its part of a busy cell, the second gives away what others leave.
+    Larger,
+}
+
+/// What is counted when a slow flow leaves a part of its share to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accounting {
+    /// A rate, against the current share.
+    Rate,
+    /// Bytes, against the current share. For study: with unequal RTTs the rates do not sum up.
+    ShareBytes,
+    /// Bytes, against the window before: Diarra 2022, equations 5.11 to 5.13 as printed. For study: what was released earlier is
+    /// forgotten.
+    Literal,
+}
+
+/// What packets may come late by at the end of a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slack {
+    /// A time.
+    Fixed(Span),
+    /// Half of the smoothed RTT to the server, as the authors have it on LTE.
+    HalfRtt,
+}
+
+/// What the smallest RTT between proxy and user is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RanRttMin {
+    /// Follows the smallest smoothed RTT of each period by an eighth (Diarra 2022, 5.4.3; the formula is that of the authors'
+    /// code).
+    Smoothed,
+    /// The smallest that was ever measured.
+    Plain,
+}
+
+impl Settings {
+    /// As published (Diarra 2022, chapter 5), with what the text leaves open as the head of [`rapid`](crate::rapid) says.
+    pub const THESIS: Self = Self {
+        profile: Profile::Thesis,
+        estimator: Estimator::AllocPlusUnused,
+        accounting: Accounting::Rate,
+        efficiency: 1.0,
+        theta: 0.8,
+        floor: 2,
+        slack: Slack::Fixed(Span::from_micros(1_500)),
+        average: 1,
+        period: Span::from_millis(8),
+        ran_rttmin: RanRttMin::Smoothed,
+        sr_allowance: Span::ZERO,
+        ran_floor: 10,
+        shrink: false,
+        caps: Caps {
+            flow: Bytes::new(64 << 10),
+            user: Bytes::new(4 << 20),
+            total: Bytes::new(1 << 30),
+            flows: 1 << 20,
+        },
+    };
+
+    /// For use: flows of constant rate stay slow, and a newcomer finds its part of a busy cell.
+    pub const FIELD: Self = Self { profile: Profile::Field, estimator: Estimator::Larger, ..Self::THESIS };
+
+    /// The settings of a profile.
+    pub const fn of(profile: Profile) -> Self {
+        match profile {
+            Profile::Thesis => Self::THESIS,
+            Profile::Field => Self::FIELD,
+        }
+    }
+
+    /// What cannot be: the name of the setting and what was expected of it.
+    pub fn check(&self) -> Result<(), WrongSetting> {
+        let wrong = |name, expected| Err(WrongSetting { name, expected });
+        if !(self.efficiency > 0.0 && self.efficiency <= 1.0) {
+            return wrong("efficiency", "a number above 0 to 1");
+        }
+        if !(self.theta > 0.0 && self.theta <= 1.0) {
+            return wrong("theta", "a number above 0 to 1");
+        }
+        if self.floor == 0 || self.ran_floor == 0 {
+            return wrong("floor", "at least one segment");
+        }
+        if !(1..=super::estimate::MOST_REPORTS as u8).contains(&self.average) {
+            return wrong("average", "1 to 16 TTIs");
+        }
+        if self.period.is_zero() {
+            return wrong("period", "a time above zero");
+        }
+        Ok(())
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::THESIS
+    }
+}
+
+/// A setting that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongSetting {
+    /// Its name.
+    pub name: &'static str,
+    /// What was expected.
+    pub expected: &'static str,
+}
+
+impl core::fmt::Display for WrongSetting {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}: expected {}", self.name, self.expected)
+    }
+}
+
+impl core::error::Error for WrongSetting {}

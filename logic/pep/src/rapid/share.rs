@@ -1,0 +1,87 @@
+//! How a user's bandwidth is shared among its flows (Diarra 2022, equations 5.4, 5.10 to 5.13).
+//!
+//! Windows are a function of the capacity and of what each flow is taken for, and of nothing else: not of the order in which
+//! flows came, or were judged.
+
+use ranpace_units::Time;
+
+use super::flow::Flow;
+use super::settings::{Accounting, Settings};
+
+/// Segments of an idle flow's window.
+const IDLE_SEGMENTS: f64 = 10.0;
+/// What is released is summed up in whole parts of a byte (per second), since a sum of floats follows their order.
+const PARTS: f64 = 1024.0;
+
+/// What has been shared out.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Shared {
+    /// `N`: active flows.
+    pub(super) flows: u32,
+    /// `Z`: those of them that have less than their share.
+    pub(super) slow: u32,
+    /// `A`: what these leave, in bytes per second, or in bytes.
+    pub(super) released: f64,
+}
+
+/// Sets the windows of a user's flows; `changed` gets the slots of those whose window is another.
+pub(super) fn share(
+    now: Time,
+    settings: &Settings,
+    capacity: f64,
+    slots: &[u32],
+    flows: &mut [Option<Flow>],
+    mut changed: impl FnMut(&mut Flow, u32),
+) -> Shared {
+    let mut of = Shared { flows: active(slots, flows), ..Shared::default() };
+    let each = capacity / f64::from(of.flows.max(1));
+    let idle = capacity / f64::from(of.flows + 1);
+    let mut released = 0u64;
+    for &slot in slots {
+        let Some(flow) = flows.get_mut(slot as usize).and_then(Option::as_mut) else { continue };
+        let floor = flow.floor(settings);
+        let window = if !flow.active {
+            flow.share = idle * flow.rtt_min();
+            flow.share.min(IDLE_SEGMENTS * flow.mss)
+        } else {
+            flow.share = each * flow.rtt_min(); // (5.4)
+            let Some(limit) = flow.limit else { continue };
+            let window = limit.min(flow.share); // (5.10)
+            of.slow += 1;
+            let left = match settings.accounting {
+                Accounting::Rate => (flow.share - window.max(floor)) / flow.rtt_min(),
+                Accounting::ShareBytes => flow.share - window.max(floor),
+                Accounting::Literal => flow.released,
+            };
+            released = released.saturating_add((left.max(0.0) * PARTS) as u64); // (5.12)
+            window
+        };
+        if flow.set_window(now, window.max(floor)) {
+            changed(flow, slot);
+        }
+    }
+    of.released = released as f64 / PARTS;
+    let extra = of.released / f64::from((of.flows - of.slow).max(1));
+    for &slot in slots {
+        let Some(flow) = flows.get_mut(slot as usize).and_then(Option::as_mut) else { continue };
+        if !flow.active || flow.limit.is_some() {
+            continue;
+        }
+        let more = match settings.accounting {
+            _ if flow.category != super::Category::Fast => 0.0,
+            Accounting::Rate => extra * flow.rtt_min(),
+            Accounting::ShareBytes | Accounting::Literal => extra,
+        };
+        let window = (flow.share + more).min(capacity * flow.rtt_min()); // (5.13)
+        if flow.set_window(now, window.max(flow.floor(settings))) {
+            changed(flow, slot);
+        }
+    }
+    of
+}
+
+fn active(slots: &[u32], flows: &[Option<Flow>]) -> u32 {
+    let is_active =
+        |slot: &&u32| flows.get(**slot as usize).and_then(Option::as_ref).is_some_and(|flow| flow.active);
+    slots.iter().filter(is_active).count() as u32
+}
