@@ -90,7 +90,7 @@ pub const ALL: &[&Entry] = &[
 ];
 
 /// Every decorator.
-pub const DECORATORS: &[&Decorator] = &[&crate::c2tcp::ENTRY];
+pub const DECORATORS: &[&Decorator] = &[&crate::c2tcp::ENTRY, &crate::meld::DE, &crate::meld::ME];
 
 /// Short names for combinations.
 pub const ALIASES: &[(&str, &str)] = &[("c2tcp", "cubic+c2tcp"), ("reno", "newreno")];
@@ -345,7 +345,10 @@ mod tests {
             ("c2tpc", "nearest: c2tcp"),
             ("", "unknown algorithm \"\""),
             ("vages", "nearest: vegas"),
-            ("cubic+codel", "unknown decorator \"codel\" in \"cubic+codel\"; there are: c2tcp"),
+            (
+                "cubic+codel",
+                "unknown decorator \"codel\" in \"cubic+codel\"; there are: c2tcp, meld-de, meld-me",
+            ),
             (
                 "bbr1+c2tcp",
                 "wraps loss-based controls only, and bbr1 is not one; it can be combined with newreno, cubic",

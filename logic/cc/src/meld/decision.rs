@@ -1,0 +1,156 @@
+//! What a loss is taken for: the two thresholds, and the order in which they and the guards are asked.
+
+use core::str::FromStr;
+
+use ranpace_phy::{Cqi, Direction, LteMcs};
+use ranpace_rnis::{RadioHint, Technology};
+use ranpace_units::{Bytes, Span};
+
+/// What is to be done about a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The control does not hear of it.
+    Hide,
+    /// The control hears of it, and why.
+    Notify(Reason),
+}
+
+/// Why the control hears of a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It is a mark of the network, not a loss. Ours.
+    Mark,
+    /// A second timeout without any acknowledgement. Ours.
+    TimeoutAgain,
+    /// Nothing is known of the user, or no block was scheduled for it. Ours.
+    Unknown,
+    /// What is known is too old. Ours.
+    Stale,
+    /// The packet would not fit into one round of HARQ: condition 4.1.
+    SmallBlock,
+    /// The queue holds more than one round of HARQ sends: condition 4.2, MELD-ME only.
+    LongQueue,
+    /// The user is on its way to another cell. A guard, ours.
+    Handover,
+    /// Too much was lost in the last RTT. A guard, ours.
+    ManyLost,
+    /// The queue is about to overflow. A guard, ours.
+    NearOverflow,
+}
+
+impl Reason {
+    /// All of them, in the order in which they are asked.
+    pub const ALL: [Self; 9] = [
+        Self::Mark,
+        Self::TimeoutAgain,
+        Self::Unknown,
+        Self::Stale,
+        Self::SmallBlock,
+        Self::LongQueue,
+        Self::Handover,
+        Self::ManyLost,
+        Self::NearOverflow,
+    ];
+
+    /// The name of its counter.
+    pub const fn counter(self) -> &'static str {
+        match self {
+            Self::Mark => "meld_notified_mark",
+            Self::TimeoutAgain => "meld_notified_timeout_again",
+            Self::Unknown => "meld_notified_unknown",
+            Self::Stale => "meld_notified_stale",
+            Self::SmallBlock => "meld_notified_small_block",
+            Self::LongQueue => "meld_notified_long_queue",
+            Self::Handover => "meld_notified_handover",
+            Self::ManyLost => "meld_notified_many_lost",
+            Self::NearOverflow => "meld_notified_near_overflow",
+        }
+    }
+}
+
+/// The two thresholds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// S_TB: smallest block with which a packet fits into one round of HARQ; equation 4.1.
+    pub block: Bytes,
+    /// Q_th: shortest queue that is taken for congestion; equation 4.2. `None`: no queue is (MELD-DE).
+    pub queue: Option<Bytes>,
+}
+
+impl Limits {
+    /// Algorithm 2: a block as large as its limit passes, a queue as long as its limit does not.
+    pub fn judge(&self, block: Bytes, queue: Bytes) -> Verdict {
+        if block < self.block {
+            Verdict::Notify(Reason::SmallBlock)
+        } else if self.queue.is_some_and(|limit| queue >= limit) {
+            Verdict::Notify(Reason::LongQueue)
+        } else {
+            Verdict::Hide
+        }
+    }
+}
+
+/// S_TB (equation 4.1): the packet's share of each of the blocks of one round of HARQ.
+pub fn block_limit(packet: Bytes, harq_processes: u64) -> Bytes {
+    packet.div_ceil(harq_processes.max(1))
+}
+
+/// S_TBm (equation 4.2): the block that the user's PRBs would carry at the best channel quality.
+///
+/// CQI 15 is taken for the highest MCS: in LTE 28, whose blocks are those of I_TBS 26 (Table II of the paper).
+pub fn best_block(hint: &RadioHint) -> Bytes {
+    let mcs = match hint.info.technology {
+        Technology::Lte => LteMcs::MAX.get(),
+        Technology::Nr { qam256: false } => 28, // the last of TS 38.214 Table 5.1.3.1-1
+        Technology::Nr { qam256: true } => 27,  // the last of TS 38.214 Table 5.1.3.1-2
+        Technology::Mmwave => Cqi::MAX.get(),   // its MCS are CQI
+    };
+    let prbs = f64::from(hint.most_granted);
+    hint.info.block(Direction::Downlink, mcs, hint.layers, prbs).bytes()
+}
+
+/// Q_th over S_TBm N_HARQ of equation 4.2.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QueueFactor(pub f64);
+
+impl QueueFactor {
+    /// As the equation says.
+    pub const FORMULA: Self = Self(1.0);
+}
+
+impl FromStr for QueueFactor {
+    type Err = ();
+
+    /// "formula", or "x" and a number from 0.01 to 1000.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if text == "formula" {
+            return Ok(Self::FORMULA);
+        }
+        let factor: f64 = text.strip_prefix('x').ok_or(())?.parse().map_err(|_| ())?;
+        if (0.01..=1000.0).contains(&factor) { Ok(Self(factor)) } else { Err(()) }
+    }
+}
+
+/// Oldest report that is used: three periods, but never less than this. Ours.
+const LEAST_MAX_AGE: Span = Span::from_millis(50);
+/// Periods that may be missed. Ours.
+const PERIODS: u64 = 3;
+
+/// How old a report may be, if one comes each `period`.
+pub fn max_age(period: Span) -> Span {
+    (period * PERIODS).max(LEAST_MAX_AGE)
+}
+
+/// Whether more was lost in an RTT than the air explains: above 5 % of the packets, and above what one block that HARQ gave
+/// up takes with it, which is each packet with a byte in it. Ours; without the second part the first lost block of any window
+/// below forty packets would count.
+pub fn is_heavy(lost: u64, delivered: u64, block: Bytes, packet: Bytes) -> bool {
+    const PERCENT: u64 = 5;
+    let of_one_block = 1 + block.get().div_ceil(packet.get().max(1));
+    lost * 100 > (lost + delivered) * PERCENT && lost > of_one_block
+}
+
+/// Whether the queue is close to what the buffer holds: at 90 % of it. Ours.
+pub fn is_near_overflow(queue: Bytes, limit: Bytes) -> bool {
+    queue >= limit.scale(9, 10)
+}
