@@ -15,6 +15,8 @@ pub(crate) enum Event {
     /// A deadline of a flow's sender or receiver.
     Sender(u32),
     Receiver(u32),
+    /// A hint of radio information comes.
+    Feed,
     /// The modem at a flow's receiver measures.
     Modem(u32),
     /// A flow begins, ends, or its application writes.

@@ -326,6 +326,21 @@ impl Flow {
         true
     }
 
+    /// Whether the control at its sender wants radio information.
+    pub fn sender_wants_radio(&self) -> bool {
+        match &self.ends {
+            Ends::Tcp(sender, _) => sender.control().wants_radio(),
+            Ends::Datagram(..) | Ends::Udp(..) | Ends::None => false,
+        }
+    }
+
+    /// Radio information for the control at its sender.
+    pub fn on_hint(&mut self, now: Time, hint: &RadioHint) {
+        if let Ends::Tcp(sender, _) = &mut self.ends {
+            sender.on_radio(now, hint);
+        }
+    }
+
     /// What the receiver half of its algorithm wants of the device's modem: grants, and qualities.
     pub fn wants_radio(&self) -> (bool, bool) {
         self.half().map_or((false, false), |half| (half.wants_radio(), half.wants_quality()))

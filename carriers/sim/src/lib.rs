@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod agenda;
+mod feed;
 mod flow;
 mod histogram;
 mod meter;
@@ -36,10 +37,11 @@ mod simulation;
 mod tap;
 mod udp;
 
+pub use feed::Source;
 pub use packet::{Direction, Packet};
 pub use results::{
-    CellResult, Column, Distribution, FlowResult, FlowTotals, Ledger, LinkResult, RadioLinkResult, RunResult,
-    Series, Transfer, UserResult,
+    CellResult, Column, Distribution, FeedResult, FlowResult, FlowTotals, Ledger, LinkResult,
+    RadioLinkResult, RunResult, Series, Transfer, UserResult,
 };
-pub use simulation::{Simulation, link_names};
+pub use simulation::{Onlooker, Simulation, link_names};
 pub use tap::{Tap, TapEvent};

@@ -2,15 +2,17 @@
 
 use ranpace_cc::RadioHint;
 use ranpace_phy::{Both, Direction};
-use ranpace_radio::cell::{Air, Cell, Listener, Probe, Subscription};
+use ranpace_radio::cell::{Cell, Listener, Probe, Subscription};
 use ranpace_radio::network::RadioNetwork;
 use ranpace_radio::rlc::DropCause;
 use ranpace_rnis::{Event, EventKind, Grant, LinkReport, Report};
 use ranpace_scenario::Scenario;
 use ranpace_units::{Bytes, Span, Time};
 
+use crate::feed::{self, Feed, Source};
 use crate::meter::Meters;
 use crate::packet::Ticket;
+use crate::random::mix;
 use crate::results::{CellResult, RadioLinkResult, UserResult};
 use crate::series::{LinkRows, RadioRow, RadioRows};
 
@@ -22,14 +24,40 @@ pub(crate) struct Radio<'a> {
     network: RadioNetwork<Ticket>,
     heard: Heard,
     users: Vec<User>,
+    /// Radio information for those who want it.
+    feed: Feed,
     /// Who is shown the cells' reports.
-    reader: Option<Reader<'a>>,
+    reader: Option<Watcher<'a>>,
     /// Slots played and PRBs used in each cell when the measured part began.
     before: Vec<(u64, Both<f64>)>,
 }
 
 /// Is shown reports.
 pub(crate) type Reader<'a> = &'a mut dyn FnMut(&Report<'_>);
+
+/// A reader, and which reports it wants.
+struct Watcher<'a> {
+    reader: Reader<'a>,
+    subscription: Subscription,
+    /// The first slot of each cell of which it wants to know.
+    next: Vec<u64>,
+}
+
+impl Watcher<'_> {
+    fn on_report(&mut self, report: &Report<'_>) {
+        let Some(next) = self.next.get_mut(usize::from(report.cell.cell)) else { return };
+        if report.slot >= *next {
+            *next = report.slot + self.subscription.period.max(1);
+            (self.reader)(report);
+        }
+    }
+
+    /// Its subscription if there is somebody who wants to know of every slot.
+    fn of_every_slot(&self) -> Subscription {
+        let every = Subscription::EVERY_SLOT;
+        Subscription { full_every: self.subscription.full_every.min(every.full_every), ..every }
+    }
+}
 
 /// A user as it is measured.
 struct User {
@@ -60,7 +88,8 @@ struct Ears<'a, 'b, 'c> {
     meters: &'b mut Meters<'a>,
     heard: &'b mut Heard,
     users: &'b [User],
-    reader: Option<&'b mut Reader<'c>>,
+    feed: &'b mut Feed,
+    reader: Option<&'b mut Watcher<'c>>,
 }
 
 impl Ears<'_, '_, '_> {
@@ -98,11 +127,13 @@ impl Listener<Ticket> for Ears<'_, '_, '_> {
         }
     }
     fn on_report(&mut self, report: &Report<'_>) {
+        self.feed.on_report(report);
         if let Some(reader) = &mut self.reader {
-            reader(report);
+            reader.on_report(report);
         }
     }
     fn on_event(&mut self, event: Event) {
+        self.feed.on_event(&event);
         if !self.heard.measuring {
             return;
         }
@@ -134,9 +165,13 @@ impl<'a> Radio<'a> {
             modems: vec![false; homes.len()],
             ..Heard::default()
         };
-        let network = RadioNetwork::new(&configs, &homes, seed, &mut Silent)
+        let mut network = RadioNetwork::new(&configs, &homes, seed, &mut Silent)
             .unwrap_or_else(|_| unreachable!("the parser of scenarios has checked every cell"));
         heard.measuring = false;
+        let feed = Feed::new(scenario, mix(seed, 1));
+        if feed.is_read() {
+            network.subscribe(Time::ZERO, Some(Subscription::EVERY_SLOT));
+        }
         let mut next = first;
         let users = metered(scenario).into_iter().map(|has_flows| {
             let meters = has_flows.then(|| {
@@ -152,7 +187,7 @@ impl<'a> Radio<'a> {
             }
         });
         let before = vec![(0, Both::default()); configs.len()];
-        Self { scenario, users: users.collect(), network, heard, reader: None, before }
+        Self { scenario, users: users.collect(), network, heard, feed, reader: None, before }
     }
 
     /// A packet goes over the air.
@@ -166,16 +201,47 @@ impl<'a> Radio<'a> {
         packet: Ticket,
         meters: &mut Meters<'_>,
     ) {
-        let mut ears =
-            Ears { meters, heard: &mut self.heard, users: &self.users, reader: self.reader.as_mut() };
+        let mut ears = Ears {
+            meters,
+            heard: &mut self.heard,
+            users: &self.users,
+            feed: &mut self.feed,
+            reader: self.reader.as_mut(),
+        };
         let sent = self.network.send(now, user, direction, bearer, packet, &mut ears);
         debug_assert!(sent, "flows lead over users that there are");
     }
 
-    /// Shows reports to `reader`.
+    /// Shows reports to `reader`; to the feed, of every slot.
     pub fn subscribe(&mut self, subscription: Subscription, reader: Reader<'a>) {
-        self.network.subscribe(Time::ZERO, Some(subscription));
+        let next = vec![0; self.scenario.cells.len()];
+        let reader = Watcher { reader, subscription, next };
+        let wanted = if self.feed.is_read() { reader.of_every_slot() } else { subscription };
+        self.network.subscribe(Time::ZERO, Some(wanted));
         self.reader = Some(reader);
+    }
+
+    /// From now on a reader is told of a user in one direction; `bearer` is the one whose queue is meant. Before the first
+    /// event.
+    pub fn read_hints(
+        &mut self,
+        source: Source,
+        reader: feed::Reader,
+        user: u32,
+        direction: Direction,
+        bearer: u8,
+    ) {
+        if !self.feed.is_read() {
+            let wanted =
+                self.reader.as_ref().map_or(Subscription::EVERY_SLOT, |reader| reader.of_every_slot());
+            self.network.subscribe(Time::ZERO, Some(wanted));
+        }
+        self.feed.subscribe(source, reader, user, direction, bearer);
+    }
+
+    /// Radio information that is under way.
+    pub fn feed(&mut self) -> &mut Feed {
+        &mut self.feed
     }
 
     /// When [`Self::poll`] has something to do.
@@ -188,7 +254,13 @@ impl<'a> Radio<'a> {
     pub fn poll(&mut self, now: Time, meters: &mut Meters<'_>, arrived: &mut Vec<Ticket>) {
         self.network.poll(
             now,
-            &mut Ears { meters, heard: &mut self.heard, users: &self.users, reader: self.reader.as_mut() },
+            &mut Ears {
+                meters,
+                heard: &mut self.heard,
+                users: &self.users,
+                feed: &mut self.feed,
+                reader: self.reader.as_mut(),
+            },
         );
         arrived.append(&mut self.heard.arrived);
     }
@@ -208,11 +280,7 @@ impl<'a> Radio<'a> {
     /// What a user's modem knows without grants; `None` while no cell serves it.
     pub fn modem(&self, now: Time, user: u32) -> Option<RadioHint> {
         let cell = self.network.cells().get(self.network.serving(user)?)?;
-        let layers = match cell.config().air {
-            Air::Nr { layers, .. } => layers.get(),
-            Air::Lte { .. } | Air::Mmwave => 1,
-        };
-        Some(RadioHint { layers, ..RadioHint::of(*cell.info(), now) })
+        Some(RadioHint::of(*cell.info(), now))
     }
 
     /// The same with the CQI that was measured last.
@@ -231,14 +299,20 @@ impl<'a> Radio<'a> {
         interruption: Span,
         meters: &mut Meters<'_>,
     ) {
-        let mut ears =
-            Ears { meters, heard: &mut self.heard, users: &self.users, reader: self.reader.as_mut() };
+        let mut ears = Ears {
+            meters,
+            heard: &mut self.heard,
+            users: &self.users,
+            feed: &mut self.feed,
+            reader: self.reader.as_mut(),
+        };
         self.network.hand_over(now, user, to, forward, interruption, &mut ears);
     }
 
     /// The measured part begins.
     pub fn measure(&mut self, now: Time) {
         self.heard.measuring = true;
+        self.feed.measure();
         for (before, cell) in self.before.iter_mut().zip(self.network.cells()) {
             *before = cell.used_prbs();
         }

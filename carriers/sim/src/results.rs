@@ -22,6 +22,8 @@ pub struct RunResult {
     pub cells: Vec<CellResult>,
     /// Per user of the cells, in the scenario's order.
     pub users: Vec<UserResult>,
+    /// What radio information took on the wire between the cells and the edge; `None` where nobody reads it there.
+    pub feed: Option<FeedResult>,
     /// Where every byte went.
     pub ledger: Ledger,
     /// Events that the engine handled: for speed figures, not part of any other result.
@@ -192,6 +194,21 @@ pub struct RadioLinkResult {
     pub rlc_sent_again: u64,
     /// What its channel at the end would carry if it were alone in the cell.
     pub rate_alone: Rate,
+}
+
+/// What the edge's feed of radio information sent in the measured part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FeedResult {
+    /// Bytes on the wire, headers of UDP and IP included.
+    pub bytes: Bytes,
+    /// `bytes` over the measured part.
+    pub rate: Rate,
+    /// Datagrams; of text, messages.
+    pub datagrams: u64,
+    /// Reports of a cell.
+    pub reports: u64,
+    /// Records of a user in them.
+    pub records: u64,
 }
 
 /// Distribution of a time.

@@ -13,6 +13,7 @@ mod finish;
 pub use finish::link_names;
 
 use crate::agenda::{Agenda, Alarm, Event};
+use crate::feed::{Reader, Source};
 use crate::flow::{Ends, Flow};
 use crate::meter::{FlowMeter, LinkMeter, Meters};
 use crate::packet::{Direction, Ticket};
@@ -36,6 +37,9 @@ const FORESIGHT: usize = 16;
 /// Deadlines of senders between two looks at the next seven: so many of these come first, mostly.
 const ALARMS: usize = 4;
 
+/// Is shown hints: when they come, and of which user.
+pub type Onlooker<'a> = &'a mut dyn FnMut(Time, u32, &RadioHint);
+
 /// A scenario about to be played. The same scenario and seed give the same result on any machine.
 pub struct Simulation<'a> {
     scenario: &'a Scenario,
@@ -46,6 +50,9 @@ pub struct Simulation<'a> {
     /// The cells, if there are any.
     radio: Option<Box<Radio<'a>>>,
     radio_alarm: Alarm,
+    feed_alarm: Alarm,
+    /// Who looks on at hints.
+    onlooker: Option<Onlooker<'a>>,
     /// Packets that came out of the cells just now.
     arrived: Vec<Ticket>,
     /// What modems heard just now.
@@ -124,6 +131,8 @@ impl<'a> Simulation<'a> {
             flow_rows: scenario.flows.iter().map(|_| FlowRows::default()).collect(),
             meters: Meters::new(flow_meters, link_meters.collect()),
             radio_alarm: Alarm::OFF,
+            feed_alarm: Alarm::OFF,
+            onlooker: None,
             radio,
             arrived: Vec::new(),
             heard: Vec::new(),
@@ -140,6 +149,13 @@ impl<'a> Simulation<'a> {
             events: 0,
             scenario,
         }
+        .with_radio_awake()
+    }
+
+    /// Cells report from the beginning where somebody reads.
+    fn with_radio_awake(mut self) -> Self {
+        self.arm_radio();
+        self
     }
 
     /// Has every packet that leaves a link, or is dropped there, shown to `tap`.
@@ -158,6 +174,26 @@ impl<'a> Simulation<'a> {
     ) -> Self {
         if let Some(radio) = &mut self.radio {
             radio.subscribe(subscription, reader);
+            self.arm_radio();
+        }
+        self
+    }
+
+    /// Has the hints of some users in one direction shown to `onlooker` when they come, with the number of the user: what a
+    /// mechanism would be told, of bearer 0. What comes between the cells and the edge then counts in the results.
+    #[must_use]
+    pub fn with_hints(
+        mut self,
+        source: Source,
+        users: &[u32],
+        direction: Way,
+        onlooker: Onlooker<'a>,
+    ) -> Self {
+        if let Some(radio) = &mut self.radio {
+            for user in users {
+                radio.read_hints(source, Reader::Onlooker, *user, direction, 0);
+            }
+            self.onlooker = Some(onlooker);
             self.arm_radio();
         }
         self
@@ -199,6 +235,11 @@ impl<'a> Simulation<'a> {
             Event::Radio => {
                 if self.radio_alarm.rings(self.now) {
                     self.on_radio();
+                }
+            }
+            Event::Feed => {
+                if self.feed_alarm.rings(self.now) {
+                    self.tell_hints();
                 }
             }
             Event::Sender(flow) => {
@@ -434,12 +475,43 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    /// Radio information that has come goes to its readers.
+    fn tell_hints(&mut self) {
+        let now = self.now;
+        while let Some(told) = self.radio.as_mut().and_then(|radio| radio.feed().next(now)) {
+            match told.reader {
+                Reader::Flow(flow) => {
+                    let state = &mut self.flows[flow as usize];
+                    if state.sender_wants_radio() {
+                        state.on_hint(now, &told.hint);
+                        self.pump(flow, Direction::Forward);
+                        self.arm_sender(flow);
+                    }
+                }
+                Reader::Middlebox(_) => {}
+                Reader::Onlooker => {
+                    if let Some(onlooker) = &mut self.onlooker {
+                        onlooker(now, told.user, &told.hint);
+                    }
+                }
+            }
+        }
+        self.arm_feed();
+    }
+
+    fn arm_feed(&mut self) {
+        if let Some(radio) = &mut self.radio {
+            self.feed_alarm.set(radio.feed().next_due(), Event::Feed, &mut self.agenda);
+        }
+    }
+
     /// Slots of cells are played, and what came out of them goes on.
     fn on_radio(&mut self) {
         let Some(radio) = &mut self.radio else { return };
         let mut arrived = std::mem::take(&mut self.arrived);
         radio.poll(self.now, &mut self.meters, &mut arrived);
         self.tell_grants();
+        self.tell_hints();
         for packet in arrived.drain(..) {
             self.forward(packet);
         }
@@ -496,6 +568,7 @@ impl<'a> Simulation<'a> {
                 if let Some(radio) = &mut self.radio {
                     radio.hand_over(self.now, (user as u32, to), forward, interruption, &mut self.meters);
                 }
+                self.tell_hints();
                 self.arm_radio();
             }
             ChangeKind::LinkRate { link, rate } => {

@@ -9,7 +9,7 @@ use ranpace_sim::{Distribution, FlowResult, FlowTotals, Ledger, LinkResult, RunR
 use ranpace_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
-pub use self::radio::{CellSummary, RadioLinkSummary, UserSummary};
+pub use self::radio::{CellSummary, FeedSummary, RadioLinkSummary, UserSummary};
 use crate::stats;
 
 /// Layout of the summary and of the files beside it; a reader refuses any other.
@@ -66,6 +66,9 @@ pub struct RunSummary {
     pub cells: Vec<CellSummary>,
     /// Users of the cells.
     pub users: Vec<UserSummary>,
+    /// What radio information took between the cells and the edge; not there where nobody reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rnis: Option<FeedSummary>,
     /// Where every byte went.
     pub ledger: LedgerSummary,
     /// Events of the engine.
@@ -253,6 +256,7 @@ impl RunSummary {
             links: run.links.iter().map(LinkSummary::of).collect(),
             cells: run.cells.iter().map(CellSummary::of).collect(),
             users: run.users.iter().map(UserSummary::of).collect(),
+            rnis: run.feed.as_ref().map(FeedSummary::of),
             ledger: LedgerSummary {
                 offered_bytes: run.ledger.offered.get(),
                 delivered_bytes: run.ledger.delivered.get(),
@@ -277,6 +281,7 @@ impl RunSummary {
             links: self.links.iter().map(LinkSummary::to_result).collect(),
             cells: self.cells.iter().map(CellSummary::to_result).collect(),
             users: self.users.iter().map(UserSummary::to_result).collect(),
+            feed: self.rnis.as_ref().map(FeedSummary::to_result),
             ledger: Ledger {
                 offered: Bytes::new(self.ledger.offered_bytes),
                 delivered: Bytes::new(self.ledger.delivered_bytes),

@@ -29,8 +29,9 @@ impl Simulation<'_> {
         let (from, end) = (self.measured_from, self.now);
         let wired = self.links.iter().map(|link| link.capacity(from, end.max(from)));
         let mut capacities: Vec<Option<Bytes>> = wired.collect();
-        let (mut cells, mut users) = (Vec::new(), Vec::new());
-        if let Some(radio) = self.radio {
+        let (mut cells, mut users, mut feed) = (Vec::new(), Vec::new(), None);
+        if let Some(mut radio) = self.radio {
+            feed = radio.feed().result(from, end.max(from));
             capacities.extend(radio.capacities().map(Some));
             (cells, users) = radio.finish(end);
         }
@@ -77,6 +78,7 @@ impl Simulation<'_> {
             links,
             cells,
             users,
+            feed,
             ledger: self.meters.ledger,
             events: self.events,
         }

@@ -1,6 +1,6 @@
 //! Figures of cells and of their users.
 
-use ranpace_sim::{CellResult, RadioLinkResult, Series, UserResult};
+use ranpace_sim::{CellResult, FeedResult, RadioLinkResult, Series, UserResult};
 use ranpace_units::{Bytes, Rate};
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,44 @@ pub struct RadioLinkSummary {
     pub bearer_failures: u64,
     /// What its channel at the end would carry if it were alone in the cell.
     pub rate_alone_bit_s: u64,
+}
+
+/// What the edge's feed of radio information sent in the measured part.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FeedSummary {
+    /// Bytes on the wire, headers of UDP and IP included.
+    pub feed_bytes: u64,
+    /// Their rate.
+    pub feed_bit_s: u64,
+    /// Datagrams; of text, messages.
+    pub datagrams: u64,
+    /// Reports of a cell.
+    pub reports: u64,
+    /// Records of a user in them.
+    pub records: u64,
+}
+
+impl FeedSummary {
+    /// Of a run's feed.
+    pub fn of(feed: &FeedResult) -> Self {
+        Self {
+            feed_bytes: feed.bytes.get(),
+            feed_bit_s: feed.rate.bits_per_s(),
+            datagrams: feed.datagrams,
+            reports: feed.reports,
+            records: feed.records,
+        }
+    }
+
+    pub(super) fn to_result(&self) -> FeedResult {
+        FeedResult {
+            bytes: Bytes::new(self.feed_bytes),
+            rate: Rate::from_bits_per_s(self.feed_bit_s),
+            datagrams: self.datagrams,
+            reports: self.reports,
+            records: self.records,
+        }
+    }
 }
 
 impl CellSummary {

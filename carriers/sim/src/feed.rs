@@ -1,0 +1,275 @@
+//! Radio information on its way: from the cells' reports to whoever reads hints of a user.
+//!
+//! There are two ways. The *edge's feed* (`[rnis]` in a scenario) tells of both directions of all users, and every report takes
+//! its bytes on the wire. A *device's modem* (`[modem]`) tells the device of its own uplink. A
+//! [`Publisher`] averages; what is delayed, decimated, wrong or stopped on the way is so here.
+//!
+//! - A flow whose sender's control wants radio information gets it by itself: of its own modem if its host is a user, of the
+//!   edge for the user that its data go to otherwise ([`Feed::of_flow`]).
+//! - **A middlebox calls [`Radio::read_hints`]** once for each user while the simulation is made, with [`Reader::Middlebox`] and
+//!   a number of its choice. `Simulation::tell_hints` hands it each hint at the time at which it comes, in the arm of that name.
+//! - Whoever plays a simulation can look on by [`Simulation::with_hints`](crate::Simulation::with_hints).
+//!
+//! Without a reader nothing is made: cells report to nobody, and sleep as ever. Ours: a report's error is drawn anew for
+//! each report and user, evenly between both ends, once for its block and grants, once for what is unused and once for the queue;
+//! the news of a handover comes at once, whatever the period.
+//!
+//! [`Radio::read_hints`]: crate::radio::Radio::read_hints
+
+use std::collections::VecDeque;
+
+use ranpace_cc::RadioHint;
+use ranpace_phy::Direction;
+use ranpace_rnis::{Averaging, Event, EventKind, Publisher, Report};
+use ranpace_scenario::{Encoding, FeedSpec, Hop, Scenario, Transport};
+use ranpace_units::{Bytes, Rate, Time};
+
+use crate::random::{mix, unit};
+use crate::results::FeedResult;
+
+/// A report of one user as text, its headers included; Diarra 2022, section 5.3.4.
+const TEXT_REPORT: u64 = 170;
+
+/// Who reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// The control at the sender of this flow.
+    Flow(u32),
+    /// A middlebox of this number.
+    #[allow(dead_code)] // until there is one that reads
+    Middlebox(u32),
+    /// Whoever plays the simulation.
+    Onlooker,
+}
+
+/// Where hints come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The edge's feed, `[rnis]` in a scenario.
+    Edge,
+    /// The user's own modem, `[modem]`.
+    Modem,
+}
+
+/// A hint that has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    pub reader: Reader,
+    pub user: u32,
+    pub hint: RadioHint,
+}
+
+/// Both ways of radio information.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    edge: Channel,
+    modem: Channel,
+}
+
+#[derive(Debug)]
+struct Channel {
+    source: Source,
+    spec: FeedSpec,
+    publisher: Publisher,
+    /// By number of the user.
+    readers: Vec<Vec<Subscription>>,
+    is_read: bool,
+    /// In order of time.
+    under_way: VecDeque<(Time, Told)>,
+    /// Reports so far, of each cell.
+    published: Vec<u64>,
+    seed: u64,
+    sent: FeedResult,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Subscription {
+    reader: Reader,
+    direction: Direction,
+    bearer: u8,
+}
+
+impl Feed {
+    /// As the scenario says, with the flows that want to read.
+    pub fn new(scenario: &Scenario, seed: u64) -> Self {
+        let channel = |source, spec: &FeedSpec, averaging, seed| Channel {
+            source,
+            spec: *spec,
+            publisher: Publisher::new(spec.period, averaging),
+            readers: vec![Vec::new(); scenario.users.len()],
+            is_read: false,
+            under_way: VecDeque::new(),
+            published: vec![0; scenario.cells.len()],
+            seed,
+            sent: FeedResult::default(),
+        };
+        let mut feed = Self {
+            edge: channel(Source::Edge, &scenario.rnis, Averaging::Smooth, mix(seed, 0)),
+            modem: channel(Source::Modem, &scenario.modem, Averaging::Exact, mix(seed, 1)),
+        };
+        for (index, flow) in (0..).zip(&scenario.flows) {
+            if let (Some((user, source)), true) =
+                (Self::of_flow(scenario, index), wants_radio(&flow.transport))
+            {
+                let direction = if source == Source::Modem { Direction::Uplink } else { Direction::Downlink };
+                feed.subscribe(source, Reader::Flow(index), user, direction, flow.bearer);
+            }
+        }
+        feed
+    }
+
+    /// Whose hints the sender of a flow gets, and from where; `None` if there are none to be had.
+    pub fn of_flow(scenario: &Scenario, flow: u32) -> Option<(u32, Source)> {
+        let path = &scenario.flows.get(flow as usize)?.path;
+        match (path.first(), path.last()) {
+            (Some(Hop::Radio { user, direction: Direction::Uplink }), _) => Some((*user, Source::Modem)),
+            (_, Some(Hop::Radio { user, direction: Direction::Downlink })) => Some((*user, Source::Edge)),
+            _ => None,
+        }
+    }
+
+    /// From now on a reader is told of a user in one direction; `bearer` is the one whose queue is meant.
+    pub fn subscribe(&mut self, source: Source, reader: Reader, user: u32, direction: Direction, bearer: u8) {
+        let channel = if source == Source::Modem { &mut self.modem } else { &mut self.edge };
+        if let Some(readers) = channel.readers.get_mut(user as usize) {
+            readers.push(Subscription { reader, direction, bearer });
+            channel.is_read = true;
+        }
+    }
+
+    /// Whether anybody reads.
+    pub fn is_read(&self) -> bool {
+        self.edge.is_read || self.modem.is_read
+    }
+
+    /// A cell's slot is over.
+    pub fn on_report(&mut self, report: &Report<'_>) {
+        self.edge.on_report(report);
+        self.modem.on_report(report);
+    }
+
+    /// Something happened to a user.
+    pub fn on_event(&mut self, event: &Event) {
+        self.edge.on_event(event);
+        self.modem.on_event(event);
+    }
+
+    /// When [`Self::next`] has something.
+    pub fn next_due(&self) -> Time {
+        let due = |channel: &Channel| channel.under_way.front().map_or(Time::MAX, |(at, _)| *at);
+        due(&self.edge).min(due(&self.modem))
+    }
+
+    /// A hint that has come by now.
+    pub fn next(&mut self, now: Time) -> Option<Told> {
+        let channel = [&mut self.edge, &mut self.modem]
+            .into_iter()
+            .find(|channel| channel.under_way.front().is_some_and(|(at, _)| *at <= now))?;
+        channel.under_way.pop_front().map(|(_, told)| told)
+    }
+
+    /// The measured part begins.
+    pub fn measure(&mut self) {
+        self.edge.sent = FeedResult::default();
+    }
+
+    /// What the edge's feed sent since; `None` if nobody reads it.
+    pub fn result(&self, from: Time, end: Time) -> Option<FeedResult> {
+        let measured = end - from;
+        let rate = if measured.is_zero() { Rate::ZERO } else { Rate::of(self.edge.sent.bytes, measured) };
+        self.edge.is_read.then_some(FeedResult { rate, ..self.edge.sent })
+    }
+}
+
+impl Channel {
+    fn on_report(&mut self, report: &Report<'_>) {
+        if !self.is_read || !self.publisher.on_report(report) {
+            return;
+        }
+        let cell = report.cell.cell;
+        let Some(count) = self.published.get_mut(usize::from(cell)) else { return };
+        let number = *count;
+        *count += 1;
+        if number.is_multiple_of(self.spec.every.into()) && self.spec.is_on(report.time) {
+            if self.source == Source::Edge {
+                self.count_bytes(cell);
+            }
+            for place in 0..self.publisher.users(cell).len() {
+                let user = self.publisher.users(cell)[place];
+                self.tell(report.time, user, number);
+            }
+        }
+        self.publisher.published(cell);
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        if !self.is_read {
+            return;
+        }
+        self.publisher.on_event(event);
+        if matches!(event.kind, EventKind::HandoverBegun { .. }) && self.spec.is_on(event.time) {
+            self.tell(event.time, event.user, u64::MAX);
+        }
+    }
+
+    /// Sends hints of a user to those who read them.
+    fn tell(&mut self, now: Time, user: u32, number: u64) {
+        let Self { source, spec, publisher, readers, under_way, seed, .. } = self;
+        for Subscription { reader, direction, bearer } in readers.get(user as usize).into_iter().flatten() {
+            // In a slot of the other direction the modem has nothing to tell.
+            let is_event = number == u64::MAX;
+            if *source == Source::Modem && !is_event && !publisher.had_symbols(user, *direction) {
+                continue;
+            }
+            let Some(mut hint) = publisher.hint(user, *direction, Some(*bearer)) else { continue };
+            if spec.error > 0.0 {
+                let draw = mix(mix(*seed, user.into()), number);
+                falsify(&mut hint, |part| 1.0 + spec.error * (2.0 * unit(mix(draw, part)) - 1.0));
+            }
+            under_way.push_back((now + spec.delay, Told { reader: *reader, user, hint }));
+        }
+    }
+
+    /// What a report of a cell takes on the wire.
+    fn count_bytes(&mut self, cell: u16) {
+        let users = self.publisher.users(cell);
+        let all = users.len() as u64;
+        let sent = &mut self.sent;
+        sent.reports += 1;
+        match self.spec.encoding {
+            Encoding::Text => {
+                sent.records += all;
+                sent.datagrams += all;
+                sent.bytes += Bytes::new(TEXT_REPORT * all);
+            }
+            Encoding::Compact => {
+                sent.records += all;
+                sent.datagrams += 1;
+                sent.bytes += Bytes::new(28 + 24 + 20 * all);
+            }
+        }
+    }
+}
+
+/// Makes a hint wrong by factors.
+fn falsify(hint: &mut RadioHint, factor: impl Fn(u64) -> f64) {
+    let cell = f64::from(hint.cell);
+    let of_grant = factor(0);
+    // Sizes of blocks are whole bytes.
+    let bits = |bits: u32| 8 * libm::round(f64::from(bits) * of_grant / 8.0) as u32;
+    hint.tbs_bits = hint.tbs_bits.map(bits);
+    hint.granted = (hint.granted * of_grant).min(cell);
+    hint.most_granted = libm::round(f64::from(hint.most_granted) * of_grant).min(cell) as u16;
+    hint.unused = (hint.unused * factor(1)).min(cell);
+    hint.queue = Bytes::new(libm::round(hint.queue.as_f64() * factor(2)) as u64);
+}
+
+/// Whether a transport's control reads radio information.
+fn wants_radio(transport: &Transport) -> bool {
+    match transport {
+        Transport::Tcp { algorithm, .. } | Transport::Datagram { algorithm, .. } => {
+            algorithm.build(0).wants_radio()
+        }
+        Transport::Udp { .. } => false,
+    }
+}

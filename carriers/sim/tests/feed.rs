@@ -1,0 +1,221 @@
+//! Radio information as it comes to its readers.
+
+mod common;
+
+use ranpace_phy::{Direction, TransportBlock};
+use ranpace_rnis::RadioHint;
+use ranpace_scenario::parse;
+use ranpace_sim::{RunResult, Simulation, Source};
+use ranpace_units::{Bytes, Span, Time};
+
+/// An LTE cell of 25 PRBs, MCS 20, without errors: a user that uploads, one that downloads, and one that has nothing to do.
+const CELL: &str = r#"
+duration = "1s"
+seed = 3
+[[link]]
+from = "server"
+to = "mast"
+rate = "1Gbit/s"
+delay = "5ms"
+duplex = true
+[[cell]]
+host = "mast"
+radio = "lte"
+bandwidth = "5MHz"
+fixed_mcs = 20
+block_errors = 0.0
+buffer = "64KB"
+[[user]]
+name = "up"
+position = [50, 0]
+[[user]]
+name = "down"
+position = [50, 0]
+[[user]]
+name = "idle"
+position = [50, 0]
+[[flow]]
+from = "up"
+to = "server"
+cc = "cubic"
+[[flow]]
+from = "server"
+to = "down"
+cc = "cubic"
+"#;
+const UP: u32 = 0;
+const DOWN: u32 = 1;
+const IDLE: u32 = 2;
+
+fn play(text: &str, source: Source, user: u32, direction: Direction) -> (Vec<(Time, RadioHint)>, RunResult) {
+    let scenario = parse(text, "cell.toml", &mut ()).unwrap_or_else(|error| panic!("{error}"));
+    let mut hints = Vec::new();
+    let mut onlooker = |now: Time, _: u32, hint: &RadioHint| hints.push((now, *hint));
+    let result = Simulation::new(&scenario).with_hints(source, &[user], direction, &mut onlooker).run();
+    assert!(result.ledger.balances());
+    (hints, result)
+}
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Span::from_millis(millis)
+}
+
+#[test]
+fn the_edge_is_told_every_8_ms_and_a_millisecond_late() {
+    let (hints, result) = play(CELL, Source::Edge, DOWN, Direction::Downlink);
+    assert_eq!(hints.len(), 125);
+    for (index, (now, hint)) in (0..).zip(&hints) {
+        assert_eq!((*now, hint.measured_at), (at(8 * index + 1), at(8 * index)), "{index}");
+    }
+    // Late enough for the queue to be full and the cell to be this user's.
+    let (_, hint) = hints.last().unwrap();
+    assert_eq!(
+        (hint.cell, hint.most_granted, hint.mcs, hint.active_users),
+        (25, 25, 20, 2),
+        "and who uploads is acknowledged"
+    );
+    assert!(hint.granted > 15.0 && hint.granted + hint.unused < 25.001, "{hint:?}");
+    assert_eq!(hint.tbs_bits, Some(hint.block(Direction::Downlink, 25.0).bits()));
+    assert_eq!(hint.queue_limit, Some(Bytes::new(64_000)));
+    assert!(hint.queue > Bytes::ZERO && hint.queue < Bytes::new(64_000) && !hint.handover);
+    // The last of them is under way at the end.
+    let feed = result.feed.unwrap();
+    assert_eq!((feed.reports, feed.datagrams), (126, 126));
+    assert!(feed.rate.bits_per_s() < 1_000_000, "{feed:?}");
+}
+
+#[test]
+fn a_modem_tells_its_device_of_every_tti_at_once() {
+    let (hints, result) = play(CELL, Source::Modem, UP, Direction::Uplink);
+    assert_eq!(hints.len(), 1_001, "the first and the last slot too");
+    assert!(hints.iter().all(|(now, hint)| *now == hint.measured_at));
+    assert_eq!(result.feed, None, "a modem's reports cross no wire");
+    let scenario = parse(CELL, "cell.toml", &mut ()).unwrap();
+    let mut granted = Vec::new();
+    let mut reader = |report: &ranpace_rnis::Report<'_>| {
+        let own = report.users.iter().find(|row| row.user == UP);
+        let grant = own.and_then(|row| row.link.uplink.grant);
+        granted.push(grant.map_or(0.0, |grant| f64::from(grant.prbs)));
+    };
+    let every = ranpace_radio::cell::Subscription::EVERY_SLOT;
+    Simulation::new(&scenario).with_reports(every, &mut reader).run();
+    let told: Vec<f64> = hints.iter().map(|(_, hint)| hint.granted).collect();
+    assert_eq!(told, granted, "single TTIs, not means");
+    // The other user acknowledges over the uplink.
+    assert_eq!(hints.last().unwrap().1.active_users, 2);
+}
+
+#[test]
+fn a_user_with_nothing_to_do_has_no_block_and_leaves_all_unused() {
+    let text = CELL.split("[[flow]]").next().unwrap().to_owned()
+        + "[[flow]]\nfrom = \"server\"\nto = \"idle\"\ntransport = \"udp\"\nworkload = { kind = \"cbr\", rate = \"1kbit/s\" }\n";
+    let (hints, _) = play(&text, Source::Edge, IDLE, Direction::Downlink);
+    let quiet: Vec<_> = hints.iter().filter(|(_, hint)| hint.tbs_bits.is_none()).collect();
+    assert!(quiet.len() > 100);
+    assert!(
+        quiet.iter().all(|(_, hint)| hint.granted == 0.0 && hint.unused == 25.0 && hint.queue == Bytes::ZERO)
+    );
+}
+
+#[test]
+fn a_feed_that_stops_is_silent_until_it_resumes() {
+    let table = "[rnis]\nperiod = \"10ms\"\ndelay = \"25ms\"\nstop = \"300ms\"\nresume = \"600ms\"\n";
+    let (hints, _) = play(&format!("{CELL}{table}"), Source::Edge, DOWN, Direction::Downlink);
+    let silent = |time: u64| time < 300 || time >= 600;
+    assert!(hints.iter().all(|(_, hint)| silent(hint.measured_at.as_millis())));
+    assert!(hints.iter().all(|(now, hint)| *now == hint.measured_at + Span::from_millis(25)));
+    // 0 to 290 and 600 to 970, which comes at 995.
+    assert_eq!(hints.len(), 30 + 38);
+}
+
+#[test]
+fn one_report_in_n_comes() {
+    let text = format!("{CELL}[rnis]\nevery = 5\n");
+    let (hints, result) = play(&text, Source::Edge, DOWN, Direction::Downlink);
+    assert_eq!(hints.len(), 25);
+    assert_eq!(hints[1].1.measured_at, at(40));
+    assert_eq!(result.feed.unwrap().reports, 26);
+}
+
+#[test]
+fn reports_are_wrong_by_up_to_the_error_and_change_nothing_else() {
+    let (right, _) = play(CELL, Source::Edge, DOWN, Direction::Downlink);
+    let (wrong, _) = play(&format!("{CELL}[rnis]\nerror = 0.3\n"), Source::Edge, DOWN, Direction::Downlink);
+    assert_eq!(right.len(), wrong.len());
+    let mut ratios = Vec::new();
+    for ((_, right), (_, wrong)) in right.iter().zip(&wrong) {
+        if let (Some(right), Some(wrong)) = (right.tbs_bits, wrong.tbs_bits) {
+            assert!(TransportBlock::from_bits(wrong).is_ok());
+            ratios.push(f64::from(wrong) / f64::from(right));
+        }
+        assert!(wrong.granted <= 25.0 && wrong.unused <= 25.0 && wrong.most_granted <= 25);
+        assert_eq!(
+            (right.mcs, right.measured_at, right.tbs_bits.is_some()),
+            (wrong.mcs, wrong.measured_at, wrong.tbs_bits.is_some())
+        );
+    }
+    let most = ratios.iter().fold(0.0_f64, |most, ratio| most.max((ratio - 1.0).abs()));
+    assert!((0.25..0.301).contains(&most), "{most}");
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    assert!((mean - 1.0).abs() < 0.06, "{mean}");
+}
+
+#[test]
+fn text_takes_170_bytes_a_user_and_report() {
+    let text = format!("{CELL}[rnis]\nperiod = \"1ms\"\nencoding = \"text\"\n");
+    let (_, result) = play(&text, Source::Edge, DOWN, Direction::Downlink);
+    let feed = result.feed.unwrap();
+    assert_eq!(feed.bytes.get(), 170 * 3 * 1_001);
+    // Diarra 2022, 5.3.4: 170 B each ms are 1.36 Mbit/s a user.
+    assert_eq!(feed.rate.bits_per_s() / 3 / 1_000, 1_361);
+}
+
+#[test]
+fn looking_on_changes_nothing_else() {
+    let (_, mut told) = play(CELL, Source::Edge, DOWN, Direction::Downlink);
+    let scenario = parse(CELL, "cell.toml", &mut ()).unwrap();
+    let mut plain = Simulation::new(&scenario).run();
+    assert_eq!(plain.feed, None);
+    assert_eq!(told.feed.take().map(|feed| feed.reports), Some(126));
+    for (told, plain) in told.flows.iter_mut().zip(&mut plain.flows) {
+        // Not a number is not equal to itself.
+        (told.series, plain.series) = Default::default();
+        assert_eq!(told, plain);
+    }
+    assert_eq!(told.ledger, plain.ledger);
+}
+
+#[test]
+fn what_a_hint_says_of_prbs_is_what_cells_give() {
+    for radio in [
+        "radio = \"lte\"\nbandwidth = \"20MHz\"",
+        "radio = \"nr\"\nbandwidth = \"20MHz\"",
+        "radio = \"nr\"\nduplex = \"tdd\"",
+        "preset = \"diarra-mmwave-ul\"",
+        "preset = \"diarra-mmwave-los\"",
+        "preset = \"rapid-oai\"",
+    ] {
+        let text =
+            CELL.replace("radio = \"lte\"\nbandwidth = \"5MHz\"\nfixed_mcs = 20\nblock_errors = 0.0", radio);
+        let scenario = parse(&text, "cell.toml", &mut ()).unwrap_or_else(|error| panic!("{error}"));
+        let mut seen = 0;
+        let mut reader = |report: &ranpace_rnis::Report<'_>| {
+            for (row, way) in
+                report.users.iter().flat_map(|row| [(row, Direction::Downlink), (row, Direction::Uplink)])
+            {
+                let Some(grant) = row.link[way].grant else { continue };
+                if grant.again || report.symbols[way] != report.cell.data_symbols[way] {
+                    continue;
+                }
+                let whole = f64::from(grant.prbs) * f64::from(grant.symbols);
+                let units = whole / f64::from(report.symbols[way]);
+                let block = report.cell.block(way, grant.mcs, report.cell.layers, units);
+                assert_eq!(block, grant.block, "{way:?} {grant:?} in {:?}", report.cell);
+                seen += 1;
+            }
+        };
+        let every = ranpace_radio::cell::Subscription::EVERY_SLOT;
+        Simulation::new(&scenario).with_reports(every, &mut reader).run();
+        assert!(seen > 100, "{radio}: {seen}");
+    }
+}
