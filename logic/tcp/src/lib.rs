@@ -23,6 +23,8 @@ mod sender;
 mod testing;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_ignored;
 
 pub use config::{Config, Opener};
 pub use datagram::{DatagramReceiver, DatagramSender, DatagramStats};

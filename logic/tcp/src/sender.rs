@@ -543,8 +543,9 @@ impl Sender {
         rate.lost = lost;
         let ack = Ack {
             // Growth is by what was delivered, on acknowledgements that advance: not once more by what was selectively
-            // acknowledged before a hole was filled (Linux `tcp_may_raise_cwnd`).
-            acked: if progress.acked > 0 { progress.delivered } else { 0 },
+            // acknowledged before a hole was filled (Linux `tcp_may_raise_cwnd`). Nothing holds growth back while an episode
+            // is repaired that was ignored.
+            acked: if progress.acked > 0 || self.ignored { progress.delivered } else { 0 },
             delivered: progress.delivered,
             bytes: Bytes::new(progress.bytes),
             rtt,

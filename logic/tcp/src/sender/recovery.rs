@@ -89,6 +89,8 @@ impl Sender {
             } else {
                 self.state = self.calm();
             }
+        } else if self.ignored && self.state != State::Cwr && segment.ecn_echo && self.config.ecn {
+            self.on_ecn(now); // no reduction is under way that would be its answer
         }
         found
     }
@@ -133,6 +135,7 @@ impl Sender {
     }
 
     fn on_ecn(&mut self, now: Time) {
+        let repairing = matches!(self.state, State::Recovery | State::Loss);
         let event =
             Congestion { kind: Signal::Ecn, lost: 0, largest: Bytes::ZERO, newest_sent_at: now, first: true };
         let cx = self.context(now);
@@ -143,6 +146,11 @@ impl Sender {
         self.begin_reduction(answer, prior);
         self.cwr = true;
         self.state = State::Cwr;
+        if repairing {
+            // What is lost is still sent again. As in CWR, until the receiver has heard of the reduction.
+            self.state = State::Recovery;
+            self.high += u64::from(self.written > self.next);
+        }
     }
 
     /// What the answer to a sign of congestion means for the window.
@@ -242,6 +250,9 @@ impl Sender {
         if first && !still_ignored {
             self.begin_undo(Some(prior));
             self.begin_reduction(answer, prior);
+        } else if still_ignored {
+            // Judged now, not again when what was outstanding at the first loss is acknowledged.
+            self.high = self.next;
         } else if self.state == State::Cwr {
             self.begin_undo(None);
         }
@@ -324,6 +335,10 @@ impl Sender {
             let cx = self.context(now);
             let prior = self.window;
             let answer = self.control.on_congestion(&cx, &mut self.window, &event);
+            if answer == Answer::Ignore && self.prr.is_some() {
+                self.probe = None; // the reduction that is under way has another cause
+                return;
+            }
             self.undo = None;
             self.begin_reduction(answer, prior);
             self.finish(now);
@@ -373,11 +388,14 @@ impl Sender {
             let packet = Packet { fate: Fate::Spurious, ..*packet };
             self.control.on_packet(&cx, &mut self.window, &packet);
         }
-        if !core::mem::take(&mut self.ignored)
-            && let Some(prior) = &undo.prior
-        {
-            self.cwr = false;
-            self.control.on_spurious(&cx, &mut self.window, prior);
+        match (core::mem::take(&mut self.ignored), &undo.prior) {
+            (false, Some(prior)) => {
+                self.cwr = false;
+                self.control.on_spurious(&cx, &mut self.window, prior);
+            }
+            // The control knows of nothing, but a timeout's one segment was not its doing.
+            (true, Some(prior)) => self.window.cwnd = self.window.cwnd.max(prior.cwnd),
+            (_, None) => {}
         }
         if repairing {
             self.control.on_recovered(&cx, &mut self.window);
@@ -412,7 +430,8 @@ impl Sender {
         let first = match self.state {
             State::Open | State::Disorder => true,
             State::Loss if !again => true,
-            _ => self.una >= self.high || (self.ignored && !again),
+            // An episode that was ignored is none.
+            _ => self.una >= self.high || self.ignored,
         };
         self.retransmits += 1;
         self.backoffs += 1;
@@ -432,7 +451,9 @@ impl Sender {
             first,
         };
         let cx = self.context(now);
-        let prior = self.prior_window();
+        // What comes back if nothing was lost is the window before the first of several timeouts.
+        let before = self.undo.as_ref().filter(|_| self.ignored && again).and_then(|undo| undo.prior);
+        let prior = before.unwrap_or_else(|| self.prior_window());
         let answer = self.control.on_congestion(&cx, &mut self.window, &event);
         if first {
             self.begin_undo(Some(prior));
