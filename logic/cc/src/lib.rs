@@ -31,6 +31,7 @@ pub mod meld;
 pub mod newreno;
 mod options;
 pub mod quic_cqic;
+pub mod rapid;
 mod registry;
 mod round;
 pub mod scalable;

@@ -87,6 +87,7 @@ pub const ALL: &[&Entry] = &[
     &crate::cqic_s::ENTRY,
     &crate::cdbe::ENTRY,
     &crate::cdbev2::ENTRY,
+    &crate::rapid::ENTRY,
 ];
 
 /// Every decorator.
