@@ -35,6 +35,7 @@ pub mod rapid;
 mod registry;
 mod round;
 pub mod scalable;
+pub mod sigma;
 pub mod sprout;
 #[cfg(test)]
 mod testbed;

@@ -88,6 +88,7 @@ pub const ALL: &[&Entry] = &[
     &crate::cdbe::ENTRY,
     &crate::cdbev2::ENTRY,
     &crate::rapid::ENTRY,
+    &crate::sigma::ENTRY,
 ];
 
 /// Every decorator.

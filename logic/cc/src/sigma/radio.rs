@@ -1,0 +1,215 @@
+//! From what the modem hears to P_max, C_max and the utilisation (Diarra 2022, section 3.2.4, equations 3.7, 3.8, 3.11).
+//!
+//! P_current, P_unused: resources granted to this user, and to nobody. P_cell: all there are. N: users that were granted
+//! something in the last 100 ms, this one included. In a cell that gives out symbols the unit is another, the formulas are not.
+//!
+//! Ours: means over `max(8 TTI, RTTmin / 2)`, because a cell that serves two users in turn would be seen used up and idle
+//! alternately (the author's code reads the last grant); P_max is never more than P_cell; MCS of the last grant of one's own;
+//! before there was one, C_max is unknown. What is not a number, or more than there is, is cut to what can be.
+
+use std::collections::VecDeque;
+
+use ranpace_phy::Direction;
+use ranpace_units::{Rate, Span, Time};
+
+use crate::interface::RadioHint;
+
+/// How P_max is worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// `max(P_cell / N, P_current + P_unused)`: what a fair scheduler gives a user with a backlog. Ours.
+    Reachable,
+    /// `P_cell / N + P_unused` (3.7), which counts the own fair share twice where it is not used.
+    Eq37,
+    /// `P_current + P_unused`: what the author's code computes.
+    OwnPlusUnused,
+}
+
+impl Reach {
+    /// P_max, in the units of its arguments.
+    pub fn p_max(self, cell: f64, users: u16, own: f64, unused: f64) -> f64 {
+        let fair = cell / f64::from(users.max(1));
+        let most = match self {
+            Self::Reachable => fair.max(own + unused),
+            Self::Eq37 => fair + unused,
+            Self::OwnPlusUnused => own + unused,
+        };
+        most.min(cell)
+    }
+}
+
+/// What P_current and P_unused are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Average {
+    /// Means over `max(8 TTI, RTTmin / 2)`.
+    Window,
+    /// Those of the last TTI.
+    LastTti,
+}
+
+/// TTIs of the mean at least.
+const LEAST_TTIS: u64 = 8;
+/// Hints that are kept at most: 400 ms of the shortest TTI in use (100 us).
+const MOST_HINTS: usize = 4_096;
+/// A user without a grant for so long is not counted among the active ones.
+const ACTIVE: Span = Span::from_millis(100);
+/// Parts of a resource unit: sums of whole numbers do not drift.
+const PARTS: f64 = 65_536.0;
+
+/// A hint, as it is kept for the mean.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    at: Time,
+    own: u64,
+    unused: u64,
+}
+
+/// The radio as SIGMA sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Inputs {
+    reach: Reach,
+    average: Average,
+    /// Utilisation that counts as 1.
+    full: f64,
+    efficiency: f64,
+    recent: VecDeque<Kept>,
+    own: u64,
+    unused: u64,
+    /// When the last hint was measured, and the number of its cell.
+    last: Option<(Time, u16)>,
+    /// When there was a grant of one's own, with its MCS and layers.
+    grant: Option<(Time, u8, u8)>,
+    /// Hints in a row, none of which came late.
+    run: u32,
+    p_max: f64,
+    utilisation: f64,
+    capacity: Option<Rate>,
+}
+
+/// A resource in parts, if it can be one.
+fn parts(resources: f64, cell: u16) -> u64 {
+    // NaN becomes zero.
+    (resources.clamp(0.0, f64::from(cell)) * PARTS) as u64
+}
+
+impl Inputs {
+    pub(super) fn new(reach: Reach, average: Average, full: f64, efficiency: f64) -> Self {
+        Self {
+            reach,
+            average,
+            full,
+            efficiency,
+            recent: VecDeque::new(),
+            own: 0,
+            unused: 0,
+            last: None,
+            grant: None,
+            run: 0,
+            p_max: 0.0,
+            utilisation: 1.0,
+            capacity: None,
+        }
+    }
+
+    /// Takes a hint. Whether the cell is another one than before; `None` if the hint is of no use.
+    pub(super) fn on_hint(
+        &mut self,
+        now: Time,
+        hint: &RadioHint,
+        base_rtt: Span,
+        stale_after: Span,
+    ) -> Option<bool> {
+        let at = hint.measured_at.min(now);
+        let is_old = self.last.is_some_and(|(last, _)| at <= last) || now.since(at) > stale_after;
+        if hint.cell == 0 || is_old {
+            return None;
+        }
+        let moved = hint.handover || self.last.is_some_and(|(_, cell)| cell != hint.info.cell);
+        let is_late = self.last.is_some_and(|(last, _)| at.since(last) > stale_after);
+        if moved || is_late {
+            self.recent.clear();
+            (self.own, self.unused, self.run) = (0, 0, 0);
+        }
+        if moved {
+            self.grant = None;
+        }
+        self.last = Some((at, hint.info.cell));
+        self.run = self.run.saturating_add(1);
+        let own = parts(hint.granted, hint.cell);
+        if own > 0 || hint.tbs_bits.is_some() {
+            self.grant = Some((at, hint.mcs, hint.layers));
+        }
+        self.keep(Kept { at, own, unused: parts(hint.unused, hint.cell) }, hint.tti, base_rtt);
+        self.work_out(at, hint);
+        Some(moved)
+    }
+
+    /// The window of the mean moves on.
+    fn keep(&mut self, kept: Kept, tti: Span, base_rtt: Span) {
+        let span = match self.average {
+            Average::Window => (tti * LEAST_TTIS).max(base_rtt / 2),
+            Average::LastTti => Span::ZERO,
+        };
+        let full = self.recent.len() >= MOST_HINTS;
+        while let Some(oldest) = self.recent.front()
+            && (kept.at.since(oldest.at) >= span || full && self.recent.len() >= MOST_HINTS)
+        {
+            self.own -= oldest.own;
+            self.unused -= oldest.unused;
+            self.recent.pop_front();
+        }
+        self.own += kept.own;
+        self.unused += kept.unused;
+        self.recent.push_back(kept);
+    }
+
+    fn work_out(&mut self, at: Time, hint: &RadioHint) {
+        let count = self.recent.len().max(1) as f64 * PARTS;
+        let (own, unused) = (self.own as f64 / count, self.unused as f64 / count);
+        // Whoever was idle is not among the active users, and will be.
+        let is_counted = self.grant.is_some_and(|(granted, ..)| at.since(granted) <= ACTIVE);
+        let users = hint.active_users.max(1).saturating_add(u16::from(!is_counted && hint.active_users > 0));
+        self.p_max = self.reach.p_max(hint.cell.into(), users, own, unused);
+        let utilisation = if self.p_max > 0.0 { own / self.p_max } else { 1.0 };
+        self.utilisation = if utilisation >= self.full { 1.0 } else { utilisation };
+        self.capacity = self.grant.and_then(|(_, mcs, layers)| {
+            let rate = |units| hint.info.rate(Direction::Uplink, mcs, layers, units);
+            let reachable = rate(self.p_max);
+            // No block of the whole cell: there is no such MCS.
+            if reachable.is_zero() && rate(hint.cell.into()).is_zero() {
+                return None;
+            }
+            Some(Rate::from_bits_per_s_f64(reachable.as_f64() * self.efficiency))
+        });
+    }
+
+    /// How old the information is; `None` if there never was any.
+    pub(super) fn age(&self, now: Time) -> Option<Span> {
+        self.last.map(|(at, _)| now.since(at))
+    }
+
+    /// C_max (3.8).
+    pub(super) const fn capacity(&self) -> Option<Rate> {
+        self.capacity
+    }
+
+    /// P_max (3.7) in PRBs.
+    pub(super) const fn p_max(&self) -> f64 {
+        self.p_max
+    }
+
+    /// Utz (3.11), 0 to 1; 1 before anything is known.
+    pub(super) const fn utilisation(&self) -> f64 {
+        self.utilisation
+    }
+
+    /// Hints in a row, none of which came late.
+    pub(super) const fn run(&self) -> u32 {
+        self.run
+    }
+
+    /// The row begins anew.
+    pub(super) const fn begin_run(&mut self) {
+        self.run = 0;
+    }
+}
