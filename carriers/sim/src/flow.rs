@@ -90,6 +90,8 @@ pub(crate) struct Flow {
     /// When the flow had delivered all it will ever have.
     pub finished: Option<Time>,
     pub stopped: bool,
+    /// Behind a proxy: what the application wrote, until the server's end has it.
+    pub diverted: Option<Bytes>,
     seed: u64,
 }
 
@@ -105,6 +107,7 @@ impl Flow {
             earlier: Account::default(),
             finished: None,
             stopped: false,
+            diverted: None,
             seed,
         }
     }
@@ -112,12 +115,8 @@ impl Flow {
     /// Opens a connection, the first or another one, and begins what the application does first. Returns when the
     /// application is to be asked again.
     pub fn begin(&mut self, spec: &FlowSpec, now: Time) -> Option<Time> {
-        if !matches!(self.ends, Ends::None) {
-            self.earlier = self.account();
-            self.connection += 1;
-        }
-        (self.asked, self.complete) = (0, self.transfers.len());
-        let seed = mix(self.seed, u64::from(self.connection));
+        let seed = self.renew();
+        self.diverted = None;
         self.ends = match &spec.transport {
             Transport::Tcp { algorithm, config } => {
                 let mut sender = Box::new(Sender::new(config, algorithm.build(seed)));
@@ -141,6 +140,17 @@ impl Flow {
             }
         };
         self.write(&spec.workload, now)
+    }
+
+    /// Closes the books on the connection before, if there was one. Returns the seed of the next.
+    pub fn renew(&mut self) -> u64 {
+        if !matches!(self.ends, Ends::None) {
+            self.earlier = self.account();
+            self.connection += 1;
+        }
+        self.ends = Ends::None;
+        (self.asked, self.complete) = (0, self.transfers.len());
+        mix(self.seed, u64::from(self.connection))
     }
 
     /// The application writes. Returns when it is to be asked again.
@@ -174,7 +184,12 @@ impl Flow {
         self.supply(size);
     }
 
-    fn supply(&mut self, bytes: Bytes) {
+    /// The application's bytes go to the sender.
+    pub fn supply(&mut self, bytes: Bytes) {
+        if let Some(diverted) = &mut self.diverted {
+            *diverted += bytes;
+            return;
+        }
         match &mut self.ends {
             Ends::Tcp(sender, _) => sender.write(bytes),
             Ends::Datagram(sender, _) => sender.write(bytes),
@@ -185,6 +200,9 @@ impl Flow {
     /// The application stops: what is in flight still arrives.
     pub fn stop(&mut self) {
         self.stopped = true;
+        if self.diverted.is_some() {
+            return; // what the proxy has still goes to the user
+        }
         match &mut self.ends {
             Ends::Tcp(sender, _) => sender.stop(),
             Ends::Datagram(sender, _) => sender.stop(),
@@ -220,6 +238,11 @@ impl Flow {
             }
             Ends::None => None,
         }
+    }
+
+    /// Whether all transfers begun so far are complete.
+    pub fn is_complete(&self) -> bool {
+        self.complete == self.transfers.len()
     }
 
     fn check_transfers(&mut self, workload: &Workload, now: Time) -> Option<Time> {

@@ -34,6 +34,7 @@ mod results;
 mod route;
 mod series;
 mod simulation;
+mod split;
 mod tap;
 mod udp;
 
@@ -41,7 +42,7 @@ pub use feed::Source;
 pub use packet::{Direction, Packet};
 pub use results::{
     CellResult, Column, Distribution, FeedResult, FlowResult, FlowTotals, Ledger, LinkResult,
-    RadioLinkResult, RunResult, Series, Transfer, UserResult,
+    RadioLinkResult, RunResult, Series, SplitResult, Transfer, UserResult,
 };
 pub use simulation::{Onlooker, Simulation, link_names};
 pub use tap::{Tap, TapEvent};

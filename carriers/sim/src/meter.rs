@@ -54,6 +54,13 @@ impl FlowMeter {
         self.last_delay = Some(delay);
     }
 
+    /// Takes over what `other` measured for the row of the series.
+    pub fn take_row(&mut self, other: &mut Self) {
+        self.row_delay_sum += core::mem::take(&mut other.row_delay_sum);
+        self.row_delay_max = self.row_delay_max.max(core::mem::take(&mut other.row_delay_max));
+        self.row_delay_count += core::mem::take(&mut other.row_delay_count);
+    }
+
     /// Jitter J1: mean of the smoothed difference between successive delays.
     pub fn jitter_ewma(&self) -> Span {
         if self.jitter_count == 0 {

@@ -74,8 +74,31 @@ pub struct FlowResult {
     pub totals: FlowTotals,
     /// Transfers of fixed size that were begun.
     pub transfers: Vec<Transfer>,
+    /// Of a flow that a proxy splits: both connections.
+    pub split: Option<SplitResult>,
     /// Its series over time.
     pub series: Series,
+}
+
+/// What a proxy had of a flow that it splits. Its distributions have no `cdf`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct SplitResult {
+    /// Name of the proxy.
+    pub proxy: String,
+    /// RTT between server and proxy, as the server measured it.
+    pub wan_rtt: Distribution,
+    /// RTT between proxy and user, as the proxy measured it; from the start of the flow on.
+    pub ran_rtt: Distribution,
+    /// How long payload waited in the proxy, from its arrival in order until it was sent; from the start of the flow on.
+    pub delay: Distribution,
+    /// The most payload that waited in it.
+    pub largest_backlog: Bytes,
+    /// Connections that were not split, because the proxy's buffer was promised to others.
+    pub passed_through: u64,
+    /// Periods at whose end the proxy judged the flow's demand.
+    pub periods: u64,
+    /// Of these, those at whose end it was slow.
+    pub slow_periods: u64,
 }
 
 /// What a flow did from its first packet on, over all its connections, a warm-up included.

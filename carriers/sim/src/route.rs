@@ -6,6 +6,7 @@ use ranpace_phy::Direction as Way;
 use ranpace_scenario::{Hop, Scenario};
 
 use crate::packet::Direction;
+use crate::split;
 
 /// A step on a way, as a number: below the number of links a link, and behind them the radio of a user, downlink and uplink.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,8 @@ pub(crate) struct Routes {
     places: Vec<Place>,
     /// For every flow its stretch of `places`, forwards and back.
     flows: Vec<[Stretch; 2]>,
+    /// For every split its flow, and the flow's stretches without the proxy and behind it.
+    splits: Vec<(u32, [Stretch; 2], [Stretch; 2])>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +65,24 @@ impl Routes {
                 Stretch { begin, end: places.len() as u32 }
             })
         };
-        let flows = scenario.flows.iter().map(|flow| [stretch(&flow.path), stretch(&flow.back)]).collect();
-        Self { places, flows }
+        let mut flows: Vec<[Stretch; 2]> =
+            scenario.flows.iter().map(|flow| [stretch(&flow.path), stretch(&flow.back)]).collect();
+        let mut splits = Vec::new();
+        for split in split::specs(scenario) {
+            let flow = &scenario.flows[split.flow];
+            let (to_proxy, to_user) = flow.path.split_at(split.forward);
+            let (from_user, from_proxy) = flow.back.split_at(split.back);
+            let behind = [stretch(to_user), stretch(from_user)];
+            splits.push((split.flow as u32, flows[split.flow], behind));
+            flows.push([stretch(to_proxy), stretch(from_proxy)]);
+        }
+        Self { places, flows, splits }
+    }
+
+    /// From now on the packets of a split flow go only between proxy and user, or all the way.
+    pub fn split(&mut self, split: usize, is_split: bool) {
+        let (flow, whole, behind) = self.splits[split];
+        self.flows[flow as usize] = if is_split { behind } else { whole };
     }
 
     /// What comes after `hop` others, or `None` at the end of the way.

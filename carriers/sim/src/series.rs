@@ -43,6 +43,8 @@ pub(crate) struct FlowRows {
     /// What the control and the receiver half show.
     states: Vec<Shown>,
     half: Vec<Shown>,
+    /// What a proxy that splits the flow shows.
+    proxy: Vec<Shown>,
     rows: usize,
     last_delivered: u64,
 }
@@ -88,14 +90,27 @@ fn seconds(span: Option<Span>) -> f64 {
 }
 
 impl FlowRows {
-    /// A row for the interval that ends at `now`.
-    pub fn sample(&mut self, now: Time, interval: Span, flow: &Flow, meter: &mut FlowMeter) {
-        let account = flow.account();
+    /// A row for the interval that ends at `now`. Of a flow that is split, `leg` comes from the server: what is shown of a
+    /// sender is its, and RTTs are those of both.
+    pub fn sample(
+        &mut self,
+        now: Time,
+        interval: Span,
+        flow: &Flow,
+        leg: Option<&Flow>,
+        meter: &mut FlowMeter,
+    ) {
+        let mut account = flow.account();
+        if let Some(leg) = leg {
+            let server = leg.account();
+            (account.sent_bytes, account.acked_bytes) = (server.sent_bytes, server.acked_bytes);
+            account.retransmitted += server.retransmitted;
+        }
         let goodput = (account.delivered - self.last_delivered) as f64 * 8.0 / interval.as_secs_f64();
         self.last_delivered = account.delivered;
         let (mut window, mut pacing, mut in_flight) = ([f64::NAN; 2], f64::NAN, f64::NAN);
         let (mut srtt, mut last, mut control) = (None, None, None);
-        match &flow.ends {
+        match &leg.unwrap_or(flow).ends {
             Ends::Tcp(sender, _) => {
                 let mss = sender.mss().as_f64();
                 window = [sender.window().cwnd * mss, sender.window().ssthresh * mss];
@@ -117,6 +132,10 @@ impl FlowRows {
                 control = Some(sender.control());
             }
             Ends::Udp(..) | Ends::None => {}
+        }
+        if let (Some(_), Ends::Tcp(sender, _)) = (leg, &flow.ends) {
+            srtt = srtt.map(|srtt| srtt + sender.rtt().smoothed());
+            last = last.zip(sender.rtt().latest()).map(|(wan, ran)| wan + ran);
         }
         if window[1].is_infinite() {
             window[1] = f64::NAN;
@@ -156,10 +175,15 @@ impl FlowRows {
         }
     }
 
+    /// What a proxy shows, for the row that is sampled next.
+    pub fn show_proxy(&mut self, name: &'static str, value: f64) {
+        enter(&mut self.proxy, self.rows + 1, name, value);
+    }
+
     pub fn finish(self) -> Series {
         let rows = self.rows;
         let mut series = named(&FLOW_COLUMNS, self.columns);
-        for (prefix, shown) in [("state", self.states), ("receiver", self.half)] {
+        for (prefix, shown) in [("state", self.states), ("receiver", self.half), ("proxy", self.proxy)] {
             series.columns.extend(shown.into_iter().map(|(name, mut values)| {
                 values.resize(rows, f64::NAN);
                 Column { name: format!("{prefix}_{name}"), values }

@@ -9,6 +9,7 @@ use ranpace_scenario::{ChangeKind, Hop, Scenario};
 use ranpace_units::{Bytes, Span, Time};
 
 mod finish;
+mod splitting;
 
 pub use finish::link_names;
 
@@ -22,6 +23,7 @@ use crate::random::mix;
 use crate::results::RunResult;
 use crate::route::{Place, Routes, Step};
 use crate::series::{FlowRows, LinkRows};
+use crate::split::Splits;
 use crate::tap::Tap;
 
 /// Events between two looks at whether to go on.
@@ -67,7 +69,10 @@ pub struct Simulation<'a> {
     foreseen: Vec<usize>,
     /// Deadlines of senders until the next ones are looked at.
     foreseen_alarms: usize,
+    /// The scenario's, and behind them the legs of those that are split.
     flows: Vec<Flow>,
+    /// Flows that proxies split, if there are any.
+    splits: Option<Box<Splits<'a>>>,
     sender_alarms: Vec<Alarm>,
     receiver_alarms: Vec<Alarm>,
     meters: Meters<'a>,
@@ -104,8 +109,16 @@ impl<'a> Simulation<'a> {
             bottleneck: bottleneck(scenario, radio.as_deref_mut(), &flow.path),
             ..FlowMeter::default()
         });
-        let flow_meters = flow_meters.collect();
-        let flows = (0..scenario.flows.len()).map(|index| Flow::new(seeds(1, index))).collect();
+        let mut flow_meters: Vec<FlowMeter> = flow_meters.collect();
+        let splits = Splits::new(scenario);
+        let legs = splits.as_ref().map_or(0, |splits| splits.legs());
+        let count = scenario.flows.len() + legs;
+        // A leg's packets are measured where the whole flow's are.
+        for split in crate::split::specs(scenario) {
+            flow_meters
+                .push(FlowMeter { bottleneck: flow_meters[split.flow].bottleneck, ..FlowMeter::default() });
+        }
+        let flows = (0..count).map(|index| Flow::new(seeds(1, index))).collect();
         let mut agenda = Agenda::default();
         // What is measured lies after the warm-up's end, as capacities are counted; without one, all counts.
         let instant = if scenario.warmup.is_zero() { Span::ZERO } else { Span::from_nanos(1) };
@@ -126,8 +139,8 @@ impl<'a> Simulation<'a> {
             link_alarms: vec![Alarm::OFF; links.len()],
             link_rows: (0..links.len() + 2 * on_air).map(|_| LinkRows::default()).collect(),
             links,
-            sender_alarms: vec![Alarm::OFF; scenario.flows.len()],
-            receiver_alarms: vec![Alarm::OFF; scenario.flows.len()],
+            sender_alarms: vec![Alarm::OFF; count],
+            receiver_alarms: vec![Alarm::OFF; count],
             flow_rows: scenario.flows.iter().map(|_| FlowRows::default()).collect(),
             meters: Meters::new(flow_meters, link_meters.collect()),
             radio_alarm: Alarm::OFF,
@@ -143,7 +156,8 @@ impl<'a> Simulation<'a> {
             foreseen: vec![0; scenario.links.len()],
             foreseen_alarms: 0,
             flows,
-            before: vec![crate::flow::Account::default(); scenario.flows.len()],
+            splits,
+            before: vec![crate::flow::Account::default(); count],
             measured_from: Time::ZERO + scenario.warmup,
             last_sample: Time::ZERO,
             events: 0,
@@ -251,6 +265,9 @@ impl<'a> Simulation<'a> {
                     if state.sender_deadline() <= self.now {
                         state.on_sender_deadline(self.now);
                         self.pump(flow, Direction::Forward);
+                        if self.splits.is_some() {
+                            self.after_sending(flow);
+                        }
                     }
                     self.arm_sender(flow);
                 }
@@ -274,6 +291,9 @@ impl<'a> Simulation<'a> {
             Event::Stop(flow) => {
                 self.flows[flow as usize].stop();
                 self.arm_sender(flow);
+                if self.splits.is_some() {
+                    self.stop_leg(flow);
+                }
             }
             Event::Write(flow) => {
                 let spec = &self.scenario.flows[flow as usize];
@@ -282,6 +302,9 @@ impl<'a> Simulation<'a> {
                 }
                 self.pump(flow, Direction::Forward);
                 self.arm_sender(flow);
+                if self.splits.is_some() {
+                    self.supply_leg(flow);
+                }
             }
             Event::Change(index) => self.change(index as usize),
             Event::Measure => {
@@ -304,9 +327,10 @@ impl<'a> Simulation<'a> {
     fn begin(&mut self, flow: u32) {
         let spec = &self.scenario.flows[flow as usize];
         let state = &mut self.flows[flow as usize];
-        if state.stopped {
+        if state.stopped || (self.splits.is_some() && self.begin_split(flow)) {
             return;
         }
+        let state = &mut self.flows[flow as usize];
         if let Some(next) = state.begin(spec, self.now) {
             self.agenda.enter(next, Event::Write(flow));
         }
@@ -372,6 +396,12 @@ impl<'a> Simulation<'a> {
         let (flow, direction, now) = (packet.flow, packet.direction, self.now);
         if let Some(next) = self.routes.place(flow, direction, packet.hop) {
             self.offer(next, ticket);
+            return;
+        }
+        if let Some(splits) = &self.splits
+            && let Some((split, side)) = splits.of(flow)
+        {
+            self.arrive(split, side, ticket);
             return;
         }
         let state = &mut self.flows[flow as usize];
@@ -578,6 +608,7 @@ impl<'a> Simulation<'a> {
             }
             ChangeKind::LinkDelay { link, delay } => self.links[link].set_delay(delay),
             ChangeKind::FlowTarget { flow, target } => {
+                let flow = self.splits.as_ref().map_or(flow, |splits| splits.server_end(flow));
                 match &mut self.flows[flow].ends {
                     Ends::Tcp(sender, _) => sender.set_target(target),
                     Ends::Datagram(sender, _) => sender.set_target(target),
@@ -593,8 +624,15 @@ impl<'a> Simulation<'a> {
             return;
         }
         self.meters.settle();
-        for ((rows, flow), meter) in self.flow_rows.iter_mut().zip(&self.flows).zip(&mut self.meters.flows) {
-            rows.sample(self.now, interval, flow, meter);
+        if self.splits.is_some() {
+            self.sample_splits();
+        }
+        let meters = self.meters.flows.iter_mut();
+        for (index, ((rows, flow), meter)) in
+            self.flow_rows.iter_mut().zip(&self.flows).zip(meters).enumerate()
+        {
+            let leg = self.splits.as_ref().map(|splits| splits.server_end(index)).filter(|leg| *leg != index);
+            rows.sample(self.now, interval, flow, leg.map(|leg| &self.flows[leg]), meter);
         }
         for ((rows, link), meter) in self.link_rows.iter_mut().zip(&self.links).zip(&mut self.meters.links) {
             let capacity = link.capacity(self.last_sample, self.now);

@@ -23,6 +23,8 @@ fn fingerprint(mut result: RunResult) -> u64 {
         .replace("cells: [], users: [], ", "")
         .replace(&format!("totals: {:?}, ", FlowTotals::default()), "")
         .replace("rlc_sent_again: 0, ", "")
+        .replace("split: None, ", "")
+        .replace("feed: None, ", "")
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

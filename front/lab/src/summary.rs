@@ -5,7 +5,9 @@
 
 mod radio;
 
-use ranpace_sim::{Distribution, FlowResult, FlowTotals, Ledger, LinkResult, RunResult, Series, Transfer};
+use ranpace_sim::{
+    Distribution, FlowResult, FlowTotals, Ledger, LinkResult, RunResult, Series, SplitResult, Transfer,
+};
 use ranpace_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -139,6 +141,30 @@ pub struct FlowSummary {
     pub totals: TotalsSummary,
     /// Transfers of fixed size.
     pub transfers: TransferSummary,
+    /// Of a flow that a proxy splits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<SplitSummary>,
+}
+
+/// What a proxy had of a flow that it splits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SplitSummary {
+    /// Name of the proxy.
+    pub proxy: String,
+    /// RTT between server and proxy.
+    pub wan_rtt: DistributionSummary,
+    /// RTT between proxy and user.
+    pub ran_rtt: DistributionSummary,
+    /// How long payload waited in the proxy.
+    pub delay: DistributionSummary,
+    /// The most payload that waited in it.
+    pub largest_backlog_bytes: u64,
+    /// Connections that were not split.
+    pub passed_through: u64,
+    /// Periods at whose end the proxy judged the flow's demand.
+    pub periods: u64,
+    /// Of these, those at whose end it was slow.
+    pub slow_periods: u64,
 }
 
 /// Figures of one link.
@@ -319,6 +345,7 @@ impl FlowSummary {
             jitter_mean_deviation_s: flow.jitter_mean_deviation.as_secs_f64(),
             totals: TotalsSummary::of(&flow.totals),
             transfers: TransferSummary::of(&flow.transfers),
+            split: flow.split.as_ref().map(SplitSummary::of),
         }
     }
 
@@ -344,7 +371,37 @@ impl FlowSummary {
             jitter_mean_deviation: Span::from_secs_f64(self.jitter_mean_deviation_s),
             totals: self.totals.to_result(),
             transfers: Vec::new(),
+            split: self.split.as_ref().map(SplitSummary::to_result),
             series: Series::default(),
+        }
+    }
+}
+
+impl SplitSummary {
+    /// Of a flow's.
+    pub fn of(split: &SplitResult) -> Self {
+        Self {
+            proxy: split.proxy.clone(),
+            wan_rtt: DistributionSummary::of(&split.wan_rtt),
+            ran_rtt: DistributionSummary::of(&split.ran_rtt),
+            delay: DistributionSummary::of(&split.delay),
+            largest_backlog_bytes: split.largest_backlog.get(),
+            passed_through: split.passed_through,
+            periods: split.periods,
+            slow_periods: split.slow_periods,
+        }
+    }
+
+    fn to_result(&self) -> SplitResult {
+        SplitResult {
+            proxy: self.proxy.clone(),
+            wan_rtt: self.wan_rtt.to_result(),
+            ran_rtt: self.ran_rtt.to_result(),
+            delay: self.delay.to_result(),
+            largest_backlog: Bytes::new(self.largest_backlog_bytes),
+            passed_through: self.passed_through,
+            periods: self.periods,
+            slow_periods: self.slow_periods,
         }
     }
 }

@@ -225,7 +225,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
 }
 
 /// The algorithm that a field names.
-fn read_algorithm(field: &Field<'_>) -> Option<Algorithm> {
+pub(crate) fn read_algorithm(field: &Field<'_>) -> Option<Algorithm> {
     match field.text("the name of an algorithm, such as \"cubic\"")?.parse() {
         Ok(algorithm) => Some(algorithm),
         Err(error) => {

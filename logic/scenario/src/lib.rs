@@ -42,6 +42,7 @@ mod model;
 mod network;
 mod parse;
 pub mod presets;
+mod proxy;
 mod reader;
 mod rnis;
 mod tcp;
@@ -53,7 +54,8 @@ pub use link::TraceSource;
 pub use listing::{Kind, QUEUES, WORKLOADS};
 pub use measure::distance_m;
 pub use model::{
-    CellSpec, Change, ChangeKind, FlowSpec, Hop, LinkSpec, Scenario, Transport, UserSpec, Workload,
+    CellSpec, Change, ChangeKind, FlowSpec, Hop, LinkSpec, ProxyBuffers, ProxyKind, ProxySpec, Scenario,
+    SplitSpec, Transport, UserSpec, Workload,
 };
 pub use parse::parse;
 pub use rnis::{Encoding, FeedSpec};

@@ -35,6 +35,8 @@ pub struct Scenario {
     pub modem: FeedSpec,
     /// Flows; at least one.
     pub flows: Vec<FlowSpec>,
+    /// Proxies that split TCP connections.
+    pub proxies: Vec<ProxySpec>,
     /// What changes during the run, by time; changes of the same instant are in the file's order.
     pub changes: Vec<Change>,
 }
@@ -229,6 +231,52 @@ pub enum Workload {
         /// Hurst parameter (dimensionless), above 0.5 and below 1; the shape of the Pareto law is 3 - 2 x this.
         hurst: f64,
     },
+}
+
+/// A middlebox that splits the TCP connections that cross its host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProxySpec {
+    /// Its name, unique among the proxies.
+    pub name: String,
+    /// Index of its host.
+    pub host: usize,
+    /// What decides about windows.
+    pub kind: ProxyKind,
+    /// Congestion control of the connections towards users.
+    pub ran_cc: Algorithm,
+    /// What may wait in it.
+    pub buffers: ProxyBuffers,
+    /// The flows that it splits, and where.
+    pub splits: Vec<SplitSpec>,
+}
+
+/// What decides about a proxy's windows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProxyKind {
+    /// Nothing: two TCP connections with a buffer between them, as any host would have them.
+    Split,
+}
+
+/// What may wait in a proxy: payload that came from the servers and was not sent to users yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProxyBuffers {
+    /// Of one flow; `None` leaves it to the kind of proxy.
+    pub flow: Option<Bytes>,
+    /// Of all flows of a user.
+    pub user: Bytes,
+    /// Of all flows.
+    pub total: Bytes,
+}
+
+/// A flow that is split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitSpec {
+    /// Index of the flow.
+    pub flow: usize,
+    /// So many hops of its path lead to the proxy; above zero, and fewer than there are.
+    pub forward: usize,
+    /// The same of its way back.
+    pub back: usize,
 }
 
 /// Something that changes during the run.

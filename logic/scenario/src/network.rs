@@ -128,7 +128,7 @@ impl Network {
     }
 
     /// Where a hop begins and where it ends.
-    fn ends(&self, hop: Hop) -> (usize, usize) {
+    pub fn ends(&self, hop: Hop) -> (usize, usize) {
         match hop {
             Hop::Link(link) => {
                 let link = &self.links[link as usize];

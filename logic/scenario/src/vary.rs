@@ -3,14 +3,15 @@
 use toml_edit::{DocumentMut, InlineTable, Item, Key, TableLike, Value};
 
 use crate::error::{Report, ScenarioError, did_you_mean};
-use crate::{cell, rnis, tcp};
+use crate::{cell, proxy, rnis, tcp};
 
 /// Keys whose value is always a string, even if it looks like a number.
-const STRINGS: [&str; 16] = [
+const STRINGS: [&str; 17] = [
     "name",
     "from",
     "to",
     "cc",
+    "ran_cc",
     "trace",
     "transport",
     "kind",
@@ -25,7 +26,7 @@ const STRINGS: [&str; 16] = [
     "file",
 ];
 /// Kinds of entries, each a list of tables.
-const KINDS: [&str; 5] = ["link", "cell", "user", "flow", "change"];
+const KINDS: [&str; 6] = ["link", "cell", "user", "flow", "proxy", "change"];
 /// Where a user is; one takes the place of the others.
 const PLACES: [&str; 5] = ["position", "drop", "walk", "waypoints", "trajectory"];
 /// How wide a band is, likewise.
@@ -189,6 +190,7 @@ fn example(kind: &str) -> &'static str {
         "cell" => "bandwidth",
         "user" => "position",
         "flow" => "cc",
+        "proxy" => "ran_cc",
         _ => "at",
     }
 }
@@ -199,6 +201,7 @@ fn keys_of(kind: &str) -> Vec<&'static str> {
         "cell" => cell::CELL_KEYS.into_iter().chain(cell::BEARER_KEYS).collect(),
         "user" => cell::USER_KEYS.into_iter().chain(cell::BEARER_KEYS).collect(),
         "flow" => FLOW.into_iter().chain([BACK]).chain(tcp::KEYS).collect(),
+        "proxy" => proxy::KEYS.to_vec(),
         _ => CHANGE.to_vec(),
     }
 }
@@ -437,7 +440,8 @@ transport = "udp"
             (
                 "duratoin",
                 "cannot vary \"duratoin\": expected one of name, duration, warmup, seed, sample, or link.KEY, \
-                          cell.KEY, user.KEY, flow.KEY, change.KEY; did you mean \"duration\"?",
+                          cell.KEY, user.KEY, flow.KEY, proxy.KEY, change.KEY, \
+                          rnis.KEY, modem.KEY; did you mean \"duration\"?",
             ),
             ("flow", "cannot vary \"flow\": flow what? such as flow.cc"),
             ("change.at", "cannot vary \"change.at\": there is no [[change]]"),

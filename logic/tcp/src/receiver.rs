@@ -132,6 +132,16 @@ impl Receiver {
         self.ack_now |= opens && self.established;
     }
 
+    /// The same for whoever changes the bound with every packet, as a proxy's buffer fills and drains: the next
+    /// acknowledgement says it, and one is sent for it only where it at least doubles what the peer may send (Linux
+    /// `tcp_cleanup_rbuf`; silly window avoidance of RFC 9293, 3.8.6.2.2).
+    pub fn set_window_limit(&mut self, limit: Bytes) {
+        self.clamp = limit.get();
+        let (room, offered) = (self.window.min(self.clamp), self.edge - self.next.min(self.edge));
+        let segment = self.config.mss().get().min(self.window / 2);
+        self.ack_now |= self.established && room >= segment && room >= 2 * offered;
+    }
+
     /// Reads a little of each part of the state; see [`crate::Sender::warm`].
     #[inline]
     pub fn warm(&self) -> u64 {

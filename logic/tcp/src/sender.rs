@@ -224,6 +224,11 @@ impl Sender {
         self.una >= self.written
     }
 
+    /// Whether the handshake is over.
+    pub fn is_established(&self) -> bool {
+        self.phase == Phase::Established
+    }
+
     /// Bytes acknowledged, in order.
     pub fn acked(&self) -> Bytes {
         Bytes::new(self.una)

@@ -7,7 +7,7 @@ use ranpace_units::{Bytes, Span, Time};
 
 use crate::config::Opener;
 use crate::testing::*;
-use crate::{Config, Kind, Segment};
+use crate::{Config, Kind, Receiver, Segment};
 
 const RTT: Span = Span::from_millis(100);
 
@@ -413,6 +413,39 @@ fn the_right_edge_never_moves_left() {
     pipe.finish(Span::from_secs(60));
     let edges: Vec<_> = pipe.acks.iter().map(|(_, ack)| ack.ack + u64::from(ack.window)).collect();
     assert!(edges.is_sorted());
+}
+
+#[test]
+fn a_window_limit_is_announced_when_it_doubles_what_may_be_sent_and_else_with_the_next_acknowledgement() {
+    let mut receiver = Receiver::new(&Config { ack_every: 1_000, quick_acks: 0, ..Config::default() }, None);
+    let now = Time::from_millis(1);
+    let mut syn = Segment::new(Kind::Syn, now);
+    syn.timestamp = now;
+    receiver.on_segment(now, &syn);
+    receiver.set_window_limit(Bytes::new(10_000));
+    assert_eq!(receiver.poll_transmit(now).map(|answer| answer.window), Some(65_536), "said before");
+    let mut data = Segment::new(Kind::Data, now);
+    data.length = 1_448;
+    let mut next = |receiver: &mut Receiver, count: u64| {
+        for _ in 0..count {
+            receiver.on_segment(now, &data);
+            data.seq += 1_448;
+        }
+        while receiver.poll_transmit(now).is_some() {}
+    };
+    // All but 10 000 B of what was announced at first comes in.
+    next(&mut receiver, 38);
+    let edge = 65_536;
+    for (limit, expected) in
+        [(12_000, None), (19_000, None), (30_000, Some(30_000)), (59_000, None), (60_000, Some(60_000))]
+    {
+        receiver.set_window_limit(Bytes::new(limit));
+        let said = receiver.poll_transmit(now).map(|ack| ack.window);
+        assert_eq!(said, expected, "{limit} B, with an edge of {edge} before");
+    }
+    // What is taken away waits until it is used up.
+    receiver.set_window_limit(Bytes::ZERO);
+    assert_eq!(receiver.poll_transmit(now), None);
 }
 
 #[test]

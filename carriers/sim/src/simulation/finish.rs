@@ -7,7 +7,7 @@ use super::Simulation;
 use crate::flow::Flow;
 use crate::meter::FlowMeter;
 use crate::radio;
-use crate::results::{FlowResult, FlowTotals, LinkResult, RunResult};
+use crate::results::{FlowResult, FlowTotals, LinkResult, RunResult, SplitResult};
 use crate::series::FlowRows;
 
 impl Simulation<'_> {
@@ -55,7 +55,11 @@ impl Simulation<'_> {
                 series: rows.finish(),
             })
             .collect();
-        let flows = self
+        let count = self.scenario.flows.len();
+        let legs = (self.flows.split_off(count).into_iter())
+            .zip(self.meters.flows.split_off(count))
+            .zip(self.before.split_off(count));
+        let mut flows: Vec<FlowResult> = self
             .scenario
             .flows
             .iter()
@@ -69,6 +73,14 @@ impl Simulation<'_> {
                 flow_result(spec, flow, &meter, rows, before, measured)
             })
             .collect();
+        if let Some(splits) = self.splits {
+            for (split, ((leg, meter), before)) in legs.enumerate() {
+                let result = splits.result(split, &meter.rtt);
+                if let Some(flow) = flows.get_mut(splits.at(split).flow as usize) {
+                    add_leg(flow, result, &leg, &meter, before);
+                }
+            }
+        }
         RunResult {
             seed: self.scenario.seed,
             measured_from: from,
@@ -121,8 +133,51 @@ fn flow_result(
         jitter_mean_deviation: meter.delay.mean_deviation(),
         totals: totals(&flow),
         transfers: flow.transfers,
+        split: None,
         series: rows.finish(),
     }
+}
+
+/// Adds to a split flow what its connection to the server did.
+fn add_leg(
+    flow: &mut FlowResult,
+    split: SplitResult,
+    leg: &Flow,
+    meter: &FlowMeter,
+    before: crate::flow::Account,
+) {
+    let (account, server) = (leg.account(), totals(leg));
+    flow.bottleneck_bytes += Bytes::new(meter.bottleneck_bytes);
+    flow.sent_packets += account.sent - before.sent;
+    flow.retransmitted_packets += account.retransmitted - before.retransmitted;
+    flow.dropped_packets += meter.dropped;
+    flow.timeouts += account.timeouts - before.timeouts;
+    flow.undone += account.undone - before.undone;
+    flow.marked_packets += meter.marked;
+    if flow.sent_packets > 0 {
+        flow.loss_rate = flow.dropped_packets as f64 / flow.sent_packets as f64;
+    }
+    // The bottleneck is on one side of the proxy.
+    if flow.queueing_delay.count == 0 {
+        flow.queueing_delay = meter.delay.distribution();
+        flow.jitter_ewma = meter.jitter_ewma();
+        flow.jitter_mean_deviation = meter.delay.mean_deviation();
+    }
+    let of_user = flow.totals;
+    flow.totals = FlowTotals {
+        sent: server.sent,
+        sent_once: server.sent_once,
+        acked: server.acked,
+        recoveries: of_user.recoveries + server.recoveries,
+        first_sent: server.first_sent,
+        last_acked: server.last_acked,
+        // What was waited in the proxy is a mean over parts of the payload, the others over packets.
+        one_way_mean: of_user.one_way_mean + split.delay.mean + server.one_way_mean,
+        acks: server.acks,
+        feedback_one_way_mean: of_user.feedback_one_way_mean + server.feedback_one_way_mean,
+        ..of_user
+    };
+    flow.split = Some(split);
 }
 
 fn totals(flow: &Flow) -> FlowTotals {

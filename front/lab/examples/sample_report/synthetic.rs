@@ -242,6 +242,7 @@ impl Flow {
             jitter_mean_deviation: Span::from_micros(4_210),
             queueing_delay: distribution(self.delays),
             totals: ranpace_sim::FlowTotals::default(),
+            split: None,
             transfers: vec![
                 Transfer {
                     start: Time::from_secs(1),

@@ -1,0 +1,132 @@
+//! Packets and events of flows that a proxy splits. See [`crate::split`].
+
+use ranpace_units::Bytes;
+
+use super::Simulation;
+use crate::agenda::Event;
+use crate::packet::{Direction, Ticket};
+use crate::split::Side;
+
+impl Simulation<'_> {
+    /// A connection of a flow begins. Returns whether it is split; if not, it is one like any other.
+    pub(super) fn begin_split(&mut self, flow: u32) -> bool {
+        let Some(splits) = &mut self.splits else { return false };
+        let Some(split) = splits.of_flow(flow) else { return false };
+        let is_split = splits.admit(split);
+        let leg = splits.at(split).leg;
+        self.routes.split(split, is_split);
+        if !is_split {
+            self.flows[leg as usize].renew();
+            return false;
+        }
+        if let Some(next) = splits.begin(split, &mut self.flows, self.now) {
+            self.agenda.enter(next, Event::Write(flow));
+        }
+        self.listen(flow);
+        self.stir(split);
+        self.pump(leg, Direction::Forward);
+        self.arm_sender(leg);
+        self.pump(flow, Direction::Back);
+        self.arm_receiver(flow);
+        true
+    }
+
+    /// A packet of a split flow came to the end of its way: the server, the proxy or the user.
+    pub(super) fn arrive(&mut self, split: usize, side: Side, ticket: Ticket) {
+        let packet = *self.meters.slots.at(ticket);
+        self.meters.ledger.delivered += Bytes::new(u64::from(ticket.wire()));
+        self.meters.slots.give_back(ticket);
+        let (flow, now) = (packet.flow, self.now);
+        if packet.connection != self.flows[flow as usize].connection {
+            return;
+        }
+        let Some(splits) = &mut self.splits else { return };
+        match (side, packet.direction) {
+            (Side::Server, Direction::Forward) => {
+                splits.from_server(split, &mut self.flows, now, &packet.segment);
+                self.stir(split);
+            }
+            (Side::User, Direction::Back) => {
+                let rtt = splits.from_user(split, &mut self.flows, now, &packet.segment);
+                if let Some(whole) = rtt.and_then(|rtt| splits.whole_rtt(split, rtt)) {
+                    self.meters.on_rtt(flow, whole);
+                }
+                self.stir(split);
+            }
+            (Side::Server, Direction::Back) => {
+                if let Some(rtt) = self.flows[flow as usize].on_feedback(now, &packet.segment) {
+                    self.meters.on_rtt(flow, rtt);
+                    splits.on_wan_rtt(split, rtt);
+                }
+                self.pump(flow, Direction::Forward);
+                self.arm_sender(flow);
+            }
+            (Side::User, Direction::Forward) => {
+                let state = &mut self.flows[flow as usize];
+                let was_complete = state.is_complete();
+                let workload = &self.scenario.flows[flow as usize].workload;
+                let next = state.on_data(workload, now, &packet.segment);
+                if state.finished.is_some() || (next.is_some() && !was_complete) {
+                    splits.release(split);
+                }
+                if let Some(next) = next {
+                    self.agenda.enter(next, Event::Start(flow));
+                }
+                self.pump(flow, Direction::Back);
+                self.arm_receiver(flow);
+            }
+        }
+    }
+
+    /// Has the proxy send what it can on both sides.
+    fn stir(&mut self, split: usize) {
+        let Some(splits) = &self.splits else { return };
+        let (flow, leg) = (splits.at(split).flow, splits.at(split).leg);
+        self.pump(flow, Direction::Forward);
+        self.arm_sender(flow);
+        if let Some(splits) = &mut self.splits {
+            splits.settle(split, &mut self.flows, self.now);
+        }
+        self.pump(leg, Direction::Back);
+        self.arm_receiver(leg);
+    }
+
+    /// The sender of a flow has sent because its deadline came.
+    pub(super) fn after_sending(&mut self, flow: u32) {
+        if let Some((split, Side::User)) = self.splits.as_ref().and_then(|splits| splits.of(flow)) {
+            self.stir(split);
+        }
+    }
+
+    /// The application wrote.
+    pub(super) fn supply_leg(&mut self, flow: u32) {
+        let Some(splits) = &mut self.splits else { return };
+        let Some((split, _)) = splits.of(flow) else { return };
+        splits.supply(split, &mut self.flows);
+        let leg = splits.at(split).leg;
+        self.pump(leg, Direction::Forward);
+        self.arm_sender(leg);
+    }
+
+    /// The application stops: the server sends nothing new.
+    pub(super) fn stop_leg(&mut self, flow: u32) {
+        let Some((split, _)) = self.splits.as_ref().and_then(|splits| splits.of(flow)) else { return };
+        let Some(splits) = &self.splits else { return };
+        let leg = splits.at(split).leg;
+        self.flows[leg as usize].stop();
+        self.arm_sender(leg);
+    }
+
+    /// Rows of the series of flows that are split take in what their legs measured and what proxies show.
+    pub(super) fn sample_splits(&mut self) {
+        let Some(splits) = &self.splits else { return };
+        for split in 0..splits.legs() {
+            let (flow, leg) = (splits.at(split).flow as usize, splits.at(split).leg as usize);
+            if let Ok([meter, behind]) = self.meters.flows.get_disjoint_mut([flow, leg]) {
+                meter.take_row(behind);
+            }
+            let rows = &mut self.flow_rows[flow];
+            splits.inspect(split, &self.flows, self.now, &mut |name, value| rows.show_proxy(name, value));
+        }
+    }
+}

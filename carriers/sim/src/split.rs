@@ -1,0 +1,421 @@
+//! Proxies that split TCP connections (Diarra 2022, section 5.2.1).
+//!
+//! A flow that is split has two connections. The flow itself goes on as the one from the proxy to the user (TCP_RAN), and a
+//! *leg*, numbered behind the scenario's flows, comes from the server to the proxy (TCP_WAN). Both are flows like any other to the
+//! engine: what is special happens when a packet reaches the proxy. Bytes go from leg to flow by their number, as
+//! the simulator's TCP carries them.
+//!
+//! The handshake is transparent: each side is answered when the other has answered (the specification's section 8), so what one
+//! side sent first is held until then. Where the user fetches, its request rides on the handshake's last segment, and so the
+//! server's answer to the proxy's SYN is held until that segment has come: the server's first RTT sample
+//! has the user's part in it, and all others have not.
+
+use std::collections::VecDeque;
+
+use ranpace_phy::Direction as Way;
+use ranpace_scenario::{FlowSpec, Hop, ProxyKind, ProxySpec, Scenario, SplitSpec, Transport};
+use ranpace_tcp::{Config, Kind, Receiver, Segment, Sender};
+use ranpace_units::{Bytes, Span, Time};
+
+use crate::flow::{Ends, Flow};
+use crate::histogram::Histogram;
+use crate::random::mix;
+use crate::results::{Distribution, SplitResult};
+
+/// The proxies of a scenario and the flows that they split.
+#[derive(Debug)]
+pub(crate) struct Splits<'a> {
+    scenario: &'a Scenario,
+    proxies: Vec<Proxy<'a>>,
+    all: Vec<Split>,
+    /// Of each flow, and of each leg behind them, its split, if it has one.
+    of: Vec<Option<u32>>,
+}
+
+/// A proxy while it is played.
+#[derive(Debug)]
+struct Proxy<'a> {
+    spec: &'a ProxySpec,
+    /// Open connections: of each user (the last entry: of flows to no user), and what may wait of all.
+    open: Vec<u32>,
+    promised: Bytes,
+}
+
+/// A flow that is split.
+#[derive(Debug)]
+pub(crate) struct Split {
+    /// Index of the flow, and of its leg to the server.
+    pub flow: u32,
+    pub leg: u32,
+    proxy: usize,
+    /// The user that its data go to, or the number of users where there is none.
+    user: usize,
+    /// The current connection is split, and not passed through.
+    pub active: bool,
+    /// It counts among the proxy's open ones, with so much promised.
+    promised: Option<Bytes>,
+    /// What one side began the handshake with, until the other has answered; and the server's answer.
+    held: Option<Segment>,
+    answer: Option<Segment>,
+    /// When the proxy sent what the server's next segment answers.
+    asked: Option<Time>,
+    /// Payload that went from leg to flow, and when the last byte of each part came: until that part has left.
+    relayed: u64,
+    waiting: VecDeque<(u64, Time)>,
+    /// The window that the server is told, at most.
+    pub limit: Bytes,
+    /// The last timestamp of the proxy that came back from the server.
+    echo: Time,
+    /// RTTs: of the connection to the server, as the server and as the proxy measured it last.
+    wan_rtt: Option<Span>,
+    proxy_rtt: Option<Span>,
+    meter: SplitMeter,
+}
+
+/// What is measured of a split flow besides what is measured of every flow.
+#[derive(Debug, Default)]
+struct SplitMeter {
+    ran_rtt: Histogram,
+    delay: Histogram,
+    largest: u64,
+    passed: u64,
+}
+
+/// On which side of the proxy a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Server,
+    User,
+}
+
+impl<'a> Splits<'a> {
+    /// Those of a scenario; `None` if nothing is split.
+    pub fn new(scenario: &'a Scenario) -> Option<Box<Self>> {
+        let mut of = vec![None; scenario.flows.len()];
+        let mut all = Vec::new();
+        for (leg, (proxy, split)) in (scenario.flows.len() as u32..).zip(legs(scenario)) {
+            of[split.flow] = Some(all.len() as u32);
+            all.push(Split {
+                flow: split.flow as u32,
+                leg,
+                proxy,
+                user: user_of(&scenario.flows[split.flow]).unwrap_or(scenario.users.len()),
+                active: false,
+                promised: None,
+                held: None,
+                answer: None,
+                asked: None,
+                relayed: 0,
+                waiting: VecDeque::new(),
+                limit: Bytes::ZERO,
+                echo: Time::ZERO,
+                wan_rtt: None,
+                proxy_rtt: None,
+                meter: SplitMeter::default(),
+            });
+        }
+        of.extend((0..all.len() as u32).map(Some));
+        let proxies = scenario.proxies.iter().map(|spec| Proxy {
+            spec,
+            open: vec![0; scenario.users.len() + 1],
+            promised: Bytes::ZERO,
+        });
+        (!all.is_empty()).then(|| Box::new(Self { scenario, proxies: proxies.collect(), all, of }))
+    }
+
+    /// How many legs there are.
+    pub fn legs(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The split that a flow or leg belongs to, and on which side it is; `None` for flows that are not split.
+    #[inline]
+    pub fn of(&self, flow: u32) -> Option<(usize, Side)> {
+        let split = (*self.of.get(flow as usize)?)? as usize;
+        let side = if (flow as usize) < self.scenario.flows.len() { Side::User } else { Side::Server };
+        self.all.get(split).filter(|split| split.active).map(|_| (split, side))
+    }
+
+    /// The split of a flow, whether its current connection is split or not.
+    pub fn of_flow(&self, flow: u32) -> Option<usize> {
+        (*self.of.get(flow as usize)?).map(|split| split as usize)
+    }
+
+    /// The flow or leg whose sender is the server's.
+    pub fn server_end(&self, flow: usize) -> usize {
+        self.of(flow as u32).map_or(flow, |(split, _)| self.all[split].leg as usize)
+    }
+
+    pub fn at(&self, split: usize) -> &Split {
+        &self.all[split]
+    }
+
+    /// A connection begins. Returns whether it is split: not while more is promised than may wait in all.
+    pub fn admit(&mut self, split: usize) -> bool {
+        self.release(split);
+        let one = &mut self.all[split];
+        let proxy = &mut self.proxies[one.proxy];
+        let promise = proxy.spec.buffers.flow.unwrap_or(proxy.spec.buffers.user);
+        one.active = proxy.promised + promise <= proxy.spec.buffers.total;
+        if one.active {
+            proxy.promised += promise;
+            proxy.open[one.user] += 1;
+            one.promised = Some(promise);
+        } else {
+            one.meter.passed += 1;
+        }
+        one.active
+    }
+
+    /// A connection is over: it promises nothing any more.
+    pub fn release(&mut self, split: usize) {
+        let one = &mut self.all[split];
+        if let Some(promised) = one.promised.take() {
+            let proxy = &mut self.proxies[one.proxy];
+            proxy.promised -= promised;
+            proxy.open[one.user] -= 1;
+        }
+    }
+
+    /// Opens both connections of a split flow. Returns when the application is to be asked again.
+    pub fn begin(&mut self, split: usize, flows: &mut [Flow], now: Time) -> Option<Time> {
+        let one = &mut self.all[split];
+        let spec = &self.scenario.flows[one.flow as usize];
+        let proxy = self.proxies[one.proxy].spec;
+        // Only flows of TCP are split.
+        let Transport::Tcp { algorithm, config } = &spec.transport else { return None };
+        (one.held, one.answer, one.asked, one.relayed) = (None, None, None, 0);
+        one.waiting.clear();
+        (one.echo, one.wan_rtt, one.proxy_rtt) = (Time::ZERO, None, None);
+
+        let leg = flows.get_mut(one.leg as usize)?;
+        let seed = leg.renew();
+        let platform = Config::default();
+        let (receive_buffer, receive_buffer_max) = match proxy.kind {
+            ProxyKind::Split => (platform.receive_buffer, platform.receive_buffer_max),
+        };
+        let at_proxy = Config { receive_buffer, receive_buffer_max, ..config.clone() };
+        let mut sender = Box::new(Sender::new(config, algorithm.build(seed)));
+        sender.open(now);
+        leg.ends = Ends::Tcp(sender, Box::new(Receiver::new(&at_proxy, algorithm.receiver())));
+
+        let flow = flows.get_mut(one.flow as usize)?;
+        let seed = flow.renew();
+        let to_user = Config { send_buffer: Bytes::MAX, ..config.clone() };
+        let mut receiver = Box::new(Receiver::new(config, proxy.ran_cc.receiver()));
+        receiver.open(now);
+        let sender = Box::new(Sender::new(&to_user, proxy.ran_cc.build(mix(seed, 1))));
+        flow.ends = Ends::Tcp(sender, receiver);
+        flow.diverted = Some(Bytes::ZERO);
+        let next = flow.write(&spec.workload, now);
+        self.supply(split, flows);
+        next
+    }
+
+    /// What the application wrote goes to the server's end.
+    pub fn supply(&mut self, split: usize, flows: &mut [Flow]) {
+        let one = &self.all[split];
+        let bytes = flows.get_mut(one.flow as usize).and_then(|flow| flow.diverted.as_mut());
+        let bytes = bytes.map_or(Bytes::ZERO, core::mem::take);
+        if let Some(leg) = flows.get_mut(one.leg as usize) {
+            leg.supply(bytes);
+        }
+    }
+
+    /// A segment of the server reached the proxy.
+    pub fn from_server(&mut self, split: usize, flows: &mut [Flow], now: Time, segment: &Segment) {
+        let one = &mut self.all[split];
+        let [Some(flow), Some(leg)] = pair(flows, one) else { return };
+        let Ends::Tcp(to_user, _) = &mut flow.ends else { return };
+        match segment.kind {
+            // The user is asked first; once it has answered, a SYN that comes again is answered at once.
+            Kind::Syn if !to_user.is_established() => {
+                one.held = Some(*segment);
+                to_user.open(now);
+                return;
+            }
+            // The user's SYN is answered now, and the server when the user's request is there.
+            Kind::SynAck if !to_user.is_established() => {
+                one.learn_rtt(now);
+                one.answer = Some(*segment);
+                if let Some(held) = one.held.take() {
+                    to_user.on_segment(now, &held);
+                }
+                return;
+            }
+            Kind::Syn | Kind::SynAck => {}
+            _ => {
+                one.learn_rtt(now);
+                if segment.echo > one.echo {
+                    one.echo = segment.echo;
+                    one.proxy_rtt = Some(now - segment.echo);
+                }
+            }
+        }
+        let Ends::Tcp(_, receiver) = &mut leg.ends else { return };
+        receiver.on_segment(now, segment);
+        if segment.length > 0 {
+            leg.totals.received_packets += 1;
+            leg.totals.one_way_sum += (now - segment.timestamp).as_nanos();
+        }
+        let came = receiver.delivered().get();
+        if came > one.relayed {
+            to_user.write(Bytes::new(came - one.relayed));
+            one.relayed = came;
+            one.waiting.push_back((came, now));
+        }
+    }
+
+    /// A segment of the user reached the proxy. Returns the RTT sample that it gave.
+    pub fn from_user(
+        &mut self,
+        split: usize,
+        flows: &mut [Flow],
+        now: Time,
+        segment: &Segment,
+    ) -> Option<Span> {
+        let one = &mut self.all[split];
+        let [Some(flow), Some(leg)] = pair(flows, one) else { return None };
+        let Ends::Tcp(_, from_server) = &mut leg.ends else { return None };
+        let is_open = matches!(&flow.ends, Ends::Tcp(to_user, _) if to_user.is_established());
+        if segment.kind == Kind::Syn && one.answer.is_none() && !is_open {
+            let is_first = one.held.replace(*segment).is_none();
+            if is_first {
+                from_server.open(now);
+                one.asked = Some(now);
+            }
+            return None;
+        }
+        let rtt = flow.on_feedback(now, segment);
+        // The user has answered: so does the proxy.
+        if let Ends::Tcp(to_user, _) = &flow.ends
+            && to_user.is_established()
+        {
+            if let Some(answer) = one.answer.take() {
+                from_server.on_segment(now, &answer);
+            }
+            if let Some(held) = one.held.take() {
+                from_server.on_segment(now, &held);
+                one.asked = Some(now);
+            }
+        }
+        if let Some(rtt) = rtt {
+            one.meter.ran_rtt.record(rtt);
+        }
+        rtt
+    }
+
+    /// The RTT of both connections together, given a sample of the one to the user.
+    pub fn whole_rtt(&self, split: usize, rtt: Span) -> Option<Span> {
+        let one = &self.all[split];
+        one.wan_rtt.or(one.proxy_rtt).map(|wan| wan + rtt)
+    }
+
+    /// The server measured its RTT to the proxy.
+    pub fn on_wan_rtt(&mut self, split: usize, rtt: Span) {
+        self.all[split].wan_rtt = Some(rtt);
+    }
+
+    /// What left for the user makes room for what comes from the server.
+    pub fn settle(&mut self, split: usize, flows: &mut [Flow], now: Time) {
+        let one = &mut self.all[split];
+        let [Some(flow), Some(leg)] = pair(flows, one) else { return };
+        let (Ends::Tcp(to_user, _), Ends::Tcp(_, from_server)) = (&flow.ends, &mut leg.ends) else { return };
+        let sent = to_user.sent().get();
+        while let Some(&(last, came)) = one.waiting.front()
+            && last <= sent
+        {
+            one.meter.delay.record(now - came);
+            one.waiting.pop_front();
+        }
+        let backlog = one.relayed - sent;
+        one.meter.largest = one.meter.largest.max(backlog);
+        let proxy = &self.proxies[one.proxy];
+        let buffers = &proxy.spec.buffers;
+        let of_user = buffers.user / u64::from(proxy.open[one.user].max(1));
+        let cap = buffers.flow.map_or(of_user, |own| own.min(of_user));
+        let limit = cap - Bytes::new(backlog);
+        if limit != one.limit || one.relayed == 0 {
+            one.limit = limit;
+            from_server.set_window_limit(limit);
+        }
+    }
+
+    /// Shows what the proxy has of a flow, for a row of its series.
+    pub fn inspect(&self, split: usize, flows: &[Flow], now: Time, show: &mut dyn FnMut(&'static str, f64)) {
+        let one = &self.all[split];
+        let flow = flows.get(one.flow as usize).map(|flow| &flow.ends);
+        let Some(Ends::Tcp(to_user, _)) = flow else { return };
+        let mss = to_user.mss().as_f64();
+        show("backlog_bytes", one.backlog(to_user) as f64);
+        show("delay_s", one.waiting.front().map_or(0.0, |(_, came)| (now - *came).as_secs_f64()));
+        show("window_bytes", one.limit.as_f64());
+        show("ran_cwnd_bytes", to_user.window().cwnd * mss);
+        show("ran_in_flight_bytes", to_user.in_flight() as f64 * mss);
+        if let Some(rtt) = to_user.rtt().latest() {
+            show("ran_rtt_s", rtt.as_secs_f64());
+        }
+        if let Some(rtt) = one.wan_rtt {
+            show("wan_rtt_s", rtt.as_secs_f64());
+        }
+    }
+
+    /// What is left to tell of a flow at the end.
+    pub fn result(&self, split: usize, wan_rtt: &Histogram) -> SplitResult {
+        let one = &self.all[split];
+        let figures = |of: &Histogram| Distribution { cdf: Vec::new(), ..of.distribution() };
+        SplitResult {
+            proxy: self.proxies[one.proxy].spec.name.clone(),
+            wan_rtt: figures(wan_rtt),
+            ran_rtt: figures(&one.meter.ran_rtt),
+            delay: figures(&one.meter.delay),
+            largest_backlog: Bytes::new(one.meter.largest),
+            passed_through: one.meter.passed,
+            periods: 0,
+            slow_periods: 0,
+        }
+    }
+}
+
+impl Split {
+    fn backlog(&self, to_user: &Sender) -> u64 {
+        self.relayed.saturating_sub(to_user.sent().get())
+    }
+
+    /// The server answered the proxy's part of the handshake.
+    fn learn_rtt(&mut self, now: Time) {
+        if let Some(asked) = self.asked.take() {
+            self.proxy_rtt = Some(now - asked);
+        }
+    }
+}
+
+/// The proxies and what they split, in the order of the legs.
+fn legs(scenario: &Scenario) -> impl Iterator<Item = (usize, SplitSpec)> {
+    scenario
+        .proxies
+        .iter()
+        .enumerate()
+        .flat_map(|(index, proxy)| proxy.splits.iter().map(move |s| (index, *s)))
+}
+
+/// What is split, in the order of the legs.
+pub(crate) fn specs(scenario: &Scenario) -> impl Iterator<Item = SplitSpec> {
+    legs(scenario).map(|(_, split)| split)
+}
+
+/// The user over whose downlink a flow's data come last.
+fn user_of(flow: &FlowSpec) -> Option<usize> {
+    flow.path.iter().rev().find_map(|hop| match *hop {
+        Hop::Radio { user, direction: Way::Downlink } => Some(user as usize),
+        _ => None,
+    })
+}
+
+/// The flow and the leg of a split.
+fn pair<'f>(flows: &'f mut [Flow], one: &Split) -> [Option<&'f mut Flow>; 2] {
+    match flows.get_disjoint_mut([one.flow as usize, one.leg as usize]) {
+        Ok([flow, leg]) => [Some(flow), Some(leg)],
+        Err(_) => [None, None],
+    }
+}

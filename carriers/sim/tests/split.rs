@@ -1,0 +1,167 @@
+//! Flows that a proxy splits: nothing is lost between the connections, and each side is what it would be alone.
+
+mod common;
+
+use common::{column, play};
+use proptest::prelude::*;
+use ranpace_sim::RunResult;
+
+/// Server, proxy and user with a link of each kind between them.
+fn text(wan: &str, ran: &str, flows: &[&str], proxy: &str) -> String {
+    let mut text = format!(
+        "duration = \"20s\"\n\
+         [[link]]\nname = \"wan\"\nfrom = \"server\"\nto = \"edge\"\nduplex = true\n{wan}\n\
+         [[link]]\nname = \"ran\"\nfrom = \"edge\"\nto = \"phone\"\nduplex = true\n{ran}\n"
+    );
+    for flow in flows {
+        text.push_str(&format!("[[flow]]\nfrom = \"server\"\nto = \"phone\"\n{flow}\n"));
+    }
+    if !proxy.is_empty() {
+        text.push_str(&format!("[[proxy]]\nname = \"edge\"\nhost = \"edge\"\n{proxy}\n"));
+    }
+    text
+}
+
+const WAN: &str = "rate = \"100Mbit/s\"\ndelay = \"20ms\"";
+const RAN: &str =
+    "rate = \"10Mbit/s\"\ndelay = \"15ms\"\nqueue = { kind = \"droptail\", limit = \"100 packets\" }";
+
+#[test]
+fn a_transfer_arrives_whole_whoever_opens_and_whatever_is_lost() {
+    for opener in ["sender", "receiver"] {
+        for (wan, ran) in [("", ""), ("loss = 0.02", ""), ("", "loss = 0.02"), ("loss = 0.05", "loss = 0.05")]
+        {
+            let flow = format!(
+                "cc = \"cubic\"\nopener = \"{opener}\"\nworkload = {{ kind = \"fixed\", size = \"2MB\" }}"
+            );
+            let (wan, ran) = (format!("{WAN}\n{wan}"), format!("{RAN}\n{ran}"));
+            let result = play(&text(&wan, &ran, &[&flow], "kind = \"split\""));
+            let flow = &result.flows[0];
+            assert_eq!(flow.delivered.get(), 2_000_000, "{opener} {wan} {ran}");
+            assert!(flow.transfers[0].completion.is_some());
+            assert_eq!(flow.totals.acked.get(), 2_000_000, "the server has been told of all");
+        }
+    }
+}
+
+#[test]
+fn the_handshake_takes_as_long_as_without_the_proxy() {
+    for opener in ["sender", "receiver"] {
+        let flow = format!(
+            "cc = \"cubic\"\nopener = \"{opener}\"\nworkload = {{ kind = \"fixed\", size = \"1KB\" }}"
+        );
+        let time =
+            |proxy: &str| play(&text(WAN, RAN, &[&flow], proxy)).flows[0].transfers[0].completion.unwrap();
+        let (with, without) = (time("kind = \"split\"").as_secs_f64(), time("").as_secs_f64());
+        assert!((with - without).abs() < 0.001, "{opener}: {with} s with, {without} s without");
+    }
+}
+
+#[test]
+fn the_rtt_is_that_of_both_connections() {
+    let paced = "cc = \"cubic\"\nworkload = { kind = \"paced\", rate = \"1Mbit/s\" }";
+    let result = play(&text(WAN, RAN, &[paced], "kind = \"split\""));
+    let flow = &result.flows[0];
+    let split = flow.split.as_ref().unwrap();
+    let ms = |span: ranpace_units::Span| span.as_secs_f64() * 1e3;
+    assert!((40.0..41.0).contains(&ms(split.wan_rtt.min)), "{:?}", split.wan_rtt.min);
+    assert!((30.0..33.0).contains(&ms(split.ran_rtt.min)), "{:?}", split.ran_rtt.min);
+    assert!((70.0..74.0).contains(&ms(flow.rtt.min)), "{:?}", flow.rtt.min);
+    assert_eq!(split.proxy, "edge");
+}
+
+#[test]
+fn what_waits_in_the_proxy_is_bounded_and_the_server_held_back() {
+    for (buffer, most) in [("user_buffer = \"200KB\"", 200_000), ("flow_buffer = \"100KB\"", 100_000)] {
+        let result = play(&text(WAN, RAN, &["cc = \"bbr1\""], &format!("kind = \"split\"\n{buffer}")));
+        let split = result.flows[0].split.as_ref().unwrap();
+        assert!(split.largest_backlog.get() <= most, "{buffer}: {:?}", split.largest_backlog);
+        // The server is faster: all but what is on its way, 40 ms of 10 Mbit/s, waits.
+        assert!(split.largest_backlog.get() > most - 60_000, "{buffer}: {:?}", split.largest_backlog);
+        assert!(result.flows[0].goodput.as_f64() > 9.0e6, "{buffer}");
+        assert_eq!(result.links[0].dropped_packets, 0);
+        let waited = split.delay.p50.as_secs_f64();
+        let [least, full] = [most - 60_000, most].map(|bytes| bytes as f64 * 8.0 / 10e6);
+        assert!((least..1.05 * full).contains(&waited), "{waited} s of {full} s");
+        let backlog = column(&result.flows[0], "proxy_backlog_bytes");
+        assert!(backlog.iter().all(|bytes| *bytes <= most as f64));
+    }
+}
+
+#[test]
+fn users_share_their_buffer_and_connections_beyond_the_total_pass() {
+    let flows = ["cc = \"cubic\"", "cc = \"cubic\"", "cc = \"cubic\""];
+    let result =
+        play(&text(WAN, RAN, &flows, "kind = \"split\"\nuser_buffer = \"300KB\"\ntotal_buffer = \"600KB\""));
+    let passed: Vec<u64> =
+        result.flows.iter().map(|flow| flow.split.as_ref().unwrap().passed_through).collect();
+    assert_eq!(passed, [0, 0, 1], "each promises 300 KB");
+    let backlog: u64 =
+        result.flows[..2].iter().map(|flow| flow.split.as_ref().unwrap().largest_backlog.get()).sum();
+    // The first began alone; from then on each has half.
+    assert!(backlog <= 450_000, "{backlog}");
+    assert!(result.flows.iter().all(|flow| flow.goodput.as_f64() > 0.0));
+}
+
+#[test]
+fn a_loss_on_the_radio_is_repaired_there() {
+    let ran = format!("{RAN}\nloss = 0.01");
+    let rate = |proxy: &str| play(&text(WAN, &ran, &["cc = \"newreno\""], proxy)).flows[0].goodput.as_f64();
+    let (with, without) = (rate("kind = \"split\"\nran_cc = \"newreno\""), rate(""));
+    // The square root law: goodput goes with one over the RTT that repairs, 30 of 70 ms.
+    assert!(with > 1.5 * without, "{with} and {without}");
+}
+
+#[test]
+fn a_flow_that_stops_leaves_nothing_behind() {
+    let result = play(&text(WAN, RAN, &["cc = \"cubic\"\nstop = \"5s\""], "kind = \"split\""));
+    let flow = &result.flows[0];
+    assert_eq!(flow.delivered, flow.totals.sent_once, "what the server sent has arrived at the user");
+    assert!(flow.totals.last_received.unwrap().as_secs_f64() < 12.0);
+}
+
+#[test]
+fn repeated_transfers_and_pages_work_as_without() {
+    for workload in [
+        "{ kind = \"repeat\", size = \"100KB\", pause = \"200ms\", count = 5 }",
+        "{ kind = \"web\", page = \"100KB\", interval = \"2s\" }",
+    ] {
+        let flow = format!("cc = \"cubic\"\nopener = \"receiver\"\nworkload = {workload}");
+        let run = |proxy: &str| play(&text(WAN, RAN, &[&flow], proxy));
+        let (with, without): (RunResult, RunResult) = (run("kind = \"split\""), run(""));
+        assert_eq!(with.flows[0].transfers.len(), without.flows[0].transfers.len(), "{workload}");
+        let complete = |run: &RunResult| {
+            run.flows[0].transfers.iter().filter(|transfer| transfer.completion.is_some()).count()
+        };
+        assert_eq!(complete(&with), complete(&without), "{workload}");
+        assert_eq!(with.flows[0].delivered, without.flows[0].delivered);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever is lost and however small the buffer is: all bytes arrive in the end, in a deterministic run, and the books balance.
+    #[test]
+    fn bytes_are_conserved(
+        losses in (0..80_u32, 0..80_u32),
+        buffer in 66..2_000_u32,
+        size in 1..1_500_u32,
+        opener in prop_oneof![Just("sender"), Just("receiver")],
+        ccs in prop_oneof![Just(("cubic", "newreno")), Just(("bbr1", "cubic")), Just(("newreno", "bbr1"))],
+        ack_every in 1..5_u32,
+    ) {
+        let flow = format!(
+            "cc = \"{}\"\nopener = \"{opener}\"\nack_every = {ack_every}\nworkload = {{ kind = \"fixed\", size = \"{size}KB\" }}",
+            ccs.0
+        );
+        let (wan, ran) = (format!("{WAN}\nloss = 0.{:03}", losses.0), format!("{RAN}\nloss = 0.{:03}", losses.1));
+        let proxy = format!("kind = \"split\"\nran_cc = \"{}\"\nuser_buffer = \"{buffer}KB\"", ccs.1);
+        let text = text(&wan, &ran, &[&flow], &proxy).replace("20s", "120s");
+        let result = play(&text);
+        prop_assert_eq!(result.flows[0].delivered.get(), u64::from(size) * 1_000);
+        let most = result.flows[0].split.as_ref().unwrap().largest_backlog.get();
+        prop_assert!(most <= u64::from(buffer) * 1_000, "{} of {} KB", most, buffer);
+        prop_assert_eq!(format!("{:?}", play(&text)), format!("{result:?}"));
+    }
+}

@@ -1,0 +1,240 @@
+//! `[[proxy]]`: a middlebox that splits the TCP connections that cross its host (Diarra 2022, section 5.2.1).
+//!
+//! Which flows: those of TCP whose data cross the host on their way, coming over wires. What a user sends, UDP and datagrams
+//! pass by.
+
+use ranpace_units::Bytes;
+
+use crate::flow::{Flows, read_algorithm};
+use crate::model::{FlowSpec, Hop, ProxyBuffers, ProxyKind, ProxySpec, SplitSpec, Transport};
+use crate::network::{Network, unknown};
+use crate::reader::{Field, Section};
+
+/// The keys of `[[proxy]]`. A test compares them with what is read.
+pub(crate) const KEYS: [&str; 7] =
+    ["name", "host", "kind", "ran_cc", "flow_buffer", "user_buffer", "total_buffer"];
+/// The kinds of proxies.
+const KINDS: [&str; 1] = ["split"];
+
+/// Most proxies of a scenario. Ours.
+const MOST_PROXIES: usize = 100;
+/// What all flows of a user may have waiting (the specification's, its section 7).
+const USER_BUFFER: Bytes = Bytes::new(4 << 20);
+/// What all flows may have waiting. Ours.
+const TOTAL_BUFFER: Bytes = Bytes::new(256 << 20);
+/// Least buffer: a packet of the largest size. Ours.
+const LEAST_BUFFER: Bytes = Bytes::new(65_535);
+const MOST_BUFFER: Bytes = Bytes::new(1 << 40);
+
+/// Reads all `[[proxy]]`.
+pub(crate) fn read(root: &mut Section<'_>, network: &Network, flows: &Flows) -> Vec<ProxySpec> {
+    let Some(field) = root.field("proxy") else { return Vec::new() };
+    let mut proxies: Vec<ProxySpec> = Vec::new();
+    for (index, section) in field.tables().into_iter().enumerate() {
+        if index >= MOST_PROXIES {
+            section.error(format!("more than {MOST_PROXIES} proxies"));
+            break;
+        }
+        let (at, report) = (section.at, section.report);
+        let Some(proxy) = read_entry(section, index + 1, network, flows) else { continue };
+        if proxies.iter().any(|other| other.name == proxy.name) {
+            report.add(at, format!("there is another proxy called {:?}", proxy.name));
+        }
+        let twice = proxy.splits.iter().find_map(|split| {
+            let other = proxies.iter().find(|other| other.splits.iter().any(|own| own.flow == split.flow))?;
+            Some((&flows.all[split.flow].name, &other.name))
+        });
+        if let Some((flow, other)) = twice {
+            report.add(at, format!("flow {flow:?} is split by the proxy {other:?} already"));
+        }
+        proxies.push(proxy);
+    }
+    proxies
+}
+
+fn read_entry(
+    mut section: Section<'_>,
+    number: usize,
+    network: &Network,
+    flows: &Flows,
+) -> Option<ProxySpec> {
+    let name = section.field("name").and_then(|field| field.name().map(str::to_owned));
+    let name = name.unwrap_or_else(|| format!("proxy{number}"));
+    let host_field = section.required("host");
+    let host = host_field.as_ref().and_then(|field| host_of(field, network));
+    let kind = section.required("kind").and_then(|field| field.word(&KINDS));
+    let ran_cc = section.field("ran_cc");
+    let ran_cc = match &ran_cc {
+        Some(field) => read_algorithm(field).filter(|algorithm| {
+            let is_tcp = algorithm.transport() == ranpace_cc::Transport::Tcp;
+            if !is_tcp {
+                field.error(format!("{algorithm} is not carried by TCP"));
+            }
+            is_tcp
+        }),
+        None => kind.and_then(|_| "cubic".parse().ok()),
+    };
+    let buffers = ProxyBuffers {
+        flow: section.field("flow_buffer").and_then(|field| {
+            let is_auto = field.is_text() && field.text("") == Some("auto");
+            if is_auto { None } else { field.quantity(LEAST_BUFFER..=MOST_BUFFER) }
+        }),
+        user: section.quantity("user_buffer", LEAST_BUFFER..=MOST_BUFFER).unwrap_or(USER_BUFFER),
+        total: section.quantity("total_buffer", LEAST_BUFFER..=MOST_BUFFER).unwrap_or(TOTAL_BUFFER),
+    };
+    let kind = kind.map(|_| ProxyKind::Split);
+    section.finish();
+    let (host, host_field) = (host?, host_field?);
+    let mut splits = Vec::new();
+    for (index, flow) in flows.all.iter().enumerate() {
+        match split_of(index, flow, host, network) {
+            Some(Ok(split)) => splits.push(split),
+            Some(Err(problem)) => {
+                host_field.error(problem);
+                return None;
+            }
+            None => {}
+        }
+    }
+    Some(ProxySpec { name, host, kind: kind?, ran_cc: ran_cc?, buffers, splits })
+}
+
+/// The host that a field names.
+fn host_of(field: &Field<'_>, network: &Network) -> Option<usize> {
+    let name = field.name()?;
+    let host = network.hosts.iter().position(|host| host == name);
+    if host.is_none() && !network.incomplete {
+        field.error(unknown("host", name, network.hosts.iter().map(String::as_str)));
+    }
+    host
+}
+
+/// Where a flow is split, if it is.
+fn split_of(
+    index: usize,
+    flow: &FlowSpec,
+    host: usize,
+    network: &Network,
+) -> Option<Result<SplitSpec, String>> {
+    if !matches!(flow.transport, Transport::Tcp { .. }) {
+        return None;
+    }
+    let cut = |path: &[Hop]| {
+        let hops = path.iter().take(path.len().saturating_sub(1));
+        hops.map(|hop| network.ends(*hop).1).position(|end| end == host).map(|place| place + 1)
+    };
+    let forward = cut(&flow.path)?;
+    if flow.path[..forward].iter().any(|hop| hop.user().is_some()) {
+        return None;
+    }
+    let name = &flow.name;
+    Some(match cut(&flow.back) {
+        Some(back) => Ok(SplitSpec { flow: index, forward, back }),
+        None => Err(format!(
+            "the data of flow {name:?} cross {:?}, and its acknowledgements do not",
+            network.hosts[host]
+        )),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test may
+
+    use crate::parse;
+
+    const TEXT: &str = r#"
+duration = "1s"
+[[link]]
+from = "server"
+to = "edge"
+rate = "1Gbit/s"
+delay = "5ms"
+duplex = true
+[[link]]
+from = "edge"
+to = "mast"
+rate = "1Gbit/s"
+duplex = true
+[[cell]]
+host = "mast"
+preset = "lte"
+[[user]]
+name = "phone"
+position = [50, 0]
+[[flow]]
+name = "down"
+from = "server"
+to = "phone"
+cc = "cubic"
+[[flow]]
+name = "up"
+from = "phone"
+to = "server"
+cc = "cubic"
+[[flow]]
+name = "call"
+from = "server"
+to = "phone"
+transport = "udp"
+workload = { kind = "cbr", rate = "100kbit/s" }
+[[flow]]
+name = "wired"
+from = "server"
+to = "edge"
+cc = "cubic"
+"#;
+
+    fn with(proxy: &str) -> String {
+        format!("{TEXT}[[proxy]]\n{proxy}\n")
+    }
+
+    #[test]
+    fn tcp_towards_a_user_is_split_and_nothing_else() {
+        for (host, place, back) in [("edge", 1, 2), ("mast", 2, 1)] {
+            let text = with(&format!("host = \"{host}\"\nkind = \"split\""));
+            let scenario = parse(&text, "", &mut ()).unwrap();
+            let [proxy] = &scenario.proxies[..] else { panic!() };
+            assert_eq!((proxy.name.as_str(), proxy.ran_cc.to_string().as_str()), ("proxy1", "cubic"));
+            let splits: Vec<_> =
+                proxy.splits.iter().map(|split| (split.flow, split.forward, split.back)).collect();
+            assert_eq!(splits, [(0, place, back)], "{host}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (proxy, expected) in [
+            ("kind = \"split\"", "missing key \"host\""),
+            ("host = \"edge\"", "missing key \"kind\""),
+            ("host = \"edgy\"\nkind = \"split\"", "unknown host \"edgy\""),
+            ("host = \"edge\"\nkind = \"spilt\"", "split"),
+            ("host = \"edge\"\nkind = \"split\"\nran_cc = \"sprout\"", "not carried by TCP"),
+            ("host = \"edge\"\nkind = \"split\"\nflow_buffer = \"1KB\"", "flow_buffer"),
+            (
+                "host = \"edge\"\nkind = \"split\"\n[[proxy]]\nname = \"b\"\nhost = \"mast\"\nkind = \"split\"",
+                "split by the proxy \"proxy1\" already",
+            ),
+        ] {
+            let error = parse(&with(proxy), "", &mut ()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{proxy}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_key_can_be_varied_and_is_on_its_page() {
+        const PAGE: &str = include_str!("../../../docs/proxy.md");
+        let error =
+            parse(&with("host = \"edge\"\nkind = \"split\"\nzzz = 1"), "", &mut ()).unwrap_err().to_string();
+        let known = error.split("expected one of ").nth(1).unwrap().split(';').next().unwrap();
+        let mut keys: Vec<&str> = known.lines().next().unwrap().split(", ").collect();
+        for key in &keys {
+            assert!(PAGE.contains(&format!("`{key}`")), "{key} is not on the page");
+            assert!(crate::vary(&with(""), &format!("proxy.{key}"), "1").is_ok(), "{key}");
+        }
+        keys.sort_unstable();
+        let mut own = super::KEYS.to_vec();
+        own.sort_unstable();
+        assert_eq!(keys, own);
+    }
+}
