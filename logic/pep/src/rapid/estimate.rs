@@ -7,6 +7,8 @@ use ranpace_units::{Span, Time};
 use super::record::Mode;
 use super::settings::{Estimator, Settings};
 
+/// No cell gives more to a user: 1 Tbit/s, in bytes per second. Ours, against reports that are nonsense.
+const MOST: f64 = 125e9;
 /// Reports that are averaged at most.
 pub(super) const MOST_REPORTS: usize = 16;
 /// Age of the newest report up to which all is as usual, unless three reporting periods are more.
@@ -183,8 +185,8 @@ impl Estimate {
     fn keep(&mut self, settings: &Settings, at: Time, hint: &RadioHint) {
         let prbs = f64::from(hint.cell);
         let taken = Taken { at, granted: within(hint.granted, prbs), unused: within(hint.unused, prbs) };
-        let window = hint.tti * u64::from(settings.average);
-        let from = self.reports[..self.count].iter().take_while(|old| at.since(old.at) >= window).count();
+        let window = hint.tti * u64::from(settings.average.saturating_sub(1));
+        let from = self.reports[..self.count].iter().take_while(|old| at.since(old.at) > window).count();
         let from = from.max((self.count + 1).saturating_sub(MOST_REPORTS));
         self.reports.copy_within(from..self.count, 0);
         self.count -= from;
@@ -210,7 +212,7 @@ impl Estimate {
         let hint = RadioHint { mcs: self.mcs, ..*hint };
         self.tbs_bits = hint.block(Direction::Downlink, self.expected).bits();
         let rate = hint.rate(Direction::Downlink, self.expected).as_f64(); // (5.3)
-        self.latest = rate / 8.0 * settings.efficiency;
+        self.latest = (rate / 8.0 * settings.efficiency).min(MOST);
     }
 
     /// The MCS of the last grant; of a user that never had one, what its CQI leads to.

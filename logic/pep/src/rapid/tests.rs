@@ -1,1 +1,539 @@
+//! The worked examples of the specification, R-1 to R-4, and what happens to the feed.
 
+use ranpace_phy::LteBandwidth;
+use ranpace_rnis::CellInfo;
+
+use super::*;
+
+pub(super) const MSS: Bytes = Bytes::new(1_440);
+pub(super) const RTT: Span = Span::from_millis(20);
+
+pub(super) fn at(us: u64) -> Time {
+    Time::ZERO + Span::from_micros(us)
+}
+
+/// 25 PRBs, own 20, unused 5, MCS 28: C = 18 336 bits per ms.
+pub(super) fn report(now: Time) -> RadioHint {
+    let hint = RadioHint::of(CellInfo::lte(0, LteBandwidth::Mhz5), now);
+    RadioHint { granted: 20.0, unused: 5.0, mcs: 28, tbs_bits: Some(14_688), active_users: 1, ..hint }
+}
+
+/// A user whose flows get data by a script, with a report each ms.
+pub(super) struct Rig {
+    pub(super) rapid: Rapid<Vec<FlowRecord>>,
+    pub(super) now: Time,
+    pub(super) reports: bool,
+}
+
+impl Observer for Vec<FlowRecord> {
+    fn on_period(&mut self, record: &FlowRecord) {
+        self.push(*record);
+    }
+}
+
+impl Rig {
+    pub(super) fn new(settings: Settings) -> Self {
+        let mut rig = Self { rapid: Rapid::observed(settings, Vec::new()), now: Time::ZERO, reports: true };
+        rig.report();
+        rig
+    }
+
+    pub(super) fn report(&mut self) {
+        self.rapid.on_radio(self.now, 1, &report(self.now));
+    }
+
+    pub(super) fn open(&mut self, rtt: Span) -> FlowId {
+        self.rapid.open(self.now, 1, rtt, MSS)
+    }
+
+    /// Time goes on to `until`; each ms each flow gets its rate in bytes/s, but not more than its window per RTT.
+    pub(super) fn play(&mut self, until: Time, flows: &[(FlowId, f64)]) {
+        let ms = Span::from_millis(1);
+        while self.now + ms <= until {
+            self.now += ms;
+            while let Some(due) = self.rapid.next_deadline().filter(|due| *due <= self.now) {
+                self.rapid.on_deadline(due);
+            }
+            if self.reports {
+                self.report();
+            }
+            for &(flow, rate) in flows {
+                let Some(known) = self.rapid.flow(flow) else { continue };
+                let rate = rate.min(known.window() / known.wan.smoothed.as_secs_f64());
+                // Whole bytes; what is left over is made up for by the millisecond's number.
+                let up_to = |ms: u64| (rate * ms as f64 / 1e3 + 1e-6) as u64;
+                let bytes = up_to(self.now.as_millis()) - up_to(self.now.as_millis() - 1);
+                if bytes > 0 {
+                    self.rapid.on_wan_data(self.now, flow, Bytes::new(bytes));
+                }
+            }
+        }
+    }
+
+    pub(super) fn window(&self, flow: FlowId) -> f64 {
+        self.rapid.flow(flow).unwrap().window()
+    }
+
+    pub(super) fn categories(&self, flow: FlowId) -> Vec<Category> {
+        let periods = self.rapid.observer().iter().filter(|record| record.flow == flow);
+        periods.map(|record| record.category).collect()
+    }
+
+    /// The first period of test R-1: `a` gets 1440, 2880, 4000, 4000, 4000 bytes, the others fill their windows.
+    fn first_period(settings: Settings) -> (Self, [FlowId; 3]) {
+        let mut rig = Self::new(settings);
+        let flows @ [a, b, c] = [RTT; 3].map(|rtt| rig.open(rtt));
+        for flow in flows {
+            rig.rapid.on_ran_rtt(rig.now, flow, Span::from_millis(30));
+        }
+        for (round, bytes) in [1_440, 2_880, 4_000, 4_000, 4_000].into_iter().enumerate() {
+            let middle = at(1_500 + 10_000 + 20_000 * round as u64);
+            rig.play_reports(middle);
+            rig.rapid.on_wan_data(middle, a, Bytes::new(bytes));
+            for flow in [b, c] {
+                rig.rapid.on_wan_data(middle, flow, Bytes::new(15_280));
+            }
+        }
+        rig.play_reports(at(101_500));
+        (rig, flows)
+    }
+
+    /// Reports and deadlines up to a time.
+    pub(super) fn play_reports(&mut self, until: Time) {
+        self.play(until, &[]);
+        while let Some(due) = self.rapid.next_deadline().filter(|due| *due <= until) {
+            self.rapid.on_deadline(due);
+        }
+        self.now = until;
+    }
+}
+
+/// The specification's figures are rounded to a tenth, some less.
+fn near(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 0.06, "{found}, expected {expected}");
+}
+
+#[test]
+fn the_first_period_is_that_of_test_r_1() {
+    let (rig, [a, b, c]) = Rig::first_period(Settings::THESIS);
+    let user = rig.rapid.user(rig.now, 1).unwrap();
+    assert_eq!((user.granted, user.unused, user.expected, user.tbs_bits), (20.0, 5.0, 25.0, 18_336));
+    assert_eq!(user.capacity, Rate::from_bits_per_s(18_336_000));
+    assert_eq!((user.flows, user.slow, user.mode), (3, 1, Mode::Normal));
+    near(user.released / 8.0, 564_127.0);
+    let flow = |id| rig.rapid.flow(id).unwrap();
+    near(flow(a).rate, 200_000.0);
+    near(flow(a).demand, 199_873.047);
+    near(flow(a).expected, 764_000.0);
+    near(flow(a).share, 15_280.0);
+    near(flow(a).window(), 3_997.461);
+    for fast in [b, c] {
+        assert_eq!(flow(fast).category, Category::Fast);
+        near(flow(fast).window(), 20_921.270);
+        near(flow(fast).allocation(), 1_046_063.5);
+        near(flow(fast).ran_bdp(rig.rapid.settings()), 31_381.9);
+    }
+    near([a, b, c].iter().map(|id| flow(*id).window()).sum(), 45_840.0);
+    near(flow(a).ran_bdp(rig.rapid.settings()), 5_996.2);
+    assert_eq!(rig.rapid.ran_window(a), Some(MSS * 10));
+    assert_eq!(rig.rapid.ran_window(b), Some(Bytes::new(31_381)));
+    // Three periods of five RTTs and the slack.
+    let ends: Vec<Time> = rig.rapid.observer().iter().map(|record| record.time).collect();
+    assert_eq!(ends, [at(101_500); 3]);
+}
+
+#[test]
+fn demand_is_weighted_as_in_test_r_1() {
+    let mut rig = Rig::new(Settings::THESIS);
+    let a = rig.open(RTT);
+    rig.open(RTT);
+    rig.open(RTT);
+    let mut found = Vec::new();
+    for (round, bytes) in [1_440, 2_880, 4_000, 4_000, 4_000].into_iter().enumerate() {
+        rig.play_reports(at(5_000 + 20_000 * round as u64));
+        rig.rapid.on_wan_data(rig.now, a, Bytes::new(bytes));
+        rig.play_reports(at(1_500 + 20_000 * (round as u64 + 1)));
+        found.push(rig.rapid.flow(a).unwrap().demand);
+    }
+    let expected = [72_000.0, 135_000.0, 191_875.0, 198_984.375, 199_873.047];
+    for (found, expected) in found.into_iter().zip(expected) {
+        near(found, expected);
+    }
+}
+
+#[test]
+fn what_was_released_is_not_forgotten_in_the_second_slow_period() {
+    for (accounting, fast, sum) in [
+        (Accounting::Rate, 21_420.0, 45_840.0),
+        (Accounting::ShareBytes, 21_420.0, 45_840.0),
+        (Accounting::Literal, 15_778.73, 34_557.46),
+    ] {
+        let (mut rig, [a, b, c]) = Rig::first_period(Settings { accounting, ..Settings::THESIS });
+        // 150 000 B/s for three RTTs (K of 3 997 B); the others fill their windows.
+        for round in 0..3 {
+            rig.play_reports(at(103_000 + 20_000 * round + 10_000));
+            rig.rapid.on_wan_data(rig.now, a, Bytes::new(3_000));
+        }
+        rig.play_reports(at(163_000));
+        assert_eq!(rig.categories(a), [Category::Slow; 2], "{accounting:?}");
+        near(rig.window(a), 3_000.0);
+        near(rig.window(b), fast);
+        near(rig.window(a) + rig.window(b) + rig.window(c), sum);
+    }
+}
+
+#[test]
+fn rates_sum_up_with_unequal_rtts_only_where_rates_are_counted() {
+    for (accounting, released, b_rate, c_rate, total) in [
+        (Accounting::Rate, 0.0, 1_046_063.5, 1_046_063.5, 1.0),
+        (Accounting::Literal, 11_282.539, 1_046_063.5, 834_515.9, 0.908),
+    ] {
+        let mut rig = Rig::new(Settings { accounting, ..Settings::THESIS });
+        let [a, b, c] = [20, 20, 80].map(|ms| rig.open(Span::from_millis(ms)));
+        for (id, category, limit) in
+            [(a, Category::Slow, Some(3_997.461)), (b, Category::Fast, None), (c, Category::Fast, None)]
+        {
+            let flow = rig.rapid.flow_mut(id).unwrap();
+            (flow.category, flow.limit, flow.released) = (category, limit, released);
+        }
+        rig.rapid.stale(1);
+        rig.rapid.share_out(rig.now);
+        let rate = |id| rig.rapid.flow(id).unwrap().allocation();
+        near(rate(b) / 1e3, b_rate / 1e3);
+        near(rate(c) / 1e3, c_rate / 1e3);
+        assert!(((rate(a) + rate(b) + rate(c)) / 2_292_000.0 - total).abs() < 5e-4, "{accounting:?}");
+    }
+}
+
+#[test]
+fn a_flow_of_constant_rate_alternates_as_published_and_stays_slow_in_the_field() {
+    use Category::{Fast, Slow};
+    let play = |settings| {
+        let (mut rig, flows @ [a, b, c]) = Rig::first_period(settings);
+        let first = rig.window(a);
+        let mut rates = [(a, 200_000.0), (b, 1e9), (c, 1e9)];
+        rig.now = at(101_000); // on the grid of ms again
+        for ms in 102..1_500 {
+            rig.play(at(1_000 * ms), &rates);
+            rates[0].1 = 200_000.0;
+        }
+        (rig.categories(a), first, rig.window(a), flows.len())
+    };
+    let (categories, first, ..) = play(Settings::THESIS);
+    near(first, 3_997.461);
+    assert!(categories.len() > 10, "{categories:?}");
+    for (period, category) in categories.into_iter().enumerate() {
+        assert_eq!(category, if period % 2 == 0 { Slow } else { Fast }, "period {period}");
+    }
+    let (categories, first, then, _) = play(Settings::FIELD);
+    near(first, 5_996.2);
+    near(then, 6_000.0);
+    assert!(categories.len() > 10 && categories.iter().all(|category| *category == Slow), "{categories:?}");
+}
+
+#[test]
+fn the_edges_of_test_r_4() {
+    // All slow: nobody to give to.
+    let mut rig = Rig::new(Settings::THESIS);
+    let flows = [RTT; 3].map(|rtt| rig.open(rtt));
+    rig.play(at(150_000), &flows.map(|flow| (flow, 50_000.0)));
+    let user = rig.rapid.user(rig.now, 1).unwrap();
+    assert_eq!((user.flows, user.slow), (3, 3));
+    for flow in flows {
+        // A second period at the floor (K = 2) is not filled either.
+        assert_eq!(rig.categories(flow), [Category::Slow; 2]);
+        assert_eq!(rig.window(flow), 2_880.0, "the floor: the demand is 1 000 B");
+    }
+    // Alone: all of it.
+    let mut rig = Rig::new(Settings::THESIS);
+    let flow = rig.open(RTT);
+    near(rig.window(flow), 45_840.0);
+    // 1 ms to the server: a share below a segment.
+    let mut rig = Rig::new(Settings::THESIS);
+    let flows = [1; 4].map(|ms| rig.open(Span::from_millis(ms)));
+    near(rig.rapid.flow(flows[0]).unwrap().share, 573.0);
+    assert_eq!(rig.window(flows[0]), 2_880.0);
+}
+
+#[test]
+fn without_capacity_windows_are_at_the_floor_and_nobody_is_judged() {
+    let (mut rig, [a, b, _]) = Rig::first_period(Settings::THESIS);
+    rig.reports = false;
+    rig.rapid.observer_mut().clear();
+    for ms in 102..400 {
+        rig.now = at(1_000 * ms);
+        let blocked = RadioHint { granted: 0.0, unused: 0.0, tbs_bits: None, ..report(rig.now) };
+        rig.rapid.on_radio(rig.now, 1, &blocked);
+        rig.rapid.on_deadline(rig.now);
+    }
+    assert_eq!((rig.window(a), rig.window(b)), (2_880.0, 2_880.0));
+    assert!(!rig.categories(a).is_empty());
+    assert!(rig.categories(a).iter().all(|category| *category == Category::Slow));
+    assert!(rig.categories(b).iter().all(|category| *category == Category::Fast));
+    rig.now = at(400_000);
+    rig.report();
+    near(rig.window(a), 3_997.461);
+    near(rig.window(b), 20_921.270);
+}
+
+#[test]
+fn a_flow_that_comes_or_goes_changes_all_shares_at_once() {
+    let mut rig = Rig::new(Settings::THESIS);
+    let a = rig.open(RTT);
+    near(rig.window(a), 45_840.0);
+    let b = rig.open(Span::from_millis(40));
+    near(rig.window(a), 22_920.0);
+    near(rig.window(b), 45_840.0);
+    rig.rapid.close(rig.now, b);
+    near(rig.window(a), 45_840.0);
+    assert_eq!(rig.rapid.window(b), None);
+    // Its place is given away; the old name means nothing.
+    let c = rig.open(RTT);
+    assert_eq!(c.index(), b.index());
+    rig.rapid.close(rig.now, b);
+    rig.rapid.on_wan_data(rig.now, b, MSS);
+    rig.rapid.on_backlog(rig.now, b, MSS);
+    assert_eq!((rig.rapid.open_flows(), rig.rapid.backlog()), (2, Bytes::ZERO));
+}
+
+#[test]
+fn a_smaller_rtt_to_the_server_is_a_smaller_window() {
+    let mut rig = Rig::new(Settings::THESIS);
+    let a = rig.open(RTT);
+    rig.rapid.on_wan_rtt(rig.now, a, Span::from_millis(10));
+    near(rig.window(a), 22_920.0);
+    assert_eq!(rig.rapid.look(rig.now, a).unwrap().wan_rtt, Span::from_micros(18_750));
+    rig.rapid.on_wan_rtt(rig.now, a, Span::from_millis(30));
+    near(rig.window(a), 22_920.0);
+}
+
+#[test]
+fn silent_flows_are_not_counted_and_begin_anew() {
+    let mut rig = Rig::new(Settings::THESIS);
+    let [a, b] = [RTT; 2].map(|rtt| rig.open(rtt));
+    rig.play(at(1_100_000), &[(a, 1e9)]);
+    assert_eq!(rig.rapid.user(rig.now, 1).unwrap().flows, 1);
+    near(rig.window(a), 45_840.0);
+    assert_eq!(rig.window(b), 14_400.0, "10 MSS");
+    assert!(!rig.rapid.look(rig.now, b).unwrap().active);
+    rig.rapid.on_wan_data(rig.now, b, MSS);
+    assert_eq!(rig.rapid.user(rig.now, 1).unwrap().flows, 2);
+    near(rig.window(a), 22_920.0);
+    near(rig.window(b), 22_920.0);
+    // What waits in the proxy keeps a flow awake.
+    rig.rapid.on_backlog(rig.now, b, MSS);
+    rig.play(at(3_000_000), &[(a, 1e9)]);
+    assert!(rig.rapid.look(rig.now, b).unwrap().active);
+    rig.rapid.on_backlog(rig.now, b, Bytes::ZERO);
+    rig.play(at(3_900_000), &[(a, 1e9)]);
+    assert!(rig.rapid.look(rig.now, b).unwrap().active, "for a second after that");
+    rig.play(at(4_100_000), &[(a, 1e9)]);
+    assert!(!rig.rapid.look(rig.now, b).unwrap().active);
+}
+
+#[test]
+fn a_window_that_grows_makes_the_period_longer() {
+    let mut rig = Rig::new(Settings::THESIS);
+    let a = rig.open(RTT);
+    let others = [RTT; 9].map(|rtt| rig.open(rtt));
+    // S = 4 584 B: K = 3. The others go after one RTT, and the window is ten times as large: 4 RTTs more.
+    rig.play_reports(at(21_500));
+    for other in others {
+        rig.rapid.close(rig.now, other);
+    }
+    near(rig.window(a), 45_840.0);
+    rig.play_reports(at(300_000));
+    let ends: Vec<Time> = rig.rapid.observer().iter().map(|record| record.time).collect();
+    assert_eq!(ends[0], at(1_500 + 20_000 * 7));
+}
+
+#[test]
+fn a_late_feed_is_held_and_a_lost_one_lets_all_pass() {
+    let (mut rig, flows @ [a, ..]) = Rig::first_period(Settings::THESIS);
+    // The newest report is 500 us old. A little before it there was less.
+    let less = RadioHint { granted: 10.0, ..report(rig.now) };
+    rig.now = at(102_000);
+    rig.rapid.on_radio(rig.now, 1, &RadioHint { measured_at: rig.now, ..less });
+    rig.now = at(103_000);
+    rig.report();
+    rig.reports = false;
+    let mode = |rig: &Rig| rig.rapid.user(rig.now, 1).unwrap().mode;
+    rig.play_reports(at(203_000));
+    assert_eq!(mode(&rig), Mode::Normal, "100 ms");
+    while rig.rapid.next_change().is_some() {}
+    rig.play_reports(at(203_001));
+    assert_eq!(mode(&rig), Mode::Hold);
+    assert!(rig.rapid.next_change().is_some());
+    // 15 PRBs at MCS 28: 11 064 bits.
+    assert_eq!(rig.rapid.user(rig.now, 1).unwrap().capacity, Rate::from_bits_per_s(11_064_000));
+    assert!(rig.rapid.window(a).is_some() && rig.rapid.allocation(a).is_some());
+    rig.rapid.observer_mut().clear();
+    rig.play_reports(at(1_000_000));
+    assert!(rig.categories(a).iter().all(|category| *category == Category::Slow), "it is not judged");
+    rig.play_reports(at(1_103_000));
+    assert_eq!(mode(&rig), Mode::Hold);
+    rig.play_reports(at(1_103_001));
+    assert_eq!(mode(&rig), Mode::Open);
+    assert_eq!((rig.rapid.window(a), rig.rapid.allocation(a), rig.rapid.ran_window(a)), (None, None, None));
+    for flow in flows {
+        rig.rapid.on_wan_data(rig.now, flow, MSS); // they were idle
+    }
+    // Back after ten.
+    for ms in 1_200..1_209 {
+        rig.now = at(1_000 * ms);
+        rig.report();
+        assert_eq!(mode(&rig), Mode::Open);
+    }
+    rig.now = at(1_209_000);
+    rig.report();
+    assert_eq!(mode(&rig), Mode::Normal);
+    near(rig.window(a), 15_280.0);
+    assert_eq!(rig.rapid.look(rig.now, a).unwrap().category, Category::Init);
+}
+
+#[test]
+fn reports_with_gaps_do_not_bring_a_lost_feed_back() {
+    let (mut rig, _) = Rig::first_period(Settings::THESIS);
+    rig.reports = false;
+    rig.play_reports(at(2_000_000));
+    for report in 0..30 {
+        rig.now = at(2_000_000 + 150_000 * report);
+        rig.report();
+        rig.play_reports(at(2_000_000 + 150_000 * report + 1_000));
+        assert_eq!(rig.rapid.user(rig.now, 1).unwrap().mode, Mode::Open);
+    }
+}
+
+#[test]
+fn a_user_of_whom_nothing_is_known_is_not_bounded_until_the_first_report() {
+    let mut rapid = Rapid::new(Settings::THESIS);
+    let flow = rapid.open(at(0), 1, RTT, MSS);
+    assert_eq!((rapid.window(flow), rapid.allocation(flow)), (None, None));
+    while rapid.next_change().is_some() {}
+    rapid.on_radio(at(5_000), 1, &report(at(5_000)));
+    assert_eq!(rapid.next_change(), Some(flow));
+    assert_eq!(rapid.window(flow), Some(Bytes::new(45_840)));
+}
+
+#[test]
+fn old_repeated_and_future_reports_do_no_harm() {
+    let mut rapid = Rapid::new(Settings::THESIS);
+    let capacity = |rapid: &Rapid, now| rapid.user(now, 1).unwrap().capacity.bits_per_s();
+    // One from the future counts as of now, so that the next is newer.
+    rapid.on_radio(at(1_000), 1, &report(Time::from_secs(1_000)));
+    assert_eq!(capacity(&rapid, at(1_000)), 18_336_000);
+    rapid.on_radio(at(2_000), 1, &RadioHint { granted: 10.0, ..report(at(2_000)) });
+    assert_eq!(capacity(&rapid, at(2_000)), 11_064_000);
+    for old in [0, 1_000, 2_000] {
+        rapid.on_radio(at(3_000), 1, &report(at(old)));
+        assert_eq!(capacity(&rapid, at(3_000)), 11_064_000);
+    }
+}
+
+#[test]
+fn a_handover_drops_what_was_known_of_the_old_cell() {
+    let mut rig = Rig::new(Settings::THESIS);
+    let flow = rig.open(RTT);
+    rig.now = at(1_000);
+    rig.rapid.on_radio(rig.now, 1, &RadioHint { handover: true, ..report(rig.now) });
+    assert_eq!(rig.window(flow), 2_880.0);
+    assert_eq!(rig.rapid.user(rig.now, 1).unwrap().mode, Mode::Normal);
+    rig.now = at(2_000);
+    let info = CellInfo::lte(1, LteBandwidth::Mhz10);
+    // Nothing was granted there yet: the CQI tells.
+    let there = RadioHint {
+        granted: 0.0,
+        unused: 50.0,
+        tbs_bits: None,
+        mcs: 0,
+        cqi: Some(15),
+        ..RadioHint { cell: 50, info, ..report(rig.now) }
+    };
+    rig.rapid.on_radio(rig.now, 1, &there);
+    assert_eq!(rig.rapid.user(rig.now, 1).unwrap().capacity, Rate::from_bits_per_s(36_696_000));
+}
+
+#[test]
+fn estimators_differ_where_others_are_busy() {
+    // 25 PRBs; it has 2, others 20 (three users in all), 3 are free.
+    for (estimator, expected) in [
+        (Estimator::AllocPlusUnused, 5.0),
+        (Estimator::FairShare, 34.0 / 3.0),
+        (Estimator::Larger, 34.0 / 3.0),
+    ] {
+        let mut rapid = Rapid::new(Settings { estimator, ..Settings::THESIS });
+        let hint = RadioHint { granted: 2.0, unused: 3.0, active_users: 3, ..report(at(0)) };
+        rapid.on_radio(at(0), 1, &hint);
+        near(rapid.user(at(0), 1).unwrap().expected, expected);
+        // It has 20, the one other 5: half of the cell would be less.
+        let hint = RadioHint { granted: 20.0, unused: 0.0, active_users: 2, ..report(at(1_000)) };
+        rapid.on_radio(at(1_000), 1, &hint);
+        let expected = if estimator == Estimator::FairShare { 12.5 } else { 20.0 };
+        near(rapid.user(at(1_000), 1).unwrap().expected, expected);
+    }
+}
+
+#[test]
+fn single_reports_are_averaged_where_it_is_asked_for() {
+    let mut rapid = Rapid::new(Settings { average: 8, ..Settings::THESIS });
+    // All of the cell in every eighth TTI.
+    for ms in 0..40 {
+        let granted = if ms % 8 == 0 { 25.0 } else { 0.0 };
+        rapid.on_radio(at(1_000 * ms), 1, &RadioHint { granted, unused: 0.0, ..report(at(1_000 * ms)) });
+        if ms >= 8 {
+            near(rapid.user(at(1_000 * ms), 1).unwrap().expected, 25.0 / 8.0);
+        }
+    }
+}
+
+#[test]
+fn what_waits_in_the_proxy_closes_windows() {
+    let mut rig = Rig::new(Settings::THESIS);
+    let [a, b] = [RTT; 2].map(|rtt| rig.open(rtt));
+    while rig.rapid.next_change().is_some() {}
+    let kib = |count: u64| Bytes::new(count << 10);
+    for (waiting, window, told) in
+        [(20, 22_920, false), (50, (64 - 50) << 10, true), (64, 0, true), (100, 0, true), (10, 22_920, true)]
+    {
+        rig.rapid.on_backlog(rig.now, a, kib(waiting));
+        assert_eq!(rig.rapid.window(a), Some(Bytes::new(window)), "{waiting} KiB");
+        assert_eq!(rig.rapid.next_change(), told.then_some(a), "{waiting} KiB");
+    }
+    assert_eq!(rig.rapid.window(b), Some(Bytes::new(22_920)));
+    assert_eq!(rig.rapid.allocation(a), rig.rapid.allocation(b), "what waits has to be sent");
+    // All of a user's windows close at its cap, and are open again at three quarters of it.
+    for (waiting, open) in [(4_095, true), (4_096, false), (3_500, false), (3_072, true)] {
+        rig.rapid.on_backlog(rig.now, a, kib(waiting));
+        assert_eq!(rig.rapid.window(b).unwrap() > Bytes::ZERO, open, "{waiting} KiB");
+    }
+    rig.rapid.close(rig.now, a);
+    assert_eq!(rig.rapid.backlog(), Bytes::ZERO);
+}
+
+#[test]
+fn new_flows_pass_by_when_there_is_too_much() {
+    let caps = Caps { total: Bytes::new(100_000), flows: 2, ..Settings::THESIS.caps };
+    let mut rig = Rig::new(Settings { caps, ..Settings::THESIS });
+    let a = rig.open(RTT);
+    rig.rapid.on_backlog(rig.now, a, Bytes::new(100_000));
+    assert!(!rig.rapid.admits());
+    rig.rapid.on_backlog(rig.now, a, Bytes::new(99_999));
+    assert!(rig.rapid.admits());
+    rig.open(RTT);
+    assert!(!rig.rapid.admits());
+}
+
+#[test]
+fn settings_that_cannot_be_are_named() {
+    assert_eq!(Settings::THESIS.check(), Ok(()));
+    assert_eq!(Settings::of(Profile::Field).check(), Ok(()));
+    for (settings, name) in [
+        (Settings { efficiency: f64::NAN, ..Settings::THESIS }, "efficiency"),
+        (Settings { theta: 1.5, ..Settings::THESIS }, "theta"),
+        (Settings { average: 17, ..Settings::THESIS }, "average"),
+        (Settings { floor: 0, ..Settings::THESIS }, "floor"),
+        (Settings { period: Span::ZERO, ..Settings::THESIS }, "period"),
+    ] {
+        assert_eq!(settings.check().unwrap_err().name, name);
+    }
+}
