@@ -10,11 +10,15 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod activity;
+mod age;
+pub mod board;
 mod event;
 mod hint;
 mod publisher;
 mod report;
 
+pub use age::{Aged, Patience};
 pub use event::{Event, EventKind};
 pub use hint::RadioHint;
 pub use publisher::{Averaging, Publisher};

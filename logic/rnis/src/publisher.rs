@@ -23,15 +23,12 @@
 //! }
 //! ```
 
-use std::collections::VecDeque;
-
 use ranpace_phy::{Both, Cqi, Direction};
 use ranpace_units::{Bytes, Span, Time};
 
+use crate::activity::Activity;
 use crate::{BearerReport, CellInfo, Event, EventKind, RadioHint, Report};
 
-/// A user counts as active for so long after a grant. Ours.
-const ACTIVE: Span = Span::from_millis(100);
 /// TTIs over which the largest block counts at least: HARQ's round trip in LTE (MELD's N_HARQ; Diarra 2022, 4.2.3).
 const RECENT: usize = 8;
 const DIRECTIONS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
@@ -63,14 +60,6 @@ struct Resources {
     used: Both<f64>,
 }
 
-/// Who had a grant lately.
-#[derive(Debug, Default)]
-struct Active {
-    /// Grants of the last [`ACTIVE`], those of the same user too.
-    grants: VecDeque<(Time, u32)>,
-    users: u16,
-}
-
 #[derive(Debug)]
 struct CellState {
     info: CellInfo,
@@ -82,7 +71,7 @@ struct CellState {
     next: u64,
     since: Resources,
     recent: [Resources; RECENT],
-    active: Both<Active>,
+    active: Both<Activity>,
     users: Vec<u32>,
 }
 
@@ -103,8 +92,6 @@ struct LinkState {
     since: Granted,
     /// The last slots, each with its number.
     recent: [(u64, Granted); RECENT],
-    /// When there was a grant.
-    granted_at: Option<Time>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -227,36 +214,11 @@ impl Publisher {
                 link.mcs = grant.mcs;
                 link.since.add(granted);
                 link.recent[report.slot as usize % RECENT] = (report.slot, granted);
-                let active = &mut cell.active[direction];
-                if link.granted_at.is_none() {
-                    active.users = active.users.saturating_add(1);
-                }
-                link.granted_at = Some(report.time);
-                active.grants.push_back((report.time, place as u32));
+                cell.active[direction].on_grant(report.time, place as u32);
             }
         }
-        self.forget_inactive(index);
-        let cell = self.cells[index].as_mut();
-        cell.is_some_and(|cell| cell.slot >= cell.next)
-    }
-
-    /// Who had no grant for long is not active.
-    fn forget_inactive(&mut self, index: usize) {
-        let Some(cell) = self.cells[index].as_mut() else { return };
-        for direction in DIRECTIONS {
-            let active = &mut cell.active[direction];
-            while let Some((at, user)) =
-                active.grants.front().copied().filter(|(at, _)| cell.time - *at >= ACTIVE)
-            {
-                active.grants.pop_front();
-                let Some(user) = self.users.get_mut(user as usize) else { continue };
-                // Who went to another cell was taken off the count by then.
-                if user.cell == Some(cell.info.cell) && user.link[direction].granted_at == Some(at) {
-                    user.link[direction].granted_at = None;
-                    active.users = active.users.saturating_sub(1);
-                }
-            }
-        }
+        DIRECTIONS.iter().for_each(|way| cell.active[*way].pass(report.time));
+        cell.slot >= cell.next
     }
 
     /// Takes what happens to a user: from a handover's beginning on no cell tells of it.
@@ -267,11 +229,7 @@ impl Publisher {
                 if let Some(cell) = user.cell.and_then(|cell| self.cells.get_mut(usize::from(cell))?.as_mut())
                 {
                     cell.users.retain(|other| *other != event.user);
-                    for direction in DIRECTIONS {
-                        if user.link[direction].granted_at.take().is_some() {
-                            cell.active[direction].users = cell.active[direction].users.saturating_sub(1);
-                        }
-                    }
+                    DIRECTIONS.iter().for_each(|way| cell.active[*way].forget(event.user));
                 }
                 user.is_served = false;
             }
@@ -333,7 +291,7 @@ impl Publisher {
             granted: per_symbol(granted.prb_symbols.into()).min(prbs),
             most_granted: libm::ceilf(largest.most).min(f32::from(cell.info.prbs)) as u16,
             unused,
-            active_users: cell.active[direction].users,
+            active_users: cell.active[direction].users(),
             cqi: measured.map(|(_, cqi)| cqi.get()),
             mcs: link.mcs,
             queue: row.map_or(link.queue, |row| row.queue),

@@ -1,0 +1,81 @@
+//! Who was granted something lately.
+
+use std::collections::VecDeque;
+
+use ranpace_units::{Span, Time};
+
+/// A user counts as active for so long after a grant. Ours; Diarra 2022 says "active users" without a time.
+pub(crate) const ACTIVE: Span = Span::from_millis(100);
+
+/// The users of a cell that had a grant in one direction within [`ACTIVE`].
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    /// Grants since, those of the same user too.
+    grants: VecDeque<(Time, u32)>,
+    /// When each user had its last one.
+    last: Vec<Option<Time>>,
+    users: u16,
+}
+
+impl Activity {
+    /// A user has a grant.
+    pub fn on_grant(&mut self, now: Time, user: u32) {
+        let index = user as usize;
+        if self.last.len() <= index {
+            self.last.resize(index + 1, None);
+        }
+        if self.last[index].replace(now).is_none() {
+            self.users = self.users.saturating_add(1);
+        }
+        self.grants.push_back((now, user));
+    }
+
+    /// Time passes: who had no grant for long is not active.
+    pub fn pass(&mut self, now: Time) {
+        while let Some((at, user)) = self.grants.front().copied().filter(|(at, _)| now - *at >= ACTIVE) {
+            self.grants.pop_front();
+            if self.last.get(user as usize) == Some(&Some(at)) {
+                self.forget(user);
+            }
+        }
+    }
+
+    /// A user left.
+    pub fn forget(&mut self, user: u32) {
+        if self.last.get_mut(user as usize).and_then(Option::take).is_some() {
+            self.users = self.users.saturating_sub(1);
+        }
+    }
+
+    /// How many there are.
+    pub fn users(&self) -> u16 {
+        self.users
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_count_once_and_for_100_ms() {
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        let mut activity = Activity::default();
+        for (now, user, count) in [(0, 3, 1), (1, 3, 1), (50, 0, 2)] {
+            activity.on_grant(at(now), user);
+            assert_eq!(activity.users(), count);
+        }
+        for (now, count) in [(100, 2), (101, 1), (149, 1), (150, 0)] {
+            activity.pass(at(now));
+            assert_eq!(activity.users(), count, "{now}");
+        }
+        // A second grant of one who left and came again does not end with the first.
+        activity.on_grant(at(200), 1);
+        activity.forget(1);
+        activity.on_grant(at(250), 1);
+        activity.pass(at(300));
+        assert_eq!(activity.users(), 1);
+        activity.pass(at(350));
+        assert_eq!(activity.users(), 0);
+    }
+}

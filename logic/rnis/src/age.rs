@@ -1,0 +1,99 @@
+//! Values that know when they were measured.
+
+use ranpace_units::{Span, Time};
+
+/// A value and when it was measured; not when it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aged<T> {
+    /// What.
+    pub value: T,
+    /// When.
+    pub measured_at: Time,
+}
+
+impl<T> Aged<T> {
+    /// A value of this time.
+    pub const fn new(value: T, measured_at: Time) -> Self {
+        Self { value, measured_at }
+    }
+
+    /// How old it is; nothing if it was measured in what is the future here, as with clocks that differ a little.
+    pub fn age(&self, now: Time) -> Span {
+        now.checked_since(self.measured_at).unwrap_or(Span::ZERO)
+    }
+
+    /// The value, if it is not older than `limit`.
+    pub fn fresh(&self, now: Time, limit: Span) -> Option<&T> {
+        (self.age(now) <= limit).then_some(&self.value)
+    }
+
+    /// Another value of the same time.
+    pub fn map<U>(self, to: impl FnOnce(T) -> U) -> Aged<U> {
+        Aged { value: to(self.value), measured_at: self.measured_at }
+    }
+}
+
+/// From which age on a mechanism does not decide by radio information; the project's own choice, of which the published ones
+/// say nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// MELD tells of every loss: after 3 periods, at least 50 ms.
+    Meld,
+    /// RAPID keeps what it has: after 3 periods, at least 100 ms.
+    RapidHold,
+    /// RAPID lets connections run as they are: after 1 s.
+    RapidOpen,
+    /// SIGMA is CUBIC: after 4 times the connection's smallest RTT, at least 100 ms.
+    Sigma {
+        /// The connection's smallest RTT.
+        rtt_min: Span,
+    },
+}
+
+impl Patience {
+    /// The age, with a feed of this period.
+    pub fn limit(self, period: Span) -> Span {
+        match self {
+            Self::Meld => (period * 3).max(Span::from_millis(50)),
+            Self::RapidHold => (period * 3).max(Span::from_millis(100)),
+            Self::RapidOpen => Span::from_secs(1),
+            Self::Sigma { rtt_min } => (rtt_min * 4).max(Span::from_millis(100)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Span {
+        Span::from_millis(ms)
+    }
+
+    #[test]
+    fn a_value_is_fresh_up_to_its_limit() {
+        let at = Time::ZERO + ms(1000);
+        let value = Aged::new(7, at);
+        assert_eq!(value.fresh(at + ms(50), ms(50)), Some(&7));
+        assert_eq!(value.fresh(at + ms(51), ms(50)), None);
+        assert_eq!((value.age(at + ms(3)), value.age(Time::ZERO)), (ms(3), Span::ZERO));
+        assert_eq!(value.map(|value| value + 1), Aged::new(8, at));
+    }
+
+    #[test]
+    fn who_waits_for_how_long_after_the_feed_stopped() {
+        // What the mechanisms do from 50, 100 and 1000 ms on, with the usual period of 8 ms; and with a slow feed.
+        let sigma = |rtt| Patience::Sigma { rtt_min: ms(rtt) };
+        for (patience, period, limit) in [
+            (Patience::Meld, 8, 50),
+            (Patience::Meld, 20, 60),
+            (Patience::RapidHold, 8, 100),
+            (Patience::RapidHold, 100, 300),
+            (Patience::RapidOpen, 8, 1000),
+            (sigma(10), 1, 100),
+            (sigma(40), 1, 160),
+        ] {
+            assert_eq!(patience.limit(ms(period)), ms(limit), "{patience:?} at {period} ms");
+        }
+    }
+}
