@@ -2,14 +2,14 @@
 
 use core::ops::RangeInclusive;
 
-use ranpace_tcp::{Config, Opener};
+use ranpace_tcp::{Config, Opener, RtoRule, RttSample};
 use ranpace_units::{Bytes, Span};
 
 use crate::link::LEAST_SPAN;
 use crate::reader::{Field, Section};
 
 /// The keys of the settings; all but `mtu` are TCP's alone.
-pub(crate) const KEYS: [&str; 16] = [
+pub(crate) const KEYS: [&str; 22] = [
     "mtu",
     "initial_window",
     "timestamps",
@@ -26,6 +26,12 @@ pub(crate) const KEYS: [&str; 16] = [
     "slow_start_after_idle",
     "pacing",
     "opener",
+    "stack",
+    "sack",
+    "inflate_own",
+    "rtt_sample",
+    "timestamp_granularity",
+    "rto",
 ];
 
 /// Smallest and largest IP packet: ours, and what its length field holds (RFC 791).
@@ -53,6 +59,12 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Config {
         slow_start_after_idle,
         pacing,
         opener,
+        stack,
+        sack,
+        inflate_own,
+        rtt_sample,
+        timestamp_granularity,
+        rto,
     ] = KEYS.map(|key| {
         let (flat, inner) = (flow.field(key), table.as_mut().and_then(|table| table.field(key)));
         if let (Some(flat), Some(_)) = (&flat, &inner) {
@@ -64,7 +76,10 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Config {
         table.finish();
     }
     let mtu = mtu.and_then(|f| f.quantity(MTU)).unwrap_or(Config::default().mtu);
-    let mut config = Config { mtu, ..Config::default() };
+    let mut config = match stack.and_then(|f| f.word(&["linux", "ns-3.26"])) {
+        Some("ns-3.26") => Config { mtu, ..Config::ns_3_26() },
+        _ => Config { mtu, ..Config::default() },
+    };
 
     whole(&mut config.initial_window, initial_window, 1..=65_535);
     whole(&mut config.ack_every, ack_every, 1..=1_000);
@@ -73,10 +88,28 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Config {
     flag(&mut config.ecn, ecn);
     flag(&mut config.slow_start_after_idle, slow_start_after_idle);
     flag(&mut config.pacing, pacing);
+    flag(&mut config.sack, sack);
+    flag(&mut config.inflate_own, inflate_own);
     span(&mut config.ack_delay, &ack_delay, Span::ZERO);
     span(&mut config.initial_rto, &initial_rto, LEAST_SPAN);
     span(&mut config.min_rto, &min_rto, LEAST_SPAN);
     span(&mut config.max_rto, &max_rto, LEAST_SPAN);
+    match rto.and_then(|f| f.word(&["linux", "rfc6298"])) {
+        Some("rfc6298") => config.rto = RtoRule::Rfc6298,
+        Some(_) => config.rto = RtoRule::Linux,
+        None => {}
+    }
+    match rtt_sample.and_then(|f| f.word(&["newest", "oldest"])) {
+        Some("oldest") => config.rtt_sample = RttSample::Oldest,
+        Some(_) => config.rtt_sample = RttSample::Newest,
+        None => {}
+    }
+    match timestamp_granularity {
+        Some(field) if field.is_text() && field.text("") == Some("exact") => {
+            config.timestamp_granularity = Span::ZERO;
+        }
+        field => span(&mut config.timestamp_granularity, &field, LEAST_SPAN),
+    }
     if let (Some(field), true) = (max_rto.or(min_rto), config.max_rto < config.min_rto) {
         field.error(format!("max_rto, {}, is less than min_rto, {}", config.max_rto, config.min_rto));
     }

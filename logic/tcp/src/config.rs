@@ -41,6 +41,38 @@ pub struct Config {
     /// Which side sends the SYN: a push by the data's sender, or a fetch by its receiver, whose request rides on the
     /// handshake's last segment.
     pub opener: Opener,
+    /// Selective acknowledgements (RFC 2018), and with them RACK-TLP and PRR. Without them losses are repaired as ns-3.26
+    /// does it: NewReno (RFC 6582), limited transmit (RFC 3042), and all of the window again after a timeout.
+    pub sack: bool,
+    /// Without SACK: duplicate acknowledgements let also controls that set their window themselves send more during a
+    /// recovery. Otherwise such a window holds all that is not acknowledged.
+    pub inflate_own: bool,
+    /// Which of the segments that an acknowledgement covers its RTT sample is of.
+    pub rtt_sample: RttSample,
+    /// How the retransmission timeout follows from the samples.
+    pub rto: RtoRule,
+    /// What the clock of the RTT samples and of the timestamps counts in; zero for one that is exact.
+    pub timestamp_granularity: Span,
+}
+
+/// Which of the segments that an acknowledgement covers its RTT sample is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RttSample {
+    /// The newest (Linux, for controls).
+    #[default]
+    Newest,
+    /// The oldest, as the echo of a receiver that delays acknowledgements has it (RFC 7323, 4.3): the delay is in the sample.
+    Oldest,
+}
+
+/// How the retransmission timeout follows from the RTT samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RtoRule {
+    /// `SRTT + max(4 RTTVAR, min_rto)`, with Linux's estimator of the variance.
+    #[default]
+    Linux,
+    /// `max(SRTT + max(G, 4 RTTVAR), min_rto)` (RFC 6298, 2.2 to 2.4, with G = 1 ms).
+    Rfc6298,
 }
 
 /// Who opens the connection.
@@ -72,6 +104,11 @@ impl Default for Config {
             slow_start_after_idle: true,
             pacing: false,
             opener: Opener::Sender,
+            sack: true,
+            inflate_own: false,
+            rtt_sample: RttSample::Newest,
+            rto: RtoRule::Linux,
+            timestamp_granularity: Span::ZERO,
         }
     }
 }
@@ -88,6 +125,29 @@ pub(crate) const SYN_OPTIONS: u64 = 20;
 pub(crate) const TIMESTAMPS: u64 = 12;
 
 impl Config {
+    /// The TCP of ns-3.26 (2016), as far as it is the stack's and not the experiment's: no SACK, RTT samples by echoes in whole
+    /// milliseconds, RFC 6298's timeout of 1 to 60 s (3 s for the SYN), an acknowledgement for two segments or after 200 ms from
+    /// the first one on, no decay after idle time. Its packet size (536 bytes of payload), initial window (1) and buffers (128
+    /// KiB) are an experiment's to set.
+    ///
+    /// Source: the defaults of the attributes of `TcpSocket` and `TcpSocketBase` there.
+    pub fn ns_3_26() -> Self {
+        Self {
+            sack: false,
+            rtt_sample: RttSample::Oldest,
+            timestamp_granularity: Span::from_millis(1),
+            rto: RtoRule::Rfc6298,
+            min_rto: Span::SECOND,
+            initial_rto: Span::from_secs(3),
+            max_rto: Span::from_secs(60),
+            ack_every: 2,
+            ack_delay: Span::from_millis(200),
+            quick_acks: 0,
+            slow_start_after_idle: false,
+            ..Self::default()
+        }
+    }
+
     /// Bytes of IP and TCP headers on a data segment.
     pub fn header(&self) -> Bytes {
         Bytes::new(IP_HEADER + TCP_HEADER + if self.timestamps { TIMESTAMPS } else { 0 })

@@ -1,4 +1,4 @@
-//! A sans-IO TCP endpoint that behaves as Linux 6.x, and a datagram transport beside it.
+//! A sans-IO TCP endpoint that behaves as Linux 6.x, or as ns-3.26 where that is asked for, and a datagram transport beside it.
 //!
 //! Segments, deadlines and the application's writes go in; segments and the next deadline come out:
 //!
@@ -26,7 +26,7 @@ mod tests;
 #[cfg(test)]
 mod tests_ignored;
 
-pub use config::{Config, Opener};
+pub use config::{Config, Opener, RtoRule, RttSample};
 pub use datagram::{DatagramReceiver, DatagramSender, DatagramStats};
 pub use pacer::Pacer;
 pub use receiver::Receiver;

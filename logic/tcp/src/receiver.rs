@@ -413,11 +413,13 @@ impl Receiver {
             let taken = ack.report.as_ref().map_or(0, Report::option_length);
             room = room.min(free.saturating_sub(taken + 4) / 8);
         }
-        if let Some(from) = self.duplicate.take() {
+        if let Some(from) = self.duplicate.take()
+            && self.config.sack
+        {
             ack.duplicate = u32::try_from(self.next.saturating_sub(from)).ok();
             room -= usize::from(ack.duplicate.is_some()).min(room);
         }
-        if !self.ranges.is_empty() {
+        if !self.ranges.is_empty() && self.config.sack {
             for seq in self.recent.iter().flatten() {
                 if room == 0 {
                     break;

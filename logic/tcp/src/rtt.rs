@@ -1,16 +1,17 @@
 //! Round-trip time and retransmission timeout.
 //!
 //! Source: RFC 6298 as Linux computes it (`tcp_rtt_estimator`): gains 1/8 and 1/4, a variance that falls only once a round
-//! and is never below `min_rto`, and a deviation that is not enlarged by shrinking RTTs.
+//! and is never below `min_rto`, and a deviation that is not enlarged by shrinking RTTs. On request as the RFC itself has it.
 
 use ranpace_units::{Span, Time};
 
-use crate::config::Config;
+use crate::config::{Config, RtoRule};
 
 /// Estimator state, in memory as it is written here: last what timers ask for.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Rtt {
+    rule: RtoRule,
     initial_rto: Span,
     latest: Option<Span>,
     min: MinFilter,
@@ -28,6 +29,7 @@ pub struct Rtt {
 impl Rtt {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
+            rule: config.rto,
             srtt: Span::ZERO,
             mean_deviation: Span::ZERO,
             round_deviation: Span::ZERO,
@@ -44,7 +46,9 @@ impl Rtt {
     /// Takes a sample. `una` and `next` are the sender's sequence numbers; they delimit rounds.
     pub(crate) fn on_sample(&mut self, sample: Span, una: u64, next: u64) {
         let sample = sample.max(Span::from_nanos(1));
-        if self.srtt.is_zero() {
+        if self.rule == RtoRule::Rfc6298 {
+            self.on_plain_sample(sample);
+        } else if self.srtt.is_zero() {
             self.srtt = sample;
             self.mean_deviation = sample / 2;
             self.variance = self.mean_deviation.max(self.min_rto / 4);
@@ -75,6 +79,16 @@ impl Rtt {
                 self.round_end = next;
                 self.round_deviation = self.min_rto / 4;
             }
+        }
+    }
+
+    /// RFC 6298, 2.2 and 2.3.
+    fn on_plain_sample(&mut self, sample: Span) {
+        if self.srtt.is_zero() {
+            (self.srtt, self.variance) = (sample, sample / 2);
+        } else {
+            self.variance = self.variance - self.variance / 4 + sample.abs_diff(self.srtt) / 4;
+            self.srtt = self.srtt - self.srtt / 8 + sample / 8;
         }
     }
 
@@ -118,7 +132,12 @@ impl Rtt {
         if self.srtt.is_zero() {
             return self.initial_rto;
         }
-        (self.srtt + (self.variance * 4).max(self.min_rto)).min(self.max_rto)
+        let variance = self.variance * 4;
+        let rto = match self.rule {
+            RtoRule::Linux => self.srtt + variance.max(self.min_rto),
+            RtoRule::Rfc6298 => (self.srtt + variance.max(CLOCK)).max(self.min_rto),
+        };
+        rto.min(self.max_rto)
     }
 
     /// The timeout after `backoffs` consecutive ones.
@@ -126,6 +145,9 @@ impl Rtt {
         (self.rto() * (1_u64 << backoffs.min(20))).min(self.max_rto)
     }
 }
+
+/// Granularity of the clock in RFC 6298's timeout (ns-3's `ClockGranularity`).
+const CLOCK: Span = Span::from_millis(1);
 
 /// Minimum over a window in three samples (Linux `minmax`).
 #[derive(Clone, Debug)]

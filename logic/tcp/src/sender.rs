@@ -5,8 +5,9 @@
 //! 7661 in spirit. What is simplified is listed in `docs/fidelity.md`.
 //!
 //! Who owns the window: the control, through [`Window`], outside recovery and wherever it answers `Own`; PRR during
-//! recovery and after ECN marks; after a timeout the control again, from one segment.
+//! recovery and after ECN marks; after a timeout the control again, from one segment. Without SACK see [`newreno`].
 
+mod newreno;
 mod recovery;
 mod sampling;
 mod timers;
@@ -17,10 +18,11 @@ use ranpace_cc::{
 };
 use ranpace_units::{Bytes, Rate, Span, Time};
 
+use self::newreno::Duplicates;
 use self::recovery::{TailProbe, Undo};
 use self::sampling::Progress;
 use self::timers::TimerKind;
-use crate::config::{Config, Opener};
+use crate::config::{Config, Opener, RttSample};
 use crate::pacer::{self, Pacer};
 use crate::prr::Prr;
 use crate::rack::Rack;
@@ -71,6 +73,8 @@ pub struct SenderStats {
 #[repr(C, align(64))]
 pub struct Sender {
     config: Config,
+    /// Where there is no SACK.
+    plain: Duplicates,
     /// A loss probe is out.
     probe: Option<TailProbe>,
     window_probes: u32,
@@ -112,6 +116,7 @@ pub struct Sender {
     cwnd_limited: bool,
     wants_packets: bool,
     owns_recovery: bool,
+    sack: bool,
     state: State,
     /// The episode was answered `Ignore`: retransmit, change nothing.
     ignored: bool,
@@ -148,6 +153,8 @@ impl Sender {
         Self {
             wants_packets: control.wants_packets(),
             owns_recovery: control.owns_recovery(),
+            sack: config.sack,
+            plain: Duplicates::default(),
             control,
             window: Window::new(f64::from(config.initial_window)),
             phase: Phase::Closed,
@@ -265,8 +272,9 @@ impl Sender {
     }
 
     /// Segments in the network as far as is known.
+    #[inline]
     pub fn in_flight(&self) -> u64 {
-        self.board.in_flight()
+        if self.sack { self.board.in_flight() } else { self.plain_in_flight() }
     }
 
     /// The rate at which segments leave, if they are paced.
@@ -378,7 +386,7 @@ impl Sender {
             wire: Bytes::new(self.wire),
             srtt: self.rtt.smoothed(),
             min_rtt: self.rtt.min(),
-            in_flight: self.board.in_flight(),
+            in_flight: self.in_flight(),
             delivered: self.delivered,
             lost: self.lost,
             next_packet: self.number,
@@ -432,8 +440,8 @@ impl Sender {
         self.last_timestamp = segment.timestamp;
         // Where it was repeated, only timestamps tell which one was answered (Karn).
         let sample = match (self.retransmits, self.config.timestamps) {
-            (0, _) => Some(now - at),
-            (_, true) if segment.echo > Time::ZERO => Some(now - segment.echo),
+            (0, _) => Some(self.elapsed(at, now)),
+            (_, true) if segment.echo > Time::ZERO => Some(self.elapsed(segment.echo, now)),
             _ => None,
         };
         match sample {
@@ -468,6 +476,7 @@ impl Sender {
             return None; // acknowledges what was never sent
         }
         self.last_timestamp = self.last_timestamp.max(segment.timestamp);
+        let edge = self.edge;
         self.edge = self.edge.max(segment.ack + u64::from(segment.window));
         if self.edge > self.next && self.is_armed(TimerKind::Persist) {
             self.timer = None;
@@ -476,11 +485,17 @@ impl Sender {
             let cx = self.context(now);
             self.control.on_report(&cx, &mut self.window, report);
         }
+        if !self.sack {
+            return self.on_plain_ack(now, segment, self.edge > edge);
+        }
         let mut progress = Progress {
             prior_in_flight: self.board.in_flight(),
             prior_highest: self.board.highest_sacked,
             ..Progress::default()
         };
+        if self.config.rtt_sample == RttSample::Oldest {
+            progress.oldest = self.oldest_to_sample(segment);
+        }
         self.take_sacked(now, segment, &mut progress);
         self.take_acked(now, segment, &mut progress);
         let of_probe = self.on_duplicate(segment);
@@ -494,15 +509,7 @@ impl Sender {
         let rtt = self.sample_rtt(now, segment, &mut progress);
         let rate = self.rate_sample(now, &progress);
         if progress.delivered > 0 {
-            let sample = Sample {
-                delivered: progress.delivered,
-                bytes: Bytes::new(progress.bytes),
-                rtt,
-                one_way: self.config.timestamps.then(|| segment.timestamp - segment.echo),
-                in_flight_at_send: u64::from(progress.newest.map_or(0, |newest| newest.in_flight)),
-            };
-            let cx = self.context(now);
-            self.control.on_sample(&cx, &mut self.window, &sample);
+            self.tell_sample(now, segment, &progress, rtt);
         }
         self.check_probe(now, segment, &progress, of_probe);
         let found = self.react(now, segment, &progress);
@@ -515,6 +522,20 @@ impl Sender {
             self.rearm(now);
         }
         rtt
+    }
+
+    /// What an acknowledgement that delivered something has measured.
+    #[inline]
+    fn tell_sample(&mut self, now: Time, segment: &Segment, progress: &Progress, rtt: Option<Span>) {
+        let sample = Sample {
+            delivered: progress.delivered,
+            bytes: Bytes::new(progress.bytes),
+            rtt,
+            one_way: self.config.timestamps.then(|| self.elapsed(segment.echo, segment.timestamp)),
+            in_flight_at_send: u64::from(progress.newest.map_or(0, |newest| newest.in_flight)),
+        };
+        let cx = self.context(now);
+        self.control.on_sample(&cx, &mut self.window, &sample);
     }
 
     /// The window after an acknowledgement: PRR's during a reduction, the control's otherwise (Linux

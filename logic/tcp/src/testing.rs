@@ -29,7 +29,7 @@ pub(crate) enum Way {
     Back,
 }
 
-type Script = Box<dyn FnMut(Way, u64, &Segment) -> Deed>;
+pub(crate) type Script = Box<dyn FnMut(Way, u64, &Segment) -> Deed>;
 
 /// Two endpoints and what is between them.
 pub(crate) struct Pipe {

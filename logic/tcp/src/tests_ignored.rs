@@ -73,7 +73,7 @@ fn each_loss_is_judged_once_also_beyond_the_first_of_an_episode() {
 }
 
 /// Loses all data until something is sent again `times` times.
-fn lost_until(times: u32) -> Box<dyn FnMut(Way, u64, &Segment) -> Deed> {
+fn lost_until(times: u32) -> Script {
     let mut again = 0;
     Box::new(move |way, _, segment| {
         if way == Way::Back {

@@ -186,7 +186,7 @@ impl Sender {
     }
 
     /// The window, with the threshold that undo brings back.
-    fn prior_window(&self) -> Window {
+    pub(super) fn prior_window(&self) -> Window {
         Window { ssthresh: self.current_ssthresh(), ..self.window }
     }
 
@@ -269,7 +269,7 @@ impl Sender {
         }
     }
 
-    fn tell_lost(&mut self, now: Time, tally: &Tally) {
+    pub(super) fn tell_lost(&mut self, now: Time, tally: &Tally) {
         if !self.wants_packets {
             return;
         }
@@ -403,7 +403,7 @@ impl Sender {
     }
 
     /// The episode is over. What undoes it may still come.
-    fn finish(&mut self, now: Time) {
+    pub(super) fn finish(&mut self, now: Time) {
         let ended = self.state;
         self.state = self.calm();
         if self.prr.take().is_some() {
@@ -424,6 +424,10 @@ impl Sender {
             return;
         }
         self.stats.timeouts += 1;
+        if !self.sack {
+            self.begin_again(now);
+            return;
+        }
         let again = self.retransmits > 0;
         let fresh = matches!(self.state, State::Open | State::Disorder | State::Cwr);
         // Reduced already inside this window: not again, unless the last timeout was followed by progress.
@@ -483,10 +487,10 @@ impl Sender {
 
 /// Segments found lost in one pass.
 #[derive(Clone, Debug, Default)]
-struct Tally {
-    count: u64,
-    largest: u32,
-    newest_sent_at: Time,
+pub(super) struct Tally {
+    pub count: u64,
+    pub largest: u32,
+    pub newest_sent_at: Time,
     /// A retransmission is among them.
     retransmission: bool,
     /// Whether the control wants each of them.
@@ -495,7 +499,12 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, record: &Record) {
+    /// None yet; `collect` where the control wants each of them.
+    pub fn new(collect: bool) -> Self {
+        Self { collect, ..Self::default() }
+    }
+
+    pub fn add(&mut self, record: &Record) {
         self.count += 1;
         self.largest = self.largest.max(record.length);
         self.newest_sent_at = self.newest_sent_at.max(record.sent_at);

@@ -4,6 +4,7 @@ use ranpace_cc::{Fate, Packet, RateSample};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::Sender;
+use crate::config::RttSample;
 use crate::scoreboard::{Flags, Record};
 use crate::segment::Segment;
 
@@ -91,17 +92,25 @@ impl Sender {
         segment: &Segment,
         progress: &mut Progress,
     ) -> Option<Span> {
+        if self.config.rtt_sample == RttSample::Oldest {
+            return self.sample_oldest(now, progress);
+        }
         // Karn: what was sent again, anywhere in the range, makes the cumulative sample ambiguous.
         let acked = progress.first_acked.zip(progress.last_acked).filter(|_| !progress.ambiguous);
         let sacked = progress.first_sacked.zip(progress.last_sacked);
         let (oldest, newest) = match (acked, sacked) {
-            (Some((oldest, _)), Some((_, newest))) => (now - oldest, now - newest),
-            (Some((oldest, newest)), None) | (None, Some((oldest, newest))) => (now - oldest, now - newest),
+            (Some((oldest, _)), Some((_, newest))) => (oldest, newest),
+            (Some((oldest, newest)), None) | (None, Some((oldest, newest))) => (oldest, newest),
             (None, None) if self.config.timestamps && progress.acked > 0 && segment.echo > Time::ZERO => {
-                (now - segment.echo, now - segment.echo)
+                (segment.echo, segment.echo)
             }
             (None, None) => return None,
         };
+        let (oldest, newest) = (self.elapsed(oldest, now), self.elapsed(newest, now));
+        // A clock that has not moved on has measured nothing.
+        if newest.is_zero() && !self.config.timestamp_granularity.is_zero() {
+            return None;
+        }
         // A piece smaller than a segment, alone on its way: the receiver may have waited for a second one.
         progress.delayed = acked.is_some()
             && progress.acked == 1
@@ -112,6 +121,38 @@ impl Sender {
         // RFC 6298: the timeout is backed off until there is a valid sample.
         self.backoffs = 0;
         Some(newest)
+    }
+
+    /// When the oldest segment that `segment` is about to acknowledge was sent, by the echo where there are timestamps; `None`
+    /// if it was sent again (Karn; ns-3.26 `EstimateRtt` has both rules).
+    pub(super) fn oldest_to_sample(&self, segment: &Segment) -> Option<Time> {
+        let oldest = self.board.first().filter(|oldest| oldest.end() <= segment.ack)?;
+        let again = oldest.flags.has(Flags::EVER_RETRANSMITTED);
+        let echoed = self.config.timestamps && segment.echo > Time::ZERO;
+        (!again).then_some(if echoed { segment.echo } else { oldest.sent_at })
+    }
+
+    /// The RTT sample of the oldest segment; see [`RttSample::Oldest`].
+    fn sample_oldest(&mut self, now: Time, progress: &Progress) -> Option<Span> {
+        let rtt = self.elapsed(progress.oldest?, now);
+        if rtt.is_zero() {
+            return None;
+        }
+        self.rtt.note(now, rtt, false);
+        self.rtt.on_sample(rtt, self.una, self.next);
+        self.backoffs = 0;
+        Some(rtt)
+    }
+
+    /// From `from` to `to` on a clock of the granularity that is set: both are cut to it, then subtracted.
+    #[inline]
+    pub(super) fn elapsed(&self, from: Time, to: Time) -> Span {
+        let granularity = self.config.timestamp_granularity;
+        if granularity.is_zero() {
+            return to - from;
+        }
+        let ticks = |at: Time| at.as_nanos() / granularity.as_nanos();
+        granularity * ticks(to).saturating_sub(ticks(from))
     }
 
     /// Linux `tcp_rate_gen`; `lost` is filled in once it is known.
@@ -158,4 +199,6 @@ pub(super) struct Progress {
     pub last_acked: Option<Time>,
     pub first_sacked: Option<Time>,
     pub last_sacked: Option<Time>,
+    /// When the oldest of what was acknowledged cumulatively was sent; only where that one is sampled.
+    pub oldest: Option<Time>,
 }

@@ -66,7 +66,7 @@ impl Sender {
 
     /// A loss probe after two RTTs, or when the RTO would come if that is earlier (Linux `tcp_schedule_loss_probe`).
     pub(super) fn schedule_probe(&mut self, now: Time, advancing: bool) -> bool {
-        if !matches!(self.state, State::Open | State::Cwr) {
+        if !self.sack || !matches!(self.state, State::Open | State::Cwr) {
             return false;
         }
         let Some(head) = self.board.first() else { return false };

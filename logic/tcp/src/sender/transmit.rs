@@ -60,7 +60,7 @@ impl Sender {
             return true;
         }
         let in_flight = self.board.in_flight();
-        let cwnd = self.window.cwnd.max(1.0) as u64;
+        let cwnd = if self.sack { self.window.cwnd.max(1.0) as u64 } else { self.inflated_window() };
         let new = self.new_data();
         let repairing = matches!(self.state, State::Recovery | State::Loss) && !self.hold_back;
         let new_first = self.prefer_new && new.is_some();
@@ -184,8 +184,9 @@ impl Sender {
             undo.first_retransmission.get_or_insert(now);
             undo.outstanding = Some(undo.outstanding.unwrap_or(0) + 1);
         }
-        // The timer starts again with the first segment (Linux `tcp_xmit_retransmit_queue`).
-        let head = id == self.board.first_id() && !probing && !self.is_armed(TimerKind::Reordering);
+        // The timer starts again with the first segment (Linux `tcp_xmit_retransmit_queue`); without SACK it goes on.
+        let head =
+            self.sack && id == self.board.first_id() && !probing && !self.is_armed(TimerKind::Reordering);
         if head || self.timer.is_none() {
             self.arm_rto(now, false);
         }
