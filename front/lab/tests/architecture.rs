@@ -169,6 +169,11 @@ fn modules_of_tests(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Words that a file may have after all: noq-proto's types ask for them. Its clock begins at a time that it is given,
+/// and its lock is one connection's.
+const ASKED_FOR: &[(&str, &[&str])] =
+    &[("logic/quic/src/clock.rs", &["Instant"]), ("logic/quic/src/adapter.rs", &["Instant", "Mutex"])];
+
 /// Complains about lines of the packages in `parts`, tests left out, that have one of `words`.
 fn never_mentioned(parts: &[&str], words: &[&str], why: &str) {
     never_mentioned_but_in(&[], parts, words, why);
@@ -193,10 +198,14 @@ fn never_mentioned_but_in(excepted: &[&str], parts: &[&str], words: &[&str], why
             if excepted.iter().any(|excepted| file.ends_with(excepted)) {
                 continue;
             }
+            let asked_for = ASKED_FOR.iter().find(|(name, _)| file.ends_with(name));
+            let asked_for = asked_for.map_or([].as_slice(), |(_, words)| words);
             let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
             for (number, line) in code.lines().enumerate() {
                 let line = line.split("//").next().unwrap_or_default();
-                for word in words {
+                let reads_clock = !asked_for.is_empty() && line.contains("::now(");
+                assert!(!reads_clock, "{}:{}: {why}", file.display(), number + 1);
+                for word in words.iter().filter(|word| !asked_for.contains(word)) {
                     assert!(!line.contains(word), "{}:{}: {word}: {why}", file.display(), number + 1);
                 }
             }

@@ -1,0 +1,75 @@
+//! The settings of a QUIC connection, with noq's defaults.
+
+use ranpace_units::{Bytes, Span};
+
+/// IPv4 header without options, and UDP header: what a QUIC packet has around it.
+pub(crate) const HEADERS: u64 = 20 + 8;
+/// Smallest UDP payload that a path must carry (RFC 9000, section 14).
+const LEAST_PAYLOAD: u64 = 1_200;
+
+/// Settings of a QUIC connection. [`Config::default`] is noq 1.4 but for the receive windows, which noq leaves at 1.25 MB
+/// per stream and does not tune: ours are as large as Linux lets those of TCP become, so that the network and not the host
+/// is what one sees. Connections never time out from being idle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Largest IP packet, at least [`Config::LEAST_MTU`]. The path is known to carry it: it is not searched for.
+    pub mtu: Bytes,
+    /// Initial window in packets (RFC 9002, section 7.2: 10).
+    pub initial_window: u32,
+    /// `initial_max_data`: how much the receiver takes before it is read (RFC 9000, section 4.1).
+    pub max_data: Bytes,
+    /// `initial_max_stream_data_uni`: the same for the one stream that carries the data.
+    pub max_stream_data: Bytes,
+    /// Ack-eliciting packets after which the receiver acknowledges at once. `None`: two, and nothing is asked of it;
+    /// otherwise the sender asks with an ACK_FREQUENCY frame (draft-ietf-quic-ack-frequency).
+    pub ack_every: Option<u32>,
+    /// Longest delay of an acknowledgement, asked for in the same way; noq bounds it by the RTT, but not below 25 ms.
+    /// `None`: 25 ms (RFC 9000, section 18.2).
+    pub ack_delay: Option<Span>,
+    /// Packets are ECN-capable (RFC 9000, section 13.4).
+    pub ecn: bool,
+    /// Paces controls that do not pace themselves, as noq does: 1.25 windows per RTT, in bursts of ten packets or 2 ms
+    /// (RFC 9002, section 7.7).
+    pub pacing: bool,
+    /// Which side opens the connection.
+    pub opener: Opener,
+    /// Bytes of the server's certificates in its first flight (ours: a chain of two with elliptic-curve keys).
+    pub certificates: Bytes,
+}
+
+/// Who opens the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Opener {
+    /// The sender of the data is the client (an upload).
+    #[default]
+    Sender,
+    /// The receiver of the data is the client (a download); the request rides on the handshake's last flight.
+    Receiver,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mtu: Bytes::new(1_500),
+            initial_window: 10,
+            max_data: Bytes::new(16 << 20),
+            max_stream_data: Bytes::new(16 << 20),
+            ack_every: None,
+            ack_delay: None,
+            ecn: false,
+            pacing: true,
+            opener: Opener::Sender,
+            certificates: Bytes::new(2_000),
+        }
+    }
+}
+
+impl Config {
+    /// Smallest [`Config::mtu`]: 1,200 bytes of UDP payload with IPv4 and UDP headers.
+    pub const LEAST_MTU: Bytes = Bytes::new(LEAST_PAYLOAD + HEADERS);
+
+    /// Largest QUIC packet: the MTU without the headers of IPv4 and UDP.
+    pub fn payload(&self) -> Bytes {
+        self.mtu.max(Self::LEAST_MTU) - Bytes::new(HEADERS)
+    }
+}

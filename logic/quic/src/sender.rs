@@ -1,0 +1,214 @@
+//! The end that has data to send.
+
+use core::fmt;
+
+use bytes::Bytes as Content;
+use noq_proto::{Dir, Side, StreamId, WriteError};
+use ranpace_cc::{CongestionControl, PepReport, RadioHint};
+use ranpace_units::{Bytes, Rate, Span, Time};
+
+use crate::adapter::{Control, Stats};
+use crate::clock::Clock;
+use crate::config::{Config, Opener};
+use crate::host::{Host, Told};
+
+/// Written at once into noq's buffer, and the pattern's length: a prime, so that a shift in the data shows.
+pub(crate) const BLOCK: usize = 65_521;
+/// Packets that lie ready in noq beyond what the window lets out. Ours: enough for a burst of the pacer.
+const READY: u64 = 16;
+
+/// A datagram that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// ECN-capable.
+    pub ect: bool,
+    /// Whether it carries something that is to be acknowledged, and the handshake is over: a data packet.
+    pub data: bool,
+}
+
+/// The sending end of a connection. See the crate's head.
+pub struct Sender {
+    host: Host,
+    control: Control,
+    opener: Opener,
+    stream: Option<StreamId>,
+    /// What the application has written and noq has not taken yet; [`u64::MAX`] for without end.
+    waiting: u64,
+    /// Bytes that noq has taken.
+    taken: u64,
+    block: Content,
+    payload: u64,
+    stopped: bool,
+    /// Probes that were sent, and timeouts as far as they show in them.
+    probes: u64,
+    timeouts: u64,
+    timer_fired: bool,
+}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender")
+            .field("control", &self.control)
+            .field("taken", &self.taken)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The byte of the data at this place.
+pub(crate) fn pattern() -> Vec<u8> {
+    (0..BLOCK as u32).map(|place| (place.wrapping_mul(0x9E37_79B9) >> 24) as u8).collect()
+}
+
+impl Sender {
+    /// A sender with this control. `seed` feeds noq's random choices: connection IDs and the packet numbers it skips.
+    pub fn new(config: &Config, control: Box<dyn CongestionControl>, clock: Clock, seed: u64) -> Self {
+        let control = Control::new(control, config, clock);
+        let side = if config.opener == Opener::Sender { Side::Client } else { Side::Server };
+        Self {
+            host: Host::new(side, config, clock, seed, Some(control.factory())),
+            control,
+            opener: config.opener,
+            stream: None,
+            waiting: 0,
+            taken: 0,
+            block: Content::from(pattern()),
+            payload: config.payload().get(),
+            stopped: false,
+            probes: 0,
+            timeouts: 0,
+            timer_fired: false,
+        }
+    }
+
+    /// Begins the handshake, if it is this end's to begin.
+    pub fn open(&mut self, now: Time) {
+        if self.opener == Opener::Sender {
+            self.host.open(now);
+        }
+    }
+
+    /// The application writes `bytes` more; [`Bytes::MAX`] for as much as the network takes.
+    pub fn write(&mut self, bytes: Bytes) {
+        if !self.stopped {
+            self.waiting = self.waiting.saturating_add(bytes.get());
+        }
+    }
+
+    /// The application has nothing more. What noq has taken is still sent: at most a window and a few packets.
+    pub fn stop(&mut self) {
+        (self.waiting, self.stopped) = (0, true);
+    }
+
+    /// A datagram arrived. Returns the RTT sample that it gave, if any.
+    pub fn on_datagram(&mut self, now: Time, ce: bool, content: &[u8]) -> Option<Span> {
+        self.host.on_datagram(now, ce, content);
+        self.after(now)
+    }
+
+    fn after(&mut self, now: Time) -> Option<Span> {
+        let smoothed = self.host.smoothed();
+        while let Some(told) = self.host.poll() {
+            if let Told::Connected = told {
+                self.control.start(now, smoothed);
+                self.stream =
+                    self.host.connection().and_then(|connection| connection.streams().open(Dir::Uni));
+            }
+        }
+        self.control.settle(now, smoothed)
+    }
+
+    /// Hands over to noq what it has room for: no more than is about to leave.
+    fn fill(&mut self) {
+        let Some((stream, connection)) = self.stream.zip(self.host.connection()) else { return };
+        if self.waiting == 0 {
+            return;
+        }
+        let room = self.control.in_flight().max(self.control.window_bytes()).get();
+        connection.set_send_window(room + READY * self.payload);
+        while self.waiting > 0 {
+            let from = (self.taken % BLOCK as u64) as usize;
+            let length = (BLOCK - from).min(usize::try_from(self.waiting).unwrap_or(usize::MAX));
+            let chunk = self.block.slice(from..from + length);
+            match connection.send_stream(stream).write_chunks(&mut &mut [chunk][..]) {
+                Ok(0) | Err(WriteError::Blocked | WriteError::Stopped(_) | WriteError::ClosedStream) => {
+                    return;
+                }
+                Ok(written) => {
+                    self.taken += written as u64;
+                    if self.waiting != u64::MAX {
+                        self.waiting -= written as u64;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes the next datagram to the buffer, which must be empty; `None` if nothing is to be sent now.
+    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Departure> {
+        self.fill();
+        let before = self.control.stats().sent;
+        let ect = self.host.poll_transmit(now, out);
+        if self.timer_fired {
+            // Each timeout of a flight has up to two probes; they leave at once.
+            let probes = self.host.probes();
+            self.timeouts += u64::from(probes > self.probes);
+            self.probes = probes;
+            self.timer_fired = false;
+        }
+        Some(Departure { ect: ect?, data: self.control.stats().sent > before })
+    }
+
+    /// When [`Self::on_deadline`] is to be called.
+    pub fn next_deadline(&mut self) -> Time {
+        self.host.next_deadline().min(self.control.next_deadline().unwrap_or(Time::MAX))
+    }
+
+    /// A deadline has come.
+    pub fn on_deadline(&mut self, now: Time) {
+        self.control.on_deadline(now);
+        if self.host.on_deadline(now) {
+            self.timer_fired = true;
+            self.after(now);
+        }
+    }
+
+    /// Radio information for the control.
+    pub fn on_radio(&mut self, now: Time, hint: &RadioHint) {
+        self.control.on_radio(now, hint);
+    }
+
+    /// A proxy's report for the control.
+    pub fn on_pep(&mut self, now: Time, report: &PepReport) {
+        self.control.on_pep(now, report);
+    }
+
+    /// A proxy's share of the radio bandwidth for this connection, or none.
+    pub fn on_allocation(&mut self, now: Time, allocation: Option<Rate>) {
+        self.control.on_allocation(now, allocation);
+    }
+
+    /// The control, and what is known of the connection for it.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> Stats {
+        self.control.stats()
+    }
+
+    /// Probe timeouts that sent something.
+    pub fn timeouts(&self) -> u64 {
+        self.timeouts
+    }
+
+    /// Size of a full packet, header and tag included: the unit of the window.
+    pub fn payload(&self) -> Bytes {
+        Bytes::new(self.payload)
+    }
+
+    /// Bytes of the stream that noq has taken.
+    pub fn taken(&self) -> Bytes {
+        Bytes::new(self.taken)
+    }
+}
