@@ -57,6 +57,8 @@
 
 mod estimate;
 mod flow;
+#[cfg(test)]
+mod properties;
 mod record;
 mod settings;
 mod share;
@@ -238,7 +240,7 @@ impl<O: Observer> Rapid<O> {
     /// Payload has come from the server; what had come before does not count.
     #[inline]
     pub fn on_wan_data(&mut self, now: Time, flow: FlowId, bytes: Bytes) {
-        let Some(known) = self.flow_mut(flow) else { return };
+        let Some(known) = self.flow_mut(flow).filter(|_| !bytes.is_zero()) else { return };
         if known.arrive(now, bytes) {
             self.wake(now, flow);
         }
@@ -249,15 +251,20 @@ impl<O: Observer> Rapid<O> {
         let Some(known) = self.flow_mut(flow) else { return };
         if known.take_wan_rtt(rtt) {
             let user = known.user;
+            self.mark(flow.slot); // at its floor the window stays, and is another rate
             self.stale(user);
             self.share_out(now);
         }
     }
 
     /// An RTT to the user was measured.
-    pub fn on_ran_rtt(&mut self, _now: Time, flow: FlowId, rtt: Span) {
-        if let Some(known) = self.flow_mut(flow) {
-            known.take_ran_rtt(rtt);
+    pub fn on_ran_rtt(&mut self, _now: Time, id: FlowId, rtt: Span) {
+        let settings = self.settings;
+        let Some(flow) = self.flow_mut(id) else { return };
+        let tight = flow.is_tight(&settings);
+        flow.take_ran_rtt(rtt);
+        if tight || flow.is_tight(&settings) {
+            self.mark(id.slot);
         }
     }
 
@@ -269,10 +276,9 @@ impl<O: Observer> Rapid<O> {
             return;
         }
         let before = known.backlog;
-        let cap = known.cap(&self.settings);
-        let room = |backlog: Bytes| (cap - backlog).as_f64() < known.window();
-        let tight = room(before) || room(backlog);
+        let tight = known.is_tight(&self.settings);
         known.wait(now, backlog);
+        let tight = tight || known.is_tight(&self.settings);
         let user = known.user;
         self.backlog = self.backlog - before + backlog;
         if tight {
@@ -469,7 +475,11 @@ impl<O: Observer> Rapid<O> {
                     .get(&number)
                     .is_some_and(|user| user.radio.mode == Mode::Normal && user.radio.capacity(now) > 0.0);
                 let Some(flow) = self.flow_mut(id) else { return };
+                let tight = flow.is_tight(&settings);
                 flow.end_period(now, judge, &settings);
+                if tight || flow.is_tight(&settings) {
+                    self.mark(id.slot);
+                }
                 self.queue_flow(id);
                 self.stale(number);
                 if self.observer.listens() {

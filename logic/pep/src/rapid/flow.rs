@@ -212,6 +212,11 @@ impl Flow {
         settings.caps.flow.max(Bytes::new((2.0 * bdp) as u64))
     }
 
+    /// Whether what waits makes the window smaller.
+    pub(super) fn is_tight(&self, settings: &Settings) -> bool {
+        !self.backlog.is_zero() && (self.cap(settings) - self.backlog).as_f64() < self.window
+    }
+
     /// Payload has come; whether the flow was idle.
     #[inline]
     pub(super) fn arrive(&mut self, now: Time, bytes: Bytes) -> bool {
