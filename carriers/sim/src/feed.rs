@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 
 use ranpace_cc::RadioHint;
 use ranpace_phy::Direction;
+use ranpace_rnis::wire::{Encoder, Record, UDP_IP_BYTES};
 use ranpace_rnis::{Averaging, Event, EventKind, Publisher, Report};
 use ranpace_scenario::{Encoding, FeedSpec, Hop, Scenario, Transport};
 use ranpace_units::{Bytes, Rate, Time};
@@ -78,6 +79,9 @@ struct Channel {
     under_way: VecDeque<(Time, Told)>,
     /// Reports so far, of each cell.
     published: Vec<u64>,
+    /// What writes the datagrams of each cell, and the records of a report.
+    encoders: Vec<Encoder>,
+    records: Vec<Record>,
     seed: u64,
     sent: FeedResult,
 }
@@ -100,6 +104,8 @@ impl Feed {
             is_read: false,
             under_way: VecDeque::new(),
             published: vec![0; scenario.cells.len()],
+            encoders: vec![Encoder::new(true); scenario.cells.len()],
+            records: Vec::new(),
             seed,
             sent: FeedResult::default(),
         };
@@ -232,8 +238,7 @@ impl Channel {
 
     /// What a report of a cell takes on the wire.
     fn count_bytes(&mut self, cell: u16) {
-        let users = self.publisher.users(cell);
-        let all = users.len() as u64;
+        let all = self.publisher.users(cell).len() as u64;
         let sent = &mut self.sent;
         sent.reports += 1;
         match self.spec.encoding {
@@ -243,9 +248,13 @@ impl Channel {
                 sent.bytes += Bytes::new(TEXT_REPORT * all);
             }
             Encoding::Compact => {
-                sent.records += all;
-                sent.datagrams += 1;
-                sent.bytes += Bytes::new(28 + 24 + 20 * all);
+                let Some(report) = self.publisher.report(cell, &mut self.records) else { return };
+                let Some(encoder) = self.encoders.get_mut(usize::from(cell)) else { return };
+                let records = encoder.encode(&report, &self.records, &mut |datagram| {
+                    sent.datagrams += 1;
+                    sent.bytes += Bytes::new((datagram.len() + UDP_IP_BYTES) as u64);
+                });
+                sent.records += records as u64;
             }
         }
     }

@@ -17,6 +17,7 @@ mod event;
 mod hint;
 mod publisher;
 mod report;
+pub mod wire;
 
 pub use age::{Aged, Patience};
 pub use event::{Event, EventKind};

@@ -27,6 +27,7 @@ use ranpace_phy::{Both, Cqi, Direction};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::activity::Activity;
+use crate::wire::{CellReport, Record};
 use crate::{BearerReport, CellInfo, Event, EventKind, RadioHint, Report};
 
 /// TTIs over which the largest block counts at least: HARQ's round trip in LTE (MELD's N_HARQ; Diarra 2022, 4.2.3).
@@ -92,6 +93,8 @@ struct LinkState {
     since: Granted,
     /// The last slots, each with its number.
     recent: [(u64, Granted); RECENT],
+    /// Blocks sent for the first time and again, now and when the period began.
+    blocks: [(u64, u64); 2],
 }
 
 #[derive(Clone, Debug, Default)]
@@ -135,6 +138,13 @@ impl CellState {
 }
 
 impl LinkState {
+    /// Share of the period's blocks that were sent again, in 1/255.
+    fn again(&self) -> u8 {
+        let [(blocks, again), (blocks_now, again_now)] = self.blocks;
+        let (blocks, again) = (blocks_now.saturating_sub(blocks), again_now.saturating_sub(again));
+        (255 * again).checked_div(blocks + again).unwrap_or(0) as u8 // at most 255
+    }
+
     fn granted(&self, slot: u64, recent: bool) -> Granted {
         if !recent {
             return self.since;
@@ -203,6 +213,7 @@ impl Publisher {
             for direction in DIRECTIONS {
                 let (link, row) = (&mut user.link[direction], &row.link[direction]);
                 link.queue = row.queue;
+                link.blocks[1] = (row.blocks, row.retransmissions);
                 let Some(grant) = row.grant else { continue };
                 let symbols = report.symbols[direction].max(1);
                 let prb_symbols = u32::from(grant.prbs) * u32::from(grant.symbols);
@@ -242,12 +253,6 @@ impl Publisher {
     /// Users of a cell that has reported them, in the order in which they came.
     pub fn users(&self, cell: u16) -> &[u32] {
         self.cells.get(usize::from(cell)).and_then(Option::as_ref).map_or(&[], |cell| &cell.users)
-    }
-
-    /// Whether a user had a grant since the last publication, this way or, for `None`, either way.
-    pub fn has_changed(&self, user: u32) -> bool {
-        let user = self.users.get(user as usize);
-        user.is_some_and(|user| DIRECTIONS.iter().any(|way| user.link[*way].since.block > 0))
     }
 
     /// Whether a user could be granted anything this way since the last publication.
@@ -301,6 +306,48 @@ impl Publisher {
         })
     }
 
+    /// The same as the feed's datagrams have it: of the cell, and of each of its users whose number they can hold.
+    pub fn report(&self, cell: u16, users: &mut Vec<Record>) -> Option<CellReport> {
+        users.clear();
+        let state = self.cells.get(usize::from(cell))?.as_ref()?;
+        let info = &state.info;
+        let smooth = state.period < RECENT as u64 && self.averaging == Averaging::Smooth;
+        let resources = state.resources(smooth);
+        let averaged = smooth || state.period > 1;
+        // In tenths; symbols where these are given out.
+        let number = |prbs: f64, direction: Direction| {
+            let unit = if info.by_symbols {
+                f64::from(info.data_symbols[direction]) / f64::from(info.prbs.max(1))
+            } else {
+                1.0
+            };
+            libm::round(prbs * unit * if averaged { 10.0 } else { 1.0 }) as u16
+        };
+        for &user in &state.users {
+            let Ok(index) = u16::try_from(user) else { continue };
+            let hints = Both::of(|direction| self.hint(user, direction, None));
+            let (Some(down), Some(up)) = (hints.downlink, hints.uplink) else { continue };
+            let Some((of_user, _)) = self.state(user) else { continue };
+            users.push(Record {
+                user: index,
+                cqi: of_user.cqi.map_or(0, |(_, cqi)| cqi.get()),
+                handover: down.handover,
+                mcs: Both { downlink: down.mcs, uplink: up.mcs },
+                granted: Both {
+                    downlink: number(down.granted, Direction::Downlink),
+                    uplink: number(up.granted, Direction::Uplink),
+                },
+                tbs_bits: down.tbs_bits,
+                queue: down.queue,
+                again: of_user.link.downlink.again(),
+            });
+        }
+        let used =
+            Both::of(|way| number(resources.used[way] / f64::from(resources.symbols[way].max(1)), way));
+        let active_users = Both::of(|way| state.active[way].users());
+        Some(CellReport { cell, slot: state.slot, time: state.time, used, active_users, averaged })
+    }
+
     /// A cell's users were told of: the next period begins.
     pub fn published(&mut self, cell: u16) {
         let Some(cell) = self.cells.get_mut(usize::from(cell)).and_then(Option::as_mut) else { return };
@@ -308,8 +355,11 @@ impl Publisher {
         cell.since = Resources::default();
         for user in &cell.users {
             let Some(user) = self.users.get_mut(*user as usize) else { continue };
-            user.link.downlink.since = Granted::default();
-            user.link.uplink.since = Granted::default();
+            for direction in DIRECTIONS {
+                let link = &mut user.link[direction];
+                link.since = Granted::default();
+                link.blocks[0] = link.blocks[1];
+            }
         }
     }
 }
