@@ -27,6 +27,7 @@ mod filter;
 mod guard;
 pub mod hystart;
 pub mod interface;
+pub mod mdcc;
 pub mod meld;
 pub mod newreno;
 mod options;

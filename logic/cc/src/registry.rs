@@ -89,6 +89,7 @@ pub const ALL: &[&Entry] = &[
     &crate::cdbev2::ENTRY,
     &crate::rapid::ENTRY,
     &crate::sigma::ENTRY,
+    &crate::mdcc::ENTRY,
 ];
 
 /// Every decorator.

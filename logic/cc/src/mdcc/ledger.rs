@@ -1,0 +1,132 @@
+//! Which packets a Lightweight PEP has seen, by their numbers: a byte for each packet between the oldest that is still
+//! outstanding and the newest.
+
+use std::collections::VecDeque;
+
+const SEEN: u8 = 1;
+const MISSING: u8 = 2;
+const SETTLED: u8 = 4;
+const AGAIN: u8 = 8;
+
+/// Later packets that must have been seen before one that was not is taken to have been lost before the PEP: the usual
+/// threshold for reordering (RFC 5681, RFC 9002 section 6.1.1), which the specification names without a number.
+const REORDERING: u64 = 3;
+
+/// Which part of the path lost a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Domain {
+    /// Before the PEP.
+    Internet,
+    /// Beyond it.
+    Radio,
+    /// There is no evidence.
+    Unknown,
+}
+
+/// What is known of the packets that are on their way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ledger {
+    /// Number of the first entry.
+    base: u64,
+    entries: VecDeque<u8>,
+    /// Packets of which neither the PEP nor the receiver has said anything.
+    unseen: u64,
+    /// Highest number that the PEP has seen.
+    newest_seen: Option<u64>,
+}
+
+impl Ledger {
+    /// A packet leaves.
+    pub fn on_sent(&mut self, number: u64, retransmission: bool) {
+        let expected = self.base + self.entries.len() as u64;
+        if number != expected {
+            // Numbers follow each other; where they do not, what lies behind is not known.
+            self.entries.clear();
+            self.unseen = 0;
+            self.base = number;
+        }
+        self.entries.push_back(if retransmission { AGAIN } else { 0 });
+        self.unseen += 1;
+    }
+
+    fn entry(&mut self, number: u64) -> Option<&mut u8> {
+        let index = usize::try_from(number.checked_sub(self.base)?).ok()?;
+        self.entries.get_mut(index)
+    }
+
+    /// The PEP has it. False if that is no news.
+    pub fn on_seen(&mut self, number: u64) -> bool {
+        let Some(entry) = self.entry(number) else { return false };
+        if *entry & (SEEN | SETTLED) != 0 {
+            return false;
+        }
+        *entry |= SEEN;
+        self.unseen -= 1;
+        self.newest_seen = self.newest_seen.max(Some(number));
+        true
+    }
+
+    /// The PEP misses it. False if that is no news, or not so.
+    pub fn on_missing(&mut self, number: u64) -> bool {
+        let Some(entry) = self.entry(number) else { return false };
+        if *entry & (SEEN | MISSING | SETTLED) != 0 {
+            return false;
+        }
+        *entry |= MISSING;
+        true
+    }
+
+    /// The receiver has it. Whether the PEP had seen it, and whether the PEP had called it missing; `None` if that was settled
+    /// before.
+    pub fn on_acked(&mut self, number: u64) -> Option<(bool, bool)> {
+        let entry = self.entry(number)?;
+        let before = *entry;
+        if before & SETTLED != 0 {
+            return None;
+        }
+        self.settle(number);
+        Some((before & SEEN != 0, before & MISSING != 0))
+    }
+
+    /// It is lost: where?
+    pub fn on_lost(&mut self, number: u64) -> Domain {
+        let newest = self.newest_seen;
+        let Some(entry) = self.entry(number) else { return Domain::Unknown };
+        let before = *entry;
+        self.settle(number);
+        if before & SEEN != 0 {
+            Domain::Radio
+        } else if before & MISSING != 0 {
+            Domain::Internet
+        } else if before & AGAIN != 0 {
+            // By sequence numbers the PEP cannot tell a copy from what it had seen before.
+            Domain::Unknown
+        } else if newest.is_some_and(|newest| newest >= number + REORDERING) {
+            Domain::Internet
+        } else {
+            Domain::Unknown
+        }
+    }
+
+    fn settle(&mut self, number: u64) {
+        if let Some(entry) = self.entry(number) {
+            let was_unseen = *entry & (SEEN | SETTLED) == 0;
+            *entry |= SETTLED;
+            self.unseen -= u64::from(was_unseen);
+        }
+        while self.entries.front().is_some_and(|entry| entry & SETTLED != 0) {
+            self.entries.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// The PEP's counting began anew: what it had not seen, nobody can attribute.
+    pub fn forget_order(&mut self) {
+        self.newest_seen = None;
+    }
+
+    /// Packets on their way to the PEP, as far as is known.
+    pub fn unseen(&self) -> u64 {
+        self.unseen
+    }
+}

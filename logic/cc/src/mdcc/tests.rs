@@ -1,0 +1,524 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::interface::State;
+use crate::testbed::{ack, context, sample};
+
+const RTT: Span = Span::from_millis(40);
+const RTT_I: Span = Span::from_millis(20);
+
+/// A connection whose packets are played by hand.
+#[derive(Clone, Debug)]
+struct Rig {
+    control: Mdcc,
+    cx: Context,
+    w: Window,
+}
+
+impl Rig {
+    fn new(settings: Settings) -> Self {
+        let mut rig =
+            Self { control: Mdcc::new(settings), cx: context(Time::from_secs(1)), w: Window::new(10.0) };
+        rig.cx.srtt = RTT;
+        rig.control.on_start(&rig.cx, &mut rig.w);
+        rig
+    }
+
+    /// One with these windows, after the first congestion, with both of them in use.
+    fn with(wired: f64, radio: f64) -> Self {
+        let mut rig = Self::new(Settings::default());
+        rig.control.mode = Mode::Both;
+        rig.control.met = true;
+        rig.control.last_message = Some(rig.cx.now);
+        rig.control.wired.srtt = RTT_I;
+        rig.control.wired.min_rtt = RTT_I;
+        rig.control.wired.window = Window { ssthresh: wired, ..Window::new(wired) };
+        rig.control.radio.window = Window { ssthresh: radio, ..Window::new(radio) };
+        rig.control.show(&mut rig.w);
+        rig
+    }
+
+    fn send(&mut self, count: u64) -> u64 {
+        let first = self.cx.next_packet;
+        for _ in 0..count {
+            let sent = Sent { number: self.cx.next_packet, bytes: self.cx.mss, retransmission: false };
+            self.cx.next_packet += 1;
+            self.cx.in_flight += 1;
+            self.control.on_sent(&self.cx, &mut self.w, &sent);
+        }
+        first
+    }
+
+    fn fate(&mut self, number: u64, fate: Fate) {
+        let packet = Packet { number, bytes: self.cx.mss, sent_at: self.cx.now - RTT, fate };
+        self.control.on_packet(&self.cx, &mut self.w, &packet);
+    }
+
+    fn report(&mut self, rtt: Option<Span>, missing: u64, marked: Option<u64>) {
+        let report = PepReport { seen: Bytes::ZERO, rtt, missing, marked, new_epoch: false };
+        self.control.on_pep(&self.cx, &mut self.w, &report);
+    }
+
+    fn see(&mut self, numbers: core::ops::Range<u64>) {
+        for number in numbers {
+            self.fate(number, Fate::Seen { rtt: RTT_I });
+        }
+        self.report(Some(RTT_I), 0, None);
+    }
+
+    fn acknowledge(&mut self, numbers: core::ops::Range<u64>) {
+        let count = numbers.end - numbers.start;
+        for number in numbers {
+            self.fate(number, Fate::Acked { rtt: RTT, one_way: None });
+        }
+        self.cx.in_flight -= count;
+        self.cx.delivered += count;
+        self.control.on_sample(&self.cx, &mut self.w, &sample(RTT));
+        self.control.on_ack(&self.cx, &mut self.w, &ack(count, RTT));
+    }
+
+    fn lose(&mut self, numbers: &[u64]) {
+        for &number in numbers {
+            self.fate(number, Fate::Lost);
+        }
+        self.cx.in_flight -= numbers.len() as u64;
+        self.cx.state = State::Recovery;
+        let event = Congestion { lost: numbers.len() as u64, ..crate::testbed::loss() };
+        assert_eq!(self.control.on_congestion(&self.cx, &mut self.w, &event), Answer::Own);
+    }
+
+    fn windows(&self) -> (f64, f64) {
+        (self.control.wired.window.cwnd, self.control.radio.window.cwnd)
+    }
+}
+
+#[test]
+fn the_smaller_window_counts() {
+    for (wired, radio, effective) in [(30.0, 50.0, 30.0), (50.0, 30.0, 30.0), (30.0, 30.0, 30.0)] {
+        assert_eq!(Rig::with(wired, radio).w.cwnd, effective, "section II-C: {wired} and {radio}");
+    }
+}
+
+#[test]
+fn the_receivers_acknowledgements_grow_the_radios_window_by_a_tenth_per_round() {
+    // Section III: a = 0.1. The wired window is far enough away to stay out of it.
+    let mut rig = Rig::with(1_000.0, 100.0);
+    let first = rig.send(100);
+    for number in first..first + 100 {
+        rig.fate(number, Fate::Seen { rtt: RTT_I });
+    }
+    rig.acknowledge(first..first + 100);
+    assert!((rig.windows().1 - 110.0).abs() < 1e-9, "{:?}", rig.windows());
+    // ln(9) / ln(1.1): 23 rounds until there is nine times as much.
+    let mut rounds = 1;
+    while rig.windows().1 < 900.0 {
+        let segments = rig.windows().1 as u64;
+        let first = rig.send(segments);
+        for number in first..first + segments {
+            rig.fate(number, Fate::Seen { rtt: RTT_I });
+        }
+        rig.acknowledge(first..first + segments);
+        rounds += 1;
+    }
+    assert!((23..=25).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn a_loss_on_the_radio_costs_an_eighth_there_and_nothing_on_wires() {
+    let mut rig = Rig::with(100.0, 80.0);
+    let first = rig.send(20);
+    rig.see(first..first + 20);
+    let (wired, _) = rig.windows();
+    rig.lose(&[first]);
+    assert_eq!(rig.windows(), (wired, 70.0));
+    rig.lose(&[first + 1, first + 5]);
+    assert_eq!(rig.windows(), (wired, 70.0), "once per round");
+    // Made up for in ln(8/7) / ln(1.1) = 1.4 rounds.
+    let mut acked = 0;
+    while rig.windows().1 < 80.0 {
+        let next = rig.send(1);
+        rig.acknowledge(next..next + 1);
+        acked += 1;
+    }
+    assert!((95..=105).contains(&acked), "{acked} for 1.4 windows of 70 to 80");
+}
+
+#[test]
+fn a_loss_before_the_pep_costs_three_tenths_there_and_nothing_on_the_radio() {
+    for told in [true, false] {
+        let mut rig = Rig::with(100.0, 120.0);
+        let first = rig.send(20);
+        if told {
+            rig.fate(first, Fate::Missing);
+            rig.report(None, 1, None);
+            assert_eq!(rig.windows(), (70.0, 120.0), "at once, on the PEP's word");
+        } else {
+            rig.see(first + 1..first + 4);
+        }
+        rig.lose(&[first]);
+        // 717/1024 of 100 whole segments, cut off.
+        assert_eq!(rig.windows(), (70.0, 120.0), "told {told}");
+    }
+}
+
+#[test]
+fn a_loss_that_nobody_can_place_is_answered_by_both() {
+    for (case, seen) in [("silent", 0), ("two later ones: reordering", 2)] {
+        let mut rig = Rig::with(100.0, 120.0);
+        let first = rig.send(20);
+        for number in first + 1..first + 1 + seen {
+            rig.fate(number, Fate::Seen { rtt: RTT_I });
+        }
+        rig.lose(&[first]);
+        // Both from the 100 that were in flight: 70, and 100 - 100/8.
+        assert_eq!(rig.windows(), (70.0, 87.5), "{case}");
+    }
+}
+
+#[test]
+fn a_copy_that_is_lost_is_not_the_wires_doing_because_later_packets_came() {
+    let mut rig = Rig::with(100.0, 120.0);
+    let sent = Sent { number: 0, bytes: rig.cx.mss, retransmission: true };
+    rig.control.on_sent(&rig.cx, &mut rig.w, &sent);
+    rig.cx.next_packet = 1;
+    rig.cx.in_flight = 1;
+    let first = rig.send(10);
+    for number in first..first + 10 {
+        rig.fate(number, Fate::Seen { rtt: RTT_I });
+    }
+    rig.lose(&[0]);
+    assert_eq!(rig.windows(), (70.0, 87.5), "sequence numbers cannot tell");
+}
+
+#[test]
+fn the_pep_clocks_slow_start_and_the_radio_does_not_bind_at_first() {
+    for (start, effective) in [
+        // 10 segments seen: 20 by the PEP, before any acknowledgement of the receiver.
+        (Start::OpenRan, 20.0),
+        (Start::Literal, 10.0),
+        (Start::Coupled, 20.0),
+    ] {
+        let mut rig = Rig::new(Settings { start, ..Settings::default() });
+        let first = rig.send(10);
+        rig.see(first..first + 10);
+        assert_eq!(rig.w.cwnd, effective, "{start:?}");
+        rig.acknowledge(first..first + 10);
+        let after = match start {
+            Start::OpenRan | Start::Literal => 20.0,
+            Start::Coupled => 30.0, // either acknowledgement counts
+        };
+        assert_eq!(rig.w.cwnd, after, "{start:?}");
+    }
+}
+
+#[test]
+fn the_first_loss_on_the_radio_gives_it_a_window() {
+    let mut rig = Rig::new(Settings::default());
+    let first = rig.send(10);
+    rig.see(first..first + 10);
+    assert!(rig.windows().1 > 6_900.0, "10 MB of 1448 B");
+    rig.lose(&[first]);
+    assert_eq!(rig.w.cwnd, 17.5, "an eighth less than the 20 that were allowed");
+    assert_eq!(rig.windows().0, 20.0);
+}
+
+#[test]
+fn what_the_receiver_has_the_pep_has_seen() {
+    // Half of the reports are lost.
+    let mut rig = Rig::with(50.0, 100.0);
+    rig.control.wired.window.ssthresh = f64::INFINITY;
+    let first = rig.send(10);
+    rig.see(first..first + 5);
+    assert_eq!(rig.windows().0, 55.0);
+    rig.acknowledge(first..first + 10);
+    assert_eq!(rig.windows().0, 60.0, "each counts once");
+    rig.see(first..first + 10);
+    assert_eq!(rig.windows().0, 60.0, "and a late report for nothing");
+}
+
+#[test]
+fn no_window_grows_beyond_twice_the_smaller_one() {
+    let mut rig = Rig::with(195.0, 100.0);
+    rig.control.wired.window.ssthresh = f64::INFINITY;
+    let first = rig.send(50);
+    rig.see(first..first + 50);
+    assert_eq!(rig.windows().0, 200.0);
+    let mut rig = Rig::with(100.0, 199.9);
+    let first = rig.send(50);
+    rig.acknowledge(first..first + 50);
+    assert!(rig.windows().1 <= 2.0 * rig.w.cwnd + 1e-9, "{:?}", rig.windows());
+}
+
+#[test]
+fn a_gap_that_turns_out_to_be_none_is_taken_back() {
+    let mut rig = Rig::with(100.0, 120.0);
+    let first = rig.send(20);
+    rig.fate(first, Fate::Missing);
+    rig.report(None, 1, None);
+    assert_eq!(rig.w.cwnd, 70.0);
+    rig.acknowledge(first..first + 1);
+    assert_eq!(rig.windows().0, 100.0);
+}
+
+#[test]
+fn a_silent_pep_is_left_alone_after_200_ms() {
+    // The first packet that it did not report left 60 ms after its last message.
+    let mut rig = Rig::with(100.0, 90.0);
+    for (ms, expected) in [(100, Mode::Both), (160, Mode::Both), (1, Mode::Alone)] {
+        rig.cx.now += Span::from_millis(ms);
+        let first = rig.send(1);
+        rig.acknowledge(first..first + 1);
+        assert_eq!(rig.control.mode, expected, "at {}", rig.cx.now);
+    }
+    assert!((90.0..92.0).contains(&rig.w.cwnd), "the window as it was: {}", rig.w.cwnd);
+    // It is heard again: after sixteen messages in a row it counts.
+    for message in 1..=16 {
+        rig.report(None, 0, None);
+        assert_eq!(rig.control.mode == Mode::Both, message == 16, "{message}");
+    }
+    assert!((90.0..92.0).contains(&rig.w.cwnd), "{}", rig.w.cwnd);
+}
+
+#[test]
+fn nothing_to_report_is_no_silence() {
+    let mut rig = Rig::with(100.0, 90.0);
+    rig.cx.now += Span::from_secs(30);
+    let first = rig.send(1);
+    rig.cx.now += RTT;
+    rig.acknowledge(first..first + 1);
+    assert_eq!(rig.control.mode, Mode::Both, "the packet left {RTT} ago");
+}
+
+#[test]
+fn without_a_pep_it_is_cubic() {
+    use crate::testbed::Bed;
+    // Over a line that loses nothing and a buffer for all: the same window, acknowledgement by acknowledgement.
+    let (mut own, mut plain) = (Bed::new("mdcc", 2_000, 40), Bed::new("cubic", 2_000, 40));
+    for bed in [&mut own, &mut plain] {
+        bed.buffer = u64::MAX;
+    }
+    for second in 0..5 {
+        own.run(1);
+        plain.run(1);
+        assert_eq!(own.window.cwnd, plain.window.cwnd, "second {second}");
+    }
+    // With losses, to the accuracy of PRR, which it does not have.
+    let (mut own, mut plain) = (Bed::new("mdcc", 2_000, 40), Bed::new("cubic", 2_000, 40));
+    for bed in [&mut own, &mut plain] {
+        bed.buffer = 80;
+        bed.run(60);
+    }
+    let ratio = own.utilisation() / plain.utilisation();
+    assert!(
+        (ratio - 1.0).abs() < 0.05,
+        "{ratio}: {} losses, {} losses",
+        own.figures.lost,
+        plain.figures.lost
+    );
+}
+
+#[test]
+fn with_the_pep_at_the_receiver_the_wired_window_is_cubics() {
+    let mut rig = Rig::new(Settings::default());
+    let mut cubic = Cubic::new(Params::LINUX, hystart::Kind::Classic);
+    let mut w = Window::new(10.0);
+    cubic.on_start(&rig.cx, &mut w);
+    let mut oldest = rig.send(10);
+    let step = Span::from_micros(500);
+    for segment in 0..20_000u64 {
+        rig.cx.now += step;
+        if segment % 5_000 == 4_999 {
+            // A gap: both reduce, and grow again with what leaves afterwards.
+            rig.cx.in_flight -= 1;
+            let ssthresh = cubic.recalc_ssthresh(&rig.cx, &w);
+            (w.cwnd, w.ssthresh) = (ssthresh, ssthresh);
+            rig.fate(oldest, Fate::Missing);
+            rig.report(None, 1, None);
+            rig.fate(oldest, Fate::Lost);
+            oldest += 1;
+        } else {
+            let reacts = oldest >= rig.control.wired.since;
+            rig.fate(oldest, Fate::Seen { rtt: RTT });
+            // As the PEP's view of what is in flight, and the receiver's, are the same here.
+            rig.fate(oldest, Fate::Acked { rtt: RTT, one_way: None });
+            rig.cx.in_flight -= 1;
+            rig.report(Some(RTT), 0, None);
+            let mut cx = rig.cx;
+            cx.in_flight = rig.control.ledger.unseen();
+            cubic.on_sample(&cx, &mut w, &sample(RTT));
+            if reacts {
+                cubic.on_ack(&cx, &mut w, &ack(1, RTT));
+            }
+            oldest += 1;
+        }
+        let room = (rig.w.cwnd as u64).saturating_sub(rig.cx.in_flight);
+        rig.send(room);
+        assert_eq!(rig.windows().0, w.cwnd, "segment {segment}");
+    }
+}
+
+#[test]
+fn a_timeout_brings_both_to_the_minimum_and_an_undo_back() {
+    let mut rig = Rig::with(100.0, 80.0);
+    rig.send(20);
+    let timeout = Congestion { kind: Signal::Timeout { count: 1 }, ..crate::testbed::loss() };
+    rig.control.on_congestion(&rig.cx, &mut rig.w, &timeout);
+    assert_eq!(rig.w.cwnd, 2.0);
+    assert_eq!(rig.windows(), (2.0, 2.0));
+    assert_eq!((rig.control.wired.window.ssthresh, rig.control.radio.window.ssthresh), (56.0, 70.0));
+    let prior = Window::new(80.0);
+    rig.control.on_spurious(&rig.cx, &mut rig.w, &prior);
+    assert_eq!(rig.w.cwnd, 80.0);
+    assert_eq!(rig.windows(), (100.0, 80.0));
+}
+
+#[test]
+fn marks_are_placed_by_the_peps_count_and_without_one_where_the_smaller_window_is() {
+    let mark = Congestion { kind: Signal::Ecn, lost: 0, ..crate::testbed::loss() };
+    for (wired, radio, counts, expected) in [
+        (100.0, 80.0, None, (100.0, 70.0)),
+        (80.0, 100.0, None, (56.0, 100.0)),
+        (100.0, 80.0, Some([3, 4]), (56.0, 80.0)),
+        (80.0, 100.0, Some([3, 3]), (80.0, 70.0)),
+    ] {
+        let mut rig = Rig::with(wired, radio);
+        for count in counts.into_iter().flatten() {
+            rig.report(None, 0, Some(count));
+        }
+        rig.control.on_congestion(&rig.cx, &mut rig.w, &mark);
+        assert_eq!(rig.windows(), expected, "{wired}, {radio}, {counts:?}");
+    }
+}
+
+#[test]
+fn a_pep_that_claims_all_and_has_a_queue_before_it_is_not_believed_for_long() {
+    let mut rig = Rig::with(400.0, 100.0);
+    for round in 0..7 {
+        let first = rig.send(20);
+        for number in first..first + 20 {
+            rig.fate(number, Fate::Seen { rtt: RTT });
+        }
+        rig.report(Some(RTT), 0, None);
+        rig.lose(&[first]);
+        rig.acknowledge(first + 1..first + 20);
+        rig.cx.now += RTT;
+        let believed = rig.control.mode == Mode::Both;
+        assert!(believed || round >= 4, "round {round}");
+    }
+    assert_eq!(rig.control.mode, Mode::Alone);
+    for _ in 0..100 {
+        rig.report(Some(RTT_I), 0, None);
+    }
+    assert_eq!(rig.control.mode, Mode::Alone, "for a minute");
+    rig.cx.now += Span::from_secs(60);
+    for _ in 0..16 {
+        rig.report(Some(RTT_I), 0, None);
+    }
+    assert_eq!(rig.control.mode, Mode::Both);
+}
+
+#[test]
+fn a_pep_that_invents_gaps_is_not_believed_for_long() {
+    let mut rig = Rig::with(100.0, 400.0);
+    for _ in 0..12 {
+        let first = rig.send(20);
+        rig.fate(first, Fate::Missing);
+        rig.fate(first + 10, Fate::Missing);
+        rig.report(None, 2, None);
+        rig.cx.now += RTT;
+        rig.acknowledge(first..first + 20);
+    }
+    assert_eq!(rig.control.mode, Mode::Alone);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Send(u8),
+    See { back: u8, rtt_us: u32 },
+    Miss { back: u8 },
+    Report { new_epoch: bool },
+    Ack { count: u8 },
+    Lose { count: u8 },
+    Timeout,
+    Mark,
+    Spurious,
+    Wait { us: u32 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (1..40u8).prop_map(Step::Send),
+        6 => (any::<u8>(), 0..1_000_000u32).prop_map(|(back, rtt_us)| Step::See { back, rtt_us }),
+        2 => any::<u8>().prop_map(|back| Step::Miss { back }),
+        4 => any::<bool>().prop_map(|new_epoch| Step::Report { new_epoch }),
+        6 => (1..20u8).prop_map(|count| Step::Ack { count }),
+        2 => (1..5u8).prop_map(|count| Step::Lose { count }),
+        1 => Just(Step::Timeout),
+        1 => Just(Step::Mark),
+        1 => Just(Step::Spurious),
+        3 => (0..400_000u32).prop_map(|us| Step::Wait { us }),
+    ]
+}
+
+proptest! {
+    /// Whatever a PEP says, true or not, and whatever happens: where both windows count, what the endpoint is given is above
+    /// neither.
+    #[test]
+    fn the_window_is_never_above_either(
+        start in prop_oneof![Just(Start::OpenRan), Just(Start::Literal), Just(Start::Coupled)],
+        steps in prop::collection::vec(step(), 0..300),
+    ) {
+        let mut rig = Rig::new(Settings { start, ..Settings::default() });
+        let mut oldest = 0;
+        for step in steps {
+            match step {
+                Step::Send(count) => { rig.send(u64::from(count)); }
+                Step::See { back, rtt_us } => {
+                    let number = rig.cx.next_packet.saturating_sub(u64::from(back));
+                    rig.fate(number, Fate::Seen { rtt: Span::from_micros(u64::from(rtt_us)) });
+                }
+                Step::Miss { back } => {
+                    let number = rig.cx.next_packet.saturating_sub(u64::from(back));
+                    rig.fate(number, Fate::Missing);
+                }
+                Step::Report { new_epoch } => {
+                    let report = PepReport {
+                        seen: Bytes::ZERO, rtt: Some(RTT_I), missing: 0, marked: None, new_epoch,
+                    };
+                    rig.control.on_pep(&rig.cx, &mut rig.w, &report);
+                }
+                Step::Ack { count } => {
+                    let end = (oldest + u64::from(count)).min(rig.cx.next_packet);
+                    if end > oldest {
+                        rig.acknowledge(oldest..end);
+                        oldest = end;
+                    }
+                }
+                Step::Lose { count } => {
+                    let end = (oldest + u64::from(count)).min(rig.cx.next_packet);
+                    if end > oldest {
+                        rig.lose(&(oldest..end).collect::<Vec<_>>());
+                        oldest = end;
+                    }
+                }
+                Step::Timeout => {
+                    let event = Congestion { kind: Signal::Timeout { count: 1 }, ..crate::testbed::loss() };
+                    rig.control.on_congestion(&rig.cx, &mut rig.w, &event);
+                }
+                Step::Mark => {
+                    let event = Congestion { kind: Signal::Ecn, lost: 0, ..crate::testbed::loss() };
+                    rig.control.on_congestion(&rig.cx, &mut rig.w, &event);
+                }
+                Step::Spurious => {
+                    let prior = rig.w;
+                    rig.control.on_spurious(&rig.cx, &mut rig.w, &prior);
+                }
+                Step::Wait { us } => rig.cx.now += Span::from_micros(u64::from(us)),
+            }
+            let (wired, radio) = rig.windows();
+            prop_assert!(rig.w.cwnd >= 1.0 && rig.w.cwnd.is_finite());
+            prop_assert!(rig.w.cwnd <= wired.max(1.0));
+            prop_assert!(rig.control.mode == Mode::Alone || rig.w.cwnd <= radio.max(1.0));
+        }
+    }
+}
