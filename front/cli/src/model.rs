@@ -6,24 +6,25 @@ use std::str::FromStr;
 use clap::Subcommand;
 use ranpace_lab::model::{
     Bits, FIGURE_BOTTLENECKS, Filter, Newcomer, PacingCost, Pair, Path, Startup, Surface, TABLE_PAIRS,
-    ThesisTable,
+    ThesisTable, UPLOAD_SIZES, Upload, UploadPath,
 };
-use ranpace_units::{Rate, Span};
+use ranpace_units::{Bytes, Rate, Span};
 
 use crate::cell;
 use crate::failure::Failure;
 
-/// Compute the analytic models that CDBEv2 was designed with (Zhong 2020, chapters 4 and 7)
+/// Compute the analytic models that CDBEv2 and SIGMA were designed with (Zhong 2020, chapters 4 and 7; Diarra 2022, 3.2)
 ///
-/// Formulas alone, no simulation: the weight of its filter, the queue that its STARTUP leaves behind, a newcomer beside an
-/// established flow, and what idling and queueing cost by kind of traffic. Mb is 10^6 bit, MB is 10^6 bytes.
+/// Formulas alone, no simulation: the weight of CDBEv2's filter, the queue that its STARTUP leaves behind, a newcomer beside an
+/// established flow, what idling and queueing cost by kind of traffic, and the time of an upload with SIGMA's start. Mb is 10^6 bit, MB is 10^6 bytes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace model filter\n  \
     ranpace model startup --thesis-table\n  \
     ranpace model startup --gain 2,2.77,2.88 --queue-threshold 0.2Mb --out startup.html\n  \
     ranpace model newcomer --rtt-min 20ms,300ms --out newcomer.html\n  \
-    ranpace model pacing-cost\n\
+    ranpace model pacing-cost\n  \
+    ranpace model upload\n\
     docs/model.md has more.")]
 pub struct Model {
     #[command(subcommand)]
@@ -36,6 +37,7 @@ enum What {
     Startup(StartupCommand),
     Newcomer(NewcomerCommand),
     PacingCost(PacingCostCommand),
+    Upload(UploadCommand),
 }
 
 /// Show the weight of a report in CDBEv2's filter by the smallest RTT (7.8, 7.9, Fig. 7.2)
@@ -160,6 +162,32 @@ struct PacingCostCommand {
     shown: Shown,
 }
 
+/// Show how long an upload takes with slow start and with SIGMA's Max Start (Diarra 2022, 3.1 to 3.6)
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    ranpace model upload\n  \
+    ranpace model upload --bdp 158520B --rtt 40ms --size 1,10,100\n  \
+    ranpace model upload --out upload.html")]
+struct UploadCommand {
+    /// Bandwidth-delay product
+    #[arg(long, value_name = "SIZE", default_value = "1200000B")]
+    bdp: Bytes,
+    /// Payload of a segment
+    #[arg(long, value_name = "SIZE", default_value = "1440B")]
+    mss: Bytes,
+    /// RTT without a queue
+    #[arg(long, value_name = "TIME", default_value = "10ms")]
+    rtt: Span,
+    /// Initial window of slow start in segments
+    #[arg(long, value_name = "N", default_value_t = 10.0, allow_negative_numbers = true)]
+    iw: f64,
+    /// Files in bandwidth-delay products [default: 0.5 to 100, those of Fig. 3.7]
+    #[arg(long, value_name = "N", value_delimiter = ',', allow_negative_numbers = true)]
+    size: Vec<f64>,
+    #[command(flatten)]
+    shown: Shown,
+}
+
 /// What becomes of it.
 #[derive(clap::Args)]
 struct Shown {
@@ -198,6 +226,7 @@ impl Model {
             What::Startup(command) => command.run(),
             What::Newcomer(command) => command.run(),
             What::PacingCost(command) => command.run(),
+            What::Upload(command) => command.run(),
         }
     }
 }
@@ -266,5 +295,14 @@ impl PacingCostCommand {
     fn run(self) -> Result<(), Failure> {
         let asked = PacingCost { capacity: self.capacity, step: self.step.unwrap_or(self.capacity / 20.0) };
         cell::show(self.shown.json, self.shown.out(), || asked.view())
+    }
+}
+
+impl UploadCommand {
+    fn run(self) -> Result<(), Failure> {
+        let Self { bdp, mss, rtt, iw, size, shown } = self;
+        let sizes = if size.is_empty() { UPLOAD_SIZES.to_vec() } else { size };
+        let asked = Upload { path: UploadPath { bdp, mss, rtt, iw }, sizes };
+        cell::show(shown.json, shown.out(), || asked.view())
     }
 }

@@ -34,6 +34,7 @@ fn the_tables_in_the_docs_are_what_is_printed() {
         &["startup", "--surface", "--queue-threshold", "0.2Mb"],
         &["newcomer"],
         &["pacing-cost"],
+        &["upload"],
     ] {
         let printed = good(folder.path(), arguments);
         assert!(page.contains(printed.trim_end()), "{arguments:?} prints\n{printed}");
@@ -76,6 +77,8 @@ fn people_and_programs_get_the_same() {
         .map(|case| case["exit"]["rule"].as_str().unwrap())
         .collect();
     assert_eq!(rules, ["thres1", "thres2", "thres2", "thres2"]);
+    let value = json(here, &["upload", "--size", "1"]);
+    assert!((value["rows"][0]["saving"].as_f64().unwrap() - 0.844).abs() < 5e-4);
     let value = json(here, &["pacing-cost", "--capacity", "400"]);
     assert_eq!((&value["best_load"], value["rows"].as_array().unwrap().len()), (&380.0.into(), 21));
 }
@@ -90,6 +93,7 @@ fn drawings_are_made_and_their_names_checked_first() {
         (&["startup", "--surface"], 9),
         (&["newcomer"], 10),
         (&["pacing-cost"], 2),
+        (&["upload"], 2),
     ] {
         let (status, _, error) = model(here, &[command, &["--out", "a.html"]].concat());
         assert_eq!((status, error.trim_end()), (Some(0), "drawing: a.html"), "{command:?}");
@@ -134,6 +138,9 @@ fn what_makes_no_sense_is_refused_with_status_2() {
         (&["pacing-cost", "--capacity", "0"], "--capacity: expected 1 to 1e9 packets, found 0"),
         (&["pacing-cost", "--step", "-1"], "--step: expected more than zero, found -1"),
         (&["pacing-cost", "--step", "0.0001"], "at most 10000 rows"),
+        (&["upload", "--bdp", "100B"], "--bdp: expected a segment or more, found 100"),
+        (&["upload", "--iw", "-1"], "--iw: expected 1 to 1e9 segments, found -1"),
+        (&["upload", "--size", "1,0"], "--size: expected more than 0, at most 1e9, found 0"),
     ] {
         let (status, out, error) = model(folder.path(), arguments);
         assert_eq!((status, out.as_str()), (Some(2), ""), "{arguments:?}: {error}");
@@ -147,7 +154,7 @@ fn what_makes_no_sense_is_refused_with_status_2() {
 fn help_has_examples_that_work() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    for command in [&[][..], &["filter"], &["startup"], &["newcomer"], &["pacing-cost"]] {
+    for command in [&[][..], &["filter"], &["startup"], &["newcomer"], &["pacing-cost"], &["upload"]] {
         let help = good(here, &[command, &["--help"]].concat());
         let (_, examples) = help.split_once("Examples:").unwrap();
         let mut count = 0;

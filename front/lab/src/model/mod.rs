@@ -1,4 +1,5 @@
-//! The analytic models of Zhong's thesis (2020): what CDBEv2's constants were chosen with, and why senders pace.
+//! The analytic models of Zhong's thesis (2020): what CDBEv2's constants were chosen with, and why senders pace; and of
+//! Diarra's (2022): what SIGMA's Max Start saves an upload ([`Upload`]).
 //!
 //! [`Filter`] is the weight of its low-pass filter (section 7.2.2), [`Startup`] the queue that a single flow leaves behind
 //! when it finds the bottleneck (7.10 to 7.14, Table 7.1), [`Newcomer`] a flow that joins an established one (7.15 to 7.22),
@@ -12,6 +13,7 @@ mod pacing_cost;
 mod startup;
 mod surface;
 mod table_7_1;
+mod upload;
 
 use core::fmt;
 use core::str::FromStr;
@@ -28,6 +30,7 @@ pub use startup::{
 };
 pub use surface::{LossSpan, Surface, SurfaceCell, SurfaceView};
 pub use table_7_1::{Entry, TABLE_7_1, ThesisTable};
+pub use upload::{Form, Start, UPLOAD_SIZES, Upload, UploadPath, UploadRow, UploadView, upload_time};
 
 use ranpace_units::{Bytes, Rate};
 
