@@ -1,0 +1,522 @@
+//! The objects of ETSI GS MEC 012 V2.1.1 as JSON, as far as a base station of ours can fill them, and beside them, never inside,
+//! those of our own extension ([`vendor`]).
+//!
+//! Names, required members and numbers are those of ETSI's OpenAPI file of the API. Members that are not required may be missing,
+//! members that are not known are ignored, and what a number stands for may also come as a text that begins with the
+//! number. Percentages are whole, means over the query's period (TS 36.314); throughput is in kbit/s, volume in kbit, delay in ms.
+//!
+//! The extension has what the standard has not: PRBs, MCS, CQI, block sizes and queues of a user, TTI by TTI, and what a cell is.
+
+use ranpace_phy::{Both, Direction};
+use ranpace_units::Time;
+use serde::de::{Error as _, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+mod query;
+#[cfg(test)]
+mod tests;
+pub mod vendor;
+
+pub use query::{L2Query, QueryError};
+
+/// A time since 1970-01-01 00:00:00 UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TimeStamp {
+    /// Seconds.
+    pub seconds: u32,
+    /// Nanoseconds, below 1e9.
+    pub nano_seconds: u32,
+}
+
+impl TimeStamp {
+    /// Of a time that counts from 1970; the last second that there is, after that.
+    pub fn of(time: Time) -> Self {
+        const SECOND: u64 = 1_000_000_000;
+        let nanos = time.as_nanos();
+        let seconds = u32::try_from(nanos / SECOND).unwrap_or(u32::MAX);
+        Self { seconds, nano_seconds: (nanos % SECOND) as u32 }
+    }
+
+    /// The time; what is beyond a second counts on.
+    pub fn time(self) -> Time {
+        Time::from_nanos(u64::from(self.seconds) * 1_000_000_000 + u64::from(self.nano_seconds))
+    }
+}
+
+/// A network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plmn {
+    /// Mobile country code.
+    pub mcc: String,
+    /// Mobile network code.
+    pub mnc: String,
+}
+
+/// A cell of E-UTRAN: its global identifier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ecgi {
+    /// Its identity, 28 bits as text.
+    pub cell_id: String,
+    /// Its network.
+    pub plmn: Plmn,
+}
+
+/// How a user or a flow is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IdType {
+    /// By the user's IPv4 address.
+    UeIpv4 = 1,
+    /// By its IPv6 address.
+    UeIpv6 = 2,
+    /// By the address that a translator gave it.
+    NatedIp = 3,
+    /// By the tunnel's endpoint.
+    GtpTeid = 4,
+}
+
+impl Serialize for IdType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(*self as u8)
+    }
+}
+
+impl<'de> Deserialize<'de> for IdType {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Number::deserialize(deserializer)?.0 {
+            1 => Ok(Self::UeIpv4),
+            2 => Ok(Self::UeIpv6),
+            3 => Ok(Self::NatedIp),
+            4 => Ok(Self::GtpTeid),
+            other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"a type from 1 to 4")),
+        }
+    }
+}
+
+/// Of a handover's procedure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HoStatus {
+    /// It is prepared.
+    InPreparation = 1,
+    /// The user is on its way.
+    InExecution = 2,
+    /// It has arrived.
+    Completed = 3,
+    /// The other cell did not take it.
+    Rejected = 4,
+    /// It stayed.
+    Cancelled = 5,
+}
+
+impl Serialize for HoStatus {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(*self as u8)
+    }
+}
+
+impl<'de> Deserialize<'de> for HoStatus {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Number::deserialize(deserializer)?.0 {
+            1 => Ok(Self::InPreparation),
+            2 => Ok(Self::InExecution),
+            3 => Ok(Self::Completed),
+            4 => Ok(Self::Rejected),
+            5 => Ok(Self::Cancelled),
+            other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"a status from 1 to 5")),
+        }
+    }
+}
+
+/// A number, or a text that begins with one.
+struct Number(u64);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Number(u64),
+            Text(String),
+        }
+        match Either::deserialize(deserializer)? {
+            Either::Number(number) => Ok(Self(number)),
+            Either::Text(text) => {
+                let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+                let wrong = || D::Error::invalid_value(Unexpected::Str(&text), &"a number");
+                text[..end].parse().map(Self).map_err(|_| wrong())
+            }
+        }
+    }
+}
+
+/// Names a user or a flow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssociateId {
+    /// What kind of name.
+    #[serde(rename = "type")]
+    pub id_type: IdType,
+    /// The name.
+    pub value: String,
+}
+
+/// Names a user for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TempUeId {
+    /// MMEC; TS 36.413.
+    pub mmec: String,
+    /// M-TMSI; TS 36.413.
+    pub mtmsi: String,
+}
+
+/// An object with measures that may be there or not, each called as the query calls it.
+macro_rules! measures {
+    ($(#[$doc:meta])* $name:ident { $($(#[$head_doc:meta])* $head:ident: $type:ty,)* } $($(#[$measure_doc:meta])* $measure:ident;)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct $name {
+            $(
+                $(#[$head_doc])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $head: Option<$type>,
+            )*
+            $(
+                $(#[$measure_doc])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $measure: Option<u32>,
+            )*
+        }
+
+        impl $name {
+            /// Names of the measures.
+            pub const MEASURES: &'static [&'static str] = &[$(stringify!($measure)),*];
+
+            /// With the measures of these names alone; who it is of stays.
+            #[must_use]
+            pub fn with_only(&self, names: &[&str]) -> Self {
+                Self {
+                    $($head: self.$head.clone(),)*
+                    $($measure: self.$measure.filter(|_| names.contains(&stringify!($measure))),)*
+                }
+            }
+
+            /// Whether there is any measure.
+            pub fn has_measures(&self) -> bool {
+                false $(|| self.$measure.is_some())*
+            }
+        }
+    };
+}
+
+measures! {
+    /// Measures of a cell.
+    L2MeasCellInfo {
+        /// The cell.
+        ecgi: Ecgi,
+    }
+    /// Packets of GBR bearers discarded downlink, in percent.
+    dl_gbr_pdr_cell;
+    /// PRBs for GBR bearers downlink, in percent.
+    dl_gbr_prb_usage_cell;
+    /// Packets of other bearers discarded downlink, in percent.
+    dl_nongbr_pdr_cell;
+    /// PRBs for other bearers downlink, in percent.
+    dl_nongbr_prb_usage_cell;
+    /// PRBs used downlink, in percent.
+    dl_total_prb_usage_cell;
+    /// Users with GBR traffic downlink.
+    number_of_active_ue_dl_gbr_cell;
+    /// Users with other traffic downlink.
+    number_of_active_ue_dl_nongbr_cell;
+    /// Users with GBR traffic uplink.
+    number_of_active_ue_ul_gbr_cell;
+    /// Users with other traffic uplink.
+    number_of_active_ue_ul_nongbr_cell;
+    /// Dedicated preambles received, in percent.
+    received_dedicated_preambles_cell;
+    /// Preambles of the high range received, in percent.
+    received_randomly_selected_preambles_high_range_cell;
+    /// Preambles of the low range received, in percent.
+    received_randomly_selected_preambles_low_range_cell;
+    /// Packets of GBR bearers discarded uplink, in percent.
+    ul_gbr_pdr_cell;
+    /// PRBs for GBR bearers uplink, in percent.
+    ul_gbr_prb_usage_cell;
+    /// Packets of other bearers discarded uplink, in percent.
+    ul_nongbr_pdr_cell;
+    /// PRBs for other bearers uplink, in percent.
+    ul_nongbr_prb_usage_cell;
+    /// PRBs used uplink, in percent.
+    ul_total_prb_usage_cell;
+}
+
+impl L2MeasCellInfo {
+    /// Of a cell with so many PRBs, of which this many were used on average, and as many active users. All of it is taken
+    /// for traffic without a guaranteed bit rate: our bearers have none.
+    pub fn of(ecgi: Ecgi, prbs: u16, used: Both<f64>, active_users: Both<u16>) -> Self {
+        let percent = |used: f64| {
+            let share = 100.0 * used / f64::from(prbs.max(1));
+            // NaN is none.
+            libm::round(share.clamp(0.0, 100.0)) as u32
+        };
+        let used = used.map(percent);
+        Self {
+            ecgi: Some(ecgi),
+            dl_gbr_prb_usage_cell: Some(0),
+            ul_gbr_prb_usage_cell: Some(0),
+            dl_nongbr_prb_usage_cell: Some(used.downlink),
+            ul_nongbr_prb_usage_cell: Some(used.uplink),
+            dl_total_prb_usage_cell: Some(used.downlink),
+            ul_total_prb_usage_cell: Some(used.uplink),
+            number_of_active_ue_dl_gbr_cell: Some(0),
+            number_of_active_ue_ul_gbr_cell: Some(0),
+            number_of_active_ue_dl_nongbr_cell: Some(active_users.downlink.into()),
+            number_of_active_ue_ul_nongbr_cell: Some(active_users.uplink.into()),
+            ..Self::default()
+        }
+    }
+
+    /// PRBs that nobody used, on average, of a cell with so many; `None` if the usage is not told. Where all that a server has is
+    /// the standard, RAPID and SIGMA can still work with this, within a percent of the cell.
+    pub fn unused_prbs(&self, prbs: u16, direction: Direction) -> Option<f64> {
+        let usage = match direction {
+            Direction::Downlink => self.dl_total_prb_usage_cell,
+            Direction::Uplink => self.ul_total_prb_usage_cell,
+        };
+        usage.map(|percent| f64::from(prbs) * f64::from(100 - percent.min(100)) / 100.0)
+    }
+}
+
+measures! {
+    /// Measures of a user in a cell.
+    L2MeasCellUEInfo {
+        /// The cell.
+        ecgi: Ecgi,
+    }
+    /// Volume of GBR traffic downlink, in kbit.
+    dl_gbr_data_volume_ue;
+    /// Delay of GBR traffic downlink, in ms.
+    dl_gbr_delay_ue;
+    /// GBR packets discarded downlink, in percent.
+    dl_gbr_pdr_ue;
+    /// Throughput of GBR traffic downlink, in kbit/s.
+    dl_gbr_throughput_ue;
+    /// Volume of other traffic downlink, in kbit.
+    dl_nongbr_data_volume_ue;
+    /// Delay of other traffic downlink, in ms.
+    dl_nongbr_delay_ue;
+    /// Other packets discarded downlink, in percent.
+    dl_nongbr_pdr_ue;
+    /// Throughput of other traffic downlink, in kbit/s.
+    dl_nongbr_throughput_ue;
+    /// Volume of GBR traffic uplink, in kbit.
+    ul_gbr_data_volume_ue;
+    /// Delay of GBR traffic uplink, in ms.
+    ul_gbr_delay_ue;
+    /// GBR packets discarded uplink, in percent.
+    ul_gbr_pdr_ue;
+    /// Throughput of GBR traffic uplink, in kbit/s.
+    ul_gbr_throughput_ue;
+    /// Volume of other traffic uplink, in kbit.
+    ul_nongbr_data_volume_ue;
+    /// Delay of other traffic uplink, in ms.
+    ul_nongbr_delay_ue;
+    /// Other packets discarded uplink, in percent.
+    ul_nongbr_pdr_ue;
+    /// Throughput of other traffic uplink, in kbit/s.
+    ul_nongbr_throughput_ue;
+}
+
+/// A user's measures, and whose they are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct L2MeasCellUe {
+    /// The user.
+    #[serde(rename = "associateId")]
+    pub associate_id: AssociateId,
+    /// Its measures.
+    #[serde(flatten)]
+    pub info: L2MeasCellUEInfo,
+}
+
+/// Layer 2 measurements: the answer to `layer2_meas`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct L2Meas {
+    /// Cells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cell_info: Vec<L2MeasCellInfo>,
+    /// Users in them.
+    #[serde(default, rename = "cellUEInfo", skip_serializing_if = "Vec::is_empty")]
+    pub cell_ue_info: Vec<L2MeasCellUe>,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_stamp: Option<TimeStamp>,
+}
+
+/// A link to a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkType {
+    /// Its address.
+    pub href: String,
+}
+
+/// Links of a subscription.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Links {
+    /// To itself.
+    #[serde(rename = "self")]
+    pub itself: LinkType,
+}
+
+/// Which handovers are of interest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FilterCriteriaAssocHo {
+    /// The application.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_instance_id: Option<String>,
+    /// Users; none are all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub associate_id: Vec<AssociateId>,
+    /// Cells; none are all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ecgi: Vec<Ecgi>,
+    /// Stages; none is completed ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ho_status: Vec<HoStatus>,
+}
+
+/// A notification.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "notificationType")]
+#[non_exhaustive]
+pub enum Notification {
+    /// A handover.
+    #[serde(rename = "CellChangeNotification", rename_all = "camelCase")]
+    CellChange {
+        /// Whose.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        associate_id: Vec<AssociateId>,
+        /// Which stage.
+        ho_status: HoStatus,
+        /// From here.
+        src_ecgi: Ecgi,
+        /// Whose, by a temporary name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        temp_ue_id: Option<TempUeId>,
+        /// When.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time_stamp: Option<TimeStamp>,
+        /// To here; several only before it is completed.
+        trg_ecgi: Vec<Ecgi>,
+    },
+    /// A bearer was set up.
+    #[serde(rename = "RabEstNotification", rename_all = "camelCase")]
+    RabEst {
+        /// Whose.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        associate_id: Vec<AssociateId>,
+        /// Where.
+        ecgi: Ecgi,
+        /// Its number.
+        erab_id: u32,
+        /// When.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time_stamp: Option<TimeStamp>,
+    },
+    /// A bearer is no more.
+    #[serde(rename = "RabRelNotification", rename_all = "camelCase")]
+    RabRel {
+        /// Whose.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        associate_id: Vec<AssociateId>,
+        /// Where.
+        ecgi: Ecgi,
+        /// Which.
+        erab_release_info: ErabReleaseInfo,
+        /// When.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time_stamp: Option<TimeStamp>,
+    },
+    /// A subscription is about to end.
+    #[serde(rename = "ExpiryNotification", rename_all = "camelCase")]
+    Expiry {
+        /// Which.
+        #[serde(rename = "_links")]
+        links: ExpiryLinks,
+        /// When it ends.
+        expiry_deadline: TimeStamp,
+        /// When this was written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time_stamp: Option<TimeStamp>,
+    },
+    /// Of the extension: records of users.
+    #[serde(rename = "VendorTtiMeasNotification", rename_all = "camelCase")]
+    VendorTtiMeas {
+        /// The records.
+        meas: Vec<vendor::TtiMeas>,
+        /// When it was written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time_stamp: Option<TimeStamp>,
+    },
+}
+
+/// Which bearer is no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErabReleaseInfo {
+    /// Its number.
+    pub erab_id: u32,
+}
+
+/// Which subscription ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpiryLinks {
+    /// The subscription.
+    pub subscription: LinkType,
+}
+
+/// A subscription.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "subscriptionType")]
+#[non_exhaustive]
+pub enum Subscription {
+    /// To handovers.
+    #[serde(rename = "CellChangeSubscription", rename_all = "camelCase")]
+    CellChange {
+        /// Links, in answers.
+        #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
+        links: Option<Links>,
+        /// Where notifications go.
+        callback_reference: String,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expiry_deadline: Option<TimeStamp>,
+        /// Which.
+        filter_criteria_assoc_ho: FilterCriteriaAssocHo,
+    },
+    /// To records of users, of the extension.
+    #[serde(rename = "VendorTtiMeasSubscription")]
+    VendorTtiMeas(vendor::TtiMeasSubscription),
+}
+
+/// Why a request was refused; RFC 7807.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProblemDetails {
+    /// Identifies the kind of problem.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// A line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The status of HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// What happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Identifies the occurrence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+}

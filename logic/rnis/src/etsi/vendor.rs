@@ -1,0 +1,183 @@
+//! The extension: what a cell is, records of users TTI by TTI, and subscriptions to them. Ours.
+//!
+//! | | |
+//! |---|---|
+//! | `GET /rni/v2/vendor/cell_config` | [`CellConfig`], a list |
+//! | `GET /rni/v2/vendor/tti_meas?ue_ipv4_address=...` | [`TtiMeas`], the latest |
+//! | `POST /rni/v2/subscriptions` | [`TtiMeasSubscription`] |
+//!
+//! A server that does not know the last refuses it; who asked then works with what the standard has. PRBs are of each TTI, as
+//! fractions where they are means; blocks are in bits, queues in bytes.
+
+use ranpace_phy::{Both, Direction};
+use serde::{Deserialize, Serialize};
+
+use super::{AssociateId, Ecgi, TimeStamp};
+use crate::{CellInfo, RadioHint, Technology};
+
+/// What a cell is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CellConfig {
+    /// The cell.
+    pub ecgi: Ecgi,
+    /// "lte", "nr" or "mmwave".
+    pub technology: String,
+    /// Which table an MCS is of: "36.213", "38.214-1", "38.214-2" (up to 256QAM), or "cqi".
+    pub mcs_table: String,
+    /// PRBs of the band.
+    pub prbs: u16,
+    /// Sub-carrier spacing in Hz.
+    pub spacing_hz: u32,
+    /// TTI in nanoseconds.
+    pub tti_ns: u64,
+    /// Each direction has a carrier of its own.
+    pub fdd: bool,
+    /// Share of the symbols that can carry data downlink.
+    pub share_dl: f64,
+    /// Share of the symbols that can carry data uplink.
+    pub share_ul: f64,
+    /// Symbols, not PRBs, are given out.
+    pub by_symbols: bool,
+    /// Spatial layers.
+    pub layers: u8,
+    /// HARQ processes of a user downlink.
+    pub harq_processes_dl: u8,
+    /// HARQ processes of a user uplink.
+    pub harq_processes_ul: u8,
+}
+
+impl CellConfig {
+    /// Of a cell.
+    pub fn of(ecgi: Ecgi, info: &CellInfo) -> Self {
+        let (technology, mcs_table) = match info.technology {
+            Technology::Lte => ("lte", "36.213"),
+            Technology::Nr { qam256: false } => ("nr", "38.214-1"),
+            Technology::Nr { qam256: true } => ("nr", "38.214-2"),
+            Technology::Mmwave => ("mmwave", "cqi"),
+        };
+        Self {
+            ecgi,
+            technology: technology.to_owned(),
+            mcs_table: mcs_table.to_owned(),
+            prbs: info.prbs,
+            spacing_hz: info.spacing_hz,
+            tti_ns: info.slot.as_nanos(),
+            fdd: info.fdd,
+            share_dl: info.share.downlink,
+            share_ul: info.share.uplink,
+            by_symbols: info.by_symbols,
+            layers: info.layers,
+            harq_processes_dl: info.harq_processes.downlink,
+            harq_processes_ul: info.harq_processes.uplink,
+        }
+    }
+}
+
+/// One direction of a user.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LinkMeas {
+    /// PRBs granted per TTI, mean of the period.
+    pub prbs: f64,
+    /// PRBs of the cell that nobody used, likewise.
+    pub unused_prbs: f64,
+    /// MCS of the last grant.
+    pub mcs: u8,
+    /// Largest block of the period in bits, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tbs_bits: Option<u32>,
+    /// What waits, in bytes.
+    pub queue_bytes: u64,
+    /// Users with a grant in the last 100 ms.
+    pub active_users: u16,
+}
+
+/// The record of a user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TtiMeas {
+    /// The user.
+    pub associate_id: AssociateId,
+    /// Its cell.
+    pub ecgi: Ecgi,
+    /// When it was measured.
+    pub time_stamp: TimeStamp,
+    /// CQI of the period, if one was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cqi: Option<u8>,
+    /// It is on its way to another cell.
+    pub handover: bool,
+    /// Downlink.
+    pub dl: LinkMeas,
+    /// Uplink.
+    pub ul: LinkMeas,
+}
+
+impl TtiMeas {
+    /// Of a user's hints, which are of the same period.
+    pub fn of(associate_id: AssociateId, ecgi: Ecgi, hints: &Both<RadioHint>) -> Self {
+        let link = |direction: Direction| {
+            let hint = &hints[direction];
+            LinkMeas {
+                prbs: hint.granted,
+                unused_prbs: hint.unused,
+                mcs: hint.mcs,
+                tbs_bits: hint.tbs_bits,
+                queue_bytes: hint.queue.get(),
+                active_users: hint.active_users,
+            }
+        };
+        let down = &hints.downlink;
+        Self {
+            associate_id,
+            ecgi,
+            time_stamp: TimeStamp::of(down.measured_at),
+            cqi: down.cqi,
+            handover: down.handover,
+            dl: link(Direction::Downlink),
+            ul: link(Direction::Uplink),
+        }
+    }
+}
+
+/// How records come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// Posted to the callback's address.
+    #[default]
+    Callback,
+    /// Over a web socket.
+    Websocket,
+    /// As the datagrams of [`wire`](crate::wire), to the callback's host and port.
+    UdpBinary,
+    /// On a [`board`](crate::board) that is mapped.
+    SharedMemory,
+}
+
+/// A subscription to records. Several users or cells are any of them; none are all that the application may see.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TtiMeasSubscription {
+    /// Where they go.
+    pub callback_reference: String,
+    /// Users.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub associate_id: Vec<AssociateId>,
+    /// Cells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ecgi: Vec<Ecgi>,
+    /// Between two, in microseconds; less than a TTI is one of each TTI.
+    #[serde(rename = "period_us")]
+    pub period_us: u64,
+    /// How.
+    #[serde(default)]
+    pub transport: Transport,
+    /// Only those that changed.
+    #[serde(default)]
+    pub delta: bool,
+    /// Until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expiry_deadline: Option<TimeStamp>,
+}

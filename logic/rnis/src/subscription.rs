@@ -1,0 +1,225 @@
+//! Who wants to be told what: by user, by cell, and how often.
+//!
+//! [`Subscribers`] is the publishing side. It keeps a [`Publisher`] for each period that somebody asked for, so that a thousand
+//! readers at one pace cost one average, and hands out what is due, slot by slot. Nothing waits here: who is slower than its
+//! period gets the newest next time (a carrier that cannot send drops what it has, never queues it).
+
+use ranpace_phy::Direction;
+use ranpace_units::{Span, Time};
+
+use crate::{Averaging, Event, Publisher, RadioHint, Report};
+
+/// Of whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// All users.
+    All,
+    /// Those of a cell.
+    Cell(u16),
+    /// One, wherever it is.
+    User(u32),
+}
+
+/// A subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subscription {
+    /// Of whom.
+    pub whom: Whom,
+    /// Which way.
+    pub direction: Direction,
+    /// Whose queue is meant; `None` is that of all bearers, in the uplink as the base station knows it.
+    pub bearer: Option<u8>,
+    /// Between two reports; less than a TTI is one of each TTI.
+    pub period: Span,
+    /// Until when; [`Time::MAX`] for ever.
+    pub expires: Time,
+}
+
+/// The name of a subscription. It is not given again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubscriptionId(pub u64);
+
+/// Those who are to be told.
+#[derive(Debug, Default)]
+pub struct Subscribers {
+    paces: Vec<Pace>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Pace {
+    period: Span,
+    publisher: Publisher,
+    subscriptions: Vec<(SubscriptionId, Subscription)>,
+}
+
+impl Subscribers {
+    /// Nobody yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Somebody wants to be told. One with a period of its own knows only what is measured from now on.
+    pub fn subscribe(&mut self, subscription: Subscription) -> SubscriptionId {
+        let id = SubscriptionId(self.next);
+        self.next += 1;
+        let period = subscription.period;
+        let pace = match self.paces.iter().position(|pace| pace.period == period) {
+            Some(known) => known,
+            None => {
+                let publisher = Publisher::new(period, Averaging::Smooth);
+                self.paces.push(Pace { period, publisher, subscriptions: Vec::new() });
+                self.paces.len() - 1
+            }
+        };
+        self.paces[pace].subscriptions.push((id, subscription));
+        id
+    }
+
+    /// Another time until which a subscription goes on; false if there is none of this name.
+    pub fn renew(&mut self, id: SubscriptionId, expires: Time) -> bool {
+        let mut all = self.paces.iter_mut().flat_map(|pace| &mut pace.subscriptions);
+        all.find(|(known, _)| *known == id).map(|(_, subscription)| subscription.expires = expires).is_some()
+    }
+
+    /// Somebody wants to be told no more; false if there is none of this name.
+    pub fn cancel(&mut self, id: SubscriptionId) -> bool {
+        let before = self.len();
+        self.keep(|known, _| known != id);
+        self.len() < before
+    }
+
+    fn keep(&mut self, mut keep: impl FnMut(SubscriptionId, &Subscription) -> bool) {
+        self.paces.retain_mut(|pace| {
+            pace.subscriptions.retain(|(id, subscription)| keep(*id, subscription));
+            !pace.subscriptions.is_empty()
+        });
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.paces.iter().map(|pace| pace.subscriptions.len()).sum()
+    }
+
+    /// Whether nobody is to be told.
+    pub fn is_empty(&self) -> bool {
+        self.paces.is_empty()
+    }
+
+    /// A slot is over: hands out what is due. Subscriptions that have expired are gone.
+    pub fn on_report(&mut self, report: &Report<'_>, tell: &mut dyn FnMut(SubscriptionId, u32, &RadioHint)) {
+        let now = report.time;
+        if self.paces.iter().flat_map(|pace| &pace.subscriptions).any(|(_, of)| of.expires <= now) {
+            self.keep(|_, subscription| subscription.expires > now);
+        }
+        let cell = report.cell.cell;
+        for Pace { publisher, subscriptions, .. } in &mut self.paces {
+            if !publisher.on_report(report) {
+                continue;
+            }
+            let users = publisher.users(cell);
+            for (id, Subscription { whom, direction, bearer, .. }) in &*subscriptions {
+                let mut tell_of = |user: u32| {
+                    if let Some(hint) = publisher.hint(user, *direction, *bearer) {
+                        tell(*id, user, &hint);
+                    }
+                };
+                match whom {
+                    Whom::User(user) if users.contains(user) => tell_of(*user),
+                    Whom::User(_) => {}
+                    Whom::Cell(other) if *other != cell => {}
+                    Whom::Cell(_) | Whom::All => users.iter().for_each(|user| tell_of(*user)),
+                }
+            }
+            publisher.published(cell);
+        }
+    }
+
+    /// Something happened to a user.
+    pub fn on_event(&mut self, event: &Event) {
+        self.paces.iter_mut().for_each(|pace| pace.publisher.on_event(event));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CellInfo, LinkReport, UserReport};
+    use ranpace_phy::{Both, Cqi, LteBandwidth};
+
+    fn row(user: u32) -> UserReport {
+        let link = LinkReport::default();
+        let (cqi, cqi_time) = (Cqi::MAX, Time::ZERO);
+        UserReport {
+            user,
+            rnti: 1,
+            cqi,
+            cqi_time,
+            capacity: 1.0,
+            link: Both { downlink: link, uplink: link },
+        }
+    }
+
+    /// Plays slots 0 to `slots` - 1 of two cells, with users 0 and 1 in the first and 2 in the second: who was told of whom, and when.
+    fn play(subscribers: &mut Subscribers, slots: core::ops::Range<u64>) -> Vec<(u64, u64, u32)> {
+        let mut told = Vec::new();
+        let rows = [0, 1, 2].map(row);
+        for slot in slots {
+            for (number, users) in [(0, &rows[..2]), (1, &rows[2..])] {
+                let report = Report {
+                    cell: &CellInfo::lte(number, LteBandwidth::Mhz5),
+                    slot,
+                    time: Time::ZERO + Span::from_millis(slot),
+                    symbols: Both::of(|_| 14),
+                    used_prbs: Both::default(),
+                    active_users: Both::default(),
+                    users,
+                    bearers: &[],
+                    full: true,
+                };
+                subscribers.on_report(&report, &mut |id, user, hint| {
+                    assert_eq!(hint.measured_at, report.time);
+                    told.push((id.0, slot, user));
+                });
+            }
+        }
+        told
+    }
+
+    fn of(whom: Whom, period_ms: u64) -> Subscription {
+        let (direction, period) = (Direction::Downlink, Span::from_millis(period_ms));
+        Subscription { whom, direction, bearer: None, period, expires: Time::MAX }
+    }
+
+    #[test]
+    fn each_is_told_of_whom_and_as_often_as_it_wants() {
+        let mut subscribers = Subscribers::new();
+        for (whom, period) in
+            [(Whom::All, 0), (Whom::Cell(1), 1), (Whom::User(1), 8), (Whom::User(7), 8), (Whom::Cell(9), 8)]
+        {
+            subscribers.subscribe(of(whom, period));
+        }
+        let told = play(&mut subscribers, 0..17);
+        let count = |id: u64| told.iter().filter(|(told, ..)| *told == id).count();
+        assert_eq!([0, 1, 2, 3, 4].map(count), [3 * 17, 17, 3, 0, 0]);
+        let slots: Vec<u64> = told.iter().filter(|(id, ..)| *id == 2).map(|(_, slot, _)| *slot).collect();
+        assert_eq!(slots, [0, 8, 16]);
+        assert!(told.iter().all(|(id, _, user)| *id != 1 || *user == 2));
+    }
+
+    #[test]
+    fn subscriptions_end_when_they_expire_or_are_cancelled() {
+        let mut subscribers = Subscribers::new();
+        let until = |ms| Time::ZERO + Span::from_millis(ms);
+        let short = subscribers.subscribe(Subscription { expires: until(3), ..of(Whom::User(0), 1) });
+        let renewed = subscribers.subscribe(Subscription { expires: until(3), ..of(Whom::User(0), 1) });
+        let cancelled = subscribers.subscribe(of(Whom::User(0), 2));
+        assert!(subscribers.renew(renewed, until(5)));
+        assert!(subscribers.cancel(cancelled) && !subscribers.cancel(cancelled));
+        let told = play(&mut subscribers, 0..10);
+        let count = |id: SubscriptionId| told.iter().filter(|(told, ..)| *told == id.0).count();
+        assert_eq!((count(short), count(renewed), count(cancelled)), (3, 5, 0));
+        assert!(subscribers.is_empty() && !subscribers.renew(short, until(99)));
+        assert_ne!(subscribers.subscribe(of(Whom::All, 1)), short, "a name is not given again");
+    }
+}
