@@ -17,6 +17,8 @@ pub(crate) enum Event {
     Receiver(u32),
     /// A hint of radio information comes.
     Feed,
+    /// A proxy of this number decides.
+    Proxy(u32),
     /// The modem at a flow's receiver measures.
     Modem(u32),
     /// A flow begins, ends, or its application writes.

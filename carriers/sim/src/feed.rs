@@ -37,7 +37,6 @@ pub(crate) enum Reader {
     /// The control at the sender of this flow.
     Flow(u32),
     /// A middlebox of this number.
-    #[allow(dead_code)] // until there is one that reads
     Middlebox(u32),
     /// Whoever plays the simulation.
     Onlooker,

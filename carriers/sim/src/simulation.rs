@@ -73,6 +73,7 @@ pub struct Simulation<'a> {
     flows: Vec<Flow>,
     /// Flows that proxies split, if there are any.
     splits: Option<Box<Splits<'a>>>,
+    proxy_alarms: Vec<Alarm>,
     sender_alarms: Vec<Alarm>,
     receiver_alarms: Vec<Alarm>,
     meters: Meters<'a>,
@@ -157,12 +158,14 @@ impl<'a> Simulation<'a> {
             foreseen_alarms: 0,
             flows,
             splits,
+            proxy_alarms: Vec::new(),
             before: vec![crate::flow::Account::default(); count],
             measured_from: Time::ZERO + scenario.warmup,
             last_sample: Time::ZERO,
             events: 0,
             scenario,
         }
+        .with_proxies_awake()
         .with_radio_awake()
     }
 
@@ -287,6 +290,7 @@ impl<'a> Simulation<'a> {
                     self.measure_quality(flow);
                 }
             }
+            Event::Proxy(proxy) => self.on_proxy(proxy),
             Event::Start(flow) => self.begin(flow),
             Event::Stop(flow) => {
                 self.flows[flow as usize].stop();
@@ -518,7 +522,7 @@ impl<'a> Simulation<'a> {
                         self.arm_sender(flow);
                     }
                 }
-                Reader::Middlebox(_) => {}
+                Reader::Middlebox(proxy) => self.tell_proxy(proxy, told.user, &told.hint),
                 Reader::Onlooker => {
                     if let Some(onlooker) = &mut self.onlooker {
                         onlooker(now, told.user, &told.hint);

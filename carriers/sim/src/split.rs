@@ -9,18 +9,29 @@
 //! side sent first is held until then. Where the user fetches, its request rides on the handshake's last segment, and so the
 //! server's answer to the proxy's SYN is held until that segment has come: the server's first RTT sample
 //! has the user's part in it, and all others have not.
+//!
+//! A proxy of kind `rapid` asks [`Rapid`] for windows and allocations. It reads hints of the downlink of each of its users
+//! from the edge's feed. While RAPID has no window for a flow, the proxy is a plain split proxy; while its control towards
+//! the user has no allocation, that is what it is without one.
 
 use std::collections::VecDeque;
 
+use ranpace_pep::rapid::{Category, FlowId, FlowRecord, Mode, Observer, Rapid};
 use ranpace_phy::Direction as Way;
+use ranpace_rnis::RadioHint;
 use ranpace_scenario::{FlowSpec, Hop, ProxyKind, ProxySpec, Scenario, SplitSpec, Transport};
 use ranpace_tcp::{Config, Kind, Receiver, Segment, Sender};
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::flow::{Ends, Flow};
 use crate::histogram::Histogram;
 use crate::random::mix;
 use crate::results::{Distribution, SplitResult};
+
+/// Segments that a server may send before the proxy has decided more. Ours: what it would send at first (RFC 6928).
+const FIRST_WINDOW: u64 = 10;
+/// The largest window that TCP can announce (RFC 7323, 2.3).
+const MOST_WINDOW: Bytes = Bytes::new(1 << 30);
 
 /// The proxies of a scenario and the flows that they split.
 #[derive(Debug)]
@@ -39,6 +50,27 @@ struct Proxy<'a> {
     /// Open connections: of each user (the last entry: of flows to no user), and what may wait of all.
     open: Vec<u32>,
     promised: Bytes,
+    /// What decides, where it is RAPID.
+    rapid: Option<Rapid<Periods>>,
+}
+
+/// Counts the periods of RAPID's flows.
+#[derive(Debug, Default)]
+struct Periods {
+    /// The split of each of RAPID's flows, by its index.
+    splits: Vec<u32>,
+    /// Of each split the periods, and those at whose end it was slow.
+    counts: Vec<(u64, u64)>,
+}
+
+impl Observer for Periods {
+    fn on_period(&mut self, record: &FlowRecord) {
+        let split = self.splits.get(record.flow.index()).copied().unwrap_or(u32::MAX) as usize;
+        if let Some((periods, slow)) = self.counts.get_mut(split) {
+            *periods += 1;
+            *slow += u64::from(record.category == Category::Slow);
+        }
+    }
 }
 
 /// A flow that is split.
@@ -62,8 +94,11 @@ pub(crate) struct Split {
     /// Payload that went from leg to flow, and when the last byte of each part came: until that part has left.
     relayed: u64,
     waiting: VecDeque<(u64, Time)>,
+    /// RAPID's name for it, and the rate that it was allocated.
+    rapid: Option<FlowId>,
+    allocation: Option<Rate>,
     /// The window that the server is told, at most.
-    pub limit: Bytes,
+    limit: Bytes,
     /// The last timestamp of the proxy that came back from the server.
     echo: Time,
     /// RTTs: of the connection to the server, as the server and as the proxy measured it last.
@@ -107,6 +142,8 @@ impl<'a> Splits<'a> {
                 asked: None,
                 relayed: 0,
                 waiting: VecDeque::new(),
+                rapid: None,
+                allocation: None,
                 limit: Bytes::ZERO,
                 echo: Time::ZERO,
                 wan_rtt: None,
@@ -115,12 +152,84 @@ impl<'a> Splits<'a> {
             });
         }
         of.extend((0..all.len() as u32).map(Some));
+        let count = all.len();
         let proxies = scenario.proxies.iter().map(|spec| Proxy {
             spec,
             open: vec![0; scenario.users.len() + 1],
             promised: Bytes::ZERO,
+            rapid: match &spec.kind {
+                ProxyKind::Split => None,
+                ProxyKind::Rapid(settings) => {
+                    let periods = Periods { splits: Vec::new(), counts: vec![(0, 0); count] };
+                    Some(Rapid::observed(**settings, periods))
+                }
+            },
         });
         (!all.is_empty()).then(|| Box::new(Self { scenario, proxies: proxies.collect(), all, of }))
+    }
+
+    /// The users of whom proxies want to know: the proxy, the user, and the bearer of one of its flows.
+    pub fn readers(&self) -> Vec<(u32, u32, u8)> {
+        let wants = |split: &&Split| self.proxies[split.proxy].rapid.is_some();
+        let users = self.all.iter().filter(wants).filter(|split| split.user < self.scenario.users.len());
+        let mut readers: Vec<(u32, u32, u8)> = users
+            .map(|split| {
+                let bearer = self.scenario.flows[split.flow as usize].bearer;
+                (split.proxy as u32, split.user as u32, bearer)
+            })
+            .collect();
+        readers.sort_unstable();
+        readers.dedup_by_key(|(proxy, user, _)| (*proxy, *user));
+        readers
+    }
+
+    /// How many proxies there are.
+    pub fn proxies(&self) -> usize {
+        self.proxies.len()
+    }
+
+    /// The proxy of a split.
+    pub fn proxy_of(&self, split: usize) -> usize {
+        self.all[split].proxy
+    }
+
+    /// Radio information about a user came to a proxy.
+    pub fn on_hint(&mut self, now: Time, proxy: usize, user: u32, hint: &RadioHint) {
+        if let Some(rapid) = &mut self.proxies[proxy].rapid {
+            rapid.on_radio(now, user, hint);
+        }
+    }
+
+    /// When a proxy has something to decide.
+    pub fn next_deadline(&self, proxy: usize) -> Time {
+        let rapid = self.proxies[proxy].rapid.as_ref();
+        rapid.and_then(Rapid::next_deadline).unwrap_or(Time::MAX)
+    }
+
+    /// It decides.
+    pub fn on_deadline(&mut self, now: Time, proxy: usize) {
+        if let Some(rapid) = &mut self.proxies[proxy].rapid {
+            rapid.on_deadline(now);
+        }
+    }
+
+    /// A split of a proxy for which something else was decided; its sender knows of its allocation.
+    pub fn next_change(&mut self, proxy: usize, flows: &mut [Flow], now: Time) -> Option<usize> {
+        let rapid = self.proxies[proxy].rapid.as_mut()?;
+        while let Some(id) = rapid.next_change() {
+            let split = rapid.observer().splits.get(id.index()).copied().unwrap_or(u32::MAX) as usize;
+            let Some(one) = self.all.get_mut(split).filter(|one| one.rapid == Some(id)) else { continue };
+            let allocation = rapid.allocation(id);
+            if allocation != one.allocation {
+                one.allocation = allocation;
+                let ends = flows.get_mut(one.flow as usize).map(|flow| &mut flow.ends);
+                if let Some(Ends::Tcp(to_user, _)) = ends {
+                    to_user.on_allocation(now, allocation);
+                }
+            }
+            return Some(split);
+        }
+        None
     }
 
     /// How many legs there are.
@@ -151,12 +260,16 @@ impl<'a> Splits<'a> {
     }
 
     /// A connection begins. Returns whether it is split: not while more is promised than may wait in all.
-    pub fn admit(&mut self, split: usize) -> bool {
-        self.release(split);
+    pub fn admit(&mut self, split: usize, now: Time) -> bool {
+        self.release(split, now);
         let one = &mut self.all[split];
         let proxy = &mut self.proxies[one.proxy];
-        let promise = proxy.spec.buffers.flow.unwrap_or(proxy.spec.buffers.user);
-        one.active = proxy.promised + promise <= proxy.spec.buffers.total;
+        let promise = match &proxy.rapid {
+            Some(_) => Bytes::ZERO,
+            None => proxy.spec.buffers.flow.unwrap_or(proxy.spec.buffers.user),
+        };
+        one.active = proxy.promised + promise <= proxy.spec.buffers.total
+            && proxy.rapid.as_ref().is_none_or(Rapid::admits);
         if one.active {
             proxy.promised += promise;
             proxy.open[one.user] += 1;
@@ -168,12 +281,15 @@ impl<'a> Splits<'a> {
     }
 
     /// A connection is over: it promises nothing any more.
-    pub fn release(&mut self, split: usize) {
+    pub fn release(&mut self, split: usize, now: Time) {
         let one = &mut self.all[split];
+        let proxy = &mut self.proxies[one.proxy];
         if let Some(promised) = one.promised.take() {
-            let proxy = &mut self.proxies[one.proxy];
             proxy.promised -= promised;
             proxy.open[one.user] -= 1;
+        }
+        if let (Some(id), Some(rapid)) = (one.rapid.take(), &mut proxy.rapid) {
+            rapid.close(now, id);
         }
     }
 
@@ -186,18 +302,24 @@ impl<'a> Splits<'a> {
         let Transport::Tcp { algorithm, config } = &spec.transport else { return None };
         (one.held, one.answer, one.asked, one.relayed) = (None, None, None, 0);
         one.waiting.clear();
-        (one.echo, one.wan_rtt, one.proxy_rtt) = (Time::ZERO, None, None);
+        (one.echo, one.wan_rtt, one.proxy_rtt, one.allocation) = (Time::ZERO, None, None, None);
 
         let leg = flows.get_mut(one.leg as usize)?;
         let seed = leg.renew();
         let platform = Config::default();
         let (receive_buffer, receive_buffer_max) = match proxy.kind {
             ProxyKind::Split => (platform.receive_buffer, platform.receive_buffer_max),
+            // The limit alone decides.
+            ProxyKind::Rapid(_) => (MOST_WINDOW, MOST_WINDOW),
         };
         let at_proxy = Config { receive_buffer, receive_buffer_max, ..config.clone() };
         let mut sender = Box::new(Sender::new(config, algorithm.build(seed)));
         sender.open(now);
-        leg.ends = Ends::Tcp(sender, Box::new(Receiver::new(&at_proxy, algorithm.receiver())));
+        let mut receiver = Box::new(Receiver::new(&at_proxy, algorithm.receiver()));
+        let initial = config.mss() * FIRST_WINDOW;
+        one.limit = initial.min(receive_buffer);
+        receiver.set_window_limit(one.limit);
+        leg.ends = Ends::Tcp(sender, receiver);
 
         let flow = flows.get_mut(one.flow as usize)?;
         let seed = flow.renew();
@@ -225,6 +347,7 @@ impl<'a> Splits<'a> {
     /// A segment of the server reached the proxy.
     pub fn from_server(&mut self, split: usize, flows: &mut [Flow], now: Time, segment: &Segment) {
         let one = &mut self.all[split];
+        let rapid = self.proxies[one.proxy].rapid.as_mut();
         let [Some(flow), Some(leg)] = pair(flows, one) else { return };
         let Ends::Tcp(to_user, _) = &mut flow.ends else { return };
         match segment.kind {
@@ -236,7 +359,7 @@ impl<'a> Splits<'a> {
             }
             // The user's SYN is answered now, and the server when the user's request is there.
             Kind::SynAck if !to_user.is_established() => {
-                one.learn_rtt(now);
+                one.learn_rtt(split, rapid, to_user, now);
                 one.answer = Some(*segment);
                 if let Some(held) = one.held.take() {
                     to_user.on_segment(now, &held);
@@ -245,10 +368,14 @@ impl<'a> Splits<'a> {
             }
             Kind::Syn | Kind::SynAck => {}
             _ => {
-                one.learn_rtt(now);
+                let mut rapid = rapid;
+                one.learn_rtt(split, rapid.as_deref_mut(), to_user, now);
                 if segment.echo > one.echo {
                     one.echo = segment.echo;
                     one.proxy_rtt = Some(now - segment.echo);
+                    if let (Some(rapid), Some(id)) = (rapid, one.rapid) {
+                        rapid.on_wan_rtt(now, id, now - segment.echo);
+                    }
                 }
             }
         }
@@ -260,7 +387,11 @@ impl<'a> Splits<'a> {
         }
         let came = receiver.delivered().get();
         if came > one.relayed {
-            to_user.write(Bytes::new(came - one.relayed));
+            let bytes = Bytes::new(came - one.relayed);
+            to_user.write(bytes);
+            if let (Some(rapid), Some(id)) = (&mut self.proxies[one.proxy].rapid, one.rapid) {
+                rapid.on_wan_data(now, id, bytes);
+            }
             one.relayed = came;
             one.waiting.push_back((came, now));
         }
@@ -301,6 +432,9 @@ impl<'a> Splits<'a> {
         }
         if let Some(rtt) = rtt {
             one.meter.ran_rtt.record(rtt);
+            if let (Some(rapid), Some(id)) = (&mut self.proxies[one.proxy].rapid, one.rapid) {
+                rapid.on_ran_rtt(now, id, rtt);
+            }
         }
         rtt
     }
@@ -330,14 +464,28 @@ impl<'a> Splits<'a> {
         }
         let backlog = one.relayed - sent;
         one.meter.largest = one.meter.largest.max(backlog);
-        let proxy = &self.proxies[one.proxy];
+        let proxy = &mut self.proxies[one.proxy];
         let buffers = &proxy.spec.buffers;
         let of_user = buffers.user / u64::from(proxy.open[one.user].max(1));
         let cap = buffers.flow.map_or(of_user, |own| own.min(of_user));
-        let limit = cap - Bytes::new(backlog);
-        if limit != one.limit || one.relayed == 0 {
+        let mut limit = cap - Bytes::new(backlog);
+        match (&mut proxy.rapid, one.rapid) {
+            (Some(rapid), Some(id)) => {
+                rapid.on_backlog(now, id, Bytes::new(backlog));
+                limit = rapid.window(id).unwrap_or(limit);
+            }
+            // Before RAPID knows it, and after it is over.
+            (Some(_), None) => limit = one.limit,
+            (None, _) => {}
+        }
+        if limit != one.limit {
             one.limit = limit;
             from_server.set_window_limit(limit);
+        }
+        // Nothing more will come.
+        let is_over = flow.stopped && one.promised.is_some();
+        if is_over && to_user.is_done() && matches!(&leg.ends, Ends::Tcp(server, _) if server.is_done()) {
+            self.release(split, now);
         }
     }
 
@@ -358,11 +506,39 @@ impl<'a> Splits<'a> {
         if let Some(rtt) = one.wan_rtt {
             show("wan_rtt_s", rtt.as_secs_f64());
         }
+        let rapid = self.proxies[one.proxy].rapid.as_ref();
+        if let Some((user, record)) = rapid
+            .zip(one.rapid)
+            .and_then(|(rapid, id)| rapid.user(now, one.user as u32).zip(rapid.look(now, id)))
+        {
+            let nothing = f64::NAN;
+            show("allocation_bit_s", one.allocation.map_or(nothing, Rate::as_f64));
+            show("share_bytes", record.share.as_f64());
+            show("demand_bit_s", record.demand.as_f64());
+            let category = match record.category {
+                Category::Init => 0.0,
+                Category::Fast => 1.0,
+                Category::Slow => 2.0,
+            };
+            show("category", category);
+            let mode = match user.mode {
+                Mode::Normal => 0.0,
+                Mode::Hold => 1.0,
+                Mode::Open => 2.0,
+            };
+            show("mode", mode);
+            show("capacity_bit_s", user.capacity.as_f64());
+            show("flows", f64::from(user.flows));
+            show("slow_flows", f64::from(user.slow));
+        }
     }
 
     /// What is left to tell of a flow at the end.
     pub fn result(&self, split: usize, wan_rtt: &Histogram) -> SplitResult {
         let one = &self.all[split];
+        let rapid = self.proxies[one.proxy].rapid.as_ref();
+        let counts = rapid.and_then(|rapid| rapid.observer().counts.get(split)).copied();
+        let (periods, slow_periods) = counts.unwrap_or_default();
         let figures = |of: &Histogram| Distribution { cdf: Vec::new(), ..of.distribution() };
         SplitResult {
             proxy: self.proxies[one.proxy].spec.name.clone(),
@@ -371,8 +547,8 @@ impl<'a> Splits<'a> {
             delay: figures(&one.meter.delay),
             largest_backlog: Bytes::new(one.meter.largest),
             passed_through: one.meter.passed,
-            periods: 0,
-            slow_periods: 0,
+            periods,
+            slow_periods,
         }
     }
 }
@@ -382,10 +558,19 @@ impl Split {
         self.relayed.saturating_sub(to_user.sent().get())
     }
 
-    /// The server answered the proxy's part of the handshake.
-    fn learn_rtt(&mut self, now: Time) {
-        if let Some(asked) = self.asked.take() {
-            self.proxy_rtt = Some(now - asked);
+    /// The server answered the proxy's part of the handshake: RAPID knows the flow from now on.
+    fn learn_rtt(&mut self, split: usize, rapid: Option<&mut Rapid<Periods>>, to_user: &Sender, now: Time) {
+        let Some(asked) = self.asked.take() else { return };
+        let rtt = (now - asked).max(Span::from_nanos(1));
+        self.proxy_rtt = Some(rtt);
+        let Some(rapid) = rapid else { return };
+        let id = rapid.open(now, self.user as u32, rtt, to_user.mss());
+        let splits = &mut rapid.observer_mut().splits;
+        splits.resize(splits.len().max(id.index() + 1), u32::MAX);
+        splits[id.index()] = split as u32;
+        self.rapid = Some(id);
+        if let Some(rtt) = to_user.rtt().latest() {
+            rapid.on_ran_rtt(now, id, rtt);
         }
     }
 }

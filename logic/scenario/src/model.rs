@@ -255,6 +255,8 @@ pub struct ProxySpec {
 pub enum ProxyKind {
     /// Nothing: two TCP connections with a buffer between them, as any host would have them.
     Split,
+    /// RAPID, by the radio information of the edge's feed.
+    Rapid(Box<ranpace_pep::rapid::Settings>),
 }
 
 /// What may wait in a proxy: payload that came from the servers and was not sent to users yet.

@@ -51,7 +51,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
     cell::read(&mut root, &mut network, files);
     let (rnis, modem) = rnis::read(&mut root);
     let flows = Flows::read(&mut root, &network, duration);
-    let proxies = proxy::read(&mut root, &network, &flows);
+    let proxies = proxy::read(&mut root, &network, &flows, &rnis);
     let changes = change::read(&mut root, &network, &flows, duration);
     root.finish();
     let Network { hosts, links, cells, users, .. } = network;

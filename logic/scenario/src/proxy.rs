@@ -3,18 +3,38 @@
 //! Which flows: those of TCP whose data cross the host on their way, coming over wires. What a user sends, UDP and datagrams
 //! pass by.
 
-use ranpace_units::Bytes;
+use ranpace_pep::rapid::{Accounting, Caps, Estimator, RanRttMin, Settings, Slack};
+use ranpace_units::{Bytes, Span};
 
 use crate::flow::{Flows, read_algorithm};
 use crate::model::{FlowSpec, Hop, ProxyBuffers, ProxyKind, ProxySpec, SplitSpec, Transport};
 use crate::network::{Network, unknown};
 use crate::reader::{Field, Section};
+use crate::rnis::FeedSpec;
 
 /// The keys of `[[proxy]]`. A test compares them with what is read.
-pub(crate) const KEYS: [&str; 7] =
-    ["name", "host", "kind", "ran_cc", "flow_buffer", "user_buffer", "total_buffer"];
+pub(crate) const KEYS: [&str; 18] = [
+    "name",
+    "host",
+    "kind",
+    "ran_cc",
+    "flow_buffer",
+    "user_buffer",
+    "total_buffer",
+    "profile",
+    "estimator",
+    "accounting",
+    "efficiency",
+    "theta",
+    "floor",
+    "slack",
+    "ran_rttmin",
+    "sr_allowance",
+    "ran_floor",
+    "shrink",
+];
 /// The kinds of proxies.
-const KINDS: [&str; 1] = ["split"];
+const KINDS: [&str; 2] = ["split", "rapid"];
 
 /// Most proxies of a scenario. Ours.
 const MOST_PROXIES: usize = 100;
@@ -27,7 +47,12 @@ const LEAST_BUFFER: Bytes = Bytes::new(65_535);
 const MOST_BUFFER: Bytes = Bytes::new(1 << 40);
 
 /// Reads all `[[proxy]]`.
-pub(crate) fn read(root: &mut Section<'_>, network: &Network, flows: &Flows) -> Vec<ProxySpec> {
+pub(crate) fn read(
+    root: &mut Section<'_>,
+    network: &Network,
+    flows: &Flows,
+    feed: &FeedSpec,
+) -> Vec<ProxySpec> {
     let Some(field) = root.field("proxy") else { return Vec::new() };
     let mut proxies: Vec<ProxySpec> = Vec::new();
     for (index, section) in field.tables().into_iter().enumerate() {
@@ -36,7 +61,7 @@ pub(crate) fn read(root: &mut Section<'_>, network: &Network, flows: &Flows) -> 
             break;
         }
         let (at, report) = (section.at, section.report);
-        let Some(proxy) = read_entry(section, index + 1, network, flows) else { continue };
+        let Some(proxy) = read_entry(section, index + 1, network, flows, feed.period) else { continue };
         if proxies.iter().any(|other| other.name == proxy.name) {
             report.add(at, format!("there is another proxy called {:?}", proxy.name));
         }
@@ -57,13 +82,22 @@ fn read_entry(
     number: usize,
     network: &Network,
     flows: &Flows,
+    period: Span,
 ) -> Option<ProxySpec> {
     let name = section.field("name").and_then(|field| field.name().map(str::to_owned));
     let name = name.unwrap_or_else(|| format!("proxy{number}"));
     let host_field = section.required("host");
     let host = host_field.as_ref().and_then(|field| host_of(field, network));
     let kind = section.required("kind").and_then(|field| field.word(&KINDS));
+    let rapid = read_rapid(&mut section, kind == Some("rapid"), period);
     let ran_cc = section.field("ran_cc");
+    let own = match (kind, &rapid) {
+        (Some("rapid"), settings) => {
+            let rttmin = if settings.ran_rttmin == RanRttMin::Plain { "plain" } else { "smoothed" };
+            format!("rapid:ran_rttmin={rttmin}:sr_allowance={}", settings.sr_allowance)
+        }
+        _ => "cubic".to_owned(),
+    };
     let ran_cc = match &ran_cc {
         Some(field) => read_algorithm(field).filter(|algorithm| {
             let is_tcp = algorithm.transport() == ranpace_cc::Transport::Tcp;
@@ -72,7 +106,7 @@ fn read_entry(
             }
             is_tcp
         }),
-        None => kind.and_then(|_| "cubic".parse().ok()),
+        None => own.parse().ok(),
     };
     let buffers = ProxyBuffers {
         flow: section.field("flow_buffer").and_then(|field| {
@@ -82,7 +116,15 @@ fn read_entry(
         user: section.quantity("user_buffer", LEAST_BUFFER..=MOST_BUFFER).unwrap_or(USER_BUFFER),
         total: section.quantity("total_buffer", LEAST_BUFFER..=MOST_BUFFER).unwrap_or(TOTAL_BUFFER),
     };
-    let kind = kind.map(|_| ProxyKind::Split);
+    let kind = kind.map(|kind| match kind {
+        "rapid" => {
+            let Caps { flow, flows, .. } = rapid.caps;
+            let caps =
+                Caps { flow: buffers.flow.unwrap_or(flow), user: buffers.user, total: buffers.total, flows };
+            ProxyKind::Rapid(Box::new(Settings { caps, ..rapid }))
+        }
+        _ => ProxyKind::Split,
+    });
     section.finish();
     let (host, host_field) = (host?, host_field?);
     let mut splits = Vec::new();
@@ -97,6 +139,64 @@ fn read_entry(
         }
     }
     Some(ProxySpec { name, host, kind: kind?, ran_cc: ran_cc?, buffers, splits })
+}
+
+/// RAPID's settings; `is_rapid` says whether they belong there. Reports come every `period`.
+fn read_rapid(section: &mut Section<'_>, is_rapid: bool, period: Span) -> Settings {
+    let fields = KEYS[7..].iter().map(|key| section.field(key));
+    let fields: Vec<Option<Field<'_>>> = fields.collect();
+    if !is_rapid {
+        for field in fields.into_iter().flatten() {
+            field.error("belongs to kind = \"rapid\"");
+        }
+        return Settings::THESIS;
+    }
+    let [profile, estimator, accounting, efficiency, theta, floor, slack, ran_rttmin, sr, ran_floor, shrink] =
+        &fields[..]
+    else {
+        return Settings::THESIS;
+    };
+    let word = |field: &Option<Field<'_>>, words: &[&'static str]| field.as_ref().and_then(|f| f.word(words));
+    let mut settings = match word(profile, &["thesis", "field"]) {
+        Some("field") => Settings::FIELD,
+        _ => Settings::THESIS,
+    };
+    settings.period = period;
+    settings.estimator = match word(estimator, &["alloc_plus_unused", "fair_share", "larger"]) {
+        Some("alloc_plus_unused") => Estimator::AllocPlusUnused,
+        Some("fair_share") => Estimator::FairShare,
+        Some(_) => Estimator::Larger,
+        None => settings.estimator,
+    };
+    settings.accounting = match word(accounting, &["rate", "share_bytes", "literal"]) {
+        Some("share_bytes") => Accounting::ShareBytes,
+        Some("literal") => Accounting::Literal,
+        _ => Accounting::Rate,
+    };
+    settings.ran_rttmin = match word(ran_rttmin, &["smoothed", "plain"]) {
+        Some("plain") => RanRttMin::Plain,
+        _ => RanRttMin::Smoothed,
+    };
+    let number = |field: &Option<Field<'_>>, else_: f64| {
+        field.as_ref().and_then(|f| f.number(0.01..=1.0)).unwrap_or(else_)
+    };
+    settings.efficiency = number(efficiency, settings.efficiency);
+    settings.theta = number(theta, settings.theta);
+    let segments = |field: &Option<Field<'_>>, else_: u32| {
+        let read = field.as_ref().and_then(|f| f.whole(1..=10_000)).and_then(|n| u32::try_from(n).ok());
+        read.unwrap_or(else_)
+    };
+    settings.floor = segments(floor, settings.floor);
+    settings.ran_floor = segments(ran_floor, settings.ran_floor);
+    settings.slack = match slack {
+        Some(field) if field.is_text() && field.text("") == Some("half_rtt") => Slack::HalfRtt,
+        Some(field) => field.quantity(Span::ZERO..=Span::SECOND).map_or(settings.slack, Slack::Fixed),
+        None => settings.slack,
+    };
+    let allowance = sr.as_ref().and_then(|f| f.quantity(Span::ZERO..=Span::SECOND));
+    settings.sr_allowance = allowance.unwrap_or(settings.sr_allowance);
+    settings.shrink = shrink.as_ref().and_then(Field::flag).unwrap_or(settings.shrink);
+    settings
 }
 
 /// The host that a field names.
@@ -141,6 +241,7 @@ fn split_of(
 mod tests {
     #![allow(clippy::unwrap_used)] // a test may
 
+    use super::*;
     use crate::parse;
 
     const TEXT: &str = r#"
@@ -203,8 +304,33 @@ cc = "cubic"
     }
 
     #[test]
+    fn a_rapid_proxy_has_its_settings_and_a_sender_to_match() {
+        let text = with(
+            "host = \"mast\"\nkind = \"rapid\"\nprofile = \"field\"\nestimator = \"fair_share\"\nran_rttmin = \"plain\"\n\
+             slack = \"half_rtt\"\nfloor = 12\nsr_allowance = \"16ms\"\nuser_buffer = \"1MB\"\n[rnis]\nperiod = \"1ms\"",
+        );
+        let scenario = parse(&text, "", &mut ()).unwrap();
+        let ProxyKind::Rapid(settings) = &scenario.proxies[0].kind else { panic!() };
+        let expected = Settings {
+            estimator: Estimator::FairShare,
+            ran_rttmin: RanRttMin::Plain,
+            slack: Slack::HalfRtt,
+            floor: 12,
+            sr_allowance: Span::from_millis(16),
+            period: Span::from_millis(1),
+            caps: Caps { user: Bytes::new(1_000_000), total: super::TOTAL_BUFFER, ..Settings::FIELD.caps },
+            ..Settings::FIELD
+        };
+        assert_eq!(**settings, expected);
+        let expected: ranpace_cc::Algorithm = "rapid:ran_rttmin=plain:sr_allowance=16ms".parse().unwrap();
+        assert_eq!(scenario.proxies[0].ran_cc, expected);
+    }
+
+    #[test]
     fn mistakes_are_told() {
         for (proxy, expected) in [
+            ("host = \"edge\"\nkind = \"split\"\ntheta = 0.8", "theta: belongs to kind = \"rapid\""),
+            ("host = \"edge\"\nkind = \"rapid\"\ntheta = 1.8", "theta"),
             ("kind = \"split\"", "missing key \"host\""),
             ("host = \"edge\"", "missing key \"kind\""),
             ("host = \"edgy\"\nkind = \"split\"", "unknown host \"edgy\""),

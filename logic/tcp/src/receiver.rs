@@ -135,8 +135,13 @@ impl Receiver {
     /// The same for whoever changes the bound with every packet, as a proxy's buffer fills and drains: the next
     /// acknowledgement says it, and one is sent for it only where it at least doubles what the peer may send (Linux
     /// `tcp_cleanup_rbuf`; silly window avoidance of RFC 9293, 3.8.6.2.2).
+    ///
+    /// Before anything was said to the peer, the limit holds from the first segment on.
     pub fn set_window_limit(&mut self, limit: Bytes) {
         self.clamp = limit.get();
+        if !self.established && self.pending.is_none() && self.open_at.is_none() {
+            self.edge = self.next + self.window.min(self.clamp);
+        }
         let (room, offered) = (self.window.min(self.clamp), self.edge - self.next.min(self.edge));
         let segment = self.config.mss().get().min(self.window / 2);
         self.ack_now |= self.established && room >= segment && room >= 2 * offered;

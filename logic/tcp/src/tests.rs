@@ -449,6 +449,14 @@ fn a_window_limit_is_announced_when_it_doubles_what_may_be_sent_and_else_with_th
 }
 
 #[test]
+fn a_window_limit_set_before_the_handshake_holds_from_its_first_segment_on() {
+    let mut receiver = Receiver::new(&Config { opener: Opener::Receiver, ..Config::default() }, None);
+    receiver.set_window_limit(Bytes::new(9_000));
+    receiver.open(Time::from_millis(1));
+    assert_eq!(receiver.poll_transmit(Time::from_millis(1)).map(|syn| syn.window), Some(9_000));
+}
+
+#[test]
 fn the_send_buffer_bounds_what_is_outstanding() {
     let config = Config { send_buffer: segments(20), ..Config::default() };
     let mut pipe = Pipe::named(&config, "cubic", clean());

@@ -1,9 +1,12 @@
 //! Packets and events of flows that a proxy splits. See [`crate::split`].
 
+use ranpace_phy::Direction as Way;
+use ranpace_rnis::RadioHint;
 use ranpace_units::Bytes;
 
 use super::Simulation;
-use crate::agenda::Event;
+use crate::agenda::{Alarm, Event};
+use crate::feed::{Reader, Source};
 use crate::packet::{Direction, Ticket};
 use crate::split::Side;
 
@@ -12,7 +15,8 @@ impl Simulation<'_> {
     pub(super) fn begin_split(&mut self, flow: u32) -> bool {
         let Some(splits) = &mut self.splits else { return false };
         let Some(split) = splits.of_flow(flow) else { return false };
-        let is_split = splits.admit(split);
+        let proxy = splits.proxy_of(split);
+        let is_split = splits.admit(split, self.now);
         let leg = splits.at(split).leg;
         self.routes.split(split, is_split);
         if !is_split {
@@ -28,7 +32,52 @@ impl Simulation<'_> {
         self.arm_sender(leg);
         self.pump(flow, Direction::Back);
         self.arm_receiver(flow);
+        self.follow(proxy);
         true
+    }
+
+    /// Has proxies that decide by radio information read it, and be asked when it is time.
+    pub(super) fn with_proxies_awake(mut self) -> Self {
+        let Some(splits) = &self.splits else { return self };
+        if let Some(radio) = &mut self.radio {
+            for (proxy, user, bearer) in splits.readers() {
+                radio.read_hints(Source::Edge, Reader::Middlebox(proxy), user, Way::Downlink, bearer);
+            }
+        }
+        self.proxy_alarms = vec![Alarm::OFF; splits.proxies()];
+        self
+    }
+
+    /// Radio information about a user came to a proxy.
+    pub(super) fn tell_proxy(&mut self, proxy: u32, user: u32, hint: &RadioHint) {
+        if let Some(splits) = &mut self.splits {
+            splits.on_hint(self.now, proxy as usize, user, hint);
+            self.follow(proxy as usize);
+        }
+    }
+
+    /// A proxy may have something to decide.
+    pub(super) fn on_proxy(&mut self, proxy: u32) {
+        let Some(splits) = &mut self.splits else { return };
+        if self.proxy_alarms[proxy as usize].rings(self.now) {
+            if splits.next_deadline(proxy as usize) <= self.now {
+                splits.on_deadline(self.now, proxy as usize);
+            }
+            self.follow(proxy as usize);
+        }
+    }
+
+    /// Does what a proxy has decided, and sees to it that it is asked again.
+    fn follow(&mut self, proxy: usize) {
+        while let Some(splits) = &mut self.splits
+            && let Some(split) = splits.next_change(proxy, &mut self.flows, self.now)
+        {
+            self.send_on(split);
+        }
+        if let Some(splits) = &self.splits {
+            let at = splits.next_deadline(proxy).max(self.now);
+            self.proxy_alarms[proxy].set(at, Event::Proxy(proxy as u32), &mut self.agenda);
+        }
     }
 
     /// A packet of a split flow came to the end of its way: the server, the proxy or the user.
@@ -66,8 +115,13 @@ impl Simulation<'_> {
                 let was_complete = state.is_complete();
                 let workload = &self.scenario.flows[flow as usize].workload;
                 let next = state.on_data(workload, now, &packet.segment);
-                if state.finished.is_some() || (next.is_some() && !was_complete) {
-                    splits.release(split);
+                let is_over = !was_complete && (state.finished.is_some() || next.is_some());
+                let proxy = is_over.then(|| {
+                    splits.release(split, now);
+                    splits.proxy_of(split)
+                });
+                if let Some(proxy) = proxy {
+                    self.follow(proxy);
                 }
                 if let Some(next) = next {
                     self.agenda.enter(next, Event::Start(flow));
@@ -78,8 +132,17 @@ impl Simulation<'_> {
         }
     }
 
-    /// Has the proxy send what it can on both sides.
+    /// The same, and what else the proxy has decided by what came.
     fn stir(&mut self, split: usize) {
+        self.send_on(split);
+        if let Some(splits) = &self.splits {
+            let proxy = splits.proxy_of(split);
+            self.follow(proxy);
+        }
+    }
+
+    /// Has the proxy send what it can on both sides.
+    fn send_on(&mut self, split: usize) {
         let Some(splits) = &self.splits else { return };
         let (flow, leg) = (splits.at(split).flow, splits.at(split).leg);
         self.pump(flow, Direction::Forward);
