@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::cells::{Absent, Cell, Cells};
 use super::functions_ch7::{InTime, Quartiles};
 use super::functions_models::{self, ModelFunction};
+use super::functions_sigma::Uploads;
 use super::functions_thesis::{self, ThesisFunction};
 use super::measure::Measured;
 use crate::figures::number;
@@ -31,6 +32,8 @@ pub enum Function {
     InTime(InTime),
     /// Spread over drops, of one scheme over that of another.
     Quartiles(Quartiles),
+    /// A figure of uploads.
+    Uploads(Uploads),
     /// One of those of the thesis's chapters 4 to 6.
     #[serde(untagged)]
     Thesis(ThesisFunction),
@@ -44,6 +47,7 @@ pub fn call(function: &Function, of: &[String], cells: &Cells) -> Result<Measure
     match function {
         Function::InTime(figure) => figure.of(of, cells),
         Function::Quartiles(figure) => figure.of(of, cells),
+        Function::Uploads(figure) => figure.of(of, cells),
         Function::Thesis(function) => functions_thesis::call(*function, of, cells),
         Function::Models(function) => functions_models::call(*function),
         Function::C2tcpConditions => conditions(),

@@ -85,11 +85,17 @@ pub enum Metric {
     TrackingError,
     /// Lag at which the receiver's estimate correlates best with the PHY rate.
     ReportLag,
+    /// From the first data of any flow until all of every flow is acknowledged.
+    UploadTime,
+    /// 90th percentile of the RTT.
+    RttP90,
+    /// The same over the smallest RTT.
+    RttP90OverMin,
 }
 
 impl Metric {
     /// All of them; the order is that of [`Figures`](super::Figures)' values.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 39] = [
         Self::Throughput,
         Self::Goodput,
         Self::DelayMean,
@@ -126,6 +132,9 @@ impl Metric {
         Self::RlcRate,
         Self::TrackingError,
         Self::ReportLag,
+        Self::UploadTime,
+        Self::RttP90,
+        Self::RttP90OverMin,
     ];
 
     /// Heading of a column.
@@ -167,6 +176,9 @@ impl Metric {
             Self::RlcRate => "RLC rate",
             Self::TrackingError => "tracking error",
             Self::ReportLag => "lag of the report",
+            Self::UploadTime => "upload time",
+            Self::RttP90 => "p90 RTT",
+            Self::RttP90OverMin => "p90 RTT / smallest",
         }
     }
 
@@ -203,10 +215,14 @@ impl Metric {
             | Self::RttOfFlows
             | Self::RttP75
             | Self::RttP99
-            | Self::ReportLag => Quantity::Time,
-            Self::Jain | Self::RetransmissionEvents | Self::UplinkRlcRetransmissions | Self::JainAcked => {
-                Quantity::Plain
-            }
+            | Self::ReportLag
+            | Self::UploadTime
+            | Self::RttP90 => Quantity::Time,
+            Self::RttP90OverMin
+            | Self::Jain
+            | Self::RetransmissionEvents
+            | Self::UplinkRlcRetransmissions
+            | Self::JainAcked => Quantity::Plain,
         }
     }
 
@@ -279,6 +295,9 @@ impl Metric {
             Self::RlcRate => tracking::rlc_rate(run),
             Self::TrackingError => tracking::tracking_error(run),
             Self::ReportLag => tracking::report_lag(run),
+            Self::UploadTime => totals::upload_time(run),
+            Self::RttP90 => totals::rtt_p90(run),
+            Self::RttP90OverMin => totals::rtt_p90_over_min(run),
         }
     }
 }

@@ -8,6 +8,7 @@ mod experiment;
 mod functions;
 mod functions_ch7;
 mod functions_models;
+mod functions_sigma;
 mod functions_thesis;
 mod measure;
 mod metric;
@@ -37,6 +38,7 @@ pub use experiment::{
 pub use functions::Function;
 pub use functions_ch7::{InTime, Quartiles};
 pub use functions_models::ModelFunction;
+pub use functions_sigma::Uploads;
 pub use functions_thesis::ThesisFunction;
 pub use measure::{Measure, Measured, Over};
 pub use metric::Metric;
@@ -60,6 +62,10 @@ macro_rules! embedded {
 }
 /// Every experiment that Ranpace knows, as its file and its text.
 const EXPERIMENTS: &[(&str, &str)] = &[
+    embedded!("000-s1"),
+    embedded!("000-s2"),
+    embedded!("000-s3"),
+    embedded!("000-s4"),
     embedded!("001-a1-detector"),
     embedded!("001-a2-umts"),
     embedded!("001-a3-table1"),

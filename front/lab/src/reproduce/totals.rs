@@ -77,6 +77,26 @@ pub(super) fn rtt_p75(run: &RunResult) -> f64 {
     mean(run, |flow| quantile(&flow.rtt, 0.75))
 }
 
+pub(super) fn rtt_p90(run: &RunResult) -> f64 {
+    mean(run, |flow| quantile(&flow.rtt, 0.9))
+}
+
+pub(super) fn rtt_p90_over_min(run: &RunResult) -> f64 {
+    mean(run, |flow| stats::ratio(quantile(&flow.rtt, 0.9)?, flow.rtt.min.as_secs_f64()))
+}
+
+/// From the first data of any flow to the last acknowledgement of all; none if a flow was not complete.
+pub(super) fn upload_time(run: &RunResult) -> f64 {
+    let is_complete =
+        |flow: &FlowResult| asked(flow).is_some_and(|asked| flow.totals.acked.as_f64() >= asked);
+    if !flows(run).all(is_complete) {
+        return f64::NAN;
+    }
+    let first = flows(run).filter_map(|flow| flow.totals.first_sent).min();
+    let last = flows(run).filter_map(|flow| flow.totals.last_acked).max();
+    first.zip(last).map_or(f64::NAN, |(first, last)| last.since(first).as_secs_f64())
+}
+
 pub(super) fn rtt_p99(run: &RunResult) -> f64 {
     mean(run, |flow| (flow.rtt.count > 0).then(|| flow.rtt.p99.as_secs_f64()))
 }
