@@ -1,10 +1,12 @@
 //! What a middlebox decides. It gets time and events as arguments and gives values back; packets are a carrier's.
 //!
+//! * [`lightweight`]: a proxy that only watches, and tells servers which of their packets came by.
 //! * [`rapid`]: a proxy that splits TCP connections shares a user's radio bandwidth among them by demand.
 //! * [`RightEdge`]: a receive window as it may be advertised, for whoever imposes one.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod lightweight;
 pub mod rapid;
 mod right_edge;
 

@@ -1,0 +1,164 @@
+//! What of a TCP flow came by: the highest byte up to which there is no gap, and ranges above it.
+//!
+//! A gap is told only when it is no mere reordering any more: after three later packets and 1 ms, whichever comes later. Until
+//! then what lies above it is not told either, because a range says that what is below it is missing.
+
+use ranpace_units::{Span, Time};
+
+use super::message::TcpView;
+
+/// Ranges that are kept; as many as a report holds.
+pub(crate) const RANGES: usize = 8;
+/// Later packets after which a gap is told.
+const LATER: u8 = 3;
+/// Time after which it is told.
+const SETTLING: Span = Span::from_millis(1);
+
+/// A range above a gap.
+#[derive(Clone, Copy, Debug, Default)]
+struct Range {
+    start: u32,
+    end: u32,
+    /// When the gap below it was found, and the packets that came since.
+    found: Time,
+    later: u8,
+    /// It was told.
+    told: bool,
+}
+
+impl Range {
+    /// When the gap below it is to be told; [`Time::MAX`] while packets are missing for that.
+    fn told_at(&self) -> Time {
+        if self.later >= LATER { self.found + SETTLING } else { Time::MAX }
+    }
+}
+
+/// What came by of a flow.
+#[derive(Clone, Debug, Default)]
+pub struct Gaps {
+    /// Next byte in order; `None` before the first packet.
+    next: Option<u32>,
+    count: u8,
+    ranges: [Range; RANGES],
+}
+
+/// Whether `a` comes before `b` among sequence numbers (RFC 9293, section 3.4).
+fn before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+impl Gaps {
+    /// A segment. False if there are more gaps than can be told of: then the counting has to begin anew.
+    #[must_use]
+    pub fn on_segment(&mut self, now: Time, seq: u32, length: u32) -> bool {
+        let end = seq.wrapping_add(length);
+        let Some(next) = self.next else {
+            self.next = Some(end);
+            return true;
+        };
+        let count = usize::from(self.count);
+        for range in &mut self.ranges[..count] {
+            range.later = range.later.saturating_add(1);
+        }
+        if length == 0 || !before(next, end) {
+            return true;
+        }
+        if !before(next, seq) {
+            self.next = Some(end);
+            self.absorb();
+            return true;
+        }
+        // Joins a range, or begins one.
+        let place = self.ranges[..count].iter().position(|range| !before(range.end, seq));
+        if let Some(place) = place.filter(|&place| !before(end, self.ranges[place].start)) {
+            let range = &mut self.ranges[place];
+            if before(seq, range.start) {
+                range.start = seq;
+            }
+            if before(range.end, end) {
+                range.end = end;
+            }
+            self.join(place);
+            return true;
+        }
+        if count == RANGES {
+            return false;
+        }
+        let place = place.unwrap_or(count);
+        self.ranges.copy_within(place..count, place + 1);
+        self.ranges[place] = Range { start: seq, end, found: now, later: 0, told: false };
+        self.count += 1;
+        true
+    }
+
+    /// Ranges behind `place` that it touches now become part of it.
+    fn join(&mut self, place: usize) {
+        while place + 1 < usize::from(self.count) {
+            let (own, other) = (self.ranges[place], self.ranges[place + 1]);
+            if before(own.end, other.start) {
+                break;
+            }
+            if before(own.end, other.end) {
+                self.ranges[place].end = other.end;
+            }
+            self.remove(place + 1);
+        }
+    }
+
+    /// Ranges that touch what is in order become part of it.
+    fn absorb(&mut self) {
+        while let (Some(next), true) = (self.next, self.count > 0) {
+            let first = self.ranges[0];
+            if before(next, first.start) {
+                break;
+            }
+            if before(next, first.end) {
+                self.next = Some(first.end);
+            }
+            self.remove(0);
+        }
+    }
+
+    fn remove(&mut self, place: usize) {
+        let count = usize::from(self.count);
+        self.ranges.copy_within(place + 1..count, place);
+        self.count -= 1;
+    }
+
+    /// Begins anew above everything that came: `seq` is the next byte.
+    pub fn restart(&mut self, seq: u32) {
+        *self = Self { next: Some(seq), ..Self::default() };
+    }
+
+    /// Counts from `seq` on, if that is further than now.
+    pub fn skip_to(&mut self, seq: u32) {
+        if self.next.is_none_or(|next| before(next, seq)) {
+            self.restart(seq);
+        }
+    }
+
+    /// One past the highest byte that came.
+    pub fn highest(&self) -> Option<u32> {
+        let last = usize::from(self.count).checked_sub(1).map(|last| self.ranges[last].end);
+        last.or(self.next)
+    }
+
+    /// When a gap is to be told that was not; [`Time::MAX`] for never.
+    pub fn tells_at(&self) -> Time {
+        let ranges = self.ranges[..usize::from(self.count)].iter();
+        ranges.filter(|range| !range.told).map(Range::told_at).min().unwrap_or(Time::MAX)
+    }
+
+    /// As it is told now.
+    pub fn view(&mut self, now: Time) -> Option<TcpView> {
+        let mut view = TcpView::new(self.next?);
+        for range in &mut self.ranges[..usize::from(self.count)] {
+            if range.told_at() > now {
+                break;
+            }
+            range.told = true;
+            view.push(range.start, range.end);
+        }
+        Some(view)
+    }
+}

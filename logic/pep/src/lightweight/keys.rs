@@ -1,0 +1,134 @@
+//! Seals messages and refuses what is not sealed, or came before.
+//!
+//! ChaCha20-Poly1305 (RFC 8439) under a key per direction, which HKDF-SHA-256 (RFC 5869) makes of a secret that PEP and server
+//! share. Nonce: four bytes of salt, then the sequence number, which is never used twice under a key. The header is
+//! authenticated, too. Replays: a window of 1024 sequence numbers; what is older, or was seen, is refused.
+
+use chacha20poly1305::aead::AeadInPlace;
+use chacha20poly1305::{ChaCha20Poly1305, Key, KeyInit, Nonce, Tag};
+use hkdf::Hkdf;
+use sha2::Sha256;
+
+use super::message::{Buffer, HEADER, Header, MessageError, SEAL};
+
+/// Who sends under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The PEP: reports.
+    ToServer,
+    /// The server: subscriptions.
+    ToPep,
+}
+
+/// A key of one direction.
+#[derive(Clone)]
+pub struct SealingKey {
+    cipher: ChaCha20Poly1305,
+    salt: [u8; 4],
+    key: u16,
+    pep: u32,
+}
+
+impl core::fmt::Debug for SealingKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SealingKey").field("key", &self.key).field("pep", &self.pep).finish_non_exhaustive()
+    }
+}
+
+impl SealingKey {
+    /// The key of number `key` of one PEP and one direction, from their shared secret.
+    pub fn derive(secret: &[u8], pep: u32, key: u16, direction: Direction) -> Self {
+        let mut info = *b"ranpace lightweight pep\0........";
+        info[24] = u8::from(direction == Direction::ToPep);
+        info[25..27].copy_from_slice(&key.to_be_bytes());
+        info[27..31].copy_from_slice(&pep.to_be_bytes());
+        let mut okm = [0; 36];
+        let expanded = Hkdf::<Sha256>::new(None, secret).expand(&info, &mut okm);
+        // Fails beyond 255 hashes of output only (RFC 5869, section 2.3).
+        debug_assert!(expanded.is_ok(), "36 bytes are two hashes");
+        let mut salt = [0; 4];
+        salt.copy_from_slice(&okm[32..]);
+        Self { cipher: ChaCha20Poly1305::new(Key::from_slice(&okm[..32])), salt, key, pep }
+    }
+
+    fn nonce(&self, sequence: u64) -> Nonce {
+        let mut nonce = [0; 12];
+        nonce[..4].copy_from_slice(&self.salt);
+        nonce[4..].copy_from_slice(&sequence.to_be_bytes());
+        nonce.into()
+    }
+
+    /// Writes a sealed message: `body` writes what is hidden.
+    pub fn seal(&self, header: &Header, out: &mut Buffer, body: impl FnOnce(&mut Buffer)) {
+        debug_assert!(header.key == self.key && header.pep == self.pep, "the header names another key");
+        *out = Buffer::default();
+        header.write(out);
+        body(out);
+        let (head, hidden) = out.as_mut_slice().split_at_mut(HEADER);
+        // Fails for messages of 256 GB only (RFC 8439, section 2.8).
+        if let Ok(tag) = self.cipher.encrypt_in_place_detached(&self.nonce(header.sequence), head, hidden) {
+            out.put(&tag);
+        }
+    }
+
+    /// Opens a datagram in place; what it hides, if it is genuine.
+    pub fn open<'a>(&self, header: &Header, datagram: &'a mut [u8]) -> Option<&'a [u8]> {
+        if header.key != self.key || header.pep != self.pep || datagram.len() < HEADER + SEAL {
+            return None;
+        }
+        let (message, tag) = datagram.split_at_mut(datagram.len() - SEAL);
+        let (head, hidden) = message.split_at_mut(HEADER);
+        let nonce = self.nonce(header.sequence);
+        self.cipher.decrypt_in_place_detached(&nonce, head, hidden, Tag::from_slice(tag)).ok()?;
+        Some(hidden)
+    }
+}
+
+/// Sequence numbers behind the newest that may still come.
+const WINDOW: u64 = 1_024;
+
+/// Which sequence numbers came under a key.
+#[derive(Clone, Debug, Default)]
+pub struct Replay {
+    /// One past the highest.
+    next: u64,
+    seen: [u64; WINDOW as usize / 64],
+}
+
+impl Replay {
+    /// Whether a number did not come yet and is not too old. To be asked before the message is opened.
+    pub fn is_fresh(&self, sequence: u64) -> bool {
+        if sequence >= self.next {
+            return sequence < u64::MAX;
+        }
+        let (word, bit) = Self::place(sequence);
+        self.next - sequence <= WINDOW && self.seen[word] & bit == 0
+    }
+
+    fn place(sequence: u64) -> (usize, u64) {
+        ((sequence % WINDOW / 64) as usize, 1 << (sequence % 64))
+    }
+
+    /// A genuine message of this number came.
+    pub fn note(&mut self, sequence: u64) {
+        if sequence >= self.next {
+            let from = self.next.max(sequence.saturating_sub(WINDOW - 1));
+            for number in from..=sequence {
+                let (word, bit) = Self::place(number);
+                self.seen[word] &= !bit;
+            }
+            if sequence - from.min(sequence) >= WINDOW - 1 {
+                self.seen = Default::default();
+            }
+            self.next = sequence + 1;
+        }
+        let (word, bit) = Self::place(sequence);
+        self.seen[word] |= bit;
+    }
+}
+
+/// The header of a datagram that has room for a seal.
+pub fn header_of(datagram: &[u8]) -> Result<Header, MessageError> {
+    let header = Header::read(datagram)?;
+    if datagram.len() < HEADER + SEAL { Err(MessageError::Length(datagram.len())) } else { Ok(header) }
+}

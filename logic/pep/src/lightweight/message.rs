@@ -1,0 +1,436 @@
+//! The messages between a PEP and a server, one per UDP datagram, in network byte order: a header in clear, and a body that
+//! [`super::keys`] seals.
+//!
+//! Header, 16 bytes: version 1 and type (4 bits each), flags, key id (2), PEP id (4), sequence number (8).
+//! Whatever bytes come in, parsing ends in a message or in an error.
+
+use ranpace_units::Span;
+
+use super::digest::{POWERS, PowerSums};
+use super::gaps::RANGES;
+
+/// Bytes of the header.
+pub const HEADER: usize = 16;
+/// Bytes of the seal behind the body.
+pub const SEAL: usize = 16;
+/// Most bytes of a message.
+pub const LARGEST: usize = HEADER + 28 + 4 + 5 + 4 * POWERS + SEAL;
+const VERSION: u8 = 1;
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A PEP offers itself; not sealed.
+    Hello,
+    /// The server wants reports.
+    Subscribe,
+    /// What came by.
+    Report,
+    /// The server asks for a new epoch.
+    Resync,
+    /// The server wants no more.
+    Stop,
+    /// Something was refused.
+    Error,
+}
+
+impl Kind {
+    const ALL: [Self; 6] =
+        [Self::Hello, Self::Subscribe, Self::Report, Self::Resync, Self::Stop, Self::Error];
+}
+
+/// The last report of a burst.
+pub const CLOSING: u8 = 1;
+/// The body is of a TCP flow.
+pub const TCP: u8 = 2;
+/// The body is of a flow of which nothing can be read.
+pub const OPAQUE: u8 = 4;
+/// Marks are counted.
+pub const MARKS: u8 = 8;
+
+/// The header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What follows.
+    pub kind: Kind,
+    /// Of [`CLOSING`], [`TCP`], [`OPAQUE`] and [`MARKS`].
+    pub flags: u8,
+    /// Which key seals it.
+    pub key: u16,
+    /// Which PEP.
+    pub pep: u32,
+    /// Strictly increasing.
+    pub sequence: u64,
+}
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MessageError {
+    /// Too short, or bytes too many.
+    #[error("{0} bytes do not hold the message")]
+    Length(usize),
+    /// Another version.
+    #[error("version {0}; 1 is known")]
+    Version(u8),
+    /// Another type.
+    #[error("type {0} is none")]
+    Kind(u8),
+    /// A flag that is none, or flags that exclude each other.
+    #[error("flags {0:#04x} mean nothing")]
+    Flags(u8),
+    /// A field out of its range.
+    #[error("a field is out of its range: {0}")]
+    Field(&'static str),
+}
+
+/// Reads bytes one field after another.
+struct Reader<'a>(&'a [u8], usize);
+
+impl<'a> Reader<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes, bytes.len())
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], MessageError> {
+        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(MessageError::Length(self.1))?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    fn u8(&mut self) -> Result<u8, MessageError> {
+        Ok(self.take::<1>()?[0])
+    }
+
+    fn u16(&mut self) -> Result<u16, MessageError> {
+        Ok(u16::from_be_bytes(self.take()?))
+    }
+
+    fn u32(&mut self) -> Result<u32, MessageError> {
+        Ok(u32::from_be_bytes(self.take()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, MessageError> {
+        Ok(u64::from_be_bytes(self.take()?))
+    }
+
+    fn end(&self) -> Result<(), MessageError> {
+        if self.0.is_empty() { Ok(()) } else { Err(MessageError::Length(self.1)) }
+    }
+}
+
+/// Bytes being written: room for any message, on the stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffer {
+    bytes: [u8; LARGEST],
+    length: usize,
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self { bytes: [0; LARGEST], length: 0 }
+    }
+}
+
+impl Buffer {
+    /// Appends; what does not fit is a mistake of this file, and cut off.
+    pub fn put(&mut self, bytes: &[u8]) {
+        let end = self.length + bytes.len();
+        debug_assert!(end <= LARGEST, "a message is larger than any");
+        if let Some(room) = self.bytes.get_mut(self.length..end) {
+            room.copy_from_slice(bytes);
+            self.length = end;
+        }
+    }
+
+    /// What was written.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// The same, to be sealed.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.length]
+    }
+}
+
+impl Header {
+    /// Writes it.
+    pub fn write(&self, out: &mut Buffer) {
+        let kind = Kind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or_default() as u8;
+        out.put(&[VERSION << 4 | kind, self.flags]);
+        out.put(&self.key.to_be_bytes());
+        out.put(&self.pep.to_be_bytes());
+        out.put(&self.sequence.to_be_bytes());
+    }
+
+    /// Reads it from the beginning of a datagram.
+    pub fn read(datagram: &[u8]) -> Result<Self, MessageError> {
+        let mut reader = Reader::new(datagram);
+        let first = reader.u8()?;
+        if first >> 4 != VERSION {
+            return Err(MessageError::Version(first >> 4));
+        }
+        let kind = Kind::ALL.get(usize::from(first & 15)).ok_or(MessageError::Kind(first & 15))?;
+        let flags = reader.u8()?;
+        let bodies = flags & (TCP | OPAQUE);
+        let sound = match kind {
+            Kind::Report => flags < 16 && (bodies == TCP || bodies == OPAQUE),
+            _ => flags == 0,
+        };
+        if !sound {
+            return Err(MessageError::Flags(flags));
+        }
+        Ok(Self { kind: *kind, flags, key: reader.u16()?, pep: reader.u32()?, sequence: reader.u64()? })
+    }
+}
+
+/// What of a TCP flow came by, in sequence numbers of the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpView {
+    /// Next byte in order.
+    pub cumulative: u32,
+    count: u8,
+    ranges: [(u32, u32); RANGES],
+}
+
+impl TcpView {
+    /// In order up to here, and nothing above.
+    pub fn new(cumulative: u32) -> Self {
+        Self { cumulative, ..Self::default() }
+    }
+
+    /// Appends a range above the others. Beyond eight they are left out.
+    pub fn push(&mut self, start: u32, end: u32) {
+        if let Some(room) = self.ranges.get_mut(usize::from(self.count)) {
+            *room = (start, end);
+            self.count += 1;
+        }
+    }
+
+    /// Ranges above, in order: first byte, and one past the last. What is between them is missing.
+    pub fn ranges(&self) -> &[(u32, u32)] {
+        &self.ranges[..usize::from(self.count)]
+    }
+}
+
+/// What of an encrypted flow came by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpaqueView {
+    /// Tag of the newest packet.
+    pub newest: u32,
+    /// Power sums of all tags of the epoch.
+    pub sums: PowerSums,
+}
+
+/// What came by of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Of TCP.
+    Tcp(TcpView),
+    /// Of anything else.
+    Opaque(OpaqueView),
+}
+
+/// A report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Which flow.
+    pub reference: u64,
+    /// Counting began anew so often; zero if it began with the flow's first packet.
+    pub epoch: u16,
+    /// Packets of the epoch, modulo 2^32.
+    pub packets: u32,
+    /// Their IP payload in bytes, modulo 2^48.
+    pub bytes: u64,
+    /// From the arrival of the newest packet to this report.
+    pub hold: Span,
+    /// The PEP's clock in microseconds: for distances only.
+    pub clock: u32,
+    /// Packets with a mark of congestion, if they are counted.
+    pub marked: Option<u32>,
+    /// It is the last one of a burst.
+    pub closing: bool,
+    /// What came by.
+    pub view: View,
+}
+
+const BYTES: u64 = (1 << 48) - 1;
+
+impl Report {
+    /// The flags that its header needs.
+    pub fn flags(&self) -> u8 {
+        let body = match self.view {
+            View::Tcp(_) => TCP,
+            View::Opaque(_) => OPAQUE,
+        };
+        body | if self.closing { CLOSING } else { 0 } | if self.marked.is_some() { MARKS } else { 0 }
+    }
+
+    /// Writes the body.
+    pub fn write(&self, out: &mut Buffer) {
+        out.put(&self.reference.to_be_bytes());
+        out.put(&self.epoch.to_be_bytes());
+        out.put(&self.packets.to_be_bytes());
+        out.put(&(self.bytes & BYTES).to_be_bytes()[2..]);
+        let hold = self.hold.as_micros().min(u64::from(u32::MAX)) as u32;
+        out.put(&hold.to_be_bytes());
+        out.put(&self.clock.to_be_bytes());
+        if let Some(marked) = self.marked {
+            out.put(&marked.to_be_bytes());
+        }
+        match &self.view {
+            View::Tcp(view) => {
+                out.put(&view.cumulative.to_be_bytes());
+                out.put(&[view.count]);
+                for (start, end) in view.ranges() {
+                    out.put(&start.to_be_bytes());
+                    out.put(&end.to_be_bytes());
+                }
+            }
+            View::Opaque(view) => {
+                out.put(&view.newest.to_be_bytes());
+                out.put(&[POWERS as u8]);
+                for sum in view.sums.as_slice() {
+                    out.put(&sum.to_be_bytes());
+                }
+            }
+        }
+    }
+
+    /// Reads the body that belongs to these flags.
+    pub fn read(flags: u8, body: &[u8]) -> Result<Self, MessageError> {
+        let mut reader = Reader::new(body);
+        let reference = reader.u64()?;
+        let epoch = reader.u16()?;
+        let packets = reader.u32()?;
+        let [a, b, c, d, e, f] = reader.take::<6>()?;
+        let bytes = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+        let hold = Span::from_micros(u64::from(reader.u32()?));
+        let clock = reader.u32()?;
+        let marked = if flags & MARKS != 0 { Some(reader.u32()?) } else { None };
+        let view = if flags & TCP != 0 {
+            let mut view = TcpView::new(reader.u32()?);
+            let count = reader.u8()?;
+            if usize::from(count) > RANGES {
+                return Err(MessageError::Field("number of ranges"));
+            }
+            let mut last = 0;
+            for _ in 0..count {
+                let (start, end) = (reader.u32()?, reader.u32()?);
+                // Distances above the cumulative number: in order, apart, none empty, none half the space away.
+                let (from, to) = (start.wrapping_sub(view.cumulative), end.wrapping_sub(view.cumulative));
+                if from <= last || to <= from || to >= 1 << 31 {
+                    return Err(MessageError::Field("ranges"));
+                }
+                last = to;
+                view.push(start, end);
+            }
+            View::Tcp(view)
+        } else {
+            let newest = reader.u32()?;
+            if usize::from(reader.u8()?) != POWERS {
+                return Err(MessageError::Field("number of power sums"));
+            }
+            let mut sums = [0; POWERS];
+            for sum in &mut sums {
+                *sum = reader.u32()?;
+            }
+            let sums = PowerSums::from_sums(sums).ok_or(MessageError::Field("power sums"))?;
+            View::Opaque(OpaqueView { newest, sums })
+        };
+        reader.end()?;
+        Ok(Self {
+            reference,
+            epoch,
+            packets,
+            bytes,
+            hold,
+            clock,
+            marked,
+            closing: flags & CLOSING != 0,
+            view,
+        })
+    }
+}
+
+/// Longest time for which a server may ask.
+pub const MOST_LIFETIME: Span = Span::from_secs(3_600);
+
+/// The server wants reports, of all its flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subscribe {
+    /// Makes references of flows.
+    pub flow_key: [u8; 32],
+    /// Makes tags of packets.
+    pub tag_key: [u8; 16],
+    /// Packets after which a report is due.
+    pub packets: u8,
+    /// Time after which one is due.
+    pub interval: Span,
+    /// Most reports per second and flow.
+    pub rate: u16,
+    /// For how long.
+    pub lifetime: Span,
+}
+
+impl Subscribe {
+    /// One with the usual rhythm: 8 packets or 2 ms, 1000 per second, for an hour.
+    pub fn new(flow_key: [u8; 32], tag_key: [u8; 16]) -> Self {
+        let interval = Span::from_millis(2);
+        Self { flow_key, tag_key, packets: 8, interval, rate: 1_000, lifetime: MOST_LIFETIME }
+    }
+
+    /// Writes the body.
+    pub fn write(&self, out: &mut Buffer) {
+        out.put(&self.flow_key);
+        out.put(&self.tag_key);
+        out.put(&[self.packets]);
+        out.put(&(self.interval.as_micros().min(u64::from(u32::MAX)) as u32).to_be_bytes());
+        out.put(&self.rate.to_be_bytes());
+        out.put(&(self.lifetime.as_millis().min(u64::from(u32::MAX)) as u32).to_be_bytes());
+    }
+
+    /// Reads the body.
+    pub fn read(body: &[u8]) -> Result<Self, MessageError> {
+        let mut reader = Reader::new(body);
+        let (flow_key, tag_key) = (reader.take()?, reader.take()?);
+        let packets = reader.u8()?;
+        let interval = Span::from_micros(u64::from(reader.u32()?));
+        let rate = reader.u16()?;
+        let lifetime = Span::from_millis(u64::from(reader.u32()?));
+        reader.end()?;
+        if packets == 0 || rate == 0 || rate > 1_000 || interval.is_zero() || interval > Span::SECOND {
+            return Err(MessageError::Field("rhythm"));
+        }
+        if lifetime > MOST_LIFETIME {
+            return Err(MessageError::Field("lifetime"));
+        }
+        Ok(Self { flow_key, tag_key, packets, interval, rate, lifetime })
+    }
+}
+
+/// The server asks for a new epoch of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resync {
+    /// Which flow.
+    pub reference: u64,
+    /// Its new epoch.
+    pub epoch: u16,
+}
+
+impl Resync {
+    /// Writes the body.
+    pub fn write(&self, out: &mut Buffer) {
+        out.put(&self.reference.to_be_bytes());
+        out.put(&self.epoch.to_be_bytes());
+    }
+
+    /// Reads the body.
+    pub fn read(body: &[u8]) -> Result<Self, MessageError> {
+        let mut reader = Reader::new(body);
+        let own = Self { reference: reader.u64()?, epoch: reader.u16()? };
+        reader.end()?;
+        Ok(own)
+    }
+}

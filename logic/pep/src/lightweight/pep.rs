@@ -1,0 +1,611 @@
+//! The PEP: its flows, what it counts of each, and when a report is due.
+//!
+//! A report is due after 8 packets or 2 ms, with TCP also when a gap is told; every 2 packets for a flow's first 64, which clock
+//! slow start; and 20 ms after the last packet, once. Limits: 1000 reports per second and flow, and 2 % of the flow's own bytes
+//! (not for the first 64 packets, nor for the last report). A flow is forgotten after 30 s, or, where there are too many, the
+//! one that was silent longest. Nothing is sent to a server that did not ask, but an offer every 10 s at most.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+use hkdf::hmac::{Hmac, KeyInit as _, Mac};
+use ranpace_units::{Span, Time};
+use sha2::Sha256;
+
+use super::digest::{PowerSums, tag};
+use super::flow::{Body, FlowId, Packet};
+use super::gaps::Gaps;
+use super::keys::{Direction, Replay, SealingKey, header_of};
+use super::limit::TokenBucket;
+use super::message::{Buffer, Header, Kind, OpaqueView, Report, Resync, Subscribe, View};
+
+/// Packets of a flow that are reported more often, and how often.
+const FIRST: u32 = 64;
+const FIRST_PACKETS: u16 = 2;
+/// From a flow's last packet to its closing report.
+const CLOSING: Span = Span::from_millis(20);
+/// A report may take one part in so many of the flow's bytes: 2 %.
+const SHARE: i64 = 50;
+/// Reports that may follow each other at once.
+const BURST: u32 = 16;
+/// IPv4 and UDP headers of a report.
+const HEADERS: i64 = 28;
+/// Between two offers, and packets of a server's flows before the first.
+const HELLO_INTERVAL: Span = Span::from_secs(10);
+const HELLO_AFTER: u32 = 64;
+/// Messages of a server per second that are looked at.
+const CONTROL_RATE: u32 = 100;
+
+/// What an operator may set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PepSettings {
+    /// Random, and no name of anything.
+    pub id: u32,
+    /// Most flows.
+    pub flows: usize,
+    /// Silence after which a flow is forgotten.
+    pub idle: Span,
+    /// Whether it offers itself to servers that it has a key of and that did not ask.
+    pub offers: bool,
+}
+
+impl Default for PepSettings {
+    fn default() -> Self {
+        Self { id: 1, flows: 65_536, idle: Span::from_secs(30), offers: false }
+    }
+}
+
+/// Counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PepStats {
+    /// Packets counted.
+    pub packets: u64,
+    /// Reports sent, and their bytes with IPv4 and UDP headers.
+    pub reports: u64,
+    /// The same in bytes.
+    pub report_bytes: u64,
+    /// Flows that gave way to others before their time.
+    pub evicted: u64,
+    /// Flows that were silent for too long.
+    pub aged: u64,
+    /// Messages refused.
+    pub refused: u64,
+}
+
+/// A message to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram {
+    /// The server's address.
+    pub to: [u8; 16],
+    /// What to send.
+    pub content: Buffer,
+}
+
+#[derive(Debug)]
+struct Server {
+    address: [u8; 16],
+    sealing: SealingKey,
+    opening: SealingKey,
+    key: u16,
+    replay: Replay,
+    limit: TokenBucket,
+    sequence: u64,
+    subscription: Option<(Subscribe, Time)>,
+    /// Counts subscriptions with other keys.
+    generation: u32,
+    packets: u32,
+    offered: Option<Time>,
+}
+
+#[derive(Clone, Debug)]
+enum Counted {
+    Tcp(Gaps),
+    Opaque(u32, PowerSums),
+}
+
+/// No flow, in the list by age.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+struct Flow {
+    id: FlowId,
+    server: u32,
+    generation: u32,
+    reference: u64,
+    last_packet: Time,
+    first_unreported: Time,
+    /// When it is looked at next; what is in the heap for another time is void.
+    timer: Time,
+    /// A report is due now.
+    ready: bool,
+    counted: Counted,
+    credit: i64,
+    limit: TokenBucket,
+    bytes: u64,
+    packets: u32,
+    total: u32,
+    marked: u32,
+    epoch: u16,
+    unreported: u16,
+    closed: bool,
+    live: bool,
+    older: u32,
+    newer: u32,
+}
+
+/// The PEP.
+#[derive(Debug)]
+pub struct Pep {
+    settings: PepSettings,
+    servers: Vec<Server>,
+    by_id: HashMap<FlowId, u32>,
+    by_reference: HashMap<u64, u32>,
+    flows: Vec<Flow>,
+    free: Vec<u32>,
+    oldest: u32,
+    newest: u32,
+    /// Flows of which a report is due now, and timers of others.
+    ready: VecDeque<u32>,
+    timers: BinaryHeap<Reverse<(Time, u32)>>,
+    stats: PepStats,
+}
+
+impl Pep {
+    /// One that knows no server yet.
+    pub fn new(settings: PepSettings) -> Self {
+        Self {
+            settings,
+            servers: Vec::new(),
+            by_id: HashMap::new(),
+            by_reference: HashMap::new(),
+            flows: Vec::new(),
+            free: Vec::new(),
+            oldest: NONE,
+            newest: NONE,
+            ready: VecDeque::new(),
+            timers: BinaryHeap::new(),
+            stats: PepStats::default(),
+        }
+    }
+
+    /// A server that it shares a secret with. It is silent until the server asks.
+    pub fn add_server(&mut self, address: [u8; 16], secret: &[u8], key: u16) {
+        let id = self.settings.id;
+        self.servers.push(Server {
+            address,
+            sealing: SealingKey::derive(secret, id, key, Direction::ToServer),
+            opening: SealingKey::derive(secret, id, key, Direction::ToPep),
+            key,
+            replay: Replay::default(),
+            limit: TokenBucket::new(CONTROL_RATE, CONTROL_RATE),
+            sequence: 0,
+            subscription: None,
+            generation: 0,
+            packets: 0,
+            offered: None,
+        });
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> &PepStats {
+        &self.stats
+    }
+
+    /// Flows that it knows.
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Whether it knows none.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// Bytes of memory per flow: its state, and its places in the tables with their room.
+    pub fn bytes_per_flow() -> usize {
+        let entries = size_of::<(FlowId, u32)>() + size_of::<(u64, u32)>() + 2;
+        size_of::<Flow>() + entries * 16 / 7 + 8 * size_of::<Reverse<(Time, u32)>>()
+    }
+
+    /// A packet goes by. Call [`Self::poll`] afterwards.
+    pub fn on_packet(&mut self, now: Time, packet: &Packet<'_>) {
+        let slot = match self.by_id.get(&packet.flow) {
+            Some(&slot) => slot,
+            None => match self.begin(now, packet) {
+                Some(slot) => slot,
+                None => return,
+            },
+        };
+        self.stats.packets += 1;
+        if self.newest != slot {
+            self.unlink(slot);
+            self.link(slot);
+        }
+        let flow = &mut self.flows[slot as usize];
+        let server = &self.servers[flow.server as usize];
+        let Some((subscription, until)) = &server.subscription else { return };
+        if now >= *until {
+            return;
+        }
+        if flow.generation != server.generation {
+            flow.generation = server.generation;
+            self.by_reference.remove(&flow.reference);
+            flow.reference = reference(&subscription.flow_key, &flow.id);
+            self.by_reference.insert(flow.reference, slot);
+            flow.restart(flow.epoch.wrapping_add(1));
+        }
+        flow.last_packet = now;
+        flow.closed = false;
+        flow.total = flow.total.saturating_add(1);
+        flow.credit = (flow.credit + i64::from(packet.bytes)).min(SHARE * 4_096);
+        match (packet.body, &mut flow.counted) {
+            (Body::Tcp { seq, length, .. }, Counted::Tcp(gaps)) => {
+                let fits = gaps.on_segment(now, seq, length);
+                if !fits {
+                    flow.restart(flow.epoch.wrapping_add(1));
+                }
+                if let (false, Counted::Tcp(gaps)) = (fits, &mut flow.counted) {
+                    gaps.skip_to(seq.wrapping_add(length));
+                }
+            }
+            (Body::Opaque { payload, length }, Counted::Opaque(newest, sums)) => {
+                *newest = tag(&subscription.tag_key, payload, length);
+                sums.insert(*newest);
+            }
+            _ => {} // a port that is used again by another protocol is another 5-tuple
+        }
+        flow.packets = flow.packets.wrapping_add(1);
+        flow.bytes = flow.bytes.wrapping_add(u64::from(packet.bytes));
+        flow.marked = flow.marked.wrapping_add(u32::from(packet.marked));
+        if flow.unreported == 0 {
+            flow.first_unreported = now;
+        }
+        flow.unreported = flow.unreported.saturating_add(1);
+        let enough = if flow.total <= FIRST { FIRST_PACKETS } else { u16::from(subscription.packets) };
+        let interval = subscription.interval;
+        let wake_at = flow.wake_at(interval);
+        if flow.unreported >= enough || wake_at <= now {
+            if !core::mem::replace(&mut flow.ready, true) {
+                self.ready.push_back(slot);
+            }
+        } else {
+            self.wake(slot, wake_at);
+        }
+    }
+
+    /// A flow's first packet.
+    fn begin(&mut self, now: Time, packet: &Packet<'_>) -> Option<u32> {
+        let index = self.servers.iter().position(|server| server.address == packet.flow.source)?;
+        let server = &mut self.servers[index];
+        server.packets = server.packets.saturating_add(1);
+        let (subscription, until) = server.subscription.as_ref()?;
+        if now >= *until {
+            return None;
+        }
+        let (reference, generation) = (reference(&subscription.flow_key, &packet.flow), server.generation);
+        let rate = u32::from(subscription.rate);
+        self.age(now);
+        if self.by_id.len() >= self.settings.flows.max(1) {
+            self.stats.evicted += 1;
+            self.forget(self.oldest);
+        }
+        // Zero says that everything from the first byte on was seen.
+        let (counted, epoch) = match packet.body {
+            Body::Tcp { syn, .. } => (Counted::Tcp(Gaps::default()), u16::from(!syn)),
+            Body::Opaque { .. } => (Counted::Opaque(0, PowerSums::default()), 0),
+        };
+        let flow = Flow {
+            id: packet.flow,
+            server: index as u32,
+            generation,
+            reference,
+            last_packet: now,
+            first_unreported: now,
+            timer: Time::MAX,
+            ready: false,
+            counted,
+            credit: 0,
+            limit: TokenBucket::new(rate, BURST),
+            bytes: 0,
+            packets: 0,
+            total: 0,
+            marked: 0,
+            epoch,
+            unreported: 0,
+            closed: false,
+            live: true,
+            older: NONE,
+            newer: NONE,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.flows[slot as usize] = flow;
+                slot
+            }
+            None => {
+                self.flows.push(flow);
+                self.flows.len() as u32 - 1
+            }
+        };
+        self.link(slot);
+        self.by_id.insert(packet.flow, slot);
+        self.by_reference.insert(reference, slot);
+        Some(slot)
+    }
+
+    fn link(&mut self, slot: u32) {
+        let newest = core::mem::replace(&mut self.newest, slot);
+        let flow = &mut self.flows[slot as usize];
+        (flow.older, flow.newer) = (newest, NONE);
+        match self.flows.get_mut(newest as usize) {
+            Some(before) => before.newer = slot,
+            None => self.oldest = slot,
+        }
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let Flow { older, newer, .. } = self.flows[slot as usize];
+        match self.flows.get_mut(older as usize) {
+            Some(before) => before.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.flows.get_mut(newer as usize) {
+            Some(after) => after.older = older,
+            None => self.newest = older,
+        }
+    }
+
+    fn forget(&mut self, slot: u32) {
+        if slot == NONE {
+            return;
+        }
+        self.unlink(slot);
+        let flow = &mut self.flows[slot as usize];
+        flow.live = false;
+        flow.ready = false;
+        flow.timer = Time::MAX;
+        let (id, reference) = (flow.id, flow.reference);
+        self.by_id.remove(&id);
+        if self.by_reference.get(&reference) == Some(&slot) {
+            self.by_reference.remove(&reference);
+        }
+        self.free.push(slot);
+    }
+
+    /// Forgets flows that were silent for too long.
+    fn age(&mut self, now: Time) {
+        while let Some(flow) = self.flows.get(self.oldest as usize) {
+            if now.since(flow.last_packet) < self.settings.idle {
+                break;
+            }
+            self.stats.aged += 1;
+            self.forget(self.oldest);
+        }
+    }
+
+    /// When [`Self::poll`] will have something; [`Time::MAX`] for never.
+    pub fn next_deadline(&self) -> Time {
+        if !self.ready.is_empty() {
+            return Time::ZERO;
+        }
+        self.timers.peek().map_or(Time::MAX, |Reverse((at, _))| *at)
+    }
+
+    /// A message to be sent now, if there is one. Call until `None`.
+    pub fn poll(&mut self, now: Time) -> Option<Datagram> {
+        loop {
+            while let Some(slot) = self.ready.pop_front() {
+                let Some(flow) = self.flows.get_mut(slot as usize) else { continue };
+                if !core::mem::replace(&mut flow.ready, false) {
+                    continue; // forgotten meanwhile
+                }
+                if let Some(datagram) = self.report(now, slot) {
+                    return Some(datagram);
+                }
+            }
+            let Some(&Reverse((at, slot))) = self.timers.peek() else { break };
+            let flow = &mut self.flows[slot as usize];
+            let is_void = !flow.live || flow.timer != at;
+            if !is_void && at > now {
+                break;
+            }
+            self.timers.pop();
+            if is_void {
+                continue;
+            }
+            flow.timer = Time::MAX;
+            let interval = self.servers[flow.server as usize].interval();
+            let wake_at = flow.wake_at(interval);
+            if wake_at <= now {
+                flow.ready = true;
+                self.ready.push_back(slot);
+            } else {
+                self.wake(slot, wake_at);
+            }
+        }
+        if self.settings.offers { self.offer(now) } else { None }
+    }
+
+    fn wake(&mut self, slot: u32, at: Time) {
+        let flow = &mut self.flows[slot as usize];
+        if at < flow.timer {
+            flow.timer = at;
+            self.timers.push(Reverse((at, slot)));
+        }
+    }
+
+    /// The report of a flow, unless its limits say that it has to wait.
+    fn report(&mut self, now: Time, slot: u32) -> Option<Datagram> {
+        let flow = &mut self.flows[slot as usize];
+        let server = &mut self.servers[flow.server as usize];
+        let (_, until) = server.subscription.as_ref()?;
+        if now >= *until || flow.packets == 0 {
+            return None;
+        }
+        let closes_at = flow.last_packet + CLOSING;
+        let closing = now >= closes_at;
+        if closing && flow.closed {
+            return None;
+        }
+        if !flow.limit.take(now) {
+            let at = flow.limit.next().max(now + Span::from_micros(1));
+            self.wake(slot, at);
+            return None;
+        }
+        let view = match &mut flow.counted {
+            Counted::Tcp(gaps) => View::Tcp(gaps.view(now)?),
+            Counted::Opaque(newest, sums) => View::Opaque(OpaqueView { newest: *newest, sums: *sums }),
+        };
+        let report = Report {
+            reference: flow.reference,
+            epoch: flow.epoch,
+            packets: flow.packets,
+            bytes: flow.bytes,
+            hold: now.since(flow.last_packet),
+            clock: (now.as_nanos() / 1_000) as u32,
+            marked: (flow.marked > 0).then_some(flow.marked),
+            closing,
+            view,
+        };
+        let header = Header {
+            kind: Kind::Report,
+            flags: report.flags(),
+            key: server.key,
+            pep: self.settings.id,
+            sequence: server.sequence,
+        };
+        let size = match &report.view {
+            View::Tcp(view) => 65 + 8 * view.ranges().len() as i64,
+            View::Opaque(_) => 129,
+        };
+        if flow.total > FIRST && !closing {
+            let cost = SHARE * (size + HEADERS);
+            if flow.credit < cost {
+                // More packets bring credit; without any there is the closing report.
+                flow.unreported = 0;
+                self.wake(slot, closes_at);
+                return None;
+            }
+            flow.credit -= cost;
+        }
+        let mut content = Buffer::default();
+        server.sealing.seal(&header, &mut content, |out| report.write(out));
+        server.sequence += 1;
+        let to = server.address;
+        flow.unreported = 0;
+        flow.closed = closing;
+        let interval = server.interval();
+        let again = flow.wake_at(interval);
+        self.stats.reports += 1;
+        self.stats.report_bytes += content.as_slice().len() as u64 + HEADERS as u64;
+        if again < Time::MAX {
+            self.wake(slot, again.max(now));
+        }
+        Some(Datagram { to, content })
+    }
+
+    /// Offers itself where nobody asked.
+    fn offer(&mut self, now: Time) -> Option<Datagram> {
+        let (pep, server) = (
+            self.settings.id,
+            self.servers.iter_mut().find(|server| {
+                server.packets >= HELLO_AFTER
+                    && server.subscription.as_ref().is_none_or(|(_, until)| now >= *until)
+                    && server.offered.is_none_or(|at| now.since(at) >= HELLO_INTERVAL)
+            })?,
+        );
+        server.offered = Some(now);
+        let mut content = Buffer::default();
+        Header { kind: Kind::Hello, flags: 0, key: server.key, pep, sequence: 0 }.write(&mut content);
+        content.put(&[0; 8]);
+        Some(Datagram { to: server.address, content })
+    }
+
+    /// A message from a server. What is not genuine changes nothing.
+    pub fn on_datagram(&mut self, now: Time, from: [u8; 16], datagram: &mut [u8]) {
+        if self.accept(now, from, datagram).is_none() {
+            self.stats.refused += 1;
+        }
+    }
+
+    fn accept(&mut self, now: Time, from: [u8; 16], datagram: &mut [u8]) -> Option<()> {
+        let header = header_of(datagram).ok()?;
+        let server = self.servers.iter_mut().find(|server| server.address == from)?;
+        if !server.limit.take(now) || !server.replay.is_fresh(header.sequence) {
+            return None;
+        }
+        let body = server.opening.open(&header, datagram)?;
+        match header.kind {
+            Kind::Subscribe => {
+                let wanted = Subscribe::read(body).ok()?;
+                let until = now + wanted.lifetime;
+                let same = server
+                    .subscription
+                    .as_ref()
+                    .is_some_and(|(old, _)| old.flow_key == wanted.flow_key && old.tag_key == wanted.tag_key);
+                server.generation += u32::from(!same);
+                server.subscription = Some((wanted, until));
+            }
+            Kind::Stop => server.subscription = None,
+            Kind::Resync => {
+                let resync = Resync::read(body).ok()?;
+                let slot = *self.by_reference.get(&resync.reference)?;
+                let flow = &mut self.flows[slot as usize];
+                if self.servers[flow.server as usize].address == from {
+                    flow.restart(resync.epoch);
+                }
+                let server = self.servers.iter_mut().find(|server| server.address == from)?;
+                server.replay.note(header.sequence);
+                return Some(());
+            }
+            Kind::Hello | Kind::Report | Kind::Error => return None,
+        }
+        server.replay.note(header.sequence);
+        Some(())
+    }
+}
+
+impl Server {
+    fn interval(&self) -> Span {
+        self.subscription.as_ref().map_or(CLOSING, |(wanted, _)| wanted.interval)
+    }
+}
+
+impl Flow {
+    /// When it has something to report, if no further packet comes; [`Time::MAX`] for never.
+    fn wake_at(&self, interval: Span) -> Time {
+        let at = if self.unreported > 0 {
+            self.first_unreported + interval
+        } else if self.closed {
+            Time::MAX
+        } else {
+            self.last_packet + CLOSING
+        };
+        match &self.counted {
+            Counted::Tcp(gaps) => at.min(gaps.tells_at()),
+            Counted::Opaque(..) => at,
+        }
+    }
+
+    /// A new epoch: everything is counted from here.
+    fn restart(&mut self, epoch: u16) {
+        self.epoch = epoch;
+        (self.packets, self.bytes, self.marked, self.unreported) = (0, 0, 0, 0);
+        match &mut self.counted {
+            Counted::Tcp(gaps) => {
+                if let Some(highest) = gaps.highest() {
+                    gaps.restart(highest);
+                }
+            }
+            Counted::Opaque(newest, sums) => (*newest, *sums) = (0, PowerSums::default()),
+        }
+    }
+}
+
+/// The name of a flow on the channel: the first 64 bits of HMAC-SHA-256 of its 5-tuple.
+pub(super) fn reference(key: &[u8; 32], flow: &FlowId) -> u64 {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.update(&flow.to_bytes());
+    let bytes = mac.finalize().into_bytes();
+    bytes.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
