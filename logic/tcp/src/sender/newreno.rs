@@ -15,14 +15,14 @@
 //! timeout sends all that is outstanding again, from one segment on; another one before the mark is passed leaves threshold
 //! and window alone. No undo, no F-RTO, no loss probe.
 //!
-//! What is in flight, for the control: what was sent (after a timeout: sent again) and is not acknowledged, plus retransmissions,
+//! Each duplicate counts as a segment delivered, as in Linux without SACK too; after a timeout what duplicates told of is counted
+//! a second time when it is acknowledged. What is in flight, for the control: what was sent (after a timeout: sent again) and is not acknowledged, plus retransmissions,
 //! less duplicates (RFC 4898's `PipeSize`). The window itself is held against what is not acknowledged.
 //!
 //! Ours, where ns-3.26 says nothing: controls that set their window themselves ([`Answer::Own`]) do so also during recovery,
 //! without inflation unless [`Config::inflate_own`](crate::Config); a loss that is to be ignored inflates and changes nothing
 //! else. Different from ns-3.26: an acknowledgement that moves the peer's window is no duplicate (RFC 5681, section 2);
-//! limited transmit respects the peer's window (RFC 3042); what duplicates delivered is not counted as delivered again; ECN
-//! cuts the window at once.
+//! limited transmit respects the peer's window (RFC 3042); ECN cuts the window at once.
 
 use ranpace_cc::{Ack, Answer, Congestion, RateSample, Signal, State};
 use ranpace_units::{Bytes, Span, Time};
@@ -44,8 +44,6 @@ pub(super) struct Duplicates {
     duplicates: u64,
     /// Retransmissions not known to have arrived (ns-3.26 `m_retransOut`).
     sent_again: u64,
-    /// Segments counted as delivered by duplicates, and not yet acknowledged.
-    counted: u64,
     /// Segments by which the window is inflated; may be negative.
     inflation: f64,
     /// The window was cut, and is nobody's to grow until the episode ends.
@@ -92,9 +90,10 @@ impl Sender {
             progress.oldest = self.oldest_to_sample(segment);
         }
         self.take_acked(now, segment, progress);
-        // Duplicates told of some of it already.
-        let known = self.plain.counted.min(progress.delivered.saturating_sub(1));
-        self.plain.counted -= known;
+        // What duplicates did not tell of; of a partial acknowledgement, the hole (ns-3.26 `segsAcked`).
+        let beyond = progress.acked.saturating_sub(self.plain.duplicates).max(1);
+        let is_partial = self.state == State::Recovery && self.una < self.high;
+        let known = progress.delivered.saturating_sub(if is_partial { 1 } else { beyond });
         self.delivered -= known;
         progress.delivered -= known;
         progress.bytes = progress.bytes.saturating_sub(known * self.mss);
@@ -106,8 +105,6 @@ impl Sender {
         self.tell_sample(now, segment, progress, rtt);
         let mut growth = progress.acked;
         let (mut lost, mut restart) = (0, true);
-        // ns-3.26 does not take more off for duplicates than it must (`segsAcked`).
-        let beyond = progress.acked.saturating_sub(self.plain.duplicates).max(1);
         match self.state {
             State::Open => {}
             State::Disorder => {
@@ -120,11 +117,10 @@ impl Sender {
                     self.end_episode(now);
                 }
             }
-            State::Recovery if self.una < self.high => {
+            State::Recovery if is_partial => {
                 restart = !core::mem::replace(&mut self.plain.restarted, true);
                 self.on_partial(now, progress.acked, beyond);
                 lost = 1;
-                growth = progress.delivered;
             }
             State::Recovery => {
                 if self.plain.reduced {
@@ -155,15 +151,12 @@ impl Sender {
 
     fn on_duplicate_ack(&mut self, now: Time, segment: &Segment, progress: &mut Progress) {
         self.plain.duplicates += 1;
-        // A segment has left the network, unless it was sent for nothing after a timeout.
-        if self.state != State::Loss && self.plain.counted + 1 < self.board.packets_out() {
-            self.plain.counted += 1;
-            self.delivered += 1;
-            self.delivered_at = now;
-            (progress.delivered, progress.bytes) = (1, self.mss);
-            self.end_application_limit();
-            self.tell_sample(now, segment, progress, None);
-        }
+        // A segment has left the network.
+        self.delivered += 1;
+        self.delivered_at = now;
+        (progress.delivered, progress.bytes) = (1, self.mss);
+        self.end_application_limit();
+        self.tell_sample(now, segment, progress, None);
         let mut lost = 0;
         match self.state {
             State::Open | State::Disorder | State::Cwr => {
@@ -181,9 +174,7 @@ impl Sender {
             State::Recovery if self.is_inflated() => self.plain.inflation += 1.0,
             State::Recovery | State::Loss => {}
         }
-        if progress.delivered > 0 || lost > 0 {
-            self.tell_ack(now, segment, progress, RateSample::default(), None, (0, lost));
-        }
+        self.tell_ack(now, segment, progress, RateSample::default(), None, (0, lost));
     }
 
     /// Limits of the application end when what was in flight then is delivered.

@@ -296,6 +296,9 @@ fn losses_are_repaired_one_a_round_trip() {
             let case = format!("{name} {places:?} {:?}", pipe.sender.stats());
             let again = pipe.retransmissions();
             assert_eq!(again.iter().map(|(_, seq)| seq / MSS).collect::<Vec<_>>(), places, "{case}");
+            // Each is counted once; ns-3.26 counts one more for each partial acknowledgement that duplicates came before.
+            let delivered = pipe.sender.delivered;
+            assert!((500..=500 + places.len() as u64).contains(&delivered), "{delivered} {case}");
             assert!(again.windows(2).all(|pair| pair[1].0 >= pair[0].0 + RTT), "{case} {again:?}");
             assert_eq!(
                 (pipe.sender.stats().timeouts, pipe.sender.stats().recoveries),
@@ -470,7 +473,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     /// All bytes arrive in order, whatever is lost, repeated or late; nothing stalls once the weather is fair; at least one
-    /// segment may be out, and each segment is counted as delivered once.
+    /// segment may be out.
     #[test]
     fn all_bytes_arrive(
         weather in weather(),
@@ -528,8 +531,6 @@ proptest! {
         }
         pipe.finish(Span::from_secs(36_000));
         prop_assert_eq!(pipe.receiver.delivered(), Bytes::new(bytes));
-        let segments = pipe.sent.iter().filter(|(_, s)| !s.retransmission && s.length > 0).count() as u64;
-        prop_assert_eq!(pipe.sender.delivered - pipe.sender.plain.counted, segments, "each segment once");
         prop_assert!(pipe.sent.iter().all(|(_, s)| s.kind == Kind::Data && s.seq + u64::from(s.length) <= bytes));
     }
 }
