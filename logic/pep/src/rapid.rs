@@ -27,7 +27,8 @@
 //! * A flow without data for max(1 s, 10 RTT) and with nothing waiting is idle: it is not counted, and keeps
 //!   `min(S, 10 MSS)`. With its first data it begins anew.
 //! * No window is below 2 MSS. What waits in the proxy is taken off a window of max(64 KiB, 2 BDP), see [`Caps`].
-//! * A feed that is late: see [`Mode`]. Lost for more than a second it counts again after ten reports, and all flows begin
+//! * A feed that is late: see [`Mode`]. If it stays late for more than a second and does not stop, every flow has its share
+//!   again from the end of its period on: what was slow once need not be so for ever. Lost for more than a second it counts again after ten reports, and all flows begin
 //!   anew. The first report ever counts at once. During a handover C is zero.
 //! * While C is zero no flow is judged.
 //!
@@ -470,13 +471,15 @@ impl<O: Observer> Rapid<O> {
             Round::Goes => self.queue_flow(id),
             Round::Idle => self.stale(number),
             Round::Period => {
-                let judge = self
-                    .users
-                    .get(&number)
-                    .is_some_and(|user| user.radio.mode == Mode::Normal && user.radio.capacity(now) > 0.0);
+                let Some(radio) = self.users.get(&number).map(|user| &user.radio) else { return };
+                let judge = radio.mode == Mode::Normal && radio.capacity(now) > 0.0;
+                let late = radio.is_late(now);
                 let Some(flow) = self.flow_mut(id) else { return };
                 let tight = flow.is_tight(&settings);
                 flow.end_period(now, judge, &settings);
+                if late {
+                    flow.begin_anew(now, &settings);
+                }
                 if tight || flow.is_tight(&settings) {
                     self.mark(id.slot);
                 }

@@ -45,6 +45,8 @@ pub(super) struct Estimate {
     /// Part of time and least capacity in it, in bytes per second.
     least: [(u64, f64); PARTS],
     pub(super) mode: Mode,
+    /// Since when the mode is another than normal.
+    late_since: Time,
     /// `Pa`, `Pu`, `Pe` in PRBs per TTI.
     pub(super) granted: f64,
     pub(super) unused: f64,
@@ -75,6 +77,7 @@ impl Estimate {
             consecutive: 0,
             least: [(0, f64::INFINITY); PARTS],
             mode: Mode::Open,
+            late_since: Time::ZERO,
             granted: 0.0,
             unused: 0.0,
             expected: 0.0,
@@ -116,7 +119,7 @@ impl Estimate {
         let was = self.mode;
         let by_age = self.mode_at(settings, now);
         if was != Mode::Open || first || self.consecutive >= BACK {
-            self.mode = by_age;
+            self.set_mode(now, by_age);
         }
         Some(Change { mode: self.mode != was, restart: was == Mode::Open && self.mode != Mode::Open })
     }
@@ -126,11 +129,12 @@ impl Estimate {
         let was = self.mode;
         let by_age = self.mode_at(settings, now);
         // Time alone makes nothing better.
-        self.mode = match (was, by_age) {
+        let mode = match (was, by_age) {
             (Mode::Open, _) | (_, Mode::Open) => Mode::Open,
             (Mode::Hold, _) | (_, Mode::Hold) => Mode::Hold,
             _ => Mode::Normal,
         };
+        self.set_mode(now, mode);
         if self.mode == Mode::Open {
             self.consecutive = 0;
         }
@@ -159,6 +163,18 @@ impl Estimate {
                 recent.fold(self.latest, |least, (_, capacity)| least.min(*capacity))
             }
         }
+    }
+
+    fn set_mode(&mut self, now: Time, mode: Mode) {
+        if mode != Mode::Normal && mode != self.mode {
+            self.late_since = now;
+        }
+        self.mode = mode;
+    }
+
+    /// Whether reports have been late, not lost, for longer than a hold is meant for.
+    pub(super) fn is_late(&self, now: Time) -> bool {
+        self.mode == Mode::Hold && now.since(self.late_since) > KNOWN
     }
 
     /// Age of the newest report; the longest there is without one.

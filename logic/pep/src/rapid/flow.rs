@@ -9,6 +9,8 @@ use super::settings::{Accounting, Profile, RanRttMin, Settings, Slack};
 const ALPHA: f64 = 1.0 / 8.0;
 /// Weight of a new sample of an RTT; RFC 6298 section 2.3. The smoothed minimum has the same.
 const RTT_GAIN: u64 = 8;
+/// Largest smoothed minimum over the smallest RTT, where it is bounded. Ours.
+const BOUND: (u64, u64) = (3, 2);
 /// Shortest and longest RTT that is believed. Ours.
 const RTTS: (Span, Span) = (Span::from_micros(10), Span::from_secs(10));
 /// Shortest round, so that a server next door costs no more than others. Ours.
@@ -191,6 +193,10 @@ impl Flow {
     pub(super) fn ran_rtt_min(&self, settings: &Settings) -> Option<Span> {
         match settings.ran_rttmin {
             RanRttMin::Smoothed => self.ran.following,
+            RanRttMin::Bounded => match (self.ran.following, self.ran.plain) {
+                (Some(following), Some(plain)) => Some(following.min(plain.scale(BOUND.0, BOUND.1))),
+                _ => None,
+            },
             RanRttMin::Plain => self.ran.plain,
         }
         .map(|least| least + settings.sr_allowance)

@@ -392,6 +392,51 @@ fn a_late_feed_is_held_and_a_lost_one_lets_all_pass() {
 }
 
 #[test]
+fn a_feed_that_is_always_late_leaves_equal_shares() {
+    let (mut rig, [a, b, _]) = Rig::first_period(Settings::THESIS);
+    rig.reports = false;
+    for ms in 102..1_500 {
+        rig.now = at(1_000 * ms);
+        rig.rapid.on_deadline(rig.now);
+        // 200 ms old.
+        rig.rapid.on_radio(rig.now, 1, &report(at(1_000 * ms - 200_000.min(1_000 * ms))));
+        if ms > 310 {
+            for flow in [a, b] {
+                rig.rapid.on_wan_data(rig.now, flow, Bytes::new(700));
+            }
+        }
+        let user = rig.rapid.user(rig.now, 1).unwrap();
+        if ms > 310 {
+            assert_eq!(user.mode, Mode::Hold);
+        }
+        // A second after the hold began, and its period.
+        let category = rig.rapid.look(rig.now, a).unwrap().category;
+        match ms {
+            ..1_200 => assert_eq!(category, Category::Slow, "{ms}"),
+            1_400.. => assert_eq!((category, user.slow), (Category::Init, 0), "{ms}"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn the_smallest_rtt_to_the_user_is_smoothed_bounded_or_plain() {
+    for (ran_rttmin, ms) in [(RanRttMin::Smoothed, 44), (RanRttMin::Bounded, 30), (RanRttMin::Plain, 20)] {
+        let mut rig = Rig::new(Settings { ran_rttmin, ..Settings::THESIS });
+        let flow = rig.open(RTT);
+        assert_eq!(rig.rapid.look(rig.now, flow).unwrap().ran_rtt_min, None);
+        rig.rapid.on_ran_rtt(rig.now, flow, Span::from_millis(20));
+        // 44 ms for twenty and more periods, without a smaller one.
+        for ms in 0..8_000 {
+            rig.rapid.on_ran_rtt(rig.now, flow, Span::from_millis(44));
+            rig.play(at(1_000 * ms), &[(flow, 1e9)]);
+        }
+        let found = rig.rapid.look(rig.now, flow).unwrap().ran_rtt_min.unwrap();
+        assert!(found.abs_diff(Span::from_millis(ms)) < Span::from_millis(1), "{ran_rttmin:?}: {found}");
+    }
+}
+
+#[test]
 fn reports_with_gaps_do_not_bring_a_lost_feed_back() {
     let (mut rig, _) = Rig::first_period(Settings::THESIS);
     rig.reports = false;
