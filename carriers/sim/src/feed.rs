@@ -64,6 +64,8 @@ pub(crate) struct Told {
 pub(crate) struct Feed {
     edge: Channel,
     modem: Channel,
+    /// Users whose real-time packets have a bearer of their own, before the others.
+    real_time_first: Vec<bool>,
 }
 
 #[derive(Debug)]
@@ -111,6 +113,7 @@ impl Feed {
         let mut feed = Self {
             edge: channel(Source::Edge, &scenario.rnis, Averaging::Smooth, mix(seed, 0)),
             modem: channel(Source::Modem, &scenario.modem, Averaging::Exact, mix(seed, 1)),
+            real_time_first: scenario.users.iter().map(|user| user.real_time_first).collect(),
         };
         for (index, flow) in (0..).zip(&scenario.flows) {
             if let (Some((user, source)), true) =
@@ -136,6 +139,8 @@ impl Feed {
     /// From now on a reader is told of a user in one direction; `bearer` is the one whose queue is meant.
     pub fn subscribe(&mut self, source: Source, reader: Reader, user: u32, direction: Direction, bearer: u8) {
         let channel = if source == Source::Modem { &mut self.modem } else { &mut self.edge };
+        let has_one_more = self.real_time_first.get(user as usize).is_some_and(|first| *first);
+        let bearer = bearer.saturating_add(has_one_more.into());
         if let Some(readers) = channel.readers.get_mut(user as usize) {
             readers.push(Subscription { reader, direction, bearer });
             channel.is_read = true;
@@ -275,9 +280,9 @@ fn falsify(hint: &mut RadioHint, factor: impl Fn(u64) -> f64) {
 /// Whether a transport's control reads radio information.
 fn wants_radio(transport: &Transport) -> bool {
     match transport {
-        Transport::Tcp { algorithm, .. } | Transport::Datagram { algorithm, .. } => {
-            algorithm.build(0).wants_radio()
-        }
+        Transport::Tcp { algorithm, .. }
+        | Transport::Quic { algorithm, .. }
+        | Transport::Datagram { algorithm, .. } => algorithm.build(0).wants_radio(),
         Transport::Udp { .. } => false,
     }
 }

@@ -8,6 +8,7 @@ use ranpace_tcp::{DatagramReceiver, DatagramSender, Kind, Receiver, Segment, Sen
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::packet::Direction;
+use crate::quic::QuicEnds;
 use crate::random::mix;
 use crate::results::Transfer;
 use crate::udp::UdpSource;
@@ -16,6 +17,7 @@ use crate::udp::UdpSource;
 #[derive(Debug)]
 pub(crate) enum Ends {
     Tcp(Box<Sender>, Box<Receiver>),
+    Quic(Box<QuicEnds>),
     Datagram(Box<DatagramSender>, Box<DatagramReceiver>),
     Udp(Box<UdpSource>, UdpSink),
     /// Not begun.
@@ -125,6 +127,9 @@ impl Flow {
                 receiver.open(now);
                 Ends::Tcp(sender, receiver)
             }
+            Transport::Quic { algorithm, config } => {
+                Ends::Quic(Box::new(QuicEnds::new(algorithm, config, seed, now)))
+            }
             Transport::Datagram { algorithm, mtu } => {
                 let mut sender = Box::new(DatagramSender::new(*mtu, algorithm.build(seed)));
                 sender.open(now);
@@ -192,6 +197,7 @@ impl Flow {
         }
         match &mut self.ends {
             Ends::Tcp(sender, _) => sender.write(bytes),
+            Ends::Quic(ends) => ends.write(bytes),
             Ends::Datagram(sender, _) => sender.write(bytes),
             Ends::Udp(..) | Ends::None => {}
         }
@@ -205,6 +211,7 @@ impl Flow {
         }
         match &mut self.ends {
             Ends::Tcp(sender, _) => sender.stop(),
+            Ends::Quic(ends) => ends.stop(),
             Ends::Datagram(sender, _) => sender.stop(),
             Ends::Udp(source, _) => source.stop(),
             Ends::None => {}
@@ -228,6 +235,9 @@ impl Flow {
                 }
                 None
             }
+            // What it says has been read by now: see `arrive`.
+            Ends::Quic(_) if self.complete < self.transfers.len() => self.check_transfers(workload, now),
+            Ends::Quic(_) => None,
             Ends::Datagram(_, receiver) => {
                 receiver.on_segment(now, segment);
                 None
@@ -246,8 +256,11 @@ impl Flow {
     }
 
     fn check_transfers(&mut self, workload: &Workload, now: Time) -> Option<Time> {
-        let Ends::Tcp(_, receiver) = &self.ends else { return None };
-        let delivered = receiver.delivered().get();
+        let delivered = match &self.ends {
+            Ends::Tcp(_, receiver) => receiver.delivered().get(),
+            Ends::Quic(ends) => ends.delivered().get(),
+            Ends::Datagram(..) | Ends::Udp(..) | Ends::None => return None,
+        };
         while let Some(transfer) = self.transfers.get_mut(self.complete) {
             if delivered < self.asked + transfer.size.get() {
                 return None;
@@ -317,6 +330,7 @@ impl Flow {
         }
         match &mut self.ends {
             Ends::Tcp(sender, _) => sender.on_segment(now, segment),
+            Ends::Quic(ends) => ends.take_rtt(),
             Ends::Datagram(sender, _) => sender.on_segment(now, segment),
             Ends::Udp(..) | Ends::None => None,
         }
@@ -338,7 +352,7 @@ impl Flow {
             (Ends::Datagram(sender, _), Direction::Forward) => sender.poll_transmit(now),
             (Ends::Datagram(_, receiver), Direction::Back) => receiver.poll_transmit(now),
             (Ends::Udp(source, _), Direction::Forward) => source.poll_transmit(now),
-            (Ends::Udp(..), Direction::Back) | (Ends::None, _) => None,
+            (Ends::Udp(..), Direction::Back) | (Ends::Quic(_) | Ends::None, _) => None,
         };
         let Some(segment) = segment else { return false };
         *out = segment;
@@ -349,18 +363,51 @@ impl Flow {
         true
     }
 
+    /// Whether its packets say more than their segments: see [`Self::transmit_content`].
+    #[inline]
+    pub fn has_content(&self) -> bool {
+        matches!(self.ends, Ends::Quic(_))
+    }
+
+    /// [`Self::transmit`] for a flow whose packets have content.
+    pub fn transmit_content(
+        &mut self,
+        direction: Direction,
+        now: Time,
+        out: &mut Segment,
+        content: &mut Vec<u8>,
+    ) -> bool {
+        let Ends::Quic(ends) = &mut self.ends else { return false };
+        let sends = ends.transmit(direction, now, out, content);
+        if sends && out.length > 0 {
+            self.totals.sent += u64::from(out.length);
+            self.totals.first_sent.get_or_insert(now);
+        }
+        sends
+    }
+
+    /// The content of a packet arrived; its segment follows.
+    pub fn arrive(&mut self, direction: Direction, now: Time, segment: &Segment, content: &[u8]) {
+        if let Ends::Quic(ends) = &mut self.ends {
+            ends.arrive(direction, now, segment, content);
+        }
+    }
+
     /// Whether the control at its sender wants radio information.
     pub fn sender_wants_radio(&self) -> bool {
         match &self.ends {
             Ends::Tcp(sender, _) => sender.control().wants_radio(),
+            Ends::Quic(ends) => ends.wants_radio(),
             Ends::Datagram(..) | Ends::Udp(..) | Ends::None => false,
         }
     }
 
     /// Radio information for the control at its sender.
     pub fn on_hint(&mut self, now: Time, hint: &RadioHint) {
-        if let Ends::Tcp(sender, _) = &mut self.ends {
-            sender.on_radio(now, hint);
+        match &mut self.ends {
+            Ends::Tcp(sender, _) => sender.on_radio(now, hint),
+            Ends::Quic(ends) => ends.on_radio(now, hint),
+            Ends::Datagram(..) | Ends::Udp(..) | Ends::None => {}
         }
     }
 
@@ -375,7 +422,7 @@ impl Flow {
             Ends::Tcp(_, receiver) => receiver.half(),
             Ends::Datagram(_, receiver) => receiver.half(),
             Ends::Udp(_, sink) => sink.estimator.as_deref(),
-            Ends::None => None,
+            Ends::Quic(_) | Ends::None => None,
         }
     }
 
@@ -389,7 +436,7 @@ impl Flow {
                     half.on_radio(now, hint);
                 }
             }
-            Ends::None => {}
+            Ends::Quic(_) | Ends::None => {}
         }
     }
 
@@ -397,6 +444,7 @@ impl Flow {
     pub fn sender_deadline(&self) -> Time {
         match &self.ends {
             Ends::Tcp(sender, _) => sender.next_deadline(),
+            Ends::Quic(ends) => ends.sender_deadline(),
             Ends::Datagram(sender, _) => sender.next_deadline(),
             Ends::Udp(source, _) => source.next_deadline(),
             Ends::None => Time::MAX,
@@ -407,6 +455,7 @@ impl Flow {
     pub fn receiver_deadline(&self) -> Time {
         match &self.ends {
             Ends::Tcp(_, receiver) => receiver.next_deadline(),
+            Ends::Quic(ends) => ends.receiver_deadline(),
             Ends::Datagram(_, receiver) => receiver.next_deadline(),
             Ends::Udp(_, sink) => {
                 sink.estimator.as_ref().and_then(|half| half.next_deadline()).unwrap_or(Time::MAX)
@@ -418,6 +467,7 @@ impl Flow {
     pub fn on_sender_deadline(&mut self, now: Time) {
         match &mut self.ends {
             Ends::Tcp(sender, _) => sender.on_deadline(now),
+            Ends::Quic(ends) => ends.on_sender_deadline(now),
             Ends::Datagram(sender, _) => sender.on_deadline(now),
             Ends::Udp(..) | Ends::None => {}
         }
@@ -426,6 +476,7 @@ impl Flow {
     pub fn on_receiver_deadline(&mut self, now: Time) {
         match &mut self.ends {
             Ends::Tcp(_, receiver) => receiver.on_deadline(now),
+            Ends::Quic(ends) => ends.on_receiver_deadline(now),
             Ends::Datagram(_, receiver) => receiver.on_deadline(now),
             Ends::Udp(_, sink) => {
                 if let Some(half) = &mut sink.estimator {
@@ -452,6 +503,7 @@ impl Flow {
                 account.sent_bytes += sender.sent().get();
                 account.acked_bytes += sender.acked().get();
             }
+            Ends::Quic(ends) => ends.add_to(&mut account),
             Ends::Datagram(sender, receiver) => {
                 account.delivered += receiver.delivered().get();
                 account.sent += sender.stats().sent;

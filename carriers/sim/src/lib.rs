@@ -28,6 +28,7 @@ mod flow;
 mod histogram;
 mod meter;
 mod packet;
+mod quic;
 mod radio;
 mod random;
 mod results;

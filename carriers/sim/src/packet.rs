@@ -114,6 +114,8 @@ const NO_PACKET: Packet = Packet {
 pub(crate) struct Slots {
     packets: Vec<Packet>,
     free: Vec<u32>,
+    /// What packets of some flows say beside their segments, in the places of their slots; as many as were ever needed.
+    contents: Vec<Vec<u8>>,
 }
 
 impl Slots {
@@ -129,6 +131,24 @@ impl Slots {
             }
         };
         &mut self.packets[slot]
+    }
+
+    /// [`Self::vacant`] with a place for its content, which holds what was there before.
+    pub fn vacant_with_content(&mut self) -> (&mut Packet, &mut Vec<u8>) {
+        self.vacant();
+        // It has just been put there, if it was not there before.
+        let slot = self.free.last().map_or(0, |&slot| slot as usize);
+        if self.contents.len() <= slot {
+            self.contents.resize_with(self.packets.len(), Vec::new);
+        }
+        (&mut self.packets[slot], &mut self.contents[slot])
+    }
+
+    /// [`Self::at`] with its content.
+    pub fn at_with_content(&mut self, ticket: Ticket) -> (&mut Packet, &[u8]) {
+        self.at(ticket);
+        let slot = ticket.slot();
+        (&mut self.packets[slot], self.contents.get(slot).map_or(&[], Vec::as_slice))
     }
 
     /// Takes in the packet that was written to [`Self::vacant`].

@@ -121,6 +121,15 @@ impl FlowRows {
                 (srtt, last) = (Some(sender.rtt().smoothed()), sender.rtt().latest());
                 control = Some(sender.control());
             }
+            Ends::Quic(ends) => {
+                let row = ends.row();
+                window = row.window;
+                if let Pacing::Rate(rate) = row.pacing {
+                    pacing = rate.as_f64();
+                }
+                in_flight = row.in_flight.as_f64();
+                (srtt, last) = (Some(row.smoothed), row.latest);
+            }
             Ends::Datagram(sender, _) => {
                 let payload = sender.payload().as_f64();
                 window = [sender.window().cwnd * payload, sender.window().ssthresh * payload];
@@ -169,6 +178,9 @@ impl FlowRows {
         let rows = self.rows;
         if let Some(control) = control {
             control.inspect(&mut |name, value| enter(&mut self.states, rows, name, value));
+        }
+        if let Ends::Quic(ends) = &flow.ends {
+            ends.inspect(&mut |name, value| enter(&mut self.states, rows, name, value));
         }
         if let Some(half) = flow.half() {
             half.inspect(&mut |name, value| enter(&mut self.half, rows, name, value));

@@ -411,6 +411,11 @@ impl<'a> Simulation<'a> {
         let state = &mut self.flows[flow as usize];
         let current = packet.connection == state.connection; // else of a connection that is over
         let (mut next, mut rtt) = (None, None);
+        if current && state.has_content() {
+            let (packet, content) = self.meters.slots.at_with_content(ticket);
+            state.arrive(direction, now, &packet.segment, content);
+        }
+        let packet = self.meters.slots.at(ticket);
         match direction {
             Direction::Forward if current => {
                 let workload = &self.scenario.flows[flow as usize].workload;
@@ -567,10 +572,17 @@ impl<'a> Simulation<'a> {
         // The scenario's parser gives every flow a path; only UDP has no way back, and sends nothing there.
         let Some(first) = self.routes.place(flow, direction, 0) else { return };
         loop {
-            let packet = self.meters.slots.vacant();
-            if !self.flows[flow as usize].transmit(direction, self.now, &mut packet.segment) {
+            let state = &mut self.flows[flow as usize];
+            let sends = if state.has_content() {
+                let (packet, content) = self.meters.slots.vacant_with_content();
+                state.transmit_content(direction, self.now, &mut packet.segment, content)
+            } else {
+                state.transmit(direction, self.now, &mut self.meters.slots.vacant().segment)
+            };
+            if !sends {
                 return;
             }
+            let packet = self.meters.slots.vacant();
             (packet.flow, packet.connection, packet.hop, packet.direction) = (flow, connection, 0, direction);
             let Some(ticket) = self.meters.slots.take() else { return };
             self.meters.ledger.offered += Bytes::new(u64::from(ticket.wire()));
@@ -615,6 +627,7 @@ impl<'a> Simulation<'a> {
                 let flow = self.splits.as_ref().map_or(flow, |splits| splits.server_end(flow));
                 match &mut self.flows[flow].ends {
                     Ends::Tcp(sender, _) => sender.set_target(target),
+                    Ends::Quic(ends) => ends.set_target(target),
                     Ends::Datagram(sender, _) => sender.set_target(target),
                     Ends::Udp(..) | Ends::None => false,
                 };

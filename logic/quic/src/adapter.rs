@@ -100,7 +100,7 @@ struct Losses {
     persistent: bool,
 }
 
-/// What an episode of recovery is.
+/// An episode of recovery. It is kept when it is over: what was sent before it began may still be taken for lost.
 #[derive(Clone, Copy, Debug)]
 struct Episode {
     began: Time,
@@ -381,8 +381,8 @@ impl Core {
     }
 
     fn end_episode(&mut self, now: Time, newest: &Record) {
-        if self.episode.is_some_and(|episode| newest.sent_at > episode.began) {
-            self.episode = None;
+        let over = self.episode.is_some_and(|episode| newest.sent_at > episode.began);
+        if over && self.state != State::Open {
             self.state = State::Open;
             let cx = self.context(now);
             self.control.on_recovered(&cx, &mut self.window);

@@ -205,7 +205,7 @@ impl Host {
         sent.map(|sent| self.ecn && sent.ecn.is_some())
     }
 
-    pub fn next_deadline(&mut self) -> Time {
+    pub fn next_deadline(&self) -> Time {
         let Some((_, connection)) = &self.connection else { return Time::MAX };
         let Some(at) = connection.poll_timeout() else { return Time::MAX };
         let at = self.clock.time(at);

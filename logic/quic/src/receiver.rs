@@ -99,7 +99,7 @@ impl Receiver {
     }
 
     /// When [`Self::on_deadline`] is to be called.
-    pub fn next_deadline(&mut self) -> Time {
+    pub fn next_deadline(&self) -> Time {
         self.host.next_deadline()
     }
 

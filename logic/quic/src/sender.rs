@@ -159,7 +159,7 @@ impl Sender {
     }
 
     /// When [`Self::on_deadline`] is to be called.
-    pub fn next_deadline(&mut self) -> Time {
+    pub fn next_deadline(&self) -> Time {
         self.host.next_deadline().min(self.control.next_deadline().unwrap_or(Time::MAX))
     }
 

@@ -12,7 +12,7 @@ use crate::cell::MOST_BEARERS;
 use crate::model::{FlowSpec, Hop, Transport, Workload};
 use crate::network::{Network, unknown};
 use crate::reader::{Field, Section};
-use crate::{tcp, workload};
+use crate::{quic, tcp, workload};
 
 /// Most flows of a scenario. Ours.
 const MOST_FLOWS: usize = 100_000;
@@ -90,6 +90,7 @@ impl Flows {
         };
         let packet = match &transport {
             Transport::Tcp { config, .. } => config.mtu,
+            Transport::Quic { config, .. } => config.mtu,
             Transport::Datagram { mtu, .. } => *mtu,
             Transport::Udp { packet, .. } => *packet,
         };
@@ -168,7 +169,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     let transport = section.field("transport");
     let (cc, packet) = (section.field("cc"), section.field("packet"));
     let estimator = section.field("estimator");
-    let written = transport.as_ref().map(|field| field.word(&["tcp", "udp", "datagram"]));
+    let written = transport.as_ref().map(|field| field.word(&["tcp", "quic", "udp", "datagram"]));
     if written == Some(Some("udp")) {
         for key in tcp::KEYS.into_iter().chain(["cc", "tcp"]) {
             if let Some(field) = section.field(key) {
@@ -199,6 +200,9 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     }
     if let Some(packet) = packet {
         packet.error("belongs to transport = \"udp\"; the largest packet of other transports is `mtu`");
+    }
+    if written == Some(Some("quic")) {
+        return quic::read(section);
     }
     // Read with every algorithm, so that algorithms can be exchanged; datagrams use the mtu alone.
     let config = tcp::read(section);

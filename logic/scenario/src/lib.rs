@@ -43,6 +43,7 @@ mod network;
 mod parse;
 pub mod presets;
 mod proxy;
+mod quic;
 mod reader;
 mod rnis;
 mod tcp;

@@ -96,6 +96,8 @@ pub struct UserSpec {
     pub cell: usize,
     /// Where it is, and its bearers.
     pub config: UserConfig,
+    /// Whether its device sends real-time UDP before everything else.
+    pub real_time_first: bool,
 }
 
 /// A step on the way of a packet.
@@ -164,6 +166,13 @@ pub enum Transport {
         algorithm: Algorithm,
         /// Its settings.
         config: ranpace_tcp::Config,
+    },
+    /// A QUIC connection.
+    Quic {
+        /// Its congestion control.
+        algorithm: Algorithm,
+        /// Its settings.
+        config: ranpace_quic::Config,
     },
     /// Datagrams with feedback for each packet (Sprout, Verus).
     Datagram {

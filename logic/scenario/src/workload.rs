@@ -91,6 +91,7 @@ pub(crate) fn fits(workload: &Workload, transport: &Transport) -> Result<(), Str
     };
     let (carrier, possible) = match transport {
         Transport::Tcp { .. } => ("TCP".to_owned(), ["bulk", "fixed", "repeat", "paced", "web"].as_slice()),
+        Transport::Quic { .. } => ("QUIC".to_owned(), ["bulk", "fixed", "repeat", "paced", "web"].as_slice()),
         Transport::Datagram { algorithm, .. } => {
             (format!("the datagrams of {algorithm}"), ["bulk"].as_slice())
         }

@@ -50,6 +50,21 @@ fn every_mistake_is_told_with_its_place() {
 /// What is replaced in `GOOD`, by what, and what is said then; "..." at the end stands for any text.
 const CASES: &[(&str, &str, &str)] = &[
     (
+        "cc = \"newreno\"",
+        "transport = \"quic\"\ncc = \"cdbe\"\nmin_rto = \"1s\"",
+        "f.toml:16:6: cc: cdbe needs reports of the receiver on its acknowledgements; those of QUIC cannot carry any, use transport = \"tcp\"\nf.toml:17:11: min_rto: belongs to TCP, and this flow's transport is \"quic\"",
+    ),
+    (
+        "cc = \"newreno\"",
+        "transport = \"quic\"\ncc = \"sprout\"\nmtu = \"1000B\"",
+        "f.toml:16:6: cc: sprout has a transport of its own, and cannot be carried by QUIC\nf.toml:17:7: mtu: expected 1.228KB to 65.535KB, found \"1000B\"",
+    ),
+    (
+        "cc = \"newreno\"",
+        "transport = \"quic\"\nquic = { max_data = \"1KB\", nagle = true }",
+        "f.toml:11:1: missing key \"cc\" in [[flow]]\nf.toml:16:21: max_data: expected 1.5KB to 1099.511627776GB, found \"1KB\"\nf.toml:16:28: unknown key \"nagle\" in quic of [[flow]]; expected one of mtu, initial_window, max_data, max_stream_data, ack_every, ack_delay, ecn, pacing, opener, certificates",
+    ),
+    (
         "rate = \"12Mbit/s\"\ndelay = \"20ms\"",
         "rate = \"unlimited\"\ndelay = \"1us\"",
         "f.toml:12:8: flow \"web\": no link on its way there and back has a rate, and they take 2us in all; give one of them a rate, or a delay of at least 10us",

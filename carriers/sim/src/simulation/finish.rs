@@ -112,7 +112,9 @@ fn flow_result(
     FlowResult {
         name: spec.name.clone(),
         cc: match &spec.transport {
-            Transport::Tcp { algorithm, .. } | Transport::Datagram { algorithm, .. } => algorithm.to_string(),
+            Transport::Tcp { algorithm, .. }
+            | Transport::Quic { algorithm, .. }
+            | Transport::Datagram { algorithm, .. } => algorithm.to_string(),
             Transport::Udp { .. } => "udp".to_owned(),
         },
         bottleneck: meter.bottleneck.map(|link| link as usize),

@@ -1,0 +1,168 @@
+//! A flow over QUIC: its two ends, and their datagrams as packets of the network.
+//!
+//! What a datagram says lies beside its packet, in the slot that it has while it is in the network; links and cells see
+//! the packet alone, which has the datagram's size.
+
+use std::time::Instant;
+
+use ranpace_cc::{Algorithm, Pacing, RadioHint};
+use ranpace_quic::{Clock, Config, Receiver, Sender};
+use ranpace_tcp::{Kind, Segment};
+use ranpace_units::{Bytes, Span, Time};
+
+use crate::flow::Account;
+use crate::packet::Direction;
+use crate::random::mix;
+
+/// Headers of IPv4 and UDP around a datagram.
+const HEADERS: u32 = 20 + 8;
+
+/// Both ends of a flow over QUIC.
+#[derive(Debug)]
+pub(crate) struct QuicEnds {
+    sender: Sender,
+    receiver: Receiver,
+    /// Datagrams sent forwards.
+    number: u64,
+    /// Of the datagram that arrived last at the sender.
+    rtt: Option<Span>,
+}
+
+/// What a row of the series wants to know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QuicRow {
+    /// Window and threshold, in bytes.
+    pub window: [f64; 2],
+    pub pacing: Pacing,
+    pub in_flight: Bytes,
+    pub smoothed: Span,
+    pub latest: Option<Span>,
+}
+
+impl QuicEnds {
+    /// Begins a connection.
+    pub fn new(algorithm: &Algorithm, config: &Config, seed: u64, now: Time) -> Self {
+        // Where noq's clock begins makes no difference: it only sees how much later everything else is.
+        let clock = Clock::new(Instant::now());
+        let mut sender = Sender::new(config, algorithm.build(seed), clock, mix(seed, 1));
+        let mut receiver = Receiver::new(config, clock, mix(seed, 2));
+        sender.open(now);
+        receiver.open(now);
+        Self { sender, receiver, number: 0, rtt: None }
+    }
+
+    pub fn write(&mut self, bytes: Bytes) {
+        self.sender.write(bytes);
+    }
+
+    pub fn stop(&mut self) {
+        self.sender.stop();
+    }
+
+    /// A datagram arrived.
+    pub fn arrive(&mut self, direction: Direction, now: Time, segment: &Segment, content: &[u8]) {
+        match direction {
+            Direction::Forward => self.receiver.on_datagram(now, segment.ce, content),
+            Direction::Back => self.rtt = self.sender.on_datagram(now, segment.ce, content),
+        }
+    }
+
+    /// The RTT sample that the last datagram gave.
+    pub fn take_rtt(&mut self) -> Option<Span> {
+        self.rtt.take()
+    }
+
+    /// Writes the next datagram of an end; false if there is none.
+    pub fn transmit(
+        &mut self,
+        direction: Direction,
+        now: Time,
+        out: &mut Segment,
+        content: &mut Vec<u8>,
+    ) -> bool {
+        content.clear();
+        let (kind, ect, data) = match direction {
+            Direction::Forward => match self.sender.poll_transmit(now, content) {
+                Some(departure) => (Kind::Datagram, departure.ect, departure.data),
+                None => return false,
+            },
+            Direction::Back => match self.receiver.poll_transmit(now, content) {
+                Some(ect) => (Kind::Feedback, ect, false),
+                None => return false,
+            },
+        };
+        *out = Segment::new(kind, now);
+        let length = content.len() as u32;
+        (out.wire, out.ect) = (length + HEADERS, ect);
+        if data {
+            out.length = length;
+            out.number = self.number;
+            self.number += 1;
+        }
+        true
+    }
+
+    pub fn sender_deadline(&self) -> Time {
+        self.sender.next_deadline()
+    }
+
+    pub fn receiver_deadline(&self) -> Time {
+        self.receiver.next_deadline()
+    }
+
+    pub fn on_sender_deadline(&mut self, now: Time) {
+        self.sender.on_deadline(now);
+    }
+
+    pub fn on_receiver_deadline(&mut self, now: Time) {
+        self.receiver.on_deadline(now);
+    }
+
+    pub fn wants_radio(&self) -> bool {
+        self.sender.control().wants_radio()
+    }
+
+    pub fn on_radio(&mut self, now: Time, hint: &RadioHint) {
+        self.sender.on_radio(now, hint);
+    }
+
+    pub fn set_target(&mut self, target: Span) -> bool {
+        self.sender.control().set_target(target)
+    }
+
+    /// Payload at the receiving application, in order.
+    pub fn delivered(&self) -> Bytes {
+        self.receiver.delivered()
+    }
+
+    /// Adds what this connection did.
+    pub fn add_to(&self, account: &mut Account) {
+        let stats = self.sender.stats();
+        account.delivered += self.receiver.delivered().get();
+        account.sent += stats.sent;
+        account.retransmitted += stats.lost;
+        account.timeouts += self.sender.timeouts();
+        account.undone += stats.undone;
+        account.recoveries += stats.recoveries;
+        // What is lost is sent again.
+        account.sent_bytes += (stats.sent_bytes - stats.lost_bytes).get();
+        account.acked_bytes += stats.acked_bytes.get();
+    }
+
+    pub fn row(&self) -> QuicRow {
+        let (control, payload) = (self.sender.control(), self.sender.payload().as_f64());
+        let window = control.window();
+        QuicRow {
+            window: [window.cwnd * payload, window.ssthresh * payload],
+            pacing: window.pacing,
+            in_flight: control.in_flight(),
+            smoothed: control.smoothed(),
+            latest: control.latest(),
+        }
+    }
+
+    /// Shows what the control shows.
+    pub fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.sender.control().inspect(show);
+    }
+}
