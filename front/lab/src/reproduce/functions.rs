@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::cells::{Absent, Cell, Cells};
 use super::functions_ch7::{InTime, Quartiles};
+use super::functions_meld::{self, MeldFunction};
 use super::functions_models::{self, ModelFunction};
 use super::functions_sigma::Uploads;
 use super::functions_thesis::{self, ThesisFunction};
@@ -34,6 +35,9 @@ pub enum Function {
     Quartiles(Quartiles),
     /// A figure of uploads.
     Uploads(Uploads),
+    /// One of those of MELD.
+    #[serde(untagged)]
+    Meld(MeldFunction),
     /// One of those of the thesis's chapters 4 to 6.
     #[serde(untagged)]
     Thesis(ThesisFunction),
@@ -49,6 +53,7 @@ pub fn call(function: &Function, of: &[String], cells: &Cells) -> Result<Measure
         Function::Quartiles(figure) => figure.of(of, cells),
         Function::Uploads(figure) => figure.of(of, cells),
         Function::Thesis(function) => functions_thesis::call(*function, of, cells),
+        Function::Meld(function) => functions_meld::call(function, of, cells),
         Function::Models(function) => functions_models::call(*function),
         Function::C2tcpConditions => conditions(),
         Function::C2tcpHistory => history(),

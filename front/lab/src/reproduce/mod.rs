@@ -7,6 +7,7 @@ mod cells;
 mod experiment;
 mod functions;
 mod functions_ch7;
+mod functions_meld;
 mod functions_models;
 mod functions_sigma;
 mod functions_thesis;
@@ -37,6 +38,7 @@ pub use experiment::{
 };
 pub use functions::Function;
 pub use functions_ch7::{InTime, Quartiles};
+pub use functions_meld::MeldFunction;
 pub use functions_models::ModelFunction;
 pub use functions_sigma::Uploads;
 pub use functions_thesis::ThesisFunction;
@@ -74,6 +76,10 @@ const EXPERIMENTS: &[(&str, &str)] = &[
     embedded!("001-a6-target"),
     embedded!("001-a7-buffer"),
     embedded!("001-a8-field"),
+    embedded!("003-m1-m4-download"),
+    embedded!("003-m-control"),
+    embedded!("003-m5-loss"),
+    embedded!("003-m6-feed"),
     embedded!("004-4-reno-cubic"),
     embedded!("004-5-tracking"),
     embedded!("004-5-dcic"),
