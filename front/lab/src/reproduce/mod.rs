@@ -78,6 +78,7 @@ const EXPERIMENTS: &[(&str, &str)] = &[
     embedded!("001-a8-field"),
     embedded!("003-m1-m4-download"),
     embedded!("003-m-control"),
+    embedded!("003-m-rfc9002"),
     embedded!("003-m5-loss"),
     embedded!("003-m6-feed"),
     embedded!("004-4-reno-cubic"),
