@@ -44,6 +44,9 @@ impl Flags {
     pub const RETRANSMITTED: u8 = 4;
     /// Was sent more than once.
     pub const EVER_RETRANSMITTED: u8 = 8;
+    /// A proxy on the path has seen it, or missed it, in one of its copies.
+    pub const PEP_SEEN: u8 = 16;
+    pub const PEP_MISSING: u8 = 32;
 
     #[inline]
     pub fn has(self, flag: u8) -> bool {
@@ -284,6 +287,20 @@ impl Scoreboard {
             return guess;
         }
         self.records.partition_point(|record| record.seq < seq)
+    }
+
+    /// Sets `flag` for the segments within `[from, to)` that have none of `known`, and tells of each.
+    pub fn mark_at_proxy(&mut self, from: u64, to: u64, flag: u8, known: u8, told: &mut dyn FnMut(&Record)) {
+        let begin = self.index_of(from);
+        for record in self.records.range_mut(begin..) {
+            if record.end() > to {
+                break;
+            }
+            if !record.flags.has(known) {
+                told(record);
+                record.flags.set(flag);
+            }
+        }
     }
 
     /// Takes a segment for lost; its retransmission, if one is in the air, too. False if it was so already.

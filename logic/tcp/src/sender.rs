@@ -8,6 +8,7 @@
 //! recovery and after ECN marks; after a timeout the control again, from one segment. Without SACK see [`newreno`].
 
 mod newreno;
+mod pep;
 mod recovery;
 mod sampling;
 mod timers;
@@ -19,6 +20,8 @@ use ranpace_cc::{
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use self::newreno::Duplicates;
+use self::pep::PepState;
+pub use self::pep::PepView;
 use self::recovery::{TailProbe, Undo};
 use self::sampling::Progress;
 use self::timers::TimerKind;
@@ -83,6 +86,8 @@ pub struct Sender {
     probe_again: Option<u64>,
 
     undo: Option<Undo>,
+    /// What a proxy on the path has said.
+    pep: Option<Box<PepState>>,
     /// Recovery ends when this is acknowledged.
     high: u64,
     /// Duplicates reported so far.
@@ -173,6 +178,7 @@ impl Sender {
             ignored: false,
             high: 0,
             undo: None,
+            pep: None,
             frto: false,
             prefer_new: false,
             delivered: 0,
@@ -525,7 +531,7 @@ impl Sender {
     }
 
     /// What an acknowledgement that delivered something has measured.
-    #[inline]
+    #[inline(always)]
     fn tell_sample(&mut self, now: Time, segment: &Segment, progress: &Progress, rtt: Option<Span>) {
         let sample = Sample {
             delivered: progress.delivered,

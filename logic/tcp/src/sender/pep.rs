@@ -1,0 +1,191 @@
+//! What a proxy on the path says of this connection (the Lightweight PEP's reports): which segments came by there, told to the
+//! control one by one. It takes nothing off, stops no timer, declares no loss and sends nothing again.
+
+use ranpace_cc::{Fate, Packet, PepReport};
+use ranpace_units::{Bytes, Span, Time};
+
+use super::Sender;
+use crate::scoreboard::{Flags, Record};
+
+/// A proxy's view of the connection, in bytes of the stream.
+#[derive(Clone, Copy, Debug)]
+pub struct PepView<'a> {
+    /// Everything below came by; with `new_epoch`, what is below is unknown.
+    pub cumulative: u64,
+    /// What came by above: first byte and one past the last, in order. What lies between is missing.
+    pub ranges: &'a [(u64, u64)],
+    /// From the newest packet's arrival at the proxy to the report.
+    pub hold: Span,
+    /// Packets with an ECN mark that it counted.
+    pub marked: Option<u64>,
+    /// Its counting began anew.
+    pub new_epoch: bool,
+}
+
+/// What was told of it.
+#[derive(Debug, Default)]
+pub(super) struct PepState {
+    /// Below, all was told.
+    cumulative: u64,
+    packets: Vec<Packet>,
+}
+
+impl Sender {
+    /// A proxy's view. False if it is impossible: of data that were never sent.
+    pub fn on_pep_view(&mut self, now: Time, view: &PepView<'_>) -> bool {
+        let highest = view.ranges.last().map_or(view.cumulative, |range| range.1);
+        if view.cumulative.max(highest) > self.next {
+            return false;
+        }
+        let mut state = self.pep.take().unwrap_or_default();
+        state.packets.clear();
+        if view.new_epoch {
+            state.cumulative = view.cumulative;
+        }
+        let from = state.cumulative;
+        state.cumulative = from.max(view.cumulative);
+        let mut newest: Option<Record> = None;
+        let packets = &mut state.packets;
+        let mut seen = 0;
+        let mut came = |record: &Record| {
+            let fate = Fate::Seen { rtt: now - record.sent_at };
+            packets.push(packet(record, fate));
+            seen += u64::from(record.length);
+            if newest.is_none_or(|newest| record.number > newest.number) {
+                newest = Some(*record);
+            }
+        };
+        self.board.mark_at_proxy(from, view.cumulative, Flags::PEP_SEEN, Flags::PEP_SEEN, &mut came);
+        for &(start, end) in view.ranges {
+            self.board.mark_at_proxy(start, end, Flags::PEP_SEEN, Flags::PEP_SEEN, &mut came);
+        }
+        let mut missing = 0;
+        let mut end = view.cumulative;
+        for &(start, next) in view.ranges {
+            // What was sent again may have been missed as a copy that it knows as the original.
+            let known = Flags::PEP_SEEN | Flags::PEP_MISSING | Flags::SACKED | Flags::EVER_RETRANSMITTED;
+            self.board.mark_at_proxy(end, start, Flags::PEP_MISSING, known, &mut |record| {
+                state.packets.push(packet(record, Fate::Missing));
+                missing += 1;
+            });
+            end = next;
+        }
+        let cx = self.context(now);
+        if self.wants_packets {
+            for packet in &state.packets {
+                self.control.on_packet(&cx, &mut self.window, packet);
+            }
+        }
+        // Karn: of what was sent twice nobody knows which copy came by.
+        let newest = newest.filter(|newest| !newest.flags.has(Flags::EVER_RETRANSMITTED));
+        let rtt = newest.map(|newest| now - newest.sent_at - view.hold);
+        let report = PepReport {
+            seen: Bytes::new(seen),
+            rtt: rtt.filter(|rtt| !rtt.is_zero()),
+            missing,
+            marked: view.marked,
+            new_epoch: view.new_epoch,
+        };
+        self.control.on_pep(&cx, &mut self.window, &report);
+        self.pep = Some(state);
+        true
+    }
+
+    /// One past the last byte that a proxy has seen in order.
+    pub fn seen_by_pep(&self) -> Bytes {
+        Bytes::new(self.pep.as_ref().map_or(0, |state| state.cumulative))
+    }
+}
+
+fn packet(record: &Record, fate: Fate) -> Packet {
+    Packet {
+        number: record.number,
+        bytes: Bytes::new(u64::from(record.length)),
+        sent_at: record.sent_at,
+        fate,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test may
+
+    use std::sync::{Arc, Mutex};
+
+    use ranpace_cc::{Ack, Answer, Congestion, CongestionControl, Context, Window};
+
+    use super::*;
+    use crate::{Config, Kind, Segment};
+
+    /// Writes down what it is told.
+    #[derive(Debug, Default)]
+    struct Listener(Arc<Mutex<Vec<String>>>);
+
+    impl CongestionControl for Listener {
+        fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> Answer {
+            Answer::Own
+        }
+        fn on_ack(&mut self, _: &Context, _: &mut Window, _: &Ack) {}
+        fn wants_packets(&self) -> bool {
+            true
+        }
+        fn on_packet(&mut self, _: &Context, _: &mut Window, packet: &Packet) {
+            let text = match packet.fate {
+                Fate::Seen { rtt } => format!("{} seen {}", packet.number, rtt.as_millis()),
+                fate => format!("{} {fate:?}", packet.number),
+            };
+            self.0.lock().unwrap().push(text);
+        }
+        fn on_pep(&mut self, _: &Context, _: &mut Window, report: &PepReport) {
+            let rtt = report.rtt.map(|rtt| rtt.as_millis());
+            let text = format!("report {} B, {rtt:?} ms, {} missing", report.seen.get(), report.missing);
+            self.0.lock().unwrap().push(text);
+        }
+    }
+
+    #[test]
+    fn each_segment_is_told_once_and_before_the_report_and_nothing_is_taken_off() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let config = Config::default();
+        let mut sender = Sender::new(&config, Box::new(Listener(told.clone())));
+        sender.open(Time::ZERO);
+        assert_eq!(sender.poll_transmit(Time::ZERO).unwrap().kind, Kind::Syn);
+        let mut answer = Segment::new(Kind::SynAck, Time::from_millis(10));
+        answer.window = 1 << 20;
+        sender.on_segment(Time::from_millis(20), &answer);
+        sender.write(Bytes::MAX);
+        let sent = core::iter::from_fn(|| sender.poll_transmit(Time::from_millis(20)));
+        let sent: Vec<Segment> = sent.filter(|segment| segment.length > 0).collect();
+        assert_eq!(sent.len(), 10);
+        let deadline = sender.next_deadline();
+        let mss = sender.mss().get();
+        let mut view = |ms, cumulative: u64, ranges: &[(u64, u64)], new_epoch| {
+            let view = PepView {
+                cumulative: cumulative * mss,
+                ranges: &ranges.iter().map(|(a, b)| (a * mss, b * mss)).collect::<Vec<_>>(),
+                hold: Span::from_millis(1),
+                marked: None,
+                new_epoch,
+            };
+            let possible = sender.on_pep_view(Time::from_millis(ms), &view);
+            (possible, core::mem::take(&mut *told.lock().unwrap()))
+        };
+        assert_eq!(
+            view(30, 1, &[], false),
+            (true, vec!["0 seen 10".into(), format!("report {mss} B, Some(9) ms, 0 missing")])
+        );
+        let (possible, news) = view(31, 2, &[(3, 5)], false);
+        assert!(possible);
+        assert_eq!(news[..4], ["1 seen 11", "3 seen 11", "4 seen 11", "2 Missing"]);
+        assert_eq!(view(32, 2, &[(3, 5)], false).1, ["report 0 B, None ms, 0 missing"]);
+        assert_eq!(view(33, 11, &[], false), (false, Vec::new()), "never sent");
+        assert_eq!(view(33, 5, &[(6, 12)], false), (false, Vec::new()), "never sent");
+        // From the middle of the connection: what is below is unknown.
+        let (_, news) = view(34, 7, &[(8, 9)], true);
+        assert_eq!(news[..2], ["8 seen 14", "7 Missing"]);
+        assert_eq!(sender.acked(), Bytes::ZERO);
+        assert_eq!(sender.in_flight(), 10);
+        assert_eq!(sender.next_deadline(), deadline);
+        assert_eq!(sender.stats().retransmitted, 0);
+    }
+}
