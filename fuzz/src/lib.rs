@@ -19,7 +19,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
@@ -29,7 +29,72 @@ pub const TARGETS: [(&str, Target); 9] = [
     ("algorithm", algorithm),
     ("report", report),
     ("units", units),
+    ("rnis", rnis),
+    ("rnis_json", rnis_json),
 ];
+
+/// Datagrams of radio information, each behind its length in a byte: each is read or refused, what was read is written as it was,
+/// and a receiver of all of them knows nothing that is younger than its cell.
+pub fn rnis(data: &[u8]) {
+    use ranpace_rnis::wire::{Datagram, Decoder, HEADER_BYTES, RECORD_BYTES};
+    let (mut decoder, mut rest) = (Decoder::new(), data);
+    while let Some((&length, behind)) = rest.split_first() {
+        let (datagram, behind) = behind.split_at(behind.len().min(length.into()));
+        rest = behind;
+        let parsed = Datagram::parse(datagram);
+        assert_eq!(decoder.on_datagram(datagram).is_ok(), parsed.is_ok());
+        let Ok(parsed) = parsed else { continue };
+        assert_eq!(datagram.len(), HEADER_BYTES + RECORD_BYTES * parsed.records().len());
+        for (record, _) in parsed.records() {
+            assert_eq!(record.rounded(), record, "what came can be said again");
+        }
+        let cell = parsed.report.cell;
+        let Some(known) = decoder.cell(cell) else { panic!("a cell that was heard of is known") };
+        for user in decoder.users(cell) {
+            let seen = decoder.user(cell, user).expect("it was listed");
+            assert!(seen.measured_at <= known.measured_at);
+            assert_eq!(seen.value.user, user);
+        }
+    }
+}
+
+/// Which object (a byte), and its text: it is read or refused, and what was read is read again from what it writes. For a
+/// query, a list of parameters a line: what it selects was there.
+pub fn rnis_json(data: &[u8]) {
+    use ranpace_rnis::TextReport;
+    use ranpace_rnis::etsi::{L2Meas, L2Query, Notification, Subscription};
+    fn again<T: serde::Serialize + serde::de::DeserializeOwned>(text: &[u8]) -> Option<(T, T)> {
+        let read: T = serde_json::from_slice(text).ok()?;
+        let written = serde_json::to_vec(&read).expect("what was read can be written");
+        let second = serde_json::from_slice(&written).expect("and read again");
+        Some((read, second))
+    }
+    let Some((kind, text)) = data.split_first() else { return };
+    match kind % 5 {
+        0 => {
+            if let Some((first, second)) = again::<L2Meas>(text) {
+                assert_eq!(first, second);
+                let nobody = L2Query::parse([("ue_ipv4_address", "nobody")]).expect("a query");
+                assert_eq!(nobody.select(&first).cell_ue_info, []);
+            }
+        }
+        1 => drop(again::<Notification>(text)),
+        2 => drop(again::<Subscription>(text)),
+        3 => {
+            let Ok(text) = std::str::from_utf8(text) else { return };
+            let parameters = text.lines().map(|line| line.split_once('=').unwrap_or((line, "")));
+            if let Ok(query) = L2Query::parse(parameters) {
+                assert_eq!(query.select(&L2Meas::default()), L2Meas::default());
+            }
+        }
+        _ => {
+            let Ok(text) = std::str::from_utf8(text) else { return };
+            if let Ok(report) = text.parse::<TextReport>() {
+                assert_eq!(report.to_string().parse(), Ok(report));
+            }
+        }
+    }
+}
 
 /// A trace in pieces is a trace in one piece; what was read can be written and read again; an error has a line.
 ///

@@ -349,3 +349,13 @@ fn units() {
 fn report() {
     fuzz("report", 1);
 }
+
+#[test]
+fn rnis() {
+    fuzz("rnis", 1);
+}
+
+#[test]
+fn rnis_json() {
+    fuzz("rnis_json", 1);
+}

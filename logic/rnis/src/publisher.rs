@@ -363,3 +363,209 @@ impl Publisher {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Grant, LinkReport, UserReport};
+    use ranpace_phy::{LteBandwidth, TransportBlock};
+
+    fn at(slot: u64) -> Time {
+        Time::ZERO + Span::from_millis(slot)
+    }
+
+    /// A user with this many PRBs of `symbols` symbols each way, 10 bytes a PRB.
+    fn row(user: u32, prbs: Both<u16>, symbols: u8) -> UserReport {
+        let link = prbs.map(|prbs| {
+            let block = TransportBlock::from_bytes(10 * u32::from(prbs));
+            let (padding, process, again) = (Bytes::ZERO, 0, false);
+            let grant = Grant { mcs: prbs as u8, prbs, symbols, block, padding, process, again };
+            LinkReport { grant: (prbs > 0).then_some(grant), queue: Bytes::new(7), ..LinkReport::default() }
+        });
+        UserReport { user, rnti: 1, cqi: Cqi::MAX, cqi_time: Time::ZERO, capacity: 1.0, link }
+    }
+
+    fn report<'a>(
+        cell: &'a CellInfo,
+        slot: u64,
+        symbols: Both<u8>,
+        used_prbs: Both<f32>,
+        users: &'a [UserReport],
+        bearers: &'a [BearerReport],
+    ) -> Report<'a> {
+        let active_users = Both::default();
+        Report { cell, slot, time: at(slot), symbols, used_prbs, active_users, users, bearers, full: true }
+    }
+
+    const ALL: Both<u8> = Both { downlink: 14, uplink: 14 };
+    const NONE: Both<u16> = Both { downlink: 0, uplink: 0 };
+
+    /// Plays slots in which a user has as many PRBs downlink as `prbs` says, and publishes when it is due: when, and what.
+    fn play(publisher: &mut Publisher, prbs: &[u16]) -> Vec<(u64, RadioHint)> {
+        let cell = CellInfo::lte(0, LteBandwidth::Mhz5);
+        let mut told = Vec::new();
+        for (slot, &prbs) in (0..).zip(prbs) {
+            let users = [row(3, Both { downlink: prbs, uplink: 0 }, 14)];
+            let used = Both { downlink: f32::from(prbs), uplink: 0.0 };
+            if publisher.on_report(&report(&cell, slot, ALL, used, &users, &[])) {
+                assert_eq!(publisher.users(0), [3]);
+                told.push((slot, publisher.hint(3, Direction::Downlink, None).unwrap()));
+                publisher.published(0);
+            }
+        }
+        told
+    }
+
+    #[test]
+    fn a_smooth_report_of_each_tti_is_a_mean_of_8() {
+        let prbs: Vec<u16> = (0..20).map(|slot| if slot == 2 { 24 } else { 8 * (slot % 2) }).collect();
+        let told = play(&mut Publisher::new(Span::ZERO, Averaging::Smooth), &prbs);
+        assert_eq!(told.len(), 20);
+        for (slot, hint) in told {
+            let window = &prbs[(slot as usize).saturating_sub(7)..=slot as usize];
+            let mean = f64::from(window.iter().sum::<u16>()) / window.len() as f64;
+            assert!((hint.granted - mean).abs() < 1e-9 && (hint.granted + hint.unused - 25.0).abs() < 1e-9);
+            let most = window.iter().max().unwrap();
+            assert_eq!(
+                (hint.most_granted, hint.tbs_bits.unwrap_or(0)),
+                (*most, 80 * u32::from(*most)),
+                "{slot}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_exact_report_of_each_tti_is_its_grant_but_the_largest_block_is_of_8() {
+        let told = play(&mut Publisher::new(Span::ZERO, Averaging::Exact), &[5, 20, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let granted: Vec<f64> = told.iter().map(|(_, hint)| hint.granted).collect();
+        assert_eq!(granted, [5.0, 20.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        let blocks: Vec<Option<u32>> = told.iter().map(|(_, hint)| hint.tbs_bits).collect();
+        assert_eq!(blocks[..9], [[Some(400)].as_slice(), &[Some(1_600); 8]].concat());
+        assert_eq!(blocks[9], None);
+        assert_eq!(told[9].1.mcs, 20, "of the last grant, whenever that was");
+    }
+
+    #[test]
+    fn a_longer_period_tells_of_itself_alone() {
+        let prbs: Vec<u16> = (0..33).map(|slot| if slot == 16 { 25 } else { slot % 4 }).collect();
+        let told = play(&mut Publisher::new(Span::from_millis(16), Averaging::Smooth), &prbs);
+        let slots: Vec<u64> = told.iter().map(|(slot, _)| *slot).collect();
+        assert_eq!(slots, [0, 16, 32]);
+        let mean =
+            |slots: core::ops::RangeInclusive<usize>| f64::from(prbs[slots].iter().sum::<u16>()) / 16.0;
+        assert!((told[1].1.granted - mean(1..=16)).abs() < 1e-9);
+        assert!((told[2].1.granted - mean(17..=32)).abs() < 1e-9);
+        assert_eq!((told[1].1.most_granted, told[2].1.most_granted), (25, 3));
+    }
+
+    #[test]
+    fn in_tdd_means_are_over_the_symbols_of_the_direction() {
+        // Four slots down, one up, of which the user has 10 PRBs each time.
+        let cell = CellInfo { fdd: false, ..CellInfo::lte(0, LteBandwidth::Mhz5) };
+        let mut publisher = Publisher::new(Span::from_millis(10), Averaging::Smooth);
+        let mut hints = None;
+        for slot in 0..11 {
+            let is_up = slot % 5 == 4;
+            let [down, up] = [u8::from(!is_up), u8::from(is_up)];
+            let symbols = Both { downlink: 14 * down, uplink: 14 * up };
+            let prbs = Both { downlink: 10 * u16::from(down), uplink: 10 * u16::from(up) };
+            let users = [row(0, prbs, 14)];
+            let used = prbs.map(f32::from);
+            if publisher.on_report(&report(&cell, slot, symbols, used, &users, &[])) {
+                assert_eq!(publisher.had_symbols(0, Direction::Uplink), slot > 0);
+                hints = Some(Both::of(|way| publisher.hint(0, way, None).unwrap()));
+                publisher.published(0);
+            }
+        }
+        let hints = hints.unwrap();
+        for way in DIRECTIONS {
+            assert_eq!((hints[way].granted, hints[way].unused), (10.0, 15.0), "{way:?}");
+        }
+    }
+
+    #[test]
+    fn where_directions_share_symbols_what_one_uses_the_other_does_not_have() {
+        // 23 symbols of one wide PRB: 5 down, 6 up.
+        let lte = CellInfo::lte(0, LteBandwidth::Mhz5);
+        let symbols = Both { downlink: 23, uplink: 23 };
+        let cell =
+            CellInfo { prbs: 1, shared: true, by_symbols: true, fdd: false, data_symbols: symbols, ..lte };
+        let mut publisher = Publisher::new(Span::ZERO, Averaging::Exact);
+        let down = row(0, Both { downlink: 1, uplink: 0 }, 5);
+        let up = row(1, Both { downlink: 0, uplink: 1 }, 6);
+        let used = Both { downlink: 5.0 / 23.0, uplink: 6.0 / 23.0 };
+        assert!(publisher.on_report(&report(&cell, 0, symbols, used, &[down, up], &[])));
+        let hint = publisher.hint(0, Direction::Downlink, None).unwrap();
+        assert!(
+            (hint.granted - 5.0 / 23.0).abs() < 1e-6 && (hint.unused - 12.0 / 23.0).abs() < 1e-6,
+            "{hint:?}"
+        );
+        assert_eq!(hint.most_granted, 1, "rounded up");
+        let mut records = Vec::new();
+        let told = publisher.report(0, &mut records).unwrap();
+        assert_eq!((told.used, told.averaged), (Both { downlink: 5, uplink: 6 }, false), "symbols");
+        assert_eq!((records[0].granted.downlink, records[1].granted.uplink), (5, 6));
+    }
+
+    #[test]
+    fn the_queue_is_the_bearers_and_on_the_device() {
+        let cell = CellInfo::lte(0, LteBandwidth::Mhz5);
+        let bearer = |user, bearer, direction, queue| BearerReport {
+            user,
+            bearer,
+            direction,
+            queue: Bytes::new(queue),
+            head_of_line: Span::ZERO,
+            buffer: (bearer == 0).then_some(Bytes::new(9_000)),
+        };
+        let bearers = [
+            bearer(1, 0, Direction::Downlink, 100),
+            bearer(1, 1, Direction::Downlink, 200),
+            bearer(1, 0, Direction::Uplink, 300),
+            bearer(2, 0, Direction::Downlink, 400),
+        ];
+        let mut publisher = Publisher::new(Span::ZERO, Averaging::Smooth);
+        publisher.on_report(&report(
+            &cell,
+            0,
+            ALL,
+            Both::default(),
+            &[row(1, NONE, 14), row(2, NONE, 14)],
+            &bearers,
+        ));
+        let of = |user, way, bearer| {
+            let hint = publisher.hint(user, way, bearer).unwrap();
+            (hint.queue.get(), hint.queue_limit.map(Bytes::get))
+        };
+        assert_eq!(of(1, Direction::Downlink, Some(0)), (100, Some(9_000)));
+        assert_eq!(of(1, Direction::Downlink, Some(1)), (200, None));
+        assert_eq!(of(1, Direction::Uplink, Some(0)), (300, Some(9_000)));
+        assert_eq!(of(1, Direction::Uplink, None), (7, None), "as the base station knows it");
+        assert_eq!(of(2, Direction::Downlink, Some(0)), (400, Some(9_000)));
+        assert_eq!(of(2, Direction::Downlink, Some(5)), (7, None));
+    }
+
+    #[test]
+    fn a_user_on_its_way_is_told_of_as_it_was_and_begins_anew() {
+        let [home, other] = [0, 1].map(|number| CellInfo::lte(number, LteBandwidth::Mhz5));
+        let mut publisher = Publisher::new(Span::ZERO, Averaging::Smooth);
+        let event = |kind| Event { time: at(1), cell: 0, user: 0, kind };
+        publisher.on_event(&event(EventKind::HandoverBegun { to: 1 }));
+        assert_eq!(publisher.hint(0, Direction::Downlink, None), None, "never seen");
+        let users = [row(0, Both { downlink: 9, uplink: 0 }, 14)];
+        publisher.on_report(&report(&home, 0, ALL, Both::default(), &users, &[]));
+        publisher.on_event(&event(EventKind::Detached));
+        assert_eq!(publisher.hint(0, Direction::Downlink, None), None);
+        publisher.on_event(&event(EventKind::HandoverBegun { to: 1 }));
+        let hint = publisher.hint(0, Direction::Downlink, None).unwrap();
+        assert_eq!(
+            (hint.handover, hint.mcs, hint.info.cell, publisher.users(0)),
+            (true, 9, 0, [].as_slice())
+        );
+        publisher.on_event(&event(EventKind::HandoverCompleted { from: 0 }));
+        assert_eq!(publisher.hint(0, Direction::Downlink, None), None, "the new cell has not told of it yet");
+        publisher.on_report(&report(&other, 30, ALL, Both::default(), &[row(0, NONE, 14)], &[]));
+        let hint = publisher.hint(0, Direction::Downlink, None).unwrap();
+        assert_eq!((hint.handover, hint.mcs, hint.info.cell, hint.tbs_bits), (false, 0, 1, None));
+    }
+}
