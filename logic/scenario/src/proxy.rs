@@ -93,7 +93,11 @@ fn read_entry(
     let ran_cc = section.field("ran_cc");
     let own = match (kind, &rapid) {
         (Some("rapid"), settings) => {
-            let rttmin = if settings.ran_rttmin == RanRttMin::Plain { "plain" } else { "smoothed" };
+            let rttmin = match settings.ran_rttmin {
+                RanRttMin::Smoothed => "smoothed",
+                RanRttMin::Bounded => "bounded",
+                RanRttMin::Plain => "plain",
+            };
             format!("rapid:ran_rttmin={rttmin}:sr_allowance={}", settings.sr_allowance)
         }
         _ => "cubic".to_owned(),
@@ -173,9 +177,11 @@ fn read_rapid(section: &mut Section<'_>, is_rapid: bool, period: Span) -> Settin
         Some("literal") => Accounting::Literal,
         _ => Accounting::Rate,
     };
-    settings.ran_rttmin = match word(ran_rttmin, &["smoothed", "plain"]) {
+    settings.ran_rttmin = match word(ran_rttmin, &["smoothed", "bounded", "plain"]) {
+        Some("smoothed") => RanRttMin::Smoothed,
+        Some("bounded") => RanRttMin::Bounded,
         Some("plain") => RanRttMin::Plain,
-        _ => RanRttMin::Smoothed,
+        _ => settings.ran_rttmin,
     };
     let number = |field: &Option<Field<'_>>, else_: f64| {
         field.as_ref().and_then(|f| f.number(0.01..=1.0)).unwrap_or(else_)
