@@ -41,6 +41,7 @@ mod measure;
 mod model;
 mod network;
 mod parse;
+mod pep;
 pub mod presets;
 mod proxy;
 mod quic;
@@ -55,8 +56,8 @@ pub use link::TraceSource;
 pub use listing::{Kind, QUEUES, WORKLOADS};
 pub use measure::distance_m;
 pub use model::{
-    CellSpec, Change, ChangeKind, FlowSpec, Hop, LinkSpec, ProxyBuffers, ProxyKind, ProxySpec, Scenario,
-    SplitSpec, Transport, UserSpec, Workload,
+    CellSpec, Change, ChangeKind, FlowSpec, Hop, LinkSpec, PepLie, PepSpec, ProxyBuffers, ProxyKind,
+    ProxySpec, Scenario, SplitSpec, Transport, UserSpec, WatchSpec, Workload,
 };
 pub use parse::parse;
 pub use rnis::{Encoding, FeedSpec};

@@ -37,6 +37,8 @@ pub struct Scenario {
     pub flows: Vec<FlowSpec>,
     /// Proxies that split TCP connections.
     pub proxies: Vec<ProxySpec>,
+    /// Lightweight PEPs: they only watch.
+    pub peps: Vec<PepSpec>,
     /// What changes during the run, by time; changes of the same instant are in the file's order.
     pub changes: Vec<Change>,
 }
@@ -285,6 +287,57 @@ pub struct SplitSpec {
     /// Index of the flow.
     pub flow: usize,
     /// So many hops of its path lead to the proxy; above zero, and fewer than there are.
+    pub forward: usize,
+    /// The same of its way back.
+    pub back: usize,
+}
+
+/// A Lightweight PEP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PepSpec {
+    /// Its name, unique among the PEPs.
+    pub name: String,
+    /// Index of its host.
+    pub host: usize,
+    /// What its reports take longer than an acknowledgement would from there.
+    pub delay: Span,
+    /// Share of its reports that are lost.
+    pub loss: f64,
+    /// It is there from this instant on.
+    pub start: Time,
+    /// It is gone from this instant on.
+    pub stop: Option<Time>,
+    /// How it lies.
+    pub lie: PepLie,
+    /// The flows that it watches, and where.
+    pub watches: Vec<WatchSpec>,
+}
+
+/// How a PEP lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PepLie {
+    /// It does not.
+    None,
+    /// It tells that it has seen what it has not.
+    All,
+    /// It tells that it has seen what was never sent.
+    Ahead,
+    /// It tells of gaps that are none: every 20th packet.
+    Gaps,
+    /// It sends every report three times, the copies later.
+    Replay,
+    /// It sends twenty messages of noise with every report.
+    Flood,
+    /// Somebody without its key sends in its place.
+    Forge,
+}
+
+/// A flow that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchSpec {
+    /// Index of the flow.
+    pub flow: usize,
+    /// So many hops of its path lead to the PEP.
     pub forward: usize,
     /// The same of its way back.
     pub back: usize,

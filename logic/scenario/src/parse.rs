@@ -9,7 +9,7 @@ use crate::link::{TraceSource, Traces};
 use crate::model::Scenario;
 use crate::network::Network;
 use crate::reader::{Field, Section};
-use crate::{cell, change, link, proxy, rnis};
+use crate::{cell, change, link, pep, proxy, rnis};
 
 /// Longest run: 1000 days. Ours.
 const MOST_DURATION: Span = Span::from_secs(1_000 * 86_400);
@@ -52,6 +52,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
     let (rnis, modem) = rnis::read(&mut root);
     let flows = Flows::read(&mut root, &network, duration);
     let proxies = proxy::read(&mut root, &network, &flows, &rnis);
+    let peps = pep::read(&mut root, &network, &flows);
     let changes = change::read(&mut root, &network, &flows, duration);
     root.finish();
     let Network { hosts, links, cells, users, .. } = network;
@@ -69,6 +70,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
         modem,
         flows: flows.all,
         proxies,
+        peps,
         changes,
     })
 }

@@ -3,10 +3,11 @@
 use toml_edit::{DocumentMut, InlineTable, Item, Key, TableLike, Value};
 
 use crate::error::{Report, ScenarioError, did_you_mean};
-use crate::{cell, proxy, rnis, tcp};
+use crate::{cell, pep, proxy, rnis, tcp};
 
 /// Keys whose value is always a string, even if it looks like a number.
-const STRINGS: [&str; 17] = [
+const STRINGS: [&str; 18] = [
+    "lie",
     "name",
     "from",
     "to",
@@ -26,7 +27,7 @@ const STRINGS: [&str; 17] = [
     "file",
 ];
 /// Kinds of entries, each a list of tables.
-const KINDS: [&str; 6] = ["link", "cell", "user", "flow", "proxy", "change"];
+const KINDS: [&str; 7] = ["link", "cell", "user", "flow", "proxy", "pep", "change"];
 /// Where a user is; one takes the place of the others.
 const PLACES: [&str; 5] = ["position", "drop", "walk", "waypoints", "trajectory"];
 /// How wide a band is, likewise.
@@ -191,6 +192,7 @@ fn example(kind: &str) -> &'static str {
         "user" => "position",
         "flow" => "cc",
         "proxy" => "ran_cc",
+        "pep" => "host",
         _ => "at",
     }
 }
@@ -202,6 +204,7 @@ fn keys_of(kind: &str) -> Vec<&'static str> {
         "user" => cell::USER_KEYS.into_iter().chain(cell::BEARER_KEYS).collect(),
         "flow" => FLOW.into_iter().chain([BACK]).chain(tcp::KEYS).collect(),
         "proxy" => proxy::KEYS.to_vec(),
+        "pep" => pep::KEYS.to_vec(),
         _ => CHANGE.to_vec(),
     }
 }
@@ -440,7 +443,7 @@ transport = "udp"
             (
                 "duratoin",
                 "cannot vary \"duratoin\": expected one of name, duration, warmup, seed, sample, or link.KEY, \
-                          cell.KEY, user.KEY, flow.KEY, proxy.KEY, change.KEY, \
+                          cell.KEY, user.KEY, flow.KEY, proxy.KEY, pep.KEY, change.KEY, \
                           rnis.KEY, modem.KEY; did you mean \"duration\"?",
             ),
             ("flow", "cannot vary \"flow\": flow what? such as flow.cc"),

@@ -56,7 +56,7 @@ fn every_key_is_on_the_page_and_can_be_varied() {
         for key in keys {
             let is_on_page = PAGE.contains(&format!("`{key}`")) || PAGE.contains(&format!("`[[{key}]]`"));
             assert!(is_on_page, "{head}{key} is not on the page");
-            if !["link", "cell", "user", "flow", "proxy", "change"].contains(&key.as_str()) || !head.is_empty() {
+            if !["link", "cell", "user", "flow", "proxy", "pep", "change"].contains(&key.as_str()) || !head.is_empty() {
                 let place = "[[link]]\nback = {}\n[[flow]]\n[[flow]]\ntransport = \"udp\"\n[[change]]\n\
                              rate = 1\ndelay = 1\ntarget = 1\nto = 1\nforward = 1\ninterruption = 1\n";
                 let varied = ranpace_scenario::vary(place, &format!("{head}{key}"), "1");
