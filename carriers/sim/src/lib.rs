@@ -26,11 +26,13 @@ mod agenda;
 mod feed;
 mod flow;
 mod histogram;
+mod lightweight;
 mod meter;
 mod packet;
 mod quic;
 mod radio;
 mod random;
+mod real_time;
 mod results;
 mod route;
 mod series;
@@ -40,6 +42,7 @@ mod tap;
 mod udp;
 
 pub use feed::Source;
+pub use lightweight::PepResult;
 pub use packet::{Direction, Packet};
 pub use results::{
     CellResult, Column, Distribution, FeedResult, FlowResult, FlowTotals, Ledger, LinkResult,

@@ -7,12 +7,13 @@ use ranpace_radio::network::RadioNetwork;
 use ranpace_radio::rlc::DropCause;
 use ranpace_rnis::{Event, EventKind, Grant, LinkReport, Report};
 use ranpace_scenario::Scenario;
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::feed::{self, Feed, Source};
 use crate::meter::Meters;
 use crate::packet::Ticket;
 use crate::random::mix;
+use crate::real_time;
 use crate::results::{CellResult, RadioLinkResult, UserResult};
 use crate::series::{LinkRows, RadioRow, RadioRows};
 
@@ -24,6 +25,8 @@ pub(crate) struct Radio<'a> {
     network: RadioNetwork<Ticket>,
     heard: Heard,
     users: Vec<User>,
+    /// Bands of the users that have them.
+    devices: Vec<Option<real_time::Device>>,
     /// Radio information for those who want it.
     feed: Feed,
     /// Who is shown the cells' reports.
@@ -158,7 +161,8 @@ impl<'a> Radio<'a> {
     /// The cells of a scenario; `first` is where the meters of its users begin. Only users of flows have some.
     pub fn new(scenario: &'a Scenario, first: u32, seed: u64) -> Self {
         let configs: Vec<_> = scenario.cells.iter().map(|cell| cell.config.clone()).collect();
-        let homes: Vec<_> = scenario.users.iter().map(|user| (user.cell, &user.config)).collect();
+        let own: Vec<_> = scenario.users.iter().map(real_time::with_bearer).collect();
+        let homes: Vec<_> = scenario.users.iter().zip(&own).map(|(user, own)| (user.cell, &**own)).collect();
         let mut heard = Heard {
             failures: vec![Both::default(); homes.len()],
             handovers: vec![0; homes.len()],
@@ -187,7 +191,8 @@ impl<'a> Radio<'a> {
             }
         });
         let before = vec![(0, Both::default()); configs.len()];
-        Self { scenario, users: users.collect(), network, heard, feed, reader: None, before }
+        let devices = real_time::Device::all(scenario);
+        Self { scenario, users: users.collect(), devices, network, heard, feed, reader: None, before }
     }
 
     /// A packet goes over the air.
@@ -201,6 +206,7 @@ impl<'a> Radio<'a> {
         packet: Ticket,
         meters: &mut Meters<'_>,
     ) {
+        let bearer = self.bearer(now, user, direction, bearer, packet);
         let mut ears = Ears {
             meters,
             heard: &mut self.heard,
@@ -210,6 +216,24 @@ impl<'a> Radio<'a> {
         };
         let sent = self.network.send(now, user, direction, bearer, packet, &mut ears);
         debug_assert!(sent, "flows lead over users that there are");
+    }
+
+    /// The bearer that a packet takes, where its flow has `bearer`.
+    #[inline]
+    fn bearer(&mut self, now: Time, user: u32, direction: Direction, bearer: u8, packet: Ticket) -> u8 {
+        let Some(Some(device)) = self.devices.get_mut(user as usize) else { return bearer };
+        let network = &mut self.network;
+        device.bearer(now, self.scenario, (direction, bearer, packet), || {
+            let cell = network.serving(user).and_then(|cell| network.cell_mut(cell));
+            let seen = cell.and_then(|cell| cell.probe(now, user).map(|probe| whole_band(cell, &probe)));
+            Rate::from_bits_per_s_f64(8.0 * seen.unwrap_or_default()[direction])
+        })
+    }
+
+    /// Rate of what a user's device sends before everything else.
+    pub fn ahead(&mut self, now: Time, user: u32) -> Rate {
+        let device = self.devices.get_mut(user as usize).and_then(Option::as_mut);
+        device.map_or(Rate::ZERO, |device| device.rate(now))
     }
 
     /// Shows reports to `reader`; to the feed, of every slot.

@@ -42,6 +42,9 @@ pub struct RadioHint {
     pub queue_limit: Option<Bytes>,
     /// A handover of the user is in progress.
     pub handover: bool,
+    /// Rate of what the device sends before this connection's data (real-time UDP), mean of a second; zero where nothing
+    /// goes first, or nobody knows.
+    pub ahead: Rate,
 }
 
 impl RadioHint {
@@ -62,6 +65,7 @@ impl RadioHint {
             queue: Bytes::ZERO,
             queue_limit: None,
             handover: false,
+            ahead: Rate::ZERO,
             info,
         }
     }

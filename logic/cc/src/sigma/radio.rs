@@ -5,7 +5,7 @@
 //!
 //! Ours: means over `max(8 TTI, RTTmin / 2)`, because a cell that serves two users in turn would be seen used up and idle
 //! alternately (the author's code reads the last grant); P_max is never more than P_cell; MCS of the last grant of one's own;
-//! before there was one, C_max is unknown. What is not a number, or more than there is, is cut to what can be.
+//! before there was one, C_max is unknown. What the device sends before this connection (real-time UDP) is taken off C_max. What is not a number, or more than there is, is cut to what can be.
 
 use std::collections::VecDeque;
 
@@ -179,7 +179,8 @@ impl Inputs {
             if reachable.is_zero() && rate(hint.cell.into()).is_zero() {
                 return None;
             }
-            Some(Rate::from_bits_per_s_f64(reachable.as_f64() * self.efficiency))
+            // What goes first on the device is not this connection's.
+            Some(Rate::from_bits_per_s_f64(reachable.as_f64() * self.efficiency) - hint.ahead)
         });
     }
 

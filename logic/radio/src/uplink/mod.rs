@@ -10,6 +10,7 @@
 //! - [`Power`], one for each user: the power of a PRB at a path loss, from which the caller gets SINR, CQI and MCS.
 //! - [`Shares`], one for each cell: the PRBs of one TTI, divided among those who would send.
 //! - [`pusch_prbs`]: LTE's uplink allocations have few sizes.
+//! - [`RealTimeFirst`], for a device that wants it: what of its own packets goes first.
 //!
 //! ```
 //! use ranpace_radio::uplink::{Access, AccessConfig};
@@ -31,6 +32,7 @@ mod access;
 mod config;
 mod power;
 mod prbs;
+mod real_time;
 mod shares;
 #[cfg(test)]
 mod tests;
@@ -39,4 +41,5 @@ pub use access::Access;
 pub use config::{AccessConfig, BSR_BYTES, ReportLevels};
 pub use power::{LENA_CAP_DBM, LENA_P0_DBM, Power, PowerControl, THREE_GPP_ALPHA, THREE_GPP_P0_DBM};
 pub use prbs::pusch_prbs;
+pub use real_time::{Band, MOST_RATE, Offered, RealTimeFirst, SHARE, is_real_time_mark};
 pub use shares::{Share, Shares};

@@ -114,6 +114,7 @@ fn read_entry(
         config.recording = Some(recording);
     }
     read_bearers(&mut section, &mut config);
+    let real_time_first = section.flag("real_time_first").unwrap_or(false);
     section.finish();
     let cell = cell?;
     let first = network.users.len();
@@ -135,7 +136,7 @@ fn read_entry(
         if let (Some((_, from)), Some(stagger)) = (&mut config.recording, stagger) {
             *from += stagger * replicate as u64;
         }
-        if !network.add_user(UserSpec { name: own_name.clone(), host, cell, config }) {
+        if !network.add_user(UserSpec { name: own_name.clone(), host, cell, config, real_time_first }) {
             report.add(at, format!("there is another user called {own_name:?}"));
         }
     }
