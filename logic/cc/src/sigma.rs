@@ -29,8 +29,8 @@
 //! * a mark is a PA step as if the RTT were 2 RTTmin; idle for a timeout: Max Start again;
 //! * radio information is stale after `max(100 ms, 4 RTTmin)`.
 //!
-//! `profile=thesis` is the thesis alone, for reproductions: 3.7 with its clamp, no guards (a loss changes nothing, as in the
-//! author's code), no upper bound. Stale information is never used.
+//! `profile=thesis` is the thesis alone, for reproductions: 3.7 with its clamp, a utilisation that counts as it is, no guards (a
+//! loss changes nothing, as in the author's code), no upper bound. Stale information is never used.
 
 mod police;
 mod radio;
@@ -67,8 +67,8 @@ pub const ENTRY: Entry = Entry {
         },
         OptionInfo {
             key: "u_full",
-            values: "0.5 to 1 [1]",
-            about: "utilisation from which on the cell counts as used up; 0.95 for real cells",
+            values: "0.5 to 1 [0.95] (thesis: 1)",
+            about: "utilisation from which on the cell counts as used up",
         },
         OptionInfo {
             key: "avg",
@@ -108,7 +108,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     let known = options.span("rtt_min", Span::ZERO)?;
     let params = Params {
         reach: options.choice("p_max", &reaches)?,
-        full: options.number("u_full", 0.5, 1.0, 1.0)?,
+        full: options.number("u_full", 0.5, 1.0, if thesis { 1.0 } else { FULL })?,
         average: options.choice("avg", &average)?,
         efficiency: options.number("efficiency", 0.1, 1.0, 1.0)?,
         sr_offset: options.span("sr_offset", Span::ZERO)?,
@@ -120,6 +120,9 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     Ok(Control::Other(Box::new(Sigma::new(params))))
 }
 
+/// Utilisation that counts as 1. Ours: control symbols, and those that acknowledgements take from the downlink of a shared
+/// carrier, never let it be 1; Safe Increase would go on until Proportional Adjustment cuts, again and again.
+const FULL: f64 = 0.95;
 /// Smallest window in segments. Ours.
 const MIN_CWND: f64 = 2.0;
 /// Smallest window of Max Start in segments: the standard initial window (RFC 6928). Ours.

@@ -199,7 +199,7 @@ fn test_s_6_nothing_grows_where_the_cell_is_used_up() {
     }
     assert_eq!((rig.w.cwnd, rig.state()), (window, 3.0));
     // 0.95 of it counts as all with the option, and not without.
-    for (text, grows) in [("sigma:u_full=0.95", false), ("sigma", true)] {
+    for (text, grows) in [("sigma", false), ("sigma:profile=thesis", true), ("sigma:u_full=0.97", true)] {
         let mut rig = Rig::new(text, 40, |at| lte(at, 1, 96.0, 4.0));
         rig.leave_start(40_000);
         let window = rig.w.cwnd;
@@ -575,4 +575,17 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_goes_first_on_the_device_is_taken_off() {
+    let ahead = Rate::from_bits_per_s(1_704_000);
+    let rig = Rig::new("sigma", 40, |at| RadioHint { ahead, ..lte(at, 2, 50.0, 20.0) });
+    assert_eq!(figure(rig.control.as_ref(), "c_max_bit_s"), 30_000_000.0);
+    assert!((rig.cwnd_bytes() - 150_000.0).abs() < 1e-6, "(31.704 - 1.704) Mbit/s x 40 ms / 8");
+    // More than there is leaves the smallest window.
+    let ahead = Rate::from_mbit_per_s(1_000);
+    let mut rig = Rig::new("sigma", 40, |at| RadioHint { ahead, ..lte(at, 2, 50.0, 20.0) });
+    rig.leave_start(40_000);
+    assert_eq!(rig.w.cwnd, 2.0);
 }
