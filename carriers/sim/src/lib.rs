@@ -26,7 +26,6 @@ mod agenda;
 mod feed;
 mod flow;
 mod histogram;
-mod lightweight;
 mod meter;
 mod packet;
 mod quic;
@@ -42,7 +41,6 @@ mod tap;
 mod udp;
 
 pub use feed::Source;
-pub use lightweight::PepResult;
 pub use packet::{Direction, Packet};
 pub use results::{
     CellResult, Column, Distribution, FeedResult, FlowResult, FlowTotals, Ledger, LinkResult,
