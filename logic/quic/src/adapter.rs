@@ -450,6 +450,8 @@ impl Core {
             if !self.owns_recovery {
                 reduced = state != State::Loss;
                 self.window.cwnd = if reduced { self.window.ssthresh } else { LEAST_WINDOW };
+                // What this acknowledgement covers was sent before (RFC 9002, A.7: losses come first).
+                self.batch.growing = 0;
             }
         }
         self.prior = Some(prior);

@@ -190,7 +190,7 @@ impl Session for Handshake {
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        Ok(self.theirs.clone())
+        Ok(self.theirs)
     }
 
     fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
