@@ -36,9 +36,9 @@ use crate::segment::{Kind, Segment};
 /// Duplicate acknowledgements that begin a fast retransmit (RFC 5681, 3.2).
 const THRESHOLD: u64 = 3;
 
-/// What is known without SACK. Of such a size that what lies behind it in [`Sender`] keeps its place in the lines of memory.
+/// What is known without SACK. Of such a size that what lies behind it in [`Sender`] keeps its place in the lines of memory;
+/// a test says so.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(align(16))]
 pub(super) struct Duplicates {
     /// Duplicate acknowledgements since the last one that ended them (ns-3.26 `m_dupAckCount`).
     duplicates: u64,
@@ -52,6 +52,8 @@ pub(super) struct Duplicates {
     restarted: bool,
     /// After a timeout nothing but the first segment leaves before an acknowledgement advances.
     waiting: bool,
+    /// Fills the line.
+    _spare: u64,
 }
 
 impl Sender {

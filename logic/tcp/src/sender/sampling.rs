@@ -1,4 +1,6 @@
 //! What an acknowledgement delivers: segments taken off, the RTT and the delivery rate that it measures.
+//!
+//! What is always inlined is so for the path with SACK: the one without calls it too, and would make it a call for both.
 
 use ranpace_cc::{Fate, Packet, RateSample};
 use ranpace_units::{Bytes, Span, Time};
@@ -29,6 +31,7 @@ impl Sender {
     }
 
     /// Takes off what is acknowledged cumulatively.
+    #[inline(always)]
     pub(super) fn take_acked(&mut self, now: Time, segment: &Segment, progress: &mut Progress) {
         if segment.ack > self.una {
             progress.advanced = true;
@@ -86,6 +89,7 @@ impl Sender {
     }
 
     /// The RTT sample of the newest packet, which also feeds the estimator (Linux `tcp_ack_update_rtt`).
+    #[inline(always)]
     pub(super) fn sample_rtt(
         &mut self,
         now: Time,

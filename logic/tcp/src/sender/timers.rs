@@ -51,6 +51,7 @@ impl Sender {
 
     /// Sets the timer after an acknowledgement: a loss probe where one may help, else the RTO (Linux
     /// `tcp_set_xmit_timer`).
+    #[inline(always)]
     pub(super) fn rearm(&mut self, now: Time) {
         if self.board.is_empty() {
             if !self.is_armed(TimerKind::Persist) {

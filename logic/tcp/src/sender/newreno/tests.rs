@@ -73,6 +73,18 @@ fn window(cwnd: u32) -> Config {
 }
 
 #[test]
+fn what_every_segment_needs_lies_together() {
+    // Lines of 64 bytes: from `delivered` on is what acknowledgements need, and `pacer` to `edge` what sending does. A field
+    // more before them is made up for in `Duplicates`.
+    use core::mem::offset_of;
+    let line = |offset: usize| (offset / 64, offset % 64);
+    let (first, place) = line(offset_of!(Sender, delivered));
+    assert_eq!(place, 8);
+    assert_eq!(line(offset_of!(Sender, cwnd_limited)), (first + 2, 56));
+    assert_eq!(line(offset_of!(Sender, board)), (first + 5, 32));
+}
+
+#[test]
 fn each_event_does_what_ns_3_26_does() {
     let mut b = Bench::new(window(20), halve);
     assert_eq!(b.poll(), (20, vec![]));
