@@ -13,7 +13,7 @@ use crate::reader::{Field, Section};
 use crate::tcp;
 
 /// The keys of the settings.
-const KEYS: [&str; 10] = [
+pub(crate) const KEYS: [&str; 10] = [
     "mtu",
     "initial_window",
     "max_data",

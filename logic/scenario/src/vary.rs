@@ -3,7 +3,7 @@
 use toml_edit::{DocumentMut, InlineTable, Item, Key, TableLike, Value};
 
 use crate::error::{Report, ScenarioError, did_you_mean};
-use crate::{cell, pep, proxy, rnis, tcp};
+use crate::{cell, pep, proxy, quic, rnis, tcp};
 
 /// Keys whose value is always a string, even if it looks like a number.
 const STRINGS: [&str; 18] = [
@@ -53,7 +53,7 @@ const LINK: [&str; 15] = [
     "reorder",
     "duplex",
 ];
-const FLOW: [&str; 15] = [
+const FLOW: [&str; 16] = [
     "name",
     "count",
     "stagger",
@@ -64,6 +64,7 @@ const FLOW: [&str; 15] = [
     "packet",
     "estimator",
     "tcp",
+    "quic",
     "workload",
     "from",
     "to",
@@ -75,7 +76,7 @@ const CHANGE: [&str; 10] =
 const BACK: &str = "back";
 
 /// Keys that hold a table.
-const TABLES: [&str; 25] = [
+const TABLES: [&str; 26] = [
     "tcp",
     "queue",
     "loss",
@@ -101,6 +102,7 @@ const TABLES: [&str; 25] = [
     "walk",
     "waypoints",
     "recording",
+    "quic",
 ];
 
 /// The text with `key` set to `value`.
@@ -202,7 +204,10 @@ fn keys_of(kind: &str) -> Vec<&'static str> {
         "link" => LINK.into_iter().chain([BACK]).collect(),
         "cell" => cell::CELL_KEYS.into_iter().chain(cell::BEARER_KEYS).collect(),
         "user" => cell::USER_KEYS.into_iter().chain(cell::BEARER_KEYS).collect(),
-        "flow" => FLOW.into_iter().chain([BACK]).chain(tcp::KEYS).collect(),
+        "flow" => {
+            let of_quic = quic::KEYS.into_iter().filter(|key| !tcp::KEYS.contains(key));
+            FLOW.into_iter().chain([BACK]).chain(tcp::KEYS).chain(of_quic).collect()
+        }
         "proxy" => proxy::KEYS.to_vec(),
         "pep" => pep::KEYS.to_vec(),
         _ => CHANGE.to_vec(),
@@ -221,11 +226,16 @@ fn check_key(path: &[&str], keys: &[&str], kind: &str) -> Result<(), String> {
 
 /// Whether an entry that was not named gets the key.
 fn can_stand(kind: &str, key: &str, entry: &dyn TableLike) -> bool {
-    let is_udp = entry.get("transport").and_then(Item::as_str) == Some("udp");
+    let transport = entry.get("transport").and_then(Item::as_str);
+    let (is_udp, is_quic) = (transport == Some("udp"), transport == Some("quic"));
     match (kind, key) {
         ("flow", "packet" | "estimator") => is_udp,
-        ("flow", "cc" | "tcp" | BACK) => !is_udp,
+        ("flow", "cc" | BACK) => !is_udp,
+        ("flow", "tcp") => !is_udp && !is_quic,
+        ("flow", "quic") => is_quic,
+        ("flow", key) if is_quic && tcp::KEYS.contains(&key) => quic::KEYS.contains(&key),
         ("flow", key) if tcp::KEYS.contains(&key) => !is_udp,
+        ("flow", key) if quic::KEYS.contains(&key) => is_quic,
         ("link", BACK) => {
             entry.contains_key(BACK) || entry.get("duplex").and_then(Item::as_bool) == Some(true)
         }
@@ -253,18 +263,19 @@ fn entries_of(item: &mut Item) -> Vec<&mut dyn TableLike> {
 /// Sets a value in a table, making the tables on the way.
 fn put(table: &mut dyn TableLike, path: &[&str], value: &str) -> Result<(), String> {
     let (&key, rest) = path.split_first().ok_or("the key is empty")?;
-    // A setting of TCP may be written flat or in `tcp`; it is changed where it is.
-    if let ("tcp", [inner]) = (key, rest)
-        && table.contains_key(inner)
-        && tcp::KEYS.contains(inner)
-    {
-        return put(table, rest, value);
-    }
-    let in_tcp = |table: &dyn TableLike| {
-        table.get("tcp").and_then(Item::as_table_like).is_some_and(|inner| inner.contains_key(key))
-    };
-    if rest.is_empty() && tcp::KEYS.contains(&key) && in_tcp(table) {
-        return put(inner_table(table, "tcp")?, path, value);
+    // A setting of TCP may be written flat or in `tcp`; it is changed where it is. Likewise for QUIC.
+    for (name, keys) in [("tcp", tcp::KEYS.as_slice()), ("quic", quic::KEYS.as_slice())] {
+        if let [inner] = rest
+            && key == name
+            && table.contains_key(inner)
+            && keys.contains(inner)
+        {
+            return put(table, rest, value);
+        }
+        let inner = table.get(name).and_then(Item::as_table_like);
+        if rest.is_empty() && keys.contains(&key) && inner.is_some_and(|inner| inner.contains_key(key)) {
+            return put(inner_table(table, name)?, path, value);
+        }
     }
     if !rest.is_empty() {
         if !TABLES.contains(&key) {
@@ -380,6 +391,23 @@ transport = "udp"
             }
         }
         (new, old.into_iter().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn settings_of_quic_are_changed_where_they_are() {
+        let text = "[[flow]]\ntransport = \"quic\"\nquic = { mtu = \"1400B\" }\n[[flow]]\ncc = \"cubic\"\n";
+        for (key, value, expected) in [
+            ("flow.quic.max_data", "1MB", &["quic = { mtu = \"1400B\" , max_data = \"1MB\" }"][..]),
+            ("flow.mtu", "1300B", &["quic = { mtu = \"1300B\" }", "mtu = \"1300B\""]),
+            ("flow.max_data", "1MB", &["max_data = \"1MB\""]),
+            ("flow.min_rto", "1s", &["min_rto = \"1s\""]),
+        ] {
+            let varied = vary(text, key, value).unwrap_or_else(|error| panic!("{key}: {error}"));
+            let new: Vec<&str> = varied.lines().filter(|line| !text.contains(line)).collect();
+            assert_eq!(new, expected, "{key}\n{varied}");
+        }
+        let varied = vary(text, "flow.min_rto", "1s").unwrap_or_default();
+        assert!(varied.ends_with("cc = \"cubic\"\nmin_rto = \"1s\"\n"), "TCP alone has it: {varied}");
     }
 
     #[test]
