@@ -96,3 +96,61 @@ fn read_table(mut section: Section<'_>, spec: &mut FeedSpec) {
     }
     section.finish();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CELL: &str = r#"
+        duration = "1s"
+        [[cell]]
+        [[user]]
+        name = "phone"
+        [[flow]]
+        from = "phone"
+        to = "cell1"
+        cc = "newreno"
+    "#;
+
+    /// Both tables, or what is wrong with them.
+    fn read(tables: &str) -> Result<(FeedSpec, FeedSpec), String> {
+        let scenario = crate::parse(&format!("{CELL}\n{tables}"), "f.toml", &mut ());
+        scenario.map(|scenario| (scenario.rnis, scenario.modem)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_usual() {
+        assert_eq!(read("").unwrap(), (FeedSpec::EDGE, FeedSpec::MODEM));
+        let (rnis, modem) =
+            read("[rnis]\ndelay = \"100ms\"\n[modem]\nevery = 3\nencoding = \"text\"").unwrap();
+        assert_eq!(rnis, FeedSpec { delay: Span::from_millis(100), ..FeedSpec::EDGE });
+        assert_eq!(modem, FeedSpec { every: 3, encoding: Encoding::Text, ..FeedSpec::MODEM });
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for (tables, message) in [
+            ("[rnis]\nperiod = \"0s\"", "period: must be above zero"),
+            ("[rnis]\nerror = 0.95", "error: expected a number from 0 to 0.9, found 0.95"),
+            ("[modem]\nevery = 0", "every: expected a whole number from 1 to 1000000, found 0"),
+            ("[modem]\nresume = \"1s\"", "resume: comes after `stop`"),
+            ("[modem]\nstop = \"2s\"\nresume = \"1s\"", "resume: comes after `stop`"),
+            ("[rnis]\nencoding = \"json\"", "encoding: expected one of compact, text, found \"json\""),
+            ("[rnis]\ndealy = \"1ms\"", "unknown key \"dealy\" in [rnis]"),
+            ("[[rnis]]\nperiod = \"1ms\"", "expected a table"),
+        ] {
+            let error = read(tables).expect_err(tables);
+            assert!(error.contains(message), "{tables}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_feed_is_off_from_stop_to_resume() {
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        let spec = |stop, resume| FeedSpec { stop, resume, ..FeedSpec::EDGE };
+        let on = |spec: FeedSpec| [0, 9, 10, 19, 20, 99].map(|ms| spec.is_on(at(ms)));
+        assert_eq!(on(spec(None, None)), [true; 6]);
+        assert_eq!(on(spec(Some(at(10)), None)), [true, true, false, false, false, false]);
+        assert_eq!(on(spec(Some(at(10)), Some(at(20)))), [true, true, false, false, true, true]);
+    }
+}

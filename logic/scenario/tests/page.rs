@@ -48,15 +48,20 @@ fn every_key_is_on_the_page_and_can_be_varied() {
         ("link.", "[[link]]\nzzz = 1"),
         ("flow.", "[[flow]]\nzzz = 1"),
         ("change.", "[[change]]\nzzz = 1"),
+        ("rnis.", "[rnis]\nzzz = 1"),
+        ("modem.", "[modem]\nzzz = 1"),
         ("flow.tcp.", "[[flow]]\ntcp.zzz = 1"),
         ("link.back.", "[[link]]\nback.zzz = 1"),
     ] {
         let keys = keys(text);
         assert!(keys.len() >= 5, "{keys:?}");
         for key in keys {
-            let is_on_page = PAGE.contains(&format!("`{key}`")) || PAGE.contains(&format!("`[[{key}]]`"));
+            let is_on_page = [format!("`{key}`"), format!("`[[{key}]]`"), format!("`[{key}]`")]
+                .iter()
+                .any(|name| PAGE.contains(name));
             assert!(is_on_page, "{head}{key} is not on the page");
-            if !["link", "cell", "user", "flow", "proxy", "pep", "change"].contains(&key.as_str()) || !head.is_empty() {
+            const TABLES: [&str; 8] = ["link", "cell", "user", "flow", "proxy", "pep", "rnis", "modem"];
+            if !TABLES.contains(&key.as_str()) && key != "change" || !head.is_empty() {
                 let place = "[[link]]\nback = {}\n[[flow]]\n[[flow]]\ntransport = \"udp\"\n[[change]]\n\
                              rate = 1\ndelay = 1\ntarget = 1\nto = 1\nforward = 1\ninterruption = 1\n";
                 let varied = ranpace_scenario::vary(place, &format!("{head}{key}"), "1");
