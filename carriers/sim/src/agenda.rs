@@ -17,6 +17,8 @@ pub(crate) enum Event {
     Receiver(u32),
     /// A hint of radio information comes.
     Feed,
+    /// A Lightweight PEP of this number has something to say, or was heard.
+    Pep(u32),
     /// A proxy of this number decides.
     Proxy(u32),
     /// The modem at a flow's receiver measures.

@@ -87,6 +87,9 @@ pub(crate) struct Flow {
     /// Payload that the transfers begun so far hold on the current connection, and those that are complete.
     asked: u64,
     complete: usize,
+    /// The same of transfers that were handed over.
+    handed_bytes: u64,
+    handed: usize,
     /// Of the connections before the current one.
     earlier: Account,
     /// When the flow had delivered all it will ever have.
@@ -106,6 +109,8 @@ impl Flow {
             transfers: Vec::new(),
             asked: 0,
             complete: 0,
+            handed_bytes: 0,
+            handed: 0,
             earlier: Account::default(),
             finished: None,
             stopped: false,
@@ -155,6 +160,7 @@ impl Flow {
         }
         self.ends = Ends::None;
         (self.asked, self.complete) = (0, self.transfers.len());
+        (self.handed_bytes, self.handed) = (0, self.transfers.len());
         mix(self.seed, u64::from(self.connection))
     }
 
@@ -185,7 +191,7 @@ impl Flow {
     }
 
     fn transfer(&mut self, size: Bytes, now: Time) {
-        self.transfers.push(Transfer { start: now, size, completion: None });
+        self.transfers.push(Transfer { start: now, size, completion: None, handed_over: None });
         self.supply(size);
     }
 
@@ -253,6 +259,20 @@ impl Flow {
     /// Whether all transfers begun so far are complete.
     pub fn is_complete(&self) -> bool {
         self.complete == self.transfers.len()
+    }
+
+    /// What a proxy on the path has seen, or the receiver has acknowledged, is handed over.
+    pub fn note_handover(&mut self, now: Time) {
+        let Ends::Tcp(sender, _) = &self.ends else { return };
+        let seen = sender.seen_by_pep().max(sender.acked()).get();
+        while let Some(transfer) = self.transfers.get_mut(self.handed) {
+            let end = self.handed_bytes.saturating_add(transfer.size.get());
+            if seen < end {
+                return;
+            }
+            transfer.handed_over = Some(now - transfer.start);
+            (self.handed_bytes, self.handed) = (end, self.handed + 1);
+        }
     }
 
     fn check_transfers(&mut self, workload: &Workload, now: Time) -> Option<Time> {

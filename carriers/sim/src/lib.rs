@@ -26,6 +26,7 @@ mod agenda;
 mod feed;
 mod flow;
 mod histogram;
+mod lightweight;
 mod meter;
 mod packet;
 mod quic;

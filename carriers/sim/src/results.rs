@@ -137,6 +137,8 @@ pub struct Transfer {
     pub size: Bytes,
     /// Until the last byte was at the receiver; `None` if it was still under way at the end.
     pub completion: Option<Span>,
+    /// Until its sender had heard from a Lightweight PEP (or the receiver) that the last byte came by there; `None` without one.
+    pub handed_over: Option<Span>,
 }
 
 /// What one link carried in the measured part.

@@ -16,6 +16,7 @@ pub use finish::link_names;
 use crate::agenda::{Agenda, Alarm, Event};
 use crate::feed::{Reader, Source};
 use crate::flow::{Ends, Flow};
+use crate::lightweight::Watchers;
 use crate::meter::{FlowMeter, LinkMeter, Meters};
 use crate::packet::{Direction, Ticket};
 use crate::radio::Radio;
@@ -74,6 +75,9 @@ pub struct Simulation<'a> {
     /// Flows that proxies split, if there are any.
     splits: Option<Box<Splits<'a>>>,
     proxy_alarms: Vec<Alarm>,
+    /// Lightweight PEPs, if there are any.
+    watchers: Option<Box<Watchers<'a>>>,
+    watcher_alarms: Vec<Alarm>,
     sender_alarms: Vec<Alarm>,
     receiver_alarms: Vec<Alarm>,
     meters: Meters<'a>,
@@ -159,6 +163,8 @@ impl<'a> Simulation<'a> {
             flows,
             splits,
             proxy_alarms: Vec::new(),
+            watchers: Watchers::new(scenario, seeds(4, 0)),
+            watcher_alarms: vec![Alarm::OFF; scenario.peps.len()],
             before: vec![crate::flow::Account::default(); count],
             measured_from: Time::ZERO + scenario.warmup,
             last_sample: Time::ZERO,
@@ -291,6 +297,11 @@ impl<'a> Simulation<'a> {
                 }
             }
             Event::Proxy(proxy) => self.on_proxy(proxy),
+            Event::Pep(pep) => {
+                if self.watcher_alarms[pep as usize].rings(self.now) {
+                    self.hear(pep as usize);
+                }
+            }
             Event::Start(flow) => self.begin(flow),
             Event::Stop(flow) => {
                 self.flows[flow as usize].stop();
@@ -398,6 +409,14 @@ impl<'a> Simulation<'a> {
         let packet = self.meters.slots.at(ticket);
         packet.hop += 1;
         let (flow, direction, now) = (packet.flow, packet.direction, self.now);
+        if let Some(watchers) = &mut self.watchers
+            && direction == Direction::Forward
+            && let Some(pep) = watchers.at(flow, packet.hop)
+        {
+            watchers.watch(pep, now, flow, packet.connection, &packet.segment);
+            self.arm_watcher(pep);
+        }
+        let packet = self.meters.slots.at(ticket);
         if let Some(next) = self.routes.place(flow, direction, packet.hop) {
             self.offer(next, ticket);
             return;
@@ -557,6 +576,31 @@ impl<'a> Simulation<'a> {
         }
         self.arrived = arrived;
         self.arm_radio();
+    }
+
+    /// What a Lightweight PEP says to servers.
+    fn hear(&mut self, pep: usize) {
+        while let Some(told) = self.watchers.as_mut().and_then(|watchers| watchers.poll(pep, self.now)) {
+            let state = &mut self.flows[told.flow as usize];
+            if state.connection != told.connection {
+                continue;
+            }
+            let Ends::Tcp(sender, _) = &mut state.ends else { continue };
+            if told.tell(self.now, sender) {
+                state.note_handover(self.now);
+                self.pump(told.flow, Direction::Forward);
+                self.arm_sender(told.flow);
+            } else if let Some(watchers) = &mut self.watchers {
+                watchers.reject(pep, self.now);
+            }
+        }
+        self.arm_watcher(pep);
+    }
+
+    fn arm_watcher(&mut self, pep: usize) {
+        let Some(watchers) = &self.watchers else { return };
+        let at = watchers.next_event(pep).max(self.now);
+        self.watcher_alarms[pep].set(at, Event::Pep(pep as u32), &mut self.agenda);
     }
 
     fn arm_radio(&mut self) {

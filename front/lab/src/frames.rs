@@ -184,6 +184,10 @@ fn transfers(run: &RunResult) -> Frame {
                 "completion_s".to_owned(),
                 Cells::Real(all.iter().map(|row| row.2.completion.map(Span::as_secs_f64)).collect()),
             ),
+            (
+                "handed_over_s".to_owned(),
+                Cells::Real(all.iter().map(|row| row.2.handed_over.map(Span::as_secs_f64)).collect()),
+            ),
         ],
     }
 }
@@ -191,13 +195,14 @@ fn transfers(run: &RunResult) -> Frame {
 fn into_transfers(run: &mut RunResult, frame: &Frame) -> Result<(), ColumnarError> {
     let rows = frame.whole("flow")?.iter().zip(frame.real("start_s")?);
     let rows = rows.zip(frame.whole("size_bytes")?.iter().zip(frame.real("completion_s")?));
-    for ((flow, start), (size, completion)) in rows {
+    for (((flow, start), (size, completion)), handed_over) in rows.zip(frame.real("handed_over_s")?) {
         let index = flow.and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX);
         let Some(flow) = run.flows.get_mut(index) else { continue };
         flow.transfers.push(Transfer {
             start: Time::ZERO + Span::from_secs_f64(start.unwrap_or(0.0)),
             size: Bytes::new(size.and_then(|size| u64::try_from(size).ok()).unwrap_or(u64::MAX)),
             completion: completion.map(Span::from_secs_f64),
+            handed_over: handed_over.map(Span::from_secs_f64),
         });
     }
     Ok(())

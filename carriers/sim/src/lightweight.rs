@@ -1,0 +1,306 @@
+//! Lightweight PEPs on the path: what goes by at their host is shown to [`Pep`], what it says goes to the server's [`Agent`], and
+//! what that lets through to the flow's sender.
+//!
+//! One server is behind all flows, with one agent for each PEP; its subscription is there from the beginning. Reports take the
+//! propagation delays of the way back and the scenario's `delay`; queues on that way, and the room that reports take there, are
+//! left out. A PEP that lies does so here, where its packets or its messages go through.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use ranpace_pep::lightweight::message::{Subscribe, View};
+use ranpace_pep::lightweight::{Agent, Body, FlowId, Packet as Watched, Pep, PepSettings, Verified};
+use ranpace_scenario::{Hop, PepLie, PepSpec, Scenario};
+use ranpace_tcp::{Kind, PepView, Segment};
+use ranpace_units::{Span, Time};
+
+use crate::random::{mix, unit};
+
+/// The server, as the PEP sees it.
+const SERVER: [u8; 16] = [1; 16];
+const SECRET: &[u8] = b"simulated";
+const KEY: u16 = 1;
+/// IPv4 header, which is not counted.
+const IP_HEADER: u32 = 20;
+/// [`PepLie::Gaps`]: one packet in so many is called missing.
+const GAP_EVERY: u64 = 20;
+/// [`PepLie::Ahead`]: so many bytes more than were seen.
+const AHEAD: u32 = 10_000_000;
+/// [`PepLie::Replay`]: when copies come.
+const COPIES: [Span; 2] = [Span::from_millis(5), Span::from_millis(50)];
+/// [`PepLie::Flood`]: messages of noise with every report.
+const NOISE: u64 = 20;
+
+/// A message on its way to the server.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Message {
+    at: Time,
+    order: u64,
+    bytes: Vec<u8>,
+}
+
+/// A PEP while it is played.
+#[derive(Debug)]
+struct Watcher<'a> {
+    spec: &'a PepSpec,
+    pep: Pep,
+    agent: Agent,
+    /// Of each flow its delay to the server.
+    delays: Vec<Span>,
+    /// Flows that the server knows, with their connection, by the number that the agent has.
+    known: Vec<(u32, u32)>,
+    latest: HashMap<u32, u32>,
+    /// Messages on their way.
+    channel: BinaryHeap<Reverse<Message>>,
+    order: u64,
+    random: u64,
+    packets: u64,
+}
+
+/// The PEPs of a scenario.
+#[derive(Debug)]
+pub(crate) struct Watchers<'a> {
+    all: Vec<Watcher<'a>>,
+    /// Of each flow the PEP that watches it and the hops before it; PEP [`NOBODY`] if none does.
+    of: Vec<(u16, u16)>,
+}
+
+const NOBODY: u16 = u16::MAX;
+
+/// What a flow's sender is told.
+pub(crate) struct Told {
+    /// The flow, and which of its connections.
+    pub flow: u32,
+    pub connection: u32,
+    report: Verified,
+}
+
+impl<'a> Watchers<'a> {
+    /// Those of a scenario; `None` if there are none.
+    pub fn new(scenario: &'a Scenario, seed: u64) -> Option<Box<Self>> {
+        if scenario.peps.is_empty() {
+            return None;
+        }
+        let mut of = vec![(NOBODY, 0); scenario.flows.len()];
+        let mut all = Vec::new();
+        for (index, spec) in scenario.peps.iter().enumerate() {
+            let mut delays = vec![Span::ZERO; scenario.flows.len()];
+            for watch in &spec.watches {
+                of[watch.flow] = (index as u16, watch.forward as u16);
+                let back = scenario.flows[watch.flow].back.iter().skip(watch.back);
+                let delay = back.fold(spec.delay, |sum, hop| match hop {
+                    Hop::Link(link) => sum + scenario.links[*link as usize].config.delay,
+                    Hop::Radio { .. } => sum,
+                });
+                delays[watch.flow] = delay;
+            }
+            let settings = PepSettings { id: index as u32, ..PepSettings::default() };
+            let mut pep = Pep::new(settings);
+            pep.add_server(SERVER, SECRET, KEY);
+            all.push(Watcher {
+                spec,
+                pep,
+                agent: Agent::new(SECRET, settings.id, KEY, Subscribe::new([3; 32], [4; 16])),
+                delays,
+                known: Vec::new(),
+                latest: HashMap::new(),
+                channel: BinaryHeap::new(),
+                order: 0,
+                random: mix(seed, index as u64),
+                packets: 0,
+            });
+        }
+        Some(Box::new(Self { all, of }))
+    }
+
+    /// The PEP that a packet has reached with its last hop.
+    #[inline]
+    pub fn at(&self, flow: u32, hop: u16) -> Option<usize> {
+        match self.of.get(flow as usize) {
+            Some(&(pep, forward)) if pep != NOBODY && forward == hop => Some(usize::from(pep)),
+            _ => None,
+        }
+    }
+
+    /// A packet goes by.
+    pub fn watch(&mut self, pep: usize, now: Time, flow: u32, connection: u32, segment: &Segment) {
+        self.all[pep].watch(now, flow, connection, segment);
+    }
+
+    /// When a PEP, or a message on its way, is due.
+    pub fn next_event(&self, pep: usize) -> Time {
+        let own = &self.all[pep];
+        let message = own.channel.peek().map_or(Time::MAX, |Reverse(message)| message.at);
+        own.pep.next_deadline().min(message)
+    }
+
+    /// What is to be told a sender now. Call until `None`.
+    pub fn poll(&mut self, pep: usize, now: Time) -> Option<Told> {
+        self.all[pep].poll(now)
+    }
+
+    /// The report that was told cannot be.
+    pub fn reject(&mut self, pep: usize, now: Time) {
+        self.all[pep].agent.reject(now);
+    }
+}
+
+impl Watcher<'_> {
+    fn is_there(&self, now: Time) -> bool {
+        now >= self.spec.start && self.spec.stop.is_none_or(|stop| now < stop)
+    }
+
+    /// The name of a connection on the wire.
+    fn id_of(flow: u32, connection: u32) -> FlowId {
+        let mut destination = [0; 16];
+        destination[8..12].copy_from_slice(&flow.to_be_bytes());
+        destination[12..].copy_from_slice(&(connection >> 16).to_be_bytes());
+        FlowId {
+            source: SERVER,
+            destination,
+            source_port: 443,
+            destination_port: connection as u16,
+            protocol: 6,
+        }
+    }
+
+    fn watch(&mut self, now: Time, flow: u32, connection: u32, segment: &Segment) {
+        if !self.is_there(now) {
+            return;
+        }
+        self.subscribe(now);
+        let id = Self::id_of(flow, connection);
+        if self.latest.get(&flow) != Some(&connection) {
+            // The server knows its connections. What is over is forgotten.
+            if let Some(before) = self.latest.insert(flow, connection) {
+                self.agent.release(&Self::id_of(flow, before));
+            }
+            self.agent.register(id, self.known.len() as u32);
+            self.known.push((flow, connection));
+        }
+        self.packets += 1;
+        // A SYN takes the sequence number zero.
+        let (mut seq, mut length) = match segment.kind {
+            Kind::Syn | Kind::SynAck => (0, 1),
+            _ => ((segment.seq as u32).wrapping_add(1), segment.length),
+        };
+        match self.spec.lie {
+            PepLie::Gaps if self.packets.is_multiple_of(GAP_EVERY) => return,
+            // As if everything before it had come, too.
+            PepLie::All => {
+                let end = seq.wrapping_add(length);
+                seq = 1;
+                length = end.wrapping_sub(seq).min(i32::MAX as u32);
+            }
+            PepLie::Ahead => length += AHEAD,
+            _ => {}
+        }
+        let syn = matches!(segment.kind, Kind::Syn | Kind::SynAck);
+        self.pep.on_packet(
+            now,
+            &Watched {
+                flow: id,
+                bytes: segment.wire.saturating_sub(IP_HEADER),
+                marked: segment.ce,
+                body: Body::Tcp { seq, length, syn, reset: false },
+            },
+        );
+    }
+
+    /// The server asks, and asks again when half of the time is over.
+    fn subscribe(&mut self, now: Time) {
+        if let Some(mut asked) = self.agent.poll(now) {
+            self.pep.on_datagram(now, SERVER, asked.as_mut_slice());
+        }
+    }
+
+    fn chance(&mut self) -> f64 {
+        self.random = mix(self.random, 1);
+        unit(self.random)
+    }
+
+    /// What the PEP has to say goes on its way.
+    fn send(&mut self, now: Time) {
+        while let Some(datagram) = self.pep.poll(now) {
+            if !self.is_there(now) || (self.spec.loss > 0.0 && self.chance() < self.spec.loss) {
+                continue;
+            }
+            // All flows of a PEP mostly have one way to their servers; the last one that was seen tells.
+            let delay = self.known.last().map_or(Span::ZERO, |(flow, _)| self.delays[*flow as usize]);
+            let mut bytes = datagram.content.as_slice().to_vec();
+            match self.spec.lie {
+                PepLie::Replay => {
+                    for later in COPIES {
+                        self.enter(now + delay + later, bytes.clone());
+                    }
+                }
+                PepLie::Flood => {
+                    for _ in 0..NOISE {
+                        let mut noise = bytes.clone();
+                        for byte in &mut noise[16..] {
+                            self.random = mix(self.random, 2);
+                            *byte = self.random as u8;
+                        }
+                        // The sequence numbers that genuine ones will have.
+                        noise[15] = noise[15].wrapping_add(1 + (self.random >> 8) as u8 % 16);
+                        self.enter(now + delay, noise);
+                    }
+                }
+                PepLie::Forge => {
+                    let place = bytes.len() / 2;
+                    bytes[place] ^= 0x55;
+                }
+                _ => {}
+            }
+            self.enter(now + delay, bytes);
+        }
+    }
+
+    fn enter(&mut self, at: Time, bytes: Vec<u8>) {
+        self.order += 1;
+        self.channel.push(Reverse(Message { at, order: self.order, bytes }));
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Told> {
+        self.send(now);
+        while self.channel.peek().is_some_and(|Reverse(message)| message.at <= now) {
+            let Some(Reverse(mut message)) = self.channel.pop() else { break };
+            let Ok(report) = self.agent.on_datagram(now, &mut message.bytes) else { continue };
+            let Some(&(flow, connection)) = self.known.get(report.flow as usize) else { continue };
+            return Some(Told { flow, connection, report });
+        }
+        None
+    }
+}
+
+impl Told {
+    /// Hands it to the sender. False if it cannot be.
+    pub fn tell(&self, now: Time, sender: &mut ranpace_tcp::Sender) -> bool {
+        let View::Tcp(view) = &self.report.report.view else { return false };
+        // Of 32 bits, the number that is nearest to what was sent; data begin behind the SYN.
+        let sent = sender.sent().get();
+        let whole = |number: u32| {
+            let distance = number.wrapping_sub(1).wrapping_sub(sent as u32) as i32;
+            sent.checked_add_signed(i64::from(distance))
+        };
+        let mut ranges = [(0, 0); 8];
+        for (place, range) in ranges.iter_mut().zip(view.ranges()) {
+            let (Some(start), Some(end)) = (whole(range.0), whole(range.1)) else { return false };
+            *place = (start, end);
+        }
+        // Nothing but the SYN came by.
+        let cumulative =
+            if view.cumulative <= 1 && sent < 1 << 31 { Some(0) } else { whole(view.cumulative) };
+        let Some(cumulative) = cumulative else { return false };
+        sender.on_pep_view(
+            now,
+            &PepView {
+                cumulative,
+                ranges: &ranges[..view.ranges().len()],
+                hold: self.report.report.hold,
+                marked: self.report.report.marked.map(u64::from),
+                new_epoch: self.report.new_epoch,
+            },
+        )
+    }
+}
