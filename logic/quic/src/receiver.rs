@@ -10,12 +10,20 @@ use crate::config::{Config, Opener};
 use crate::host::{Host, Told};
 use crate::sender::{BLOCK, pattern};
 
+/// What noq leaves empty in a datagram though it has more to say, at most: less than its largest frame here (an ACK of many
+/// ranges, which it cuts to what fits).
+const MOST_ROOM: usize = 300;
+
 /// The receiving end of a connection: reads everything at once, as an application that is never behind.
 pub struct Receiver {
     host: Host,
     opener: Opener,
     stream: Option<StreamId>,
     delivered: u64,
+    payload: usize,
+    /// Nothing was left to say when the last datagram was written, and nothing has happened since.
+    quiet: bool,
+    timer_fired: bool,
     /// What the data should be, where somebody wants to know whether they are.
     expected: Option<Vec<u8>>,
     damaged: u64,
@@ -36,6 +44,9 @@ impl Receiver {
             opener: config.opener,
             stream: None,
             delivered: 0,
+            payload: config.payload().get() as usize,
+            quiet: false,
+            timer_fired: false,
             expected: None,
             damaged: 0,
         }
@@ -57,6 +68,7 @@ impl Receiver {
 
     /// A datagram arrived.
     pub fn on_datagram(&mut self, now: Time, ce: bool, content: &[u8]) {
+        (self.quiet, self.timer_fired) = (false, false);
         self.host.on_datagram(now, ce, content);
         self.after();
     }
@@ -95,7 +107,14 @@ impl Receiver {
     /// Writes the next datagram to the buffer, which must be empty. Returns whether it is ECN-capable; `None` if nothing is
     /// to be sent now.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<bool> {
-        self.host.poll_transmit(now, out)
+        if self.quiet {
+            return None;
+        }
+        let sent = self.host.poll_transmit(now, out);
+        // Whatever was to be said fitted into a datagram that is not full; but the handshake has several packets in one, and
+        // probes come in pairs.
+        self.quiet = self.stream.is_some() && !self.timer_fired && out.len() + MOST_ROOM < self.payload;
+        sent
     }
 
     /// When [`Self::on_deadline`] is to be called.
@@ -106,6 +125,7 @@ impl Receiver {
     /// A deadline has come.
     pub fn on_deadline(&mut self, now: Time) {
         if self.host.on_deadline(now) {
+            (self.quiet, self.timer_fired) = (false, true);
             self.after();
         }
     }

@@ -14,8 +14,11 @@ use crate::host::{Host, Told};
 
 /// Written at once into noq's buffer, and the pattern's length: a prime, so that a shift in the data shows.
 pub(crate) const BLOCK: usize = 65_521;
-/// Packets that lie ready in noq beyond what the window lets out. Ours: enough for a burst of the pacer.
-const READY: u64 = 16;
+/// Packets that noq is given together: it keeps what it is given in pieces, and looks through all of them for each packet.
+const TOGETHER: u64 = 8;
+/// Packets that lie ready in noq beyond what the window lets out. Ours: slow start sends two for each that is acknowledged,
+/// and the next are given when [`TOGETHER`] are.
+const READY: u64 = 3 * TOGETHER;
 
 /// A datagram that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,10 @@ pub struct Sender {
     taken: u64,
     block: Content,
     payload: u64,
+    /// Noq may have room although nothing was acknowledged.
+    asked_for: bool,
+    /// What had been acknowledged or lost, and the window, when noq was last given something.
+    given_at: (u64, u64),
     stopped: bool,
     /// Probes that were sent, and timeouts as far as they show in them.
     probes: u64,
@@ -73,6 +80,8 @@ impl Sender {
             taken: 0,
             block: Content::from(pattern()),
             payload: config.payload().get(),
+            asked_for: false,
+            given_at: (0, 0),
             stopped: false,
             probes: 0,
             timeouts: 0,
@@ -91,6 +100,7 @@ impl Sender {
     pub fn write(&mut self, bytes: Bytes) {
         if !self.stopped {
             self.waiting = self.waiting.saturating_add(bytes.get());
+            self.asked_for = true;
         }
     }
 
@@ -108,6 +118,7 @@ impl Sender {
     fn after(&mut self, now: Time) -> Option<Span> {
         let smoothed = self.host.smoothed();
         while let Some(told) = self.host.poll() {
+            self.asked_for = true;
             if let Told::Connected = told {
                 self.control.start(now, smoothed);
                 self.stream =
@@ -123,7 +134,14 @@ impl Sender {
         if self.waiting == 0 {
             return;
         }
-        let room = self.control.in_flight().max(self.control.window_bytes()).get();
+        let stats = self.control.stats();
+        let (settled, window) = (stats.acked + stats.lost, self.control.window_bytes().get());
+        let grown = window.saturating_sub(self.given_at.1) >= TOGETHER * self.payload;
+        if !self.asked_for && !grown && settled - self.given_at.0 < TOGETHER {
+            return;
+        }
+        (self.asked_for, self.given_at) = (false, (settled, window));
+        let room = self.control.in_flight().get().max(window);
         connection.set_send_window(room + READY * self.payload);
         while self.waiting > 0 {
             let from = (self.taken % BLOCK as u64) as usize;
