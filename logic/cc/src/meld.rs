@@ -22,6 +22,8 @@
 //! * `T_PDU` is the IP packet as it is; the texts use 1440 and 1460 B.
 //! * `D_TBS` is the largest block of the report's period, of at least 8 TTIs: a user that is not scheduled in the TTI of
 //!   the loss is not one in bad radio. No block in all of it: the parent is notified.
+//! * `tbs=held`: a report without a block has that of the newest one with a block, if that is not too old itself. A flow whose
+//!   window does not fill the pipe pauses in each RTT, and often is not scheduled when its loss is found.
 //! * No report, or one older than `max_age`: the parent is notified. So is it of marks, and of a second timeout without
 //!   any ACK between.
 //! * A silent timeout sends the first segment again and slow start leads back to the window before (`rto=keep_ssthresh`), or
@@ -50,7 +52,7 @@ pub const DE: Decorator = Decorator {
     name: "meld-de",
     about: "hides losses in good radio: goodput, whatever the delay",
     source: "Diarra 2022, chapter 4",
-    options: &[N_HARQ, T_PDU, MAX_AGE, RTO, RADIO_AT, GUARDS],
+    options: &[N_HARQ, T_PDU, TBS, MAX_AGE, RTO, RADIO_AT, GUARDS],
     wrap: |inner, options| wrap(inner, options, Variant::Download),
 };
 
@@ -59,7 +61,7 @@ pub const ME: Decorator = Decorator {
     name: "meld-me",
     about: "hides losses in good radio without a queue",
     source: "Diarra 2022, chapter 4",
-    options: &[Q_TH, N_HARQ, T_PDU, MAX_AGE, RTO, RADIO_AT, GUARDS],
+    options: &[Q_TH, N_HARQ, T_PDU, TBS, MAX_AGE, RTO, RADIO_AT, GUARDS],
     wrap: |inner, options| wrap(inner, options, Variant::Mixed),
 };
 
@@ -75,6 +77,8 @@ const T_PDU: OptionInfo = OptionInfo {
     values: "a size (0B: the IP packet that was lost)",
     about: "size that has to fit into a round of HARQ",
 };
+const TBS: OptionInfo =
+    OptionInfo { key: "tbs", values: "period, held", about: "block of a user who was just not scheduled" };
 const MAX_AGE: OptionInfo = OptionInfo {
     key: "max_age",
     values: "a time (0s: three periods, at least 50ms)",
@@ -104,6 +108,7 @@ fn wrap(
         queue_factor,
         harq_processes: options.number("n_harq", 0.0, 32.0, 0.0)? as u64,
         packet: options.bytes("t_pdu", base.packet)?,
+        hold_block: options.choice("tbs", &[("period", false), ("held", true)])?,
         max_age: options.span("max_age", base.max_age)?,
         full_after_timeout: options.choice("rto", &[("keep_ssthresh", false), ("full", true)])?,
         radio_at_loss: options.choice("radio_at", &[("detect", false), ("loss", true)])?,
@@ -132,6 +137,8 @@ pub struct Params {
     pub harq_processes: u64,
     /// T_PDU; zero for the IP packet that was lost.
     pub packet: Bytes,
+    /// Whether the newest block that is known stands in for one that a report does not have, up to the age of a report.
+    pub hold_block: bool,
     /// Oldest report that is used; zero for [`max_age`] of the reporting period.
     pub max_age: Span,
     /// Whether the first ACK after a silent timeout brings the whole window back.
@@ -150,6 +157,7 @@ impl Params {
             queue_factor: QueueFactor::FORMULA,
             harq_processes: 0,
             packet: Bytes::ZERO,
+            hold_block: false,
             max_age: Span::ZERO,
             full_after_timeout: false,
             radio_at_loss: false,
@@ -163,6 +171,8 @@ impl Params {
 struct RadioView {
     /// Reports by time of measurement, the newest last; one of them unless those of the past are wanted.
     reports: VecDeque<RadioHint>,
+    /// The newest report with a block.
+    scheduled: Option<RadioHint>,
     /// Times between the newest report and the two before it.
     gaps: [Option<Span>; 2],
 }
@@ -179,6 +189,9 @@ impl RadioView {
                 return; // overtaken on its way
             }
             self.gaps = [Some(hint.measured_at - newest.measured_at), self.gaps[0]];
+        }
+        if hint.tbs_bits.is_some() {
+            self.scheduled = Some(hint);
         }
         while self.reports.len() >= keep {
             self.reports.pop_front();
@@ -324,6 +337,7 @@ impl Meld {
         if age > oldest {
             return Verdict::Notify(Reason::Stale);
         }
+        let hint = self.with_block(cx.now, hint, oldest);
         let Some(block) = hint.tbs_bits.map(|bits| Bytes::new(u64::from(bits / 8))) else {
             return Verdict::Notify(Reason::Unknown);
         };
@@ -339,6 +353,19 @@ impl Meld {
             decisions.largest_told_block = decisions.largest_told_block.max(block);
         }
         verdict
+    }
+
+    /// The report; with the block and the grants of the newest one that has some, where that is wanted and it is not too old.
+    fn with_block(&self, now: Time, hint: RadioHint, oldest: Span) -> RadioHint {
+        match &self.radio.scheduled {
+            Some(last) if self.params.hold_block && hint.tbs_bits.is_none() => {
+                let is_fresh = now - last.measured_at <= oldest;
+                let (most_granted, layers) = (last.most_granted, last.layers);
+                let held = RadioHint { tbs_bits: last.tbs_bits, most_granted, layers, ..hint };
+                if is_fresh { held } else { hint }
+            }
+            _ => hint,
+        }
     }
 
     /// The guards.

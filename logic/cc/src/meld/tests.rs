@@ -156,6 +156,27 @@ fn a_report_is_used_for_three_periods_and_at_least_50_ms() {
 }
 
 #[test]
+fn a_block_may_be_held_as_long_as_a_report_is_used() {
+    for (hold, late, queue, expected) in [
+        (false, 8, 0, Verdict::Notify(Reason::Unknown)),
+        (true, 8, 0, Verdict::Hide),
+        (true, 8, 18_336, Verdict::Notify(Reason::LongQueue)),
+        (true, 48, 18_335, Verdict::Hide),
+        (true, 56, 0, Verdict::Notify(Reason::Unknown)),
+    ] {
+        let params = Params { hold_block: hold, ..plain(Variant::Mixed) };
+        let (mut control, mut w) = (meld(params), Window::new(10.0));
+        control.on_radio(&at(100), &mut w, &hint(Time::from_millis(100), Some(2292), 0));
+        for ms in (108..=100 + late).step_by(8) {
+            let idle = RadioHint { most_granted: 0, ..hint(Time::from_millis(ms), None, queue) };
+            control.on_radio(&at(ms), &mut w, &idle);
+        }
+        let found = control.judge(&at(100 + late), &lost(PAYLOAD));
+        assert_eq!(found, expected, "hold {hold}, {late} ms later, queue {queue}");
+    }
+}
+
+#[test]
 fn a_pause_of_the_feed_is_no_period_and_overtaken_reports_do_not_count() {
     let (mut control, mut w) = (meld(plain(Variant::Download)), Window::new(10.0));
     for ms in [8, 16, 24, 2_024] {
@@ -368,12 +389,13 @@ proptest! {
         blocks in prop::collection::vec((prop::option::of(0..4_000_u32), 0..2_000_000_u64, 1..200_u64), 1..20),
         late in 1..10_000_u64,
         max_age in prop::sample::select(vec![0_u64, 20, 500]),
+        hold_block in any::<bool>(),
         is_mixed in any::<bool>(),
         guards in any::<bool>(),
         payload in 1..1_448_u64,
     ) {
         let variant = if is_mixed { Variant::Mixed } else { Variant::Download };
-        let params = Params { guards, max_age: MS * max_age, ..Params::new(variant) };
+        let params = Params { guards, hold_block, max_age: MS * max_age, ..Params::new(variant) };
         let (mut control, mut w) = (meld(params), Window::new(20.0));
         let mut now = Time::from_secs(1);
         for (block, queue, gap) in blocks {
