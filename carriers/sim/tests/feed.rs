@@ -219,3 +219,79 @@ fn what_a_hint_says_of_prbs_is_what_cells_give() {
         assert!(seen > 100, "{radio}: {seen}");
     }
 }
+
+/// The times at which a column of a flow's series was sampled, and its values.
+fn series(result: &RunResult, flow: usize, column: &str) -> Vec<(f64, f64)> {
+    let series = &result.flows[flow].series;
+    let values = series.get(column).unwrap_or_else(|| panic!("no {column}"));
+    series.get("time_s").unwrap().iter().copied().zip(values.iter().copied()).collect()
+}
+
+/// Test N-3, of SIGMA: its modem's reports stop and resume.
+#[test]
+fn sigma_hears_its_own_modem_and_falls_back_when_it_stops() {
+    let text = CELL
+        .replacen("cc = \"cubic\"", "cc = \"sigma\"", 1)
+        .replace("duration = \"1s\"", "duration = \"6s\"");
+    let table = "[modem]\nstop = \"2s\"\nresume = \"5s\"\n";
+    let scenario = parse(&format!("{text}{table}"), "cell.toml", &mut ()).unwrap();
+    let result = Simulation::new(&scenario).run();
+    // 1 to 3 are the states in which radio information decides, 4 is hold, 0 is CUBIC.
+    for (time, state) in series(&result, 0, "state_state") {
+        let expected: &[f64] = match time {
+            0.15..2.05 => &[1.0, 2.0, 3.0],
+            2.5..2.95 => &[4.0],
+            3.5..4.95 => &[0.0],
+            5.2.. => &[1.0, 2.0, 3.0],
+            _ => continue,
+        };
+        assert!(expected.contains(&state), "{state} at {time} s");
+    }
+    assert_eq!(result.feed, None);
+}
+
+/// Test N-3, of MELD: from 50 ms after the feed stopped, every loss is told; when it resumes no loss is called stale.
+#[test]
+fn meld_hears_of_the_users_downlink_and_tells_of_all_losses_when_that_stops() {
+    let losses = "loss = 0.002\nduplex = true";
+    let text = CELL
+        .replacen("duplex = true", losses, 1)
+        .replace("duration = \"1s\"", "duration = \"9s\"")
+        .replace("to = \"down\"\ncc = \"cubic\"", "to = \"down\"\ncc = \"newreno+meld-de\"");
+    let table = "[rnis]\nstop = \"3s\"\nresume = \"6s\"\n";
+    let scenario = parse(&format!("{text}{table}"), "cell.toml", &mut ()).unwrap();
+    let result = Simulation::new(&scenario).run();
+    let column = |name: &str| series(&result, 1, name);
+    let rise = |name: &str, from: f64, to: f64| {
+        let values: Vec<f64> =
+            column(name).into_iter().filter(|(t, _)| (from..to).contains(t)).map(|(_, v)| v).collect();
+        values.last().unwrap() - values.first().unwrap()
+    };
+    assert!(rise("state_meld_silent", 0.0, 3.0) > 0.0);
+    assert!(rise("state_meld_notified", 3.1, 6.0) > 0.0);
+    assert_eq!(rise("state_meld_silent", 3.1, 6.0), 0.0, "nothing is hidden by what is stale");
+    assert!(rise("state_meld_silent", 6.2, 9.1) > 0.0);
+    assert!(result.feed.is_some_and(|feed| feed.bytes > Bytes::ZERO));
+}
+
+/// What comes late is as late as the scenario says, and of a handover at once.
+#[test]
+fn a_handover_is_told_at_once_and_the_new_cell_begins_anew() {
+    let text = CELL.replacen(
+        "[[user]]\nname = \"up\"",
+        "[[cell]]\nname = \"other\"\nhost = \"mast\"\nradio = \"lte\"\nbandwidth = \"10MHz\"\n[[user]]\nname = \"up\"\ncell = \"cell1\"",
+        1,
+    );
+    let text = text.replace("name = \"down\"", "name = \"down\"\ncell = \"cell1\"");
+    let text = text.replace("name = \"idle\"", "name = \"idle\"\ncell = \"cell1\"");
+    let change = "[[change]]\nat = \"403.3ms\"\nuser = \"down\"\nto = \"other\"\nforward = true\ninterruption = \"40ms\"\n";
+    let (hints, result) = play(&format!("{text}{change}"), Source::Edge, DOWN, Direction::Downlink);
+    assert_eq!(result.users[DOWN as usize].handovers, 1);
+    let during: Vec<&(Time, RadioHint)> = hints.iter().filter(|(_, hint)| hint.handover).collect();
+    let [(now, hint)] = during[..] else { panic!("{} of them", during.len()) };
+    // The last slot of the old cell, and a millisecond for the way.
+    assert_eq!((*now, hint.measured_at, hint.cell), (Time::ZERO + Span::from_micros(404_300), at(403), 25));
+    let next = hints.iter().find(|(time, _)| time > now).unwrap();
+    assert!(next.0 >= at(443) && next.0 <= at(460), "{next:?}");
+    assert_eq!((next.1.cell, next.1.info.cell), (50, 1));
+}
