@@ -122,9 +122,8 @@ fn read_entry(
     };
     let kind = kind.map(|kind| match kind {
         "rapid" => {
-            let Caps { flow, flows, .. } = rapid.caps;
-            let caps =
-                Caps { flow: buffers.flow.unwrap_or(flow), user: buffers.user, total: buffers.total, flows };
+            let flow = buffers.flow.unwrap_or(rapid.caps.flow);
+            let caps = Caps { flow, user: buffers.user, total: buffers.total, ..rapid.caps };
             ProxyKind::Rapid(Box::new(Settings { caps, ..rapid }))
         }
         _ => ProxyKind::Split,

@@ -212,10 +212,11 @@ impl Flow {
         self.ran_rtt_min(settings).map_or(0.0, |least| self.allocation() * least.as_secs_f64())
     }
 
-    /// What may wait of it in the proxy: twice its BDP on either side, but not less than the settings say.
+    /// What may wait of it in the proxy, what is on its way included: so many of its BDPs, of the larger side, but not less than
+    /// the settings say.
     pub(super) fn cap(&self, settings: &Settings) -> Bytes {
         let bdp = self.window.max(self.ran_bdp(settings));
-        settings.caps.flow.max(Bytes::new((2.0 * bdp) as u64))
+        settings.caps.flow.max(Bytes::new((settings.caps.bdps * bdp) as u64))
     }
 
     /// Whether what waits makes the window smaller.

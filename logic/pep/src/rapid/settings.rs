@@ -37,10 +37,13 @@ pub struct Settings {
 }
 
 /// What may wait in the proxy, at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Caps {
-    /// Of a flow, unless twice its BDP is more.
+    /// Of a flow, unless its BDP is more.
     pub flow: Bytes,
+    /// Its BDP, the larger one of both sides, times this. A window is never more than what is left of that, so that where the
+    /// user's side carries a little less than its allocation about the BDP times this, less one, waits.
+    pub bdps: f64,
     /// Of a user: above it none of its windows is open.
     pub user: Bytes,
     /// Of all: above it new flows are not admitted.
@@ -122,18 +125,20 @@ impl Settings {
         shrink: false,
         caps: Caps {
             flow: Bytes::new(64 << 10),
+            bdps: 2.0,
             user: Bytes::new(4 << 20),
             total: Bytes::new(1 << 30),
             flows: 1 << 20,
         },
     };
 
-    /// For use: flows of constant rate stay slow, a newcomer finds its part of a busy cell, and an estimate that is too high costs
-    /// no more than half a BDP on the user's side. Its sender there is `rapid:ran_rttmin=bounded`.
+    /// For use: flows of constant rate stay slow, a newcomer finds its part of a busy cell, an estimate that is too high costs no
+    /// more than half a BDP on the user's side, and little waits in the proxy. Its sender there is `rapid:ran_rttmin=bounded`.
     pub const FIELD: Self = Self {
         profile: Profile::Field,
         estimator: Estimator::Larger,
         ran_rttmin: RanRttMin::Bounded,
+        caps: Caps { flow: Bytes::new(16 << 10), bdps: 1.25, ..Self::THESIS.caps },
         ..Self::THESIS
     };
 
@@ -159,6 +164,9 @@ impl Settings {
         }
         if !(1..=super::estimate::MOST_REPORTS as u8).contains(&self.average) {
             return wrong("average", "1 to 16 TTIs");
+        }
+        if !(self.caps.bdps > 1.0 && self.caps.bdps <= 100.0) {
+            return wrong("caps.bdps", "a number above 1 to 100");
         }
         if self.period.is_zero() {
             return wrong("period", "a time above zero");
