@@ -15,10 +15,12 @@
 //!
 //! Ours, where the source is silent:
 //! * Who answers for a loss: a packet that the PEP has not seen, although it saw later ones, was lost on wires; one that it saw,
-//!   on the radio; without evidence both windows answer. Each at most once per its round.
+//!   on the radio; without evidence both windows answer. Each at most once per its round. A copy that is lost again was
+//!   lost where the last loss was: by sequence numbers a PEP cannot tell it from the original.
 //! * A reduction starts from what was in flight, so from `W` where the window itself was larger and did not bind.
 //! * A window grows while `W` limits the flow, and not beyond `2 W`: else the one that does not bind would be without bound.
 //!   CUBIC's time runs on meanwhile.
+//! * HyStart++, which looks at delays alone: a PEP's reports come by eights or every 2 ms, and make no trains of ACKs.
 //! * The start ([`Start`]): with `open_ran`, the default, the radio has no window until its first loss.
 //! * Without a PEP, or when it falls silent or contradicts what the receiver says: CUBIC alone, with `W_i`.
 //! * No window grows before something sent after its last reduction has come back; there is no PRR.
@@ -58,7 +60,7 @@ pub const ENTRY: Entry = Entry {
         OptionInfo { key: "b", values: "0.01 to 0.9 (0.125)", about: "share of it given up on loss" },
         OptionInfo {
             key: "hystart",
-            values: "classic, plusplus, off",
+            values: "plusplus, classic, off",
             about: "how CUBIC's slow start ends without loss",
         },
         OptionInfo {
@@ -82,8 +84,8 @@ pub const ENTRY: Entry = Entry {
 fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     let starts = [("open_ran", Start::OpenRan), ("literal", Start::Literal), ("coupled", Start::Coupled)];
     let kinds = [
-        ("classic", hystart::Kind::Classic),
         ("plusplus", hystart::Kind::PlusPlus),
+        ("classic", hystart::Kind::Classic),
         ("off", hystart::Kind::Off),
     ];
     let settings = Settings {
@@ -167,7 +169,7 @@ impl Default for Settings {
             bound: BOUND,
             a: INCREASE,
             b: scalable::DECREASE,
-            hystart: hystart::Kind::Classic,
+            hystart: hystart::Kind::PlusPlus,
             growth_cap: GROWTH_CAP,
             silence: SILENCE,
             listens: true,
@@ -250,6 +252,7 @@ pub struct Mdcc {
     ledger: Ledger,
     round: Round,
     doubts: Doubts,
+    started: bool,
     /// Congestion was met.
     met: bool,
     /// Messages of the PEP in a row.
@@ -291,6 +294,7 @@ impl Mdcc {
             ledger: Ledger::default(),
             round: Round::new(),
             doubts: Doubts::default(),
+            started: false,
             met: false,
             messages: 0,
             last_message: None,
@@ -603,6 +607,7 @@ impl CongestionControl for Mdcc {
     fn on_start(&mut self, cx: &Context, w: &mut Window) {
         self.wired.window = *w;
         self.initial = w.cwnd;
+        self.started = true;
         let segments = (self.settings.bound.as_f64() / cx.mss.as_f64()).max(w.cwnd);
         self.radio.window = match self.settings.start {
             Start::OpenRan => Window { cwnd: segments, ..*w },
@@ -745,7 +750,7 @@ impl CongestionControl for Mdcc {
     fn on_pep(&mut self, cx: &Context, w: &mut Window, report: &PepReport) {
         let gap = self.newly_missing.take();
         let seen = core::mem::take(&mut self.newly_seen);
-        if !self.settings.listens || cx.now < self.distrusted_until {
+        if !self.started || !self.settings.listens || cx.now < self.distrusted_until {
             return;
         }
         if report.new_epoch {

@@ -33,6 +33,8 @@ pub(super) struct Ledger {
     unseen: u64,
     /// Highest number that the PEP has seen.
     newest_seen: Option<u64>,
+    /// Where the last packet was lost of which that is known.
+    last_loss: Option<Domain>,
 }
 
 impl Ledger {
@@ -94,18 +96,24 @@ impl Ledger {
         let Some(entry) = self.entry(number) else { return Domain::Unknown };
         let before = *entry;
         self.settle(number);
-        if before & SEEN != 0 {
+        let passed = newest.is_some_and(|newest| newest >= number + REORDERING);
+        let domain = if before & SEEN != 0 {
             Domain::Radio
         } else if before & MISSING != 0 {
             Domain::Internet
+        } else if !passed {
+            Domain::Unknown
         } else if before & AGAIN != 0 {
-            // By sequence numbers the PEP cannot tell a copy from what it had seen before.
-            Domain::Unknown
-        } else if newest.is_some_and(|newest| newest >= number + REORDERING) {
-            Domain::Internet
+            // By sequence numbers a PEP cannot tell a copy from what it had seen before. Where the losses of this time are is the
+            // likeliest place.
+            self.last_loss.unwrap_or(Domain::Unknown)
         } else {
-            Domain::Unknown
+            Domain::Internet
+        };
+        if domain != Domain::Unknown {
+            self.last_loss = Some(domain);
         }
+        domain
     }
 
     fn settle(&mut self, number: u64) {

@@ -176,18 +176,32 @@ fn a_loss_that_nobody_can_place_is_answered_by_both() {
 }
 
 #[test]
-fn a_copy_that_is_lost_is_not_the_wires_doing_because_later_packets_came() {
-    let mut rig = Rig::with(100.0, 120.0);
-    let sent = Sent { number: 0, bytes: rig.cx.mss, retransmission: true };
-    rig.control.on_sent(&rig.cx, &mut rig.w, &sent);
-    rig.cx.next_packet = 1;
-    rig.cx.in_flight = 1;
-    let first = rig.send(10);
-    for number in first..first + 10 {
-        rig.fate(number, Fate::Seen { rtt: RTT_I });
+fn a_copy_that_is_lost_was_lost_where_the_last_loss_was() {
+    for (case, original, expected) in [
+        ("seen: the radio", Some(Fate::Seen { rtt: RTT_I }), (100.0, 87.5)),
+        ("missing: wires", Some(Fate::Missing), (70.0, 120.0)),
+        ("nothing is known", None, (70.0, 87.5)),
+    ] {
+        let mut rig = Rig::with(100.0, 120.0);
+        let first = rig.send(1);
+        if let Some(fate) = original {
+            rig.fate(first, fate);
+        }
+        rig.lose(&[first]);
+        // A round later, with windows as they were.
+        let Rig { control, .. } = &mut rig;
+        (control.wired.window.cwnd, control.radio.window.cwnd) = (100.0, 120.0);
+        let sent = Sent { number: rig.cx.next_packet, bytes: rig.cx.mss, retransmission: true };
+        rig.control.on_sent(&rig.cx, &mut rig.w, &sent);
+        rig.cx.next_packet += 1;
+        rig.cx.in_flight += 1;
+        let next = rig.send(10);
+        for number in next..next + 10 {
+            rig.fate(number, Fate::Seen { rtt: RTT_I });
+        }
+        rig.lose(&[sent.number]);
+        assert_eq!(rig.windows(), expected, "{case}");
     }
-    rig.lose(&[0]);
-    assert_eq!(rig.windows(), (70.0, 87.5), "sequence numbers cannot tell");
 }
 
 #[test]
@@ -200,9 +214,11 @@ fn the_pep_clocks_slow_start_and_the_radio_does_not_bind_at_first() {
     ] {
         let mut rig = Rig::new(Settings { start, ..Settings::default() });
         let first = rig.send(10);
-        rig.see(first..first + 10);
+        rig.see(first..first + 5);
+        rig.see(first + 5..first + 10);
         assert_eq!(rig.w.cwnd, effective, "{start:?}");
-        rig.acknowledge(first..first + 10);
+        rig.acknowledge(first..first + 5);
+        rig.acknowledge(first + 5..first + 10);
         let after = match start {
             Start::OpenRan | Start::Literal => 20.0,
             Start::Coupled => 30.0, // either acknowledgement counts
@@ -215,7 +231,8 @@ fn the_pep_clocks_slow_start_and_the_radio_does_not_bind_at_first() {
 fn the_first_loss_on_the_radio_gives_it_a_window() {
     let mut rig = Rig::new(Settings::default());
     let first = rig.send(10);
-    rig.see(first..first + 10);
+    rig.see(first..first + 5);
+    rig.see(first + 5..first + 10);
     assert!(rig.windows().1 > 6_900.0, "10 MB of 1448 B");
     rig.lose(&[first]);
     assert_eq!(rig.w.cwnd, 17.5, "an eighth less than the 20 that were allowed");
@@ -293,7 +310,7 @@ fn nothing_to_report_is_no_silence() {
 fn without_a_pep_it_is_cubic() {
     use crate::testbed::Bed;
     // Over a line that loses nothing and a buffer for all: the same window, acknowledgement by acknowledgement.
-    let (mut own, mut plain) = (Bed::new("mdcc", 2_000, 40), Bed::new("cubic", 2_000, 40));
+    let (mut own, mut plain) = (Bed::new("mdcc", 2_000, 40), Bed::new("cubic:hystart=plusplus", 2_000, 40));
     for bed in [&mut own, &mut plain] {
         bed.buffer = u64::MAX;
     }
@@ -303,7 +320,7 @@ fn without_a_pep_it_is_cubic() {
         assert_eq!(own.window.cwnd, plain.window.cwnd, "second {second}");
     }
     // With losses, to the accuracy of PRR, which it does not have.
-    let (mut own, mut plain) = (Bed::new("mdcc", 2_000, 40), Bed::new("cubic", 2_000, 40));
+    let (mut own, mut plain) = (Bed::new("mdcc", 2_000, 40), Bed::new("cubic:hystart=plusplus", 2_000, 40));
     for bed in [&mut own, &mut plain] {
         bed.buffer = 80;
         bed.run(60);
@@ -320,7 +337,7 @@ fn without_a_pep_it_is_cubic() {
 #[test]
 fn with_the_pep_at_the_receiver_the_wired_window_is_cubics() {
     let mut rig = Rig::new(Settings::default());
-    let mut cubic = Cubic::new(Params::LINUX, hystart::Kind::Classic);
+    let mut cubic = Cubic::new(Params::LINUX, hystart::Kind::PlusPlus);
     let mut w = Window::new(10.0);
     cubic.on_start(&rig.cx, &mut w);
     let mut oldest = rig.send(10);
@@ -330,8 +347,10 @@ fn with_the_pep_at_the_receiver_the_wired_window_is_cubics() {
         if segment % 5_000 == 4_999 {
             // A gap: both reduce, and grow again with what leaves afterwards.
             rig.cx.in_flight -= 1;
-            let ssthresh = cubic.recalc_ssthresh(&rig.cx, &w);
-            (w.cwnd, w.ssthresh) = (ssthresh, ssthresh);
+            if oldest >= rig.control.wired.since {
+                let ssthresh = cubic.recalc_ssthresh(&rig.cx, &w);
+                (w.cwnd, w.ssthresh) = (ssthresh, ssthresh);
+            }
             rig.fate(oldest, Fate::Missing);
             rig.report(None, 1, None);
             rig.fate(oldest, Fate::Lost);

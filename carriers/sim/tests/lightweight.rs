@@ -1,0 +1,150 @@
+//! Lightweight PEPs on the path of Multi-Domain congestion control: what they bring, and that nothing depends on them.
+
+#![allow(clippy::unwrap_used)] // a failed test
+
+mod common;
+
+use common::{column, jain, play};
+use ranpace_sim::{FlowResult, RunResult};
+
+/// 10 ms of wires, and behind the PEP 10 ms with a queue of their own: the radio.
+fn path(wired: &str, radio: &str, queue: &str) -> String {
+    format!(
+        "[[link]]\nname = \"core\"\nfrom = \"server\"\nto = \"edge\"\nrate = \"{wired}\"\ndelay = \"10ms\"\n\
+         queue = {{ kind = \"droptail\", limit = \"100KB\" }}\n\
+         [[link]]\nname = \"radio\"\nfrom = \"edge\"\nto = \"phone\"\nrate = \"{radio}\"\ndelay = \"10ms\"\nqueue = {queue}\n\
+         [[link]]\nname = \"back\"\nfrom = \"phone\"\nto = \"edge\"\nrate = \"unlimited\"\ndelay = \"10ms\"\n\
+         [[link]]\nname = \"home\"\nfrom = \"edge\"\nto = \"server\"\nrate = \"unlimited\"\ndelay = \"10ms\"\n"
+    )
+}
+
+const CODEL: &str = "{ kind = \"codel\", target = \"20ms\" }";
+
+fn flow(cc: &str, rest: &str) -> String {
+    format!("[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"{cc}\"\n{rest}\n")
+}
+
+fn pep(rest: &str) -> String {
+    format!("[[pep]]\nhost = \"edge\"\n{rest}\n")
+}
+
+fn run(top: &str, path: &str, rest: &str) -> RunResult {
+    play(&format!("{top}\n{path}{rest}"))
+}
+
+/// Mean goodput from one instant to another, in bit/s.
+fn goodput(flow: &FlowResult, from: f64, until: f64) -> f64 {
+    let rows = column(flow, "time_s").iter().zip(column(flow, "goodput_bit_s"));
+    let some: Vec<f64> =
+        rows.filter(|(at, _)| **at > from + 1e-9 && **at < until + 1e-9).map(|(_, rate)| *rate).collect();
+    some.iter().sum::<f64>() / some.len() as f64
+}
+
+#[test]
+fn both_windows_count_and_the_smaller_one_is_in_flight() {
+    let result = run(
+        "duration = \"10s\"\nsample = \"10ms\"",
+        &path("1Gbit/s", "50Mbit/s", CODEL),
+        &(flow("mdcc", "") + &pep("")),
+    );
+    let flow = &result.flows[0];
+    assert!(flow.goodput.as_f64() > 45e6, "{}", flow.goodput);
+    let both = column(flow, "state_both");
+    assert!(both.iter().skip(10).all(|both| *both == 1.0), "{both:?}");
+    // 20 ms and the reports' rhythm.
+    let rtt = column(flow, "state_rtt_i");
+    assert!(rtt.iter().skip(10).all(|rtt| (0.020..0.024).contains(rtt)), "{rtt:?}");
+    // As shown in the same row; rows are taken between events.
+    let windows =
+        column(flow, "state_w_i").iter().zip(column(flow, "state_w_r")).zip(column(flow, "cwnd_bytes"));
+    for ((wired, radio), cwnd) in windows.skip(5) {
+        assert!((wired.min(*radio) * 1_448.0 - cwnd).abs() < 2.0, "{wired}, {radio}: {cwnd}");
+    }
+}
+
+#[test]
+fn a_step_of_the_radio_is_filled_in_less_than_half_of_cubics_time() {
+    let step = "[[change]]\nat = \"10s\"\nlink = \"radio\"\nrate = \"90Mbit/s\"\n";
+    let filled = |cc: &str| {
+        let rest = flow(cc, "") + &pep("") + step;
+        let result =
+            run("duration = \"40s\"\nsample = \"200ms\"", &path("1Gbit/s", "10Mbit/s", CODEL), &rest);
+        let rows = column(&result.flows[0], "time_s").iter().zip(column(&result.flows[0], "goodput_bit_s"));
+        let mut rows = rows.filter(|(at, _)| **at > 10.2);
+        let steady = 90e6 * 1_448.0 / 1_500.0;
+        rows.find(|(_, rate)| **rate >= 0.95 * steady).map_or(f64::INFINITY, |(at, _)| at - 10.0)
+    };
+    let (own, cubic) = (filled("mdcc"), filled("cubic"));
+    // ln(9) / ln(1.1) rounds of 40 to 60 ms are 0.9 to 1.4 s.
+    assert!((0.6..2.0).contains(&own), "{own}");
+    assert!(own < 0.5 * cubic, "{own} of {cubic}");
+}
+
+#[test]
+fn where_wires_are_the_bottleneck_it_is_fair_to_cubic() {
+    let rest = flow("mdcc", "") + &flow("cubic", "start = \"1s\"") + &pep("");
+    let result = run(
+        "duration = \"160s\"\nsample = \"100ms\"\nwarmup = \"60s\"",
+        &path("30Mbit/s", "500Mbit/s", CODEL),
+        &rest,
+    );
+    let shares: Vec<f64> = result.flows.iter().map(|flow| flow.goodput.as_f64()).collect();
+    assert!(jain(&shares) >= 0.95, "{shares:?}");
+}
+
+#[test]
+fn nothing_depends_on_the_pep() {
+    // Of a cell-like path with an AQM: CUBIC, and Multi-Domain CC with PEPs that fail in every way. Each from the moment of
+    // the failure, after the longer of a second and 15 RTTs.
+    let top = "duration = \"30s\"\nsample = \"100ms\"";
+    let path = path("200Mbit/s", "40Mbit/s", CODEL);
+    let cubic = run(top, &path, &flow("cubic", ""));
+    for (case, keys, from) in [
+        ("there is none", "start = \"1000s\"", 0.0),
+        ("gone in slow start", "stop = \"100ms\"", 0.1),
+        ("gone at half-time", "stop = \"15s\"", 15.0),
+        ("late", "delay = \"300ms\"", 0.0),
+        ("very late", "delay = \"5s\"", 0.0),
+        ("half lost", "loss = 0.5", 0.0),
+        ("all lost", "loss = 1.0", 0.0),
+        ("sees all", "lie = \"all\"", 0.0),
+        ("sees what was never sent", "lie = \"ahead\"", 0.0),
+        ("invents gaps", "lie = \"gaps\"", 0.0),
+        ("replays", "lie = \"replay\"", 0.0),
+        ("floods", "lie = \"flood\"", 0.0),
+        ("forges", "lie = \"forge\"", 0.0),
+    ] {
+        let result = run(top, &path, &(flow("mdcc", "") + &pep(keys)));
+        let (own, other) = (&result.flows[0], &cubic.flows[0]);
+        let (found, expected) = (goodput(own, from + 1.0, 30.0), goodput(other, from + 1.0, 30.0));
+        assert!(found >= 0.9 * expected, "{case}: {found} of {expected}");
+        // No second without data.
+        let rows: Vec<f64> = column(own, "goodput_bit_s").to_vec();
+        assert!(rows.windows(10).skip(10).all(|second| second.iter().any(|rate| *rate > 0.0)), "{case}");
+        assert_eq!(own.timeouts, 0, "{case}");
+    }
+}
+
+#[test]
+fn no_report_makes_it_send_anything_again() {
+    // Nothing is lost: the receiver's window is what binds.
+    let path = path("1Gbit/s", "100Mbit/s", "{ kind = \"droptail\", limit = \"100MB\" }")
+        .replace("limit = \"100KB\"", "limit = \"100MB\"");
+    for lie in ["none", "all", "ahead", "gaps", "replay", "flood", "forge"] {
+        let rest = flow("mdcc", "receive_buffer = \"400KB\"") + &pep(&format!("lie = \"{lie}\"\nloss = 0.1"));
+        let result = run("duration = \"5s\"", &path, &rest);
+        assert_eq!(result.flows[0].retransmitted_packets, 0, "{lie}");
+        assert!(result.flows[0].goodput.as_f64() > 10e6, "{lie}: {}", result.flows[0].goodput);
+    }
+}
+
+#[test]
+fn a_transfer_is_handed_over_before_it_is_complete() {
+    let rest = flow("mdcc", "workload = { kind = \"fixed\", size = \"1MB\" }\npacing = false") + &pep("");
+    let result = run("duration = \"5s\"", &path("1Gbit/s", "50Mbit/s", CODEL), &rest);
+    let transfer = result.flows[0].transfers[0];
+    let (handed, complete) = (transfer.handed_over.unwrap(), transfer.completion.unwrap());
+    assert!(handed < complete, "{handed} and {complete}");
+    // What the radio takes for 1 MB.
+    assert!(complete.as_secs_f64() > 0.16, "{complete}");
+}
