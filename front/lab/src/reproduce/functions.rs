@@ -8,6 +8,7 @@ use super::cells::{Absent, Cell, Cells};
 use super::functions_ch7::{InTime, Quartiles};
 use super::functions_meld::{self, MeldFunction};
 use super::functions_models::{self, ModelFunction};
+use super::functions_rapid::FlowFigure;
 use super::functions_sigma::Uploads;
 use super::functions_thesis::{self, ThesisFunction};
 use super::measure::Measured;
@@ -35,6 +36,8 @@ pub enum Function {
     Quartiles(Quartiles),
     /// A figure of uploads.
     Uploads(Uploads),
+    /// A figure of flows by their names, or of one over another.
+    FlowFigure(FlowFigure),
     /// One of those of MELD.
     #[serde(untagged)]
     Meld(MeldFunction),
@@ -52,6 +55,7 @@ pub fn call(function: &Function, of: &[String], cells: &Cells) -> Result<Measure
         Function::InTime(figure) => figure.of(of, cells),
         Function::Quartiles(figure) => figure.of(of, cells),
         Function::Uploads(figure) => figure.of(of, cells),
+        Function::FlowFigure(figure) => figure.of(of, cells),
         Function::Thesis(function) => functions_thesis::call(*function, of, cells),
         Function::Meld(function) => functions_meld::call(function, of, cells),
         Function::Models(function) => functions_models::call(*function),

@@ -1,0 +1,360 @@
+//! Measurements of single flows, by their names: what chapter 5 of Diarra 2022 shows of downloads that differ.
+//!
+//! Runs of a scheme that have the same places but for the seed are one sample; a ratio is taken run by run, the runs of both
+//! schemes in the order of the experiment.
+
+use ranpace_sim::{Distribution, FlowResult, RunResult};
+use ranpace_units::Time;
+use serde::Deserialize;
+
+use super::cells::{Absent, Cell, Cells};
+use super::experiment::Values;
+use super::measure::{Measured, Over};
+use crate::figures::{Quantity, number};
+use crate::stats;
+
+/// A figure of some flows, or of one over another.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowFigure {
+    figure: Figure,
+    /// Name of the flow; all but plain sources if it is left out.
+    flow: Option<String>,
+    /// Runs whose places have these values.
+    #[serde(default)]
+    at: Values,
+    /// What it is divided by.
+    to: Option<To>,
+    /// Runs that differ in this place are compared apart: the mean over the others counts, by `over`.
+    each: Option<String>,
+    /// What several values become: their mean, the largest or the smallest.
+    #[serde(default)]
+    over: Over,
+}
+
+/// What is divided by: what is left out is as above; the flow "" is all but plain sources.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct To {
+    scheme: Option<String>,
+    figure: Option<Figure>,
+    flow: Option<String>,
+    at: Option<Values>,
+}
+
+/// A figure of some flows at some points.
+struct Part {
+    figure: Figure,
+    flow: Option<String>,
+    at: Values,
+}
+
+/// What is taken from a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Figure {
+    /// Payload delivered over the time of the flow; the sum over flows.
+    Goodput,
+    /// All payload of the flows over the time from the first one's start to the last one's end.
+    Rate,
+    /// From the first start to the last end of the flows; to the end of the run, if one is not complete.
+    Completion,
+    /// 1 if the flow ends before all others.
+    First,
+    /// Jain's index of the goodputs.
+    Jain,
+    /// Standard deviation of the goodputs over their mean.
+    Variation,
+    /// The flow's part of what all have delivered when the first one ends.
+    Share,
+    /// Mean, 40 %, half and 90 % of the RTTs; the mean over flows.
+    RttMean,
+    RttP40,
+    RttP50,
+    RttP90,
+    /// Mean time from end to end of data.
+    OneWay,
+    /// Mean of RFC 3550's jitter.
+    Jitter,
+    /// Packets that arrived over those sent.
+    Arrived,
+    /// Packets dropped by the users' buffers on the way to them.
+    Overflow,
+    /// Periods at whose end a proxy found the flow slow.
+    SlowPeriods,
+    /// 95 % of the times that payload waited in the proxy.
+    ProxyDelay,
+    /// What the edge's feed takes on the wire.
+    Feed,
+}
+
+impl Figure {
+    fn quantity(self) -> Quantity {
+        match self {
+            Self::Goodput | Self::Rate | Self::Feed => Quantity::Rate,
+            Self::Share | Self::Arrived | Self::SlowPeriods => Quantity::Share,
+            Self::First | Self::Jain | Self::Variation | Self::Overflow => Quantity::Plain,
+            _ => Quantity::Time,
+        }
+    }
+
+    fn show(self, value: f64) -> String {
+        let unit = self.quantity().unit([value]);
+        if unit.name.is_empty() { unit.show(value) } else { format!("{} {}", unit.show(value), unit.name) }
+    }
+
+    fn of(self, run: &RunResult, name: Option<&str>) -> f64 {
+        let is_meant = |flow: &&FlowResult| name.map_or(flow.cc != "udp", |name| flow.name == name);
+        let flows: Vec<&FlowResult> = run.flows.iter().filter(is_meant).collect();
+        let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput.as_f64()).collect();
+        let rtt = |of: fn(&Distribution) -> f64| {
+            let all: Vec<f64> =
+                flows.iter().filter(|flow| flow.rtt.count > 0).map(|flow| of(&flow.rtt)).collect();
+            stats::mean(&all).unwrap_or(f64::NAN)
+        };
+        let one = || flows.first().copied();
+        let of_one = |of: fn(&FlowResult) -> f64| one().map_or(f64::NAN, of);
+        match self {
+            Self::Goodput => goodputs.iter().sum(),
+            Self::Rate => {
+                let bytes: f64 = flows.iter().map(|flow| flow.delivered.as_f64()).sum();
+                8.0 * bytes / time_of(run, &flows)
+            }
+            Self::Completion => time_of(run, &flows),
+            Self::First => {
+                let others = run.flows.iter().filter(|flow| !is_meant(flow) && flow.cc != "udp");
+                let first = others.map(|flow| end_of(run, flow)).fold(f64::INFINITY, f64::min);
+                flows.iter().map(|flow| f64::from(u8::from(end_of(run, flow) < first))).sum()
+            }
+            Self::Jain => stats::jain(&goodputs).unwrap_or(f64::NAN),
+            Self::Variation => {
+                let mean = stats::mean(&goodputs).unwrap_or(f64::NAN);
+                stats::deviation(&goodputs).unwrap_or(f64::NAN) / mean
+            }
+            Self::Share => share(run, &flows),
+            Self::RttMean => rtt(|rtt| rtt.mean.as_secs_f64()),
+            Self::RttP40 => rtt(|rtt| quantile(rtt, 0.4)),
+            Self::RttP50 => rtt(|rtt| rtt.p50.as_secs_f64()),
+            Self::RttP90 => rtt(|rtt| quantile(rtt, 0.9)),
+            Self::OneWay => of_one(|flow| flow.totals.one_way_mean.as_secs_f64()),
+            Self::Jitter => of_one(|flow| flow.jitter_ewma.as_secs_f64()),
+            Self::Arrived => {
+                of_one(|flow| flow.totals.received_packets as f64 / (flow.sent_packets as f64).max(1.0))
+            }
+            Self::Overflow => {
+                let down = run.links.iter().filter(|link| link.name.ends_with(".down"));
+                down.map(|link| link.dropped_packets as f64).sum()
+            }
+            Self::SlowPeriods => {
+                let split = one().and_then(|flow| flow.split.as_ref());
+                split.map_or(f64::NAN, |split| split.slow_periods as f64 / split.periods as f64)
+            }
+            Self::ProxyDelay => {
+                let splits = flows.iter().filter_map(|flow| flow.split.as_ref());
+                let all: Vec<f64> = splits.map(|split| split.delay.p95.as_secs_f64()).collect();
+                stats::mean(&all).unwrap_or(f64::NAN)
+            }
+            Self::Feed => run.feed.as_ref().map_or(f64::NAN, |feed| feed.rate.as_f64()),
+        }
+    }
+}
+
+/// When a flow has all that it will have.
+fn end_of(run: &RunResult, flow: &FlowResult) -> f64 {
+    let ends = flow.transfers.iter().map(|transfer| match transfer.completion {
+        Some(completion) => (transfer.start + completion).as_secs_f64(),
+        None => run.end.as_secs_f64(),
+    });
+    ends.reduce(f64::max).unwrap_or(run.end.as_secs_f64())
+}
+
+fn start_of(run: &RunResult, flow: &FlowResult) -> f64 {
+    let start = flow.transfers.first().map(|transfer| transfer.start).or(flow.totals.first_sent);
+    start.unwrap_or(Time::ZERO).max(run.measured_from).as_secs_f64()
+}
+
+/// From the first start to the last end.
+fn time_of(run: &RunResult, flows: &[&FlowResult]) -> f64 {
+    let start = flows.iter().map(|flow| start_of(run, flow)).fold(f64::INFINITY, f64::min);
+    flows.iter().map(|flow| end_of(run, flow)).fold(f64::NEG_INFINITY, f64::max) - start
+}
+
+/// Of what all flows but plain sources have delivered from the start of the measured part until the first of them ends.
+fn share(run: &RunResult, of: &[&FlowResult]) -> f64 {
+    let all: Vec<&FlowResult> = run.flows.iter().filter(|flow| flow.cc != "udp").collect();
+    let until = all.iter().map(|flow| end_of(run, flow)).fold(f64::INFINITY, f64::min);
+    let from = run.measured_from.as_secs_f64();
+    let delivered = |flow: &FlowResult| {
+        let (times, bytes) = (flow.series.get("time_s")?, flow.series.get("delivered_bytes")?);
+        let at = |time: f64| {
+            let rows = times.iter().zip(bytes).take_while(|(at, _)| **at <= time + 1e-9);
+            rows.last().map_or(0.0, |(_, bytes)| *bytes)
+        };
+        Some(at(until) - at(from))
+    };
+    let sum =
+        |flows: &[&FlowResult]| flows.iter().map(|flow| delivered(flow).unwrap_or(f64::NAN)).sum::<f64>();
+    sum(of) / sum(&all)
+}
+
+/// The least value that so many samples do not exceed.
+fn quantile(of: &Distribution, share: f64) -> f64 {
+    let point = of.cdf.iter().find(|(_, below)| *below >= share);
+    point.map_or(f64::NAN, |(value, _)| value.as_secs_f64())
+}
+
+impl FlowFigure {
+    /// Its value.
+    pub fn of(&self, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
+        let [scheme] = of else {
+            return Err(Absent::Nothing("a figure of flows is that of one scheme".to_owned()));
+        };
+        let part = Part { figure: self.figure, flow: self.flow.clone(), at: self.at.clone() };
+        let own = values(&part, scheme, cells)?;
+        let Some(to) = &self.to else {
+            let show = |value| self.figure.show(value);
+            return self.sum_up(&own, |values| (stats::mean(values).unwrap_or(f64::NAN), None), show);
+        };
+        let below = Part {
+            figure: to.figure.unwrap_or(self.figure),
+            flow: to.flow.clone().or_else(|| self.flow.clone()).filter(|name| !name.is_empty()),
+            at: to.at.clone().unwrap_or_else(|| self.at.clone()),
+        };
+        let other = values(&below, to.scheme.as_deref().unwrap_or(scheme), cells)?;
+        if other.len() != own.len() {
+            return Err(Absent::Nothing(format!("{} runs over {}", own.len(), other.len())));
+        }
+        let pairs = own.into_iter().zip(other);
+        let ratios: Vec<(&Cell, f64)> = pairs.map(|((cell, own), (_, to))| (cell, own / to)).collect();
+        let judged = |values: &[f64]| {
+            let mean = stats::mean(values).unwrap_or(f64::NAN);
+            (mean, stats::ci95(values))
+        };
+        self.sum_up(&ratios, judged, number)
+    }
+
+    /// One value of several, with what is said of it. A ratio whose interval has 1 in it claims no direction, and counts as 1.
+    fn sum_up(
+        &self,
+        values: &[(&Cell, f64)],
+        judge: impl Fn(&[f64]) -> (f64, Option<f64>),
+        show: impl Fn(f64) -> String,
+    ) -> Result<Measured, Absent> {
+        let mut groups: Vec<(String, Vec<f64>)> = Vec::new();
+        for (cell, value) in values {
+            let group =
+                self.each.as_ref().and_then(|place| cell.places.get(place)).cloned().unwrap_or_default();
+            match groups.iter_mut().find(|(name, _)| *name == group) {
+                Some((_, values)) => values.push(*value),
+                None => groups.push((group, vec![*value])),
+            }
+        }
+        let mut worst: Option<f64> = None;
+        let mut texts = Vec::new();
+        let count = groups.len();
+        let (mut sum, is_ratio) = (0.0, self.to.is_some());
+        for (name, values) in groups {
+            let (mean, half) = judge(&values);
+            let straddles = is_ratio && half.is_some_and(|half| (mean - half < 1.0) != (mean + half < 1.0));
+            let value = if straddles { 1.0 } else { mean };
+            let text = match half {
+                Some(half) => format!("{} ± {}", show(mean), show(half)),
+                None => {
+                    let (least, most) = ends(&values);
+                    let same = show(least) == show(most);
+                    if same {
+                        show(mean)
+                    } else {
+                        format!("{} ({} to {})", show(mean), show(least), show(most))
+                    }
+                }
+            };
+            let note = if straddles { ", on both sides of 1" } else { "" };
+            let place = if name.is_empty() { String::new() } else { format!("{name}: ") };
+            texts.push(format!("{place}{text}{note}"));
+            sum += value;
+            worst = Some(match (worst, self.over) {
+                (None, _) => value,
+                (Some(worst), Over::Min) => worst.min(value),
+                (Some(worst), _) => worst.max(value),
+            });
+        }
+        let Some(worst) = worst else { return Err(Absent::Nothing("it is not played there".to_owned())) };
+        let value = if self.over == Over::Mean { sum / count as f64 } else { worst };
+        Ok(Measured { value, text: texts.join("; ") })
+    }
+}
+
+fn ends(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
+        (least.min(*value), most.max(*value))
+    })
+}
+
+/// The figure in each run of a scheme.
+fn values<'c>(part: &Part, scheme: &str, cells: &'c Cells) -> Result<Vec<(&'c Cell, f64)>, Absent> {
+    let runs = cells.of(scheme, &[])?.into_iter().map(|(_, cell)| cell);
+    let meant =
+        runs.filter(|cell| part.at.iter().all(|(place, value)| cell.places.get(place) == Some(value)));
+    let found: Vec<_> = meant.map(|cell| (cell, part.figure.of(&cell.run, part.flow.as_deref()))).collect();
+    if found.is_empty() {
+        return Err(Absent::Nothing(format!("{scheme} is not played there")));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test may
+
+    use ranpace_sim::Transfer;
+    use ranpace_units::{Bytes, Rate, Span};
+
+    use super::*;
+    use crate::synthetic;
+
+    fn cells(rates: &[(&str, [u64; 2])]) -> Cells {
+        let mut cells = Cells::default();
+        for (index, (scheme, rates)) in rates.iter().enumerate() {
+            let mut run = synthetic::run_of(&["cubic", "bbr1"], 1);
+            for (flow, mbit) in run.flows.iter_mut().zip(rates) {
+                flow.goodput = Rate::from_mbit_per_s(*mbit);
+                flow.transfers = vec![Transfer {
+                    start: Time::from_secs(1),
+                    size: Bytes::new(1),
+                    completion: Some(Span::from_millis(8_000 / mbit)),
+                }];
+            }
+            (run.flows[0].name, run.flows[1].name) = ("a".to_owned(), "b".to_owned());
+            let seed = [("seed".to_owned(), index.to_string())].into_iter().collect();
+            cells.enter(scheme, &index.to_string(), Ok(Cell::new(seed, run)));
+        }
+        cells
+    }
+
+    fn figure(text: &str) -> FlowFigure {
+        toml_edit::de::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_figure_is_the_mean_over_runs_and_a_ratio_goes_run_by_run() {
+        let cells = cells(&[("x", [4, 4]), ("x", [8, 4]), ("y", [2, 4]), ("y", [4, 4])]);
+        let value = |text: &str| figure(text).of(&["x".to_owned()], &cells).unwrap().value;
+        assert_eq!(value("figure = 'goodput'\nflow = 'a'"), 6e6);
+        assert_eq!(value("figure = 'goodput'\nflow = 'a'\nat = { seed = '1' }"), 8e6);
+        assert_eq!(value("figure = 'goodput'\nflow = 'a'\nto = { scheme = 'y' }"), 2.0);
+        assert_eq!(value("figure = 'completion'"), 2.0);
+        assert_eq!(value("figure = 'first'\nflow = 'a'"), 0.5);
+        assert_eq!(value("figure = 'jain'\neach = 'seed'\nover = 'min'"), 0.9);
+    }
+
+    #[test]
+    fn a_ratio_whose_interval_has_1_in_it_claims_nothing() {
+        let cells = cells(&[("x", [4, 4]), ("x", [12, 4])]);
+        let measured =
+            figure("figure = 'goodput'\nflow = 'a'\nto = { flow = 'b' }").of(&["x".to_owned()], &cells);
+        let measured = measured.unwrap();
+        assert_eq!(measured.value, 1.0);
+        assert!(measured.text.ends_with("on both sides of 1"), "{}", measured.text);
+    }
+}
