@@ -86,6 +86,8 @@ enum Figure {
     ProxyDelay,
     /// What the edge's feed takes on the wire.
     Feed,
+    /// Correlation over time of what the first flow has on its way from the proxy with what the second has on its way.
+    InflightCorrelation,
 }
 
 impl Figure {
@@ -93,7 +95,9 @@ impl Figure {
         match self {
             Self::Goodput | Self::Rate | Self::Feed => Quantity::Rate,
             Self::Share | Self::Arrived | Self::SlowPeriods => Quantity::Share,
-            Self::First | Self::Jain | Self::Variation | Self::Overflow => Quantity::Plain,
+            Self::First | Self::Jain | Self::Variation | Self::Overflow | Self::InflightCorrelation => {
+                Quantity::Plain
+            }
             _ => Quantity::Time,
         }
     }
@@ -154,6 +158,13 @@ impl Figure {
                 let all: Vec<f64> = splits.map(|split| split.delay.p95.as_secs_f64()).collect();
                 stats::mean(&all).unwrap_or(f64::NAN)
             }
+            Self::InflightCorrelation => match &flows[..] {
+                [one, other] => {
+                    let own = one.series.get("proxy_ran_in_flight_bytes").unwrap_or_default();
+                    correlation(own, other.series.get("in_flight_bytes").unwrap_or_default())
+                }
+                _ => f64::NAN,
+            },
             Self::Feed => run.feed.as_ref().map_or(f64::NAN, |feed| feed.rate.as_f64()),
         }
     }
@@ -195,6 +206,20 @@ fn share(run: &RunResult, of: &[&FlowResult]) -> f64 {
     let sum =
         |flows: &[&FlowResult]| flows.iter().map(|flow| delivered(flow).unwrap_or(f64::NAN)).sum::<f64>();
     sum(of) / sum(&all)
+}
+
+/// Pearson's, over the rows that both have.
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let rows: Vec<(f64, f64)> =
+        a.iter().zip(b).filter(|(a, b)| a.is_finite() && b.is_finite()).map(|(a, b)| (*a, *b)).collect();
+    let count = rows.len() as f64;
+    let (a, b) = rows.iter().fold((0.0, 0.0), |sum, row| (sum.0 + row.0 / count, sum.1 + row.1 / count));
+    let (mut both, mut of_a, mut of_b) = (0.0, 0.0, 0.0);
+    for row in rows {
+        let (a, b) = (row.0 - a, row.1 - b);
+        (both, of_a, of_b) = (both + a * b, of_a + a * a, of_b + b * b);
+    }
+    both / (of_a * of_b).sqrt()
 }
 
 /// The least value that so many samples do not exceed.
@@ -346,6 +371,12 @@ mod tests {
         assert_eq!(value("figure = 'completion'"), 2.0);
         assert_eq!(value("figure = 'first'\nflow = 'a'"), 0.5);
         assert_eq!(value("figure = 'jain'\neach = 'seed'\nover = 'min'"), 0.9);
+    }
+
+    #[test]
+    fn what_rises_while_the_other_falls_is_correlated_by_minus_1() {
+        assert!((correlation(&[1.0, 2.0, 3.0, f64::NAN], &[6.0, 4.0, 2.0, 9.0]) + 1.0).abs() < 1e-12);
+        assert!((correlation(&[1.0, 2.0], &[5.0, 8.0]) - 1.0).abs() < 1e-12);
     }
 
     #[test]
