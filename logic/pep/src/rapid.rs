@@ -278,7 +278,7 @@ impl<O: Observer> Rapid<O> {
         }
         let before = known.backlog;
         let tight = known.is_tight(&self.settings);
-        known.wait(now, backlog);
+        known.wait(now, backlog, &self.settings);
         let tight = tight || known.is_tight(&self.settings);
         let user = known.user;
         self.backlog = self.backlog - before + backlog;

@@ -93,10 +93,13 @@ pub(super) struct Flow {
     /// `S` and `RW` in bytes.
     pub(super) share: f64,
     window: f64,
-    /// Byte-seconds of the window in this round, up to this time; mean window of the round before.
+    /// The same after what waits in the proxy.
+    offered: f64,
+    /// Byte-seconds of both in this round, up to this time; mean of the latter in the round before.
     window_sum: f64,
+    offered_sum: f64,
     window_until: Time,
-    window_before: Option<f64>,
+    offered_before: Option<f64>,
     /// The round, and what has arrived in it.
     round_start: Time,
     pub(super) round_end: Time,
@@ -143,9 +146,11 @@ impl Flow {
             released: 0.0,
             share: 0.0,
             window: 0.0,
+            offered: 0.0,
             window_sum: 0.0,
+            offered_sum: 0.0,
             window_until: now,
-            window_before: None,
+            offered_before: None,
             round_start: now,
             round_end: now,
             arrived: 0,
@@ -170,13 +175,19 @@ impl Flow {
     }
 
     /// Sets it; whether it is another.
-    pub(super) fn set_window(&mut self, now: Time, window: f64) -> bool {
+    pub(super) fn set_window(&mut self, now: Time, window: f64, settings: &Settings) -> bool {
         if window == self.window {
             return false;
         }
         self.sum_up(now);
         self.window = window;
+        self.offered = self.window.min(self.room(settings));
         true
+    }
+
+    /// What may still come before too much waits, in bytes.
+    fn room(&self, settings: &Settings) -> f64 {
+        if self.backlog.is_zero() { f64::INFINITY } else { (self.cap(settings) - self.backlog).as_f64() }
     }
 
     /// What the least window is, in bytes.
@@ -221,7 +232,7 @@ impl Flow {
 
     /// Whether what waits makes the window smaller.
     pub(super) fn is_tight(&self, settings: &Settings) -> bool {
-        !self.backlog.is_zero() && (self.cap(settings) - self.backlog).as_f64() < self.window
+        self.room(settings) < self.window
     }
 
     /// Payload has come; whether the flow was idle.
@@ -234,11 +245,16 @@ impl Flow {
         !self.active
     }
 
-    pub(super) fn wait(&mut self, now: Time, backlog: Bytes) {
+    pub(super) fn wait(&mut self, now: Time, backlog: Bytes, settings: &Settings) {
         if !self.backlog.is_zero() {
             self.quiet_since = self.quiet_since.max(now);
         }
         self.backlog = backlog;
+        let offered = self.window.min(self.room(settings));
+        if offered != self.offered {
+            self.sum_up(now);
+            self.offered = offered;
+        }
     }
 
     /// An RTT to the server; whether it is the smallest, so that shares change.
@@ -255,7 +271,7 @@ impl Flow {
     /// All that is known of its behaviour is forgotten.
     pub(super) fn begin_anew(&mut self, now: Time, settings: &Settings) {
         (self.category, self.limit, self.passes, self.released) = (Category::Init, None, 0, 0.0);
-        self.window_before = None;
+        self.offered_before = None;
         self.begin_period(now, settings);
     }
 
@@ -272,11 +288,13 @@ impl Flow {
     fn begin_round(&mut self, start: Time) {
         (self.round_start, self.arrived) = (start, 0);
         self.round_end = start + self.wan.smoothed.max(ROUND);
-        (self.window_sum, self.window_until) = (0.0, start);
+        (self.window_sum, self.offered_sum, self.window_until) = (0.0, 0.0, start);
     }
 
     fn sum_up(&mut self, now: Time) {
-        self.window_sum += self.window * now.since(self.window_until).as_secs_f64();
+        let seconds = now.since(self.window_until).as_secs_f64();
+        self.window_sum += self.window * seconds;
+        self.offered_sum += self.offered * seconds;
         self.window_until = self.window_until.max(now);
     }
 
@@ -284,7 +302,7 @@ impl Flow {
     pub(super) fn end_round(&mut self, now: Time, settings: &Settings) -> Round {
         self.sum_up(now);
         let seconds = now.since(self.round_start).as_secs_f64().max(1e-9);
-        let window = self.window_sum / seconds;
+        let (window, offered) = (self.window_sum / seconds, self.offered_sum / seconds);
         self.rate = self.arrived as f64 / seconds;
         self.demand = if self.sampled { ALPHA * self.demand + (1.0 - ALPHA) * self.rate } else { self.rate };
         self.sampled = true;
@@ -306,22 +324,19 @@ impl Flow {
             Some(_) => {}
         }
         self.rounds_left = self.rounds_left.saturating_sub(1);
-        self.expected = self.expect(window, settings) / self.wan.smoothed.as_secs_f64(); // (5.8)
-        self.window_before = Some(window);
+        // What was advertised comes to effect one RTT later, and what waits in the proxy keeps a flow from filling its window: the
+        // field profile allows for both.
+        let could = match settings.profile {
+            Profile::Thesis => window,
+            Profile::Field => offered.min(self.offered_before.unwrap_or(offered)),
+        };
+        self.expected = could / self.wan.smoothed.as_secs_f64(); // (5.8)
+        self.offered_before = Some(offered);
         if self.rounds_left == 0 {
             return Round::Period;
         }
         self.begin_round(now);
         Round::Goes
-    }
-
-    /// The window that the flow could have filled in the last round. What was advertised in it comes to effect one RTT
-    /// later; the field profile allows for that.
-    fn expect(&self, window: f64, settings: &Settings) -> f64 {
-        match (settings.profile, self.window_before) {
-            (Profile::Field, Some(before)) => window.min(before),
-            _ => window,
-        }
     }
 
     /// What the flow is taken for after a period (5.8 to 5.11), if anything can be said; a new one begins.

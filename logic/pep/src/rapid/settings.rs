@@ -133,11 +133,12 @@ impl Settings {
     };
 
     /// For use: flows of constant rate stay slow, a newcomer finds its part of a busy cell, an estimate that is too high costs no
-    /// more than half a BDP on the user's side, and little waits in the proxy. Its sender there is `rapid:ran_rttmin=bounded`.
+    /// more than half a BDP on the user's side, and little waits in the proxy. Its sender there is `rapid:ran_rttmin=bounded:sr_allowance=16ms`.
     pub const FIELD: Self = Self {
         profile: Profile::Field,
         estimator: Estimator::Larger,
         ran_rttmin: RanRttMin::Bounded,
+        sr_allowance: Span::from_millis(16),
         caps: Caps { flow: Bytes::new(16 << 10), bdps: 1.25, ..Self::THESIS.caps },
         ..Self::THESIS
     };

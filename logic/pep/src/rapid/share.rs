@@ -56,7 +56,7 @@ pub(super) fn share(
             released = released.saturating_add((left.max(0.0) * PARTS) as u64); // (5.12)
             window
         };
-        if flow.set_window(now, window.max(floor)) {
+        if flow.set_window(now, window.max(floor), settings) {
             changed(flow, slot);
         }
     }
@@ -73,7 +73,7 @@ pub(super) fn share(
             Accounting::ShareBytes | Accounting::Literal => extra,
         };
         let window = (flow.share + more).min(capacity * flow.rtt_min()); // (5.13)
-        if flow.set_window(now, window.max(flow.floor(settings))) {
+        if flow.set_window(now, window.max(flow.floor(settings)), settings) {
             changed(flow, slot);
         }
     }

@@ -556,6 +556,20 @@ fn what_waits_in_the_proxy_closes_windows() {
 }
 
 #[test]
+fn a_flow_that_the_users_side_holds_back_is_not_slow_in_the_field() {
+    for (settings, category) in [(Settings::THESIS, Category::Slow), (Settings::FIELD, Category::Fast)] {
+        let mut rig = Rig::new(settings);
+        let flow = rig.open(RTT);
+        // What waits leaves 20 000 of the 45 840 B.
+        let cap = rig.rapid.flow(flow).unwrap().cap(&settings);
+        rig.rapid.on_backlog(rig.now, flow, cap - Bytes::new(20_000));
+        assert_eq!(rig.rapid.window(flow), Some(Bytes::new(20_000)));
+        rig.play(at(400_000), &[(flow, 1e6)]); // 20 000 B an RTT
+        assert_eq!(rig.categories(flow)[0], category);
+    }
+}
+
+#[test]
 fn new_flows_pass_by_when_there_is_too_much() {
     let caps = Caps { total: Bytes::new(100_000), flows: 2, ..Settings::THESIS.caps };
     let mut rig = Rig::new(Settings { caps, ..Settings::THESIS });
