@@ -100,6 +100,8 @@ fn flow(hosts: usize) -> impl Strategy<Value = String> {
         1 => Just("ecn = true"),
         1 => Just("ack_every = 1\npacing = true"),
         1 => Just("opener = \"receiver\"\nmtu = \"576B\""),
+        1 => Just("sack = false"),
+        1 => Just("stack = \"ns-3.26\"\ninflate_own = true"),
         1 => Just("receive_buffer = \"20KB\"\nreceive_buffer_max = \"60KB\"\nsend_buffer = \"40KB\""),
     ];
     let tcp_flow = (0..CONTROLS.len(), workload, tcp).prop_map(|(cc, workload, tcp)| {

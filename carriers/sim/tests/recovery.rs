@@ -56,6 +56,27 @@ fn what_is_lost_is_sent_again_once_and_in_time() {
 }
 
 #[test]
+fn without_sack_holes_take_round_trips_and_the_tail_a_timeout() {
+    let stack = "stack = \"ns-3.26\"\ninitial_window = 10";
+    let clean = took(&transfer(&[], stack));
+    // (case, lost, timeouts, at least and at most so much later): the queue keeps the link busy while holes are filled.
+    for (case, lost, timeouts, least, most) in [
+        ("one in the middle", &[60][..], 0, 0, 250),
+        ("three of one window", &[60, 63, 66][..], 0, 0, 600),
+        ("five of one window", &[60, 62, 64, 66, 68][..], 0, 0, 900),
+        // Limited transmit and three duplicates need four segments behind the hole.
+        ("the last one, after a second", &[200][..], 1, 900, 1_300),
+        ("the last three, after a second", &[198, 199, 200][..], 1, 900, 1_500),
+    ] {
+        let flow = transfer(lost, stack);
+        let late = took(&flow) - clean;
+        assert_eq!(flow.timeouts, timeouts, "{case}");
+        assert!(flow.retransmitted_packets >= lost.len() as u64, "{case}");
+        assert!((MS * least..=MS * most).contains(&late), "{case}: {late} later");
+    }
+}
+
+#[test]
 fn a_lost_retransmission_is_found_without_a_timeout() {
     // RACK: what was sent later than the retransmission has arrived. The retransmission of packet 60 is the first packet
     // after the window that was in flight, so it is found by trying: the run with one more retransmission.

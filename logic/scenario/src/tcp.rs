@@ -160,3 +160,70 @@ fn window(place: &mut Bytes, field: &Option<Field<'_>>, mtu: Bytes) {
     }
     *place = size;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct None;
+
+    impl crate::TraceSource for None {
+        fn load(&mut self, name: &str) -> Result<std::sync::Arc<ranpace_link::Trace>, String> {
+            Err(format!("no trace {name}"))
+        }
+    }
+
+    /// The settings of a flow with these keys.
+    fn config(keys: &str) -> Config {
+        let text = format!(
+            "duration = \"1s\"\n[[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit/s\"\nduplex = true\n\
+             [[flow]]\nfrom = \"a\"\nto = \"b\"\ncc = \"newreno\"\n{keys}\n"
+        );
+        let scenario = crate::parse(&text, "test.toml", &mut None).unwrap_or_else(|error| panic!("{error}"));
+        let crate::Transport::Tcp { config, .. } = &scenario.flows[0].transport else { panic!("no TCP") };
+        config.clone()
+    }
+
+    #[test]
+    fn what_is_given_overrides_the_stack() {
+        let ns_3 = Config::ns_3_26();
+        for (keys, expected) in [
+            ("stack = \"linux\"", Config::default()),
+            ("stack = \"ns-3.26\"", ns_3.clone()),
+            (
+                "stack = \"ns-3.26\"\nack_delay = \"40ms\"\nmtu = \"1452B\"\ninitial_window = 1",
+                Config {
+                    ack_delay: Span::from_millis(40),
+                    mtu: Bytes::new(1_452),
+                    initial_window: 1,
+                    ..ns_3.clone()
+                },
+            ),
+            (
+                "tcp = { stack = \"ns-3.26\", sack = true, timestamp_granularity = \"exact\", rto = \"linux\", \
+                 rtt_sample = \"newest\" }",
+                Config {
+                    sack: true,
+                    timestamp_granularity: Span::ZERO,
+                    rto: RtoRule::Linux,
+                    rtt_sample: RttSample::Newest,
+                    ..ns_3
+                },
+            ),
+            (
+                "sack = false\ninflate_own = true\ntimestamp_granularity = \"4ms\"\nrtt_sample = \"oldest\"\n\
+                 rto = \"rfc6298\"",
+                Config {
+                    sack: false,
+                    inflate_own: true,
+                    timestamp_granularity: Span::from_millis(4),
+                    rtt_sample: RttSample::Oldest,
+                    rto: RtoRule::Rfc6298,
+                    ..Config::default()
+                },
+            ),
+        ] {
+            assert_eq!(config(keys), expected, "{keys}");
+        }
+    }
+}
