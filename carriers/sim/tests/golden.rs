@@ -25,6 +25,7 @@ fn fingerprint(mut result: RunResult) -> u64 {
         .replace("rlc_sent_again: 0, ", "")
         .replace("split: None, ", "")
         .replace("feed: None, ", "")
+        .replace(", handed_over: None", "")
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
