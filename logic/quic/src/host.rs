@@ -9,7 +9,7 @@ use noq_proto::congestion::{ControllerFactory, NewRenoConfig};
 use noq_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, ConnectionId, ConnectionIdGenerator,
     DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, Event, FourTuple, NoneTokenStore, PathId,
-    ServerConfig, Side, Transmit, TransportConfig, VarInt,
+    ServerConfig, Side, StreamEvent, Transmit, TransportConfig, VarInt,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -65,8 +65,10 @@ pub(crate) struct Host {
 pub(crate) enum Told {
     /// The handshake is complete.
     Connected,
-    /// A stream of the peer may have something to read.
+    /// A stream may have something to read.
     Readable,
+    /// A stream may be written to again.
+    Writable,
 }
 
 impl Host {
@@ -190,6 +192,7 @@ impl Host {
         loop {
             match connection.poll()? {
                 Event::Connected => return Some(Told::Connected),
+                Event::Stream(StreamEvent::Writable { .. }) => return Some(Told::Writable),
                 Event::Stream(_) => return Some(Told::Readable),
                 _ => {}
             }
@@ -227,6 +230,14 @@ impl Host {
         self.handled = Some(now);
         self.exchange();
         true
+    }
+
+    /// How often the peer has given credit to send more (RFC 9000, section 4.1).
+    pub fn credits(&mut self) -> u64 {
+        self.connection.as_mut().map_or(0, |(_, connection)| {
+            let frames = connection.stats().frame_rx;
+            frames.max_data + frames.max_stream_data
+        })
     }
 
     /// Probes that were sent because a timeout came (RFC 9002, 6.2.4): noq asks for an acknowledgement in each.

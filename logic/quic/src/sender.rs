@@ -14,11 +14,12 @@ use crate::host::{Host, Told};
 
 /// Written at once into noq's buffer, and the pattern's length: a prime, so that a shift in the data shows.
 pub(crate) const BLOCK: usize = 65_521;
-/// Packets that noq is given together: it keeps what it is given in pieces, and looks through all of them for each packet.
-const TOGETHER: u64 = 8;
-/// Packets that lie ready in noq beyond what the window lets out. Ours: slow start sends two for each that is acknowledged,
-/// and the next are given when [`TOGETHER`] are.
-const READY: u64 = 3 * TOGETHER;
+/// Packets that noq is given together, at least, and as a share of the window: it keeps what it is given in pieces, and looks
+/// through all of them for each packet.
+const TOGETHER: (u64, u64) = (8, 8);
+/// So many times that lie ready in noq beyond what the window lets out. Ours: slow start sends two for each that is
+/// acknowledged, and the next are given when one time as many are.
+const READY: u64 = 3;
 
 /// A datagram that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,7 @@ pub struct Sender {
     payload: u64,
     /// Noq may have room although nothing was acknowledged.
     asked_for: bool,
+    credits: u64,
     /// What had been acknowledged or lost, and the window, when noq was last given something.
     given_at: (u64, u64),
     stopped: bool,
@@ -81,6 +83,7 @@ impl Sender {
             block: Content::from(pattern()),
             payload: config.payload().get(),
             asked_for: false,
+            credits: 0,
             given_at: (0, 0),
             stopped: false,
             probes: 0,
@@ -104,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// The application has nothing more. What noq has taken is still sent: at most a window and a few packets.
+    /// The application has nothing more. What noq has taken is still sent: at most a window and a half.
     pub fn stop(&mut self) {
         (self.waiting, self.stopped) = (0, true);
     }
@@ -118,11 +121,20 @@ impl Sender {
     fn after(&mut self, now: Time) -> Option<Span> {
         let smoothed = self.host.smoothed();
         while let Some(told) = self.host.poll() {
-            self.asked_for = true;
-            if let Told::Connected = told {
-                self.control.start(now, smoothed);
-                self.stream =
-                    self.host.connection().and_then(|connection| connection.streams().open(Dir::Uni));
+            match told {
+                Told::Connected => {
+                    self.control.start(now, smoothed);
+                    self.stream =
+                        self.host.connection().and_then(|connection| connection.streams().open(Dir::Uni));
+                    self.asked_for = true;
+                }
+                // Room that acknowledgements made is taken up later, credit of the receiver at once.
+                Told::Writable => {
+                    let credits = self.host.credits();
+                    self.asked_for |= credits > self.credits;
+                    self.credits = credits;
+                }
+                Told::Readable => {}
             }
         }
         self.control.settle(now, smoothed)
@@ -136,13 +148,15 @@ impl Sender {
         }
         let stats = self.control.stats();
         let (settled, window) = (stats.acked + stats.lost, self.control.window_bytes().get());
-        let grown = window.saturating_sub(self.given_at.1) >= TOGETHER * self.payload;
-        if !self.asked_for && !grown && settled - self.given_at.0 < TOGETHER {
+        let together = (window / self.payload / TOGETHER.1).max(TOGETHER.0);
+        let grown = window.saturating_sub(self.given_at.1) >= together * self.payload;
+        let few = self.control.in_flight().get() < self.payload;
+        if !self.asked_for && !grown && !few && settled - self.given_at.0 < together {
             return;
         }
         (self.asked_for, self.given_at) = (false, (settled, window));
         let room = self.control.in_flight().get().max(window);
-        connection.set_send_window(room + READY * self.payload);
+        connection.set_send_window(room + READY * together * self.payload);
         while self.waiting > 0 {
             let from = (self.taken % BLOCK as u64) as usize;
             let length = (BLOCK - from).min(usize::try_from(self.waiting).unwrap_or(usize::MAX));
