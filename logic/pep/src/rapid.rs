@@ -30,7 +30,7 @@
 //! * A feed that is late: see [`Mode`]. If it stays late for more than a second and does not stop, every flow has its share
 //!   again from the end of its period on: what was slow once need not be so for ever. Lost for more than a second it counts again after ten reports, and all flows begin
 //!   anew. The first report ever counts at once. During a handover C is zero.
-//! * While C is zero no flow is judged.
+//! * While C is zero no flow is judged. CQI 0 is no capacity; who had no grant for 100 ms has the MCS that its CQI leads to.
 //!
 //! Who carries it calls, with the time: [`Rapid::on_radio`] for each report of a user's downlink; [`Rapid::open`] when the
 //! server has answered (before that [`Rapid::admits`]); [`Rapid::on_wan_data`] for payload from the server (no duplicates),

@@ -11,7 +11,8 @@ use super::settings::{Estimator, Settings};
 const MOST: f64 = 125e9;
 /// Reports that are averaged at most.
 pub(super) const MOST_REPORTS: usize = 16;
-/// Age of the newest report up to which all is as usual, unless three reporting periods are more.
+/// Age of the newest report up to which all is as usual, unless three reporting periods are more; and that of the last grant up to
+/// which its MCS is that of the next. The latter is ours.
 const FRESH: Span = Span::from_millis(100);
 /// Reporting periods that it may be old.
 const FRESH_PERIODS: u64 = 3;
@@ -38,9 +39,9 @@ pub(super) struct Estimate {
     /// The last reports, oldest first.
     reports: [Taken; MOST_REPORTS],
     count: usize,
-    /// The newest report, and whether it ever told of a grant.
+    /// The newest report, and when one told of a grant last.
     newest: Option<RadioHint>,
-    was_granted: bool,
+    granted_at: Option<Time>,
     consecutive: u32,
     /// Part of time and least capacity in it, in bytes per second.
     least: [(u64, f64); PARTS],
@@ -73,7 +74,7 @@ impl Estimate {
             reports: [Taken::default(); MOST_REPORTS],
             count: 0,
             newest: None,
-            was_granted: false,
+            granted_at: None,
             consecutive: 0,
             least: [(0, f64::INFINITY); PARTS],
             mode: Mode::Open,
@@ -105,13 +106,15 @@ impl Estimate {
         let first = self.newest.is_none();
         self.consecutive = self.consecutive.saturating_add(1);
         self.newest = Some(RadioHint { measured_at: at, ..*hint });
-        self.was_granted |= hint.granted > 0.0 || hint.tbs_bits.is_some_and(|bits| bits > 0);
+        if hint.granted > 0.0 || hint.tbs_bits.is_some_and(|bits| bits > 0) {
+            self.granted_at = Some(at);
+        }
         if hint.handover {
             // Nobody serves the user.
             (self.granted, self.unused, self.expected, self.tbs_bits, self.latest) = (0.0, 0.0, 0.0, 0, 0.0);
         } else {
             self.keep(settings, at, hint);
-            self.work_out(settings, hint);
+            self.work_out(settings, at, hint);
         }
         let part = at.as_nanos() / PART.as_nanos();
         let slot = &mut self.least[(part % PARTS as u64) as usize];
@@ -193,7 +196,7 @@ impl Estimate {
     /// What another cell granted says nothing of this one.
     fn forget_cell(&mut self) {
         self.count = 0;
-        self.was_granted = false;
+        self.granted_at = None;
         self.least = [(0, f64::INFINITY); PARTS];
     }
 
@@ -211,7 +214,7 @@ impl Estimate {
     }
 
     /// Equations 5.1 to 5.3.
-    fn work_out(&mut self, settings: &Settings, hint: &RadioHint) {
+    fn work_out(&mut self, settings: &Settings, at: Time, hint: &RadioHint) {
         let reports = &self.reports[..self.count];
         let mean = |of: fn(&Taken) -> f64| reports.iter().map(of).sum::<f64>() / reports.len().max(1) as f64;
         let prbs = f64::from(hint.cell);
@@ -224,17 +227,20 @@ impl Estimate {
             Estimator::Larger => own.max(fair),
         }
         .min(prbs);
-        self.mcs = self.mcs_of(hint);
+        if hint.cqi == Some(0) {
+            self.expected = 0.0; // out of range: no grant can be had
+        }
+        self.mcs = self.mcs_of(at, hint);
         let hint = RadioHint { mcs: self.mcs, ..*hint };
         self.tbs_bits = hint.block(Direction::Downlink, self.expected).bits();
         let rate = hint.rate(Direction::Downlink, self.expected).as_f64(); // (5.3)
         self.latest = (rate / 8.0 * settings.efficiency).min(MOST);
     }
 
-    /// The MCS of the last grant; of a user that never had one, what its CQI leads to.
-    fn mcs_of(&self, hint: &RadioHint) -> u8 {
-        let cqi = hint.cqi.and_then(Cqi::new);
-        let (false, Some(cqi)) = (self.was_granted, cqi) else {
+    /// The MCS of the last grant; of a user that had none lately, what its CQI leads to.
+    fn mcs_of(&self, at: Time, hint: &RadioHint) -> u8 {
+        let lately = self.granted_at.is_some_and(|granted| at.since(granted) <= FRESH);
+        let Some(cqi) = hint.cqi.and_then(Cqi::new).filter(|_| !lately) else {
             // LTE's 29 to 31 name a retransmission's modulation; the authors' publisher takes them for 28 too.
             let most = if hint.info.technology == Technology::Lte { LteMcs::MAX.get() } else { u8::MAX };
             return hint.mcs.min(most);

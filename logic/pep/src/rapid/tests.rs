@@ -499,6 +499,26 @@ fn a_handover_drops_what_was_known_of_the_old_cell() {
 }
 
 #[test]
+fn a_users_quality_tells_what_it_could_have_after_a_pause() {
+    let mut rapid = Rapid::new(Settings::THESIS);
+    let silent = RadioHint { granted: 0.0, unused: 25.0, tbs_bits: None, ..report(at(0)) };
+    let mcs = |rapid: &Rapid, now| rapid.user(now, 1).unwrap().mcs;
+    for (ms, hint, expected) in [
+        (0, RadioHint { cqi: Some(15), ..report(at(0)) }, 28),
+        // It moved away, and has asked for nothing since.
+        (50, RadioHint { cqi: Some(5), ..silent }, 28),
+        (150, RadioHint { cqi: Some(5), ..silent }, 8),
+        (160, RadioHint { cqi: None, ..silent }, 28),
+        (170, RadioHint { mcs: 31, ..report(at(0)) }, 28),
+    ] {
+        rapid.on_radio(at(1_000 * ms), 1, &RadioHint { measured_at: at(1_000 * ms), ..hint });
+        assert_eq!(mcs(&rapid, at(1_000 * ms)), expected, "{ms} ms");
+    }
+    rapid.on_radio(at(180_000), 1, &RadioHint { cqi: Some(0), ..report(at(180_000)) });
+    assert_eq!(rapid.user(at(180_000), 1).unwrap().capacity, Rate::ZERO);
+}
+
+#[test]
 fn estimators_differ_where_others_are_busy() {
     // 25 PRBs; it has 2, others 20 (three users in all), 3 are free.
     for (estimator, expected) in [
