@@ -48,9 +48,8 @@ pub struct Sender {
     /// What had been acknowledged or lost, and the window, when noq was last given something.
     given_at: (u64, u64),
     stopped: bool,
-    /// Probes that were sent, and timeouts as far as they show in them.
+    /// Probes that were sent.
     probes: u64,
-    timeouts: u64,
     timer_fired: bool,
 }
 
@@ -87,7 +86,6 @@ impl Sender {
             given_at: (0, 0),
             stopped: false,
             probes: 0,
-            timeouts: 0,
             timer_fired: false,
         }
     }
@@ -181,11 +179,9 @@ impl Sender {
         let before = self.control.stats().sent;
         let ect = self.host.poll_transmit(now, out);
         if self.timer_fired {
-            // Each timeout of a flight has up to two probes; they leave at once.
-            let probes = self.host.probes();
-            self.timeouts += u64::from(probes > self.probes);
-            self.probes = probes;
-            self.timer_fired = false;
+            // What the pacer holds back leaves when its own timer fires.
+            self.probes = self.host.probes();
+            self.timer_fired = ect.is_some();
         }
         Some(Departure { ect: ect?, data: self.control.stats().sent > before })
     }
@@ -229,9 +225,9 @@ impl Sender {
         self.control.stats()
     }
 
-    /// Probe timeouts that sent something.
+    /// Probe timeouts, as far as they show: each sends two probes where something is in flight (RFC 9002, 6.2.4).
     pub fn timeouts(&self) -> u64 {
-        self.timeouts
+        self.probes.div_ceil(2)
     }
 
     /// Size of a full packet, header and tag included: the unit of the window.
