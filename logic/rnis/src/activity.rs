@@ -1,6 +1,7 @@
 //! Who was granted something lately.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use ranpace_units::{Span, Time};
 
@@ -10,15 +11,16 @@ pub(crate) const ACTIVE: Span = Span::from_millis(100);
 /// The users of a cell that had a grant in one direction within [`ACTIVE`].
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
-    /// Grants since, those of the same user too.
-    grants: VecDeque<(Time, u32)>,
-    /// When each user had its last one.
+    /// When each user had its last grant, by number; `None` if that was long ago.
     last: Vec<Option<Time>>,
+    /// Who is to be looked at when: each active user, at the time of a grant that it had.
+    waiting: BinaryHeap<Reverse<(Time, u32)>>,
     users: u16,
 }
 
 impl Activity {
     /// A user has a grant.
+    #[inline]
     pub fn on_grant(&mut self, now: Time, user: u32) {
         let index = user as usize;
         if self.last.len() <= index {
@@ -26,16 +28,19 @@ impl Activity {
         }
         if self.last[index].replace(now).is_none() {
             self.users = self.users.saturating_add(1);
+            self.waiting.push(Reverse((now, user)));
         }
-        self.grants.push_back((now, user));
     }
 
     /// Time passes: who had no grant for long is not active.
     pub fn pass(&mut self, now: Time) {
-        while let Some((at, user)) = self.grants.front().copied().filter(|(at, _)| now - *at >= ACTIVE) {
-            self.grants.pop_front();
-            if self.last.get(user as usize) == Some(&Some(at)) {
-                self.forget(user);
+        while let Some(&Reverse((at, user))) = self.waiting.peek().filter(|first| now - first.0.0 >= ACTIVE) {
+            self.waiting.pop();
+            match self.last.get(user as usize).copied().flatten() {
+                // It had another one since: to be looked at again.
+                Some(last) if last > at => self.waiting.push(Reverse((last, user))),
+                Some(_) => self.forget(user),
+                None => {}
             }
         }
     }

@@ -29,13 +29,17 @@
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use ranpace_phy::{Both, Direction};
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Span, Time};
 
+use self::record::{GONE, GRANTED, NOBODY, ON_ITS_WAY, PRESENT, STATE_MASK, encode};
 use crate::activity::Activity;
-use crate::{Aged, CellInfo, Event, EventKind, RadioHint, Report, Technology, UserReport};
+use crate::{Aged, Event, EventKind, RadioHint, Report, UserReport};
 
+mod record;
 #[cfg(test)]
 mod tests;
+
+pub use record::{CellRecord, Elapsed, UserRecord};
 
 /// "RANRNI" and the version of the layout.
 pub const MAGIC: u64 = 0x5241_4e52_4e49_0001;
@@ -139,6 +143,51 @@ impl Layout {
     }
 }
 
+/// The first words of a record, so many that nothing has to be checked when they are looked at.
+#[inline]
+fn record<const N: usize>(words: &[AtomicU64], at: usize) -> Option<&[AtomicU64; N]> {
+    words.get(at..)?.first_chunk()
+}
+
+/// A change of a record that is under way.
+struct Change<'a> {
+    counter: &'a AtomicU64,
+    value: u64,
+}
+
+impl<'a> Change<'a> {
+    #[inline]
+    fn begin(counter: &'a AtomicU64) -> Self {
+        // Odd as it is, if a writer died: then the next odd number, for what is read now is not what was.
+        let value = (counter.load(Ordering::Relaxed).wrapping_add(1)) | 1;
+        counter.store(value, Ordering::Relaxed);
+        fence(Ordering::Release);
+        Self { counter, value }
+    }
+
+    #[inline]
+    fn end(self) {
+        self.counter.store(self.value.wrapping_add(1), Ordering::Release);
+    }
+}
+
+/// Copies a record while nobody changes it; `None` if somebody always does.
+#[inline]
+fn copy<T>(counter: &AtomicU64, copy: impl Fn() -> T) -> Option<T> {
+    for _ in 0..READS {
+        let before = counter.load(Ordering::Acquire);
+        if before & 1 == 0 {
+            let copied = copy();
+            fence(Ordering::Acquire);
+            if counter.load(Ordering::Relaxed) == before {
+                return Some(copied);
+            }
+        }
+        core::hint::spin_loop();
+    }
+    None
+}
+
 /// Writes a board.
 #[derive(Debug)]
 pub struct Writer<'a> {
@@ -169,16 +218,6 @@ impl<'a> Writer<'a> {
         words[3].store(generation.wrapping_add(1), Ordering::Relaxed);
         words[0].store(MAGIC, Ordering::Release);
         Ok(Self { words, layout, cells: Vec::new(), on_its_way: Vec::new() })
-    }
-
-    /// Changes a record: its words from the second on, by `store(place in the record, value)`.
-    #[inline]
-    fn change(words: &[AtomicU64], at: usize, change: impl FnOnce(&dyn Fn(usize, u64))) {
-        let counter = words[at].load(Ordering::Relaxed);
-        words[at].store(counter.wrapping_add(1) | 1, Ordering::Relaxed);
-        fence(Ordering::Release);
-        change(&|place, value| words[at + place].store(value, Ordering::Relaxed));
-        words[at].store((counter | 1).wrapping_add(1), Ordering::Release);
     }
 
     /// A slot is over. Cells and users that have no place are left out.
@@ -212,60 +251,70 @@ impl<'a> Writer<'a> {
         }
         let used =
             Both::of(|way| libm::roundf(report.used_prbs[way] * f32::from(report.symbols[way])) as u64);
-        let slot = layout.slot(at + CELL_WORDS, report.slot) - at;
-        let info = encode(report.cell);
-        Self::change(words, at, |store| {
-            info.iter().enumerate().for_each(|(place, word)| store(1 + place, *word));
-            store(10, report.time.as_nanos());
-            store(11, report.slot);
-            store(12, u64::from(cell.active.downlink.users()) << 16 | u64::from(cell.active.uplink.users()));
-            store(13, cell.used.downlink);
-            store(14, cell.used.uplink);
-            store(15, cell.symbols.downlink);
-            store(16, cell.symbols.uplink);
-            let [down, up] =
-                [report.symbols.downlink, report.symbols.uplink].map(|symbols| u64::from(symbols & 31));
-            let used = Both::of(|way| used[way].min(0x1fff));
-            let entry = used.downlink | used.uplink << 13 | down << 26 | up << 31;
-            store(slot, entry << SLOT_BITS | report.slot & SLOT_MASK);
-        });
+        let Some(record) = record::<CELL_WORDS>(words, at) else { return };
+        let change = Change::begin(&record[0]);
+        record[1..]
+            .iter()
+            .zip(encode(report.cell))
+            .for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+        let active = Both::of(|way| u64::from(cell.active[way].users()));
+        for (place, word) in [
+            (10, report.time.as_nanos()),
+            (11, report.slot),
+            (12, active.downlink << 16 | active.uplink),
+            (13, cell.used.downlink),
+            (14, cell.used.uplink),
+            (15, cell.symbols.downlink),
+            (16, cell.symbols.uplink),
+        ] {
+            record[place].store(word, Ordering::Relaxed);
+        }
+        let symbols = report.symbols.map(|symbols| u64::from(symbols & 31));
+        let used = used.map(|used| used.min(0x1fff));
+        let entry = used.downlink | used.uplink << 13 | symbols.downlink << 26 | symbols.uplink << 31;
+        let entry = entry << SLOT_BITS | report.slot & SLOT_MASK;
+        words[layout.slot(at + CELL_WORDS, report.slot)].store(entry, Ordering::Relaxed);
+        change.end();
         words[4].store(report.time.as_nanos(), Ordering::Release);
     }
 
     #[inline]
     fn write_user(words: &[AtomicU64], layout: Layout, at: usize, report: &Report<'_>, row: &UserReport) {
-        let mcs = Both::of(|way| row.link[way].grant.map(|grant| grant.mcs));
-        let old = words[at + 1].load(Ordering::Relaxed);
+        let Some(record) = record::<USER_WORDS>(words, at) else { return };
+        let old = record[1].load(Ordering::Relaxed);
         let is_new = old & STATE_MASK != PRESENT || old >> 16 & 0xffff != u64::from(report.cell.cell);
         let old_mcs = if is_new { 0 } else { old >> 48 };
-        let mcs_down = mcs.downlink.map_or(old_mcs & 0xff, u64::from);
-        let mcs_up = mcs.uplink.map_or(old_mcs >> 8, u64::from);
-        Self::change(words, at, |store| {
-            let identity = u64::from(report.cell.cell) << 16 | u64::from(row.rnti) << 32;
-            store(1, PRESENT | u64::from(row.cqi.get()) << 8 | identity | mcs_down << 48 | mcs_up << 56);
-            store(2, report.time.as_nanos());
-            store(3, row.cqi_time.as_nanos());
-            let [down, up] = [&row.link.downlink, &row.link.uplink];
-            store(4, down.queue.get());
-            store(5, up.queue.get());
-            let micros = |span: Span| span.as_micros().min(u32::MAX.into());
-            store(6, micros(down.head_of_line) << 32 | micros(up.head_of_line));
-            store(7, down.scheduled_bits);
-            store(8, up.scheduled_bits);
-            store(9, down.scheduled_prb_symbols);
-            store(10, up.scheduled_prb_symbols);
-            let blocks = |blocks: u64, again: u64| (blocks & 0xffff_ffff) << 32 | again & 0xffff_ffff;
-            store(11, blocks(down.blocks, down.retransmissions));
-            store(12, blocks(up.blocks, up.retransmissions));
-            for (direction, link) in [(Direction::Downlink, down), (Direction::Uplink, up)] {
-                let Some(grant) = link.grant else { continue };
-                let slot = layout.slot(layout.user_history(at, direction), report.slot) - at;
-                let prb_symbols = (u64::from(grant.prbs) * u64::from(grant.symbols)).min(0x3fff);
-                let bytes = u64::from(grant.block.bits() / 8).min(0xf_ffff);
-                let entry = GRANTED | bytes << 14 | prb_symbols;
-                store(slot, entry << SLOT_BITS | report.slot & SLOT_MASK);
-            }
-        });
+        let [down, up] = [&row.link.downlink, &row.link.uplink];
+        let mcs_down = down.grant.map_or(old_mcs & 0xff, |grant| grant.mcs.into());
+        let mcs_up = up.grant.map_or(old_mcs >> 8, |grant| grant.mcs.into());
+        let identity = u64::from(report.cell.cell) << 16 | u64::from(row.rnti) << 32;
+        let micros = |span: Span| span.as_micros().min(u32::MAX.into());
+        let blocks = |blocks: u64, again: u64| (blocks & 0xffff_ffff) << 32 | again & 0xffff_ffff;
+        let change = Change::begin(&record[0]);
+        let state = [
+            PRESENT | u64::from(row.cqi.get()) << 8 | identity | mcs_down << 48 | mcs_up << 56,
+            report.time.as_nanos(),
+            row.cqi_time.as_nanos(),
+            down.queue.get(),
+            up.queue.get(),
+            micros(down.head_of_line) << 32 | micros(up.head_of_line),
+            down.scheduled_bits,
+            up.scheduled_bits,
+            down.scheduled_prb_symbols,
+            up.scheduled_prb_symbols,
+            blocks(down.blocks, down.retransmissions),
+            blocks(up.blocks, up.retransmissions),
+        ];
+        record[1..].iter().zip(state).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+        for (direction, link) in [(Direction::Downlink, down), (Direction::Uplink, up)] {
+            let Some(grant) = link.grant else { continue };
+            let prb_symbols = (u64::from(grant.prbs) * u64::from(grant.symbols)).min(0x3fff);
+            let bytes = u64::from(grant.block.bits() / 8).min(0xf_ffff);
+            let entry = (GRANTED | bytes << 14 | prb_symbols) << SLOT_BITS | report.slot & SLOT_MASK;
+            let slot = layout.slot(layout.user_history(at, direction), report.slot);
+            words[slot].store(entry, Ordering::Relaxed);
+        }
+        change.end();
     }
 
     /// Something happened to a user: one that is on its way to another cell is shown as it was, as such.
@@ -290,82 +339,18 @@ impl<'a> Writer<'a> {
             _ => return,
         };
         if old & STATE_MASK != NOBODY {
-            Self::change(self.words, at, |store| store(1, old & !STATE_MASK | state));
+            let change = Change::begin(&self.words[at]);
+            self.words[at + 1].store(old & !STATE_MASK | state, Ordering::Relaxed);
+            change.end();
         }
     }
 }
-
-/// The state of a user, in the lowest eight bits of its second word.
-const STATE_MASK: u64 = 0xff;
-const NOBODY: u64 = 0;
-const PRESENT: u64 = 1;
-const ON_ITS_WAY: u64 = 2;
-const GONE: u64 = 3;
-/// There was a grant.
-const GRANTED: u64 = 1 << 34;
 
 /// Reads a board.
 #[derive(Clone, Copy, Debug)]
 pub struct Board<'a> {
     words: &'a [AtomicU64],
     layout: Layout,
-}
-
-/// What a cell is, and what it did.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CellRecord {
-    /// What it is.
-    pub info: CellInfo,
-    /// Its last slot.
-    pub slot: u64,
-    /// Users with a grant in the last 100 ms.
-    pub active_users: Both<u16>,
-    /// PRBs times symbols that were used, since the start.
-    pub used_prb_symbols: Both<u64>,
-    /// Symbols that could carry data, since the start.
-    pub symbols: Both<u64>,
-}
-
-/// The latest of a user.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UserRecord {
-    /// Number of its cell.
-    pub cell: u16,
-    /// C-RNTI.
-    pub rnti: u16,
-    /// It is on its way to another cell: the rest is of before.
-    pub handover: bool,
-    /// Wideband CQI.
-    pub cqi: u8,
-    /// When that was measured.
-    pub cqi_time: Time,
-    /// MCS of the last grants.
-    pub mcs: Both<u8>,
-    /// What waits, over all bearers; in the uplink as the base station knows it.
-    pub queue: Both<Bytes>,
-    /// The longest wait at the head of a bearer, in whole microseconds.
-    pub head_of_line: Both<Span>,
-    /// Bits of new data scheduled since the user came.
-    pub scheduled_bits: Both<u64>,
-    /// PRBs times symbols granted since the user came.
-    pub prb_symbols: Both<u64>,
-    /// Blocks sent for the first time since the user came, modulo 2^32.
-    pub blocks: Both<u32>,
-    /// Blocks sent again, likewise.
-    pub retransmissions: Both<u32>,
-}
-
-/// What happened between two looks at a user.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Elapsed {
-    /// How long.
-    pub time: Span,
-    /// Bits of new data per second.
-    pub bit_s: f64,
-    /// PRBs times symbols per second.
-    pub prb_symbols_s: f64,
-    /// Share of blocks sent that were sent again.
-    pub again: f64,
 }
 
 impl<'a> Board<'a> {
@@ -396,222 +381,74 @@ impl<'a> Board<'a> {
         Time::from_nanos(self.words[4].load(Ordering::Acquire))
     }
 
-    /// Copies the words of a record while nobody changes them; `None` if somebody always does.
-    #[inline]
-    fn copy<T>(&self, at: usize, copy: impl Fn(&dyn Fn(usize) -> u64) -> T) -> Option<T> {
-        for _ in 0..READS {
-            let before = self.words[at].load(Ordering::Acquire);
-            if before & 1 == 0 {
-                let copied = copy(&|place| self.words[at + place].load(Ordering::Relaxed));
-                fence(Ordering::Acquire);
-                if self.words[at].load(Ordering::Relaxed) == before {
-                    return Some(copied);
-                }
-            }
-            core::hint::spin_loop();
-        }
-        None
-    }
-
     /// A cell; `None` if nothing was heard of it.
     pub fn cell(&self, cell: u16) -> Option<Aged<CellRecord>> {
-        let at = self.layout.cell(cell)?;
-        self.copy(at, |load| {
-            let info = decode(&core::array::from_fn(|place| load(1 + place)))?;
-            let [both, active] = [10, 12].map(load);
-            let active_users = Both { downlink: (active >> 16) as u16, uplink: active as u16 };
-            let record = CellRecord {
-                info,
-                slot: load(11),
-                active_users,
-                used_prb_symbols: Both { downlink: load(13), uplink: load(14) },
-                symbols: Both { downlink: load(15), uplink: load(16) },
-            };
-            Some(Aged::new(record, Time::from_nanos(both)))
-        })?
+        let words = record::<CELL_WORDS>(self.words, self.layout.cell(cell)?)?;
+        copy(&words[0], || CellRecord::load(words))?
     }
 
     /// The latest of a user; `None` if nothing was heard of it, or it left.
     pub fn user(&self, user: u32) -> Option<Aged<UserRecord>> {
-        let at = self.layout.user(user)?;
-        self.copy(at, UserRecord::load)?
+        let words = record::<USER_WORDS>(self.words, self.layout.user(user)?)?;
+        copy(&words[0], || UserRecord::load(words))?
     }
 
-    /// What a mechanism is told of a user: resources as means over the last `ttis` TTIs (8 to the board's history; others count
+    /// What a mechanism is told of a user: resources as means over the last `ttis` TTIs (1 to the board's history; others count
     /// as the nearest), blocks and most PRBs over the last 8 or these if they are more. It was measured when the cell's
     /// last slot was, though the user may have been asleep then.
     pub fn hint(&self, user: u32, direction: Direction, ttis: u64) -> Option<RadioHint> {
         /// MELD's N_HARQ.
         const RECENT: u64 = 8;
         let at = self.layout.user(user)?;
-        let (record, granted) = {
-            let number = self.copy(at, |load| (load(1) >> 16) as u16)?;
-            let cell = self.cell(number)?;
-            let window = ttis.clamp(1, self.layout.size.history.into());
-            let recent = window.max(RECENT);
-            let slots = |count: u64| (0..count).filter_map(move |back| cell.value.slot.checked_sub(back));
-            let history = self.layout.user_history(at, direction) - at;
-            let record = self.copy(at, |load| {
-                let record = UserRecord::load(load)?;
-                let (mut sum, mut most, mut block) = (0_u64, 0_u64, 0_u64);
-                for (place, slot) in slots(recent).enumerate() {
-                    let entry = load(self.layout.slot(history, slot));
-                    if entry & SLOT_MASK != slot & SLOT_MASK || entry >> SLOT_BITS & GRANTED == 0 {
-                        continue;
-                    }
-                    let entry = entry >> SLOT_BITS;
-                    let (prb_symbols, bytes) = (entry & 0x3fff, entry >> 14 & 0xf_ffff);
-                    sum += if (place as u64) < window { prb_symbols } else { 0 };
-                    most = most.max(prb_symbols);
-                    block = block.max(bytes);
-                }
-                Some((record, sum, most, block))
-            })??;
-            let cell_at = self.layout.cell(number)?;
-            let resources = self.copy(cell_at, |load| {
-                let (mut used, mut symbols) = (0_u64, 0_u64);
-                for slot in slots(window) {
-                    let entry = load(self.layout.slot(CELL_WORDS, slot));
-                    if entry & SLOT_MASK != slot & SLOT_MASK {
-                        continue;
-                    }
-                    let entry = entry >> SLOT_BITS;
-                    let of = Both { downlink: entry & 0x1fff, uplink: entry >> 13 & 0x1fff };
-                    let shared = cell.value.info.shared;
-                    used += if shared { of.downlink + of.uplink } else { of[direction] };
-                    let count = Both { downlink: entry >> 26 & 31, uplink: entry >> 31 & 31 };
-                    symbols += count[direction];
-                }
-                (used, symbols)
-            })?;
-            ((cell, record), resources)
+        let words = record::<USER_WORDS>(self.words, at)?;
+        let number = (words[1].load(Ordering::Acquire) >> 16) as u16;
+        let cell_at = self.layout.cell(number)?;
+        let window = ttis.clamp(1, self.layout.size.history.into());
+        let recent = window.max(RECENT);
+        let load = |from: usize, slot: u64| {
+            let entry = self.words[self.layout.slot(from, slot)].load(Ordering::Relaxed);
+            (entry & SLOT_MASK == slot & SLOT_MASK).then_some(entry >> SLOT_BITS)
         };
-        let ((cell, (record, sum, most, block)), (used, symbols)) = (record, granted);
+        let slots = |last: u64, count: u64| (0..count).filter_map(move |back| last.checked_sub(back));
+        let cell_words = record::<CELL_WORDS>(self.words, cell_at)?;
+        let (cell, used, symbols) = copy(&cell_words[0], || {
+            let cell = CellRecord::load(cell_words)?;
+            let (mut used, mut symbols) = (0_u64, 0_u64);
+            for entry in slots(cell.value.slot, window).filter_map(|slot| load(cell_at + CELL_WORDS, slot)) {
+                let of = Both { downlink: entry & 0x1fff, uplink: entry >> 13 & 0x1fff };
+                used += if cell.value.info.shared { of.downlink + of.uplink } else { of[direction] };
+                symbols += Both { downlink: entry >> 26 & 31, uplink: entry >> 31 & 31 }[direction];
+            }
+            Some((cell, used, symbols))
+        })??;
+        let history = self.layout.user_history(at, direction);
+        let (user, sum, most, block) = copy(&words[0], || {
+            let user = UserRecord::load(words)?;
+            let (mut sum, mut most, mut block) = (0_u64, 0_u64, 0_u64);
+            for (place, slot) in (0..).zip(slots(cell.value.slot, recent)) {
+                let Some(entry) = load(history, slot).filter(|entry| entry & GRANTED != 0) else { continue };
+                let (prb_symbols, bytes) = (entry & 0x3fff, entry >> 14 & 0xf_ffff);
+                sum += if place < window { prb_symbols } else { 0 };
+                most = most.max(prb_symbols);
+                block = block.max(bytes);
+            }
+            Some((user.value, sum, most, block))
+        })??;
         let (info, prbs) = (cell.value.info, f64::from(cell.value.info.prbs));
         let per_symbol = |prb_symbols: u64| prb_symbols as f64 / symbols.max(1) as f64;
         let most = most as f64 / f64::from(info.data_symbols[direction].max(1));
-        let since_cqi = cell.measured_at.checked_since(record.value.cqi_time).unwrap_or(Span::ZERO);
-        let is_recent = since_cqi <= info.slot * ttis.max(RECENT);
-        let user = record.value;
+        let since_cqi = cell.measured_at.checked_since(user.cqi_time).unwrap_or(Span::ZERO);
         Some(RadioHint {
             tbs_bits: (block > 0).then_some(8 * block as u32), // at most 2^20 bytes
             granted: per_symbol(sum).min(prbs),
             most_granted: libm::ceil(most).min(prbs) as u16,
             unused: if symbols == 0 { 0.0 } else { (prbs - per_symbol(used)).max(0.0) },
             active_users: cell.value.active_users[direction],
-            cqi: is_recent.then_some(user.cqi),
+            cqi: (since_cqi <= info.slot * recent).then_some(user.cqi),
             mcs: user.mcs[direction],
             queue: user.queue[direction],
             handover: user.handover,
             ..RadioHint::of(info, cell.measured_at)
         })
     }
-}
-
-impl UserRecord {
-    fn load(load: &dyn Fn(usize) -> u64) -> Option<Aged<Self>> {
-        let words: [u64; 13] = core::array::from_fn(load);
-        let identity = words[1];
-        let state = identity & STATE_MASK;
-        if state != PRESENT && state != ON_ITS_WAY {
-            return None;
-        }
-        let pair = |at: usize| Both { downlink: words[at], uplink: words[at + 1] };
-        let blocks = pair(11);
-        let record = Self {
-            cell: (identity >> 16) as u16,
-            rnti: (identity >> 32) as u16,
-            handover: state == ON_ITS_WAY,
-            cqi: (identity >> 8) as u8,
-            cqi_time: Time::from_nanos(words[3]),
-            mcs: Both { downlink: (identity >> 48) as u8, uplink: (identity >> 56) as u8 },
-            queue: pair(4).map(Bytes::new),
-            head_of_line: Both { downlink: words[6] >> 32, uplink: words[6] & 0xffff_ffff }
-                .map(Span::from_micros),
-            scheduled_bits: pair(7),
-            prb_symbols: pair(9),
-            blocks: blocks.map(|word| (word >> 32) as u32),
-            retransmissions: blocks.map(|word| word as u32),
-        };
-        Some(Aged::new(record, Time::from_nanos(words[2])))
-    }
-
-    /// What happened one way since an earlier look; `None` if the user came anew or no time passed.
-    pub fn since(now: &Aged<Self>, before: &Aged<Self>, direction: Direction) -> Option<Elapsed> {
-        let time = now.measured_at.checked_since(before.measured_at).filter(|time| !time.is_zero())?;
-        let (now, before) = (&now.value, &before.value);
-        let bits = now.scheduled_bits[direction].checked_sub(before.scheduled_bits[direction])?;
-        let prb_symbols = now.prb_symbols[direction].checked_sub(before.prb_symbols[direction])?;
-        let blocks = now.blocks[direction].wrapping_sub(before.blocks[direction]);
-        let again = now.retransmissions[direction].wrapping_sub(before.retransmissions[direction]);
-        let all = f64::from(blocks) + f64::from(again);
-        let seconds = time.as_secs_f64();
-        Some(Elapsed {
-            time,
-            bit_s: bits as f64 / seconds,
-            prb_symbols_s: prb_symbols as f64 / seconds,
-            again: if all > 0.0 { f64::from(again) / all } else { 0.0 },
-        })
-    }
-}
-
-/// What a cell is, in nine words; never all zero.
-fn encode(info: &CellInfo) -> [u64; 9] {
-    let technology: u64 = match info.technology {
-        Technology::Lte => 1,
-        Technology::Nr { qam256: false } => 2,
-        Technology::Nr { qam256: true } => 3,
-        Technology::Mmwave => 4,
-    };
-    let flags = u64::from(info.fdd) | u64::from(info.shared) << 1 | u64::from(info.by_symbols) << 2;
-    let Both { downlink, uplink } = info.data_symbols.map(u64::from);
-    let harq = info.harq_processes.map(u64::from);
-    [
-        technology
-            | flags << 8
-            | u64::from(info.cell) << 16
-            | u64::from(info.prbs) << 32
-            | u64::from(info.symbols) << 48
-            | u64::from(info.layers) << 56,
-        u64::from(info.spacing_hz) | u64::from(info.overhead) << 32 | downlink << 40 | uplink << 48,
-        info.bandwidth_hz,
-        info.slot.as_nanos(),
-        info.share.downlink.to_bits(),
-        info.share.uplink.to_bits(),
-        info.usable.downlink.to_bits(),
-        info.usable.uplink.to_bits(),
-        harq.downlink | harq.uplink << 8,
-    ]
-}
-
-/// `None` if there is none, or of a kind that this version does not know.
-fn decode(words: &[u64; 9]) -> Option<CellInfo> {
-    let technology = match words[0] & 0xff {
-        1 => Technology::Lte,
-        2 => Technology::Nr { qam256: false },
-        3 => Technology::Nr { qam256: true },
-        4 => Technology::Mmwave,
-        _ => return None,
-    };
-    let flag = |bit: u32| words[0] >> (8 + bit) & 1 == 1;
-    let pair =
-        |at: usize| Both { downlink: f64::from_bits(words[at]), uplink: f64::from_bits(words[at + 1]) };
-    Some(CellInfo {
-        cell: (words[0] >> 16) as u16,
-        technology,
-        prbs: (words[0] >> 32) as u16,
-        spacing_hz: words[1] as u32,
-        bandwidth_hz: words[2],
-        slot: Span::from_nanos(words[3]),
-        symbols: (words[0] >> 48) as u8,
-        fdd: flag(0),
-        share: pair(4),
-        data_symbols: Both { downlink: (words[1] >> 40) as u8, uplink: (words[1] >> 48) as u8 },
-        shared: flag(1),
-        by_symbols: flag(2),
-        usable: pair(6),
-        overhead: (words[1] >> 32) as u8,
-        layers: (words[0] >> 56) as u8,
-        harq_processes: Both { downlink: words[8] as u8, uplink: (words[8] >> 8) as u8 },
-    })
 }

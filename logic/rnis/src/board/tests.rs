@@ -4,10 +4,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use ranpace_phy::{Cqi, LteBandwidth, TransportBlock};
-use ranpace_units::Span;
+use ranpace_units::{Bytes, Span};
 
+use super::record::decode;
 use super::*;
-use crate::{Grant, LinkReport, Report, UserReport};
+use crate::{CellInfo, Grant, LinkReport, Report, Technology, UserReport};
 
 fn words(size: Size) -> Vec<AtomicU64> {
     (0..size.words().unwrap()).map(|_| AtomicU64::new(0)).collect()
