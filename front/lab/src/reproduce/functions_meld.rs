@@ -58,7 +58,7 @@ pub enum MeldFunction {
     MeldPingLoss,
     /// How many packets were lost in a row.
     MeldBursts,
-    /// What the feed of radio information takes on the wire, in kbit/s.
+    /// What the feed of radio information takes on the wire for each user of the cell, in kbit/s.
     MeldFeed {
         /// At which group of points.
         at: String,
@@ -108,7 +108,9 @@ pub fn call(function: &MeldFunction, of: &[String], cells: &Cells) -> Result<Mea
         F::MeldFeed { at } => {
             let rates: Vec<f64> = runs(at, of, cells)?
                 .iter()
-                .map(|cell| cell.run.feed.map(|feed| feed.rate.as_f64() / 1e3))
+                .map(|cell| {
+                    cell.run.feed.map(|feed| feed.rate.as_f64() / 1e3 / cell.run.users.len().max(1) as f64)
+                })
                 .collect::<Option<_>>()
                 .ok_or_else(|| nothing("no radio information was read"))?;
             let value = rates.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -202,10 +204,13 @@ fn decisions(of: &[String], cells: &Cells) -> Result<Measured, Absent> {
     let mut texts = Vec::new();
     let mut value = f64::NAN;
     for scheme in of {
-        let points = cells.points(scheme);
-        let mut groups: Vec<&str> =
-            points.iter().map(|point| point.split(' ').next().unwrap_or(point)).collect();
-        groups.dedup();
+        let mut groups: Vec<&str> = Vec::new();
+        for point in cells.points(scheme) {
+            let group = point.split(' ').next().unwrap_or(point);
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
         for group in groups {
             let runs = runs(group, std::slice::from_ref(scheme), cells)?;
             let mean = |name: &str| {
@@ -390,6 +395,25 @@ mod tests {
         let differs = MeldFunction::MeldDiffers { at: "low radio".to_owned() };
         assert_eq!(value(&differs, &["a", "b"], &cells), 0.0);
         assert_eq!(value(&differs, &["a", "c"], &cells), 2.0);
+    }
+
+    #[test]
+    fn decisions_are_means_over_each_group_once() {
+        let run = |silent: f64| {
+            let names = ["state_meld_silent", "state_meld_silent_timeouts", "state_meld_notified"];
+            let again = ("state_meld_notified_timeout_again", &[0.0][..]);
+            let columns = [(names[0], &[silent][..]), (names[1], &[1.0][..]), (names[2], &[2.0][..]), again];
+            cell(&columns, 1e6)
+        };
+        let cells = cells(vec![
+            ("de", "cal drop 1", run(3.0)),
+            ("de", "lit drop 1", run(10.0)),
+            ("de", "cal drop 2", run(5.0)),
+        ]);
+        let measured = call(&MeldFunction::MeldDecisions, &["de".to_owned()], &cells).unwrap();
+        assert_eq!(measured.value, 4.0);
+        assert_eq!(measured.text.matches("de cal").count(), 1, "{}", measured.text);
+        assert_eq!(measured.text.matches("de lit").count(), 1, "{}", measured.text);
     }
 
     #[test]
