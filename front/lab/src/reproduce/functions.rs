@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::cells::{Absent, Cell, Cells};
 use super::functions_ch7::{InTime, Quartiles};
+use super::functions_mdcc::{self, MdccFunction};
 use super::functions_meld::{self, MeldFunction};
 use super::functions_models::{self, ModelFunction};
 use super::functions_rapid::FlowFigure;
@@ -41,6 +42,9 @@ pub enum Function {
     /// One of those of MELD.
     #[serde(untagged)]
     Meld(MeldFunction),
+    /// One of those of Multi-Domain congestion control.
+    #[serde(untagged)]
+    Mdcc(MdccFunction),
     /// One of those of the thesis's chapters 4 to 6.
     #[serde(untagged)]
     Thesis(ThesisFunction),
@@ -57,6 +61,7 @@ pub fn call(function: &Function, of: &[String], cells: &Cells) -> Result<Measure
         Function::Uploads(figure) => figure.of(of, cells),
         Function::FlowFigure(figure) => figure.of(of, cells),
         Function::Thesis(function) => functions_thesis::call(*function, of, cells),
+        Function::Mdcc(function) => functions_mdcc::call(function, of, cells),
         Function::Meld(function) => functions_meld::call(function, of, cells),
         Function::Models(function) => functions_models::call(*function),
         Function::C2tcpConditions => conditions(),

@@ -7,6 +7,7 @@ mod cells;
 mod experiment;
 mod functions;
 mod functions_ch7;
+mod functions_mdcc;
 mod functions_meld;
 mod functions_models;
 mod functions_rapid;
@@ -92,6 +93,10 @@ const EXPERIMENTS: &[(&str, &str)] = &[
     embedded!("001-a6-target"),
     embedded!("001-a7-buffer"),
     embedded!("001-a8-field"),
+    embedded!("002-b1-fillup"),
+    embedded!("002-b2-short"),
+    embedded!("002-b3-bursty"),
+    embedded!("002-b4-checks"),
     embedded!("003-m1-m4-download"),
     embedded!("003-m-control"),
     embedded!("003-m-rfc9002"),
