@@ -472,7 +472,7 @@ impl<'a> Splits<'a> {
         match (&mut proxy.rapid, one.rapid) {
             (Some(rapid), Some(id)) => {
                 rapid.on_backlog(now, id, Bytes::new(backlog));
-                limit = rapid.window(id).unwrap_or(limit);
+                limit = rapid.window(id).unwrap_or_else(|| limit.min(rapid.room(id)));
             }
             // Before RAPID knows it, and after it is over.
             (Some(_), None) => limit = one.limit,

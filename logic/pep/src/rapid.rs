@@ -37,7 +37,8 @@
 //! [`Rapid::on_wan_rtt`] and [`Rapid::on_ran_rtt`] for raw RTT samples of either side, [`Rapid::on_backlog`] when what waits
 //! changes; [`Rapid::on_deadline`] when [`Rapid::next_deadline`] has come; [`Rapid::close`]. After any of these
 //! [`Rapid::next_change`], until there is none, tells whose [`Rapid::window`] (what to advertise to the server, through a
-//! [`RightEdge`](crate::RightEdge); `None`: what the platform would) and [`Rapid::allocation`] (for the control `rapid` of the
+//! [`RightEdge`](crate::RightEdge); `None`: what the platform would, but not more than [`Rapid::room`], to be asked whenever what
+//! waits changes) and [`Rapid::allocation`] (for the control `rapid` of the
 //! user's side; `None`: an ordinary control) are others than before.
 //!
 //! ```
@@ -337,11 +338,22 @@ impl<O: Observer> Rapid<O> {
         None
     }
 
-    /// The window that the server is to see, before rounding; `None`: the platform's own.
+    /// The window that the server is to see, before rounding; `None`: the platform's own, but not more than [`Self::room`].
     pub fn window(&self, flow: FlowId) -> Option<Bytes> {
         let flow = self.flow(flow)?;
         let user = self.users.get(&flow.user)?;
         self.advertised(user, flow)
+    }
+
+    /// What may still come from the server before too much waits. While a user's radio is not known, this alone keeps what waits
+    /// from growing: about one BDP, or what the caps allow a flow.
+    pub fn room(&self, flow: FlowId) -> Bytes {
+        let Some(flow) = self.flow(flow) else { return Bytes::ZERO };
+        match self.users.get(&flow.user) {
+            Some(user) if user.full => Bytes::ZERO,
+            Some(user) if user.radio.mode != Mode::Open => flow.cap(&self.settings) - flow.backlog,
+            _ => flow.open_cap(&self.settings) - flow.backlog,
+        }
     }
 
     /// The rate at which the flow is to be sent to the user; `None`: as an ordinary control does.

@@ -9,6 +9,11 @@ use super::settings::{Accounting, Profile, RanRttMin, Settings, Slack};
 const ALPHA: f64 = 1.0 / 8.0;
 /// Weight of a new sample of an RTT; RFC 6298 section 2.3. The smoothed minimum has the same.
 const RTT_GAIN: u64 = 8;
+/// Part of the largest rate of arrivals that is forgotten with each round, for what may wait while nothing is known of the radio.
+/// Ours.
+const FORGET: f64 = 1.0 / 8.0;
+/// What may then come and wait, over the BDP on the server's side: as Linux sizes a receive buffer (`tcp_rcv_space_adjust`).
+const OPEN_BDPS: f64 = 2.0;
 /// Largest smoothed minimum over the smallest RTT, where it is bounded. Ours.
 const BOUND: (u64, u64) = (3, 2);
 /// Shortest and longest RTT that is believed. Ours.
@@ -112,6 +117,8 @@ pub(super) struct Flow {
     pub(super) demand: f64,
     pub(super) expected: f64,
     sampled: bool,
+    /// The largest `r` of the last rounds.
+    peak: f64,
     /// Since when nothing has come, or waited.
     quiet_since: Time,
     pub(super) backlog: Bytes,
@@ -160,6 +167,7 @@ impl Flow {
             demand: 0.0,
             expected: 0.0,
             sampled: false,
+            peak: 0.0,
             quiet_since: now,
             backlog: Bytes::ZERO,
             changed: false,
@@ -228,6 +236,13 @@ impl Flow {
     pub(super) fn cap(&self, settings: &Settings) -> Bytes {
         let bdp = self.window.max(self.ran_bdp(settings));
         settings.caps.flow.max(Bytes::new((settings.caps.bdps * bdp) as u64))
+    }
+
+    /// The same where nothing is known of the radio: the rate of arrivals tells what the user's side takes, and may double with
+    /// each RTT.
+    pub(super) fn open_cap(&self, settings: &Settings) -> Bytes {
+        let bdp = self.peak * self.wan.smoothed.as_secs_f64();
+        settings.caps.flow.max(Bytes::new((OPEN_BDPS * bdp) as u64))
     }
 
     /// Whether what waits makes the window smaller.
@@ -306,6 +321,7 @@ impl Flow {
         self.rate = self.arrived as f64 / seconds;
         self.demand = if self.sampled { ALPHA * self.demand + (1.0 - ALPHA) * self.rate } else { self.rate };
         self.sampled = true;
+        self.peak = self.rate.max(self.peak * (1.0 - FORGET));
         let silence = IDLE.max(self.wan.smoothed * IDLE_RTTS);
         if self.backlog.is_zero() && now.since(self.quiet_since) >= silence {
             self.active = false;

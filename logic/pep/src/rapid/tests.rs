@@ -590,6 +590,31 @@ fn a_flow_that_the_users_side_holds_back_is_not_slow_in_the_field() {
 }
 
 #[test]
+fn while_nothing_is_known_what_waits_is_bounded_by_what_comes() {
+    let mut rapid = Rapid::new(Settings::THESIS);
+    let flow = rapid.open(at(0), 1, Span::from_millis(100), MSS);
+    assert_eq!((rapid.window(flow), rapid.room(flow)), (None, Bytes::new(64 << 10)));
+    rapid.on_backlog(at(0), flow, Bytes::new(60 << 10));
+    assert_eq!(rapid.room(flow), Bytes::new(4 << 10));
+    // 1 MB/s: two BDPs of 100 kB.
+    for ms in 0..500 {
+        rapid.on_wan_data(at(1_000 * ms), flow, Bytes::new(1_000));
+        rapid.on_deadline(at(1_000 * ms));
+    }
+    rapid.on_backlog(at(500_000), flow, Bytes::new(90_000));
+    assert!(rapid.room(flow).get().abs_diff(110_000) < 3_000, "{}", rapid.room(flow));
+    // A pause is forgotten slowly, and the least remains.
+    for ms in 500..900 {
+        rapid.on_deadline(at(1_000 * ms));
+    }
+    assert!(rapid.room(flow) > Bytes::new(10_000), "{}", rapid.room(flow));
+    rapid.on_backlog(at(900_000), flow, Bytes::new(300_000));
+    assert_eq!(rapid.room(flow), Bytes::ZERO);
+    rapid.close(at(900_000), flow);
+    assert_eq!(rapid.room(flow), Bytes::ZERO);
+}
+
+#[test]
 fn new_flows_pass_by_when_there_is_too_much() {
     let caps = Caps { total: Bytes::new(100_000), flows: 2, ..Settings::THESIS.caps };
     let mut rig = Rig::new(Settings { caps, ..Settings::THESIS });
