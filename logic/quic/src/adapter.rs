@@ -572,6 +572,12 @@ impl Control {
         Bytes::new(self.core().window_bytes())
     }
 
+    /// Whether a full packet has no room in the window.
+    pub fn is_full(&self) -> bool {
+        let core = self.core();
+        core.started && core.records.in_flight_bytes() + core.payload > core.window_bytes()
+    }
+
     /// Bytes in the network as far as is known.
     pub fn in_flight(&self) -> Bytes {
         Bytes::new(self.core().records.in_flight_bytes())

@@ -51,6 +51,8 @@ pub struct Sender {
     /// Probes that were sent.
     probes: u64,
     timer_fired: bool,
+    /// The last thing that happened was that a data packet left.
+    sent: bool,
 }
 
 impl fmt::Debug for Sender {
@@ -87,6 +89,7 @@ impl Sender {
             stopped: false,
             probes: 0,
             timer_fired: false,
+            sent: false,
         }
     }
 
@@ -112,6 +115,7 @@ impl Sender {
 
     /// A datagram arrived. Returns the RTT sample that it gave, if any.
     pub fn on_datagram(&mut self, now: Time, ce: bool, content: &[u8]) -> Option<Span> {
+        self.sent = false;
         self.host.on_datagram(now, ce, content);
         self.after(now)
     }
@@ -175,15 +179,22 @@ impl Sender {
 
     /// Writes the next datagram to the buffer, which must be empty; `None` if nothing is to be sent now.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Departure> {
+        // noq would say that the window is full: the packet before took along all that needs no room in it, and only a
+        // timeout sends beyond it.
+        if core::mem::take(&mut self.sent) && !self.timer_fired && self.control.is_full() {
+            return None;
+        }
         self.fill();
         let before = self.control.stats().sent;
         let ect = self.host.poll_transmit(now, out);
+        let data = self.control.stats().sent > before;
+        self.sent = data;
         if self.timer_fired {
             // What the pacer holds back leaves when its own timer fires.
             self.probes = self.host.probes();
             self.timer_fired = ect.is_some();
         }
-        Some(Departure { ect: ect?, data: self.control.stats().sent > before })
+        Some(Departure { ect: ect?, data })
     }
 
     /// When [`Self::on_deadline`] is to be called.
