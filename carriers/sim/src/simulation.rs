@@ -177,7 +177,9 @@ impl<'a> Simulation<'a> {
 
     /// Cells report from the beginning where somebody reads.
     fn with_radio_awake(mut self) -> Self {
-        self.arm_radio();
+        if self.radio.as_mut().is_some_and(|radio| radio.feed().is_read()) {
+            self.arm_radio();
+        }
         self
     }
 

@@ -295,3 +295,12 @@ fn a_handover_is_told_at_once_and_the_new_cell_begins_anew() {
     assert!(next.0 >= at(443) && next.0 <= at(460), "{next:?}");
     assert_eq!((next.1.cell, next.1.info.cell), (50, 1));
 }
+
+#[test]
+fn a_cell_of_which_nobody_reads_sleeps() {
+    let text = CELL.split("[[flow]]").next().unwrap().to_owned()
+        + "[[flow]]\nfrom = \"server\"\nto = \"mast\"\ncc = \"cubic\"\n";
+    let scenario = parse(&text, "cell.toml", &mut ()).unwrap();
+    let result = Simulation::new(&scenario).run();
+    assert_eq!((result.cells[0].played_slots, result.feed), (0, None));
+}

@@ -81,3 +81,84 @@ impl RadioHint {
         self.info.rate(direction, self.mcs, self.layers, units)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Technology;
+    use ranpace_phy::{Both, LteBandwidth};
+    use ranpace_units::Span;
+
+    fn hint(info: CellInfo, mcs: u8) -> RadioHint {
+        RadioHint { mcs, ..RadioHint::of(info, Time::ZERO) }
+    }
+
+    const fn bit_s(rate: u64) -> Rate {
+        Rate::from_bits_per_s(rate)
+    }
+
+    /// A cell that gives out 23 symbols of its one wide PRB, as in the experiments on millimetre waves.
+    fn mmwave() -> CellInfo {
+        CellInfo {
+            technology: Technology::Mmwave,
+            prbs: 1,
+            slot: Span::from_micros(100),
+            symbols: 24,
+            fdd: false,
+            share: Both::of(|_| 23.0 / 24.0),
+            data_symbols: Both::of(|_| 23),
+            shared: true,
+            by_symbols: true,
+            ..CellInfo::lte(0, LteBandwidth::Mhz5)
+        }
+    }
+
+    #[test]
+    fn an_uplink_grant_of_lte_has_a_legal_size() {
+        // The worked example of SIGMA's specification: MCS 23 on 70 PRBs of 100, of which 64 can be granted.
+        let hint = hint(CellInfo::lte(0, LteBandwidth::Mhz20), 23);
+        assert_eq!(hint.block(Direction::Uplink, 70.0).bits(), 31_704);
+        assert_eq!(hint.rate(Direction::Uplink, 70.0), bit_s(31_704_000));
+        // Downlink any number can; MCS 28 on all of them is 75.376 Mbit/s (TS 36.213).
+        let best = RadioHint { mcs: 28, ..hint };
+        assert_eq!(best.rate(Direction::Downlink, 100.0), bit_s(75_376_000));
+        assert_eq!(best.rate(Direction::Downlink, 1e9), bit_s(75_376_000), "not more than there are");
+        let two = RadioHint { layers: 2, ..best };
+        assert_eq!(two.rate(Direction::Downlink, 100.0), bit_s(2 * 75_376_000));
+    }
+
+    #[test]
+    fn the_share_of_slots_counts() {
+        let lte = CellInfo::lte(0, LteBandwidth::Mhz20);
+        let usable = CellInfo { usable: Both { downlink: 0.85, uplink: 1.0 }, ..lte };
+        assert_eq!(hint(usable, 28).rate(Direction::Downlink, 100.0), bit_s(75_376_000 * 85 / 100));
+        assert_eq!(hint(usable, 23).rate(Direction::Uplink, 64.0), bit_s(31_704_000));
+        // One slot in five is the uplink's.
+        let tdd = CellInfo { fdd: false, share: Both { downlink: 0.75, uplink: 0.25 }, ..lte };
+        assert_eq!(hint(tdd, 23).rate(Direction::Uplink, 64.0), bit_s(31_704_000 / 4));
+    }
+
+    #[test]
+    fn millimetre_waves_have_their_rate_and_parts_of_it() {
+        // 11 352 bytes in 100 us with all symbols at the best CQI: 908.16 Mbit/s.
+        let hint = hint(mmwave(), 15);
+        assert_eq!(hint.block(Direction::Uplink, 1.0).bytes(), Bytes::new(11_352));
+        assert_eq!(hint.rate(Direction::Uplink, 1.0), bit_s(908_160_000));
+        let of = |symbols: f64| hint.rate(Direction::Downlink, symbols / 23.0).as_f64();
+        let half = (of(6.0) + of(7.0)) / 2.0;
+        assert!((of(6.5) - half).abs() < 2.0, "between whole symbols it rises evenly");
+        assert_eq!(hint.block(Direction::Downlink, 0.9 / 23.0).bits(), 0);
+    }
+
+    #[test]
+    fn what_makes_no_sense_carries_nothing() {
+        for info in [CellInfo::lte(0, LteBandwidth::Mhz5), mmwave()] {
+            for units in [0.0, -1.0, f64::NAN, f64::NEG_INFINITY] {
+                assert_eq!(hint(info, 5).rate(Direction::Downlink, units), Rate::ZERO, "{units}");
+            }
+        }
+        assert_eq!(hint(CellInfo::lte(0, LteBandwidth::Mhz5), 31).block(Direction::Downlink, 9.0).bits(), 0);
+        let empty = CellInfo { slot: Span::ZERO, share: Both::of(|_| f64::NAN), prbs: 0, ..mmwave() };
+        hint(empty, 5).rate(Direction::Uplink, 5.0);
+    }
+}
