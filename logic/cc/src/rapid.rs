@@ -291,6 +291,7 @@ impl CongestionControl for Rapid {
 mod tests {
     use super::*;
     use crate::testbed::{Bed, context};
+    use proptest::prelude::*;
     use ranpace_units::Bytes;
 
     fn rapid(settings: Settings) -> (Rapid, Context, Window) {
@@ -464,6 +465,52 @@ mod tests {
             bed.control.on_allocation(&bed.cx, &mut bed.window, Some(allocation));
             bed.run(60);
             assert!((least..=most).contains(&bed.queued()), "{name}: {}", bed.queued());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        /// Whatever is allocated, whenever: a segment may be in flight, and the pace is not zero.
+        #[test]
+        fn the_sender_can_always_send(
+            pacing in any::<bool>(),
+            started in any::<bool>(),
+            events in proptest::collection::vec((0..7u8, any::<u64>(), 0..5_usize), 1..200),
+        ) {
+            let (mut control, mut cx, mut w) = rapid(Settings { pacing, ..Settings::default() });
+            if started {
+                control.on_start(&cx, &mut w);
+            }
+            for (event, number, state) in events {
+                cx.now += Span::from_micros(number % 100_000);
+                cx.state = [State::Open, State::Disorder, State::Cwr, State::Recovery, State::Loss][state];
+                let rate = crate::RateSample::default();
+                let (acked, bytes) = (number % 3, cx.mss * (number % 3));
+                match event {
+                    0 => control.on_allocation(&cx, &mut w, Some(Rate::from_bits_per_s(number))),
+                    1 => control.on_allocation(&cx, &mut w, Some(Rate::from_bits_per_s(number % 50_000_000))),
+                    2 => control.on_allocation(&cx, &mut w, None),
+                    3 => {
+                        let rtt = Some(Span::from_nanos(number % 10_000_000_000));
+                        control.on_sample(&cx, &mut w, &Sample { rtt, ..sample(1) });
+                    }
+                    4 => {
+                        let before = w.cwnd;
+                        let answer = control.on_congestion(&cx, &mut w, if acked == 0 { &TIMEOUT } else { &LOSS });
+                        prop_assert_eq!(answer == Answer::Own, control.owns_recovery());
+                        prop_assert!(w.cwnd <= before);
+                    }
+                    5 => control.on_path_change(&cx, &mut w),
+                    _ => control.on_ack(
+                        &cx,
+                        &mut w,
+                        &Ack { acked, delivered: acked, bytes, rtt: None, rate, prior_in_flight: 9, ecn_echo: false },
+                    ),
+                }
+                prop_assert!(w.cwnd >= 1.0 && w.cwnd.is_finite(), "{w:?}");
+                prop_assert!(w.pacing != Pacing::Rate(Rate::ZERO));
+                prop_assert!(pacing || w.pacing == Pacing::Unlimited);
+            }
         }
     }
 
