@@ -1,4 +1,4 @@
-//! SIGMA's experiments of document 000 in a quick look.
+//! SIGMA's experiments (document 000) in a quick look.
 #![allow(clippy::unwrap_used)] // a test may
 
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,7 @@ fn play(name: &str) -> Vec<Played> {
 
 #[test]
 fn sigmas_uploads_can_be_played() {
-    let all = play("000");
+    let all: Vec<Played> = ["000-s1", "000-s2", "000-s3", "000-s4"].into_iter().flat_map(play).collect();
     assert_eq!(all.len(), 4);
     for played in &all {
         for row in &played.rows {
