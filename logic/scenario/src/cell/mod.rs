@@ -84,7 +84,7 @@ pub(crate) const CELL_KEYS: [&str; 55] = [
 pub(crate) const BEARER_KEYS: [&str; 8] =
     ["rlc", "rlc_timers", "rlc_format", "buffer", "buffer_up", "aqm", "aqm_up", "discard"];
 /// The keys of `[[user]]`, but for those of [`BEARER_KEYS`].
-pub(crate) const USER_KEYS: [&str; 11] = [
+pub(crate) const USER_KEYS: [&str; 12] = [
     "name",
     "cell",
     "host",
@@ -96,6 +96,7 @@ pub(crate) const USER_KEYS: [&str; 11] = [
     "trajectory",
     "recording",
     "bearers",
+    "real_time_first",
 ];
 
 /// What a cell's users are unless they say otherwise.
