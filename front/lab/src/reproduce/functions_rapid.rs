@@ -76,7 +76,7 @@ enum Figure {
     OneWay,
     /// Mean of RFC 3550's jitter.
     Jitter,
-    /// Packets that arrived over those sent.
+    /// Packets that were not dropped over those sent.
     Arrived,
     /// Packets dropped by the users' buffers on the way to them.
     Overflow,
@@ -142,9 +142,10 @@ impl Figure {
             Self::RttP90 => rtt(|rtt| quantile(rtt, 0.9)),
             Self::OneWay => of_one(|flow| flow.totals.one_way_mean.as_secs_f64()),
             Self::Jitter => of_one(|flow| flow.jitter_ewma.as_secs_f64()),
-            Self::Arrived => {
-                of_one(|flow| flow.totals.received_packets as f64 / (flow.sent_packets as f64).max(1.0))
-            }
+            Self::Arrived => of_one(|flow| {
+                let sent = flow.sent_packets as f64;
+                (sent - flow.dropped_packets as f64) / sent.max(1.0)
+            }),
             Self::Overflow => {
                 let down = run.links.iter().filter(|link| link.name.ends_with(".down"));
                 down.map(|link| link.dropped_packets as f64).sum()
