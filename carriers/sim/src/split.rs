@@ -478,10 +478,9 @@ impl<'a> Splits<'a> {
             (Some(_), None) => limit = one.limit,
             (None, _) => {}
         }
-        if limit != one.limit {
-            one.limit = limit;
-            from_server.set_window_limit(limit);
-        }
+        // Also where it is what it was: what came has used up a part of what was announced.
+        one.limit = limit;
+        from_server.set_window_limit(limit);
         // Nothing more will come.
         let is_over = flow.stopped && one.promised.is_some();
         if is_over && to_user.is_done() && matches!(&leg.ends, Ends::Tcp(server, _) if server.is_done()) {
