@@ -1,4 +1,5 @@
 //! Real-time UDP first on a device, beside uploads.
+#![allow(clippy::unwrap_used)] // a test may
 
 mod common;
 
