@@ -1,0 +1,468 @@
+//! What is kept for a control, and what becomes of noq's events. See the head of `adapter`.
+
+use core::ops::Range;
+
+use ranpace_cc::{
+    Ack, Answer, Congestion, CongestionControl, Context, Fate, Packet, RateSample, Sample, Sent, Signal,
+    State, Window,
+};
+use ranpace_units::{Bytes, Span, Time};
+
+use super::Stats;
+use super::records::{Record, Records};
+use crate::clock::Clock;
+use crate::config::{Config, HEADERS};
+
+/// Smallest window, in packets (RFC 9002, section 7.2).
+const LEAST_WINDOW: f64 = 2.0;
+/// Packets by which an acknowledged one must be later for another to be lost (RFC 9002, section 6.1.1, and noq).
+const PACKET_THRESHOLD: u64 = 3;
+/// The timeout that persistent congestion stands for: three probe timeouts without an answer are at least two that followed
+/// each other (RFC 9002, section 7.6.1).
+const PERSISTENT: u32 = 2;
+
+/// What noq has said of one acknowledgement, or of one look at what is lost.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// When; `None` if nothing was said.
+    pub(super) at: Option<Time>,
+    pub(super) prior_in_flight: u64,
+    pub(super) delivered: u64,
+    pub(super) bytes: u64,
+    pub(super) newest: Option<Record>,
+    /// Of those delivered, the ones that may grow the window.
+    pub(super) growing: u64,
+    /// The packet numbers acknowledged so far have a new largest one.
+    pub(super) raised: bool,
+    pub(super) app_limited: bool,
+    pub(super) lost: u64,
+    pub(super) largest_lost: u64,
+    pub(super) newest_lost_at: Time,
+    pub(super) losses: Option<Losses>,
+    pub(super) marked_at: Option<Time>,
+    pub(super) spurious: bool,
+    /// Fates in order: acknowledged, then lost ones. Only for controls that want them.
+    pub(super) packets: Vec<Packet>,
+}
+
+/// A call of `on_congestion_event` for losses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    pub(super) persistent: bool,
+}
+
+/// An episode of recovery. It is kept when it is over: what was sent before it began may still be taken for lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Episode {
+    pub(super) began: Time,
+    /// The window was set to the threshold: what was sent before does not grow it.
+    pub(super) reduced: bool,
+}
+
+/// The control and all that is kept for it.
+pub(super) struct Core {
+    pub(super) control: Box<dyn CongestionControl>,
+    pub(super) wants_packets: bool,
+    pub(super) owns_recovery: bool,
+    pub(super) window: Window,
+    pub(super) clock: Clock,
+    /// Bytes of a full packet.
+    pub(super) payload: u64,
+    pub(super) initial_window: u64,
+    pub(super) paces: bool,
+    pub(super) started: bool,
+    pub(super) now: Time,
+    pub(super) records: Records,
+    pub(super) batch: Batch,
+    pub(super) state: State,
+    pub(super) episode: Option<Episode>,
+    pub(super) prior: Option<Window>,
+    pub(super) smoothed: Span,
+    pub(super) latest: Option<Span>,
+    pub(super) min_rtt: Span,
+    pub(super) delivered: u64,
+    pub(super) delivered_at: Time,
+    pub(super) first_sent_at: Time,
+    pub(super) last_sent_at: Time,
+    pub(super) app_limited: bool,
+    pub(super) app_limited_until: u64,
+    pub(super) lost: u64,
+    pub(super) largest_acked: Option<u64>,
+    pub(super) stats: Stats,
+}
+
+impl Core {
+    pub(super) fn new(control: Box<dyn CongestionControl>, config: &Config, clock: Clock) -> Self {
+        Self {
+            wants_packets: control.wants_packets(),
+            owns_recovery: control.owns_recovery(),
+            control,
+            window: Window::new(f64::from(config.initial_window)),
+            clock,
+            payload: config.payload().get(),
+            initial_window: u64::from(config.initial_window),
+            paces: config.pacing,
+            started: false,
+            now: Time::ZERO,
+            records: Records::default(),
+            batch: Batch::default(),
+            state: State::Open,
+            episode: None,
+            prior: None,
+            smoothed: Span::ZERO,
+            latest: None,
+            min_rtt: Span::MAX,
+            delivered: 0,
+            delivered_at: Time::ZERO,
+            first_sent_at: Time::ZERO,
+            last_sent_at: Time::ZERO,
+            app_limited: false,
+            app_limited_until: 0,
+            lost: 0,
+            largest_acked: None,
+            stats: Stats::default(),
+        }
+    }
+
+    pub(super) fn context(&self, now: Time) -> Context {
+        Context {
+            now,
+            mss: Bytes::new(self.payload),
+            wire: Bytes::new(self.payload + HEADERS),
+            srtt: self.smoothed,
+            min_rtt: self.min_rtt,
+            in_flight: self.records.in_flight(),
+            delivered: self.delivered,
+            lost: self.lost,
+            next_packet: self.records.next_number(),
+            state: self.state,
+            cwnd_limited: !self.app_limited,
+            app_limited: self.app_limited_until > 0,
+        }
+    }
+
+    /// Whole packets that the window allows, in bytes.
+    pub(super) fn window_bytes(&self) -> u64 {
+        (self.window.cwnd as u64).max(1) * self.payload
+    }
+
+    pub(super) fn on_sent(&mut self, now: Time, number: u64, bytes: u64) {
+        self.settle(None);
+        self.now = now;
+        if !self.started {
+            return;
+        }
+        if self.records.in_flight() == 0 {
+            let idle = now - self.last_sent_at;
+            // draft-cheng-iccrg-delivery-rate-estimation, 3.2: the sampler starts afresh.
+            (self.first_sent_at, self.delivered_at) = (now, now);
+            if self.delivered > 0 && !idle.is_zero() {
+                let cx = self.context(now);
+                self.control.on_idle_restart(&cx, &mut self.window, idle);
+            }
+        }
+        self.last_sent_at = now;
+        self.stats.sent += 1;
+        self.stats.sent_bytes += Bytes::new(bytes);
+        let own = self.records.push(Record {
+            number: 0,
+            packet: number,
+            bytes: bytes as u32,
+            sent_at: now,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            in_flight: self.records.in_flight() + 1,
+            app_limited: self.app_limited_until > 0,
+            open: true,
+        });
+        let cx = self.context(now);
+        let sent = Sent { number: own, bytes: Bytes::new(bytes), retransmission: false };
+        self.control.on_sent(&cx, &mut self.window, &sent);
+    }
+
+    /// Whatever is noted belongs to one instant.
+    pub(super) fn begin(&mut self, now: Time) {
+        if self.batch.at.is_some_and(|at| at != now) {
+            self.settle(None);
+        }
+        self.now = now;
+        if self.batch.at.is_none() {
+            self.batch.at = Some(now);
+            self.batch.prior_in_flight = self.records.in_flight();
+        }
+    }
+
+    pub(super) fn on_acked(&mut self, now: Time, sent_at: Time, number: u64) {
+        self.begin(now);
+        let Some(record) = self.records.take_acked(sent_at, number) else { return };
+        self.delivered += 1;
+        self.delivered_at = now;
+        self.stats.acked += 1;
+        self.stats.acked_bytes += Bytes::new(u64::from(record.bytes));
+        let batch = &mut self.batch;
+        batch.delivered += 1;
+        batch.bytes += u64::from(record.bytes);
+        let before = self.episode.is_some_and(|episode| episode.reduced && record.sent_at <= episode.began);
+        batch.growing += u64::from(!before);
+        if batch.newest.is_none_or(|newest| record.number >= newest.number) {
+            batch.newest = Some(record);
+            self.first_sent_at = record.sent_at;
+        }
+        if self.wants_packets {
+            batch.packets.push(Packet {
+                number: record.number,
+                bytes: Bytes::new(u64::from(record.bytes)),
+                sent_at: record.sent_at,
+                fate: Fate::Acked { rtt: now - record.sent_at, one_way: None },
+            });
+        }
+    }
+
+    pub(super) fn on_end_acks(&mut self, now: Time, app_limited: bool, largest: Option<u64>) {
+        self.begin(now);
+        // A number from before the first packet of ours is one of the handshake's.
+        if self.batch.newest.is_some_and(|newest| Some(newest.packet) == largest)
+            && largest > self.largest_acked
+        {
+            self.largest_acked = largest;
+            self.batch.raised = true;
+        }
+        self.batch.app_limited = app_limited;
+    }
+
+    pub(super) fn on_lost(&mut self, now: Time, number: u64) {
+        self.begin(now);
+        let Some(record) = self.records.take_lost(number) else { return };
+        let bytes = u64::from(record.bytes);
+        self.lost += 1;
+        self.stats.lost += 1;
+        self.stats.lost_bytes += Bytes::new(bytes);
+        let batch = &mut self.batch;
+        batch.lost += 1;
+        batch.largest_lost = batch.largest_lost.max(bytes);
+        batch.newest_lost_at = batch.newest_lost_at.max(record.sent_at);
+        if self.wants_packets {
+            batch.packets.push(Packet {
+                number: record.number,
+                bytes: Bytes::new(bytes),
+                sent_at: record.sent_at,
+                fate: Fate::Lost,
+            });
+        }
+    }
+
+    /// Tells the control what was noted, in the interface's order. Returns the RTT sample, if there was one.
+    pub(super) fn settle(&mut self, smoothed: Option<Span>) -> Option<Span> {
+        let now = match self.batch.at.take() {
+            Some(at) => at,
+            // The acknowledgement that showed the mistake covered nothing else.
+            None if self.batch.spurious => self.now,
+            None => return None,
+        };
+        let rtt = self.measure(now, smoothed);
+        if !self.started {
+            self.forget();
+            return None;
+        }
+        let lost_first =
+            self.batch.packets.len() - if self.wants_packets { self.batch.lost as usize } else { 0 };
+        self.tell_packets(now, 0..lost_first);
+        let mut rate = RateSample::default();
+        if let Some(newest) = self.batch.newest {
+            rate = self.rate_sample(now, &newest);
+            let sample = Sample {
+                delivered: self.batch.delivered,
+                bytes: Bytes::new(self.batch.bytes),
+                rtt,
+                one_way: None,
+                in_flight_at_send: newest.in_flight,
+            };
+            self.limit();
+            let cx = self.context(now);
+            self.control.on_sample(&cx, &mut self.window, &sample);
+            self.end_episode(now, &newest);
+        }
+        if self.batch.spurious {
+            self.undo(now);
+        }
+        self.tell_packets(now, lost_first..self.batch.packets.len());
+        self.answer_losses(now);
+        self.answer_mark(now);
+        self.grow(now, rate, rtt);
+        self.records
+            .drop_left_behind(self.largest_acked.map(|largest| largest.saturating_sub(PACKET_THRESHOLD)));
+        self.forget();
+        rtt
+    }
+
+    pub(super) fn forget(&mut self) {
+        let mut packets = core::mem::take(&mut self.batch.packets);
+        packets.clear();
+        self.batch = Batch { packets, ..Batch::default() };
+    }
+
+    /// The RTT that was measured. noq updates its estimate when the largest number acknowledged grows (RFC 9002, 5.1), by
+    /// `smoothed = (7 smoothed + sample) / 8` (5.3), rounded down: so the sample is `8 new - 7 old`, up to 7 ns.
+    pub(super) fn measure(&mut self, now: Time, smoothed: Option<Span>) -> Option<Span> {
+        let before = self.smoothed;
+        self.smoothed = smoothed.unwrap_or(before);
+        let newest = self.batch.newest.filter(|_| self.batch.raised)?;
+        let plain = now - newest.sent_at;
+        self.min_rtt = self.min_rtt.min(plain); // not adjusted (RFC 9002, 5.2)
+        let sample = match smoothed {
+            Some(after) if !before.is_zero() => {
+                let least = (after.as_nanos() * 8).saturating_sub(before.as_nanos() * 7);
+                plain.min(Span::from_nanos(least.saturating_add(7)))
+            }
+            Some(_) => plain,
+            None => {
+                // The estimate as noq makes it, without the delay that only noq knows.
+                self.smoothed = if before.is_zero() { plain } else { (before * 7 + plain) / 8 };
+                plain
+            }
+        };
+        self.latest = Some(sample);
+        Some(sample)
+    }
+
+    /// Limits of the application end when what was in flight then is delivered.
+    pub(super) fn limit(&mut self) {
+        if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
+        }
+        self.app_limited = self.batch.app_limited;
+        if self.app_limited {
+            self.app_limited_until = (self.delivered + self.records.in_flight()).max(1);
+        }
+    }
+
+    pub(super) fn tell_packets(&mut self, now: Time, range: Range<usize>) {
+        if range.is_empty() {
+            return;
+        }
+        let cx = self.context(now);
+        for packet in &self.batch.packets[range] {
+            self.control.on_packet(&cx, &mut self.window, packet);
+        }
+    }
+
+    /// draft-cheng-iccrg-delivery-rate-estimation, 3.3; as Linux, without samples shorter than the smallest RTT.
+    pub(super) fn rate_sample(&self, now: Time, newest: &Record) -> RateSample {
+        let sending = newest.sent_at - newest.first_sent_at;
+        let acking = now - newest.delivered_at;
+        let interval = sending.max(acking);
+        let valid = !interval.is_zero() && interval >= self.min_rtt;
+        RateSample {
+            delivered: self.delivered - newest.delivered,
+            interval: valid.then_some(interval),
+            prior_delivered: newest.delivered,
+            app_limited: newest.app_limited,
+            lost: 0,
+            delayed: false,
+        }
+    }
+
+    pub(super) fn end_episode(&mut self, now: Time, newest: &Record) {
+        let over = self.episode.is_some_and(|episode| newest.sent_at > episode.began);
+        if over && self.state != State::Open {
+            self.state = State::Open;
+            let cx = self.context(now);
+            self.control.on_recovered(&cx, &mut self.window);
+        }
+    }
+
+    pub(super) fn undo(&mut self, now: Time) {
+        let Some(prior) = self.prior.take() else { return };
+        self.episode = None;
+        self.state = State::Open;
+        self.stats.undone += 1;
+        let cx = self.context(now);
+        self.control.on_spurious(&cx, &mut self.window, &prior);
+    }
+
+    pub(super) fn answer_losses(&mut self, now: Time) {
+        let (Some(losses), true) = (self.batch.losses, self.batch.lost > 0) else { return };
+        let newest_sent_at = self.batch.newest_lost_at;
+        let kind = if losses.persistent { Signal::Timeout { count: PERSISTENT } } else { Signal::Loss };
+        self.stats.persistent += u64::from(losses.persistent);
+        let state = if losses.persistent { State::Loss } else { State::Recovery };
+        let event = Congestion {
+            kind,
+            lost: self.batch.lost,
+            largest: Bytes::new(self.batch.largest_lost),
+            newest_sent_at,
+            first: losses.persistent || self.begins_episode(newest_sent_at),
+        };
+        if self.answer(now, &event, state) {
+            self.stats.recoveries += 1;
+        }
+    }
+
+    pub(super) fn answer_mark(&mut self, now: Time) {
+        let Some(newest_sent_at) = self.batch.marked_at else { return };
+        let event = Congestion {
+            kind: Signal::Ecn,
+            lost: 0,
+            largest: Bytes::ZERO,
+            newest_sent_at,
+            first: self.begins_episode(newest_sent_at),
+        };
+        if self.answer(now, &event, State::Cwr) {
+            self.stats.ecn_reductions += 1;
+            self.prior = None; // the network says that there is congestion
+        }
+    }
+
+    /// RFC 9002, B.6: what was sent before an episode began belongs to it.
+    pub(super) fn begins_episode(&self, newest_sent_at: Time) -> bool {
+        self.episode.is_none_or(|episode| newest_sent_at > episode.began)
+    }
+
+    /// Asks the control, and does as it says; true if that began an episode.
+    pub(super) fn answer(&mut self, now: Time, event: &Congestion, state: State) -> bool {
+        let cx = self.context(now);
+        let prior = self.window;
+        let answer = self.control.on_congestion(&cx, &mut self.window, event);
+        if !event.first || answer == Answer::Ignore {
+            return false;
+        }
+        let mut reduced = false;
+        if let Answer::ReduceTo(ssthresh) = answer {
+            self.window.ssthresh = ssthresh.max(LEAST_WINDOW);
+            if !self.owns_recovery {
+                reduced = state != State::Loss;
+                self.window.cwnd = if reduced { self.window.ssthresh } else { LEAST_WINDOW };
+                // What this acknowledgement covers was sent before (RFC 9002, A.7: losses come first).
+                self.batch.growing = 0;
+            }
+        }
+        self.prior = Some(prior);
+        self.episode = Some(Episode { began: now, reduced });
+        self.state = state;
+        true
+    }
+
+    pub(super) fn grow(&mut self, now: Time, mut rate: RateSample, rtt: Option<Span>) {
+        if self.batch.delivered == 0 {
+            return;
+        }
+        // Where PRR would own the window under TCP, noq's controllers look at each packet.
+        let acked = if self.owns_recovery { self.batch.delivered } else { self.batch.growing };
+        if acked == 0 {
+            return;
+        }
+        rate.lost = self.batch.lost;
+        let ack = Ack {
+            acked,
+            delivered: self.batch.delivered,
+            bytes: Bytes::new(self.batch.bytes),
+            rtt,
+            rate,
+            prior_in_flight: self.batch.prior_in_flight,
+            ecn_echo: self.batch.marked_at.is_some(),
+        };
+        let cx = self.context(now);
+        self.control.on_ack(&cx, &mut self.window, &ack);
+    }
+}
