@@ -248,8 +248,14 @@ impl Flow {
                     start: Time::from_secs(1),
                     size: Bytes::new(1_000_000),
                     completion: Some(Span::from_millis(812)),
+                    handed_over: None,
                 },
-                Transfer { start: Time::from_secs(50), size: Bytes::new(50_000_000), completion: None },
+                Transfer {
+                    start: Time::from_secs(50),
+                    size: Bytes::new(50_000_000),
+                    completion: None,
+                    handed_over: None,
+                },
             ],
             series: self.out.series,
         }

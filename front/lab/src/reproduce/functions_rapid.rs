@@ -349,6 +349,7 @@ mod tests {
                     start: Time::from_secs(1),
                     size: Bytes::new(1),
                     completion: Some(Span::from_millis(8_000 / mbit)),
+                    handed_over: None,
                 }];
             }
             (run.flows[0].name, run.flows[1].name) = ("a".to_owned(), "b".to_owned());
