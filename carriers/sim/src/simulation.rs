@@ -543,7 +543,8 @@ impl<'a> Simulation<'a> {
                 Reader::Flow(flow) => {
                     let state = &mut self.flows[flow as usize];
                     if state.sender_wants_radio() {
-                        let ahead = self.radio.as_mut().map_or(Rate::ZERO, |radio| radio.ahead(now, told.user));
+                        let ahead =
+                            self.radio.as_mut().map_or(Rate::ZERO, |radio| radio.ahead(now, told.user));
                         state.on_hint(now, &RadioHint { ahead, ..told.hint });
                         self.pump(flow, Direction::Forward);
                         self.arm_sender(flow);

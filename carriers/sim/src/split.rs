@@ -345,7 +345,7 @@ impl<'a> Splits<'a> {
     }
 
     /// A segment of the server reached the proxy.
-    pub fn from_server(&mut self, split: usize, flows: &mut [Flow], now: Time, segment: &Segment) {
+    pub fn on_server_segment(&mut self, split: usize, flows: &mut [Flow], now: Time, segment: &Segment) {
         let one = &mut self.all[split];
         let rapid = self.proxies[one.proxy].rapid.as_mut();
         let [Some(flow), Some(leg)] = pair(flows, one) else { return };
@@ -398,7 +398,7 @@ impl<'a> Splits<'a> {
     }
 
     /// A segment of the user reached the proxy. Returns the RTT sample that it gave.
-    pub fn from_user(
+    pub fn on_user_segment(
         &mut self,
         split: usize,
         flows: &mut [Flow],

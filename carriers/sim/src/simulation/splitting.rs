@@ -92,11 +92,11 @@ impl Simulation<'_> {
         let Some(splits) = &mut self.splits else { return };
         match (side, packet.direction) {
             (Side::Server, Direction::Forward) => {
-                splits.from_server(split, &mut self.flows, now, &packet.segment);
+                splits.on_server_segment(split, &mut self.flows, now, &packet.segment);
                 self.stir(split);
             }
             (Side::User, Direction::Back) => {
-                let rtt = splits.from_user(split, &mut self.flows, now, &packet.segment);
+                let rtt = splits.on_user_segment(split, &mut self.flows, now, &packet.segment);
                 if let Some(whole) = rtt.and_then(|rtt| splits.whole_rtt(split, rtt)) {
                     self.meters.on_rtt(flow, whole);
                 }

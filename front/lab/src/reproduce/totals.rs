@@ -177,7 +177,8 @@ mod tests {
         (run.flows[0].timeouts, run.flows[1].timeouts, run.flows[2].timeouts) = (1, 0, 0);
         for flow in &mut run.flows {
             let size = Bytes::new(1_000_000);
-            flow.transfers = vec![Transfer { start: Time::from_millis(3_000), size, completion: None, handed_over: None }];
+            flow.transfers =
+                vec![Transfer { start: Time::from_millis(3_000), size, completion: None, handed_over: None }];
         }
         run
     }
