@@ -19,7 +19,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
@@ -28,6 +28,7 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("vary", vary),
     ("algorithm", algorithm),
     ("report", report),
+    ("pep", pep),
     ("units", units),
     ("rnis", rnis),
     ("rnis_json", rnis_json),
@@ -466,5 +467,68 @@ pub fn units(data: &[u8]) {
     }
     if let Ok(bytes) = text.parse::<Bytes>() {
         assert_eq!(bytes.to_string().parse(), Ok(bytes));
+    }
+}
+
+/// Messages of the Lightweight PEP's channel: whatever comes is a message or refused, what was read is written as it was, and
+/// neither end lets through what has no seal.
+///
+/// The first byte is the flags, the second says what the rest is.
+pub fn pep(data: &[u8]) {
+    use ranpace_pep::lightweight::message::{Buffer, Header, Report, Resync, Subscribe};
+    use ranpace_pep::lightweight::{Agent, Gaps, Pep, PepSettings};
+    let [flags, what, rest @ ..] = data else { return };
+    let mut out = Buffer::default();
+    match what % 5 {
+        0 => {
+            if let Ok(header) = Header::read(rest) {
+                header.write(&mut out);
+                assert_eq!(out.as_slice(), &rest[..out.as_slice().len()]);
+            }
+        }
+        1 => {
+            if let Ok(report) = Report::read(*flags, rest) {
+                report.write(&mut out);
+                assert_eq!(out.as_slice(), rest);
+            }
+        }
+        2 => {
+            if let Ok(wanted) = Subscribe::read(rest) {
+                wanted.write(&mut out);
+                assert_eq!(out.as_slice(), rest);
+            }
+            if let Ok(resync) = Resync::read(rest) {
+                let mut out = Buffer::default();
+                resync.write(&mut out);
+                assert_eq!(out.as_slice(), rest);
+            }
+        }
+        3 => {
+            let mut agent = Agent::new(b"secret", 1, 1, Subscribe::new([1; 32], [2; 16]));
+            let mut datagram = rest.to_vec();
+            assert!(agent.on_datagram(Time::ZERO, &mut datagram).is_err());
+            let mut pep = Pep::new(PepSettings::default());
+            pep.add_server([1; 16], b"secret", 1);
+            pep.on_datagram(Time::ZERO, [1; 16], &mut datagram);
+            assert_eq!(pep.stats().refused, 1);
+        }
+        _ => {
+            // Segments of a flow, in any order: four bytes where they begin, one how long they are.
+            let mut gaps = Gaps::default();
+            for (step, segment) in rest.chunks_exact(5).enumerate() {
+                let seq = u32::from_be_bytes([segment[0], segment[1], segment[2], segment[3]]);
+                let now = Time::ZERO + Span::from_micros(500) * step as u64;
+                if !gaps.on_segment(now, seq, u32::from(segment[4])) {
+                    gaps.restart(seq);
+                }
+                let view = gaps.view(now).expect("something came");
+                let mut last = 0;
+                for (start, end) in view.ranges() {
+                    let (from, to) = (start.wrapping_sub(view.cumulative), end.wrapping_sub(view.cumulative));
+                    assert!(from > last && to > from, "{view:?}");
+                    last = to;
+                }
+            }
+        }
     }
 }
