@@ -216,7 +216,9 @@ fn under_rapid_what_a_slow_flow_leaves_goes_to_the_fast_one() {
     assert!(fast.goodput.as_f64() > 11.5e6, "of 16 Mbit/s: {:?}", fast.goodput);
     let split = slow.split.as_ref().unwrap();
     assert!(split.slow_periods * 10 >= split.periods * 9, "{} of {}", split.slow_periods, split.periods);
-    assert_eq!(fast.split.as_ref().unwrap().slow_periods, 0);
+    // Not never: its window jumps when the slow flow is judged, and what it was offered is compared with what came.
+    let split = fast.split.as_ref().unwrap();
+    assert!(split.slow_periods * 10 <= split.periods, "{} of {}", split.slow_periods, split.periods);
 }
 
 #[test]

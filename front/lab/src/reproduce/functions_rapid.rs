@@ -259,7 +259,8 @@ impl FlowFigure {
         self.sum_up(&ratios, judged, number)
     }
 
-    /// One value of several, with what is said of it. A ratio whose interval has 1 in it claims no direction, and counts as 1.
+    /// One value of several, with what is said of it. A ratio whose interval has 1 in it claims no direction, and counts
+    /// as 1 unless its mean is on the worse side of 1.
     fn sum_up(
         &self,
         values: &[(&Cell, f64)],
@@ -282,7 +283,11 @@ impl FlowFigure {
         for (name, values) in groups {
             let (mean, half) = judge(&values);
             let straddles = is_ratio && half.is_some_and(|half| (mean - half < 1.0) != (mean + half < 1.0));
-            let value = if straddles { 1.0 } else { mean };
+            let value = match (straddles, self.over) {
+                (false, _) => mean,
+                (true, Over::Max) => mean.max(1.0),
+                (true, _) => mean.min(1.0),
+            };
             let text = match half {
                 Some(half) => format!("{} ± {}", show(mean), show(half)),
                 None => {
