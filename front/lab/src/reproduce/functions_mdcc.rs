@@ -15,6 +15,10 @@ use crate::stats;
 /// The functions, by the name that experiments call them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[expect(
+    clippy::enum_variant_names,
+    reason = "experiments call them by these names, beside those of other functions"
+)]
 pub enum MdccFunction {
     /// Seconds from the place `freed` until a sliding mean of the goodput reaches 95 % of the steady one: mean over the drops.
     MdccFillUp {

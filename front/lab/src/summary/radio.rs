@@ -84,7 +84,7 @@ impl FeedSummary {
         }
     }
 
-    pub(super) fn to_result(&self) -> FeedResult {
+    pub(super) fn to_result(self) -> FeedResult {
         FeedResult {
             bytes: Bytes::new(self.feed_bytes),
             rate: Rate::from_bits_per_s(self.feed_bit_s),
