@@ -307,7 +307,7 @@ impl RunSummary {
             links: self.links.iter().map(LinkSummary::to_result).collect(),
             cells: self.cells.iter().map(CellSummary::to_result).collect(),
             users: self.users.iter().map(UserSummary::to_result).collect(),
-            feed: self.rnis.as_ref().map(FeedSummary::to_result),
+            feed: self.rnis.map(FeedSummary::to_result),
             ledger: Ledger {
                 offered: Bytes::new(self.ledger.offered_bytes),
                 delivered: Bytes::new(self.ledger.delivered_bytes),
