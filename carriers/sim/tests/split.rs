@@ -233,7 +233,7 @@ fn without_the_feed_rapid_is_a_plain_split_proxy_and_nothing_stalls() {
             let expected = match *time {
                 t if t < 1.0 || (8.0..8.11).contains(&t) || (9.0..9.11).contains(&t) => continue,
                 t if (14.0..14.11).contains(&t) => continue,
-                t if t < 8.0 || t > 14.1 => 0.0,
+                t if !(8.0..=14.1).contains(&t) => 0.0,
                 t if t < 9.0 => 1.0,
                 _ => 2.0,
             };
