@@ -121,7 +121,7 @@ fn a_user_with_nothing_to_do_has_no_block_and_leaves_all_unused() {
 fn a_feed_that_stops_is_silent_until_it_resumes() {
     let table = "[rnis]\nperiod = \"10ms\"\ndelay = \"25ms\"\nstop = \"300ms\"\nresume = \"600ms\"\n";
     let (hints, _) = play(&format!("{CELL}{table}"), Source::Edge, DOWN, Direction::Downlink);
-    let silent = |time: u64| time < 300 || time >= 600;
+    let silent = |time: u64| !(300..600).contains(&time);
     assert!(hints.iter().all(|(_, hint)| silent(hint.measured_at.as_millis())));
     assert!(hints.iter().all(|(now, hint)| *now == hint.measured_at + Span::from_millis(25)));
     // 0 to 290 and 600 to 970, which comes at 995.
@@ -224,7 +224,8 @@ fn what_a_hint_says_of_prbs_is_what_cells_give() {
 fn series(result: &RunResult, flow: usize, column: &str) -> Vec<(f64, f64)> {
     let series = &result.flows[flow].series;
     let values = series.get(column).unwrap_or_else(|| panic!("no {column}"));
-    series.get("time_s").unwrap().iter().copied().zip(values.iter().copied()).collect()
+    let times = series.get("time_s").expect("every series has times");
+    times.iter().copied().zip(values.iter().copied()).collect()
 }
 
 /// Test N-3, of SIGMA: its modem's reports stop and resume.
