@@ -28,7 +28,7 @@
 //!   any ACK between.
 //! * A silent timeout sends the first segment again and slow start leads back to the window before (`rto=keep_ssthresh`), or
 //!   the window is back with the first ACK and paced over an RTT (`rto=full`).
-//! * Guards (`guards`): the parent is notified of losses during a handover, of many in an RTT ([`decision::is_heavy`]), and of
+//! * Guards (`guard`): the parent is notified of losses during a handover, of many in an RTT ([`decision::is_heavy`]), and of
 //!   those next to a full buffer ([`decision::is_near_overflow`]).
 
 pub mod decision;
@@ -89,7 +89,7 @@ const RTO: OptionInfo =
 const RADIO_AT: OptionInfo =
     OptionInfo { key: "radio_at", values: "detect, loss", about: "of which moment the report is" };
 const GUARDS: OptionInfo =
-    OptionInfo { key: "guards", values: "on, off", about: "notify in handovers, heavy loss and overflow" };
+    OptionInfo { key: "guard", values: "on, off", about: "notify in handovers, heavy loss and overflow" };
 
 fn wrap(
     inner: Box<dyn LossBased>,
@@ -112,7 +112,7 @@ fn wrap(
         max_age: options.span("max_age", base.max_age)?,
         full_after_timeout: options.choice("rto", &[("keep_ssthresh", false), ("full", true)])?,
         radio_at_loss: options.choice("radio_at", &[("detect", false), ("loss", true)])?,
-        guards: options.flag("guards", base.guards)?,
+        guards: options.flag("guard", base.guards)?,
     };
     Ok(Box::new(Meld::new(inner, params)))
 }

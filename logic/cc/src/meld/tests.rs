@@ -269,7 +269,7 @@ fn what_one_block_takes_with_it_is_not_much() {
 
 #[test]
 fn a_silent_episode_leaves_window_threshold_and_parent_alone() {
-    let text = "cubic+meld-de:guards=off";
+    let text = "cubic+meld-de:guard=off";
     let mut control = text.parse::<Algorithm>().unwrap().build(1);
     let mut twin = "cubic".parse::<Algorithm>().unwrap().build(1);
     let (mut w, mut other) = (Window::new(40.0), Window::new(40.0));
@@ -374,7 +374,7 @@ fn without_losses_and_without_reports_it_is_the_parent_bit_for_bit() {
     for parent in ["newreno", "cubic", "westwood", "yeah", "cubic+c2tcp"] {
         for lose_every in [0, 300] {
             let expected = played(parent, lose_every, 20);
-            for decorator in ["meld-de", "meld-me", "meld-me:guards=off"] {
+            for decorator in ["meld-de", "meld-me", "meld-me:guard=off"] {
                 let found = played(&format!("{parent}+{decorator}"), lose_every, 20);
                 assert!(found == expected, "{parent}+{decorator}, every {lose_every}th lost");
             }
