@@ -8,7 +8,7 @@ use ranpace_phy::Direction;
 
 use crate::error::did_you_mean;
 use crate::link;
-use crate::model::{CellSpec, Hop, LinkSpec, UserSpec};
+use crate::model::{CellSpec, FlowSpec, Hop, LinkSpec, Transport, UserSpec};
 use crate::reader::{Field, Section};
 
 /// Most links of a scenario. Ours.
@@ -241,6 +241,27 @@ impl Network {
             return None;
         }
         Some(path)
+    }
+
+    /// Where a middlebox of a host stands on the way of a TCP flow: behind how many hops of its data, and of its
+    /// acknowledgements. `None` if it does not concern it: another transport, data that do not cross the host, or cross it
+    /// after the air; an error if the data cross it and the acknowledgements do not.
+    pub fn middlebox_on(&self, flow: &FlowSpec, host: usize) -> Option<Result<(usize, usize), String>> {
+        if !matches!(flow.transport, Transport::Tcp { .. }) {
+            return None;
+        }
+        let crossed = |path: &[Hop]| {
+            let hops = path.iter().take(path.len().saturating_sub(1));
+            hops.map(|hop| self.ends(*hop).1).position(|end| end == host).map(|place| place + 1)
+        };
+        let forward = crossed(&flow.path)?;
+        if flow.path[..forward].iter().any(|hop| hop.user().is_some()) {
+            return None;
+        }
+        let (name, host) = (&flow.name, &self.hosts[host]);
+        Some(crossed(&flow.back).map(|back| (forward, back)).ok_or_else(|| {
+            format!("the data of flow {name:?} cross {host:?}, and its acknowledgements do not")
+        }))
     }
 
     /// The way with the fewest links, a cell counting as one; of several the one whose links stand first in the file,

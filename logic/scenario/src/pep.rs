@@ -6,7 +6,7 @@
 use ranpace_units::{Span, Time};
 
 use crate::flow::Flows;
-use crate::model::{FlowSpec, Hop, PepLie, PepSpec, Transport, WatchSpec};
+use crate::model::{PepLie, PepSpec, WatchSpec};
 use crate::network::{Network, unknown};
 use crate::reader::Section;
 
@@ -75,8 +75,8 @@ fn read_entry(mut section: Section<'_>, number: usize, network: &Network, flows:
     let (host, host_field) = (host?, host_field?);
     let mut watches = Vec::new();
     for (index, flow) in flows.all.iter().enumerate() {
-        match watch_of(index, flow, host, network) {
-            Some(Ok(watch)) => watches.push(watch),
+        match network.middlebox_on(flow, host) {
+            Some(Ok((forward, back))) => watches.push(WatchSpec { flow: index, forward, back }),
             Some(Err(problem)) => {
                 host_field.error(problem);
                 return None;
@@ -93,35 +93,6 @@ fn read_entry(mut section: Section<'_>, number: usize, network: &Network, flows:
         stop: stop.map(|stop| Time::ZERO + stop),
         lie,
         watches,
-    })
-}
-
-/// Where a flow is watched, if it is.
-fn watch_of(
-    index: usize,
-    flow: &FlowSpec,
-    host: usize,
-    network: &Network,
-) -> Option<Result<WatchSpec, String>> {
-    if !matches!(flow.transport, Transport::Tcp { .. }) {
-        return None;
-    }
-    // Reports go to the server as acknowledgements do from there on.
-    let cut = |path: &[Hop]| {
-        let hops = path.iter().take(path.len().saturating_sub(1));
-        hops.map(|hop| network.ends(*hop).1).position(|end| end == host).map(|place| place + 1)
-    };
-    let forward = cut(&flow.path)?;
-    if flow.path[..forward].iter().any(|hop| hop.user().is_some()) {
-        return None;
-    }
-    let name = &flow.name;
-    Some(match cut(&flow.back) {
-        Some(back) => Ok(WatchSpec { flow: index, forward, back }),
-        None => Err(format!(
-            "the data of flow {name:?} cross {:?}, and its acknowledgements do not: there is no way to its server",
-            network.hosts[host]
-        )),
     })
 }
 

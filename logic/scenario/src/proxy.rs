@@ -7,7 +7,7 @@ use ranpace_pep::rapid::{Accounting, Caps, Estimator, RanRttMin, Settings, Slack
 use ranpace_units::{Bytes, Span};
 
 use crate::flow::{Flows, read_algorithm};
-use crate::model::{FlowSpec, Hop, ProxyBuffers, ProxyKind, ProxySpec, SplitSpec, Transport};
+use crate::model::{ProxyBuffers, ProxyKind, ProxySpec, SplitSpec};
 use crate::network::{Network, unknown};
 use crate::reader::{Field, Section};
 use crate::rnis::FeedSpec;
@@ -132,8 +132,8 @@ fn read_entry(
     let (host, host_field) = (host?, host_field?);
     let mut splits = Vec::new();
     for (index, flow) in flows.all.iter().enumerate() {
-        match split_of(index, flow, host, network) {
-            Some(Ok(split)) => splits.push(split),
+        match network.middlebox_on(flow, host) {
+            Some(Ok((forward, back))) => splits.push(SplitSpec { flow: index, forward, back }),
             Some(Err(problem)) => {
                 host_field.error(problem);
                 return None;
@@ -212,34 +212,6 @@ fn host_of(field: &Field<'_>, network: &Network) -> Option<usize> {
         field.error(unknown("host", name, network.hosts.iter().map(String::as_str)));
     }
     host
-}
-
-/// Where a flow is split, if it is.
-fn split_of(
-    index: usize,
-    flow: &FlowSpec,
-    host: usize,
-    network: &Network,
-) -> Option<Result<SplitSpec, String>> {
-    if !matches!(flow.transport, Transport::Tcp { .. }) {
-        return None;
-    }
-    let cut = |path: &[Hop]| {
-        let hops = path.iter().take(path.len().saturating_sub(1));
-        hops.map(|hop| network.ends(*hop).1).position(|end| end == host).map(|place| place + 1)
-    };
-    let forward = cut(&flow.path)?;
-    if flow.path[..forward].iter().any(|hop| hop.user().is_some()) {
-        return None;
-    }
-    let name = &flow.name;
-    Some(match cut(&flow.back) {
-        Some(back) => Ok(SplitSpec { flow: index, forward, back }),
-        None => Err(format!(
-            "the data of flow {name:?} cross {:?}, and its acknowledgements do not",
-            network.hosts[host]
-        )),
-    })
 }
 
 #[cfg(test)]
