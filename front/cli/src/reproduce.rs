@@ -12,9 +12,10 @@ use crate::{common, interrupt, output};
 
 /// Play published experiments again, and judge whether their results hold
 ///
-/// Every criterion gets a verdict: reproduced, missed, reported (it depends on details that the source does not give),
-/// pending (needs something that is not built yet) or skipped (needs a recording that is not there). A missed criterion is
-/// a finding and not an error: the exit status is 0 if the experiments were played.
+/// Every criterion gets a verdict: reproduced, missed, finding (missed, and a second reader found model and reading sound),
+/// reported (it depends on details that the source does not give), pending (needs something that is not built yet) or
+/// skipped (needs a recording that is not there). A missed criterion is not an error: the exit status is 0 if the
+/// experiments were played.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace reproduce --list\n  \

@@ -234,7 +234,7 @@ fn figure(svg: &str, caption: &str) -> Markup {
 fn verdicts(rows: &[Row]) -> Markup {
     let class = |verdict: Verdict| match verdict {
         Verdict::Reproduced => "met",
-        Verdict::Missed => "missed",
+        Verdict::Missed | Verdict::Finding => "missed",
         Verdict::Reported | Verdict::Pending | Verdict::Skipped => "open",
     };
     html! {
@@ -257,7 +257,7 @@ fn verdicts(rows: &[Row]) -> Markup {
                     }
                 }
             }
-            p.note { span.tag { "robust" } " marks a criterion that should hold in any faithful model, such as an order, and is judged; the others depend on details that the source may not give, and are reported. Pending: needs something that is not built yet. Skipped: needs data that were not there." }
+            p.note { span.tag { "robust" } " marks a criterion that should hold in any faithful model, such as an order, and is judged; the others depend on details that the source may not give, and are reported. Finding: does not hold, and a second reader found model and reading sound. Pending: needs something that is not built yet. Skipped: needs data that were not there." }
         }
     }
 }

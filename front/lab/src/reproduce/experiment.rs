@@ -175,6 +175,10 @@ pub struct Criterion {
     /// Whether it should hold in any faithful model and so is judged; else it is reported.
     #[serde(default)]
     pub robust: bool,
+    /// Whether a second reader, given source, specification and code, found model and reading sound although it does not hold:
+    /// a miss is then a finding. The experiment's README has the reading.
+    #[serde(default)]
+    pub finding: bool,
     /// What the source says.
     pub published: String,
     /// What is compared; missing only where the experiment is pending.
@@ -338,6 +342,11 @@ impl Experiment {
                 None if self.pending.is_none() => {
                     return Some(format!(
                         "the criterion {id:?} has no measure, and the experiment is not pending"
+                    ));
+                }
+                _ if criterion.finding && !criterion.robust => {
+                    return Some(format!(
+                        "the criterion {id:?} is a finding but not robust: only what is judged can be missed"
                     ));
                 }
                 Some(_) if criterion.robust && criterion.at_least.or(criterion.at_most).is_none() => {

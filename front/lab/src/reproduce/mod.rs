@@ -439,9 +439,7 @@ mod tests {
             json,
             r#"{"experiment":"001-a3-table1","criterion":"c","robust":true,"published":"8.95","measured":"8.1","verdict":"reproduced"}"#
         );
-        for verdict in
-            [Verdict::Reproduced, Verdict::Missed, Verdict::Reported, Verdict::Pending, Verdict::Skipped]
-        {
+        for verdict in Verdict::ALL {
             assert_eq!(serde_json::to_string(&verdict).unwrap(), format!("\"{}\"", verdict.as_str()));
         }
     }

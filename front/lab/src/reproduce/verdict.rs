@@ -34,6 +34,8 @@ pub enum Verdict {
     Reproduced,
     /// A robust criterion does not hold.
     Missed,
+    /// A robust criterion does not hold, and a second reader, given source and code, found model and reading sound.
+    Finding,
     /// It depends on details that the source does not give: shown, not judged.
     Reported,
     /// Needs something that is not built yet.
@@ -43,11 +45,16 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All of them, in the order in which they are counted.
+    pub const ALL: [Self; 6] =
+        [Self::Reproduced, Self::Missed, Self::Finding, Self::Reported, Self::Pending, Self::Skipped];
+
     /// As it is written.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
             Self::Missed => "missed",
+            Self::Finding => "finding",
             Self::Reported => "reported",
             Self::Pending => "pending",
             Self::Skipped => "skipped",
@@ -57,9 +64,8 @@ impl Verdict {
 
 /// How many rows have each verdict, in words.
 pub fn verdict_counts<R: Borrow<Row>>(rows: &[R]) -> String {
-    let all = [Verdict::Reproduced, Verdict::Missed, Verdict::Reported, Verdict::Pending, Verdict::Skipped];
     let count = |verdict| rows.iter().filter(|row| (*row).borrow().verdict == verdict).count();
-    let parts = all.into_iter().map(|verdict| (verdict, count(verdict))).filter(|(_, count)| *count > 0);
+    let parts = Verdict::ALL.into_iter().map(|verdict| (verdict, count(verdict))).filter(|(_, count)| *count > 0);
     parts.map(|(verdict, count)| format!("{count} {}", verdict.as_str())).collect::<Vec<_>>().join(", ")
 }
 
@@ -69,6 +75,7 @@ pub fn judge(experiment: &Experiment, cells: &Cells, quick: bool) -> Vec<Row> {
 }
 
 fn row(experiment: &Experiment, criterion: &Criterion, cells: &Cells, quick: bool) -> Row {
+    let missed = if criterion.finding { Verdict::Finding } else { Verdict::Missed };
     let (measured, verdict) = match (&criterion.measure, &experiment.pending) {
         (_, Some(why)) => (why.clone(), Verdict::Pending),
         // Parsing refuses a criterion without a measure in an experiment that is not pending.
@@ -79,7 +86,7 @@ fn row(experiment: &Experiment, criterion: &Criterion, cells: &Cells, quick: boo
                 let holds = holds(criterion, &parts);
                 match (criterion.robust, holds) {
                     (true, true) => (measured.text, Verdict::Reproduced),
-                    (true, false) => (measured.text, Verdict::Missed),
+                    (true, false) => (measured.text, missed),
                     (false, _) if criterion.at_least.or(criterion.at_most).is_none() => {
                         (measured.text, Verdict::Reported)
                     }
@@ -90,7 +97,7 @@ fn row(experiment: &Experiment, criterion: &Criterion, cells: &Cells, quick: boo
             Err(Absent::Trace(traces)) => (format!("needs {}", traces.join(", ")), Verdict::Skipped),
             Err(Absent::Run) => ("not finished".to_owned(), Verdict::Skipped),
             Err(Absent::Nothing(why)) if quick || !criterion.robust => (why, Verdict::Reported),
-            Err(Absent::Nothing(why)) => (why, Verdict::Missed),
+            Err(Absent::Nothing(why)) => (why, missed),
         },
     };
     Row {
@@ -149,6 +156,8 @@ mod tests {
             ("robust = true\nat_least = 0.6", false, Verdict::Missed, "50.00 %"),
             ("robust = true\nat_least = 0.4\nat_most = 0.45", false, Verdict::Missed, "50.00 %"),
             ("robust = true\nat_least = 0.6", true, Verdict::Reported, "50.00 % (quick)"),
+            ("robust = true\nfinding = true\nat_least = 0.5", false, Verdict::Reproduced, "50.00 %"),
+            ("robust = true\nfinding = true\nat_least = 0.6", false, Verdict::Finding, "50.00 %"),
             ("at_least = 0.6", false, Verdict::Reported, "50.00 % (does not hold)"),
             ("at_most = 0.6", false, Verdict::Reported, "50.00 % (holds)"),
             ("", false, Verdict::Reported, "50.00 %"),
