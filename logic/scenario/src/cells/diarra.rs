@@ -36,9 +36,10 @@ pub(super) const UPLINK: Preset = Preset {
     source: "Diarra 2022, Table 3.1 and section 3.2.5",
     config: sigma,
     user: || user(Place::Static(STREET_IN_SIGHT)),
-    // Ours: leaves 1 ms of the 10 ms (Table 3.1) to the radio.
+    // The 10 ms of Table 3.1 are the wire's (the authors' scripts): with the radio's half a millisecond, 908.16 Mbit/s have the
+    // 1.2 MB of section 3.2.5 under way.
     around: Around {
-        wired: &wired(Span::from_micros(4_500)),
+        wired: &wired(Span::from_millis(5)),
         users: 1,
         is_upload: true,
         flow: SIGMA_FLOW,
