@@ -21,9 +21,10 @@
 //!   largest of them. The thesis decides at each loss event, the authors' code for each packet.
 //! * `T_PDU` is the IP packet as it is; the texts use 1440 and 1460 B.
 //! * `D_TBS` is the largest block of the report's period, of at least 8 TTIs: a user that is not scheduled in the TTI of
-//!   the loss is not one in bad radio. No block in all of it: the parent is notified.
-//! * `tbs=held`: a report without a block has that of the newest one with a block, if that is not too old itself. A flow whose
-//!   window does not fill the pipe pauses in each RTT, and often is not scheduled when its loss is found.
+//!   the loss is not one in bad radio.
+//! * A report without a block has that of the newest one with a block, if that is not too old itself. A flow whose window does
+//!   not fill the pipe pauses in each RTT, and often is not scheduled when its loss is found; its window would stay small,
+//!   and its pauses long. `tbs=period` is the texts': such a loss is told.
 //! * No report, or one older than `max_age`: the parent is notified. So is it of marks, and of a second timeout without
 //!   any ACK between.
 //! * A silent timeout sends the first segment again and slow start leads back to the window before (`rto=keep_ssthresh`), or
@@ -78,7 +79,7 @@ const T_PDU: OptionInfo = OptionInfo {
     about: "size that has to fit into a round of HARQ",
 };
 const TBS: OptionInfo =
-    OptionInfo { key: "tbs", values: "period, held", about: "block of a user who was just not scheduled" };
+    OptionInfo { key: "tbs", values: "held, period", about: "block of a user who was just not scheduled" };
 const MAX_AGE: OptionInfo = OptionInfo {
     key: "max_age",
     values: "a time (0s: three periods, at least 50ms)",
@@ -108,7 +109,7 @@ fn wrap(
         queue_factor,
         harq_processes: options.number("n_harq", 0.0, 32.0, 0.0)? as u64,
         packet: options.bytes("t_pdu", base.packet)?,
-        hold_block: options.choice("tbs", &[("period", false), ("held", true)])?,
+        hold_block: options.choice("tbs", &[("held", true), ("period", false)])?,
         max_age: options.span("max_age", base.max_age)?,
         full_after_timeout: options.choice("rto", &[("keep_ssthresh", false), ("full", true)])?,
         radio_at_loss: options.choice("radio_at", &[("detect", false), ("loss", true)])?,
@@ -157,7 +158,7 @@ impl Params {
             queue_factor: QueueFactor::FORMULA,
             harq_processes: 0,
             packet: Bytes::ZERO,
-            hold_block: false,
+            hold_block: true,
             max_age: Span::ZERO,
             full_after_timeout: false,
             radio_at_loss: false,

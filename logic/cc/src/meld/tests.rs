@@ -177,6 +177,25 @@ fn a_block_may_be_held_as_long_as_a_report_is_used() {
 }
 
 #[test]
+fn the_block_is_held_unless_that_of_the_period_is_asked_for() {
+    // A flow with a small window: its loss is found when it has sent nothing for a report.
+    for (text, silent) in [
+        ("newreno+meld-de", 1.0),
+        ("newreno+meld-me", 1.0),
+        ("newreno+meld-de:tbs=period", 0.0),
+        ("newreno+meld-me:tbs=period", 0.0),
+    ] {
+        let mut control = text.parse::<Algorithm>().unwrap().build(1);
+        let mut w = Window::new(10.0);
+        control.on_start(&at(90), &mut w);
+        control.on_radio(&at(100), &mut w, &hint(Time::from_millis(100), Some(2292), 0));
+        control.on_radio(&at(108), &mut w, &hint(Time::from_millis(108), None, 0));
+        control.on_congestion(&at(110), &mut w, &loss());
+        assert_eq!(figure(&*control, "meld_silent"), silent, "{text}");
+    }
+}
+
+#[test]
 fn a_pause_of_the_feed_is_no_period_and_overtaken_reports_do_not_count() {
     let (mut control, mut w) = (meld(plain(Variant::Download)), Window::new(10.0));
     for ms in [8, 16, 24, 2_024] {
