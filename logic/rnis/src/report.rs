@@ -48,7 +48,8 @@ pub struct CellInfo {
     pub shared: bool,
     /// Whether symbols are given out, each over the whole band, and not PRBs.
     pub by_symbols: bool,
-    /// Share of the slots in which new data are sent.
+    /// Share of the slots in which new data are sent: what a model takes off a network that carries less than its blocks say.
+    /// No network tells it, and so [`Self::rate`] does not count it.
     pub usable: Both<f64>,
     /// Resource elements that each PRB of a grant of NR loses to pilots and the like: N_DMRS + N_oh of TS 38.214 clause
     /// 5.1.3.2. LTE has them in its table.
@@ -60,12 +61,12 @@ pub struct CellInfo {
 }
 
 impl CellInfo {
-    /// How many slots that are all this way's the cell has per slot of any kind, for new data: what a block of a full slot is
-    /// to be multiplied by to have the mean of a TTI (Diarra 2022, Eq. 3.8 as printed lets every TTI carry one: ours, where
+    /// How many slots that are all this way's the cell has per slot of any kind: what a block of a full slot is to be
+    /// multiplied by to have the mean of a TTI (Diarra 2022, Eq. 3.8 and 5.3 as printed let every TTI carry one: ours, where
     /// directions take turns).
     pub fn full_slots(&self, direction: Direction) -> f64 {
         let symbols = self.share[direction] * f64::from(self.symbols);
-        symbols / f64::from(self.data_symbols[direction].max(1)) * self.usable[direction]
+        symbols / f64::from(self.data_symbols[direction].max(1))
     }
 
     /// What a grant of so many resources carries in a full slot of this direction; nothing where there is no such grant.
