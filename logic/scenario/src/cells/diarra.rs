@@ -124,12 +124,20 @@ fn rapid() -> CellConfig {
         },
         channel: channel(Sight::Buildings(STREET.into())),
         adaptation: adaptation(4),
-        harq: both(HarqConfig { processes: 10, max_retransmissions: 3, ..HarqConfig::NR }),
+        harq: both(HarqConfig::MMWAVE),
         policy: Policy::RoundRobin,
         alloc: Alloc::Queue,
         usable_slots: 1.0,
-        // A scheduling request in each slot: 100 us (inferred), to the nearest slot.
-        access: AccessConfig { sr_period: 1, ..AccessConfig::nr(8) },
+        // The same module of ns-3 as SIGMA's, and so its times of access, to the nearest slot: a request and a report in each,
+        // one slot to the grant and one to the PUSCH. A round trip without queue takes the radio 0.6 ms, as there.
+        access: AccessConfig {
+            sr_period: AccessConfig::MMWAVE.sr_period,
+            sr_prohibit: AccessConfig::MMWAVE.sr_prohibit,
+            sr_to_grant: AccessConfig::MMWAVE.sr_to_grant,
+            grant_to_pusch: AccessConfig::MMWAVE.grant_to_pusch,
+            bsr_period: AccessConfig::MMWAVE.bsr_period,
+            ..AccessConfig::nr(8)
+        },
         power: Power { control: PowerControl::Fixed, most_dbm: 35.0 },
     }
 }
