@@ -2,7 +2,7 @@
 
 use ranpace_phy::{Cqi, Direction, LteMcs, McsRule, NrMcs, QamTable};
 use ranpace_rnis::{RadioHint, Technology};
-use ranpace_units::{Span, Time};
+use ranpace_units::{Bytes, Span, Time};
 
 use super::record::Mode;
 use super::settings::{Estimator, Settings};
@@ -20,6 +20,11 @@ const FRESH_PERIODS: u64 = 3;
 const KNOWN: Span = Span::SECOND;
 /// Consecutive reports after which a feed that was lost counts again.
 const BACK: u32 = 10;
+/// Time over which the rate of what passes by is a mean. Ours: long enough for the gaps of a film or a call, short enough for a
+/// control that fills the radio.
+const PASSING: Span = Span::from_millis(100);
+/// Most of a user's capacity that what passes by takes from its flows (the specification's, its section 9).
+const MOST_PASSING: f64 = 0.5;
 /// The last second is looked at in parts.
 const PART: Span = Span::from_millis(100);
 /// So many, and the one that is going on.
@@ -57,6 +62,10 @@ pub(super) struct Estimate {
     pub(super) tbs_bits: u32,
     /// `C` by the newest report, in bytes per second.
     latest: f64,
+    /// What passes by: bytes since this time, and the rate before, in bytes per second.
+    passed: u64,
+    passed_since: Option<Time>,
+    pub(super) passing_rate: f64,
 }
 
 /// What a report, or time, has changed.
@@ -85,6 +94,28 @@ impl Estimate {
             mcs: 0,
             tbs_bits: 0,
             latest: 0.0,
+            passed: 0,
+            passed_since: None,
+            passing_rate: 0.0,
+        }
+    }
+
+    /// A packet has passed by.
+    #[inline]
+    pub(super) fn pass(&mut self, bytes: Bytes) {
+        self.passed = self.passed.saturating_add(bytes.get());
+    }
+
+    /// Works out the rate of what passes by.
+    fn sum_up_passing(&mut self, now: Time) {
+        let Some(since) = self.passed_since.replace(now) else {
+            self.passed = 0;
+            return;
+        };
+        let seconds = now.since(since).as_secs_f64();
+        if seconds > 0.0 {
+            let rate = core::mem::take(&mut self.passed) as f64 / seconds;
+            self.passing_rate += (rate - self.passing_rate) * (seconds / (seconds + PASSING.as_secs_f64()));
         }
     }
 
@@ -102,6 +133,9 @@ impl Estimate {
             if newest.info.cell != hint.info.cell || hint.handover {
                 self.forget_cell();
             }
+        }
+        if settings.account_udp {
+            self.sum_up_passing(now);
         }
         let first = self.newest.is_none();
         self.consecutive = self.consecutive.saturating_add(1);
@@ -157,7 +191,7 @@ impl Estimate {
 
     /// `C`: what is given out, in bytes per second.
     pub(super) fn capacity(&self, now: Time) -> f64 {
-        match self.mode {
+        let all = match self.mode {
             Mode::Normal => self.latest,
             Mode::Open => 0.0,
             Mode::Hold => {
@@ -165,7 +199,8 @@ impl Estimate {
                 let recent = self.least.iter().filter(|(of, _)| *of + PARTS as u64 > part);
                 recent.fold(self.latest, |least, (_, capacity)| least.min(*capacity))
             }
-        }
+        };
+        all - self.passing_rate.min(MOST_PASSING * all)
     }
 
     fn set_mode(&mut self, now: Time, mode: Mode) {

@@ -105,6 +105,11 @@ pub(super) struct Flow {
     offered_sum: f64,
     window_until: Time,
     offered_before: Option<f64>,
+    /// More of its user's waits than may: nothing is offered.
+    closed: bool,
+    /// What waits kept its window below what it has to fill, in this round and in the one before.
+    pinched: bool,
+    pinched_before: bool,
     /// The round, and what has arrived in it.
     round_start: Time,
     pub(super) round_end: Time,
@@ -158,6 +163,9 @@ impl Flow {
             offered_sum: 0.0,
             window_until: now,
             offered_before: None,
+            closed: false,
+            pinched: false,
+            pinched_before: false,
             round_start: now,
             round_end: now,
             arrived: 0,
@@ -189,8 +197,23 @@ impl Flow {
         }
         self.sum_up(now);
         self.window = window;
-        self.offered = self.window.min(self.room(settings));
+        self.offer(settings);
         true
+    }
+
+    /// What the server may send now, in bytes.
+    fn offer(&mut self, settings: &Settings) {
+        self.offered = if self.closed { 0.0 } else { self.window.min(self.room(settings)) };
+        self.pinched |= self.offered < settings.theta * self.window;
+    }
+
+    /// Its user has too much waiting, or has no more. As published nobody asks why a window was not filled.
+    pub(super) fn close(&mut self, now: Time, closed: bool, settings: &Settings) {
+        if settings.profile == Profile::Field {
+            self.sum_up(now);
+            self.closed = closed;
+            self.offer(settings);
+        }
     }
 
     /// What may still come before too much waits, in bytes.
@@ -265,8 +288,10 @@ impl Flow {
             self.quiet_since = self.quiet_since.max(now);
         }
         self.backlog = backlog;
-        let offered = self.window.min(self.room(settings));
-        if offered != self.offered {
+        let before = self.offered;
+        self.offer(settings);
+        if self.offered != before {
+            let offered = core::mem::replace(&mut self.offered, before);
             self.sum_up(now);
             self.offered = offered;
         }
@@ -287,6 +312,7 @@ impl Flow {
     pub(super) fn begin_anew(&mut self, now: Time, settings: &Settings) {
         (self.category, self.limit, self.passes, self.released) = (Category::Init, None, 0, 0.0);
         self.offered_before = None;
+        (self.pinched, self.pinched_before) = (false, false);
         self.begin_period(now, settings);
     }
 
@@ -351,6 +377,7 @@ impl Flow {
         if self.rounds_left == 0 {
             return Round::Period;
         }
+        self.end_pinch(settings);
         self.begin_round(now);
         Round::Goes
     }
@@ -360,14 +387,28 @@ impl Flow {
         if judge {
             self.judge(settings);
         }
+        self.end_pinch(settings);
         self.ran.end_period();
         self.begin_period(now, settings);
+    }
+
+    /// The next round begins as this one ended.
+    fn end_pinch(&mut self, settings: &Settings) {
+        self.pinched_before = self.pinched;
+        self.pinched = self.offered < settings.theta * self.window;
     }
 
     fn judge(&mut self, settings: &Settings) {
         let rtt = self.wan.smoothed.as_secs_f64();
         let window = self.expected * rtt;
-        let passed = self.rate >= settings.theta * self.expected;
+        let mut passed = self.rate >= settings.theta * self.expected;
+        if settings.profile == Profile::Field && !passed {
+            passed = self.rate * rtt >= whole_segments(window, self.mss);
+            // That it did not fill what was shut says nothing of the server.
+            if !passed && (self.pinched || self.pinched_before) {
+                return;
+            }
+        }
         let demand = self.demand * rtt; // (5.10): r^ / R times the window that R is of
         match settings.profile {
             Profile::Thesis if passed => (self.category, self.limit) = (Category::Fast, None),
@@ -395,6 +436,14 @@ impl Flow {
             _ => 0.0,
         };
     }
+}
+
+/// What a server that has enough to send brings in an RTT, at least: whole segments, less the one that a delayed
+/// acknowledgement holds back (RFC 9293, 3.8.6.3: one for every two segments), but not less than one. In bytes. Ours.
+fn whole_segments(window: f64, mss: f64) -> f64 {
+    // Windows are worked out in floats; a segment that lacks a millionth is one.
+    let sent = (window / mss + 1e-6) as u64;
+    sent.saturating_sub(1).max(1) as f64 * mss * (1.0 - 1e-6)
 }
 
 /// How often `from` has to be doubled to reach `to`: the logarithm of their quotient to base 2, rounded up, at least 0.

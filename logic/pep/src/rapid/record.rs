@@ -131,6 +131,8 @@ pub struct UserRecord {
     pub tbs_bits: u32,
     /// `C`: the rate that is given out.
     pub capacity: Rate,
+    /// Rate of what passes by the proxy, with `account_udp`; `C` is what it leaves.
+    pub passing: Rate,
     /// How old the report is.
     pub age: Span,
     /// `N`: flows that are active.

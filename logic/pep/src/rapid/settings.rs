@@ -17,6 +17,9 @@ pub struct Settings {
     pub theta: f64,
     /// The least window on the server's side, in segments. Ours.
     pub floor: u32,
+    /// Whether the measured rate of what passes by the proxy (UDP and QUIC) is taken off what a user's flows are given, at most
+    /// half of that. Ours.
+    pub account_udp: bool,
     /// What packets may come late by at the end of a period.
     pub slack: Slack,
     /// Reports are averaged over so many TTIs. 1 takes each as it comes: those of this workspace's feed are means over the
@@ -58,7 +61,9 @@ pub enum Profile {
     /// As published: a slow flow's window is its demand, and it is fast again as soon as it fills that.
     Thesis,
     /// Ours: a slow flow has half as much again as its demand, is fast after two periods of filling that, and its window then
-    /// doubles with every period up to its share. A flow of constant rate stays slow.
+    /// doubles with every period up to its share. A flow of constant rate stays slow, unless it is of less than four segments an RTT.
+    /// Judged is what whole segments and delayed acknowledgements let through, and nobody is slow because the proxy kept its
+    /// window shut.
     Field,
 }
 
@@ -116,6 +121,7 @@ impl Settings {
         efficiency: 1.0,
         theta: 0.8,
         floor: 2,
+        account_udp: false,
         slack: Slack::Fixed(Span::from_micros(1_500)),
         average: 1,
         period: Span::from_millis(8),
