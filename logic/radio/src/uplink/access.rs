@@ -60,6 +60,10 @@ pub struct Access {
     next_report: u64,
     /// sr-ProhibitTimer runs until this slot.
     next_request: u64,
+    /// With [`AccessConfig::ideal_reports`]: what waited in the last slot, and the reports on their way with the slots of
+    /// their sending.
+    waited: u32,
+    ideal: VecDeque<(u64, u32)>,
 
     // What the base station knows.
     /// When the request arrived that no grant has answered yet.
@@ -87,6 +91,8 @@ impl Access {
             trusts_until: 0,
             next_report: 0,
             next_request: 0,
+            waited: 0,
+            ideal: VecDeque::new(),
             requested: None,
             missing: false,
             reported: 0,
@@ -104,6 +110,10 @@ impl Access {
         if self.granted > 0 {
             self.void_before(tti);
         }
+        if self.config.ideal_reports {
+            self.tell(tti, backlog);
+            return false;
+        }
         if backlog == 0 {
             self.told = false;
             return false;
@@ -114,6 +124,22 @@ impl Access {
         self.requested.get_or_insert(tti);
         self.next_request = tti.saturating_add(self.config.sr_prohibit);
         true
+    }
+
+    /// Reports beside blocks: what was added is told, or what waits while nothing else is under way for it; and what was told
+    /// [`AccessConfig::sr_to_grant`] ago is known from now on.
+    fn tell(&mut self, tti: u64, backlog: u32) {
+        let quiet = self.granted == 0 && self.ideal.is_empty() && self.known_backlog() == 0;
+        if backlog > self.waited || (backlog > 0 && quiet) {
+            self.ideal.push_back((tti, backlog));
+        }
+        self.waited = backlog;
+        while let Some(&(told, bytes)) = self.ideal.front()
+            && told.saturating_add(self.config.sr_to_grant) <= tti
+        {
+            (self.reported, self.spent) = (self.config.levels.read(bytes), 0);
+            self.ideal.pop_front();
+        }
     }
 
     /// What the base station would grant in slot `tti`, in bytes, 0 for nothing: what it believes to wait, and a report;
@@ -159,7 +185,9 @@ impl Access {
     /// base station might not hear of what came since).
     pub fn is_report_due(&self, tti: u64, left: u32) -> bool {
         let last = self.granted <= 1;
-        left > 0 && (last || !self.told || tti >= self.next_report || tti >= self.trusts_until)
+        !self.config.ideal_reports
+            && left > 0
+            && (last || !self.told || tti >= self.next_report || tti >= self.trusts_until)
     }
 
     /// The device sends a block of new data in slot `tti`; `left` bytes wait after it, and `padding` says whether at least
@@ -167,7 +195,7 @@ impl Access {
     /// else if [`Self::is_report_due`] said so.
     pub fn on_pusch(&mut self, tti: u64, left: u32, padding: bool) -> bool {
         self.void_before(tti);
-        let aboard = padding || self.is_report_due(tti, left);
+        let aboard = !self.config.ideal_reports && (padding || self.is_report_due(tti, left));
         let report = aboard.then_some(left);
         let here = |block: &&mut Block| block.slot == tti && block.state == State::Granted;
         if let Some(block) = self.blocks.iter_mut().find(here) {
@@ -186,6 +214,7 @@ impl Access {
             // What comes next finds an empty buffer, of which TS 36.321 clause 5.4.5 makes a new report.
             self.told = false;
         }
+        self.waited = left;
         aboard
     }
 
@@ -230,6 +259,13 @@ impl Access {
         let request = self.request_due().map_or(u64::MAX, |due| due.max(tti));
         let block = self.blocks.iter().find(|block| block.state == State::Granted);
         let block = block.map_or(u64::MAX, |block| block.slot.max(tti));
+        if self.config.ideal_reports {
+            let known =
+                self.ideal.front().map_or(u64::MAX, |(told, _)| told.saturating_add(self.config.sr_to_grant));
+            let quiet = self.granted == 0 && self.ideal.is_empty();
+            let tells = if backlog > self.waited || (backlog > 0 && quiet) { tti } else { u64::MAX };
+            return request.min(block).min(known.max(tti)).min(tells);
+        }
         let asks = if backlog > 0 && self.granted == 0 { self.first_opportunity(tti) } else { u64::MAX };
         request.min(block).min(asks)
     }
@@ -242,6 +278,8 @@ impl Access {
         (self.told, self.trusts_until, self.next_report, self.next_request) = (false, 0, 0, 0);
         (self.requested, self.missing) = (None, false);
         (self.reported, self.formed, self.spent) = (0, None, 0);
+        self.waited = 0;
+        self.ideal.clear();
     }
 
     /// From when on the base station answers a request, or asks for what is missing.

@@ -26,6 +26,10 @@ pub struct AccessConfig {
     pub first_grant: u32,
     /// What a report can say.
     pub levels: ReportLevels,
+    /// A user's buffer is told beside its blocks and without a request, in each slot in which something was added; each report
+    /// takes the place of the last one, whatever was granted meanwhile. So ns-3's UE does it, every millisecond
+    /// (`LteUeMac`, "ideal behavior"); it has no scheduling requests.
+    pub ideal_reports: bool,
 }
 
 impl AccessConfig {
@@ -41,6 +45,7 @@ impl AccessConfig {
         bsr_retransmission: 320,
         first_grant: 125,
         levels: ReportLevels::Lte,
+        ideal_reports: false,
     };
 
     /// NR with so many slots a millisecond: an opportunity each 10 slots, 4 slots to the grant and K2 of 4 slots (ours),
@@ -68,6 +73,7 @@ impl AccessConfig {
         bsr_retransmission: 100,
         first_grant: 493,
         levels: ReportLevels::Nr,
+        ideal_reports: false,
     };
 }
 

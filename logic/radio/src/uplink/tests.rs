@@ -135,6 +135,34 @@ fn a_stream_needs_one_request_and_all_slots() {
 }
 
 #[test]
+fn ideal_reports_need_no_request_and_a_stream_is_sent_in_every_slot() {
+    let config = AccessConfig { ideal_reports: true, levels: ReportLevels::Exact, ..AccessConfig::LTE };
+    let mut link = Link::new(config, 3);
+    for tti in 0..200 {
+        // A lone packet, which waits 4 ms for its grant and 4 ms for its slot; then 100 bytes in every slot.
+        let arrival = if tti == 1 || (100..150).contains(&tti) { 100 } else { 0 };
+        link.slot(tti, arrival, u32::MAX, true, FINE);
+    }
+    assert!(link.requests.is_empty());
+    let lone: Vec<u64> = link.blocks.iter().copied().filter(|at| *at < 100).collect();
+    assert_eq!(lone, [9]);
+    let stream: Vec<u64> = link.blocks.iter().copied().filter(|at| *at >= 100).collect();
+    assert_eq!(stream, (108..158).collect::<Vec<_>>(), "each packet's report has its grant");
+    assert_eq!(link.backlog, 0);
+    assert_eq!(link.access.next_slot(200, 0), u64::MAX, "nothing more is to come");
+}
+
+#[test]
+fn with_ideal_reports_what_a_lost_block_carried_is_asked_for_again() {
+    let config = AccessConfig { ideal_reports: true, ..AccessConfig::LTE };
+    let mut link = Link::new(config, 0);
+    for tti in 0..60 {
+        link.slot(tti, if tti == 0 { 1000 } else { 0 }, u32::MAX, tti > 20, FINE);
+    }
+    assert_eq!(link.backlog, 0, "grants that were not heard are made again: {:?}", link.blocks);
+}
+
+#[test]
 fn users_have_opportunities_of_their_own() {
     let config = AccessConfig::LTE;
     let at: Vec<u64> = (0..20).map(|user| Access::new(&config, user).next_slot(100, 1)).collect();
@@ -232,13 +260,14 @@ fn restarting_forgets() {
 
 fn config() -> impl Strategy<Value = AccessConfig> {
     let base = prop_oneof![Just(AccessConfig::LTE), Just(AccessConfig::nr(2)), Just(AccessConfig::MMWAVE)];
-    (base, 0..30u64, 0..6u64, 0..6u64, 0..30u64, prop::bool::ANY).prop_map(
-        |(base, sr_period, sr_to_grant, grant_to_pusch, bsr_period, exact)| AccessConfig {
+    (base, 0..30u64, 0..6u64, 0..6u64, 0..30u64, prop::bool::ANY, prop::bool::ANY).prop_map(
+        |(base, sr_period, sr_to_grant, grant_to_pusch, bsr_period, exact, ideal_reports)| AccessConfig {
             sr_period,
             sr_to_grant,
             grant_to_pusch,
             bsr_period,
             levels: if exact { ReportLevels::Exact } else { base.levels },
+            ideal_reports,
             ..base
         },
     )

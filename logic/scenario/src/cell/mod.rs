@@ -75,6 +75,7 @@ pub(crate) const CELL_KEYS: [&str; 55] = [
     "bsr_period",
     "bsr_retransmission",
     "bsr_levels",
+    "ideal_reports",
     "first_grant",
     "ul_power",
     "user_power",

@@ -41,6 +41,7 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Spa
         Some(_) => access.levels = ReportLevels::Nr,
         None => {}
     }
+    access.ideal_reports = section.flag("ideal_reports").unwrap_or(access.ideal_reports);
     if let Some(control) = section.field("ul_power").and_then(|field| read_power(&field)) {
         config.power.control = control;
     }
