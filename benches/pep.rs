@@ -45,7 +45,7 @@ fn packets(c: &mut Criterion) {
     let mut group = c.benchmark_group("lightweight_pep");
     group.throughput(Throughput::Elements(PACKETS));
     for (name, tcp) in [("tcp", true), ("opaque", false)] {
-        for flows in [1, 1_000] {
+        for flows in [1, 100, 1_000] {
             group.bench_with_input(BenchmarkId::new(name, flows), &flows, |b, &flows| {
                 let (mut pep, _) = pair();
                 let mut payload = [3; 64];

@@ -1,7 +1,11 @@
 //! A packet as the PEP sees it, and whose it is.
 
+use core::hash::{BuildHasher, Hash, Hasher};
+
+use siphasher::sip::SipHasher13;
+
 /// The 5-tuple of a flow, in the direction of its data. IPv4 addresses stand in the last four bytes, the others being zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowId {
     /// The server's address.
     pub source: [u8; 16],
@@ -25,6 +29,32 @@ impl FlowId {
         bytes[34..36].copy_from_slice(&self.destination_port.to_be_bytes());
         bytes[36] = self.protocol;
         bytes
+    }
+}
+
+impl Hash for FlowId {
+    /// In five words: field by field it would be told in nine pieces, which took twice as long.
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for address in [&self.source, &self.destination] {
+            let (words, _) = address.as_chunks::<8>();
+            words.iter().for_each(|word| state.write_u64(u64::from_le_bytes(*word)));
+        }
+        let ports = u64::from(self.source_port) << 16 | u64::from(self.destination_port);
+        state.write_u64(ports | u64::from(self.protocol) << 32);
+    }
+}
+
+/// Places of flows in a table: SipHash-1-3 under a key that nobody outside knows, who could fill one place with flows otherwise.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places(pub SipHasher13);
+
+impl BuildHasher for Places {
+    type Hasher = SipHasher13;
+
+    #[inline]
+    fn build_hasher(&self) -> SipHasher13 {
+        self.0
     }
 }
 

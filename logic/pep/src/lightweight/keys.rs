@@ -89,6 +89,17 @@ impl SealingKey {
     }
 }
 
+/// The key of the PEP's table of flows, from the same secret.
+pub(super) fn table_key(secret: &[u8], pep: u32) -> [u8; 16] {
+    let mut info = *b"ranpace lightweight pep table....";
+    info[29..].copy_from_slice(&pep.to_be_bytes());
+    let mut key = [0; 16];
+    let expanded = Hkdf::<Sha256>::new(None, secret).expand(&info, &mut key);
+    // See above.
+    debug_assert!(expanded.is_ok(), "16 bytes are less than one hash");
+    key
+}
+
 /// Sequence numbers behind the newest that may still come.
 const WINDOW: u64 = 1_024;
 

@@ -11,11 +11,12 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use hkdf::hmac::{Hmac, KeyInit as _, Mac};
 use ranpace_units::{Span, Time};
 use sha2::Sha256;
+use siphasher::sip::SipHasher13;
 
 use super::digest::{PowerSums, tag};
-use super::flow::{Body, FlowId, Packet};
+use super::flow::{Body, FlowId, Packet, Places};
 use super::gaps::Gaps;
-use super::keys::{Direction, Replay, SealingKey, header_of};
+use super::keys::{Direction, Replay, SealingKey, header_of, table_key};
 use super::limit::TokenBucket;
 use super::message::{Buffer, Header, Kind, OpaqueView, Report, Resync, Subscribe, View};
 
@@ -28,6 +29,9 @@ const CLOSING: Span = Span::from_millis(20);
 const SHARE: i64 = 50;
 /// Reports that may follow each other at once.
 const BURST: u32 = 16;
+/// Bytes of a report of a TCP flow without gaps, and of an encrypted one.
+const TCP_REPORT: i64 = 65;
+const OPAQUE_REPORT: i64 = 129;
 /// IPv4 and UDP headers of a report.
 const HEADERS: i64 = 28;
 /// Between two offers, and packets of a server's flows before the first.
@@ -129,6 +133,11 @@ struct Flow {
     unreported: u16,
     closed: bool,
     live: bool,
+}
+
+/// Neighbours of a flow in the list by age. They lie apart, close together: with each packet those of three flows change.
+#[derive(Clone, Copy, Debug)]
+struct Neighbours {
     older: u32,
     newer: u32,
 }
@@ -138,9 +147,10 @@ struct Flow {
 pub struct Pep {
     settings: PepSettings,
     servers: Vec<Server>,
-    by_id: HashMap<FlowId, u32>,
+    by_id: HashMap<FlowId, u32, Places>,
     by_reference: HashMap<u64, u32>,
     flows: Vec<Flow>,
+    ages: Vec<Neighbours>,
     free: Vec<u32>,
     oldest: u32,
     newest: u32,
@@ -156,9 +166,10 @@ impl Pep {
         Self {
             settings,
             servers: Vec::new(),
-            by_id: HashMap::new(),
+            by_id: HashMap::with_hasher(Places(SipHasher13::new())),
             by_reference: HashMap::new(),
             flows: Vec::new(),
+            ages: Vec::new(),
             free: Vec::new(),
             oldest: NONE,
             newest: NONE,
@@ -171,6 +182,11 @@ impl Pep {
     /// A server that it shares a secret with. It is silent until the server asks.
     pub fn add_server(&mut self, address: [u8; 16], secret: &[u8], key: u16) {
         let id = self.settings.id;
+        if self.servers.is_empty() {
+            // No flow is known before.
+            let key = table_key(secret, id);
+            self.by_id = HashMap::with_hasher(Places(SipHasher13::new_with_key(&key)));
+        }
         self.servers.push(Server {
             address,
             sealing: SealingKey::derive(secret, id, key, Direction::ToServer),
@@ -204,7 +220,7 @@ impl Pep {
     /// Bytes of memory per flow: its state, and its places in the tables with their room.
     pub fn bytes_per_flow() -> usize {
         let entries = size_of::<(FlowId, u32)>() + size_of::<(u64, u32)>() + 2;
-        size_of::<Flow>() + entries * 16 / 7 + 8 * size_of::<Reverse<(Time, u32)>>()
+        size_of::<Flow>() + size_of::<Neighbours>() + entries * 16 / 7 + 8 * size_of::<Reverse<(Time, u32)>>()
     }
 
     /// A packet goes by. Call [`Self::poll`] afterwards.
@@ -234,6 +250,7 @@ impl Pep {
             self.by_reference.insert(flow.reference, slot);
             flow.restart(flow.epoch.wrapping_add(1));
         }
+        let unaffordable = !flow.affords_report();
         flow.last_packet = now;
         flow.closed = false;
         flow.total = flow.total.saturating_add(1);
@@ -257,12 +274,12 @@ impl Pep {
         flow.packets = flow.packets.wrapping_add(1);
         flow.bytes = flow.bytes.wrapping_add(u64::from(packet.bytes));
         flow.marked = flow.marked.wrapping_add(u32::from(packet.marked));
-        if flow.unreported == 0 {
-            flow.first_unreported = now;
+        let interval = subscription.interval;
+        if flow.unreported == 0 || unaffordable && flow.first_unreported + interval < now {
+            (flow.first_unreported, flow.unreported) = (now, 0);
         }
         flow.unreported = flow.unreported.saturating_add(1);
         let enough = if flow.total <= FIRST { FIRST_PACKETS } else { u16::from(subscription.packets) };
-        let interval = subscription.interval;
         let wake_at = flow.wake_at(interval);
         if flow.unreported >= enough || wake_at <= now {
             if !core::mem::replace(&mut flow.ready, true) {
@@ -314,8 +331,6 @@ impl Pep {
             unreported: 0,
             closed: false,
             live: true,
-            older: NONE,
-            newer: NONE,
         };
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -324,6 +339,7 @@ impl Pep {
             }
             None => {
                 self.flows.push(flow);
+                self.ages.push(Neighbours { older: NONE, newer: NONE });
                 self.flows.len() as u32 - 1
             }
         };
@@ -335,21 +351,20 @@ impl Pep {
 
     fn link(&mut self, slot: u32) {
         let newest = core::mem::replace(&mut self.newest, slot);
-        let flow = &mut self.flows[slot as usize];
-        (flow.older, flow.newer) = (newest, NONE);
-        match self.flows.get_mut(newest as usize) {
+        self.ages[slot as usize] = Neighbours { older: newest, newer: NONE };
+        match self.ages.get_mut(newest as usize) {
             Some(before) => before.newer = slot,
             None => self.oldest = slot,
         }
     }
 
     fn unlink(&mut self, slot: u32) {
-        let Flow { older, newer, .. } = self.flows[slot as usize];
-        match self.flows.get_mut(older as usize) {
+        let Neighbours { older, newer } = self.ages[slot as usize];
+        match self.ages.get_mut(older as usize) {
             Some(before) => before.newer = newer,
             None => self.oldest = newer,
         }
-        match self.flows.get_mut(newer as usize) {
+        match self.ages.get_mut(newer as usize) {
             Some(after) => after.older = older,
             None => self.newest = older,
         }
@@ -475,8 +490,8 @@ impl Pep {
             sequence: server.sequence,
         };
         let size = match &report.view {
-            View::Tcp(view) => 65 + 8 * view.ranges().len() as i64,
-            View::Opaque(_) => 129,
+            View::Tcp(view) => TCP_REPORT + 8 * view.ranges().len() as i64,
+            View::Opaque(_) => OPAQUE_REPORT,
         };
         if flow.total > FIRST && !closing {
             let cost = SHARE * (size + HEADERS);
@@ -572,9 +587,19 @@ impl Server {
 }
 
 impl Flow {
+    /// Whether its bytes have paid for a report, of no gaps at least: without that there is no need to look when one would be due.
+    /// Only packets bring credit, and each looks anew.
+    fn affords_report(&self) -> bool {
+        let size = match &self.counted {
+            Counted::Tcp(_) => TCP_REPORT,
+            Counted::Opaque(..) => OPAQUE_REPORT,
+        };
+        self.total <= FIRST || self.credit >= SHARE * (size + HEADERS)
+    }
+
     /// When it has something to report, if no further packet comes; [`Time::MAX`] for never.
     fn wake_at(&self, interval: Span) -> Time {
-        let at = if self.unreported > 0 {
+        let at = if self.unreported > 0 && self.affords_report() {
             self.first_unreported + interval
         } else if self.closed {
             Time::MAX
