@@ -408,6 +408,13 @@ pub trait CongestionControl: Debug + Send {
         let _ = (cx, w, report);
     }
 
+    /// What a proxy on the path misses is to be taken for lost now, if it was sent no later than this; `None`: on the receiver's
+    /// evidence alone. Asked after [`Self::on_pep`]; a congestion follows for what is newly lost.
+    fn believes_gaps(&self, now: Time) -> Option<Time> {
+        let _ = now;
+        None
+    }
+
     /// A proxy's share of the radio bandwidth for this flow, set from outside (RAPID); `None`: no bound, the control alone
     /// decides. May come before [`Self::on_start`].
     fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Rate>) {

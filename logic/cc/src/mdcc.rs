@@ -24,14 +24,18 @@
 //! * The start ([`Start`]): with `open_ran`, the default, the radio has no window until its first loss.
 //! * Without a PEP, or when it falls silent or contradicts what the receiver says: CUBIC alone, with `W_i`.
 //! * No window grows before something sent after its last reduction has come back; there is no PRR.
+//! * Two settings of the specification, off by default: what the PEP missed is sent again a quarter of the RTT to it after it
+//!   should have been there (`early_retransmit`), and the open radio's window is bounded by what the PEP passes (`start_cap`).
 
 mod ledger;
+mod opening;
 #[cfg(test)]
 mod tests;
 
 use ranpace_units::{Bytes, Span, Time};
 
 use self::ledger::{Domain, Ledger};
+use self::opening::Delivery;
 use crate::cubic::{Cubic, Params};
 use crate::hystart;
 use crate::interface::{
@@ -56,6 +60,11 @@ pub const ENTRY: Entry = Entry {
             about: "the radio's window before the first loss",
         },
         OptionInfo { key: "bound", values: "15KB to 1GB (10MB)", about: "its size with open_ran" },
+        OptionInfo {
+            key: "start_cap",
+            values: "0 to 1000 (0: none)",
+            about: "with open_ran, at most so many times what the PEP passes in an RTT",
+        },
         OptionInfo { key: "a", values: "0.001 to 1 (0.1)", about: "Scalable's gain per segment ACKed" },
         OptionInfo { key: "b", values: "0.01 to 0.9 (0.125)", about: "share of it given up on loss" },
         OptionInfo {
@@ -72,6 +81,11 @@ pub const ENTRY: Entry = Entry {
             key: "silence",
             values: "1ms to 1h (200ms)",
             about: "least silence of the PEP after which CUBIC is alone",
+        },
+        OptionInfo {
+            key: "early_retransmit",
+            values: "off, on",
+            about: "whether what the PEP missed is sent again on its word (TCP)",
         },
         OptionInfo { key: "pep", values: "on, off", about: "whether the PEP is listened to" },
     ],
@@ -91,11 +105,13 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     let settings = Settings {
         start: options.choice("start", &starts)?,
         bound: within(options.bytes("bound", BOUND)?, LEAST_BOUND..=MOST_BOUND, "bound")?,
+        start_cap: options.number("start_cap", 0.0, 1_000.0, 0.0)?,
         a: options.number("a", 0.001, 1.0, INCREASE)?,
         b: options.number("b", 0.01, 0.9, scalable::DECREASE)?,
         hystart: options.choice("hystart", &kinds)?,
         growth_cap: options.number("growth_cap", 1.0, 1_000.0, GROWTH_CAP)?,
         silence: within(options.span("silence", SILENCE)?, LEAST_SILENCE..=MOST_SILENCE, "silence")?,
+        early_retransmit: options.flag("early_retransmit", false)?,
         listens: options.flag("pep", true)?,
     };
     Ok(Control::Other(Box::new(Mdcc::new(settings))))
@@ -138,6 +154,9 @@ const SUSPICIOUS_ROUNDS: u32 = 5;
 const JUDGED_ROUNDS: u32 = 10;
 /// What the smallest timeout is beyond the RTT (Linux `TCP_RTO_MIN`).
 const MIN_TIMEOUT: Span = Span::from_millis(200);
+/// How much later than by the RTT to the PEP a packet may be reported before it is sent again on the PEP's word: a quarter of it,
+/// for reordering. Ours.
+const REORDERING: u64 = 4;
 /// A rise of the RTT to the PEP that is not yet a queue: an eighth, in these bounds (as HyStart has it, RFC 9406).
 const RISE: (Span, Span) = (Span::from_millis(4), Span::from_millis(16));
 
@@ -148,6 +167,8 @@ pub struct Settings {
     pub start: Start,
     /// Its size with [`Start::OpenRan`].
     pub bound: Bytes,
+    /// So many times what the PEP passes in an RTT bound it there, if this is not zero.
+    pub start_cap: f64,
     /// Its gain per segment acknowledged.
     pub a: f64,
     /// The share of it given up on loss.
@@ -158,6 +179,8 @@ pub struct Settings {
     pub growth_cap: f64,
     /// Least silence after which CUBIC is alone.
     pub silence: Span,
+    /// Whether what the PEP missed is sent again on its word.
+    pub early_retransmit: bool,
     /// Whether the PEP is listened to.
     pub listens: bool,
 }
@@ -167,11 +190,13 @@ impl Default for Settings {
         Self {
             start: Start::OpenRan,
             bound: BOUND,
+            start_cap: 0.0,
             a: INCREASE,
             b: scalable::DECREASE,
             hystart: hystart::Kind::PlusPlus,
             growth_cap: GROWTH_CAP,
             silence: SILENCE,
+            early_retransmit: false,
             listens: true,
         }
     }
@@ -273,6 +298,8 @@ pub struct Mdcc {
     initial: f64,
     /// Marks that the PEP has counted, and how many of them were answered.
     marks: Option<(u64, u64)>,
+    /// What the PEP passes while the radio is open, for `start_cap`.
+    delivery: Delivery,
     fallbacks: u32,
 }
 
@@ -307,6 +334,7 @@ impl Mdcc {
             lost: [false; 2],
             initial: MIN_SSTHRESH,
             marks: None,
+            delivery: Delivery::default(),
             fallbacks: 0,
         }
     }
@@ -378,6 +406,15 @@ impl Mdcc {
     /// The radio has no window of its own yet.
     fn is_open(&self) -> bool {
         self.settings.start == Start::OpenRan && self.radio.window.ssthresh.is_infinite()
+    }
+
+    /// Bounds the open radio's window by what the PEP passes.
+    fn bound_opening(&mut self, cx: &Context, seen: u64) {
+        self.delivery.on_report(cx.now, seen, cx.min_rtt, cx.cwnd_limited);
+        if let Some(segments) = self.delivery.per_rtt() {
+            let most = self.settings.bound.as_f64() / cx.mss.as_f64();
+            self.radio.window.cwnd = (self.settings.start_cap * segments).min(most).max(self.initial);
+        }
     }
 
     /// Before the first congestion, with [`Start::Coupled`].
@@ -564,6 +601,7 @@ impl Mdcc {
         match (self.mode, domain) {
             (Mode::Alone, _) => self.lost[0] |= wired,
             (_, Domain::Internet) => {
+                // With `early_retransmit` it may be the PEP's word alone: what was needless is told below.
                 self.doubts.true_gaps += 1;
                 self.lost[0] |= wired;
             }
@@ -647,6 +685,11 @@ impl CongestionControl for Mdcc {
                 }
             }
             Fate::Lost => self.on_lost(packet.number),
+            // What was sent again on the PEP's word can only so be found not to have been missing.
+            Fate::Spurious if self.settings.early_retransmit => {
+                self.doubts.true_gaps = self.doubts.true_gaps.saturating_sub(1);
+                self.doubts.false_gaps += 1;
+            }
             Fate::Spurious => {}
         }
     }
@@ -770,6 +813,9 @@ impl CongestionControl for Mdcc {
             }
             self.join(cx);
         }
+        if self.settings.start_cap > 0.0 && self.is_open() {
+            self.bound_opening(cx, seen);
+        }
         if let Some(rtt) = report.rtt {
             self.newly_seen = seen;
             self.sample_wired(cx, rtt);
@@ -788,6 +834,12 @@ impl CongestionControl for Mdcc {
             }
         }
         self.show(w);
+    }
+
+    /// On its word alone the PEP costs a retransmission; the congestion that follows is the one that its report was answered for.
+    fn believes_gaps(&self, now: Time) -> Option<Time> {
+        let asked = self.settings.early_retransmit && self.mode == Mode::Both && !self.wired.srtt.is_zero();
+        asked.then(|| now - self.wired.srtt - self.wired.srtt / REORDERING)
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {

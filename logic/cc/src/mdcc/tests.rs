@@ -278,6 +278,61 @@ fn a_gap_that_turns_out_to_be_none_is_taken_back() {
 }
 
 #[test]
+fn an_early_repair_counts_once_for_congestion_and_waits_a_quarter_of_the_rtt_to_the_pep() {
+    for early_retransmit in [false, true] {
+        let mut rig = Rig::with(100.0, 120.0);
+        rig.control.settings.early_retransmit = early_retransmit;
+        // 20 ms to the PEP, and 5 ms for reordering.
+        let until = rig.cx.now - Span::from_millis(25);
+        assert_eq!(rig.control.believes_gaps(rig.cx.now), early_retransmit.then_some(until));
+        let first = rig.send(20);
+        rig.fate(first, Fate::Missing);
+        rig.report(None, 1, None);
+        assert_eq!(rig.windows(), (70.0, 120.0), "the gap's reduction");
+        rig.lose(&[first]);
+        assert_eq!(rig.windows(), (70.0, 120.0), "and none for the repair");
+    }
+    let mut alone = Rig::new(Settings { early_retransmit: true, ..Settings::default() });
+    alone.control.wired.srtt = RTT_I;
+    assert_eq!(alone.control.believes_gaps(alone.cx.now), None, "nobody is listened to");
+}
+
+#[test]
+fn repairs_on_the_word_of_a_pep_that_invents_gaps_end_soon() {
+    let mut rig = Rig::with(100.0, 400.0);
+    rig.control.settings.early_retransmit = true;
+    for _ in 0..12 {
+        let first = rig.send(20);
+        rig.fate(first, Fate::Missing);
+        rig.report(None, 1, None);
+        rig.lose(&[first]);
+        rig.cx.now += RTT;
+        // The receiver had it: the copy is reported as a duplicate.
+        rig.fate(first, Fate::Spurious);
+        rig.acknowledge(first + 1..first + 20);
+    }
+    assert_eq!(rig.control.mode, Mode::Alone);
+    assert_eq!(rig.control.believes_gaps(rig.cx.now), None);
+}
+
+#[test]
+fn the_open_radio_may_be_bounded_by_what_the_pep_passes() {
+    for (start_cap, expected) in [(0.0, 10_000_000.0 / 1448.0), (2.0, 20.0), (1.0, 10.0), (1_000.0, 6_906.0)]
+    {
+        let mut rig = Rig::new(Settings { start_cap, ..Settings::default() });
+        rig.cx.min_rtt = RTT;
+        for _ in 0..2 {
+            let first = rig.send(10);
+            rig.see(first..first + 10);
+            rig.cx.now += RTT;
+        }
+        let radio = rig.windows().1;
+        assert!((radio - expected).abs() < 1.0, "{start_cap}: {radio}");
+        assert!(rig.w.cwnd <= radio);
+    }
+}
+
+#[test]
 fn a_silent_pep_is_left_alone_after_200_ms() {
     // The first packet that it did not report left 60 ms after its last message.
     let mut rig = Rig::with(100.0, 90.0);
@@ -485,9 +540,11 @@ proptest! {
     #[test]
     fn the_window_is_never_above_either(
         start in prop_oneof![Just(Start::OpenRan), Just(Start::Literal), Just(Start::Coupled)],
+        start_cap in prop_oneof![Just(0.0), 1.0..10.0],
+        early_retransmit: bool,
         steps in prop::collection::vec(step(), 0..300),
     ) {
-        let mut rig = Rig::new(Settings { start, ..Settings::default() });
+        let mut rig = Rig::new(Settings { start, start_cap, early_retransmit, ..Settings::default() });
         let mut oldest = 0;
         for step in steps {
             match step {

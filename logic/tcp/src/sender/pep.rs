@@ -1,10 +1,12 @@
 //! What a proxy on the path says of this connection (the Lightweight PEP's reports): which segments came by there, told to the
-//! control one by one. It takes nothing off, stops no timer, declares no loss and sends nothing again.
+//! control one by one. It takes nothing off, stops no timer, declares no loss and sends nothing again; but a control may have
+//! what was missed there taken for lost before the receiver's evidence comes (`believes_gaps`).
 
 use ranpace_cc::{Fate, Packet, PepReport};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::Sender;
+use super::recovery::Tally;
 use crate::scoreboard::{Flags, Record};
 
 /// A proxy's view of the connection, in bytes of the stream.
@@ -88,7 +90,29 @@ impl Sender {
         };
         self.control.on_pep(&cx, &mut self.window, &report);
         self.pep = Some(state);
+        if self.sack
+            && !view.ranges.is_empty()
+            && let Some(until) = self.control.believes_gaps(now)
+        {
+            self.repair_gaps(now, until);
+        }
         true
+    }
+
+    /// What the proxy missed, if it was sent by then, is lost. A copy is not looked for: it may have been missed as what the
+    /// proxy knows.
+    fn repair_gaps(&mut self, now: Time, until: Time) {
+        let mut tally = Tally::new(self.wants_packets);
+        let known = Flags::PEP_SEEN | Flags::LOST | Flags::EVER_RETRANSMITTED;
+        self.board.mark_all_lost(
+            |_, record| {
+                record.flags.has(Flags::PEP_MISSING) && !record.flags.has(known) && record.sent_at <= until
+            },
+            |record| tally.add(record),
+        );
+        if tally.count > 0 {
+            self.on_losses(now, &tally);
+        }
     }
 
     /// One past the last byte that a proxy has seen in order.
@@ -119,7 +143,7 @@ mod tests {
 
     /// Writes down what it is told.
     #[derive(Debug, Default)]
-    struct Listener(Arc<Mutex<Vec<String>>>);
+    struct Listener(Arc<Mutex<Vec<String>>>, bool);
 
     impl CongestionControl for Listener {
         fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> Answer {
@@ -136,6 +160,9 @@ mod tests {
             };
             self.0.lock().unwrap().push(text);
         }
+        fn believes_gaps(&self, now: Time) -> Option<Time> {
+            self.1.then(|| now - Span::from_millis(15))
+        }
         fn on_pep(&mut self, _: &Context, _: &mut Window, report: &PepReport) {
             let rtt = report.rtt.map(|rtt| rtt.as_millis());
             let text = format!("report {} B, {rtt:?} ms, {} missing", report.seen.get(), report.missing);
@@ -143,11 +170,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_segment_is_told_once_and_before_the_report_and_nothing_is_taken_off() {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let config = Config::default();
-        let mut sender = Sender::new(&config, Box::new(Listener(told.clone())));
+    /// A sender that has sent its ten segments at 20 ms.
+    fn sending(listener: Listener) -> Sender {
+        let mut sender = Sender::new(&Config::default(), Box::new(listener));
         sender.open(Time::ZERO);
         assert_eq!(sender.poll_transmit(Time::ZERO).unwrap().kind, Kind::Syn);
         let mut answer = Segment::new(Kind::SynAck, Time::from_millis(10));
@@ -155,8 +180,40 @@ mod tests {
         sender.on_segment(Time::from_millis(20), &answer);
         sender.write(Bytes::MAX);
         let sent = core::iter::from_fn(|| sender.poll_transmit(Time::from_millis(20)));
-        let sent: Vec<Segment> = sent.filter(|segment| segment.length > 0).collect();
-        assert_eq!(sent.len(), 10);
+        assert_eq!(sent.filter(|segment| segment.length > 0).count(), 10);
+        sender
+    }
+
+    #[test]
+    fn a_gap_is_repaired_early_only_where_the_control_wants_it_and_only_after_its_delay() {
+        for (believes, ms, lost) in [(false, 60, 0), (true, 34, 0), (true, 35, 1)] {
+            let mut sender = sending(Listener(Arc::default(), believes));
+            let mss = sender.mss().get();
+            let view = |cumulative: u64, ranges: &[(u64, u64)], at, sender: &mut Sender| {
+                let ranges: Vec<_> = ranges.iter().map(|(a, b)| (a * mss, b * mss)).collect();
+                let view = PepView {
+                    cumulative: cumulative * mss,
+                    ranges: &ranges,
+                    hold: Span::ZERO,
+                    marked: None,
+                    new_epoch: false,
+                };
+                assert!(sender.on_pep_view(Time::from_millis(at), &view));
+            };
+            view(2, &[(3, 6)], ms, &mut sender);
+            view(2, &[(3, 7)], ms, &mut sender);
+            assert_eq!(sender.in_flight(), 10 - lost, "{believes} at {ms}");
+            let again = sender.poll_transmit(Time::from_millis(ms)).map(|segment| segment.seq);
+            assert_eq!(again == Some(2 * mss), lost > 0, "{again:?}: the missing one, once");
+            view(2, &[(3, 8)], ms + 20, &mut sender);
+            assert_eq!(sender.stats().retransmitted, lost);
+        }
+    }
+
+    #[test]
+    fn each_segment_is_told_once_and_before_the_report_and_nothing_is_taken_off() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let mut sender = sending(Listener(told.clone(), false));
         let deadline = sender.next_deadline();
         let mss = sender.mss().get();
         let mut view = |ms, cumulative: u64, ranges: &[(u64, u64)], new_epoch| {

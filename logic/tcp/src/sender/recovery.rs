@@ -221,7 +221,7 @@ impl Sender {
 
     /// Losses were looked for: the control is told of new ones, and recovery begins where it is due (Linux
     /// `tcp_time_to_recover`, `tcp_enter_recovery`).
-    fn on_losses(&mut self, now: Time, tally: &Tally) {
+    pub(super) fn on_losses(&mut self, now: Time, tally: &Tally) {
         let first = match self.state {
             // Losses beyond the last episode's end begin another one, also if they were found during it.
             State::Open | State::Disorder => self.board.lost_out > 0,
