@@ -5,6 +5,10 @@
 //! members that are not known are ignored, and what a number stands for may also come as a text that begins with the
 //! number. Percentages are whole, means over the query's period (TS 36.314); throughput is in kbit/s, volume in kbit, delay in ms.
 //!
+//! Here are layer 2 measures, names, handovers and subscriptions; bearers, tunnels and networks are in [`bearers`], measurement
+//! reports, timing advance and carriers in [`measured`]. [`rab_info`], [`plmn_info`] and [`event`] fill what a base station of ours
+//! knows.
+//!
 //! The extension has what the standard has not: PRBs, MCS, CQI, block sizes and queues of a user, TTI by TTI, and what a cell is.
 
 use ranpace_phy::{Both, Direction};
@@ -12,10 +16,18 @@ use ranpace_units::Time;
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub mod bearers;
+pub mod measured;
+mod object;
+#[cfg(test)]
+mod object_tests;
+mod of_cell;
 mod query;
 #[cfg(test)]
 mod tests;
 pub mod vendor;
+
+pub use of_cell::{Names, event, plmn_info, rab_info};
 
 pub use query::{L2Query, QueryError};
 
@@ -420,6 +432,29 @@ pub enum Notification {
         ecgi: Ecgi,
         /// Its number.
         erab_id: u32,
+        /// How it is treated.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        erab_qos_parameters: Option<bearers::ErabQosParameters>,
+        /// Whose, by a temporary name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        temp_ue_id: Option<TempUeId>,
+        /// When.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time_stamp: Option<TimeStamp>,
+    },
+    /// A bearer was changed.
+    #[serde(rename = "RabModNotification", rename_all = "camelCase")]
+    RabMod {
+        /// Whose.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        associate_id: Vec<AssociateId>,
+        /// Where.
+        ecgi: Ecgi,
+        /// Its number.
+        erab_id: u32,
+        /// How it is treated from now on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        erab_qos_parameters: Option<bearers::ErabQosParameters>,
         /// When.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_stamp: Option<TimeStamp>,
@@ -434,6 +469,29 @@ pub enum Notification {
         ecgi: Ecgi,
         /// Which.
         erab_release_info: ErabReleaseInfo,
+        /// When.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time_stamp: Option<TimeStamp>,
+    },
+    /// A user measured, in LTE.
+    #[serde(rename = "MeasRepUeNotification")]
+    MeasRepUe(Box<measured::MeasRepUe>),
+    /// A user measured, in NR.
+    #[serde(rename = "NrMeasRepUeNotification")]
+    NrMeasRepUe(measured::NrMeasRepUe),
+    /// A user's timing advance was measured.
+    #[serde(rename = "MeasTaNotification")]
+    MeasTa(measured::MeasTa),
+    /// A user's carriers have changed.
+    #[serde(rename = "CaReconfNotification")]
+    CaReconf(measured::CaReconf),
+    /// A bearer on S1 was set up, changed or released.
+    #[serde(rename = "S1BearerNotification", rename_all = "camelCase")]
+    S1Bearer {
+        /// What became of it.
+        s1_event: bearers::S1Event,
+        /// Whose, and which.
+        s1_ue_info: bearers::S1UeNotified,
         /// When.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_stamp: Option<TimeStamp>,
@@ -494,6 +552,121 @@ pub enum Subscription {
         expiry_deadline: Option<TimeStamp>,
         /// Which.
         filter_criteria_assoc_ho: FilterCriteriaAssocHo,
+    },
+    /// To bearers that are set up.
+    #[serde(rename = "RabEstSubscription", rename_all = "camelCase")]
+    RabEst {
+        /// Links, in answers.
+        #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
+        links: Option<Links>,
+        /// Where notifications go.
+        callback_reference: String,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expiry_deadline: Option<TimeStamp>,
+        /// Which.
+        filter_criteria_qci: bearers::FilterCriteriaQci,
+    },
+    /// To bearers that are changed.
+    #[serde(rename = "RabModSubscription", rename_all = "camelCase")]
+    RabMod {
+        /// Links, in answers.
+        #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
+        links: Option<Links>,
+        /// Where notifications go.
+        callback_reference: String,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expiry_deadline: Option<TimeStamp>,
+        /// Which.
+        filter_criteria_qci: bearers::FilterCriteriaErab,
+    },
+    /// To bearers that are released.
+    #[serde(rename = "RabRelSubscription", rename_all = "camelCase")]
+    RabRel {
+        /// Links, in answers.
+        #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
+        links: Option<Links>,
+        /// Where notifications go.
+        callback_reference: String,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expiry_deadline: Option<TimeStamp>,
+        /// Which.
+        filter_criteria_qci: bearers::FilterCriteriaErab,
+    },
+    /// To measurement reports in LTE.
+    #[serde(rename = "MeasRepUeSubscription", rename_all = "camelCase")]
+    MeasRepUe {
+        /// Links, in answers.
+        #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
+        links: Option<Links>,
+        /// Where notifications go.
+        callback_reference: String,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expiry_deadline: Option<TimeStamp>,
+        /// Which.
+        filter_criteria_assoc_tri: measured::FilterCriteriaAssocTri,
+    },
+    /// To measurement reports in NR.
+    #[serde(rename = "NrMeasRepUeSubscription", rename_all = "camelCase")]
+    NrMeasRepUe {
+        /// Links, in answers.
+        #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
+        links: Option<Links>,
+        /// Where notifications go.
+        callback_reference: String,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expiry_deadline: Option<TimeStamp>,
+        /// Which.
+        filter_criteria_nr_mrs: measured::FilterCriteriaNrMrs,
+    },
+    /// To timing advance.
+    #[serde(rename = "MeasTaSubscription", rename_all = "camelCase")]
+    MeasTa {
+        /// Links, in answers.
+        #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
+        links: Option<Links>,
+        /// Where notifications go.
+        callback_reference: String,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expiry_deadline: Option<TimeStamp>,
+        /// Which.
+        filter_criteria_assoc: measured::FilterCriteriaAssoc,
+    },
+    /// To changes of carriers.
+    #[serde(rename = "CaReconfSubscription", rename_all = "camelCase")]
+    CaReconf {
+        /// Links, in answers.
+        #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
+        links: Option<Links>,
+        /// Where notifications go.
+        callback_reference: String,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expiry_deadline: Option<TimeStamp>,
+        /// Which.
+        filter_criteria_assoc: measured::FilterCriteriaAssoc,
+    },
+    /// To bearers on S1.
+    #[serde(rename = "S1BearerSubscription", rename_all = "camelCase")]
+    S1Bearer {
+        /// Links, in answers.
+        #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
+        links: Option<Links>,
+        /// Where notifications go.
+        callback_reference: String,
+        /// To what of them.
+        event_type: Vec<bearers::S1Event>,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expiry_deadline: Option<TimeStamp>,
+        /// Which.
+        #[serde(rename = "S1BearerSubscriptionCriteria")]
+        criteria: bearers::S1BearerSubscriptionCriteria,
     },
     /// To records of users, of the extension.
     #[serde(rename = "VendorTtiMeasSubscription")]

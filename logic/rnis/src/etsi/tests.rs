@@ -218,7 +218,7 @@ proptest! {
     }
 }
 
-fn replace(value: &mut Value, place: &mut usize, by: &Value) {
+pub(super) fn replace(value: &mut Value, place: &mut usize, by: &Value) {
     if *place == 0 {
         *value = by.clone();
     }

@@ -1,0 +1,60 @@
+//! Objects of the standard, most of whose members may be missing.
+
+/// An object: members that must be there, those that may be, and lists that may be. Names are those of the standard in
+/// small letters with underscores.
+macro_rules! object {
+    (
+        $(#[$doc:meta])*
+        $name:ident {
+            $($(#[$must_doc:meta])* $must:ident: $must_type:ty,)*
+            $(;; $($(#[$may_doc:meta])* $may:ident: $may_type:ty,)*)?
+            $([] $($(#[$list_doc:meta])* $list:ident: $list_type:ty,)*)?
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            $($(#[$must_doc])* pub $must: $must_type,)*
+            $($(
+                $(#[$may_doc])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $may: Option<$may_type>,
+            )*)?
+            $($(
+                $(#[$list_doc])*
+                #[serde(default, skip_serializing_if = "Vec::is_empty")]
+                pub $list: Vec<$list_type>,
+            )*)?
+        }
+    };
+}
+
+/// A number that stands for one of several things, and may come as a text that begins with it.
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident, $expected:literal { $($(#[$value_doc:meta])* $value:ident = $number:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[$value_doc])* $value = $number,)*
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_u8(*self as u8)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                use serde::de::{Error as _, Unexpected};
+                match super::Number::deserialize(deserializer)?.0 {
+                    $($number => Ok(Self::$value),)*
+                    other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &$expected)),
+                }
+            }
+        }
+    };
+}
+
+pub(super) use {number, object};
