@@ -12,7 +12,8 @@
 //!
 //! Without a reader nothing is made: cells report to nobody, and sleep as ever. Ours: a report's error is drawn anew for
 //! each report and user, evenly between both ends, once for its block and grants, once for what is unused and once for the queue;
-//! the news of a handover comes at once, whatever the period.
+//! the news of a handover comes at once, whatever the period. A feed whose `content` is not what was measured says something else
+//! of resources, queue and users in every report ([`invent`]); when it was measured, and of which cell, stays true.
 //!
 //! [`Radio::read_hints`]: crate::radio::Radio::read_hints
 
@@ -22,7 +23,7 @@ use ranpace_cc::RadioHint;
 use ranpace_phy::Direction;
 use ranpace_rnis::wire::{Encoder, Record, UDP_IP_BYTES};
 use ranpace_rnis::{Averaging, Event, EventKind, Publisher, Report};
-use ranpace_scenario::{Encoding, FeedSpec, Hop, Scenario, Transport};
+use ranpace_scenario::{Content, Encoding, FeedSpec, Hop, Scenario, Transport};
 use ranpace_units::{Bytes, Rate, Time};
 
 use crate::random::{mix, unit};
@@ -232,8 +233,9 @@ impl Channel {
                 continue;
             }
             let Some(mut hint) = publisher.hint(user, *direction, Some(*bearer)) else { continue };
+            let draw = mix(mix(*seed, user.into()), number);
+            invent(&mut hint, spec.content, *direction, |part| unit(mix(draw, part)));
             if spec.error > 0.0 {
-                let draw = mix(mix(*seed, user.into()), number);
                 falsify(&mut hint, |part| 1.0 + spec.error * (2.0 * unit(mix(draw, part)) - 1.0));
             }
             under_way.push_back((now + spec.delay, Told { reader: *reader, user, hint }));
@@ -263,6 +265,38 @@ impl Channel {
         }
     }
 }
+
+/// Users of a cell that is said to be full. Ours.
+const CROWD: u16 = 100;
+/// What is waiting where a queue is said to be full and its limit is not known. Ours.
+const LONG_QUEUE: Bytes = Bytes::new(1_000_000);
+/// First of the draws for what is invented; those for errors come before.
+const INVENTED: u64 = 8;
+
+/// Says something else than was measured. `draw` gives a number from 0 to 1 for each part.
+fn invent(hint: &mut RadioHint, content: Content, direction: Direction, draw: impl Fn(u64) -> f64) {
+    let limit = hint.queue_limit.unwrap_or(LONG_QUEUE);
+    // Granted on average, at most in a TTI, to nobody; users and what waits.
+    let cell = f64::from(hint.cell);
+    let (granted, most, unused, users, queue) = match content {
+        Content::Measured => return,
+        Content::Full => (1.0, 1.0, 0.0, CROWD, limit),
+        Content::Empty => (0.0, cell, cell, 1, Bytes::ZERO),
+        Content::Random => {
+            let [granted, unused, queue, users, mcs] = [0, 1, 2, 3, 4].map(|part| draw(INVENTED + part));
+            hint.mcs = (mcs * MCS_VALUES) as u8;
+            let granted = granted * cell;
+            let users = 1 + (users * f64::from(CROWD)) as u16;
+            (granted, granted, unused * (cell - granted), users, limit.mul_f64(queue))
+        }
+    };
+    (hint.granted, hint.unused, hint.active_users, hint.queue) = (granted, unused, users, queue);
+    hint.most_granted = libm::round(most) as u16;
+    hint.tbs_bits = Some(hint.block(direction, f64::from(hint.most_granted)).bits());
+}
+
+/// MCS that all tables have (TS 38.214, table 5.1.3.1-2): 0 to 27.
+const MCS_VALUES: f64 = 28.0;
 
 /// Makes a hint wrong by factors.
 fn falsify(hint: &mut RadioHint, factor: impl Fn(u64) -> f64) {

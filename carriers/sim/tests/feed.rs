@@ -161,6 +161,40 @@ fn reports_are_wrong_by_up_to_the_error_and_change_nothing_else() {
 }
 
 #[test]
+fn what_is_invented_does_not_follow_the_cell() {
+    let with = |content: &str| {
+        let text = format!("{CELL}[rnis]\ncontent = \"{content}\"\n");
+        play(&text, Source::Edge, DOWN, Direction::Downlink).0
+    };
+    let (right, _) = play(CELL, Source::Edge, DOWN, Direction::Downlink);
+    for (_, hint) in with("full") {
+        assert_eq!((hint.granted, hint.most_granted, hint.unused, hint.active_users), (1.0, 1, 0.0, 100));
+        assert_eq!(Some(hint.queue), hint.queue_limit);
+        assert_eq!(hint.tbs_bits, Some(hint.block(Direction::Downlink, 1.0).bits()));
+    }
+    for (_, hint) in with("empty") {
+        assert_eq!((hint.granted, hint.unused, hint.active_users), (0.0, 25.0, 1));
+        assert_eq!(
+            (hint.queue, hint.tbs_bits),
+            (Bytes::ZERO, Some(hint.block(Direction::Downlink, 25.0).bits()))
+        );
+    }
+    let random = with("random");
+    assert_eq!(random.len(), right.len());
+    for ((now, hint), (then, right)) in random.iter().zip(&right) {
+        assert_eq!(
+            (now, hint.measured_at, hint.info),
+            (then, right.measured_at, right.info),
+            "when and where stay true"
+        );
+        assert!(hint.granted >= 0.0 && hint.granted + hint.unused <= 25.0 && hint.mcs < 28, "{hint:?}");
+        assert!(Some(hint.queue) <= hint.queue_limit && (1..=100).contains(&hint.active_users), "{hint:?}");
+    }
+    let different = random.windows(2).filter(|pair| pair[0].1.granted != pair[1].1.granted).count();
+    assert!(different > 100, "{different}");
+}
+
+#[test]
 fn text_takes_170_bytes_a_user_and_report() {
     let text = format!("{CELL}[rnis]\nperiod = \"1ms\"\nencoding = \"text\"\n");
     let (_, result) = play(&text, Source::Edge, DOWN, Direction::Downlink);

@@ -60,5 +60,5 @@ pub use model::{
     ProxySpec, Scenario, SplitSpec, Transport, UserSpec, WatchSpec, Workload,
 };
 pub use parse::parse;
-pub use rnis::{Encoding, FeedSpec};
+pub use rnis::{Content, Encoding, FeedSpec};
 pub use vary::vary;

@@ -8,7 +8,8 @@ use crate::reader::Section;
 /// The tables.
 pub(crate) const TABLES: [&str; 2] = ["rnis", "modem"];
 /// Their keys.
-pub(crate) const KEYS: [&str; 7] = ["period", "delay", "error", "every", "stop", "resume", "encoding"];
+pub(crate) const KEYS: [&str; 8] =
+    ["period", "delay", "error", "every", "stop", "resume", "content", "encoding"];
 /// Longest period, and longest way of a report. Ours.
 const MOST: Span = Span::from_secs(60);
 /// Largest share by which a report may be wrong: with more, what there is could be reported as nothing. Ours.
@@ -29,8 +30,37 @@ pub struct FeedSpec {
     pub stop: Option<Time>,
     /// From here on something comes again; after `stop`.
     pub resume: Option<Time>,
+    /// Whether reports say what was measured.
+    pub content: Content,
     /// What a report takes on the wire.
     pub encoding: Encoding,
+}
+
+/// What reports say of a user: what was measured, or something else all the time, for studies of what a false feed does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// What was measured.
+    Measured,
+    /// That the cell is full: one PRB for this user, none free, a hundred users, its queue at its limit.
+    Full,
+    /// That the cell is empty: nothing granted to anybody, all PRBs free, no queue, blocks of the whole cell.
+    Empty,
+    /// Anything: grants, free PRBs, queue, users and MCS are drawn anew for each report.
+    Random,
+}
+
+impl Content {
+    /// As scenarios call them.
+    const WORDS: [&str; 4] = ["measured", "full", "empty", "random"];
+
+    fn of(word: &str) -> Self {
+        match word {
+            "full" => Self::Full,
+            "empty" => Self::Empty,
+            "random" => Self::Random,
+            _ => Self::Measured,
+        }
+    }
 }
 
 /// What reports take on the wire.
@@ -51,6 +81,7 @@ impl FeedSpec {
         every: 1,
         stop: None,
         resume: None,
+        content: Content::Measured,
         encoding: Encoding::Compact,
     };
     /// Of a device's own modem: each TTI, at once.
@@ -91,6 +122,9 @@ fn read_table(mut section: Section<'_>, spec: &mut FeedSpec) {
         field.error("comes after `stop`");
     }
     (spec.stop, spec.resume) = (stop.map(|(_, at)| at), resume.map(|(_, at)| at));
+    if let Some(content) = section.field("content").and_then(|field| field.word(&Content::WORDS)) {
+        spec.content = Content::of(content);
+    }
     if let Some(encoding) = section.field("encoding").and_then(|field| field.word(&["compact", "text"])) {
         spec.encoding = if encoding == "text" { Encoding::Text } else { Encoding::Compact };
     }
@@ -125,6 +159,15 @@ mod tests {
             read("[rnis]\ndelay = \"100ms\"\n[modem]\nevery = 3\nencoding = \"text\"").unwrap();
         assert_eq!(rnis, FeedSpec { delay: Span::from_millis(100), ..FeedSpec::EDGE });
         assert_eq!(modem, FeedSpec { every: 3, encoding: Encoding::Text, ..FeedSpec::MODEM });
+        for (word, content) in [
+            ("measured", Content::Measured),
+            ("full", Content::Full),
+            ("empty", Content::Empty),
+            ("random", Content::Random),
+        ] {
+            let (rnis, modem) = read(&format!("[rnis]\ncontent = \"{word}\"")).unwrap();
+            assert_eq!((rnis.content, modem.content), (content, Content::Measured), "{word}");
+        }
     }
 
     #[test]
@@ -136,6 +179,10 @@ mod tests {
             ("[modem]\nresume = \"1s\"", "resume: comes after `stop`"),
             ("[modem]\nstop = \"2s\"\nresume = \"1s\"", "resume: comes after `stop`"),
             ("[rnis]\nencoding = \"json\"", "encoding: expected one of compact, text, found \"json\""),
+            (
+                "[rnis]\ncontent = \"lies\"",
+                "content: expected one of measured, full, empty, random, found \"lies\"",
+            ),
             ("[rnis]\ndealy = \"1ms\"", "unknown key \"dealy\" in [rnis]"),
             ("[[rnis]]\nperiod = \"1ms\"", "expected a table"),
         ] {
