@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::functions_edge::Faults;
 use super::measure::Measure;
 use super::metric::Metric;
 
@@ -208,7 +209,13 @@ pub struct TableSpec {
     #[serde(default)]
     pub schemes: Vec<String>,
     /// The columns.
+    #[serde(default)]
     pub metrics: Vec<Metric>,
+    /// Groups of flows, by what their names begin with: a row for each scheme and group.
+    #[serde(default)]
+    pub groups: Vec<String>,
+    /// In place of columns: what a mechanism loses by faults of its radio information.
+    pub faults: Option<Faults>,
     /// Whether it is too long for a terminal and stands in the report only.
     #[serde(default)]
     pub report_only: bool,
@@ -238,6 +245,8 @@ pub struct PlotSpec {
     pub metric: Metric,
     /// Over which value of the points; without it, a bar for each scheme, the mean over its points.
     pub over: Option<String>,
+    /// Of the flows of this group alone, where there are bars.
+    pub flows: Option<String>,
     /// All schemes if there are none.
     #[serde(default)]
     pub schemes: Vec<String>,
@@ -317,6 +326,7 @@ impl Experiment {
         let mut schemes: Vec<&String> = self.runs.iter().flat_map(|runs| &runs.schemes).collect();
         schemes.extend(self.tables.iter().flat_map(|table| table.schemes.iter().chain(&table.to)));
         schemes.extend(self.tables.iter().flat_map(|table| table.published.keys()));
+        schemes.extend(self.tables.iter().filter_map(|table| Some(&table.faults.as_ref()?.plain)));
         schemes.extend(self.plots.iter().flat_map(|plot| &plot.schemes));
         schemes.extend(self.schemes.iter().filter_map(|scheme| scheme.variant_of.as_ref()));
         schemes.extend(self.sensitivity.iter().flat_map(|sensitivity| &sensitivity.schemes));

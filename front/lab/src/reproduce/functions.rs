@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::cells::{Absent, Cell, Cells};
 use super::functions_ch7::{InTime, Quartiles};
+use super::functions_edge::{self, EdgeFunction};
 use super::functions_mdcc::{self, MdccFunction};
 use super::functions_meld::{self, MeldFunction};
 use super::functions_models::{self, ModelFunction};
@@ -39,6 +40,9 @@ pub enum Function {
     Uploads(Uploads),
     /// A figure of flows by their names, or of one over another.
     FlowFigure(FlowFigure),
+    /// One of those of mechanisms at the edge, side by side and under faults.
+    #[serde(untagged)]
+    Edge(EdgeFunction),
     /// One of those of MELD.
     #[serde(untagged)]
     Meld(MeldFunction),
@@ -62,6 +66,7 @@ pub fn call(function: &Function, of: &[String], cells: &Cells) -> Result<Measure
         Function::FlowFigure(figure) => figure.of(of, cells),
         Function::Thesis(function) => functions_thesis::call(*function, of, cells),
         Function::Mdcc(function) => functions_mdcc::call(function, of, cells),
+        Function::Edge(function) => functions_edge::call(function, of, cells),
         Function::Meld(function) => functions_meld::call(function, of, cells),
         Function::Models(function) => functions_models::call(*function),
         Function::C2tcpConditions => conditions(),

@@ -91,11 +91,17 @@ pub enum Metric {
     RttP90,
     /// The same over the smallest RTT.
     RttP90OverMin,
+    /// 95th percentile of the time in the bottleneck, and that of the time in a proxy on top of it.
+    WaitP95,
+    /// Mean time of transfers of a fixed size.
+    CompletionMean,
+    /// 95th percentile of it.
+    CompletionP95,
 }
 
 impl Metric {
     /// All of them; the order is that of [`Figures`](super::Figures)' values.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 42] = [
         Self::Throughput,
         Self::Goodput,
         Self::DelayMean,
@@ -135,6 +141,9 @@ impl Metric {
         Self::UploadTime,
         Self::RttP90,
         Self::RttP90OverMin,
+        Self::WaitP95,
+        Self::CompletionMean,
+        Self::CompletionP95,
     ];
 
     /// Heading of a column.
@@ -179,6 +188,9 @@ impl Metric {
             Self::UploadTime => "upload time",
             Self::RttP90 => "p90 RTT",
             Self::RttP90OverMin => "p90 RTT / smallest",
+            Self::WaitP95 => "p95 delay",
+            Self::CompletionMean => "transfer, mean",
+            Self::CompletionP95 => "transfer, p95",
         }
     }
 
@@ -217,7 +229,10 @@ impl Metric {
             | Self::RttP99
             | Self::ReportLag
             | Self::UploadTime
-            | Self::RttP90 => Quantity::Time,
+            | Self::RttP90
+            | Self::WaitP95
+            | Self::CompletionMean
+            | Self::CompletionP95 => Quantity::Time,
             Self::RttP90OverMin
             | Self::Jain
             | Self::RetransmissionEvents
@@ -298,6 +313,9 @@ impl Metric {
             Self::UploadTime => totals::upload_time(run),
             Self::RttP90 => totals::rtt_p90(run),
             Self::RttP90OverMin => totals::rtt_p90_over_min(run),
+            Self::WaitP95 => totals::wait_p95(run),
+            Self::CompletionMean => stats::mean(&totals::completions(run)).unwrap_or(f64::NAN),
+            Self::CompletionP95 => totals::completion_p95(run),
         }
     }
 }

@@ -7,6 +7,7 @@ mod cells;
 mod experiment;
 mod functions;
 mod functions_ch7;
+mod functions_edge;
 mod functions_mdcc;
 mod functions_meld;
 mod functions_models;
@@ -40,6 +41,7 @@ pub use experiment::{
 };
 pub use functions::Function;
 pub use functions_ch7::{InTime, Quartiles};
+pub use functions_edge::{EdgeFunction, Faults};
 pub use functions_meld::MeldFunction;
 pub use functions_models::ModelFunction;
 pub use functions_rapid::FlowFigure;
@@ -117,6 +119,10 @@ const EXPERIMENTS: &[(&str, &str)] = &[
     embedded!("004-7-matrix"),
     embedded!("004-7-lte"),
     embedded!("004-7-drops"),
+    embedded!("edge-together"),
+    embedded!("edge-sigma"),
+    embedded!("edge-meld"),
+    embedded!("edge-rapid"),
 ];
 
 /// The recordings that experiments use.

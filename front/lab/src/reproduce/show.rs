@@ -6,6 +6,7 @@ use maud::html;
 
 use super::cells::{Absent, Cell, Cells};
 use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec, Values};
+use super::functions_edge::of_group;
 use super::measure::ratio;
 use super::metric::Metric;
 use super::verdict::{Row, Verdict, for_variant};
@@ -86,11 +87,16 @@ pub fn verdict_text(rows: &[&Row]) -> String {
 
 /// The tables that an experiment asks for.
 pub fn tables(experiment: &Experiment, cells: &Cells) -> Vec<Figures> {
-    let table = |spec: &TableSpec| match &spec.to {
-        Some(to) => normalised(experiment, spec, to, cells),
-        None => plain(experiment, spec, cells),
+    let table = |spec: &TableSpec| match (&spec.faults, &spec.to) {
+        (Some(faults), _) => {
+            let schemes = labels(experiment, &spec.schemes);
+            schemes.iter().flat_map(|scheme| faults.tables(&spec.title, scheme, cells)).collect()
+        }
+        (None, _) if !spec.groups.is_empty() => vec![by_groups(experiment, spec, cells)],
+        (None, Some(to)) => vec![normalised(experiment, spec, to, cells)],
+        (None, None) => vec![plain(experiment, spec, cells)],
     };
-    let mut tables: Vec<Figures> = experiment.tables.iter().map(table).collect();
+    let mut tables: Vec<Figures> = experiment.tables.iter().flat_map(table).collect();
     tables.push(variants(experiment, cells));
     tables.retain(|table| !table.rows.is_empty());
     tables
@@ -215,6 +221,45 @@ fn grouped(experiment: &Experiment, spec: &TableSpec, group: &str, cells: &Cells
     });
     let count = means.iter().map(|(.., count)| *count).max().unwrap_or(0);
     let title = format!("{} (means over {count} points)", spec.title);
+    Figures { title, head, rows: rows.collect(), report_only: spec.report_only }
+}
+
+/// A row for each scheme and group of flows: the mean over the points.
+fn by_groups(experiment: &Experiment, spec: &TableSpec, cells: &Cells) -> Figures {
+    let mut rows: Vec<(&str, &str, Vec<f64>)> = Vec::new();
+    let mut count = 0;
+    for group in &spec.groups {
+        for scheme in labels(experiment, &spec.schemes) {
+            let points = cells.group(scheme, spec.at.as_deref().unwrap_or_default());
+            let runs: Vec<_> = points
+                .iter()
+                .filter_map(|point| cells.at(scheme, point).ok())
+                .map(|cell| of_group(&cell.run, group))
+                .collect();
+            count = count.max(runs.len());
+            let mean = |metric: &Metric| {
+                let known = runs.iter().map(|run| metric.of(run)).filter(|value| value.is_finite());
+                stats::mean(&known.collect::<Vec<_>>()).unwrap_or(f64::NAN)
+            };
+            if !runs.is_empty() {
+                rows.push((group, scheme, spec.metrics.iter().map(mean).collect()));
+            }
+        }
+    }
+    let units: Vec<_> = (0..)
+        .zip(&spec.metrics)
+        .map(|(index, metric): (usize, _)| {
+            metric.quantity().unit(rows.iter().map(|(.., values)| values[index]))
+        })
+        .collect();
+    let mut head = vec![("flows".to_owned(), String::new()), (String::new(), String::new())];
+    let columns = spec.metrics.iter().zip(&units);
+    head.extend(columns.map(|(metric, unit)| (metric.title().to_owned(), unit.name.to_owned())));
+    let rows = rows.into_iter().map(|(group, scheme, values)| {
+        let figures = values.iter().zip(&units).map(|(value, unit)| unit.show(*value));
+        [group.to_owned(), scheme.to_owned()].into_iter().chain(figures).collect()
+    });
+    let title = format!("{} (means over {count} runs)", spec.title);
     Figures { title, head, rows: rows.collect(), report_only: spec.report_only }
 }
 
@@ -390,6 +435,12 @@ pub fn group(played: &Played) -> Result<Comparison<'_>, PlotError> {
             comparison.plates.push(plate);
         }
     }
+    for spec in &experiment.tables {
+        let Some(faults) = &spec.faults else { continue };
+        for scheme in labels(experiment, &spec.schemes) {
+            comparison.plates.extend(faults.plates(&spec.title, scheme, cells)?);
+        }
+    }
     for table in tables {
         comparison.plates.push(Plate { svg: table.html(), caption: table.title.clone() });
     }
@@ -402,7 +453,10 @@ fn plot(
     cells: &Cells,
     palette: &Palette,
 ) -> Result<Option<Plate>, PlotError> {
-    let title = format!("{}, {}", experiment.title, spec.metric.title());
+    let title = match &spec.flows {
+        Some(flows) => format!("{flows}: {}", spec.metric.title()),
+        None => format!("{}, {}", experiment.title, spec.metric.title()),
+    };
     let frame = Frame { size: (760, 320), title: title.clone(), alt: title };
     let mut of: BTreeMap<&str, Vec<&Cell>> = BTreeMap::new();
     for (scheme, _, cell) in cells.all() {
@@ -418,14 +472,17 @@ fn plot(
         Some(place) => curves(frame, spec.metric, place, &own, palette)?,
         None => {
             let bar = |(label, cells): &(&str, &Vec<&Cell>)| {
-                let values = cells.iter().map(|cell| cell.get(spec.metric)).filter(|value| value.is_finite());
-                let values: Vec<f64> = values.collect();
+                let figure = |cell: &&Cell| match &spec.flows {
+                    Some(flows) => spec.metric.of(&of_group(&cell.run, flows)),
+                    None => cell.get(spec.metric),
+                };
+                let values: Vec<f64> = cells.iter().map(figure).filter(|value| value.is_finite()).collect();
                 let colour = palette.colour(label);
                 Bar {
                     label: (*label).to_owned(),
                     colour,
                     value: stats::mean(&values).unwrap_or(f64::NAN),
-                    ci95: None,
+                    ci95: if spec.flows.is_some() { stats::ci95(&values) } else { None },
                 }
             };
             let all: Vec<Bar> = own.iter().map(bar).collect();

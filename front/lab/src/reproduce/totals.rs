@@ -139,6 +139,35 @@ pub(super) fn least_sent(run: &RunResult) -> f64 {
     if least.is_finite() { least } else { f64::NAN }
 }
 
+/// Time in the bottleneck and in a proxy that 95 % of a flow's packets stay below, each by itself; mean over the flows by
+/// packets. What a proxy hides from the radio's queue is delay all the same.
+pub(super) fn wait_p95(run: &RunResult) -> f64 {
+    let wait = |flow: &FlowResult| {
+        let proxy = flow.split.as_ref().map_or(0.0, |split| split.delay.p95.as_secs_f64());
+        (flow.queueing_delay.p95.as_secs_f64() + proxy, flow.queueing_delay.count as f64)
+    };
+    stats::weighted_mean(flows(run).map(wait)).unwrap_or(f64::NAN)
+}
+
+/// Times of the transfers of all flows. One that is under way at the end counts with its time so far if it has lasted longer
+/// than those that ended; a shorter one says nothing.
+pub(super) fn completions(run: &RunResult) -> Vec<f64> {
+    let all = || flows(run).flat_map(|flow| &flow.transfers);
+    let mut times: Vec<f64> = all().filter_map(|transfer| Some(transfer.completion?.as_secs_f64())).collect();
+    let mean = stats::mean(&times).unwrap_or(0.0);
+    let open = all().filter(|transfer| transfer.completion.is_none());
+    times
+        .extend(open.map(|transfer| run.end.since(transfer.start).as_secs_f64()).filter(|time| *time > mean));
+    times
+}
+
+pub(super) fn completion_p95(run: &RunResult) -> f64 {
+    let mut times = completions(run);
+    times.sort_by(f64::total_cmp);
+    let rank = (0.95 * times.len() as f64).ceil() as usize;
+    rank.checked_sub(1).and_then(|rank| times.get(rank)).copied().unwrap_or(f64::NAN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,470 @@
+//! What mechanisms at the edge give and cost, and what they lose by radio information that is late, rare, wrong, false, or
+//! stops. Ours: nothing of it is published.
+//!
+//! A **group** of flows are those whose names are the group's, or begin so and go on after a blank or a dot. A **row** of faults
+//! are the points whose labels are the same up to " drop": the same fault with several seeds, each beside the run of the plain
+//! transport with that seed. All shares are of sums over the seeds, so that what varies from seed to seed weighs little.
+//!
+//! The rule that rows are judged by (issue 5): once its fallback time is over, a mechanism has at least [`ENOUGH`] of the
+//! goodput of its plain transport, unless its p95 delay is at most [`HALVED`] of the plain one's. Delay is the time in the
+//! bottleneck, and that in a proxy on top of it.
+
+use std::collections::BTreeMap;
+
+use ranpace_sim::{FlowResult, RunResult};
+use serde::Deserialize;
+
+use super::cells::{Absent, Cell, Cells};
+use super::measure::Measured;
+use super::metric::Metric;
+use super::show::Figures;
+use crate::figures::{Quantity, number};
+use crate::plot::{Axis, Frame, Line, LinePlot, Palette, PlotError};
+use crate::report::Plate;
+use crate::stats;
+
+/// Share of the plain transport's goodput that a mechanism must have.
+const ENOUGH: f64 = 0.9;
+/// Share of the plain transport's p95 delay that excuses less.
+const HALVED: f64 = 0.5;
+/// Over which time goodput is a mean where it is asked how long it is too low: shorter means are those of single losses.
+const MEAN_OVER_S: f64 = 1.0;
+
+/// The functions, by the name that experiments call them.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum EdgeFunction {
+    /// A figure of a group of flows, of the first scheme over the second, mean of the ratios at the points that both have.
+    OfGroup {
+        /// Which figure.
+        metric: Metric,
+        /// Of which flows.
+        flows: String,
+    },
+    /// Number of rows in which a scheme breaks the rule.
+    FaultsBroken(Faults),
+}
+
+/// A mechanism under faults of its radio information, beside its plain transport.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Faults {
+    /// The scheme of the plain transport; it has a point for each drop.
+    pub plain: String,
+    /// The flows that are compared.
+    flows: String,
+    /// The mechanism's stated fallback time in seconds.
+    fallback_s: f64,
+    /// It is so many periods of the feed, where that is longer.
+    #[serde(default)]
+    periods: f64,
+    /// Groups of points; all points if there are none.
+    #[serde(default)]
+    at: Vec<String>,
+}
+
+/// A row: one fault, over all drops.
+#[derive(Clone, Debug)]
+struct Fault {
+    label: String,
+    /// Of the first of its runs: `delay`, `period` and `error` among them.
+    places: super::Values,
+    /// Goodput, mean over the drops, in bit/s.
+    goodput: f64,
+    /// The same over the plain one.
+    ratio: f64,
+    /// The same once the fallback time is over.
+    after: f64,
+    /// p95 delay, mean over the drops, in seconds.
+    delay: f64,
+    /// The same over the plain one.
+    delay_ratio: f64,
+    /// Longest time in which goodput is too low, in seconds.
+    longest: f64,
+}
+
+impl Fault {
+    fn breaks(&self) -> bool {
+        self.after < ENOUGH && self.delay_ratio > HALVED
+    }
+}
+
+/// Whether a flow is of a group.
+fn is_of(flow: &FlowResult, group: &str) -> bool {
+    let rest = flow.name.strip_prefix(group);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '.']))
+}
+
+/// A run with the flows of a group alone.
+pub fn of_group(run: &RunResult, group: &str) -> RunResult {
+    let flows = run.flows.iter().filter(|flow| is_of(flow, group)).cloned().collect();
+    RunResult { flows, ..run.clone() }
+}
+
+/// Calls one.
+pub fn call(function: &EdgeFunction, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
+    match function {
+        EdgeFunction::OfGroup { metric, flows } => ratio_of_group(*metric, flows, of, cells),
+        EdgeFunction::FaultsBroken(faults) => faults.broken(of, cells),
+    }
+}
+
+fn ratio_of_group(metric: Metric, flows: &str, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
+    let [above, below] = of else {
+        return Err(Absent::Nothing("a figure of a group is that of one scheme over another".to_owned()));
+    };
+    let figure = |cell: &Cell| metric.of(&of_group(&cell.run, flows));
+    let mut pairs = Vec::new();
+    for (point, cell) in cells.of(above, &[])? {
+        pairs.push((figure(cell), figure(cells.at(below, point)?)));
+    }
+    let ratios: Vec<f64> = pairs.iter().map(|(above, below)| above / below).collect();
+    let mean = |values: &[f64]| stats::mean(values).unwrap_or(f64::NAN);
+    let value = mean(&ratios);
+    let half = stats::ci95(&ratios).map_or_else(String::new, |half| format!(" ± {}", number(half)));
+    let (own, other): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+    let unit = metric.quantity().unit([mean(&own), mean(&other)]);
+    let name = if unit.name.is_empty() { String::new() } else { format!(" {}", unit.name) };
+    let text =
+        format!("{}{half} ({} over {}{name})", number(value), unit.show(mean(&own)), unit.show(mean(&other)));
+    Ok(Measured { value, text })
+}
+
+/// What flows of a group have delivered by each row of their series: the times, and the sum in bytes.
+fn delivered(run: &RunResult, group: &str) -> Result<(Vec<f64>, Vec<f64>), Absent> {
+    let nothing = || Absent::Nothing(format!("a run has no series of {group}"));
+    let mut all: Option<(Vec<f64>, Vec<f64>)> = None;
+    for flow in run.flows.iter().filter(|flow| is_of(flow, group)) {
+        let times = flow.series.get("time_s").ok_or_else(nothing)?;
+        let bytes = flow.series.get("delivered_bytes").ok_or_else(nothing)?;
+        let (_, sum) = all.get_or_insert_with(|| (times.to_vec(), vec![0.0; times.len()]));
+        for (sum, bytes) in sum.iter_mut().zip(bytes) {
+            *sum += if bytes.is_finite() { *bytes } else { 0.0 };
+        }
+    }
+    all.ok_or_else(nothing)
+}
+
+/// A cumulative sum at a time: the last row up to it.
+fn at(times: &[f64], sum: &[f64], time: f64) -> f64 {
+    let rows = times.partition_point(|row| *row <= time + 1e-9);
+    rows.checked_sub(1).and_then(|row| sum.get(row)).copied().unwrap_or(0.0)
+}
+
+/// The longest time, from `from` on, in which the mean of [`MEAN_OVER_S`] is always below [`ENOUGH`] of the plain one.
+fn longest(times: &[f64], own: &[f64], plain: &[f64], from: f64) -> f64 {
+    let (mut begun, mut longest): (Option<f64>, f64) = (None, 0.0);
+    let mut before = from + MEAN_OVER_S;
+    for time in times.iter().copied().filter(|time| *time >= from + MEAN_OVER_S) {
+        let of = |sum: &[f64]| at(times, sum, time) - at(times, sum, time - MEAN_OVER_S);
+        if of(own) < ENOUGH * of(plain) {
+            let since = *begun.get_or_insert(before);
+            longest = longest.max(time - since);
+        } else {
+            begun = None;
+        }
+        before = time;
+    }
+    longest
+}
+
+impl Faults {
+    fn rows(&self, scheme: &str, cells: &Cells) -> Result<Vec<Fault>, Absent> {
+        let mut plain: BTreeMap<String, &Cell> = BTreeMap::new();
+        for (_, cell) in cells.of(&self.plain, &[])? {
+            plain.insert(cell.places.get("drop").cloned().unwrap_or_default(), cell);
+        }
+        let mut rows: Vec<(String, Vec<(&Cell, &Cell)>)> = Vec::new();
+        for (point, cell) in cells.of(scheme, &[])? {
+            let word = point.split(' ').next().unwrap_or(point);
+            if !self.at.is_empty() && !self.at.iter().any(|group| group == word) {
+                continue;
+            }
+            let drop = cell.places.get("drop").cloned().unwrap_or_default();
+            let Some(other) = plain.get(&drop).copied() else {
+                return Err(Absent::Nothing(format!("{} is not played in drop {drop}", self.plain)));
+            };
+            let label = point.split(" drop ").next().unwrap_or(point).to_owned();
+            match rows.iter_mut().find(|(own, _)| *own == label) {
+                Some((_, pairs)) => pairs.push((cell, other)),
+                None => rows.push((label, vec![(cell, other)])),
+            }
+        }
+        rows.into_iter().map(|(label, pairs)| self.row(label, &pairs)).collect()
+    }
+
+    fn row(&self, label: String, pairs: &[(&Cell, &Cell)]) -> Result<Fault, Absent> {
+        let nothing = || Absent::Nothing("there are no such runs".to_owned());
+        let (first, _) = pairs.first().ok_or_else(nothing)?;
+        let place = |name: &str| first.number(name).unwrap_or(0.0);
+        let from = place("from");
+        // Where reports are dropped, what comes has a longer period.
+        let period = place("period") * place("every").max(1.0);
+        let fallback = self.fallback_s.max(self.periods * period);
+        let (mut own, mut plain, mut times) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut delays, mut plain_delays) = (Vec::new(), Vec::new());
+        let add = |sum: &mut Vec<f64>, bytes: Vec<f64>| {
+            sum.resize(bytes.len(), 0.0);
+            sum.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum += bytes);
+        };
+        for (cell, other) in pairs {
+            let (rows, bytes) = delivered(&cell.run, &self.flows)?;
+            times = rows;
+            add(&mut own, bytes);
+            add(&mut plain, delivered(&other.run, &self.flows)?.1);
+            let delay = |cell: &Cell| Metric::WaitP95.of(&of_group(&cell.run, &self.flows));
+            delays.push(delay(cell));
+            plain_delays.push(delay(other));
+        }
+        let end = times.last().copied().unwrap_or(0.0);
+        let since = |sum: &[f64], from: f64| at(&times, sum, end) - at(&times, sum, from);
+        let mean = |values: &[f64]| stats::mean(values).unwrap_or(f64::NAN);
+        Ok(Fault {
+            label,
+            places: first.places.clone(),
+            goodput: 8.0 * since(&own, 0.0) / end / pairs.len() as f64,
+            ratio: since(&own, 0.0) / since(&plain, 0.0),
+            after: since(&own, from + fallback) / since(&plain, from + fallback),
+            delay: mean(&delays),
+            delay_ratio: mean(&delays) / mean(&plain_delays),
+            longest: longest(&times, &own, &plain, from),
+        })
+    }
+
+    fn broken(&self, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
+        let mut rows = Vec::new();
+        for scheme in of {
+            rows.extend(self.rows(scheme, cells)?);
+        }
+        let Some(least) = rows.iter().min_by(|a, b| a.after.total_cmp(&b.after)) else {
+            return Err(Absent::Nothing("there are no such runs".to_owned()));
+        };
+        let broken: Vec<&Fault> = rows.iter().filter(|row| row.breaks()).collect();
+        let named: Vec<&str> = broken.iter().map(|row| row.label.as_str()).take(3).collect();
+        let names = match (broken.len(), named.is_empty()) {
+            (_, true) => String::new(),
+            (count, false) if count > named.len() => format!(" ({}, ...)", named.join("; ")),
+            _ => format!(" ({})", named.join("; ")),
+        };
+        let text = format!(
+            "{} of {}{names}; least goodput {} with {} of the delay ({})",
+            broken.len(),
+            rows.len(),
+            number(least.after),
+            number(least.delay_ratio),
+            least.label
+        );
+        Ok(Measured { value: broken.len() as f64, text })
+    }
+
+    /// Rows with the places `delay`, `period` and `error` as a table for each error; the others, and all of them for the report,
+    /// as lists.
+    pub fn tables(&self, title: &str, scheme: &str, cells: &Cells) -> Vec<Figures> {
+        let Ok(rows) = self.rows(scheme, cells) else { return Vec::new() };
+        let (grid, others): (Vec<Fault>, Vec<Fault>) =
+            rows.into_iter().partition(|row| row.label.starts_with("grid"));
+        let mut tables = Vec::new();
+        for error in values(&grid, "error") {
+            let own: Vec<&Fault> = grid.iter().filter(|row| place(row, "error") == error).collect();
+            tables.push(matrix(&format!("{title}, {scheme}: reports wrong by up to {error}"), &own));
+        }
+        if !grid.is_empty() {
+            let title = format!("{title}, {scheme}: all of the grid");
+            tables.push(Figures { report_only: true, ..list(title, &grid) });
+        }
+        if !others.is_empty() {
+            tables.push(list(format!("{title}, {scheme}"), &others));
+        }
+        tables
+    }
+
+    /// Goodput and delay over the feed's delay, a line for each period, of the grid's rows with the first error.
+    pub fn plates(&self, title: &str, scheme: &str, cells: &Cells) -> Result<Vec<Plate>, PlotError> {
+        let mut rows = self.rows(scheme, cells).unwrap_or_default();
+        rows.retain(|row| row.label.starts_with("grid"));
+        let Some(error) = values(&rows, "error").first().cloned() else { return Ok(Vec::new()) };
+        rows.retain(|row| place(row, "error") == error);
+        let periods = values(&rows, "period");
+        let palette = Palette::of(periods.iter().map(String::as_str));
+        let figures: [(&str, fn(&Fault) -> f64); 2] =
+            [("goodput over plain", |row| row.ratio), ("p95 delay over plain", |row| row.delay_ratio)];
+        let mut plates = Vec::new();
+        for (name, figure) in figures {
+            let lines: Vec<Line> = periods
+                .iter()
+                .map(|period| Line {
+                    label: format!("every {period}"),
+                    colour: palette.colour(period),
+                    dashed: false,
+                    points: rows
+                        .iter()
+                        .filter(|row| place(row, "period") == *period)
+                        .map(|row| (seconds(row, "delay"), figure(row)))
+                        .collect(),
+                })
+                .collect();
+            let points = || lines.iter().flat_map(|line| line.points.iter().copied());
+            let x = Axis::log("the feed's delay", Quantity::Time, points().map(|point| point.0));
+            let y = Axis::from_zero(name, Quantity::Plain, points().map(|point| point.1).chain([1.0]));
+            let text = format!("{scheme}: {name}");
+            let frame = Frame { size: (760, 300), title: text.clone(), alt: text };
+            let svg = LinePlot { frame, x, y, area: None, lines }.svg()?;
+            let caption = format!(
+                "{title}: {name} of {scheme} by how late radio information is, a line for each period; reports wrong by up to {error}."
+            );
+            plates.push(Plate { svg, caption });
+        }
+        Ok(plates)
+    }
+}
+
+fn place<'a>(row: &'a Fault, name: &str) -> &'a str {
+    row.places.get(name).map_or("", String::as_str)
+}
+
+fn seconds(row: &Fault, name: &str) -> f64 {
+    place(row, name).parse::<ranpace_units::Span>().map_or(f64::NAN, |span| span.as_secs_f64())
+}
+
+/// The values of a place, in the order of the rows.
+fn values(rows: &[Fault], name: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for row in rows {
+        let value = place(row, name);
+        if !found.iter().any(|known| known == value) {
+            found.push(value.to_owned());
+        }
+    }
+    found.sort_by(|a, b| {
+        let of = |text: &str| {
+            text.parse::<ranpace_units::Span>()
+                .map_or_else(|_| text.parse().unwrap_or(0.0), |span| span.as_secs_f64())
+        };
+        of(a).total_cmp(&of(b))
+    });
+    found
+}
+
+/// "0.97 / 0.31", goodput and p95 delay over the plain ones, with a mark where the rule is broken.
+fn matrix(title: &str, rows: &[&Fault]) -> Figures {
+    let all: Vec<Fault> = rows.iter().map(|row| (*row).clone()).collect();
+    let (delays, periods) = (values(&all, "delay"), values(&all, "period"));
+    let mut head = vec![("late by".to_owned(), String::new())];
+    head.extend(periods.iter().map(|period| (format!("every {period}"), String::new())));
+    let cell = |delay: &str, period: &str| {
+        let row = rows.iter().find(|row| place(row, "delay") == delay && place(row, "period") == period);
+        row.map_or_else(String::new, |row| {
+            let mark = if row.breaks() { " !" } else { "" };
+            format!("{:.2} / {:.2}{mark}", row.after, row.delay_ratio)
+        })
+    };
+    let line = |delay: &String| {
+        let cells = periods.iter().map(|period| cell(delay, period));
+        [delay.clone()].into_iter().chain(cells).collect()
+    };
+    let rows = delays.iter().map(line).collect();
+    let title = format!("{title}: goodput / p95 delay, over those of the plain transport");
+    Figures { title, head, rows, report_only: false }
+}
+
+fn list(title: String, rows: &[Fault]) -> Figures {
+    let rate = Quantity::Rate.unit(rows.iter().map(|row| row.goodput));
+    let time = Quantity::Time.unit(rows.iter().map(|row| row.delay));
+    let head = [
+        ("", ""),
+        ("goodput", rate.name),
+        ("over plain", ""),
+        ("after fallback", ""),
+        ("p95 delay", time.name),
+        ("over plain", ""),
+        ("too low for", "s"),
+        ("rule", ""),
+    ];
+    let rows = rows.iter().map(|row| {
+        vec![
+            row.label.clone(),
+            rate.show(row.goodput),
+            format!("{:.3}", row.ratio),
+            format!("{:.3}", row.after),
+            time.show(row.delay),
+            format!("{:.3}", row.delay_ratio),
+            format!("{:.1}", row.longest),
+            if row.breaks() { "broken" } else { "kept" }.to_owned(),
+        ]
+    });
+    let head = head.map(|(title, unit)| (title.to_owned(), unit.to_owned())).to_vec();
+    Figures { title, head, rows: rows.collect(), report_only: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::Values;
+    use crate::synthetic;
+    use ranpace_sim::Column;
+
+    /// A run of 10 s in rows of 100 ms with a flow that has `rate` bytes a row, half of it from 5 s on if it `fails`.
+    fn run(rate: f64, fails: bool) -> RunResult {
+        let mut run = synthetic::run("cubic", 1);
+        run.flows[0].name = "own one".to_owned();
+        let column = |name: &str, values: Vec<f64>| Column { name: name.to_owned(), values };
+        let part = |row: usize| if fails && row > 50 { rate / 2.0 } else { rate };
+        let mut sum = 0.0;
+        let bytes = (1..=100).map(|row| {
+            sum += part(row);
+            sum
+        });
+        run.flows[0].series.columns = vec![
+            column("delivered_bytes", bytes.collect()),
+            column("time_s", (1..=100).map(|row| f64::from(row) / 10.0).collect()),
+        ];
+        run
+    }
+
+    fn cells(fails: bool) -> Cells {
+        let mut cells = Cells::default();
+        for drop in ["1", "2"] {
+            let places = |pairs: &[(&str, &str)]| -> Values {
+                let all = pairs.iter().chain(&[("drop", drop)]);
+                all.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+            };
+            cells.enter(
+                "plain",
+                &format!("plain drop {drop}"),
+                Ok(Cell::new(places(&[]), run(100.0, false))),
+            );
+            let own = places(&[("from", "5s"), ("period", "8ms")]);
+            cells.enter("own", &format!("stopped drop {drop}"), Ok(Cell::new(own, run(100.0, fails))));
+        }
+        cells
+    }
+
+    fn faults() -> Faults {
+        let (plain, flows) = ("plain".to_owned(), "own".to_owned());
+        Faults { plain, flows, fallback_s: 1.0, periods: 3.0, at: Vec::new() }
+    }
+
+    #[test]
+    fn what_halves_its_goodput_for_good_breaks_the_rule() {
+        let row = &faults().rows("own", &cells(true)).unwrap()[0];
+        assert_eq!(row.label, "stopped");
+        assert!((row.ratio - 0.75).abs() < 1e-9 && (row.after - 0.5).abs() < 1e-9, "{row:?}");
+        // The mean over a second is below 0.9 from 0.2 s after the change on.
+        assert!((row.longest - 4.0).abs() < 0.2, "{row:?}");
+        assert!(row.breaks(), "the delay is the same");
+        assert!(!Fault { delay_ratio: 0.5, ..row.clone() }.breaks(), "half of the delay excuses it");
+        let broken = |fails| faults().broken(&["own".to_owned()], &cells(fails)).unwrap().value;
+        assert_eq!((broken(true), broken(false)), (1.0, 0.0));
+    }
+
+    #[test]
+    fn a_group_is_a_name_or_begins_so() {
+        let mut flow = synthetic::run("cubic", 1).flows.remove(0);
+        for (name, expected) in
+            [("up", true), ("up one", true), ("up.2", true), ("upper", false), ("a up", false)]
+        {
+            flow.name = name.to_owned();
+            assert_eq!(is_of(&flow, "up"), expected, "{name}");
+        }
+    }
+}
