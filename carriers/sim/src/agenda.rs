@@ -114,6 +114,12 @@ impl Agenda {
         }
     }
 
+    /// When the next event is due; [`Time::MAX`] if there is none.
+    pub fn next_time(&self) -> Time {
+        let first = |heap: &BinaryHeap<Reverse<Entry>>| heap.peek().map_or(Time::MAX, |first| first.0.at);
+        first(&self.links).min(first(&self.others))
+    }
+
     /// The next event, if it is due by `end`.
     #[inline]
     pub fn next(&mut self, end: Time) -> Option<(Time, Event)> {

@@ -119,6 +119,13 @@ impl Flow {
         }
     }
 
+    /// Counts packets whose ends are elsewhere: how many, and their payload, were sent or arrived.
+    pub fn count_outside(&mut self, sent: (u64, u64), delivered: u64) {
+        self.earlier.sent += sent.0;
+        self.earlier.sent_bytes += sent.1;
+        self.earlier.delivered += delivered;
+    }
+
     /// Opens a connection, the first or another one, and begins what the application does first. Returns when the
     /// application is to be asked again.
     pub fn begin(&mut self, spec: &FlowSpec, now: Time) -> Option<Time> {

@@ -21,7 +21,7 @@ const WAITING: usize = 256;
 /// The histogram. In memory as it is written here: first what every value needs.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     sum: u128,
     count: u64,
     min: u64,
@@ -34,6 +34,7 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
+    /// Adds a value.
     #[inline]
     pub fn record(&mut self, value: Span) {
         let value = value.as_nanos();
@@ -51,9 +52,9 @@ impl Histogram {
         }
     }
 
-    /// Reads where the next value will go; see [`crate::meter::Meters::settle`].
+    /// Reads where the next value will go; see `Meters::settle`.
     #[inline]
-    pub fn warm(&self) -> u64 {
+    pub(crate) fn warm(&self) -> u64 {
         self.waiting.last().map_or(0, |&bucket| u64::from(bucket))
     }
 
@@ -113,6 +114,7 @@ impl Histogram {
         buckets.into_iter().map(|(bucket, count)| (middle_of(bucket), count)).collect()
     }
 
+    /// How many values there are.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -135,6 +137,7 @@ impl Histogram {
         Span::from_nanos((sum / u128::from(self.count)) as u64)
     }
 
+    /// What is told of it.
     pub fn distribution(&self) -> Distribution {
         if self.count == 0 {
             return Distribution::default();

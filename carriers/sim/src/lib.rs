@@ -42,10 +42,11 @@ mod tap;
 mod udp;
 
 pub use feed::Source;
+pub use histogram::Histogram;
 pub use packet::{Direction, Packet};
 pub use results::{
     CellResult, Column, Distribution, FeedResult, FlowResult, FlowTotals, Ledger, LinkResult,
     RadioLinkResult, RunResult, Series, SplitResult, Transfer, UserResult,
 };
-pub use simulation::{Onlooker, Simulation, link_names};
+pub use simulation::{Arrived, Cargo, Network, Onlooker, Simulation, link_names};
 pub use tap::{Tap, TapEvent};

@@ -43,6 +43,10 @@ pub(crate) struct Ticket {
 const BACK: u64 = 1 << 32;
 const ECT: u64 = 1 << 33;
 const CE: u64 = 1 << 34;
+/// Above the flags: of packets whose ends are elsewhere, what tells the streams of a flow apart.
+const STREAM: u32 = 35;
+/// Set in the connection of such packets; below it is their stream.
+pub(crate) const OUTSIDE: u32 = 1 << 31;
 
 impl Ticket {
     #[inline]
@@ -50,9 +54,11 @@ impl Ticket {
         let Segment { wire, ect, ce, .. } = packet.segment;
         let flag = |set: bool, flag: u64| if set { flag } else { 0 };
         let back = packet.direction == Direction::Back;
+        let outside = packet.connection & OUTSIDE != 0;
+        let stream = if outside { u64::from(packet.connection & !OUTSIDE) << STREAM } else { 0 };
         Self {
             place: u64::from(slot) | u64::from(wire) << 32,
-            marks: u64::from(packet.flow) | flag(back, BACK) | flag(ect, ECT) | flag(ce, CE),
+            marks: u64::from(packet.flow) | flag(back, BACK) | flag(ect, ECT) | flag(ce, CE) | stream,
         }
     }
 
@@ -88,7 +94,8 @@ impl ranpace_link::Packet for Ticket {
     #[inline]
     fn flow(&self) -> u32 {
         // Feedback is a flow of its own for flow queueing.
-        Ticket::flow(*self) * 2 + u32::from(self.direction() == Direction::Back)
+        let flow = Ticket::flow(*self) * 2 + u32::from(self.direction() == Direction::Back);
+        flow ^ (self.marks >> STREAM << 3) as u32
     }
     #[inline]
     fn is_ect(&self) -> bool {
@@ -149,6 +156,13 @@ impl Slots {
         self.at(ticket);
         let slot = ticket.slot();
         (&mut self.packets[slot], self.contents.get(slot).map_or(&[], Vec::as_slice))
+    }
+
+    /// Changes the content of a ticket's packet for another, in no time.
+    pub fn exchange_content(&mut self, ticket: Ticket, content: &mut Vec<u8>) {
+        if let Some(place) = self.contents.get_mut(ticket.slot()) {
+            core::mem::swap(place, content);
+        }
     }
 
     /// Takes in the packet that was written to [`Self::vacant`].

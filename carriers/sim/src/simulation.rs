@@ -9,9 +9,11 @@ use ranpace_scenario::{ChangeKind, Hop, Scenario};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 mod finish;
+mod open;
 mod splitting;
 
 pub use finish::link_names;
+pub use open::{Arrived, Cargo, Network};
 
 use crate::agenda::{Agenda, Alarm, Event};
 use crate::feed::{Reader, Source};
@@ -56,6 +58,8 @@ pub struct Simulation<'a> {
     feed_alarm: Alarm,
     /// Who looks on at hints.
     onlooker: Option<Onlooker<'a>>,
+    /// Where packets end whose ends are elsewhere.
+    outlet: Option<Box<open::Outlet>>,
     /// Packets that came out of the cells just now.
     arrived: Vec<Ticket>,
     /// What modems heard just now.
@@ -93,6 +97,11 @@ pub struct Simulation<'a> {
 impl<'a> Simulation<'a> {
     /// Prepares a scenario.
     pub fn new(scenario: &'a Scenario) -> Self {
+        Self::prepare(scenario, None)
+    }
+
+    /// The same; with an outlet no flow begins, and what would arrive at an end is left there.
+    fn prepare(scenario: &'a Scenario, outlet: Option<Box<open::Outlet>>) -> Self {
         let seeds = |part: u64, index: usize| mix(mix(scenario.seed, part), index as u64);
         let links: Vec<Link<Ticket>> = scenario
             .links
@@ -128,7 +137,7 @@ impl<'a> Simulation<'a> {
         // What is measured lies after the warm-up's end, as capacities are counted; without one, all counts.
         let instant = if scenario.warmup.is_zero() { Span::ZERO } else { Span::from_nanos(1) };
         agenda.enter(Time::ZERO + scenario.warmup + instant, Event::Measure);
-        for (index, flow) in scenario.flows.iter().enumerate() {
+        for (index, flow) in scenario.flows.iter().enumerate().filter(|_| outlet.is_none()) {
             agenda.enter(flow.start, Event::Start(index as u32));
             if let Some(stop) = flow.stop {
                 agenda.enter(stop, Event::Stop(index as u32));
@@ -151,6 +160,7 @@ impl<'a> Simulation<'a> {
             radio_alarm: Alarm::OFF,
             feed_alarm: Alarm::OFF,
             onlooker: None,
+            outlet,
             radio,
             arrived: Vec::new(),
             heard: Vec::new(),
@@ -421,6 +431,10 @@ impl<'a> Simulation<'a> {
         let packet = self.meters.slots.at(ticket);
         if let Some(next) = self.routes.place(flow, direction, packet.hop) {
             self.offer(next, ticket);
+            return;
+        }
+        if self.outlet.is_some() {
+            self.let_out(ticket);
             return;
         }
         if let Some(splits) = &self.splits

@@ -8,7 +8,7 @@ use ranpace_phy::Direction;
 
 use crate::error::did_you_mean;
 use crate::link;
-use crate::model::{CellSpec, FlowSpec, Hop, LinkSpec, Transport, UserSpec};
+use crate::model::{CellSpec, FlowSpec, Hop, LinkSpec, Scenario, Transport, UserSpec};
 use crate::reader::{Field, Section};
 
 /// Most links of a scenario. Ours.
@@ -309,6 +309,27 @@ impl Network {
             }
         }
         came_by
+    }
+}
+
+impl Scenario {
+    /// The way from a host to another that a flow without a path of its own would take; `None` if there is none.
+    pub fn route(&self, from: usize, to: usize) -> Option<Vec<Hop>> {
+        let mut network = Network { out: vec![Vec::new(); self.hosts.len()], ..Network::default() };
+        for (index, link) in self.links.iter().enumerate() {
+            // There are fewer links, and users, than that.
+            network.out.get_mut(link.from)?.push(Hop::Link(index as u32));
+        }
+        for (index, user) in self.users.iter().enumerate() {
+            let hop = |direction| Hop::Radio { user: index as u32, direction };
+            network.out.get_mut(self.cells.get(user.cell)?.host)?.push(hop(Direction::Downlink));
+            network.out.get_mut(user.host)?.push(hop(Direction::Uplink));
+        }
+        network.hosts.clone_from(&self.hosts);
+        network.links.clone_from(&self.links);
+        network.cells.clone_from(&self.cells);
+        network.users.clone_from(&self.users);
+        network.route(from, to)
     }
 }
 

@@ -1,0 +1,290 @@
+//! The network of a scenario without its endpoints: packets with content come from outside and leave again, at the pace of
+//! whoever drives it. The real-time emulator does, by the real clock.
+//!
+//! Links and cells play what was due at its own instant, however late they are called. So a caller that is late delivers
+//! late, and decides nothing: [`Arrived::due`] says when the packet had arrived.
+
+use std::collections::VecDeque;
+
+use ranpace_scenario::Scenario;
+use ranpace_tcp::{Kind, Segment};
+use ranpace_units::{Bytes, Span, Time};
+
+use super::Simulation;
+use crate::agenda::Event;
+use crate::histogram::Histogram;
+use crate::packet::{Direction, OUTSIDE, Ticket};
+use crate::results::{Distribution, RunResult};
+
+/// Where packets are left that came to their end.
+#[derive(Debug, Default)]
+pub(super) struct Outlet {
+    arrived: VecDeque<(Time, Ticket)>,
+}
+
+/// What is told of a packet from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cargo {
+    /// Index of the scenario's flow whose way it takes.
+    pub flow: u32,
+    /// Tells the streams of a flow apart, for queues that do.
+    pub stream: u32,
+    /// Bytes on the wire, IP header included.
+    pub wire: u32,
+    /// Bytes behind the headers of its transport.
+    pub payload: u32,
+    /// ECN-capable (RFC 3168).
+    pub ect: bool,
+}
+
+/// A packet that came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Index of the scenario's flow whose way it took.
+    pub flow: u32,
+    /// When it arrived.
+    pub due: Time,
+    /// Whether Congestion Experienced was set on the way.
+    pub marked: bool,
+}
+
+/// The links and cells of a scenario, and what is measured there. Of its flows only the ways are played: none begins by
+/// itself, and each counts what is sent on its way.
+pub struct Network<'a> {
+    simulation: Simulation<'a>,
+    slots: Histogram,
+    late_slots: u64,
+    slot: Span,
+}
+
+impl<'a> Network<'a> {
+    /// Prepares a scenario, in which nothing has been sent. Proxies and PEPs are not played.
+    pub fn new(scenario: &'a Scenario) -> Self {
+        let slots = scenario.cells.iter().filter_map(|cell| cell.config.air.frame().ok());
+        let slot = slots.map(|frame| frame.slot()).min().unwrap_or(Span::from_millis(1));
+        let simulation = Simulation::prepare(scenario, Some(Box::default()));
+        Self { simulation, slots: Histogram::default(), late_slots: 0, slot }
+    }
+
+    /// When [`Self::advance`] has something to do, or earlier; [`Time::MAX`] if nothing is under way.
+    pub fn next_event(&self) -> Time {
+        self.simulation.agenda.next_time()
+    }
+
+    /// A packet is sent at `now`, or at the last instant of [`Self::advance`] if that is later; what was due by then happens
+    /// first. Its content is taken; `content` then holds a buffer of an earlier packet, or nothing.
+    pub fn inject(&mut self, now: Time, cargo: Cargo, content: &mut Vec<u8>) {
+        self.advance(now);
+        let simulation = &mut self.simulation;
+        let Some(first) = simulation.routes.place(cargo.flow, Direction::Forward, 0) else { return };
+        let (packet, place) = simulation.meters.slots.vacant_with_content();
+        core::mem::swap(place, content);
+        packet.flow = cargo.flow;
+        packet.connection = OUTSIDE | (cargo.stream & STREAMS);
+        packet.hop = 0;
+        packet.direction = Direction::Forward;
+        packet.segment = Segment {
+            wire: cargo.wire,
+            length: cargo.payload,
+            ect: cargo.ect,
+            ..Segment::new(Kind::Data, simulation.now)
+        };
+        let Some(ticket) = simulation.meters.slots.take() else { return };
+        simulation.meters.ledger.offered += Bytes::new(u64::from(ticket.wire()));
+        if let Some(flow) = simulation.flows.get_mut(cargo.flow as usize) {
+            flow.count_outside((1, u64::from(cargo.payload)), 0);
+        }
+        simulation.offer(first, ticket);
+    }
+
+    /// Does what is due by `now`, each at its instant.
+    pub fn advance(&mut self, now: Time) {
+        let simulation = &mut self.simulation;
+        while let Some((at, event)) = simulation.agenda.next(now) {
+            simulation.now = simulation.now.max(at);
+            simulation.events += 1;
+            if matches!(event, Event::Radio) {
+                let late = now - at;
+                self.slots.record(late);
+                self.late_slots += u64::from(late > self.slot);
+            }
+            simulation.handle(event);
+        }
+        simulation.now = simulation.now.max(now);
+    }
+
+    /// The next packet that came to its end; its content is put into `content`, whose buffer is kept for another one.
+    pub fn take(&mut self, content: &mut Vec<u8>) -> Option<Arrived> {
+        let simulation = &mut self.simulation;
+        let (due, ticket) = simulation.outlet.as_mut()?.arrived.pop_front()?;
+        simulation.meters.slots.exchange_content(ticket, content);
+        let packet = simulation.meters.slots.at(ticket);
+        let arrived = Arrived { flow: packet.flow, due, marked: packet.segment.ce };
+        simulation.meters.slots.give_back(ticket);
+        Some(arrived)
+    }
+
+    /// How late the slots of cells (and arrivals from them) were played, and how many more than a slot late.
+    pub fn slots(&self) -> (Distribution, u64) {
+        (self.slots.distribution(), self.late_slots)
+    }
+
+    /// Time is over. Of flows there is what was counted on their ways: payload, packets, drops, delays.
+    pub fn finish(mut self, now: Time) -> RunResult {
+        self.advance(now);
+        self.simulation.finish(false)
+    }
+}
+
+/// Bits of a stream's number that packets keep.
+const STREAMS: u32 = (1 << 29) - 1;
+
+impl Simulation<'_> {
+    /// A packet came to its end, which is outside.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn let_out(&mut self, ticket: Ticket) {
+        let packet = self.meters.slots.at(ticket);
+        let (flow, payload) = (packet.flow, u64::from(packet.segment.length));
+        self.meters.ledger.delivered += Bytes::new(u64::from(ticket.wire()));
+        if let Some(flow) = self.flows.get_mut(flow as usize) {
+            flow.count_outside((0, 0), payload);
+        }
+        if let Some(outlet) = &mut self.outlet {
+            outlet.arrived.push_back((self.now, ticket));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(text: &str) -> Scenario {
+        ranpace_scenario::parse(text, "test.toml", &mut ()).expect("a scenario of this test is right")
+    }
+
+    const LINK: &str = r#"
+        duration = "10s"
+        [[link]]
+        from = "server"
+        to = "phone"
+        rate = "12Mbit/s"
+        delay = "20ms"
+        queue = { kind = "droptail", limit = "3000B" }
+        duplex = true
+        [[flow]]
+        from = "server"
+        to = "phone"
+        cc = "newreno"
+    "#;
+
+    fn cargo(wire: u32) -> Cargo {
+        Cargo { flow: 0, stream: 7, wire, payload: wire - 52, ect: false }
+    }
+
+    #[test]
+    fn a_packet_comes_out_with_its_content_at_its_instant_however_late_the_caller_is() {
+        let scenario = scenario(LINK);
+        for late in [0, 3, 500] {
+            let mut network = Network::new(&scenario);
+            let mut content = b"first".to_vec();
+            network.inject(Time::from_millis(100), cargo(1500), &mut content);
+            content.clear();
+            content.extend(b"second");
+            network.inject(Time::from_millis(100), cargo(1500), &mut content);
+            network.advance(Time::from_millis(120));
+            assert_eq!(network.take(&mut content), None, "20 ms and 1 ms are not over");
+            network.advance(Time::from_millis(122 + late));
+            // 1500 B at 12 Mbit/s are 1 ms.
+            for (at, text) in [(121, "first"), (122, "second")] {
+                let arrived = network.take(&mut content).expect("it has arrived");
+                assert_eq!(arrived.due, Time::from_millis(at));
+                assert_eq!(content, text.as_bytes());
+            }
+            assert_eq!(network.take(&mut content), None);
+            let result = network.finish(Time::from_secs(1));
+            assert!(result.ledger.balances(), "{:?}", result.ledger);
+            let flow = &result.flows[0];
+            assert_eq!((flow.sent_packets, flow.delivered), (2, Bytes::new(2 * 1448)));
+            assert_eq!(result.links[0].departed_packets, 2);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_the_queue_is_dropped_and_counted() {
+        let scenario = scenario(LINK);
+        let mut network = Network::new(&scenario);
+        let mut content = Vec::new();
+        for _ in 0..5 {
+            content.resize(1500, 1);
+            network.inject(Time::ZERO, cargo(1500), &mut content);
+        }
+        network.advance(Time::from_secs(1));
+        // One in service, two in the queue of 3000 B.
+        assert_eq!(std::iter::from_fn(|| network.take(&mut content)).count(), 3);
+        let result = network.finish(Time::from_secs(1));
+        assert_eq!((result.flows[0].dropped_packets, result.links[0].dropped_packets), (2, 2));
+        assert!(result.ledger.balances());
+    }
+
+    #[test]
+    fn no_flow_of_the_scenario_begins() {
+        let scenario = scenario(LINK);
+        let mut network = Network::new(&scenario);
+        network.advance(Time::from_secs(10));
+        let result = network.finish(Time::from_secs(10));
+        assert_eq!((result.flows[0].sent_packets, result.links[0].departed_packets), (0, 0));
+    }
+
+    #[test]
+    fn a_cell_carries_what_comes_from_outside_both_ways() {
+        let scenario = scenario(
+            r#"
+            duration = "10s"
+            [[cell]]
+            name = "cell"
+            host = "mast"
+            preset = "lte"
+            [[user]]
+            name = "ue1"
+            position = [100, 0]
+            [[link]]
+            from = "server"
+            to = "mast"
+            rate = "1Gbit/s"
+            delay = "5ms"
+            duplex = true
+            [[flow]]
+            from = "server"
+            to = "ue1"
+            cc = "newreno"
+            [[flow]]
+            from = "ue1"
+            to = "server"
+            cc = "newreno"
+            "#,
+        );
+        let mut network = Network::new(&scenario);
+        let mut content = Vec::new();
+        for flow in 0..2 {
+            for number in 0..20_u8 {
+                content.clear();
+                content.resize(1000, number);
+                let wire = 1000;
+                network.inject(Time::ZERO, Cargo { flow, ..cargo(wire) }, &mut content);
+            }
+        }
+        let mut seen = [Vec::new(), Vec::new()];
+        for millis in 0..1_000 {
+            network.advance(Time::from_millis(millis));
+            while let Some(arrived) = network.take(&mut content) {
+                assert!(arrived.due <= Time::from_millis(millis));
+                seen[arrived.flow as usize].push(content[0]);
+            }
+        }
+        let all: Vec<u8> = (0..20).collect();
+        assert_eq!(seen, [all.clone(), all]);
+        assert!(network.slots().0.count > 0, "slots of the cell were counted");
+    }
+}
