@@ -29,6 +29,7 @@ mod histogram;
 mod lightweight;
 mod meter;
 mod packet;
+mod passing;
 mod quic;
 mod radio;
 mod random;

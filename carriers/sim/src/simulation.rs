@@ -428,6 +428,11 @@ impl<'a> Simulation<'a> {
             watchers.watch(pep, now, flow, packet.connection, &packet.segment);
             self.arm_watcher(pep);
         }
+        if let Some(splits) = &mut self.splits
+            && direction == Direction::Forward
+        {
+            splits.on_passing(flow, self.meters.slots.at(ticket).hop, ticket.wire());
+        }
         let packet = self.meters.slots.at(ticket);
         if let Some(next) = self.routes.place(flow, direction, packet.hop) {
             self.offer(next, ticket);

@@ -25,6 +25,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::flow::{Ends, Flow};
 use crate::histogram::Histogram;
+use crate::passing::Passing;
 use crate::random::mix;
 use crate::results::{Distribution, SplitResult};
 
@@ -41,6 +42,7 @@ pub(crate) struct Splits<'a> {
     all: Vec<Split>,
     /// Of each flow, and of each leg behind them, its split, if it has one.
     of: Vec<Option<u32>>,
+    passing: Passing,
 }
 
 /// A proxy while it is played.
@@ -165,7 +167,10 @@ impl<'a> Splits<'a> {
                 }
             },
         });
-        (!all.is_empty()).then(|| Box::new(Self { scenario, proxies: proxies.collect(), all, of }))
+        (!all.is_empty()).then(|| {
+            let passing = Passing::new(scenario);
+            Box::new(Self { scenario, proxies: proxies.collect(), all, of, passing })
+        })
     }
 
     /// The users of whom proxies want to know: the proxy, the user, and the bearer of one of its flows.
@@ -181,6 +186,16 @@ impl<'a> Splits<'a> {
         readers.sort_unstable();
         readers.dedup_by_key(|(proxy, user, _)| (*proxy, *user));
         readers
+    }
+
+    /// A packet of a flow has gone so many hops: a proxy that it passes by may count it.
+    #[inline]
+    pub fn on_passing(&mut self, flow: u32, hop: u16, wire: u32) {
+        if let Some((proxy, user)) = self.passing.at(flow, hop)
+            && let Some(rapid) = &mut self.proxies[proxy].rapid
+        {
+            rapid.on_passing(user, Bytes::new(wire.into()));
+        }
     }
 
     /// How many proxies there are.

@@ -259,6 +259,19 @@ pub struct ProxySpec {
     pub buffers: ProxyBuffers,
     /// The flows that it splits, and where.
     pub splits: Vec<SplitSpec>,
+    /// Flows to users that pass by it, because they are not TCP's.
+    pub passing: Vec<PassingSpec>,
+}
+
+/// A flow that passes by a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassingSpec {
+    /// Index of the flow.
+    pub flow: usize,
+    /// Hops of its data before the proxy.
+    pub forward: usize,
+    /// Index of the user to whom they go.
+    pub user: usize,
 }
 
 /// What decides about a proxy's windows.

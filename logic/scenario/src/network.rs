@@ -250,18 +250,30 @@ impl Network {
         if !matches!(flow.transport, Transport::Tcp { .. }) {
             return None;
         }
-        let crossed = |path: &[Hop]| {
-            let hops = path.iter().take(path.len().saturating_sub(1));
-            hops.map(|hop| self.ends(*hop).1).position(|end| end == host).map(|place| place + 1)
-        };
-        let forward = crossed(&flow.path)?;
-        if flow.path[..forward].iter().any(|hop| hop.user().is_some()) {
-            return None;
-        }
+        let forward = self.crossed_before_the_air(&flow.path, host)?;
+        let back = self.crossed(&flow.back, host).map(|back| (forward, back));
         let (name, host) = (&flow.name, &self.hosts[host]);
-        Some(crossed(&flow.back).map(|back| (forward, back)).ok_or_else(|| {
+        Some(back.ok_or_else(|| {
             format!("the data of flow {name:?} cross {host:?}, and its acknowledgements do not")
         }))
+    }
+
+    /// Behind how many hops the data of a flow that is not TCP's cross a host, on their way to the air of a user.
+    pub fn passes_by(&self, flow: &FlowSpec, host: usize) -> Option<(usize, usize)> {
+        let user = flow.path.last().and_then(|hop| hop.user())?;
+        let is_tcp = matches!(flow.transport, Transport::Tcp { .. });
+        self.crossed_before_the_air(&flow.path, host).filter(|_| !is_tcp).map(|forward| (forward, user))
+    }
+
+    /// Behind how many hops a way crosses a host; `None` where it does not, or only begins or ends there.
+    fn crossed(&self, path: &[Hop], host: usize) -> Option<usize> {
+        let hops = path.iter().take(path.len().saturating_sub(1));
+        hops.map(|hop| self.ends(*hop).1).position(|end| end == host).map(|place| place + 1)
+    }
+
+    fn crossed_before_the_air(&self, path: &[Hop], host: usize) -> Option<usize> {
+        let forward = self.crossed(path, host)?;
+        path[..forward].iter().all(|hop| hop.user().is_none()).then_some(forward)
     }
 
     /// The way with the fewest links, a cell counting as one; of several the one whose links stand first in the file,

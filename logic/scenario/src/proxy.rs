@@ -7,13 +7,13 @@ use ranpace_pep::rapid::{Accounting, Caps, Estimator, RanRttMin, Settings, Slack
 use ranpace_units::{Bytes, Span};
 
 use crate::flow::{Flows, read_algorithm};
-use crate::model::{ProxyBuffers, ProxyKind, ProxySpec, SplitSpec};
+use crate::model::{PassingSpec, ProxyBuffers, ProxyKind, ProxySpec, SplitSpec};
 use crate::network::{Network, unknown};
 use crate::reader::{Field, Section};
 use crate::rnis::FeedSpec;
 
 /// The keys of `[[proxy]]`. A test compares them with what is read.
-pub(crate) const KEYS: [&str; 18] = [
+pub(crate) const KEYS: [&str; 19] = [
     "name",
     "host",
     "kind",
@@ -32,6 +32,7 @@ pub(crate) const KEYS: [&str; 18] = [
     "sr_allowance",
     "ran_floor",
     "shrink",
+    "account_udp",
 ];
 /// The kinds of proxies.
 const KINDS: [&str; 2] = ["split", "rapid"];
@@ -141,7 +142,12 @@ fn read_entry(
             None => {}
         }
     }
-    Some(ProxySpec { name, host, kind: kind?, ran_cc: ran_cc?, buffers, splits })
+    let passing = flows.all.iter().enumerate().filter_map(|(flow, spec)| {
+        let (forward, user) = network.passes_by(spec, host)?;
+        Some(PassingSpec { flow, forward, user })
+    });
+    let passing = passing.collect();
+    Some(ProxySpec { name, host, kind: kind?, ran_cc: ran_cc?, buffers, splits, passing })
 }
 
 /// RAPID's settings; `is_rapid` says whether they belong there. Reports come every `period`.
@@ -154,8 +160,20 @@ fn read_rapid(section: &mut Section<'_>, is_rapid: bool, period: Span) -> Settin
         }
         return Settings::THESIS;
     }
-    let [profile, estimator, accounting, efficiency, theta, floor, slack, ran_rttmin, sr, ran_floor, shrink] =
-        &fields[..]
+    let [
+        profile,
+        estimator,
+        accounting,
+        efficiency,
+        theta,
+        floor,
+        slack,
+        ran_rttmin,
+        sr,
+        ran_floor,
+        shrink,
+        udp,
+    ] = &fields[..]
     else {
         return Settings::THESIS;
     };
@@ -200,6 +218,7 @@ fn read_rapid(section: &mut Section<'_>, is_rapid: bool, period: Span) -> Settin
     };
     let allowance = sr.as_ref().and_then(|f| f.quantity(Span::ZERO..=Span::SECOND));
     settings.sr_allowance = allowance.unwrap_or(settings.sr_allowance);
+    settings.account_udp = udp.as_ref().and_then(Field::flag).unwrap_or(settings.account_udp);
     settings.shrink = shrink.as_ref().and_then(Field::flag).unwrap_or(settings.shrink);
     settings
 }
@@ -277,6 +296,8 @@ cc = "cubic"
             let splits: Vec<_> =
                 proxy.splits.iter().map(|split| (split.flow, split.forward, split.back)).collect();
             assert_eq!(splits, [(0, place, back)], "{host}");
+            // The call goes the same way, and passes by.
+            assert_eq!(proxy.passing, [PassingSpec { flow: 2, forward: place, user: 0 }], "{host}");
         }
     }
 
@@ -284,7 +305,7 @@ cc = "cubic"
     fn a_rapid_proxy_has_its_settings_and_a_sender_to_match() {
         let text = with(
             "host = \"mast\"\nkind = \"rapid\"\nprofile = \"field\"\nestimator = \"fair_share\"\nran_rttmin = \"plain\"\n\
-             slack = \"half_rtt\"\nfloor = 12\nsr_allowance = \"16ms\"\nuser_buffer = \"1MB\"\n[rnis]\nperiod = \"1ms\"",
+             slack = \"half_rtt\"\naccount_udp = true\nfloor = 12\nsr_allowance = \"16ms\"\nuser_buffer = \"1MB\"\n[rnis]\nperiod = \"1ms\"",
         );
         let scenario = parse(&text, "", &mut ()).unwrap();
         let ProxyKind::Rapid(settings) = &scenario.proxies[0].kind else { panic!() };
@@ -292,6 +313,7 @@ cc = "cubic"
             estimator: Estimator::FairShare,
             ran_rttmin: RanRttMin::Plain,
             slack: Slack::HalfRtt,
+            account_udp: true,
             floor: 12,
             sr_allowance: Span::from_millis(16),
             period: Span::from_millis(1),
