@@ -27,6 +27,7 @@ mod feed;
 mod flow;
 mod histogram;
 mod lightweight;
+mod memories;
 mod meter;
 mod packet;
 mod passing;

@@ -19,6 +19,7 @@ use crate::agenda::{Agenda, Alarm, Event};
 use crate::feed::{Reader, Source};
 use crate::flow::{Ends, Flow};
 use crate::lightweight::Watchers;
+use crate::memories::Memories;
 use crate::meter::{FlowMeter, LinkMeter, Meters};
 use crate::packet::{Direction, Ticket};
 use crate::radio::Radio;
@@ -68,6 +69,8 @@ pub struct Simulation<'a> {
     listeners: Vec<Vec<u32>>,
     modem_alarms: Vec<Alarm>,
     routes: Routes,
+    /// What devices know of destinations.
+    memories: Memories,
     /// There are so many flows that their state does not stay in the processor's cache.
     crowded: bool,
     /// Packets that were foreseen and are still to come, of each link.
@@ -167,6 +170,7 @@ impl<'a> Simulation<'a> {
             listeners: vec![Vec::new(); scenario.users.len()],
             modem_alarms: vec![Alarm::OFF; if scenario.users.is_empty() { 0 } else { scenario.flows.len() }],
             routes: Routes::new(scenario),
+            memories: Memories::new(scenario),
             crowded: scenario.flows.len() >= CROWD,
             foreseen: vec![0; scenario.links.len()],
             foreseen_alarms: 0,
@@ -357,9 +361,13 @@ impl<'a> Simulation<'a> {
         if state.stopped || (self.splits.is_some() && self.begin_split(flow)) {
             return;
         }
+        let memory = self.memories.recall(flow, &self.flows);
         let state = &mut self.flows[flow as usize];
         if let Some(next) = state.begin(spec, self.now) {
             self.agenda.enter(next, Event::Write(flow));
+        }
+        if let (Some(memory), Ends::Tcp(sender, _)) = (memory, &mut state.ends) {
+            sender.recall(memory);
         }
         self.listen(flow);
         self.pump(flow, Direction::Forward);

@@ -41,8 +41,8 @@ use crate::cubic::{Cubic, Params};
 use crate::filter::MaxFilter;
 use crate::hystart;
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, Pacing, Packet, PepReport, RadioHint, Report,
-    Sample, Sent, Signal, State, Window,
+    Ack, Answer, Congestion, CongestionControl, Context, Pacing, Packet, PathMemory, PepReport, RadioHint,
+    Report, Sample, Sent, Signal, State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::registry::Control;
@@ -619,6 +619,14 @@ impl CongestionControl for Guard {
 
     fn set_target(&mut self, target: Span) -> bool {
         self.control.set_target(target)
+    }
+
+    fn memory(&self) -> Option<PathMemory> {
+        self.control.memory()
+    }
+
+    fn recall(&mut self, memory: PathMemory) {
+        self.control.recall(memory);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {

@@ -316,6 +316,30 @@ impl Debug for Report {
     }
 }
 
+/// What one connection of a host has learned of the path to a destination, for the next ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathMemory {
+    /// Smallest RTT.
+    pub min_rtt: Span,
+    /// Number of the cell in which it was measured, if that is known: over another one it says nothing.
+    pub cell: Option<u16>,
+    /// Since when it is that of the path there is now; zero if the path never was another one.
+    pub since: Time,
+}
+
+impl PathMemory {
+    /// What is known of a path by both: of the newer path, or the smaller RTT of the same one.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        match self.since.cmp(&other.since) {
+            core::cmp::Ordering::Less => other,
+            core::cmp::Ordering::Greater => self,
+            core::cmp::Ordering::Equal if other.min_rtt < self.min_rtt => other,
+            core::cmp::Ordering::Equal => self,
+        }
+    }
+}
+
 /// A sender's congestion control. Every hook has a default, so that a file shows only what its algorithm uses.
 pub trait CongestionControl: Debug + Send {
     /// The connection is established; `cx.srtt` is the handshake's RTT. `w.cwnd` is the initial window.
@@ -425,6 +449,17 @@ pub trait CongestionControl: Debug + Send {
     fn set_target(&mut self, target: Span) -> bool {
         let _ = target;
         false
+    }
+
+    /// What this control has learned of the path and other connections of the same host to the same destination may begin with;
+    /// `None` if it keeps nothing. The carrier asks when the next one begins.
+    fn memory(&self) -> Option<PathMemory> {
+        None
+    }
+
+    /// What other connections of this host have learned of the path, before [`Self::on_start`].
+    fn recall(&mut self, memory: PathMemory) {
+        let _ = memory;
     }
 
     /// Shows named figures of the state (gains, filters, thresholds) for series and debugging.

@@ -20,7 +20,7 @@
 //! * the window is between [`MIN_CWND`] and 2 W_max (`cap=off`: no upper bound);
 //! * RTTmin is the smallest of the connection and never expires: several flows in PA hold the RTT near 2 RTTmin for ever, and
 //!   a windowed minimum would double again and again. It begins anew after a path change, a handover, and a timeout with an
-//!   RTT of [`NEW_MINIMUM`] after it. `rtt_min` is what the device knows of the destination from other flows: a flow that
+//!   RTT of [`NEW_MINIMUM`] after it. A host's connections to a destination share it ([`PathMemory`], or `rtt_min`): a flow that
 //!   starts while the queue is full would measure too much, and never yield;
 //! * Safe Increase grows only what the window, not the application, holds back (as RFC 7661);
 //! * a loss keeps the window within `W_max RTTmin / RTT_last`, with packet conservation until it is repaired. More than
@@ -47,8 +47,8 @@ pub use self::radio::{Average, Reach};
 use crate::cubic::{Cubic, Params as CubicParams};
 use crate::hystart;
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, Pacing, RadioHint, Sample, Sent, Signal, State,
-    Window,
+    Ack, Answer, Congestion, CongestionControl, Context, Pacing, PathMemory, RadioHint, Sample, Sent, Signal,
+    State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::registry::{Control, Entry, Transport};
@@ -83,6 +83,11 @@ pub const ENTRY: Entry = Entry {
         OptionInfo { key: "sr_offset", values: "a time [0]", about: "added to RTTmin" },
         OptionInfo { key: "rtt_last", values: "raw, min4", about: "last RTT, or smallest of the last four" },
         OptionInfo { key: "rtt_min", values: "a time [none]", about: "RTTmin that the device knows already" },
+        OptionInfo {
+            key: "memory",
+            values: "on, off (thesis: off)",
+            about: "a host's connections to a destination share RTTmin",
+        },
         OptionInfo { key: "cap", values: "on, off (thesis: off)", about: "window of at most 2 W_max" },
         OptionInfo {
             key: "guards",
@@ -114,6 +119,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
         sr_offset: options.span("sr_offset", Span::ZERO)?,
         least_of_four: options.choice("rtt_last", &[("raw", false), ("min4", true)])?,
         known_rtt_min: (!known.is_zero()).then_some(known),
+        memory: options.flag("memory", !thesis)?,
         cap: options.flag("cap", !thesis)?,
         guards: options.flag("guards", !thesis)?,
     };
@@ -161,6 +167,8 @@ pub struct Params {
     pub least_of_four: bool,
     /// RTTmin that is known before the connection begins.
     pub known_rtt_min: Option<Span>,
+    /// Connections of a host to the same destination share their RTTmin.
+    pub memory: bool,
     /// The window is at most 2 W_max.
     pub cap: bool,
     /// Reactions to losses, marks, idle times and limits of the application.
@@ -188,8 +196,11 @@ pub struct Sigma {
     inputs: Inputs,
     /// Smallest RTT; `None` before the first.
     min_rtt: Option<Span>,
-    /// The next RTT is the smallest: the path is another one.
+    /// The next RTT is the smallest: the path is another one. And since when it is the one there is now.
     renew_min: bool,
+    path_since: Time,
+    /// The cell in which a smallest RTT was measured that others told of, until the first hint.
+    recalled_in: Option<u16>,
     /// The last four RTTs, newest last; zero for none.
     rtts: [Span; 4],
     /// When the information became stale.
@@ -215,6 +226,8 @@ impl Sigma {
             inputs: Inputs::new(params.reach, params.average, params.full, params.efficiency),
             min_rtt: params.known_rtt_min,
             renew_min: false,
+            path_since: Time::ZERO,
+            recalled_in: None,
             rtts: [Span::ZERO; 4],
             held_since: Time::ZERO,
             start: (0.0, 0.0),
@@ -348,6 +361,9 @@ impl Sigma {
         {
             self.judge_rtt_after = None;
             self.renew_min |= self.min_rtt.is_some_and(|least| rtt >= least.mul_f64(NEW_MINIMUM));
+        }
+        if self.renew_min {
+            self.path_since = now;
         }
         self.min_rtt = match self.min_rtt {
             Some(least) if !self.renew_min => Some(least.min(rtt)),
@@ -543,6 +559,18 @@ impl CongestionControl for Sigma {
         }
     }
 
+    fn memory(&self) -> Option<PathMemory> {
+        let min_rtt = self.min_rtt.filter(|_| self.params.memory && !self.renew_min)?;
+        Some(PathMemory { min_rtt, cell: self.inputs.cell(), since: self.path_since })
+    }
+
+    fn recall(&mut self, memory: PathMemory) {
+        if self.params.memory && !self.started {
+            self.min_rtt = Some(self.min_rtt.map_or(memory.min_rtt, |known| known.min(memory.min_rtt)));
+            (self.path_since, self.recalled_in) = (memory.since, memory.cell);
+        }
+    }
+
     fn wants_radio(&self) -> bool {
         true
     }
@@ -553,6 +581,10 @@ impl CongestionControl for Sigma {
         }
         let base = self.base_rtt().unwrap_or(Span::ZERO);
         let Some(moved) = self.inputs.on_hint(cx.now, hint, base, self.stale_after()) else { return };
+        if self.recalled_in.take().is_some_and(|cell| cell != hint.info.cell) {
+            // What others know is of another cell.
+            self.renew_min = true;
+        }
         if moved && self.started {
             self.forget_path();
         }

@@ -15,7 +15,8 @@ mod timers;
 mod transmit;
 
 use ranpace_cc::{
-    Ack, CongestionControl, Context, Pacing, PepReport, RadioHint, RateSample, Sample, State, Window,
+    Ack, CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint, RateSample, Sample, State,
+    Window,
 };
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -301,6 +302,11 @@ impl Sender {
     /// Sets the target of a control that has one; false if it has none.
     pub fn set_target(&mut self, target: Span) -> bool {
         self.control.set_target(target)
+    }
+
+    /// What other connections of this host have learned of the path, before this one is established.
+    pub fn recall(&mut self, memory: PathMemory) {
+        self.control.recall(memory);
     }
 
     /// Radio information for the control.

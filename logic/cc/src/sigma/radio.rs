@@ -111,6 +111,11 @@ impl Inputs {
         }
     }
 
+    /// The cell of the newest hint.
+    pub(super) fn cell(&self) -> Option<u16> {
+        self.last.map(|(_, cell)| cell)
+    }
+
     /// Takes a hint. Whether the cell is another one than before; `None` if the hint is of no use.
     pub(super) fn on_hint(
         &mut self,

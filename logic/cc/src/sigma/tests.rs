@@ -589,3 +589,30 @@ fn what_goes_first_on_the_device_is_taken_off() {
     rig.leave_start(40_000);
     assert_eq!(rig.w.cwnd, 2.0);
 }
+
+#[test]
+fn a_late_comer_begins_with_what_the_host_knows() {
+    // 20 ms without a queue, 60 ms when the late comer starts.
+    let first = Rig::new("sigma", 20, |at| lte(at, 1, 100.0, 0.0));
+    let memory = first.control.memory().unwrap();
+    assert_eq!((memory.min_rtt, memory.cell, memory.since), (Span::from_millis(20), Some(1), Time::ZERO));
+    let late = |text: &str, memory: PathMemory| {
+        let mut rig = Rig::unstarted(text, 60);
+        rig.control.recall(memory);
+        rig.hints(100, &|at| lte(at, 2, 50.0, 0.0));
+        rig.control.on_start(&rig.cx, &mut rig.w);
+        (figure(&*rig.control, "min_rtt_s"), rig.control.memory())
+    };
+    let (rtt, kept) = late("sigma", memory);
+    assert_eq!((rtt, kept), (0.02, Some(memory)));
+    assert_eq!(late("sigma:memory=off", memory), (0.06, None));
+    assert_eq!(late("sigma:profile=thesis", memory), (0.06, None), "the thesis has no table");
+    // What was measured in another cell is not for this one, and what is measured now is of a newer path.
+    let (rtt, kept) = late("sigma", PathMemory { cell: Some(7), ..memory });
+    let kept = kept.unwrap();
+    assert_eq!((rtt, kept.min_rtt, kept.cell), (0.06, Span::from_millis(60), Some(1)));
+    assert!(kept.since > memory.since);
+    assert_eq!(memory.join(kept), kept, "the newer path counts");
+    let smaller = PathMemory { min_rtt: Span::from_millis(19), ..memory };
+    assert_eq!((memory.join(smaller), smaller.join(memory)), (smaller, smaller));
+}

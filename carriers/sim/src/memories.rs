@@ -1,0 +1,63 @@
+//! What the connections of a device have learned of the way to a destination, kept for the next ones there: the host table of
+//! SIGMA's specification, section 6.
+//!
+//! Nothing is copied while connections run: when one begins, those of the same two hosts are asked what they know, also those
+//! that are over.
+
+use std::collections::BTreeMap;
+
+use ranpace_cc::PathMemory;
+use ranpace_phy::Direction as Way;
+use ranpace_scenario::{Hop, Scenario, Transport};
+
+use crate::flow::{Ends, Flow};
+
+/// The table of a scenario.
+#[derive(Debug)]
+pub(crate) struct Memories {
+    /// Of each flow its entry; none where no device sends.
+    of: Vec<Option<u32>>,
+    table: Vec<Entry>,
+}
+
+/// A way: the flows that take it, and what is known of it.
+#[derive(Debug, Default)]
+struct Entry {
+    flows: Vec<u32>,
+    known: Option<PathMemory>,
+}
+
+impl Memories {
+    /// Nothing is known yet.
+    pub fn new(scenario: &Scenario) -> Self {
+        let (mut places, mut table) = (BTreeMap::new(), Vec::<Entry>::new());
+        let entry_of = |(index, flow): (u32, &ranpace_scenario::FlowSpec)| {
+            let from_device = matches!(flow.path.first(), Some(Hop::Radio { direction: Way::Uplink, .. }));
+            let is_tcp = matches!(flow.transport, Transport::Tcp { .. });
+            (from_device && is_tcp).then(|| {
+                let place = *places.entry((flow.from, flow.to)).or_insert_with(|| {
+                    table.push(Entry::default());
+                    table.len() as u32 - 1 // there are fewer than flows
+                });
+                table[place as usize].flows.push(index);
+                place
+            })
+        };
+        let of = (0..).zip(&scenario.flows).map(entry_of).collect();
+        Self { of, table }
+    }
+
+    /// What is known when a connection of this flow begins. To be asked before the one before is forgotten.
+    pub fn recall(&mut self, flow: u32, flows: &[Flow]) -> Option<PathMemory> {
+        let place = (*self.of.get(flow as usize)?)?;
+        let Entry { flows: own, known } = self.table.get_mut(place as usize)?;
+        for &other in &*own {
+            if let Some(Ends::Tcp(sender, _)) = flows.get(other as usize).map(|flow| &flow.ends)
+                && let Some(memory) = sender.control().memory()
+            {
+                *known = Some(known.map_or(memory, |known| known.join(memory)));
+            }
+        }
+        *known
+    }
+}
