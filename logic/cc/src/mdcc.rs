@@ -157,6 +157,8 @@ const MIN_TIMEOUT: Span = Span::from_millis(200);
 /// How much later than by the RTT to the PEP a packet may be reported before it is sent again on the PEP's word: a quarter of it,
 /// for reordering. Ours.
 const REORDERING: u64 = 4;
+/// Segments of a report that count as one acknowledgement in slow start: not more than HyStart++ lets one count for (RFC 9406, L).
+const PART: u64 = 8;
 /// A rise of the RTT to the PEP that is not yet a queue: an eighth, in these bounds (as HyStart has it, RFC 9406).
 const RISE: (Span, Span) = (Span::from_millis(4), Span::from_millis(16));
 
@@ -376,16 +378,23 @@ impl Mdcc {
         }
         let cx = self.wired_context(cx);
         let cap = (self.settings.growth_cap * self.effective()).max(self.wired.window.cwnd);
-        let ack = Ack {
-            acked,
-            delivered: acked,
-            bytes: cx.mss * acked,
-            rtt,
-            rate: Default::default(),
-            prior_in_flight: cx.in_flight,
-            ecn_echo: false,
-        };
-        self.wired.cubic.on_ack(&cx, &mut self.wired.window, &ack);
+        let mut left = acked;
+        while left > 0 {
+            // In slow start a report grows the window by all that it covers: it stands for several acknowledgements, each of which
+            // HyStart++ would let count for a few segments only.
+            let part = if self.wired.window.in_slow_start() { left.min(PART) } else { left };
+            left -= part;
+            let ack = Ack {
+                acked: part,
+                delivered: part,
+                bytes: cx.mss * part,
+                rtt,
+                rate: Default::default(),
+                prior_in_flight: cx.in_flight,
+                ecn_echo: false,
+            };
+            self.wired.cubic.on_ack(&cx, &mut self.wired.window, &ack);
+        }
         self.wired.window.cwnd = self.wired.window.cwnd.min(cap);
     }
 

@@ -228,6 +228,23 @@ fn the_pep_clocks_slow_start_and_the_radio_does_not_bind_at_first() {
 }
 
 #[test]
+fn in_slow_start_a_report_grows_the_window_by_all_that_it_covers() {
+    // RFC 9406 lets an acknowledgement count for 8 segments where nothing is paced; a report stands for many.
+    for hystart in [hystart::Kind::PlusPlus, hystart::Kind::Classic, hystart::Kind::Off] {
+        let mut rig = Rig::new(Settings { hystart, ..Settings::default() });
+        let first = rig.send(10);
+        rig.see(first..first + 5);
+        rig.see(first + 5..first + 10);
+        let first = rig.send(10);
+        rig.see(first..first + 10);
+        assert_eq!(rig.w.cwnd, 30.0, "{hystart:?}");
+        let first = rig.send(100);
+        rig.see(first..first + 100);
+        assert_eq!(rig.windows().0, 60.0, "{hystart:?}: the cap of twice the window that counts");
+    }
+}
+
+#[test]
 fn the_first_loss_on_the_radio_gives_it_a_window() {
     let mut rig = Rig::new(Settings::default());
     let first = rig.send(10);
