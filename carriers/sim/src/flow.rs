@@ -159,6 +159,13 @@ impl Flow {
         self.write(&spec.workload, now)
     }
 
+    /// A Lightweight PEP will tell of what is sent, by tags where it cannot read numbers.
+    pub fn remember_tags(&mut self) {
+        if let Ends::Quic(ends) = &mut self.ends {
+            ends.remember_tags();
+        }
+    }
+
     /// Closes the books on the connection before, if there was one. Returns the seed of the next.
     pub fn renew(&mut self) -> u64 {
         if !matches!(self.ends, Ends::None) {

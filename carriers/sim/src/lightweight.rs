@@ -2,28 +2,42 @@
 //! what that lets through to the flow's sender.
 //!
 //! One server is behind all flows, with one agent for each PEP; its subscription is there from the beginning. Reports take the
-//! propagation delays of the way back and the scenario's `delay`; queues on that way, and the room that reports take there, are
-//! left out. A PEP that lies does so here, where its packets or its messages go through.
+//! propagation delays of the way back and the scenario's `delay`, what the server asks those of the way there; queues on these
+//! ways, and the room that messages take there, are left out. A PEP that lies does so here, where its packets or its messages go
+//! through.
+//!
+//! Of TCP it is shown sequence numbers, of QUIC the beginning of each datagram, of which it makes tags. What the server sent is
+//! remembered at the flow's own end ([`crate::quic`]). Datagrams are not encrypted here, as nothing is; their packet numbers and
+//! offsets make them differ all the same.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use ranpace_pep::lightweight::message::{Subscribe, View};
-use ranpace_pep::lightweight::{Agent, Body, FlowId, Packet as Watched, Pep, PepSettings, Verified};
+use ranpace_pep::lightweight::{
+    Agent, Body, FlowId, Packet as Watched, Pep, PepSettings, Unlocated, Verified,
+};
 use ranpace_scenario::{Hop, PepLie, PepSpec, Scenario};
 use ranpace_tcp::{Kind, PepView, Segment};
 use ranpace_units::{Span, Time};
 
+use crate::flow::Ends;
 use crate::random::{mix, unit};
 
 /// The server, as the PEP sees it.
 const SERVER: [u8; 16] = [1; 16];
 const SECRET: &[u8] = b"simulated";
 const KEY: u16 = 1;
+/// What tags of packets are made with, at either end.
+pub(crate) const TAG_KEY: [u8; 16] = [4; 16];
+/// Between two requests for a new epoch of a flow: as long as a PEP may be silent. Ours.
+const ASK_AGAIN: Span = Span::from_millis(200);
 /// IPv4 header, which is not counted.
 const IP_HEADER: u32 = 20;
 /// [`PepLie::Gaps`]: one packet in so many is called missing.
 const GAP_EVERY: u64 = 20;
+/// [`PepLie::All`] and [`PepLie::Ahead`] of a flow by digests: with one packet in so many another that never was.
+const INVENTED_EVERY: u64 = 20;
 /// [`PepLie::Ahead`]: so many bytes more than were seen.
 const AHEAD: u32 = 10_000_000;
 /// [`PepLie::Replay`]: when copies come.
@@ -31,11 +45,12 @@ const COPIES: [Span; 2] = [Span::from_millis(5), Span::from_millis(50)];
 /// [`PepLie::Flood`]: messages of noise with every report.
 const NOISE: u64 = 20;
 
-/// A message on its way to the server.
+/// A message on its way.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Message {
     at: Time,
     order: u64,
+    to_server: bool,
     bytes: Vec<u8>,
 }
 
@@ -45,16 +60,19 @@ struct Watcher<'a> {
     spec: &'a PepSpec,
     pep: Pep,
     agent: Agent,
-    /// Of each flow its delay to the server.
-    delays: Vec<Span>,
+    /// Of each flow its delay to the server, and from there.
+    delays: Vec<(Span, Span)>,
     /// Flows that the server knows, with their connection, by the number that the agent has.
     known: Vec<(u32, u32)>,
     latest: HashMap<u32, u32>,
+    /// When a new epoch of a flow may be asked for again.
+    ask_from: HashMap<u32, Time>,
     /// Messages on their way.
     channel: BinaryHeap<Reverse<Message>>,
     order: u64,
     random: u64,
     packets: u64,
+    resyncs: u64,
 }
 
 /// The PEPs of a scenario.
@@ -66,6 +84,17 @@ pub(crate) struct Watchers<'a> {
 }
 
 const NOBODY: u16 = u16::MAX;
+
+/// What became of what a sender was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// It knows.
+    Yes,
+    /// It made no sense: a new epoch is wanted. It may be that it could not be.
+    Nonsense { impossible: bool },
+    /// It was of no use.
+    No,
+}
 
 /// What a flow's sender is told.
 pub(crate) struct Told {
@@ -84,15 +113,17 @@ impl<'a> Watchers<'a> {
         let mut of = vec![(NOBODY, 0); scenario.flows.len()];
         let mut all = Vec::new();
         for (index, spec) in scenario.peps.iter().enumerate() {
-            let mut delays = vec![Span::ZERO; scenario.flows.len()];
+            let mut delays = vec![(Span::ZERO, Span::ZERO); scenario.flows.len()];
+            let delay_of = |sum: Span, hop: &Hop| match hop {
+                Hop::Link(link) => sum + scenario.links[*link as usize].config.delay,
+                Hop::Radio { .. } => sum,
+            };
             for watch in &spec.watches {
                 of[watch.flow] = (index as u16, watch.forward as u16);
-                let back = scenario.flows[watch.flow].back.iter().skip(watch.back);
-                let delay = back.fold(spec.delay, |sum, hop| match hop {
-                    Hop::Link(link) => sum + scenario.links[*link as usize].config.delay,
-                    Hop::Radio { .. } => sum,
-                });
-                delays[watch.flow] = delay;
+                let flow = &scenario.flows[watch.flow];
+                let back = flow.back.iter().skip(watch.back).fold(Span::ZERO, delay_of);
+                let forward = flow.path.iter().take(watch.forward).fold(Span::ZERO, delay_of);
+                delays[watch.flow] = (back, forward);
             }
             let settings = PepSettings { id: index as u32, ..PepSettings::default() };
             let mut pep = Pep::new(settings);
@@ -100,14 +131,16 @@ impl<'a> Watchers<'a> {
             all.push(Watcher {
                 spec,
                 pep,
-                agent: Agent::new(SECRET, settings.id, KEY, Subscribe::new([3; 32], [4; 16])),
+                agent: Agent::new(SECRET, settings.id, KEY, Subscribe::new([3; 32], TAG_KEY)),
                 delays,
                 known: Vec::new(),
                 latest: HashMap::new(),
+                ask_from: HashMap::new(),
                 channel: BinaryHeap::new(),
                 order: 0,
                 random: mix(seed, index as u64),
                 packets: 0,
+                resyncs: 0,
             });
         }
         Some(Box::new(Self { all, of }))
@@ -122,9 +155,21 @@ impl<'a> Watchers<'a> {
         }
     }
 
-    /// A packet goes by.
-    pub fn watch(&mut self, pep: usize, now: Time, flow: u32, connection: u32, segment: &Segment) {
-        self.all[pep].watch(now, flow, connection, segment);
+    /// Whether a PEP watches a flow.
+    pub fn watches(&self, flow: u32) -> bool {
+        self.of.get(flow as usize).is_some_and(|&(pep, _)| pep != NOBODY)
+    }
+
+    /// A packet goes by. `content` is what it says, where it is a datagram of QUIC.
+    pub fn watch(
+        &mut self,
+        pep: usize,
+        now: Time,
+        (flow, connection): (u32, u32),
+        segment: &Segment,
+        content: Option<&[u8]>,
+    ) {
+        self.all[pep].watch(now, (flow, connection), segment, content);
     }
 
     /// When a PEP, or a message on its way, is due.
@@ -139,9 +184,16 @@ impl<'a> Watchers<'a> {
         self.all[pep].poll(now)
     }
 
-    /// The report that was told cannot be.
-    pub fn reject(&mut self, pep: usize, now: Time) {
-        self.all[pep].agent.reject(now);
+    /// What was told made no sense: it counts against the PEP if it could not be, and another epoch is asked for where its flow is
+    /// told by digests.
+    pub fn reject(&mut self, pep: usize, now: Time, told: &Told, impossible: bool) {
+        let own = &mut self.all[pep];
+        if impossible {
+            own.agent.reject(now);
+        }
+        if matches!(told.report.report.view, View::Opaque(_)) {
+            own.ask_for_epoch(now, told);
+        }
     }
 }
 
@@ -150,8 +202,13 @@ impl Watcher<'_> {
         now >= self.spec.start && self.spec.stop.is_none_or(|stop| now < stop)
     }
 
+    /// How it lies now.
+    fn lie(&self, now: Time) -> PepLie {
+        if now >= self.spec.faults_from { self.spec.lie } else { PepLie::None }
+    }
+
     /// The name of a connection on the wire.
-    fn id_of(flow: u32, connection: u32) -> FlowId {
+    fn id_of(flow: u32, connection: u32, quic: bool) -> FlowId {
         let mut destination = [0; 16];
         destination[8..12].copy_from_slice(&flow.to_be_bytes());
         destination[12..].copy_from_slice(&(connection >> 16).to_be_bytes());
@@ -160,31 +217,59 @@ impl Watcher<'_> {
             destination,
             source_port: 443,
             destination_port: connection as u16,
-            protocol: 6,
+            protocol: if quic { 17 } else { 6 },
         }
     }
 
-    fn watch(&mut self, now: Time, flow: u32, connection: u32, segment: &Segment) {
+    fn watch(
+        &mut self,
+        now: Time,
+        (flow, connection): (u32, u32),
+        segment: &Segment,
+        content: Option<&[u8]>,
+    ) {
         if !self.is_there(now) {
             return;
         }
         self.subscribe(now);
-        let id = Self::id_of(flow, connection);
+        let quic = content.is_some();
+        let id = Self::id_of(flow, connection, quic);
         if self.latest.get(&flow) != Some(&connection) {
             // The server knows its connections. What is over is forgotten.
             if let Some(before) = self.latest.insert(flow, connection) {
-                self.agent.release(&Self::id_of(flow, before));
+                self.agent.release(&Self::id_of(flow, before, quic));
             }
             self.agent.register(id, self.known.len() as u32);
             self.known.push((flow, connection));
         }
         self.packets += 1;
+        let bytes = segment.wire.saturating_sub(IP_HEADER);
+        let lie = self.lie(now);
+        if let Some(payload) = content {
+            if lie == PepLie::Gaps && self.packets.is_multiple_of(GAP_EVERY) {
+                return;
+            }
+            let length = payload.len() as u32;
+            let datagram = |payload, length| Watched {
+                flow: id,
+                bytes,
+                marked: segment.ce,
+                body: Body::Opaque { payload, length },
+            };
+            self.pep.on_packet(now, &datagram(payload, length));
+            let invents = matches!(lie, PepLie::All | PepLie::Ahead);
+            if invents && self.packets.is_multiple_of(INVENTED_EVERY) {
+                // It cannot know the tags of what it has not seen.
+                self.pep.on_packet(now, &datagram(&self.packets.to_be_bytes(), length));
+            }
+            return;
+        }
         // A SYN takes the sequence number zero.
         let (mut seq, mut length) = match segment.kind {
             Kind::Syn | Kind::SynAck => (0, 1),
             _ => ((segment.seq as u32).wrapping_add(1), segment.length),
         };
-        match self.spec.lie {
+        match lie {
             PepLie::Gaps if self.packets.is_multiple_of(GAP_EVERY) => return,
             // As if everything before it had come, too.
             PepLie::All => {
@@ -200,7 +285,7 @@ impl Watcher<'_> {
             now,
             &Watched {
                 flow: id,
-                bytes: segment.wire.saturating_sub(IP_HEADER),
+                bytes,
                 marked: segment.ce,
                 body: Body::Tcp { seq, length, syn, reset: false },
             },
@@ -214,6 +299,18 @@ impl Watcher<'_> {
         }
     }
 
+    /// The server asks for a new epoch of a flow whose digests make no sense any more.
+    fn ask_for_epoch(&mut self, now: Time, told: &Told) {
+        if self.ask_from.get(&told.flow).is_some_and(|at| now < *at) {
+            return;
+        }
+        let Some(asked) = self.agent.resync(&Self::id_of(told.flow, told.connection, true)) else { return };
+        self.ask_from.insert(told.flow, now + ASK_AGAIN);
+        self.resyncs += 1;
+        let at = now + self.delays[told.flow as usize].1;
+        self.enter(at, false, asked.as_slice().to_vec());
+    }
+
     fn chance(&mut self) -> f64 {
         self.random = mix(self.random, 1);
         unit(self.random)
@@ -221,17 +318,19 @@ impl Watcher<'_> {
 
     /// What the PEP has to say goes on its way.
     fn send(&mut self, now: Time) {
+        let (lie, faulty) = (self.lie(now), now >= self.spec.faults_from);
         while let Some(datagram) = self.pep.poll(now) {
-            if !self.is_there(now) || (self.spec.loss > 0.0 && self.chance() < self.spec.loss) {
+            if !self.is_there(now) || (faulty && self.spec.loss > 0.0 && self.chance() < self.spec.loss) {
                 continue;
             }
             // All flows of a PEP mostly have one way to their servers; the last one that was seen tells.
-            let delay = self.known.last().map_or(Span::ZERO, |(flow, _)| self.delays[*flow as usize]);
+            let delay = self.known.last().map_or(Span::ZERO, |(flow, _)| self.delays[*flow as usize].0);
+            let delay = if faulty { delay + self.spec.delay } else { delay };
             let mut bytes = datagram.content.as_slice().to_vec();
-            match self.spec.lie {
+            match lie {
                 PepLie::Replay => {
                     for later in COPIES {
-                        self.enter(now + delay + later, bytes.clone());
+                        self.enter(now + delay + later, true, bytes.clone());
                     }
                 }
                 PepLie::Flood => {
@@ -243,7 +342,7 @@ impl Watcher<'_> {
                         }
                         // The sequence numbers that genuine ones will have.
                         noise[15] = noise[15].wrapping_add(1 + (self.random >> 8) as u8 % 16);
-                        self.enter(now + delay, noise);
+                        self.enter(now + delay, true, noise);
                     }
                 }
                 PepLie::Forge => {
@@ -252,19 +351,25 @@ impl Watcher<'_> {
                 }
                 _ => {}
             }
-            self.enter(now + delay, bytes);
+            self.enter(now + delay, true, bytes);
         }
     }
 
-    fn enter(&mut self, at: Time, bytes: Vec<u8>) {
+    fn enter(&mut self, at: Time, to_server: bool, bytes: Vec<u8>) {
         self.order += 1;
-        self.channel.push(Reverse(Message { at, order: self.order, bytes }));
+        self.channel.push(Reverse(Message { at, order: self.order, to_server, bytes }));
     }
 
     fn poll(&mut self, now: Time) -> Option<Told> {
         self.send(now);
         while self.channel.peek().is_some_and(|Reverse(message)| message.at <= now) {
             let Some(Reverse(mut message)) = self.channel.pop() else { break };
+            if !message.to_server {
+                if self.is_there(now) {
+                    self.pep.on_datagram(now, SERVER, &mut message.bytes);
+                }
+                continue;
+            }
             let Ok(report) = self.agent.on_datagram(now, &mut message.bytes) else { continue };
             let Some(&(flow, connection)) = self.known.get(report.flow as usize) else { continue };
             return Some(Told { flow, connection, report });
@@ -274,8 +379,24 @@ impl Watcher<'_> {
 }
 
 impl Told {
-    /// Hands it to the sender. False if it cannot be.
-    pub fn tell(&self, now: Time, sender: &mut ranpace_tcp::Sender) -> bool {
+    /// Hands it to the sender.
+    pub fn tell(&self, now: Time, ends: &mut Ends) -> Heard {
+        match (ends, &self.report.report.view) {
+            (Ends::Tcp(sender, _), View::Tcp(_)) => match self.tell_tcp(now, sender) {
+                true => Heard::Yes,
+                false => Heard::Nonsense { impossible: true },
+            },
+            (Ends::Quic(ends), View::Opaque(_)) => match ends.on_pep_report(now, &self.report) {
+                Ok(()) => Heard::Yes,
+                Err(Unlocated::GivenUp) => Heard::No,
+                Err(error) => Heard::Nonsense { impossible: error == Unlocated::Impossible },
+            },
+            _ => Heard::No,
+        }
+    }
+
+    /// False if it cannot be.
+    fn tell_tcp(&self, now: Time, sender: &mut ranpace_tcp::Sender) -> bool {
         let View::Tcp(view) = &self.report.report.view else { return false };
         // Of 32 bits, the number that is nearest to what was sent; data begin behind the SYN.
         let sent = sender.sent().get();

@@ -6,11 +6,15 @@
 use std::time::Instant;
 
 use ranpace_cc::{Algorithm, Pacing, RadioHint};
-use ranpace_quic::{Clock, Config, Receiver, Sender};
+use ranpace_pep::lightweight::digest::tag;
+use ranpace_pep::lightweight::message::View;
+use ranpace_pep::lightweight::{SentTags, Unlocated, Verified};
+use ranpace_quic::{Clock, Config, PepView, Receiver, Sender};
 use ranpace_tcp::{Kind, Segment};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::flow::Account;
+use crate::lightweight::TAG_KEY;
 use crate::packet::Direction;
 use crate::random::mix;
 
@@ -26,6 +30,8 @@ pub(crate) struct QuicEnds {
     number: u64,
     /// Of the datagram that arrived last at the sender.
     rtt: Option<Span>,
+    /// What was sent, where a Lightweight PEP is to tell of it.
+    tags: Option<Box<SentTags>>,
 }
 
 /// What a row of the series wants to know.
@@ -48,7 +54,31 @@ impl QuicEnds {
         let mut receiver = Receiver::new(config, clock, mix(seed, 2));
         sender.open(now);
         receiver.open(now);
-        Self { sender, receiver, number: 0, rtt: None }
+        Self { sender, receiver, number: 0, rtt: None, tags: None }
+    }
+
+    /// From now on tags of what is sent are remembered, as a PEP will make them.
+    pub fn remember_tags(&mut self) {
+        self.tags = Some(Box::default());
+    }
+
+    /// A report of a PEP on what came by there. Nothing changes where it says nothing.
+    pub fn on_pep_report(&mut self, now: Time, verified: &Verified) -> Result<(), Unlocated> {
+        let report = &verified.report;
+        let (Some(tags), View::Opaque(view)) = (&mut self.tags, &report.view) else {
+            return Err(Unlocated::GivenUp);
+        };
+        let located = tags.locate(report.epoch, report.packets, view)?;
+        let view = PepView {
+            seen: &located.seen,
+            missing: &located.missing,
+            newest_sent_at: located.newest_sent_at,
+            hold: report.hold,
+            marked: report.marked.map(u64::from),
+            new_epoch: located.new_epoch,
+        };
+        self.sender.on_pep_view(now, &view);
+        Ok(())
     }
 
     pub fn write(&mut self, bytes: Bytes) {
@@ -83,7 +113,13 @@ impl QuicEnds {
         content.clear();
         let (kind, ect, data) = match direction {
             Direction::Forward => match self.sender.poll_transmit(now, content) {
-                Some(departure) => (Kind::Datagram, departure.ect, departure.data),
+                Some(departure) => {
+                    if let Some(tags) = &mut self.tags {
+                        let tag = tag(&TAG_KEY, content, content.len() as u32);
+                        tags.on_sent(now, departure.number, tag);
+                    }
+                    (Kind::Datagram, departure.ect, departure.data)
+                }
                 None => return false,
             },
             Direction::Back => match self.receiver.poll_transmit(now, content) {

@@ -18,7 +18,7 @@ pub use open::{Arrived, Cargo, Network};
 use crate::agenda::{Agenda, Alarm, Event};
 use crate::feed::{Reader, Source};
 use crate::flow::{Ends, Flow};
-use crate::lightweight::Watchers;
+use crate::lightweight::{Heard, Watchers};
 use crate::memories::Memories;
 use crate::meter::{FlowMeter, LinkMeter, Meters};
 use crate::packet::{Direction, Ticket};
@@ -369,6 +369,9 @@ impl<'a> Simulation<'a> {
         if let (Some(memory), Ends::Tcp(sender, _)) = (memory, &mut state.ends) {
             sender.recall(memory);
         }
+        if self.watchers.as_ref().is_some_and(|watchers| watchers.watches(flow)) {
+            state.remember_tags();
+        }
         self.listen(flow);
         self.pump(flow, Direction::Forward);
         self.pump(flow, Direction::Back);
@@ -433,7 +436,13 @@ impl<'a> Simulation<'a> {
             && direction == Direction::Forward
             && let Some(pep) = watchers.at(flow, packet.hop)
         {
-            watchers.watch(pep, now, flow, packet.connection, &packet.segment);
+            let connection = packet.connection;
+            if self.flows[flow as usize].has_content() {
+                let (packet, content) = self.meters.slots.at_with_content(ticket);
+                watchers.watch(pep, now, (flow, connection), &packet.segment, Some(content));
+            } else {
+                watchers.watch(pep, now, (flow, connection), &packet.segment, None);
+            }
             self.arm_watcher(pep);
         }
         if let Some(splits) = &mut self.splits
@@ -615,13 +624,18 @@ impl<'a> Simulation<'a> {
             if state.connection != told.connection {
                 continue;
             }
-            let Ends::Tcp(sender, _) = &mut state.ends else { continue };
-            if told.tell(self.now, sender) {
-                state.note_handover(self.now);
-                self.pump(told.flow, Direction::Forward);
-                self.arm_sender(told.flow);
-            } else if let Some(watchers) = &mut self.watchers {
-                watchers.reject(pep, self.now);
+            match told.tell(self.now, &mut state.ends) {
+                Heard::Yes => {
+                    state.note_handover(self.now);
+                    self.pump(told.flow, Direction::Forward);
+                    self.arm_sender(told.flow);
+                }
+                Heard::Nonsense { impossible } => {
+                    if let Some(watchers) = &mut self.watchers {
+                        watchers.reject(pep, self.now, &told, impossible);
+                    }
+                }
+                Heard::No => {}
             }
         }
         self.arm_watcher(pep);

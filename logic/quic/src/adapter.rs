@@ -19,6 +19,7 @@
 //! RFC 9002 counts. Packets of the handshake are not told, and the window does not move before it is complete.
 
 mod events;
+mod pep;
 mod records;
 
 use core::fmt;
@@ -32,6 +33,7 @@ use ranpace_cc::{CongestionControl, Context, Pacing, PepReport, RadioHint, State
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use self::events::{Core, Losses};
+pub use self::pep::PepView;
 use crate::clock::Clock;
 use crate::config::{Config, HEADERS};
 

@@ -20,7 +20,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use adapter::{Adapter, Control, Stats};
+pub use adapter::{Adapter, Control, PepView, Stats};
 pub use clock::Clock;
 pub use config::{Config, Opener};
 pub use receiver::Receiver;

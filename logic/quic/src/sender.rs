@@ -7,7 +7,7 @@ use noq_proto::{Dir, Side, StreamId, WriteError};
 use ranpace_cc::{CongestionControl, PepReport, RadioHint};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
-use crate::adapter::{Control, Stats};
+use crate::adapter::{Control, PepView, Stats};
 use crate::clock::Clock;
 use crate::config::{Config, Opener};
 use crate::host::{Host, Told};
@@ -28,6 +28,8 @@ pub struct Departure {
     pub ect: bool,
     /// Whether it carries something that is to be acknowledged, and the handshake is over: a data packet.
     pub data: bool,
+    /// Its place in the order of sending, if it is one: packets count from zero since the handshake.
+    pub number: Option<u64>,
 }
 
 /// The sending end of a connection. See the crate's head.
@@ -187,14 +189,15 @@ impl Sender {
         self.fill();
         let before = self.control.stats().sent;
         let ect = self.host.poll_transmit(now, out);
-        let data = self.control.stats().sent > before;
+        let after = self.control.stats().sent;
+        let data = after > before;
         self.sent = data;
         if self.timer_fired {
             // What the pacer holds back leaves when its own timer fires.
             self.probes = self.host.probes();
             self.timer_fired = ect.is_some();
         }
-        Some(Departure { ect: ect?, data })
+        Some(Departure { ect: ect?, data, number: data.then(|| after - 1) })
     }
 
     /// When [`Self::on_deadline`] is to be called.
@@ -219,6 +222,11 @@ impl Sender {
     /// A proxy's report for the control.
     pub fn on_pep(&mut self, now: Time, report: &PepReport) {
         self.control.on_pep(now, report);
+    }
+
+    /// A proxy's view of which packets came by there.
+    pub fn on_pep_view(&mut self, now: Time, view: &PepView<'_>) {
+        self.control.on_pep_view(now, view);
     }
 
     /// A proxy's share of the radio bandwidth for this connection, or none.

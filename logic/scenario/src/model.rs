@@ -322,6 +322,8 @@ pub struct PepSpec {
     pub stop: Option<Time>,
     /// How it lies.
     pub lie: PepLie,
+    /// `delay`, `loss` and `lie` begin at this instant.
+    pub faults_from: Time,
     /// The flows that it watches, and where.
     pub watches: Vec<WatchSpec>,
 }

@@ -250,6 +250,11 @@ impl Network {
         if !matches!(flow.transport, Transport::Tcp { .. }) {
             return None;
         }
+        self.stands_on(flow, host)
+    }
+
+    /// The same of a flow of any transport.
+    pub fn stands_on(&self, flow: &FlowSpec, host: usize) -> Option<Result<(usize, usize), String>> {
         let forward = self.crossed_before_the_air(&flow.path, host)?;
         let back = self.crossed(&flow.back, host).map(|back| (forward, back));
         let (name, host) = (&flow.name, &self.hosts[host]);

@@ -1,17 +1,17 @@
 //! `[[pep]]`: a Lightweight PEP, which watches the packets that cross its host and tells their server (Krämer et al. 2019,
 //! section II-C; `ranpace_pep::lightweight`). It can be made to lie.
 //!
-//! Which flows: those of TCP whose data cross the host on their way, coming over wires.
+//! Which flows: those of TCP and QUIC whose data cross the host on their way, coming over wires.
 
 use ranpace_units::{Span, Time};
 
 use crate::flow::Flows;
-use crate::model::{PepLie, PepSpec, WatchSpec};
+use crate::model::{PepLie, PepSpec, Transport, WatchSpec};
 use crate::network::{Network, unknown};
 use crate::reader::Section;
 
 /// The keys of `[[pep]]`. A test compares them with what is read.
-pub(crate) const KEYS: [&str; 7] = ["name", "host", "delay", "loss", "start", "stop", "lie"];
+pub(crate) const KEYS: [&str; 8] = ["name", "host", "delay", "loss", "start", "stop", "lie", "faults_from"];
 
 /// Most of them in a scenario. Ours.
 const MOST: usize = 100;
@@ -71,11 +71,15 @@ fn read_entry(mut section: Section<'_>, number: usize, network: &Network, flows:
     let words = LIES.map(|(word, _)| word);
     let lie = section.field("lie").and_then(|field| field.word(&words));
     let lie = LIES.iter().find(|(word, _)| Some(*word) == lie).map_or(PepLie::None, |(_, lie)| *lie);
+    let faults_from = section.quantity("faults_from", Span::ZERO..=Span::MAX).unwrap_or(Span::ZERO);
     section.finish();
     let (host, host_field) = (host?, host_field?);
     let mut watches = Vec::new();
     for (index, flow) in flows.all.iter().enumerate() {
-        match network.middlebox_on(flow, host) {
+        if !matches!(flow.transport, Transport::Tcp { .. } | Transport::Quic { .. }) {
+            continue;
+        }
+        match network.stands_on(flow, host) {
             Some(Ok((forward, back))) => watches.push(WatchSpec { flow: index, forward, back }),
             Some(Err(problem)) => {
                 host_field.error(problem);
@@ -92,6 +96,7 @@ fn read_entry(mut section: Section<'_>, number: usize, network: &Network, flows:
         start: Time::ZERO + start,
         stop: stop.map(|stop| Time::ZERO + stop),
         lie,
+        faults_from: Time::ZERO + faults_from,
         watches,
     })
 }
@@ -141,6 +146,12 @@ from = "server"
 to = "phone"
 transport = "udp"
 workload = { kind = "cbr", rate = "100kbit/s" }
+[[flow]]
+name = "page"
+from = "server"
+to = "phone"
+transport = "quic"
+cc = "mdcc"
 "#;
 
     fn with(pep: &str) -> String {
@@ -148,14 +159,14 @@ workload = { kind = "cbr", rate = "100kbit/s" }
     }
 
     #[test]
-    fn tcp_towards_a_user_is_watched_and_nothing_else() {
+    fn tcp_and_quic_towards_a_user_are_watched_and_nothing_else() {
         for (host, forward, back) in [("edge", 1, 2), ("mast", 2, 1)] {
             let text = with(&format!("host = \"{host}\"\nlie = \"gaps\"\ndelay = \"5ms\""));
             let scenario = parse(&text, "", &mut ()).unwrap();
             let [pep] = &scenario.peps[..] else { panic!() };
             assert_eq!((pep.name.as_str(), pep.lie, pep.delay), ("pep1", PepLie::Gaps, Span::from_millis(5)));
             let watches: Vec<_> = pep.watches.iter().map(|own| (own.flow, own.forward, own.back)).collect();
-            assert_eq!(watches, [(0, forward, back)], "{host}");
+            assert_eq!(watches, [(0, forward, back), (3, forward, back)], "{host}");
         }
     }
 

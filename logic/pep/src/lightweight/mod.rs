@@ -29,4 +29,4 @@ pub use self::flow::{Body, FlowId, Packet};
 pub use self::gaps::Gaps;
 pub use self::limit::TokenBucket;
 pub use self::pep::{Datagram, Pep, PepSettings, PepStats};
-pub use self::sent::{Located, SentTags};
+pub use self::sent::{Located, SentTags, Unlocated};

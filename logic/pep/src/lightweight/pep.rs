@@ -154,6 +154,8 @@ pub struct Pep {
     free: Vec<u32>,
     oldest: u32,
     newest: u32,
+    /// The last epoch that a flow began with.
+    epochs: u16,
     /// Flows of which a report is due now, and timers of others.
     ready: VecDeque<u32>,
     timers: BinaryHeap<Reverse<(Time, u32)>>,
@@ -173,6 +175,7 @@ impl Pep {
             free: Vec::new(),
             oldest: NONE,
             newest: NONE,
+            epochs: 0,
             ready: VecDeque::new(),
             timers: BinaryHeap::new(),
             stats: PepStats::default(),
@@ -306,11 +309,13 @@ impl Pep {
             self.stats.evicted += 1;
             self.forget(self.oldest);
         }
-        // Zero says that everything from the first byte on was seen.
-        let (counted, epoch) = match packet.body {
-            Body::Tcp { syn, .. } => (Counted::Tcp(Gaps::default()), u16::from(!syn)),
-            Body::Opaque { .. } => (Counted::Opaque(0, PowerSums::default()), 0),
+        // Zero says that everything from the first byte on was seen. Otherwise it is a number that no flow has had yet: the flow
+        // may have been known before, and an older epoch would be refused.
+        let (counted, from_first) = match packet.body {
+            Body::Tcp { syn, .. } => (Counted::Tcp(Gaps::default()), syn),
+            Body::Opaque { .. } => (Counted::Opaque(0, PowerSums::default()), false),
         };
+        let epoch = if from_first { 0 } else { self.next_epoch() };
         let flow = Flow {
             id: packet.flow,
             server: index as u32,
@@ -349,6 +354,11 @@ impl Pep {
         Some(slot)
     }
 
+    fn next_epoch(&mut self) -> u16 {
+        self.epochs = self.epochs.wrapping_add(1).max(1);
+        self.epochs
+    }
+
     fn link(&mut self, slot: u32) {
         let newest = core::mem::replace(&mut self.newest, slot);
         self.ages[slot as usize] = Neighbours { older: newest, newer: NONE };
@@ -380,6 +390,10 @@ impl Pep {
         flow.ready = false;
         flow.timer = Time::MAX;
         let (id, reference) = (flow.id, flow.reference);
+        // It may come again, with an epoch that must be a later one.
+        if (flow.epoch.wrapping_sub(self.epochs) as i16) > 0 {
+            self.epochs = flow.epoch;
+        }
         self.by_id.remove(&id);
         if self.by_reference.get(&reference) == Some(&slot) {
             self.by_reference.remove(&reference);
@@ -388,7 +402,7 @@ impl Pep {
     }
 
     /// Forgets flows that were silent for too long.
-    fn age(&mut self, now: Time) {
+    pub(super) fn age(&mut self, now: Time) {
         while let Some(flow) = self.flows.get(self.oldest as usize) {
             if now.since(flow.last_packet) < self.settings.idle {
                 break;

@@ -1,4 +1,9 @@
 //! What a server remembers of an encrypted flow to make sense of its digests: the tags of what it sent, in order.
+//!
+//! Source: Yuan et al., Sidekick (NSDI 2024), for the idea: of the sums of what was sent and of what came, the difference tells
+//! what is missing. Ours: where the PEP's counting begins is found from its first report, as the PEP may have come late, or begun
+//! anew; what was lost is taken out of the sums, so that only fresh losses count against the 16 that can be told; and what arrives
+//! after it was called lost is taken in again.
 
 use std::collections::VecDeque;
 
@@ -9,7 +14,7 @@ use super::message::OpaqueView;
 
 /// Later packets that must have been seen before one is taken to be missing.
 const REORDERING: usize = 3;
-/// Packets that a digest is compared with, at most.
+/// Packets that a digest is compared with, and are remembered, at most.
 const CANDIDATES: usize = 4_096;
 
 /// What a digest says.
@@ -21,86 +26,388 @@ pub struct Located {
     pub missing: Vec<u64>,
     /// When the newest one seen was sent, if it is new.
     pub newest_sent_at: Option<Time>,
+    /// The PEP's counting begins with this report, and what it says nothing of is unknown.
+    pub new_epoch: bool,
+}
+
+/// Why a digest says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unlocated {
+    /// More are missing than can be told: the counting has to begin anew.
+    #[error("more packets are missing than can be told")]
+    TooMany,
+    /// Its counting was given up.
+    #[error("of a counting that was given up")]
+    GivenUp,
+    /// No packets that were sent have these sums.
+    #[error("packets that were never sent")]
+    Impossible,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    number: u64,
+    /// What the caller calls it; `None` for one that nobody asks for.
+    number: Option<u64>,
     tag: u32,
     at: Time,
     /// Told already that it was seen.
     seen: bool,
 }
 
-/// Tags of what was sent in an epoch.
+/// Tags of what was sent.
 #[derive(Clone, Debug, Default)]
 pub struct SentTags {
     /// What no digest has settled, in the order of sending.
     open: VecDeque<Sent>,
-    /// Sums of all that was settled and not lost.
+    /// Something was forgotten before a digest settled it.
+    forgot: bool,
+    /// The epoch that the sums are of, once its beginning is known.
+    epoch: Option<u16>,
+    given_up: Option<u16>,
+    /// Sums of all that was settled in it and not lost.
     settled: PowerSums,
     /// How many these are, modulo 2^32.
     count: u32,
+    /// What was called missing last: it may still come.
+    missing: VecDeque<Sent>,
 }
 
 impl SentTags {
-    /// A datagram leaves.
-    pub fn on_sent(&mut self, now: Time, number: u64, tag: u32) {
+    /// A datagram leaves. One without a `number` counts, but is not told.
+    pub fn on_sent(&mut self, now: Time, number: Option<u64>, tag: u32) {
+        if self.open.len() == CANDIDATES {
+            // No report for so long: whatever comes next is another epoch's.
+            self.open.pop_front();
+            self.forgot = true;
+            self.give_up();
+        }
         self.open.push_back(Sent { number, tag, at: now, seen: false });
     }
 
-    /// A new epoch: what is on its way is unknown.
-    pub fn restart(&mut self) {
-        *self = Self::default();
+    /// The sums of the epoch make no sense any more.
+    fn give_up(&mut self) {
+        if let Some(epoch) = self.epoch.take() {
+            self.given_up = Some(epoch);
+        }
     }
 
-    /// What a report of `packets` packets says; `None` if it does not go with what was sent.
-    pub fn locate(&mut self, packets: u32, view: &OpaqueView) -> Option<Located> {
+    /// What a report of `packets` packets in an epoch says. Where it says nothing for another reason than [`Unlocated::GivenUp`],
+    /// the PEP is to be asked for a new epoch.
+    pub fn locate(&mut self, epoch: u16, packets: u32, view: &OpaqueView) -> Result<Located, Unlocated> {
+        if self.given_up == Some(epoch) {
+            return Err(Unlocated::GivenUp);
+        }
+        if self.epoch == Some(epoch) {
+            let told = self.compare(packets, view);
+            if told.is_err() {
+                self.give_up();
+            }
+            return told;
+        }
+        let unknown = match self.align(packets, view) {
+            Ok(unknown) => unknown,
+            Err(error) => {
+                self.epoch = None;
+                self.given_up = Some(epoch);
+                return Err(error);
+            }
+        };
+        let is_first = self.epoch.is_none() && self.given_up.is_none() && !unknown;
+        self.epoch = Some(epoch);
+        self.given_up = None;
+        let told = self.compare(packets, view);
+        if told.is_err() {
+            self.give_up();
+        }
+        Ok(Located { new_epoch: !is_first, ..told? })
+    }
+
+    /// Finds where an epoch began: up to the newest packet `packets` were counted, and a few in between may be missing. Forgets what
+    /// was sent before; true if there was something.
+    fn align(&mut self, packets: u32, view: &OpaqueView) -> Result<bool, Unlocated> {
+        let nothing = if self.forgot { Unlocated::TooMany } else { Unlocated::Impossible };
+        let counted = packets as usize;
+        let newest = self.open.iter().rposition(|sent| sent.tag == view.newest).ok_or(nothing)?;
+        let most = (newest + 1).checked_sub(counted).filter(|_| counted > 0).ok_or(nothing)?;
+        let tags: Vec<u32> = self.open.iter().take(newest + 1).map(|sent| sent.tag).collect();
+        let mut sums = PowerSums::default();
+        tags[most..].iter().for_each(|tag| sums.insert(*tag));
+        for missing in 0..=most.min(POWERS) {
+            let begin = most - missing;
+            if missing > 0 {
+                sums.insert(tags[begin]);
+            }
+            if sums.missing(&view.sums, missing, &tags[begin..]).is_some() {
+                self.open.drain(..begin);
+                (self.settled, self.count) = (PowerSums::default(), 0);
+                self.missing.clear();
+                self.open.iter_mut().for_each(|sent| sent.seen = false);
+                return Ok(begin > 0 || self.forgot);
+            }
+        }
+        Err(if most > POWERS { Unlocated::TooMany } else { nothing })
+    }
+
+    fn compare(&mut self, packets: u32, view: &OpaqueView) -> Result<Located, Unlocated> {
+        match self.explain(packets, view) {
+            Err(Unlocated::Impossible) => {
+                // One that was called missing may have come after all.
+                for place in 0..self.missing.len() {
+                    let late = self.missing[place];
+                    let before = (self.settled, self.count);
+                    self.settled.insert(late.tag);
+                    self.count = self.count.wrapping_add(1);
+                    if let Ok(mut located) = self.explain(packets, view) {
+                        self.missing.remove(place);
+                        located.seen.extend(late.number);
+                        return Ok(located);
+                    }
+                    (self.settled, self.count) = before;
+                }
+                Err(Unlocated::Impossible)
+            }
+            told => told,
+        }
+    }
+
+    /// Changes nothing where it fails.
+    fn explain(&mut self, packets: u32, view: &OpaqueView) -> Result<Located, Unlocated> {
         // The newest packet that the PEP has seen is the last one to look at. With reordering it may not be the last one that
         // was sent of those: then what came after it is among the seen.
-        let newest = self.open.iter().take(CANDIDATES).rposition(|sent| sent.tag == view.newest);
+        let newest = self.open.iter().rposition(|sent| sent.tag == view.newest);
         let fresh = packets.wrapping_sub(self.count) as usize;
-        let mut length = match newest {
-            Some(newest) => newest + 1,
-            None if fresh == 0 => return (view.sums == self.settled).then(Located::default),
-            None => fresh,
-        };
-        length =
-            length.max(fresh).max(self.open.iter().rposition(|sent| sent.seen).map_or(0, |last| last + 1));
-        if length > self.open.len() || length - fresh > POWERS {
-            return None;
+        let known = self.open.iter().rposition(|sent| sent.seen).map_or(0, |last| last + 1);
+        let length = newest.map_or(fresh, |newest| newest + 1).max(fresh).max(known);
+        if length == 0 {
+            let same = view.sums == self.settled;
+            return if same { Ok(Located::default()) } else { Err(Unlocated::Impossible) };
+        }
+        if length > self.open.len() {
+            return Err(Unlocated::Impossible);
+        }
+        if length - fresh > POWERS {
+            return Err(Unlocated::TooMany);
         }
         let candidates: Vec<u32> = self.open.iter().take(length).map(|sent| sent.tag).collect();
         let mut all = self.settled;
         for tag in &candidates {
             all.insert(*tag);
         }
-        let absent = all.missing(&view.sums, length - fresh, &candidates)?;
+        let absent = all.missing(&view.sums, length - fresh, &candidates).ok_or(Unlocated::Impossible)?;
         let mut located = Located::default();
         for (place, sent) in self.open.iter_mut().take(length).enumerate() {
             if !sent.seen && absent.binary_search(&place).is_err() {
                 sent.seen = true;
-                located.seen.push(sent.number);
+                located.seen.extend(sent.number);
                 located.newest_sent_at = located.newest_sent_at.max(Some(sent.at));
             }
         }
-        // Settled from the front: what was seen, and what is missing although three later ones were seen.
+        self.settle(length, &mut located);
+        Ok(located)
+    }
+
+    /// Settles from the front: what was seen, and what is missing although three later ones were seen.
+    fn settle(&mut self, length: usize, located: &mut Located) {
         let mut later = self.open.iter().take(length).filter(|sent| sent.seen).count();
-        let mut place = 0;
-        while place < length {
-            let first = self.open[0];
+        for _ in 0..length {
+            let Some(first) = self.open.front().copied() else { break };
             if first.seen {
                 later -= 1;
                 self.settled.insert(first.tag);
                 self.count = self.count.wrapping_add(1);
             } else if later >= REORDERING {
-                located.missing.push(first.number);
+                located.missing.extend(first.number);
+                if self.missing.len() == POWERS {
+                    self.missing.pop_front();
+                }
+                self.missing.push_back(first);
             } else {
                 break;
             }
             self.open.pop_front();
-            place += 1;
         }
-        Some(located)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A server and the sums of a PEP. Tags are their packets' numbers, spread.
+    #[derive(Default)]
+    struct Rig {
+        sent: SentTags,
+        sums: PowerSums,
+        packets: u32,
+        newest: u32,
+        next: u64,
+    }
+
+    fn tag(number: u64) -> u32 {
+        (number as u32).wrapping_mul(0x9E37_79B1) % 0xFFFF_FFF0 + 1
+    }
+
+    impl Rig {
+        fn send(&mut self) -> u64 {
+            let number = self.next;
+            self.next += 1;
+            self.sent.on_sent(Time::from_millis(number), Some(number), tag(number));
+            number
+        }
+
+        fn pass(&mut self, number: u64) {
+            self.newest = tag(number);
+            self.sums.insert(self.newest);
+            self.packets += 1;
+        }
+
+        fn report(&mut self, epoch: u16) -> Result<Located, Unlocated> {
+            let view = OpaqueView { newest: self.newest, sums: self.sums };
+            self.sent.locate(epoch, self.packets, &view)
+        }
+
+        fn restart(&mut self) {
+            (self.sums, self.packets, self.newest) = (PowerSums::default(), 0, 0);
+        }
+    }
+
+    #[test]
+    fn a_pep_that_comes_late_is_understood_from_its_first_report() {
+        for (begin, new_epoch) in [(0, false), (40, true)] {
+            let mut rig = Rig::default();
+            for _ in 0..100 {
+                let number = rig.send();
+                if number >= begin && number != 45 && number != 60 {
+                    rig.pass(number);
+                }
+            }
+            let told = rig.report(1).unwrap();
+            assert_eq!(told.new_epoch, new_epoch);
+            assert_eq!(told.missing, [45, 60], "from {begin}");
+            let seen: Vec<u64> = (begin..100).filter(|n| *n != 45 && *n != 60).collect();
+            assert_eq!(told.seen, seen);
+            assert_eq!(told.newest_sent_at, Some(Time::from_millis(99)));
+            assert!(!rig.report(1).unwrap().new_epoch, "once");
+        }
+    }
+
+    #[test]
+    fn with_more_than_sixteen_missing_a_new_epoch_is_wanted_and_the_old_one_is_given_up() {
+        let mut rig = Rig::default();
+        for number in 0..60 {
+            rig.send();
+            if !(20..37).contains(&number) {
+                rig.pass(number);
+            }
+            if number == 10 {
+                assert_eq!(rig.report(1).unwrap().seen.len(), 11);
+            }
+        }
+        assert_eq!(rig.report(1), Err(Unlocated::TooMany));
+        assert_eq!(rig.report(1), Err(Unlocated::GivenUp));
+        // The PEP is asked, and counts anew.
+        rig.restart();
+        for _ in 0..10 {
+            let number = rig.send();
+            rig.pass(number);
+        }
+        let told = rig.report(2).unwrap();
+        assert_eq!((told.seen, told.missing, told.new_epoch), ((60..70).collect(), Vec::new(), true));
+    }
+
+    #[test]
+    fn packets_that_were_never_sent_are_found_out() {
+        let mut rig = Rig::default();
+        for _ in 0..10 {
+            let number = rig.send();
+            rig.pass(number);
+        }
+        assert_eq!(rig.report(1).unwrap().seen.len(), 10);
+        rig.pass(1_000);
+        assert_eq!(rig.report(1), Err(Unlocated::Impossible));
+        let mut from_the_first = Rig::default();
+        from_the_first.send();
+        from_the_first.pass(1_000);
+        assert_eq!(from_the_first.report(1), Err(Unlocated::Impossible));
+    }
+
+    #[test]
+    fn what_comes_after_it_was_called_missing_counts_all_the_same() {
+        let mut rig = Rig::default();
+        for _ in 0..10 {
+            let number = rig.send();
+            if number != 4 {
+                rig.pass(number);
+            }
+        }
+        assert_eq!(rig.report(1).unwrap().missing, [4]);
+        rig.pass(4);
+        let number = rig.send();
+        rig.pass(number);
+        let mut seen = rig.report(1).unwrap().seen;
+        seen.sort_unstable();
+        assert_eq!(seen, [4, 10]);
+    }
+
+    #[test]
+    fn no_more_than_4096_are_remembered() {
+        let mut rig = Rig::default();
+        for _ in 0..5_000 {
+            rig.send();
+        }
+        assert_eq!(rig.sent.open.len(), 4_096);
+        // A PEP that comes now is understood, and one whose newest packet is forgotten is no liar.
+        rig.pass(3);
+        assert_eq!(rig.report(1), Err(Unlocated::TooMany));
+        rig.restart();
+        rig.pass(4_998);
+        rig.pass(4_999);
+        assert_eq!(rig.report(2).unwrap().seen, [4_998, 4_999]);
+    }
+
+    proptest! {
+        /// Whatever is lost before the PEP or of its reports, whenever it comes or begins anew: what is called seen was seen, what
+        /// is called missing was not, each once, and no honest report is taken for a lie.
+        #[test]
+        fn what_is_told_is_so(
+            steps in prop::collection::vec((0..100u8, 0..100u8), 1..400),
+            loss in 0..60u8,
+            begin in 0..50usize,
+        ) {
+            let mut rig = Rig::default();
+            let (mut told_of, mut epoch) = (std::collections::BTreeSet::new(), 1);
+            let mut passed = std::collections::BTreeSet::new();
+            for (step, (fate, report)) in steps.into_iter().enumerate() {
+                let number = rig.send();
+                if step < begin {
+                    continue;
+                }
+                if fate >= loss {
+                    rig.pass(number);
+                    passed.insert(number);
+                }
+                if report >= 30 || rig.packets == 0 {
+                    continue;
+                }
+                match rig.report(epoch) {
+                    Ok(located) => {
+                        for number in located.seen {
+                            prop_assert!(passed.contains(&number) && told_of.insert(number), "{}", number);
+                        }
+                        for number in located.missing {
+                            prop_assert!(!passed.contains(&number) && told_of.insert(number), "{}", number);
+                        }
+                    }
+                    Err(error) => {
+                        prop_assert_ne!(error, Unlocated::Impossible);
+                        epoch += 1;
+                        rig.restart();
+                    }
+                }
+            }
+        }
     }
 }

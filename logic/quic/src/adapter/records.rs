@@ -61,6 +61,12 @@ impl Records {
         self.next
     }
 
+    /// The packet at this place in the order of sending, if it is neither acknowledged nor lost.
+    pub fn open(&self, number: u64) -> Option<Record> {
+        let place = number.checked_sub(self.all.front()?.number)?;
+        self.all.get(usize::try_from(place).ok()?).filter(|record| record.open).copied()
+    }
+
     /// The packet of this number that was sent then is at the peer.
     pub fn take_acked(&mut self, sent_at: Time, packet: u64) -> Option<Record> {
         let first = self.all.partition_point(|record| record.sent_at < sent_at);
