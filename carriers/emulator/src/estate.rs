@@ -1,0 +1,281 @@
+//! Namespaces that belong to an emulation, and what remains of emulations that were killed.
+//!
+//! A namespace is kept by a name in /run/netns, as `ip netns` does, so that `ip netns exec` and `ip netns list` know it; its
+//! name carries the process. A file in /run/ranpace is locked as long as that process lives: of one whose lock can be had,
+//! everything is removed, whoever may have its number now. Devices and routes go with the namespace.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+
+use crate::devices::Device;
+
+/// Where `ip netns` keeps names.
+const NETNS: &str = "/run/netns";
+/// Where locks and files of emulations are.
+const OWN: &str = "/run/ranpace";
+/// Names of namespaces begin so.
+const PREFIX: &str = "ranpace-";
+
+/// Why a namespace could not be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EstateError {
+    /// Rights are missing.
+    #[error(
+        "cannot {what}: {source}; it needs root (or CAP_SYS_ADMIN and CAP_NET_ADMIN), or a kernel that allows unprivileged user \
+         namespaces"
+    )]
+    Rights {
+        /// What was tried.
+        what: String,
+        /// As the system said it.
+        source: io::Error,
+    },
+    /// There are no TUN devices.
+    #[error(
+        "cannot make a TUN device: {0}; is the kernel's `tun` module there, and /dev/net/tun readable and writable?"
+    )]
+    Tun(io::Error),
+    /// Something else.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// As the system said it.
+        source: io::Error,
+    },
+}
+
+impl EstateError {
+    fn of(what: impl Into<String>, source: impl Into<io::Error>) -> Self {
+        let (what, source) = (what.into(), source.into());
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::Rights { what, source },
+            _ => Self::System { what, source },
+        }
+    }
+}
+
+/// A user who is not root gets a user namespace of its own, in which it is, with its own /run. To be called before there is a
+/// second thread. Does nothing for root.
+pub fn become_root() -> Result<(), EstateError> {
+    let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
+    if user.is_root() {
+        return Ok(());
+    }
+    let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
+    unshare(flags).map_err(|source| EstateError::Rights {
+        what: "make a user namespace".to_owned(),
+        source: source.into(),
+    })?;
+    let write = |file: &str, text: String| {
+        fs::write(file, text).map_err(|source| EstateError::of(format!("write {file}"), source))
+    };
+    write("/proc/self/setgroups", "deny".to_owned())?;
+    write("/proc/self/uid_map", format!("0 {user} 1"))?;
+    write("/proc/self/gid_map", format!("0 {group} 1"))?;
+    let none = None::<&str>;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
+        .and_then(|()| mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), none))
+        .map_err(|source| EstateError::of("mount a /run of its own", source))
+}
+
+/// Whether namespaces can be made here; otherwise what is missing.
+pub fn check() -> Result<(), EstateError> {
+    let tried = thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET)).join();
+    let made = tried.unwrap_or(Err(nix::errno::Errno::EAGAIN));
+    made.map_err(|source| EstateError::of("make a network namespace", source))?;
+    File::options().read(true).write(true).open("/dev/net/tun").map(|_| ()).map_err(EstateError::Tun)
+}
+
+/// The namespaces of this process. They are removed when it is dropped.
+pub struct Estate {
+    folder: PathBuf,
+    lock: Option<File>,
+    names: Vec<String>,
+}
+
+impl Estate {
+    /// Begins without any. What is left of processes that are no more is removed.
+    pub fn new() -> Result<Self, EstateError> {
+        clean()?;
+        let folder = Path::new(OWN).join(std::process::id().to_string());
+        let failed = |source| EstateError::of(format!("write to {}", folder.display()), source);
+        fs::create_dir_all(&folder).map_err(failed)?;
+        // Nobody finds it before it is locked.
+        let hidden = folder.join("lock.new");
+        let lock = File::create(&hidden).map_err(failed)?;
+        lock.try_lock().map_err(|error| failed(error.into()))?;
+        fs::rename(hidden, folder.join("lock")).map_err(failed)?;
+        Ok(Self { folder, lock: Some(lock), names: Vec::new() })
+    }
+
+    /// A folder for files of this emulation.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Makes the namespace of the host at `place`, with its device.
+    pub fn add(&mut self, place: usize, host: &str) -> Result<Device, EstateError> {
+        share_names()?;
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+        let host: String = host.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
+        let mut name = format!("{PREFIX}{}-{host}", std::process::id());
+        if self.names.contains(&name) {
+            name = format!("{name}-{place}");
+        }
+        let path = Path::new(NETNS).join(&name);
+        File::create(&path).map_err(|source| EstateError::of(format!("write {}", path.display()), source))?;
+        self.names.push(name);
+        let made = thread::Builder::new().name("namespace".to_owned()).spawn(move || {
+            // Of this thread alone; it ends here.
+            unshare(CloneFlags::CLONE_NEWNET)
+                .map_err(|source| EstateError::of("make a network namespace", source))?;
+            let none = None::<&str>;
+            mount(Some("/proc/thread-self/ns/net"), &path, none, MsFlags::MS_BIND, none)
+                .map_err(|source| EstateError::of(format!("mount {}", path.display()), source))?;
+            Device::create(place).map_err(EstateError::Tun)
+        });
+        let made = made.map_err(|source| EstateError::of("start a thread", source))?;
+        made.join().unwrap_or_else(|_| {
+            Err(EstateError::System {
+                what: "make a device".to_owned(),
+                source: io::Error::other("the thread that made it panicked"),
+            })
+        })
+    }
+
+    /// Names of the namespaces, in the order in which they were made.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The file by which the namespace of this name can be entered.
+    pub fn path_of(name: &str) -> PathBuf {
+        Path::new(NETNS).join(name)
+    }
+}
+
+impl Drop for Estate {
+    fn drop(&mut self) {
+        for name in &self.names {
+            remove_name(name);
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+        // Last: as long as it is held, nobody else removes anything.
+        drop(self.lock.take());
+    }
+}
+
+/// Runs something in the namespace of this name.
+pub fn within<T: Send + 'static>(
+    name: &str,
+    what: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, EstateError> {
+    let path = Estate::path_of(name);
+    let failed = move |source: io::Error| EstateError::of(format!("enter {}", path.display()), source);
+    let file = File::open(Estate::path_of(name)).map_err(failed.clone())?;
+    let ran = thread::spawn(move || {
+        setns(&file, CloneFlags::CLONE_NEWNET)?;
+        Ok::<T, nix::errno::Errno>(what())
+    });
+    match ran.join() {
+        Ok(ran) => ran.map_err(|errno| failed(errno.into())),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Removes everything that belongs to processes that are no more; returns the names of the namespaces.
+pub fn clean() -> Result<Vec<String>, EstateError> {
+    let mut removed = Vec::new();
+    let own = Path::new(OWN);
+    let mut alive = Vec::new();
+    for entry in fs::read_dir(own).into_iter().flatten().flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let path = entry.path().join("lock");
+        match File::open(&path) {
+            Ok(lock) => match lock.try_lock() {
+                // Held until it is removed, so that two who clean do not meet; whoever comes new makes a new file.
+                Ok(()) => {
+                    removed.extend(names_of(process).iter().filter(|name| remove_name(name)).cloned());
+                    let _ = fs::remove_dir_all(entry.path());
+                }
+                Err(TryLockError::WouldBlock) => alive.push(process),
+                Err(TryLockError::Error(source)) => {
+                    return Err(EstateError::of(format!("lock {}", path.display()), source));
+                }
+            },
+            // Just being made, or of another user.
+            Err(_) => alive.push(process),
+        }
+    }
+    // Names without a folder: somebody emptied it.
+    for name in all_names() {
+        let is_dead = process_of(&name).is_some_and(|process| {
+            !alive.contains(&process)
+                && !own.join(process.to_string()).exists()
+                && !Path::new("/proc").join(process.to_string()).exists()
+        });
+        if is_dead && remove_name(&name) {
+            removed.push(name);
+        }
+    }
+    Ok(removed)
+}
+
+/// Unmounts and removes a name; `false` if it is still there.
+fn remove_name(name: &str) -> bool {
+    let path = Path::new(NETNS).join(name);
+    // It may not be mounted yet, or no more.
+    let _ = umount2(&path, MntFlags::MNT_DETACH);
+    fs::remove_file(&path).is_ok()
+}
+
+fn all_names() -> Vec<String> {
+    let entries = fs::read_dir(NETNS).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| process_of(name).is_some()).collect()
+}
+
+fn names_of(process: u32) -> Vec<String> {
+    all_names().into_iter().filter(|name| process_of(name) == Some(process)).collect()
+}
+
+/// The process that a name carries.
+fn process_of(name: &str) -> Option<u32> {
+    name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
+}
+
+/// Sees to it that names can be mounted where other mount namespaces see them come and go, as `ip netns` does.
+fn share_names() -> Result<(), EstateError> {
+    fs::create_dir_all(NETNS).map_err(|source| EstateError::of(format!("make {NETNS}"), source))?;
+    let none = None::<&str>;
+    let share = || mount(none, NETNS, none, MsFlags::MS_SHARED | MsFlags::MS_REC, none);
+    if share().is_err() {
+        mount(Some(NETNS), NETNS, none, MsFlags::MS_BIND | MsFlags::MS_REC, none)
+            .and_then(|()| share())
+            .map_err(|source| EstateError::of(format!("share {NETNS}"), source))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_carries_its_process() {
+        assert_eq!(process_of("ranpace-123-ue1"), Some(123));
+        assert_eq!(process_of("ranpace-123-a-b"), Some(123));
+        for other in ["ranpace-ue1", "ranpace-", "other-123-ue1", ""] {
+            assert_eq!(process_of(other), None, "{other}");
+        }
+    }
+}

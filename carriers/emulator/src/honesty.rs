@@ -1,0 +1,149 @@
+//! Whether the machine kept up: what was late, by how much, and whether the run counts.
+
+use ranpace_sim::{Distribution, Histogram};
+use ranpace_units::Span;
+
+/// A packet or a slot is late from here on. Ours: a TTI of LTE, the step in which a cell gives.
+pub const LATE: Span = Span::from_millis(1);
+/// Share of late packets, and of late slots, from which on a run is invalid. Ours: what p99 of the delay would show.
+pub const LATE_SHARE: f64 = 0.01;
+/// A packet as late as this makes a run invalid. Ours: the smallest RTO of Linux (TCP_RTO_MIN) would run out by itself.
+pub const STALL: Span = Span::from_millis(200);
+
+/// Counts what is late.
+#[derive(Debug, Default)]
+pub struct Watch {
+    timers: Histogram,
+    packets: Histogram,
+    late_packets: u64,
+    /// Packets for addresses that no host has, or between hosts that have no way: multicast of the kernels, mostly.
+    pub strays: u64,
+    /// Packets that a host's kernel did not take.
+    pub refused: u64,
+}
+
+impl Watch {
+    /// It was to be woken so long ago.
+    #[inline]
+    pub fn on_timer(&mut self, error: Span) {
+        self.timers.record(error);
+    }
+
+    /// A packet was handed over so long after its instant.
+    #[inline]
+    pub fn on_packet(&mut self, late: Span) {
+        self.packets.record(late);
+        self.late_packets += u64::from(late > LATE);
+    }
+
+    /// What is told of it; `slots` are those of the cells, and how many were more than one late.
+    pub fn finish(&self, (slots, late_slots): (Distribution, u64), real_time: bool) -> Honesty {
+        Honesty {
+            real_time,
+            timers: self.timers.distribution(),
+            packets: self.packets.distribution(),
+            late_packets: self.late_packets,
+            slots,
+            late_slots,
+            strays: self.strays,
+            refused: self.refused,
+        }
+    }
+}
+
+/// How well the machine kept up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Honesty {
+    /// Whether the loop ran with real-time priority (SCHED_FIFO).
+    pub real_time: bool,
+    /// How late the loop was woken.
+    pub timers: Distribution,
+    /// How late packets were handed over.
+    pub packets: Distribution,
+    /// Packets that were handed over more than [`LATE`] late.
+    pub late_packets: u64,
+    /// How late slots of cells were played.
+    pub slots: Distribution,
+    /// Slots played more than a slot late.
+    pub late_slots: u64,
+    /// See [`Watch::strays`].
+    pub strays: u64,
+    /// See [`Watch::refused`].
+    pub refused: u64,
+}
+
+impl Honesty {
+    /// Why the run does not count; `None` if it does.
+    pub fn invalid(&self) -> Option<String> {
+        let share = |late: u64, all: u64| if all == 0 { 0.0 } else { late as f64 / all as f64 };
+        let packets = share(self.late_packets, self.packets.count);
+        let slots = share(self.late_slots, self.slots.count);
+        if packets > LATE_SHARE {
+            Some(format!(
+                "{:.1} % of the packets were more than {LATE} late (at most {:.0} % may be)",
+                packets * 100.0,
+                LATE_SHARE * 100.0
+            ))
+        } else if slots > LATE_SHARE {
+            Some(format!(
+                "{:.1} % of the cells' slots were played more than a slot late (at most {:.0} % may be)",
+                slots * 100.0,
+                LATE_SHARE * 100.0
+            ))
+        } else if self.packets.max > STALL {
+            Some(format!("a packet was {} late (at most {STALL} may be)", self.packets.max))
+        } else {
+            None
+        }
+    }
+
+    /// One line for people.
+    pub fn line(&self) -> String {
+        let micros = |span: Span| span.as_nanos() as f64 / 1e3;
+        let mut line = format!(
+            "timers late by {:.0}/{:.0}/{:.0} us (p50/p99/max), {} of {} packets more than {LATE} late",
+            micros(self.timers.p50),
+            micros(self.timers.p99),
+            micros(self.timers.max),
+            self.late_packets,
+            self.packets.count,
+        );
+        if self.slots.count > 0 {
+            line += &format!(", {} of {} slots late", self.late_slots, self.slots.count);
+        }
+        if !self.real_time {
+            line += ", without real-time priority";
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn honesty(packets: &[(u64, Span)], slots: (u64, u64)) -> Honesty {
+        let mut watch = Watch::default();
+        for (count, late) in packets {
+            (0..*count).for_each(|_| watch.on_packet(*late));
+        }
+        let distribution = Distribution { count: slots.1, ..Distribution::default() };
+        watch.finish((distribution, slots.0), true)
+    }
+
+    #[test]
+    fn a_run_is_invalid_if_more_than_a_hundredth_is_late_or_one_packet_by_an_rto() {
+        let (soon, late) = (Span::from_micros(50), Span::from_millis(2));
+        for (case, packets, slots, valid) in [
+            ("nothing was sent", vec![], (0, 0), true),
+            ("all in time", vec![(1000, soon)], (0, 1000), true),
+            ("a hundredth late", vec![(990, soon), (10, late)], (0, 0), true),
+            ("more than a hundredth late", vec![(989, soon), (11, late)], (0, 0), false),
+            ("a hundredth of the slots late", vec![], (10, 1000), true),
+            ("more slots late", vec![], (11, 1000), false),
+            ("one stall", vec![(9999, soon), (1, Span::from_millis(201))], (0, 0), false),
+        ] {
+            assert_eq!(honesty(&packets, slots).invalid().is_none(), valid, "{case}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Real time: the links and cells of a scenario between network namespaces, for programs nobody here wrote.
+//!
+//! The same network as in virtual time ([`ranpace_sim::Network`]: `radio::Cell`, links, queues, traces) is driven by the real
+//! clock. [`Ways`] says which hosts of a scenario get a namespace; [`emulate`] makes them with a TUN device each, moves packets
+//! between devices and network in one thread, and runs programs behind hosts. [`Honesty`] says whether the machine kept up.
+//!
+//! Everything that an emulation makes belongs to its process: a program is ended with it, however it ended, and what has a name
+//! is removed by the next one, or by [`clean`].
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod addresses;
+mod headers;
+mod honesty;
+mod ways;
+
+#[cfg(target_os = "linux")]
+mod devices;
+#[cfg(target_os = "linux")]
+mod emulation;
+#[cfg(target_os = "linux")]
+mod estate;
+#[cfg(target_os = "linux")]
+mod pace;
+#[cfg(target_os = "linux")]
+mod programs;
+
+pub use headers::{Headers, mark_ce};
+pub use honesty::{Honesty, LATE, LATE_SHARE, STALL, Watch};
+pub use ways::{Ways, WaysError};
+
+#[cfg(target_os = "linux")]
+pub use emulation::{EmulationError, Outcome, Plan, emulate};
+#[cfg(target_os = "linux")]
+pub use estate::{EstateError, become_root, check, clean, within};
+#[cfg(target_os = "linux")]
+pub use programs::{Program, enter};

@@ -1,0 +1,146 @@
+//! Programs behind hosts. Each has a first process of ours in a process namespace of its own, which enters the host's network
+//! and starts it: when that process ends, the kernel ends everything below it. It ends with the emulator, however that ended,
+//! because it hears when nobody holds the other end of its leash any more.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::addresses;
+use crate::estate::{Estate, EstateError};
+use crate::ways::Ways;
+
+/// A program that is to run behind a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Name of the host.
+    pub host: String,
+    /// The program and its arguments; at least the program.
+    pub words: Vec<OsString>,
+}
+
+/// A program that runs. It is ended, with all that it started, when this is dropped.
+pub struct Running {
+    child: Child,
+    leash: Option<PipeWriter>,
+    _other_end: PipeReader,
+}
+
+impl Running {
+    /// Starts a program in the namespace of this name. `inside` is the command that calls [`enter`] with the arguments behind
+    /// it: namespace, leash, hosts file, program.
+    pub fn start(
+        program: &Program,
+        namespace: &str,
+        hosts: &Path,
+        inside: &(PathBuf, Vec<OsString>),
+    ) -> Result<Self, EstateError> {
+        let failed = |source: io::Error| EstateError::System {
+            what: format!("start {}", Path::new(program.words.first().unwrap_or(&OsString::new())).display()),
+            source,
+        };
+        let (other_end, leash) = io::pipe().map_err(failed)?;
+        let mut command = Command::new(&inside.0);
+        command
+            .args(&inside.1)
+            .arg(Estate::path_of(namespace))
+            .arg(format!("/proc/{}/fd/{}", std::process::id(), other_end.as_raw_fd()))
+            .arg(hosts)
+            .args(&program.words)
+            .env("RANPACE_HOST", &program.host);
+        let child = thread::spawn(move || {
+            // Of what this thread starts: the first is number 1 there.
+            unshare(CloneFlags::CLONE_NEWPID)?;
+            command.spawn()
+        });
+        let child =
+            child.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked"))).map_err(failed)?;
+        Ok(Self { child, leash: Some(leash), _other_end: other_end })
+    }
+
+    /// How it ended; `None` while it runs.
+    pub fn ended(&mut self) -> io::Result<Option<i32>> {
+        Ok(self.child.try_wait()?.map(code))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It ends at once, and so does what it started.
+        drop(self.leash.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// Exit status as shells write it: 128 and the signal's number for what a signal ended.
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+/// Writes the names of all hosts, before those that this machine knows.
+pub fn write_hosts(ways: &Ways, path: &Path) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    for place in 0..ways.hosts.len() {
+        let name = ways.name(place);
+        // What cannot be a name is reached by its address.
+        if !name.contains(|letter: char| letter.is_whitespace() || letter == '#') {
+            writeln!(file, "{}\t{name}\n{}\t{name}", addresses::v4(place), addresses::v6(place))?;
+        }
+    }
+    file.write_all(&fs::read("/etc/hosts").unwrap_or_default())
+}
+
+/// The first process of a process namespace: enters the network namespace `netns`, starts the program, ends with it or with
+/// the emulator, and returns the program's exit status. To be called by a process that does nothing else.
+pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io::Result<i32> {
+    let mut leash = File::open(leash)?;
+    setns(File::open(netns)?, CloneFlags::CLONE_NEWNET)?;
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    let none = None::<&str>;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)?;
+    // Programs live without these where a container forbids them: they see other names, processes and devices.
+    let _ = mount(Some(hosts), "/etc/hosts", none, MsFlags::MS_BIND, none);
+    let _ = mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), none);
+    let _ = mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none);
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program was named"));
+    };
+    thread::spawn(move || {
+        // Nothing is ever written: it ends when the emulator does. Everything else here then ends with this process.
+        let _ = leash.read(&mut [0]);
+        std::process::exit(ENDED);
+    });
+    let child = match Command::new(program).args(arguments).spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let name = Path::new(program).display();
+            // As shells and `env` do.
+            let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            let _ = writeln!(io::stderr(), "ranpace: cannot start {name}: {error}");
+            return Ok(code);
+        }
+    };
+    // Also of those whose parents are gone: they are this process's now.
+    let program = Pid::from_raw(child.id().cast_signed());
+    loop {
+        match waitpid(None, None) {
+            Ok(WaitStatus::Exited(child, code)) if child == program => return Ok(code),
+            Ok(WaitStatus::Signaled(child, signal, _)) if child == program => return Ok(128 + signal as i32),
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Exit status of a first process whose emulator is gone: as if it had been killed.
+const ENDED: i32 = 137;

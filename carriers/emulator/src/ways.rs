@@ -1,0 +1,242 @@
+//! What an emulation plays of a scenario: hosts that get a namespace, and the ways between them.
+
+use std::collections::HashMap;
+
+use ranpace_scenario::{ChangeKind, FlowSpec, Hop, Scenario, Transport, Workload};
+use ranpace_units::{Bytes, Time};
+
+use crate::addresses::MOST_HOSTS;
+
+/// Why a scenario cannot be emulated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WaysError {
+    /// Middleboxes are not played in real time.
+    #[error(
+        "the scenario has a {what} ({name:?}), which `ranpace emulate` does not play; take it out, or use `ranpace run`"
+    )]
+    Middlebox {
+        /// What it is.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// More hosts than namespaces.
+    #[error("{found} hosts would get a namespace each; at most {MOST_HOSTS} can")]
+    Crowd {
+        /// How many there are.
+        found: usize,
+    },
+}
+
+/// Hosts with namespaces, and the ways between them.
+#[derive(Clone, Debug)]
+pub struct Ways {
+    /// The scenario as it is played: its flows are the ways, one in each direction.
+    pub scenario: Scenario,
+    /// Indices of the hosts that get a namespace, in the scenario's order; an address counts in this order.
+    pub hosts: Vec<usize>,
+    /// What of the scenario is not played.
+    pub notes: Vec<String>,
+    /// The flow for each pair of hosts, by their places in `hosts`: from times their number plus to.
+    table: Vec<Option<u32>>,
+}
+
+impl Ways {
+    /// Of a scenario. A host gets a namespace if a flow begins or ends there, or if it is a user of a cell. Between two of
+    /// them is a way if one is not a user, or a flow of the scenario leads there: along the first such flow, or else as a
+    /// flow without a path of its own would go.
+    pub fn new(scenario: &Scenario) -> Result<Self, WaysError> {
+        if let Some(proxy) = scenario.proxies.first() {
+            return Err(WaysError::Middlebox { what: "proxy", name: proxy.name.clone() });
+        }
+        if let Some(pep) = scenario.peps.first() {
+            return Err(WaysError::Middlebox { what: "PEP", name: pep.name.clone() });
+        }
+        let mut notes = Vec::new();
+        let mut is_end = vec![false; scenario.hosts.len()];
+        let mut is_user = is_end.clone();
+        for flow in &scenario.flows {
+            (is_end[flow.from], is_end[flow.to]) = (true, true);
+        }
+        for user in &scenario.users {
+            (is_end[user.host], is_user[user.host]) = (true, true);
+        }
+        let hosts: Vec<usize> = (0..scenario.hosts.len()).filter(|host| is_end[*host]).collect();
+        if hosts.len() > MOST_HOSTS {
+            return Err(WaysError::Crowd { found: hosts.len() });
+        }
+        let mut own: HashMap<(usize, usize), (&[Hop], u8)> = HashMap::new();
+        for flow in &scenario.flows {
+            own.entry((flow.from, flow.to)).or_insert((&flow.path, flow.bearer));
+            if !flow.back.is_empty() {
+                own.entry((flow.to, flow.from)).or_insert((&flow.back, flow.bearer));
+            }
+        }
+        let mut played = scenario.clone();
+        played.flows.clear();
+        let mut table = vec![None; hosts.len() * hosts.len()];
+        for (place, &from) in hosts.iter().enumerate() {
+            for (other, &to) in hosts.iter().enumerate().filter(|(other, _)| *other != place) {
+                let way = match own.get(&(from, to)) {
+                    Some((path, bearer)) => Some((path.to_vec(), *bearer)),
+                    None if is_user[from] && is_user[to] => None,
+                    None => scenario.route(from, to).map(|path| (path, 0)),
+                };
+                let Some((path, bearer)) = way.filter(|(path, _)| !path.is_empty()) else { continue };
+                table[place * hosts.len() + other] = u32::try_from(played.flows.len()).ok();
+                played.flows.push(FlowSpec {
+                    name: format!("{} to {}", scenario.hosts[from], scenario.hosts[to]),
+                    from,
+                    to,
+                    path,
+                    back: Vec::new(),
+                    bearer,
+                    start: Time::ZERO,
+                    stop: None,
+                    transport: Transport::Udp { packet: Bytes::new(1500), estimator: None },
+                    workload: Workload::Bulk,
+                });
+            }
+        }
+        let changes = played.changes.len();
+        played.changes.retain(|change| !matches!(change.what, ChangeKind::FlowTarget { .. }));
+        if played.changes.len() < changes {
+            notes.push("changes of a flow's target are left out: programs set their own".to_owned());
+        }
+        for user in played.users.iter_mut().filter(|user| user.real_time_first) {
+            user.real_time_first = false;
+            notes.push(format!("{}: real_time_first is left out, its packets go in order", user.name));
+        }
+        Ok(Self { scenario: played, hosts, notes, table })
+    }
+
+    /// The flow on which packets go from the host at one place to that at another.
+    #[inline]
+    pub fn between(&self, from: usize, to: usize) -> Option<u32> {
+        if to >= self.hosts.len() {
+            return None;
+        }
+        *self.table.get(from * self.hosts.len() + to)?
+    }
+
+    /// The place of the host at which a flow ends.
+    pub fn ends(&self) -> Vec<usize> {
+        let place = |host| self.hosts.iter().position(|at| *at == host).unwrap_or(usize::MAX);
+        self.scenario.flows.iter().map(|flow| place(flow.to)).collect()
+    }
+
+    /// Name of the host at a place.
+    pub fn name(&self, place: usize) -> &str {
+        self.hosts.get(place).and_then(|host| self.scenario.hosts.get(*host)).map_or("", String::as_str)
+    }
+
+    /// The place of the host of this name.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        (0..self.hosts.len()).find(|place| self.name(*place) == name)
+    }
+
+    /// The host of the first user; without a cell, the one at which the first flow of the scenario ends.
+    pub fn first_user(scenario: &Scenario) -> Option<&str> {
+        let host = match scenario.users.first() {
+            Some(user) => user.host,
+            None => scenario.flows.first()?.to,
+        };
+        scenario.hosts.get(host).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(text: &str) -> Scenario {
+        ranpace_scenario::parse(text, "test.toml", &mut ()).expect("a scenario of this test is right")
+    }
+
+    const TWO_USERS: &str = r#"
+        duration = "10s"
+        [[link]]
+        name = "core"
+        from = "server"
+        to = "mast"
+        rate = "unlimited"
+        delay = "5ms"
+        duplex = true
+        [[cell]]
+        host = "mast"
+        preset = "lte"
+        [[user]]
+        name = "ue1"
+        position = [100, 0]
+        [[user]]
+        name = "ue2"
+        position = [200, 0]
+        [[flow]]
+        from = "server"
+        to = "ue1"
+        cc = "cubic"
+    "#;
+
+    #[test]
+    fn ends_of_flows_and_users_get_a_namespace_and_ways_lead_between_servers_and_users() {
+        let scenario = scenario(TWO_USERS);
+        let ways = Ways::new(&scenario).expect("it can be emulated");
+        let names: Vec<&str> = (0..ways.hosts.len()).map(|place| ways.name(place)).collect();
+        assert_eq!(names, ["server", "ue1", "ue2"], "the mast only passes packets on");
+        let place = |name| ways.place(name).expect("it is there");
+        for (from, to, exists) in [
+            ("server", "ue1", true),
+            ("ue1", "server", true),
+            ("server", "ue2", true),
+            ("ue2", "server", true),
+            ("ue1", "ue2", false),
+        ] {
+            let flow = ways.between(place(from), place(to));
+            assert_eq!(flow.is_some(), exists, "{from} to {to}");
+            if let Some(flow) = flow {
+                let spec = &ways.scenario.flows[flow as usize];
+                assert_eq!(spec.name, format!("{from} to {to}"));
+                assert_eq!(spec.path.len(), 2, "over the core and the air");
+                assert_eq!(ways.ends()[flow as usize], place(to));
+            }
+        }
+        assert_eq!(ways.between(0, 77), None);
+        assert_eq!(Ways::first_user(&scenario), Some("ue1"));
+    }
+
+    #[test]
+    fn the_path_of_a_flow_is_its_hosts_way() {
+        let text = r#"
+            duration = "10s"
+            [[link]]
+            name = "fast"
+            from = "a"
+            to = "b"
+            rate = "unlimited"
+            delay = "1ms"
+            duplex = true
+            [[link]]
+            name = "slow"
+            from = "a"
+            to = "b"
+            rate = "unlimited"
+            delay = "9ms"
+            duplex = true
+            [[flow]]
+            from = "a"
+            to = "b"
+            cc = "cubic"
+            path = ["slow"]
+        "#;
+        let scenario = scenario(text);
+        let ways = Ways::new(&scenario).expect("it can be emulated");
+        let path = |from, to| {
+            let flow = ways.between(from, to).expect("there is a way");
+            ways.scenario.flows[flow as usize].path.clone()
+        };
+        assert_eq!(path(0, 1), [Hop::Link(2)]);
+        assert_eq!(path(1, 0), scenario.flows[0].back);
+        assert_eq!(Ways::first_user(&scenario), Some("b"));
+    }
+}
