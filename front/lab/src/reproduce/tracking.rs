@@ -13,6 +13,10 @@ const SETTLE_S: f64 = 1.0;
 const SMOOTH_S: f64 = 0.1;
 /// Largest lag that is looked at, in seconds.
 const MOST_LAG_S: f64 = 0.2;
+/// A report is a mean over this time and stands for as long, in seconds (section 5.3.2).
+const REPORT_S: f64 = 0.05;
+/// What correlates by less than so many standard deviations of chance has no lag.
+const BEYOND_CHANCE: f64 = 3.0;
 
 /// Column that holds a control's bandwidth in bit/s.
 const BANDWIDTH: &str = "state_bw_bit_s";
@@ -118,12 +122,16 @@ pub(super) fn tracking_error(run: &RunResult) -> f64 {
     of().unwrap_or(f64::NAN)
 }
 
+/// None where the highest correlation is what chance gives too: the lag of a rate that does not vary is noise. Of n reports
+/// without any relation to the rate the correlation has a standard deviation of 1/sqrt(n).
 pub(super) fn report_lag(run: &RunResult) -> f64 {
     let of = || {
         let (flow, user) = (run.flows.first()?, run.users.first()?);
         let (time, phy) = (flow.series.get("time_s")?, user.series.get("scheduled_bit_s")?);
         let (estimate, counts) = (estimate(flow)?, counts(flow));
         let begin = time.iter().position(counts)?;
+        let known = estimate[begin..].iter().filter(|own| own.is_finite()).count();
+        let chance = BEYOND_CHANCE / (known as f64 * step(time)? / REPORT_S).sqrt();
         let best = (0..=rows(time, MOST_LAG_S)?)
             .filter(|lag| *lag <= begin)
             .filter_map(|lag| {
@@ -134,7 +142,7 @@ pub(super) fn report_lag(run: &RunResult) -> f64 {
                 Some((correlation(&pairs)?, lag))
             })
             .max_by(|a, b| a.0.total_cmp(&b.0))?;
-        Some(best.1 as f64 * step(time)?)
+        (best.0 > chance).then_some(best.1 as f64 * step(time)?)
     };
     of().unwrap_or(f64::NAN)
 }
@@ -217,6 +225,20 @@ mod tests {
         assert!((tracking_error(&run) - 0.1).abs() < 1e-9);
         assert!((report_lag(&run) - 0.040).abs() < 1e-9);
         assert!((phy_rate(&run) / 35e6 / 1.1 - 1.0).abs() < 0.02, "{}", phy_rate(&run));
+    }
+
+    #[test]
+    fn a_lag_that_chance_could_give_is_none() {
+        // 879 rows of 5 ms from 1.5 s on less what is before them are 70 reports of 50 ms: three deviations are 0.36.
+        let mut run = run();
+        let noise = |row: usize| ((row * 7_919 + row * row * 104_729) % 1_009) as f64;
+        run.flows[0].series.columns[2] =
+            column("receiver_estimate_bit_s", 1_000, |row| 30e6 + noise(row / 10));
+        assert!(report_lag(&run).is_nan());
+        let follows = |row: usize| noise((row / 10).saturating_sub(1));
+        run.users[0].series.columns = vec![column("scheduled_bit_s", 1_000, |row| 30e6 + noise(row / 10))];
+        run.flows[0].series.columns[2] = column("receiver_estimate_bit_s", 1_000, follows);
+        assert!((report_lag(&run) - 0.05).abs() < 1e-9);
     }
 
     #[test]
