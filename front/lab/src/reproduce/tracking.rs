@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_lag_that_chance_could_give_is_none() {
-        // 879 rows of 5 ms from 1.5 s on less what is before them are 70 reports of 50 ms: three deviations are 0.36.
+        // From 1.5 s on 3.5 s are 70 reports of 50 ms: three deviations are 0.36.
         let mut run = run();
         let noise = |row: usize| ((row * 7_919 + row * row * 104_729) % 1_009) as f64;
         run.flows[0].series.columns[2] =
