@@ -95,6 +95,10 @@ pub struct SplitResult {
     pub largest_backlog: Bytes,
     /// Connections that were not split, because the proxy's buffer was promised to others.
     pub passed_through: u64,
+    /// Connections that were split, from the start on.
+    pub connections: u64,
+    /// Data packets that were dropped between the proxy and the user.
+    pub ran_dropped_packets: u64,
     /// Periods at whose end the proxy judged the flow's demand.
     pub periods: u64,
     /// Of these, those at whose end it was slow.

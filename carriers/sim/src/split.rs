@@ -116,6 +116,7 @@ struct SplitMeter {
     delay: Histogram,
     largest: u64,
     passed: u64,
+    connections: u64,
 }
 
 /// On which side of the proxy a connection is.
@@ -289,6 +290,7 @@ impl<'a> Splits<'a> {
             proxy.promised += promise;
             proxy.open[one.user] += 1;
             one.promised = Some(promise);
+            one.meter.connections += 1;
         } else {
             one.meter.passed += 1;
         }
@@ -561,6 +563,8 @@ impl<'a> Splits<'a> {
             delay: figures(&one.meter.delay),
             largest_backlog: Bytes::new(one.meter.largest),
             passed_through: one.meter.passed,
+            connections: one.meter.connections,
+            ran_dropped_packets: 0, // the flow knows
             periods,
             slow_periods,
         }

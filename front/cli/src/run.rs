@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ranpace_lab::{Capture, CompareRow, Comparison, Job, Report, RunSummary, radio, table};
+use ranpace_lab::{Capture, CompareRow, Comparison, Job, Report, RunSummary, proxies, radio, table};
 use ranpace_sim::{RunResult, Simulation};
 
 use crate::failure::Failure;
@@ -81,7 +81,8 @@ impl Run {
             output::json(&RunSummary::of(&origin, &result))?;
         } else {
             output::line(table::comparison(&rows).to_string())?;
-            if let Some(tables) = radio::tables(&[("", &result)]) {
+            let runs = [("", &result)];
+            for tables in [proxies::tables(&runs), radio::tables(&runs)].into_iter().flatten() {
                 output::line(tables)?;
             }
         }

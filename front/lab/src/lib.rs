@@ -14,6 +14,7 @@ mod frames;
 pub mod model;
 pub mod plot;
 mod progress;
+pub mod proxies;
 pub mod radio;
 mod report;
 pub mod reproduce;

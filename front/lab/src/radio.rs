@@ -16,6 +16,16 @@ pub(crate) struct Rows {
     pub rows: Vec<Vec<String>>,
 }
 
+impl Rows {
+    /// As text for the terminal.
+    pub(crate) fn text(self) -> String {
+        let head = self.head.into_iter().map(|(title, unit)| (title.to_owned(), unit.to_owned()));
+        let mut table = TextTable::new(head);
+        self.rows.into_iter().for_each(|row| table.push(row));
+        table.to_string()
+    }
+}
+
 /// The link that stands for one direction of a user; there is one only for users with flows.
 pub(crate) fn link_of<'r>(run: &'r RunResult, user: &UserResult, way: &str) -> Option<&'r LinkResult> {
     let is_it = |link: &&LinkResult| {
@@ -59,16 +69,10 @@ pub fn tables(runs: &[(&str, &RunResult)]) -> Option<String> {
     if cells.rows.is_empty() {
         return None;
     }
-    let text = |rows: Rows| {
-        let head = rows.head.into_iter().map(|(title, unit)| (title.to_owned(), unit.to_owned()));
-        let mut table = TextTable::new(head);
-        rows.rows.into_iter().for_each(|row| table.push(row));
-        table.to_string()
-    };
     let users = of_users(runs);
-    let mut parts = vec![text(cells)];
+    let mut parts = vec![cells.text()];
     if !users.rows.is_empty() {
-        parts.push(text(users));
+        parts.push(users.text());
     }
     parts.extend(left_out(runs));
     Some(parts.join("\n"))
@@ -132,14 +136,14 @@ pub(crate) fn left_out(runs: &[(&str, &RunResult)]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Users that are not shown: {}.", parts.join(", ")))
 }
 
-fn with_label(label: &str, mut row: Vec<String>) -> Vec<String> {
+pub(crate) fn with_label(label: &str, mut row: Vec<String>) -> Vec<String> {
     if !label.is_empty() {
         row.insert(0, label.to_owned());
     }
     row
 }
 
-fn table<'r, const N: usize>(
+pub(crate) fn table<'r, const N: usize>(
     runs: &[(&str, &'r RunResult)],
     head: [(&'static str, &'static str); N],
     rows: impl Fn(&'r RunResult, &str) -> Vec<Vec<String>>,

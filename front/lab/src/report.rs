@@ -8,6 +8,7 @@ mod control;
 mod extract;
 mod figures_table;
 mod panels;
+mod proxies;
 mod radio;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -202,6 +203,7 @@ fn comparison(group: &Comparison<'_>, index: usize, palette: &Palette) -> Result
         html! {
             (panels::over_time(group, palette)?)
             (control::over_time(group, palette)?)
+            (proxies::over_time(group, palette)?)
             (radio::over_time(group, palette)?)
         }
     } else {
@@ -212,6 +214,7 @@ fn comparison(group: &Comparison<'_>, index: usize, palette: &Palette) -> Result
             h2 { (group.title) }
             (figures_table::table(&group.rows, palette))
             (beside)
+            (proxies::tables(group))
             (radio::tables(group))
             @for plate in &group.plates { (figure(&plate.svg, &plate.caption)) }
             (panels)
@@ -328,6 +331,16 @@ mod tests {
             assert!(page.contains(expected), "{expected}");
         }
         assert!(page.len() < 1_500_000, "{} bytes", page.len());
+    }
+
+    #[test]
+    fn what_waits_in_a_proxy_is_shown() {
+        let page = page(&[("cubic".into(), vec![crate::proxies::sample()])], "Proxy");
+        for expected in ["Proxies, with seed", "waited mean", "edge", "Waiting in the proxy", "Delay in the proxy", "Window to the server"] {
+            assert!(page.contains(expected), "{expected}");
+        }
+        let without = self::page(&[two("cubic")], "None");
+        assert!(!without.contains("Proxies, with seed") && !without.contains("Waiting in the proxy"));
     }
 
     #[test]

@@ -161,6 +161,12 @@ pub struct SplitSummary {
     pub largest_backlog_bytes: u64,
     /// Connections that were not split.
     pub passed_through: u64,
+    /// Connections that were.
+    #[serde(default)]
+    pub connections: u64,
+    /// Data packets that were dropped between the proxy and the user.
+    #[serde(default)]
+    pub ran_dropped_packets: u64,
     /// Periods at whose end the proxy judged the flow's demand.
     pub periods: u64,
     /// Of these, those at whose end it was slow.
@@ -387,6 +393,8 @@ impl SplitSummary {
             delay: DistributionSummary::of(&split.delay),
             largest_backlog_bytes: split.largest_backlog.get(),
             passed_through: split.passed_through,
+            connections: split.connections,
+            ran_dropped_packets: split.ran_dropped_packets,
             periods: split.periods,
             slow_periods: split.slow_periods,
         }
@@ -400,6 +408,8 @@ impl SplitSummary {
             delay: self.delay.to_result(),
             largest_backlog: Bytes::new(self.largest_backlog_bytes),
             passed_through: self.passed_through,
+            connections: self.connections,
+            ran_dropped_packets: self.ran_dropped_packets,
             periods: self.periods,
             slow_periods: self.slow_periods,
         }

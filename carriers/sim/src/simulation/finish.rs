@@ -143,12 +143,13 @@ fn flow_result(
 /// Adds to a split flow what its connection to the server did.
 fn add_leg(
     flow: &mut FlowResult,
-    split: SplitResult,
+    mut split: SplitResult,
     leg: &Flow,
     meter: &FlowMeter,
     before: crate::flow::Account,
 ) {
     let (account, server) = (leg.account(), totals(leg));
+    split.ran_dropped_packets = flow.dropped_packets;
     flow.bottleneck_bytes += Bytes::new(meter.bottleneck_bytes);
     flow.sent_packets += account.sent - before.sent;
     flow.retransmitted_packets += account.retransmitted - before.retransmitted;

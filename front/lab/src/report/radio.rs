@@ -43,7 +43,7 @@ pub fn tables(group: &Comparison<'_>) -> Markup {
     }
 }
 
-fn table(rows: &Rows) -> Markup {
+pub(super) fn table(rows: &Rows) -> Markup {
     if rows.rows.is_empty() {
         return html! {};
     }
