@@ -327,10 +327,12 @@ impl Sigma {
             Mode::Plain => {}
             Mode::Hold if fresh && self.inputs.run() >= FRESH_TO_RETURN => self.mode = Mode::Safe,
             Mode::Hold if cx.now.since(self.held_since) >= HOLD => {
-                // `cwnd = ssthresh = min(cwnd, last W_max)`.
+                // From `min(cwnd, last W_max)`, which may be that of a fade: slow start, until HyStart sees a queue, up to
+                // the largest window that SIGMA itself would have. From there on CUBIC's own growth.
                 let window = self.repairing.unwrap_or(w.cwnd);
-                w.cwnd = window.min(self.w_max(cx).unwrap_or(window)).max(MIN_CWND);
-                w.ssthresh = w.cwnd;
+                let w_max = self.w_max(cx).unwrap_or(window);
+                w.cwnd = window.min(w_max).max(MIN_CWND);
+                w.ssthresh = if self.params.guards { (MOST * w_max).max(w.cwnd) } else { w.cwnd };
                 self.fall_back(cx, w);
             }
             Mode::MaxStart | Mode::Proportional | Mode::Safe if !fresh => {

@@ -266,7 +266,7 @@ impl Faults {
         let mut tables = Vec::new();
         for error in values(&grid, "error") {
             let own: Vec<&Fault> = grid.iter().filter(|row| place(row, "error") == error).collect();
-            tables.push(matrix(&format!("{title}, {scheme}: reports wrong by up to {error}"), &own));
+            tables.push(matrix(&format!("{title}, {scheme}: {}", rightness(&error)), &own));
         }
         if !grid.is_empty() {
             let title = format!("{title}, {scheme}: all of the grid");
@@ -310,7 +310,8 @@ impl Faults {
             let frame = Frame { size: (760, 300), title: text.clone(), alt: text };
             let svg = LinePlot { frame, x, y, area: None, lines }.svg()?;
             let caption = format!(
-                "{title}: {name} of {scheme} by how late radio information is, a line for each period; reports wrong by up to {error}."
+                "{title}: {name} of {scheme} by how late radio information is, a line for each period; {}.",
+                rightness(&error)
             );
             plates.push(Plate { svg, caption });
         }
@@ -326,7 +327,15 @@ fn seconds(row: &Fault, name: &str) -> f64 {
     place(row, name).parse::<ranpace_units::Span>().map_or(f64::NAN, |span| span.as_secs_f64())
 }
 
-/// The values of a place, in the order of the rows.
+/// How right reports are whose `error` is so.
+fn rightness(error: &str) -> String {
+    match error.parse::<f64>() {
+        Ok(share) if share > 0.0 => format!("reports wrong by up to {} %", (100.0 * share).round()),
+        _ => "reports as measured".to_owned(),
+    }
+}
+
+/// The values of a place, sorted.
 fn values(rows: &[Fault], name: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for row in rows {
@@ -363,7 +372,7 @@ fn matrix(title: &str, rows: &[&Fault]) -> Figures {
         [delay.clone()].into_iter().chain(cells).collect()
     };
     let rows = delays.iter().map(line).collect();
-    let title = format!("{title}: goodput / p95 delay, over those of the plain transport");
+    let title = format!("{title}: goodput once the fallback time is over / p95 delay, over the plain ones");
     Figures { title, head, rows, report_only: false }
 }
 

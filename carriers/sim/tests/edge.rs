@@ -1,0 +1,151 @@
+//! SIGMA, MELD and RAPID side by side, and with radio information that is not what it should be.
+
+mod common;
+
+use common::{column, play};
+use ranpace_sim::{FlowResult, RunResult};
+
+/// A cell that loses blocks, behind a wire that loses packets.
+fn lossy(flow: &str, more: &str) -> RunResult {
+    play(&format!(
+        "duration = \"20s\"\n\
+         [[link]]\nname = \"core\"\nfrom = \"server\"\nto = \"mast\"\nrate = \"1Gbit/s\"\ndelay = \"14ms\"\nloss = 0.002\n\
+         back = {{ loss = 0.0 }}\n\
+         [[cell]]\nhost = \"mast\"\npreset = \"meld-oai\"\n[[user]]\nname = \"phone\"\n\
+         [[flow]]\nfrom = \"server\"\nto = \"phone\"\nopener = \"receiver\"\n{flow}\n{more}"
+    ))
+}
+
+/// The last value of a column: what MELD shows of itself is counted from the connection's beginning.
+fn last(flow: &FlowResult, name: &str) -> f64 {
+    column(flow, name).iter().rev().copied().find(|value| value.is_finite()).unwrap_or(0.0)
+}
+
+/// A server behind a proxy that splits its connections sees wired losses alone, and is told nothing of the radio.
+#[test]
+fn behind_a_split_proxy_meld_tells_of_every_loss_and_is_its_parent() {
+    for kind in ["split", "rapid"] {
+        let proxy = format!("[[proxy]]\nhost = \"mast\"\nkind = \"{kind}\"\n");
+        for meld in ["meld-me", "meld-de"] {
+            let with = lossy(&format!("cc = \"cubic+{meld}\""), &proxy);
+            let flow = &with.flows[0];
+            assert!(flow.split.is_some());
+            assert_eq!(last(flow, "state_meld_silent"), 0.0, "{kind}, {meld}");
+            let told = last(flow, "state_meld_notified");
+            assert!(told >= 3.0, "{kind}, {meld}: the wire loses packets, {told} losses");
+            let unknown =
+                last(flow, "state_meld_notified_unknown") + last(flow, "state_meld_notified_timeout_again");
+            assert_eq!(unknown, told, "{kind}, {meld}: for want of a report");
+            let plain = lossy("cc = \"cubic\"", &proxy);
+            assert_eq!(flow.delivered, plain.flows[0].delivered, "{kind}, {meld}: nothing else is different");
+            assert_eq!(column(flow, "cwnd_bytes"), column(&plain.flows[0], "cwnd_bytes"), "{kind}, {meld}");
+        }
+    }
+    let direct = lossy("cc = \"cubic+meld-de\"", "");
+    assert!(
+        last(&direct.flows[0], "state_meld_silent") > 0.0,
+        "without a proxy losses in good radio are hidden"
+    );
+}
+
+/// QUIC passes a proxy by, and its server is told of the radio as ever.
+#[test]
+fn meld_over_quic_works_beside_rapid() {
+    let quic = "cc = \"cubic+meld-de\"\ntransport = \"quic\"";
+    let with = lossy(quic, "[[proxy]]\nhost = \"mast\"\nkind = \"rapid\"\n");
+    let flow = &with.flows[0];
+    assert!(flow.split.is_none());
+    assert!(last(flow, "state_meld_silent") > 0.0);
+    assert_eq!(flow.delivered, lossy(quic, "").flows[0].delivered, "the proxy does not touch it");
+}
+
+/// An LTE cell under fading, with a flow that is to be looked at and a neighbour's from 4 to 7 s: a few of the rows that
+/// `ranpace reproduce edge` plays.
+fn faded(flow: &str, neighbour: &str, more: &str) -> RunResult {
+    play(&format!(
+        "duration = \"14s\"\nseed = 2\n\
+         [[link]]\nname = \"core\"\nfrom = \"server\"\nto = \"mast\"\nrate = \"1Gbit/s\"\ndelay = \"16ms\"\nduplex = true\n\
+         [[cell]]\nhost = \"mast\"\npreset = \"lte\"\nharq = {{ misreading = 0.1 }}\nharq_up = {{ misreading = 0.0 }}\n\
+         [[user]]\nname = \"phone\"\nposition = [200, 0]\nrlc = \"um\"\n\
+         [[user]]\nname = \"other\"\nposition = [150, 100]\n\
+         [[flow]]\n{flow}\n\
+         [[flow]]\n{neighbour}\ncc = \"cubic\"\nstart = \"4s\"\nstop = \"7s\"\n{more}"
+    ))
+}
+
+fn upload(cc: &str, modem: &str) -> RunResult {
+    let flow = format!("from = \"phone\"\nto = \"server\"\ncc = \"{cc}\"");
+    faded(&flow, "from = \"other\"\nto = \"server\"", &format!("[modem]\n{modem}\n"))
+}
+
+fn download(cc: &str, feed: &str) -> RunResult {
+    let flow = format!("from = \"server\"\nto = \"phone\"\nopener = \"receiver\"\ncc = \"{cc}\"");
+    faded(&flow, "from = \"server\"\nto = \"other\"", &format!("[rnis]\n{feed}\n"))
+}
+
+/// What has been delivered from some second on, in bytes.
+fn since(flow: &FlowResult, from: f64) -> f64 {
+    let (times, bytes) = (column(flow, "time_s"), column(flow, "delivered_bytes"));
+    let before = times.iter().zip(bytes).take_while(|(time, _)| **time <= from + 1e-9).last();
+    bytes.last().copied().unwrap() - before.map_or(0.0, |(_, bytes)| *bytes)
+}
+
+#[test]
+fn information_that_is_never_fresh_leaves_the_plain_transport_bit_for_bit() {
+    for late in ["delay = \"500ms\"", "period = \"1s\"\ndelay = \"200ms\""] {
+        let (with, plain) = (upload("sigma", late), upload("cubic", late));
+        let states = column(&with.flows[0], "state_state");
+        if late.starts_with("delay") {
+            assert_eq!(with.flows[0].delivered, plain.flows[0].delivered, "SIGMA, {late}");
+            assert!(states.iter().all(|state| !(*state > 0.0)), "SIGMA never decides by it");
+        } else {
+            let ratio = since(&with.flows[0], 1.2) / since(&plain.flows[0], 1.2);
+            assert!(ratio > 0.9, "SIGMA, {late}: {ratio}");
+        }
+    }
+    for meld in ["meld-me", "meld-de"] {
+        let (with, plain) = (download(&format!("cubic+{meld}"), "delay = \"500ms\""), download("cubic", ""));
+        assert!(last(&with.flows[0], "state_meld_notified") > 0.0, "{meld}: something is lost");
+        assert_eq!(with.flows[0].delivered, plain.flows[0].delivered, "{meld}");
+    }
+}
+
+#[test]
+fn a_feed_that_says_the_cell_is_full_makes_meld_tell_of_every_loss() {
+    for meld in ["meld-me", "meld-de"] {
+        let with = download(&format!("cubic+{meld}"), "content = \"full\"");
+        assert_eq!(last(&with.flows[0], "state_meld_silent"), 0.0, "{meld}");
+        assert_eq!(with.flows[0].delivered, download("cubic", "").flows[0].delivered, "{meld}");
+    }
+}
+
+/// The fallback time is 4 smallest RTTs until the reports are stale, and a second.
+#[test]
+fn sigma_has_cubics_goodput_once_its_modem_has_been_silent_for_its_fallback_time() {
+    let stop = "stop = \"5s\"";
+    let (with, plain) = (upload("sigma", stop), upload("cubic", stop));
+    let ratio = since(&with.flows[0], 6.2) / since(&plain.flows[0], 6.2);
+    assert!(ratio > 0.9, "{ratio} of CUBIC's");
+}
+
+/// Late by more than it takes for news, but not stopped: RAPID shares out the least of the last second.
+#[test]
+fn rapid_with_late_or_wrong_reports_loses_little_or_halves_the_delay() {
+    let flow = "from = \"server\"\nto = \"phone\"\nopener = \"receiver\"\ncc = \"cubic\"";
+    let neighbour = "from = \"server\"\nto = \"other\"";
+    let plain = faded(flow, neighbour, "");
+    for feed in ["delay = \"200ms\"", "error = 0.3\nperiod = \"100ms\"", "stop = \"5s\""] {
+        let proxy =
+            format!("[[proxy]]\nhost = \"mast\"\nkind = \"rapid\"\nprofile = \"field\"\n[rnis]\n{feed}\n");
+        // The proxy stands at the mast: what the server sends crosses it over the wire.
+        let with = faded(flow, neighbour, &proxy);
+        let wait = |run: &RunResult| {
+            let flow = &run.flows[0];
+            let proxy = flow.split.as_ref().map_or(0.0, |split| split.delay.p95.as_secs_f64());
+            flow.queueing_delay.p95.as_secs_f64() + proxy
+        };
+        let goodput = since(&with.flows[0], 6.2) / since(&plain.flows[0], 6.2);
+        let delay = wait(&with) / wait(&plain);
+        assert!(goodput >= 0.9 || delay <= 0.5, "{feed}: {goodput} of the goodput, {delay} of the delay");
+    }
+}
