@@ -12,6 +12,8 @@ pub enum Failure {
     Ours(String),
     /// Ctrl-C: exit status 130, as shells expect; what was computed is kept.
     Interrupted(String),
+    /// Another exit status, with something to say or not.
+    Status(u8, Option<String>),
 }
 
 impl Failure {
@@ -29,11 +31,14 @@ impl Failure {
     #[allow(clippy::print_stderr)]
     pub fn report(&self) -> ExitCode {
         let (text, code) = match self {
-            Self::Asked(text) => (text, 2),
-            Self::Ours(text) => (text, 1),
-            Self::Interrupted(text) => (text, 130),
+            Self::Asked(text) => (Some(text), 2),
+            Self::Ours(text) => (Some(text), 1),
+            Self::Interrupted(text) => (Some(text), 130),
+            Self::Status(code, text) => (text.as_ref(), *code),
         };
-        eprintln!("ranpace: {text}");
+        if let Some(text) = text {
+            eprintln!("ranpace: {text}");
+        }
         ExitCode::from(code)
     }
 }

@@ -4,6 +4,8 @@
 mod cell;
 mod common;
 mod compare;
+#[cfg(target_os = "linux")]
+mod emulate;
 mod failure;
 mod interrupt;
 mod list;
@@ -26,6 +28,7 @@ use clap::{Parser, Subcommand};
     ranpace compare                                        the default algorithms on the built-in link\n  \
     ranpace compare --trace FILE --cc cubic,c2tcp:target=50ms --rtt 20ms --buffer 150KB\n  \
     ranpace run scenario.toml --out results/\n  \
+    ranpace emulate scenario.toml -- PROGRAM                real programs behind its links and cells\n  \
     ranpace reproduce --list")]
 struct Cli {
     #[command(subcommand)]
@@ -36,6 +39,11 @@ struct Cli {
 enum Command {
     Compare(compare::Compare),
     Run(run::Run),
+    #[cfg(target_os = "linux")]
+    Emulate(emulate::Emulate),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    EmulateInside(emulate::Inside),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
     Validate(validate::Validate),
@@ -49,6 +57,10 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Compare(command) => command.run(),
         Command::Run(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Emulate(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::EmulateInside(command) => command.run(),
         Command::Sweep(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Validate(command) => command.run(),

@@ -103,7 +103,7 @@ impl Run {
 }
 
 /// A row per flow.
-fn rows(result: &RunResult) -> Vec<CompareRow> {
+pub fn rows(result: &RunResult) -> Vec<CompareRow> {
     result
         .flows
         .iter()

@@ -1,0 +1,269 @@
+//! `ranpace emulate`: a scenario by the real clock, for real programs.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use ranpace_emulator::{EmulationError, EstateError, Honesty, Outcome, Plan, Program, Ways};
+use ranpace_lab::{CompareRow, Comparison, Job, Report, RunSummary, Store, radio, table};
+use ranpace_scenario::Scenario;
+use ranpace_units::Span;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::run::rows;
+use crate::{common, interrupt, output};
+
+/// Exit status of a run in which the machine could not keep up.
+pub const INVALID: u8 = 99;
+
+/// Put programs and the kernel's TCP behind the links and cells of a scenario, in real time
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    ranpace emulate drive.toml -- curl http://10.77.0.1:8000/        behind the first user\n  \
+    ranpace emulate drive.toml --also server='iperf3 -s' -- iperf3 -c server\n  \
+    ranpace emulate cell.toml --in walker.2 -- ./my-program\n  \
+    ranpace emulate cell.toml --shell phone\n  \
+    ranpace emulate drive.toml --for 10min      namespaces only: enter them by `ip netns exec`\n  \
+    ranpace emulate --clean                     remove what killed emulations left\n\n\
+    Needs root, or a kernel that allows unprivileged user namespaces. Results: as those of `ranpace run`, and\n\
+    emulation.json says whether the machine kept up. Exit status: the program's; 99 if the machine did not keep up.\n\
+    docs/emulate.md describes it.")]
+pub struct Emulate {
+    /// Scenario file
+    #[arg(value_name = "SCENARIO", required_unless_present = "clean")]
+    scenario: Option<PathBuf>,
+    /// Program to run, and its arguments; the emulation ends with it
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with = "shell")]
+    program: Vec<OsString>,
+    /// Run the program behind this host [default: the first user; without cells, where the first flow ends]
+    #[arg(long = "in", value_name = "HOST", requires = "program")]
+    host: Option<String>,
+    /// Open a shell behind this host
+    #[arg(long, value_name = "HOST")]
+    shell: Option<String>,
+    /// Run a shell's command behind another host meanwhile; can be repeated
+    #[arg(long, value_name = "HOST=COMMAND", value_parser = beside)]
+    also: Vec<(String, String)>,
+    /// End after this time at the latest, such as "30s" [default: without a program, the scenario's duration]
+    #[arg(long = "for", value_name = "TIME")]
+    limit: Option<Span>,
+    /// Play it with this seed instead of the file's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print the summary as one JSON document, after what the program printed
+    #[arg(long)]
+    json: bool,
+    /// Remove the namespaces of emulations that were killed, and do nothing else
+    #[arg(long, conflicts_with_all = ["scenario", "program", "shell", "also"])]
+    clean: bool,
+    #[command(flatten)]
+    common: common::Common,
+}
+
+fn beside(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(host, command)| !host.is_empty() && !command.is_empty());
+    let (host, command) = parts.ok_or("expected HOST=COMMAND, such as server='iperf3 -s'")?;
+    Ok((host.to_owned(), command.to_owned()))
+}
+
+/// What `emulation.json` holds, and `--json` beside the summary: whether the machine kept up.
+#[derive(Serialize)]
+struct EmulationSummary {
+    valid: bool,
+    invalid_because: Option<String>,
+    real_time_priority: bool,
+    timers: u64,
+    timer_error_p50_s: f64,
+    timer_error_p99_s: f64,
+    timer_error_max_s: f64,
+    packets: u64,
+    packets_late: u64,
+    packet_lateness_p50_s: f64,
+    packet_lateness_p99_s: f64,
+    packet_lateness_max_s: f64,
+    slots: u64,
+    slots_late: u64,
+    packets_without_way: u64,
+    packets_refused: u64,
+    program_exit_status: Option<i32>,
+}
+
+impl EmulationSummary {
+    fn of(honesty: &Honesty, code: Option<i32>) -> Self {
+        let invalid = honesty.invalid();
+        Self {
+            valid: invalid.is_none(),
+            invalid_because: invalid,
+            real_time_priority: honesty.real_time,
+            timers: honesty.timers.count,
+            timer_error_p50_s: honesty.timers.p50.as_secs_f64(),
+            timer_error_p99_s: honesty.timers.p99.as_secs_f64(),
+            timer_error_max_s: honesty.timers.max.as_secs_f64(),
+            packets: honesty.packets.count,
+            packets_late: honesty.late_packets,
+            packet_lateness_p50_s: honesty.packets.p50.as_secs_f64(),
+            packet_lateness_p99_s: honesty.packets.p99.as_secs_f64(),
+            packet_lateness_max_s: honesty.packets.max.as_secs_f64(),
+            slots: honesty.slots.count,
+            slots_late: honesty.late_slots,
+            packets_without_way: honesty.strays,
+            packets_refused: honesty.refused,
+            program_exit_status: code,
+        }
+    }
+}
+
+impl Emulate {
+    /// Runs the command.
+    pub fn run(self) -> Result<(), Failure> {
+        if self.clean {
+            let removed = ranpace_emulator::clean().map_err(failure)?;
+            removed.iter().for_each(|name| common::say(&format!("removed: {name}")));
+            if removed.is_empty() {
+                common::say("nothing was left");
+            }
+            return Ok(());
+        }
+        let path = self.scenario.clone().unwrap_or_default();
+        let file = path.display().to_string();
+        let mut text = common::read_text(&path)?;
+        if let Some(seed) = self.seed {
+            text = ranpace_scenario::vary(&text, "seed", &seed.to_string())?;
+        }
+        let mut job = Job::new("", text, &file, &mut self.common.traces())?;
+        job.label.clone_from(&job.scenario.name);
+        let ways = Ways::new(&job.scenario).map_err(Failure::asked)?;
+        let plan = self.plan(&job.scenario)?;
+        // Before there is a second thread.
+        ranpace_emulator::become_root().map_err(failure)?;
+        ranpace_emulator::check().map_err(failure)?;
+        let store = self.common.store(&common::folder_name(&format!("{}.emulated", job.scenario.name)))?;
+        let stop = interrupt::flag();
+        ways.notes.iter().for_each(|note| common::say(&format!("note: {note}")));
+        let has_program = plan.main.is_some();
+        let outcome = ranpace_emulator::emulate(&ways, &plan, stop, |names| {
+            if !has_program {
+                names.iter().for_each(|name| common::say(&format!("namespace: {name}")));
+            }
+        });
+        self.tell(&job, &store, outcome.map_err(emulation_failure)?)
+    }
+
+    /// What is to be started, and until when.
+    fn plan(&self, scenario: &Scenario) -> Result<Plan, Failure> {
+        let main = match (&self.shell, self.program.is_empty()) {
+            (Some(host), _) => {
+                let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
+                Some(Program { host: host.clone(), words: vec![shell] })
+            }
+            (None, false) => {
+                let first = || Ways::first_user(scenario).map(str::to_owned);
+                let host = self.host.clone().or_else(first).unwrap_or_default();
+                Some(Program { host, words: self.program.clone() })
+            }
+            (None, true) => None,
+        };
+        let beside = self.also.iter().map(|(host, command)| Program {
+            host: host.clone(),
+            words: ["/bin/sh", "-c", command].map(OsString::from).to_vec(),
+        });
+        let limit = self.limit.or_else(|| main.is_none().then_some(scenario.duration));
+        let exe = std::env::current_exe().map_err(Failure::ours)?;
+        Ok(Plan { main, beside: beside.collect(), limit, inside: (exe, vec!["emulate-inside".into()]) })
+    }
+
+    /// Writes the results and says how it was.
+    fn tell(&self, job: &Job, store: &Store, outcome: Outcome) -> Result<(), Failure> {
+        let Outcome { result, honesty, code, interrupted } = outcome;
+        // Not to be taken for what was played in virtual time.
+        let mut origin = job.origin();
+        origin.version += " emulated";
+        let folder = store.save(&origin, &result)?;
+        let rows: Vec<CompareRow> = rows(&result);
+        let report = Report {
+            title: format!("{}, in real time", job.scenario.name),
+            command: common::command_line(),
+            intro: String::new(),
+            groups: vec![Comparison {
+                title: job.scenario.name.clone(),
+                scenario_text: job.text.clone(),
+                rows: rows.clone(),
+                runs: vec![(job.scenario.name.clone(), vec![&result])],
+                plates: Vec::new(),
+            }],
+            verdicts: Vec::new(),
+            warnings: honesty.invalid().into_iter().collect(),
+        };
+        let page = store.write("report.html", report.html().map_err(Failure::ours)?.as_bytes())?;
+        let emulation = EmulationSummary::of(&honesty, code);
+        let json = serde_json::to_string_pretty(&emulation).map_err(Failure::ours)?;
+        store.write("emulation.json", json.as_bytes())?;
+        if self.json {
+            #[derive(Serialize)]
+            struct Both {
+                summary: RunSummary,
+                emulation: EmulationSummary,
+            }
+            output::json(&Both { summary: RunSummary::of(&origin, &result), emulation })?;
+        } else if !rows.is_empty() {
+            common::say(&table::comparison(&rows).to_string());
+            if let Some(tables) = radio::tables(&[("", &result)]) {
+                common::say(&tables);
+            }
+        }
+        common::say(&format!("machine: {}", honesty.line()));
+        common::say(&format!("results: {}", folder.display()));
+        common::say(&format!("report: {}", page.display()));
+        if let Some(why) = honesty.invalid() {
+            return Err(Failure::Status(
+                INVALID,
+                Some(format!("invalid, the machine could not keep up: {why}")),
+            ));
+        }
+        if interrupted {
+            return Err(Failure::Interrupted(format!("stopped after {}", result.end)));
+        }
+        match code {
+            // A status is of eight bits.
+            Some(code) if code != 0 => Err(Failure::Status(u8::try_from(code).unwrap_or(1), None)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn failure(error: EstateError) -> Failure {
+    Failure::ours(error)
+}
+
+fn emulation_failure(error: EmulationError) -> Failure {
+    match error {
+        EmulationError::Ways(_) | EmulationError::Host { .. } => Failure::asked(error),
+        error => Failure::ours(error),
+    }
+}
+
+/// The first process of a program's namespace; `ranpace emulate` calls it
+#[derive(clap::Args)]
+#[command(hide = true)]
+pub struct Inside {
+    /// The network namespace
+    netns: PathBuf,
+    /// Ends with this
+    leash: PathBuf,
+    /// Names of the hosts
+    hosts: PathBuf,
+    /// Program and arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    words: Vec<OsString>,
+}
+
+impl Inside {
+    /// Runs the command.
+    pub fn run(self) -> Result<(), Failure> {
+        let code = ranpace_emulator::enter(&self.netns, &self.leash, &self.hosts, &self.words);
+        match code.map_err(Failure::ours)? {
+            0 => Ok(()),
+            code => Err(Failure::Status(u8::try_from(code).unwrap_or(1), None)),
+        }
+    }
+}
