@@ -462,9 +462,11 @@ impl<'a> Splits<'a> {
         one.wan_rtt.or(one.proxy_rtt).map(|wan| wan + rtt)
     }
 
-    /// The server measured its RTT to the proxy.
-    pub fn on_wan_rtt(&mut self, split: usize, rtt: Span) {
-        self.all[split].wan_rtt = Some(rtt);
+    /// The server measured its RTT to the proxy. Without anything more under way its part of the whole RTT is that of the
+    /// handshake: the last sample may have waited for a delayed acknowledgement, and would stand while the proxy sends the rest.
+    pub fn on_wan_rtt(&mut self, split: usize, rtt: Span, is_quiet: bool) {
+        let one = &mut self.all[split];
+        one.wan_rtt = if is_quiet { one.proxy_rtt.or(Some(rtt)) } else { Some(rtt) };
     }
 
     /// What left for the user makes room for what comes from the server.

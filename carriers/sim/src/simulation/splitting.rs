@@ -7,6 +7,7 @@ use ranpace_units::Bytes;
 use super::Simulation;
 use crate::agenda::{Alarm, Event};
 use crate::feed::{Reader, Source};
+use crate::flow::Ends;
 use crate::packet::{Direction, Ticket};
 use crate::split::Side;
 
@@ -105,7 +106,9 @@ impl Simulation<'_> {
             (Side::Server, Direction::Back) => {
                 if let Some(rtt) = self.flows[flow as usize].on_feedback(now, &packet.segment) {
                     self.meters.on_rtt(flow, rtt);
-                    splits.on_wan_rtt(split, rtt);
+                    let ends = &self.flows[flow as usize].ends;
+                    let is_quiet = matches!(ends, Ends::Tcp(server, _) if server.in_flight() == 0);
+                    splits.on_wan_rtt(split, rtt, is_quiet);
                 }
                 self.pump(flow, Direction::Forward);
                 self.arm_sender(flow);
