@@ -25,9 +25,9 @@ pub const INVALID: u8 = 99;
     ranpace emulate cell.toml --shell phone\n  \
     ranpace emulate drive.toml --for 10min      namespaces only: enter them by `ip netns exec`\n  \
     ranpace emulate --clean                     remove what killed emulations left\n\n\
-    Needs root, or a kernel that allows unprivileged user namespaces. Results: as those of `ranpace run`, and\n\
-    emulation.json says whether the machine kept up. Exit status: the program's; 99 if the machine did not keep up.\n\
-    docs/emulate.md describes it.")]
+    Needs root, or a kernel that allows unprivileged user namespaces. Results are as those of\n\
+    `ranpace run`; emulation.json says whether the machine kept up. Exit status: the program's,\n\
+    or 99 if the machine did not keep up. docs/emulate.md describes it.")]
 pub struct Emulate {
     /// Scenario file
     #[arg(value_name = "SCENARIO", required_unless_present = "clean")]
