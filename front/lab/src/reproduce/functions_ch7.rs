@@ -57,6 +57,9 @@ enum Figure {
     LargestRecord,
     /// The longest time in the window in which a flow saw no RTT within 5 % of the shortest.
     LongestWithoutMinimum,
+    /// The longest time in the window in which the bottleneck held more than 5 % of the shortest RTT. Unlike an RTT it
+    /// does not depend on how long the receiver waits for the segment that it acknowledges together with another.
+    LongestQueued,
     /// From the last flow's joining until Jain's index over the second before is 0.95; the end if it never is.
     Convergence,
     /// How long the first flow is in STARTUP.
@@ -79,6 +82,7 @@ impl Figure {
             | Self::Recovery
             | Self::LargestRecord
             | Self::LongestWithoutMinimum
+            | Self::LongestQueued
             | Self::Convergence
             | Self::Startup
             | Self::FirstDrain
@@ -165,6 +169,7 @@ impl InTime {
             Figure::FirstFlowDrops => vec![run.flow(0)?.dropped_packets as f64],
             Figure::LargestRecord => vec![run.largest_record()],
             Figure::LongestWithoutMinimum => vec![run.longest_without_minimum(window)],
+            Figure::LongestQueued => vec![run.longest_queued(window)?],
             Figure::Convergence => vec![run.convergence()],
             Figure::Startup => vec![run.startup(0)?.1 - run.startup(0)?.0],
             Figure::FirstDrain => vec![run.first_drain(0)?.1 - run.first_drain(0)?.0],
@@ -230,6 +235,8 @@ fn quantile(values: &[f64], share: f64) -> f64 {
 
 /// Seconds after a change that do not count, and before the next that do (section 4.4 of the specification).
 const SETTLED: f64 = 3.0;
+/// An RTT is at its minimum up to so many times the shortest (section 4.7 of the specification).
+const NEAR: f64 = 1.05;
 /// Numbers of CDBEv2's states, `docs/algorithms/cdbev2.md`.
 const DRAIN: f64 = 1.0;
 /// The first of two deep DRAINs.
@@ -304,10 +311,15 @@ impl<'a> Run<'a> {
         stats::mean(&each).unwrap_or(f64::NAN)
     }
 
+    /// What is recorded of the first flow's bottleneck.
+    fn bottleneck(&self) -> Result<&'a Series, Absent> {
+        let link = self.flow(0)?.bottleneck.and_then(|link| self.result.links.get(link));
+        link.map(|link| &link.series).ok_or_else(|| Absent::Nothing("no link is the bottleneck".to_owned()))
+    }
+
     fn utilisation(&self, window: (f64, f64)) -> Result<f64, Absent> {
-        let bottleneck = self.flow(0)?.bottleneck.and_then(|link| self.result.links.get(link));
-        let link = bottleneck.ok_or_else(|| Absent::Nothing("no link is the bottleneck".to_owned()))?;
-        let sum = |column: &str| within(&link.series, column, window).map(|row| row.1).sum::<f64>();
+        let series = self.bottleneck()?;
+        let sum = |column: &str| within(series, column, window).map(|row| row.1).sum::<f64>();
         Ok(sum("departed_bit_s") / sum("capacity_bit_s"))
     }
 
@@ -345,7 +357,7 @@ impl<'a> Run<'a> {
 
     /// An RTT between two samples is seen if the algorithm has counted it, and its record is small enough.
     fn longest_without_minimum(&self, window: (f64, f64)) -> f64 {
-        let limit = 1.05 * self.rtt;
+        let limit = NEAR * self.rtt;
         let longest = |flow: &FlowResult| {
             let latest = rows(&flow.series, "rtt_last_s");
             let counted = rows(&flow.series, "state_hits").zip(rows(&flow.series, "state_min_rtt_s"));
@@ -360,6 +372,18 @@ impl<'a> Run<'a> {
             longest.max(window.1 - seen)
         };
         self.flows.iter().map(longest).fold(f64::NAN, f64::max)
+    }
+
+    fn longest_queued(&self, window: (f64, f64)) -> Result<f64, Absent> {
+        let series = self.bottleneck()?;
+        let capacity = within(series, "capacity_bit_s", window);
+        let (mut seen, mut longest) = (window.0, 0.0_f64);
+        for ((time, bytes), (_, rate)) in within(series, "queued_bytes", window).zip(capacity) {
+            if bytes * 8.0 <= (NEAR - 1.0) * self.rtt * rate {
+                (longest, seen) = (longest.max(time - seen), time);
+            }
+        }
+        Ok(longest.max(window.1 - seen))
     }
 
     fn convergence(&self) -> f64 {

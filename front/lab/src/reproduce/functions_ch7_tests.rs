@@ -34,6 +34,11 @@ fn run(columns: &[&[Named<'_>]]) -> RunResult {
         column("time_s", |time| time),
         column("capacity_bit_s", |time| if time <= 5.0 { 10e6 } else { 4e6 }),
         column("departed_bit_s", |time| if time <= 5.0 { 5e6 } else { 3e6 }),
+        // 5 % of 100 ms are 6250 bytes at first and 2500 later.
+        column("queued_bytes", |time| {
+            let low = [(2.0, 6250.0), (7.0, 2501.0), (8.0, 2500.0)];
+            low.iter().find(|(at, _)| close(time, *at)).map_or(9000.0, |(_, bytes)| *bytes)
+        }),
     ];
     run
 }
@@ -66,6 +71,19 @@ fn shares_are_those_of_the_window_and_a_newcomer_counts_from_its_first_second_on
         ("figure = \"segment_jain\"", jain(8.0, 2.0)),
         // The second before 5.9 s: 0.9 s with 8, 0.1 s with 2 Mbit/s.
         ("figure = \"convergence\"", if jain(8.0, 5.0) >= 0.95 { 2.5 } else { 2.6 }),
+    ] {
+        let found = measure(text, &of).unwrap();
+        assert!(close(found.value, expected), "{text}: {found:?}, not {expected}");
+    }
+}
+
+#[test]
+fn times_with_a_queue_go_by_what_the_link_carries_at_that_time() {
+    let of = [("1", run(&[&[]]))];
+    for (text, expected) in [
+        ("figure = \"longest_queued\"", 6.0), // from 2 to 8 s
+        ("figure = \"longest_queued\"\nlast = 9.5", 6.0),
+        ("figure = \"longest_queued\"\nlast = 3.0", 2.0),
     ] {
         let found = measure(text, &of).unwrap();
         assert!(close(found.value, expected), "{text}: {found:?}, not {expected}");
