@@ -433,8 +433,9 @@ mod tests {
     fn cells(fails: bool) -> Cells {
         let mut cells = Cells::default();
         for drop in ["1", "2"] {
+            let of_drop = [("drop", drop)];
             let places = |pairs: &[(&str, &str)]| -> Values {
-                let all = pairs.iter().chain(&[("drop", drop)]);
+                let all = pairs.iter().chain(&of_drop);
                 all.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
             };
             cells.enter(
