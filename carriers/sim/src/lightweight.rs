@@ -19,10 +19,11 @@ use ranpace_pep::lightweight::{
 };
 use ranpace_scenario::{Hop, PepLie, PepSpec, Scenario};
 use ranpace_tcp::{Kind, PepView, Segment};
-use ranpace_units::{Span, Time};
+use ranpace_units::{Bytes, Span, Time};
 
 use crate::flow::Ends;
 use crate::random::{mix, unit};
+use crate::results::PepResult;
 
 /// The server, as the PEP sees it.
 const SERVER: [u8; 16] = [1; 16];
@@ -177,6 +178,28 @@ impl<'a> Watchers<'a> {
         let own = &self.all[pep];
         let message = own.channel.peek().map_or(Time::MAX, |Reverse(message)| message.at);
         own.pep.next_deadline().min(message)
+    }
+
+    /// What became of each.
+    pub fn results(&self) -> Vec<PepResult> {
+        let result = |own: &Watcher<'_>| {
+            let (pep, agent) = (own.pep.stats(), own.agent.stats());
+            PepResult {
+                name: own.spec.name.clone(),
+                packets: pep.packets,
+                flows: pep.flows,
+                evicted: pep.evicted,
+                aged: pep.aged,
+                reports: pep.reports,
+                report_bytes: Bytes::new(pep.report_bytes),
+                verified: agent.verified,
+                refused: agent.messages - agent.verified,
+                impossible: agent.impossible,
+                distrusted: agent.distrusted,
+                resyncs: own.resyncs,
+            }
+        };
+        self.all.iter().map(result).collect()
     }
 
     /// What is to be told a sender now. Call until `None`.

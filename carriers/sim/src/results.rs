@@ -24,6 +24,8 @@ pub struct RunResult {
     pub users: Vec<UserResult>,
     /// What radio information took on the wire between the cells and the edge; `None` where nobody reads it there.
     pub feed: Option<FeedResult>,
+    /// Per Lightweight PEP, in the scenario's order.
+    pub peps: Vec<PepResult>,
     /// Where every byte went.
     pub ledger: Ledger,
     /// Events that the engine handled: for speed figures, not part of any other result.
@@ -103,6 +105,35 @@ pub struct SplitResult {
     pub periods: u64,
     /// Of these, those at whose end it was slow.
     pub slow_periods: u64,
+}
+
+/// What a Lightweight PEP saw and said from the start on, and what became of it at the server.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct PepResult {
+    /// Its name.
+    pub name: String,
+    /// Packets that it counted.
+    pub packets: u64,
+    /// Flows whose counting began: connections one after another, and what was forgotten and came again.
+    pub flows: u64,
+    /// Flows that it forgot because there were too many, or because they were silent for 30 s.
+    pub evicted: u64,
+    /// See `evicted`.
+    pub aged: u64,
+    /// Reports that it sent, and their bytes with the headers of IPv4 and UDP.
+    pub reports: u64,
+    /// See `reports`.
+    pub report_bytes: Bytes,
+    /// Messages that the server let through: genuine, new, of a flow of its own.
+    pub verified: u64,
+    /// Messages that it refused.
+    pub refused: u64,
+    /// Reports that it let through, and that told what cannot be.
+    pub impossible: u64,
+    /// Times that it did not listen for a minute because of those.
+    pub distrusted: u64,
+    /// Times that it asked for the counting of a flow to begin anew.
+    pub resyncs: u64,
 }
 
 /// What a flow did from its first packet on, over all its connections, a warm-up included.

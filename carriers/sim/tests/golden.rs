@@ -25,6 +25,7 @@ fn fingerprint(mut result: RunResult) -> u64 {
         .replace("rlc_sent_again: 0, ", "")
         .replace("split: None, ", "")
         .replace("feed: None, ", "")
+        .replace("peps: [], ", "")
         .replace(", handed_over: None", "")
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

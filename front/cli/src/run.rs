@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ranpace_lab::{Capture, CompareRow, Comparison, Job, Report, RunSummary, proxies, radio, table};
+use ranpace_lab::{Capture, CompareRow, Comparison, Job, Report, RunSummary, peps, proxies, radio, table};
 use ranpace_sim::{RunResult, Simulation};
 
 use crate::failure::Failure;
@@ -82,7 +82,7 @@ impl Run {
         } else {
             output::line(table::comparison(&rows).to_string())?;
             let runs = [("", &result)];
-            for tables in [proxies::tables(&runs), radio::tables(&runs)].into_iter().flatten() {
+            for tables in [proxies::tables(&runs), peps::tables(&runs), radio::tables(&runs)].into_iter().flatten() {
                 output::line(tables)?;
             }
         }

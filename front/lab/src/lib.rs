@@ -14,6 +14,7 @@ mod frames;
 pub mod model;
 pub mod plot;
 mod progress;
+pub mod peps;
 pub mod proxies;
 pub mod radio;
 mod report;
@@ -44,7 +45,7 @@ pub use run::{Job, Runner};
 pub use store::{Store, StoreError, key, put};
 pub use summary::{
     CellSummary, DistributionSummary, FileSummary, FlowSummary, LedgerSummary, LinkSummary, Origin,
-    RadioLinkSummary, RunSummary, SCHEMA, TransferSummary, UserSummary,
+    PepSummary, RadioLinkSummary, RunSummary, SCHEMA, TransferSummary, UserSummary,
 };
 pub use sweep::{SweepError, SweepSpec, Variation};
 pub use traces::{

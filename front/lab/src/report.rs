@@ -8,6 +8,7 @@ mod control;
 mod extract;
 mod figures_table;
 mod panels;
+mod peps;
 mod proxies;
 mod radio;
 
@@ -215,6 +216,7 @@ fn comparison(group: &Comparison<'_>, index: usize, palette: &Palette) -> Result
             (figures_table::table(&group.rows, palette))
             (beside)
             (proxies::tables(group))
+            (peps::tables(group))
             (radio::tables(group))
             @for plate in &group.plates { (figure(&plate.svg, &plate.caption)) }
             (panels)
@@ -331,6 +333,15 @@ mod tests {
             assert!(page.contains(expected), "{expected}");
         }
         assert!(page.len() < 1_500_000, "{} bytes", page.len());
+    }
+
+    #[test]
+    fn what_a_pep_said_is_shown() {
+        let page = page(&[("mdcc".into(), vec![crate::peps::sample()])], "PEP");
+        for expected in ["Lightweight PEPs, with seed", "border", "begun anew", "93.00"] {
+            assert!(page.contains(expected), "{expected}");
+        }
+        assert!(!self::page(&[two("cubic")], "None").contains("Lightweight PEPs"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Field names end in their unit. What has no value is `null`. The order of fields and the digits are stable: the
 //! same run gives the same bytes on any machine.
 
+mod peps;
 mod radio;
 
 use ranpace_sim::{
@@ -11,6 +12,7 @@ use ranpace_sim::{
 use ranpace_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
+pub use self::peps::PepSummary;
 pub use self::radio::{CellSummary, FeedSummary, RadioLinkSummary, UserSummary};
 use crate::stats;
 
@@ -71,6 +73,9 @@ pub struct RunSummary {
     /// What radio information took between the cells and the edge; not there where nobody reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rnis: Option<FeedSummary>,
+    /// Lightweight PEPs; not there where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peps: Vec<PepSummary>,
     /// Where every byte went.
     pub ledger: LedgerSummary,
     /// Events of the engine.
@@ -289,6 +294,7 @@ impl RunSummary {
             cells: run.cells.iter().map(CellSummary::of).collect(),
             users: run.users.iter().map(UserSummary::of).collect(),
             rnis: run.feed.as_ref().map(FeedSummary::of),
+            peps: run.peps.iter().map(PepSummary::of).collect(),
             ledger: LedgerSummary {
                 offered_bytes: run.ledger.offered.get(),
                 delivered_bytes: run.ledger.delivered.get(),
@@ -314,6 +320,7 @@ impl RunSummary {
             cells: self.cells.iter().map(CellSummary::to_result).collect(),
             users: self.users.iter().map(UserSummary::to_result).collect(),
             feed: self.rnis.map(FeedSummary::to_result),
+            peps: self.peps.iter().map(PepSummary::to_result).collect(),
             ledger: Ledger {
                 offered: Bytes::new(self.ledger.offered_bytes),
                 delivered: Bytes::new(self.ledger.delivered_bytes),

@@ -91,6 +91,7 @@ impl Simulation<'_> {
             cells,
             users,
             feed,
+            peps: self.watchers.map_or_else(Vec::new, |watchers| watchers.results()),
             ledger: self.meters.ledger,
             events: self.events,
         }

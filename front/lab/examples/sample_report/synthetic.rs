@@ -85,6 +85,7 @@ pub fn run_of(ccs: &[&str], seed: u64) -> RunResult {
         cells: Vec::new(),
         users: Vec::new(),
         feed: None,
+        peps: Vec::new(),
         ledger: Ledger {
             offered: Bytes::new(carried + dropped + queue as u64),
             delivered: Bytes::new(carried),

@@ -68,6 +68,8 @@ pub struct PepStats {
     pub reports: u64,
     /// The same in bytes.
     pub report_bytes: u64,
+    /// Flows whose counting began.
+    pub flows: u64,
     /// Flows that gave way to others before their time.
     pub evicted: u64,
     /// Flows that were silent for too long.
@@ -348,6 +350,7 @@ impl Pep {
                 self.flows.len() as u32 - 1
             }
         };
+        self.stats.flows += 1;
         self.link(slot);
         self.by_id.insert(packet.flow, slot);
         self.by_reference.insert(reference, slot);
