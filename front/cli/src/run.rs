@@ -82,7 +82,9 @@ impl Run {
         } else {
             output::line(table::comparison(&rows).to_string())?;
             let runs = [("", &result)];
-            for tables in [proxies::tables(&runs), peps::tables(&runs), radio::tables(&runs)].into_iter().flatten() {
+            for tables in
+                [proxies::tables(&runs), peps::tables(&runs), radio::tables(&runs)].into_iter().flatten()
+            {
                 output::line(tables)?;
             }
         }

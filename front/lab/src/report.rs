@@ -347,7 +347,14 @@ mod tests {
     #[test]
     fn what_waits_in_a_proxy_is_shown() {
         let page = page(&[("cubic".into(), vec![crate::proxies::sample()])], "Proxy");
-        for expected in ["Proxies, with seed", "waited mean", "edge", "Waiting in the proxy", "Delay in the proxy", "Window to the server"] {
+        for expected in [
+            "Proxies, with seed",
+            "waited mean",
+            "edge",
+            "Waiting in the proxy",
+            "Delay in the proxy",
+            "Window to the server",
+        ] {
             assert!(page.contains(expected), "{expected}");
         }
         let without = self::page(&[two("cubic")], "None");
