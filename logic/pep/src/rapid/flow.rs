@@ -366,10 +366,11 @@ impl Flow {
             Some(_) => {}
         }
         self.rounds_left = self.rounds_left.saturating_sub(1);
-        // What was advertised comes to effect one RTT later, and what waits in the proxy keeps a flow from filling its window: the
-        // field profile allows for both.
+        // R of (5.8) is what the server could send: what was offered to it. The bound of the proxy's buffer is ours (the thesis's was
+        // never full), and a flow that it shuts would pass for slow, with a demand of nothing. That what was offered comes to effect one
+        // RTT later is allowed for in the field profile only.
         let could = match settings.profile {
-            Profile::Thesis => window,
+            Profile::Thesis => offered,
             Profile::Field => offered.min(self.offered_before.unwrap_or(offered)),
         };
         self.expected = could / self.wan.smoothed.as_secs_f64(); // (5.8)
