@@ -22,8 +22,8 @@ fn late_rtt_min(cc: &str, to: &str) -> (f64, f64) {
         flows.concat()
     ));
     let last = |flow: usize| {
-        let values = column(&result.flows[flow], "state_min_rtt_s").iter().copied();
-        values.filter(|value| value.is_finite()).next_back().unwrap_or(f64::NAN)
+        let mut values = column(&result.flows[flow], "state_min_rtt_s").iter().copied();
+        values.rfind(|value| value.is_finite()).unwrap_or(f64::NAN)
     };
     (last(0), last(2))
 }

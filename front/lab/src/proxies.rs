@@ -85,13 +85,14 @@ pub(crate) fn sample() -> RunResult {
     let mut run = crate::synthetic::run("cubic", 1);
     let flow = &mut run.flows[0];
     let rows = flow.series.get("time_s").map_or(0, <[f64]>::len);
-    let columns: [(&str, fn(usize) -> f64); 3] = [
-        ("proxy_backlog_bytes", |row| if row == 0 { f64::NAN } else { 10_000.0 }),
-        ("proxy_delay_s", |_| 0.004),
-        ("proxy_window_bytes", |_| 30_000.0),
-    ];
-    for (name, value) in columns {
-        flow.series.columns.push(Column { name: name.to_owned(), values: (0..rows).map(value).collect() });
+    // The backlog has no value in the first row.
+    for (name, first, value) in [
+        ("proxy_backlog_bytes", f64::NAN, 10_000.0),
+        ("proxy_delay_s", 0.004, 0.004),
+        ("proxy_window_bytes", 30_000.0, 30_000.0),
+    ] {
+        let values = (0..rows).map(|row| if row == 0 { first } else { value }).collect();
+        flow.series.columns.push(Column { name: name.to_owned(), values });
     }
     let ms = Span::from_millis;
     flow.split = Some(SplitResult {

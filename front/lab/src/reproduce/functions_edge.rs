@@ -286,10 +286,9 @@ impl Faults {
         rows.retain(|row| place(row, "error") == error);
         let periods = values(&rows, "period");
         let palette = Palette::of(periods.iter().map(String::as_str));
-        let figures: [(&str, fn(&Fault) -> f64); 2] =
-            [("goodput over plain", |row| row.ratio), ("p95 delay over plain", |row| row.delay_ratio)];
+        let ratios = |row: &Fault| [row.ratio, row.delay_ratio];
         let mut plates = Vec::new();
-        for (name, figure) in figures {
+        for (index, name) in ["goodput over plain", "p95 delay over plain"].into_iter().enumerate() {
             let lines: Vec<Line> = periods
                 .iter()
                 .map(|period| Line {
@@ -299,7 +298,7 @@ impl Faults {
                     points: rows
                         .iter()
                         .filter(|row| place(row, "period") == *period)
-                        .map(|row| (seconds(row, "delay"), figure(row)))
+                        .map(|row| (seconds(row, "delay"), ratios(row)[index]))
                         .collect(),
                 })
                 .collect();

@@ -65,7 +65,8 @@ impl Verdict {
 /// How many rows have each verdict, in words.
 pub fn verdict_counts<R: Borrow<Row>>(rows: &[R]) -> String {
     let count = |verdict| rows.iter().filter(|row| (*row).borrow().verdict == verdict).count();
-    let parts = Verdict::ALL.into_iter().map(|verdict| (verdict, count(verdict))).filter(|(_, count)| *count > 0);
+    let parts =
+        Verdict::ALL.into_iter().map(|verdict| (verdict, count(verdict))).filter(|(_, count)| *count > 0);
     parts.map(|(verdict, count)| format!("{count} {}", verdict.as_str())).collect::<Vec<_>>().join(", ")
 }
 
