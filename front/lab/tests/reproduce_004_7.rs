@@ -36,8 +36,8 @@ fn chapter_7_can_be_played() {
 fn every_drain_reference_is_tried_on_request() {
     let played = &play("004-7-states", true)[0];
     let table = played.tables.iter().find(|table| table.title.contains("other variants")).unwrap();
-    for reference in ["pre", "live", "filt", "past", "robust"] {
-        let label = format!("drain-ref={reference}");
+    // `pre` is what is judged, and `live` is a scheme that is played anyway.
+    for label in ["live", "drain-ref=filt", "drain-ref=past", "drain-ref=robust"] {
         assert!(table.rows.iter().any(|row| row[0] == label && row[3] == "startup"), "{label}: {table:?}");
     }
 }
