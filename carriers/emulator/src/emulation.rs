@@ -16,6 +16,7 @@ use crate::honesty::Honesty;
 use crate::pace;
 use crate::programs::{Program, Running, write_hosts};
 use crate::ways::{Ways, WaysError};
+use crate::workloads::Workloads;
 
 /// How often it is looked whether programs have ended.
 const BEAT: Duration = Duration::from_millis(10);
@@ -54,6 +55,8 @@ pub struct Plan {
     pub beside: Vec<Program>,
     /// The emulation ends after this time at the latest.
     pub limit: Option<Span>,
+    /// The scenario's own flows are played beside the programs, if any.
+    pub workloads: Option<Workloads>,
     /// The command that calls [`crate::enter`], and its first arguments.
     pub inside: (PathBuf, Vec<OsString>),
 }
@@ -61,7 +64,9 @@ pub struct Plan {
 /// What came of it.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What links, cells and ways carried. Flows are those ways that carried something; their algorithm is "kernel".
+    /// What links, cells and ways carried. With workloads its flows are those of the scenario first, in the scenario's order and
+    /// under their names; their algorithm is "kernel cubic" or the like. Then come those ways that carried something of programs;
+    /// their algorithm is "kernel".
     pub result: RunResult,
     /// Whether the machine kept up.
     pub honesty: Honesty,

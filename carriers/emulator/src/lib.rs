@@ -24,6 +24,8 @@ mod estate;
 mod pace;
 #[cfg(target_os = "linux")]
 mod programs;
+#[cfg(target_os = "linux")]
+mod workloads;
 
 pub use headers::{Headers, mark_ce};
 pub use honesty::{Honesty, LATE, LATE_SHARE, STALL, Watch};
@@ -35,3 +37,5 @@ pub use emulation::{EmulationError, Outcome, Plan, emulate};
 pub use estate::{EstateError, become_root, check, clean, within};
 #[cfg(target_os = "linux")]
 pub use programs::{Program, enter};
+#[cfg(target_os = "linux")]
+pub use workloads::Workloads;

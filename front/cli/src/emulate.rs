@@ -169,7 +169,8 @@ impl Emulate {
         });
         let limit = self.limit.or_else(|| main.is_none().then_some(scenario.duration));
         let exe = std::env::current_exe().map_err(Failure::ours)?;
-        Ok(Plan { main, beside: beside.collect(), limit, inside: (exe, vec!["emulate-inside".into()]) })
+        let inside = (exe, vec!["emulate-inside".into()]);
+        Ok(Plan { main, beside: beside.collect(), limit, workloads: None, inside })
     }
 
     /// Writes the results and says how it was.
