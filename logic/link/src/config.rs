@@ -271,8 +271,14 @@ pub enum Loss {
         /// Of losing a packet in the bad state; 1 for bursts without gaps.
         bad: f64,
     },
-    /// Exactly these packets: numbers of offered packets, counted from 0, sorted.
-    List(Arc<[u64]>),
+    /// Exactly these packets.
+    List {
+        /// Numbers of offered packets, counted from 0, sorted.
+        numbers: Arc<[u64]>,
+        /// Packets with fewer bytes on the wire are not counted and not lost: so that a list is of data packets alone, however
+        /// many acknowledgements and empty segments there are beside them.
+        smallest: Bytes,
+    },
 }
 
 /// Some packets are held back after the propagation delay, and may be overtaken by later ones.

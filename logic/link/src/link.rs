@@ -73,7 +73,7 @@ impl<P: Packet> Link<P> {
     #[inline]
     pub fn send(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
         self.advance(now, observer);
-        if let Some(cause) = self.lottery.draw() {
+        if let Some(cause) = self.lottery.draw(packet.size()) {
             observer.on_dropped(now, &packet, cause);
             self.set_next();
             return;

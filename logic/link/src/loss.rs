@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ranpace_units::Bytes;
+
 use crate::random::{self, Purpose, Random};
 use crate::{DropCause, Loss};
 
@@ -15,7 +17,7 @@ enum Rule {
     Never,
     Random(f64),
     Bursts { p: f64, r: f64, good: f64, bad: f64, is_bad: bool },
-    List { numbers: Arc<[u64]>, next: usize, offered: u64 },
+    List { numbers: Arc<[u64]>, smallest: Bytes, next: usize, offered: u64 },
 }
 
 impl Lottery {
@@ -24,14 +26,16 @@ impl Lottery {
             Loss::None => Rule::Never,
             Loss::Random { probability } => Rule::Random(*probability),
             &Loss::GilbertElliott { p, r, good, bad } => Rule::Bursts { p, r, good, bad, is_bad: false },
-            Loss::List(numbers) => Rule::List { numbers: numbers.clone(), next: 0, offered: 0 },
+            Loss::List { numbers, smallest } => {
+                Rule::List { numbers: numbers.clone(), smallest: *smallest, next: 0, offered: 0 }
+            }
         };
         Self { rule, random: random::stream(seed, Purpose::Loss) }
     }
 
-    /// Whether the next packet is lost, and why.
+    /// Whether the next packet, of this size on the wire, is lost, and why.
     #[inline]
-    pub fn draw(&mut self) -> Option<DropCause> {
+    pub fn draw(&mut self, size: Bytes) -> Option<DropCause> {
         let random = &mut self.random;
         match &mut self.rule {
             Rule::Never => None,
@@ -42,7 +46,8 @@ impl Lottery {
                 *is_bad ^= random::chance(random, change);
                 lost.then_some(DropCause::Random)
             }
-            Rule::List { numbers, next, offered } => {
+            Rule::List { smallest, .. } if size < *smallest => None,
+            Rule::List { numbers, next, offered, .. } => {
                 let number = *offered;
                 *offered += 1;
                 // Tolerates duplicates; what is out of order is passed over.
@@ -62,14 +67,26 @@ mod tests {
 
     fn losses(loss: &Loss, packets: usize) -> Vec<bool> {
         let mut lottery = Lottery::new(loss, 7);
-        (0..packets).map(|_| lottery.draw().is_some()).collect()
+        (0..packets).map(|_| lottery.draw(Bytes::new(1500)).is_some()).collect()
+    }
+
+    fn list(numbers: &[u64], smallest: u64) -> Loss {
+        Loss::List { numbers: numbers.into(), smallest: Bytes::new(smallest) }
     }
 
     #[test]
     fn a_list_drops_exactly_its_numbers() {
-        let lost = losses(&Loss::List([0, 3, 3, 4, 90].into()), 100);
+        let lost = losses(&list(&[0, 3, 3, 4, 90], 0), 100);
         let numbers: Vec<usize> = (0..100).filter(|&n| lost[n]).collect();
         assert_eq!(numbers, [0, 3, 4, 90]);
+    }
+
+    #[test]
+    fn a_list_with_a_smallest_size_passes_over_what_is_smaller() {
+        let mut lottery = Lottery::new(&list(&[0, 2], 100), 7);
+        let sizes = [60, 1500, 99, 100, 52, 1500, 1500];
+        let lost: Vec<bool> = sizes.map(|size| lottery.draw(Bytes::new(size)).is_some()).to_vec();
+        assert_eq!(lost, [false, true, false, false, false, true, false]);
     }
 
     #[test]

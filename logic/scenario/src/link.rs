@@ -280,14 +280,19 @@ fn read_loss(field: &Field<'_>) -> Option<Loss> {
             let bad = section.number("bad", 0.0..=1.0).unwrap_or(1.0);
             p.zip(r).map(|(p, r)| Loss::GilbertElliott { p, r, good, bad })
         }
-        _ => section.required("packets").and_then(|packets| {
-            let elements = packets.list("a list of packet numbers, from 0, such as [5, 17]")?;
-            let numbers: Option<Vec<u64>> = elements.iter().map(|f| f.whole(0..=i64::MAX as u64)).collect();
-            let mut numbers = numbers?;
-            numbers.sort_unstable();
-            numbers.dedup();
-            Some(Loss::List(numbers.into()))
-        }),
+        _ => {
+            let packets = section.required("packets");
+            let smallest = section.quantity("smallest", Bytes::ZERO..=Bytes::new(65_535));
+            packets.and_then(|packets| {
+                let elements = packets.list("a list of packet numbers, from 0, such as [5, 17]")?;
+                let numbers: Option<Vec<u64>> =
+                    elements.iter().map(|f| f.whole(0..=i64::MAX as u64)).collect();
+                let mut numbers = numbers?;
+                numbers.sort_unstable();
+                numbers.dedup();
+                Some(Loss::List { numbers: numbers.into(), smallest: smallest.unwrap_or(Bytes::ZERO) })
+            })
+        }
     };
     section.finish();
     loss

@@ -16,7 +16,7 @@ fn seeds() -> Vec<String> {
     let mut seeds: Vec<String> =
         PAGE.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect();
     seeds.push(
-        "duration = '9s'\nlink = [{from='a', to='b', rate='unlimited', loss={kind='list', packets=[1]}}]\n\
+        "duration = '9s'\nlink = [{from='a', to='b', rate='unlimited', loss={kind='list', packets=[1], smallest='99B'}}]\n\
          [[link]]\nfrom='b'\nto='a'\nrate='1bit/s'\nreorder={probability=0.5,delay='1s'}\n[link.queue]\nkind='pie'\n\
          [[flow]]\nfrom='a'\nto='b'\ncc='reno'\nstop='1s'\nworkload={kind='web',page='1B'}\nmtu='100B'\n\
          [[change]]\nat='1s'\nflow='flow1'\ntarget='1ms'\n"

@@ -159,7 +159,7 @@ fn a_trace_can_be_replaced_by_a_rate() {
 #[test]
 fn listed_packets_are_lost_before_the_queue() {
     let mut config = plain(Service::Unlimited);
-    config.loss = Loss::List([1, 4].into());
+    config.loss = Loss::List { numbers: [1, 4].into(), smallest: Bytes::ZERO };
     let log = loopback(&config, (0..6).map(|n| (0, TestPacket::new(n, 100))));
     assert_eq!(log.dropped.iter().map(|d| d.2.flow).collect::<Vec<_>>(), [1, 4]);
     assert!(log.dropped.iter().all(|d| d.1 == DropCause::Listed));
@@ -245,7 +245,7 @@ proptest! {
             Just(Loss::None),
             Just(Loss::Random { probability: 0.2 }),
             Just(Loss::GilbertElliott { p: 0.1, r: 0.3, good: 0.01, bad: 0.9 }),
-            Just(Loss::List([2, 3, 5, 7].into())),
+            Just(Loss::List { numbers: [2, 3, 5, 7].into(), smallest: Bytes::new(300) }),
         ],
         jitter in prop_oneof![Just(Jitter::None), Just(Jitter::Uniform(MS * 3))],
         is_reordering in any::<bool>(),
