@@ -1,4 +1,5 @@
-//! What the headers of a packet say that the network has to know.
+//! What the headers of a packet say that the network has to know: IPv4 (RFC 791), IPv6 with its extension headers (RFC 8200
+//! section 4), TCP and UDP.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub struct Headers {
     /// Where it wants to go.
     pub destination: IpAddr,
-    /// Tells its stream from others between the same hosts: a hash of protocol and ports.
+    /// Tells its stream from others between the same hosts: a hash of protocol and ports. All fragments of a datagram have
+    /// the same, of the protocol alone, since only the first has the ports; Linux' hash of a packet does so too.
     pub stream: u32,
     /// Bytes behind the headers of TCP or UDP; of others, behind those of IP.
     pub payload: u32,
@@ -18,38 +20,111 @@ pub struct Headers {
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
+/// Numbers of the extension headers of IPv6 (IANA, "IPv6 Extension Header Types") whose second byte is their length in units of
+/// 8 B, less one (RFC 8200 sections 4.3, 4.4 and 4.6, RFC 6275 section 6.1, RFC 7401 section 5.1, RFC 5533 section 5.1).
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const DESTINATION_OPTIONS: u8 = 60;
+const MOBILITY: u8 = 135;
+const HIP: u8 = 139;
+const SHIM6: u8 = 140;
+/// Of 8 B (RFC 8200 section 4.5).
+const FRAGMENT: u8 = 44;
+/// Its length is in units of 4 B, less two (RFC 4302 section 2.2).
+const AUTHENTICATION: u8 = 51;
+/// Most extension headers that are looked through; what follows is payload. RFC 8200 section 4.1
+/// recommends an order with six, of which destination options may come twice. Ours.
+const MOST_EXTENSIONS: usize = 8;
+
+/// What stands behind the headers of IP.
+struct Transport {
+    protocol: u8,
+    /// Where it begins.
+    offset: usize,
+    /// Part of a larger datagram.
+    is_fragment: bool,
+    /// The beginning of its datagram, or all of it.
+    is_first: bool,
+}
+
+impl Transport {
+    /// Behind an IPv4 header; `None` if that is shorter than any.
+    #[inline]
+    fn of_v4(header: &[u8; 20]) -> Option<Self> {
+        let offset = usize::from(header[0] & 0xf) * 4;
+        let place = u16::from_be_bytes([header[6], header[7]]);
+        let (is_first, has_more) = (place & 0x1fff == 0, place & 0x2000 != 0);
+        let transport = Self { protocol: header[9], offset, is_fragment: !is_first || has_more, is_first };
+        (offset >= header.len()).then_some(transport)
+    }
+
+    /// Behind an IPv6 header and its extension headers. One that is cut off, and all from there on, is payload.
+    #[inline]
+    fn of_v6(next: u8, packet: &[u8]) -> Self {
+        let mut found = Self { protocol: next, offset: 40, is_fragment: false, is_first: true };
+        // Nearly every packet has none.
+        for _ in 0..MOST_EXTENSIONS {
+            let Some(&[next, length, third, fourth]) =
+                packet.get(found.offset..).and_then(<[u8]>::first_chunk)
+            else {
+                break;
+            };
+            let size = match found.protocol {
+                HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | HIP | SHIM6 => {
+                    (usize::from(length) + 1) * 8
+                }
+                AUTHENTICATION => (usize::from(length) + 2) * 4,
+                FRAGMENT => 8,
+                _ => break,
+            };
+            if packet.len() - found.offset < size {
+                break;
+            }
+            if found.protocol == FRAGMENT {
+                // 13 bits of offset, two reserved ones, and whether more follow. A datagram in one fragment is whole (RFC 6946).
+                let place = u16::from_be_bytes([third, fourth]);
+                found.is_first = place >> 3 == 0;
+                found.is_fragment = !found.is_first || place & 1 != 0;
+            }
+            (found.protocol, found.offset) = (next, found.offset + size);
+            if !found.is_first {
+                // What follows belongs to the middle of a datagram.
+                break;
+            }
+        }
+        found
+    }
+}
+
 impl Headers {
     /// Reads the headers of a whole IPv4 or IPv6 packet; `None` if it is none.
     #[inline]
     pub fn read(packet: &[u8]) -> Option<Self> {
-        let version = packet.first()? >> 4;
-        // Extension headers of IPv6 are taken as payload; Linux sends none with TCP and UDP.
-        let (destination, protocol, length, class) = match version {
+        let (destination, behind, class) = match packet.first()? >> 4 {
             4 => {
                 let header: &[u8; 20] = packet.first_chunk()?;
-                let length = usize::from(header[0] & 0xf) * 4;
                 let to = Ipv4Addr::new(header[16], header[17], header[18], header[19]);
-                (IpAddr::V4(to), header[9], length, header[1])
+                (IpAddr::V4(to), Transport::of_v4(header)?, header[1])
             }
             6 => {
                 let header: &[u8; 40] = packet.first_chunk()?;
                 let to: &[u8; 16] = header.last_chunk()?;
                 let class = header[0] << 4 | header[1] >> 4;
-                (IpAddr::V6(Ipv6Addr::from(*to)), header[6], 40, class)
+                (IpAddr::V6(Ipv6Addr::from(*to)), Transport::of_v6(header[6], packet), class)
             }
             _ => return None,
         };
-        let transport = packet.get(length..)?;
-        // Later fragments of IPv4 have no ports: they share a stream.
-        let is_first = version == 6 || packet[6] & 0x1f == 0 && packet[7] == 0;
-        let (mut stream, mut headers) = (u32::from(protocol), 0);
-        if matches!(protocol, TCP | UDP)
-            && is_first
+        let transport = packet.get(behind.offset..)?;
+        let (mut stream, mut headers) = (u32::from(behind.protocol), 0);
+        if matches!(behind.protocol, TCP | UDP)
+            && behind.is_first
             && let Some(ports) = transport.first_chunk::<4>()
         {
-            // Knuth's multiplicative hash (The Art of Computer Programming, volume 3, section 6.4).
-            stream ^= u32::from_be_bytes(*ports).wrapping_mul(2_654_435_761) >> 3;
-            headers = match protocol {
+            if !behind.is_fragment {
+                // Knuth's multiplicative hash (The Art of Computer Programming, volume 3, section 6.4).
+                stream ^= u32::from_be_bytes(*ports).wrapping_mul(2_654_435_761) >> 3;
+            }
+            headers = match behind.protocol {
                 TCP => transport.get(12).map_or(0, |offset| usize::from(offset >> 4) * 4),
                 _ => 8,
             };
@@ -123,6 +198,77 @@ mod tests {
         assert_ne!(of(5000, 80), of(5000, 81));
     }
 
+    /// A UDP datagram over IPv6 with 100 B of payload and these extension headers before it: (number, bytes behind the first
+    /// two, or behind the first for a fragment's).
+    fn extended(chain: &[(u8, Vec<u8>)]) -> Vec<u8> {
+        let ip = PacketBuilder::ipv6(crate::addresses::v6(0).octets(), crate::addresses::v6(1).octets(), 64);
+        let mut plain = Vec::new();
+        ip.udp(5000, 80).write(&mut plain, &[7; 100]).expect("it fits");
+        let mut packet = plain[..40].to_vec();
+        packet[6] = chain.first().map_or(UDP, |(number, _)| *number);
+        for (place, (number, rest)) in chain.iter().enumerate() {
+            packet.push(chain.get(place + 1).map_or(UDP, |(number, _)| *number));
+            match *number {
+                FRAGMENT => packet.push(0),
+                AUTHENTICATION => packet.push(((rest.len() + 2) / 4 - 2) as u8),
+                _ => packet.push(((rest.len() + 2) / 8 - 1) as u8),
+            }
+            packet.extend(rest);
+        }
+        packet.extend(&plain[40..]);
+        let length = (packet.len() - 40) as u16;
+        packet[4..6].copy_from_slice(&length.to_be_bytes());
+        packet
+    }
+
+    /// Behind the first two bytes of a fragment header: this offset in units of 8 B, and whether more follow.
+    fn fragment(offset: u16, more: bool) -> (u8, Vec<u8>) {
+        let [high, low] = (offset << 3 | u16::from(more)).to_be_bytes();
+        (FRAGMENT, vec![high, low, 0, 0, 0, 9])
+    }
+
+    #[test]
+    fn fragments_of_a_datagram_are_one_stream_and_the_first_alone_has_a_header_of_udp() {
+        let stream_of = |packet: &[u8]| Headers::read(packet).expect("it is a packet").stream;
+        let payload_of = |packet: &[u8]| Headers::read(packet).expect("it is a packet").payload;
+        let whole = stream_of(&extended(&[]));
+        for (case, offset, more, is_whole, payload) in [
+            ("one of its own (RFC 6946)", 0, false, true, 100),
+            ("the first", 0, true, false, 100),
+            ("in the middle", 100, true, false, 108),
+            ("the last", 200, false, false, 108),
+        ] {
+            let v6 = extended(&[fragment(offset, more)]);
+            assert_eq!(payload_of(&v6), payload, "IPv6, {case}");
+            assert_eq!(stream_of(&v6) == whole, is_whole, "IPv6, {case}");
+            let mut v4 = Vec::new();
+            let ip = PacketBuilder::ipv4([10, 77, 0, 1], [10, 77, 0, 2], 64);
+            ip.udp(5000, 80).write(&mut v4, &[7; 100]).expect("it fits");
+            v4[6..8].copy_from_slice(&(offset | u16::from(more) << 13).to_be_bytes());
+            assert_eq!((payload_of(&v4), stream_of(&v4)), (payload, stream_of(&v6)), "IPv4, {case}");
+        }
+    }
+
+    #[test]
+    fn extension_headers_that_are_cut_off_or_too_many_are_payload() {
+        let options = || (DESTINATION_OPTIONS, vec![1, 4, 0, 0, 0, 0]);
+        let read = |packet: &[u8]| Headers::read(packet).expect("it is a packet");
+        let most = extended(&vec![options(); MOST_EXTENSIONS]);
+        assert_eq!((read(&most).payload, read(&most).stream), (100, read(&extended(&[])).stream));
+        let more = extended(&vec![options(); MOST_EXTENSIONS + 2]);
+        assert_eq!((read(&more).payload, read(&more).stream), (124, u32::from(DESTINATION_OPTIONS)));
+        // Its length says 2048 B.
+        let mut long = extended(&[options()]);
+        long[41] = 255;
+        assert_eq!((read(&long).payload, read(&long).stream), (116, u32::from(DESTINATION_OPTIONS)));
+        // "No next header" (RFC 8200 section 4.7) is none.
+        let mut none = extended(&[options()]);
+        none[40] = 59;
+        assert_eq!((read(&none).payload, read(&none).stream), (108, 59));
+        // An IPv4 header of 16 B is none.
+        assert_eq!(Headers::read(&[&[0x44][..], &[0; 30]].concat()), None);
+    }
+
     #[test]
     fn a_mark_leaves_a_packet_whose_checksum_is_right() {
         for (dscp, id) in [(0, 0), (10, 0xffff), (46, 0x1234), (63, 1)] {
@@ -154,11 +300,46 @@ mod tests {
         assert_eq!((marked.traffic_class, marked.flow_label), (0b1010_1011, header.flow_label));
     }
 
+    /// An extension header of any kind and length that the order of RFC 8200 allows in the middle of a packet.
+    fn extension() -> impl Strategy<Value = (u8, Vec<u8>)> {
+        let kind = prop::sample::select(vec![
+            HOP_BY_HOP,
+            ROUTING,
+            DESTINATION_OPTIONS,
+            MOBILITY,
+            HIP,
+            SHIM6,
+            AUTHENTICATION,
+        ]);
+        let other = (kind, 1_usize..20, any::<u8>())
+            .prop_map(|(number, units, byte)| (number, vec![byte; units * 8 - 2]));
+        prop_oneof![9 => other, 1 => Just(fragment(0, false))]
+    }
+
     proptest! {
+        /// Whatever extension headers stand before it, a datagram is read as the same.
+        #[test]
+        fn extension_headers_are_passed_over(chain in prop::collection::vec(extension(), 0..=MOST_EXTENSIONS)) {
+            let (with, without) = (extended(&chain), extended(&[]));
+            prop_assert_eq!(Headers::read(&with), Headers::read(&without));
+            let cut = Headers::read(&with[..with.len() - 100]).expect("its headers are whole");
+            prop_assert_eq!(cut.payload, 0);
+        }
+
         /// Whatever a program sends, reading it does not fail, and a mark changes no length.
         #[test]
-        fn any_bytes_are_read(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_read(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..200),
+            version in prop::option::of(prop::sample::select(vec![0x45_u8, 0x4f, 0x60])),
+            next in prop::option::of(prop::sample::select(vec![0_u8, 6, 17, 43, 44, 51, 60])),
+        ) {
             let length = bytes.len();
+            // Mostly something like a packet.
+            for (place, value) in [(0, version), (6, next), (40, next)] {
+                if let (Some(byte), Some(value)) = (bytes.get_mut(place), value) {
+                    *byte = value;
+                }
+            }
             if let Some(headers) = Headers::read(&bytes) {
                 prop_assert!(headers.payload as usize <= length);
             }
