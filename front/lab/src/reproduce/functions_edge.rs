@@ -8,6 +8,11 @@
 //! The rule that rows are judged by (issue 5): once its fallback time is over, a mechanism has at least [`ENOUGH`] of the
 //! goodput of its plain transport, unless its p95 delay is at most [`HALVED`] of the plain one's. Delay is the time in the
 //! bottleneck, and that in a proxy on top of it.
+//!
+//! Where reports stop within a run (places `from`, and `until` where they come again), the run is judged in **parts**: before,
+//! without, and with them again, each from the fallback time after its change on, and each by its own goodput and its own p95
+//! delay beside the plain ones of the same seconds. Over all of them the goodput of one would be held against the delay of
+//! another. A part's p95 delay is that of the series' rows (means over a sampling interval), weighted by what was delivered in them.
 
 use std::collections::BTreeMap;
 
@@ -81,11 +86,47 @@ struct Fault {
     delay_ratio: f64,
     /// Longest time in which goodput is too low, in seconds.
     longest: f64,
+    /// The parts that are judged where reports stop; none where they do not.
+    parts: Vec<Part>,
+}
+
+/// A part of the runs of a fault: before reports stop, without them, with them again.
+#[derive(Clone, Debug)]
+struct Part {
+    label: String,
+    /// Goodput over the plain one.
+    ratio: f64,
+    /// p95 delay in seconds, and over the plain one.
+    delay: f64,
+    delay_ratio: f64,
+}
+
+/// Whether a goodput and a delay, over the plain ones, keep the rule. What is no number does not.
+fn keeps(goodput: f64, delay: f64) -> bool {
+    goodput >= ENOUGH || delay <= HALVED
+}
+
+impl Part {
+    fn breaks(&self) -> bool {
+        !keeps(self.ratio, self.delay_ratio)
+    }
 }
 
 impl Fault {
     fn breaks(&self) -> bool {
-        self.after < ENOUGH && self.delay_ratio > HALVED
+        if self.parts.is_empty() {
+            return !keeps(self.after, self.delay_ratio);
+        }
+        self.parts.iter().any(Part::breaks)
+    }
+
+    /// What is judged: labels with goodput and p95 delay over the plain ones.
+    fn judged(&self) -> Vec<(String, f64, f64)> {
+        if self.parts.is_empty() {
+            return vec![(self.label.clone(), self.after, self.delay_ratio)];
+        }
+        let of = |part: &Part| (format!("{}, {}", self.label, part.label), part.ratio, part.delay_ratio);
+        self.parts.iter().map(of).collect()
     }
 }
 
@@ -149,6 +190,60 @@ fn delivered(run: &RunResult, group: &str) -> Result<(Vec<f64>, Vec<f64>), Absen
 fn at(times: &[f64], sum: &[f64], time: f64) -> f64 {
     let rows = times.partition_point(|row| *row <= time + 1e-9);
     rows.checked_sub(1).and_then(|row| sum.get(row)).copied().unwrap_or(0.0)
+}
+
+/// The value below which 95 % of the weight is; NaN without any.
+fn p95(mut weighted: Vec<(f64, f64)>) -> f64 {
+    weighted.retain(|(value, weight)| value.is_finite() && *weight > 0.0);
+    weighted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut left = 0.95 * weighted.iter().map(|(_, weight)| weight).sum::<f64>();
+    for (value, weight) in &weighted {
+        left -= weight;
+        if left <= 0.0 {
+            return *value;
+        }
+    }
+    weighted.last().map_or(f64::NAN, |(value, _)| *value)
+}
+
+/// p95 delay of a group between two times: of each flow by the rows of its series, over the flows by what they delivered.
+fn delay_between(run: &RunResult, group: &str, from: f64, to: f64) -> f64 {
+    let of = |flow: &FlowResult| {
+        let column = |name: &str| flow.series.get(name).unwrap_or(&[]);
+        let proxy = column("proxy_delay_s");
+        let (mut rows, mut before) = (Vec::new(), 0.0);
+        let own = column("time_s").iter().zip(column("delivered_bytes")).zip(column("queueing_delay_mean_s"));
+        for (row, ((time, bytes), delay)) in own.enumerate() {
+            let bytes = if bytes.is_finite() { *bytes } else { before };
+            if *time > from + 1e-9 && *time <= to + 1e-9 {
+                let proxy = proxy.get(row).copied().filter(|delay| delay.is_finite()).unwrap_or(0.0);
+                rows.push((delay + proxy, bytes - before));
+            }
+            before = bytes;
+        }
+        let weight: f64 = rows.iter().map(|(_, bytes)| bytes).sum();
+        (p95(rows), weight)
+    };
+    let flows =
+        run.flows.iter().filter(|flow| is_of(flow, group)).map(of).filter(|(_, weight)| *weight > 0.0);
+    stats::weighted_mean(flows).unwrap_or(f64::NAN)
+}
+
+/// The times that are judged where reports stop at `stop` and come again at `again` (zero: they do not), each from the fallback
+/// time after its beginning on.
+fn parts(stop: f64, again: f64, end: f64, fallback: f64) -> Vec<(String, f64, f64)> {
+    if stop <= 0.0 {
+        return Vec::new();
+    }
+    let again = if again > stop { again } else { end };
+    let all = [
+        (format!("until {stop} s"), 0.0, stop),
+        (format!("{stop} to {again} s"), stop, again),
+        (format!("from {again} s on"), again, end),
+    ];
+    let mut all: Vec<_> = all.into_iter().map(|(label, from, to)| (label, from + fallback, to)).collect();
+    all.retain(|(_, from, to)| from < to);
+    all
 }
 
 /// The longest time, from `from` on, in which the mean of [`MEAN_OVER_S`] is always below [`ENOUGH`] of the plain one.
@@ -219,6 +314,14 @@ impl Faults {
         let end = times.last().copied().unwrap_or(0.0);
         let since = |sum: &[f64], from: f64| at(&times, sum, end) - at(&times, sum, from);
         let mean = |values: &[f64]| stats::mean(values).unwrap_or(f64::NAN);
+        let part = |(label, from, to): (String, f64, f64)| {
+            let between = |sum: &[f64]| at(&times, sum, to) - at(&times, sum, from);
+            let delay = |cell: &Cell| delay_between(&cell.run, &self.flows, from, to);
+            let (own_delays, plain_delays): (Vec<f64>, Vec<f64>) =
+                pairs.iter().map(|(cell, other)| (delay(cell), delay(other))).unzip();
+            let (delay, plain_delay) = (mean(&own_delays), mean(&plain_delays));
+            Part { label, ratio: between(&own) / between(&plain), delay, delay_ratio: delay / plain_delay }
+        };
         Ok(Fault {
             label,
             places: first.places.clone(),
@@ -228,6 +331,7 @@ impl Faults {
             delay: mean(&delays),
             delay_ratio: mean(&delays) / mean(&plain_delays),
             longest: longest(&times, &own, &plain, from),
+            parts: parts(from, place("until"), end, fallback).into_iter().map(part).collect(),
         })
     }
 
@@ -236,7 +340,8 @@ impl Faults {
         for scheme in of {
             rows.extend(self.rows(scheme, cells)?);
         }
-        let Some(least) = rows.iter().min_by(|a, b| a.after.total_cmp(&b.after)) else {
+        let judged = rows.iter().flat_map(Fault::judged);
+        let Some((label, goodput, delay)) = judged.min_by(|a, b| a.1.total_cmp(&b.1)) else {
             return Err(Absent::Nothing("there are no such runs".to_owned()));
         };
         let broken: Vec<&Fault> = rows.iter().filter(|row| row.breaks()).collect();
@@ -250,9 +355,9 @@ impl Faults {
             "{} of {}{names}; least goodput {} with {} of the delay ({})",
             broken.len(),
             rows.len(),
-            number(least.after),
-            number(least.delay_ratio),
-            least.label
+            number(goodput),
+            number(delay),
+            label
         );
         Ok(Measured { value: broken.len() as f64, text })
     }
@@ -388,8 +493,8 @@ fn list(title: String, rows: &[Fault]) -> Figures {
         ("too low for", "s"),
         ("rule", ""),
     ];
-    let rows = rows.iter().map(|row| {
-        vec![
+    let rows = rows.iter().flat_map(|row| {
+        let whole = vec![
             row.label.clone(),
             rate.show(row.goodput),
             format!("{:.3}", row.ratio),
@@ -398,7 +503,21 @@ fn list(title: String, rows: &[Fault]) -> Figures {
             format!("{:.3}", row.delay_ratio),
             format!("{:.1}", row.longest),
             if row.breaks() { "broken" } else { "kept" }.to_owned(),
-        ]
+        ];
+        let part = |part: &Part| {
+            let rule = if part.breaks() { "broken" } else { "kept" };
+            vec![
+                format!("- {}", part.label),
+                String::new(),
+                String::new(),
+                format!("{:.3}", part.ratio),
+                time.show(part.delay),
+                format!("{:.3}", part.delay_ratio),
+                String::new(),
+                rule.to_owned(),
+            ]
+        };
+        [whole].into_iter().chain(row.parts.iter().map(part)).collect::<Vec<_>>()
     });
     let head = head.map(|(title, unit)| (title.to_owned(), unit.to_owned())).to_vec();
     Figures { title, head, rows: rows.collect(), report_only: false }
@@ -461,9 +580,59 @@ mod tests {
         // The mean over a second is below 0.9 from 0.2 s after the change on.
         assert!((row.longest - 4.0).abs() < 0.2, "{row:?}");
         assert!(row.breaks(), "the delay is the same");
-        assert!(!Fault { delay_ratio: 0.5, ..row.clone() }.breaks(), "half of the delay excuses it");
+        let whole = Fault { delay_ratio: 0.5, parts: Vec::new(), ..row.clone() };
+        assert!(!whole.breaks(), "half of the delay excuses it");
         let broken = |fails| faults().broken(&["own".to_owned()], &cells(fails)).unwrap().value;
         assert_eq!((broken(true), broken(false)), (1.0, 0.0));
+    }
+
+    /// What is late while reports are away has the plain one's goodput, what is slow while they are there has an eighth of its
+    /// delay: each part alone keeps the rule, and so does the whole.
+    #[test]
+    fn runs_in_which_reports_stop_and_come_again_are_judged_in_parts() {
+        let run = |rates: [f64; 3], delays: [f64; 3]| {
+            let mut run = run(100.0, false);
+            let part = |row: usize| usize::from(row >= 40) + usize::from(row >= 70);
+            let mut sum = 0.0;
+            let bytes = (0..100).map(|row| {
+                sum += rates[part(row)];
+                sum
+            });
+            let values = bytes.collect();
+            run.flows[0].series.columns[0].values = values;
+            let values = (0..100).map(|row| delays[part(row)]).collect();
+            let column = Column { name: "queueing_delay_mean_s".to_owned(), values };
+            run.flows[0].series.columns.push(column);
+            run
+        };
+        let judge = |rates, delays| {
+            let mut cells = Cells::default();
+            let places = |pairs: &[(&str, &str)]| -> Values {
+                pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+            };
+            let plain = Cell::new(places(&[("drop", "1")]), run([100.0; 3], [0.8; 3]));
+            cells.enter("plain", "none drop 1", Ok(plain));
+            let own = places(&[("drop", "1"), ("from", "4s"), ("until", "7s"), ("period", "8ms")]);
+            cells.enter("own", "stopped drop 1", Ok(Cell::new(own, run(rates, delays))));
+            faults().rows("own", &cells).unwrap().remove(0)
+        };
+        let row = judge([60.0, 100.0, 60.0], [0.1, 0.8, 0.1]);
+        let labels: Vec<&str> = row.parts.iter().map(|part| part.label.as_str()).collect();
+        assert_eq!(labels, ["until 4 s", "4 to 7 s", "from 7 s on"]);
+        for (part, (ratio, delay)) in row.parts.iter().zip([(0.6, 0.125), (1.0, 1.0), (0.6, 0.125)]) {
+            assert!((part.ratio - ratio).abs() < 1e-9 && (part.delay_ratio - delay).abs() < 1e-9, "{part:?}");
+        }
+        assert!(!row.breaks());
+        assert!(judge([60.0, 80.0, 60.0], [0.1, 0.8, 0.1]).breaks(), "too little without reports");
+        assert!(judge([60.0, 100.0, 60.0], [0.1, 0.8, 0.5]).breaks(), "too late with them again");
+        // A fallback time that leaves nothing of a part leaves the part out.
+        assert_eq!(parts(4.0, 5.0, 10.0, 1.2).len(), 2);
+        assert_eq!(parts(0.0, 0.0, 10.0, 1.2).len(), 0);
+        assert_eq!(parts(4.0, 0.0, 10.0, 1.2).len(), 2, "for good");
+        // Rows count by what they delivered.
+        assert_eq!(p95((1..=100).map(|value| (f64::from(value), 1.0)).collect()), 95.0);
+        assert_eq!(p95(vec![(1.0, 99.0), (9.0, 1.0)]), 1.0);
+        assert!(p95(vec![(1.0, 0.0)]).is_nan());
     }
 
     #[test]
