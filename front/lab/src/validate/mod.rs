@@ -14,6 +14,7 @@ mod reference;
 mod rlc;
 mod sharing;
 mod standards;
+pub mod tcp;
 mod transport;
 mod uplink;
 

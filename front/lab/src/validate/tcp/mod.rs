@@ -1,0 +1,257 @@
+//! The simulator's TCP beside the kernel's: the same scenarios in virtual time and, by an emulation, over the kernel's own reno,
+//! cubic and bbr (`ranpace validate tcp`). The kernel's figure is the expected one.
+//!
+//! [`grid`] has what is played, [`figures`] what is measured of it and by how much it may differ. How an emulation is played is
+//! the caller's: [`Kernel`]. What is complete is kept in the [`Store`], and not played again.
+
+mod figures;
+mod grid;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use ranpace_scenario::ScenarioError;
+use ranpace_sim::RunResult;
+
+use super::Row as Compared;
+use crate::{Job, Origin, Progress, Runner, Store, StoreError, TraceLibrary};
+
+pub use figures::{COMPLETION_PERCENT, Figures, GOODPUT_PERCENT, RTT_PERCENT};
+pub use grid::{LENGTH, RECORDING, RUNS};
+
+/// How often a run is played again in which the machine did not keep up.
+pub const REPEATS: u32 = 3;
+/// Share of the rows that have to be valid for anything to be said.
+pub const VALID_SHARE: f64 = 0.8;
+/// Share of the judged figures of valid rows that have to agree.
+pub const OK_SHARE: f64 = 0.9;
+
+/// One scenario that is played by both clocks.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What it is called; no two rows are called the same.
+    pub name: String,
+    /// The scenario; what differs between its runs stands in braces.
+    text: String,
+    figures: Figures,
+    /// A recording that it plays.
+    needs: Option<&'static str>,
+}
+
+/// What became of an emulation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// It is in the store, under the origin that was given.
+    Kept,
+    /// The machine could not keep up: why.
+    Invalid(String),
+    /// It was stopped from outside.
+    Stopped,
+    /// It could not be played at all: why.
+    Failed(String),
+}
+
+/// Plays a scenario over the kernel's TCP.
+pub trait Kernel: Sync {
+    /// Plays it in real time, and saves the result in the store under this origin if it is valid.
+    fn play(&self, job: &Job, origin: &Origin) -> Attempt;
+
+    /// Which kernel it is: runs of another one are played again.
+    fn release(&self) -> String;
+}
+
+/// How it is played.
+pub struct How<'a> {
+    /// The rows of `--quick`, once each.
+    pub quick: bool,
+    /// Emulations side by side; 0 for one more than there are cores, at most 3.
+    pub side_by_side: usize,
+    /// What is complete is kept here.
+    pub store: &'a Store,
+    /// Set to stop.
+    pub stop: &'a AtomicBool,
+    /// The other clock.
+    pub kernel: &'a dyn Kernel,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The figures of the rows that are valid, in the order of the grid.
+    pub rows: Vec<Compared>,
+    /// Rows all of whose runs are valid.
+    pub valid: usize,
+    /// Rows with a run in which the machine did not keep up, however often: their names, and why.
+    pub invalid: Vec<(String, String)>,
+    /// Rows that were not played, because a recording is missing: their names.
+    pub skipped: Vec<String>,
+    /// Rows that were not complete when it was stopped.
+    pub left: usize,
+    /// Emulations that were played again.
+    pub repeated: usize,
+}
+
+impl Found {
+    /// Judged figures that agree, and all that are judged.
+    pub fn agreeing(&self) -> (usize, usize) {
+        let judged = self.rows.iter().filter_map(|row| row.ok);
+        (judged.clone().filter(|ok| *ok).count(), judged.count())
+    }
+
+    /// Whether enough rows are valid.
+    pub fn is_enough(&self) -> bool {
+        let played = self.valid + self.invalid.len();
+        played > 0 && self.valid as f64 >= VALID_SHARE * played as f64
+    }
+
+    /// Whether enough figures agree.
+    pub fn agrees(&self) -> bool {
+        let (ok, judged) = self.agreeing();
+        ok as f64 >= OK_SHARE * judged as f64
+    }
+}
+
+/// Why it could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TcpError {
+    /// A scenario of the grid was refused, which is a fault of ours or of a recording.
+    #[error("{0}")]
+    Scenario(#[from] ScenarioError),
+    /// Results could not be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An emulation could not be played.
+    #[error("{row}: the emulation failed: {why}")]
+    Kernel {
+        /// The row.
+        row: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Plays the grid and compares. The simulator's runs come first: they would take the emulations' time.
+pub fn play(how: &How<'_>, traces: &mut TraceLibrary) -> Result<Found, TcpError> {
+    let mut found = Found::default();
+    let (present, absent): (Vec<Row>, Vec<Row>) = (grid::rows(how.quick).into_iter())
+        .partition(|row| row.needs.is_none_or(|recording| traces.find(recording).is_ok()));
+    found.skipped = absent.into_iter().map(|row| row.name).collect();
+    let runs = if how.quick { 1 } else { RUNS };
+    let mut jobs = Vec::new();
+    for row in &present {
+        for run in 1..=runs {
+            jobs.push(Job::new(&row.name, grid::scenario(row, run), &row.name, traces)?);
+        }
+    }
+    let row_of = |job: usize| &present[job / runs as usize];
+    let figures =
+        |job: usize, result: &RunResult| row_of(job).figures.of(result, jobs[job].scenario.flows.len());
+    let runner =
+        Runner { threads: 0, stop: how.stop, store: Some(how.store), what: "virtual ms", series: true };
+    let simulated = runner.run_with(&jobs, |job, result| figures(job, &result))?;
+    let origins: Vec<Origin> = jobs.iter().map(|job| of_kernel(job, &how.kernel.release())).collect();
+    let played = emulate(how, &jobs, &origins)?;
+    for (place, row) in present.iter().enumerate() {
+        let range = place * runs as usize..(place + 1) * runs as usize;
+        found.repeated += played[range.clone()].iter().map(|run| run.1 as usize).sum::<usize>();
+        if let Some(why) = played[range.clone()].iter().find_map(|run| run.0.as_ref()?.as_ref().err()) {
+            found.invalid.push((row.name.clone(), why.clone()));
+            continue;
+        }
+        let kernel: Vec<Vec<f64>> = range
+            .clone()
+            .filter_map(|run| {
+                played[run].0.as_ref()?;
+                how.store.load(&origins[run]).map(|result| figures(run, &result))
+            })
+            .collect();
+        let ours: Vec<&Vec<f64>> = simulated[range].iter().flatten().collect();
+        if kernel.len() < runs as usize || ours.len() < runs as usize {
+            found.left += 1;
+            continue;
+        }
+        found.valid += 1;
+        for (number, (what, percent)) in row.figures.measures().iter().enumerate() {
+            let check = format!("{}: {what}", row.name);
+            let expected = figures::mean(kernel.iter().map(|run| run[number]));
+            let measured = figures::mean(ours.iter().map(|run| run[number]));
+            found.rows.push(match percent {
+                Some(percent) => Compared::within_percent(check, expected, measured, *percent),
+                None => Compared::printed(check, expected, measured),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Under which a kernel's run is kept: it does not depend on the version of our TCP.
+fn of_kernel(job: &Job, release: &str) -> Origin {
+    Origin { version: format!("kernel {release}"), ..job.origin() }
+}
+
+/// Per emulation: whether it is kept, or why it is invalid, `None` if it was not played; and how often it was repeated.
+type Played = (Option<Result<(), String>>, u32);
+
+/// Plays what is not in the store.
+fn emulate(how: &How<'_>, jobs: &[Job], origins: &[Origin]) -> Result<Vec<Played>, TcpError> {
+    let progress = Progress::new(jobs.len() as u64, "emulations");
+    let played: Mutex<Vec<Played>> = Mutex::new(vec![(None, 0); jobs.len()]);
+    let failure = Mutex::new(None);
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let work = || {
+        let claim = || {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            Some((number, jobs.get(number)?, origins.get(number)?))
+        };
+        let is_over = || how.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+        while let Some((number, job, origin)) = claim().filter(|_| !is_over()) {
+            let mut repeats = 0;
+            let outcome = loop {
+                if how.store.load(origin).is_some() {
+                    break Some(Ok(()));
+                }
+                progress.note(&job.label);
+                match how.kernel.play(job, origin) {
+                    Attempt::Kept => break Some(Ok(())),
+                    Attempt::Stopped => break None,
+                    Attempt::Failed(why) => {
+                        failed.store(true, Ordering::Relaxed);
+                        if let Ok(mut failure) = failure.lock() {
+                            failure.get_or_insert(TcpError::Kernel { row: job.label.clone(), why });
+                        }
+                        break None;
+                    }
+                    Attempt::Invalid(why) if repeats >= REPEATS => break Some(Err(why)),
+                    Attempt::Invalid(why) => {
+                        progress.line(&format!("{}: played again: {why}", job.label));
+                        repeats += 1;
+                    }
+                }
+                if how.stop.load(Ordering::Relaxed) {
+                    break None;
+                }
+            };
+            progress.advance(1);
+            if let Ok(mut played) = played.lock() {
+                played[number] = (outcome, repeats);
+            }
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let side_by_side = if how.side_by_side == 0 { (cores + 1).min(3) } else { how.side_by_side };
+    thread::scope(|scope| {
+        for _ in 0..side_by_side.clamp(1, jobs.len().max(1)) {
+            scope.spawn(work);
+        }
+    });
+    match failure.into_inner() {
+        Ok(Some(failure)) => Err(failure),
+        // A panic of a thread has come out of the scope already, so the lock cannot be poisoned.
+        _ => Ok(played.into_inner().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
