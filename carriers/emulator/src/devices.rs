@@ -6,9 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use netconfig_rs::Interface;
 use netconfig_rs::sys::InterfaceExt as _;
-use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
+use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::addresses;
+use crate::pieces::{OFFSET, cut};
 
 /// Name of the device in every namespace.
 pub const NAME: &str = "ran0";
@@ -17,11 +18,6 @@ pub const MTU: u16 = 1500;
 /// Packets that wait in the kernel until they are read; more than a window of any TCP, so that none is lost before the links
 /// that are to lose it. Ours.
 const QUEUE: u32 = 20_000;
-/// Most packets that one piece is cut into: 65 535 B by the smallest MSS that Linux uses, less headers (tcp_min_snd_mss, 48).
-const PIECES: usize = 2_048;
-
-/// Where a packet's bytes begin in its buffer: behind the virtio header with which it is handed back.
-pub const OFFSET: usize = VIRTIO_NET_HDR_LEN;
 
 /// A device, in a namespace.
 pub struct Device {
@@ -46,13 +42,9 @@ impl Device {
         Ok(Self { tun })
     }
 
-    /// Hands a packet to the host; `buffer` has room for a header before [`OFFSET`], which is overwritten.
+    /// Hands a packet to the host, or several in one piece: the virtio header at the beginning of the buffer says which.
     #[inline]
-    pub fn send(&self, buffer: &mut [u8]) -> io::Result<()> {
-        // No offload is asked for.
-        if let Some(header) = buffer.first_chunk_mut::<OFFSET>() {
-            *header = [0; OFFSET];
-        }
+    pub fn send(&self, buffer: &[u8]) -> io::Result<()> {
         self.tun.send(buffer).map(|_| ())
     }
 }
@@ -63,44 +55,30 @@ impl AsFd for Device {
     }
 }
 
-/// Buffers for reading, and for packets under way.
+/// Buffers for reading, and for a packet under way.
 pub struct Buffers {
     whole: Vec<u8>,
-    pieces: Vec<Vec<u8>>,
-    sizes: Vec<usize>,
+    piece: Vec<u8>,
 }
 
 impl Buffers {
-    /// As many as one reading needs.
+    /// As large as one reading needs.
     pub fn new() -> Self {
-        Self {
-            whole: vec![0; OFFSET + usize::from(u16::MAX)],
-            pieces: (0..PIECES).map(|_| vec![0; OFFSET + usize::from(MTU)]).collect(),
-            sizes: vec![0; PIECES],
-        }
+        Self { whole: vec![0; OFFSET + usize::from(u16::MAX)], piece: Vec::new() }
     }
 
-    /// Reads what waits in a device, once, and shows each packet to `take`: its bytes lie from [`OFFSET`] to the end.
-    /// `take` may keep the buffer and leave another. `Ok(false)` if nothing waits.
-    pub fn read(&mut self, device: &Device, mut take: impl FnMut(&mut Vec<u8>)) -> io::Result<bool> {
-        let read = device.tun.recv_multiple(&mut self.whole, &mut self.pieces, &mut self.sizes, OFFSET);
-        let count = match read {
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            // Something that the kernel should not send: it is dropped like noise.
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) =>
-            {
-                return Ok(true);
+    /// Reads what waits in a device, once, and shows each packet to `take`: its bytes lie from [`OFFSET`] to the end, before
+    /// them the virtio header with which it is handed over. `take` may keep the buffer and leave another. `Ok(false)` if
+    /// nothing waits.
+    pub fn read(&mut self, device: &Device, take: impl FnMut(&mut Vec<u8>)) -> io::Result<bool> {
+        match device.tun.recv(&mut self.whole) {
+            Ok(length) => {
+                cut(&mut self.whole[..length], &mut self.piece, take);
+                Ok(true)
             }
-            Err(error) => return Err(error),
-        };
-        for (piece, size) in self.pieces.iter_mut().zip(&self.sizes).take(count) {
-            piece.truncate(OFFSET + size);
-            take(piece);
-            piece.resize(OFFSET + usize::from(MTU), 0);
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
         }
-        Ok(true)
     }
 }
 

@@ -13,7 +13,7 @@ use ranpace_units::Span;
 use crate::devices::Device;
 use crate::estate::{Estate, EstateError};
 use crate::honesty::Honesty;
-use crate::pace;
+use crate::pace::{self, Delivery};
 use crate::programs::{Program, Running, write_hosts};
 use crate::ways::{Ways, WaysError};
 use crate::workloads::Workloads;
@@ -57,6 +57,8 @@ pub struct Plan {
     pub limit: Option<Span>,
     /// The scenario's own flows are played beside the programs, if any.
     pub workloads: Option<Workloads>,
+    /// How packets are handed over.
+    pub delivery: Delivery,
     /// The command that calls [`crate::enter`], and its first arguments.
     pub inside: (PathBuf, Vec<OsString>),
 }
@@ -106,7 +108,7 @@ pub fn emulate(
     let (played, code) = thread::scope(|scope| {
         // Whatever happens below, the loop ends.
         let _end = SetAtEnd(&over);
-        let played = scope.spawn(|| pace::run(ways, &devices, &over));
+        let played = scope.spawn(|| pace::run(ways, &devices, plan.delivery, &over));
         ready(estate.names());
         let begun = Instant::now();
         let limit = plan.limit.map(|limit| Duration::from_nanos(limit.as_nanos()));

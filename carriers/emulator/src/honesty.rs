@@ -18,8 +18,12 @@ pub struct Watch {
     late_packets: u64,
     /// Packets for addresses that no host has, or between hosts that have no way: multicast of the kernels, mostly.
     pub strays: u64,
-    /// Packets that a host's kernel did not take.
+    /// Packets, or pieces of several, that a host's kernel did not take.
     pub refused: u64,
+    /// What the loop took of a processor, the kernel's work for it included.
+    pub busy: Span,
+    /// How long the loop ran.
+    pub elapsed: Span,
 }
 
 impl Watch {
@@ -47,6 +51,8 @@ impl Watch {
             late_slots,
             strays: self.strays,
             refused: self.refused,
+            busy: self.busy,
+            elapsed: self.elapsed,
         }
     }
 }
@@ -70,6 +76,10 @@ pub struct Honesty {
     pub strays: u64,
     /// See [`Watch::refused`].
     pub refused: u64,
+    /// See [`Watch::busy`].
+    pub busy: Span,
+    /// See [`Watch::elapsed`].
+    pub elapsed: Span,
 }
 
 impl Honesty {
@@ -110,6 +120,10 @@ impl Honesty {
         );
         if self.slots.count > 0 {
             line += &format!(", {} of {} slots late", self.late_slots, self.slots.count);
+        }
+        if !self.elapsed.is_zero() {
+            let share = self.busy.as_secs_f64() / self.elapsed.as_secs_f64();
+            line += &format!(", {:.1} % of a core", share * 100.0);
         }
         if !self.real_time {
             line += ", without real-time priority";

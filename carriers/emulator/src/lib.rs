@@ -21,7 +21,11 @@ mod emulation;
 #[cfg(target_os = "linux")]
 mod estate;
 #[cfg(target_os = "linux")]
+mod joined;
+#[cfg(target_os = "linux")]
 mod pace;
+#[cfg(target_os = "linux")]
+mod pieces;
 #[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]
@@ -35,6 +39,8 @@ pub use ways::{Ways, WaysError};
 pub use emulation::{EmulationError, Outcome, Plan, emulate};
 #[cfg(target_os = "linux")]
 pub use estate::{EstateError, become_root, check, clean, within};
+#[cfg(target_os = "linux")]
+pub use pace::Delivery;
 #[cfg(target_os = "linux")]
 pub use programs::{Program, enter};
 #[cfg(target_os = "linux")]

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -11,9 +11,11 @@ use ranpace_sim::{Cargo, Network, RunResult};
 use ranpace_units::{Span, Time};
 
 use crate::addresses::host_of;
-use crate::devices::{Buffers, Device, OFFSET};
+use crate::devices::{Buffers, Device};
 use crate::headers::{Headers, mark_ce};
 use crate::honesty::{Honesty, Watch};
+use crate::joined::Joiner;
+use crate::pieces::OFFSET;
 use crate::ways::Ways;
 
 /// Longest sleep: how soon it is seen that the loop is to end.
@@ -30,20 +32,40 @@ const WAKEFUL: Span = Span::from_micros(70);
 /// and interrupt threads (50). Ours.
 const PRIORITY: u8 = 40;
 
+/// How packets are handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// One by one, as they arrive.
+    #[default]
+    Each,
+    /// Packets of one connection that are due at one awakening in one piece ([`Joiner`]).
+    Joined,
+}
+
 /// Plays a network until `stop` is set; the device at a place is that of the host there.
-pub fn run(ways: &Ways, devices: &[Device], stop: &AtomicBool) -> io::Result<(RunResult, Honesty)> {
+pub fn run(
+    ways: &Ways,
+    devices: &[Device],
+    delivery: Delivery,
+    stop: &AtomicBool,
+) -> io::Result<(RunResult, Honesty)> {
     let real_time = hurry();
     let mut network = Network::new(&ways.scenario);
-    let ends = ways.ends();
-    let (mut buffers, mut watch) = (Buffers::new(), Watch::default());
-    let mut packet = Vec::new();
+    let mut buffers = Buffers::new();
+    let mut exits = Exits {
+        devices,
+        ends: ways.ends(),
+        packet: Vec::new(),
+        joiner: (delivery == Delivery::Joined).then(Joiner::default),
+        watch: Watch::default(),
+    };
     let mut fds: Vec<PollFd<'_>> =
         devices.iter().map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN)).collect();
-    let began = Instant::now();
+    let (began, cpu) = (Instant::now(), cpu_time());
     let clock = || Time::ZERO + span(began);
     while !stop.load(Ordering::Relaxed) {
         network.advance(clock());
-        deliver(&mut network, devices, &ends, &mut packet, &mut watch, &clock);
+        exits.deliver(&mut network, &clock);
         let next = network.next_event();
         let before = clock();
         let wait = next - before;
@@ -55,7 +77,7 @@ pub fn run(ways: &Ways, devices: &[Device], stop: &AtomicBool) -> io::Result<(Ru
             now = clock();
         }
         if !woken && next > before && next <= now {
-            watch.on_timer(now - next);
+            exits.watch.on_timer(now - next);
         }
         if !woken {
             continue;
@@ -66,6 +88,7 @@ pub fn run(ways: &Ways, devices: &[Device], stop: &AtomicBool) -> io::Result<(Ru
             }
             for _ in 0..READINGS {
                 let now = clock();
+                let watch = &mut exits.watch;
                 let read = buffers.read(device, |buffer| {
                     let Some(cargo) = cargo_of(ways, from, &buffer[OFFSET..]) else {
                         watch.strays += 1;
@@ -79,8 +102,10 @@ pub fn run(ways: &Ways, devices: &[Device], stop: &AtomicBool) -> io::Result<(Ru
             }
         }
     }
+    exits.watch.busy = cpu_time() - cpu;
+    exits.watch.elapsed = span(began);
     let slots = network.slots();
-    Ok((network.finish(clock()), watch.finish(slots, real_time)))
+    Ok((network.finish(clock()), exits.watch.finish(slots, real_time)))
 }
 
 /// What the network is told of a packet; `None` if it goes nowhere.
@@ -92,27 +117,40 @@ fn cargo_of(ways: &Ways, from: usize, packet: &[u8]) -> Option<Cargo> {
     Some(Cargo { flow, stream: headers.stream, wire, payload: headers.payload, ect: headers.ect })
 }
 
-/// Hands over what has arrived.
-#[inline]
-fn deliver(
-    network: &mut Network<'_>,
-    devices: &[Device],
-    ends: &[usize],
-    packet: &mut Vec<u8>,
-    watch: &mut Watch,
-    clock: &impl Fn() -> Time,
-) {
-    while let Some(arrived) = network.take(packet) {
-        let Some(device) = ends.get(arrived.flow as usize).and_then(|end| devices.get(*end)) else {
-            continue;
+/// Where packets leave.
+struct Exits<'a> {
+    devices: &'a [Device],
+    /// The place of the host at which each flow ends.
+    ends: Vec<usize>,
+    packet: Vec<u8>,
+    joiner: Option<Joiner>,
+    watch: Watch,
+}
+
+impl Exits<'_> {
+    /// Hands over what has arrived.
+    #[inline]
+    fn deliver(&mut self, network: &mut Network<'_>, clock: &impl Fn() -> Time) {
+        let Self { devices, ends, packet, joiner, watch } = self;
+        let mut refused = 0;
+        let mut write = |device: usize, buffer: &[u8]| {
+            refused += u64::from(devices.get(device).is_none_or(|device| device.send(buffer).is_err()));
         };
-        if arrived.marked {
-            mark_ce(&mut packet[OFFSET..]);
+        while let Some(arrived) = network.take(packet) {
+            let Some(device) = ends.get(arrived.flow as usize) else { continue };
+            if arrived.marked {
+                mark_ce(&mut packet[OFFSET..]);
+            }
+            watch.on_packet(clock() - arrived.due);
+            match joiner {
+                Some(joiner) => joiner.add(*device, packet, &mut write),
+                None => write(*device, packet),
+            }
         }
-        watch.on_packet(clock() - arrived.due);
-        if device.send(packet).is_err() {
-            watch.refused += 1;
+        if let Some(joiner) = joiner {
+            joiner.flush(&mut write);
         }
+        watch.refused += refused;
     }
 }
 
@@ -141,6 +179,13 @@ fn hurry() -> bool {
         ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo),
     )
     .is_ok()
+}
+
+/// What this thread has taken of a processor, the kernel's work for it included.
+fn cpu_time() -> Span {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
+    let time = time.map(Duration::from).unwrap_or_default();
+    Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn span(began: Instant) -> Span {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use ranpace_emulator::{EmulationError, EstateError, Honesty, Outcome, Plan, Program, Ways};
+use ranpace_emulator::{Delivery, EmulationError, EstateError, Honesty, Outcome, Plan, Program, Ways};
 use ranpace_lab::{CompareRow, Comparison, Job, Report, RunSummary, Store, radio, table};
 use ranpace_scenario::Scenario;
 use ranpace_units::Span;
@@ -47,6 +47,10 @@ pub struct Emulate {
     /// End after this time at the latest, such as "30s" [default: without a program, the scenario's duration]
     #[arg(long = "for", value_name = "TIME")]
     limit: Option<Span>,
+    /// Hand over packets of one connection that are due together in one piece, as a modem with receive offload does: less
+    /// work, and fewer acknowledgements
+    #[arg(long)]
+    coalesce: bool,
     /// Play it with this seed instead of the file's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -85,6 +89,9 @@ struct EmulationSummary {
     slots_late: u64,
     packets_without_way: u64,
     packets_refused: u64,
+    /// What the loop took of a processor, the kernel's work for it included.
+    loop_cpu_s: f64,
+    loop_s: f64,
     program_exit_status: Option<i32>,
 }
 
@@ -108,6 +115,8 @@ impl EmulationSummary {
             slots_late: honesty.late_slots,
             packets_without_way: honesty.strays,
             packets_refused: honesty.refused,
+            loop_cpu_s: honesty.busy.as_secs_f64(),
+            loop_s: honesty.elapsed.as_secs_f64(),
             program_exit_status: code,
         }
     }
@@ -170,7 +179,8 @@ impl Emulate {
         let limit = self.limit.or_else(|| main.is_none().then_some(scenario.duration));
         let exe = std::env::current_exe().map_err(Failure::ours)?;
         let inside = (exe, vec!["emulate-inside".into()]);
-        Ok(Plan { main, beside: beside.collect(), limit, workloads: None, inside })
+        let delivery = if self.coalesce { Delivery::Joined } else { Delivery::Each };
+        Ok(Plan { main, beside: beside.collect(), limit, workloads: None, delivery, inside })
     }
 
     /// Writes the results and says how it was.

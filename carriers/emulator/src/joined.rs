@@ -1,0 +1,416 @@
+//! Joins packets of one connection that are due together, so that they are handed over in one large piece: what generic receive
+//! offload does behind a modem. The kernel's work is then done once for all of them, and its TCP acknowledges once.
+//!
+//! As Linux does it (tcp_gro_receive, inet_gro_receive): packets are joined whose headers differ only in what counts on, whose
+//! numbers follow each other and of which none but the last is shorter; PSH, FIN and a shorter one end a piece. So a mark of
+//! Congestion Experienced, another acknowledgement, window or option (time stamps too) begins a new one, and who cuts a piece
+//! again has the very packets. Packets of a connection stay in order; others may change places within one call of
+//! [`Joiner::flush`].
+
+use tun_rs::{VIRTIO_NET_HDR_GSO_TCPV4, VIRTIO_NET_HDR_GSO_TCPV6, VirtioNetHdr};
+
+use crate::pieces::{
+    FIN, NEEDS_SUM, OFFSET, PSH, TCP_FLAGS, TCP_SUM, addresses_sum, header, pseudo_sum, sum_ipv4,
+};
+
+/// Pieces that are open at a time: those of so many connections that take turns. As many as in a bucket of Linux
+/// (MAX_GRO_SKBS).
+const MOST_OPEN: usize = 8;
+/// Largest IP packet (RFC 791 section 3.1).
+const LARGEST: usize = 65_535;
+/// ECE and ACK: the flags, beside PSH and FIN, of packets that are joined.
+const ORDINARY: u8 = 0x50;
+
+/// What a packet that can be joined is like.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    v6: bool,
+    /// Bytes of the IP header.
+    network: usize,
+    /// Bytes of both headers.
+    headers: usize,
+    payload: usize,
+    number: u32,
+    id: u16,
+    /// Whether PSH or FIN say that it is the last one.
+    last: bool,
+}
+
+impl Shape {
+    /// Of the packet in a buffer; `None` if it is handed over as it is.
+    fn of(buffer: &[u8]) -> Option<Self> {
+        let virtio = header(buffer)?;
+        let packet = &buffer[OFFSET..];
+        let v6 = packet.first()? >> 4 == 6;
+        let network = usize::from(virtio.csum_start);
+        // Without options of IP: then TCP begins here. A fragment has its checksum already.
+        if virtio.flags != NEEDS_SUM
+            || usize::from(virtio.csum_offset) != TCP_SUM
+            || network != if v6 { 40 } else { 20 }
+            || packet.len() > LARGEST
+        {
+            return None;
+        }
+        let length = packet.get(if v6 { 4.. } else { 2.. })?.first_chunk()?;
+        if usize::from(u16::from_be_bytes(*length)) + if v6 { network } else { 0 } != packet.len() {
+            return None;
+        }
+        let tcp = packet.get(network..)?;
+        let headers = network + usize::from(*tcp.get(12)? >> 4) * 4;
+        let flags = *tcp.get(TCP_FLAGS)?;
+        let payload = packet.len().checked_sub(headers).filter(|payload| *payload > 0)?;
+        if headers < network + 20 || flags & !(ORDINARY | PSH | FIN) != 0 {
+            return None;
+        }
+        Some(Self {
+            v6,
+            network,
+            headers,
+            payload,
+            number: u32::from_be_bytes(*tcp.get(4..)?.first_chunk()?),
+            id: if v6 { 0 } else { u16::from_be_bytes([packet[4], packet[5]]) },
+            last: flags & (PSH | FIN) != 0,
+        })
+    }
+}
+
+/// A piece to which packets can be joined.
+#[derive(Debug)]
+struct Piece {
+    device: usize,
+    buffer: Vec<u8>,
+    /// Of its first packet.
+    first: Shape,
+    count: usize,
+    /// It ends here.
+    full: bool,
+}
+
+impl Piece {
+    /// Whether a packet goes between the same two hosts.
+    fn has_hosts(&self, device: usize, packet: &[u8]) -> bool {
+        let addresses = if self.first.v6 { 8..40 } else { 12..20 };
+        self.device == device && self.buffer[OFFSET..].get(addresses.clone()) == packet.get(addresses)
+    }
+
+    /// Whether this packet of the same connection goes on where it ends.
+    fn takes(&self, shape: &Shape, packet: &[u8]) -> bool {
+        let own = &self.buffer[OFFSET..];
+        let first = &self.first;
+        let (n, sum) = (first.network, first.network + TCP_SUM);
+        let same = |from: usize, to: usize| own.get(from..to) == packet.get(from..to);
+        // Lengths, identification and checksums are not compared, nor the numbers and the flags that end a piece.
+        let network = if first.v6 {
+            same(0, 4) && same(6, 8)
+        } else {
+            same(0, 2) && same(6, 10) && shape.id == first.id.wrapping_add(self.count as u16)
+        };
+        let flags = (own[n + TCP_FLAGS] ^ packet[n + TCP_FLAGS]) & !(PSH | FIN) == 0;
+        !self.full
+            && network
+            && flags
+            && first.headers == shape.headers
+            && same(n + 8, n + 13)
+            && same(n + 14, sum)
+            && same(sum + 2, first.headers)
+            && shape.number == first.number.wrapping_add((own.len() - first.headers) as u32)
+            && shape.payload <= first.payload
+            && own.len() + shape.payload <= LARGEST
+    }
+
+    fn join(&mut self, shape: &Shape, packet: &[u8]) {
+        self.buffer[OFFSET + self.first.network + TCP_FLAGS] |=
+            packet[self.first.network + TCP_FLAGS] & (PSH | FIN);
+        self.buffer.extend_from_slice(&packet[shape.headers..]);
+        self.count += 1;
+        self.full = shape.last || shape.payload < self.first.payload;
+    }
+
+    /// Makes the headers those of one large packet, which the kernel takes for what they say.
+    fn close(&mut self) {
+        if self.count < 2 {
+            return;
+        }
+        let Shape { v6, network, headers, payload, .. } = self.first;
+        let virtio = VirtioNetHdr {
+            flags: NEEDS_SUM,
+            gso_type: if v6 { VIRTIO_NET_HDR_GSO_TCPV6 } else { VIRTIO_NET_HDR_GSO_TCPV4 },
+            hdr_len: headers as u16,
+            gso_size: payload as u16,
+            csum_start: network as u16,
+            csum_offset: TCP_SUM as u16,
+        };
+        // There is room: it was read from there.
+        let _ = virtio.encode(&mut self.buffer);
+        let packet = &mut self.buffer[OFFSET..];
+        let length = packet.len();
+        if v6 {
+            packet[4..6].copy_from_slice(&((length - network) as u16).to_be_bytes());
+        } else {
+            packet[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+            sum_ipv4(&mut packet[..network]);
+        }
+        let sum = pseudo_sum(addresses_sum(packet, v6), true, (length - network) as u64);
+        packet[network + TCP_SUM..network + TCP_SUM + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// Joins packets.
+#[derive(Debug, Default)]
+pub struct Joiner {
+    open: Vec<Piece>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Joiner {
+    /// A packet for a device. `write` is given what is to be handed over now, and the device; the rest waits for
+    /// [`Self::flush`].
+    pub fn add(&mut self, device: usize, buffer: &[u8], write: &mut impl FnMut(usize, &[u8])) {
+        let packet = buffer.get(OFFSET..).unwrap_or_default();
+        let Some(shape) = Shape::of(buffer) else {
+            while let Some(place) = self.open.iter().position(|piece| piece.has_hosts(device, packet)) {
+                self.write(place, write);
+            }
+            write(device, buffer);
+            return;
+        };
+        let ports = shape.network..shape.network + 4;
+        let same = |piece: &Piece| {
+            piece.first.network == shape.network
+                && piece.has_hosts(device, packet)
+                && piece.buffer[OFFSET..].get(ports.clone()) == packet.get(ports.clone())
+        };
+        if let Some(place) = self.open.iter().position(same) {
+            if self.open[place].takes(&shape, packet) {
+                self.open[place].join(&shape, packet);
+                return;
+            }
+            self.write(place, write);
+        } else if self.open.len() == MOST_OPEN {
+            self.write(0, write);
+        }
+        let mut own = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(OFFSET + LARGEST));
+        own.clear();
+        own.extend_from_slice(buffer);
+        self.open.push(Piece { device, buffer: own, first: shape, count: 1, full: shape.last });
+    }
+
+    /// Hands over everything that waits.
+    pub fn flush(&mut self, write: &mut impl FnMut(usize, &[u8])) {
+        while !self.open.is_empty() {
+            self.write(0, write);
+        }
+    }
+
+    fn write(&mut self, place: usize, write: &mut impl FnMut(usize, &[u8])) {
+        let mut piece = self.open.remove(place);
+        piece.close();
+        write(piece.device, &piece.buffer);
+        self.spare.push(piece.buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use etherparse::PacketBuilder;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::pieces::{cut, fill_checksum};
+
+    /// A packet as the kernel gives it: the checksum is left to the card.
+    struct Sample {
+        v6: bool,
+        port: u16,
+        number: u32,
+        id: u16,
+        payload: usize,
+        psh: bool,
+        window: u16,
+        class: u8,
+        option: u32,
+    }
+
+    const USUAL: Sample = Sample {
+        v6: false,
+        port: 5000,
+        number: 1000,
+        id: 7,
+        payload: 1000,
+        psh: false,
+        window: 500,
+        class: 2,
+        option: 1,
+    };
+
+    impl Sample {
+        fn buffer(&self) -> Vec<u8> {
+            let ip = if self.v6 {
+                let mut header =
+                    etherparse::Ipv6Header { traffic_class: self.class, hop_limit: 64, ..Default::default() };
+                header.source = crate::addresses::v6(0).octets();
+                header.destination = crate::addresses::v6(1).octets();
+                PacketBuilder::ip(etherparse::IpHeaders::Ipv6(header, Default::default()))
+            } else {
+                let mut header = etherparse::Ipv4Header {
+                    time_to_live: 64,
+                    identification: self.id,
+                    ..Default::default()
+                };
+                (header.source, header.destination) = ([10, 77, 0, 1], [10, 77, 0, 2]);
+                header.ecn = etherparse::IpEcn::try_new(self.class).unwrap();
+                PacketBuilder::ip(etherparse::IpHeaders::Ipv4(header, Default::default()))
+            };
+            let mut tcp = ip.tcp(self.port, 80, self.number, self.window).ack(99);
+            if self.psh {
+                tcp = tcp.psh();
+            }
+            let stamp = etherparse::TcpOptionElement::Timestamp(self.option, 4);
+            let tcp = tcp.options(&[stamp]).unwrap();
+            let payload: Vec<u8> = (0..self.payload).map(|at| (self.number as usize + at) as u8).collect();
+            let mut buffer = vec![0; OFFSET];
+            tcp.write(&mut buffer, &payload).unwrap();
+            let network = if self.v6 { 40 } else { 20 };
+            let virtio = VirtioNetHdr {
+                flags: NEEDS_SUM,
+                csum_start: network as u16,
+                csum_offset: TCP_SUM as u16,
+                ..Default::default()
+            };
+            virtio.encode(&mut buffer).unwrap();
+            let packet = &mut buffer[OFFSET..];
+            let sum = pseudo_sum(addresses_sum(packet, self.v6), true, (packet.len() - network) as u64);
+            packet[network + TCP_SUM..][..2].copy_from_slice(&sum.to_be_bytes());
+            buffer
+        }
+    }
+
+    /// What is written when these come together, by device.
+    fn joined(packets: &[(usize, Vec<u8>)]) -> Vec<(usize, Vec<u8>)> {
+        let (mut joiner, mut written) = (Joiner::default(), Vec::new());
+        let mut write = |device, buffer: &[u8]| written.push((device, buffer.to_vec()));
+        for (device, packet) in packets {
+            joiner.add(*device, packet, &mut write);
+        }
+        joiner.flush(&mut write);
+        written
+    }
+
+    fn pieces(mut whole: Vec<u8>) -> Vec<Vec<u8>> {
+        let mut pieces = Vec::new();
+        cut(&mut whole, &mut Vec::new(), |piece| pieces.push(piece.clone()));
+        pieces
+    }
+
+    /// Packets of one connection that follow each other.
+    fn run(v6: bool, count: u32) -> Vec<(usize, Vec<u8>)> {
+        let sample = |at| Sample { v6, number: 1000 + at * 1000, id: 7 + at as u16, ..USUAL };
+        (0..count).map(|at| (1, sample(at).buffer())).collect()
+    }
+
+    #[test]
+    fn packets_that_follow_each_other_become_one_whose_cutting_gives_them_back() {
+        for v6 in [false, true] {
+            let packets = run(v6, 40);
+            let written = joined(&packets);
+            assert_eq!(written.len(), 1, "v6: {v6}");
+            let virtio = header(&written[0].1).unwrap();
+            assert_eq!((virtio.gso_size, virtio.flags), (1000, NEEDS_SUM));
+            let expected: Vec<Vec<u8>> = packets.into_iter().map(|(_, packet)| packet).collect();
+            assert_eq!(pieces(written[0].1.clone()), expected, "v6: {v6}");
+        }
+    }
+
+    #[test]
+    fn a_piece_ends_where_the_kernel_would_not_go_on() {
+        let next = || Sample { number: 2000, id: 8, ..USUAL };
+        for (case, second, expected) in [
+            ("the next packet", next(), 1),
+            ("the next, a shorter one", Sample { payload: 10, ..next() }, 1),
+            ("the next, with PSH", Sample { psh: true, ..next() }, 1),
+            ("a longer one", Sample { payload: 1001, ..next() }, 2),
+            ("a gap", Sample { number: 3000, ..next() }, 2),
+            ("the same once more", Sample { number: 1000, ..next() }, 2),
+            ("a mark of congestion", Sample { class: 3, ..next() }, 2),
+            ("another time stamp", Sample { option: 2, ..next() }, 2),
+            ("another window", Sample { window: 501, ..next() }, 2),
+            ("another connection", Sample { port: 5001, ..next() }, 2),
+            ("another identification", Sample { id: 10, ..next() }, 2),
+            ("no payload", Sample { payload: 0, ..next() }, 2),
+        ] {
+            let packets = [(1, USUAL.buffer()), (1, second.buffer())];
+            let written = joined(&packets);
+            assert_eq!(written.len(), expected, "{case}");
+            let again: Vec<Vec<u8>> = written.into_iter().flat_map(|(_, buffer)| pieces(buffer)).collect();
+            assert_eq!(again, packets.map(|(_, packet)| packet), "{case}: the same packets in order");
+        }
+        let first = [("PSH", Sample { psh: true, ..USUAL }), ("nothing else", USUAL)];
+        for ((case, first), expected) in first.into_iter().zip([2, 1]) {
+            assert_eq!(joined(&[(1, first.buffer()), (1, next().buffer())]).len(), expected, "{case}");
+        }
+        let apart = joined(&[(1, USUAL.buffer()), (2, next().buffer())]);
+        assert_eq!(apart.len(), 2, "of another device");
+    }
+
+    #[test]
+    fn connections_that_take_turns_are_joined_each_for_itself() {
+        let one = |port, at: u16| {
+            (1, Sample { port, number: 1000 + u32::from(at) * 1000, id: 7 + at, ..USUAL }.buffer())
+        };
+        let packets: Vec<_> = (0..20).flat_map(|at| (0..8).map(move |port| one(5000 + port, at))).collect();
+        assert_eq!(joined(&packets).len(), 8);
+    }
+
+    #[test]
+    fn no_piece_is_larger_than_an_ip_packet() {
+        let written = joined(&run(true, 200));
+        assert!(written.len() > 1);
+        assert!(written.iter().all(|(_, buffer)| buffer.len() <= OFFSET + LARGEST));
+    }
+
+    #[test]
+    fn what_the_kernel_has_added_up_itself_is_handed_over_as_it_is() {
+        let mut packet = USUAL.buffer();
+        fill_checksum(&mut packet);
+        let packets = vec![(1, packet.clone()), (1, packet)];
+        assert_eq!(joined(&packets), packets);
+    }
+
+    proptest! {
+        /// Whatever comes, who cuts what was written has every packet, and those of each connection in their order.
+        #[test]
+        fn no_packet_is_changed_or_overtaken(steps in prop::collection::vec(
+            (any::<bool>(), 0..12_u16, 0..4_u32, 0..4_u16, 0..3_usize, any::<bool>(), 0..8_u32), 0..60,
+        )) {
+            let packets: Vec<(usize, Vec<u8>)> = steps
+                .iter()
+                .enumerate()
+                .map(|(at, &(v6, port, number, id, payload, psh, rare))| {
+                    let (number, id) = (1000 * number + at as u32 / 8 * 1000, at as u16 + id);
+                    let class = if rare == 0 { 3 } else { 2 };
+                    let sample =
+                        Sample { v6, port, number, id, payload: payload * 500, psh, class, ..USUAL };
+                    (usize::from(port % 2), sample.buffer())
+                })
+                .collect();
+            let written = joined(&packets);
+            let again: Vec<(usize, Vec<u8>)> = (written.into_iter())
+                .flat_map(|(device, buffer)| pieces(buffer).into_iter().map(move |piece| (device, piece)))
+                .collect();
+            prop_assert_eq!(again.len(), packets.len());
+            for port in 0..12 {
+                let of = |all: &[(usize, Vec<u8>)]| -> Vec<Vec<u8>> {
+                    let mine = |buffer: &&(usize, Vec<u8>)| {
+                        let network = usize::from(header(&buffer.1).map_or(0, |virtio| virtio.csum_start));
+                        buffer.1[OFFSET + network..][..2] == u16::to_be_bytes(port)
+                    };
+                    let mut mine: Vec<_> = all.iter().filter(mine).map(|(_, buffer)| buffer.clone()).collect();
+                    // Connections over IPv4 and IPv6 are two.
+                    mine.sort_by_key(|buffer| buffer[OFFSET] >> 4);
+                    mine
+                };
+                prop_assert_eq!(of(&again), of(&packets));
+            }
+        }
+    }
+}
