@@ -410,6 +410,59 @@ proptest! {
         }
     }
 
+    /// However packets of several flows mix: each flow's first packet that is not reported yet is reported within 2 ms, and 20 ms
+    /// after its last packet there is one closing report, if the PEP is asked when it says.
+    #[test]
+    fn every_flow_is_reported_in_time_and_closed_once(
+        packets in prop::collection::vec((0..5u16, 300..9_000u64, 0..25u64), 1..50),
+    ) {
+        let mut rig = Rig::new(PepSettings::default());
+        (0..5).for_each(|port| rig.agent.register(flow(port), port.into()));
+        let mut clock = 0;
+        let (mut seqs, mut last) = ([0; 5], [None; 5]);
+        let mut waiting: [Option<Time>; 5] = [None; 5];
+        let mut closed = [0; 5];
+        let mut check = |rig: &mut Rig, now: Time, waiting: &mut [Option<Time>; 5], last: &[Option<Time>; 5]| {
+            for verified in rig.reports(now) {
+                let place = verified.flow as usize;
+                if verified.report.closing {
+                    closed[place] += 1;
+                    assert_eq!(Some(now), last[place].map(|last| last + Span::from_millis(20)));
+                }
+                waiting[place] = None;
+            }
+        };
+        let mut expected = [0; 5];
+        for (port, gap, pause) in packets {
+            let until = at(clock + gap + if pause == 0 { 30_000 } else { 0 });
+            while rig.pep.next_deadline() < until {
+                let now = rig.pep.next_deadline();
+                check(&mut rig, now, &mut waiting, &last);
+            }
+            clock = until.as_nanos() / 1_000;
+            for (place, since) in waiting.iter().enumerate() {
+                let late = since.is_some_and(|since| until.since(since) > Span::from_millis(2));
+                prop_assert!(!late, "flow {place} waits since {since:?} at {until}");
+            }
+            let place = usize::from(port);
+            // Whether the flow's last pause was long enough to be its end, for a while.
+            let ended = last[place].is_some_and(|last| until > last + Span::from_millis(20));
+            expected[place] += u32::from(ended);
+            rig.segment(until, port, seqs[place] * 1_448, 1_448);
+            seqs[place] += 1;
+            waiting[place] = waiting[place].or(Some(until));
+            last[place] = Some(until);
+            check(&mut rig, until, &mut waiting, &last);
+        }
+        while rig.pep.next_deadline() < Time::MAX {
+            let now = rig.pep.next_deadline();
+            check(&mut rig, now, &mut waiting, &last);
+        }
+        for place in 0..5 {
+            prop_assert_eq!(closed[place], expected[place] + u32::from(last[place].is_some()));
+        }
+    }
+
     /// Whatever comes in, it is a message or an error; and a message is written as it was read.
     #[test]
     fn any_bytes_are_a_message_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), flags in 0..16u8) {
