@@ -27,7 +27,9 @@
 //!   [`POLICED`] lost in two RTTs in a row without a queue means that the radio is not the bottleneck: see [`police`];
 //! * a timeout leaves one segment, until new data are acknowledged: Max Start again, or CUBIC's slow start up to W_max / 2;
 //! * a mark is a PA step as if the RTT were 2 RTTmin; idle for a timeout: Max Start again;
-//! * radio information is stale after `max(100 ms, 4 RTTmin)`.
+//! * radio information is stale after `max(100 ms, 4 RTTmin)`;
+//! * now and then the window is tried at twice what the reports say; if more than was granted comes through, they are false,
+//!   and CUBIC has the window: see [`trial`].
 //!
 //! `profile=thesis` is the thesis alone, for reproductions: 3.7 with its clamp, a utilisation that counts as it is, no guards (a
 //! loss changes nothing, as in the author's code), no upper bound. Stale information is never used.
@@ -38,12 +40,14 @@ mod radio;
 mod several;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use ranpace_units::{Rate, Span, Time};
 
 use self::police::Police;
 use self::radio::Inputs;
 pub use self::radio::{Average, Reach};
+use self::trial::{Finding, Trials, Who};
 use crate::cubic::{Cubic, Params as CubicParams};
 use crate::hystart;
 use crate::interface::{
@@ -94,6 +98,11 @@ pub const ENTRY: Entry = Entry {
             values: "on, off (thesis: off)",
             about: "what is done about losses, marks, idle times and flows without data",
         },
+        OptionInfo {
+            key: "trials",
+            values: "on, off (thesis: off)",
+            about: "tries for more than is told, and is CUBIC while reports are contradicted",
+        },
     ],
     transport: Transport::Tcp,
     loss_based: false,
@@ -122,6 +131,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
         memory: options.flag("memory", !thesis)?,
         cap: options.flag("cap", !thesis)?,
         guards: options.flag("guards", !thesis)?,
+        trials: options.flag("trials", !thesis)?,
     };
     Ok(Control::Other(Box::new(Sigma::new(params))))
 }
@@ -173,6 +183,8 @@ pub struct Params {
     pub cap: bool,
     /// Reactions to losses, marks, idle times and limits of the application.
     pub guards: bool,
+    /// Trials of whether more goes through than is told.
+    pub trials: bool,
 }
 
 /// Who has the window, as `inspect` shows it.
@@ -213,6 +225,7 @@ pub struct Sigma {
     timeout_at: Option<Time>,
     judge_rtt_after: Option<Time>,
     police: Police,
+    trials: Option<Trials>,
 }
 
 impl Sigma {
@@ -235,6 +248,7 @@ impl Sigma {
             timeout_at: None,
             judge_rtt_after: None,
             police: Police::new(),
+            trials: params.trials.then(Trials::new),
         }
     }
 
@@ -278,7 +292,8 @@ impl Sigma {
             Some(w_max) if self.params.cap => (MOST * w_max).max(MIN_CWND),
             _ => f64::MAX,
         };
-        self.police.bound(segments.min(most)).max(MIN_CWND)
+        let trial = self.trials.as_ref().and_then(Trials::window).unwrap_or(0.0);
+        self.police.bound(segments.min(most).max(trial)).max(MIN_CWND)
     }
 
     /// Max Start, with the W_max of now; as it is without one.
@@ -341,13 +356,75 @@ impl Sigma {
                 let age = self.inputs.age(cx.now).unwrap_or(Span::ZERO);
                 self.held_since = cx.now - (age - self.stale_after());
                 w.pacing = Pacing::Unlimited;
+                self.end_trial(cx, w);
             }
             _ => {}
         }
     }
 
+    /// SIGMA has the window from now on.
+    fn begin_trials(&mut self, now: Time) {
+        if let Some(trials) = &mut self.trials {
+            trials.drive(now);
+        }
+    }
+
+    /// A trial that is under way is over.
+    fn end_trial(&mut self, cx: &Context, w: &mut Window) {
+        if let Some(before) = self.trials.as_mut().and_then(|trials| trials.stop(cx.now)) {
+            w.pacing = Pacing::Unlimited;
+            w.cwnd = self.bounded(cx, w.cwnd.min(before));
+        }
+    }
+
+    /// What was acknowledged is held against the reports.
+    fn try_reports(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {
+        let Some(base) = self.base_rtt() else { return };
+        let is_open = matches!(cx.state, State::Open | State::Disorder);
+        let who = match self.mode {
+            Mode::Plain => Who::Plain,
+            Mode::Proportional | Mode::Safe
+                if is_open
+                    && self.repairing.is_none()
+                    && self.timeout_at.is_none()
+                    && self.police.cap().is_none() =>
+            {
+                Who::Ready
+            }
+            _ => Who::Sigma,
+        };
+        // CUBIC does not take over in the middle of a repair.
+        if who == Who::Sigma && !is_open {
+            return;
+        }
+        let Some(trials) = &mut self.trials else { return };
+        match trials.on_ack(cx, ack.bytes.as_f64(), base, w.cwnd, who) {
+            Finding::Begin => {
+                w.cwnd = w.cwnd.max(trials.window().unwrap_or(0.0));
+                let bits = 8.0 * trials.pace().unwrap_or(0.0) * cx.wire.as_f64();
+                let rate = bits / base.max(Span::from_micros(1)).as_secs_f64();
+                w.pacing = Pacing::Rate(Rate::from_bits_per_s_f64(rate).max(Rate::from_bits_per_s(1)));
+            }
+            Finding::End(before) => {
+                w.pacing = Pacing::Unlimited;
+                w.cwnd = self.bounded(cx, w.cwnd.min(before));
+            }
+            Finding::Contradicted { queue } if who != Who::Plain => {
+                self.timeout_at = None;
+                w.cwnd = (cx.in_flight as f64).min(w.cwnd).max(LEAST_START);
+                // Without a queue slow start finds what there is.
+                w.ssthresh = if queue { w.cwnd } else { f64::INFINITY };
+                self.fall_back(cx, w);
+            }
+            Finding::Contradicted { .. } | Finding::Nothing => {}
+        }
+    }
+
     /// The next RTT is RTTmin.
     fn forget_path(&mut self) {
+        if let Some(trials) = &mut self.trials {
+            trials.forget();
+        }
         self.renew_min = true;
         self.rtts = [Span::ZERO; 4];
         self.judge_rtt_after = None;
@@ -421,6 +498,7 @@ impl CongestionControl for Sigma {
         // After lost SYNs the window is one segment (RFC 5681, 3.1).
         if self.is_fresh(cx.now) && self.min_rtt.is_some() && w.cwnd > 1.0 {
             self.max_start(cx, w);
+            self.begin_trials(cx.now);
         } else {
             self.cubic.on_start(cx, w);
         }
@@ -435,6 +513,9 @@ impl CongestionControl for Sigma {
     fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
         if let Some(rtt) = sample.rtt {
             self.on_rtt(cx.now, rtt);
+            if let Some(trials) = &mut self.trials {
+                trials.on_rtt(rtt);
+            }
         }
         self.look(cx, w);
         if self.mode == Mode::Plain {
@@ -450,6 +531,7 @@ impl CongestionControl for Sigma {
             }
             return self.cubic.on_congestion(cx, w, event);
         }
+        self.end_trial(cx, w);
         match event.kind {
             Signal::Loss => self.on_loss(cx, w, event),
             Signal::Ecn if self.params.guards => {
@@ -476,6 +558,7 @@ impl CongestionControl for Sigma {
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {
+        self.try_reports(cx, w, ack);
         if self.mode == Mode::Plain {
             self.cubic.on_ack(cx, w, ack);
             return;
@@ -548,13 +631,17 @@ impl CongestionControl for Sigma {
         self.look(cx, w);
         if self.mode == Mode::Plain {
             self.cubic.on_idle_restart(cx, w, idle);
-        } else if idle > cx.srtt + MIN_RTO && self.params.guards && self.mode != Mode::Hold {
+            return;
+        }
+        self.end_trial(cx, w);
+        if idle > cx.srtt + MIN_RTO && self.params.guards && self.mode != Mode::Hold {
             (self.repairing, self.timeout_at) = (None, None);
             self.max_start(cx, w);
         }
     }
 
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
+        self.end_trial(cx, w);
         self.forget_path();
         if self.mode == Mode::Plain {
             self.cubic.on_path_change(cx, w);
@@ -588,7 +675,12 @@ impl CongestionControl for Sigma {
             self.renew_min = true;
         }
         if moved && self.started {
+            self.end_trial(cx, w);
             self.forget_path();
+        }
+        let (granted, stale_after) = (self.inputs.granted(), self.stale_after());
+        if let (Some(trials), Some((at, _))) = (&mut self.trials, self.inputs.last()) {
+            trials.on_report(at, granted, base, stale_after);
         }
         if !self.started {
             return;
@@ -597,10 +689,12 @@ impl CongestionControl for Sigma {
         match self.mode {
             Mode::Plain
                 if self.inputs.run() >= FRESH_TO_RETURN
+                    && self.trials.as_ref().is_none_or(|trials| trials.is_trusted(cx.now))
                     && matches!(cx.state, State::Open | State::Disorder)
                     && self.w_max(cx).is_some() =>
             {
                 self.drive(w);
+                self.begin_trials(cx.now);
                 w.cwnd = self.bounded(cx, w.cwnd);
             }
             Mode::MaxStart => self.pace(cx, w),
@@ -623,6 +717,13 @@ impl CongestionControl for Sigma {
         }
         if let Some(cap) = self.police.cap() {
             show("cap_segments", cap);
+        }
+        if let Some(trials) = &self.trials {
+            show("trial_segments", trials.window().unwrap_or(0.0));
+            show("contradictions", f64::from(trials.contradictions()));
+            if let Some(ratio) = trials.ratio() {
+                show("delivered_over_granted", ratio);
+            }
         }
     }
 }

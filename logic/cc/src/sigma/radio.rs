@@ -84,6 +84,8 @@ pub(super) struct Inputs {
     p_max: f64,
     utilisation: f64,
     capacity: Option<Rate>,
+    /// What the last hint says was granted.
+    granted: Rate,
 }
 
 /// A resource in parts, if it can be one.
@@ -108,6 +110,7 @@ impl Inputs {
             p_max: 0.0,
             utilisation: 1.0,
             capacity: None,
+            granted: Rate::ZERO,
         }
     }
 
@@ -144,6 +147,10 @@ impl Inputs {
         if own > 0 || hint.tbs_bits.is_some() {
             self.grant = Some((at, hint.mcs, hint.layers));
         }
+        // In proportion to the whole cell: sizes of grants that do not exist are not rounded down.
+        let whole = hint.info.rate(Direction::Uplink, hint.mcs, hint.layers, hint.cell.into());
+        let share = own as f64 / PARTS / f64::from(hint.cell);
+        self.granted = Rate::from_bits_per_s_f64(whole.as_f64() * share);
         self.keep(Kept { at, own, unused: parts(hint.unused, hint.cell) }, hint.tti, base_rtt);
         self.work_out(at, hint);
         Some(moved)
@@ -192,6 +199,16 @@ impl Inputs {
     /// How old the information is; `None` if there never was any.
     pub(super) fn age(&self, now: Time) -> Option<Span> {
         self.last.map(|(at, _)| now.since(at))
+    }
+
+    /// When the last hint was measured, and its cell.
+    pub(super) const fn last(&self) -> Option<(Time, u16)> {
+        self.last
+    }
+
+    /// The rate of the resources that the last hint says were granted to the device.
+    pub(super) const fn granted(&self) -> Rate {
+        self.granted
     }
 
     /// C_max (3.8).
