@@ -45,6 +45,9 @@ pub enum EdgeFunction {
         metric: Metric,
         /// Of which flows.
         flows: String,
+        /// Groups of points, by the first word of their labels; all points if there are none.
+        #[serde(default)]
+        at: Vec<String>,
     },
     /// Number of rows in which a scheme breaks the rule.
     FaultsBroken(Faults),
@@ -66,6 +69,9 @@ pub struct Faults {
     /// Groups of points; all points if there are none.
     #[serde(default)]
     at: Vec<String>,
+    /// Goodput must be enough whatever the delay.
+    #[serde(default)]
+    goodput_alone: bool,
 }
 
 /// A row: one fault, over all drops.
@@ -88,6 +94,8 @@ struct Fault {
     longest: f64,
     /// The parts that are judged where reports stop; none where they do not.
     parts: Vec<Part>,
+    /// A small delay is no excuse.
+    goodput_alone: bool,
 }
 
 /// A part of the runs of a fault: before reports stop, without them, with them again.
@@ -115,7 +123,8 @@ impl Part {
 impl Fault {
     fn breaks(&self) -> bool {
         if self.parts.is_empty() {
-            return !keeps(self.after, self.delay_ratio);
+            let delay = if self.goodput_alone { f64::NAN } else { self.delay_ratio };
+            return !keeps(self.after, delay);
         }
         self.parts.iter().any(Part::breaks)
     }
@@ -145,18 +154,33 @@ pub fn of_group(run: &RunResult, group: &str) -> RunResult {
 /// Calls one.
 pub fn call(function: &EdgeFunction, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
     match function {
-        EdgeFunction::OfGroup { metric, flows } => ratio_of_group(*metric, flows, of, cells),
+        EdgeFunction::OfGroup { metric, flows, at } => ratio_of_group(*metric, flows, at, of, cells),
         EdgeFunction::FaultsBroken(faults) => faults.broken(of, cells),
     }
 }
 
-fn ratio_of_group(metric: Metric, flows: &str, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
+/// Whether a point is in one of these groups: the first word of its label.
+fn is_at(point: &str, groups: &[String]) -> bool {
+    let word = point.split(' ').next().unwrap_or(point);
+    groups.is_empty() || groups.iter().any(|group| group == word)
+}
+
+fn ratio_of_group(
+    metric: Metric,
+    flows: &str,
+    at: &[String],
+    of: &[String],
+    cells: &Cells,
+) -> Result<Measured, Absent> {
     let [above, below] = of else {
         return Err(Absent::Nothing("a figure of a group is that of one scheme over another".to_owned()));
     };
     let figure = |cell: &Cell| metric.of(&of_group(&cell.run, flows));
     let mut pairs = Vec::new();
     for (point, cell) in cells.of(above, &[])? {
+        if !is_at(point, at) {
+            continue;
+        }
         pairs.push((figure(cell), figure(cells.at(below, point)?)));
     }
     let ratios: Vec<f64> = pairs.iter().map(|(above, below)| above / below).collect();
@@ -271,8 +295,7 @@ impl Faults {
         }
         let mut rows: Vec<(String, Vec<(&Cell, &Cell)>)> = Vec::new();
         for (point, cell) in cells.of(scheme, &[])? {
-            let word = point.split(' ').next().unwrap_or(point);
-            if !self.at.is_empty() && !self.at.iter().any(|group| group == word) {
+            if !is_at(point, &self.at) {
                 continue;
             }
             let drop = cell.places.get("drop").cloned().unwrap_or_default();
@@ -331,6 +354,7 @@ impl Faults {
             delay: mean(&delays),
             delay_ratio: mean(&delays) / mean(&plain_delays),
             longest: longest(&times, &own, &plain, from),
+            goodput_alone: self.goodput_alone,
             parts: parts(from, place("until"), end, fallback).into_iter().map(part).collect(),
         })
     }
@@ -569,7 +593,7 @@ mod tests {
 
     fn faults() -> Faults {
         let (plain, flows) = ("plain".to_owned(), "own".to_owned());
-        Faults { plain, flows, fallback_s: 1.0, periods: 3.0, at: Vec::new() }
+        Faults { plain, flows, fallback_s: 1.0, periods: 3.0, at: Vec::new(), goodput_alone: false }
     }
 
     #[test]
@@ -582,6 +606,7 @@ mod tests {
         assert!(row.breaks(), "the delay is the same");
         let whole = Fault { delay_ratio: 0.5, parts: Vec::new(), ..row.clone() };
         assert!(!whole.breaks(), "half of the delay excuses it");
+        assert!(Fault { goodput_alone: true, ..whole }.breaks(), "unless goodput alone counts");
         let broken = |fails| faults().broken(&["own".to_owned()], &cells(fails)).unwrap().value;
         assert_eq!((broken(true), broken(false)), (1.0, 0.0));
     }
