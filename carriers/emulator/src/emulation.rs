@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,10 +14,12 @@ use ranpace_units::Span;
 use crate::devices::Device;
 use crate::estate::{Estate, EstateError};
 use crate::honesty::Honesty;
+use crate::merge::merge;
 use crate::pace::{self, Delivery};
+use crate::player::Player;
 use crate::programs::{Program, Running, write_hosts};
 use crate::ways::{Ways, WaysError};
-use crate::workloads::Workloads;
+use crate::workloads::{WorkloadError, Workloads};
 
 /// How often it is looked whether programs have ended.
 const BEAT: Duration = Duration::from_millis(10);
@@ -41,13 +44,19 @@ pub enum EmulationError {
     /// Namespaces, devices or programs could not be had.
     #[error(transparent)]
     Estate(#[from] EstateError),
+    /// The scenario's workloads cannot be played.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// Sockets of workloads, or what the kernel says of TCP, could not be had.
+    #[error("the sockets of the workloads failed: {0}")]
+    Sockets(io::Error),
     /// The loop failed.
     #[error("the loop between the devices failed: {0}")]
     Loop(io::Error),
 }
 
-/// What is to be done.
-#[derive(Clone, Debug)]
+/// What is to be done; by default nothing, without an end.
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The emulation ends with this program.
     pub main: Option<Program>,
@@ -68,7 +77,7 @@ pub struct Plan {
 pub struct Outcome {
     /// What links, cells and ways carried. With workloads its flows are those of the scenario first, in the scenario's order and
     /// under their names; their algorithm is "kernel cubic" or the like. Then come those ways that carried something of programs;
-    /// their algorithm is "kernel".
+    /// their algorithm is "kernel". Last come their TCP connections, with the kernel's figures.
     pub result: RunResult,
     /// Whether the machine kept up.
     pub honesty: Honesty,
@@ -76,6 +85,8 @@ pub struct Outcome {
     pub code: Option<i32>,
     /// Whether it was stopped from outside.
     pub interrupted: bool,
+    /// What went otherwise than the scenario says.
+    pub notes: Vec<String>,
 }
 
 /// Emulates until the main program ends, the time is over or `stop` is set. `ready` is told the names of the namespaces
@@ -95,6 +106,10 @@ pub fn emulate(
     let programs: Vec<(&Program, usize)> = (plan.beside.iter().chain(&plan.main))
         .map(|program| Ok((program, place(program)?)))
         .collect::<Result<_, EmulationError>>()?;
+    let with_flows = plan.workloads.as_ref().map(|_| ways.with_flows());
+    let ways = with_flows.as_ref().unwrap_or(ways);
+    let settings =
+        plan.workloads.as_ref().map_or(Ok(Vec::new()), |workloads| workloads.settings(ways.flows()))?;
     let mut estate = Estate::new()?;
     let mut devices: Vec<Device> = Vec::new();
     for place in 0..ways.hosts.len() {
@@ -105,12 +120,39 @@ pub fn emulate(
         EmulationError::Estate(EstateError::System { what: format!("write {}", hosts.display()), source })
     })?;
     let over = AtomicBool::new(false);
-    let (played, code) = thread::scope(|scope| {
+    let (played, code, report) = thread::scope(|scope| {
         // Whatever happens below, the loop ends.
         let _end = SetAtEnd(&over);
-        let played = scope.spawn(|| pace::run(ways, &devices, plan.delivery, &over));
+        // Sockets wait before the first packet can cross.
+        let (say_set_up, set_up) = mpsc::channel();
+        let (say_begun, hear_begun) = mpsc::channel();
+        let (names, is_over, settings) = (estate.names(), &over, &settings);
+        let player = scope.spawn(move || {
+            let player = Player::new(ways, names, settings)?;
+            let _ = say_set_up.send(());
+            // Nobody says so if the loop could not begin.
+            let begun = hear_begun.recv().unwrap_or_else(|_| Instant::now());
+            player.run(begun, is_over)
+        });
+        if set_up.recv().is_err() {
+            let error = player.join().map_or_else(
+                |_| io::Error::other("it panicked"),
+                |ended| match ended {
+                    Ok(_) => io::Error::other("it ended"),
+                    Err(error) => error,
+                },
+            );
+            return Err(EmulationError::Sockets(error));
+        }
+        let (say_started, started) = mpsc::channel();
+        let (devices, delivery) = (&devices, plan.delivery);
+        let played = scope.spawn(move || {
+            pace::run(ways, devices, delivery, is_over, |begun| {
+                let _ = (say_begun.send(begun), say_started.send(begun));
+            })
+        });
         ready(estate.names());
-        let begun = Instant::now();
+        let begun = started.recv().unwrap_or_else(|_| Instant::now());
         let limit = plan.limit.map(|limit| Duration::from_nanos(limit.as_nanos()));
         let started = programs
             .iter()
@@ -118,23 +160,22 @@ pub fn emulate(
         let code = match started.collect::<Result<Vec<_>, _>>() {
             Ok(running) => attend(running, plan.main.is_some(), || {
                 let passed = limit.is_some_and(|limit| begun.elapsed() >= limit);
-                (passed || played.is_finished(), stop.load(Ordering::Relaxed))
+                (passed || played.is_finished() || player.is_finished(), stop.load(Ordering::Relaxed))
             }),
             Err(error) => Err(error),
         };
         over.store(true, Ordering::Relaxed);
+        let report = player.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
         let played = played.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
-        (played, code)
-    });
+        Ok((played, code, report))
+    })?;
     let code = code?;
-    let (mut result, honesty) = played.map_err(EmulationError::Loop)?;
-    result.flows.retain(|flow| flow.sent_packets > 0);
-    for flow in &mut result.flows {
-        "kernel".clone_into(&mut flow.cc);
-    }
+    let (result, honesty) = played.map_err(EmulationError::Loop)?;
+    let report = report.map_err(EmulationError::Sockets)?;
+    let mut result = merge(ways, result, &report);
     let interrupted = stop.load(Ordering::Relaxed);
     result.interrupted = interrupted;
-    Ok(Outcome { result, honesty, code, interrupted })
+    Ok(Outcome { result, honesty, code, interrupted, notes: report.notes })
 }
 
 /// Waits for the last of the programs, which is the main one if `has_main`; `ask` says whether the time is over, and whether

@@ -15,6 +15,8 @@ mod honesty;
 mod ways;
 
 #[cfg(target_os = "linux")]
+mod datagrams;
+#[cfg(target_os = "linux")]
 mod devices;
 #[cfg(target_os = "linux")]
 mod emulation;
@@ -23,11 +25,21 @@ mod estate;
 #[cfg(target_os = "linux")]
 mod joined;
 #[cfg(target_os = "linux")]
+mod merge;
+#[cfg(target_os = "linux")]
 mod pace;
 #[cfg(target_os = "linux")]
 mod pieces;
 #[cfg(target_os = "linux")]
+mod player;
+#[cfg(target_os = "linux")]
 mod programs;
+#[cfg(target_os = "linux")]
+mod record;
+#[cfg(target_os = "linux")]
+mod stream;
+#[cfg(target_os = "linux")]
+mod tcp_info;
 #[cfg(target_os = "linux")]
 mod workloads;
 
@@ -44,4 +56,4 @@ pub use pace::Delivery;
 #[cfg(target_os = "linux")]
 pub use programs::{Program, enter};
 #[cfg(target_os = "linux")]
-pub use workloads::Workloads;
+pub use workloads::{WorkloadError, Workloads};

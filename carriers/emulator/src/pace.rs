@@ -42,12 +42,13 @@ pub enum Delivery {
     Joined,
 }
 
-/// Plays a network until `stop` is set; the device at a place is that of the host there.
+/// Plays a network until `stop` is set; the device at a place is that of the host there. `say` is told its beginning.
 pub fn run(
     ways: &Ways,
     devices: &[Device],
     delivery: Delivery,
     stop: &AtomicBool,
+    say: impl FnOnce(Instant),
 ) -> io::Result<(RunResult, Honesty)> {
     let real_time = hurry();
     let mut network = Network::new(&ways.scenario);
@@ -62,6 +63,7 @@ pub fn run(
     let mut fds: Vec<PollFd<'_>> =
         devices.iter().map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN)).collect();
     let (began, cpu) = (Instant::now(), cpu_time());
+    say(began);
     let clock = || Time::ZERO + span(began);
     while !stop.load(Ordering::Relaxed) {
         network.advance(clock());
@@ -112,7 +114,7 @@ pub fn run(
 #[inline]
 fn cargo_of(ways: &Ways, from: usize, packet: &[u8]) -> Option<Cargo> {
     let headers = Headers::read(packet)?;
-    let flow = ways.between(from, host_of(headers.destination)?)?;
+    let flow = ways.way_of(from, host_of(headers.destination)?, packet)?;
     let wire = packet.len() as u32;
     Some(Cargo { flow, stream: headers.stream, wire, payload: headers.payload, ect: headers.ect })
 }

@@ -7,6 +7,29 @@ use ranpace_units::{Bytes, Time};
 
 use crate::addresses::MOST_HOSTS;
 
+/// Port of the first flow of the scenario, where workloads are played; the others follow. Below those that Linux chooses for
+/// whoever does not ask for one (32768 and above). Ours.
+const FIRST_PORT: u16 = 20_000;
+/// Most flows of a scenario whose workloads can be played: ports up to 21 999, and few enough for one thread. Ours.
+pub const MOST_FLOWS: usize = 2_000;
+
+/// Both ports of a TCP segment or UDP datagram that is whole; `None` for others. Built-in senders make no fragments, and
+/// no extension headers of IPv6.
+#[inline]
+fn ports_of(packet: &[u8]) -> Option<[u16; 2]> {
+    const TCP: u8 = 6;
+    const UDP: u8 = 17;
+    let (protocol, behind) = match packet.first()? >> 4 {
+        4 => (*packet.get(9)?, usize::from(packet[0] & 0xf) * 4),
+        6 => (*packet.get(6)?, 40),
+        _ => return None,
+    };
+    let ports: &[u8; 4] = packet.get(behind..)?.first_chunk()?;
+    let is_whole = packet[0] >> 4 == 6 || u16::from_be_bytes([packet[6], packet[7]]) & 0x3fff == 0;
+    (matches!(protocol, TCP | UDP) && is_whole)
+        .then(|| [u16::from_be_bytes([ports[0], ports[1]]), u16::from_be_bytes([ports[2], ports[3]])])
+}
+
 /// Why a scenario cannot be emulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -40,6 +63,11 @@ pub struct Ways {
     pub notes: Vec<String>,
     /// The flow for each pair of hosts, by their places in `hosts`: from times their number plus to.
     table: Vec<Option<u32>>,
+    /// The flows of the scenario, as they were asked for.
+    flows: Vec<FlowSpec>,
+    /// With workloads: where each flow of the scenario begins and ends, by places. Its data have the way of the same number,
+    /// its acknowledgements that which is so many behind it.
+    own: Vec<(usize, usize)>,
 }
 
 impl Ways {
@@ -108,7 +136,8 @@ impl Ways {
             user.real_time_first = false;
             notes.push(format!("{}: real_time_first is left out, its packets go in order", user.name));
         }
-        Ok(Self { scenario: played, hosts, notes, table })
+        let flows = scenario.flows.clone();
+        Ok(Self { scenario: played, hosts, notes, table, flows, own: Vec::new() })
     }
 
     /// The flow on which packets go from the host at one place to that at another.
@@ -118,6 +147,77 @@ impl Ways {
             return None;
         }
         *self.table.get(from * self.hosts.len() + to)?
+    }
+
+    /// The same, with ways for the scenario's own flows before the others: there and back, with the path and the bearer of
+    /// each. Their packets are told by their ports: see [`Self::way_of`].
+    #[must_use]
+    pub fn with_flows(&self) -> Self {
+        let mut ways = self.clone();
+        let plain = |flow: &FlowSpec| FlowSpec {
+            transport: Transport::Udp { packet: Bytes::new(1500), estimator: None },
+            workload: Workload::Bulk,
+            ..flow.clone()
+        };
+        let there = self.flows.iter().map(plain);
+        let back = self.flows.iter().map(|flow| FlowSpec {
+            name: format!("{}, back", flow.name),
+            from: flow.to,
+            to: flow.from,
+            path: flow.back.clone(),
+            back: Vec::new(),
+            ..plain(flow)
+        });
+        ways.scenario.flows = there.chain(back).chain(self.scenario.flows.iter().cloned()).collect();
+        let first = 2 * self.flows.len() as u32;
+        ways.table.iter_mut().flatten().for_each(|way| *way += first);
+        let place = |host| self.hosts.iter().position(|at| *at == host).unwrap_or(usize::MAX);
+        ways.own = self.flows.iter().map(|flow| (place(flow.from), place(flow.to))).collect();
+        ways
+    }
+
+    /// The flows of the scenario, as they were asked for.
+    pub fn flows(&self) -> &[FlowSpec] {
+        &self.flows
+    }
+
+    /// Where each of the scenario's flows begins and ends, by places; empty without workloads.
+    pub fn own(&self) -> &[(usize, usize)] {
+        &self.own
+    }
+
+    /// The port of a flow of the scenario at the host that waits for connections or datagrams; there are fewer than
+    /// [`MOST_FLOWS`].
+    pub const fn port(flow: usize) -> u16 {
+        FIRST_PORT + flow as u16
+    }
+
+    /// The flow of the scenario with this pair of ports between these places, if there is one; and whether the packet, or the
+    /// socket, is on its sender's side: from its sender to its receiver.
+    #[inline]
+    pub fn own_flow(&self, from: usize, to: usize, ports: [u16; 2]) -> Option<(usize, bool)> {
+        for port in ports {
+            let Some(flow) = port.checked_sub(FIRST_PORT).map(usize::from) else { continue };
+            match self.own.get(flow) {
+                Some(ends) if *ends == (from, to) => return Some((flow, true)),
+                Some(ends) if *ends == (to, from) => return Some((flow, false)),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The flow on which a packet goes from the host at one place to that at another.
+    #[inline]
+    pub fn way_of(&self, from: usize, to: usize, packet: &[u8]) -> Option<u32> {
+        if !self.own.is_empty()
+            && let Some(ports) = ports_of(packet)
+            && let Some((flow, is_there)) = self.own_flow(from, to, ports)
+        {
+            let way = if is_there { flow } else { flow + self.own.len() };
+            return Some(way as u32);
+        }
+        self.between(from, to)
     }
 
     /// The place of the host at which a flow ends.
@@ -203,6 +303,63 @@ mod tests {
         }
         assert_eq!(ways.between(0, 77), None);
         assert_eq!(Ways::first_user(&scenario), Some("ue1"));
+    }
+
+    #[test]
+    fn packets_of_own_flows_are_told_by_their_ports() {
+        let scenario = scenario(TWO_USERS);
+        let plain = Ways::new(&scenario).expect("it can be emulated");
+        let ways = plain.with_flows();
+        let place = |name| ways.place(name).expect("it is there");
+        let (server, user, other) = (place("server"), place("ue1"), place("ue2"));
+        let packet = |v6: bool, tcp: bool, ports: [u16; 2]| {
+            let mut packet = Vec::new();
+            let ip = if v6 {
+                etherparse::PacketBuilder::ipv6([1; 16], [2; 16], 64)
+            } else {
+                etherparse::PacketBuilder::ipv4([1; 4], [2; 4], 64)
+            };
+            let written = if tcp {
+                ip.tcp(ports[0], ports[1], 1, 1).write(&mut packet, &[7; 9])
+            } else {
+                ip.udp(ports[0], ports[1]).write(&mut packet, &[7; 9])
+            };
+            written.expect("it fits");
+            packet
+        };
+        for v6 in [false, true] {
+            for tcp in [false, true] {
+                for (case, from, to, ports, way) in [
+                    ("its data", server, user, [40_000, 20_000], Some(0)),
+                    ("the same of one that the receiver opened", server, user, [20_000, 40_000], Some(0)),
+                    ("its acknowledgements", user, server, [20_000, 40_000], Some(1)),
+                    (
+                        "of a program",
+                        server,
+                        user,
+                        [40_000, 80],
+                        plain.between(server, user).map(|way| way + 2),
+                    ),
+                    ("to another host", server, other, [40_000, 20_000], ways.between(server, other)),
+                    ("nowhere", user, other, [40_000, 20_000], None),
+                ] {
+                    assert_eq!(ways.way_of(from, to, &packet(v6, tcp, ports)), way, "{case}");
+                }
+            }
+        }
+        assert_eq!(ways.scenario.flows[0].path, scenario.flows[0].path);
+        assert_eq!(ways.scenario.flows[1].path, scenario.flows[0].back);
+        assert_eq!(ways.ends()[..2], [user, server]);
+        let ours = packet(false, true, [40_000, 20_000]);
+        assert_eq!(plain.way_of(server, user, &ours), plain.between(server, user), "without workloads");
+    }
+
+    proptest::proptest! {
+        /// Whatever a program sends, reading its ports does not fail.
+        #[test]
+        fn any_bytes_have_ports_or_none(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..100)) {
+            let _ = ports_of(&bytes);
+        }
     }
 
     #[test]

@@ -1,8 +1,263 @@
-//! The scenario's own workloads over the kernel's TCP and UDP.
+//! The scenario's own workloads over the kernel's TCP and UDP: which of them can be played, and how hosts and sockets are set
+//! up for them, so that nothing but the congestion control and the network limits what is sent.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use ranpace_scenario::{FlowSpec, Transport};
+use ranpace_tcp::{Config, Opener};
+use ranpace_units::{Bytes, Span};
+
+use crate::devices::MTU;
+use crate::ways::{MOST_FLOWS, Ways};
 
 /// Plays the flows of the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workloads {
     /// The kernel's congestion control for all TCP flows, instead of those of the scenario.
     pub cc: Option<String>,
+}
+
+/// Why a scenario's workloads cannot be played.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkloadError {
+    /// The kernel has no such congestion control.
+    #[error(
+        "flow {flow:?}: this kernel has no congestion control {asked:?}; tcp_available_congestion_control has {known}. \
+         `--cc NAME` chooses one for all flows, and `--hosts-only` leaves the flows to programs"
+    )]
+    Control {
+        /// Name of the flow.
+        flow: String,
+        /// What it would need.
+        asked: String,
+        /// What there is.
+        known: String,
+    },
+    /// Something that sockets do not do.
+    #[error(
+        "flow {flow:?}: {what} cannot be played by the kernel; take it out, or leave the flows to programs (`--hosts-only`)"
+    )]
+    Socket {
+        /// Name of the flow.
+        flow: String,
+        /// What cannot be played.
+        what: String,
+    },
+    /// More flows than ports.
+    #[error("{found} flows; the workloads of at most {MOST_FLOWS} can be played")]
+    Crowd {
+        /// How many there are.
+        found: usize,
+    },
+}
+
+/// File that lists the kernel's congestion controls.
+const CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+/// Payload that a sender's socket takes before it makes its writer wait, at the beginning and at most: enough for the bandwidth-delay
+/// product of 1 Gbit/s and 30 ms from the first packet on, and for what Linux raises it to. Ours.
+const SEND_BUFFER: [u64; 2] = [4 << 20, 64 << 20];
+/// What a socket counts for a byte of payload in its receive buffer, before it has seen packets (Linux,
+/// TCP_DEFAULT_SCALING_RATIO).
+const MEMORY_PER_BYTE: u64 = 2;
+/// Headers of IPv4 with TCP, without options; with UDP.
+const TCP_HEADERS: u64 = 40;
+/// See [`TCP_HEADERS`].
+pub(crate) const UDP_HEADERS: u64 = 28;
+
+/// How the sockets of a TCP flow are set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// The kernel's congestion control.
+    pub cc: String,
+    /// Whether the sender of the data opens the connection.
+    pub sender_opens: bool,
+    /// Largest segment, options included (TCP_MAXSEG), where it is not that of the device.
+    pub mss: Option<u32>,
+    /// A receive buffer without autotuning (SO_RCVBUF), bytes of payload.
+    pub receive_buffer: Option<u64>,
+    /// A send buffer without autotuning (SO_SNDBUF), bytes of payload.
+    pub send_buffer: Option<u64>,
+}
+
+impl Workloads {
+    /// Whether the flows of the scenario can be played; returns what is not played as the scenario says.
+    pub fn check(&self, ways: &Ways) -> Result<Vec<String>, WorkloadError> {
+        self.settings(ways.flows())?;
+        let mut notes = BTreeMap::new();
+        for flow in ways.flows() {
+            for what in unplayed(flow) {
+                notes.entry(what).or_insert_with(Vec::new).push(flow.name.as_str());
+            }
+        }
+        let mut notes: Vec<String> = (notes.into_iter())
+            .map(|(what, flows)| {
+                let more =
+                    if flows.len() > 1 { format!(" and {} more", flows.len() - 1) } else { String::new() };
+                format!("{}{more}: {what}", flows[0])
+            })
+            .collect();
+        for place in 0..ways.hosts.len() {
+            for what in host_settings(ways, place).1 {
+                notes.push(format!("{}: {what}", ways.name(place)));
+            }
+        }
+        Ok(notes)
+    }
+
+    /// For each flow of the scenario how its sockets are set up; `None` for UDP.
+    pub(crate) fn settings(&self, flows: &[FlowSpec]) -> Result<Vec<Option<Settings>>, WorkloadError> {
+        if flows.len() > MOST_FLOWS {
+            return Err(WorkloadError::Crowd { found: flows.len() });
+        }
+        let known = fs::read_to_string(CONTROLS).unwrap_or_default();
+        flows.iter().map(|flow| self.settings_of(flow, &known)).collect()
+    }
+
+    fn settings_of(&self, flow: &FlowSpec, known: &str) -> Result<Option<Settings>, WorkloadError> {
+        let cannot = |what: String| Err(WorkloadError::Socket { flow: flow.name.clone(), what });
+        let (algorithm, config) = match &flow.transport {
+            Transport::Tcp { algorithm, config } => (algorithm, config),
+            Transport::Udp { packet, .. } if packet.get() > MTU.into() => {
+                return cannot(format!("UDP in packets of {packet} (at most {MTU} B)"));
+            }
+            Transport::Udp { .. } => return Ok(None),
+            Transport::Quic { .. } => return cannot("QUIC".to_owned()),
+            Transport::Datagram { algorithm, .. } => return cannot(algorithm.to_string()),
+        };
+        if config.mtu.get() > MTU.into() {
+            return cannot(format!("TCP in packets of {} (at most {MTU} B)", config.mtu));
+        }
+        let cc = self.cc.clone().unwrap_or_else(|| kernel_name(algorithm.as_str()));
+        if !known.split_whitespace().any(|name| name == cc) {
+            let known = known.split_whitespace().collect::<Vec<_>>().join(", ");
+            return Err(WorkloadError::Control { flow: flow.name.clone(), asked: cc, known });
+        }
+        Ok(Some(Settings {
+            cc,
+            sender_opens: config.opener == Opener::Sender,
+            mss: (config.mtu.get() < MTU.into()).then(|| (config.mtu.get() - TCP_HEADERS) as u32),
+            receive_buffer: (config.receive_buffer == config.receive_buffer_max)
+                .then(|| config.receive_buffer.get()),
+            send_buffer: (config.send_buffer < Bytes::MAX).then(|| config.send_buffer.get()),
+        }))
+    }
+}
+
+/// The kernel's name for a control of the simulator; other names are the same in both.
+fn kernel_name(algorithm: &str) -> String {
+    match algorithm.split(':').next().unwrap_or_default() {
+        "newreno" => "reno",
+        "bbr1" => "bbr",
+        name => name,
+    }
+    .to_owned()
+}
+
+/// What of a flow the kernel does in its own way.
+fn unplayed(flow: &FlowSpec) -> Vec<String> {
+    let mut notes = Vec::new();
+    let (algorithm, config) = match &flow.transport {
+        Transport::Tcp { algorithm, config } => (algorithm, config),
+        Transport::Udp { estimator: Some(estimator), .. } => {
+            return vec![format!("its estimator, {estimator}, does not listen")];
+        }
+        _ => return notes,
+    };
+    if let Some((_, options)) = algorithm.as_str().split_once(':') {
+        notes.push(format!("options of its control ({options}) are left out"));
+    }
+    let plain = Config::default();
+    for (key, is_own) in [
+        ("initial_window", config.initial_window != plain.initial_window),
+        ("ack_every", config.ack_every != plain.ack_every),
+        ("ack_delay", config.ack_delay != plain.ack_delay),
+        ("quick_acks", config.quick_acks != plain.quick_acks),
+        ("initial_rto", config.initial_rto != plain.initial_rto),
+        ("max_rto", config.max_rto != plain.max_rto),
+        ("pacing", config.pacing),
+        ("inflate_own", config.inflate_own),
+        ("rtt_sample", config.rtt_sample != plain.rtt_sample),
+        ("rto", config.rto != plain.rto),
+        ("timestamp_granularity", config.timestamp_granularity != plain.timestamp_granularity),
+    ] {
+        if is_own {
+            notes.push(format!("tcp.{key} is the kernel's own"));
+        }
+    }
+    notes
+}
+
+/// Settings of a host's network namespace, below /proc/sys/net/ipv4, and what its flows would have otherwise.
+pub(crate) fn host_settings(ways: &Ways, place: usize) -> (Vec<(&'static str, String)>, Vec<String>) {
+    let host = ways.hosts.get(place).copied();
+    let here = ways.flows().iter().filter_map(|flow| match &flow.transport {
+        Transport::Tcp { config, .. } => Some((Some(flow.from) == host, Some(flow.to) == host, config)),
+        _ => None,
+    });
+    let (mut send, mut receive, mut all): (Vec<&Config>, Vec<&Config>, Vec<&Config>) = Default::default();
+    for (sends, receives, config) in here {
+        sends.then(|| send.push(config));
+        receives.then(|| receive.push(config));
+        (sends || receives).then(|| all.push(config));
+    }
+    let mut settings = vec![
+        // A connection begins anew, whatever others learned.
+        ("tcp_no_metrics_save", "1".to_owned()),
+        ("tcp_wmem", format!("4096 {} {}", SEND_BUFFER[0], SEND_BUFFER[1])),
+    ];
+    let mut notes = Vec::new();
+    let mut differ =
+        |key: &str| notes.push(format!("tcp.{key} differs between its flows; one setting holds for all"));
+    let tuned: Vec<&Config> =
+        receive.into_iter().filter(|config| config.receive_buffer < config.receive_buffer_max).collect();
+    if let (Some(first), Some(most)) = (
+        tuned.iter().map(|config| config.receive_buffer.get()).max(),
+        tuned.iter().map(|config| config.receive_buffer_max.get()).max(),
+    ) {
+        if tuned
+            .iter()
+            .any(|config| (config.receive_buffer.get(), config.receive_buffer_max.get()) != (first, most))
+        {
+            differ("receive_buffer");
+        }
+        let (first, most) = (first.saturating_mul(MEMORY_PER_BYTE), most.saturating_mul(MEMORY_PER_BYTE));
+        settings
+            .push(("tcp_rmem", format!("4096 {} {}", first.min(i32::MAX as u64), most.min(i32::MAX as u64))));
+    }
+    let mut switch = |key: &str,
+                      file: &'static str,
+                      configs: &[&Config],
+                      plain: bool,
+                      of: fn(&Config) -> bool,
+                      value: &str| {
+        let others = configs.iter().filter(|config| of(config) != plain).count();
+        if others > 0 {
+            settings.push((file, value.to_owned()));
+            if others < configs.len() {
+                differ(key);
+            }
+        }
+    };
+    switch(
+        "slow_start_after_idle",
+        "tcp_slow_start_after_idle",
+        &send,
+        true,
+        |config| config.slow_start_after_idle,
+        "0",
+    );
+    switch("timestamps", "tcp_timestamps", &all, true, |config| config.timestamps, "0");
+    switch("sack", "tcp_sack", &all, true, |config| config.sack, "0");
+    switch("ecn", "tcp_ecn", &all, false, |config| config.ecn, "1");
+    if let Some(rto) =
+        send.iter().map(|config| config.min_rto).max().filter(|rto| *rto != Span::from_millis(200))
+    {
+        settings.push(("tcp_rto_min_us", (rto.as_nanos() / 1_000).to_string()));
+        if send.iter().any(|config| config.min_rto != rto) {
+            notes.push("tcp.min_rto differs between its flows; the largest holds for all".to_owned());
+        }
+    }
+    (settings, notes)
 }

@@ -52,3 +52,4 @@ pub use results::{
 };
 pub use simulation::{Arrived, Cargo, Network, Onlooker, Simulation, link_names};
 pub use tap::{Tap, TapEvent};
+pub use udp::UdpSource;

@@ -9,18 +9,18 @@ use std::collections::BinaryHeap;
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use ranpace_scenario::Workload;
+use ranpace_scenario::{FlowSpec, Transport, Workload};
 use ranpace_tcp::Segment;
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::random::unit;
+use crate::random::{mix, unit};
 
 /// A burst (or the endless one of a constant bit rate): when its next packet is due, and when it ends.
 type Burst = Reverse<(Time, u64, Time)>;
 
-/// The source.
+/// The source. Whoever sends by another clock gets the same instants from it.
 #[derive(Debug)]
-pub(crate) struct UdpSource {
+pub struct UdpSource {
     packet: Bytes,
     /// Time between two packets of a burst.
     gap: Span,
@@ -84,7 +84,16 @@ impl Arrivals {
 }
 
 impl UdpSource {
-    pub fn new(workload: &Workload, packet: Bytes, now: Time, seed: u64) -> Self {
+    /// The source of a UDP flow that begins at `now`, as [`Simulation`](crate::Simulation) has it: `seed` is the scenario's, and
+    /// `flow` its number there. `None` for other flows.
+    pub fn of_flow(spec: &FlowSpec, seed: u64, flow: usize, now: Time) -> Option<Self> {
+        let Transport::Udp { packet, .. } = spec.transport else { return None };
+        // The seeds of `Simulation::prepare` and, of a first connection, of `Flow::renew`.
+        let seed = mix(mix(mix(seed, 1), flow as u64), 0);
+        Some(Self::new(&spec.workload, packet, now, seed))
+    }
+
+    pub(crate) fn new(workload: &Workload, packet: Bytes, now: Time, seed: u64) -> Self {
         let mut source = Self {
             packet,
             gap: Span::MAX,
@@ -132,18 +141,22 @@ impl UdpSource {
         }
     }
 
+    /// Nothing more is sent.
     pub fn stop(&mut self) {
         self.stopped = true;
     }
 
+    /// Packets so far.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
+    /// Their bytes, headers included.
     pub fn sent_bytes(&self) -> Bytes {
         self.packet * self.sent
     }
 
+    /// When [`Self::poll_transmit`] has something, or is to be asked; [`Time::MAX`] for never.
     pub fn next_deadline(&self) -> Time {
         if self.stopped {
             return Time::MAX;
@@ -152,6 +165,7 @@ impl UdpSource {
         self.bursts.peek().map_or(arrival, |Reverse((at, ..))| arrival.min(*at))
     }
 
+    /// The next packet that is due by `now`.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         if self.stopped {
             return None;

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use ranpace_emulator::{Delivery, EmulationError, EstateError, Honesty, Outcome, Plan, Program, Ways};
+use ranpace_emulator::{
+    Delivery, EmulationError, EstateError, Honesty, Outcome, Plan, Program, Ways, Workloads,
+};
 use ranpace_lab::{CompareRow, Comparison, Job, Report, RunSummary, Store, radio, table};
 use ranpace_scenario::Scenario;
 use ranpace_units::Span;
@@ -19,11 +21,13 @@ pub const INVALID: u8 = 99;
 /// Put programs and the kernel's TCP behind the links and cells of a scenario, in real time
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
+    ranpace emulate drive.toml                  its own flows, over the kernel's TCP and UDP\n  \
+    ranpace emulate drive.toml --cc bbr\n  \
     ranpace emulate drive.toml -- curl http://10.77.0.1:8000/        behind the first user\n  \
     ranpace emulate drive.toml --also server='iperf3 -s' -- iperf3 -c server\n  \
     ranpace emulate cell.toml --in walker.2 -- ./my-program\n  \
     ranpace emulate cell.toml --shell phone\n  \
-    ranpace emulate drive.toml --for 10min      namespaces only: enter them by `ip netns exec`\n  \
+    ranpace emulate drive.toml --hosts-only --for 10min      enter them by `ip netns exec`\n  \
     ranpace emulate --clean                     remove what killed emulations left\n\n\
     Needs root, or a kernel that allows unprivileged user namespaces. Results are as those of\n\
     `ranpace run`; emulation.json says whether the machine kept up. Exit status: the program's,\n\
@@ -51,6 +55,15 @@ pub struct Emulate {
     /// work, and fewer acknowledgements
     #[arg(long)]
     coalesce: bool,
+    /// Play no flows of the scenario, which is what happens without a program: the namespaces only
+    #[arg(long, conflicts_with_all = ["program", "shell", "workloads"])]
+    hosts_only: bool,
+    /// Play the flows of the scenario beside the program too
+    #[arg(long)]
+    workloads: bool,
+    /// Congestion control of the kernel for all TCP flows of the scenario, such as "bbr" [default: as the scenario says]
+    #[arg(long, value_name = "NAME", conflicts_with = "hosts_only")]
+    cc: Option<String>,
     /// Play it with this seed instead of the file's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -143,12 +156,14 @@ impl Emulate {
         job.label.clone_from(&job.scenario.name);
         let ways = Ways::new(&job.scenario).map_err(Failure::asked)?;
         let plan = self.plan(&job.scenario)?;
+        let notes = plan.workloads.as_ref().map_or(Ok(Vec::new()), |workloads| workloads.check(&ways));
+        let notes = notes.map_err(Failure::asked)?;
         // Before there is a second thread.
         ranpace_emulator::become_root().map_err(failure)?;
         ranpace_emulator::check().map_err(failure)?;
         let store = self.common.store(&common::folder_name(&format!("{}.emulated", job.scenario.name)))?;
         let stop = interrupt::flag();
-        ways.notes.iter().for_each(|note| common::say(&format!("note: {note}")));
+        ways.notes.iter().chain(&notes).for_each(|note| common::say(&format!("note: {note}")));
         let has_program = plan.main.is_some();
         let outcome = ranpace_emulator::emulate(&ways, &plan, stop, |names| {
             if !has_program {
@@ -179,13 +194,16 @@ impl Emulate {
         let limit = self.limit.or_else(|| main.is_none().then_some(scenario.duration));
         let exe = std::env::current_exe().map_err(Failure::ours)?;
         let inside = (exe, vec!["emulate-inside".into()]);
+        let plays = self.workloads || self.cc.is_some() || main.is_none() && !self.hosts_only;
+        let workloads = plays.then(|| Workloads { cc: self.cc.clone() });
         let delivery = if self.coalesce { Delivery::Joined } else { Delivery::Each };
-        Ok(Plan { main, beside: beside.collect(), limit, workloads: None, delivery, inside })
+        Ok(Plan { main, beside: beside.collect(), limit, workloads, delivery, inside })
     }
 
     /// Writes the results and says how it was.
     fn tell(&self, job: &Job, store: &Store, outcome: Outcome) -> Result<(), Failure> {
-        let Outcome { result, honesty, code, interrupted } = outcome;
+        let Outcome { result, honesty, code, interrupted, notes } = outcome;
+        notes.iter().for_each(|note| common::say(&format!("note: {note}")));
         // Not to be taken for what was played in virtual time.
         let mut origin = job.origin();
         origin.version += " emulated";
@@ -248,7 +266,9 @@ fn failure(error: EstateError) -> Failure {
 
 fn emulation_failure(error: EmulationError) -> Failure {
     match error {
-        EmulationError::Ways(_) | EmulationError::Host { .. } => Failure::asked(error),
+        EmulationError::Ways(_) | EmulationError::Host { .. } | EmulationError::Workload(_) => {
+            Failure::asked(error)
+        }
         error => Failure::ours(error),
     }
 }

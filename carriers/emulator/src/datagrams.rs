@@ -1,0 +1,135 @@
+//! A UDP flow of the scenario over sockets of the kernel: it sends at the instants of the simulator's source, of the same seed.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+use mio::net::UdpSocket;
+use mio::{Interest, Registry};
+use ranpace_scenario::{FlowSpec, Transport};
+use ranpace_sim::UdpSource;
+use ranpace_units::{Span, Time};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::addresses;
+use crate::devices::MTU;
+use crate::stream::Role;
+use crate::workloads::UDP_HEADERS;
+
+/// What is sent.
+static PAYLOAD: [u8; MTU as usize] = [0; MTU as usize];
+/// Room for datagrams that wait to be read, as the kernel counts it: its default holds about a hundred. Ours.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// The flow.
+pub struct Datagrams<'a> {
+    spec: &'a FlowSpec,
+    flow: usize,
+    /// Places of its sender and of its receiver.
+    ends: (usize, usize),
+    port: u16,
+    seed: u64,
+    payload: usize,
+    source: Option<UdpSource>,
+    sender: Option<UdpSocket>,
+    sink: Option<UdpSocket>,
+    /// Payload that was read.
+    pub delivered: u64,
+    /// Datagrams that the sending host's kernel did not take.
+    pub refused: u64,
+    pub first_sent: Option<Time>,
+    pub last_received: Option<Time>,
+}
+
+impl<'a> Datagrams<'a> {
+    /// Before it begins; `seed` is that of the scenario.
+    pub fn new(spec: &'a FlowSpec, (flow, port): (usize, u16), ends: (usize, usize), seed: u64) -> Self {
+        let payload = match spec.transport {
+            Transport::Udp { packet, .. } => packet.get().saturating_sub(UDP_HEADERS) as usize,
+            _ => 0,
+        };
+        Self {
+            spec,
+            flow,
+            ends,
+            port,
+            seed,
+            payload,
+            source: None,
+            sender: None,
+            sink: None,
+            delivered: 0,
+            refused: 0,
+            first_sent: None,
+            last_received: None,
+        }
+    }
+
+    fn socket() -> io::Result<Socket> {
+        Socket::new(Domain::IPV4, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP))
+    }
+
+    /// Waits for datagrams; to be called in the namespace of the receiver.
+    pub fn listen(&mut self, registry: &Registry) -> io::Result<()> {
+        let socket = Self::socket()?;
+        // As much as is allowed, for who is not root.
+        let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
+        socket.bind(&SocketAddr::from((addresses::v4(self.ends.1), self.port)).into())?;
+        let mut sink = UdpSocket::from_std(socket.into());
+        registry.register(&mut sink, Role::Sink.token(self.flow), Interest::READABLE)?;
+        self.sink = Some(sink);
+        Ok(())
+    }
+
+    /// Makes the sender's socket; to be called in its namespace.
+    pub fn open(&mut self) -> io::Result<()> {
+        let socket = Self::socket()?;
+        socket.bind(&SocketAddr::from((addresses::v4(self.ends.0), 0)).into())?;
+        socket.connect(&SocketAddr::from((addresses::v4(self.ends.1), self.port)).into())?;
+        self.sender = Some(UdpSocket::from_std(socket.into()));
+        Ok(())
+    }
+
+    /// Begins to send. Returns when [`Self::send`] has something to do.
+    pub fn begin(&mut self) -> Time {
+        self.source = UdpSource::of_flow(self.spec, self.seed, self.flow, self.spec.start);
+        self.source.as_ref().map_or(Time::MAX, UdpSource::next_deadline)
+    }
+
+    /// Sends what is due. Returns when there is more.
+    pub fn send(&mut self, now: Time) -> Time {
+        let (Some(source), Some(sender)) = (&mut self.source, &self.sender) else { return Time::MAX };
+        while source.poll_transmit(now).is_some() {
+            self.first_sent.get_or_insert(now);
+            if sender.send(&PAYLOAD[..self.payload.min(PAYLOAD.len())]).is_err() {
+                self.refused += 1;
+            }
+        }
+        source.next_deadline()
+    }
+
+    /// Reads what has arrived.
+    pub fn read(&mut self, now: Time, buffer: &mut [u8]) -> io::Result<()> {
+        let Some(sink) = &self.sink else { return Ok(()) };
+        loop {
+            match sink.recv(buffer) {
+                Ok(read) => {
+                    self.delivered += read as u64;
+                    self.last_received = Some(now);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends nothing more.
+    pub fn stop(&mut self) {
+        self.source = None;
+    }
+
+    /// How long it was measured until `end`, from `from` on.
+    pub fn measured(&self, from: Time, end: Time) -> Span {
+        self.spec.stop.unwrap_or(Time::MAX).min(end) - from.max(self.spec.start)
+    }
+}

@@ -1,0 +1,505 @@
+//! One thread that plays the scenario's workloads and watches the kernel's TCP, those of programs too.
+//!
+//! Sockets are made in the network namespaces of their hosts, which this thread enters one after another, and are all used from
+//! here. TCP_INFO is read every [`LOOK`] where connections are known, and at the sampling instants everywhere.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use nix::sched::{CloneFlags, setns};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use ranpace_units::{Span, Time};
+
+use crate::addresses::host_of;
+use crate::datagrams::Datagrams;
+use crate::estate::Estate;
+use crate::record::Record;
+use crate::stream::{CHUNK, Role, Stream};
+use crate::tcp_info::{Connection, Observer};
+use crate::ways::Ways;
+use crate::workloads::{Settings, host_settings};
+
+/// How often TCP_INFO is read where there are connections: a hundred times a second, which costs about 1 % of a core for a few
+/// connections. Ours.
+const LOOK: Span = Span::from_millis(10);
+/// Priority among real-time threads: below the loop that moves the packets, above ordinary programs. Ours.
+const PRIORITY: u8 = 20;
+/// Longest sleep: how soon it is seen that it is to end.
+const NAP: Duration = Duration::from_millis(20);
+/// Most connections of programs that have a flow of their own in the results. Ours.
+const MOST_CONNECTIONS: usize = 100;
+/// Token of the timer.
+const TIMER: Token = Token(usize::MAX);
+
+/// What is due at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Begin,
+    Write,
+    Send,
+    Stop,
+    Measure,
+    Look,
+}
+
+/// A flow of the scenario.
+pub enum Ends<'a> {
+    Tcp(Box<Stream<'a>>),
+    Udp(Box<Datagrams<'a>>),
+}
+
+/// A flow of the scenario, and what is known of it.
+pub struct Played<'a> {
+    pub ends: Ends<'a>,
+    pub record: Record,
+    /// Payload that was read before the measured part.
+    pub delivered_before: u64,
+}
+
+impl Played<'_> {
+    /// Payload that was read.
+    pub fn delivered(&self) -> u64 {
+        match &self.ends {
+            Ends::Tcp(stream) => stream.delivered,
+            Ends::Udp(datagrams) => datagrams.delivered,
+        }
+    }
+}
+
+/// A connection of a program.
+pub struct Seen {
+    /// As it was last seen.
+    pub connection: Connection,
+    pub record: Record,
+    /// Places of its own host and of its peer.
+    pub ends: (usize, usize),
+    /// When it was seen for the first and for the last time.
+    pub first: Time,
+    pub last: Time,
+    pub acked_before: u64,
+}
+
+/// What came of it.
+pub struct Report<'a> {
+    /// In the scenario's order; empty without workloads.
+    pub flows: Vec<Played<'a>>,
+    /// In the order in which they were seen.
+    pub connections: Vec<Seen>,
+    pub notes: Vec<String>,
+    /// From here on, and until then, figures were counted.
+    pub measured_from: Time,
+    pub end: Time,
+}
+
+struct Host {
+    namespace: File,
+    observer: Observer,
+    /// A program's connection was seen at the last look.
+    is_busy: bool,
+}
+
+/// The thread's state.
+pub struct Player<'a> {
+    ways: &'a Ways,
+    hosts: Vec<Host>,
+    /// The host whose namespace this thread is in.
+    inside: usize,
+    flows: Vec<Played<'a>>,
+    seen: BTreeMap<(usize, [u8; 8]), Seen>,
+    order: Vec<(usize, [u8; 8])>,
+    unseen: u64,
+    poll: Poll,
+    timer: TimerFd,
+    agenda: BinaryHeap<Reverse<(Time, What, usize)>>,
+    /// Flows with something to do at once.
+    ready: Vec<usize>,
+    notes: Vec<String>,
+    began: Instant,
+    rows: usize,
+    measuring: bool,
+}
+
+impl<'a> Player<'a> {
+    /// Sets up hosts and sockets; `names` are the namespaces, and `settings` those of the flows, or none without workloads.
+    pub fn new(ways: &'a Ways, names: &[String], settings: &'a [Option<Settings>]) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let timer =
+            TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
+        poll.registry().register(&mut SourceFd(&timer.as_fd().as_raw_fd()), TIMER, Interest::READABLE)?;
+        let (mut hosts, mut notes) = (Vec::new(), Vec::new());
+        for (place, name) in names.iter().enumerate() {
+            let namespace = File::open(Estate::path_of(name))?;
+            setns(&namespace, CloneFlags::CLONE_NEWNET)?;
+            if !settings.is_empty() {
+                for (key, value) in host_settings(ways, place).0 {
+                    if let Err(error) = fs::write(Path::new("/proc/sys/net/ipv4").join(key), value) {
+                        notes.push(format!("{}: {key} could not be set: {error}", ways.name(place)));
+                    }
+                }
+            }
+            hosts.push(Host { namespace, observer: Observer::new()?, is_busy: false });
+        }
+        let inside = hosts.len().saturating_sub(1);
+        let flows = ways.flows().iter().zip(settings).zip(ways.own()).enumerate().map(
+            |(flow, ((spec, settings), ends))| {
+                let number = (flow, Ways::port(flow));
+                let ends = match settings {
+                    Some(settings) => Ends::Tcp(Box::new(Stream::new(spec, number, *ends, settings))),
+                    None => Ends::Udp(Box::new(Datagrams::new(spec, number, *ends, ways.scenario.seed))),
+                };
+                Played { ends, record: Record::default(), delivered_before: 0 }
+            },
+        );
+        let mut player = Self {
+            ways,
+            hosts,
+            inside,
+            flows: flows.collect(),
+            seen: BTreeMap::new(),
+            order: Vec::new(),
+            unseen: 0,
+            poll,
+            timer,
+            agenda: BinaryHeap::new(),
+            ready: Vec::new(),
+            notes,
+            began: Instant::now(),
+            rows: 0,
+            measuring: false,
+        };
+        player.listen()?;
+        Ok(player)
+    }
+
+    /// Makes the sockets that wait, and the senders of UDP.
+    fn listen(&mut self) -> io::Result<()> {
+        let Self { hosts, inside, flows, poll, ways, .. } = self;
+        for (flow, (from, to)) in flows.iter_mut().zip(ways.own()) {
+            match &mut flow.ends {
+                Ends::Tcp(stream) => {
+                    enter(hosts, inside, stream.places().1)?;
+                    stream.listen(poll.registry())?;
+                }
+                Ends::Udp(datagrams) => {
+                    enter(hosts, inside, *to)?;
+                    datagrams.listen(poll.registry())?;
+                    enter(hosts, inside, *from)?;
+                    datagrams.open()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + Span::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Plays from `began` on until `stop` is set.
+    pub fn run(mut self, began: Instant, stop: &AtomicBool) -> io::Result<Report<'a>> {
+        use thread_priority::unix as priority;
+        let _ = nix::sys::prctl::set_timerslack(1);
+        if let Ok(value) = PRIORITY.try_into() {
+            // Without it, it runs like any other program.
+            let _ = priority::set_thread_priority_and_policy(
+                priority::thread_native_id(),
+                thread_priority::ThreadPriority::Crossplatform(value),
+                priority::ThreadSchedulePolicy::Realtime(priority::RealtimeThreadSchedulePolicy::Fifo),
+            );
+        }
+        self.began = began;
+        for (number, spec) in self.ways.flows().iter().enumerate().take(self.flows.len()) {
+            self.agenda.push(Reverse((spec.start, What::Begin, number)));
+            if let Some(stop) = spec.stop {
+                self.agenda.push(Reverse((stop, What::Stop, number)));
+            }
+        }
+        let scenario = &self.ways.scenario;
+        let measured_from = Time::ZERO + scenario.warmup;
+        self.agenda.push(Reverse((measured_from, What::Measure, 0)));
+        // The sampling instants are looks too.
+        let looks = scenario.sample.as_nanos().div_ceil(LOOK.as_nanos()).max(1);
+        let look = Span::from_nanos((scenario.sample.as_nanos() / looks).max(1));
+        let mut look_number = 1;
+        self.agenda.push(Reverse((Time::ZERO + look, What::Look, 0)));
+        let mut events = Events::with_capacity(1024);
+        let mut buffer = vec![0; CHUNK];
+        while !stop.load(Ordering::Relaxed) {
+            let now = self.now();
+            while let Some(&Reverse((at, what, number))) = self.agenda.peek()
+                && at <= now
+            {
+                self.agenda.pop();
+                if what == What::Look {
+                    let is_row = look_number % looks == 0;
+                    self.look(is_row)?;
+                    if is_row {
+                        self.sample(at);
+                    }
+                    look_number += 1;
+                    self.agenda.push(Reverse((at + look, What::Look, 0)));
+                } else {
+                    self.on_due(now, what, number)?;
+                }
+            }
+            self.work(&mut buffer)?;
+            let wait = if self.ready.is_empty() { self.arm()? } else { Duration::ZERO };
+            match self.poll.poll(&mut events, Some(wait)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            for event in &events {
+                if event.token() != TIMER {
+                    let (number, role) = Role::of(event.token());
+                    self.on_event(number, role, &mut buffer)?;
+                }
+            }
+        }
+        self.look(true)?;
+        Ok(self.finish(measured_from))
+    }
+
+    /// Sets the timer for what is due next; returns how long to wait at most.
+    fn arm(&self) -> io::Result<Duration> {
+        let Some(Reverse((at, ..))) = self.agenda.peek() else { return Ok(NAP) };
+        let wait = Duration::from_nanos((*at - self.now()).as_nanos());
+        if wait.is_zero() {
+            return Ok(wait);
+        }
+        // The timer is to the nanosecond, the waiting itself to the millisecond.
+        self.timer.set(Expiration::OneShot(TimeSpec::from_duration(wait)), TimerSetTimeFlags::empty())?;
+        Ok(NAP)
+    }
+
+    fn on_due(&mut self, now: Time, what: What, number: usize) -> io::Result<()> {
+        if what == What::Measure {
+            self.look(true)?;
+            self.measuring = true;
+            for flow in &mut self.flows {
+                flow.record.measure();
+                flow.delivered_before = flow.delivered();
+            }
+            for seen in self.seen.values_mut() {
+                seen.record.measure();
+                seen.acked_before = seen.record.total().bytes_acked;
+            }
+            return Ok(());
+        }
+        if what == What::Stop {
+            // Before it is gone.
+            self.look_at_sender(number)?;
+        }
+        let Self { hosts, inside, flows, poll, agenda, ready, .. } = self;
+        let Some(flow) = flows.get_mut(number) else { return Ok(()) };
+        let mut enter_agenda = |at: Option<Time>, what| {
+            if let Some(at) = at.filter(|at| *at < Time::MAX) {
+                agenda.push(Reverse((at, what, number)));
+            }
+        };
+        match (&mut flow.ends, what) {
+            (Ends::Tcp(stream), What::Begin) => {
+                enter(hosts, inside, stream.places().0)?;
+                match stream.begin(now, poll.registry()) {
+                    Ok(next) => enter_agenda(next, What::Write),
+                    Err(error) => self.fail(number, &error),
+                }
+            }
+            (Ends::Tcp(stream), What::Write) => {
+                enter_agenda(stream.write(now), What::Write);
+                ready.push(number);
+            }
+            (Ends::Tcp(stream), What::Stop) => {
+                stream.stop();
+                flow.record.close();
+                ready.push(number);
+            }
+            (Ends::Udp(datagrams), What::Begin) => enter_agenda(Some(datagrams.begin()), What::Send),
+            (Ends::Udp(datagrams), What::Send) => enter_agenda(Some(datagrams.send(now)), What::Send),
+            (Ends::Udp(datagrams), What::Stop) => datagrams.stop(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn on_event(&mut self, number: usize, role: Role, buffer: &mut [u8]) -> io::Result<()> {
+        let now = self.now();
+        let Self { flows, poll, ready, .. } = self;
+        let Some(flow) = flows.get_mut(number) else { return Ok(()) };
+        match &mut flow.ends {
+            Ends::Tcp(stream) => match stream.on_event(role, poll.registry()) {
+                Ok(true) => ready.push(number),
+                Ok(false) => {}
+                Err(error) => self.fail(number, &error),
+            },
+            Ends::Udp(datagrams) => datagrams.read(now, buffer)?,
+        }
+        Ok(())
+    }
+
+    /// Writes and reads; what is not done stays in the list.
+    fn work(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        let mut list = std::mem::take(&mut self.ready);
+        list.sort_unstable();
+        list.dedup();
+        let began = self.began;
+        let clock =
+            || Time::ZERO + Span::from_nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        for number in list {
+            let Some(Played { ends: Ends::Tcp(stream), .. }) = self.flows.get_mut(number) else { continue };
+            let work = match stream.work(clock, buffer) {
+                Ok(work) => work,
+                Err(error) => {
+                    self.fail(number, &error);
+                    continue;
+                }
+            };
+            if work.is_over {
+                self.look_at_sender(number)?;
+                if let Some(Played { ends: Ends::Tcp(stream), record, .. }) = self.flows.get_mut(number) {
+                    stream.close();
+                    record.close();
+                }
+            } else if work.more {
+                self.ready.push(number);
+            }
+            if let Some(next) = work.next {
+                self.agenda.push(Reverse((next, What::Begin, number)));
+            }
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, number: usize, error: &io::Error) {
+        let name = self.ways.flows().get(number).map_or("", |flow| flow.name.as_str());
+        self.notes.push(format!("flow {name:?}: its connection ended: {error}"));
+    }
+
+    fn look_at_sender(&mut self, number: usize) -> io::Result<()> {
+        match self.ways.own().get(number) {
+            Some((from, _)) => self.look_at(*from),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads TCP_INFO everywhere, or only where connections are known.
+    fn look(&mut self, everywhere: bool) -> io::Result<()> {
+        let mut places = vec![everywhere; self.hosts.len()];
+        for (flow, (from, _)) in self.flows.iter().zip(self.ways.own()) {
+            if matches!(&flow.ends, Ends::Tcp(stream) if stream.is_open()) {
+                places[*from] = true;
+            }
+        }
+        for place in 0..places.len() {
+            if places[place] || self.hosts[place].is_busy {
+                self.look_at(place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, place: usize) -> io::Result<()> {
+        let now = self.now();
+        let Self { ways, hosts, flows, seen, order, unseen, rows, measuring, .. } = self;
+        let Some(host) = hosts.get_mut(place) else { return Ok(()) };
+        let mut is_busy = false;
+        host.observer.look(|connection| {
+            let Some(peer) = host_of(connection.remote.0) else { return };
+            match ways.own_flow(place, peer, [connection.local.1, connection.remote.1]) {
+                Some((flow, true)) => {
+                    let flow = flows.get_mut(flow).filter(|_| connection.is_open);
+                    if let Some(Played { ends: Ends::Tcp(stream), record, .. }) = flow
+                        && stream.is_open()
+                    {
+                        record.observe(connection.info);
+                    }
+                }
+                // Its receiver.
+                Some((_, false)) => {}
+                None => {
+                    is_busy = true;
+                    if connection.info.bytes_sent == 0 {
+                        return;
+                    }
+                    let key = (place, connection.cookie);
+                    if !seen.contains_key(&key) {
+                        if order.len() >= MOST_CONNECTIONS {
+                            *unseen += 1;
+                            return;
+                        }
+                        let mut record = Record::default();
+                        record.begin_at_row(*rows);
+                        if *measuring {
+                            record.measure();
+                        }
+                        order.push(key);
+                        let ends = (place, peer);
+                        let new = Seen {
+                            connection: connection.clone(),
+                            record,
+                            ends,
+                            first: now,
+                            last: now,
+                            acked_before: 0,
+                        };
+                        seen.insert(key, new);
+                    }
+                    if let Some(known) = seen.get_mut(&key) {
+                        known.record.observe(connection.info);
+                        (known.connection, known.last) = (connection, now);
+                    }
+                }
+            }
+        })?;
+        host.is_busy = is_busy;
+        Ok(())
+    }
+
+    /// A row of every series.
+    fn sample(&mut self, at: Time) {
+        let interval = self.ways.scenario.sample;
+        self.rows += 1;
+        for flow in &mut self.flows {
+            let delivered = flow.delivered();
+            flow.record.sample(at, interval, delivered);
+        }
+        for seen in self.seen.values_mut() {
+            // Of one that is gone there is nothing more to tell.
+            if at - seen.last <= interval {
+                let acked = seen.record.total().bytes_acked;
+                seen.record.sample(at, interval, acked);
+            }
+        }
+    }
+
+    fn finish(mut self, measured_from: Time) -> Report<'a> {
+        let end = self.now();
+        if self.unseen > 0 {
+            self.notes.push(format!(
+                "of the connections of programs the first {MOST_CONNECTIONS} have flows in the results"
+            ));
+        }
+        let connections = self.order.iter().filter_map(|key| self.seen.remove(key)).collect();
+        Report { flows: self.flows, connections, notes: self.notes, measured_from, end }
+    }
+}
+
+/// Has the thread enter the namespace of the host at a place.
+fn enter(hosts: &[Host], inside: &mut usize, place: usize) -> io::Result<()> {
+    if *inside != place
+        && let Some(host) = hosts.get(place)
+    {
+        setns(&host.namespace, CloneFlags::CLONE_NEWNET)?;
+        *inside = place;
+    }
+    Ok(())
+}

@@ -1,0 +1,400 @@
+//! A TCP flow of the scenario at its two ends, over sockets of the kernel: the application that writes, and the one that reads.
+//!
+//! It does what a flow of the simulator does (`carriers/sim/src/flow.rs`): the same workloads, the same instants, the same
+//! transfers. Ours: a flow that stops resets its connection, so that what waits in the socket is not sent any more, as in the
+//! simulator; what was lost of it by then is not repaired, unlike there.
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry, Token};
+use ranpace_scenario::{FlowSpec, Workload};
+use ranpace_sim::Transfer;
+use ranpace_units::{Span, Time};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::addresses;
+use crate::workloads::Settings;
+
+/// Bytes read or written in one call, and the calls of an end before others have their turn.
+pub const CHUNK: usize = 256 << 10;
+const CALLS: usize = 4;
+/// What is sent.
+static PAYLOAD: [u8; CHUNK] = [0; CHUNK];
+
+/// What is waited for on a socket of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Connections to accept.
+    Listener,
+    /// Room to write.
+    Sender,
+    /// Something to read.
+    Receiver,
+    /// Datagrams to read.
+    Sink,
+}
+
+impl Role {
+    const ALL: [Self; 4] = [Self::Listener, Self::Sender, Self::Receiver, Self::Sink];
+
+    /// The token of a flow's socket.
+    pub fn token(self, flow: usize) -> Token {
+        Token(flow * Self::ALL.len() + self as usize)
+    }
+
+    /// The flow and the socket of a token.
+    pub fn of(token: Token) -> (usize, Self) {
+        (token.0 / Self::ALL.len(), Self::ALL[token.0 % Self::ALL.len()])
+    }
+}
+
+/// What came of some work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// There is more to do at once.
+    pub more: bool,
+    /// The connection has done what it was for.
+    pub is_over: bool,
+    /// Then another is to begin.
+    pub next: Option<Time>,
+}
+
+/// An end of a connection.
+#[derive(Debug)]
+struct End {
+    stream: TcpStream,
+    connected: bool,
+    /// There may be something to read, or room to write.
+    ready: bool,
+}
+
+/// The flow.
+#[derive(Debug)]
+pub struct Stream<'a> {
+    spec: &'a FlowSpec,
+    flow: usize,
+    /// Places of its sender and of its receiver.
+    from: usize,
+    to: usize,
+    port: u16,
+    settings: &'a Settings,
+    listener: Option<TcpListener>,
+    sender: Option<End>,
+    receiver: Option<End>,
+    /// The application has so much for the sender.
+    to_write: u64,
+    /// Payload that was read, from the beginning on, and of the current connection.
+    pub delivered: u64,
+    of_connection: u64,
+    /// Payload of the transfers of the current connection that are complete.
+    asked: u64,
+    complete: usize,
+    pub transfers: Vec<Transfer>,
+    /// When it had delivered all that it ever will.
+    pub finished: Option<Time>,
+    stopped: bool,
+    pub first_sent: Option<Time>,
+    pub last_received: Option<Time>,
+}
+
+impl<'a> Stream<'a> {
+    /// Before it begins.
+    pub fn new(
+        spec: &'a FlowSpec,
+        (flow, port): (usize, u16),
+        (from, to): (usize, usize),
+        settings: &'a Settings,
+    ) -> Self {
+        Self {
+            spec,
+            flow,
+            from,
+            to,
+            port,
+            settings,
+            listener: None,
+            sender: None,
+            receiver: None,
+            to_write: 0,
+            delivered: 0,
+            of_connection: 0,
+            asked: 0,
+            complete: 0,
+            transfers: Vec::new(),
+            finished: None,
+            stopped: false,
+            first_sent: None,
+            last_received: None,
+        }
+    }
+
+    /// Name of the kernel's control.
+    pub fn cc(&self) -> &str {
+        &self.settings.cc
+    }
+
+    /// Place of the host that opens connections, and of the one that waits for them.
+    pub fn places(&self) -> (usize, usize) {
+        if self.settings.sender_opens { (self.from, self.to) } else { (self.to, self.from) }
+    }
+
+    /// Whether there is a connection.
+    pub fn is_open(&self) -> bool {
+        self.sender.is_some()
+    }
+
+    /// Waits for connections; to be called in the namespace of the host that does.
+    pub fn listen(&mut self, registry: &Registry) -> io::Result<()> {
+        let socket = self.socket(!self.settings.sender_opens)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&SocketAddr::from((addresses::v4(self.places().1), self.port)).into())?;
+        socket.listen(1)?;
+        let mut listener = TcpListener::from_std(socket.into());
+        registry.register(&mut listener, Role::Listener.token(self.flow), Interest::READABLE)?;
+        self.listener = Some(listener);
+        Ok(())
+    }
+
+    /// A socket for one end, before it has a peer.
+    fn socket(&self, is_sender: bool) -> io::Result<Socket> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
+        if let Some(mss) = self.settings.mss {
+            socket.set_tcp_mss(mss)?;
+        }
+        if is_sender {
+            socket.set_tcp_congestion(self.settings.cc.as_bytes())?;
+            socket.set_tcp_nodelay(true)?;
+            // The kernel doubles it, for what it needs besides.
+            if let Some(bytes) = self.settings.send_buffer {
+                socket.set_send_buffer_size(bytes as usize)?;
+            }
+        } else if let Some(bytes) = self.settings.receive_buffer {
+            socket.set_recv_buffer_size(bytes as usize)?;
+        }
+        Ok(socket)
+    }
+
+    /// Opens a connection, the first or another one, and begins what the application does first; to be called in the namespace
+    /// of the host that opens. Returns when the application is to be asked again.
+    pub fn begin(&mut self, now: Time, registry: &Registry) -> io::Result<Option<Time>> {
+        if self.stopped {
+            return Ok(None);
+        }
+        (self.sender, self.receiver) = (None, None);
+        (self.to_write, self.of_connection, self.asked) = (0, 0, 0);
+        self.complete = self.transfers.len();
+        let next = self.write(now);
+        let socket = self.socket(self.settings.sender_opens)?;
+        let (own, peer) = self.places();
+        socket.bind(&SocketAddr::from((addresses::v4(own), 0)).into())?;
+        match socket.connect(&SocketAddr::from((addresses::v4(peer), self.port)).into()) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(nix::errno::Errno::EINPROGRESS as i32) => {}
+            Err(error) => return Err(error),
+        }
+        self.enter(TcpStream::from_std(socket.into()), self.settings.sender_opens, false, registry)?;
+        Ok(next)
+    }
+
+    /// Takes a connection's end.
+    fn enter(
+        &mut self,
+        mut stream: TcpStream,
+        is_sender: bool,
+        connected: bool,
+        registry: &Registry,
+    ) -> io::Result<()> {
+        let role = if is_sender { Role::Sender } else { Role::Receiver };
+        registry.register(&mut stream, role.token(self.flow), Interest::READABLE | Interest::WRITABLE)?;
+        let end = Some(End { stream, connected, ready: connected });
+        if is_sender {
+            self.sender = end
+        } else {
+            self.receiver = end
+        }
+        Ok(())
+    }
+
+    /// The application writes. Returns when it is to be asked again.
+    pub fn write(&mut self, now: Time) -> Option<Time> {
+        if self.stopped {
+            return None;
+        }
+        let mut transfer = |size: ranpace_units::Bytes| {
+            self.transfers.push(Transfer { start: now, size, completion: None, handed_over: None });
+            size.get()
+        };
+        let (bytes, next) = match self.spec.workload {
+            Workload::Bulk => (u64::MAX, None),
+            Workload::Fixed { size } | Workload::Repeat { size, .. } => (transfer(size), None),
+            Workload::Paced { rate, interval } => (rate.bytes_in(interval).get(), Some(now + interval)),
+            Workload::Web { page, interval } => (transfer(page), Some(now + interval)),
+            Workload::Cbr { .. } | Workload::Ppbp { .. } => (0, None),
+        };
+        self.to_write = self.to_write.saturating_add(bytes);
+        next
+    }
+
+    /// Something happened to a socket. Whether there is work.
+    pub fn on_event(&mut self, role: Role, registry: &Registry) -> io::Result<bool> {
+        let end = match role {
+            Role::Listener => {
+                while let Some(stream) = self.accept()? {
+                    self.enter(stream, !self.settings.sender_opens, true, registry)?;
+                }
+                return Ok(true);
+            }
+            Role::Sender => &mut self.sender,
+            Role::Receiver => &mut self.receiver,
+            Role::Sink => return Ok(false),
+        };
+        let Some(end) = end else { return Ok(false) };
+        if !end.connected {
+            if let Some(error) = end.stream.take_error()? {
+                return Err(error);
+            }
+            end.connected = end.stream.peer_addr().is_ok();
+        }
+        end.ready = end.connected;
+        Ok(end.ready)
+    }
+
+    /// A connection from the host that is to open it; others are refused.
+    fn accept(&mut self) -> io::Result<Option<TcpStream>> {
+        let opener: Ipv4Addr = addresses::v4(self.places().0);
+        let Some(listener) = &self.listener else { return Ok(None) };
+        loop {
+            match listener.accept() {
+                Ok((stream, from)) if from.ip() == opener && !self.stopped => {
+                    if !self.settings.sender_opens {
+                        stream.set_nodelay(true)?;
+                    }
+                    return Ok(Some(stream));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // It was gone before it was taken.
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Writes and reads what can be written and read, up to a limit.
+    pub fn work(&mut self, now: impl Fn() -> Time, buffer: &mut [u8]) -> io::Result<Work> {
+        let mut more = false;
+        if let Some(sender) = self.sender.as_mut().filter(|sender| sender.ready) {
+            for _ in 0..CALLS {
+                if self.to_write == 0 {
+                    break;
+                }
+                let size = usize::try_from(self.to_write).unwrap_or(CHUNK).min(CHUNK);
+                match sender.stream.write(&PAYLOAD[..size]) {
+                    Ok(written) => {
+                        self.first_sent.get_or_insert_with(&now);
+                        if self.to_write < u64::MAX {
+                            self.to_write -= written as u64;
+                        }
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        sender.ready = false;
+                        break;
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => {
+                        self.sender = None;
+                        return Err(error);
+                    }
+                }
+            }
+            more |= self.to_write > 0 && self.sender.as_ref().is_some_and(|sender| sender.ready);
+        }
+        if let Some(receiver) = self.receiver.as_mut().filter(|receiver| receiver.ready) {
+            for _ in 0..CALLS {
+                match receiver.stream.read(buffer) {
+                    // The sender's end is closed.
+                    Ok(0) => {
+                        self.receiver = None;
+                        break;
+                    }
+                    Ok(read) => {
+                        self.delivered += read as u64;
+                        self.of_connection += read as u64;
+                        self.last_received = Some(now());
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        receiver.ready = false;
+                        break;
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => {
+                        self.receiver = None;
+                        // As it was asked for.
+                        if self.stopped && error.kind() == ErrorKind::ConnectionReset {
+                            break;
+                        }
+                        return Err(error);
+                    }
+                }
+            }
+            more |= self.receiver.as_ref().is_some_and(|receiver| receiver.ready);
+        }
+        let (is_over, next) = match self.last_received {
+            Some(at) if self.complete < self.transfers.len() => self.check_transfers(at),
+            _ => (false, None),
+        };
+        Ok(Work { more, is_over, next })
+    }
+
+    /// Whether transfers have become complete, the last payload having come at `at`. Returns whether the connection has done
+    /// what it was for, and when the next is to begin.
+    fn check_transfers(&mut self, at: Time) -> (bool, Option<Time>) {
+        while let Some(transfer) = self.transfers.get_mut(self.complete) {
+            if self.of_connection < self.asked + transfer.size.get() {
+                return (false, None);
+            }
+            self.asked += transfer.size.get();
+            transfer.completion = Some(at - transfer.start);
+            self.complete += 1;
+        }
+        match self.spec.workload {
+            Workload::Fixed { .. } => {
+                self.finished = Some(at);
+                (false, None)
+            }
+            Workload::Repeat { pause, count, .. } => {
+                if count.is_some_and(|count| self.transfers.len() >= count as usize) {
+                    self.finished = Some(at);
+                    return (true, None);
+                }
+                (true, (!self.stopped).then(|| at + pause))
+            }
+            _ => (false, None),
+        }
+    }
+
+    /// Closes both ends; the kernel goes on with what it has to say.
+    pub fn close(&mut self) {
+        (self.sender, self.receiver) = (None, None);
+    }
+
+    /// The application stops: see the head of this file.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+        self.to_write = 0;
+        if let Some(sender) = self.sender.take() {
+            // Closing it resets the connection then.
+            let _ = SockRef::from(&sender.stream).set_linger(Some(Duration::ZERO));
+        }
+    }
+
+    /// How long it was measured until `end`, from `from` on.
+    pub fn measured(&self, from: Time, end: Time) -> Span {
+        let stop = self.spec.stop.unwrap_or(Time::MAX).min(self.finished.unwrap_or(Time::MAX)).min(end);
+        stop - from.max(self.spec.start)
+    }
+}

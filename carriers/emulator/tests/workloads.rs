@@ -1,0 +1,234 @@
+//! One scenario by both clocks: its own workloads over the kernel's TCP and UDP, beside the simulator. Where rights are missing
+//! these tests say so and end.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test may
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+
+use ranpace_emulator::{EmulationError, Outcome, Plan, Ways, WorkloadError, Workloads, check, emulate};
+use ranpace_sim::{FlowResult, RunResult, Simulation};
+
+const LINK: &str = r#"
+duration = "4s"
+[[link]]
+name = "down"
+from = "server"
+to = "phone"
+rate = "20Mbit/s"
+delay = "20ms"
+queue = { kind = "droptail", limit = "100KB" }
+duplex = true
+"#;
+
+/// Plays flows over that link by the simulator and by the kernel; `None` where that cannot be done.
+fn by_both(flows: &str, cc: Option<&str>) -> Option<(RunResult, Outcome)> {
+    static TURN: Mutex<()> = Mutex::new(());
+    if let Err(error) = check() {
+        eprintln!("skipped: needs root and TUN devices: {error}");
+        return None;
+    }
+    // Side by side they would take each other's time.
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let scenario = ranpace_scenario::parse(&format!("{LINK}{flows}"), "test.toml", &mut ()).unwrap();
+    let simulated = Simulation::new(&scenario).run();
+    let workloads = Some(Workloads { cc: cc.map(str::to_owned) });
+    let plan = Plan { limit: Some(scenario.duration), workloads, ..Plan::default() };
+    let ways = Ways::new(&scenario).unwrap();
+    let outcome = emulate(&ways, &plan, &AtomicBool::new(false), |_| {}).unwrap();
+    eprintln!("{}; {:?}", outcome.honesty.line(), outcome.notes);
+    for flow in simulated.flows.iter().chain(&outcome.result.flows) {
+        eprintln!(
+            "{} {}: {} of {}, {} sent, {} again, {} dropped, RTT {} ({}), {} timeouts, {:?}",
+            flow.name,
+            flow.cc,
+            flow.goodput,
+            flow.delivered,
+            flow.sent_packets,
+            flow.retransmitted_packets,
+            flow.dropped_packets,
+            flow.rtt.mean,
+            flow.rtt.count,
+            flow.timeouts,
+            flow.transfers,
+        );
+    }
+    Some((simulated, outcome))
+}
+
+/// Within this factor of each other.
+fn near(case: &str, a: f64, b: f64, factor: f64) {
+    assert!(a < b * factor && b < a * factor, "{case}: {a} and {b}");
+}
+
+fn column(flow: &FlowResult, name: &str) -> Vec<f64> {
+    flow.series.get(name).unwrap_or_else(|| panic!("{name} is in {:?}", flow.series.columns)).to_vec()
+}
+
+#[test]
+fn bulk_over_the_kernel_is_as_fast_as_over_the_simulator_and_has_the_same_series() {
+    let flows = "[[flow]]\nname = \"bulk\"\nfrom = \"server\"\nto = \"phone\"\ncc = \"cubic\"\n";
+    let Some((simulated, outcome)) = by_both(flows, None) else { return };
+    let (expected, found) = (&simulated.flows[0], &outcome.result.flows[0]);
+    assert_eq!((found.name.as_str(), found.cc.as_str()), ("bulk", "kernel cubic"));
+    assert_eq!(outcome.result.flows.len(), 1, "nobody else sent anything");
+    // A busy machine takes some of it.
+    near("goodput", found.goodput.as_f64(), expected.goodput.as_f64(), 1.25);
+    near("RTT", found.rtt.mean.as_secs_f64(), expected.rtt.mean.as_secs_f64(), 1.4);
+    assert!(found.rtt.min.as_secs_f64() >= 0.040 && found.rtt.min.as_secs_f64() < 0.060, "{}", found.rtt.min);
+    near("packets", found.sent_packets as f64, expected.sent_packets as f64, 1.25);
+    assert!(found.retransmitted_packets > 0 && found.dropped_packets > 0, "the queue is short");
+    assert!(found.totals.acked <= found.totals.sent_once && found.totals.sent_once <= found.totals.sent);
+    let (there, here) = (&simulated.flows[0], found);
+    for name in there
+        .series
+        .columns
+        .iter()
+        .map(|column| column.name.as_str())
+        .filter(|name| !name.starts_with("state_"))
+    {
+        let (expected, found) = (column(there, name), column(here, name));
+        assert_eq!(expected.len(), found.len(), "{name}");
+    }
+    for name in
+        ["cwnd_bytes", "srtt_s", "in_flight_bytes", "goodput_bit_s", "acked_bytes", "queueing_delay_mean_s"]
+    {
+        assert!(
+            column(here, name)[20..].iter().all(|value| *value > 0.0),
+            "{name}: {:?}",
+            column(here, name)
+        );
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let window = |flow| mean(&column(flow, "cwnd_bytes")[20..]);
+    near("window", window(here), window(there), 1.6);
+}
+
+#[test]
+fn transfers_take_as_long_and_come_one_after_another() {
+    let flows = r#"
+        [[flow]]
+        name = "push"
+        from = "server"
+        to = "phone"
+        cc = "newreno"
+        workload = { kind = "repeat", size = "100KB", pause = "100ms", count = 5 }
+        [[flow]]
+        name = "fetch"
+        from = "phone"
+        to = "server"
+        cc = "newreno"
+        start = "2s"
+        tcp = { opener = "receiver" }
+        workload = { kind = "fixed", size = "1MB" }
+        [[flow]]
+        name = "pages"
+        from = "server"
+        to = "phone"
+        cc = "newreno"
+        start = "2500ms"
+        stop = "3500ms"
+        workload = { kind = "web", page = "20KB", interval = "300ms" }
+    "#;
+    let Some((simulated, outcome)) = by_both(flows, None) else { return };
+    assert_eq!(outcome.notes, Vec::<String>::new());
+    for (there, here) in simulated.flows.iter().zip(&outcome.result.flows) {
+        assert_eq!((&there.name, here.cc.as_str()), (&here.name, "kernel reno"));
+        assert_eq!(there.transfers.len(), here.transfers.len(), "{}", there.name);
+        assert_eq!(there.delivered, here.delivered, "{}", there.name);
+        for (expected, found) in there.transfers.iter().zip(&here.transfers) {
+            assert_eq!(expected.size, found.size);
+            let time = |transfer: &ranpace_sim::Transfer| transfer.completion.unwrap().as_secs_f64();
+            near(&there.name, time(found), time(expected), 1.25);
+        }
+    }
+}
+
+#[test]
+fn datagrams_are_sent_at_the_simulators_instants() {
+    let flows = r#"
+        [[flow]]
+        name = "steady"
+        from = "server"
+        to = "phone"
+        transport = "udp"
+        packet = "1200B"
+        start = "500ms"
+        stop = "3s"
+        workload = { kind = "cbr", rate = "8Mbit/s" }
+        [[flow]]
+        name = "bursts"
+        from = "phone"
+        to = "server"
+        transport = "udp"
+        workload = { kind = "ppbp", rate = "1Mbit/s" }
+    "#;
+    let Some((simulated, outcome)) = by_both(flows, None) else { return };
+    for (there, here) in simulated.flows.iter().zip(&outcome.result.flows) {
+        assert_eq!((here.cc.as_str(), here.dropped_packets), ("udp", there.dropped_packets));
+        near(&there.name, here.sent_packets as f64, there.sent_packets as f64, 1.02);
+        near(&there.name, here.delivered.as_f64(), there.delivered.as_f64(), 1.02);
+        near(&there.name, here.goodput.as_f64(), there.goodput.as_f64(), 1.05);
+    }
+    assert!(outcome.result.flows[0].sent_packets > 2_000);
+}
+
+#[test]
+fn a_flow_that_stops_leaves_the_link_to_the_others_and_a_control_can_be_chosen() {
+    let flows = r#"
+        [[flow]]
+        name = "first"
+        from = "server"
+        to = "phone"
+        cc = "cubic"
+        stop = "2s"
+        [[flow]]
+        name = "slow"
+        from = "server"
+        to = "phone"
+        cc = "cubic"
+        workload = { kind = "paced", rate = "2Mbit/s" }
+    "#;
+    let Some((simulated, outcome)) = by_both(flows, Some("reno")) else { return };
+    for (there, here) in simulated.flows.iter().zip(&outcome.result.flows) {
+        assert_eq!((&here.name, here.cc.as_str()), (&there.name, "kernel reno"));
+        near(&here.name, here.goodput.as_f64(), there.goodput.as_f64(), 1.3);
+    }
+    let after = column(&outcome.result.flows[0], "delivered_bytes");
+    assert!(after[38] - after[24] < 1e5, "it sent on: {:?}", &after[18..]);
+}
+
+#[test]
+fn what_the_kernel_cannot_play_is_said() {
+    for (case, text, cc, needle) in [
+        ("a control of ours", "cc = \"c2tcp\"", None, "no congestion control \"c2tcp\""),
+        ("a control of nobody", "cc = \"cubic\"", Some("nobody"), "tcp_available_congestion_control has "),
+        ("Sprout", "cc = \"sprout\"", Some("cubic"), "sprout cannot be played"),
+        (
+            "large datagrams",
+            "transport = \"udp\"\npacket = \"9000B\"\nworkload = { kind = \"cbr\", rate = \"1Mbit/s\" }",
+            None,
+            "at most 1500 B",
+        ),
+    ] {
+        let text = format!("{LINK}[[flow]]\nname = \"it\"\nfrom = \"server\"\nto = \"phone\"\n{text}\n");
+        let scenario = ranpace_scenario::parse(&text, "test.toml", &mut ()).unwrap();
+        let ways = Ways::new(&scenario).unwrap();
+        let error = Workloads { cc: cc.map(str::to_owned) }.check(&ways).unwrap_err();
+        assert!(
+            error.to_string().contains(needle) && error.to_string().contains("\"it\""),
+            "{case}: {error}"
+        );
+        if matches!(error, WorkloadError::Control { .. }) {
+            let plan = Plan { workloads: Some(Workloads { cc: cc.map(str::to_owned) }), ..Plan::default() };
+            let ended = emulate(&ways, &plan, &AtomicBool::new(true), |_| {});
+            assert!(matches!(ended, Err(EmulationError::Workload(_))), "{case}");
+        }
+    }
+    let text = format!(
+        "{LINK}[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"cubic:hystart=off\"\npacing = true\n"
+    );
+    let scenario = ranpace_scenario::parse(&text, "test.toml", &mut ()).unwrap();
+    let notes = Workloads::default().check(&Ways::new(&scenario).unwrap()).unwrap();
+    assert_eq!(notes.len(), 2, "{notes:?}");
+}
