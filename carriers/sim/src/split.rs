@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 
-use ranpace_pep::rapid::{Category, FlowId, FlowRecord, Mode, Observer, Rapid};
+use ranpace_pep::rapid::{Category, Doubt, FlowId, FlowRecord, Mode, Observer, Rapid};
 use ranpace_phy::Direction as Way;
 use ranpace_rnis::RadioHint;
 use ranpace_scenario::{FlowSpec, Hop, ProxyKind, ProxySpec, Scenario, SplitSpec, Transport};
@@ -434,7 +434,14 @@ impl<'a> Splits<'a> {
             }
             return None;
         }
+        let before = acked(flow);
         let rtt = flow.on_feedback(now, segment);
+        let newly = acked(flow) - before;
+        if !newly.is_zero()
+            && let (Some(rapid), Some(id)) = (&mut self.proxies[one.proxy].rapid, one.rapid)
+        {
+            rapid.on_ran_acked(id, newly);
+        }
         // The user has answered: so does the proxy.
         if let Ends::Tcp(to_user, _) = &flow.ends
             && to_user.is_established()
@@ -545,6 +552,12 @@ impl<'a> Splits<'a> {
                 Mode::Open => 2.0,
             };
             show("mode", mode);
+            let guard = match user.doubt {
+                Doubt::None => 0.0,
+                Doubt::Trying => 1.0,
+                Doubt::Contradicted => 2.0,
+            };
+            show("guard", guard);
             show("capacity_bit_s", user.capacity.as_f64());
             show("flows", f64::from(user.flows));
             show("slow_flows", f64::from(user.slow));
@@ -615,6 +628,14 @@ fn user_of(flow: &FlowSpec) -> Option<usize> {
         Hop::Radio { user, direction: Way::Downlink } => Some(user as usize),
         _ => None,
     })
+}
+
+/// What the user has acknowledged.
+fn acked(flow: &Flow) -> Bytes {
+    match &flow.ends {
+        Ends::Tcp(to_user, _) => to_user.acked(),
+        _ => Bytes::ZERO,
+    }
 }
 
 /// The flow and the leg of a split.

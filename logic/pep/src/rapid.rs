@@ -32,6 +32,7 @@
 //!   anew. The first report ever counts at once. During a handover C is zero.
 //! * UDP and QUIC pass by, and C is given out as if they were not there. `account_udp` takes their rate off it, at most half; the
 //!   rate is a mean over about 100 ms, worked out with each report.
+//! * `profile = field` has a guard: see `rapid/guard.rs`.
 //! * `profile = field` allows a server for whole segments and delayed acknowledgements when it judges, and does not judge a
 //!   flow by what it did not send while what waits in the proxy kept its window shut.
 //! * While C is zero no flow is judged. CQI 0 is no capacity; who had no grant for 100 ms has the MCS that its CQI leads to.
@@ -39,7 +40,7 @@
 //! Who carries it calls, with the time: [`Rapid::on_radio`] for each report of a user's downlink; [`Rapid::open`] when the
 //! server has answered (before that [`Rapid::admits`]); [`Rapid::on_wan_data`] for payload from the server (no duplicates),
 //! [`Rapid::on_passing`] for each packet to a user that is not TCP's, [`Rapid::on_wan_rtt`] and [`Rapid::on_ran_rtt`] for raw
-//! RTT samples of either side, [`Rapid::on_backlog`] when what waits
+//! RTT samples of either side, [`Rapid::on_ran_acked`] for payload that the user has acknowledged, [`Rapid::on_backlog`] when what waits
 //! changes; [`Rapid::on_deadline`] when [`Rapid::next_deadline`] has come; [`Rapid::close`]. After any of these
 //! [`Rapid::next_change`], until there is none, tells whose [`Rapid::window`] (what to advertise to the server, through a
 //! [`RightEdge`](crate::RightEdge); `None`: what the platform would, but not more than [`Rapid::room`], to be asked whenever what
@@ -64,6 +65,9 @@
 
 mod estimate;
 mod flow;
+mod guard;
+#[cfg(test)]
+mod guard_tests;
 #[cfg(test)]
 mod properties;
 mod record;
@@ -80,10 +84,11 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 
 use estimate::{Change, Estimate};
 use flow::{Flow, Round};
+use guard::{Guard, Known, Outcome};
 use share::Shared;
 
-pub use record::{Category, FlowRecord, Mode, Observer, UserRecord};
-pub use settings::{Accounting, Caps, Estimator, Profile, RanRttMin, Settings, Slack, WrongSetting};
+pub use record::{Category, Doubt, FlowRecord, Mode, Observer, UserRecord};
+pub use settings::{Accounting, Caps, Estimator, Hold, Profile, RanRttMin, Settings, Slack, WrongSetting};
 
 /// A flow, as long as it is open. Of a closed one it names nothing, even if its place was given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,8 +116,10 @@ struct User {
     full: bool,
     /// It waits to be shared out anew.
     stale: bool,
-    /// Its deadline in the queue.
+    /// Its deadline in the queue, and its guard's.
     due: Option<Time>,
+    guard_due: Option<Time>,
+    guard: Guard,
 }
 
 /// Whose deadline it is.
@@ -120,8 +127,11 @@ struct User {
 enum Due {
     Flow(FlowId),
     User(u32),
+    Guard(u32),
 }
 
+/// A user without flows whose reports are contradicted is remembered as long as it is reported of at least so often.
+const HEARD: Span = Span::SECOND;
 /// Part of a user's cap down to which what waits has to fall before its windows are open again, in quarters.
 const REOPEN: (u64, u64) = (3, 4);
 
@@ -188,7 +198,11 @@ impl<O: Observer> Rapid<O> {
     /// A report of a user's downlink. Of a user without flows it is kept for its first; it is dropped when it is a second old.
     pub fn on_radio(&mut self, now: Time, user: u32, hint: &RadioHint) {
         let known = self.users.entry(user).or_insert_with(User::new);
+        if self.settings.guard {
+            known.guard.promise(now, known.radio.reported(&self.settings, now));
+        }
         let Some(change) = known.radio.take(&self.settings, now, hint) else { return };
+        known.guard.on_report();
         self.follow(now, user, change);
         self.share_out(now);
         if self.observer.listens()
@@ -215,10 +229,12 @@ impl<O: Observer> Rapid<O> {
         let of = self.users.entry(user).or_insert_with(User::new);
         let mut flow = Flow::new(now, user, of.flows.len() as u32, wan_rtt, mss, &self.settings);
         flow.close(now, of.full, &self.settings);
+        flow.disturbed = of.guard.doubt() == Doubt::Trying;
         of.flows.push(slot);
         self.flows[slot as usize] = Some(flow);
         self.mark(slot);
         self.queue_flow(id);
+        self.watch(now, user);
         self.stale(user);
         self.share_out(now);
         id
@@ -241,7 +257,7 @@ impl<O: Observer> Rapid<O> {
         }
         self.stale(number);
         self.share_out(now);
-        self.forget(number);
+        self.forget(now, number);
         self.clean_up();
     }
 
@@ -282,8 +298,25 @@ impl<O: Observer> Rapid<O> {
         let Some(flow) = self.flow_mut(id) else { return };
         let tight = flow.is_tight(&settings);
         flow.take_ran_rtt(rtt);
+        let user = flow.user;
         if tight || flow.is_tight(&settings) {
             self.mark(id.slot);
+        }
+        if settings.guard
+            && let Some(user) = self.users.get_mut(&user)
+        {
+            user.guard.on_rtt(rtt);
+        }
+    }
+
+    /// The user has acknowledged so much payload of the flow for the first time.
+    #[inline]
+    pub fn on_ran_acked(&mut self, flow: FlowId, bytes: Bytes) {
+        if self.settings.guard
+            && let Some(user) = self.flow(flow).map(|flow| flow.user)
+            && let Some(user) = self.users.get_mut(&user)
+        {
+            user.guard.on_acked(bytes.get());
         }
     }
 
@@ -334,6 +367,7 @@ impl<O: Observer> Rapid<O> {
             match due {
                 Due::Flow(flow) => self.end_round(now, flow),
                 Due::User(user) => self.grow_old(now, at, user),
+                Due::Guard(user) => self.guard(now, at, user),
             }
         }
         // Those that are judged at the same instant do not see each other.
@@ -380,7 +414,8 @@ impl<O: Observer> Rapid<O> {
     pub fn allocation(&self, flow: FlowId) -> Option<Rate> {
         let flow = self.flow(flow)?;
         let user = self.users.get(&flow.user)?;
-        (user.radio.mode != Mode::Open).then(|| Rate::from_bits_per_s_f64(8.0 * flow.allocation()))
+        let rate = 8.0 * flow.allocation() * user.guard.ran_factor();
+        (user.radio.mode != Mode::Open).then(|| Rate::from_bits_per_s_f64(rate))
     }
 
     /// The congestion window towards the user (5.2.1): the allocation for the smallest RTT there, at least some segments; `None`
@@ -434,12 +469,13 @@ impl<O: Observer> Rapid<O> {
             time: now,
             user: number,
             mode: radio.mode,
+            doubt: user.guard.doubt(),
             granted: radio.granted,
             unused: radio.unused,
             expected: radio.expected,
             mcs: radio.mcs,
             tbs_bits: radio.tbs_bits,
-            capacity: Rate::from_bits_per_s_f64(8.0 * radio.capacity(now)),
+            capacity: Rate::from_bits_per_s_f64(8.0 * user.given(&self.settings, now)),
             passing: Rate::from_bits_per_s_f64(8.0 * radio.passing_rate),
             age: radio.age(now),
             flows: user.shared.flows,
@@ -475,7 +511,7 @@ impl<O: Observer> Rapid<O> {
 
     fn towards_user(&self, user: &User, flow: &Flow) -> Option<Bytes> {
         let least = f64::from(self.settings.ran_floor) * flow.mss;
-        let window = flow.ran_bdp(&self.settings).max(least);
+        let window = (flow.ran_bdp(&self.settings) * user.guard.ran_factor()).max(least);
         (user.radio.mode != Mode::Open).then_some(Bytes::new(window as u64))
     }
 
@@ -504,12 +540,16 @@ impl<O: Observer> Rapid<O> {
             Round::Goes => self.queue_flow(id),
             Round::Idle => self.stale(number),
             Round::Period => {
-                let Some(radio) = self.users.get(&number).map(|user| &user.radio) else { return };
-                let judge = radio.mode == Mode::Normal && radio.capacity(now) > 0.0;
+                let Some(user) = self.users.get(&number) else { return };
+                let radio = &user.radio;
+                let judge = radio.mode == Mode::Normal && radio.capacity(&settings, now) > 0.0;
                 let late = radio.is_late(now);
+                let trying = user.guard.doubt() == Doubt::Trying;
                 let Some(flow) = self.flow_mut(id) else { return };
                 let tight = flow.is_tight(&settings);
-                flow.end_period(now, judge, &settings);
+                // What a flow made of a window that was more than it was told before says nothing of it.
+                flow.end_period(now, judge && !flow.disturbed, &settings);
+                flow.disturbed = trying;
                 if late {
                     flow.begin_anew(now, &settings);
                 }
@@ -531,7 +571,61 @@ impl<O: Observer> Rapid<O> {
         user.due = None;
         let change = user.radio.grow_old(&self.settings, now);
         self.follow(now, number, change);
-        self.forget(number);
+        self.forget(now, number);
+    }
+
+    /// The guard of a user decides.
+    fn guard(&mut self, now: Time, at: Time, number: u32) {
+        let settings = self.settings;
+        let Some(user) = self.users.get_mut(&number).filter(|user| user.guard_due == Some(at)) else {
+            return;
+        };
+        user.guard_due = None;
+        if user.guard.due().is_some_and(|due| due > now) {
+            // It began anew meanwhile.
+            return self.watch(now, number);
+        }
+        let reported = user.radio.reported(&settings, now);
+        user.guard.promise(now, reported);
+        if user.flows.is_empty() {
+            user.guard.stop();
+        }
+        let known = known(user, &self.flows, &settings, reported);
+        let outcome = user.guard.decide(now, &known);
+        match outcome {
+            Outcome::Goes => {}
+            Outcome::Other => {
+                for &slot in &user.flows {
+                    if let Some(flow) = self.flows.get_mut(slot as usize).and_then(Option::as_mut) {
+                        flow.disturbed = true;
+                    }
+                    mark(&mut self.flows, &mut self.changed, slot);
+                }
+                self.stale(number);
+            }
+            Outcome::Contradicted | Outcome::Agrees => {
+                let change = user.radio.doubt(&settings, now, outcome == Outcome::Contradicted);
+                self.follow(now, number, change);
+            }
+        }
+        self.watch(now, number);
+        self.forget(now, number);
+    }
+
+    /// A user whose radio is known, and who has flows, has a guard; its deadline is in the queue.
+    fn watch(&mut self, now: Time, number: u32) {
+        let Some(user) = self.users.get_mut(&number).filter(|_| self.settings.guard) else { return };
+        if user.radio.mode == Mode::Open {
+            user.guard.stop();
+        } else if !user.flows.is_empty() {
+            user.guard.start(now);
+        }
+        if let Some(at) = user.guard.due()
+            && user.guard_due.is_none()
+        {
+            user.guard_due = Some(at);
+            self.due.push(Reverse((at, Due::Guard(number))));
+        }
     }
 
     /// What a change of a user's radio leads to.
@@ -556,6 +650,7 @@ impl<O: Observer> Rapid<O> {
             user.due = Some(at);
             self.due.push(Reverse((at, Due::User(number))));
         }
+        self.watch(now, number);
         self.stale(number);
     }
 
@@ -577,19 +672,13 @@ impl<O: Observer> Rapid<O> {
                 continue;
             }
             let (flows, changed) = (&mut self.flows, &mut self.changed);
-            user.shared = share::share(
-                now,
-                &self.settings,
-                user.radio.capacity(now),
-                &user.flows,
-                flows,
-                |flow, slot| {
-                    if !flow.changed {
-                        flow.changed = true;
-                        changed.push(slot);
-                    }
-                },
-            );
+            let given = user.given(&self.settings, now);
+            user.shared = share::share(now, &self.settings, given, &user.flows, flows, |flow, slot| {
+                if !flow.changed {
+                    flow.changed = true;
+                    changed.push(slot);
+                }
+            });
         }
     }
 
@@ -608,8 +697,11 @@ impl<O: Observer> Rapid<O> {
     }
 
     /// A user without flows of whose radio nothing is known is nobody.
-    fn forget(&mut self, number: u32) {
-        let nobody = |user: &User| user.flows.is_empty() && user.radio.mode == Mode::Open;
+    fn forget(&mut self, now: Time, number: u32) {
+        let nobody = |user: &User| {
+            let is_heard = user.guard.is_contradicted() && user.radio.age(now) <= HEARD;
+            user.flows.is_empty() && user.radio.mode == Mode::Open && !is_heard
+        };
         if self.users.get(&number).is_some_and(nobody) {
             self.users.remove(&number);
         }
@@ -622,7 +714,7 @@ impl<O: Observer> Rapid<O> {
             let Self { due, generations, flows, .. } = self;
             due.retain(|Reverse((_, due))| match due {
                 Due::Flow(id) => generations[id.index()] == id.generation && flows[id.index()].is_some(),
-                Due::User(_) => true,
+                Due::User(_) | Due::Guard(_) => true,
             });
         }
         if self.changed.len() > most {
@@ -644,7 +736,32 @@ impl User {
             full: false,
             stale: false,
             due: None,
+            guard_due: None,
+            guard: Guard::new(),
         }
+    }
+
+    /// What is given out to its flows, in bytes per second.
+    fn given(&self, settings: &Settings, now: Time) -> f64 {
+        let given = self.radio.capacity(settings, now);
+        match self.radio.mode {
+            Mode::Open => given,
+            _ => self.guard.tried(self.radio.reported(settings, now), given).unwrap_or(given),
+        }
+    }
+}
+
+/// What a user's guard decides by.
+fn known(user: &User, flows: &[Option<Flow>], settings: &Settings, reported: f64) -> Known {
+    let own =
+        || user.flows.iter().filter_map(|slot| flows.get(*slot as usize)?.as_ref()).filter(|f| f.active);
+    Known {
+        reported,
+        demand: own().any(|flow| flow.limit.is_none() || !flow.backlog.is_zero()),
+        late: user.radio.mode == Mode::Hold,
+        mss: own().map(|flow| flow.mss).fold(0.0, f64::max),
+        wan_rtt: own().map(|flow| flow.wan.smoothed).max().unwrap_or_default(),
+        ran_rtt: own().filter_map(|flow| flow.ran_rtt_min(settings)).min().unwrap_or_default(),
     }
 }
 

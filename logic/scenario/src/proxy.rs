@@ -3,7 +3,7 @@
 //! Which flows: those of TCP whose data cross the host on their way, coming over wires. What a user sends, UDP and datagrams
 //! pass by.
 
-use ranpace_pep::rapid::{Accounting, Caps, Estimator, RanRttMin, Settings, Slack};
+use ranpace_pep::rapid::{Accounting, Caps, Estimator, Hold, RanRttMin, Settings, Slack};
 use ranpace_units::{Bytes, Span};
 
 use crate::flow::{Flows, read_algorithm};
@@ -13,7 +13,7 @@ use crate::reader::{Field, Section};
 use crate::rnis::FeedSpec;
 
 /// The keys of `[[proxy]]`. A test compares them with what is read.
-pub(crate) const KEYS: [&str; 19] = [
+pub(crate) const KEYS: [&str; 21] = [
     "name",
     "host",
     "kind",
@@ -33,6 +33,8 @@ pub(crate) const KEYS: [&str; 19] = [
     "ran_floor",
     "shrink",
     "account_udp",
+    "hold",
+    "guard",
 ];
 /// The kinds of proxies.
 const KINDS: [&str; 2] = ["split", "rapid"];
@@ -173,6 +175,8 @@ fn read_rapid(section: &mut Section<'_>, is_rapid: bool, period: Span) -> Settin
         ran_floor,
         shrink,
         udp,
+        hold,
+        guard,
     ] = &fields[..]
     else {
         return Settings::THESIS;
@@ -219,6 +223,12 @@ fn read_rapid(section: &mut Section<'_>, is_rapid: bool, period: Span) -> Settin
     let allowance = sr.as_ref().and_then(|f| f.quantity(Span::ZERO..=Span::SECOND));
     settings.sr_allowance = allowance.unwrap_or(settings.sr_allowance);
     settings.account_udp = udp.as_ref().and_then(Field::flag).unwrap_or(settings.account_udp);
+    settings.hold = match word(hold, &["least", "mean"]) {
+        Some("least") => Hold::Least,
+        Some(_) => Hold::Mean,
+        None => settings.hold,
+    };
+    settings.guard = guard.as_ref().and_then(Field::flag).unwrap_or(settings.guard);
     settings.shrink = shrink.as_ref().and_then(Field::flag).unwrap_or(settings.shrink);
     settings
 }
@@ -305,7 +315,7 @@ cc = "cubic"
     fn a_rapid_proxy_has_its_settings_and_a_sender_to_match() {
         let text = with(
             "host = \"mast\"\nkind = \"rapid\"\nprofile = \"field\"\nestimator = \"fair_share\"\nran_rttmin = \"plain\"\n\
-             slack = \"half_rtt\"\naccount_udp = true\nfloor = 12\nsr_allowance = \"16ms\"\nuser_buffer = \"1MB\"\n[rnis]\nperiod = \"1ms\"",
+             slack = \"half_rtt\"\naccount_udp = true\nhold = \"least\"\nguard = false\nfloor = 12\nsr_allowance = \"16ms\"\nuser_buffer = \"1MB\"\n[rnis]\nperiod = \"1ms\"",
         );
         let scenario = parse(&text, "", &mut ()).unwrap();
         let ProxyKind::Rapid(settings) = &scenario.proxies[0].kind else { panic!() };
@@ -314,6 +324,8 @@ cc = "cubic"
             ran_rttmin: RanRttMin::Plain,
             slack: Slack::HalfRtt,
             account_udp: true,
+            hold: Hold::Least,
+            guard: false,
             floor: 12,
             sr_allowance: Span::from_millis(16),
             period: Span::from_millis(1),

@@ -5,7 +5,7 @@ use ranpace_rnis::{RadioHint, Technology};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::record::Mode;
-use super::settings::{Estimator, Settings};
+use super::settings::{Estimator, Hold, Settings};
 
 /// No cell gives more to a user: 1 Tbit/s, in bytes per second. Ours, against reports that are nonsense.
 const MOST: f64 = 125e9;
@@ -30,6 +30,19 @@ const PART: Span = Span::from_millis(100);
 /// So many, and the one that is going on.
 const PARTS: usize = 11;
 
+/// A part of time: its number, the least capacity in it, and the sum and number of those reported.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    number: u64,
+    least: f64,
+    sum: f64,
+    count: u32,
+}
+
+impl Part {
+    const NONE: Self = Self { number: 0, least: f64::INFINITY, sum: 0.0, count: 0 };
+}
+
 /// What one report says of resources.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
@@ -48,9 +61,11 @@ pub(super) struct Estimate {
     newest: Option<RadioHint>,
     granted_at: Option<Time>,
     consecutive: u32,
-    /// Part of time and least capacity in it, in bytes per second.
-    least: [(u64, f64); PARTS],
+    /// Capacities of the last second, in bytes per second.
+    parts: [Part; PARTS],
     pub(super) mode: Mode,
+    /// Reports are contradicted by what the user gets: as if there were none.
+    doubted: bool,
     /// Since when the mode is another than normal.
     late_since: Time,
     /// `Pa`, `Pu`, `Pe` in PRBs per TTI.
@@ -85,8 +100,9 @@ impl Estimate {
             newest: None,
             granted_at: None,
             consecutive: 0,
-            least: [(0, f64::INFINITY); PARTS],
+            parts: [Part::NONE; PARTS],
             mode: Mode::Open,
+            doubted: false,
             late_since: Time::ZERO,
             granted: 0.0,
             unused: 0.0,
@@ -150,12 +166,16 @@ impl Estimate {
             self.keep(settings, at, hint);
             self.work_out(settings, at, hint);
         }
-        let part = at.as_nanos() / PART.as_nanos();
-        let slot = &mut self.least[(part % PARTS as u64) as usize];
-        *slot = if slot.0 == part { (part, slot.1.min(self.latest)) } else { (part, self.latest) };
+        let number = at.as_nanos() / PART.as_nanos();
+        let part = &mut self.parts[(number % PARTS as u64) as usize];
+        if part.number != number {
+            *part = Part { number, ..Part::NONE };
+        }
+        part.least = part.least.min(self.latest);
+        (part.sum, part.count) = (part.sum + self.latest, part.count + 1);
         let was = self.mode;
         let by_age = self.mode_at(settings, now);
-        if was != Mode::Open || first || self.consecutive >= BACK {
+        if !self.doubted && (was != Mode::Open || first || self.consecutive >= BACK) {
             self.set_mode(now, by_age);
         }
         Some(Change { mode: self.mode != was, restart: was == Mode::Open && self.mode != Mode::Open })
@@ -190,17 +210,50 @@ impl Estimate {
     }
 
     /// `C`: what is given out, in bytes per second.
-    pub(super) fn capacity(&self, now: Time) -> f64 {
-        let all = match self.mode {
+    pub(super) fn capacity(&self, settings: &Settings, now: Time) -> f64 {
+        self.left(match self.mode {
             Mode::Normal => self.latest,
             Mode::Open => 0.0,
-            Mode::Hold => {
-                let part = now.as_nanos() / PART.as_nanos();
-                let recent = self.least.iter().filter(|(of, _)| *of + PARTS as u64 > part);
-                recent.fold(self.latest, |least, (_, capacity)| least.min(*capacity))
-            }
-        };
+            Mode::Hold => self.held(settings, now),
+        })
+    }
+
+    /// What is reported of `C`, `efficiency` not counted, in bytes per second, whatever is made of it.
+    pub(super) fn reported(&self, settings: &Settings, now: Time) -> f64 {
+        let all = if self.mode == Mode::Hold { self.held(settings, now) } else { self.latest };
+        self.left(all / settings.efficiency)
+    }
+
+    /// What of so much is left by what passes by.
+    fn left(&self, all: f64) -> f64 {
         all - self.passing_rate.min(MOST_PASSING * all)
+    }
+
+    /// What is taken for `C` while reports are late.
+    fn held(&self, settings: &Settings, now: Time) -> f64 {
+        let number = now.as_nanos() / PART.as_nanos();
+        let recent = self.parts.iter().filter(|part| part.number + PARTS as u64 > number && part.count > 0);
+        match settings.hold {
+            Hold::Least => recent.fold(self.latest, |least, part| least.min(part.least)),
+            Hold::Mean => {
+                let (sum, count) =
+                    recent.fold((0.0, 0), |(sum, count), part| (sum + part.sum, count + part.count));
+                if count == 0 { self.latest } else { sum / f64::from(count) }
+            }
+        }
+    }
+
+    /// Reports are contradicted, and nothing is known of the radio; or they agree again.
+    pub(super) fn doubt(&mut self, settings: &Settings, now: Time, doubted: bool) -> Change {
+        let was = self.mode;
+        self.doubted = doubted;
+        if doubted {
+            self.set_mode(now, Mode::Open);
+        } else if self.consecutive >= BACK {
+            let by_age = self.mode_at(settings, now);
+            self.set_mode(now, by_age);
+        }
+        Change { mode: self.mode != was, restart: was == Mode::Open && self.mode != Mode::Open }
     }
 
     fn set_mode(&mut self, now: Time, mode: Mode) {
@@ -232,7 +285,7 @@ impl Estimate {
     fn forget_cell(&mut self) {
         self.count = 0;
         self.granted_at = None;
-        self.least = [(0, f64::INFINITY); PARTS];
+        self.parts = [Part::NONE; PARTS];
     }
 
     /// Adds a report to those that are averaged, and drops what is too old.

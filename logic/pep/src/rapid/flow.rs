@@ -130,6 +130,8 @@ pub(super) struct Flow {
     /// It waits to be told of in the list of changes; a deadline of it is in the queue.
     pub(super) changed: bool,
     pub(super) queued: bool,
+    /// More was tried in this period than was reported: it says nothing of the flow.
+    pub(super) disturbed: bool,
 }
 
 /// What the end of a round has brought.
@@ -180,6 +182,7 @@ impl Flow {
             backlog: Bytes::ZERO,
             changed: false,
             queued: false,
+            disturbed: false,
         };
         flow.begin_period(now, settings);
         flow

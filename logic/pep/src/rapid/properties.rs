@@ -125,7 +125,7 @@ fn play(rapid: &mut Rapid, now: &mut Time, open: &mut Vec<FlowId>, event: &Event
 /// below its floor.
 fn check_windows(rapid: &Rapid, now: Time) -> Result<(), TestCaseError> {
     for user in rapid.users.values().filter(|user| user.radio.mode != Mode::Open) {
-        let capacity = user.radio.capacity(now);
+        let capacity = user.given(&rapid.settings, now);
         prop_assert!(capacity.is_finite() && capacity >= 0.0);
         let mut sum = 0.0;
         for slot in &user.flows {

@@ -56,10 +56,21 @@ impl<O: Observer> Observer for Option<O> {
 pub enum Mode {
     /// Not older than three reporting periods or 100 ms.
     Normal,
-    /// Up to a second: the least capacity of the last second is given out, and no flow is categorised anew.
+    /// Up to a second: a capacity of the last second is given out (see [`Hold`](super::Hold)), and no flow is categorised anew.
     Hold,
     /// Nothing: windows are the platform's, and the control on the user's side is an ordinary one.
     Open,
+}
+
+/// Whether a user's reports are believed; always, where there is no guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// They are.
+    None,
+    /// More is tried than was reported.
+    Trying,
+    /// What was acknowledged contradicts them: the mode is [`Mode::Open`] until they agree again.
+    Contradicted,
 }
 
 /// What a flow is taken for.
@@ -119,6 +130,8 @@ pub struct UserRecord {
     pub user: u32,
     /// What is known of its radio.
     pub mode: Mode,
+    /// Whether that is believed.
+    pub doubt: Doubt,
     /// `Pa`: PRBs granted per TTI, mean.
     pub granted: f64,
     /// `Pu`: PRBs that nobody used per TTI, mean.
@@ -129,7 +142,7 @@ pub struct UserRecord {
     pub mcs: u8,
     /// `TBS`: bits of a full slot of them.
     pub tbs_bits: u32,
-    /// `C`: the rate that is given out.
+    /// `C`: the rate that is given out, more than was reported while more is tried.
     pub capacity: Rate,
     /// Rate of what passes by the proxy, with `account_udp`; `C` is what it leaves.
     pub passing: Rate,

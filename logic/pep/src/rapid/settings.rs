@@ -27,6 +27,10 @@ pub struct Settings {
     pub average: u8,
     /// How often reports come. Older ones than three of these, at least 100 ms, stop the categorisation.
     pub period: Span,
+    /// What is given out while reports are late, but not lost.
+    pub hold: Hold,
+    /// Whether now and then more is tried than was reported, and a user whose reports are contradicted by that is passed through. Ours.
+    pub guard: bool,
     /// What the smallest RTT between proxy and user is.
     pub ran_rttmin: RanRttMin,
     /// Added to that: two periods of scheduling requests (16 ms) on LTE.
@@ -112,6 +116,15 @@ pub enum RanRttMin {
     Plain,
 }
 
+/// What is given out while reports are late, but not lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// The least capacity of the last second (the specification's, its section 11).
+    Least,
+    /// The mean of what was reported of the last second. Ours: the least is far below it in a cell that fades.
+    Mean,
+}
+
 impl Settings {
     /// As published (Diarra 2022, chapter 5), with what the text leaves open as the head of [`rapid`](crate::rapid) says.
     pub const THESIS: Self = Self {
@@ -125,6 +138,8 @@ impl Settings {
         slack: Slack::Fixed(Span::from_micros(1_500)),
         average: 1,
         period: Span::from_millis(8),
+        hold: Hold::Least,
+        guard: false,
         ran_rttmin: RanRttMin::Smoothed,
         sr_allowance: Span::ZERO,
         ran_floor: 10,
@@ -143,6 +158,8 @@ impl Settings {
     pub const FIELD: Self = Self {
         profile: Profile::Field,
         estimator: Estimator::Larger,
+        hold: Hold::Mean,
+        guard: true,
         ran_rttmin: RanRttMin::Bounded,
         sr_allowance: Span::from_millis(16),
         caps: Caps { flow: Bytes::new(16 << 10), bdps: 1.25, ..Self::THESIS.caps },

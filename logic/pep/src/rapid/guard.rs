@@ -1,0 +1,313 @@
+//! Whether what is reported of a user's radio can be believed: now and then more is tried than was told. Ours.
+//!
+//! Who follows a capacity that is said to be too small makes it true, and nothing contradicts it. So a user who takes all that it is
+//! given is given more for a moment (a *probe*); if clearly more is acknowledged than was reported, and the delay does not
+//! grow as it would if the report were true, a few times in a row, then reports are contradicted: the user is passed through, as
+//! without a feed, until over some seconds it gets no more than what is reported.
+//!
+//! States: waiting for the next probe; looking at the delay before it; trying, first until more can have come and been
+//! acknowledged, then measured in [`PARTS`] parts; giving back what it made wait; contradicted. The numbers are in `docs/algorithms/rapid.md`, where they were
+//! written down before they were played.
+
+use ranpace_units::{Span, Time};
+
+use super::record::Doubt;
+
+/// From when a user's radio is known, and it has a flow, to the first probe.
+const FIRST: Span = Span::SECOND;
+/// From one probe to the next; after one that found more.
+const EVERY: Span = Span::from_secs(3);
+const AGAIN: Span = Span::from_millis(500);
+/// What is measured of a probe comes in parts: so many, and so many of the delay before it. A probe can end early from the second on.
+const PART: Span = Span::from_millis(25);
+const PARTS: u32 = 8;
+const PARTS_BEFORE: u32 = 4;
+/// Longest time until more can have come and been acknowledged.
+const MOST_SETTLING: Span = Span::from_millis(300);
+/// What is tried, over what is reported; at least so many segments more in the whole probe: what any TCP begins with (RFC 6928).
+const GAIN: f64 = 1.5;
+const SEGMENTS: f64 = 10.0;
+/// What servers may send after a probe that did not find more, over what else they might, for as long as the probe took: what came too
+/// much must not wait on in the proxy.
+const GIVE_BACK: f64 = 2.0 - GAIN;
+/// What has to be acknowledged, over what was reported, and segments on top.
+const CLEARLY: f64 = 1.25;
+const CLEAR_SEGMENTS: f64 = 2.0;
+/// Part of the delay that the extra would add if reports were true, from which on a probe is over; a retransmission of HARQ
+/// is none (LTE's eight subframes). It is not over while clearly more is acknowledged: no delay makes that untrue.
+const RISE: f64 = 0.5;
+const HARQ: Span = Span::from_millis(8);
+/// Probes in a row that have to find more: where reports are of now, and where they are of the past; reports that have to come
+/// meanwhile.
+const IN_A_ROW: (u32, u32) = (3, 6);
+const REPORTS: u32 = 10;
+/// Time over which reports have to agree again. It doubles with each contradiction, so many times at most.
+const AGREE: Span = Span::from_secs(3);
+const MOST_DOUBLINGS: u32 = 4;
+/// What may be acknowledged then, over what is reported, and the least of the best such time, which is forgotten by an eighth each.
+const AGREES: f64 = 1.1;
+const BUSY: f64 = 0.5;
+const FORGET: f64 = 1.0 / 8.0;
+
+/// What is known of a user when the guard decides. Rates in bytes per second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    /// What is reported.
+    pub(super) reported: f64,
+    /// Some flow takes all it is given.
+    pub(super) demand: bool,
+    /// Reports are of the past.
+    pub(super) late: bool,
+    /// Bytes of the largest segment.
+    pub(super) mss: f64,
+    /// The longest RTT to a server, the smallest to the user.
+    pub(super) wan_rtt: Span,
+    pub(super) ran_rtt: Span,
+}
+
+/// What came of a deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Nothing.
+    Goes,
+    /// A probe has begun, or is over.
+    Other,
+    /// Reports are contradicted from now on.
+    Contradicted,
+    /// Reports agree again.
+    Agrees,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Off,
+    Waiting,
+    Looking,
+    Settling(Tried),
+    /// With so many parts left.
+    Measuring(Tried, u32),
+    GivingBack,
+    Contradicted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Tried {
+    /// Extra rate, at least.
+    more: f64,
+    since: Time,
+    /// Beyond it the delay has risen as it would if reports were true.
+    limit: Option<Span>,
+}
+
+/// The guard of a user.
+#[derive(Clone, Debug)]
+pub(super) struct Guard {
+    state: State,
+    until: Time,
+    /// Since the last mark: what was acknowledged, what was reported, the smallest RTT to the user.
+    acked: u64,
+    promised: f64,
+    promised_until: Time,
+    rtt: Option<Span>,
+    /// Probes in a row that found more, together; what was acknowledged and reported in them, in bytes, and reports since the first.
+    found: u32,
+    found_acked: u64,
+    found_promised: f64,
+    reports: u32,
+    /// How often reports were contradicted, and the best rate since then.
+    times: u32,
+    best: f64,
+}
+
+impl Guard {
+    pub(super) fn new() -> Self {
+        Self {
+            state: State::Off,
+            until: Time::MAX,
+            acked: 0,
+            promised: 0.0,
+            promised_until: Time::ZERO,
+            rtt: None,
+            found: 0,
+            found_acked: 0,
+            found_promised: 0.0,
+            reports: 0,
+            times: 0,
+            best: 0.0,
+        }
+    }
+
+    /// When [`Self::decide`] is to be called.
+    pub(super) fn due(&self) -> Option<Time> {
+        (self.state != State::Off).then_some(self.until)
+    }
+
+    /// What may be told of it.
+    pub(super) fn doubt(&self) -> Doubt {
+        match self.state {
+            State::Off | State::Waiting | State::Looking => Doubt::None,
+            State::Settling(_) | State::Measuring(..) | State::GivingBack => Doubt::Trying,
+            State::Contradicted => Doubt::Contradicted,
+        }
+    }
+
+    pub(super) fn is_contradicted(&self) -> bool {
+        self.state == State::Contradicted
+    }
+
+    /// What is tried where so much is reported and would be given out, in bytes per second; `None` outside a probe.
+    pub(super) fn tried(&self, reported: f64, given: f64) -> Option<f64> {
+        match self.state {
+            State::Settling(tried) | State::Measuring(tried, _) => {
+                Some((GAIN * reported).max(reported + tried.more))
+            }
+            State::GivingBack => Some(GIVE_BACK * given),
+            _ => None,
+        }
+    }
+
+    /// The user's radio is known and it has a flow.
+    pub(super) fn start(&mut self, now: Time) {
+        if self.state == State::Off {
+            self.forget();
+            self.wait(now, FIRST);
+        }
+    }
+
+    /// Nothing is known any more: there is nothing to be doubted. What is contradicted stays so.
+    pub(super) fn stop(&mut self) {
+        if self.state != State::Contradicted {
+            self.state = State::Off;
+        }
+    }
+
+    /// So much is reported since the last call, in bytes per second.
+    #[inline]
+    pub(super) fn promise(&mut self, now: Time, reported: f64) {
+        self.promised += reported * now.since(self.promised_until).as_secs_f64();
+        self.promised_until = self.promised_until.max(now);
+    }
+
+    pub(super) fn on_report(&mut self) {
+        self.reports = self.reports.saturating_add(1);
+    }
+
+    #[inline]
+    pub(super) fn on_acked(&mut self, bytes: u64) {
+        self.acked = self.acked.saturating_add(bytes);
+    }
+
+    #[inline]
+    pub(super) fn on_rtt(&mut self, rtt: Span) {
+        self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt)));
+    }
+
+    /// The time has come that [`Self::due`] named.
+    pub(super) fn decide(&mut self, now: Time, known: &Known) -> Outcome {
+        match self.state {
+            State::Off => Outcome::Goes,
+            State::Waiting if !known.demand => {
+                self.forget();
+                self.wait(now, EVERY);
+                Outcome::Goes
+            }
+            State::Waiting => {
+                (self.state, self.until, self.rtt) = (State::Looking, now + PART * PARTS_BEFORE.into(), None);
+                Outcome::Goes
+            }
+            State::Looking => {
+                let settling = (known.wan_rtt + known.ran_rtt).min(MOST_SETTLING);
+                let ten = SEGMENTS * known.mss;
+                let more = ten / (settling + PART * PARTS.into()).as_secs_f64();
+                let rise = |rtt: Span| {
+                    let by_gain = (GAIN - 1.0) * rtt.as_secs_f64();
+                    let by_segments = ten / known.reported.max(1.0);
+                    let added = if more > (GAIN - 1.0) * known.reported { by_segments } else { by_gain };
+                    Span::from_secs_f64(added.min(10.0) * RISE).max(HARQ)
+                };
+                let limit = self.rtt.map(|rtt| rtt + rise(rtt));
+                (self.state, self.until) =
+                    (State::Settling(Tried { more, since: now, limit }), now + settling);
+                Outcome::Other
+            }
+            State::Settling(tried) => {
+                self.mark();
+                (self.state, self.until) = (State::Measuring(tried, PARTS), now + PART);
+                Outcome::Goes
+            }
+            State::Measuring(tried, left) => {
+                let rose = tried.limit.zip(self.rtt.take()).is_some_and(|(limit, rtt)| rtt > limit);
+                let is_more = self.acked as f64 >= CLEARLY * self.promised;
+                let ends = left == 1 || rose && !is_more && left < PARTS;
+                if !ends {
+                    (self.state, self.until) = (State::Measuring(tried, left - 1), now + PART);
+                    return Outcome::Goes;
+                }
+                self.end_probe(now, now.since(tried.since), known)
+            }
+            State::GivingBack => {
+                self.wait(now, EVERY);
+                Outcome::Other
+            }
+            State::Contradicted => self.look_again(now),
+        }
+    }
+
+    fn end_probe(&mut self, now: Time, took: Span, known: &Known) -> Outcome {
+        self.found_acked = self.found_acked.saturating_add(self.acked);
+        self.found_promised += self.promised;
+        if (self.found_acked as f64) < CLEARLY * self.found_promised + CLEAR_SEGMENTS * known.mss {
+            self.forget();
+            (self.state, self.until) = (State::GivingBack, now + took);
+            return Outcome::Other;
+        }
+        self.found += 1;
+        let needed = if known.late { IN_A_ROW.1 } else { IN_A_ROW.0 };
+        if self.found < needed || self.reports < REPORTS {
+            self.wait(now, AGAIN);
+            return Outcome::Other;
+        }
+        self.best = self.acked as f64 / (PART * PARTS.into()).as_secs_f64();
+        self.times = self.times.saturating_add(1);
+        self.forget();
+        self.mark();
+        (self.state, self.until) = (State::Contradicted, now + self.agreeing());
+        Outcome::Contradicted
+    }
+
+    /// What servers may send is less than what the user is sent.
+    pub(super) fn ran_factor(&self) -> f64 {
+        if self.state == State::GivingBack { 1.0 / GIVE_BACK } else { 1.0 }
+    }
+
+    fn forget(&mut self) {
+        (self.found, self.found_acked, self.found_promised, self.reports) = (0, 0, 0.0, 0);
+    }
+
+    /// Whether reports agree with what was acknowledged while nothing was bounded.
+    fn look_again(&mut self, now: Time) -> Outcome {
+        let agreeing = self.agreeing();
+        let rate = self.acked as f64 / agreeing.as_secs_f64();
+        let agrees = self.acked as f64 <= AGREES * self.promised && rate >= BUSY * self.best;
+        self.best = rate.max(self.best * (1.0 - FORGET));
+        self.mark();
+        self.until = now + agreeing;
+        if agrees {
+            self.state = State::Off;
+            return Outcome::Agrees;
+        }
+        Outcome::Goes
+    }
+
+    fn agreeing(&self) -> Span {
+        AGREE * (1 << self.times.saturating_sub(1).min(MOST_DOUBLINGS))
+    }
+
+    fn wait(&mut self, now: Time, time: Span) {
+        (self.state, self.until) = (State::Waiting, now + time - PART * PARTS_BEFORE.into());
+    }
+
+    fn mark(&mut self) {
+        (self.acked, self.promised, self.rtt) = (0, 0.0, None);
+    }
+}
