@@ -6,8 +6,8 @@
 //! number. Percentages are whole, means over the query's period (TS 36.314); throughput is in kbit/s, volume in kbit, delay in ms.
 //!
 //! Here are layer 2 measures, names, handovers and subscriptions; bearers, tunnels and networks are in [`bearers`], measurement
-//! reports, timing advance and carriers in [`measured`]. [`rab_info`], [`plmn_info`] and [`event`] fill what a base station of ours
-//! knows.
+//! reports, timing advance and carriers in [`measured`]. [`rab_info`], [`plmn_info`], [`event`], [`Traffic`] and [`ReferenceSignal`]
+//! fill what a base station of ours knows.
 //!
 //! The extension has what the standard has not: PRBs, MCS, CQI, block sizes and queues of a user, TTI by TTI, and what a cell is.
 
@@ -17,7 +17,9 @@ use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub mod bearers;
+mod links;
 pub mod measured;
+mod measures;
 mod object;
 #[cfg(test)]
 mod object_tests;
@@ -27,6 +29,8 @@ mod query;
 mod tests;
 pub mod vendor;
 
+pub use links::{ExpiryLinks, ExpiryNotification, SubscriptionLink, SubscriptionLinkList, SubscriptionLinks};
+pub use measures::{ReferenceSignal, Traffic};
 pub use of_cell::{Names, event, plmn_info, rab_info};
 
 pub use query::{L2Query, QueryError};
@@ -497,17 +501,8 @@ pub enum Notification {
         time_stamp: Option<TimeStamp>,
     },
     /// A subscription is about to end.
-    #[serde(rename = "ExpiryNotification", rename_all = "camelCase")]
-    Expiry {
-        /// Which.
-        #[serde(rename = "_links")]
-        links: ExpiryLinks,
-        /// When it ends.
-        expiry_deadline: TimeStamp,
-        /// When this was written.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        time_stamp: Option<TimeStamp>,
-    },
+    #[serde(rename = "ExpiryNotification")]
+    Expiry(ExpiryNotification),
     /// Of the extension: records of users.
     #[serde(rename = "VendorTtiMeasNotification", rename_all = "camelCase")]
     VendorTtiMeas {
@@ -525,13 +520,6 @@ pub enum Notification {
 pub struct ErabReleaseInfo {
     /// Its number.
     pub erab_id: u32,
-}
-
-/// Which subscription ends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExpiryLinks {
-    /// The subscription.
-    pub subscription: LinkType,
 }
 
 /// A subscription.

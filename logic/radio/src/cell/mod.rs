@@ -20,6 +20,7 @@ mod member;
 mod plan;
 mod quality;
 mod reports;
+mod standard;
 mod subscriber;
 #[cfg(test)]
 mod tests;

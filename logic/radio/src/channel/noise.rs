@@ -57,10 +57,15 @@ impl Receiver {
         [floor, floor + self.source.map_or(0.0, |source| from_db(source.prb_dbm))]
     }
 
+    /// Noise and interference in dBm on a PRB of `prb_hz` Hz now.
+    pub fn noise_dbm(&self, prb_hz: f64, now: Time) -> f64 {
+        let on = self.source.is_some_and(|source| source.is_on(now));
+        to_db(self.noise_mw(prb_hz)[usize::from(on)])
+    }
+
     /// SINR in dB of a PRB of `prb_hz` Hz that arrives with this power in dBm.
     pub fn sinr_db(&self, received_dbm: f64, prb_hz: f64, now: Time) -> f64 {
-        let on = self.source.is_some_and(|source| source.is_on(now));
-        received_dbm - to_db(self.noise_mw(prb_hz)[usize::from(on)])
+        received_dbm - self.noise_dbm(prb_hz, now)
     }
 }
 

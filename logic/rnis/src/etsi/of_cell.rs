@@ -1,8 +1,8 @@
 //! What a base station of ours can say in the standard's words, from what it reports.
 //!
-//! Its bearers have no class and no guaranteed rates: they are told as default bearers, QCI 9. It knows neither RSRP nor RSRQ, which a
-//! measurement report must have, nor tunnels; and no user of ours has several carriers. Who knows these has the objects
-//! in [`measured`](super::measured) and [`bearers`](super::bearers).
+//! Its bearers have no class and no guaranteed rates: they are told as default bearers, QCI 9. It knows no tunnels, and no user of
+//! ours has several carriers. Who knows these has the objects in [`measured`](super::measured) and [`bearers`](super::bearers).
+//! What it measures is in `measures.rs`.
 
 use super::bearers::{CellUserInfo, ErabInfo, ErabQosParameters, PlmnInfo, RabInfo, UeInfo};
 use super::{AssociateId, Ecgi, HoStatus, Notification, TimeStamp};
