@@ -10,7 +10,7 @@ use ranpace_units::{Bytes, Span, Time};
 use crate::packet::Direction;
 use crate::quic::QuicEnds;
 use crate::random::mix;
-use crate::results::Transfer;
+use crate::results::{LostConnection, Transfer};
 use crate::udp::UdpSource;
 
 /// The two ends of a flow.
@@ -95,6 +95,8 @@ pub(crate) struct Flow {
     /// When the flow had delivered all it will ever have.
     pub finished: Option<Time>,
     pub stopped: bool,
+    /// Its connection was lost, and with it the flow.
+    pub lost: Option<Box<LostConnection>>,
     /// Behind a proxy: what the application wrote, until the server's end has it.
     pub diverted: Option<Bytes>,
     seed: u64,
@@ -114,6 +116,7 @@ impl Flow {
             earlier: Account::default(),
             finished: None,
             stopped: false,
+            lost: None,
             diverted: None,
             seed,
         }
@@ -277,8 +280,11 @@ impl Flow {
 
     /// What a proxy on the path has seen, or the receiver has acknowledged, is handed over.
     pub fn note_handover(&mut self, now: Time) {
-        let Ends::Tcp(sender, _) = &self.ends else { return };
-        let seen = sender.seen_by_pep().max(sender.acked()).get();
+        let seen = match &self.ends {
+            Ends::Tcp(sender, _) => sender.seen_by_pep().max(sender.acked()).get(),
+            Ends::Quic(ends) => ends.handed_over().get(),
+            Ends::Datagram(..) | Ends::Udp(..) | Ends::None => return,
+        };
         while let Some(transfer) = self.transfers.get_mut(self.handed) {
             let end = self.handed_bytes.saturating_add(transfer.size.get());
             if seen < end {
@@ -424,6 +430,18 @@ impl Flow {
     pub fn arrive(&mut self, direction: Direction, now: Time, segment: &Segment, content: &[u8]) {
         if let Ends::Quic(ends) = &mut self.ends {
             ends.arrive(direction, now, segment, content);
+            self.check_connection(now);
+        }
+    }
+
+    /// Ends the flow if its connection is lost: what was asked for since will never arrive.
+    fn check_connection(&mut self, now: Time) {
+        let Ends::Quic(ends) = &self.ends else { return };
+        if self.lost.is_none()
+            && let Some(reason) = ends.lost()
+        {
+            self.lost = Some(Box::new(LostConnection { at: now, reason }));
+            self.stop();
         }
     }
 
@@ -501,7 +519,10 @@ impl Flow {
     pub fn on_sender_deadline(&mut self, now: Time) {
         match &mut self.ends {
             Ends::Tcp(sender, _) => sender.on_deadline(now),
-            Ends::Quic(ends) => ends.on_sender_deadline(now),
+            Ends::Quic(ends) => {
+                ends.on_sender_deadline(now);
+                self.check_connection(now);
+            }
             Ends::Datagram(sender, _) => sender.on_deadline(now),
             Ends::Udp(..) | Ends::None => {}
         }
@@ -510,7 +531,10 @@ impl Flow {
     pub fn on_receiver_deadline(&mut self, now: Time) {
         match &mut self.ends {
             Ends::Tcp(_, receiver) => receiver.on_deadline(now),
-            Ends::Quic(ends) => ends.on_receiver_deadline(now),
+            Ends::Quic(ends) => {
+                ends.on_receiver_deadline(now);
+                self.check_connection(now);
+            }
             Ends::Datagram(_, receiver) => receiver.on_deadline(now),
             Ends::Udp(_, sink) => {
                 if let Some(half) = &mut sink.estimator {

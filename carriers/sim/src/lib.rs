@@ -47,8 +47,8 @@ pub use feed::Source;
 pub use histogram::Histogram;
 pub use packet::{Direction, Packet};
 pub use results::{
-    CellResult, Column, Distribution, FeedResult, FlowResult, FlowTotals, Ledger, LinkResult, PepResult,
-    RadioLinkResult, RunResult, Series, SplitResult, Transfer, UserResult,
+    CellResult, Column, Distribution, FeedResult, FlowResult, FlowTotals, Ledger, LinkResult, LostConnection,
+    Moment, PepResult, RadioLinkResult, RunResult, Series, SplitResult, Transfer, UserResult,
 };
 pub use simulation::{Arrived, Cargo, Network, Onlooker, Simulation, link_names};
 pub use tap::{Tap, TapEvent};

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use ranpace_cc::{Algorithm, Pacing, RadioHint};
+use ranpace_cc::{Algorithm, Pacing, PathMemory, RadioHint};
 use ranpace_pep::lightweight::digest::tag;
 use ranpace_pep::lightweight::message::View;
 use ranpace_pep::lightweight::{SentTags, Unlocated, Verified};
@@ -60,6 +60,12 @@ impl QuicEnds {
     /// From now on tags of what is sent are remembered, as a PEP will make them.
     pub fn remember_tags(&mut self) {
         self.tags = Some(Box::default());
+        self.sender.track_handover();
+    }
+
+    /// Payload, from the first byte on, that a PEP has seen or the receiver acknowledged, where tags are remembered.
+    pub fn handed_over(&self) -> Bytes {
+        self.sender.handed_over()
     }
 
     /// A report of a PEP on what came by there. Nothing changes where it says nothing.
@@ -95,6 +101,13 @@ impl QuicEnds {
             Direction::Forward => self.receiver.on_datagram(now, segment.ce, content),
             Direction::Back => self.rtt = self.sender.on_datagram(now, segment.ce, content),
         }
+    }
+
+    /// Why the connection is lost, as the end says it that gave it up; `None` while it is not.
+    pub fn lost(&self) -> Option<String> {
+        // The end that gives up knows first, and is asked before the other one has been told.
+        let ends = [("the receiver", self.receiver.lost()), ("the sender", self.sender.lost())];
+        ends.into_iter().find_map(|(end, reason)| Some(format!("{end} gave it up: {}", reason?)))
     }
 
     /// The RTT sample that the last datagram gave.
@@ -164,6 +177,16 @@ impl QuicEnds {
 
     pub fn set_target(&mut self, target: Span) -> bool {
         self.sender.control().set_target(target)
+    }
+
+    /// What other connections of the host have learned of the path.
+    pub fn recall(&mut self, memory: PathMemory) {
+        self.sender.control().recall(memory);
+    }
+
+    /// What this one has learned, for them.
+    pub fn memory(&self) -> Option<PathMemory> {
+        self.sender.control().memory()
     }
 
     /// Payload at the receiving application, in order.

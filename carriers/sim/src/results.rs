@@ -76,10 +76,21 @@ pub struct FlowResult {
     pub totals: FlowTotals,
     /// Transfers of fixed size that were begun.
     pub transfers: Vec<Transfer>,
+    /// Its connection was lost, and the flow ended with it; its goodput is still over `measured`, to where the flow should have gone on.
+    pub lost: Option<LostConnection>,
     /// Of a flow that a proxy splits: both connections.
     pub split: Option<SplitResult>,
     /// Its series over time.
     pub series: Series,
+}
+
+/// A connection that one of its ends gave up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostConnection {
+    /// When.
+    pub at: Time,
+    /// Which end, and what it says.
+    pub reason: String,
 }
 
 /// What a proxy had of a flow that it splits. Its distributions have no `cdf`.
@@ -313,6 +324,21 @@ impl Series {
     pub fn get(&self, name: &str) -> Option<&[f64]> {
         self.columns.iter().find(|column| column.name == name).map(|column| column.values.as_slice())
     }
+}
+
+/// What a link did lately: some rows of its series together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Bytes in its queue at the end.
+    pub queued: Bytes,
+    /// What it could have carried; `None` where it is unlimited.
+    pub capacity: Option<Rate>,
+    /// What left it.
+    pub departed: Rate,
+    /// Packets that it dropped or lost.
+    pub dropped_packets: u64,
+    /// Mean time of a packet in it; `None` if none left.
+    pub delay: Option<Span>,
 }
 
 /// Where the bytes on the wire went, over the whole run: `offered = delivered + dropped + in_network`.

@@ -23,7 +23,7 @@ fn fingerprint(mut result: RunResult) -> u64 {
         .replace("cells: [], users: [], ", "")
         .replace(&format!("totals: {:?}, ", FlowTotals::default()), "")
         .replace("rlc_sent_again: 0, ", "")
-        .replace("split: None, ", "")
+        .replace("lost: None, split: None, ", "")
         .replace("feed: None, ", "")
         .replace("peps: [], ", "")
         .replace(", handed_over: None", "")

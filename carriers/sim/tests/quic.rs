@@ -187,3 +187,40 @@ proptest! {
         prop_assert_eq!(flow.delivered.get(), 100_000);
     }
 }
+
+/// A slow start without an end into a queue of 8 MB: megabytes wait behind the first loss.
+fn burst_of_losses(keys: &str) -> FlowResult {
+    let network = path("100Mbit/s", 60, "queue = { kind = \"droptail\", limit = \"8MB\" }");
+    run(20, &network, &flow("quic", "newreno", keys)).flows.remove(0)
+}
+
+#[test]
+fn a_connection_that_noq_gives_up_is_not_silent() {
+    let flow = burst_of_losses("max_data = \"32MiB\"");
+    let lost = flow.lost.as_ref().expect("more than 2,048 packets wait behind a gap");
+    assert!(lost.reason.starts_with("the receiver gave it up: "), "{}", lost.reason);
+    assert!(lost.reason.ends_with("too many gaps in stream buffer"), "{}", lost.reason);
+    // What came until then counts, and nothing after it.
+    let at = lost.at.as_secs_f64();
+    assert!((0.5..5.0).contains(&at), "{at}");
+    let rows = column(&flow, "time_s").iter().zip(column(&flow, "goodput_bit_s"));
+    assert!(rows.filter(|(time, _)| **time > at + 0.2).all(|(_, rate)| *rate == 0.0));
+    assert!(flow.measured.as_secs_f64() > 19.9, "goodput is over the time that it should have had");
+}
+
+#[test]
+fn by_default_no_burst_of_losses_ends_a_connection() {
+    let own = burst_of_losses("");
+    assert_eq!(own.lost, None);
+    // 2 MB in 60 ms are more than the link has.
+    assert!(mbit(&own) > 90.0, "{}", mbit(&own));
+    // A queue that the window outgrows, losses at random, and the smallest packets.
+    for (limit, loss, keys) in
+        [("500KB", "", ""), ("1500KB", "loss = 0.01", ""), ("1500KB", "loss = 0.01", "mtu = \"1228B\"")]
+    {
+        let queue = format!("queue = {{ kind = \"droptail\", limit = {limit:?} }}\n{loss}");
+        let network = path("100Mbit/s", 60, &queue);
+        let own = run(20, &network, &flow("quic", "scalable:a=0.1", keys)).flows.remove(0);
+        assert_eq!(own.lost, None, "{limit} {loss} {keys}");
+    }
+}

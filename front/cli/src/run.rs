@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ranpace_lab::{Capture, CompareRow, Comparison, Job, Report, RunSummary, peps, proxies, radio, table};
+use ranpace_lab::{Capture, CompareRow, Comparison, Job, Report, RunSummary, notes, peps, proxies, radio, table};
 use ranpace_sim::{RunResult, Simulation};
 
 use crate::failure::Failure;
@@ -88,7 +88,7 @@ impl Run {
                 output::line(tables)?;
             }
         }
-        radio::notes(&result).iter().for_each(|note| common::say(&format!("note: {note}")));
+        notes::of_run(&result).iter().for_each(|note| common::say(&format!("note: {note}")));
         common::say(&format!("results: {}", folder.display()));
         for path in captures {
             common::say(&format!("capture: {}", path.display()));

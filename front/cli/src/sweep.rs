@@ -66,6 +66,13 @@ impl Sweep {
         let page = spec.report(&results, &title, &common::command_line()).map_err(Failure::ours)?;
         store.write_json("sweep.json", &rows)?;
         let report = store.write("report.html", page.as_bytes())?;
+        let lost = |run: &&ranpace_sim::RunResult| run.flows.iter().any(|flow| flow.lost.is_some());
+        match results.iter().flatten().filter(lost).count() {
+            0 => {}
+            runs => common::say(&format!(
+                "note: flows lost their connections in {runs} runs; the report says which"
+            )),
+        }
         common::say(&format!("results: {}", store.folder().display()));
         common::say(&format!("report: {}", report.display()));
         let complete = results.iter().flatten().count();

@@ -11,7 +11,7 @@ use ranpace_units::{Rate, Span};
 pub use cell::{CellCompareSpec, UnknownCell};
 
 use crate::plot::PlotError;
-use crate::{CompareRow, Comparison, Job, Report, TraceLibrary, TraceLoadError, radio};
+use crate::{CompareRow, Comparison, Job, Report, TraceLibrary, TraceLoadError, notes};
 
 /// What is to be compared.
 #[derive(Clone, Debug)]
@@ -134,19 +134,20 @@ impl Compared {
         Self { runs, interrupted }
     }
 
-    /// What must be known of the users of cells: who got nothing, and why. Each once, whatever the algorithm.
+    /// What must be known beside the figures: whose connection was lost, and who of the users of cells got nothing. Each once,
+    /// whatever the algorithm.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes: Vec<String> = Vec::new();
+        let mut found: Vec<String> = Vec::new();
         let several = self.runs.iter().any(|(_, runs)| runs.len() > 1);
         for run in self.runs.iter().flat_map(|(_, runs)| runs) {
-            for note in radio::notes(run) {
+            for note in notes::of_run(run) {
                 let note = if several { format!("seed {}: {note}", run.seed) } else { note };
-                if !notes.contains(&note) {
-                    notes.push(note);
+                if !found.contains(&note) {
+                    found.push(note);
                 }
             }
         }
-        notes
+        found
     }
 
     /// A row per algorithm, over its flows and seeds.

@@ -98,6 +98,7 @@ fn flows(run: &RunResult) -> Frame {
         whole("transfers_completed", |row| row.transfers.completed),
         real("completion_mean_s", |row| row.transfers.completion_mean_s),
         real("completion_max_s", |row| row.transfers.completion_max_s),
+        real("lost_at_s", |row| row.lost.as_ref().map(|lost| lost.at_s)),
     ]);
     Frame { columns }
 }

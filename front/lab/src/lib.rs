@@ -12,6 +12,7 @@ mod compare;
 mod figures;
 mod frames;
 pub mod model;
+pub mod notes;
 pub mod peps;
 pub mod plot;
 mod progress;
@@ -44,7 +45,7 @@ pub use row::{CompareRow, FIGURES, Figure};
 pub use run::{Job, Runner};
 pub use store::{Store, StoreError, key, put};
 pub use summary::{
-    CellSummary, DistributionSummary, FileSummary, FlowSummary, LedgerSummary, LinkSummary, Origin,
+    CellSummary, DistributionSummary, FileSummary, FlowSummary, LedgerSummary, LinkSummary, LostSummary, Origin,
     PepSummary, RadioLinkSummary, RunSummary, SCHEMA, TransferSummary, UserSummary,
 };
 pub use sweep::{SweepError, SweepSpec, Variation};

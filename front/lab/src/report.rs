@@ -158,7 +158,7 @@ impl Report<'_> {
         let mut warnings = self.warnings.clone();
         let runs: Vec<&RunResult> = self.groups.iter().flat_map(Comparison::all).collect();
         for run in &runs {
-            for note in crate::radio::notes(run) {
+            for note in crate::notes::of_run(run) {
                 let note = if runs.len() > 1 { format!("seed {}: {note}", run.seed) } else { note };
                 let note = format!("{note}.");
                 if !warnings.contains(&note) {

@@ -7,7 +7,8 @@ mod peps;
 mod radio;
 
 use ranpace_sim::{
-    Distribution, FlowResult, FlowTotals, Ledger, LinkResult, RunResult, Series, SplitResult, Transfer,
+    Distribution, FlowResult, FlowTotals, Ledger, LinkResult, LostConnection, RunResult, Series, SplitResult,
+    Transfer,
 };
 use ranpace_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -146,9 +147,21 @@ pub struct FlowSummary {
     pub totals: TotalsSummary,
     /// Transfers of fixed size.
     pub transfers: TransferSummary,
+    /// Of a flow whose connection was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LostSummary>,
     /// Of a flow that a proxy splits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<SplitSummary>,
+}
+
+/// A connection that one of its ends gave up, and its flow with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LostSummary {
+    /// When.
+    pub at_s: f64,
+    /// Which end, and what it says.
+    pub reason: String,
 }
 
 /// What a proxy had of a flow that it splits.
@@ -358,6 +371,8 @@ impl FlowSummary {
             jitter_mean_deviation_s: flow.jitter_mean_deviation.as_secs_f64(),
             totals: TotalsSummary::of(&flow.totals),
             transfers: TransferSummary::of(&flow.transfers),
+            lost: (flow.lost.as_ref())
+                .map(|lost| LostSummary { at_s: lost.at.as_secs_f64(), reason: lost.reason.clone() }),
             split: flow.split.as_ref().map(SplitSummary::of),
         }
     }
@@ -384,6 +399,10 @@ impl FlowSummary {
             jitter_mean_deviation: Span::from_secs_f64(self.jitter_mean_deviation_s),
             totals: self.totals.to_result(),
             transfers: Vec::new(),
+            lost: self.lost.as_ref().map(|lost| LostConnection {
+                at: Time::ZERO + Span::from_secs_f64(lost.at_s),
+                reason: lost.reason.clone(),
+            }),
             split: self.split.as_ref().map(SplitSummary::to_result),
             series: Series::default(),
         }

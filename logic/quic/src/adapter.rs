@@ -29,7 +29,7 @@ use std::time::Instant;
 
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
-use ranpace_cc::{CongestionControl, Context, Pacing, PepReport, RadioHint, State, Window};
+use ranpace_cc::{CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint, State, Window};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use self::events::{Core, Losses};
@@ -110,6 +110,18 @@ impl Control {
         let mut core = self.core();
         core.now = now;
         core.settle(smoothed)
+    }
+
+    /// From here on it is noted which packets are acknowledged.
+    pub(crate) fn log_acked(&self) {
+        self.core().acked = Some(Vec::new());
+    }
+
+    /// The packets that were acknowledged since the last call, by their place in the order of sending.
+    pub(crate) fn each_acked(&self, each: impl FnMut(u64)) {
+        if let Some(acked) = &mut self.core().acked {
+            acked.drain(..).for_each(each);
+        }
     }
 
     /// The window as it stands.
@@ -198,6 +210,16 @@ impl Control {
     /// Sets the target of a control that has one; false if it has none.
     pub fn set_target(&self, target: Span) -> bool {
         self.core().control.set_target(target)
+    }
+
+    /// What other connections of this host have learned of the path, before this one is established.
+    pub fn recall(&self, memory: PathMemory) {
+        self.core().control.recall(memory);
+    }
+
+    /// What the control has learned of the path, for other connections of this host.
+    pub fn memory(&self) -> Option<PathMemory> {
+        self.core().control.memory()
     }
 
     /// Shows what the control shows.

@@ -17,7 +17,7 @@ use noq_proto::transport_parameters::TransportParameters;
 use noq_proto::{ConnectError, ConnectionId, PathId, Side, TransportError};
 
 /// Tag of AES-GCM, in bytes (RFC 9001, section 5.3).
-const TAG: usize = 16;
+pub(crate) const TAG: usize = 16;
 /// Sample that header protection takes, in bytes (RFC 9001, section 5.4.3): it bounds how short a packet may be.
 const SAMPLE: usize = 16;
 /// ClientHello without the transport parameters.

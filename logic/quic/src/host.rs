@@ -20,7 +20,7 @@ use crate::clock::{Clock, duration, span};
 use crate::config::Config;
 
 /// Length of our connection IDs, in bytes: what noq and many servers take.
-const CID: usize = 8;
+pub(crate) const CID: usize = 8;
 /// Length of the ID that a client makes up for the server's (RFC 9000, section 7.2: at least 8 bytes).
 const FIRST_CID: usize = 20;
 /// Datagrams are copied into pieces of such a buffer, which is used again once all pieces are read.
@@ -50,6 +50,8 @@ pub(crate) struct Host {
     clock: Clock,
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
+    /// Why there is no connection any more, or why there never was one.
+    lost: Option<String>,
     /// What the client is to begin with.
     client: Option<ClientConfig>,
     peer: SocketAddr,
@@ -118,6 +120,7 @@ impl Host {
             clock,
             endpoint: Endpoint::new(Arc::new(endpoint), server, false),
             connection: None,
+            lost: None,
             client,
             peer,
             incoming: BytesMut::with_capacity(BUFFER),
@@ -168,7 +171,10 @@ impl Host {
             }
             Some(DatagramEvent::NewConnection(incoming)) if self.connection.is_none() => {
                 self.scratch.clear();
-                self.connection = self.endpoint.accept(incoming, at, &mut self.scratch, None).ok();
+                match self.endpoint.accept(incoming, at, &mut self.scratch, None) {
+                    Ok(connection) => self.connection = Some(connection),
+                    Err(refused) => self.lose(refused.cause.to_string()),
+                }
             }
             Some(DatagramEvent::NewConnection(incoming)) => self.endpoint.ignore(incoming),
             Some(DatagramEvent::Response(_)) | None => {}
@@ -194,9 +200,21 @@ impl Host {
                 Event::Connected => return Some(Told::Connected),
                 Event::Stream(StreamEvent::Writable { .. }) => return Some(Told::Writable),
                 Event::Stream(_) => return Some(Told::Readable),
+                Event::ConnectionLost { reason } => {
+                    self.lost.get_or_insert_with(|| reason.to_string());
+                }
                 _ => {}
             }
         }
+    }
+
+    fn lose(&mut self, reason: String) {
+        self.lost.get_or_insert(reason);
+    }
+
+    /// Why the connection is lost, as noq says it; `None` while it is not.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
     }
 
     /// Writes the next datagram to the empty buffer. Returns whether it is ECN-capable; `None` if there is none.

@@ -14,6 +14,7 @@ mod adapter;
 mod cipher;
 mod clock;
 mod config;
+mod handover;
 mod host;
 mod receiver;
 mod sender;

@@ -130,6 +130,11 @@ impl Receiver {
         }
     }
 
+    /// Why the connection is lost, if it is: nothing more will arrive.
+    pub fn lost(&self) -> Option<&str> {
+        self.host.lost()
+    }
+
     /// Payload handed to the application, in order.
     pub fn delivered(&self) -> Bytes {
         Bytes::new(self.delivered)

@@ -10,6 +10,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 use crate::adapter::{Control, PepView, Stats};
 use crate::clock::Clock;
 use crate::config::{Config, Opener};
+use crate::handover::Handover;
 use crate::host::{Host, Told};
 
 /// Written at once into noq's buffer, and the pattern's length: a prime, so that a shift in the data shows.
@@ -55,6 +56,8 @@ pub struct Sender {
     timer_fired: bool,
     /// The last thing that happened was that a data packet left.
     sent: bool,
+    /// Which bytes are handed over, where somebody wants to know.
+    handover: Option<Box<Handover>>,
 }
 
 impl fmt::Debug for Sender {
@@ -92,7 +95,20 @@ impl Sender {
             probes: 0,
             timer_fired: false,
             sent: false,
+            handover: None,
         }
+    }
+
+    /// From here on it is known which bytes are handed over. To be called before anything is sent.
+    pub fn track_handover(&mut self) {
+        self.handover = Some(Box::default());
+        self.control.log_acked();
+    }
+
+    /// Bytes of the stream, from its beginning on, that a proxy has seen come by or the receiver has acknowledged; zero unless
+    /// [`Self::track_handover`].
+    pub fn handed_over(&self) -> Bytes {
+        Bytes::new(self.handover.as_ref().map_or(0, |handover| handover.bytes()))
     }
 
     /// Begins the handshake, if it is this end's to begin.
@@ -140,6 +156,9 @@ impl Sender {
                 }
                 Told::Readable => {}
             }
+        }
+        if let Some(handover) = &mut self.handover {
+            self.control.each_acked(|number| handover.on_there(number));
         }
         self.control.settle(now, smoothed)
     }
@@ -192,6 +211,9 @@ impl Sender {
         let after = self.control.stats().sent;
         let data = after > before;
         self.sent = data;
+        if let Some(handover) = self.handover.as_mut().filter(|_| data) {
+            handover.on_sent(after - 1, out);
+        }
         if self.timer_fired {
             // What the pacer holds back leaves when its own timer fires.
             self.probes = self.host.probes();
@@ -226,12 +248,20 @@ impl Sender {
 
     /// A proxy's view of which packets came by there.
     pub fn on_pep_view(&mut self, now: Time, view: &PepView<'_>) {
+        if let Some(handover) = &mut self.handover {
+            view.seen.iter().for_each(|number| handover.on_there(*number));
+        }
         self.control.on_pep_view(now, view);
     }
 
     /// A proxy's share of the radio bandwidth for this connection, or none.
     pub fn on_allocation(&mut self, now: Time, allocation: Option<Rate>) {
         self.control.on_allocation(now, allocation);
+    }
+
+    /// Why the connection is lost, if it is: nothing more will be sent.
+    pub fn lost(&self) -> Option<&str> {
+        self.host.lost()
     }
 
     /// The control, and what is known of the connection for it.

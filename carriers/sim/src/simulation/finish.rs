@@ -136,6 +136,7 @@ fn flow_result(
         jitter_mean_deviation: meter.delay.mean_deviation(),
         totals: totals(&flow),
         transfers: flow.transfers,
+        lost: flow.lost.map(|lost| *lost),
         split: None,
         series: rows.finish(),
     }

@@ -243,6 +243,7 @@ impl Flow {
             jitter_mean_deviation: Span::from_micros(4_210),
             queueing_delay: distribution(self.delays),
             totals: ranpace_sim::FlowTotals::default(),
+            lost: None,
             split: None,
             transfers: vec![
                 Transfer {

@@ -89,6 +89,8 @@ pub(super) struct Core {
     pub(super) lost: u64,
     pub(super) largest_acked: Option<u64>,
     pub(super) stats: Stats,
+    /// Packets that were acknowledged, where somebody wants to know.
+    pub(super) acked: Option<Vec<u64>>,
 }
 
 impl Core {
@@ -121,6 +123,7 @@ impl Core {
             lost: 0,
             largest_acked: None,
             stats: Stats::default(),
+            acked: None,
         }
     }
 
@@ -196,6 +199,9 @@ impl Core {
     pub(super) fn on_acked(&mut self, now: Time, sent_at: Time, number: u64) {
         self.begin(now);
         let Some(record) = self.records.take_acked(sent_at, number) else { return };
+        if let Some(acked) = &mut self.acked {
+            acked.push(record.number);
+        }
         self.delivered += 1;
         self.delivered_at = now;
         self.stats.acked += 1;
