@@ -4,17 +4,18 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpgrp, getpid, tcgetpgrp, tcsetpgrp};
 
 use crate::addresses;
 use crate::estate::{Estate, EstateError};
@@ -34,6 +35,7 @@ pub struct Running {
     child: Child,
     leash: Option<PipeWriter>,
     _other_end: PipeReader,
+    has_terminal: bool,
 }
 
 impl Running {
@@ -58,6 +60,11 @@ impl Running {
             .arg(hosts)
             .args(&program.words)
             .env("RANPACE_HOST", &program.host);
+        let has_terminal = is_shell(&program.words) && is_in_front();
+        if has_terminal {
+            // By which `enter` knows it.
+            command.process_group(0);
+        }
         let child = thread::spawn(move || {
             // Of what this thread starts: the first is number 1 there.
             unshare(CloneFlags::CLONE_NEWPID)?;
@@ -65,7 +72,7 @@ impl Running {
         });
         let child =
             child.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked"))).map_err(failed)?;
-        Ok(Self { child, leash: Some(leash), _other_end: other_end })
+        Ok(Self { child, leash: Some(leash), _other_end: other_end, has_terminal })
     }
 
     /// How it ended; `None` while it runs.
@@ -79,6 +86,33 @@ impl Drop for Running {
         // It ends at once, and so does what it started.
         drop(self.leash.take());
         let _ = self.child.wait();
+        if self.has_terminal {
+            come_to_front();
+        }
+    }
+}
+
+/// Whether it is a shell that asks somebody for commands: they take no arguments then. Such a one controls jobs, for which the
+/// terminal has to be that of a process group that it can see; ours lies outside its process namespace. Ctrl-C goes to its
+/// jobs alone.
+fn is_shell(words: &[OsString]) -> bool {
+    let name = words.first().and_then(|word| Path::new(word).file_name());
+    words.len() == 1 && name.is_some_and(|name| name.as_encoded_bytes().ends_with(b"sh"))
+}
+
+/// Whether standard input is a terminal, and this process group the one that may read from it.
+fn is_in_front() -> bool {
+    io::stdin().is_terminal() && tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
+}
+
+/// Makes this process group the one that may read from the terminal.
+fn come_to_front() {
+    // Who is not in front is stopped for that otherwise.
+    let stop = SigSet::from(Signal::SIGTTOU);
+    if stop.thread_block().is_ok() {
+        // There may be no terminal any more.
+        let _ = tcsetpgrp(io::stdin(), getpgrp());
+        let _ = stop.thread_unblock();
     }
 }
 
@@ -108,13 +142,37 @@ pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io
     unshare(CloneFlags::CLONE_NEWNS)?;
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)?;
-    // Programs live without these where a container forbids them: they see other names, processes and devices.
-    let _ = mount(Some(hosts), "/etc/hosts", none, MsFlags::MS_BIND, none);
-    let _ = mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), none);
-    let _ = mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none);
+    // Programs live without these where a container forbids them.
+    let mounted = [
+        (
+            "/etc/hosts",
+            "do not know the hosts by their names",
+            mount(Some(hosts), "/etc/hosts", none, MsFlags::MS_BIND, none),
+        ),
+        (
+            "/proc",
+            "see the processes and connections of the whole machine",
+            mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), none),
+        ),
+        (
+            "/sys",
+            "see the machine's network devices in /sys",
+            mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none),
+        ),
+    ];
+    let without: Vec<String> = mounted
+        .iter()
+        .filter_map(|(path, so, done)| Some(format!("{so} (mounting {path}: {})", done.err()?)))
+        .collect();
+    if !without.is_empty() && is_first_to_say(hosts) {
+        let _ = writeln!(io::stderr(), "ranpace: note: programs {}", without.join(", and "));
+    }
     let Some((program, arguments)) = words.split_first() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program was named"));
     };
+    if getpgrp() == getpid() {
+        come_to_front();
+    }
     thread::spawn(move || {
         // Nothing is ever written: it ends when the emulator does. Everything else here then ends with this process.
         let _ = leash.read(&mut [0]);
@@ -139,6 +197,15 @@ pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// Whether no program of this emulation has said yet what it has to do without; they share the folder of their hosts file.
+fn is_first_to_say(hosts: &Path) -> bool {
+    match File::create_new(hosts.with_file_name("said")) {
+        Ok(_) => true,
+        // Rather twice than not at all.
+        Err(error) => error.kind() != io::ErrorKind::AlreadyExists,
     }
 }
 
