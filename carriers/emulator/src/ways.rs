@@ -254,29 +254,7 @@ mod tests {
         ranpace_scenario::parse(text, "test.toml", &mut ()).expect("a scenario of this test is right")
     }
 
-    const TWO_USERS: &str = r#"
-        duration = "10s"
-        [[link]]
-        name = "core"
-        from = "server"
-        to = "mast"
-        rate = "unlimited"
-        delay = "5ms"
-        duplex = true
-        [[cell]]
-        host = "mast"
-        preset = "lte"
-        [[user]]
-        name = "ue1"
-        position = [100, 0]
-        [[user]]
-        name = "ue2"
-        position = [200, 0]
-        [[flow]]
-        from = "server"
-        to = "ue1"
-        cc = "cubic"
-    "#;
+    const TWO_USERS: &str = include_str!("../tests/scenarios/cell.toml");
 
     #[test]
     fn ends_of_flows_and_users_get_a_namespace_and_ways_lead_between_servers_and_users() {
