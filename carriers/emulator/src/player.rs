@@ -4,7 +4,8 @@
 //! here. TCP_INFO is read every [`LOOK`] where connections are known, and at the sampling instants everywhere.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -37,6 +38,8 @@ const PRIORITY: u8 = 20;
 const NAP: Duration = Duration::from_millis(20);
 /// Most connections of programs that have a flow of their own in the results. Ours.
 const MOST_CONNECTIONS: usize = 100;
+/// Most notes of what went wrong. Ours.
+const MOST_NOTES: usize = 100;
 /// Token of the timer.
 const TIMER: Token = Token(usize::MAX);
 
@@ -129,7 +132,7 @@ pub struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    /// Sets up hosts and sockets; `names` are the namespaces, and `settings` those of the flows, or none without workloads.
+    /// Sets up hosts and sockets, in the thread that is to play; `names` are the namespaces, and `settings` those of the flows, or none without workloads.
     pub fn new(ways: &'a Ways, names: &[String], settings: &'a [Option<Settings>]) -> io::Result<Self> {
         let poll = Poll::new()?;
         let timer =
@@ -177,6 +180,7 @@ impl<'a> Player<'a> {
             measuring: false,
         };
         player.listen()?;
+        hurry();
         Ok(player)
     }
 
@@ -206,16 +210,6 @@ impl<'a> Player<'a> {
 
     /// Plays from `began` on until `stop` is set.
     pub fn run(mut self, began: Instant, stop: &AtomicBool) -> io::Result<Report<'a>> {
-        use thread_priority::unix as priority;
-        let _ = nix::sys::prctl::set_timerslack(1);
-        if let Ok(value) = PRIORITY.try_into() {
-            // Without it, it runs like any other program.
-            let _ = priority::set_thread_priority_and_policy(
-                priority::thread_native_id(),
-                thread_priority::ThreadPriority::Crossplatform(value),
-                priority::ThreadSchedulePolicy::Realtime(priority::RealtimeThreadSchedulePolicy::Fifo),
-            );
-        }
         self.began = began;
         for (number, spec) in self.ways.flows().iter().enumerate().take(self.flows.len()) {
             self.agenda.push(Reverse((spec.start, What::Begin, number)));
@@ -381,6 +375,9 @@ impl<'a> Player<'a> {
 
     fn fail(&mut self, number: usize, error: &io::Error) {
         let name = self.ways.flows().get(number).map_or("", |flow| flow.name.as_str());
+        if self.notes.len() >= MOST_NOTES {
+            return;
+        }
         self.notes.push(format!("flow {name:?}: its connection ended: {error}"));
     }
 
@@ -399,8 +396,8 @@ impl<'a> Player<'a> {
                 places[*from] = true;
             }
         }
-        for place in 0..places.len() {
-            if places[place] || self.hosts[place].is_busy {
+        for (place, is_known) in places.into_iter().enumerate() {
+            if is_known || self.hosts[place].is_busy {
                 self.look_at(place)?;
             }
         }
@@ -412,7 +409,7 @@ impl<'a> Player<'a> {
         let Self { ways, hosts, flows, seen, order, unseen, rows, measuring, .. } = self;
         let Some(host) = hosts.get_mut(place) else { return Ok(()) };
         let mut is_busy = false;
-        host.observer.look(|connection| {
+        let looked = host.observer.look(|connection| {
             let Some(peer) = host_of(connection.remote.0) else { return };
             match ways.own_flow(place, peer, [connection.local.1, connection.remote.1]) {
                 Some((flow, true)) => {
@@ -431,36 +428,44 @@ impl<'a> Player<'a> {
                         return;
                     }
                     let key = (place, connection.cookie);
-                    if !seen.contains_key(&key) {
-                        if order.len() >= MOST_CONNECTIONS {
+                    let known = match seen.entry(key) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(_) if order.len() >= MOST_CONNECTIONS => {
                             *unseen += 1;
                             return;
                         }
-                        let mut record = Record::default();
-                        record.begin_at_row(*rows);
-                        if *measuring {
-                            record.measure();
+                        Entry::Vacant(empty) => {
+                            let mut record = Record::default();
+                            record.begin_at_row(*rows);
+                            if *measuring {
+                                record.measure();
+                            }
+                            order.push(key);
+                            empty.insert(Seen {
+                                connection: connection.clone(),
+                                record,
+                                ends: (place, peer),
+                                first: now,
+                                last: now,
+                                acked_before: 0,
+                            })
                         }
-                        order.push(key);
-                        let ends = (place, peer);
-                        let new = Seen {
-                            connection: connection.clone(),
-                            record,
-                            ends,
-                            first: now,
-                            last: now,
-                            acked_before: 0,
-                        };
-                        seen.insert(key, new);
-                    }
-                    if let Some(known) = seen.get_mut(&key) {
-                        known.record.observe(connection.info);
-                        (known.connection, known.last) = (connection, now);
-                    }
+                    };
+                    known.record.observe(connection.info);
+                    (known.connection, known.last) = (connection, now);
                 }
             }
-        })?;
+        });
         host.is_busy = is_busy;
+        if let Err(error) = looked {
+            // What came of an answer that broke off is not waited for.
+            let Self { hosts, inside, notes, .. } = self;
+            enter(hosts, inside, place)?;
+            hosts[place].observer = Observer::new()?;
+            if notes.len() < MOST_NOTES {
+                notes.push(format!("{}: TCP_INFO was missed once: {error}", self.ways.name(place)));
+            }
+        }
         Ok(())
     }
 
@@ -490,6 +495,19 @@ impl<'a> Player<'a> {
         }
         let connections = self.order.iter().filter_map(|key| self.seen.remove(key)).collect();
         Report { flows: self.flows, connections, notes: self.notes, measured_from, end }
+    }
+}
+
+/// Asks for real-time priority and timers to the nanosecond; without them, the thread runs like any other program's.
+fn hurry() {
+    use thread_priority::unix as priority;
+    let _ = nix::sys::prctl::set_timerslack(1);
+    if let Ok(value) = PRIORITY.try_into() {
+        let _ = priority::set_thread_priority_and_policy(
+            priority::thread_native_id(),
+            thread_priority::ThreadPriority::Crossplatform(value),
+            priority::ThreadSchedulePolicy::Realtime(priority::RealtimeThreadSchedulePolicy::Fifo),
+        );
     }
 }
 

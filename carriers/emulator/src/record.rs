@@ -101,6 +101,8 @@ pub struct Record {
     before: Option<Account>,
     rtt: Histogram,
     min_rtt: Option<Span>,
+    /// The smallest RTT of the current connection before the measured part.
+    min_before: Option<Span>,
     rows: Vec<Vec<f64>>,
     last_delivered: u64,
 }
@@ -112,7 +114,9 @@ impl Record {
             let earlier = self.current.map_or(0, |current| current.delivered);
             let acks = u64::from(info.delivered.saturating_sub(earlier)).div_ceil(SEGMENTS_PER_ACK);
             (0..acks).for_each(|_| self.rtt.record(info.srtt));
-            self.min_rtt = self.min_rtt.into_iter().chain(info.min_rtt).min();
+            // The kernel's smallest is of the connection's life: of the measured part, if it fell there.
+            let is_new = self.min_before.is_none_or(|before| info.min_rtt < Some(before));
+            self.min_rtt = self.min_rtt.into_iter().chain(info.min_rtt.filter(|_| is_new)).min();
         }
         self.current = Some(info);
     }
@@ -120,12 +124,13 @@ impl Record {
     /// The current connection is closed.
     pub fn close(&mut self) {
         self.earlier = self.total();
-        self.current = None;
+        (self.current, self.min_before) = (None, None);
     }
 
     /// From now on figures are measured.
     pub fn measure(&mut self) {
         self.before = Some(self.total());
+        self.min_before = self.current.and_then(|current| current.min_rtt);
     }
 
     /// All counters, from the first connection on.
@@ -234,6 +239,17 @@ mod tests {
         // 20 segments are 10 acknowledgements at 40 ms, 5 are 3 at 50 ms; 30 ms were before.
         let rtt = record.rtt();
         assert_eq!((rtt.count, rtt.min, rtt.max), (13, Span::from_millis(20), Span::from_millis(50)));
+    }
+
+    #[test]
+    fn the_smallest_rtt_is_one_of_the_measured_part() {
+        let mut record = Record::default();
+        record.observe(info(10_000, 10, 30));
+        record.measure();
+        record.observe(info(30_000, 30, 40));
+        assert_eq!(record.rtt().min, Span::from_millis(40), "20 ms were before");
+        record.observe(TcpInfo { min_rtt: Some(Span::from_millis(15)), ..info(40_000, 40, 40) });
+        assert_eq!(record.rtt().min, Span::from_millis(15));
     }
 
     #[test]

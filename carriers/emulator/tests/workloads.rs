@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test may
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ranpace_emulator::{EmulationError, Outcome, Plan, Ways, WorkloadError, Workloads, check, emulate};
+use ranpace_emulator::{
+    EmulationError, Outcome, Plan, Ways, WorkloadError, Workloads, check, emulate, within,
+};
 use ranpace_sim::{FlowResult, RunResult, Simulation};
 
 const LINK: &str = r#"
@@ -21,21 +23,39 @@ queue = { kind = "droptail", limit = "100KB" }
 duplex = true
 "#;
 
+/// Times that a run is played until the machine kept up.
+const TRIES: usize = 4;
+
+/// The right to make emulations, one test after another: side by side they would take each other's time. Says why there is
+/// none.
+fn rights() -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    match check() {
+        Ok(()) => Some(TURN.lock().unwrap_or_else(PoisonError::into_inner)),
+        Err(error) => {
+            eprintln!("skipped: needs root and TUN devices: {error}");
+            None
+        }
+    }
+}
+
 /// Plays flows over that link by the simulator and by the kernel; `None` where that cannot be done.
 fn by_both(flows: &str, cc: Option<&str>) -> Option<(RunResult, Outcome)> {
-    static TURN: Mutex<()> = Mutex::new(());
-    if let Err(error) = check() {
-        eprintln!("skipped: needs root and TUN devices: {error}");
-        return None;
-    }
-    // Side by side they would take each other's time.
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = rights()?;
     let scenario = ranpace_scenario::parse(&format!("{LINK}{flows}"), "test.toml", &mut ()).unwrap();
     let simulated = Simulation::new(&scenario).run();
     let workloads = Some(Workloads { cc: cc.map(str::to_owned) });
     let plan = Plan { limit: Some(scenario.duration), workloads, ..Plan::default() };
     let ways = Ways::new(&scenario).unwrap();
-    let outcome = emulate(&ways, &plan, &AtomicBool::new(false), |_| {}).unwrap();
+    let play = || emulate(&ways, &plan, &AtomicBool::new(false), |_| {}).unwrap();
+    // A run whose machine did not keep up says nothing.
+    let mut outcome = play();
+    for _ in 1..TRIES {
+        if outcome.honesty.invalid().is_none() {
+            break;
+        }
+        outcome = play();
+    }
     eprintln!("{}; {:?}", outcome.honesty.line(), outcome.notes);
     for flow in simulated.flows.iter().chain(&outcome.result.flows) {
         eprintln!(
@@ -139,7 +159,13 @@ fn transfers_take_as_long_and_come_one_after_another() {
         for (expected, found) in there.transfers.iter().zip(&here.transfers) {
             assert_eq!(expected.size, found.size);
             let time = |transfer: &ranpace_sim::Transfer| transfer.completion.unwrap().as_secs_f64();
-            near(&there.name, time(found), time(expected), 1.25);
+            let (expected, found) = (time(expected), time(found));
+            // A busy machine may be late by some milliseconds with each of its round trips.
+            assert!(
+                (found - expected).abs() < 0.25 * expected + 0.1,
+                "{}: {found} and {expected}",
+                there.name
+            );
         }
     }
 }
@@ -196,6 +222,63 @@ fn a_flow_that_stops_leaves_the_link_to_the_others_and_a_control_can_be_chosen()
     }
     let after = column(&outcome.result.flows[0], "delivered_bytes");
     assert!(after[38] - after[24] < 1e5, "it sent on: {:?}", &after[18..]);
+}
+
+#[test]
+fn connections_of_programs_are_in_the_results_beside_the_flows_of_the_scenario() {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+    const SIZE: usize = 2_000_000;
+    let flows = r#"
+        [[flow]]
+        name = "slow"
+        from = "server"
+        to = "phone"
+        cc = "cubic"
+        workload = { kind = "paced", rate = "1Mbit/s" }
+    "#;
+    for (v6, workloads) in [(false, Some(Workloads::default())), (true, None)] {
+        let Some(_turn) = rights() else { return };
+        let scenario = ranpace_scenario::parse(&format!("{LINK}{flows}"), "test.toml", &mut ()).unwrap();
+        let own = usize::from(workloads.is_some());
+        let plan = Plan { limit: Some(scenario.duration), workloads, ..Plan::default() };
+        let ways = Ways::new(&scenario).unwrap();
+        let mut program = None;
+        let outcome = emulate(&ways, &plan, &AtomicBool::new(false), |names| {
+            let (server, phone) = (names[0].clone(), names[1].clone());
+            let address = if v6 { "[fd72:616e:7061:6365::1]:5201" } else { "10.77.0.1:5201" };
+            program = Some(std::thread::spawn(move || {
+                let listener = within(&server, move || TcpListener::bind(address).unwrap()).unwrap();
+                let sending = std::thread::spawn(move || {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    stream.write_all(&vec![1; SIZE]).unwrap();
+                    stream
+                });
+                let mut stream = within(&phone, move || TcpStream::connect(address).unwrap()).unwrap();
+                stream.read_exact(&mut vec![0; SIZE]).unwrap();
+                // Both stay open, so that their last figures are seen.
+                (stream, sending.join().unwrap())
+            }));
+        })
+        .unwrap();
+        let _open = program.unwrap().join().unwrap();
+        let flows = &outcome.result.flows;
+        let names: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
+        assert_eq!(flows.len(), own + 3, "{names:?}");
+        if own == 1 {
+            assert_eq!(flows[0].name, "slow");
+            near("slow", flows[0].goodput.as_f64(), 1e6, 1.3);
+        }
+        let way = &flows[own];
+        assert_eq!((way.name.as_str(), way.cc.as_str()), ("server to phone", "kernel"));
+        let connection = &flows[own + 2];
+        assert!(connection.name.starts_with("server:5201 to phone:"), "{names:?}");
+        assert!(connection.cc.starts_with("kernel "), "{}", connection.cc);
+        assert_eq!(connection.totals.acked.get(), SIZE as u64);
+        assert!(way.delivered >= connection.totals.acked, "{}", way.delivered);
+        assert!(connection.rtt.min.as_secs_f64() > 0.040, "{}", connection.rtt.min);
+        assert!(column(connection, "cwnd_bytes").iter().any(|value| *value > 1e4), "v6 {v6}");
+    }
 }
 
 #[test]
