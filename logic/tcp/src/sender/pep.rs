@@ -2,7 +2,7 @@
 //! control one by one. It takes nothing off, stops no timer, declares no loss and sends nothing again; but a control may have
 //! what was missed there taken for lost before the receiver's evidence comes (`believes_gaps`).
 
-use ranpace_cc::{Fate, Packet, PepReport};
+use ranpace_cc::{Fate, Packet, PepReport, State};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::Sender;
@@ -111,7 +111,12 @@ impl Sender {
             |record| tally.add(record),
         );
         if tally.count > 0 {
+            let repairing = matches!(self.state, State::Recovery | State::Loss);
             self.on_losses(now, &tally);
+            if let (false, Some(undo), Some(lowest)) = (repairing, &mut self.undo, tally.lowest) {
+                // What is before it may still be under way.
+                undo.marker = undo.marker.max(lowest);
+            }
         }
     }
 
@@ -208,6 +213,30 @@ mod tests {
             view(2, &[(3, 8)], ms + 20, &mut sender);
             assert_eq!(sender.stats().retransmitted, lost);
         }
+    }
+
+    #[test]
+    fn what_is_acknowledged_before_a_gap_does_not_take_its_early_repair_back() {
+        let mut sender = sending(Listener(Arc::default(), true));
+        let mss = sender.mss().get();
+        let view = PepView {
+            cumulative: 2 * mss,
+            ranges: &[(3 * mss, 10 * mss)],
+            hold: Span::ZERO,
+            marked: None,
+            new_epoch: false,
+        };
+        assert!(sender.on_pep_view(Time::from_millis(35), &view));
+        assert_eq!(sender.poll_transmit(Time::from_millis(35)).map(|segment| segment.seq), Some(2 * mss));
+        // Two segments before the gap arrive: what they echo left before the repair did, and says nothing of it.
+        let mut ack = Segment::new(Kind::Ack, Time::from_millis(50));
+        (ack.ack, ack.window, ack.echo) = (2 * mss, 1 << 20, Time::from_millis(20));
+        sender.on_segment(Time::from_millis(60), &ack);
+        assert_eq!(sender.stats().undone, 0);
+        // The original itself, held up on its way, is what shows a mistake.
+        ack.ack = 10 * mss;
+        sender.on_segment(Time::from_millis(61), &ack);
+        assert_eq!(sender.stats().undone, 1);
     }
 
     #[test]

@@ -15,7 +15,8 @@ use crate::segment::Segment;
 pub(super) struct Undo {
     /// The window before it; `None` where another reduction was under way, or marks say that it was right.
     pub prior: Option<Window>,
-    /// First byte outstanding when it began: duplicates below say nothing of it.
+    /// First byte outstanding when it began; if a proxy's word began it, the first that was missed there. Duplicates and
+    /// acknowledgements below say nothing of it.
     pub marker: u64,
     /// Retransmissions not yet reported as duplicates; `None` before the first.
     pub outstanding: Option<u64>,
@@ -349,7 +350,7 @@ impl Sender {
 
     /// Nothing that was repaired was lost: an echo from before the first retransmission (Eifel), or nothing was sent again.
     fn is_delayed_original(&self, segment: &Segment) -> bool {
-        let Some(undo) = &self.undo else { return false };
+        let Some(undo) = self.undo.as_ref().filter(|undo| self.una > undo.marker) else { return false };
         match undo.first_retransmission {
             None => true,
             Some(at) => self.config.timestamps && segment.echo > Time::ZERO && segment.echo < at,
@@ -491,6 +492,8 @@ pub(super) struct Tally {
     pub count: u64,
     pub largest: u32,
     pub newest_sent_at: Time,
+    /// First byte of the first of them.
+    pub lowest: Option<u64>,
     /// A retransmission is among them.
     retransmission: bool,
     /// Whether the control wants each of them.
@@ -508,6 +511,7 @@ impl Tally {
         self.count += 1;
         self.largest = self.largest.max(record.length);
         self.newest_sent_at = self.newest_sent_at.max(record.sent_at);
+        self.lowest = Some(self.lowest.map_or(record.seq, |lowest| lowest.min(record.seq)));
         self.retransmission |= record.flags.has(Flags::RETRANSMITTED);
         if self.collect {
             self.packets.push(Packet {
