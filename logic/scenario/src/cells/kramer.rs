@@ -4,7 +4,7 @@ use ranpace_phy::Both;
 use ranpace_radio::cell::{CellConfig, ChannelConfig, FadingConfig, Place, UserConfig};
 use ranpace_radio::channel::{Carrier, DelayProfile, FadingSpeed, PathLoss, Position, Receiver, Sight};
 use ranpace_radio::rlc::{Format, Timers};
-use ranpace_radio::uplink::{Power, PowerControl};
+use ranpace_radio::uplink::{AccessConfig, Power, PowerControl};
 use ranpace_units::{Bytes, Span};
 
 use super::{Around, BASE, GTP, Preset, Wired, am, codel, zhong};
@@ -61,6 +61,8 @@ fn config() -> CellConfig {
         },
         // 10 dBm (Table I), the initial value of ns-3's power control only.
         power: Power { control: PowerControl::LENA, most_dbm: 10.0 },
+        // ns-3's phones have no scheduling requests; no period of them is named for this cell.
+        access: AccessConfig { ideal_reports: true, ..lena.access },
         ..lena
     }
 }
