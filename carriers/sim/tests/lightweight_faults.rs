@@ -50,12 +50,17 @@ fn pep(fault: Fault, at_ms: u32) -> String {
 
 /// 20 ms of RTT to the PEP, 40 ms in all; the radio has 20 Mbit/s and a queue of the user's own.
 fn run(cc: &str, over: Over, queue: &str, keys: &str, pep: &str) -> RunResult {
+    run_at(20, cc, over, queue, keys, pep)
+}
+
+fn run_at(mbit: u32, cc: &str, over: Over, queue: &str, keys: &str, pep: &str) -> RunResult {
     let transport = if over == Over::Quic { "quic" } else { "tcp" };
+    let wired = 10 * mbit;
     play(&format!(
         "duration = \"{SECONDS}s\"\nsample = \"100ms\"\n\
-         [[link]]\nfrom = \"server\"\nto = \"edge\"\nrate = \"200Mbit/s\"\ndelay = \"10ms\"\n\
+         [[link]]\nfrom = \"server\"\nto = \"edge\"\nrate = \"{wired}Mbit/s\"\ndelay = \"10ms\"\n\
          queue = {{ kind = \"droptail\", limit = \"1MB\" }}\n\
-         [[link]]\nfrom = \"edge\"\nto = \"phone\"\nrate = \"20Mbit/s\"\ndelay = \"10ms\"\nqueue = {queue}\n\
+         [[link]]\nfrom = \"edge\"\nto = \"phone\"\nrate = \"{mbit}Mbit/s\"\ndelay = \"10ms\"\nqueue = {queue}\n\
          [[link]]\nfrom = \"phone\"\nto = \"edge\"\nrate = \"unlimited\"\ndelay = \"10ms\"\n\
          [[link]]\nfrom = \"edge\"\nto = \"server\"\nrate = \"unlimited\"\ndelay = \"10ms\"\n\
          [[flow]]\nfrom = \"server\"\nto = \"phone\"\ntransport = {transport:?}\ncc = {cc:?}\n{keys}\n{pep}"
@@ -66,8 +71,14 @@ const CODEL: &str = "{ kind = \"codel\", target = \"20ms\" }";
 
 /// Mean goodput from an instant on, in bit/s.
 fn goodput(flow: &FlowResult, from: f64) -> f64 {
+    until_goodput(flow, from, f64::INFINITY)
+}
+
+/// The same until another one.
+fn until_goodput(flow: &FlowResult, from: f64, until: f64) -> f64 {
     let rows = column(flow, "time_s").iter().zip(column(flow, "goodput_bit_s"));
-    let some: Vec<f64> = rows.filter(|(at, _)| **at > from + 1e-9).map(|(_, rate)| *rate).collect();
+    let rows = rows.filter(|(at, _)| **at > from + 1e-9 && **at < until + 1e-9);
+    let some: Vec<f64> = rows.map(|(_, rate)| *rate).collect();
     some.iter().sum::<f64>() / some.len() as f64
 }
 
@@ -110,6 +121,27 @@ fn no_fault_at_any_moment_stalls_a_flow_or_costs_more_than_a_tenth() {
     });
     if let Err(error) = found {
         panic!("{error}");
+    }
+}
+
+#[test]
+fn late_reports_in_slow_start_do_not_hold_a_fast_flow_low() {
+    // 200 Mbit/s are 667 packets in 40 ms: what W_i has when its slow start ends early takes CUBIC ten seconds to make up for. The
+    // receiver shows that there is no queue before the PEP.
+    for over in [Over::Tcp, Over::Quic] {
+        let cubic = run_at(200, "cubic", over, CODEL, keys(over), "");
+        for (delay_ms, at_ms) in [(5, 100), (10, 130), (20, 160), (60, 130)] {
+            let pep = pep(Fault::DelayedMs(delay_ms), at_ms);
+            let own = run_at(200, "mdcc", over, CODEL, keys(over), &pep);
+            let from = f64::from(at_ms) / 1_000.0 + 1.0;
+            let until = from + 4.0;
+            let (found, expected) =
+                (until_goodput(&own.flows[0], from, until), until_goodput(&cubic.flows[0], from, until));
+            assert!(
+                found >= 0.9 * expected,
+                "{over:?} {delay_ms} ms from {at_ms} ms on: {found} of {expected}"
+            );
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 //! * `W_i`: slow start and CUBIC on what the PEP has newly seen, with the RTT to the PEP; HyStart looks at that RTT alone
 //!   (section V). What the receiver acknowledges was seen by the PEP too.
 //! * `W_r += a n` for `n` segments that the receiver acknowledges, `a = 0.1` (section III); `W_r -= W_r / 8` on a loss (Kelly).
+//!   The section's words, "after each received ACK", mean `W_r += a` whatever it covers: [`Count::Acks`], a switch.
 //!
 //! Ours, where the source is silent:
 //! * Who answers for a loss: a packet that the PEP has not seen, although it saw later ones, was lost on wires; one that it saw,
@@ -22,24 +23,26 @@
 //!   CUBIC's time runs on meanwhile.
 //! * HyStart++, which looks at delays alone: a PEP's reports come by eights or every 2 ms, and make no trains of ACKs.
 //! * The start ([`Start`]): with `open_ran`, the default, the radio has no window until its first loss.
-//! * Without a PEP, or when it falls silent or contradicts what the receiver says: CUBIC alone, with `W_i`.
+//! * Without a PEP, or when it falls silent or contradicts what the receiver says: CUBIC alone, with `W_i`. Whatever lowers `W_i`
+//!   has to show at the receiver: a gap as a loss, a delay that ends slow start as a delay ([`Claim`]).
 //! * No window grows before something sent after its last reduction has come back; there is no PRR.
 //! * Two settings of the specification, off by default: what the PEP missed is sent again a quarter of the RTT to it after it
 //!   should have been there (`early_retransmit`), and the open radio's window is bounded by what the PEP passes (`start_cap`).
 
+mod claim;
 mod ledger;
 mod opening;
 mod settings;
 #[cfg(test)]
 mod tests;
 
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Span, Time};
 
+use self::claim::{Claim, Verdict};
 use self::ledger::{Domain, Ledger};
 use self::opening::Delivery;
-pub use self::settings::{ENTRY, Settings, Start};
+pub use self::settings::{Count, ENTRY, Settings, Start};
 use crate::cubic::{Cubic, Params};
-use crate::hystart;
 use crate::interface::{
     Ack, Answer, Congestion, CongestionControl, Context, Fate, LossBased, Packet, PepReport, Sample, Sent,
     Signal, Window,
@@ -52,7 +55,7 @@ use crate::scalable;
 const SILENT_RTTS: u64 = 3;
 /// Messages in a row after which a PEP is listened to again. Ours.
 const RETURN_AFTER: u32 = 16;
-/// For how long a PEP is not listened to that contradicts the receiver. Ours.
+/// For how long a PEP is not listened to that contradicts the receiver, and its gaps are not believed after one that was none. Ours.
 const DISTRUST: Span = Span::from_secs(60);
 /// Rounds with a loss that is said to be the radio's, while the RTT to the PEP shows a queue before it, until that is not
 /// believed any more. Ours.
@@ -142,6 +145,8 @@ pub struct Mdcc {
     /// When the first packet left that was acknowledged, and not seen by the PEP, since its last message.
     unseen_since: Option<Time>,
     distrusted_until: Time,
+    /// Until then nothing is sent again on the PEP's word: something was, and had not been missing.
+    gaps_doubted_until: Time,
     /// Of the report that is coming: packets newly seen that count for growth, and the first that is missing.
     newly_seen: u64,
     newly_missing: Option<u64>,
@@ -156,6 +161,9 @@ pub struct Mdcc {
     marks: Option<(u64, u64)>,
     /// What the PEP passes while the radio is open, for `start_cap`.
     delivery: Delivery,
+    /// The PEP's delays have ended slow start, and the receiver has neither confirmed nor contradicted it yet.
+    claim: Option<Box<Claim>>,
+    verdict: Option<Verdict>,
     fallbacks: u32,
 }
 
@@ -183,6 +191,7 @@ impl Mdcc {
             last_message: None,
             unseen_since: None,
             distrusted_until: Time::ZERO,
+            gaps_doubted_until: Time::ZERO,
             newly_seen: 0,
             newly_missing: None,
             acked: Acked::default(),
@@ -191,6 +200,8 @@ impl Mdcc {
             initial: MIN_SSTHRESH,
             marks: None,
             delivery: Delivery::default(),
+            claim: None,
+            verdict: None,
             fallbacks: 0,
         }
     }
@@ -261,7 +272,8 @@ impl Mdcc {
         let w = &mut self.radio.window;
         let left = if w.in_slow_start() { w.slow_start(acked as f64) } else { acked as f64 };
         if left > 0.0 {
-            scalable::avoid_congestion(w, left, self.settings.a);
+            let counted = if self.settings.count == Count::Acks { left.min(1.0) } else { left };
+            scalable::avoid_congestion(w, counted, self.settings.a);
         }
         w.cwnd = w.cwnd.min(cap);
     }
@@ -330,6 +342,7 @@ impl Mdcc {
             }
             self.radio.window.ssthresh = (at - at * self.settings.b).max(MIN_SSTHRESH);
         }
+        self.claim = None;
         self.wired.window.cwnd = MIN_SSTHRESH;
         self.radio.window.cwnd = MIN_SSTHRESH;
         self.wired.since = cx.next_packet;
@@ -369,6 +382,7 @@ impl Mdcc {
             self.wired.window.ssthresh = self.wired.window.ssthresh.min(self.radio.window.ssthresh);
         }
         self.mode = Mode::Alone;
+        (self.claim, self.verdict) = (None, None);
         self.messages = 0;
         self.fallbacks += 1;
         self.wired.cubic.on_path_change(cx, &mut self.wired.window);
@@ -408,7 +422,25 @@ impl Mdcc {
             in_flight_at_send: 0,
         };
         let inner = self.wired_context(cx);
+        let in_first = |window: &Window| window.ssthresh.is_infinite();
+        let before = in_first(&self.wired.window).then(|| (self.wired.cubic.clone(), self.wired.window));
         self.wired.cubic.on_sample(&inner, &mut self.wired.window, &sample);
+        if let Some(before) = before.filter(|_| !in_first(&self.wired.window)) {
+            let under_way = cx.next_packet.saturating_sub(cx.in_flight)..cx.next_packet;
+            self.claim = Some(Box::new(Claim::new(before, under_way, self.wired.min_rtt)));
+        }
+    }
+
+    /// The receiver has said what it thinks of the end of slow start. Without a queue there was none: slow start goes on, by the
+    /// receiver's own delays.
+    fn settle_claim(&mut self, cx: &Context) {
+        let Some(verdict) = self.verdict.take() else { return };
+        let Some(claim) = self.claim.take() else { return };
+        if verdict == Verdict::Contradicted && self.mode == Mode::Both {
+            self.wired.cubic = claim.cubic;
+            self.wired.window.ssthresh = claim.ssthresh;
+            self.distrust(cx);
+        }
     }
 
     /// At the end of a round of the receiver's: does what the PEP says agree with what the receiver says?
@@ -439,7 +471,10 @@ impl Mdcc {
     }
 
     /// The receiver has a packet.
-    fn on_acked(&mut self, packet: &Packet) {
+    fn on_acked(&mut self, cx: &Context, packet: &Packet, rtt: Span) {
+        if let (Some(claim), None) = (&mut self.claim, self.verdict) {
+            self.verdict = claim.on_acked(packet.number, rtt, cx.min_rtt);
+        }
         let Some((seen, called_missing)) = self.ledger.on_acked(packet.number) else { return };
         let wired = u64::from(packet.number >= self.wired.since);
         self.acked.radio += u64::from(packet.number >= self.radio.since);
@@ -460,6 +495,8 @@ impl Mdcc {
     fn on_lost(&mut self, number: u64) {
         let domain = self.ledger.on_lost(number);
         self.told += 1;
+        // A loss would have ended slow start by now.
+        self.claim = None;
         let (wired, radio) = (number >= self.wired.since, number >= self.radio.since);
         match (self.mode, domain) {
             (Mode::Alone, _) => self.lost[0] |= wired,
@@ -534,9 +571,9 @@ impl CongestionControl for Mdcc {
         true
     }
 
-    fn on_packet(&mut self, _: &Context, _: &mut Window, packet: &Packet) {
+    fn on_packet(&mut self, cx: &Context, _: &mut Window, packet: &Packet) {
         match packet.fate {
-            Fate::Acked { .. } => self.on_acked(packet),
+            Fate::Acked { rtt, .. } => self.on_acked(cx, packet, rtt),
             Fate::Seen { .. } => {
                 if self.ledger.on_seen(packet.number) {
                     self.newly_seen += u64::from(packet.number >= self.wired.since);
@@ -552,6 +589,7 @@ impl CongestionControl for Mdcc {
             Fate::Spurious if self.settings.early_retransmit => {
                 self.doubts.true_gaps = self.doubts.true_gaps.saturating_sub(1);
                 self.doubts.false_gaps += 1;
+                self.gaps_doubted_until = cx.now + DISTRUST;
             }
             Fate::Spurious => {}
         }
@@ -590,6 +628,7 @@ impl CongestionControl for Mdcc {
                 self.fall_back(cx);
             }
         }
+        self.settle_claim(cx);
         match self.mode {
             Mode::Alone => {
                 let acked = if self.due(cx)[0] { ack.acked } else { most(wired) };
@@ -702,6 +741,7 @@ impl CongestionControl for Mdcc {
     /// On its word alone the PEP costs a retransmission; the congestion that follows is the one that its report was answered for.
     fn believes_gaps(&self, now: Time) -> Option<Time> {
         let asked = self.settings.early_retransmit && self.mode == Mode::Both && !self.wired.srtt.is_zero();
+        let asked = asked && now >= self.gaps_doubted_until;
         asked.then(|| now - self.wired.srtt - self.wired.srtt / REORDERING)
     }
 

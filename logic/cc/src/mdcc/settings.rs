@@ -25,7 +25,12 @@ pub const ENTRY: Entry = Entry {
             values: "0 to 1000 (0: none)",
             about: "with open_ran, at most so many times what the PEP passes in an RTT",
         },
-        OptionInfo { key: "a", values: "0.001 to 1 (0.1)", about: "Scalable's gain per segment ACKed" },
+        OptionInfo { key: "a", values: "0.001 to 1 (0.1)", about: "Scalable's gain, see count" },
+        OptionInfo {
+            key: "count",
+            values: "segments, acks",
+            about: "what brings the gain: a segment ACKed, or an ACK of any size as in Linux 4.7",
+        },
         OptionInfo { key: "b", values: "0.01 to 0.9 (0.125)", about: "share of it given up on loss" },
         OptionInfo {
             key: "hystart",
@@ -67,6 +72,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
         bound: within(options.bytes("bound", BOUND)?, LEAST_BOUND..=MOST_BOUND, "bound")?,
         start_cap: options.number("start_cap", 0.0, 1_000.0, 0.0)?,
         a: options.number("a", 0.001, 1.0, INCREASE)?,
+        count: options.choice("count", &[("segments", Count::Segments), ("acks", Count::Acks)])?,
         b: options.number("b", 0.01, 0.9, scalable::DECREASE)?,
         hystart: options.choice("hystart", &kinds)?,
         growth_cap: options.number("growth_cap", 1.0, 1_000.0, GROWTH_CAP)?,
@@ -111,8 +117,10 @@ pub struct Settings {
     pub bound: Bytes,
     /// So many times what the PEP passes in an RTT bound it there, if this is not zero.
     pub start_cap: f64,
-    /// Its gain per segment acknowledged.
+    /// Its gain.
     pub a: f64,
+    /// What brings it.
+    pub count: Count,
     /// The share of it given up on loss.
     pub b: f64,
     /// How CUBIC's slow start ends without loss.
@@ -134,6 +142,7 @@ impl Default for Settings {
             bound: BOUND,
             start_cap: 0.0,
             a: INCREASE,
+            count: Count::Segments,
             b: scalable::DECREASE,
             hystart: hystart::Kind::PlusPlus,
             growth_cap: GROWTH_CAP,
@@ -142,6 +151,15 @@ impl Default for Settings {
             listens: true,
         }
     }
+}
+
+/// What Scalable's gain is counted by in congestion avoidance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// Segments that are acknowledged: `a` of them per round trip, whatever the receiver does (the specification's `W_r += a n`).
+    Segments,
+    /// Acknowledgements (section III: "after each received ACK"; Linux 4.7, which the authors ran).
+    Acks,
 }
 
 /// How the radio's window begins. The paper does not say, and its Fig. 6 needs a window that does not bind at first.

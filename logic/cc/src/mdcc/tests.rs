@@ -1,6 +1,8 @@
 use proptest::prelude::*;
+use ranpace_units::Bytes;
 
 use super::*;
+use crate::hystart;
 use crate::interface::State;
 use crate::testbed::{ack, context, sample};
 
@@ -121,6 +123,23 @@ fn the_receivers_acknowledgements_grow_the_radios_window_by_a_tenth_per_round() 
         rounds += 1;
     }
     assert!((23..=25).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn counted_by_acknowledgements_the_gain_follows_how_many_there_are() {
+    // Ten ACKs of eight segments each: 0.1 for each segment, or for each ACK.
+    for (count, grown) in [(Count::Segments, 8.0), (Count::Acks, 1.0)] {
+        let mut rig = Rig::with(1_000.0, 100.0);
+        rig.control.settings.count = count;
+        let first = rig.send(80);
+        for number in first..first + 80 {
+            rig.fate(number, Fate::Seen { rtt: RTT_I });
+        }
+        for end in (first + 8..=first + 80).step_by(8) {
+            rig.acknowledge(end - 8..end);
+        }
+        assert!((rig.windows().1 - 100.0 - grown).abs() < 1e-9, "{count:?}: {:?}", rig.windows());
+    }
 }
 
 #[test]
@@ -327,6 +346,7 @@ fn repairs_on_the_word_of_a_pep_that_invents_gaps_end_soon() {
         // The receiver had it: the copy is reported as a duplicate.
         rig.fate(first, Fate::Spurious);
         rig.acknowledge(first + 1..first + 20);
+        assert_eq!(rig.control.believes_gaps(rig.cx.now), None, "after the first that was needless");
     }
     assert_eq!(rig.control.mode, Mode::Alone);
     assert_eq!(rig.control.believes_gaps(rig.cx.now), None);
@@ -506,6 +526,51 @@ fn a_pep_that_claims_all_and_has_a_queue_before_it_is_not_believed_for_long() {
         rig.report(Some(RTT_I), 0, None);
     }
     assert_eq!(rig.control.mode, Mode::Both);
+}
+
+/// Slow start with a PEP whose RTT is `rtt_i` and a receiver whose RTT is `rtt`, both by the round of the receiver's, until the
+/// receiver has answered to the end of slow start or 12 rounds have passed.
+fn slow_start_with(rtt_i: impl Fn(u64) -> u64, rtt: impl Fn(u64) -> u64) -> Rig {
+    let mut rig = Rig::new(Settings::default());
+    for round in 0..12 {
+        let segments = rig.w.cwnd as u64;
+        let first = rig.send(segments);
+        for number in (first..first + segments).step_by(2) {
+            for number in number..(number + 2).min(first + segments) {
+                rig.fate(number, Fate::Seen { rtt: Span::from_millis(rtt_i(round)) });
+            }
+            rig.report(Some(Span::from_millis(rtt_i(round))), 0, None);
+        }
+        let rtt = Span::from_millis(rtt(round));
+        rig.cx.min_rtt = rig.cx.min_rtt.min(rtt);
+        rig.cx.now += rtt;
+        for number in (first..first + segments).step_by(2) {
+            let end = (number + 2).min(first + segments);
+            for number in number..end {
+                rig.fate(number, Fate::Acked { rtt, one_way: None });
+            }
+            rig.cx.in_flight -= end - number;
+            rig.cx.delivered += end - number;
+            rig.control.on_sample(&rig.cx, &mut rig.w, &sample(rtt));
+            rig.control.on_ack(&rig.cx, &mut rig.w, &ack(end - number, rtt));
+        }
+    }
+    rig
+}
+
+#[test]
+fn slow_start_ends_by_the_peps_delays_only_if_the_receiver_has_them_too() {
+    // Later reports from the fourth round on. A queue before the PEP would delay what the receiver gets as well.
+    let rising = |round: u64| if round < 3 { 20 } else { 30 };
+    let lied = slow_start_with(rising, |_| 40);
+    assert_eq!(lied.control.fallbacks, 1);
+    assert_eq!(lied.control.mode, Mode::Alone);
+    assert!(lied.control.distrusted_until > lied.cx.now, "not heard for a while");
+    assert!(lied.control.wired.window.ssthresh.is_infinite(), "and slow start goes on");
+    assert!(lied.w.cwnd > 1_000.0, "{}", lied.w.cwnd);
+    let honest = slow_start_with(rising, |round| rising(round) + 20);
+    assert_eq!((honest.control.fallbacks, honest.control.mode), (0, Mode::Both));
+    assert!(honest.control.wired.window.ssthresh.is_finite());
 }
 
 #[test]
