@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,10 @@ use ranpace_units::Span;
 use crate::devices::Device;
 use crate::estate::{Estate, EstateError};
 use crate::honesty::Honesty;
+use crate::live::{Live, Snapshot};
 use crate::merge::merge;
-use crate::pace::{self, Delivery};
+use crate::pace::{self, Beside, Delivery, Played};
+use crate::pcap::{CaptureError, Captured, Writer};
 use crate::player::Player;
 use crate::programs::{Program, Running, write_hosts};
 use crate::ways::{Ways, WaysError};
@@ -50,6 +52,9 @@ pub enum EmulationError {
     /// Sockets of workloads, or what the kernel says of TCP, could not be had.
     #[error("the sockets of the workloads failed: {0}")]
     Sockets(io::Error),
+    /// The file for packets could not be made.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     /// The loop failed.
     #[error("the loop between the devices failed: {0}")]
     Loop(io::Error),
@@ -68,8 +73,21 @@ pub struct Plan {
     pub workloads: Option<Workloads>,
     /// How packets are handed over.
     pub delivery: Delivery,
+    /// What is to be seen of it.
+    pub views: Views,
     /// The command that calls [`crate::enter`], and its first arguments.
     pub inside: (PathBuf, Vec<OsString>),
+}
+
+/// What is to be seen of an emulation beside its results.
+#[derive(Clone, Debug, Default)]
+pub struct Views {
+    /// All packets are written to this file.
+    pub capture: Option<PathBuf>,
+    /// Is told how it is, ten times a second; who is slow misses some.
+    pub live: Option<SyncSender<Snapshot>>,
+    /// What programs print goes to this file instead, and they have nothing to read.
+    pub output: Option<PathBuf>,
 }
 
 /// What came of it.
@@ -85,6 +103,8 @@ pub struct Outcome {
     pub code: Option<i32>,
     /// Whether it was stopped from outside.
     pub interrupted: bool,
+    /// What was captured, if that was asked for; an error does not end an emulation.
+    pub captured: Option<Result<Captured, CaptureError>>,
     /// What went otherwise than the scenario says.
     pub notes: Vec<String>,
 }
@@ -119,8 +139,11 @@ pub fn emulate(
     write_hosts(ways, &hosts).map_err(|source| {
         EmulationError::Estate(EstateError::System { what: format!("write {}", hosts.display()), source })
     })?;
+    let names: Vec<&str> = (0..ways.hosts.len()).map(|place| ways.name(place)).collect();
+    let capture = plan.views.capture.as_ref().map(|path| Writer::create(path, &names)).transpose()?;
+    let (tap, writer) = capture.unzip();
     let over = AtomicBool::new(false);
-    let (played, code, report) = thread::scope(|scope| {
+    let (played, code, report, captured) = thread::scope(|scope| {
         // Whatever happens below, the loop ends.
         let _end = SetAtEnd(&over);
         // Sockets wait before the first packet can cross.
@@ -145,9 +168,11 @@ pub fn emulate(
             return Err(EmulationError::Sockets(error));
         }
         let (say_started, started) = mpsc::channel();
-        let (devices, delivery) = (&devices, plan.delivery);
+        let writing = writer.map(|writer| scope.spawn(|| writer.run()));
+        let devices = &devices;
+        let beside = Beside { delivery: plan.delivery, tap, live: plan.views.live.clone().map(Live::new) };
         let played = scope.spawn(move || {
-            pace::run(ways, devices, delivery, is_over, |begun| {
+            pace::run(ways, devices, beside, is_over, |begun| {
                 let _ = (say_begun.send(begun), say_started.send(begun));
             })
         });
@@ -156,7 +181,7 @@ pub fn emulate(
         let limit = plan.limit.map(|limit| Duration::from_nanos(limit.as_nanos()));
         let started = programs
             .iter()
-            .map(|(program, place)| Running::start(program, &estate.names()[*place], &hosts, &plan.inside));
+            .map(|(program, place)| Running::start(program, &estate.names()[*place], &hosts, plan));
         let code = match started.collect::<Result<Vec<_>, _>>() {
             Ok(running) => attend(running, plan.main.is_some(), || {
                 let passed = limit.is_some_and(|limit| begun.elapsed() >= limit);
@@ -167,15 +192,18 @@ pub fn emulate(
         over.store(true, Ordering::Relaxed);
         let report = player.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
         let played = played.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
-        Ok((played, code, report))
+        // It ends with the loop, whose tap is then no more.
+        let captured = writing.map(|writing| writing.join().unwrap_or(Ok(0)));
+        Ok((played, code, report, captured))
     })?;
     let code = code?;
-    let (result, honesty) = played.map_err(EmulationError::Loop)?;
+    let Played { result, honesty, left_out } = played.map_err(EmulationError::Loop)?;
+    let captured = captured.map(|written| written.map(|packets| Captured { packets, left_out }));
     let report = report.map_err(EmulationError::Sockets)?;
     let mut result = merge(ways, result, &report);
     let interrupted = stop.load(Ordering::Relaxed);
     result.interrupted = interrupted;
-    Ok(Outcome { result, honesty, code, interrupted, notes: report.notes })
+    Ok(Outcome { result, honesty, code, interrupted, captured, notes: report.notes })
 }
 
 /// Waits for the last of the programs, which is the main one if `has_main`; `ask` says whether the time is over, and whether

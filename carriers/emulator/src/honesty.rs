@@ -40,6 +40,11 @@ impl Watch {
         self.late_packets += u64::from(late > LATE);
     }
 
+    /// Packets so far, and how many were more than [`LATE`] late.
+    pub fn packets(&self) -> (u64, u64) {
+        (self.packets.count(), self.late_packets)
+    }
+
     /// What is told of it; `slots` are those of the cells, and how many were more than one late.
     pub fn finish(&self, (slots, late_slots): (Distribution, u64), real_time: bool) -> Honesty {
         Honesty {

@@ -25,9 +25,13 @@ mod estate;
 #[cfg(target_os = "linux")]
 mod joined;
 #[cfg(target_os = "linux")]
+mod live;
+#[cfg(target_os = "linux")]
 mod merge;
 #[cfg(target_os = "linux")]
 mod pace;
+#[cfg(target_os = "linux")]
+mod pcap;
 #[cfg(target_os = "linux")]
 mod pieces;
 #[cfg(target_os = "linux")]
@@ -48,11 +52,15 @@ pub use honesty::{Honesty, LATE, LATE_SHARE, STALL, Watch};
 pub use ways::{Ways, WaysError};
 
 #[cfg(target_os = "linux")]
-pub use emulation::{EmulationError, Outcome, Plan, emulate};
+pub use emulation::{EmulationError, Outcome, Plan, Views, emulate};
 #[cfg(target_os = "linux")]
 pub use estate::{EstateError, become_root, check, clean, within};
 #[cfg(target_os = "linux")]
+pub use live::Snapshot;
+#[cfg(target_os = "linux")]
 pub use pace::Delivery;
+#[cfg(target_os = "linux")]
+pub use pcap::{CaptureError, Captured};
 #[cfg(target_os = "linux")]
 pub use programs::{Program, enter};
 #[cfg(target_os = "linux")]

@@ -23,11 +23,14 @@ const WITH_CWR: u8 = 0x80;
 
 /// Where TCP and UDP have their checksums (RFC 9293 section 3.1, RFC 768).
 pub const TCP_SUM: usize = 16;
-const UDP_SUM: usize = 6;
+/// See [`TCP_SUM`].
+pub const UDP_SUM: usize = 6;
 const UDP_HEADER: usize = 8;
 /// Flags of TCP, at this place of its header.
 pub const TCP_FLAGS: usize = 13;
+/// See [`TCP_FLAGS`] (RFC 9293 section 3.1).
 pub const FIN: u8 = 0x01;
+/// See [`FIN`].
 pub const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 

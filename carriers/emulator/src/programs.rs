@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 
 use nix::mount::{MsFlags, mount};
@@ -18,6 +18,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, getpgrp, getpid, tcgetpgrp, tcsetpgrp};
 
 use crate::addresses;
+use crate::emulation::Plan;
 use crate::estate::{Estate, EstateError};
 use crate::ways::Ways;
 
@@ -39,22 +40,22 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a program in the namespace of this name. `inside` is the command that calls [`enter`] with the arguments behind
-    /// it: namespace, leash, hosts file, program.
-    pub fn start(
-        program: &Program,
-        namespace: &str,
-        hosts: &Path,
-        inside: &(PathBuf, Vec<OsString>),
-    ) -> Result<Self, EstateError> {
+    /// Starts a program in the namespace of this name. The plan's `inside` is the command that calls [`enter`] with the arguments
+    /// behind it: namespace, leash, hosts file, program.
+    pub fn start(program: &Program, namespace: &str, hosts: &Path, plan: &Plan) -> Result<Self, EstateError> {
         let failed = |source: io::Error| EstateError::System {
             what: format!("start {}", Path::new(program.words.first().unwrap_or(&OsString::new())).display()),
             source,
         };
         let (other_end, leash) = io::pipe().map_err(failed)?;
-        let mut command = Command::new(&inside.0);
+        let mut command = Command::new(&plan.inside.0);
+        if let Some(path) = &plan.views.output {
+            let file = File::options().create(true).append(true).open(path).map_err(failed)?;
+            let also = file.try_clone().map_err(failed)?;
+            command.stdin(Stdio::null()).stdout(file).stderr(also);
+        }
         command
-            .args(&inside.1)
+            .args(&plan.inside.1)
             .arg(Estate::path_of(namespace))
             .arg(format!("/proc/{}/fd/{}", std::process::id(), other_end.as_raw_fd()))
             .arg(hosts)

@@ -4,11 +4,11 @@ use ranpace_cc::Pacing;
 use ranpace_phy::{Both, Direction};
 use ranpace_radio::cell::Probe;
 use ranpace_rnis::{LinkReport, UserReport};
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::flow::{Ends, Flow};
 use crate::meter::{FlowMeter, LinkMeter};
-use crate::results::{Column, Series};
+use crate::results::{Column, Moment, Series};
 
 const FLOW_COLUMNS: [&str; 14] = [
     "time_s",
@@ -233,6 +233,29 @@ impl LinkRows {
             ],
         );
         (meter.row_departed, meter.row_dropped, meter.row_delay_sum, meter.row_packets) = (0, 0, 0.0, 0);
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, Vec::len)
+    }
+
+    /// What the rows from this one on say together; those of one interval each.
+    pub fn lately(&self, from: usize) -> Moment {
+        let of =
+            |column: usize| self.columns.get(column).and_then(|rows| rows.get(from..)).unwrap_or_default();
+        let mean = |column: usize| {
+            let known = || of(column).iter().filter(|value| !value.is_nan());
+            (known().count() > 0).then(|| known().sum::<f64>() / known().count() as f64)
+        };
+        let rate = |value: f64| Rate::from_bits_per_s(value as u64);
+        Moment {
+            queued: Bytes::new(of(1).last().map_or(0, |bytes| *bytes as u64)),
+            capacity: mean(2).map(rate),
+            departed: mean(3).map_or(Rate::ZERO, rate),
+            dropped_packets: of(4).iter().sum::<f64>() as u64,
+            delay: mean(5).map(Span::from_secs_f64),
+        }
     }
 
     pub fn finish(self) -> Series {

@@ -1,10 +1,13 @@
 //! `ranpace emulate`: a scenario by the real clock, for real programs.
 
+mod live;
+
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 
 use ranpace_emulator::{
-    Delivery, EmulationError, EstateError, Honesty, Outcome, Plan, Program, Ways, Workloads,
+    Captured, Delivery, EmulationError, EstateError, Honesty, Outcome, Plan, Program, Views, Ways, Workloads,
 };
 use ranpace_lab::{CompareRow, Comparison, Job, Report, RunSummary, Store, radio, table};
 use ranpace_scenario::Scenario;
@@ -17,6 +20,9 @@ use crate::{common, interrupt, output};
 
 /// Exit status of a run in which the machine could not keep up.
 pub const INVALID: u8 = 99;
+
+/// Snapshots that wait to be drawn; if there are more, they are left out.
+const SNAPSHOTS: usize = 2;
 
 /// Put programs and the kernel's TCP behind the links and cells of a scenario, in real time
 #[derive(clap::Args)]
@@ -64,6 +70,14 @@ pub struct Emulate {
     /// Congestion control of the kernel for all TCP flows of the scenario, such as "bbr" [default: as the scenario says]
     #[arg(long, value_name = "NAME", conflicts_with = "hosts_only")]
     cc: Option<String>,
+    /// Write what crosses the network to this file (pcapng): an interface for each host, outbound what it sends, inbound what
+    /// it gets
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// Draw rate, delay and queue of each link in the terminal meanwhile; what programs print goes to programs.log beside the
+    /// report
+    #[arg(long, conflicts_with = "shell")]
+    live: bool,
     /// Play it with this seed instead of the file's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -146,6 +160,9 @@ impl Emulate {
             }
             return Ok(());
         }
+        if self.live {
+            live::check()?;
+        }
         let path = self.scenario.clone().unwrap_or_default();
         let file = path.display().to_string();
         let mut text = common::read_text(&path)?;
@@ -155,7 +172,7 @@ impl Emulate {
         let mut job = Job::new("", text, &file, &mut self.common.traces())?;
         job.label.clone_from(&job.scenario.name);
         let ways = Ways::new(&job.scenario).map_err(Failure::asked)?;
-        let plan = self.plan(&job.scenario)?;
+        let mut plan = self.plan(&job.scenario)?;
         let notes = plan.workloads.as_ref().map_or(Ok(Vec::new()), |workloads| workloads.check(&ways));
         let notes = notes.map_err(Failure::asked)?;
         // Before there is a second thread.
@@ -165,11 +182,29 @@ impl Emulate {
         let stop = interrupt::flag();
         ways.notes.iter().chain(&notes).for_each(|note| common::say(&format!("note: {note}")));
         let has_program = plan.main.is_some();
+        let mut from = None;
+        let log = store.folder().join("programs.log");
+        if self.live {
+            store.write("programs.log", b"")?;
+            let (to, snapshots) = sync_channel(SNAPSHOTS);
+            (plan.views.live, plan.views.output, from) = (Some(to), Some(log.clone()), Some(snapshots));
+        }
+        let mut drawing = None;
         let outcome = ranpace_emulator::emulate(&ways, &plan, stop, |names| {
-            if !has_program {
-                names.iter().for_each(|name| common::say(&format!("namespace: {name}")));
+            let hints = names.iter().map(|name| format!("namespace: {name}"));
+            if let Some(from) = from {
+                let links = ranpace_sim::link_names(&ways.scenario);
+                let screen = live::Screen::new(job.scenario.name.clone(), links, hints.collect());
+                drawing = Some(live::start(screen, from, log));
+            } else if !has_program {
+                hints.for_each(|hint| common::say(&hint));
             }
         });
+        // It ends when nobody can tell it anything any more.
+        drop(plan);
+        if let Some(Ok(Err(error))) = drawing.map(|drawing| drawing.join()) {
+            common::say(&format!("note: --live could not draw: {error}"));
+        }
         self.tell(&job, &store, outcome.map_err(emulation_failure)?)
     }
 
@@ -196,13 +231,14 @@ impl Emulate {
         let inside = (exe, vec!["emulate-inside".into()]);
         let plays = self.workloads || self.cc.is_some() || main.is_none() && !self.hosts_only;
         let workloads = plays.then(|| Workloads { cc: self.cc.clone() });
+        let views = Views { capture: self.pcap.clone(), ..Views::default() };
         let delivery = if self.coalesce { Delivery::Joined } else { Delivery::Each };
-        Ok(Plan { main, beside: beside.collect(), limit, workloads, delivery, inside })
+        Ok(Plan { main, beside: beside.collect(), limit, workloads, delivery, views, inside })
     }
 
     /// Writes the results and says how it was.
     fn tell(&self, job: &Job, store: &Store, outcome: Outcome) -> Result<(), Failure> {
-        let Outcome { result, honesty, code, interrupted, notes } = outcome;
+        let Outcome { result, honesty, code, interrupted, captured, notes } = outcome;
         notes.iter().for_each(|note| common::say(&format!("note: {note}")));
         // Not to be taken for what was played in virtual time.
         let mut origin = job.origin();
@@ -243,6 +279,11 @@ impl Emulate {
         common::say(&format!("machine: {}", honesty.line()));
         common::say(&format!("results: {}", folder.display()));
         common::say(&format!("report: {}", page.display()));
+        match captured.zip(self.pcap.as_ref()) {
+            Some((Ok(captured), path)) => common::say(&capture_line(captured, path)),
+            Some((Err(error), _)) => return Err(Failure::ours(error)),
+            None => {}
+        }
         if let Some(why) = honesty.invalid() {
             return Err(Failure::Status(
                 INVALID,
@@ -260,15 +301,25 @@ impl Emulate {
     }
 }
 
+/// What is in a capture.
+fn capture_line(Captured { packets, left_out }: Captured, path: &Path) -> String {
+    let mut line = format!("capture: {} ({packets} packets)", path.display());
+    if left_out > 0 {
+        line += &format!(", without {left_out} that could not be written in time");
+    }
+    line
+}
+
 fn failure(error: EstateError) -> Failure {
     Failure::ours(error)
 }
 
 fn emulation_failure(error: EmulationError) -> Failure {
     match error {
-        EmulationError::Ways(_) | EmulationError::Host { .. } | EmulationError::Workload(_) => {
-            Failure::asked(error)
-        }
+        EmulationError::Ways(_)
+        | EmulationError::Host { .. }
+        | EmulationError::Workload(_)
+        | EmulationError::Capture(_) => Failure::asked(error),
         error => Failure::ours(error),
     }
 }

@@ -14,7 +14,8 @@ use super::Simulation;
 use crate::agenda::Event;
 use crate::histogram::Histogram;
 use crate::packet::{Direction, OUTSIDE, Ticket};
-use crate::results::{Distribution, RunResult};
+use crate::results::{Distribution, Moment, RunResult};
+use crate::series::LinkRows;
 
 /// Where packets are left that came to their end.
 #[derive(Debug, Default)]
@@ -129,6 +130,16 @@ impl<'a> Network<'a> {
         (self.slots.distribution(), self.late_slots)
     }
 
+    /// Rows that the series of links have so far: one for each of the scenario's `sample`.
+    pub fn rows(&self) -> usize {
+        self.simulation.link_rows.first().map_or(0, LinkRows::rows)
+    }
+
+    /// What each link and each direction of a user did in the rows from this one on, in the order of [`RunResult::links`].
+    pub fn lately(&self, from: usize) -> impl Iterator<Item = Moment> {
+        self.simulation.link_rows.iter().map(move |rows| rows.lately(from))
+    }
+
     /// Time is over. Of flows there is what was counted on their ways: payload, packets, drops, delays.
     pub fn finish(mut self, now: Time) -> RunResult {
         self.advance(now);
@@ -226,6 +237,32 @@ mod tests {
         let result = network.finish(Time::from_secs(1));
         assert_eq!((result.flows[0].dropped_packets, result.links[0].dropped_packets), (2, 2));
         assert!(result.ledger.balances());
+    }
+
+    #[test]
+    fn what_links_did_lately_is_what_their_series_say() {
+        let scenario = scenario(LINK);
+        let mut network = Network::new(&scenario);
+        // In 40 ms, in which 40 of them can leave; two wait, and one is in service.
+        for number in 0..60 {
+            network.inject(Time::from_nanos(number * 667_000), cargo(1500), &mut Vec::new());
+        }
+        network.advance(Time::from_millis(150));
+        assert_eq!(network.rows(), 1, "a row every 100 ms");
+        let down = network.lately(0).next().expect("there is a link");
+        let (departed, dropped) = (down.departed.as_f64() / 1e6, down.dropped_packets);
+        assert!((4.5..5.5).contains(&departed), "{departed} Mbit/s");
+        assert_eq!(departed * 1e6 / 8.0 / 10.0 / 1500.0 + dropped as f64, 60.0, "all of them");
+        assert_eq!(down.capacity, Some(ranpace_units::Rate::from_mbit_per_s(12)));
+        let delay = down.delay.expect("some left");
+        assert!(delay > Span::from_millis(1) && delay <= Span::from_millis(3), "{delay}");
+        network.advance(Time::from_millis(350));
+        assert_eq!(network.rows(), 3);
+        let later = network.lately(1).next().expect("there is a link");
+        assert_eq!(
+            (later.departed, later.delay, later.queued),
+            (ranpace_units::Rate::ZERO, None, Bytes::ZERO)
+        );
     }
 
     #[test]

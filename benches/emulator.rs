@@ -1,0 +1,406 @@
+//! What an emulation in real time costs: the figures of docs/performance.md, and beside them mahimahi's where it is installed.
+//!
+//! `cargo run --release -p ranpace-benches --example emulator [NAME ...]`, as root; all of it takes about two minutes.
+//! CPU time is that of the loop and of the kernel's work in it, over the data packets that were handed over. The programs at both
+//! ends (this one again) send over the kernel's CUBIC; what they take is not in it.
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+#[cfg(target_os = "linux")]
+fn main() {
+    emulator::main();
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() {
+    println!("skipped: needs Linux");
+}
+
+#[cfg(target_os = "linux")]
+mod emulator {
+    use std::ffi::OsString;
+    use std::fs;
+    use std::io::{Read as _, Write as _};
+    use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+    use std::path::{Path, PathBuf};
+    use std::process::{Command, Stdio};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use ranpace_emulator::{Delivery, Outcome, Plan, Program, Views, Ways, addresses, check, emulate, enter};
+    use ranpace_link::Trace;
+    use ranpace_scenario::{Scenario, TraceSource};
+
+    const PORT: u16 = 5000;
+    /// Of a run.
+    const SECONDS: u64 = 10;
+    /// From here on it is counted what is carried: slow start is over.
+    const STEADY: usize = 3;
+    /// One way, of all runs over a trace.
+    const DELAY_MS: u64 = 10;
+
+    /// A run, and what it is to show.
+    struct Case {
+        name: &'static str,
+        what: &'static str,
+        scenario: fn() -> Scenario,
+        delivery: Delivery,
+        aims: &'static [Aim],
+    }
+
+    enum Aim {
+        /// CPU time a data packet, its acknowledgement included (us).
+        Packet(f64),
+        /// The loop's share of a core.
+        Core(f64),
+        /// What a link of this rate (bit/s) carries: a share of it.
+        Carried(f64, f64),
+        /// Error of the timers at p99 (us).
+        Timers(f64),
+    }
+
+    const CASES: [Case; 7] = [
+        Case {
+            name: "500",
+            what: "trace of 500 Mbit/s, packet by packet",
+            scenario: || trace(500),
+            delivery: Delivery::Each,
+            aims: &[Aim::Packet(5.0)],
+        },
+        Case {
+            name: "500-joined",
+            what: "trace of 500 Mbit/s, --coalesce",
+            scenario: || trace(500),
+            delivery: Delivery::Joined,
+            aims: &[Aim::Packet(1.5)],
+        },
+        Case {
+            name: "1000",
+            what: "trace of 1 Gbit/s, packet by packet",
+            scenario: || trace(1000),
+            delivery: Delivery::Each,
+            aims: &[Aim::Carried(1e9, 0.94), Aim::Packet(f64::NAN)],
+        },
+        Case {
+            name: "1000-joined",
+            what: "trace of 1 Gbit/s, --coalesce",
+            scenario: || trace(1000),
+            delivery: Delivery::Joined,
+            aims: &[Aim::Carried(1e9, 0.94), Aim::Packet(f64::NAN)],
+        },
+        Case {
+            name: "100",
+            what: "trace of 100 Mbit/s, 1 ms",
+            scenario: || trace(100),
+            delivery: Delivery::Each,
+            aims: &[Aim::Timers(100.0), Aim::Core(f64::NAN), Aim::Packet(f64::NAN)],
+        },
+        Case {
+            name: "cell",
+            what: "NR cell, 10 users, 100 Mbit/s in total",
+            scenario: cell,
+            delivery: Delivery::Each,
+            aims: &[Aim::Core(0.25), Aim::Carried(1e8, f64::NAN), Aim::Timers(f64::NAN)],
+        },
+        Case {
+            name: "cell-joined",
+            what: "the same, --coalesce",
+            scenario: cell,
+            delivery: Delivery::Joined,
+            aims: &[Aim::Core(f64::NAN), Aim::Timers(f64::NAN)],
+        },
+    ];
+
+    pub fn main() {
+        let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+        let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+        match words.as_slice() {
+            ["inside", netns, leash, hosts, ..] => {
+                let code = enter(Path::new(netns), Path::new(leash), Path::new(hosts), &arguments[4..]);
+                std::process::exit(code.unwrap());
+            }
+            ["serve"] => serve(),
+            ["fetch", address] => fetch(address),
+            names => measure(names),
+        }
+    }
+
+    fn measure(names: &[&str]) {
+        if let Err(error) = check() {
+            println!("skipped: needs root and TUN devices: {error}");
+            return;
+        }
+        let known: Vec<&str> = CASES.iter().map(|case| case.name).chain(["mahimahi"]).collect();
+        if let Some(other) = names.iter().find(|name| !known.contains(name)) {
+            println!("there is no {other}; there are {}", known.join(", "));
+            return;
+        }
+        let asked = |name: &str| names.is_empty() || names.contains(&name);
+        println!("| | figure | aim | |\n|---|---|---|---|");
+        for case in CASES.iter().filter(|case| asked(case.name)) {
+            show(case, &play(case));
+        }
+        if asked("mahimahi") {
+            mahimahi();
+        }
+    }
+
+    /// A row for each aim; one without a figure is told only.
+    fn show(case: &Case, outcome: &Outcome) {
+        let honesty = &outcome.honesty;
+        let down = outcome.result.links.iter().find(|link| link.name == "down").unwrap();
+        let rows = down.series.get("departed_bit_s").unwrap();
+        // The last ones have the end of the transfer in them.
+        let steady = &rows[STEADY * 10..(SECONDS as usize * 10 - 5).min(rows.len())];
+        let rate = steady.iter().sum::<f64>() / steady.len() as f64;
+        for aim in case.aims {
+            let (figure, limit, met, unit) = match *aim {
+                Aim::Packet(most) => {
+                    let figure = honesty.busy.as_secs_f64() * 1e6 / down.departed_packets as f64;
+                    (figure, most, figure < most, "us a data packet with its ACK")
+                }
+                Aim::Core(most) => {
+                    let figure = honesty.busy.as_secs_f64() / honesty.elapsed.as_secs_f64();
+                    (figure, most, figure < most, "of a core")
+                }
+                Aim::Carried(of, least) => {
+                    (rate / of, least, rate / of >= least, "of the link's rate carried")
+                }
+                Aim::Timers(most) => {
+                    let figure = honesty.timers.p99.as_secs_f64() * 1e6;
+                    (figure, most, figure < most, "us timer error at p99")
+                }
+            };
+            let aim = if limit.is_nan() { String::new() } else { format!("{limit}") };
+            let verdict = if limit.is_nan() {
+                ""
+            } else if met {
+                "met"
+            } else {
+                "missed"
+            };
+            println!("| {} | {figure:.3} {unit} | {aim} | {verdict} |", case.what);
+        }
+        let invalid = honesty.invalid().map_or(String::new(), |why| format!("; invalid: {why}"));
+        let sleeps = honesty.timers.count as f64 / honesty.elapsed.as_secs_f64();
+        println!("| | machine: {}, {sleeps:.0} sleeps a second to their end{invalid} | | |", honesty.line());
+    }
+
+    /// Downloads by all users at once.
+    fn play(case: &Case) -> Outcome {
+        let scenario = (case.scenario)();
+        let ways = Ways::new(&scenario).unwrap();
+        let me = std::env::current_exe().unwrap();
+        let server = ways.place("server").unwrap();
+        let program = |host: usize, words: &[&str]| Program {
+            host: ways.name(host).to_owned(),
+            words: std::iter::once(me.clone().into_os_string())
+                .chain(words.iter().map(OsString::from))
+                .collect(),
+        };
+        let address = addresses::v4(server).to_string();
+        let users = (0..ways.hosts.len()).filter(|host| *host != server);
+        let mut programs: Vec<Program> = users.map(|host| program(host, &["fetch", &address])).collect();
+        let main = programs.pop();
+        programs.push(program(server, &["serve"]));
+        let plan = Plan {
+            main,
+            beside: programs,
+            limit: None,
+            workloads: None,
+            delivery: case.delivery,
+            views: Views::default(),
+            inside: (me.clone(), vec!["inside".into()]),
+        };
+        emulate(&ways, &plan, &AtomicBool::new(false), |_| {}).unwrap()
+    }
+
+    /// Sends to everybody who comes, for a while.
+    fn serve() {
+        kernel();
+        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)).unwrap();
+        for stream in listener.incoming() {
+            thread::spawn(move || {
+                let (mut stream, begun) = (stream.unwrap(), Instant::now());
+                let piece = vec![7; 256 << 10];
+                while begun.elapsed() < Duration::from_secs(SECONDS) && stream.write_all(&piece).is_ok() {}
+            });
+        }
+    }
+
+    /// Reads to the end.
+    fn fetch(address: &str) {
+        kernel();
+        let address: IpAddr = address.parse().unwrap();
+        let begun = Instant::now();
+        let mut stream = loop {
+            match TcpStream::connect((address, PORT)) {
+                Ok(stream) => break stream,
+                Err(error) => assert!(begun.elapsed() < Duration::from_secs(20), "{error}"),
+            }
+            thread::sleep(Duration::from_millis(20));
+        };
+        let mut piece = vec![0; 1 << 20];
+        while stream.read(&mut piece).unwrap_or(0) > 0 {}
+    }
+
+    /// CUBIC, and windows that do not bind; where a container forbids it, what there is.
+    fn kernel() {
+        for (name, value) in [
+            ("tcp_congestion_control", "cubic"),
+            ("tcp_rmem", "4096 131072 33554432"),
+            ("tcp_wmem", "4096 131072 33554432"),
+        ] {
+            let _ = fs::write(Path::new("/proc/sys/net/ipv4").join(name), value);
+        }
+    }
+
+    fn scenario(text: &str, mbits: u64) -> Scenario {
+        struct Made(u64);
+        impl TraceSource for Made {
+            fn load(&mut self, _: &str) -> Result<Arc<Trace>, String> {
+                Trace::from_millis(opportunities(self.0)).map(Arc::new).map_err(|error| error.to_string())
+            }
+        }
+        ranpace_scenario::parse(text, "emulator", &mut Made(mbits)).unwrap()
+    }
+
+    /// A second of it: so many of 1500 B in each ms that the rate is kept.
+    fn opportunities(mbits: u64) -> Vec<u64> {
+        let by = |ms: u64| mbits * 1000 * ms / 12_000;
+        (1..=1000).flat_map(|ms| (by(ms - 1)..by(ms)).map(move |_| ms)).collect()
+    }
+
+    /// Bytes that a queue holds: 50 ms.
+    fn queue(mbits: u64) -> u64 {
+        mbits * 125_000 / 20
+    }
+
+    fn trace(mbits: u64) -> Scenario {
+        let text = format!(
+            r#"
+duration = "1h"
+[[link]]
+name = "down"
+from = "server"
+to = "phone"
+trace = "made"
+delay = "{DELAY_MS}ms"
+queue = {{ kind = "droptail", limit = "{}B" }}
+[[link]]
+name = "up"
+from = "phone"
+to = "server"
+rate = "unlimited"
+delay = "{DELAY_MS}ms"
+[[flow]]
+from = "server"
+to = "phone"
+cc = "cubic"
+"#,
+            queue(mbits)
+        );
+        scenario(&text, mbits)
+    }
+
+    fn cell() -> Scenario {
+        let text = r#"
+duration = "1h"
+[[link]]
+name = "down"
+from = "server"
+to = "mast"
+rate = "100Mbit/s"
+delay = "10ms"
+duplex = true
+[[cell]]
+host = "mast"
+preset = "nr"
+[[user]]
+name = "phone"
+position = [150, 0]
+count = 10
+[[flow]]
+from = "server"
+to = "phone"
+cc = "cubic"
+"#;
+        scenario(text, 0)
+    }
+
+    /// The same download through mm-delay and mm-link, with its log.
+    fn mahimahi() {
+        let has = |name: &str| {
+            std::env::var_os("PATH")
+                .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).exists()))
+        };
+        if !has("mm-link") || !has("mm-delay") {
+            println!("| mahimahi | skipped: needs mm-link and mm-delay | | |");
+            return;
+        }
+        let folder = std::env::temp_dir().join(format!("ranpace-mahimahi-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let me = folder.join("emulator");
+        fs::copy(std::env::current_exe().unwrap(), &me).unwrap();
+        let write = |name: &str, lines: Vec<u64>| {
+            let text: Vec<String> = lines.iter().map(u64::to_string).collect();
+            let path = folder.join(name);
+            fs::write(&path, text.join("\n") + "\n").unwrap();
+            path
+        };
+        // It has no way back without a limit.
+        let (down, up) = (write("500", opportunities(500)), write("1000", opportunities(1000)));
+        // It refuses to be started by root; its programs become root themselves.
+        let mut command = Command::new(if has("setpriv") { "setpriv" } else { "env" });
+        if has("setpriv") {
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+            fs::set_permissions(&folder, mode).unwrap();
+        }
+        let log = folder.join("log");
+        let shell = format!("{} fetch $MAHIMAHI_BASE", me.display());
+        command
+            .args(["mm-delay", &DELAY_MS.to_string(), "mm-link"])
+            .args([&up, &down])
+            .arg("--downlink-queue=droptail")
+            .arg(format!("--downlink-queue-args=bytes={}", queue(500)))
+            .arg(format!("--downlink-log={}", log.display()))
+            .args(["--", "sh", "-c", &shell])
+            .current_dir(&folder)
+            .stdout(Stdio::null());
+        let mut server = Command::new(&me).arg("serve").spawn().unwrap();
+        let mut shells = command.spawn().unwrap();
+        let mut ticks = 0;
+        while shells.try_wait().unwrap().is_none() {
+            ticks = ticks.max(taken());
+            thread::sleep(Duration::from_millis(50));
+        }
+        let _ = server.kill();
+        let _ = server.wait();
+        // Departures are lines with "-": time, sign, bytes, delay.
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let sizes =
+            text.lines().filter_map(|line| line.split_once(" - ")?.1.split(' ').next()?.parse::<u64>().ok());
+        let (packets, bytes) = sizes.fold((0, 0), |(packets, bytes), size| (packets + 1, bytes + size));
+        // A tick is 10 ms (USER_HZ).
+        let figure = ticks as f64 * 1e4 / f64::from(packets);
+        let rate = bytes as f64 * 8.0 / SECONDS as f64 / 5e8;
+        println!("| mahimahi, trace of 500 Mbit/s | {figure:.3} us a data packet with its ACK | | |");
+        println!("| mahimahi, trace of 500 Mbit/s | {rate:.3} of the link's rate carried | | |");
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    /// Clock ticks that all processes of mahimahi have taken.
+    fn taken() -> u64 {
+        let stats = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+            let path: PathBuf = entry.ok()?.path();
+            let stat = fs::read_to_string(path.join("stat")).ok()?;
+            let (name, fields) = stat.split_once('(')?.1.rsplit_once(") ")?;
+            let fields: Vec<u64> = fields.split(' ').map(|field| field.parse().unwrap_or(0)).collect();
+            // utime and stime: fields 14 and 15 of proc(5), of which two are before these.
+            name.starts_with("mm-").then(|| fields[11] + fields[12])
+        });
+        stats.sum()
+    }
+}

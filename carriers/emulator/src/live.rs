@@ -1,0 +1,65 @@
+//! What the loop shows of itself while it runs.
+
+use std::sync::mpsc::SyncSender;
+
+use ranpace_sim::{Moment, Network};
+use ranpace_units::{Span, Time};
+
+use crate::honesty::Watch;
+
+/// How often it is shown. Ours: more often than anybody reads, and nothing beside the packets.
+pub const EVERY: Span = Span::from_millis(100);
+
+/// What was between two looks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// Since the beginning.
+    pub at: Time,
+    /// Of each link, in the order of [`ranpace_sim::link_names`]: what its series have since the look before. Empty if there are no
+    /// new rows, because the scenario's `sample` is longer.
+    pub links: Vec<Moment>,
+    /// Packets that were handed over since the beginning.
+    pub packets: u64,
+    /// Of these, more than [`crate::LATE`] late.
+    pub late_packets: u64,
+    /// What the loop took of a core since the look before.
+    pub share: f64,
+}
+
+/// Gives a snapshot now and then to whoever shows it, and never waits for that.
+#[derive(Debug)]
+pub struct Live {
+    to: SyncSender<Snapshot>,
+    next: Time,
+    last: (Time, Span),
+    rows: usize,
+}
+
+impl Live {
+    /// Nothing has been shown.
+    pub fn new(to: SyncSender<Snapshot>) -> Self {
+        Self { to, next: Time::ZERO + EVERY, last: (Time::ZERO, Span::ZERO), rows: 0 }
+    }
+
+    /// Shows how it is, if it is time; `busy` says what the loop has taken of a processor.
+    #[inline]
+    pub fn look(&mut self, now: Time, network: &Network<'_>, watch: &Watch, busy: impl FnOnce() -> Span) {
+        if now >= self.next {
+            self.show(now, network, watch, busy());
+        }
+    }
+
+    #[cold]
+    fn show(&mut self, now: Time, network: &Network<'_>, watch: &Watch, busy: Span) {
+        let (at, before) = self.last;
+        let rows = network.rows();
+        let links = if rows > self.rows { network.lately(self.rows).collect() } else { Vec::new() };
+        let (packets, late_packets) = watch.packets();
+        let share = (busy - before).as_secs_f64() / (now - at).as_secs_f64().max(1e-9);
+        // Whoever is slow sees the next one.
+        if self.to.try_send(Snapshot { at: now, links, packets, late_packets, share }).is_ok() {
+            (self.last, self.rows) = ((now, busy), rows);
+        }
+        self.next = now + EVERY;
+    }
+}

@@ -1,0 +1,367 @@
+//! Writes what crosses the network to a file: pcapng with an interface for each host, as if a capture ran on each of them.
+//!
+//! A packet that a host sends is written when it enters the network, as outbound of that host's interface; when it is handed over,
+//! as inbound of the other host's. So what is between two instants is what links, queues and cells took, and what was dropped on
+//! the way is only in the first. Packets are whole IP packets (LINKTYPE_RAW), times are in nanoseconds, and checksums are filled in
+//! that the kernel left to a network card.
+//!
+//! The loop copies packets into chunks; a thread writes them. What that thread cannot keep up with is left out and counted, since
+//! the loop does not wait. The format is that of draft-ietf-opsawg-pcapng, sections 4.1 to 4.3.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::time::{Duration, SystemTime};
+
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::{PcapNgBlock as _, PcapNgWriter};
+use pcap_file::{DataLink, PcapError};
+use ranpace_units::{Span, Time};
+
+use crate::pieces::{OFFSET, fill_checksum};
+
+/// Bytes of packets that are handed to the thread at once. Ours: some 170 packets.
+const CHUNK: usize = 256 << 10;
+/// Chunks that wait for the thread at most. Ours: 64 MB, half a second of 1 Gbit/s.
+const MOST_CHUNKS: usize = 256;
+/// A chunk waits no longer for more packets; then it is on its way to the file. Ours.
+const PATIENCE: Span = Span::from_millis(100);
+/// A record in a chunk begins with the time (8 B), the host (4 B, with [`INBOUND`]) and the length of the buffer (4 B).
+const RECORD: usize = 16;
+const INBOUND: u32 = 1 << 31;
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// Packets in the file; one that came to its end is there twice.
+    pub packets: u64,
+    /// Packets that are not, because writing did not keep up.
+    pub left_out: u64,
+}
+
+/// Why a file does not have everything.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the capture {path}: {source}; what it holds so far is complete packets")]
+pub struct CaptureError {
+    /// Which file.
+    pub path: PathBuf,
+    /// As the system said it.
+    pub source: io::Error,
+}
+
+/// The loop's end: takes packets.
+#[derive(Debug)]
+pub struct Tap {
+    chunk: Vec<u8>,
+    held: u64,
+    since: Time,
+    /// The instant of [`Time::ZERO`], since 1970.
+    epoch: Duration,
+    full: Option<SyncSender<Vec<u8>>>,
+    empty: Receiver<Vec<u8>>,
+    left_out: u64,
+}
+
+impl Tap {
+    /// Time begins now.
+    pub fn begin(&mut self) {
+        self.epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    }
+
+    /// A packet crosses the interface of a host at `now`: into the host, or from it.
+    #[inline]
+    pub fn note(&mut self, now: Time, host: usize, inbound: bool, buffer: &[u8]) {
+        if self.chunk.len() + RECORD + buffer.len() > CHUNK {
+            self.hand_over();
+        }
+        if self.held == 0 {
+            self.since = now;
+        }
+        let at = self.epoch + Duration::from_nanos((now - Time::ZERO).as_nanos());
+        let host = host as u32 | if inbound { INBOUND } else { 0 };
+        self.chunk.extend_from_slice(&(at.as_nanos() as u64).to_ne_bytes());
+        self.chunk.extend_from_slice(&host.to_ne_bytes());
+        self.chunk.extend_from_slice(&(buffer.len() as u32).to_ne_bytes());
+        self.chunk.extend_from_slice(buffer);
+        self.held += 1;
+    }
+
+    /// Hands over what has waited long enough.
+    #[inline]
+    pub fn look(&mut self, now: Time) {
+        if self.held > 0 && now - self.since >= PATIENCE {
+            self.hand_over();
+        }
+    }
+
+    /// The end: everything is handed over. Returns how many packets were left out.
+    pub fn finish(mut self) -> u64 {
+        if let Some(full) = self.full.take()
+            && full.send(std::mem::take(&mut self.chunk)).is_err()
+        {
+            self.left_out += self.held;
+        }
+        self.left_out
+    }
+
+    #[cold]
+    fn hand_over(&mut self) {
+        let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(CHUNK));
+        let chunk = std::mem::replace(&mut self.chunk, next);
+        match self.full.as_ref().map(|full| full.try_send(chunk)) {
+            Some(Ok(())) => {}
+            Some(Err(TrySendError::Full(chunk) | TrySendError::Disconnected(chunk))) => {
+                self.left_out += self.held;
+                self.chunk = chunk;
+            }
+            None => self.left_out += self.held,
+        }
+        self.chunk.clear();
+        self.held = 0;
+    }
+}
+
+/// The file's end: writes.
+pub struct Writer {
+    path: PathBuf,
+    file: PcapNgWriter<BufWriter<File>>,
+    full: Receiver<Vec<u8>>,
+    empty: Sender<Vec<u8>>,
+}
+
+impl Writer {
+    /// Makes the file, with an interface for each of these hosts.
+    pub fn create(path: &Path, hosts: &[&str]) -> Result<(Tap, Self), CaptureError> {
+        let failed = |source| CaptureError { path: path.to_owned(), source };
+        let file = File::create(path).map_err(failed)?;
+        let mut file =
+            PcapNgWriter::new(BufWriter::with_capacity(CHUNK, file)).map_err(|error| failed(plain(error)))?;
+        for host in hosts {
+            let interface = InterfaceDescriptionBlock {
+                linktype: DataLink::RAW,
+                snaplen: 0,
+                options: vec![
+                    InterfaceDescriptionOption::IfName(Cow::Borrowed(host)),
+                    // 10 to the power of -9 s.
+                    InterfaceDescriptionOption::IfTsResol(9),
+                ],
+            };
+            file.write_block(&interface.into_block()).map_err(|error| failed(plain(error)))?;
+        }
+        file.get_mut().flush().map_err(failed)?;
+        let (full, hear_full) = sync_channel(MOST_CHUNKS);
+        let (empty, hear_empty) = channel();
+        let tap = Tap {
+            chunk: Vec::with_capacity(CHUNK),
+            held: 0,
+            since: Time::ZERO,
+            epoch: Duration::ZERO,
+            full: Some(full),
+            empty: hear_empty,
+            left_out: 0,
+        };
+        Ok((tap, Self { path: path.to_owned(), file, full: hear_full, empty }))
+    }
+
+    /// Writes until the tap has finished, and returns how many packets there are. After an error the tap's packets are left
+    /// out.
+    pub fn run(mut self) -> Result<u64, CaptureError> {
+        let mut packets = 0;
+        while let Ok(mut chunk) = self.full.recv() {
+            packets +=
+                self.write(&mut chunk).map_err(|source| CaptureError { path: self.path.clone(), source })?;
+            chunk.clear();
+            // The tap may have finished.
+            let _ = self.empty.send(chunk);
+        }
+        Ok(packets)
+    }
+
+    /// Writes the packets of a chunk, to the file.
+    fn write(&mut self, chunk: &mut [u8]) -> io::Result<u64> {
+        let (mut rest, mut count) = (chunk, 0);
+        while let Some((head, behind)) = rest.split_first_chunk_mut::<RECORD>() {
+            let (at, host, length) = parts(head);
+            let Some((buffer, next)) = behind.split_at_mut_checked(length) else { break };
+            rest = next;
+            fill_checksum(buffer);
+            let packet = buffer.get(OFFSET..).unwrap_or_default();
+            // epb_flags, bits 0 and 1: 1 is inbound, 2 outbound.
+            let direction = if host & INBOUND != 0 { 1 } else { 2 };
+            let block = EnhancedPacketBlock {
+                interface_id: host & !INBOUND,
+                timestamp: Duration::from_nanos(at),
+                original_len: packet.len() as u32,
+                data: Cow::Borrowed(packet),
+                options: vec![EnhancedPacketOption::Flags(direction)],
+            };
+            self.file.write_block(&block.into_block()).map_err(plain)?;
+            count += 1;
+        }
+        // Whoever kills the emulator has what was handed over.
+        self.file.get_mut().flush()?;
+        Ok(count)
+    }
+}
+
+/// Time, host and length of a record.
+fn parts(head: &[u8; RECORD]) -> (u64, u32, usize) {
+    let (time, rest) = head.split_at(8);
+    let (host, length) = rest.split_at(4);
+    let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+    let time = time.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+    (time, word(host), word(length) as usize)
+}
+
+fn plain(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        error => io::Error::other(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
+    use pcap_file::pcapng::{Block, PcapNgReader};
+
+    use super::*;
+    use crate::pieces::{NEEDS_SUM, UDP_SUM, addresses_sum, pseudo_sum};
+
+    /// A UDP packet with this number in it, whose checksum is left to the card.
+    fn packet(number: u16) -> Vec<u8> {
+        let mut buffer = vec![0; OFFSET];
+        let ip = PacketBuilder::ipv4([10, 77, 0, 1], [10, 77, 0, 2], 64);
+        ip.udp(5000, 80).write(&mut buffer, &[&number.to_be_bytes()[..], &[7; 1000]].concat()).unwrap();
+        let header = tun_rs::VirtioNetHdr {
+            flags: NEEDS_SUM,
+            csum_start: 20,
+            csum_offset: UDP_SUM as u16,
+            ..Default::default()
+        };
+        header.encode(&mut buffer).unwrap();
+        let packet = &mut buffer[OFFSET..];
+        let sum = pseudo_sum(addresses_sum(packet, false), false, (packet.len() - 20) as u64);
+        packet[20 + UDP_SUM..][..2].copy_from_slice(&sum.to_be_bytes());
+        buffer
+    }
+
+    /// What a file holds: names of interfaces; of each packet time, interface, direction and its number.
+    fn read(path: &Path) -> (Vec<String>, Vec<(Duration, u32, u32, u16)>) {
+        let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();
+        let (mut names, mut packets) = (Vec::new(), Vec::new());
+        while let Some(block) = reader.next_block() {
+            match block.unwrap() {
+                Block::InterfaceDescription(interface) => {
+                    assert_eq!(interface.linktype, DataLink::RAW);
+                    assert!(interface.options.contains(&InterfaceDescriptionOption::IfTsResol(9)));
+                    names.extend(interface.options.iter().find_map(|option| match option {
+                        InterfaceDescriptionOption::IfName(name) => Some(name.to_string()),
+                        _ => None,
+                    }));
+                }
+                Block::EnhancedPacket(packet) => {
+                    let sliced = SlicedPacket::from_ip(&packet.data).unwrap();
+                    assert_eq!(packet.original_len as usize, packet.data.len());
+                    let Some(TransportSlice::Udp(udp)) = sliced.transport else { panic!("{sliced:?}") };
+                    let expected =
+                        udp.to_header().calc_checksum_ipv4_raw([10, 77, 0, 1], [10, 77, 0, 2], udp.payload());
+                    assert_eq!(udp.checksum(), expected.unwrap(), "as on a wire");
+                    let [EnhancedPacketOption::Flags(direction)] = packet.options[..] else { panic!() };
+                    let number = u16::from_be_bytes([udp.payload()[0], udp.payload()[1]]);
+                    packets.push((packet.timestamp, packet.interface_id, direction, number));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        (names, packets)
+    }
+
+    #[test]
+    fn a_capture_has_every_packet_at_its_instant_with_host_and_direction() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file.pcapng");
+        let (mut tap, writer) = Writer::create(&path, &["server", "phone"]).unwrap();
+        let writing = thread::spawn(|| writer.run());
+        tap.begin();
+        let epoch = tap.epoch;
+        let before_1970_ended = Duration::from_secs(1_500_000_000);
+        assert!(epoch > before_1970_ended, "a clock of today");
+        // Some chunks full, and one that is not.
+        for number in 0..1000 {
+            tap.note(
+                Time::from_nanos(u64::from(number) * 1_000),
+                usize::from(number % 2),
+                number % 2 == 1,
+                &packet(number),
+            );
+        }
+        assert_eq!(tap.finish(), 0);
+        assert_eq!(writing.join().unwrap().unwrap(), 1000);
+        let (names, packets) = read(&path);
+        assert_eq!(names, ["server", "phone"]);
+        for (number, packet) in packets.iter().enumerate() {
+            let at = epoch + Duration::from_micros(number as u64);
+            let (host, direction) = if number % 2 == 1 { (1, 1) } else { (0, 2) };
+            assert_eq!(*packet, (at, host, direction, number as u16));
+        }
+        assert_eq!(packets.len(), 1000);
+    }
+
+    #[test]
+    fn a_packet_is_soon_on_its_way_to_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file.pcapng");
+        let (mut tap, mut writer) = Writer::create(&path, &["server"]).unwrap();
+        tap.note(Time::from_millis(10), 0, false, &packet(1));
+        tap.look(Time::from_millis(109));
+        assert!(writer.full.try_recv().is_err(), "it waits for others");
+        tap.look(Time::from_millis(110));
+        let mut chunk = writer.full.try_recv().unwrap();
+        assert_eq!(writer.write(&mut chunk).unwrap(), 1);
+        // Nothing has ended yet.
+        assert_eq!(read(&path).1.len(), 1);
+        tap.look(Time::from_secs(9));
+        assert!(writer.full.try_recv().is_err(), "there is nothing to hand over");
+    }
+
+    #[test]
+    fn what_cannot_be_written_in_time_is_left_out_and_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file.pcapng");
+        let (mut tap, writer) = Writer::create(&path, &["server"]).unwrap();
+        let packet = packet(1);
+        let a_chunk = CHUNK / (RECORD + packet.len());
+        let all = a_chunk * (MOST_CHUNKS + 3);
+        for _ in 0..all {
+            tap.note(Time::ZERO, 0, false, &packet);
+        }
+        // Nobody wrote until now. The last chunk waits for its room.
+        let writing = thread::spawn(|| writer.run());
+        let left_out = tap.finish();
+        let written = writing.join().unwrap().unwrap();
+        assert_eq!(written + left_out, all as u64);
+        assert_eq!(left_out, 2 * a_chunk as u64);
+        assert_eq!(read(&path).1.len() as u64, written);
+    }
+
+    #[test]
+    fn a_writer_that_is_gone_does_not_stop_the_loop() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut tap, writer) = Writer::create(&folder.path().join("file.pcapng"), &["server"]).unwrap();
+        drop(writer);
+        let packet = packet(1);
+        (0..1000).for_each(|_| tap.note(Time::ZERO, 0, false, &packet));
+        assert_eq!(tap.finish(), 1000);
+        let nowhere = folder.path().join("no/such/folder/file");
+        let error = Writer::create(&nowhere, &[]).err().unwrap().to_string();
+        assert!(error.contains("no/such/folder"), "{error}");
+    }
+}

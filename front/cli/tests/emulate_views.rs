@@ -1,0 +1,182 @@
+//! What is to be seen of an emulation beside its results: packets on file, and the terminal.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)] // a test may
+
+mod emulation;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use emulation::{Emulation, LINK, content, folder_with, output, output_of, program, rights, v4, v6};
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
+
+/// epb_flags of a packet that comes in, and of one that goes out.
+const IN: u32 = 1;
+const OUT: u32 = 2;
+
+/// A packet of TCP on file.
+struct Packet {
+    at: Duration,
+    host: usize,
+    direction: u32,
+    bytes: Vec<u8>,
+    number: u32,
+    payload: Vec<u8>,
+}
+
+/// Names of the hosts, and all packets of TCP; their checksums are right.
+fn read(path: &Path) -> (Vec<String>, Vec<Packet>) {
+    let mut reader = PcapNgReader::new(fs::File::open(path).unwrap()).unwrap();
+    let (mut names, mut packets) = (Vec::new(), Vec::new());
+    while let Some(block) = reader.next_block() {
+        match block.unwrap() {
+            Block::InterfaceDescription(interface) => {
+                names.extend(interface.options.iter().find_map(|option| match option {
+                    InterfaceDescriptionOption::IfName(name) => Some(name.to_string()),
+                    _ => None,
+                }));
+            }
+            Block::EnhancedPacket(packet) => {
+                let sliced = SlicedPacket::from_ip(&packet.data).unwrap();
+                let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { continue };
+                let expected = match sliced.net.unwrap() {
+                    NetSlice::Ipv4(ip) => {
+                        tcp.calc_checksum_ipv4(ip.header().source(), ip.header().destination())
+                    }
+                    NetSlice::Ipv6(ip) => {
+                        tcp.calc_checksum_ipv6(ip.header().source(), ip.header().destination())
+                    }
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(tcp.checksum(), expected.unwrap());
+                let [EnhancedPacketOption::Flags(direction)] = packet.options[..] else {
+                    panic!("no direction")
+                };
+                packets.push(Packet {
+                    at: packet.timestamp,
+                    host: packet.interface_id as usize,
+                    direction,
+                    bytes: packet.data.to_vec(),
+                    number: tcp.sequence_number(),
+                    payload: tcp.payload().to_vec(),
+                });
+            }
+            _ => {}
+        }
+    }
+    (names, packets)
+}
+
+#[test]
+fn a_capture_has_what_hosts_sent_and_got_and_pieces_arrive_as_they_were_sent() {
+    let Some(_turn) = rights() else { return };
+    for (case, host, more) in [
+        ("packet by packet", v4(0), &[][..]),
+        ("in pieces", v4(0), &["--coalesce"]),
+        ("v6", v6(0), &["--coalesce"]),
+    ] {
+        let options = [&["--pcap", "file.pcapng"], more].concat();
+        let mut emulation = Emulation::start_with(folder_with(LINK), ":", &options);
+        let sent = content(400_000);
+        let listener = emulation.behind("server", || TcpListener::bind("[::]:80").unwrap()).join().unwrap();
+        let whole = sent.clone();
+        let serving = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(&whole).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+            let _ = stream.read(&mut [0]);
+        });
+        let getting = emulation.behind("phone", move || {
+            let mut stream = TcpStream::connect(SocketAddr::new(host, 80)).unwrap();
+            let mut got = Vec::new();
+            stream.read_to_end(&mut got).unwrap();
+            got
+        });
+        assert!(getting.join().unwrap() == sent, "{case}: the kernel took every piece for what it was");
+        serving.join().unwrap();
+        let path = emulation.folder.path().join("file.pcapng");
+        let (status, ..) = emulation.end();
+        assert!(matches!(status, Some(0 | 99)), "{case}: {status:?}");
+        let (names, packets) = read(&path);
+        assert_eq!(names, ["server", "phone"], "{case}");
+        let of = |host, direction| {
+            packets.iter().filter(move |packet| packet.host == host && packet.direction == direction)
+        };
+        // By their numbers, the first one counted from the SYN.
+        let first = of(1, IN).next().unwrap().number.wrapping_add(1);
+        let by_place: BTreeMap<u32, &Packet> = of(1, IN)
+            .filter(|packet| !packet.payload.is_empty())
+            .map(|packet| (packet.number.wrapping_sub(first), packet))
+            .collect();
+        let got: Vec<u8> = by_place.values().flat_map(|packet| packet.payload.clone()).collect();
+        assert!(got == sent, "{case}: {} bytes on file", got.len());
+        for packet in of(1, IN) {
+            let entered = of(0, OUT).filter(|other| other.bytes == packet.bytes && other.at < packet.at);
+            let took = entered.map(|other| packet.at - other.at).min().unwrap();
+            assert!(took >= Duration::from_millis(20), "{case}: {took:?}");
+            assert!(packet.bytes.len() <= 1500, "{case}: as it crosses the network");
+        }
+        // Acknowledgements go the other way.
+        assert!(of(1, OUT).count() > 10 && of(0, IN).count() > 10, "{case}");
+        assert_eq!(of(0, OUT).count() + of(1, OUT).count(), packets.len() / 2, "{case}: nothing was lost");
+    }
+}
+
+#[test]
+fn a_capture_that_cannot_be_made_is_a_mistake_in_the_command() {
+    let Some(_turn) = rights() else { return };
+    let folder = folder_with(LINK);
+    let (status, _, error) =
+        output(folder.path(), &["scenario.toml", "--pcap", "no/such/folder/file", "--", "true"]);
+    assert_eq!(status, Some(2), "{error}");
+    assert!(error.contains("no/such/folder/file"), "{error}");
+}
+
+#[test]
+fn live_says_that_it_needs_a_terminal() {
+    let folder = folder_with(LINK);
+    let (status, _, error) = output(folder.path(), &["scenario.toml", "--live", "--", "true"]);
+    assert_eq!(status, Some(2), "{error}");
+    assert!(error.contains("terminal"), "{error}");
+}
+
+#[test]
+fn live_draws_on_a_screen_of_its_own_and_keeps_what_programs_print() {
+    let Some(_turn) = rights() else { return };
+    let Some(script) = program(&["script"]) else { return };
+    let folder = folder_with(LINK);
+    // The program needs a packet that crosses: to a port where nobody is.
+    let inside = "stty rows 40 cols 120; exec \"$RANPACE\" emulate scenario.toml --live --in phone \
+                  -- sh -c 'echo hello; for try in 1 2 3 4 5 6; do echo x > /dev/udp/10.77.0.1/9; sleep 0.3; done'";
+    let inside = inside.replace("sh -c", "bash -c");
+    if program(&["bash"]).is_none() {
+        return;
+    }
+    let mut command = Command::new(script);
+    command
+        .args(["-qec", &inside, "typescript"])
+        .env("RANPACE", env!("CARGO_BIN_EXE_ranpace"))
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm")
+        .current_dir(folder.path());
+    let (status, out, error) = output_of(&mut command);
+    assert!(matches!(status, Some(0 | 99)), "{status:?} {error}");
+    let (enter, leave) = ("\x1b[?1049h", "\x1b[?1049l");
+    let (_, rest) = out.split_once(enter).unwrap_or_else(|| panic!("{out:?}"));
+    let (drawn, after) = rest.split_once(leave).unwrap_or_else(|| panic!("{out:?}"));
+    for text in ["Ctrl-C", "Mbit/s", "delay", "queue", "hello"] {
+        assert!(drawn.contains(text), "{text}: {drawn:?}");
+    }
+    assert!(after.contains("\x1b[?25h") || drawn.contains("\x1b[?25h"), "the cursor is back");
+    assert!(after.contains("machine: "), "{after:?}");
+    let log = folder.path().join("results/scenario.emulated/programs.log");
+    assert_eq!(fs::read_to_string(log).unwrap(), "hello\n");
+}
