@@ -33,8 +33,8 @@ impl Memories {
         let (mut places, mut table) = (BTreeMap::new(), Vec::<Entry>::new());
         let entry_of = |(index, flow): (u32, &ranpace_scenario::FlowSpec)| {
             let from_device = matches!(flow.path.first(), Some(Hop::Radio { direction: Way::Uplink, .. }));
-            let is_tcp = matches!(flow.transport, Transport::Tcp { .. });
-            (from_device && is_tcp).then(|| {
+            let remembers = matches!(flow.transport, Transport::Tcp { .. } | Transport::Quic { .. });
+            (from_device && remembers).then(|| {
                 let place = *places.entry((flow.from, flow.to)).or_insert_with(|| {
                     table.push(Entry::default());
                     table.len() as u32 - 1 // there are fewer than flows
@@ -52,9 +52,12 @@ impl Memories {
         let place = (*self.of.get(flow as usize)?)?;
         let Entry { flows: own, known } = self.table.get_mut(place as usize)?;
         for &other in &*own {
-            if let Some(Ends::Tcp(sender, _)) = flows.get(other as usize).map(|flow| &flow.ends)
-                && let Some(memory) = sender.control().memory()
-            {
+            let memory = match flows.get(other as usize).map(|flow| &flow.ends) {
+                Some(Ends::Tcp(sender, _)) => sender.control().memory(),
+                Some(Ends::Quic(ends)) => ends.memory(),
+                _ => None,
+            };
+            if let Some(memory) = memory {
                 *known = Some(known.map_or(memory, |known| known.join(memory)));
             }
         }

@@ -366,8 +366,10 @@ impl<'a> Simulation<'a> {
         if let Some(next) = state.begin(spec, self.now) {
             self.agenda.enter(next, Event::Write(flow));
         }
-        if let (Some(memory), Ends::Tcp(sender, _)) = (memory, &mut state.ends) {
-            sender.recall(memory);
+        match (memory, &mut state.ends) {
+            (Some(memory), Ends::Tcp(sender, _)) => sender.recall(memory),
+            (Some(memory), Ends::Quic(ends)) => ends.recall(memory),
+            _ => {}
         }
         if self.watchers.as_ref().is_some_and(|watchers| watchers.watches(flow)) {
             state.remember_tags();
