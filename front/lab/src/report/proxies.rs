@@ -1,11 +1,10 @@
 //! Proxies in the report: what became of the flows that they split, and what waited in them over time.
 
 use maud::{Markup, html};
-use ranpace_sim::RunResult;
 
 use super::extract;
 use super::panels::{Panel, draw_over, line, shown};
-use super::radio::table;
+use super::radio::{foldable, table};
 use super::{Comparison, figure};
 use crate::figures::Quantity;
 use crate::plot::{Axis, Palette, PlotError};
@@ -16,26 +15,22 @@ const FLOWS: usize = 7;
 
 /// Figures of split flows.
 pub fn tables(group: &Comparison<'_>) -> Markup {
-    let several = group.runs.len() > 1;
-    let runs: Vec<(&str, &RunResult)> = group
-        .runs
-        .iter()
-        .filter_map(|(label, runs)| Some((if several { label.as_str() } else { "" }, *runs.first()?)))
-        .filter(|(_, run)| proxies::flows(run).next().is_some())
-        .collect();
-    let Some((_, first)) = runs.first() else { return html! {} };
-    html! {
-        details open[!several] {
-            summary { "Proxies, with seed " (first.seed) }
-            (table(&proxies::rows(&runs)))
-            p.caption {
-                "Connections that were split and that passed by; payload that waited in the proxy (mean of the samples, most at "
-                "any time), how long it waited, packets dropped between proxy and user, and the share of periods at whose end "
-                "RAPID took the flow for slow. What waits in the proxy waits for the user too. "
-                @if let Some(left_out) = proxies::left_out(&runs) { (left_out) }
+    foldable(
+        group,
+        "Proxies",
+        |run| proxies::flows(run).next().is_some(),
+        |runs| {
+            html! {
+                (table(&proxies::rows(runs)))
+                p.caption {
+                    "Connections that were split and that passed by; payload that waited in the proxy (mean of the samples, most "
+                    "at any time), how long it waited, packets dropped between proxy and user, and the share of periods at whose "
+                    "end RAPID took the flow for slow. What waits in the proxy waits for the user too. "
+                    @if let Some(left_out) = proxies::left_out(runs) { (left_out) }
+                }
             }
-        }
-    }
+        },
+    )
 }
 
 /// What waited in proxies, for how long, and what servers were told, over time.

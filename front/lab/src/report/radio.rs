@@ -17,28 +17,45 @@ const USERS_OF_MANY: usize = 1;
 
 /// Figures of cells and users.
 pub fn tables(group: &Comparison<'_>) -> Markup {
+    foldable(
+        group,
+        "Cells and users",
+        |run| !run.cells.is_empty(),
+        |runs| {
+            html! {
+                (table(&radio::cells(runs)))
+                p.caption { "Share of the resource blocks that were used, over the slots in which somebody was awake." }
+                (table(&radio::of_users(runs)))
+                p.caption {
+                    "Transport blocks, those that HARQ sent again over all that were sent for the first time, those that it gave "
+                    "up, failures of bearers, and handovers; after a handover, of the last cell. "
+                    @if let Some(left_out) = radio::left_out(runs) { (left_out) }
+                }
+            }
+        },
+    )
+}
+
+/// Tables of the first run of each algorithm that `has` something for them, under a title that folds them away: open if there is
+/// one algorithm. Runs come with their labels, which are empty then.
+pub(super) fn foldable(
+    group: &Comparison<'_>,
+    title: &str,
+    has: impl Fn(&RunResult) -> bool,
+    tables: impl Fn(&[(&str, &RunResult)]) -> Markup,
+) -> Markup {
     let several = group.runs.len() > 1;
     let runs: Vec<(&str, &RunResult)> = group
         .runs
         .iter()
         .filter_map(|(label, runs)| Some((if several { label.as_str() } else { "" }, *runs.first()?)))
-        .filter(|(_, run)| !run.cells.is_empty())
+        .filter(|(_, run)| has(run))
         .collect();
-    if runs.is_empty() {
-        return html! {};
-    }
-    let seed = runs[0].1.seed;
+    let Some((_, first)) = runs.first() else { return html! {} };
     html! {
         details open[!several] {
-            summary { "Cells and users, with seed " (seed) }
-            (table(&radio::cells(&runs)))
-            p.caption { "Share of the resource blocks that were used, over the slots in which somebody was awake." }
-            (table(&radio::of_users(&runs)))
-            p.caption {
-                "Transport blocks, those that HARQ sent again over all that were sent for the first time, those that it gave up, "
-                "failures of bearers, and handovers; after a handover, of the last cell. "
-                @if let Some(left_out) = radio::left_out(&runs) { (left_out) }
-            }
+            summary { (title) ", with seed " (first.seed) }
+            (tables(&runs))
         }
     }
 }
