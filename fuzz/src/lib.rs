@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ranpace_cc::bw_report::{self, Format};
 use ranpace_cc::{Ack, Algorithm, Context, Pacing, RateSample, Report, Sample, State, Window};
+use ranpace_emulator::{Headers, mark_ce};
 use ranpace_lab::trace_tools::{Clock, LogFormat, RateUnit, TimeUnit, read_log_text};
 use ranpace_link::{Service, Trace, TraceError, TraceParser, TraceStats};
 use ranpace_phy::LteBandwidth;
@@ -19,7 +20,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
@@ -32,6 +33,7 @@ pub const TARGETS: [(&str, Target); 12] = [
     ("units", units),
     ("rnis", rnis),
     ("rnis_json", rnis_json),
+    ("packet", packet),
 ];
 
 /// Datagrams of radio information, each behind its length in a byte: each is read or refused, what was read is written as it was,
@@ -94,6 +96,26 @@ pub fn rnis_json(data: &[u8]) {
                 assert_eq!(report.to_string().parse(), Ok(report));
             }
         }
+    }
+}
+
+/// What a program behind a link sends: its headers are read or not, a mark changes nothing but the mark, and the checksum of IPv4 is
+/// as right or wrong as before.
+pub fn packet(data: &[u8]) {
+    let headers = Headers::read(data);
+    let mut marked = data.to_vec();
+    mark_ce(&mut marked);
+    assert_eq!(marked.len(), data.len());
+    let Some(before) = headers else { return };
+    assert!(before.payload as usize <= data.len());
+    assert_eq!(Headers::read(&marked), Some(Headers { ect: false, ..before }));
+    // The sum in one's complement, in which 0 and 0xffff are the same (RFC 1071).
+    let sum = |packet: &[u8]| -> u32 {
+        let words = packet.chunks_exact(2).take(10);
+        words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u32>() % 0xffff
+    };
+    if data[0] >> 4 == 4 {
+        assert_eq!(sum(&marked), sum(data));
     }
 }
 

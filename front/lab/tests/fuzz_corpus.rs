@@ -359,3 +359,8 @@ fn rnis() {
 fn rnis_json() {
     fuzz("rnis_json", 1);
 }
+
+#[test]
+fn packet() {
+    fuzz("packet", 1);
+}
