@@ -47,6 +47,9 @@ enum Command {
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
     Validate(validate::Validate),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    ValidateKernel(validate::Inside),
     Cell(cell::Cell),
     Model(model::Model),
     Trace(trace::Trace),
@@ -64,6 +67,8 @@ fn main() -> ExitCode {
         Command::Sweep(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Validate(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::ValidateKernel(command) => command.run(),
         Command::Cell(command) => command.run(),
         Command::Model(command) => command.run(),
         Command::Trace(command) => command.run(),

@@ -152,7 +152,7 @@ pub fn play(how: &How<'_>, traces: &mut TraceLibrary) -> Result<Found, TcpError>
         Runner { threads: 0, stop: how.stop, store: Some(how.store), what: "virtual ms", series: true };
     let simulated = runner.run_with(&jobs, |job, result| figures(job, &result))?;
     let origins: Vec<Origin> = jobs.iter().map(|job| of_kernel(job, &how.kernel.release())).collect();
-    let played = emulate(how, &jobs, &origins)?;
+    let played = emulate(how, &jobs, &origins, runs as usize)?;
     for (place, row) in present.iter().enumerate() {
         let range = place * runs as usize..(place + 1) * runs as usize;
         found.repeated += played[range.clone()].iter().map(|run| run.1 as usize).sum::<usize>();
@@ -194,23 +194,29 @@ fn of_kernel(job: &Job, release: &str) -> Origin {
 /// Per emulation: whether it is kept, or why it is invalid, `None` if it was not played; and how often it was repeated.
 type Played = (Option<Result<(), String>>, u32);
 
-/// Plays what is not in the store.
-fn emulate(how: &How<'_>, jobs: &[Job], origins: &[Origin]) -> Result<Vec<Played>, TcpError> {
+/// Plays what is not in the store: the first run of all rows, then the second, so that neighbours, which are at different rates,
+/// share the machine, and not three runs at the highest one. `jobs` has the runs of a row beside each other.
+fn emulate(how: &How<'_>, jobs: &[Job], origins: &[Origin], runs: usize) -> Result<Vec<Played>, TcpError> {
     let progress = Progress::new(jobs.len() as u64, "emulations");
     let played: Mutex<Vec<Played>> = Mutex::new(vec![(None, 0); jobs.len()]);
     let failure = Mutex::new(None);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let work = || {
         let claim = || {
-            let number = next.fetch_add(1, Ordering::Relaxed);
+            let (rows, count) = (jobs.len() / runs, next.fetch_add(1, Ordering::Relaxed));
+            let number = (count < jobs.len()).then(|| count % rows * runs + count / rows)?;
             Some((number, jobs.get(number)?, origins.get(number)?))
         };
         let is_over = || how.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
-        while let Some((number, job, origin)) = claim().filter(|_| !is_over()) {
+        while let Some((number, job, origin)) = claim() {
             let mut repeats = 0;
             let outcome = loop {
+                // Also of what was asked to stop the complete rows are told.
                 if how.store.load(origin).is_some() {
                     break Some(Ok(()));
+                }
+                if is_over() {
+                    break None;
                 }
                 progress.note(&job.label);
                 match how.kernel.play(job, origin) {
@@ -228,9 +234,6 @@ fn emulate(how: &How<'_>, jobs: &[Job], origins: &[Origin]) -> Result<Vec<Played
                         progress.line(&format!("{}: played again: {why}", job.label));
                         repeats += 1;
                     }
-                }
-                if how.stop.load(Ordering::Relaxed) {
-                    break None;
                 }
             };
             progress.advance(1);
