@@ -45,8 +45,8 @@ pub use row::{CompareRow, FIGURES, Figure};
 pub use run::{Job, Runner};
 pub use store::{Store, StoreError, key, put};
 pub use summary::{
-    CellSummary, DistributionSummary, FileSummary, FlowSummary, LedgerSummary, LinkSummary, LostSummary, Origin,
-    PepSummary, RadioLinkSummary, RunSummary, SCHEMA, TransferSummary, UserSummary,
+    CellSummary, DistributionSummary, FileSummary, FlowSummary, LedgerSummary, LinkSummary, LostSummary,
+    Origin, PepSummary, RadioLinkSummary, RunSummary, SCHEMA, TransferSummary, UserSummary,
 };
 pub use sweep::{SweepError, SweepSpec, Variation};
 pub use traces::{
