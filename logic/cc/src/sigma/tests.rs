@@ -454,6 +454,41 @@ fn whoever_was_idle_counts_itself_among_the_users() {
     assert_eq!(figure(rig.control.as_ref(), "p_max_prbs"), 50.0);
 }
 
+#[test]
+fn reports_that_are_contradicted_leave_the_window_to_cubic_for_a_while() {
+    // One PRB of 100 for this user, and nothing left: 0.3 Mbit/s. 14 Mbit/s are acknowledged.
+    let full = |at| lte(at, 100, 1.0, 0.0);
+    for (text, plain) in [("sigma", true), ("sigma:trials=off", false), ("sigma:profile=thesis", false)] {
+        let mut rig = Rig::new(text, 40, full);
+        let mut left = None;
+        for round in 0..30 {
+            for _ in 0..40 {
+                rig.hints(1, &full);
+                rig.ack(1, 45_000);
+            }
+            if rig.state() == 0.0 {
+                left.get_or_insert(round);
+            }
+        }
+        assert_eq!(left.is_some(), plain, "{text}");
+        if plain {
+            assert!(left.unwrap() <= 15, "0.6 s");
+            assert_eq!(figure(rig.control.as_ref(), "contradictions"), 1.0);
+            assert_eq!(rig.w.ssthresh, f64::INFINITY, "slow start: there was no queue");
+            // True again: so much is granted as comes through. For 10 s that is watched.
+            let granted = |at| lte(at, 1, 60.0, 40.0);
+            for ms in 0..11_000 {
+                rig.hints(1, &granted);
+                rig.ack(1, 45_000);
+                if ms < 9_000 {
+                    assert_eq!(rig.state(), 0.0, "{ms} ms");
+                }
+            }
+            assert!(rig.state() > 0.0, "trusted again");
+        }
+    }
+}
+
 /// A hint of anything.
 fn any_hint() -> impl Strategy<Value = RadioHint> {
     let number = prop_oneof![
