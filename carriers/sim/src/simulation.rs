@@ -683,7 +683,9 @@ impl<'a> Simulation<'a> {
 
     #[inline]
     fn arm_link(&mut self, link: u32) {
-        let at = self.links[link as usize].next_event();
+        let state = &self.links[link as usize];
+        // By the real clock nobody is woken for what stays inside a link.
+        let at = if self.outlet.is_some() { state.next_arrival() } else { state.next_event() };
         self.link_alarms[link as usize].set(at, Event::Link(link), &mut self.agenda);
     }
 

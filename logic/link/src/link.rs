@@ -106,6 +106,13 @@ impl<P: Packet> Link<P> {
         self.next
     }
 
+    /// When a packet can arrive at the far end at the earliest; [`Time::MAX`] if nothing is under way. Who wants packets alone
+    /// may leave [`Link::poll`] until then: the server does all at its own instants, however late it is asked.
+    #[inline]
+    pub fn next_arrival(&self) -> Time {
+        self.flight.next().min(self.next_departure() + self.flight.delay)
+    }
+
     /// Advances to `now` and returns the next packet that has arrived at the far end by then, or `None` if
     /// there is nothing more until [`Link::next_event`]. To be called until it returns `None`.
     #[inline]
@@ -162,15 +169,20 @@ impl<P: Packet> Link<P> {
         }
     }
 
+    /// When the server is done with something.
     #[inline]
-    fn set_next(&mut self) {
-        let server = match &self.server {
+    fn next_departure(&self) -> Time {
+        match &self.server {
             Server::Unlimited => Time::MAX,
             Server::Fixed(server) => server.done,
             Server::Trace(server) if server.current.is_some() || self.queue.packets() > 0 => server.cursor.at,
             Server::Trace(_) => Time::MAX,
-        };
-        self.next = server.min(self.flight.next());
+        }
+    }
+
+    #[inline]
+    fn set_next(&mut self) {
+        self.next = self.next_departure().min(self.flight.next());
     }
 
     /// What waits or is in service.

@@ -109,6 +109,9 @@ impl<'a> Network<'a> {
                 self.slots.record(late);
                 self.late_slots += u64::from(late > self.slot);
             }
+            if matches!(event, Event::Change(_) | Event::Measure | Event::Sample) {
+                simulation.catch_up();
+            }
             simulation.handle(event);
         }
         simulation.now = simulation.now.max(now);
@@ -143,6 +146,7 @@ impl<'a> Network<'a> {
     /// Time is over. Of flows there is what was counted on their ways: payload, packets, drops, delays.
     pub fn finish(mut self, now: Time) -> RunResult {
         self.advance(now);
+        self.simulation.catch_up();
         self.simulation.finish(false)
     }
 }
@@ -151,6 +155,11 @@ impl<'a> Network<'a> {
 const STREAMS: u32 = (1 << 29) - 1;
 
 impl Simulation<'_> {
+    /// Links do what is due by now, which they leave until packets arrive.
+    fn catch_up(&mut self) {
+        (0..self.links.len() as u32).for_each(|link| self.on_link(link));
+    }
+
     /// A packet came to its end, which is outside.
     #[cold]
     #[inline(never)]
@@ -220,6 +229,22 @@ mod tests {
             assert_eq!((flow.sent_packets, flow.delivered), (2, Bytes::new(2 * 1448)));
             assert_eq!(result.links[0].departed_packets, 2);
         }
+    }
+
+    #[test]
+    fn nobody_is_woken_before_a_packet_can_come_out() {
+        let scenario = scenario(LINK);
+        let mut network = Network::new(&scenario);
+        let mut content = Vec::new();
+        (0..3).for_each(|_| network.inject(Time::from_millis(1), cargo(1500), &mut content));
+        // 1 ms each, and 20 ms of delay.
+        for at in [22, 23, 24] {
+            assert_eq!(network.next_event(), Time::from_millis(at));
+            network.advance(Time::from_millis(at));
+            assert!(network.take(&mut content).is_some());
+        }
+        // A row of the series.
+        assert_eq!(network.next_event(), Time::from_millis(100));
     }
 
     #[test]
