@@ -20,14 +20,15 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use ranpace_units::{Span, Time};
 
-use crate::addresses::host_of;
+use crate::addresses::{self, host_of};
 use crate::datagrams::Datagrams;
 use crate::estate::Estate;
 use crate::record::Record;
+use crate::routes::set_initial_window;
 use crate::stream::{CHUNK, Role, Stream};
 use crate::tcp_info::{Connection, Observer};
 use crate::ways::Ways;
-use crate::workloads::{Settings, host_settings};
+use crate::workloads::{Settings, host_settings, initial_windows};
 
 /// How often TCP_INFO is read where there are connections: a hundred times a second, which costs about 1 % of a core for a few
 /// connections. Ours.
@@ -146,6 +147,16 @@ impl<'a> Player<'a> {
                 for (key, value) in host_settings(ways, place).0 {
                     if let Err(error) = fs::write(Path::new("/proc/sys/net/ipv4").join(key), value) {
                         notes.push(format!("{}: {key} could not be set: {error}", ways.name(place)));
+                    }
+                }
+            }
+            if !settings.is_empty() {
+                for (to, window) in initial_windows(ways, place) {
+                    if let Err(error) = set_initial_window(addresses::v4(to), window) {
+                        notes.push(format!(
+                            "{}: the initial window could not be set: {error}",
+                            ways.name(place)
+                        ));
                     }
                 }
             }

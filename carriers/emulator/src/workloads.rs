@@ -170,7 +170,6 @@ fn unplayed(flow: &FlowSpec) -> Vec<String> {
     }
     let plain = Config::default();
     for (key, is_own) in [
-        ("initial_window", config.initial_window != plain.initial_window),
         ("ack_every", config.ack_every != plain.ack_every),
         ("ack_delay", config.ack_delay != plain.ack_delay),
         ("quick_acks", config.quick_acks != plain.quick_acks),
@@ -187,6 +186,21 @@ fn unplayed(flow: &FlowSpec) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Places of the hosts to which flows from this one begin with another window than the kernel's, and that window, in segments.
+pub(crate) fn initial_windows(ways: &Ways, place: usize) -> BTreeMap<usize, u32> {
+    let mut windows = BTreeMap::new();
+    let kernels = Config::default().initial_window;
+    for flow in ways.flows().iter().filter(|flow| Some(&flow.from) == ways.hosts.get(place)) {
+        let to = ways.hosts.iter().position(|host| *host == flow.to);
+        if let (Transport::Tcp { config, .. }, Some(to)) = (&flow.transport, to) {
+            let window = windows.entry(to).or_insert(config.initial_window);
+            *window = config.initial_window.max(*window);
+        }
+    }
+    windows.retain(|_, window| *window != kernels);
+    windows
 }
 
 /// Settings of a host's network namespace, below /proc/sys/net/ipv4, and what its flows would have otherwise.
@@ -258,6 +272,12 @@ pub(crate) fn host_settings(ways: &Ways, place: usize) -> (Vec<(&'static str, St
         if send.iter().any(|config| config.min_rto != rto) {
             notes.push("tcp.min_rto differs between its flows; the largest holds for all".to_owned());
         }
+    }
+    if send.iter().any(|config| send.iter().any(|other| other.initial_window != config.initial_window)) {
+        notes.push(
+            "tcp.initial_window differs between its flows; the largest to a host holds for all to it"
+                .to_owned(),
+        );
     }
     (settings, notes)
 }

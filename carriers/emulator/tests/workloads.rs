@@ -225,6 +225,32 @@ fn a_flow_that_stops_leaves_the_link_to_the_others_and_a_control_can_be_chosen()
 }
 
 #[test]
+fn the_initial_window_is_that_of_the_scenario() {
+    // 40 kB are 28 segments: one round trip with 30, two with 10, four with 3.
+    let flow = |name: &str, from: &str, to: &str, window: u32| {
+        format!(
+            "[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\ncc = \"cubic\"\n\
+             initial_window = {window}\nworkload = {{ kind = \"fixed\", size = \"40KB\" }}\n"
+        )
+    };
+    let flows = flow("large", "server", "phone", 30) + &flow("small", "phone", "server", 3);
+    let Some((simulated, outcome)) = by_both(&flows, None) else { return };
+    assert_eq!(outcome.notes, Vec::<String>::new());
+    let times = |result: &RunResult| {
+        result
+            .flows
+            .iter()
+            .map(|flow| flow.transfers[0].completion.unwrap().as_secs_f64())
+            .collect::<Vec<_>>()
+    };
+    let (expected, found) = (times(&simulated), times(&outcome.result));
+    // With the kernel's own window it would be a round trip more or less, 40 ms.
+    for (expected, found) in expected.iter().zip(&found) {
+        assert!((found - expected).abs() < 0.03, "{found} s and {expected} s");
+    }
+}
+
+#[test]
 fn connections_of_programs_are_in_the_results_beside_the_flows_of_the_scenario() {
     use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
