@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use ranpace_lab::{Capture, CompareRow, Comparison, Job, Report, RunSummary, notes, peps, proxies, radio, table};
+use ranpace_lab::{
+    Capture, CompareRow, Comparison, Job, Report, RunSummary, notes, peps, proxies, radio, table,
+};
 use ranpace_sim::{RunResult, Simulation};
 
 use crate::failure::Failure;
