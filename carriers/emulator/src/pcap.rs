@@ -253,8 +253,11 @@ mod tests {
         buffer
     }
 
-    /// What a file holds: names of interfaces; of each packet time, interface, direction and its number.
-    fn read(path: &Path) -> (Vec<String>, Vec<(Duration, u32, u32, u16)>) {
+    /// Time, interface, direction and number.
+    type Packet = (Duration, u32, u32, u16);
+
+    /// What a file holds: names of interfaces, and packets.
+    fn read(path: &Path) -> (Vec<String>, Vec<Packet>) {
         let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();
         let (mut names, mut packets) = (Vec::new(), Vec::new());
         while let Some(block) = reader.next_block() {
