@@ -52,10 +52,11 @@ fn iperf3_runs_over_tcp_and_udp_both_ways_and_both_versions_of_ip() {
         return;
     }
     for (case, emulated, _, most) in scenarios() {
-        // Until the server listens.
+        // Until the server listens, and has done with the run before: it resets who comes too early. The status of
+        // `iperf3 -J` is 0 then, and its answer has the error.
         let mut script = String::from(
-            "run() { for try in $(seq 50); do iperf3 -c server -J \"$@\" > answer && break; sleep 0.2; done; \
-             mv answer $name.json; }\n",
+            "run() { for try in $(seq 50); do iperf3 -c server -J \"$@\" > answer; \
+             grep -q '\"error\"' answer || break; sleep 0.2; done; mv answer $name.json; }\n",
         );
         let mut runs = Vec::new();
         for version in ["-4", "-6"] {
