@@ -90,6 +90,7 @@ fn acknowledge(algorithm: &Algorithm, reports: &[Option<Report>]) -> f64 {
         state: State::Open,
         cwnd_limited: true,
         app_limited: false,
+        departure: Time::ZERO,
     };
     control.on_start(&cx, &mut w);
     let wants_packets = control.wants_packets();

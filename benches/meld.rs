@@ -27,6 +27,7 @@ fn context(now: Time) -> Context {
         state: State::Open,
         cwnd_limited: true,
         app_limited: false,
+        departure: Time::ZERO,
     }
 }
 

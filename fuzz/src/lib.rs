@@ -195,6 +195,7 @@ pub fn report(data: &[u8]) {
         state: State::Open,
         cwnd_limited: true,
         app_limited: false,
+        departure: Time::ZERO,
     };
     control.on_start(&cx, &mut w);
     while let Some((&length, text)) = rest.split_first() {

@@ -97,6 +97,7 @@ fn context() -> Context {
         state: State::Open,
         cwnd_limited: true,
         app_limited: false,
+        departure: Time::ZERO,
     }
 }
 

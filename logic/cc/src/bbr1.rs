@@ -16,8 +16,8 @@
 //! On top: packet conservation in the first round of recovery, long-term sampling against policers, an allowance
 //! for aggregated acknowledgements, restart after idling.
 //!
-//! Ours: departure times lie at most a burst ahead of the clock here, so that what Linux deducts from the flight for
-//! packets still in its pacing layer is zero; the pacing rate has a floor of a segment a second; a path change
+//! Ours: what Linux deducts from the flight for the time until pacing lets the next burst go is deducted only with
+//! `departure=on`, for results from before it was there; the pacing rate has a floor of a segment a second; a path change
 //! replaces the minimal RTT by the next sample. Linux marks the connection limited by the application during
 //! PROBE_RTT; here the control itself recognises samples of packets sent in it.
 
@@ -49,6 +49,11 @@ pub const ENTRY: Entry = Entry {
             values: "on or off [on]",
             about: "window allowance for aggregated acknowledgements (Linux since 5.1; off for older kernels)",
         },
+        OptionInfo {
+            key: "departure",
+            values: "on or off [off]",
+            about: "phases end by what will be in flight when pacing lets the next burst go (on in Linux since 4.20)",
+        },
     ],
     transport: Transport::Tcp,
     loss_based: false,
@@ -63,6 +68,7 @@ fn build(options: &mut Options, seed: u64) -> Result<Control, OptionError> {
             probe_rtt: options.flag("probe_rtt", true)?,
             policer: options.flag("policer", true)?,
             aggregation: options.flag("aggregation", true)?,
+            departure: options.flag("departure", false)?,
         },
     ))))
 }
@@ -216,6 +222,7 @@ struct Switches {
     probe_rtt: bool,
     policer: bool,
     aggregation: bool,
+    departure: bool,
 }
 
 /// The state of the machine.
@@ -430,7 +437,11 @@ impl Bbr1 {
 
     /// What will be in flight when the next packet leaves (Linux `bbr_packets_in_net_at_edt`).
     fn flight_at_departure(&self, cx: &Context, w: &Window, in_flight: u64) -> u64 {
-        if self.pacing_gain > UNIT { in_flight + Self::burst(cx, w) } else { in_flight }
+        let flight = if self.pacing_gain > UNIT { in_flight + Self::burst(cx, w) } else { in_flight };
+        if !self.switches.departure {
+            return flight;
+        }
+        flight.saturating_sub(self.bandwidth().segments_in(cx.departure - cx.now))
     }
 
     fn save_cwnd(&mut self, w: &Window) {

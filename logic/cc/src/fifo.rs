@@ -153,6 +153,7 @@ impl Flow {
             state: self.state,
             cwnd_limited: true,
             app_limited: false,
+            departure: self.pace_free,
         }
     }
 

@@ -109,6 +109,8 @@ pub struct Context {
     pub cwnd_limited: bool,
     /// Whether the application has nothing more to send at the moment.
     pub app_limited: bool,
+    /// When pacing lets the next burst begin: at most the length of a burst ahead of `now`, or past (Linux `tcp_wstamp_ns`).
+    pub departure: Time,
 }
 
 /// One delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate.c`).

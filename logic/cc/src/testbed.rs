@@ -233,6 +233,7 @@ pub(crate) fn context(now: Time) -> Context {
         state: State::Open,
         cwnd_limited: true,
         app_limited: false,
+        departure: Time::ZERO,
     }
 }
 

@@ -64,6 +64,7 @@ impl Rig {
                 state: State::Open,
                 cwnd_limited: true,
                 app_limited: false,
+                departure: Time::ZERO,
             },
             w: Window::new(10.0),
             out: Vec::new(),

@@ -190,6 +190,7 @@ impl DatagramSender {
             state: State::Open,
             cwnd_limited: self.cwnd_limited,
             app_limited: self.waiting == 0,
+            departure: self.pacer.next(),
         }
     }
 

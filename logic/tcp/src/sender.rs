@@ -405,6 +405,7 @@ impl Sender {
             state: self.state,
             cwnd_limited: self.is_cwnd_limited(),
             app_limited: self.app_limited_until > 0,
+            departure: self.pacer.next(),
         }
     }
 

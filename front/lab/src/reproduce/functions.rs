@@ -109,6 +109,7 @@ fn judged() -> Result<Vec<&'static str>, Absent> {
         state: State::Open,
         cwnd_limited: true,
         app_limited: false,
+        departure: Time::ZERO,
     };
     control.on_start(&context(Time::ZERO), &mut window);
     Ok(FIG_2

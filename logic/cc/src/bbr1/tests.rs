@@ -40,7 +40,7 @@ fn a_burst_is_a_millisecond_within_its_limits() {
 fn the_first_phase_is_any_but_the_draining_one() {
     let mut seen = [0; 8];
     for seed in 0..700 {
-        let switches = Switches { probe_rtt: true, policer: true, aggregation: true };
+        let switches = Switches { probe_rtt: true, policer: true, aggregation: true, departure: false };
         let mut control = Bbr1::new(seed, switches);
         control.enter_probe_bw(Time::ZERO);
         seen[control.phase] += 1;
@@ -192,4 +192,33 @@ fn two_lossy_intervals_of_one_rate_are_a_policer() {
     assert!(!sampled(4, 100, 30)); // its last loss begins the first interval
     assert!(!sampled(4, 100, 30));
     assert!(sampled(4, 105, 30));
+}
+
+#[test]
+fn what_leaves_until_the_next_departure_is_deducted_where_it_is_asked_for() {
+    // 20 Mbit/s are 1666 segments a second: in 3 ms 4.99 of them pass, of which Linux takes the whole ones.
+    for (option, gain, ahead_us, expected) in [
+        ("off", 192, 3_000, 40),
+        ("on", 192, 3_000, 36),
+        ("on", 192, 0, 40),
+        // A probing phase counts the burst that leaves then: two segments at this rate.
+        ("on", 320, 3_000, 38),
+        ("on", 192, 60_000, 0),
+    ] {
+        let switches =
+            Switches { probe_rtt: true, policer: true, aggregation: true, departure: option == "on" };
+        let mut control = Bbr1::new(1, switches);
+        control.bandwidth.update(BANDWIDTH_ROUNDS, 1, Bandwidth::of(5, Span::from_millis(3)).0);
+        control.pacing_gain = gain;
+        let mut cx = Flow::new(Path::new(20.0, 40, 100), "bbr1", 1).context();
+        cx.now = Time::from_secs(1);
+        cx.departure = cx.now + Span::from_micros(ahead_us);
+        let mut w = Window::new(10.0);
+        w.pacing = Pacing::Rate(Rate::from_mbit_per_s(20));
+        assert_eq!(control.flight_at_departure(&cx, &w, 40), expected, "{option}, {gain}, {ahead_us} us");
+        // A departure that has passed deducts nothing.
+        cx.departure = Time::ZERO;
+        let past = if gain > UNIT { 42 } else { 40 };
+        assert_eq!(control.flight_at_departure(&cx, &w, 40), past);
+    }
 }

@@ -141,6 +141,8 @@ impl Core {
             state: self.state,
             cwnd_limited: !self.app_limited,
             app_limited: self.app_limited_until > 0,
+            // The pacer is quiche's, which does not tell.
+            departure: now,
         }
     }
 
