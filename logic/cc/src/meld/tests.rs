@@ -320,6 +320,57 @@ fn a_silent_episode_leaves_window_threshold_and_parent_alone() {
     assert_eq!(figure(control.as_ref(), "meld_silent"), 5.0);
 }
 
+/// The parent never heard of what was hidden, so it goes on from the window that it has, which may be many times that of a parent
+/// who did: from then on it takes the same steps down.
+#[test]
+fn once_reports_are_stale_it_is_the_parent_with_the_window_that_was_left_to_it() {
+    for meld in ["cubic+meld-de", "cubic+meld-me", "newreno+meld-me"] {
+        let parent = meld.split('+').next().unwrap();
+        let mut control = meld.parse::<Algorithm>().unwrap().build(1);
+        let mut twin = parent.parse::<Algorithm>().unwrap().build(1);
+        let (mut w, mut other) = (Window::new(1_000.0), Window::new(1_000.0));
+        (w.ssthresh, other.ssthresh) = (100.0, 100.0);
+        let mut cx = at(1_000);
+        control.on_start(&cx, &mut w);
+        twin.on_start(&cx, &mut other);
+        let (mut hidden, mut told) = (0, 0);
+        for step in 0..3_000_u64 {
+            cx.now += MS;
+            cx.delivered += 1;
+            let reports_stop = step >= 1_000;
+            if !reports_stop {
+                control.on_radio(&cx, &mut w, &hint(cx.now, Some(2292), 0));
+            }
+            // The newest report is of step 999 and may be 50 ms old: what is lost at step 1000 is left out.
+            let is_lost = step % 100 == 0;
+            if is_lost && !reports_stop {
+                assert_eq!(control.on_congestion(&cx, &mut w, &loss()), Answer::Ignore, "{meld}, {step}");
+                control.on_recovered(&cx, &mut w);
+                hidden += 1;
+            } else if is_lost && step > 1_000 {
+                // The endpoint's part, in short: the window is the threshold, and the episode is over.
+                let answer = twin.on_congestion(&cx, &mut other, &loss());
+                assert_eq!(control.on_congestion(&cx, &mut w, &loss()), answer, "{meld}, {step}");
+                for (control, w) in [(&mut control, &mut w), (&mut twin, &mut other)] {
+                    w.ssthresh = reduced_to(answer);
+                    w.cwnd = w.ssthresh;
+                    control.on_recovered(&cx, w);
+                }
+                told += 1;
+            }
+            for (control, w) in [(&mut control, &mut w), (&mut twin, &mut other)] {
+                control.on_sample(&cx, w, &sample(MS * 50));
+                control.on_ack(&cx, w, &ack(1, MS * 50));
+            }
+            assert_eq!(w, other, "{meld}, step {step}");
+        }
+        assert_eq!((hidden, told), (10, 19), "{meld}");
+        assert_eq!(figure(control.as_ref(), "meld_silent"), 10.0, "{meld}");
+        assert_eq!(figure(control.as_ref(), "meld_notified_stale"), 19.0, "{meld}: all of them");
+        assert!(w.cwnd < 100.0, "{meld}: {} segments after 19 losses", w.cwnd);
+    }
+}
+
 #[test]
 fn a_second_pass_of_a_silent_episode_is_judged_by_itself() {
     let (mut control, mut w) = (meld(plain(Variant::Mixed)), Window::new(20.0));
