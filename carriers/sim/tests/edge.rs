@@ -119,6 +119,59 @@ fn a_feed_that_says_the_cell_is_full_makes_meld_tell_of_every_loss() {
     }
 }
 
+/// p95 of the delay in the bottleneck between two times, of means over a sampling interval.
+fn waited(flow: &FlowResult, from: f64, to: f64) -> f64 {
+    let rows = column(flow, "time_s").iter().zip(column(flow, "queueing_delay_mean_s"));
+    let mut waits: Vec<f64> = rows
+        .filter(|(time, wait)| **time > from && **time <= to && wait.is_finite())
+        .map(|row| *row.1)
+        .collect();
+    waits.sort_by(f64::total_cmp);
+    waits[(waits.len() - 1) * 95 / 100]
+}
+
+/// The value of a column in the first row from some time on.
+fn value_at(flow: &FlowResult, name: &str, from: f64) -> f64 {
+    let row = column(flow, "time_s").iter().position(|time| *time >= from - 1e-9);
+    row.map_or(f64::NAN, |row| column(flow, name)[row])
+}
+
+/// What is left of MELD then is the window that it had left to its parent, until enough losses have been told of. The
+/// delay is gone when the window fits into the pipe again.
+#[test]
+fn once_its_reports_have_stopped_meld_tells_of_every_loss_and_its_queue_is_gone_in_some_seconds() {
+    const STOP: f64 = 5.0;
+    for transport in ["tcp", "quic"] {
+        for meld in ["meld-me", "meld-de"] {
+            let case = format!("{meld}, {transport}");
+            let with = download(
+                &format!("cubic+{meld}\"\ntransport = \"{transport}"),
+                &format!("stop = \"{STOP}s\""),
+            );
+            let flow = &with.flows[0];
+            // Reports come each 8 ms: from 50 ms of age on they are stale.
+            let stale = STOP + 0.1;
+            let silent = value_at(flow, "state_meld_silent", stale);
+            assert!(silent > 0.0, "{case}: something is hidden while reports come");
+            assert_eq!(last(flow, "state_meld_silent"), silent, "{case}: nothing more afterwards");
+            let told = |name| last(flow, name) - value_at(flow, name, stale);
+            let all = told("state_meld_notified");
+            assert!(all >= 5.0, "{case}: {all} losses");
+            let stale_or_again =
+                told("state_meld_notified_stale") + told("state_meld_notified_timeout_again");
+            assert_eq!(stale_or_again, all, "{case}: for the age of the report");
+            let (before, after) = (value_at(flow, "cwnd_bytes", stale), last(flow, "cwnd_bytes"));
+            assert!(after < before, "{case}: window {before} to {after}");
+            if transport == "tcp" {
+                let plain = download("cubic", "");
+                let of = |run: &RunResult| waited(&run.flows[0], 11.0, 14.0);
+                assert!(of(&with) <= 2.0 * of(&plain), "{case}: {} and {} s", of(&with), of(&plain));
+                assert!(of(&with) < waited(flow, 2.0, 8.0) / 3.0, "{case}: it was long before");
+            }
+        }
+    }
+}
+
 /// The fallback time is 4 smallest RTTs until the reports are stale, and a second.
 #[test]
 fn sigma_has_cubics_goodput_once_its_modem_has_been_silent_for_its_fallback_time() {
