@@ -302,7 +302,8 @@ fn connections_of_programs_are_in_the_results_beside_the_flows_of_the_scenario()
         assert!(connection.cc.starts_with("kernel "), "{}", connection.cc);
         assert_eq!(connection.totals.acked.get(), SIZE as u64);
         assert!(way.delivered >= connection.totals.acked, "{}", way.delivered);
-        assert!(connection.rtt.min.as_secs_f64() > 0.040, "{}", connection.rtt.min);
+        // As near to the configured one as the documentation promises: it was seen to be 40 ms on the microsecond.
+        assert!(connection.rtt.min.as_secs_f64() > 0.0398, "{}", connection.rtt.min);
         assert!(column(connection, "cwnd_bytes").iter().any(|value| *value > 1e4), "v6 {v6}");
     }
 }
