@@ -102,6 +102,8 @@ fn a_capture_has_what_hosts_sent_and_got_and_pieces_arrive_as_they_were_sent() {
         });
         assert!(getting.join().unwrap() == sent, "{case}: the kernel took every piece for what it was");
         serving.join().unwrap();
+        // What is under way still, the acknowledgement of the last FIN above all, arrives.
+        std::thread::sleep(Duration::from_millis(300));
         let path = emulation.folder.path().join("file.pcapng");
         let (status, ..) = emulation.end();
         assert!(matches!(status, Some(0 | 99)), "{case}: {status:?}");

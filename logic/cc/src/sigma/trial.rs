@@ -9,7 +9,10 @@
 //! * **Account.** Resources granted, as parts of the cell, times the rate of the whole cell with the reported MCS, summed over
 //!   the times at which they were measured. Beside it what is acknowledged, by rounds of RTTmin: a round from `a` to `b`
 //!   is held against what was granted from `a - RTTmin` to `b - RTTmin` (what has left the queue needs no longer), as soon as
-//!   reports of that time have come. Rounds in which the window was not the limit are not counted.
+//!   reports of that time have come. Rounds follow each other without a gap: what comes at once after a silence was granted in the
+//!   silence. Rounds in which the window was not the limit are not counted.
+//! * **Held back.** A block that RLC sends again holds back all behind it, which then comes at once. So what was granted
+//!   before the first round of those that are judged together counts too, for as long as the largest RTT of that round is beyond RTTmin, at most [`HELD`].
 //! * **Contradiction.** Over the newest rounds that make [`ROUNDS`], [`SPAN`] and [`REPORTS`] reports, more than [`LOW`] times
 //!   what was granted is delivered.
 //! * **Trial.** [`FIRST`] after SIGMA got the window, then after twice as long each time up to [`LONGEST_WAIT`], the window
@@ -37,6 +40,9 @@ const LOW: f64 = 1.5;
 const ROUNDS: u32 = 4;
 const SPAN: Span = Span::from_millis(400);
 const REPORTS: u32 = 64;
+/// Longest time for which something granted is held back by what RLC sends again: half of [`SPAN`]. A tenth of a second is
+/// usual.
+const HELD: Span = Span::from_millis(200);
 /// First trial after SIGMA got the window, and the longest time from one to the next.
 const FIRST: Span = Span::SECOND;
 const LONGEST_WAIT: Span = Span::from_secs(5);
@@ -60,8 +66,9 @@ const LEAST_ROUND: Span = Span::from_millis(20);
 /// Points of the account that are kept, and rounds that are judged or wait for it.
 const POINTS: usize = 256;
 const MOST_ROUNDS: usize = 64;
-/// Points of the account per RTTmin at most.
+/// Points of the account per RTTmin at most, of an RTTmin of [`LEAST_ACCOUNT`] at least: so that it goes back for 16 times that.
 const POINTS_PER_RTT: u64 = 16;
+const LEAST_ACCOUNT: Span = Span::from_millis(40);
 
 /// What has been granted up to a time.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +84,15 @@ struct Open {
     begin: Time,
     bytes: f64,
     limited: bool,
+    /// Smallest and largest.
     rtt: Span,
+    most_rtt: Span,
+}
+
+impl Open {
+    const fn at(begin: Time) -> Self {
+        Self { begin, bytes: 0.0, limited: true, rtt: Span::MAX, most_rtt: Span::ZERO }
+    }
 }
 
 /// One that is over; its times are those at which what it delivered was granted.
@@ -86,14 +101,18 @@ struct Past {
     from: Time,
     to: Time,
     bytes: f64,
+    /// How long before `from` some of it may have been granted.
+    held: Span,
 }
 
-/// One that has been compared: bytes delivered and granted.
+/// One that has been compared, or several: bytes delivered and granted.
 #[derive(Clone, Copy, Debug)]
 struct Compared {
     span: Span,
     delivered: f64,
     granted: f64,
+    /// Granted before it, while something may have been held back.
+    before: f64,
     reports: u32,
 }
 
@@ -195,7 +214,8 @@ impl Trials {
     /// Delivered over granted of the newest rounds; `None` without enough of them.
     pub(super) fn ratio(&self) -> Option<f64> {
         let newest = self.newest()?;
-        (newest.granted > 0.0).then(|| newest.delivered / newest.granted)
+        let granted = newest.granted + newest.before;
+        (granted > 0.0).then(|| newest.delivered / granted)
     }
 
     /// The trial is over, whatever it found; the window that there was.
@@ -233,7 +253,7 @@ impl Trials {
             reports: last.reports.wrapping_add(1),
         };
         // Points lie as far apart as they need to: one that is nearer to the one before the last takes its place.
-        let apart = base / POINTS_PER_RTT;
+        let apart = base.max(LEAST_ACCOUNT) / POINTS_PER_RTT;
         let before_last = self.account.len().checked_sub(2).and_then(|place| self.account.get(place));
         if before_last.is_some_and(|before| at.since(before.at) < apart) {
             self.account.pop_back();
@@ -262,26 +282,33 @@ impl Trials {
     pub(super) fn on_rtt(&mut self, rtt: Span) {
         if let Some(open) = &mut self.open {
             open.rtt = open.rtt.min(rtt);
+            open.most_rtt = open.most_rtt.max(rtt);
         }
     }
 
     /// Bytes were acknowledged; `base` is RTTmin.
     pub(super) fn on_ack(&mut self, cx: &Context, bytes: f64, base: Span, cwnd: f64, who: Who) -> Finding {
-        let open = self.open.get_or_insert(Open { begin: cx.now, bytes: 0.0, limited: true, rtt: Span::MAX });
+        let Some(open) = &mut self.open else {
+            // What this brings was granted before the round.
+            self.open = Some(Open::at(cx.now));
+            return Finding::Nothing;
+        };
         open.bytes += bytes;
         open.limited &= cx.cwnd_limited || self.trial.is_some() && !cx.app_limited;
-        let Open { begin, bytes, limited, rtt } = *open;
+        let Open { begin, bytes, limited, rtt, most_rtt } = *open;
         if cx.now.since(begin) < base.max(LEAST_ROUND) {
             return Finding::Nothing;
         }
-        self.open = None;
+        // Rounds follow each other without a gap: what comes at once after a silence was granted in the silence.
+        self.open = Some(Open::at(cx.now));
         if limited {
             if self.waiting.len() >= MOST_ROUNDS {
                 self.waiting.pop_front();
             }
             // The trial's first round still brings in what left before.
             if self.trial.is_none_or(|trial| begin >= trial.since + base) {
-                self.waiting.push_back(Past { from: begin - base, to: cx.now - base, bytes });
+                let held = (most_rtt - base).min(HELD);
+                self.waiting.push_back(Past { from: begin - base, to: cx.now - base, bytes, held });
             }
         } else {
             self.waiting.clear();
@@ -295,8 +322,9 @@ impl Trials {
     /// Rounds that wait are compared, as far as reports have come.
     fn compare(&mut self) {
         while let Some(past) = self.waiting.front().copied() {
-            match (self.granted_by(past.from), self.granted_by(past.to)) {
-                (Ok((from, first)), Ok((to, last))) => {
+            let at = [past.from - past.held, past.from, past.to].map(|at| self.granted_by(at));
+            match at {
+                [Ok((before, _)), Ok((from, first)), Ok((to, last))] => {
                     if self.compared.len() >= MOST_ROUNDS {
                         self.compared.pop_front();
                     }
@@ -304,10 +332,11 @@ impl Trials {
                         span: past.to.since(past.from),
                         delivered: past.bytes,
                         granted: to - from,
+                        before: from - before,
                         reports: last.wrapping_sub(first),
                     });
                 }
-                (Err(Missing::ToCome), _) | (_, Err(Missing::ToCome)) => return,
+                at if at.contains(&Err(Missing::ToCome)) => return,
                 _ => {}
             }
             self.waiting.pop_front();
@@ -318,7 +347,7 @@ impl Trials {
     fn newest(&self) -> Option<Compared> {
         let (mut sum, mut rounds) = (Compared::ZERO, 0);
         for round in self.compared.iter().rev() {
-            sum = sum.with(round);
+            sum = sum.after(round);
             rounds += 1;
             if rounds >= ROUNDS && sum.span >= SPAN && sum.reports >= REPORTS {
                 return Some(sum);
@@ -346,7 +375,7 @@ impl Trials {
         }
         match self.trial {
             Some(trial) => {
-                let all = self.compared.iter().fold(Compared::ZERO, |sum, round| sum.with(round));
+                let all = self.compared.iter().rev().fold(Compared::ZERO, |sum, round| sum.after(round));
                 let judged = newest.is_some();
                 let cleared = queue && !all.is_contradiction();
                 let long = cx.now.since(trial.since) >= LONGEST;
@@ -387,19 +416,21 @@ enum Missing {
 }
 
 impl Compared {
-    const ZERO: Self = Self { span: Span::ZERO, delivered: 0.0, granted: 0.0, reports: 0 };
+    const ZERO: Self = Self { span: Span::ZERO, delivered: 0.0, granted: 0.0, before: 0.0, reports: 0 };
 
-    fn with(self, other: &Self) -> Self {
+    /// Together with one that came before.
+    fn after(self, other: &Self) -> Self {
         Self {
             span: self.span + other.span,
             delivered: self.delivered + other.delivered,
             granted: self.granted + other.granted,
+            before: other.before,
             reports: self.reports.saturating_add(other.reports),
         }
     }
 
     fn is_contradiction(&self) -> bool {
-        self.delivered > LOW * self.granted
+        self.delivered > LOW * (self.granted + self.before)
     }
 }
 
@@ -554,6 +585,39 @@ mod tests {
             trials.on_rtt(BASE * 2);
             let finding = trials.on_ack(&cx, 2.0 * MSS as f64, BASE, 80.0, Who::Sigma);
             assert!(!matches!(finding, Finding::Contradicted { .. }), "{ms} ms: {:?}", trials.ratio());
+        }
+    }
+
+    #[test]
+    fn what_was_held_back_and_comes_at_once_is_no_contradiction() {
+        // Each half a second the line is fast for a while, and nothing of that comes before all of it has been granted; then it is slow.
+        for silence in [100, 60] {
+            let mut trials = Trials::new();
+            let mut cx = Context { cwnd_limited: true, ..connection(Time::ZERO, 40) };
+            trials.drive(cx.now);
+            for ms in 1..20_000_u64 {
+                cx.now = Time::from_millis(ms);
+                let granted = |ms: u64| if ms % 500 < silence { 4.0 } else { 0.2 };
+                let rate = granted(ms) * MSS as f64 * 8e3;
+                trials.on_report(cx.now, Rate::from_bits_per_s_f64(rate), BASE, STALE);
+                let Some(left) = ms.checked_sub(40) else { continue };
+                let arrived = match left % 500 {
+                    at if at + 1 < silence => 0..0,
+                    at if at + 1 == silence => left + 1 - silence..left + 1,
+                    _ => left..left + 1,
+                };
+                for left in arrived {
+                    trials.on_rtt(Span::from_millis(ms - left));
+                    let bytes = granted(left) * MSS as f64;
+                    let finding = trials.on_ack(&cx, bytes, BASE, 80.0, Who::Sigma);
+                    assert!(
+                        !matches!(finding, Finding::Contradicted { .. }),
+                        "{ms} ms: {:?}",
+                        trials.ratio()
+                    );
+                }
+            }
+            assert!(trials.ratio().is_some(), "it was judged");
         }
     }
 

@@ -31,6 +31,8 @@ struct World {
     acked: f64,
     told: u64,
     trying: u64,
+    /// Largest RTT to the user so far.
+    most_rtt: Span,
 }
 
 impl World {
@@ -43,7 +45,17 @@ impl World {
             id
         };
         let flows = (0..flows).map(|_| open(&mut rapid)).collect();
-        Self { rapid, flows, ms: 0, carries, queue: 0.0, acked: 0.0, told: 0, trying: 0 }
+        Self {
+            rapid,
+            flows,
+            ms: 0,
+            carries,
+            queue: 0.0,
+            acked: 0.0,
+            told: 0,
+            trying: 0,
+            most_rtt: Span::ZERO,
+        }
     }
 
     /// Plays so long with these reports, one each ms.
@@ -72,6 +84,7 @@ impl World {
             let left = self.queue.min(self.carries / 1e3);
             self.queue -= left;
             let rtt = Span::from_millis(RAN_RTT) + Span::from_secs_f64(self.queue / self.carries);
+            self.most_rtt = self.most_rtt.max(rtt);
             self.acked += left;
             let each = (self.acked as u64 - self.told) / self.flows.len() as u64;
             self.told += each * self.flows.len() as u64;
@@ -217,10 +230,11 @@ proptest! {
                 prop_assert!(user.capacity.as_f64() / 8.0 <= most * 1.001);
             }
         }
-        // The first after a second, then not before half a second, each at most 500 ms.
+        // The first after a second, then not before half a second, each an RTT and 200 ms and as long again to give back.
         prop_assert!(begun.first().is_none_or(|ms| *ms >= 1_000));
         prop_assert!(begun.windows(2).all(|two| two[1] - two[0] >= 500), "{begun:?}");
-        prop_assert!(world.trying <= 500 * begun.len() as u64);
+        let each = 2 * (WAN_RTT + world.most_rtt.as_millis() + 1 + 200);
+        prop_assert!(world.trying <= each * begun.len() as u64, "{} of {each}", world.trying);
         // Told two thirds or more, it may stay at that: a probe tries half as much again.
         let before = world.acked;
         world.play(5_000, told);
