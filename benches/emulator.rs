@@ -139,15 +139,21 @@ mod emulator {
         let asked = |name: &str| names.is_empty() || names.contains(&name);
         println!("| | figure | aim | |\n|---|---|---|---|");
         for case in CASES.iter().filter(|case| asked(case.name)) {
-            show(case, &play(case));
+            let (begun, idle_before) = (Instant::now(), idle());
+            let outcome = play(case);
+            let all = idle_before.zip(idle()).map(|(before, after)| {
+                let cores = thread::available_parallelism().map_or(1, |cores| cores.get()) as f64;
+                cores - (after - before) / begun.elapsed().as_secs_f64()
+            });
+            show(case, &outcome, all);
         }
         if asked("mahimahi") {
             mahimahi();
         }
     }
 
-    /// A row for each aim; one without a figure is told only.
-    fn show(case: &Case, outcome: &Outcome) {
+    /// A row for each aim; one without a figure is told only. `all` is what the whole machine was busy with meanwhile, in cores.
+    fn show(case: &Case, outcome: &Outcome, all: Option<f64>) {
         let honesty = &outcome.honesty;
         let down = outcome.result.links.iter().find(|link| link.name == "down").unwrap();
         let rows = down.series.get("departed_bit_s").unwrap();
@@ -184,7 +190,22 @@ mod emulator {
         }
         let invalid = honesty.invalid().map_or(String::new(), |why| format!("; invalid: {why}"));
         let sleeps = honesty.timers.count as f64 / honesty.elapsed.as_secs_f64();
-        println!("| | machine: {}, {sleeps:.0} sleeps a second to their end{invalid} | | |", honesty.line());
+        let all = all.map_or(String::new(), |all| format!("; {all:.2} cores with programs and kernel"));
+        println!(
+            "| | machine: {}, {sleeps:.0} sleeps a second to their end{all}{invalid} | | |",
+            honesty.line()
+        );
+    }
+
+    /// How long processors have had nothing to do, all together (s); `None` where the system does not count it.
+    fn idle() -> Option<f64> {
+        let states = |cpu: PathBuf| fs::read_dir(cpu.join("cpuidle")).ok();
+        let cpus = fs::read_dir("/sys/devices/system/cpu").ok()?.flatten();
+        let times = cpus.filter_map(|cpu| states(cpu.path())).flatten().flatten().filter_map(|state| {
+            fs::read_to_string(state.path().join("time")).ok()?.trim().parse::<f64>().ok()
+        });
+        let micros: Vec<f64> = times.collect();
+        (!micros.is_empty()).then(|| micros.iter().sum::<f64>() / 1e6)
     }
 
     /// Downloads by all users at once.

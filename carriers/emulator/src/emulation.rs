@@ -19,6 +19,7 @@ use crate::merge::merge;
 use crate::pace::{self, Beside, Delivery, Played};
 use crate::pcap::{CaptureError, Captured, Writer};
 use crate::player::Player;
+use crate::processors::Processors;
 use crate::programs::{Program, Running, write_hosts};
 use crate::ways::{Ways, WaysError};
 use crate::workloads::{WorkloadError, Workloads};
@@ -131,9 +132,10 @@ pub fn emulate(
     let settings =
         plan.workloads.as_ref().map_or(Ok(Vec::new()), |workloads| workloads.settings(ways.flows()))?;
     let mut estate = Estate::new()?;
+    let processors = Processors::share(estate.common());
     let mut devices: Vec<Device> = Vec::new();
     for place in 0..ways.hosts.len() {
-        devices.push(estate.add(place, ways.name(place))?);
+        devices.push(estate.add(place, ways.name(place), processors.clone())?);
     }
     let hosts = estate.folder().join("hosts");
     write_hosts(ways, &hosts).map_err(|source| {
@@ -170,7 +172,8 @@ pub fn emulate(
         let (say_started, started) = mpsc::channel();
         let writing = writer.map(|writer| scope.spawn(|| writer.run()));
         let devices = &devices;
-        let beside = Beside { delivery: plan.delivery, tap, live: plan.views.live.clone().map(Live::new) };
+        let live = plan.views.live.clone().map(Live::new);
+        let beside = Beside { delivery: plan.delivery, processors, tap, live };
         let played = scope.spawn(move || {
             pace::run(ways, devices, beside, is_over, |begun| {
                 let _ = (say_begun.send(begun), say_started.send(begun));

@@ -12,7 +12,8 @@ use std::thread;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
-use crate::devices::Device;
+use crate::devices::{self, Device};
+use crate::processors::Processors;
 
 /// Where `ip netns` keeps names.
 const NETNS: &str = "/run/netns";
@@ -121,13 +122,23 @@ impl Estate {
         Ok(Self { folder, lock: Some(lock), names: Vec::new() })
     }
 
+    /// The folder of all emulations.
+    pub fn common(&self) -> &Path {
+        Path::new(OWN)
+    }
+
     /// A folder for files of this emulation.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Makes the namespace of the host at `place`, with its device.
-    pub fn add(&mut self, place: usize, host: &str) -> Result<Device, EstateError> {
+    /// Makes the namespace of the host at `place`, with its device, whose receiving is where `processors` say.
+    pub fn add(
+        &mut self,
+        place: usize,
+        host: &str,
+        processors: Option<Processors>,
+    ) -> Result<Device, EstateError> {
         share_names()?;
         let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
         let host: String = host.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
@@ -152,7 +163,10 @@ impl Estate {
             let none = None::<&str>;
             mount(Some("/proc/thread-self/ns/net"), &path, none, MsFlags::MS_BIND, none)
                 .map_err(|source| EstateError::of(format!("mount {}", path.display()), source))?;
-            Device::create(place).map_err(EstateError::Tun)
+            let device = Device::create(place).map_err(EstateError::Tun)?;
+            // A kernel without it, or that forbids it, does the receiving in the loop.
+            let _ = processors.map(|processors| processors.steer(devices::NAME));
+            Ok(device)
         });
         let made = made.map_err(|source| EstateError::of("start a thread", source))?;
         made.join().unwrap_or_else(|_| {

@@ -37,6 +37,8 @@ mod pieces;
 #[cfg(target_os = "linux")]
 mod player;
 #[cfg(target_os = "linux")]
+mod processors;
+#[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]
 mod record;

@@ -19,6 +19,7 @@ use crate::joined::Joiner;
 use crate::live::Live;
 use crate::pcap::Tap;
 use crate::pieces::OFFSET;
+use crate::processors::Processors;
 use crate::ways::Ways;
 
 /// Longest sleep: how soon it is seen that the loop is to end.
@@ -49,6 +50,8 @@ pub enum Delivery {
 pub struct Beside {
     /// How packets are handed over.
     pub delivery: Delivery,
+    /// Which processor it keeps to.
+    pub processors: Option<Processors>,
     /// Takes all packets.
     pub tap: Option<Tap>,
     /// Shows how it is.
@@ -63,8 +66,10 @@ pub fn run(
     stop: &AtomicBool,
     say: impl FnOnce(Instant),
 ) -> io::Result<Played> {
-    let Beside { delivery, mut tap, mut live } = beside;
+    let Beside { delivery, processors, mut tap, mut live } = beside;
     let real_time = hurry();
+    // Where that is forbidden it goes where there is room.
+    let _ = processors.map(|processors| processors.keep());
     let mut network = Network::new(&ways.scenario);
     let mut buffers = Buffers::new();
     let mut exits = Exits {

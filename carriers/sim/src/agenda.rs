@@ -114,10 +114,13 @@ impl Agenda {
         }
     }
 
-    /// When the next event is due; [`Time::MAX`] if there is none.
-    pub fn next_time(&self) -> Time {
-        let first = |heap: &BinaryHeap<Reverse<Entry>>| heap.peek().map_or(Time::MAX, |first| first.0.at);
-        first(&self.links).min(first(&self.others))
+    /// When the next event is due, [`Time::MAX`] if there is none; without the links for which `waits` says that they can.
+    pub fn next_time_but(&self, waits: impl Fn(u32, Time) -> bool) -> Time {
+        let others = self.others.peek().map_or(Time::MAX, |first| first.0.at);
+        self.links.iter().fold(others, |next, Reverse(entry)| match entry.event {
+            Event::Link(link) if waits(link, entry.at) => next,
+            _ => next.min(entry.at),
+        })
     }
 
     /// The next event, if it is due by `end`.
@@ -149,6 +152,11 @@ pub(crate) struct Alarm(Time);
 
 impl Alarm {
     pub const OFF: Self = Self(Time::MAX);
+
+    /// When it rings; [`Time::MAX`] if it does not.
+    pub const fn at(&self) -> Time {
+        self.0
+    }
 
     /// Sees to it that the event comes no later than `at`.
     #[inline]

@@ -85,6 +85,21 @@ impl Routes {
         self.flows[flow as usize] = if is_split { behind } else { whole };
     }
 
+    /// For each link whether all that comes out of it goes into a cell.
+    pub fn before_cells(&self, links: usize) -> Vec<bool> {
+        let mut before_cells = vec![true; links];
+        for Stretch { begin, end } in self.flows.iter().flatten() {
+            let way = self.places.get(*begin as usize..*end as usize).unwrap_or_default();
+            for (place, next) in way.iter().zip(way.iter().skip(1).map(Some).chain([None])) {
+                let goes = next.is_some_and(|next| matches!(next.step(links), Step::Radio(..)));
+                if let Step::Link(link) = place.step(links) {
+                    before_cells[link as usize] &= goes;
+                }
+            }
+        }
+        before_cells
+    }
+
     /// What comes after `hop` others, or `None` at the end of the way.
     #[inline]
     pub fn place(&self, flow: u32, direction: Direction, hop: u16) -> Option<Place> {

@@ -56,6 +56,8 @@ pub struct Network<'a> {
     slots: Histogram,
     late_slots: u64,
     slot: Span,
+    /// Links from which everything goes into a cell.
+    before_cells: Vec<bool>,
 }
 
 impl<'a> Network<'a> {
@@ -64,12 +66,18 @@ impl<'a> Network<'a> {
         let slots = scenario.cells.iter().filter_map(|cell| cell.config.air.frame().ok());
         let slot = slots.map(|frame| frame.slot()).min().unwrap_or(Span::from_millis(1));
         let simulation = Simulation::prepare(scenario, Some(Box::default()));
-        Self { simulation, slots: Histogram::default(), late_slots: 0, slot }
+        let before_cells = simulation.routes.before_cells(scenario.links.len());
+        Self { simulation, slots: Histogram::default(), late_slots: 0, slot, before_cells }
     }
 
-    /// When [`Self::advance`] has something to do, or earlier; [`Time::MAX`] if nothing is under way.
+    /// When a packet can come out, or something changes, or earlier; [`Time::MAX`] if nothing is under way. What comes to a cell whose
+    /// next slot is to be played soon waits for that slot, in which it would have its part at the earliest.
     pub fn next_event(&self) -> Time {
-        self.simulation.agenda.next_time()
+        let slot = self.simulation.next_slot();
+        let waits = |link: u32, at: Time| {
+            self.before_cells.get(link as usize).is_some_and(|into| *into) && slot <= at + self.slot
+        };
+        self.simulation.agenda.next_time_but(waits)
     }
 
     /// A packet is sent at `now`, or at the last instant of [`Self::advance`] if that is later; what was due by then happens
@@ -155,6 +163,11 @@ impl<'a> Network<'a> {
 const STREAMS: u32 = (1 << 29) - 1;
 
 impl Simulation<'_> {
+    /// When cells are to be asked next; [`Time::MAX`] while they sleep.
+    fn next_slot(&self) -> Time {
+        self.radio_alarm.at()
+    }
+
     /// Links do what is due by now, which they leave until packets arrive.
     fn catch_up(&mut self) {
         (0..self.links.len() as u32).for_each(|link| self.on_link(link));
@@ -291,6 +304,41 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_to_a_cell_waits_for_its_slot_and_nothing_comes_out_otherwise() {
+        let scenario = scenario(CELL);
+        // Every 10 us, and only when it says so.
+        let play = |often: bool| {
+            let mut network = Network::new(&scenario);
+            let (mut now, mut out, mut woken, mut content) = (Time::ZERO, Vec::new(), 0, Vec::new());
+            for number in 0..3_000_u64 {
+                let next = Time::from_nanos(number * 130_000);
+                while now < next {
+                    now = match often {
+                        true => now + Span::from_micros(10),
+                        false => network.next_event().max(now + Span::from_nanos(1)).min(next),
+                    };
+                    woken += u64::from(now < next);
+                    network.advance(now);
+                    while let Some(arrived) = network.take(&mut content) {
+                        assert!(often || arrived.due == now, "in time: {} at {now}", arrived.due);
+                        out.push((arrived, content[0]));
+                    }
+                }
+                content.clear();
+                content.resize(1000, number as u8);
+                network.inject(now, Cargo { flow: (number % 2) as u32, ..cargo(1000) }, &mut content);
+            }
+            assert!(network.finish(now).ledger.balances());
+            (out, woken)
+        };
+        let ((expected, _), (found, woken)) = (play(true), play(false));
+        assert!(expected.len() > 2_000, "{}", expected.len());
+        assert_eq!(found, expected);
+        // In 390 ms there are as many slots, and 1,500 packets that come to the mast between them.
+        assert!(woken < 390 + 1_500 + 400, "{woken}: an uplink's packets come out one by one");
+    }
+
+    #[test]
     fn no_flow_of_the_scenario_begins() {
         let scenario = scenario(LINK);
         let mut network = Network::new(&scenario);
@@ -299,34 +347,34 @@ mod tests {
         assert_eq!((result.flows[0].sent_packets, result.links[0].departed_packets), (0, 0));
     }
 
+    const CELL: &str = r#"
+        duration = "10s"
+        [[cell]]
+        name = "cell"
+        host = "mast"
+        preset = "lte"
+        [[user]]
+        name = "ue1"
+        position = [100, 0]
+        [[link]]
+        from = "server"
+        to = "mast"
+        rate = "1Gbit/s"
+        delay = "5ms"
+        duplex = true
+        [[flow]]
+        from = "server"
+        to = "ue1"
+        cc = "newreno"
+        [[flow]]
+        from = "ue1"
+        to = "server"
+        cc = "newreno"
+    "#;
+
     #[test]
     fn a_cell_carries_what_comes_from_outside_both_ways() {
-        let scenario = scenario(
-            r#"
-            duration = "10s"
-            [[cell]]
-            name = "cell"
-            host = "mast"
-            preset = "lte"
-            [[user]]
-            name = "ue1"
-            position = [100, 0]
-            [[link]]
-            from = "server"
-            to = "mast"
-            rate = "1Gbit/s"
-            delay = "5ms"
-            duplex = true
-            [[flow]]
-            from = "server"
-            to = "ue1"
-            cc = "newreno"
-            [[flow]]
-            from = "ue1"
-            to = "server"
-            cc = "newreno"
-            "#,
-        );
+        let scenario = scenario(CELL);
         let mut network = Network::new(&scenario);
         let mut content = Vec::new();
         for flow in 0..2 {
