@@ -21,6 +21,8 @@ fmt:
 
 lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+	@# The fuzz targets are a workspace of their own; is their lock file of these manifests?
+	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 
 unit:
 	$(CARGO) test --workspace --locked
