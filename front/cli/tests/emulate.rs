@@ -243,9 +243,10 @@ fn a_program_sees_the_names_and_the_device_of_its_host_and_its_exit_status_is_pa
         assert!(out.contains(&format!("behind {host}, number 1\n")), "{out}");
         assert!(error.contains("results: "), "{error}");
     }
-    for (arguments, status) in [(&["--", "/nowhere/program"][..], 127), (&["--for", "1s"], 0)] {
+    // 99 where the machine is too busy to count.
+    for (arguments, allowed) in [(&["--", "/nowhere/program"][..], [127, 127]), (&["--for", "1s"], [0, 99])] {
         let (code, _, error) = output(folder.path(), &[&["scenario.toml"], arguments].concat());
-        assert_eq!(code, Some(status), "{arguments:?}: {error}");
+        assert!(code.is_some_and(|code| allowed.contains(&code)), "{arguments:?}: {code:?}, {error}");
     }
 }
 
