@@ -192,67 +192,102 @@ fn of_kernel(job: &Job, release: &str) -> Origin {
 }
 
 /// Per emulation: whether it is kept, or why it is invalid, `None` if it was not played; and how often it was repeated.
-type Played = (Option<Result<(), String>>, u32);
+type Played = (Option<Outcome>, u32);
+/// Of an emulation: it is kept, or why it is invalid.
+type Outcome = Result<(), String>;
 
 /// Plays what is not in the store: the first run of all rows, then the second, so that neighbours, which are at different rates,
-/// share the machine, and not three runs at the highest one. `jobs` has the runs of a row beside each other.
+/// share the machine, and not three runs at the highest one. `jobs` has the runs of a row beside each other. What was invalid is
+/// played again after all others, with fewer side by side, and by itself the last time: whatever kept the machine may be over.
 fn emulate(how: &How<'_>, jobs: &[Job], origins: &[Origin], runs: usize) -> Result<Vec<Played>, TcpError> {
     let progress = Progress::new(jobs.len() as u64, "emulations");
-    let played: Mutex<Vec<Played>> = Mutex::new(vec![(None, 0); jobs.len()]);
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let side_by_side = if how.side_by_side == 0 { (cores + 1).min(3) } else { how.side_by_side };
+    let rows = jobs.len() / runs;
+    let mut todo: Vec<usize> = (0..jobs.len()).map(|count| count % rows * runs + count / rows).collect();
+    let mut played: Vec<Played> = vec![(None, 0); jobs.len()];
+    for repeat in 0..=REPEATS {
+        let lanes = match repeat {
+            0 => side_by_side,
+            REPEATS => 1,
+            _ => side_by_side.min(cores),
+        };
+        let tell = |job: &Job, outcome: Option<&Outcome>| match outcome {
+            None => progress.note(&job.label),
+            Some(Err(why)) if repeat < REPEATS => {
+                progress.line(&format!("{}: to be played again: {why}", job.label));
+            }
+            Some(_) => progress.advance(1),
+        };
+        let outcomes = play_once(how, jobs, origins, (&todo, lanes), &tell)?;
+        for (number, outcome) in todo.iter().zip(outcomes) {
+            played[*number] = (outcome, repeat);
+        }
+        todo.retain(|number| matches!(played[*number].0, Some(Err(_))));
+        if todo.is_empty() || how.stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(played)
+}
+
+/// Plays these jobs once, so many side by side, and tells when each begins and is over; what came of each is where it stands in
+/// `todo`.
+fn play_once(
+    how: &How<'_>,
+    jobs: &[Job],
+    origins: &[Origin],
+    (todo, lanes): (&[usize], usize),
+    tell: &(dyn Fn(&Job, Option<&Outcome>) + Sync),
+) -> Result<Vec<Option<Outcome>>, TcpError> {
+    let outcomes = Mutex::new(vec![None; todo.len()]);
     let failure = Mutex::new(None);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let work = || {
         let claim = || {
-            let (rows, count) = (jobs.len() / runs, next.fetch_add(1, Ordering::Relaxed));
-            let number = (count < jobs.len()).then(|| count % rows * runs + count / rows)?;
-            Some((number, jobs.get(number)?, origins.get(number)?))
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let number = *todo.get(place)?;
+            Some((place, jobs.get(number)?, origins.get(number)?))
         };
         let is_over = || how.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
-        while let Some((number, job, origin)) = claim() {
-            let mut repeats = 0;
-            let outcome = loop {
-                // Also of what was asked to stop the complete rows are told.
-                if how.store.load(origin).is_some() {
-                    break Some(Ok(()));
-                }
-                if is_over() {
-                    break None;
-                }
-                progress.note(&job.label);
+        while let Some((place, job, origin)) = claim() {
+            // Also of what was asked to stop the complete rows are told.
+            let outcome = if how.store.load(origin).is_some() {
+                Some(Ok(()))
+            } else if is_over() {
+                None
+            } else {
+                tell(job, None);
                 match how.kernel.play(job, origin) {
-                    Attempt::Kept => break Some(Ok(())),
-                    Attempt::Stopped => break None,
+                    Attempt::Kept => Some(Ok(())),
+                    Attempt::Stopped => None,
+                    Attempt::Invalid(why) => Some(Err(why)),
                     Attempt::Failed(why) => {
                         failed.store(true, Ordering::Relaxed);
                         if let Ok(mut failure) = failure.lock() {
                             failure.get_or_insert(TcpError::Kernel { row: job.label.clone(), why });
                         }
-                        break None;
-                    }
-                    Attempt::Invalid(why) if repeats >= REPEATS => break Some(Err(why)),
-                    Attempt::Invalid(why) => {
-                        progress.line(&format!("{}: played again: {why}", job.label));
-                        repeats += 1;
+                        None
                     }
                 }
             };
-            progress.advance(1);
-            if let Ok(mut played) = played.lock() {
-                played[number] = (outcome, repeats);
+            if let Some(outcome) = &outcome {
+                tell(job, Some(outcome));
+            }
+            if let Ok(mut outcomes) = outcomes.lock() {
+                outcomes[place] = outcome;
             }
         }
     };
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let side_by_side = if how.side_by_side == 0 { (cores + 1).min(3) } else { how.side_by_side };
     thread::scope(|scope| {
-        for _ in 0..side_by_side.clamp(1, jobs.len().max(1)) {
+        for _ in 0..lanes.clamp(1, todo.len().max(1)) {
             scope.spawn(work);
         }
     });
     match failure.into_inner() {
         Ok(Some(failure)) => Err(failure),
         // A panic of a thread has come out of the scope already, so the lock cannot be poisoned.
-        _ => Ok(played.into_inner().unwrap_or_default()),
+        _ => Ok(outcomes.into_inner().unwrap_or_default()),
     }
 }
 
