@@ -132,7 +132,7 @@ pub fn emulate(
     let settings =
         plan.workloads.as_ref().map_or(Ok(Vec::new()), |workloads| workloads.settings(ways.flows()))?;
     let mut estate = Estate::new()?;
-    let processors = Processors::share(estate.common());
+    let processors = Processors::share("ranpace");
     let mut devices: Vec<Device> = Vec::new();
     for place in 0..ways.hosts.len() {
         devices.push(estate.add(place, ways.name(place), processors.clone())?);

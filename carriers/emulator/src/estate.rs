@@ -122,11 +122,6 @@ impl Estate {
         Ok(Self { folder, lock: Some(lock), names: Vec::new() })
     }
 
-    /// The folder of all emulations.
-    pub fn common(&self) -> &Path {
-        Path::new(OWN)
-    }
-
     /// A folder for files of this emulation.
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -6,7 +6,9 @@
 //! processor, and receive packet steering (Linux, Documentation/networking/scaling.rst) takes the receiving to the
 //! others, where the programs are.
 
-use std::fs::{self, File};
+use std::fs;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,31 +21,33 @@ use nix::unistd::Pid;
 pub struct Processors {
     of_loop: usize,
     others: Vec<usize>,
-    /// Held as long as somebody uses this.
-    _lock: Arc<File>,
+    /// Whose name says that the processor is taken, as long as somebody uses this.
+    _claim: Arc<UnixDatagram>,
 }
 
 impl Processors {
     /// Of those that the calling thread may use; `None` if there is but one, or nobody knows. The loops of emulations that run side by
-    /// side have different ones: that whose file in `folder` can be locked. If there are more emulations than processors, `None`: a
-    /// loop that kept to the processor of another would wait for it, and those that go where there is room seldom do.
-    pub fn share(folder: &Path) -> Option<Self> {
+    /// side have different ones: each claims the name of a socket, which all users see who are in the same network namespace, and which goes with the
+    /// process. If there are more emulations than processors, `None`: a loop that kept to the processor of another would wait for it,
+    /// and those that go where there is room seldom do.
+    pub fn share(name: &str) -> Option<Self> {
         let set = sched_getaffinity(Pid::from_raw(0)).ok()?;
         let usable = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect();
         Self::of(usable, |cpu| {
-            let lock = File::create(folder.join(format!("processor-{cpu}"))).ok()?;
-            lock.try_lock().ok().map(|()| lock)
+            let address = SocketAddr::from_abstract_name(format!("{name}-processor-{cpu}")).ok()?;
+            UnixDatagram::bind_addr(&address).ok()
         })
     }
 
-    fn of(mut usable: Vec<usize>, lock: impl Fn(usize) -> Option<File>) -> Option<Self> {
+    fn of(mut usable: Vec<usize>, claim: impl Fn(usize) -> Option<UnixDatagram>) -> Option<Self> {
         if usable.len() < 2 {
             return None;
         }
         // The last ones first: what has a processor of its own has mostly the first.
-        let (place, lock) = (0..usable.len()).rev().find_map(|place| Some((place, lock(usable[place])?)))?;
+        let (place, claim) =
+            (0..usable.len()).rev().find_map(|place| Some((place, claim(usable[place])?)))?;
         let of_loop = usable.remove(place);
-        Some(Self { of_loop, others: usable, _lock: Arc::new(lock) })
+        Some(Self { of_loop, others: usable, _claim: Arc::new(claim) })
     }
 
     /// The calling thread keeps to the loop's processor.
@@ -80,16 +84,16 @@ mod tests {
 
     #[test]
     fn one_has_the_loop_and_the_mask_names_the_others() {
-        let file = || Some(tempfile::tempfile().unwrap());
-        assert!(Processors::of(vec![3], |_| file()).is_none());
+        let free = || Some(UnixDatagram::unbound().unwrap());
+        assert!(Processors::of(vec![3], |_| free()).is_none());
         for (usable, taken, of_loop, mask) in [
             (vec![0, 1], 9, 1, "00000001"),
             (vec![0, 1], 1, 0, "00000002"),
             (vec![0, 1, 2, 3], 3, 2, "0000000b"),
             (vec![0, 33, 40], 9, 40, "00000002,00000001"),
         ] {
-            let lock = |cpu| if cpu == taken { None } else { file() };
-            let processors = Processors::of(usable, lock).unwrap();
+            let claim = |cpu| if cpu == taken { None } else { free() };
+            let processors = Processors::of(usable, claim).unwrap();
             assert_eq!((processors.of_loop, processors.mask().as_str()), (of_loop, mask));
         }
         assert!(Processors::of(vec![0, 1], |_| None).is_none(), "no processor is free");
@@ -97,12 +101,12 @@ mod tests {
 
     #[test]
     fn loops_side_by_side_have_different_ones() {
-        let folder = tempfile::tempdir().unwrap();
-        let Some(first) = Processors::share(folder.path()) else { return };
-        let second = Processors::share(folder.path()).unwrap();
+        let name = format!("ranpace-test-{}", std::process::id());
+        let Some(first) = Processors::share(&name) else { return };
+        let second = Processors::share(&name).unwrap();
         assert_ne!(first.of_loop, second.of_loop);
         let of_first = first.of_loop;
         drop(first);
-        assert_eq!(Processors::share(folder.path()).unwrap().of_loop, of_first, "it is free again");
+        assert_eq!(Processors::share(&name).unwrap().of_loop, of_first, "it is free again");
     }
 }
