@@ -31,6 +31,7 @@ mod emulator {
     use ranpace_emulator::{Delivery, Outcome, Plan, Program, Views, Ways, addresses, check, emulate, enter};
     use ranpace_link::Trace;
     use ranpace_scenario::{Scenario, TraceSource};
+    use socket2::SockRef;
 
     const PORT: u16 = 5000;
     /// Of a run.
@@ -231,6 +232,7 @@ mod emulator {
             limit: None,
             workloads: None,
             delivery: case.delivery,
+            saves_power: false,
             views: Views::default(),
             inside: (me.clone(), vec!["inside".into()]),
         };
@@ -239,8 +241,10 @@ mod emulator {
 
     /// Sends to everybody who comes, for a while.
     fn serve() {
-        kernel();
+        wide_windows();
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)).unwrap();
+        // A namespace cannot be given a default that its machine keeps from ordinary users; a socket of root can ask for it.
+        SockRef::from(&listener).set_tcp_congestion(b"cubic").unwrap();
         for stream in listener.incoming() {
             thread::spawn(move || {
                 let (mut stream, begun) = (stream.unwrap(), Instant::now());
@@ -252,7 +256,7 @@ mod emulator {
 
     /// Reads to the end.
     fn fetch(address: &str) {
-        kernel();
+        wide_windows();
         let address: IpAddr = address.parse().unwrap();
         let begun = Instant::now();
         let mut stream = loop {
@@ -266,14 +270,10 @@ mod emulator {
         while stream.read(&mut piece).unwrap_or(0) > 0 {}
     }
 
-    /// CUBIC, and windows that do not bind; where a container forbids it, what there is.
-    fn kernel() {
-        for (name, value) in [
-            ("tcp_congestion_control", "cubic"),
-            ("tcp_rmem", "4096 131072 33554432"),
-            ("tcp_wmem", "4096 131072 33554432"),
-        ] {
-            let _ = fs::write(Path::new("/proc/sys/net/ipv4").join(name), value);
+    /// Windows that do not bind; where a container forbids it, what there is.
+    fn wide_windows() {
+        for name in ["tcp_rmem", "tcp_wmem"] {
+            let _ = fs::write(Path::new("/proc/sys/net/ipv4").join(name), "4096 131072 33554432");
         }
     }
 

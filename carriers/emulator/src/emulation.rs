@@ -74,6 +74,8 @@ pub struct Plan {
     pub workloads: Option<Workloads>,
     /// How packets are handed over.
     pub delivery: Delivery,
+    /// Processors may sleep between packets, and wake late.
+    pub saves_power: bool,
     /// What is to be seen of it.
     pub views: Views,
     /// The command that calls [`crate::enter`], and its first arguments.
@@ -135,7 +137,9 @@ pub fn emulate(
     let processors = Processors::share("ranpace");
     let mut devices: Vec<Device> = Vec::new();
     for place in 0..ways.hosts.len() {
-        devices.push(estate.add(place, ways.name(place), processors.clone())?);
+        // What comes in pieces is received at once, there being few of them: what is answered then need not wait for another processor.
+        let steered = processors.clone().filter(|_| plan.delivery == Delivery::Each);
+        devices.push(estate.add(place, ways.name(place), steered)?);
     }
     let hosts = estate.folder().join("hosts");
     write_hosts(ways, &hosts).map_err(|source| {
@@ -173,7 +177,8 @@ pub fn emulate(
         let writing = writer.map(|writer| scope.spawn(|| writer.run()));
         let devices = &devices;
         let live = plan.views.live.clone().map(Live::new);
-        let beside = Beside { delivery: plan.delivery, processors, tap, live };
+        let beside =
+            Beside { delivery: plan.delivery, saves_power: plan.saves_power, processors, tap, live };
         let played = scope.spawn(move || {
             pace::run(ways, devices, beside, is_over, |begun| {
                 let _ = (say_begun.send(begun), say_started.send(begun));

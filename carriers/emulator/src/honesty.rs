@@ -46,9 +46,9 @@ impl Watch {
     }
 
     /// What is told of it; `slots` are those of the cells, and how many were more than one late.
-    pub fn finish(&self, (slots, late_slots): (Distribution, u64), real_time: bool) -> Honesty {
+    pub fn finish(&self, (slots, late_slots): (Distribution, u64), machine: Machine) -> Honesty {
         Honesty {
-            real_time,
+            machine,
             timers: self.timers.distribution(),
             packets: self.packets.distribution(),
             late_packets: self.late_packets,
@@ -62,11 +62,20 @@ impl Watch {
     }
 }
 
+/// What the loop got of what it asked the machine for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Real-time priority (SCHED_FIFO).
+    pub real_time: bool,
+    /// Processors that do not sleep.
+    pub awake: bool,
+}
+
 /// How well the machine kept up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Honesty {
-    /// Whether the loop ran with real-time priority (SCHED_FIFO).
-    pub real_time: bool,
+    /// What the loop got.
+    pub machine: Machine,
     /// How late the loop was woken.
     pub timers: Distribution,
     /// How late packets were handed over.
@@ -130,8 +139,11 @@ impl Honesty {
             let share = self.busy.as_secs_f64() / self.elapsed.as_secs_f64();
             line += &format!(", {:.1} % of a core", share * 100.0);
         }
-        if !self.real_time {
+        if !self.machine.real_time {
             line += ", without real-time priority";
+        }
+        if !self.machine.awake {
+            line += ", processors asleep between packets";
         }
         line
     }
@@ -147,7 +159,7 @@ mod tests {
             (0..*count).for_each(|_| watch.on_packet(*late));
         }
         let distribution = Distribution { count: slots.1, ..Distribution::default() };
-        watch.finish((distribution, slots.0), true)
+        watch.finish((distribution, slots.0), Machine { real_time: true, awake: true })
     }
 
     #[test]

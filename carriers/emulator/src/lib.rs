@@ -15,6 +15,10 @@ mod honesty;
 mod ways;
 
 #[cfg(target_os = "linux")]
+mod alarm;
+#[cfg(target_os = "linux")]
+mod awake;
+#[cfg(target_os = "linux")]
 mod datagrams;
 #[cfg(target_os = "linux")]
 mod devices;
@@ -52,7 +56,7 @@ mod tcp_info;
 mod workloads;
 
 pub use headers::{Headers, mark_ce};
-pub use honesty::{Honesty, LATE, LATE_SHARE, STALL, Watch};
+pub use honesty::{Honesty, LATE, LATE_SHARE, Machine, STALL, Watch};
 pub use ways::{Ways, WaysError};
 
 #[cfg(target_os = "linux")]

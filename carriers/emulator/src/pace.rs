@@ -6,15 +6,15 @@ use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
 use ranpace_sim::{Arrived, Cargo, Network, RunResult};
 use ranpace_units::{Span, Time};
 
 use crate::addresses::host_of;
+use crate::alarm::Alarm;
+use crate::awake::Awake;
 use crate::devices::{Buffers, Device};
 use crate::headers::{Headers, mark_ce};
-use crate::honesty::{Honesty, Watch};
+use crate::honesty::{Honesty, Machine, Watch};
 use crate::joined::Joiner;
 use crate::live::Live;
 use crate::pcap::Tap;
@@ -50,6 +50,8 @@ pub enum Delivery {
 pub struct Beside {
     /// How packets are handed over.
     pub delivery: Delivery,
+    /// Lets processors sleep.
+    pub saves_power: bool,
     /// Which processor it keeps to.
     pub processors: Option<Processors>,
     /// Takes all packets.
@@ -66,8 +68,9 @@ pub fn run(
     stop: &AtomicBool,
     say: impl FnOnce(Instant),
 ) -> io::Result<Played> {
-    let Beside { delivery, processors, mut tap, mut live } = beside;
-    let real_time = hurry();
+    let Beside { delivery, saves_power, processors, mut tap, mut live } = beside;
+    let awake = if saves_power { None } else { Awake::ask().ok() };
+    let machine = Machine { real_time: hurry(), awake: awake.is_some() };
     // Where that is forbidden it goes where there is room.
     let _ = processors.map(|processors| processors.keep());
     let mut network = Network::new(&ways.scenario);
@@ -80,9 +83,9 @@ pub fn run(
         joiner: (delivery == Delivery::Joined).then(Joiner::default),
         watch: Watch::default(),
     };
-    let mut fds: Vec<PollFd<'_>> =
-        devices.iter().map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN)).collect();
+    let mut alarm = Alarm::new(devices.iter().map(Device::as_fd))?;
     let mut lead = Lead::default();
+    let (mut asleep_for, mut asleep_until) = (Time::ZERO, Time::ZERO);
     let (began, cpu) = (Instant::now(), cpu_time());
     if let Some(tap) = &mut tap {
         tap.begin();
@@ -101,26 +104,25 @@ pub fn run(
         if let Some(live) = &mut live {
             live.look(before, &network, &exits.watch, || cpu_time() - cpu);
         }
-        let doze = (if wait >= DOZE_FROM { wait - lead.get() } else { wait }).min(NAP);
-        let mut woken = wait_for(&mut fds, doze)?;
-        let mut now = clock();
-        if !woken && wait >= DOZE_FROM {
-            lead.learn(now - (before + doze));
+        // What was decided for an instant stays, also when packets end the sleep: the alarm need not be set again.
+        if asleep_for != next || asleep_until <= before {
+            let doze = (if wait >= DOZE_FROM { wait - lead.get() } else { wait }).min(NAP);
+            (asleep_for, asleep_until) = (next, before + doze);
         }
-        while !woken && now < next && next - now <= Lead::MOST {
-            woken = wait_for(&mut fds, Span::ZERO)?;
+        alarm.wait(before, asleep_until)?;
+        let mut now = clock();
+        if alarm.ready().is_empty() && asleep_until < next && asleep_until <= now {
+            lead.learn(now - asleep_until);
+        }
+        while alarm.ready().is_empty() && now < next && next - now <= Lead::MOST {
+            alarm.look()?;
             now = clock();
         }
-        if !woken && next > before && next <= now {
+        if alarm.ready().is_empty() && next > before && next <= now {
             exits.watch.on_timer(now - next);
         }
-        if !woken {
-            continue;
-        }
-        for (from, (device, fd)) in devices.iter().zip(&fds).enumerate() {
-            if !fd.any().unwrap_or(false) {
-                continue;
-            }
+        for &from in alarm.ready() {
+            let Some(device) = devices.get(from) else { continue };
             for _ in 0..READINGS {
                 let now = clock();
                 let watch = &mut exits.watch;
@@ -144,7 +146,7 @@ pub fn run(
     exits.watch.busy = cpu_time() - cpu;
     exits.watch.elapsed = span(began);
     let slots = network.slots();
-    let honesty = exits.watch.finish(slots, real_time);
+    let honesty = exits.watch.finish(slots, machine);
     Ok(Played { result: network.finish(clock()), honesty, left_out })
 }
 
@@ -247,17 +249,6 @@ impl Exits<'_> {
             joiner.flush(&mut write);
         }
         watch.refused += refused;
-    }
-}
-
-/// Waits until a device has something, which is noted in `fds`; `false` if none had anything.
-fn wait_for(fds: &mut [PollFd<'_>], wait: Span) -> io::Result<bool> {
-    let nanos = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
-    let timeout = TimeSpec::new(nanos / 1_000_000_000, nanos % 1_000_000_000);
-    match ppoll(fds, Some(timeout), None) {
-        Ok(count) => Ok(count > 0),
-        Err(nix::errno::Errno::EINTR) => Ok(false),
-        Err(error) => Err(error.into()),
     }
 }
 

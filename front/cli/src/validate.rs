@@ -262,6 +262,7 @@ mod tcp {
                 limit: Some(job.scenario.duration),
                 workloads: Some(Workloads::default()),
                 delivery: Delivery::Each,
+                saves_power: false,
                 views: Views::default(),
                 inside,
             };

@@ -123,6 +123,8 @@ fn the_base_rtt_of_a_fixed_link_is_the_configured_one_within_a_fifth_of_a_millis
     let (status, summary, machine) = emulation.end();
     assert!(matches!(status, Some(0 | 99)), "{status:?}");
     assert_eq!(machine["valid"], status == Some(0));
+    let may_ask = fs::File::options().write(true).open("/dev/cpu_dma_latency").is_ok();
+    assert_eq!(machine["processors_awake"], may_ask);
     assert!(machine["packets"].as_u64().unwrap() > 0 && machine["timers"].as_u64().unwrap() > 0);
     let flows = summary["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 2, "both ways: {flows:?}");
@@ -194,12 +196,13 @@ fn a_transfer_over_a_lossy_link_arrives_intact_both_ways_and_over_ipv6() {
     let Some(_turn) = rights() else { return };
     let lossy =
         LINK.replace("duplex = true", "duplex = true\nloss = { kind = \"random\", probability = 0.005 }");
-    let mut emulation = Emulation::start(&lossy);
+    let mut emulation = Emulation::start_with(folder_with(&lossy), ":", &["--save-power"]);
     let sent = content(3_000_000);
     assert!(transferred(&emulation, "server", ("phone", v4(1)), sent.clone()) == sent, "down");
     assert!(transferred(&emulation, "phone", ("server", v4(0)), sent.clone()) == sent, "up");
     assert!(transferred(&emulation, "server", ("phone", v6(1)), sent.clone()) == sent, "over IPv6");
-    let (_, summary, _) = emulation.end();
+    let (_, summary, machine) = emulation.end();
+    assert_eq!(machine["processors_awake"], false, "as it was asked for");
     for (link, least) in [(0, 6_000_000), (1, 3_000_000)] {
         let link = &summary["links"][link];
         assert!(link["departed_bytes"].as_u64().unwrap() > least, "{link:?}");
