@@ -177,8 +177,7 @@ pub fn emulate(
         let writing = writer.map(|writer| scope.spawn(|| writer.run()));
         let devices = &devices;
         let live = plan.views.live.clone().map(Live::new);
-        let beside =
-            Beside { delivery: plan.delivery, saves_power: plan.saves_power, processors, tap, live };
+        let beside = Beside { delivery: plan.delivery, saves_power: plan.saves_power, processors, tap, live };
         let played = scope.spawn(move || {
             pace::run(ways, devices, beside, is_over, |begun| {
                 let _ = (say_begun.send(begun), say_started.send(begun));

@@ -9,7 +9,7 @@ use crate::link::LEAST_SPAN;
 use crate::reader::{Field, Section};
 
 /// The keys of the settings; all but `mtu` are TCP's alone.
-pub(crate) const KEYS: [&str; 22] = [
+pub(crate) const KEYS: [&str; 23] = [
     "mtu",
     "initial_window",
     "timestamps",
@@ -24,6 +24,7 @@ pub(crate) const KEYS: [&str; 22] = [
     "receive_buffer_max",
     "send_buffer",
     "slow_start_after_idle",
+    "gso",
     "pacing",
     "opener",
     "stack",
@@ -57,6 +58,7 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Config {
         receive_buffer_max,
         send_buffer,
         slow_start_after_idle,
+        gso,
         pacing,
         opener,
         stack,
@@ -87,6 +89,7 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Config {
     flag(&mut config.timestamps, timestamps);
     flag(&mut config.ecn, ecn);
     flag(&mut config.slow_start_after_idle, slow_start_after_idle);
+    flag(&mut config.gso, gso);
     flag(&mut config.pacing, pacing);
     flag(&mut config.sack, sack);
     flag(&mut config.inflate_own, inflate_own);

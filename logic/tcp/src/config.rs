@@ -35,6 +35,10 @@ pub struct Config {
     pub send_buffer: Bytes,
     /// Congestion window validation after idle time (Linux `tcp_slow_start_after_idle`).
     pub slow_start_after_idle: bool,
+    /// Segments that leave together do so as one piece, which the network card cuts (GSO), as in Linux: the last one of several has
+    /// PSH (`__tcp_transmit_skb`), and what has PSH is acknowledged at once, as the application has then read all
+    /// (`tcp_measure_rcv_mss`, since 6.6). Not by default: published experiments are played without.
+    pub gso: bool,
     /// Paces controls that do not pace themselves at Linux's ratios of cwnd / srtt, as with the fq qdisc: 200 % below half
     /// of ssthresh, 120 % above.
     pub pacing: bool,
@@ -102,6 +106,7 @@ impl Default for Config {
             receive_buffer_max: Bytes::new(16 << 20),
             send_buffer: Bytes::MAX,
             slow_start_after_idle: true,
+            gso: false,
             pacing: false,
             opener: Opener::Sender,
             sack: true,

@@ -21,6 +21,8 @@ pub struct Pacer {
     next: Time,
     /// Segments left of the burst that has begun.
     burst: u32,
+    /// Segments of the piece that is being sent, if pieces are ([`crate::Config::gso`]).
+    pub(crate) piece: u32,
     /// How late it began, as far as not made up for.
     credit: Span,
     /// What follows from a full segment's length on the wire and the rate: computed once per change.
@@ -75,6 +77,12 @@ impl Pacer {
         let less = self.credit.min(length / 2);
         self.credit -= less;
         self.next += length - less;
+    }
+
+    /// Segments left of the burst that has begun.
+    #[inline]
+    pub(crate) fn left(&self) -> u32 {
+        self.burst
     }
 
     /// Nothing more may be sent in the middle of a burst: the rest of it is forfeited.

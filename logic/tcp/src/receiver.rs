@@ -271,7 +271,8 @@ impl Receiver {
             self.adjust_window(now);
             // More than one full segment, by default (Linux `__tcp_ack_snd_check`).
             let least = u64::from(self.config.ack_every.saturating_sub(1)) * self.config.mss().get();
-            if self.quick > 0 || self.next - self.last_acked > least {
+            let pushed = self.config.gso && segment.push;
+            if self.quick > 0 || pushed || self.next - self.last_acked > least {
                 self.ack_now = true;
             } else if self.ack_at.is_none() {
                 self.ack_at = Some(now + self.config.ack_delay);

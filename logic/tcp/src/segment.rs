@@ -73,6 +73,8 @@ pub struct Segment {
     pub cwr: bool,
     /// Sent again.
     pub retransmission: bool,
+    /// The last of a piece of several (PSH).
+    pub push: bool,
     /// Bytes on the wire, IP header included.
     pub wire: u32,
     /// Payload in bytes.
@@ -122,6 +124,7 @@ impl Segment {
             ecn_echo: false,
             cwr: false,
             retransmission: false,
+            push: false,
         }
     }
 

@@ -568,6 +568,59 @@ fn delayed_acknowledgements_follow_count_and_timer() {
     }
 }
 
+/// Which of the segments that left at one instant have PSH.
+fn pushes(pipe: &Pipe) -> Vec<String> {
+    let instants = pipe.sent.chunk_by(|one, other| one.0 == other.0);
+    let mark = |(_, segment): &(Time, Segment)| if segment.push { 'P' } else { '.' };
+    instants.map(|segments| segments.iter().map(mark).collect()).collect()
+}
+
+#[test]
+fn pieces_end_with_psh_and_are_acknowledged_at_once() {
+    let config = Config { gso: true, quick_acks: 0, ..Config::default() };
+    // 10 segments in 100 ms are paced below 1 ms for two, the least of a piece.
+    let mut pipe = Pipe::named(&config, "newreno", clean());
+    pipe.sender.write(segments(13));
+    pipe.finish(Span::from_secs(5));
+    let first: String = pushes(&pipe).concat();
+    assert_eq!(&first[..10], ".P.P.P.P.P");
+    // In slow start two acknowledged ones let four out, as captured from Linux 6.18; the last one is alone and waits for the timer.
+    assert_eq!(pushes(&pipe)[1], ".P.", "the three that were left");
+    let acked: Vec<u64> = pipe.acks.iter().map(|(_, ack)| ack.ack / config.mss().get()).collect();
+    assert_eq!(acked, [2, 4, 6, 8, 10, 12, 13]);
+
+    // Three segments go out where the window grows: two in a piece, and one by itself. With the next piece's first one it would
+    // make two; that piece's last one is acknowledged at once all the same.
+    let (control, _) = Scripted::new(halve);
+    let mut pipe = Pipe::new(&config, control, clean());
+    pipe.sender.write(segments(200));
+    pipe.finish(Span::from_secs(20));
+    let pushed = pipe.sent.iter().filter(|(_, segment)| segment.push);
+    let ends: Vec<u64> = pushed.map(|(_, segment)| segment.seq + u64::from(segment.length)).collect();
+    assert!(ends.len() > 50, "{}", ends.len());
+    assert!(ends.iter().all(|end| pipe.acks.iter().any(|(_, ack)| ack.ack == *end)));
+
+    // Without it there is no such thing, and of two receivers none minds the other's ways.
+    let mut plain = Pipe::named(&Config { gso: false, ..config }, "newreno", lose(&[20]));
+    plain.sender.write(segments(50));
+    plain.finish(Span::from_secs(5));
+    assert!(plain.sent.iter().all(|(_, segment)| !segment.push));
+}
+
+#[test]
+fn a_paced_burst_is_a_piece_and_what_is_sent_again_is_none() {
+    let config = Config { gso: true, ..Config::default() };
+    let mut pipe = Pipe::named(&config, "bbr1", lose(&[40, 41, 42, 43]));
+    pipe.sender.write(segments(400));
+    pipe.finish(Span::from_secs(20));
+    let (again, new): (Vec<&Segment>, Vec<&Segment>) =
+        pipe.sent.iter().map(|(_, segment)| segment).partition(|segment| segment.retransmission);
+    assert!(again.len() >= 4 && again.iter().all(|segment| !segment.push));
+    // Bursts of two at this rate; the window cuts some, and losses.
+    let pushed = new.iter().filter(|segment| segment.push).count();
+    assert!((120..=200).contains(&pushed), "{pushed} of {}", new.len());
+}
+
 #[test]
 fn samples_of_retransmitted_data_are_ambiguous_without_timestamps() {
     let config = Config { timestamps: false, ..Config::default() };

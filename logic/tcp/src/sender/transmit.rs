@@ -5,6 +5,7 @@ use ranpace_units::{Bytes, Time};
 
 use super::timers::TimerKind;
 use super::{Phase, Sender};
+use crate::pacer::{Pacer, default_rate};
 use crate::scoreboard::{Flags, Record};
 use crate::segment::{Kind, Segment};
 
@@ -78,6 +79,7 @@ impl Sender {
             return false;
         }
         self.paced_until = None;
+        let is_new = again.is_none();
         match (again, new) {
             (Some(id), _) => self.send_again(now, id, false, out),
             (None, Some(length)) => self.send_new(now, length, out),
@@ -86,7 +88,38 @@ impl Sender {
         // The first ten segments are not paced (Linux `tcp_update_skb_after_send`).
         let pacing = if self.stats.sent < UNPACED { Pacing::Unlimited } else { pacing };
         self.pacer.on_sent(now, pacing, u64::from(out.wire), self.wire);
+        if self.config.gso {
+            out.push = is_new && self.ends_piece(pacing, cwnd);
+        }
         true
+    }
+
+    /// Most segments of a piece (Linux `tcp_tso_autosize`): those of a burst at the pace, or at the one that Linux reckons
+    /// for controls without.
+    fn most_of_piece(&self, pacing: Pacing) -> u32 {
+        let pacing = match pacing {
+            Pacing::Unlimited => {
+                default_rate(self.window.cwnd, self.window.ssthresh, self.rtt.smoothed(), self.wire)
+            }
+            paced @ Pacing::Rate(_) => paced,
+        };
+        match pacing {
+            Pacing::Rate(rate) => Pacer::burst(rate, self.wire),
+            Pacing::Unlimited => 1,
+        }
+    }
+
+    /// Whether the segment that has just left is the last of a piece of several.
+    fn ends_piece(&mut self, pacing: Pacing, cwnd: u64) -> bool {
+        self.pacer.piece += 1;
+        let full = match pacing {
+            Pacing::Rate(_) => self.pacer.left() == 0,
+            Pacing::Unlimited => self.pacer.piece >= self.most_of_piece(pacing),
+        };
+        if !full && self.board.in_flight() < cwnd && self.new_data().is_some() {
+            return false;
+        }
+        core::mem::take(&mut self.pacer.piece) > 1
     }
 
     /// Payload of the next new segment, if the application and the peer's window have room for one.

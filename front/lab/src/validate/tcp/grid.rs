@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{Figures, Row};
 
 /// The controls that the kernel has, by the simulator's names and the kernel's. BBR is asked to end its phases as Linux does, which
-/// its default is not; this came in after the first comparison had found it.
+/// its default is not; this came in after the first comparison had found it, and [`flow`]'s `gso` after the second.
 const CONTROLS: [(&str, &str); 3] = [("newreno", "reno"), ("cubic", "cubic"), ("bbr1:departure=on", "bbr")];
 /// Rates of the link, Mbit/s.
 const RATES: [u64; 3] = [5, 20, 100];
@@ -176,7 +176,7 @@ fn link(rate: u64, rtt: u64, buffer: f64, is_lossy: bool) -> String {
 }
 
 fn flow(control: &str, more: &str) -> String {
-    format!("[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"{control}\"\n{more}\n")
+    format!("[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"{control}\"\ngso = true\n{more}\n")
 }
 
 /// The scenario of a run, from 1: its seed, its lost packets, its part of the recording.
