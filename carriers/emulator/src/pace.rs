@@ -85,7 +85,7 @@ pub fn run(
     };
     let mut alarm = Alarm::new(devices.iter().map(Device::as_fd))?;
     let mut lead = Lead::default();
-    let (mut asleep_for, mut asleep_until) = (Time::ZERO, Time::ZERO);
+    let (mut asleep_for, mut asleep_until, mut dozes) = (Time::ZERO, Time::ZERO, false);
     let (began, cpu) = (Instant::now(), cpu_time());
     if let Some(tap) = &mut tap {
         tap.begin();
@@ -95,23 +95,24 @@ pub fn run(
     while !stop.load(Ordering::Relaxed) {
         network.advance(clock());
         exits.deliver(&mut network, tap.as_mut(), &clock);
+        if let Some(tap) = &mut tap {
+            tap.look(clock());
+        }
+        if let Some(live) = &mut live {
+            live.look(clock(), &network, &exits.watch, || cpu_time() - cpu);
+        }
         let next = network.next_event();
         let before = clock();
         let wait = next - before;
-        if let Some(tap) = &mut tap {
-            tap.look(before);
-        }
-        if let Some(live) = &mut live {
-            live.look(before, &network, &exits.watch, || cpu_time() - cpu);
-        }
         // What was decided for an instant stays, also when packets end the sleep: the alarm need not be set again.
         if asleep_for != next || asleep_until <= before {
-            let doze = (if wait >= DOZE_FROM { wait - lead.get() } else { wait }).min(NAP);
+            dozes = wait >= DOZE_FROM;
+            let doze = (if dozes { wait - lead.get() } else { wait }).min(NAP);
             (asleep_for, asleep_until) = (next, before + doze);
         }
         alarm.wait(before, asleep_until)?;
         let mut now = clock();
-        if alarm.ready().is_empty() && asleep_until < next && asleep_until <= now {
+        if alarm.ready().is_empty() && dozes && asleep_until <= now {
             lead.learn(now - asleep_until);
         }
         while alarm.ready().is_empty() && now < next && next - now <= Lead::MOST {

@@ -36,8 +36,9 @@ pub struct Config {
     /// Congestion window validation after idle time (Linux `tcp_slow_start_after_idle`).
     pub slow_start_after_idle: bool,
     /// Segments that leave together do so as one piece, which the network card cuts (GSO), as in Linux: the last one of several has
-    /// PSH (`__tcp_transmit_skb`), and what has PSH is acknowledged at once, as the application has then read all
-    /// (`tcp_measure_rcv_mss`, since 6.6). Not by default: published experiments are played without.
+    /// PSH (`__tcp_transmit_skb`), as has the end of what an application writes; and what has PSH is acknowledged at once, as the
+    /// application has then read all (`tcp_measure_rcv_mss`, since 6.6). What is sent again has none here. Not by default:
+    /// published experiments are played without.
     pub gso: bool,
     /// Paces controls that do not pace themselves at Linux's ratios of cwnd / srtt, as with the fq qdisc: 200 % below half
     /// of ssthresh, 120 % above.

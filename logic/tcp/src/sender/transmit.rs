@@ -9,6 +9,8 @@ use crate::pacer::{Pacer, default_rate};
 use crate::scoreboard::{Flags, Record};
 use crate::segment::{Kind, Segment};
 
+/// Least segments of a piece, where there are as many (Linux `tcp_min_tso_segs`).
+const LEAST_PIECE: u32 = 2;
 /// Segments at the beginning that are not paced.
 const UNPACED: u64 = 10;
 
@@ -89,23 +91,18 @@ impl Sender {
         let pacing = if self.stats.sent < UNPACED { Pacing::Unlimited } else { pacing };
         self.pacer.on_sent(now, pacing, u64::from(out.wire), self.wire);
         if self.config.gso {
-            out.push = is_new && self.ends_piece(pacing, cwnd);
+            // Linux pushes the end of what an application writes, too (`tcp_push`).
+            out.push = is_new && (self.ends_piece(pacing, cwnd) | (self.next == self.written));
         }
         true
     }
 
-    /// Most segments of a piece (Linux `tcp_tso_autosize`): those of a burst at the pace, or at the one that Linux reckons
-    /// for controls without.
-    fn most_of_piece(&self, pacing: Pacing) -> u32 {
-        let pacing = match pacing {
-            Pacing::Unlimited => {
-                default_rate(self.window.cwnd, self.window.ssthresh, self.rtt.smoothed(), self.wire)
-            }
-            paced @ Pacing::Rate(_) => paced,
-        };
-        match pacing {
-            Pacing::Rate(rate) => Pacer::burst(rate, self.wire),
-            Pacing::Unlimited => 1,
+    /// Most segments of a piece of a control that is not paced (Linux `tcp_tso_autosize`, without what it adds at RTTs below
+    /// 5 ms): those of a burst at the pace that Linux reckons for it.
+    fn most_of_piece(&self) -> u32 {
+        match default_rate(self.window.cwnd, self.window.ssthresh, self.rtt.smoothed(), self.wire) {
+            Pacing::Rate(rate) => Pacer::burst(rate, self.wire).max(LEAST_PIECE),
+            Pacing::Unlimited => u32::MAX,
         }
     }
 
@@ -114,11 +111,13 @@ impl Sender {
         self.pacer.piece += 1;
         let full = match pacing {
             Pacing::Rate(_) => self.pacer.left() == 0,
-            Pacing::Unlimited => self.pacer.piece >= self.most_of_piece(pacing),
+            Pacing::Unlimited => self.pacer.piece >= self.most_of_piece(),
         };
         if !full && self.board.in_flight() < cwnd && self.new_data().is_some() {
             return false;
         }
+        // What the window cut off is not the end of this burst, but the beginning of the next.
+        self.pacer.on_idle();
         core::mem::take(&mut self.pacer.piece) > 1
     }
 
