@@ -73,7 +73,7 @@ pub struct Segment {
     pub cwr: bool,
     /// Sent again.
     pub retransmission: bool,
-    /// The last of a piece of several (PSH).
+    /// The last of a piece of several, or of what was written (PSH); set where the flow has `gso`.
     pub push: bool,
     /// Bytes on the wire, IP header included.
     pub wire: u32,
