@@ -1,7 +1,7 @@
 //! Network devices of hosts: TUN devices with virtio headers, so that the kernel hands over what TCP sends in one piece, to be
-//! cut here as a network card would. What is handed back goes packet by packet.
+//! cut as a network card would.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netconfig_rs::Interface;
@@ -9,7 +9,6 @@ use netconfig_rs::sys::InterfaceExt as _;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::addresses;
-use crate::pieces::{OFFSET, cut};
 
 /// Name of the device in every namespace.
 pub const NAME: &str = "ran0";
@@ -42,48 +41,25 @@ impl Device {
         Ok(Self { tun })
     }
 
-    /// Hands a packet to the host, or several in one piece: the virtio header at the beginning of the buffer says which.
+    /// Hands a packet to the host, or several in one piece: the virtio header at the beginning of the bytes says which.
     #[inline]
-    pub fn send(&self, buffer: &[u8]) -> io::Result<()> {
-        self.tun.send(buffer).map(|_| ())
+    pub fn send(&self, bytes: &[IoSlice<'_>]) -> io::Result<()> {
+        self.tun.send_vectored(bytes).map(|_| ())
+    }
+
+    /// Reads what waits, a packet or many in one piece with its virtio header, and returns its length; `None` if nothing waits.
+    #[inline]
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.tun.recv(buffer) {
+            Ok(length) => Ok(Some(length)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
 impl AsFd for Device {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.tun.as_fd()
-    }
-}
-
-/// Buffers for reading, and for a packet under way.
-pub struct Buffers {
-    whole: Vec<u8>,
-    piece: Vec<u8>,
-}
-
-impl Buffers {
-    /// As large as one reading needs.
-    pub fn new() -> Self {
-        Self { whole: vec![0; OFFSET + usize::from(u16::MAX)], piece: Vec::new() }
-    }
-
-    /// Reads what waits in a device, once, and shows each packet to `take`: its bytes lie from [`OFFSET`] to the end, before
-    /// them the virtio header with which it is handed over. `take` may keep the buffer and leave another. `Ok(false)` if
-    /// nothing waits.
-    pub fn read(&mut self, device: &Device, take: impl FnMut(&mut Vec<u8>)) -> io::Result<bool> {
-        match device.tun.recv(&mut self.whole) {
-            Ok(length) => {
-                cut(&mut self.whole[..length], &mut self.piece, take);
-                Ok(true)
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl Default for Buffers {
-    fn default() -> Self {
-        Self::new()
     }
 }

@@ -7,8 +7,12 @@
 //! again has the very packets. Packets of a connection stay in order; others may change places within one call of
 //! [`Joiner::flush`].
 
+use std::io::IoSlice;
+use std::ops::Range;
+
 use tun_rs::{VIRTIO_NET_HDR_GSO_TCPV4, VIRTIO_NET_HDR_GSO_TCPV6, VirtioNetHdr};
 
+use crate::held::{Held, Part};
 use crate::pieces::{
     FIN, NEEDS_SUM, OFFSET, PSH, TCP_FLAGS, TCP_SUM, addresses_sum, header, pseudo_sum, sum_ipv4,
 };
@@ -37,29 +41,30 @@ struct Shape {
 }
 
 impl Shape {
-    /// Of the packet in a buffer; `None` if it is handed over as it is.
-    fn of(buffer: &[u8]) -> Option<Self> {
-        let virtio = header(buffer)?;
-        let packet = &buffer[OFFSET..];
+    /// Of a packet with these first bytes, its virtio header before them, and of this length; `None` if it is handed over as it
+    /// is.
+    fn of(head: &[u8], length: usize) -> Option<Self> {
+        let virtio = header(head)?;
+        let packet = &head[OFFSET..];
         let v6 = packet.first()? >> 4 == 6;
         let network = usize::from(virtio.csum_start);
         // Without options of IP: then TCP begins here. A fragment has its checksum already.
         if virtio.flags != NEEDS_SUM
             || usize::from(virtio.csum_offset) != TCP_SUM
             || network != if v6 { 40 } else { 20 }
-            || packet.len() > LARGEST
+            || length > LARGEST
         {
             return None;
         }
-        let length = packet.get(if v6 { 4.. } else { 2.. })?.first_chunk()?;
-        if usize::from(u16::from_be_bytes(*length)) + if v6 { network } else { 0 } != packet.len() {
+        let said = packet.get(if v6 { 4.. } else { 2.. })?.first_chunk()?;
+        if usize::from(u16::from_be_bytes(*said)) + if v6 { network } else { 0 } != length {
             return None;
         }
         let tcp = packet.get(network..)?;
         let headers = network + usize::from(*tcp.get(12)? >> 4) * 4;
         let flags = *tcp.get(TCP_FLAGS)?;
-        let payload = packet.len().checked_sub(headers).filter(|payload| *payload > 0)?;
-        if headers < network + 20 || flags & !(ORDINARY | PSH | FIN) != 0 {
+        let payload = length.checked_sub(headers).filter(|payload| *payload > 0)?;
+        if headers < network + 20 || packet.len() < headers || flags & !(ORDINARY | PSH | FIN) != 0 {
             return None;
         }
         Some(Self {
@@ -74,14 +79,30 @@ impl Shape {
     }
 }
 
+/// Payload that lies together in what a kernel sent, and of how many packets it is.
+#[derive(Clone, Debug)]
+struct Run {
+    piece: u32,
+    range: Range<usize>,
+    packets: u32,
+}
+
 /// A piece to which packets can be joined.
 #[derive(Debug)]
 struct Piece {
     device: usize,
-    buffer: Vec<u8>,
+    marked: bool,
+    /// Headers of its first packet.
+    head: Vec<u8>,
+    /// The payload behind them.
+    runs: Vec<Run>,
     /// Of its first packet.
     first: Shape,
+    /// From IP's header on.
+    length: usize,
     count: usize,
+    /// What follows its last packet where that comes from.
+    next: Part,
     /// It ends here.
     full: bool,
 }
@@ -90,12 +111,12 @@ impl Piece {
     /// Whether a packet goes between the same two hosts.
     fn has_hosts(&self, device: usize, packet: &[u8]) -> bool {
         let addresses = if self.first.v6 { 8..40 } else { 12..20 };
-        self.device == device && self.buffer[OFFSET..].get(addresses.clone()) == packet.get(addresses)
+        self.device == device && self.head[OFFSET..].get(addresses.clone()) == packet.get(addresses)
     }
 
     /// Whether this packet of the same connection goes on where it ends.
     fn takes(&self, shape: &Shape, packet: &[u8]) -> bool {
-        let own = &self.buffer[OFFSET..];
+        let own = &self.head[OFFSET..];
         let first = &self.first;
         let (n, sum) = (first.network, first.network + TCP_SUM);
         let same = |from: usize, to: usize| own.get(from..to) == packet.get(from..to);
@@ -106,24 +127,31 @@ impl Piece {
             same(0, 2) && same(6, 10) && shape.id == first.id.wrapping_add(self.count as u16)
         };
         let flags = (own[n + TCP_FLAGS] ^ packet[n + TCP_FLAGS]) & !(PSH | FIN) == 0;
-        !self.full
-            && network
+        network
             && flags
             && first.headers == shape.headers
             && same(n + 8, n + 13)
             && same(n + 14, sum)
             && same(sum + 2, first.headers)
-            && shape.number == first.number.wrapping_add((own.len() - first.headers) as u32)
-            && shape.payload <= first.payload
-            && own.len() + shape.payload <= LARGEST
+            && shape.number == first.number.wrapping_add((self.length - first.headers) as u32)
+            && self.has_room(shape.payload)
     }
 
-    fn join(&mut self, shape: &Shape, packet: &[u8]) {
-        self.buffer[OFFSET + self.first.network + TCP_FLAGS] |=
-            packet[self.first.network + TCP_FLAGS] & (PSH | FIN);
-        self.buffer.extend_from_slice(&packet[shape.headers..]);
-        self.count += 1;
-        self.full = shape.last || shape.payload < self.first.payload;
+    /// Whether a packet can follow that has so much payload.
+    fn has_room(&self, payload: usize) -> bool {
+        !self.full && payload <= self.first.payload && self.length + payload <= LARGEST
+    }
+
+    /// Joins a packet, whose payload lies there and whose flags are these.
+    fn join(&mut self, part: Part, payload: Range<usize>, flags: u8) {
+        let length = payload.len();
+        self.head[OFFSET + self.first.network + TCP_FLAGS] |= flags & (PSH | FIN);
+        match self.runs.last_mut().filter(|run| run.piece == part.piece() && run.range.end == payload.start) {
+            Some(run) => (run.range.end, run.packets) = (payload.end, run.packets + 1),
+            None => self.runs.push(Run { piece: part.piece(), range: payload, packets: 1 }),
+        }
+        (self.count, self.length, self.next) = (self.count + 1, self.length + length, part.next());
+        self.full = flags & (PSH | FIN) != 0 || length < self.first.payload;
     }
 
     /// Makes the headers those of one large packet, which the kernel takes for what they say.
@@ -141,9 +169,9 @@ impl Piece {
             csum_offset: TCP_SUM as u16,
         };
         // There is room: it was read from there.
-        let _ = virtio.encode(&mut self.buffer);
-        let packet = &mut self.buffer[OFFSET..];
-        let length = packet.len();
+        let _ = virtio.encode(&mut self.head);
+        let packet = &mut self.head[OFFSET..];
+        let length = self.length;
         if v6 {
             packet[4..6].copy_from_slice(&((length - network) as u16).to_be_bytes());
         } else {
@@ -159,56 +187,89 @@ impl Piece {
 #[derive(Debug, Default)]
 pub struct Joiner {
     open: Vec<Piece>,
-    spare: Vec<Vec<u8>>,
+    head: Vec<u8>,
+    spare: Vec<(Vec<u8>, Vec<Run>)>,
 }
 
 impl Joiner {
-    /// A packet for a device. `write` is given what is to be handed over now, and the device; the rest waits for
-    /// [`Self::flush`].
-    pub fn add(&mut self, device: usize, buffer: &[u8], write: &mut impl FnMut(usize, &[u8])) {
-        let packet = buffer.get(OFFSET..).unwrap_or_default();
-        let Some(shape) = Shape::of(buffer) else {
+    /// A packet for a device, with a mark of Congestion Experienced or without. `write` is given what is to be handed over now,
+    /// and the device; the rest waits for [`Self::flush`].
+    pub fn add(&mut self, device: usize, part: Part, marked: bool, held: &mut Held, write: &mut impl Write) {
+        let payload = held.payload(part);
+        let follows = |piece: &&mut Piece| {
+            piece.next == part
+                && piece.device == device
+                && piece.marked == marked
+                && piece.has_room(payload.len())
+        };
+        // Nearly all: they come as they were sent, and there is nothing to compare.
+        if let Some(piece) = self.open.iter_mut().find(follows) {
+            piece.join(part, payload, held.flags(part));
+            return;
+        }
+        held.write_head(part, marked, &mut self.head);
+        let packet = self.head.get(OFFSET..).unwrap_or_default();
+        let length = held.length(part);
+        let Some(shape) = Shape::of(&self.head, length) else {
             while let Some(place) = self.open.iter().position(|piece| piece.has_hosts(device, packet)) {
-                self.write(place, write);
+                Self::write(self.open.remove(place), &mut self.spare, held, write);
             }
-            write(device, buffer);
+            held.show(part, marked, |bytes| write(device, bytes));
+            held.release(part.piece(), 1);
             return;
         };
+        let payload = payload.end - shape.payload..payload.end;
+        let flags = packet[shape.network + TCP_FLAGS];
         let ports = shape.network..shape.network + 4;
         let same = |piece: &Piece| {
             piece.first.network == shape.network
                 && piece.has_hosts(device, packet)
-                && piece.buffer[OFFSET..].get(ports.clone()) == packet.get(ports.clone())
+                && piece.head[OFFSET..].get(ports.clone()) == packet.get(ports.clone())
         };
         if let Some(place) = self.open.iter().position(same) {
             if self.open[place].takes(&shape, packet) {
-                self.open[place].join(&shape, packet);
+                self.open[place].join(part, payload, flags);
                 return;
             }
-            self.write(place, write);
+            Self::write(self.open.remove(place), &mut self.spare, held, write);
         } else if self.open.len() == MOST_OPEN {
-            self.write(0, write);
+            Self::write(self.open.remove(0), &mut self.spare, held, write);
         }
-        let mut own = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(OFFSET + LARGEST));
-        own.clear();
-        own.extend_from_slice(buffer);
-        self.open.push(Piece { device, buffer: own, first: shape, count: 1, full: shape.last });
+        let (mut head, mut runs) = self.spare.pop().unwrap_or_default();
+        head.clear();
+        head.extend_from_slice(&self.head[..OFFSET + shape.headers]);
+        runs.clear();
+        runs.push(Run { piece: part.piece(), range: payload, packets: 1 });
+        let (next, full) = (part.next(), shape.last);
+        self.open.push(Piece { device, marked, head, runs, first: shape, length, count: 1, next, full });
     }
 
     /// Hands over everything that waits.
-    pub fn flush(&mut self, write: &mut impl FnMut(usize, &[u8])) {
-        while !self.open.is_empty() {
-            self.write(0, write);
+    pub fn flush(&mut self, held: &mut Held, write: &mut impl Write) {
+        for piece in self.open.drain(..) {
+            Self::write(piece, &mut self.spare, held, write);
         }
     }
 
-    fn write(&mut self, place: usize, write: &mut impl FnMut(usize, &[u8])) {
-        let mut piece = self.open.remove(place);
+    fn write(
+        mut piece: Piece,
+        spare: &mut Vec<(Vec<u8>, Vec<Run>)>,
+        held: &mut Held,
+        write: &mut impl Write,
+    ) {
         piece.close();
-        write(piece.device, &piece.buffer);
-        self.spare.push(piece.buffer);
+        let head = [IoSlice::new(&piece.head)].into_iter();
+        let payload = piece.runs.iter().map(|run| IoSlice::new(held.bytes(run.piece, run.range.clone())));
+        let bytes: Vec<IoSlice<'_>> = head.chain(payload).collect();
+        write(piece.device, &bytes);
+        piece.runs.iter().for_each(|run| held.release(run.piece, run.packets));
+        spare.push((piece.head, piece.runs));
     }
 }
+
+/// Hands bytes to a device, in parts.
+pub trait Write: FnMut(usize, &[IoSlice<'_>]) {}
+impl<T: FnMut(usize, &[IoSlice<'_>])> Write for T {}
 
 #[cfg(test)]
 mod tests {
@@ -285,21 +346,38 @@ mod tests {
         }
     }
 
+    /// Takes in a buffer as a kernel would send it.
+    fn take_in(held: &mut Held, buffer: &[u8]) -> Vec<Part> {
+        held.buffer()[..buffer.len()].copy_from_slice(buffer);
+        held.take_in(buffer.len()).collect()
+    }
+
     /// What is written when these come together, by device.
     fn joined(packets: &[(usize, Vec<u8>)]) -> Vec<(usize, Vec<u8>)> {
+        let mut held = Held::default();
+        let take_in = |(device, buffer): &(usize, Vec<u8>)| {
+            take_in(&mut held, buffer).into_iter().map(|part| (*device, part)).collect::<Vec<_>>()
+        };
+        let parts: Vec<_> = packets.iter().flat_map(take_in).collect();
+        let written = write_joined(&mut held, &parts);
+        assert_eq!(held.pieces_left(), 0);
+        written
+    }
+
+    fn write_joined(held: &mut Held, parts: &[(usize, Part)]) -> Vec<(usize, Vec<u8>)> {
         let (mut joiner, mut written) = (Joiner::default(), Vec::new());
-        let mut write = |device, buffer: &[u8]| written.push((device, buffer.to_vec()));
-        for (device, packet) in packets {
-            joiner.add(*device, packet, &mut write);
+        let mut write = |device, bytes: &[IoSlice<'_>]| {
+            written.push((device, bytes.iter().flat_map(|bytes| bytes.to_vec()).collect()));
+        };
+        for (device, part) in parts {
+            joiner.add(*device, *part, false, held, &mut write);
         }
-        joiner.flush(&mut write);
+        joiner.flush(held, &mut write);
         written
     }
 
     fn pieces(mut whole: Vec<u8>) -> Vec<Vec<u8>> {
-        let mut pieces = Vec::new();
-        cut(&mut whole, &mut Vec::new(), |piece| pieces.push(piece.clone()));
-        pieces
+        cut(&mut whole)
     }
 
     /// Packets of one connection that follow each other.
@@ -359,6 +437,52 @@ mod tests {
         };
         let packets: Vec<_> = (0..20).flat_map(|at| (0..8).map(move |port| one(5000 + port, at))).collect();
         assert_eq!(joined(&packets).len(), 8);
+    }
+
+    /// What the kernel sends in one piece, as it sends it: these packets joined.
+    fn large(count: u32) -> Vec<u8> {
+        joined(&run(false, count)).remove(0).1
+    }
+
+    #[test]
+    fn packets_of_a_large_piece_that_come_apart_are_joined_as_they_come() {
+        for lost in [None, Some(0), Some(9), Some(39)] {
+            let mut held = Held::default();
+            let parts = take_in(&mut held, &large(40));
+            let expected: Vec<Vec<u8>> = run(false, 40).into_iter().map(|(_, packet)| packet).collect();
+            let kept = |at: &usize| Some(*at) != lost;
+            // A link gives seven at a time.
+            let mut again = Vec::new();
+            for turn in (0..40).collect::<Vec<usize>>().chunks(7) {
+                let coming: Vec<_> = turn.iter().copied().filter(kept).map(|at| (1, parts[at])).collect();
+                let written = write_joined(&mut held, &coming);
+                let gap = lost.is_some_and(|at| turn[1..turn.len() - 1].contains(&at));
+                assert_eq!(written.len(), if gap { 2 } else { 1 }, "{lost:?}, {turn:?}");
+                again.extend(written.into_iter().flat_map(|(_, bytes)| pieces(bytes)));
+            }
+            let expected: Vec<Vec<u8>> = (0..40).filter(kept).map(|at| expected[at].clone()).collect();
+            assert_eq!(again, expected);
+            assert_eq!(held.pieces_left(), usize::from(lost.is_some()));
+        }
+    }
+
+    #[test]
+    fn a_marked_packet_begins_and_ends_a_piece() {
+        let mut held = Held::default();
+        let parts = take_in(&mut held, &large(9));
+        let (mut joiner, mut written) = (Joiner::default(), Vec::new());
+        let mut write = |_, bytes: &[IoSlice<'_>]| {
+            written.push(bytes.iter().flat_map(|bytes| bytes.to_vec()).collect::<Vec<u8>>());
+        };
+        for (place, part) in parts.into_iter().enumerate() {
+            joiner.add(1, part, place == 4, &mut held, &mut write);
+        }
+        joiner.flush(&mut held, &mut write);
+        let marks: Vec<Vec<u8>> = (written.into_iter())
+            .map(|bytes| pieces(bytes).iter().map(|piece| piece[OFFSET + 1] & 3).collect())
+            .collect();
+        assert_eq!(marks, [vec![2; 4], vec![3], vec![2; 4]]);
+        assert_eq!(held.pieces_left(), 0);
     }
 
     #[test]

@@ -27,6 +27,8 @@ mod emulation;
 #[cfg(target_os = "linux")]
 mod estate;
 #[cfg(target_os = "linux")]
+mod held;
+#[cfg(target_os = "linux")]
 mod joined;
 #[cfg(target_os = "linux")]
 mod live;

@@ -5,6 +5,7 @@ use std::sync::mpsc::SyncSender;
 use ranpace_sim::{Moment, Network};
 use ranpace_units::{Span, Time};
 
+use crate::held::Part;
 use crate::honesty::Watch;
 
 /// How often it is shown. Ours: more often than anybody reads, and nothing beside the packets.
@@ -43,14 +44,20 @@ impl Live {
 
     /// Shows how it is, if it is time; `busy` says what the loop has taken of a processor.
     #[inline]
-    pub fn look(&mut self, now: Time, network: &Network<'_>, watch: &Watch, busy: impl FnOnce() -> Span) {
+    pub fn look(
+        &mut self,
+        now: Time,
+        network: &Network<'_, Part>,
+        watch: &Watch,
+        busy: impl FnOnce() -> Span,
+    ) {
         if now >= self.next {
             self.show(now, network, watch, busy());
         }
     }
 
     #[cold]
-    fn show(&mut self, now: Time, network: &Network<'_>, watch: &Watch, busy: Span) {
+    fn show(&mut self, now: Time, network: &Network<'_, Part>, watch: &Watch, busy: Span) {
         let (at, before) = self.last;
         let rows = network.rows();
         let links = if rows > self.rows { network.lately(self.rows).collect() } else { Vec::new() };

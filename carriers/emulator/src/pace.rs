@@ -1,24 +1,23 @@
 //! The loop by the real clock: one thread that moves packets between devices and the network when they are due.
 
-use std::hint::black_box;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ranpace_sim::{Arrived, Cargo, Network, RunResult};
+use ranpace_sim::{Cargo, Network, RunResult};
 use ranpace_units::{Span, Time};
 
 use crate::addresses::host_of;
 use crate::alarm::Alarm;
 use crate::awake::Awake;
-use crate::devices::{Buffers, Device};
-use crate::headers::{Headers, mark_ce};
+use crate::devices::Device;
+use crate::headers::Headers;
+use crate::held::{Held, Part};
 use crate::honesty::{Honesty, Machine, Watch};
 use crate::joined::Joiner;
 use crate::live::Live;
 use crate::pcap::Tap;
-use crate::pieces::OFFSET;
 use crate::processors::Processors;
 use crate::ways::Ways;
 
@@ -29,8 +28,11 @@ const READINGS: usize = 16;
 /// Waiting for an instant this far away or farther, it sleeps until a little before it ([`Lead`]) and then stays awake, so that
 /// it is in time. A loop with something to do more often sleeps and is late, because it would stay awake all the time. Ours.
 const DOZE_FROM: Span = Span::from_micros(350);
-/// Packets that are handed over before it is looked for more. Ours: what a trace of 500 Mbit/s delivers in a millisecond.
-const LOT: usize = 48;
+/// An instant that is nearer than this is waited for awake: going to sleep and waking takes as long. Ours; see docs/performance.md.
+const NEAR: Span = Span::from_micros(15);
+/// What hosts answer while the loop hands over packets counts from then, not from when the loop comes to read it, but from no longer ago
+/// than this. Ours: half of what the base RTT is to be exact to.
+const TURN: Span = Span::from_micros(100);
 /// Priority of the loop among real-time threads, 1 to 99: above what ordinary programs have, below the kernel's own watchdogs
 /// and interrupt threads (50). Ours.
 const PRIORITY: u8 = 40;
@@ -74,12 +76,10 @@ pub fn run(
     // Where that is forbidden it goes where there is room.
     let _ = processors.map(|processors| processors.keep());
     let mut network = Network::new(&ways.scenario);
-    let mut buffers = Buffers::new();
     let mut exits = Exits {
         devices,
         ends: ways.ends(),
-        lot: vec![Vec::new(); LOT],
-        arrived: Vec::with_capacity(LOT),
+        held: Held::default(),
         joiner: (delivery == Delivery::Joined).then(Joiner::default),
         watch: Watch::default(),
     };
@@ -94,7 +94,7 @@ pub fn run(
     let clock = || Time::ZERO + span(began);
     while !stop.load(Ordering::Relaxed) {
         network.advance(clock());
-        exits.deliver(&mut network, tap.as_mut(), &clock);
+        let mut turn = exits.deliver(&mut network, tap.as_mut(), &clock);
         if let Some(tap) = &mut tap {
             tap.look(clock());
         }
@@ -102,44 +102,44 @@ pub fn run(
             live.look(clock(), &network, &exits.watch, || cpu_time() - cpu);
         }
         let next = network.next_event();
+        alarm.look()?;
         let before = clock();
-        let wait = next - before;
-        // What was decided for an instant stays, also when packets end the sleep: the alarm need not be set again.
-        if asleep_for != next || asleep_until <= before {
-            dozes = wait >= DOZE_FROM;
-            let doze = (if dozes { wait - lead.get() } else { wait }).min(NAP);
-            (asleep_for, asleep_until) = (next, before + doze);
-        }
-        alarm.wait(before, asleep_until)?;
-        let mut now = clock();
-        if alarm.ready().is_empty() && dozes && asleep_until <= now {
-            lead.learn(now - asleep_until);
-        }
-        while alarm.ready().is_empty() && now < next && next - now <= Lead::MOST {
-            alarm.look()?;
-            now = clock();
-        }
-        if alarm.ready().is_empty() && next > before && next <= now {
-            exits.watch.on_timer(now - next);
+        if alarm.ready().is_empty() && next > before {
+            let wait = next - before;
+            // What was decided for an instant stays, also when packets end the sleep: the alarm need not be set again.
+            if asleep_for != next || asleep_until <= before {
+                dozes = delivery == Delivery::Each && wait >= DOZE_FROM;
+                let doze = (if dozes { wait - lead.get() } else { wait }).min(NAP);
+                (asleep_for, asleep_until) = (next, before + doze);
+            }
+            if wait >= NEAR {
+                alarm.wait(before, asleep_until)?;
+            }
+            turn = clock();
+            if alarm.ready().is_empty() && dozes && asleep_until <= turn {
+                lead.learn(turn - asleep_until);
+            }
+            while alarm.ready().is_empty() && turn < next && next - turn <= Lead::MOST {
+                alarm.look()?;
+                turn = clock();
+            }
+            if alarm.ready().is_empty() && next <= turn {
+                exits.watch.on_timer(turn - next);
+            }
         }
         for &from in alarm.ready() {
             let Some(device) = devices.get(from) else { continue };
             for _ in 0..READINGS {
-                let now = clock();
-                let watch = &mut exits.watch;
-                let read = buffers.read(device, |buffer| {
-                    let Some(cargo) = cargo_of(ways, from, &buffer[OFFSET..]) else {
-                        watch.strays += 1;
-                        return;
-                    };
-                    if let Some(tap) = &mut tap {
-                        tap.note(now, from, false, buffer);
-                    }
-                    network.inject(now, cargo, buffer);
-                });
-                if !read? {
-                    break;
+                let Some(length) = device.receive(exits.held.buffer())? else { break };
+                // The time that the loop takes is not the network's.
+                let now = turn.max(clock() - TURN);
+                let parts = exits.held.take_in(length);
+                if let Some(tap) = &mut tap {
+                    parts.clone().for_each(|part| {
+                        exits.held.show(part, false, |bytes| tap.note(now, from, false, bytes));
+                    });
                 }
+                exits.admit(&mut network, ways, from, parts, now);
             }
         }
     }
@@ -191,7 +191,7 @@ impl Default for Lead {
     }
 }
 
-/// What the network is told of a packet; `None` if it goes nowhere.
+/// What the network is told of a packet, or of a piece before it is cut; `None` if it goes nowhere.
 #[inline]
 fn cargo_of(ways: &Ways, from: usize, packet: &[u8]) -> Option<Cargo> {
     let headers = Headers::read(packet)?;
@@ -200,56 +200,85 @@ fn cargo_of(ways: &Ways, from: usize, packet: &[u8]) -> Option<Cargo> {
     Some(Cargo { flow, stream: headers.stream, wire, payload: headers.payload, ect: headers.ect })
 }
 
-/// Where packets leave.
+/// Where packets enter and leave.
 struct Exits<'a> {
     devices: &'a [Device],
     /// The place of the host at which each flow ends.
     ends: Vec<usize>,
-    /// Buffers of the packets in `arrived`.
-    lot: Vec<Vec<u8>>,
-    arrived: Vec<Arrived>,
+    held: Held,
     joiner: Option<Joiner>,
     watch: Watch,
 }
 
 impl Exits<'_> {
-    /// Hands over what has arrived.
+    /// The packets of a piece that a host has sent at `now`.
     #[inline]
-    fn deliver(&mut self, network: &mut Network<'_>, mut tap: Option<&mut Tap>, clock: &impl Fn() -> Time) {
-        let Self { devices, ends, lot, arrived, joiner, watch } = self;
-        let mut refused = 0;
-        let mut write = |device: usize, buffer: &[u8]| {
-            refused += u64::from(devices.get(device).is_none_or(|device| device.send(buffer).is_err()));
+    fn admit(
+        &mut self,
+        network: &mut Network<'_, Part>,
+        ways: &Ways,
+        from: usize,
+        parts: impl Iterator<Item = Part> + Clone,
+        now: Time,
+    ) {
+        let Self { held, watch, .. } = self;
+        let Some(first) = parts.clone().next() else { return };
+        let whole = held.whole(first);
+        let Some(cargo) = cargo_of(ways, from, whole) else {
+            let count = parts.count() as u32;
+            watch.strays += u64::from(count);
+            held.release(first.piece(), count);
+            return;
         };
-        loop {
-            arrived.clear();
-            arrived.extend(lot.iter_mut().map_while(|buffer| network.take(buffer)));
-            if arrived.is_empty() {
-                break;
+        // The headers are the same for all.
+        let headers = (whole.len() as u32).saturating_sub(cargo.payload);
+        for part in parts {
+            let wire = held.length(part) as u32;
+            let cargo = Cargo { wire, payload: wire.saturating_sub(headers), ..cargo };
+            let lost = network.inject(now, cargo, part);
+            held.release(lost.piece(), 1);
+        }
+    }
+
+    /// Hands over what has arrived, and returns when it came to the last of it: nobody has answered that before.
+    #[inline]
+    fn deliver(
+        &mut self,
+        network: &mut Network<'_, Part>,
+        mut tap: Option<&mut Tap>,
+        clock: &impl Fn() -> Time,
+    ) -> Time {
+        let Self { devices, ends, held, joiner, watch } = self;
+        let mut refused = 0;
+        let mut write = |device: usize, bytes: &[IoSlice<'_>]| {
+            refused += u64::from(devices.get(device).is_none_or(|device| device.send(bytes).is_err()));
+        };
+        let mut now = clock();
+        let mut last = now;
+        while let Some((arrived, part)) = network.take() {
+            last = now;
+            let Some(&device) = ends.get(arrived.flow as usize) else {
+                held.release(part.piece(), 1);
+                continue;
+            };
+            watch.on_packet(now - arrived.due);
+            if let Some(tap) = &mut tap {
+                held.show(part, arrived.marked, |bytes| tap.note(now, device, true, bytes));
             }
-            // Packets have been away for as long as the network takes: their headers are fetched all at a time.
-            let warm = lot.iter().take(arrived.len()).map(|buffer| buffer.get(OFFSET).copied().unwrap_or(0));
-            black_box(warm.fold(0, |all, first| all ^ first));
-            for (arrived, packet) in arrived.iter().zip(lot.iter_mut()) {
-                let Some(device) = ends.get(arrived.flow as usize) else { continue };
-                if arrived.marked {
-                    mark_ce(&mut packet[OFFSET..]);
-                }
-                let now = clock();
-                watch.on_packet(now - arrived.due);
-                if let Some(tap) = &mut tap {
-                    tap.note(now, *device, true, packet);
-                }
-                match joiner {
-                    Some(joiner) => joiner.add(*device, packet, &mut write),
-                    None => write(*device, packet),
+            match joiner {
+                Some(joiner) => joiner.add(device, part, arrived.marked, held, &mut write),
+                None => {
+                    held.show(part, arrived.marked, |bytes| write(device, bytes));
+                    held.release(part.piece(), 1);
+                    now = clock();
                 }
             }
         }
         if let Some(joiner) = joiner {
-            joiner.flush(&mut write);
+            joiner.flush(held, &mut write);
         }
         watch.refused += refused;
+        last
     }
 }
 

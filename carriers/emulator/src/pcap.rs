@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, IoSlice, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::time::{Duration, SystemTime};
@@ -75,8 +75,9 @@ impl Tap {
 
     /// A packet crosses the interface of a host at `now`: into the host, or from it.
     #[inline]
-    pub fn note(&mut self, now: Time, host: usize, inbound: bool, buffer: &[u8]) {
-        if self.chunk.len() + RECORD + buffer.len() > CHUNK {
+    pub fn note(&mut self, now: Time, host: usize, inbound: bool, bytes: &[IoSlice<'_>]) {
+        let length = bytes.iter().map(|bytes| bytes.len()).sum::<usize>();
+        if self.chunk.len() + RECORD + length > CHUNK {
             self.hand_over();
         }
         if self.held == 0 {
@@ -86,8 +87,8 @@ impl Tap {
         let host = host as u32 | if inbound { INBOUND } else { 0 };
         self.chunk.extend_from_slice(&(at.as_nanos() as u64).to_ne_bytes());
         self.chunk.extend_from_slice(&host.to_ne_bytes());
-        self.chunk.extend_from_slice(&(buffer.len() as u32).to_ne_bytes());
-        self.chunk.extend_from_slice(buffer);
+        self.chunk.extend_from_slice(&(length as u32).to_ne_bytes());
+        bytes.iter().for_each(|bytes| self.chunk.extend_from_slice(bytes));
         self.held += 1;
     }
 
@@ -303,7 +304,7 @@ mod tests {
                 Time::from_nanos(u64::from(number) * 1_000),
                 usize::from(number % 2),
                 number % 2 == 1,
-                &packet(number),
+                &[IoSlice::new(&packet(number))],
             );
         }
         assert_eq!(tap.finish(), 0);
@@ -323,7 +324,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file.pcapng");
         let (mut tap, mut writer) = Writer::create(&path, &["server"]).unwrap();
-        tap.note(Time::from_millis(10), 0, false, &packet(1));
+        tap.note(Time::from_millis(10), 0, false, &[IoSlice::new(&packet(1))]);
         tap.look(Time::from_millis(109));
         assert!(writer.full.try_recv().is_err(), "it waits for others");
         tap.look(Time::from_millis(110));
@@ -344,7 +345,7 @@ mod tests {
         let a_chunk = CHUNK / (RECORD + packet.len());
         let all = a_chunk * (MOST_CHUNKS + 3);
         for _ in 0..all {
-            tap.note(Time::ZERO, 0, false, &packet);
+            tap.note(Time::ZERO, 0, false, &[IoSlice::new(&packet)]);
         }
         // Nobody wrote until now. The last chunk waits for its room.
         let writing = thread::spawn(|| writer.run());
@@ -361,7 +362,7 @@ mod tests {
         let (mut tap, writer) = Writer::create(&folder.path().join("file.pcapng"), &["server"]).unwrap();
         drop(writer);
         let packet = packet(1);
-        (0..1000).for_each(|_| tap.note(Time::ZERO, 0, false, &packet));
+        (0..1000).for_each(|_| tap.note(Time::ZERO, 0, false, &[IoSlice::new(&packet)]));
         assert_eq!(tap.finish(), 1000);
         let nowhere = folder.path().join("no/such/folder/file");
         let error = Writer::create(&nowhere, &[]).err().unwrap().to_string();

@@ -6,6 +6,8 @@
 //! handed over, and nobody adds up all bytes; the kernel that gets them believes what never left the machine.
 //! [`fill_checksum`] does it for those who want to see the packet as on a wire.
 
+use std::ops::Range;
+
 use tun_rs::{
     VIRTIO_NET_HDR_GSO_TCPV4, VIRTIO_NET_HDR_GSO_TCPV6, VIRTIO_NET_HDR_GSO_UDP_L4, VIRTIO_NET_HDR_LEN,
     VirtioNetHdr,
@@ -40,101 +42,153 @@ pub fn header(buffer: &[u8]) -> Option<VirtioNetHdr> {
     VirtioNetHdr::decode(buffer).ok()
 }
 
-/// Cuts the buffer `whole` and shows each packet to `take`, in `piece`, with the virtio header with which it is handed over.
-/// `take` may keep the buffer and leave another. What is no packet that a kernel sends is dropped like noise.
-pub fn cut(whole: &mut [u8], piece: &mut Vec<u8>, mut take: impl FnMut(&mut Vec<u8>)) {
-    let Some(header) = header(whole) else { return };
-    if header.gso_type == NO_GSO {
-        let partial = header.flags & NEEDS_SUM != 0;
-        let plain = VirtioNetHdr { flags: 0, gso_type: NO_GSO, hdr_len: 0, gso_size: 0, ..header };
-        let kept = if partial { VirtioNetHdr { flags: NEEDS_SUM, ..plain } } else { VirtioNetHdr::default() };
-        if kept.encode(whole).is_ok() {
-            piece.clear();
-            piece.extend_from_slice(whole);
-            take(piece);
-        }
-        return;
-    }
-    // Of each piece's length: nothing is read behind it.
-    let _ = cut_large(header, &mut whole[OFFSET..], piece, take);
+/// How what a kernel sent at once is cut into packets. Its payload stays where it is: only headers are written for each packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Cuts {
+    v6: bool,
+    tcp: bool,
+    /// Bytes of IP's headers.
+    network: usize,
+    /// Bytes of IP's and the transport's headers.
+    headers: usize,
+    /// Bytes of payload in each packet but the last; 0 for a packet that is not cut.
+    size: usize,
+    count: usize,
+    /// Sum of the addresses.
+    addresses: u64,
+    id: u16,
+    number: u32,
+    flags: u8,
 }
 
-/// `None` if the headers are not those of a large packet.
-fn cut_large(
-    header: VirtioNetHdr,
-    packet: &mut [u8],
-    piece: &mut Vec<u8>,
-    mut take: impl FnMut(&mut Vec<u8>),
-) -> Option<()> {
-    let v6 = packet.first()? >> 4 == 6;
-    let network = usize::from(header.csum_start);
-    let tcp = match header.gso_type & !WITH_CWR {
-        VIRTIO_NET_HDR_GSO_TCPV4 if !v6 => true,
-        VIRTIO_NET_HDR_GSO_TCPV6 if v6 => true,
-        VIRTIO_NET_HDR_GSO_UDP_L4 => false,
-        _ => return None,
-    };
-    if network < if v6 { 40 } else { 20 } || header.gso_size == 0 {
-        return None;
-    }
-    let transport = if tcp { usize::from(*packet.get(network + 12)? >> 4) * 4 } else { UDP_HEADER };
-    let (headers, payload) = packet.split_at_mut_checked(network + transport)?;
-    if tcp && transport < 20 {
-        return None;
-    }
-    let sum_at = if tcp { TCP_SUM } else { UDP_SUM };
-    let own = VirtioNetHdr {
-        flags: NEEDS_SUM,
-        gso_type: NO_GSO,
-        csum_start: header.csum_start,
-        csum_offset: sum_at as u16,
-        ..VirtioNetHdr::default()
-    };
-    let addresses = addresses_sum(headers, v6);
-    let id = u16::from_be_bytes([headers[4], headers[5]]);
-    let number = u32::from_be_bytes([
-        headers[network + 4],
-        headers[network + 5],
-        headers[network + 6],
-        headers[network + 7],
-    ]);
-    let flags = headers[network + TCP_FLAGS.min(transport - 1)];
-    let size = usize::from(header.gso_size);
-    let count = payload.len().div_ceil(size);
-    for (index, part) in payload.chunks(size).enumerate() {
-        let length = (transport + part.len()) as u16;
-        if v6 {
-            headers[4..6].copy_from_slice(&(length + (network - 40) as u16).to_be_bytes());
-        } else {
-            headers[2..4].copy_from_slice(&(length + network as u16).to_be_bytes());
-            headers[4..6].copy_from_slice(&id.wrapping_add(index as u16).to_be_bytes());
-            sum_ipv4(&mut headers[..network]);
+impl Cuts {
+    /// Of a buffer; `None` if it holds nothing that a kernel sends, which is dropped like noise. The virtio header of a packet
+    /// that is not cut becomes that with which it is handed over.
+    pub fn of(buffer: &mut [u8]) -> Option<Self> {
+        let header = header(buffer)?;
+        let packet = buffer.get(OFFSET..)?;
+        let v6 = packet.first()? >> 4 == 6;
+        if header.gso_type == NO_GSO {
+            let partial = header.flags & NEEDS_SUM != 0;
+            let plain =
+                VirtioNetHdr { flags: NEEDS_SUM, gso_type: NO_GSO, hdr_len: 0, gso_size: 0, ..header };
+            let kept = if partial { plain } else { VirtioNetHdr::default() };
+            kept.encode(buffer).ok()?;
+            let (tcp, network, headers, size, count) = (false, 0, 0, 0, 1);
+            return Some(Self {
+                v6,
+                tcp,
+                network,
+                headers,
+                size,
+                count,
+                addresses: 0,
+                id: 0,
+                number: 0,
+                flags: 0,
+            });
         }
-        let head = &mut headers[network..];
-        if tcp {
-            head[4..8].copy_from_slice(&number.wrapping_add((index * size) as u32).to_be_bytes());
+        let network = usize::from(header.csum_start);
+        let tcp = match header.gso_type & !WITH_CWR {
+            VIRTIO_NET_HDR_GSO_TCPV4 if !v6 => true,
+            VIRTIO_NET_HDR_GSO_TCPV6 if v6 => true,
+            VIRTIO_NET_HDR_GSO_UDP_L4 => false,
+            _ => return None,
+        };
+        if network < if v6 { 40 } else { 20 } || header.gso_size == 0 {
+            return None;
+        }
+        let transport = if tcp { usize::from(*packet.get(network + 12)? >> 4) * 4 } else { UDP_HEADER };
+        if tcp && transport < 20 {
+            return None;
+        }
+        let (head, payload) = packet.split_at_checked(network + transport)?;
+        let size = usize::from(header.gso_size);
+        Some(Self {
+            v6,
+            tcp,
+            network,
+            headers: network + transport,
+            size,
+            count: payload.len().div_ceil(size),
+            addresses: addresses_sum(head, v6),
+            id: u16::from_be_bytes([head[4], head[5]]),
+            number: u32::from_be_bytes(*head.get(network + 4..)?.first_chunk()?),
+            flags: head[network + TCP_FLAGS.min(transport - 1)],
+        })
+    }
+
+    /// How many packets there are.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it is one packet, handed over as it is.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.size == 0
+    }
+
+    /// Bytes of the headers of IP and the transport that each packet gets; 0 where it [`Self::is_plain`].
+    #[inline]
+    pub fn headers(&self) -> usize {
+        self.headers
+    }
+
+    /// Where the payload of a packet lies in a buffer that is so long.
+    #[inline]
+    pub fn payload(&self, index: usize, length: usize) -> Range<usize> {
+        let from = OFFSET + self.headers + index * self.size;
+        from.min(length)..if self.is_plain() { length } else { (from + self.size).min(length) }
+    }
+
+    /// Writes what comes before the payload of a packet of this buffer, the virtio header with which it is handed over included.
+    pub fn write_head(&self, index: usize, buffer: &[u8], head: &mut Vec<u8>) {
+        head.clear();
+        head.extend_from_slice(&buffer[..OFFSET + self.headers]);
+        if self.is_plain() {
+            return;
+        }
+        let network = self.network;
+        let length = (self.headers - network + self.payload(index, buffer.len()).len()) as u16;
+        let sum_at = if self.tcp { TCP_SUM } else { UDP_SUM };
+        let own = VirtioNetHdr {
+            flags: NEEDS_SUM,
+            gso_type: NO_GSO,
+            csum_start: network as u16,
+            csum_offset: sum_at as u16,
+            ..VirtioNetHdr::default()
+        };
+        // There is room: it was read from there.
+        let _ = own.encode(head);
+        let (ip, transport) = head[OFFSET..].split_at_mut(network);
+        if self.v6 {
+            ip[4..6].copy_from_slice(&(length + (network - 40) as u16).to_be_bytes());
+        } else {
+            ip[2..4].copy_from_slice(&(length + network as u16).to_be_bytes());
+            ip[4..6].copy_from_slice(&self.id.wrapping_add(index as u16).to_be_bytes());
+            sum_ipv4(ip);
+        }
+        if self.tcp {
+            let number = self.number.wrapping_add((index * self.size) as u32);
+            transport[4..8].copy_from_slice(&number.to_be_bytes());
             // As Linux cuts (tcp_gso_segment): CWR is of the first, FIN and PSH are of the last.
-            let mut own_flags = flags;
-            if index > 0 {
-                own_flags &= !CWR;
-            }
-            if index + 1 < count {
-                own_flags &= !(FIN | PSH);
-            }
-            head[TCP_FLAGS] = own_flags;
+            let not_first = if index > 0 { CWR } else { 0 };
+            let not_last = if index + 1 < self.count { FIN | PSH } else { 0 };
+            transport[TCP_FLAGS] = self.flags & !(not_first | not_last);
         } else {
-            head[4..6].copy_from_slice(&length.to_be_bytes());
+            transport[4..6].copy_from_slice(&length.to_be_bytes());
         }
-        let sum = pseudo_sum(addresses, tcp, length.into());
-        head[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
-        piece.clear();
-        piece.resize(OFFSET, 0);
-        own.encode(piece).ok()?;
-        piece.extend_from_slice(headers);
-        piece.extend_from_slice(part);
-        take(piece);
+        let sum = pseudo_sum(self.addresses, self.tcp, length.into());
+        transport[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
     }
-    Some(())
+
+    /// FIN and PSH of a packet of TCP, which the last one alone has.
+    #[inline]
+    pub fn end_flags(&self, index: usize) -> u8 {
+        if self.tcp && index + 1 == self.count { self.flags & (FIN | PSH) } else { 0 }
+    }
 }
 
 /// Sum of the addresses in an IP header that is long enough (20 or 40 bytes).
@@ -185,6 +239,19 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
+/// All packets of a buffer, each whole.
+#[cfg(test)]
+pub fn cut(buffer: &mut [u8]) -> Vec<Vec<u8>> {
+    let Some(cuts) = Cuts::of(buffer) else { return Vec::new() };
+    let packet = |index| {
+        let mut packet = Vec::new();
+        cuts.write_head(index, buffer, &mut packet);
+        packet.extend_from_slice(&buffer[cuts.payload(index, buffer.len())]);
+        packet
+    };
+    (0..cuts.count()).map(packet).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
@@ -226,9 +293,7 @@ mod tests {
     }
 
     fn pieces(mut buffer: Vec<u8>) -> Vec<Vec<u8>> {
-        let mut pieces = Vec::new();
-        cut(&mut buffer, &mut Vec::new(), |piece| pieces.push(piece.clone()));
-        pieces
+        cut(&mut buffer)
     }
 
     #[test]
@@ -319,10 +384,10 @@ mod tests {
                 bytes[OFFSET] = if kind == 4 { 0x60 } else { 0x45 };
             }
             let length = bytes.len();
-            cut(&mut bytes, &mut Vec::new(), |piece| {
+            for mut piece in cut(&mut bytes) {
                 assert!(piece.len() <= length);
-                fill_checksum(piece);
-            });
+                fill_checksum(&mut piece);
+            }
         }
     }
 }

@@ -62,8 +62,9 @@ impl Ticket {
         }
     }
 
+    /// Where the packet lies.
     #[inline]
-    fn slot(self) -> usize {
+    pub fn slot(self) -> usize {
         self.place as u32 as usize
     }
 
@@ -77,6 +78,12 @@ impl Ticket {
     #[inline]
     pub fn flow(self) -> u32 {
         self.marks as u32
+    }
+
+    /// Whether Congestion Experienced was set on the way.
+    #[inline]
+    pub fn is_marked(self) -> bool {
+        self.marks & CE != 0
     }
 
     /// Which way it goes.
@@ -158,13 +165,6 @@ impl Slots {
         (&mut self.packets[slot], self.contents.get(slot).map_or(&[], Vec::as_slice))
     }
 
-    /// Changes the content of a ticket's packet for another, in no time.
-    pub fn exchange_content(&mut self, ticket: Ticket, content: &mut Vec<u8>) {
-        if let Some(place) = self.contents.get_mut(ticket.slot()) {
-            core::mem::swap(place, content);
-        }
-    }
-
     /// Takes in the packet that was written to [`Self::vacant`].
     #[inline]
     pub fn take(&mut self) -> Option<Ticket> {
@@ -176,7 +176,7 @@ impl Slots {
     #[inline]
     pub fn at(&mut self, ticket: Ticket) -> &mut Packet {
         let packet = &mut self.packets[ticket.slot()];
-        packet.segment.ce = ticket.marks & CE != 0;
+        packet.segment.ce = ticket.is_marked();
         packet
     }
 

@@ -71,7 +71,8 @@ pub struct Simulation<'a> {
     routes: Routes,
     /// What devices know of destinations.
     memories: Memories,
-    /// There are so many flows that their state does not stay in the processor's cache.
+    /// There are so many flows that their state does not stay in the processor's cache, or packets pass by the real clock,
+    /// and with them much else.
     crowded: bool,
     /// Packets that were foreseen and are still to come, of each link.
     foreseen: Vec<usize>,
@@ -163,6 +164,7 @@ impl<'a> Simulation<'a> {
             radio_alarm: Alarm::OFF,
             feed_alarm: Alarm::OFF,
             onlooker: None,
+            crowded: scenario.flows.len() >= CROWD || outlet.is_some(),
             outlet,
             radio,
             arrived: Vec::new(),
@@ -171,7 +173,6 @@ impl<'a> Simulation<'a> {
             modem_alarms: vec![Alarm::OFF; if scenario.users.is_empty() { 0 } else { scenario.flows.len() }],
             routes: Routes::new(scenario),
             memories: Memories::new(scenario),
-            crowded: scenario.flows.len() >= CROWD,
             foreseen: vec![0; scenario.links.len()],
             foreseen_alarms: 0,
             flows,

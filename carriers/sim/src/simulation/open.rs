@@ -5,12 +5,13 @@
 //! late, and decides nothing: [`Arrived::due`] says when the packet had arrived.
 
 use std::collections::VecDeque;
+use std::hint::black_box;
 
 use ranpace_scenario::Scenario;
 use ranpace_tcp::{Kind, Segment};
 use ranpace_units::{Bytes, Span, Time};
 
-use super::Simulation;
+use super::{FORESIGHT, Simulation};
 use crate::agenda::Event;
 use crate::histogram::Histogram;
 use crate::packet::{Direction, OUTSIDE, Ticket};
@@ -50,9 +51,13 @@ pub struct Arrived {
 }
 
 /// The links and cells of a scenario, and what is measured there. Of its flows only the ways are played: none begins by
-/// itself, and each counts what is sent on its way.
-pub struct Network<'a> {
+/// itself, and each counts what is sent on its way. A packet's content is whatever its caller needs to know it again.
+pub struct Network<'a, C> {
     simulation: Simulation<'a>,
+    /// In the places of their packets' slots; of packets that are gone until others take their places.
+    contents: Vec<C>,
+    /// How many of those that are taken next were brought into the processor's cache.
+    foreseen: usize,
     slots: Histogram,
     late_slots: u64,
     slot: Span,
@@ -60,14 +65,22 @@ pub struct Network<'a> {
     before_cells: Vec<bool>,
 }
 
-impl<'a> Network<'a> {
+impl<'a, C: Copy + Default> Network<'a, C> {
     /// Prepares a scenario, in which nothing has been sent. Proxies and PEPs are not played.
     pub fn new(scenario: &'a Scenario) -> Self {
         let slots = scenario.cells.iter().filter_map(|cell| cell.config.air.frame().ok());
         let slot = slots.map(|frame| frame.slot()).min().unwrap_or(Span::from_millis(1));
         let simulation = Simulation::prepare(scenario, Some(Box::default()));
         let before_cells = simulation.routes.before_cells(scenario.links.len());
-        Self { simulation, slots: Histogram::default(), late_slots: 0, slot, before_cells }
+        Self {
+            simulation,
+            contents: Vec::new(),
+            foreseen: 0,
+            slots: Histogram::default(),
+            late_slots: 0,
+            slot,
+            before_cells,
+        }
     }
 
     /// When a packet can come out, or something changes, or earlier; [`Time::MAX`] if nothing is under way. What comes to a cell whose
@@ -81,13 +94,12 @@ impl<'a> Network<'a> {
     }
 
     /// A packet is sent at `now`, or at the last instant of [`Self::advance`] if that is later; what was due by then happens
-    /// first. Its content is taken; `content` then holds a buffer of an earlier packet, or nothing.
-    pub fn inject(&mut self, now: Time, cargo: Cargo, content: &mut Vec<u8>) {
+    /// first. Returns the content of an earlier packet that was lost, or of this one if it goes nowhere; mostly the default.
+    pub fn inject(&mut self, now: Time, cargo: Cargo, content: C) -> C {
         self.advance(now);
         let simulation = &mut self.simulation;
-        let Some(first) = simulation.routes.place(cargo.flow, Direction::Forward, 0) else { return };
-        let (packet, place) = simulation.meters.slots.vacant_with_content();
-        core::mem::swap(place, content);
+        let Some(first) = simulation.routes.place(cargo.flow, Direction::Forward, 0) else { return content };
+        let packet = simulation.meters.slots.vacant();
         packet.flow = cargo.flow;
         packet.connection = OUTSIDE | (cargo.stream & STREAMS);
         packet.hop = 0;
@@ -98,12 +110,18 @@ impl<'a> Network<'a> {
             ect: cargo.ect,
             ..Segment::new(Kind::Data, simulation.now)
         };
-        let Some(ticket) = simulation.meters.slots.take() else { return };
+        let Some(ticket) = simulation.meters.slots.take() else { return content };
+        let slot = ticket.slot();
+        if self.contents.len() <= slot {
+            self.contents.resize_with(slot + 1, C::default);
+        }
+        let lost = core::mem::replace(&mut self.contents[slot], content);
         simulation.meters.ledger.offered += Bytes::new(u64::from(ticket.wire()));
         if let Some(flow) = simulation.flows.get_mut(cargo.flow as usize) {
             flow.count_outside((1, u64::from(cargo.payload)), 0);
         }
         simulation.offer(first, ticket);
+        lost
     }
 
     /// Does what is due by `now`, each at its instant.
@@ -125,15 +143,25 @@ impl<'a> Network<'a> {
         simulation.now = simulation.now.max(now);
     }
 
-    /// The next packet that came to its end; its content is put into `content`, whose buffer is kept for another one.
-    pub fn take(&mut self, content: &mut Vec<u8>) -> Option<Arrived> {
+    /// The next packet that came to its end, and its content.
+    pub fn take(&mut self) -> Option<(Arrived, C)> {
         let simulation = &mut self.simulation;
-        let (due, ticket) = simulation.outlet.as_mut()?.arrived.pop_front()?;
-        simulation.meters.slots.exchange_content(ticket, content);
-        let packet = simulation.meters.slots.at(ticket);
-        let arrived = Arrived { flow: packet.flow, due, marked: packet.segment.ce };
+        let arrived = &mut simulation.outlet.as_mut()?.arrived;
+        if self.foreseen == 0 {
+            // Their contents lie where packets were put 10 ms ago and more: fetched one by one, each would be waited for.
+            let ahead =
+                arrived.iter().take(FORESIGHT).filter_map(|(_, ticket)| self.contents.get(ticket.slot()));
+            for content in ahead {
+                let _ = black_box(*content);
+            }
+            self.foreseen = FORESIGHT;
+        }
+        self.foreseen -= 1;
+        let (due, ticket) = arrived.pop_front()?;
+        let content = self.contents.get_mut(ticket.slot()).map(core::mem::take).unwrap_or_default();
+        let arrived = Arrived { flow: ticket.flow(), due, marked: ticket.is_marked() };
         simulation.meters.slots.give_back(ticket);
-        Some(arrived)
+        Some((arrived, content))
     }
 
     /// How late the slots of cells (and arrivals from them) were played, and how many more than a slot late.
@@ -221,21 +249,19 @@ mod tests {
         let scenario = scenario(LINK);
         for late in [0, 3, 500] {
             let mut network = Network::new(&scenario);
-            let mut content = b"first".to_vec();
-            network.inject(Time::from_millis(100), cargo(1500), &mut content);
-            content.clear();
-            content.extend(b"second");
-            network.inject(Time::from_millis(100), cargo(1500), &mut content);
+            for text in ["first", "second"] {
+                assert_eq!(network.inject(Time::from_millis(100), cargo(1500), text), "", "nothing is lost");
+            }
             network.advance(Time::from_millis(120));
-            assert_eq!(network.take(&mut content), None, "20 ms and 1 ms are not over");
+            assert_eq!(network.take(), None, "20 ms and 1 ms are not over");
             network.advance(Time::from_millis(122 + late));
             // 1500 B at 12 Mbit/s are 1 ms.
             for (at, text) in [(121, "first"), (122, "second")] {
-                let arrived = network.take(&mut content).expect("it has arrived");
+                let (arrived, content) = network.take().expect("it has arrived");
                 assert_eq!(arrived.due, Time::from_millis(at));
-                assert_eq!(content, text.as_bytes());
+                assert_eq!(content, text);
             }
-            assert_eq!(network.take(&mut content), None);
+            assert_eq!(network.take(), None);
             let result = network.finish(Time::from_secs(1));
             assert!(result.ledger.balances(), "{:?}", result.ledger);
             let flow = &result.flows[0];
@@ -248,13 +274,12 @@ mod tests {
     fn nobody_is_woken_before_a_packet_can_come_out() {
         let scenario = scenario(LINK);
         let mut network = Network::new(&scenario);
-        let mut content = Vec::new();
-        (0..3).for_each(|_| network.inject(Time::from_millis(1), cargo(1500), &mut content));
+        (0..3).for_each(|_| network.inject(Time::from_millis(1), cargo(1500), ()));
         // 1 ms each, and 20 ms of delay.
         for at in [22, 23, 24] {
             assert_eq!(network.next_event(), Time::from_millis(at));
             network.advance(Time::from_millis(at));
-            assert!(network.take(&mut content).is_some());
+            assert!(network.take().is_some());
         }
         // A row of the series.
         assert_eq!(network.next_event(), Time::from_millis(100));
@@ -264,14 +289,12 @@ mod tests {
     fn what_does_not_fit_the_queue_is_dropped_and_counted() {
         let scenario = scenario(LINK);
         let mut network = Network::new(&scenario);
-        let mut content = Vec::new();
-        for _ in 0..5 {
-            content.resize(1500, 1);
-            network.inject(Time::ZERO, cargo(1500), &mut content);
-        }
+        // Whoever takes the place of one that was lost is told which it was.
+        let lost: Vec<u32> = (1..=5).map(|number| network.inject(Time::ZERO, cargo(1500), number)).collect();
+        assert_eq!(lost, [0, 0, 0, 0, 4]);
         network.advance(Time::from_secs(1));
         // One in service, two in the queue of 3000 B.
-        assert_eq!(std::iter::from_fn(|| network.take(&mut content)).count(), 3);
+        assert_eq!(std::iter::from_fn(|| network.take()).count(), 3);
         let result = network.finish(Time::from_secs(1));
         assert_eq!((result.flows[0].dropped_packets, result.links[0].dropped_packets), (2, 2));
         assert!(result.ledger.balances());
@@ -283,7 +306,7 @@ mod tests {
         let mut network = Network::new(&scenario);
         // In 40 ms, in which 40 of them can leave; two wait, and one is in service.
         for number in 0..60 {
-            network.inject(Time::from_nanos(number * 667_000), cargo(1500), &mut Vec::new());
+            network.inject(Time::from_nanos(number * 667_000), cargo(1500), ());
         }
         network.advance(Time::from_millis(150));
         assert_eq!(network.rows(), 1, "a row every 100 ms");
@@ -309,7 +332,7 @@ mod tests {
         // Every 10 us, and only when it says so.
         let play = |often: bool| {
             let mut network = Network::new(&scenario);
-            let (mut now, mut out, mut woken, mut content) = (Time::ZERO, Vec::new(), 0, Vec::new());
+            let (mut now, mut out, mut woken) = (Time::ZERO, Vec::new(), 0);
             for number in 0..3_000_u64 {
                 let next = Time::from_nanos(number * 130_000);
                 while now < next {
@@ -319,14 +342,12 @@ mod tests {
                     };
                     woken += u64::from(now < next);
                     network.advance(now);
-                    while let Some(arrived) = network.take(&mut content) {
+                    while let Some((arrived, content)) = network.take() {
                         assert!(often || arrived.due == now, "in time: {} at {now}", arrived.due);
-                        out.push((arrived, content[0]));
+                        out.push((arrived, content));
                     }
                 }
-                content.clear();
-                content.resize(1000, number as u8);
-                network.inject(now, Cargo { flow: (number % 2) as u32, ..cargo(1000) }, &mut content);
+                network.inject(now, Cargo { flow: (number % 2) as u32, ..cargo(1000) }, number);
             }
             assert!(network.finish(now).ledger.balances());
             (out, woken)
@@ -341,7 +362,7 @@ mod tests {
     #[test]
     fn no_flow_of_the_scenario_begins() {
         let scenario = scenario(LINK);
-        let mut network = Network::new(&scenario);
+        let mut network = Network::<()>::new(&scenario);
         network.advance(Time::from_secs(10));
         let result = network.finish(Time::from_secs(10));
         assert_eq!((result.flows[0].sent_packets, result.links[0].departed_packets), (0, 0));
@@ -376,21 +397,18 @@ mod tests {
     fn a_cell_carries_what_comes_from_outside_both_ways() {
         let scenario = scenario(CELL);
         let mut network = Network::new(&scenario);
-        let mut content = Vec::new();
         for flow in 0..2 {
             for number in 0..20_u8 {
-                content.clear();
-                content.resize(1000, number);
                 let wire = 1000;
-                network.inject(Time::ZERO, Cargo { flow, ..cargo(wire) }, &mut content);
+                network.inject(Time::ZERO, Cargo { flow, ..cargo(wire) }, number);
             }
         }
         let mut seen = [Vec::new(), Vec::new()];
         for millis in 0..1_000 {
             network.advance(Time::from_millis(millis));
-            while let Some(arrived) = network.take(&mut content) {
+            while let Some((arrived, content)) = network.take() {
                 assert!(arrived.due <= Time::from_millis(millis));
-                seen[arrived.flow as usize].push(content[0]);
+                seen[arrived.flow as usize].push(content);
             }
         }
         let all: Vec<u8> = (0..20).collect();

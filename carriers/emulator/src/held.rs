@@ -1,0 +1,336 @@
+//! What kernels sent and is under way, as it was read: packets are cut from it when they are handed over.
+//!
+//! So payload is copied by the kernel alone, which writes it here and reads it here, and what a packet needs on its way is the
+//! number of the piece that it belongs to, and its place there. A piece stays until the last of its packets is gone.
+
+use std::io::IoSlice;
+use std::ops::Range;
+
+use crate::headers::mark_ce;
+use crate::pieces::{Cuts, OFFSET};
+
+/// Largest piece, its virtio header included.
+const MOST: usize = OFFSET + u16::MAX as usize;
+/// Sizes of buffers: for a packet, a small piece, and any. A piece that needs one of the last keeps the buffer into which it was
+/// read, the others are copied: a small packet that waits for long does not hold as much as a large one. Ours.
+const SIZES: [usize; 3] = [2 << 10, 16 << 10, MOST];
+/// More than the headers of IPv6 without extensions and TCP with all its options.
+const HEADERS: usize = 128;
+
+/// A packet of a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    piece: u32,
+    index: u32,
+}
+
+impl Part {
+    /// None.
+    pub const NONE: Self = Self { piece: u32::MAX, index: 0 };
+
+    /// What follows it in its piece, if that has so many packets.
+    #[inline]
+    pub fn next(self) -> Self {
+        Self { index: self.index + 1, ..self }
+    }
+
+    /// Which piece it belongs to.
+    #[inline]
+    pub fn piece(self) -> u32 {
+        self.piece
+    }
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// What a kernel sent at once.
+#[derive(Debug)]
+struct Piece {
+    buffer: Vec<u8>,
+    length: usize,
+    cuts: Cuts,
+    /// Packets that are not gone.
+    left: u32,
+}
+
+impl Piece {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+}
+
+/// Which of [`SIZES`] a piece of this length needs.
+#[inline]
+fn class(length: usize) -> usize {
+    SIZES.iter().position(|size| length <= *size).unwrap_or(SIZES.len() - 1)
+}
+
+/// Pieces of which packets are under way.
+#[derive(Debug)]
+pub struct Held {
+    pieces: Vec<Piece>,
+    /// Places of pieces that are gone, by the sizes of their buffers.
+    free: [Vec<u32>; SIZES.len()],
+    /// What is read next.
+    buffer: Vec<u8>,
+    head: Vec<u8>,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self { pieces: Vec::new(), free: Default::default(), buffer: vec![0; MOST], head: Vec::new() }
+    }
+}
+
+impl Held {
+    /// Where a piece is to be read to, its virtio header first.
+    pub fn buffer(&mut self) -> &mut [u8] {
+        &mut self.buffer
+    }
+
+    /// Takes in what was read, of this length, and returns its packets in their order. There are none if it is nothing that a
+    /// kernel sends.
+    pub fn take_in(&mut self, length: usize) -> impl Iterator<Item = Part> + Clone + use<> {
+        let (piece, count) = self.keep(length).unwrap_or((Part::NONE.piece, 0));
+        (0..count).map(move |index| Part { piece, index })
+    }
+
+    /// Where it is kept, and how many packets it has.
+    fn keep(&mut self, length: usize) -> Option<(u32, u32)> {
+        let read = self.buffer.get_mut(..length)?;
+        let cuts = Cuts::of(read)?;
+        let left = u32::try_from(cuts.count()).ok().filter(|count| *count > 0)?;
+        let class = class(length);
+        let place = self.free[class].pop().unwrap_or_else(|| {
+            self.pieces.push(Piece { buffer: Vec::with_capacity(SIZES[class]), length, cuts, left });
+            self.pieces.len() as u32 - 1
+        });
+        let piece = self.pieces.get_mut(place as usize)?;
+        (piece.length, piece.cuts, piece.left) = (length, cuts, left);
+        if class == SIZES.len() - 1 {
+            std::mem::swap(&mut piece.buffer, &mut self.buffer);
+            self.buffer.resize(MOST, 0);
+        } else {
+            piece.buffer.clear();
+            piece.buffer.extend_from_slice(read);
+        }
+        Some((place, left))
+    }
+
+    /// The piece of a packet, from IP's header on.
+    pub fn whole(&self, part: Part) -> &[u8] {
+        self.pieces.get(part.piece as usize).map_or(&[], |piece| &piece.bytes()[OFFSET..])
+    }
+
+    /// Bytes of a packet, from IP's header on.
+    #[inline]
+    pub fn length(&self, part: Part) -> usize {
+        let headers = self.pieces.get(part.piece as usize).map_or(0, |piece| piece.cuts.headers());
+        headers + self.payload(part).len()
+    }
+
+    /// Where in its piece the payload of a packet lies; for one that is all of its piece, all of it from IP's header on.
+    #[inline]
+    pub fn payload(&self, part: Part) -> Range<usize> {
+        let piece = self.pieces.get(part.piece as usize);
+        piece.map_or(0..0, |piece| piece.cuts.payload(part.index as usize, piece.length))
+    }
+
+    /// These bytes of a packet's piece.
+    #[inline]
+    pub fn bytes(&self, piece: u32, range: Range<usize>) -> &[u8] {
+        self.pieces.get(piece as usize).and_then(|piece| piece.bytes().get(range)).unwrap_or_default()
+    }
+
+    /// FIN and PSH of a packet of TCP whose piece is cut.
+    #[inline]
+    pub fn flags(&self, part: Part) -> u8 {
+        self.pieces.get(part.piece as usize).map_or(0, |piece| piece.cuts.end_flags(part.index as usize))
+    }
+
+    /// Writes the virtio header and the headers of a packet, and behind them, of one that is all of its piece, what else is
+    /// in its first bytes.
+    pub fn write_head(&self, part: Part, marked: bool, head: &mut Vec<u8>) {
+        head.clear();
+        let Some(piece) = self.pieces.get(part.piece as usize) else { return };
+        piece.cuts.write_head(part.index as usize, piece.bytes(), head);
+        if piece.cuts.is_plain() {
+            let behind = OFFSET..piece.length.min(OFFSET + HEADERS);
+            head.extend_from_slice(&piece.bytes()[behind]);
+        }
+        if marked {
+            mark_ce(head.get_mut(OFFSET..).unwrap_or_default());
+        }
+    }
+
+    /// Shows a packet as it is handed over, the virtio header first: in one or two parts.
+    pub fn show(&mut self, part: Part, marked: bool, see: impl FnOnce(&[IoSlice<'_>])) {
+        let mut head = std::mem::take(&mut self.head);
+        self.write_head(part, marked, &mut head);
+        if let Some(piece) = self.pieces.get(part.piece as usize) {
+            let payload = piece.cuts.payload(part.index as usize, piece.length);
+            let behind = if piece.cuts.is_plain() { head.len()..piece.length } else { payload };
+            let rest = piece.bytes().get(behind).unwrap_or_default();
+            let bytes = [IoSlice::new(&head), IoSlice::new(rest)];
+            see(if rest.is_empty() { &bytes[..1] } else { &bytes });
+        }
+        self.head = head;
+    }
+
+    /// So many packets of a piece are gone.
+    #[inline]
+    pub fn release(&mut self, piece: u32, packets: u32) {
+        let Some(held) = self.pieces.get_mut(piece as usize).filter(|held| held.left > 0) else { return };
+        held.left = held.left.saturating_sub(packets);
+        if held.left == 0 {
+            self.free[class(held.length)].push(piece);
+        }
+    }
+}
+
+#[cfg(test)]
+impl Held {
+    /// Pieces that are not gone.
+    pub fn pieces_left(&self) -> usize {
+        self.pieces.len() - self.free.iter().map(Vec::len).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use etherparse::{PacketBuilder, SlicedPacket};
+    use proptest::prelude::*;
+    use tun_rs::{VIRTIO_NET_HDR_GSO_TCPV4, VirtioNetHdr};
+
+    use super::*;
+    use crate::pieces::{NEEDS_SUM, TCP_SUM, cut};
+
+    /// What a kernel sends of a connection: this many bytes from this one on, in one piece or as a packet.
+    fn sent(number: u32, payload: usize, segment: u16) -> Vec<u8> {
+        let payload: Vec<u8> = (0..payload).map(|at| (number as usize + at) as u8).collect();
+        let mut buffer = vec![0; OFFSET];
+        let ip = PacketBuilder::ipv4([10, 77, 0, 1], [10, 77, 0, 2], 64);
+        ip.tcp(5000, 80, number, 500).ack(9).psh().write(&mut buffer, &payload).unwrap();
+        let gso_type = if segment == 0 { 0 } else { VIRTIO_NET_HDR_GSO_TCPV4 };
+        let sum = TCP_SUM as u16;
+        VirtioNetHdr {
+            flags: NEEDS_SUM,
+            gso_type,
+            gso_size: segment,
+            csum_start: 20,
+            csum_offset: sum,
+            hdr_len: 40,
+        }
+        .encode(&mut buffer)
+        .unwrap();
+        buffer
+    }
+
+    fn take_in(held: &mut Held, bytes: &[u8]) -> Vec<Part> {
+        held.buffer()[..bytes.len()].copy_from_slice(bytes);
+        held.take_in(bytes.len()).collect()
+    }
+
+    fn shown(held: &mut Held, part: Part, marked: bool) -> Vec<u8> {
+        let mut seen = Vec::new();
+        held.show(part, marked, |bytes| seen = bytes.iter().flat_map(|bytes| bytes.to_vec()).collect());
+        seen
+    }
+
+    #[test]
+    fn what_was_read_is_kept_until_its_last_packet_is_gone_and_its_buffer_is_used_again() {
+        let mut held = Held::default();
+        // A packet, a small piece and two large ones; then the same again.
+        for round in 0..3_u32 {
+            let all = [
+                sent(round, 1_000, 0),
+                sent(round, 9_000, 1_000),
+                sent(round, 60_000, 1_448),
+                sent(7, 20_000, 500),
+            ];
+            let parts: Vec<Vec<Part>> = all.iter().map(|bytes| take_in(&mut held, bytes)).collect();
+            assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [1, 9, 42, 40]);
+            for (bytes, parts) in all.iter().zip(&parts) {
+                let expected = cut(&mut bytes.clone());
+                for (part, expected) in parts.iter().zip(expected) {
+                    assert_eq!(held.length(*part), expected.len() - OFFSET);
+                    assert_eq!(shown(&mut held, *part, false), expected);
+                }
+                let (last, others) = parts.split_last().unwrap();
+                let before = held.pieces_left();
+                others.iter().for_each(|part| held.release(part.piece(), 1));
+                assert_eq!(held.pieces_left(), before);
+                held.release(last.piece(), 1);
+                assert_eq!(held.pieces_left(), before - 1);
+                held.release(last.piece(), 1);
+                held.release(Part::NONE.piece(), 1);
+                assert_eq!(held.pieces_left(), before - 1, "it is gone once");
+            }
+            assert_eq!(held.pieces.len(), 4, "their places are used again");
+        }
+        assert!(shown(&mut held, Part::NONE, false).is_empty());
+    }
+
+    #[test]
+    fn a_mark_is_that_of_one_packet() {
+        let mut held = Held::default();
+        for bytes in [sent(1, 3_000, 1_000), sent(1, 700, 0)] {
+            let parts = take_in(&mut held, &bytes);
+            for (place, part) in parts.iter().enumerate() {
+                let (plain, marked) = (shown(&mut held, *part, false), shown(&mut held, *part, true));
+                let ip = |bytes: &[u8]| {
+                    let sliced = SlicedPacket::from_ip(&bytes[OFFSET..]).unwrap();
+                    sliced.net.unwrap().ipv4_ref().unwrap().header().to_header()
+                };
+                assert_eq!((ip(&plain).ecn.value(), ip(&marked).ecn.value()), (0, 3), "packet {place}");
+                assert_eq!(ip(&marked).header_checksum, ip(&marked).calc_header_checksum());
+                assert_eq!(plain[OFFSET + 20..], marked[OFFSET + 20..]);
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever is read, whatever is gone: each packet is what it was cut to.
+        #[test]
+        fn packets_stay_what_they_were(steps in prop::collection::vec(
+            (0..5_u8, 1..65_000_usize, 500..1449_u16, any::<prop::sample::Index>()), 1..60,
+        )) {
+            let mut held = Held::default();
+            let mut under_way: Vec<(Part, Vec<u8>)> = Vec::new();
+            for (number, (kind, payload, segment, which)) in steps.into_iter().enumerate() {
+                let number = number as u32;
+                match kind {
+                    0 | 1 if !under_way.is_empty() => {
+                        let (part, expected) = under_way.swap_remove(which.index(under_way.len()));
+                        prop_assert_eq!(shown(&mut held, part, false), expected);
+                        held.release(part.piece(), 1);
+                    }
+                    2 => {
+                        // A piece of no kind that there is.
+                        let noise = [9; 100];
+                        prop_assert_eq!(take_in(&mut held, &noise[..payload % 100]), []);
+                    }
+                    _ => {
+                        let segment = if kind == 3 { 0 } else { segment };
+                        let payload = if kind == 3 { payload % 1_449 } else { payload };
+                        let bytes = sent(number, payload, segment);
+                        let parts = take_in(&mut held, &bytes);
+                        let expected = cut(&mut bytes.clone());
+                        prop_assert_eq!(parts.len(), expected.len());
+                        under_way.extend(parts.into_iter().zip(expected));
+                    }
+                }
+            }
+            for (part, expected) in under_way {
+                prop_assert_eq!(shown(&mut held, part, false), expected);
+                held.release(part.piece(), 1);
+            }
+            prop_assert_eq!(held.pieces_left(), 0);
+        }
+    }
+}
