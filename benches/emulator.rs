@@ -31,6 +31,7 @@ mod emulator {
     use ranpace_emulator::{Delivery, Outcome, Plan, Program, Views, Ways, addresses, check, emulate, enter};
     use ranpace_link::Trace;
     use ranpace_scenario::{Scenario, TraceSource};
+    use ranpace_sim::LinkResult;
     use socket2::SockRef;
 
     const PORT: u16 = 5000;
@@ -40,6 +41,9 @@ mod emulator {
     const STEADY: usize = 3;
     /// One way, of all runs over a trace.
     const DELAY_MS: u64 = 10;
+
+    /// What mahimahi does as well.
+    const MAHIMAHI: [&str; 2] = ["500", "500-joined"];
 
     /// A run, and what it is to show.
     struct Case {
@@ -139,6 +143,7 @@ mod emulator {
         }
         let asked = |name: &str| names.is_empty() || names.contains(&name);
         println!("| | figure | aim | |\n|---|---|---|---|");
+        let mut ours = Vec::new();
         for case in CASES.iter().filter(|case| asked(case.name)) {
             let (begun, idle_before) = (Instant::now(), idle());
             let outcome = play(case);
@@ -147,24 +152,45 @@ mod emulator {
                 cores - (after - before) / begun.elapsed().as_secs_f64()
             });
             show(case, &outcome, all);
+            if MAHIMAHI.contains(&case.name) {
+                ours.push((case.what, per_packet(&outcome)));
+            }
         }
         if asked("mahimahi") {
-            mahimahi();
+            match mahimahi() {
+                Ok((figure, rate)) => {
+                    let what = "mahimahi, trace of 500 Mbit/s";
+                    println!("| {what} | {figure:.3} us a data packet with its ACK | | |");
+                    println!("| {what} | {rate:.3} of the link's rate carried | | |");
+                    for (what, own) in ours {
+                        println!("| {what} | mahimahi takes {:.1} times as much | | |", figure / own);
+                    }
+                }
+                Err(why) => println!("| mahimahi | {why} | | |"),
+            }
         }
+    }
+
+    /// CPU time a data packet, its acknowledgement included (us).
+    fn per_packet(outcome: &Outcome) -> f64 {
+        outcome.honesty.busy.as_secs_f64() * 1e6 / down(outcome).departed_packets as f64
+    }
+
+    fn down(outcome: &Outcome) -> &LinkResult {
+        outcome.result.links.iter().find(|link| link.name == "down").unwrap()
     }
 
     /// A row for each aim; one without a figure is told only. `all` is what the whole machine was busy with meanwhile, in cores.
     fn show(case: &Case, outcome: &Outcome, all: Option<f64>) {
         let honesty = &outcome.honesty;
-        let down = outcome.result.links.iter().find(|link| link.name == "down").unwrap();
-        let rows = down.series.get("departed_bit_s").unwrap();
+        let rows = down(outcome).series.get("departed_bit_s").unwrap();
         // The last ones have the end of the transfer in them.
         let steady = &rows[STEADY * 10..(SECONDS as usize * 10 - 5).min(rows.len())];
         let rate = steady.iter().sum::<f64>() / steady.len() as f64;
         for aim in case.aims {
             let (figure, limit, met, unit) = match *aim {
                 Aim::Packet(most) => {
-                    let figure = honesty.busy.as_secs_f64() * 1e6 / down.departed_packets as f64;
+                    let figure = per_packet(outcome);
                     (figure, most, figure < most, "us a data packet with its ACK")
                 }
                 Aim::Core(most) => {
@@ -350,16 +376,23 @@ cc = "cubic"
         scenario(text, 0)
     }
 
-    /// The same download through mm-delay and mm-link, with its log.
-    fn mahimahi() {
+    /// The same download through mm-delay and mm-link, with its log: CPU time a data packet (us), and the share of the link's rate
+    /// that was carried; or why not.
+    fn mahimahi() -> Result<(f64, f64), String> {
         let has = |name: &str| {
             std::env::var_os("PATH")
                 .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).exists()))
         };
         if !has("mm-link") || !has("mm-delay") {
-            println!("| mahimahi | skipped: needs mm-link and mm-delay | | |");
-            return;
+            return Err("skipped: needs mm-link and mm-delay".into());
         }
+        // It does so too, and gives it to namespaces of its own.
+        if fs::read_to_string("/proc/sys/net/ipv4/ip_forward").is_ok_and(|value| value.trim() == "0") {
+            return Err("skipped: mm-delay needs `sysctl -w net.ipv4.ip_forward=1`".into());
+        }
+        // As in the other runs, no processor sleeps.
+        let awake = fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency");
+        let _awake = awake.and_then(|mut file| file.write_all(&0_u32.to_ne_bytes()).map(|()| file));
         let folder = std::env::temp_dir().join(format!("ranpace-mahimahi-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let me = folder.join("emulator");
@@ -393,10 +426,13 @@ cc = "cubic"
         let mut server = Command::new(&me).arg("serve").spawn().unwrap();
         let mut shells = command.spawn().unwrap();
         let mut ticks = 0;
-        while shells.try_wait().unwrap().is_none() {
+        let status = loop {
+            if let Some(status) = shells.try_wait().unwrap() {
+                break status;
+            }
             ticks = ticks.max(taken());
             thread::sleep(Duration::from_millis(50));
-        }
+        };
         let _ = server.kill();
         let _ = server.wait();
         // Departures are lines with "-": time, sign, bytes, delay.
@@ -405,11 +441,14 @@ cc = "cubic"
             text.lines().filter_map(|line| line.split_once(" - ")?.1.split(' ').next()?.parse::<u64>().ok());
         let (packets, bytes) = sizes.fold((0, 0), |(packets, bytes), size| (packets + 1, bytes + size));
         // A tick is 10 ms (USER_HZ).
-        let figure = ticks as f64 * 1e4 / f64::from(packets);
-        let rate = bytes as f64 * 8.0 / SECONDS as f64 / 5e8;
-        println!("| mahimahi, trace of 500 Mbit/s | {figure:.3} us a data packet with its ACK | | |");
-        println!("| mahimahi, trace of 500 Mbit/s | {rate:.3} of the link's rate carried | | |");
         let _ = fs::remove_dir_all(&folder);
+        if !status.success() || packets == 0 {
+            return Err(format!(
+                "failed: mm-delay ended with {status}, {packets} packets carried; what it said is above"
+            ));
+        }
+        let rate = bytes as f64 * 8.0 / SECONDS as f64 / 5e8;
+        Ok((ticks as f64 * 1e4 / f64::from(packets), rate))
     }
 
     /// Clock ticks that all processes of mahimahi have taken.
