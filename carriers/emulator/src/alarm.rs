@@ -1,7 +1,9 @@
 //! Waiting for packets and for an instant, whichever comes first.
 //!
-//! By epoll, whose cost does not grow with the number of devices, and by a timer that stays as it is when a packet ends the waiting: where a
-//! processor's timer belongs to a hypervisor, setting it takes longer than sleeping (see docs/performance.md).
+//! By epoll, whose cost does not grow with the number of devices, and by timers that stay as they are when a packet ends the waiting: where a
+//! processor's timer belongs to a hypervisor, setting it takes as long as sleeping (see docs/performance.md). It is set when
+//! one that was set first goes off, and need not be for one that comes behind another. So what recurs is set a period before, behind the one that is
+//! waited for.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -11,41 +13,70 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use ranpace_units::Time;
+use ranpace_units::{Span, Time};
 
 /// What the timer is called where devices have their places.
 const TIMER: u64 = u64::MAX;
 /// Devices that are told of at a time; others are next. Ours.
 const MOST: usize = 64;
 
+/// Instants that are no further apart are one. Ours: less than what is lost by the time that a thread takes to wake.
+const CLOSE: Span = Span::from_micros(2);
+/// Instants that are remembered, to see which recur: more than there are between two that do, mostly. Ours.
+const RECENT: usize = 4;
+
 /// Waits; its devices live at least as long.
 pub struct Alarm<'a> {
     epoll: Epoll,
-    timer: TimerFd,
-    /// When it goes off.
-    at: Time,
+    /// One is waited for, the other one is set for what is expected behind it.
+    timers: [Timer; 2],
+    /// After so long most instants recur.
+    period: Span,
+    /// The last ones that were waited for.
+    recent: [Time; RECENT],
     events: Vec<EpollEvent>,
     /// Devices that have something.
     ready: Vec<usize>,
     _devices: std::marker::PhantomData<BorrowedFd<'a>>,
 }
 
-impl<'a> Alarm<'a> {
-    /// For these devices, which are called by their places.
-    pub fn new(devices: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<Self> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+/// A timer, and when it goes off or went off.
+struct Timer {
+    timer: TimerFd,
+    at: Time,
+}
+
+impl Timer {
+    fn new(epoll: &Epoll) -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
         // Only when it goes off: nobody reads it afterwards.
         let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
         epoll.add(timer.as_fd(), EpollEvent::new(edge, TIMER))?;
+        Ok(Self { timer, at: Time::ZERO })
+    }
+
+    fn set(&mut self, now: Time, at: Time) -> io::Result<()> {
+        let wait = TimeSpec::from_duration(Duration::from_nanos((at - now).as_nanos()));
+        self.timer.set(Expiration::OneShot(wait), TimerSetTimeFlags::empty())?;
+        self.at = at;
+        Ok(())
+    }
+}
+
+impl<'a> Alarm<'a> {
+    /// For these devices, which are called by their places, and for instants that mostly recur after this period.
+    pub fn new(devices: impl Iterator<Item = BorrowedFd<'a>>, period: Span) -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let timers = [Timer::new(&epoll)?, Timer::new(&epoll)?];
         for (place, device) in devices.enumerate() {
             epoll.add(device, EpollEvent::new(EpollFlags::EPOLLIN, place as u64))?;
         }
         Ok(Self {
             epoll,
-            timer,
-            at: Time::ZERO,
+            timers,
+            period,
+            recent: [Time::MAX; RECENT],
             events: vec![EpollEvent::empty(); MOST],
             ready: Vec::new(),
             _devices: std::marker::PhantomData,
@@ -58,12 +89,31 @@ impl<'a> Alarm<'a> {
         if until <= now {
             return self.look();
         }
-        if self.at != until {
-            let wait = TimeSpec::from_duration(Duration::from_nanos((until - now).as_nanos()));
-            self.timer.set(Expiration::OneShot(wait), TimerSetTimeFlags::empty())?;
-            self.at = until;
+        let set = self.timers.iter().position(|timer| timer.at == until);
+        let own = match set {
+            Some(own) => own,
+            None => {
+                // The one that went off, or what was expected behind another instant.
+                let own = usize::from(self.timers[0].at > self.timers[1].at);
+                self.timers[own].set(now, until)?;
+                own
+            }
+        };
+        if self.recent[0] != until {
+            self.recent.rotate_right(1);
+            self.recent[0] = until;
+            let (next, other) = (until + self.period, &mut self.timers[1 - own]);
+            let recurs = self.recent.iter().any(|at| is_close(*at + self.period, until));
+            if recurs && !is_close(other.at, next) {
+                other.set(now, next)?;
+            }
         }
         self.ask(EpollTimeout::NONE)
+    }
+
+    /// An instant that a timer is set for already, if there is one so close that it is as good.
+    pub fn close_to(&self, until: Time) -> Time {
+        self.timers.iter().map(|timer| timer.at).find(|at| is_close(*at, until)).unwrap_or(until)
     }
 
     /// Looks which devices have something.
@@ -89,6 +139,10 @@ impl<'a> Alarm<'a> {
     }
 }
 
+fn is_close(one: Time, other: Time) -> bool {
+    one.max(other) - one.min(other) <= CLOSE
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
@@ -103,7 +157,7 @@ mod tests {
     fn it_ends_at_its_instant_or_with_a_device_and_the_timer_stays_for_the_next_time() {
         let (mut near, far) = UnixStream::pair().unwrap();
         let (other, _end) = UnixStream::pair().unwrap();
-        let mut alarm = Alarm::new([other.as_fd(), far.as_fd()].into_iter()).unwrap();
+        let mut alarm = Alarm::new([other.as_fd(), far.as_fd()].into_iter(), Span::from_millis(1)).unwrap();
         let begun = Instant::now();
         let now = || Time::ZERO + Span::from_nanos(begun.elapsed().as_nanos() as u64);
         let until = Time::from_millis(60);
@@ -133,5 +187,32 @@ mod tests {
         // What is past is only looked at.
         alarm.wait(now(), Time::ZERO).unwrap();
         assert!(alarm.ready().is_empty());
+    }
+
+    #[test]
+    fn what_recurs_is_set_a_period_before_and_stays_set_beside_other_instants() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let period = Span::from_millis(10);
+        let mut alarm = Alarm::new([one.as_fd()].into_iter(), period).unwrap();
+        let begun = Instant::now();
+        let now = || Time::ZERO + Span::from_nanos(begun.elapsed().as_nanos() as u64);
+        let mut wait = |until: Time| {
+            while now() < until {
+                alarm.wait(now(), until).unwrap();
+            }
+            // The later one of the two.
+            alarm.timers.iter().map(|timer| timer.at).max().unwrap()
+        };
+        let first = now() + period;
+        assert_eq!(wait(first), first, "nobody knows what will recur");
+        assert_eq!(wait(first + period), first + period * 2);
+        let between = first + period + Span::from_millis(4);
+        assert_eq!(wait(between), first + period * 2, "it is set still");
+        assert_eq!(wait(first + period * 2), first + period * 3);
+        // What is but a little beside it has its timer, and what is farther away has not.
+        let nearly = first + period * 3 + CLOSE;
+        assert_eq!(alarm.close_to(nearly), first + period * 3);
+        let beside = nearly + Span::from_nanos(1);
+        assert_eq!(alarm.close_to(beside), beside);
     }
 }

@@ -28,7 +28,8 @@ const READINGS: usize = 16;
 /// Waiting for an instant this far away or farther, it sleeps until a little before it ([`Lead`]) and then stays awake, so that
 /// it is in time. A loop with something to do more often sleeps and is late, because it would stay awake all the time. Ours.
 const DOZE_FROM: Span = Span::from_micros(350);
-/// An instant that is nearer than this is waited for awake: going to sleep and waking takes as long. Ours; see docs/performance.md.
+/// An instant that is nearer than this is waited for awake: going to sleep and waking takes as long. Pieces do not wait for it. Ours;
+/// see docs/performance.md.
 const NEAR: Span = Span::from_micros(15);
 /// What hosts answer while the loop hands over packets counts from then, not from when the loop comes to read it, but from no longer ago
 /// than this. Ours: half of what the base RTT is to be exact to.
@@ -83,7 +84,7 @@ pub fn run(
         joiner: (delivery == Delivery::Joined).then(Joiner::default),
         watch: Watch::default(),
     };
-    let mut alarm = Alarm::new(devices.iter().map(Device::as_fd))?;
+    let mut alarm = Alarm::new(devices.iter().map(Device::as_fd), network.slot())?;
     let mut lead = Lead::default();
     let (mut asleep_for, mut asleep_until, mut dozes) = (Time::ZERO, Time::ZERO, false);
     let (began, cpu) = (Instant::now(), cpu_time());
@@ -92,8 +93,9 @@ pub fn run(
     }
     say(began);
     let clock = || Time::ZERO + span(began);
+    let early = if delivery == Delivery::Joined { NEAR } else { Span::ZERO };
     while !stop.load(Ordering::Relaxed) {
-        network.advance(clock());
+        network.advance(clock() + early);
         let mut turn = exits.deliver(&mut network, tap.as_mut(), &clock);
         if let Some(tap) = &mut tap {
             tap.look(clock());
@@ -104,13 +106,13 @@ pub fn run(
         let next = network.next_event();
         alarm.look()?;
         let before = clock();
-        if alarm.ready().is_empty() && next > before {
+        if alarm.ready().is_empty() && next > before + early {
             let wait = next - before;
             // What was decided for an instant stays, also when packets end the sleep: the alarm need not be set again.
             if asleep_for != next || asleep_until <= before {
                 dozes = delivery == Delivery::Each && wait >= DOZE_FROM;
                 let doze = (if dozes { wait - lead.get() } else { wait }).min(NAP);
-                (asleep_for, asleep_until) = (next, before + doze);
+                (asleep_for, asleep_until) = (next, alarm.close_to(before + doze));
             }
             if wait >= NEAR {
                 alarm.wait(before, asleep_until)?;
@@ -256,14 +258,14 @@ impl Exits<'_> {
         let mut now = clock();
         let mut last = now;
         while let Some((arrived, part)) = network.take() {
-            last = now;
             let Some(&device) = ends.get(arrived.flow as usize) else {
                 held.release(part.piece(), 1);
                 continue;
             };
             watch.on_packet(now - arrived.due);
+            last = now.max(arrived.due);
             if let Some(tap) = &mut tap {
-                held.show(part, arrived.marked, |bytes| tap.note(now, device, true, bytes));
+                held.show(part, arrived.marked, |bytes| tap.note(last, device, true, bytes));
             }
             match joiner {
                 Some(joiner) => joiner.add(device, part, arrived.marked, held, &mut write),

@@ -404,6 +404,10 @@ impl<'a> Simulation<'a> {
         let (mut ahead, mut count) = ([(0, Direction::Forward); FORESIGHT], 0);
         for (place, ahead) in ahead.iter_mut().enumerate() {
             let Some(ticket) = self.links[link].upcoming(place) else { break };
+            if self.outlet.is_some() {
+                self.meters.slots.warm_way(ticket);
+                continue;
+            }
             self.meters.slots.warm(ticket);
             *ahead = (ticket.flow(), ticket.direction());
             count += 1;

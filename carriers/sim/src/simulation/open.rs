@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use ranpace_scenario::Scenario;
-use ranpace_tcp::{Kind, Segment};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::{FORESIGHT, Simulation};
@@ -104,12 +103,10 @@ impl<'a, C: Copy + Default> Network<'a, C> {
         packet.connection = OUTSIDE | (cargo.stream & STREAMS);
         packet.hop = 0;
         packet.direction = Direction::Forward;
-        packet.segment = Segment {
-            wire: cargo.wire,
-            length: cargo.payload,
-            ect: cargo.ect,
-            ..Segment::new(Kind::Data, simulation.now)
-        };
+        // The rest stays as it was when the slot was made: nobody writes to it here.
+        let segment = &mut packet.segment;
+        (segment.wire, segment.length) = (cargo.wire, cargo.payload);
+        (segment.ect, segment.ce) = (cargo.ect, false);
         let Some(ticket) = simulation.meters.slots.take() else { return content };
         let slot = ticket.slot();
         if self.contents.len() <= slot {
@@ -162,6 +159,11 @@ impl<'a, C: Copy + Default> Network<'a, C> {
         let arrived = Arrived { flow: ticket.flow(), due, marked: ticket.is_marked() };
         simulation.meters.slots.give_back(ticket);
         Some((arrived, content))
+    }
+
+    /// How long a slot of its cells is, the shortest of them; 1 ms without a cell, as in traces.
+    pub fn slot(&self) -> Span {
+        self.slot
     }
 
     /// How late the slots of cells (and arrivals from them) were played, and how many more than a slot late.
