@@ -31,9 +31,8 @@ const DOZE_FROM: Span = Span::from_micros(350);
 /// An instant that is nearer than this is waited for awake: going to sleep and waking takes as long. Pieces do not wait for it. Ours;
 /// see docs/performance.md.
 const NEAR: Span = Span::from_micros(15);
-/// What hosts answer while the loop hands over packets counts from then, not from when the loop comes to read it, but from no longer ago
-/// than this. Ours: half of what the base RTT is to be exact to.
-const TURN: Span = Span::from_micros(100);
+/// What a host sends so soon after it was handed packets counts from then. Ours: half of what the base RTT is to be exact to.
+const ANSWER: Span = Span::from_micros(100);
 /// Priority of the loop among real-time threads, 1 to 99: above what ordinary programs have, below the kernel's own watchdogs
 /// and interrupt threads (50). Ours.
 const PRIORITY: u8 = 40;
@@ -83,6 +82,7 @@ pub fn run(
         held: Held::default(),
         joiner: (delivery == Delivery::Joined).then(Joiner::default),
         watch: Watch::default(),
+        handed: vec![Time::ZERO; devices.len()],
     };
     let mut alarm = Alarm::new(devices.iter().map(Device::as_fd), network.slot())?;
     let mut lead = Lead::default();
@@ -96,7 +96,7 @@ pub fn run(
     let early = if delivery == Delivery::Joined { NEAR } else { Span::ZERO };
     while !stop.load(Ordering::Relaxed) {
         network.advance(clock() + early);
-        let mut turn = exits.deliver(&mut network, tap.as_mut(), &clock);
+        exits.deliver(&mut network, tap.as_mut(), &clock);
         if let Some(tap) = &mut tap {
             tap.look(clock());
         }
@@ -117,24 +117,23 @@ pub fn run(
             if wait >= NEAR {
                 alarm.wait(before, asleep_until)?;
             }
-            turn = clock();
-            if alarm.ready().is_empty() && dozes && asleep_until <= turn {
-                lead.learn(turn - asleep_until);
+            let mut now = clock();
+            if alarm.ready().is_empty() && dozes && asleep_until <= now {
+                lead.learn(now - asleep_until);
             }
-            while alarm.ready().is_empty() && turn < next && next - turn <= Lead::MOST {
+            while alarm.ready().is_empty() && now < next && next - now <= Lead::MOST {
                 alarm.look()?;
-                turn = clock();
+                now = clock();
             }
-            if alarm.ready().is_empty() && next <= turn {
-                exits.watch.on_timer(turn - next);
+            if alarm.ready().is_empty() && next <= now {
+                exits.watch.on_timer(now - next);
             }
         }
         for &from in alarm.ready() {
             let Some(device) = devices.get(from) else { continue };
             for _ in 0..READINGS {
                 let Some(length) = device.receive(exits.held.buffer())? else { break };
-                // The time that the loop takes is not the network's.
-                let now = turn.max(clock() - TURN);
+                let now = exits.sent_at(from, clock()).max(network.now());
                 let parts = exits.held.take_in(length);
                 if let Some(tap) = &mut tap {
                     parts.clone().for_each(|part| {
@@ -210,6 +209,8 @@ struct Exits<'a> {
     held: Held,
     joiner: Option<Joiner>,
     watch: Watch,
+    /// When each host was last handed a packet.
+    handed: Vec<Time>,
 }
 
 impl Exits<'_> {
@@ -242,30 +243,39 @@ impl Exits<'_> {
         }
     }
 
-    /// Hands over what has arrived, and returns when it came to the last of it: nobody has answered that before.
+    /// When a host sent what is read at `now`. An answer counts from what it answers: how long the loop takes until it
+    /// reads is not the network's, and what is answered together is under way together.
+    #[inline]
+    fn sent_at(&self, host: usize, now: Time) -> Time {
+        self.handed.get(host).copied().filter(|handed| now - *handed <= ANSWER).unwrap_or(now)
+    }
+
+    /// Hands over what has arrived.
     #[inline]
     fn deliver(
         &mut self,
         network: &mut Network<'_, Part>,
         mut tap: Option<&mut Tap>,
         clock: &impl Fn() -> Time,
-    ) -> Time {
-        let Self { devices, ends, held, joiner, watch } = self;
+    ) {
+        let Self { devices, ends, held, joiner, watch, handed } = self;
         let mut refused = 0;
         let mut write = |device: usize, bytes: &[IoSlice<'_>]| {
             refused += u64::from(devices.get(device).is_none_or(|device| device.send(bytes).is_err()));
         };
-        let mut now = clock();
-        let mut last = now;
+        // The network may be a little ahead.
+        let mut now = clock().max(network.now());
         while let Some((arrived, part)) = network.take() {
             let Some(&device) = ends.get(arrived.flow as usize) else {
                 held.release(part.piece(), 1);
                 continue;
             };
             watch.on_packet(now - arrived.due);
-            last = now.max(arrived.due);
+            if let Some(handed) = handed.get_mut(device) {
+                *handed = now;
+            }
             if let Some(tap) = &mut tap {
-                held.show(part, arrived.marked, |bytes| tap.note(last, device, true, bytes));
+                held.show(part, arrived.marked, |bytes| tap.note(now, device, true, bytes));
             }
             match joiner {
                 Some(joiner) => joiner.add(device, part, arrived.marked, held, &mut write),
@@ -280,7 +290,6 @@ impl Exits<'_> {
             joiner.flush(held, &mut write);
         }
         watch.refused += refused;
-        last
     }
 }
 

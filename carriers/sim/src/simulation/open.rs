@@ -92,11 +92,11 @@ impl<'a, C: Copy + Default> Network<'a, C> {
         self.simulation.agenda.next_time_but(waits)
     }
 
-    /// A packet is sent at `now`, or at the last instant of [`Self::advance`] if that is later; what was due by then happens
-    /// first. Returns the content of an earlier packet that was lost, or of this one if it goes nowhere; mostly the default.
+    /// A packet is sent at `now`, or at [`Self::now`] if that is later; what was due by then happens first. Returns the content of an earlier packet that was lost, or of this one if it goes nowhere; mostly the default.
     pub fn inject(&mut self, now: Time, cargo: Cargo, content: C) -> C {
         self.advance(now);
         let simulation = &mut self.simulation;
+        simulation.now = simulation.now.max(now);
         let Some(first) = simulation.routes.place(cargo.flow, Direction::Forward, 0) else { return content };
         let packet = simulation.meters.slots.vacant();
         packet.flow = cargo.flow;
@@ -137,7 +137,6 @@ impl<'a, C: Copy + Default> Network<'a, C> {
             }
             simulation.handle(event);
         }
-        simulation.now = simulation.now.max(now);
     }
 
     /// The next packet that came to its end, and its content.
@@ -159,6 +158,11 @@ impl<'a, C: Copy + Default> Network<'a, C> {
         let arrived = Arrived { flow: ticket.flow(), due, marked: ticket.is_marked() };
         simulation.meters.slots.give_back(ticket);
         Some((arrived, content))
+    }
+
+    /// When something last happened: nothing can happen before it.
+    pub fn now(&self) -> Time {
+        self.simulation.now
     }
 
     /// How long a slot of its cells is, the shortest of them; 1 ms without a cell, as in traces.
@@ -184,6 +188,7 @@ impl<'a, C: Copy + Default> Network<'a, C> {
     /// Time is over. Of flows there is what was counted on their ways: payload, packets, drops, delays.
     pub fn finish(mut self, now: Time) -> RunResult {
         self.advance(now);
+        self.simulation.now = self.simulation.now.max(now);
         self.simulation.catch_up();
         self.simulation.finish(false)
     }
