@@ -7,12 +7,13 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::sys::timerfd::{Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::time::{ClockId, clock_gettime};
 use ranpace_units::{Span, Time};
 
 /// What the timer is called where devices have their places.
@@ -30,6 +31,8 @@ pub struct Alarm<'a> {
     epoll: Epoll,
     /// One is waited for, the other one is set for what is expected behind it.
     timers: [Timer; 2],
+    /// What the timers' clock said at [`Time::ZERO`].
+    origin: Duration,
     /// After so long most instants recur.
     period: Span,
     /// The last ones that were waited for.
@@ -49,24 +52,31 @@ struct Timer {
 impl Timer {
     fn new(epoll: &Epoll) -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        let timer = TimerFd::new(nix::sys::timerfd::ClockId::CLOCK_MONOTONIC, flags)?;
         // Only when it goes off: nobody reads it afterwards.
         let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
         epoll.add(timer.as_fd(), EpollEvent::new(edge, TIMER))?;
         Ok(Self { timer, at: Time::ZERO })
     }
 
-    fn set(&mut self, now: Time, at: Time) -> io::Result<()> {
-        let wait = TimeSpec::from_duration(Duration::from_nanos((at - now).as_nanos()));
-        self.timer.set(Expiration::OneShot(wait), TimerSetTimeFlags::empty())?;
+    /// Sets it for an instant; `origin` is what the clock said at [`Time::ZERO`].
+    fn set(&mut self, origin: Duration, at: Time) -> io::Result<()> {
+        let clock = TimeSpec::from_duration(origin + Duration::from_nanos((at - Time::ZERO).as_nanos()));
+        self.timer.set(Expiration::OneShot(clock), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
         self.at = at;
         Ok(())
     }
 }
 
 impl<'a> Alarm<'a> {
-    /// For these devices, which are called by their places, and for instants that mostly recur after this period.
-    pub fn new(devices: impl Iterator<Item = BorrowedFd<'a>>, period: Span) -> io::Result<Self> {
+    /// For these devices, which are called by their places, and for instants that mostly recur after this period. It was
+    /// [`Time::ZERO`] at `began`.
+    pub fn new(
+        devices: impl Iterator<Item = BorrowedFd<'a>>,
+        period: Span,
+        began: Instant,
+    ) -> io::Result<Self> {
+        let origin = Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC)?).saturating_sub(began.elapsed());
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let timers = [Timer::new(&epoll)?, Timer::new(&epoll)?];
         for (place, device) in devices.enumerate() {
@@ -75,6 +85,7 @@ impl<'a> Alarm<'a> {
         Ok(Self {
             epoll,
             timers,
+            origin,
             period,
             recent: [Time::MAX; RECENT],
             events: vec![EpollEvent::empty(); MOST],
@@ -95,7 +106,7 @@ impl<'a> Alarm<'a> {
             None => {
                 // The one that went off, or what was expected behind another instant.
                 let own = usize::from(self.timers[0].at > self.timers[1].at);
-                self.timers[own].set(now, until)?;
+                self.timers[own].set(self.origin, until)?;
                 own
             }
         };
@@ -105,7 +116,7 @@ impl<'a> Alarm<'a> {
             let (next, other) = (until + self.period, &mut self.timers[1 - own]);
             let recurs = self.recent.iter().any(|at| is_close(*at + self.period, until));
             if recurs && !is_close(other.at, next) {
-                other.set(now, next)?;
+                other.set(self.origin, next)?;
             }
         }
         self.ask(EpollTimeout::NONE)
@@ -147,7 +158,6 @@ fn is_close(one: Time, other: Time) -> bool {
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::os::unix::net::UnixStream;
-    use std::time::Instant;
 
     use ranpace_units::Span;
 
@@ -157,8 +167,9 @@ mod tests {
     fn it_ends_at_its_instant_or_with_a_device_and_the_timer_stays_for_the_next_time() {
         let (mut near, far) = UnixStream::pair().unwrap();
         let (other, _end) = UnixStream::pair().unwrap();
-        let mut alarm = Alarm::new([other.as_fd(), far.as_fd()].into_iter(), Span::from_millis(1)).unwrap();
         let begun = Instant::now();
+        let devices = [other.as_fd(), far.as_fd()];
+        let mut alarm = Alarm::new(devices.into_iter(), Span::from_millis(1), begun).unwrap();
         let now = || Time::ZERO + Span::from_nanos(begun.elapsed().as_nanos() as u64);
         let until = Time::from_millis(60);
         near.write_all(b"x").unwrap();
@@ -193,8 +204,8 @@ mod tests {
     fn what_recurs_is_set_a_period_before_and_stays_set_beside_other_instants() {
         let (one, _other) = UnixStream::pair().unwrap();
         let period = Span::from_millis(10);
-        let mut alarm = Alarm::new([one.as_fd()].into_iter(), period).unwrap();
         let begun = Instant::now();
+        let mut alarm = Alarm::new([one.as_fd()].into_iter(), period, begun).unwrap();
         let now = || Time::ZERO + Span::from_nanos(begun.elapsed().as_nanos() as u64);
         let mut wait = |until: Time| {
             while now() < until {

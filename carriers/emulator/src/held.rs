@@ -1,7 +1,9 @@
 //! What kernels sent and is under way, as it was read: packets are cut from it when they are handed over.
 //!
 //! So payload is copied by the kernel alone, which writes it here and reads it here, and what a packet needs on its way is the
-//! number of the piece that it belongs to, and its place there. A piece stays until the last of its packets is gone.
+//! number of the piece that it belongs to, and its place there. A piece stays until the last of its packets is gone; one
+//! that was lost on the way is, when another packet takes its place there. So a packet that waits where its piece was dropped for the most part
+//! keeps up to 64 KB.
 
 use std::io::IoSlice;
 use std::ops::Range;

@@ -1,5 +1,6 @@
 //! The loop by the real clock: one thread that moves packets between devices and the network when they are due.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,11 +26,11 @@ use crate::ways::Ways;
 const NAP: Span = Span::from_millis(20);
 /// Readings of a device between two looks at what is due.
 const READINGS: usize = 16;
-/// Waiting for an instant this far away or farther, it sleeps until a little before it ([`Lead`]) and then stays awake, so that
+/// Waiting for an instant this far away or farther, packet by packet, it sleeps until a little before it ([`Lead`]) and then stays awake, so that
 /// it is in time. A loop with something to do more often sleeps and is late, because it would stay awake all the time. Ours.
 const DOZE_FROM: Span = Span::from_micros(350);
-/// An instant that is nearer than this is waited for awake: going to sleep and waking takes as long. Pieces do not wait for it. Ours;
-/// see docs/performance.md.
+/// An instant that is nearer than this is waited for awake: going to sleep and waking takes as long. Pieces on links do not wait for it
+/// at all; slots of cells are not played before their time. Ours; see docs/performance.md.
 const NEAR: Span = Span::from_micros(15);
 /// What a host sends so soon after it was handed packets counts from then. Ours: half of what the base RTT is to be exact to.
 const ANSWER: Span = Span::from_micros(100);
@@ -83,17 +84,19 @@ pub fn run(
         joiner: (delivery == Delivery::Joined).then(Joiner::default),
         watch: Watch::default(),
         handed: vec![Time::ZERO; devices.len()],
+        latest: Time::ZERO,
     };
-    let mut alarm = Alarm::new(devices.iter().map(Device::as_fd), network.slot())?;
     let mut lead = Lead::default();
     let (mut asleep_for, mut asleep_until, mut dozes) = (Time::ZERO, Time::ZERO, false);
     let (began, cpu) = (Instant::now(), cpu_time());
     if let Some(tap) = &mut tap {
         tap.begin();
     }
+    let mut alarm = Alarm::new(devices.iter().map(Device::as_fd), network.slot(), began)?;
     say(began);
     let clock = || Time::ZERO + span(began);
-    let early = if delivery == Delivery::Joined { NEAR } else { Span::ZERO };
+    let is_early = delivery == Delivery::Joined && ways.scenario.cells.is_empty();
+    let early = if is_early { NEAR } else { Span::ZERO };
     while !stop.load(Ordering::Relaxed) {
         network.advance(clock() + early);
         exits.deliver(&mut network, tap.as_mut(), &clock);
@@ -133,14 +136,7 @@ pub fn run(
             let Some(device) = devices.get(from) else { continue };
             for _ in 0..READINGS {
                 let Some(length) = device.receive(exits.held.buffer())? else { break };
-                let now = exits.sent_at(from, clock()).max(network.now());
-                let parts = exits.held.take_in(length);
-                if let Some(tap) = &mut tap {
-                    parts.clone().for_each(|part| {
-                        exits.held.show(part, false, |bytes| tap.note(now, from, false, bytes));
-                    });
-                }
-                exits.admit(&mut network, ways, from, parts, now);
+                exits.admit(&mut network, ways, (from, length), tap.as_mut(), clock());
             }
         }
     }
@@ -211,20 +207,24 @@ struct Exits<'a> {
     watch: Watch,
     /// When each host was last handed a packet.
     handed: Vec<Time>,
+    /// When a packet last entered the network or left it.
+    latest: Time,
 }
 
 impl Exits<'_> {
-    /// The packets of a piece that a host has sent at `now`.
+    /// The packets of a piece that was read of a host at `now`.
     #[inline]
     fn admit(
         &mut self,
         network: &mut Network<'_, Part>,
         ways: &Ways,
-        from: usize,
-        parts: impl Iterator<Item = Part> + Clone,
+        (from, length): (usize, usize),
+        tap: Option<&mut Tap>,
         now: Time,
     ) {
-        let Self { held, watch, .. } = self;
+        let sent = self.sent_at(from, now).max(network.now());
+        let Self { held, watch, latest, .. } = self;
+        let parts = held.take_in(length);
         let Some(first) = parts.clone().next() else { return };
         let whole = held.whole(first);
         let Some(cargo) = cargo_of(ways, from, whole) else {
@@ -235,19 +235,24 @@ impl Exits<'_> {
         };
         // The headers are the same for all.
         let headers = (whole.len() as u32).saturating_sub(cargo.payload);
+        *latest = sent;
+        if let Some(tap) = tap {
+            parts.clone().for_each(|part| held.show(part, false, |bytes| tap.note(sent, from, false, bytes)));
+        }
         for part in parts {
             let wire = held.length(part) as u32;
             let cargo = Cargo { wire, payload: wire.saturating_sub(headers), ..cargo };
-            let lost = network.inject(now, cargo, part);
+            let lost = network.inject(sent, cargo, part);
             held.release(lost.piece(), 1);
         }
     }
 
-    /// When a host sent what is read at `now`. An answer counts from what it answers: how long the loop takes until it
-    /// reads is not the network's, and what is answered together is under way together.
+    /// When a host sent what is read at `now`. An answer counts from what it answers, or what else was moved since: how long the
+    /// loop takes until it reads is not the network's, and what is answered together is under way together.
     #[inline]
     fn sent_at(&self, host: usize, now: Time) -> Time {
-        self.handed.get(host).copied().filter(|handed| now - *handed <= ANSWER).unwrap_or(now)
+        let answers = self.handed.get(host).is_some_and(|handed| now - *handed <= ANSWER);
+        if answers { self.latest } else { now.max(self.latest) }
     }
 
     /// Hands over what has arrived.
@@ -258,38 +263,45 @@ impl Exits<'_> {
         mut tap: Option<&mut Tap>,
         clock: &impl Fn() -> Time,
     ) {
-        let Self { devices, ends, held, joiner, watch, handed } = self;
-        let mut refused = 0;
+        let Self { devices, ends, held, joiner, watch, handed, latest } = self;
+        let (written, refused) = (Cell::new(0), Cell::new(0));
         let mut write = |device: usize, bytes: &[IoSlice<'_>]| {
-            refused += u64::from(devices.get(device).is_none_or(|device| device.send(bytes).is_err()));
+            let failed = devices.get(device).is_none_or(|device| device.send(bytes).is_err());
+            written.set(written.get() + 1);
+            refused.set(refused.get() + u64::from(failed));
         };
-        // The network may be a little ahead.
-        let mut now = clock().max(network.now());
+        // The network may be a little ahead, and what was sent a moment ago too.
+        let ahead = network.now().max(*latest);
+        let mut now = clock().max(ahead);
         while let Some((arrived, part)) = network.take() {
             let Some(&device) = ends.get(arrived.flow as usize) else {
                 held.release(part.piece(), 1);
                 continue;
             };
             watch.on_packet(now - arrived.due);
+            *latest = now;
             if let Some(handed) = handed.get_mut(device) {
                 *handed = now;
             }
             if let Some(tap) = &mut tap {
                 held.show(part, arrived.marked, |bytes| tap.note(now, device, true, bytes));
             }
+            let before: u64 = written.get();
             match joiner {
                 Some(joiner) => joiner.add(device, part, arrived.marked, held, &mut write),
                 None => {
                     held.show(part, arrived.marked, |bytes| write(device, bytes));
                     held.release(part.piece(), 1);
-                    now = clock();
                 }
+            }
+            if written.get() > before {
+                now = now.max(clock());
             }
         }
         if let Some(joiner) = joiner {
             joiner.flush(held, &mut write);
         }
-        watch.refused += refused;
+        watch.refused += refused.get();
     }
 }
 

@@ -690,7 +690,7 @@ impl<'a> Simulation<'a> {
     fn arm_link(&mut self, link: u32) {
         let state = &self.links[link as usize];
         // By the real clock nobody is woken for what stays inside a link.
-        let at = if self.outlet.is_some() { state.next_arrival() } else { state.next_event() };
+        let at = if self.outlet.is_some() { state.next_arrival().max(self.now) } else { state.next_event() };
         self.link_alarms[link as usize].set(at, Event::Link(link), &mut self.agenda);
     }
 
@@ -720,7 +720,13 @@ impl<'a> Simulation<'a> {
                 self.links[link].set_rate(self.now, rate);
                 self.arm_link(link as u32);
             }
-            ChangeKind::LinkDelay { link, delay } => self.links[link].set_delay(delay),
+            ChangeKind::LinkDelay { link, delay } => {
+                self.links[link].set_delay(delay);
+                if self.outlet.is_some() {
+                    // What has not left the queue may arrive earlier now.
+                    self.arm_link(link as u32);
+                }
+            }
             ChangeKind::FlowTarget { flow, target } => {
                 let flow = self.splits.as_ref().map_or(flow, |splits| splits.server_end(flow));
                 match &mut self.flows[flow].ends {

@@ -293,6 +293,23 @@ mod tests {
     }
 
     #[test]
+    fn a_shorter_delay_holds_for_what_has_not_left_the_queue() {
+        let change = "[[change]]\nat = \"500us\"\nlink = \"link1\"\ndelay = \"2ms\"";
+        let scenario = scenario(&format!("{LINK}{change}"));
+        let mut network = Network::new(&scenario);
+        network.inject(Time::ZERO, cargo(1500), 1);
+        network.advance(Time::from_nanos(600_000));
+        assert_eq!(network.next_event(), Time::from_millis(3), "1 ms for 1500 B, and 2 ms");
+        // Between this instant and that of the longer delay something else is sent.
+        network.inject(Time::from_millis(10), cargo(1500), 2);
+        assert_eq!(network.next_event(), Time::from_millis(13));
+        network.advance(Time::from_millis(13));
+        let due = [network.take(), network.take()]
+            .map(|taken| taken.map(|(arrived, number)| (arrived.due, number)));
+        assert_eq!(due, [Some((Time::from_millis(3), 1)), Some((Time::from_millis(13), 2))]);
+    }
+
+    #[test]
     fn what_does_not_fit_the_queue_is_dropped_and_counted() {
         let scenario = scenario(LINK);
         let mut network = Network::new(&scenario);
