@@ -42,6 +42,10 @@ mod emulator {
     /// One way, of all runs over a trace.
     const DELAY_MS: u64 = 10;
 
+    /// Where a namespace has its settings, and those of windows.
+    const IPV4: &str = "/proc/sys/net/ipv4";
+    /// See [`IPV4`].
+    const WINDOWS: [&str; 2] = ["tcp_rmem", "tcp_wmem"];
     /// What mahimahi does as well.
     const MAHIMAHI: [&str; 2] = ["500", "500-joined"];
 
@@ -298,8 +302,8 @@ mod emulator {
 
     /// Windows that do not bind; where a container forbids it, what there is.
     fn wide_windows() {
-        for name in ["tcp_rmem", "tcp_wmem"] {
-            let _ = fs::write(Path::new("/proc/sys/net/ipv4").join(name), "4096 131072 33554432");
+        for name in WINDOWS {
+            let _ = fs::write(Path::new(IPV4).join(name), "4096 131072 33554432");
         }
     }
 
@@ -423,6 +427,8 @@ cc = "cubic"
             .args(["--", "sh", "-c", &shell])
             .current_dir(&folder)
             .stdout(Stdio::null());
+        // The server is not in a namespace: what it sets is the machine's.
+        let windows = WINDOWS.map(|name| (name, fs::read(Path::new(IPV4).join(name))));
         let mut server = Command::new(&me).arg("serve").spawn().unwrap();
         let mut shells = command.spawn().unwrap();
         let mut ticks = 0;
@@ -435,6 +441,11 @@ cc = "cubic"
         };
         let _ = server.kill();
         let _ = server.wait();
+        for (name, before) in windows {
+            if let Ok(before) = before {
+                fs::write(Path::new(IPV4).join(name), before).unwrap();
+            }
+        }
         // Departures are lines with "-": time, sign, bytes, delay.
         let text = fs::read_to_string(&log).unwrap_or_default();
         let sizes =

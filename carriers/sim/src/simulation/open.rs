@@ -143,6 +143,10 @@ impl<'a, C: Copy + Default> Network<'a, C> {
     pub fn take(&mut self) -> Option<(Arrived, C)> {
         let simulation = &mut self.simulation;
         let arrived = &mut simulation.outlet.as_mut()?.arrived;
+        if arrived.is_empty() {
+            self.foreseen = 0;
+            return None;
+        }
         if self.foreseen == 0 {
             // Their contents lie where packets were put 10 ms ago and more: fetched one by one, each would be waited for.
             let ahead =
