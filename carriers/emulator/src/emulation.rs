@@ -19,8 +19,9 @@ use crate::merge::merge;
 use crate::pace::{self, Beside, Delivery, Played};
 use crate::pcap::{CaptureError, Captured, Writer};
 use crate::player::Player;
-use crate::processors::Processors;
+use crate::processor::Processor;
 use crate::programs::{Program, Running, write_hosts};
+use crate::segmentation;
 use crate::ways::{Ways, WaysError};
 use crate::workloads::{WorkloadError, Workloads};
 
@@ -134,12 +135,11 @@ pub fn emulate(
     let settings =
         plan.workloads.as_ref().map_or(Ok(Vec::new()), |workloads| workloads.settings(ways.flows()))?;
     let mut estate = Estate::new()?;
-    let processors = Processors::share("ranpace");
+    let processor = Processor::claim("ranpace");
     let mut devices: Vec<Device> = Vec::new();
+    let cuts = plan.delivery == Delivery::Each && segmentation::works();
     for place in 0..ways.hosts.len() {
-        // What comes in pieces is received at once, there being few of them: what is answered then need not wait for another processor.
-        let steered = processors.clone().filter(|_| plan.delivery == Delivery::Each);
-        devices.push(estate.add(place, ways.name(place), steered)?);
+        devices.push(estate.add(place, ways.name(place), cuts)?);
     }
     let hosts = estate.folder().join("hosts");
     write_hosts(ways, &hosts).map_err(|source| {
@@ -177,7 +177,8 @@ pub fn emulate(
         let writing = writer.map(|writer| scope.spawn(|| writer.run()));
         let devices = &devices;
         let live = plan.views.live.clone().map(Live::new);
-        let beside = Beside { delivery: plan.delivery, saves_power: plan.saves_power, processors, tap, live };
+        let beside =
+            Beside { delivery: plan.delivery, cuts, saves_power: plan.saves_power, processor, tap, live };
         let played = scope.spawn(move || {
             pace::run(ways, devices, beside, is_over, |begun| {
                 let _ = (say_begun.send(begun), say_started.send(begun));

@@ -12,8 +12,8 @@ use std::thread;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
-use crate::devices::{self, Device};
-use crate::processors::Processors;
+use crate::devices::Device;
+use crate::segmentation;
 
 /// Where `ip netns` keeps names.
 const NETNS: &str = "/run/netns";
@@ -127,13 +127,9 @@ impl Estate {
         &self.folder
     }
 
-    /// Makes the namespace of the host at `place`, with its device, whose receiving is where `processors` say.
-    pub fn add(
-        &mut self,
-        place: usize,
-        host: &str,
-        processors: Option<Processors>,
-    ) -> Result<Device, EstateError> {
+    /// Makes the namespace of the host at `place`, with its device; its kernel cuts pieces before it receives them if `cuts`
+    /// ([`segmentation`]).
+    pub fn add(&mut self, place: usize, host: &str, cuts: bool) -> Result<Device, EstateError> {
         share_names()?;
         let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
         let host: String = host.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
@@ -159,8 +155,10 @@ impl Estate {
             mount(Some("/proc/thread-self/ns/net"), &path, none, MsFlags::MS_BIND, none)
                 .map_err(|source| EstateError::of(format!("mount {}", path.display()), source))?;
             let device = Device::create(place).map_err(EstateError::Tun)?;
-            // A kernel without it, or that forbids it, does the receiving in the loop.
-            let _ = processors.map(|processors| processors.steer(devices::NAME));
+            if cuts {
+                segmentation::set_up()
+                    .map_err(|source| EstateError::of("have a kernel cut what it receives", source))?;
+            }
             Ok(device)
         });
         let made = made.map_err(|source| EstateError::of("start a thread", source))?;

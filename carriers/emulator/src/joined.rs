@@ -1,5 +1,6 @@
-//! Joins packets of one connection that are due together, so that they are handed over in one large piece: what generic receive
-//! offload does behind a modem. The kernel's work is then done once for all of them, and its TCP acknowledges once.
+//! Joins packets of one connection that are due together, so that they are handed over in one large piece. Either the host's kernel
+//! cuts it again before it receives it ([`crate::segmentation`]), or it receives it as generic receive offload makes it behind a modem: its
+//! work is then done once for all of them, and its TCP acknowledges once.
 //!
 //! As Linux does it (tcp_gro_receive, inet_gro_receive): packets are joined whose headers differ only in what counts on, whose
 //! numbers follow each other and of which none but the last is shorter; PSH, FIN and a shorter one end a piece. So a mark of
@@ -115,7 +116,7 @@ impl Piece {
     }
 
     /// Whether this packet of the same connection goes on where it ends.
-    fn takes(&self, shape: &Shape, packet: &[u8]) -> bool {
+    fn takes(&self, shape: &Shape, packet: &[u8], least: usize) -> bool {
         let own = &self.head[OFFSET..];
         let first = &self.first;
         let (n, sum) = (first.network, first.network + TCP_SUM);
@@ -134,12 +135,13 @@ impl Piece {
             && same(n + 14, sum)
             && same(sum + 2, first.headers)
             && shape.number == first.number.wrapping_add((self.length - first.headers) as u32)
-            && self.has_room(shape.payload)
+            && self.has_room(shape.payload, least)
     }
 
-    /// Whether a packet can follow that has so much payload.
-    fn has_room(&self, payload: usize) -> bool {
-        !self.full && payload <= self.first.payload && self.length + payload <= LARGEST
+    /// Whether a packet can follow that has so much payload, and the piece is then at least so long.
+    fn has_room(&self, payload: usize, least: usize) -> bool {
+        let length = self.length + payload;
+        !self.full && payload <= self.first.payload && (least..=LARGEST).contains(&length)
     }
 
     /// Joins a packet, whose payload lies there and whose flags are these.
@@ -186,21 +188,29 @@ impl Piece {
 /// Joins packets.
 #[derive(Debug, Default)]
 pub struct Joiner {
+    /// Length that pieces of several packets have at least.
+    least: usize,
     open: Vec<Piece>,
     head: Vec<u8>,
     spare: Vec<(Vec<u8>, Vec<Run>)>,
 }
 
 impl Joiner {
+    /// Joins packets to pieces of this length and above.
+    pub fn from_length(least: usize) -> Self {
+        Self { least, ..Self::default() }
+    }
+
     /// A packet for a device, with a mark of Congestion Experienced or without. `write` is given what is to be handed over now,
     /// and the device; the rest waits for [`Self::flush`].
     pub fn add(&mut self, device: usize, part: Part, marked: bool, held: &mut Held, write: &mut impl Write) {
         let payload = held.payload(part);
+        let least = self.least;
         let follows = |piece: &&mut Piece| {
             piece.next == part
                 && piece.device == device
                 && piece.marked == marked
-                && piece.has_room(payload.len())
+                && piece.has_room(payload.len(), least)
         };
         // Nearly all: they come as they were sent, and there is nothing to compare.
         if let Some(piece) = self.open.iter_mut().find(follows) {
@@ -227,7 +237,7 @@ impl Joiner {
                 && piece.head[OFFSET..].get(ports.clone()) == packet.get(ports.clone())
         };
         if let Some(place) = self.open.iter().position(same) {
-            if self.open[place].takes(&shape, packet) {
+            if self.open[place].takes(&shape, packet, least) {
                 self.open[place].join(part, payload, flags);
                 return;
             }
@@ -365,7 +375,11 @@ mod tests {
     }
 
     fn write_joined(held: &mut Held, parts: &[(usize, Part)]) -> Vec<(usize, Vec<u8>)> {
-        let (mut joiner, mut written) = (Joiner::default(), Vec::new());
+        written_by(Joiner::default(), held, parts)
+    }
+
+    fn written_by(mut joiner: Joiner, held: &mut Held, parts: &[(usize, Part)]) -> Vec<(usize, Vec<u8>)> {
+        let mut written = Vec::new();
         let mut write = |device, bytes: &[IoSlice<'_>]| {
             written.push((device, bytes.iter().flat_map(|bytes| bytes.to_vec()).collect()));
         };
@@ -490,6 +504,21 @@ mod tests {
         let written = joined(&run(true, 200));
         assert!(written.len() > 1);
         assert!(written.iter().all(|(_, buffer)| buffer.len() <= OFFSET + LARGEST));
+    }
+
+    #[test]
+    fn pieces_are_as_long_as_they_have_to_be() {
+        // 1,000 bytes with their headers are 1,052.
+        for (payload, expected) in [(448, 2), (449, 1), (1000, 1)] {
+            let packets = [USUAL.buffer(), Sample { number: 2000, id: 8, payload, ..USUAL }.buffer()];
+            let mut held = Held::default();
+            let parts: Vec<_> =
+                packets.iter().flat_map(|packet| take_in(&mut held, packet)).map(|part| (1, part)).collect();
+            let written = written_by(Joiner::from_length(1501), &mut held, &parts);
+            assert_eq!(written.len(), expected, "{payload}");
+            let again: Vec<Vec<u8>> = written.into_iter().flat_map(|(_, buffer)| pieces(buffer)).collect();
+            assert_eq!(again, packets);
+        }
     }
 
     #[test]

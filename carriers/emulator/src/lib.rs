@@ -35,6 +35,8 @@ mod live;
 #[cfg(target_os = "linux")]
 mod merge;
 #[cfg(target_os = "linux")]
+mod netlink;
+#[cfg(target_os = "linux")]
 mod pace;
 #[cfg(target_os = "linux")]
 mod pcap;
@@ -43,13 +45,15 @@ mod pieces;
 #[cfg(target_os = "linux")]
 mod player;
 #[cfg(target_os = "linux")]
-mod processors;
+mod processor;
 #[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]
 mod routes;
+#[cfg(target_os = "linux")]
+mod segmentation;
 #[cfg(target_os = "linux")]
 mod stream;
 #[cfg(target_os = "linux")]

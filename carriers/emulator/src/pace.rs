@@ -19,7 +19,8 @@ use crate::honesty::{Honesty, Machine, Watch};
 use crate::joined::Joiner;
 use crate::live::Live;
 use crate::pcap::Tap;
-use crate::processors::Processors;
+use crate::processor::Processor;
+use crate::segmentation;
 use crate::ways::Ways;
 
 /// Longest sleep: how soon it is seen that the loop is to end.
@@ -53,10 +54,12 @@ pub enum Delivery {
 pub struct Beside {
     /// How packets are handed over.
     pub delivery: Delivery,
+    /// The hosts' kernels cut pieces before they receive them ([`segmentation`]).
+    pub cuts: bool,
     /// Lets processors sleep.
     pub saves_power: bool,
     /// Which processor it keeps to.
-    pub processors: Option<Processors>,
+    pub processor: Option<Processor>,
     /// Takes all packets.
     pub tap: Option<Tap>,
     /// Shows how it is.
@@ -71,17 +74,21 @@ pub fn run(
     stop: &AtomicBool,
     say: impl FnOnce(Instant),
 ) -> io::Result<Played> {
-    let Beside { delivery, saves_power, processors, mut tap, mut live } = beside;
+    let Beside { delivery, cuts, saves_power, processor, mut tap, mut live } = beside;
     let awake = if saves_power { None } else { Awake::ask().ok() };
     let machine = Machine { real_time: hurry(), awake: awake.is_some() };
     // Where that is forbidden it goes where there is room.
-    let _ = processors.map(|processors| processors.keep());
+    let _ = processor.as_ref().map(Processor::keep);
     let mut network = Network::new(&ways.scenario);
+    let joiner = match delivery {
+        Delivery::Joined => Some(Joiner::default()),
+        Delivery::Each => cuts.then(|| Joiner::from_length(segmentation::FROM)),
+    };
     let mut exits = Exits {
         devices,
         ends: ways.ends(),
         held: Held::default(),
-        joiner: (delivery == Delivery::Joined).then(Joiner::default),
+        joiner,
         watch: Watch::default(),
         handed: vec![Time::ZERO; devices.len()],
         latest: Time::ZERO,

@@ -1,0 +1,33 @@
+//! Asks the kernel for links, routes, qdiscs and filters (rtnetlink(7)).
+
+use std::io;
+
+use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+/// Room for the kernel's answer, which is an error number and the request.
+const ANSWER: usize = 4096;
+
+/// Does this in the calling thread's namespace, or says why not. `flags` are NLM_F_CREATE and the like.
+pub fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+    let mut packet = NetlinkMessage::new(header, message.into());
+    packet.finalize();
+    let mut request = vec![0; packet.buffer_len()];
+    packet.serialize(&mut request);
+    let mut socket = Socket::new(NETLINK_ROUTE)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    socket.send(&request, 0)?;
+    let mut answer = vec![0; ANSWER];
+    let size = socket.recv(&mut &mut answer[..], 0)?;
+    let answer = answer.get(..size).unwrap_or_default();
+    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(answer).map_err(io::Error::other)?;
+    match answer.payload {
+        // Without a number it is the acknowledgement.
+        NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
+        _ => Ok(()),
+    }
+}

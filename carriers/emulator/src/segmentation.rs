@@ -1,0 +1,246 @@
+//! Has a host's kernel cut pieces that are written to its device into packets before it receives them (generic segmentation
+//! offload; Linux, Documentation/networking/segmentation-offloads.rst).
+//!
+//! So packets of a connection that are due together cost one call and one copy, and the host's TCP gets each of them for itself.
+//! A kernel cuts what it sends, not what it receives. So what comes from the device is sent to an intermediate functional block
+//! device (ifb; tc-mirred(8)), which gives what it is sent back as if it came from where it came from first, and which takes no
+//! large pieces: those are cut on the way to it, without a copy of their payload.
+
+use std::fs;
+use std::io::{self, IoSlice};
+use std::thread;
+
+use netconfig_rs::Interface;
+use netlink_packet_core::{DefaultNla, Emitable as _, NLA_F_NESTED, NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::tc::{
+    TcAction, TcActionAttribute, TcActionMirror, TcActionMirrorOption, TcActionOption, TcActionType,
+    TcAttribute, TcFilterBpf, TcFilterBpfOption, TcHandle, TcMessage, TcMirror, TcMirrorActionType, TcOption,
+};
+use nix::sched::{CloneFlags, unshare};
+use tun_rs::{VIRTIO_NET_HDR_GSO_TCPV4, VirtioNetHdr};
+
+use crate::addresses;
+use crate::devices::{self, Device};
+use crate::netlink;
+use crate::pieces::{NEEDS_SUM, OFFSET, TCP_SUM, sum_ipv4};
+
+/// Pieces of this length and above are cut, from IP's header on: longer than any packet.
+pub const FROM: usize = devices::MTU as usize + 1;
+/// Name of the block device.
+const NAME: &str = "ran0in";
+/// Packets that it holds: more than a piece has.
+const QUEUE: u32 = 20_000;
+/// ETH_P_ALL.
+const ALL: u16 = 3;
+/// Attributes of a filter by BPF (uapi/linux/pkt_cls.h).
+const TCA_BPF_ACT: u16 = 1;
+/// See [`TCA_BPF_ACT`].
+const TCA_BPF_OPS_LEN: u16 = 4;
+/// See [`TCA_BPF_ACT`].
+const TCA_BPF_OPS: u16 = 5;
+/// Classic BPF that picks what is to be cut, so that a packet by itself does not take the way over the block device: opcode, jumps if
+/// true and if not, value (Linux, Documentation/networking/filter.rst).
+const IS_PIECE: [(u16, u8, u8, u32); 4] = [
+    // ld len; jge #FROM; ret #-1, ret #0
+    (0x80, 0, 0, 0),
+    (0x35, 0, 1, FROM as u32),
+    (0x06, 0, 0, u32::MAX),
+    (0x06, 0, 0, 0),
+];
+
+/// From now on what is written to the device of the calling thread's namespace is cut there.
+pub fn set_up() -> io::Result<()> {
+    let mut link = LinkMessage::default();
+    (link.header.flags, link.header.change_mask) = (LinkFlags::Up, LinkFlags::Up);
+    link.attributes = vec![
+        LinkAttribute::IfName(NAME.to_owned()),
+        LinkAttribute::TxQueueLen(QUEUE),
+        LinkAttribute::GsoMaxSize(FROM as u32),
+        LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Ifb)]),
+    ];
+    let create = |message| netlink::request(message, NLM_F_CREATE | NLM_F_EXCL);
+    create(RouteNetlinkMessage::NewLink(link))?;
+    let index = |name| {
+        let device = Interface::try_from_name(name).and_then(|device| device.index());
+        device.map_err(|error| io::Error::other(error.to_string()))
+    };
+    let (device, block) = (index(devices::NAME)?, index(NAME)?);
+    let kind = |kind: &str| TcAttribute::Kind(kind.to_owned());
+
+    // The machine may have another queue as its default, which would drop or delay.
+    let mut none = TcMessage::with_index(block as i32);
+    none.header.parent = TcHandle::ROOT;
+    none.attributes = vec![kind("noqueue")];
+    create(RouteNetlinkMessage::NewQueueDiscipline(none))?;
+
+    let mut ingress = TcMessage::with_index(device as i32);
+    ingress.header.parent = TcHandle::INGRESS;
+    ingress.header.handle = TcHandle { major: TcHandle::INGRESS.major, minor: 0 };
+    ingress.attributes = vec![kind("ingress")];
+    create(RouteNetlinkMessage::NewQueueDiscipline(ingress))?;
+
+    let mut redirect = TcMirror::default();
+    (redirect.eaction, redirect.ifindex) = (TcMirrorActionType::EgressRedir, block);
+    redirect.generic.action = TcActionType::Stolen;
+    let mut action = TcAction::default();
+    action.attributes = vec![
+        TcActionAttribute::Kind(TcActionMirror::KIND.to_owned()),
+        TcActionAttribute::Options(vec![TcActionOption::Mirror(TcActionMirrorOption::Parms(redirect))]),
+    ];
+    let actions = [action];
+    let mut action = vec![0; actions.as_slice().buffer_len()];
+    actions.as_slice().emit(&mut action);
+    let own = |kind, value| TcOption::Bpf(TcFilterBpfOption::Other(DefaultNla::new(kind, value)));
+    let mut filter = TcMessage::with_index(device as i32);
+    filter.header.parent = TcHandle { major: TcHandle::INGRESS.major, minor: 0 };
+    filter.header.info = u32::from(ALL.to_be());
+    filter.attributes = vec![
+        kind(TcFilterBpf::KIND),
+        TcAttribute::Options(vec![
+            own(TCA_BPF_OPS_LEN, (IS_PIECE.len() as u16).to_ne_bytes().to_vec()),
+            own(TCA_BPF_OPS, IS_PIECE.iter().flat_map(instruction).collect()),
+            own(TCA_BPF_ACT | NLA_F_NESTED, action),
+        ]),
+    ];
+    create(RouteNetlinkMessage::NewTrafficFilter(filter))
+}
+
+/// An instruction of classic BPF as the kernel wants it (struct sock_filter).
+fn instruction(&(code, yes, no, value): &(u16, u8, u8, u32)) -> [u8; 8] {
+    let ([code, more], [a, b, c, d]) = (code.to_ne_bytes(), value.to_ne_bytes());
+    [code, more, yes, no, a, b, c, d]
+}
+
+/// Whether this kernel does it: one may be without these devices, and older ones do not go by their limit. Tried in a
+/// namespace that is nobody's.
+pub fn works() -> bool {
+    /// More than a new device sends by itself, of IPv6.
+    const PACKETS: usize = 40;
+    let tried = thread::spawn(|| {
+        unshare(CloneFlags::CLONE_NEWNET)?;
+        let device = Device::create(0)?;
+        set_up()?;
+        let before = counted()?;
+        device.send(&[IoSlice::new(&piece(PACKETS))])?;
+        Ok::<bool, io::Error>(counted()? - before >= PACKETS as u64)
+    });
+    matches!(tried.join(), Ok(Ok(true)))
+}
+
+/// Packets that the block device was sent (proc_pid_net(5), /proc/pid/net/dev).
+fn counted() -> io::Result<u64> {
+    let devices = fs::read_to_string("/proc/thread-self/net/dev")?;
+    let mut columns = devices.lines().filter_map(|line| line.trim_start().split_once(':'));
+    let own = columns.find(|(name, _)| *name == NAME).map(|(_, columns)| columns);
+    let packets = own.and_then(|columns| columns.split_whitespace().nth(1)?.parse().ok());
+    packets.ok_or_else(|| io::Error::other(format!("no packets of {NAME} in /proc/thread-self/net/dev")))
+}
+
+/// Packets of TCP between two hosts that are neither that of the device, in one piece.
+fn piece(packets: usize) -> Vec<u8> {
+    const HEADERS: usize = 40;
+    const PAYLOAD: usize = 1000;
+    let mut piece = vec![0; OFFSET + HEADERS + packets * PAYLOAD];
+    let virtio = VirtioNetHdr {
+        flags: NEEDS_SUM,
+        gso_type: VIRTIO_NET_HDR_GSO_TCPV4,
+        hdr_len: HEADERS as u16,
+        gso_size: PAYLOAD as u16,
+        csum_start: 20,
+        csum_offset: TCP_SUM as u16,
+    };
+    // There is room.
+    let _ = virtio.encode(&mut piece);
+    let packet = &mut piece[OFFSET..];
+    let length = packet.len() as u16;
+    // IPv4 without options, TCP (RFC 791 section 3.1); TCP without options (RFC 9293 section 3.1).
+    (packet[0], packet[8], packet[9]) = (0x45, 64, 6);
+    packet[2..4].copy_from_slice(&length.to_be_bytes());
+    packet[12..16].copy_from_slice(&addresses::v4(1).octets());
+    packet[16..20].copy_from_slice(&addresses::v4(2).octets());
+    sum_ipv4(&mut packet[..20]);
+    packet[32] = 0x50;
+    piece
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::time::Duration;
+
+    use etherparse::PacketBuilder;
+    use socket2::{Domain, Protocol, Socket, Type};
+    use tun_rs::VIRTIO_NET_HDR_GSO_TCPV6;
+
+    use super::*;
+    use crate::pieces::{addresses_sum, cut, pseudo_sum};
+
+    /// Packets of TCP for the device, in one piece as a kernel sends them.
+    fn sent(v6: bool, payload: usize) -> Vec<u8> {
+        let ip = if v6 {
+            PacketBuilder::ipv6(addresses::v6(1).octets(), addresses::v6(0).octets(), 64)
+        } else {
+            PacketBuilder::ipv4(addresses::v4(1).octets(), addresses::v4(0).octets(), 64)
+        };
+        let payload: Vec<u8> = (0..payload).map(|at| (at / 7) as u8).collect();
+        let mut piece = vec![0; OFFSET];
+        let stamp = etherparse::TcpOptionElement::Timestamp(7, 4);
+        let tcp = ip.tcp(5000, 80, 4_294_960_000, 500).ack(9).psh().ece().options(&[stamp]).unwrap();
+        tcp.write(&mut piece, &payload).unwrap();
+        let (network, kind) =
+            if v6 { (40, VIRTIO_NET_HDR_GSO_TCPV6) } else { (20, VIRTIO_NET_HDR_GSO_TCPV4) };
+        let virtio = VirtioNetHdr {
+            flags: NEEDS_SUM,
+            gso_type: kind,
+            hdr_len: network + 32,
+            gso_size: 1448,
+            csum_start: network,
+            csum_offset: TCP_SUM as u16,
+        };
+        virtio.encode(&mut piece).unwrap();
+        let packet = &mut piece[OFFSET..];
+        let network = usize::from(network);
+        let sum = pseudo_sum(addresses_sum(packet, v6), true, (packet.len() - network) as u64);
+        packet[network + TCP_SUM..][..2].copy_from_slice(&sum.to_be_bytes());
+        piece
+    }
+
+    #[test]
+    fn a_host_gets_the_very_packets_of_a_piece_one_by_one() {
+        if !works() {
+            let needs = "root, TUN devices, ifb, act_mirred, cls_bpf, and a kernel that goes by gso_max_size";
+            assert!(std::env::var_os("RANPACE_NO_SKIP").is_none(), "not to be skipped here: needs {needs}");
+            eprintln!("skipped: needs {needs}");
+            return;
+        }
+        let seen = thread::spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            let device = Device::create(0).unwrap();
+            set_up().unwrap();
+            for v6 in [false, true] {
+                let domain = if v6 { Domain::IPV6 } else { Domain::IPV4 };
+                // Sees what TCP gets.
+                let mut socket = Socket::new(domain, Type::RAW, Some(Protocol::TCP)).unwrap();
+                socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+                // Without the header of IPv6 (RFC 3542 section 3).
+                let hidden = if v6 { 40 } else { 0 };
+                let before = counted().unwrap();
+                for payload in [20 * 1448, 29 * 1448 + 1].into_iter().chain([100; 20]) {
+                    let mut piece = sent(v6, payload);
+                    device.send(&[IoSlice::new(&piece)]).unwrap();
+                    for (place, expected) in cut(&mut piece).iter().enumerate() {
+                        let mut packet = [0; 2048];
+                        let length = socket.read(&mut packet).unwrap();
+                        assert_eq!(packet[..length], expected[OFFSET + hidden..], "{v6}, {payload}, {place}");
+                    }
+                }
+                // The device sends a little by itself, of IPv6.
+                let counted = counted().unwrap() - before;
+                assert!((50..60).contains(&counted), "{counted}: a packet by itself takes the short way");
+            }
+        });
+        seen.join().unwrap();
+    }
+}
