@@ -6,9 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use netconfig_rs::Interface;
 use netconfig_rs::sys::InterfaceExt as _;
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::addresses;
+use crate::netlink;
 
 /// Name of the device in every namespace.
 pub const NAME: &str = "ran0";
@@ -35,8 +38,10 @@ impl Device {
             .ipv6(addresses::v6(place), addresses::PREFIX_V6)
             .offload(true)
             .build_sync()?;
-        // The kernel allows it to root alone; the 500 packets of a new device hold 500 pieces, each of many packets.
-        let _ = tun.set_tx_queue_len(QUEUE);
+        let mut queue = LinkMessage::default();
+        queue.header.index = index(NAME)?;
+        queue.attributes = vec![LinkAttribute::TxQueueLen(QUEUE)];
+        netlink::request(RouteNetlinkMessage::SetLink(queue), 0)?;
         tun.set_nonblocking(true)?;
         Ok(Self { tun })
     }
@@ -56,6 +61,12 @@ impl Device {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The number of the device of this name in the calling thread's namespace.
+pub fn index(name: &str) -> io::Result<u32> {
+    let device = Interface::try_from_name(name).and_then(|device| device.index());
+    device.map_err(|error| io::Error::other(error.to_string()))
 }
 
 impl AsFd for Device {

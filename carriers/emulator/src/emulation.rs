@@ -12,7 +12,7 @@ use ranpace_sim::RunResult;
 use ranpace_units::Span;
 
 use crate::devices::Device;
-use crate::estate::{Estate, EstateError};
+use crate::estate::{Estate, EstateError, within};
 use crate::honesty::Honesty;
 use crate::live::{Live, Snapshot};
 use crate::merge::merge;
@@ -137,9 +137,9 @@ pub fn emulate(
     let mut estate = Estate::new()?;
     let processor = Processor::claim("ranpace");
     let mut devices: Vec<Device> = Vec::new();
-    let cuts = plan.delivery == Delivery::Each && segmentation::works();
+    let cuts = (plan.delivery == Delivery::Each).then(segmentation::works);
     for place in 0..ways.hosts.len() {
-        devices.push(estate.add(place, ways.name(place), cuts)?);
+        devices.push(estate.add(place, ways.name(place), cuts == Some(true))?);
     }
     let hosts = estate.folder().join("hosts");
     write_hosts(ways, &hosts).map_err(|source| {
@@ -205,7 +205,12 @@ pub fn emulate(
         Ok((played, code, report, captured))
     })?;
     let code = code?;
-    let Played { result, honesty, left_out } = played.map_err(EmulationError::Loop)?;
+    let Played { result, mut honesty, left_out } = played.map_err(EmulationError::Loop)?;
+    if cuts == Some(true) {
+        for name in estate.names() {
+            honesty.refused += within(name, segmentation::dropped)?.unwrap_or(0);
+        }
+    }
     let captured = captured.map(|written| written.map(|packets| Captured { packets, left_out }));
     let report = report.map_err(EmulationError::Sockets)?;
     let mut result = merge(ways, result, &report);

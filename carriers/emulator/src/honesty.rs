@@ -18,7 +18,7 @@ pub struct Watch {
     late_packets: u64,
     /// Packets for addresses that no host has, or between hosts that have no way: multicast of the kernels, mostly.
     pub strays: u64,
-    /// Packets, or pieces of several, that a host's kernel did not take.
+    /// Packets, or pieces of several, that a host's kernel did not take, or dropped when it cut them.
     pub refused: u64,
     /// What the loop took of a processor, the kernel's work for it included.
     pub busy: Span,
@@ -33,11 +33,11 @@ impl Watch {
         self.timers.record(error);
     }
 
-    /// A packet was handed over so long after its instant.
+    /// So many packets were handed over so long after their instant.
     #[inline]
-    pub fn on_packet(&mut self, late: Span) {
-        self.packets.record(late);
-        self.late_packets += u64::from(late > LATE);
+    pub fn on_packets(&mut self, late: Span, count: usize) {
+        (0..count).for_each(|_| self.packets.record(late));
+        self.late_packets += if late > LATE { count as u64 } else { 0 };
     }
 
     /// Packets so far, and how many were more than [`LATE`] late.
@@ -69,6 +69,8 @@ pub struct Machine {
     pub real_time: bool,
     /// Processors that do not sleep.
     pub awake: bool,
+    /// Kernels that cut pieces ([`crate::Delivery::Each`]); `None` if nobody asked.
+    pub cuts: Option<bool>,
 }
 
 /// How well the machine kept up.
@@ -145,6 +147,9 @@ impl Honesty {
         if !self.machine.awake {
             line += ", processors asleep between packets";
         }
+        if self.machine.cuts == Some(false) {
+            line += ", packets written one by one";
+        }
         line
     }
 }
@@ -156,10 +161,10 @@ mod tests {
     fn honesty(packets: &[(u64, Span)], slots: (u64, u64)) -> Honesty {
         let mut watch = Watch::default();
         for (count, late) in packets {
-            (0..*count).for_each(|_| watch.on_packet(*late));
+            watch.on_packets(*late, *count as usize);
         }
         let distribution = Distribution { count: slots.1, ..Distribution::default() };
-        watch.finish((distribution, slots.0), Machine { real_time: true, awake: true })
+        watch.finish((distribution, slots.0), Machine { real_time: true, awake: true, cuts: None })
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use std::io::IoSlice;
 use std::ops::Range;
 
+use ranpace_units::Time;
 use tun_rs::{VIRTIO_NET_HDR_GSO_TCPV4, VIRTIO_NET_HDR_GSO_TCPV6, VirtioNetHdr};
 
 use crate::held::{Held, Part};
@@ -88,10 +89,23 @@ struct Run {
     packets: u32,
 }
 
+/// What is handed over at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaving {
+    /// Place of the host.
+    pub device: usize,
+    /// When its first packet was due.
+    pub due: Time,
+    /// How many packets it is.
+    pub packets: usize,
+}
+
 /// A piece to which packets can be joined.
 #[derive(Debug)]
 struct Piece {
     device: usize,
+    /// When its first packet was due.
+    due: Time,
     marked: bool,
     /// Headers of its first packet.
     head: Vec<u8>,
@@ -201,9 +215,16 @@ impl Joiner {
         Self { least, ..Self::default() }
     }
 
-    /// A packet for a device, with a mark of Congestion Experienced or without. `write` is given what is to be handed over now,
-    /// and the device; the rest waits for [`Self::flush`].
-    pub fn add(&mut self, device: usize, part: Part, marked: bool, held: &mut Held, write: &mut impl Write) {
+    /// A packet for a device, due at `due`, with a mark of Congestion Experienced or without. `write` is given what is to be handed over
+    /// now; the rest waits for [`Self::flush`].
+    pub fn add(
+        &mut self,
+        (device, due): (usize, Time),
+        part: Part,
+        marked: bool,
+        held: &mut Held,
+        write: &mut impl Write,
+    ) {
         let payload = held.payload(part);
         let least = self.least;
         let follows = |piece: &&mut Piece| {
@@ -224,7 +245,7 @@ impl Joiner {
             while let Some(place) = self.open.iter().position(|piece| piece.has_hosts(device, packet)) {
                 Self::write(self.open.remove(place), &mut self.spare, held, write);
             }
-            held.show(part, marked, |bytes| write(device, bytes));
+            held.show(part, marked, |bytes| write(Leaving { device, due, packets: 1 }, bytes));
             held.release(part.piece(), 1);
             return;
         };
@@ -251,7 +272,7 @@ impl Joiner {
         runs.clear();
         runs.push(Run { piece: part.piece(), range: payload, packets: 1 });
         let (next, full) = (part.next(), shape.last);
-        self.open.push(Piece { device, marked, head, runs, first: shape, length, count: 1, next, full });
+        self.open.push(Piece { device, due, marked, head, runs, first: shape, length, count: 1, next, full });
     }
 
     /// Hands over everything that waits.
@@ -271,20 +292,21 @@ impl Joiner {
         let head = [IoSlice::new(&piece.head)].into_iter();
         let payload = piece.runs.iter().map(|run| IoSlice::new(held.bytes(run.piece, run.range.clone())));
         let bytes: Vec<IoSlice<'_>> = head.chain(payload).collect();
-        write(piece.device, &bytes);
+        write(Leaving { device: piece.device, due: piece.due, packets: piece.count }, &bytes);
         piece.runs.iter().for_each(|run| held.release(run.piece, run.packets));
         spare.push((piece.head, piece.runs));
     }
 }
 
 /// Hands bytes to a device, in parts.
-pub trait Write: FnMut(usize, &[IoSlice<'_>]) {}
-impl<T: FnMut(usize, &[IoSlice<'_>])> Write for T {}
+pub trait Write: FnMut(Leaving, &[IoSlice<'_>]) {}
+impl<T: FnMut(Leaving, &[IoSlice<'_>])> Write for T {}
 
 #[cfg(test)]
 mod tests {
     use etherparse::PacketBuilder;
     use proptest::prelude::*;
+    use ranpace_units::Span;
 
     use super::*;
     use crate::pieces::{cut, fill_checksum};
@@ -380,11 +402,11 @@ mod tests {
 
     fn written_by(mut joiner: Joiner, held: &mut Held, parts: &[(usize, Part)]) -> Vec<(usize, Vec<u8>)> {
         let mut written = Vec::new();
-        let mut write = |device, bytes: &[IoSlice<'_>]| {
-            written.push((device, bytes.iter().flat_map(|bytes| bytes.to_vec()).collect()));
+        let mut write = |leaving: Leaving, bytes: &[IoSlice<'_>]| {
+            written.push((leaving.device, bytes.iter().flat_map(|bytes| bytes.to_vec()).collect()));
         };
         for (device, part) in parts {
-            joiner.add(*device, *part, false, held, &mut write);
+            joiner.add((*device, Time::ZERO), *part, false, held, &mut write);
         }
         joiner.flush(held, &mut write);
         written
@@ -481,15 +503,31 @@ mod tests {
     }
 
     #[test]
+    fn what_leaves_says_of_how_many_packets_it_is_and_when_the_first_was_due() {
+        let mut held = Held::default();
+        let parts = take_in(&mut held, &large(9));
+        let (mut joiner, mut left) = (Joiner::default(), Vec::new());
+        let mut write = |leaving: Leaving, _: &[IoSlice<'_>]| {
+            left.push((leaving.device, leaving.due.as_nanos(), leaving.packets));
+        };
+        for (place, part) in parts.into_iter().enumerate() {
+            let due = Time::ZERO + Span::from_nanos(place as u64);
+            joiner.add((1, due), part, place == 4, &mut held, &mut write);
+        }
+        joiner.flush(&mut held, &mut write);
+        assert_eq!(left, [(1, 0, 4), (1, 4, 1), (1, 5, 4)]);
+    }
+
+    #[test]
     fn a_marked_packet_begins_and_ends_a_piece() {
         let mut held = Held::default();
         let parts = take_in(&mut held, &large(9));
         let (mut joiner, mut written) = (Joiner::default(), Vec::new());
-        let mut write = |_, bytes: &[IoSlice<'_>]| {
+        let mut write = |_: Leaving, bytes: &[IoSlice<'_>]| {
             written.push(bytes.iter().flat_map(|bytes| bytes.to_vec()).collect::<Vec<u8>>());
         };
         for (place, part) in parts.into_iter().enumerate() {
-            joiner.add(1, part, place == 4, &mut held, &mut write);
+            joiner.add((1, Time::ZERO), part, place == 4, &mut held, &mut write);
         }
         joiner.flush(&mut held, &mut write);
         let marks: Vec<Vec<u8>> = (written.into_iter())

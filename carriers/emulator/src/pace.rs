@@ -16,7 +16,7 @@ use crate::devices::Device;
 use crate::headers::Headers;
 use crate::held::{Held, Part};
 use crate::honesty::{Honesty, Machine, Watch};
-use crate::joined::Joiner;
+use crate::joined::{Joiner, Leaving};
 use crate::live::Live;
 use crate::pcap::Tap;
 use crate::processor::Processor;
@@ -42,10 +42,13 @@ const PRIORITY: u8 = 40;
 /// How packets are handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// One by one, as they arrive.
+    /// One by one. Those of one connection that are due at one awakening cross to the host's kernel in one piece ([`Joiner`]), which it
+    /// cuts before it receives it, if it can.
     #[default]
     Each,
-    /// Packets of one connection that are due at one awakening in one piece ([`Joiner`]).
+    /// One by one, each written by itself.
+    Alone,
+    /// Packets of one connection that are due at one awakening in one piece.
     Joined,
 }
 
@@ -54,8 +57,8 @@ pub enum Delivery {
 pub struct Beside {
     /// How packets are handed over.
     pub delivery: Delivery,
-    /// The hosts' kernels cut pieces before they receive them ([`segmentation`]).
-    pub cuts: bool,
+    /// Whether the hosts' kernels cut pieces before they receive them ([`segmentation`]); `None` if they were not asked to.
+    pub cuts: Option<bool>,
     /// Lets processors sleep.
     pub saves_power: bool,
     /// Which processor it keeps to.
@@ -76,13 +79,14 @@ pub fn run(
 ) -> io::Result<Played> {
     let Beside { delivery, cuts, saves_power, processor, mut tap, mut live } = beside;
     let awake = if saves_power { None } else { Awake::ask().ok() };
-    let machine = Machine { real_time: hurry(), awake: awake.is_some() };
+    let machine = Machine { real_time: hurry(), awake: awake.is_some(), cuts };
     // Where that is forbidden it goes where there is room.
     let _ = processor.as_ref().map(Processor::keep);
     let mut network = Network::new(&ways.scenario);
     let joiner = match delivery {
         Delivery::Joined => Some(Joiner::default()),
-        Delivery::Each => cuts.then(|| Joiner::from_length(segmentation::FROM)),
+        _ if cuts == Some(true) => Some(Joiner::from_length(segmentation::FROM)),
+        _ => None,
     };
     let mut exits = Exits {
         devices,
@@ -120,7 +124,7 @@ pub fn run(
             let wait = next - before;
             // What was decided for an instant stays, also when packets end the sleep: the alarm need not be set again.
             if asleep_for != next || asleep_until <= before {
-                dozes = delivery == Delivery::Each && wait >= DOZE_FROM;
+                dozes = delivery != Delivery::Joined && wait >= DOZE_FROM;
                 let doze = (if dozes { wait - lead.get() } else { wait }).min(NAP);
                 (asleep_for, asleep_until) = (next, alarm.close_to(before + doze));
             }
@@ -271,44 +275,40 @@ impl Exits<'_> {
         clock: &impl Fn() -> Time,
     ) {
         let Self { devices, ends, held, joiner, watch, handed, latest } = self;
-        let (written, refused) = (Cell::new(0), Cell::new(0));
-        let mut write = |device: usize, bytes: &[IoSlice<'_>]| {
-            let failed = devices.get(device).is_none_or(|device| device.send(bytes).is_err());
-            written.set(written.get() + 1);
-            refused.set(refused.get() + u64::from(failed));
-        };
         // The network may be a little ahead, and what was sent a moment ago too.
-        let ahead = network.now().max(*latest);
-        let mut now = clock().max(ahead);
+        let now = Cell::new(clock().max(network.now()).max(*latest));
+        let mut write = |leaving: Leaving, bytes: &[IoSlice<'_>]| {
+            watch.on_packets(now.get() - leaving.due, leaving.packets);
+            let failed = devices.get(leaving.device).is_none_or(|device| device.send(bytes).is_err());
+            watch.refused += u64::from(failed);
+            now.set(now.get().max(clock()));
+            // The host had time until here: it receives while this writes.
+            if let Some(handed) = handed.get_mut(leaving.device) {
+                *handed = now.get();
+            }
+        };
         while let Some((arrived, part)) = network.take() {
             let Some(&device) = ends.get(arrived.flow as usize) else {
                 held.release(part.piece(), 1);
                 continue;
             };
-            watch.on_packet(now - arrived.due);
-            *latest = now;
-            if let Some(handed) = handed.get_mut(device) {
-                *handed = now;
-            }
+            *latest = now.get();
             if let Some(tap) = &mut tap {
-                held.show(part, arrived.marked, |bytes| tap.note(now, device, true, bytes));
+                held.show(part, arrived.marked, |bytes| tap.note(*latest, device, true, bytes));
             }
-            let before: u64 = written.get();
+            let due = arrived.due;
             match joiner {
-                Some(joiner) => joiner.add(device, part, arrived.marked, held, &mut write),
+                Some(joiner) => joiner.add((device, due), part, arrived.marked, held, &mut write),
                 None => {
-                    held.show(part, arrived.marked, |bytes| write(device, bytes));
+                    let leaving = Leaving { device, due, packets: 1 };
+                    held.show(part, arrived.marked, |bytes| write(leaving, bytes));
                     held.release(part.piece(), 1);
                 }
-            }
-            if written.get() > before {
-                now = now.max(clock());
             }
         }
         if let Some(joiner) = joiner {
             joiner.flush(held, &mut write);
         }
-        watch.refused += refused.get();
     }
 }
 

@@ -4,14 +4,13 @@
 use std::io;
 use std::net::Ipv4Addr;
 
-use netconfig_rs::Interface;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
-use crate::devices::NAME;
+use crate::devices;
 use crate::netlink;
 
 /// Length of the prefix of one address.
@@ -19,8 +18,7 @@ const WHOLE: u8 = 32;
 
 /// From now on, connections of the calling thread's namespace to this address begin with so many segments.
 pub fn set_initial_window(to: Ipv4Addr, segments: u32) -> io::Result<()> {
-    let device = Interface::try_from_name(NAME).and_then(|device| device.index());
-    let device = device.map_err(|error| io::Error::other(error.to_string()))?;
+    let device = devices::index(devices::NAME)?;
     let mut route = RouteMessage::default();
     route.header = RouteHeader {
         address_family: AddressFamily::Inet,

@@ -61,6 +61,10 @@ pub struct Emulate {
     /// work, and fewer acknowledgements
     #[arg(long)]
     coalesce: bool,
+    /// Write each packet to its host's kernel by itself: more work, but nothing is set up at the ingress of its device
+    /// [default: those of one connection that are due together cross in one piece, which the kernel cuts]
+    #[arg(long, conflicts_with = "coalesce")]
+    one_by_one: bool,
     /// Let idle processors sleep: less electricity, but it takes the machine longer to see a packet or an instant, on some
     /// machines by 0.1 ms and more [default: none sleeps, where that is allowed]
     #[arg(long)]
@@ -109,6 +113,7 @@ struct EmulationSummary {
     real_time_priority: bool,
     /// Whether processors were kept from sleeping.
     processors_awake: bool,
+    pieces_cut_by_kernels: Option<bool>,
     timers: u64,
     timer_error_p50_s: f64,
     timer_error_p99_s: f64,
@@ -136,6 +141,7 @@ impl EmulationSummary {
             invalid_because: invalid,
             real_time_priority: honesty.machine.real_time,
             processors_awake: honesty.machine.awake,
+            pieces_cut_by_kernels: honesty.machine.cuts,
             timers: honesty.timers.count,
             timer_error_p50_s: honesty.timers.p50.as_secs_f64(),
             timer_error_p99_s: honesty.timers.p99.as_secs_f64(),
@@ -239,7 +245,11 @@ impl Emulate {
         let plays = self.workloads || self.cc.is_some() || main.is_none() && !self.hosts_only;
         let workloads = plays.then(|| Workloads { cc: self.cc.clone() });
         let views = Views { capture: self.pcap.clone(), ..Views::default() };
-        let delivery = if self.coalesce { Delivery::Joined } else { Delivery::Each };
+        let delivery = match (self.coalesce, self.one_by_one) {
+            (true, _) => Delivery::Joined,
+            (_, true) => Delivery::Alone,
+            _ => Delivery::Each,
+        };
         let (beside, saves_power) = (beside.collect(), self.save_power);
         Ok(Plan { main, beside, limit, workloads, delivery, saves_power, views, inside })
     }

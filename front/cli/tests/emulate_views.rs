@@ -80,6 +80,7 @@ fn a_capture_has_what_hosts_sent_and_got_and_pieces_arrive_as_they_were_sent() {
     let Some(_turn) = rights() else { return };
     for (case, host, more) in [
         ("packet by packet", v4(0), &[][..]),
+        ("each written by itself", v4(0), &["--one-by-one"]),
         ("in pieces", v4(0), &["--coalesce"]),
         ("v6", v6(0), &["--coalesce"]),
     ] {
