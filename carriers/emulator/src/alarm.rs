@@ -132,6 +132,11 @@ impl<'a> Alarm<'a> {
         self.ask(EpollTimeout::ZERO)
     }
 
+    /// Nobody looked.
+    pub fn forget(&mut self) {
+        self.ready.clear();
+    }
+
     /// Devices that had something at the last look.
     pub fn ready(&self) -> &[usize] {
         &self.ready

@@ -35,9 +35,9 @@ impl Watch {
 
     /// So many packets were handed over so long after their instant.
     #[inline]
-    pub fn on_packets(&mut self, late: Span, count: usize) {
-        (0..count).for_each(|_| self.packets.record(late));
-        self.late_packets += if late > LATE { count as u64 } else { 0 };
+    pub fn on_packets(&mut self, late: Span, count: u32) {
+        self.packets.record_times(late, count);
+        self.late_packets += if late > LATE { u64::from(count) } else { 0 };
     }
 
     /// Packets so far, and how many were more than [`LATE`] late.
@@ -161,7 +161,7 @@ mod tests {
     fn honesty(packets: &[(u64, Span)], slots: (u64, u64)) -> Honesty {
         let mut watch = Watch::default();
         for (count, late) in packets {
-            watch.on_packets(*late, *count as usize);
+            watch.on_packets(*late, *count as u32);
         }
         let distribution = Distribution { count: slots.1, ..Distribution::default() };
         watch.finish((distribution, slots.0), Machine { real_time: true, awake: true, cuts: None })

@@ -110,7 +110,7 @@ pub fn run(
     let early = if is_early { NEAR } else { Span::ZERO };
     while !stop.load(Ordering::Relaxed) {
         network.advance(clock() + early);
-        exits.deliver(&mut network, tap.as_mut(), &clock);
+        let handed_over = exits.deliver(&mut network, tap.as_mut(), &clock);
         if let Some(tap) = &mut tap {
             tap.look(clock());
         }
@@ -118,9 +118,15 @@ pub fn run(
             live.look(clock(), &network, &exits.watch, || cpu_time() - cpu);
         }
         let next = network.next_event();
-        alarm.look()?;
         let before = clock();
-        if alarm.ready().is_empty() && next > before + early {
+        let sleeps = next > before + early;
+        // If nothing was handed over nothing is answered, and what else there is ends the sleep at once.
+        if handed_over || !sleeps {
+            alarm.look()?;
+        } else {
+            alarm.forget();
+        }
+        if alarm.ready().is_empty() && sleeps {
             let wait = next - before;
             // What was decided for an instant stays, also when packets end the sleep: the alarm need not be set again.
             if asleep_for != next || asleep_until <= before {
@@ -266,19 +272,21 @@ impl Exits<'_> {
         if answers { self.latest } else { now.max(self.latest) }
     }
 
-    /// Hands over what has arrived.
+    /// Hands over what has arrived; returns whether anything has.
     #[inline]
     fn deliver(
         &mut self,
         network: &mut Network<'_, Part>,
         mut tap: Option<&mut Tap>,
         clock: &impl Fn() -> Time,
-    ) {
+    ) -> bool {
         let Self { devices, ends, held, joiner, watch, handed, latest } = self;
         // The network may be a little ahead, and what was sent a moment ago too.
         let now = Cell::new(clock().max(network.now()).max(*latest));
+        let wrote = Cell::new(false);
         let mut write = |leaving: Leaving, bytes: &[IoSlice<'_>]| {
-            watch.on_packets(now.get() - leaving.due, leaving.packets);
+            wrote.set(true);
+            watch.on_packets(now.get() - leaving.due, leaving.packets as u32);
             let failed = devices.get(leaving.device).is_none_or(|device| device.send(bytes).is_err());
             watch.refused += u64::from(failed);
             now.set(now.get().max(clock()));
@@ -309,6 +317,7 @@ impl Exits<'_> {
         if let Some(joiner) = joiner {
             joiner.flush(held, &mut write);
         }
+        wrote.get()
     }
 }
 

@@ -52,6 +52,22 @@ impl Histogram {
         }
     }
 
+    /// Adds a value so many times.
+    pub fn record_times(&mut self, value: Span, times: u32) {
+        if times == 0 {
+            return;
+        }
+        let nanos = value.as_nanos();
+        if self.count == 0 {
+            self.min = nanos;
+        }
+        self.count += u64::from(times);
+        self.sum += u128::from(nanos) * u128::from(times);
+        self.min = self.min.min(nanos);
+        self.max = self.max.max(nanos);
+        self.sort_in(bucket_of(nanos), times);
+    }
+
     /// Reads where the next value will go; see `Meters::settle`.
     #[inline]
     pub(crate) fn warm(&self) -> u64 {
@@ -61,14 +77,17 @@ impl Histogram {
     /// Sorts in what waits.
     fn settle(&mut self) {
         let mut waiting = core::mem::take(&mut self.waiting);
-        for bucket in waiting.drain(..).map(usize::from) {
-            let (group, place) = (bucket / GROUP, bucket % GROUP);
-            let index = group.wrapping_sub(self.first);
-            let index = if index < self.groups.len() { index } else { self.make_room(group) };
-            let slot = &mut self.groups[index].get_or_insert_with(|| Box::new([0; GROUP]))[place];
-            *slot = slot.saturating_add(1);
-        }
+        waiting.drain(..).for_each(|bucket| self.sort_in(usize::from(bucket), 1));
         self.waiting = waiting;
+    }
+
+    #[inline]
+    fn sort_in(&mut self, bucket: usize, times: u32) {
+        let (group, place) = (bucket / GROUP, bucket % GROUP);
+        let index = group.wrapping_sub(self.first);
+        let index = if index < self.groups.len() { index } else { self.make_room(group) };
+        let slot = &mut self.groups[index].get_or_insert_with(|| Box::new([0; GROUP]))[place];
+        *slot = slot.saturating_add(times);
     }
 
     /// Extends the groups to this one; returns its index.
@@ -211,6 +230,18 @@ fn middle_of(bucket: usize) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_value_so_many_times_is_that_value_so_often() {
+        let (mut at_once, mut each) = (Histogram::default(), Histogram::default());
+        for (value, times) in [(70_000, 42), (5, 0), (3_000_000, 1), (70_001, 1_000)] {
+            let value = Span::from_nanos(value);
+            at_once.record_times(value, times);
+            (0..times).for_each(|_| each.record(value));
+        }
+        assert_eq!(at_once.distribution(), each.distribution());
+        assert_eq!(at_once.mean_deviation(), each.mean_deviation());
+    }
 
     proptest! {
         #[test]
