@@ -132,7 +132,7 @@ impl<'a> Alarm<'a> {
         self.ask(EpollTimeout::ZERO)
     }
 
-    /// Nobody looked.
+    /// Takes what was ready for done with, without a look.
     pub fn forget(&mut self) {
         self.ready.clear();
     }

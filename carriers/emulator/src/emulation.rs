@@ -137,7 +137,14 @@ pub fn emulate(
     let mut estate = Estate::new()?;
     let processor = Processor::claim("ranpace");
     let mut devices: Vec<Device> = Vec::new();
-    let cuts = (plan.delivery == Delivery::Each).then(segmentation::works);
+    let mut notes = Vec::new();
+    let cuts = (plan.delivery == Delivery::Each).then(|| match segmentation::check() {
+        Ok(()) => true,
+        Err(why) => {
+            notes.push(format!("packets are written one by one, the kernel does not cut pieces: {why}"));
+            false
+        }
+    });
     for place in 0..ways.hosts.len() {
         devices.push(estate.add(place, ways.name(place), cuts == Some(true))?);
     }
@@ -208,15 +215,21 @@ pub fn emulate(
     let Played { result, mut honesty, left_out } = played.map_err(EmulationError::Loop)?;
     if cuts == Some(true) {
         for name in estate.names() {
-            honesty.refused += within(name, segmentation::dropped)?.unwrap_or(0);
+            // Nothing that was measured is lost for it.
+            let dropped = within(name, segmentation::dropped).map_err(|error| error.to_string());
+            match dropped.and_then(|dropped| dropped.map_err(|error| error.to_string())) {
+                Ok(dropped) => honesty.refused += dropped,
+                Err(why) => notes.push(format!("what was dropped before {name} is not counted: {why}")),
+            }
         }
     }
     let captured = captured.map(|written| written.map(|packets| Captured { packets, left_out }));
     let report = report.map_err(EmulationError::Sockets)?;
     let mut result = merge(ways, result, &report);
+    notes.extend(report.notes);
     let interrupted = stop.load(Ordering::Relaxed);
     result.interrupted = interrupted;
-    Ok(Outcome { result, honesty, code, interrupted, captured, notes: report.notes })
+    Ok(Outcome { result, honesty, code, interrupted, captured, notes })
 }
 
 /// Waits for the last of the programs, which is the main one if `has_main`; `ask` says whether the time is over, and whether

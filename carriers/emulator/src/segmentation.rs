@@ -133,18 +133,22 @@ fn instruction((code, yes, no, value): (u16, u8, u8, u32)) -> [u8; 8] {
     [code, more, yes, no, a, b, c, d]
 }
 
-/// Whether this kernel does it: one may be without these devices, and older ones do not go by their limit. Tried in a
-/// namespace that is nobody's.
-pub fn works() -> bool {
+/// Tries whether this kernel does it, in a namespace that is nobody's, or says why not: one may be without these devices, and
+/// older ones do not go by their limit.
+pub fn check() -> io::Result<()> {
     const PACKETS: usize = 40;
     let tried = thread::Builder::new().name("segmentation".to_owned()).spawn(|| {
         unshare(CloneFlags::CLONE_NEWNET)?;
         let device = Device::create(0)?;
         set_up()?;
         device.send(&[IoSlice::new(&piece(PACKETS))])?;
-        Ok::<bool, io::Error>(Counted::read()?.packets == PACKETS as u64)
-    });
-    tried.is_ok_and(|tried| matches!(tried.join(), Ok(Ok(true))))
+        let packets = Counted::read()?.packets;
+        if packets == PACKETS as u64 {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("a piece of {PACKETS} packets was received as {packets}")))
+    })?;
+    tried.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried it panicked")))
 }
 
 /// Packets, or pieces, that were lost on the way over the block device of the calling thread's namespace.
@@ -250,10 +254,13 @@ mod tests {
 
     #[test]
     fn a_host_gets_the_very_packets_of_a_piece_one_by_one() {
-        if !works() {
+        if let Err(error) = check() {
             let needs = "root, TUN devices, ifb, act_mirred, cls_bpf, and a kernel that goes by gso_max_size";
-            assert!(std::env::var_os("RANPACE_NO_SKIP").is_none(), "not to be skipped here: needs {needs}");
-            eprintln!("skipped: needs {needs}");
+            assert!(
+                std::env::var_os("RANPACE_NO_SKIP").is_none(),
+                "not to be skipped here: needs {needs}: {error}"
+            );
+            eprintln!("skipped: needs {needs}: {error}");
             return;
         }
         let seen = thread::spawn(|| {

@@ -38,13 +38,7 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, value: Span) {
         let value = value.as_nanos();
-        if self.count == 0 {
-            self.min = value;
-        }
-        self.count += 1;
-        self.sum += u128::from(value);
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+        self.tally(value, 1);
         // The last bucket has number 56,319.
         self.waiting.push(bucket_of(value) as u16);
         if self.waiting.len() >= WAITING {
@@ -57,15 +51,19 @@ impl Histogram {
         if times == 0 {
             return;
         }
-        let nanos = value.as_nanos();
+        self.tally(value.as_nanos(), times);
+        self.sort_in(bucket_of(value.as_nanos()), times);
+    }
+
+    #[inline]
+    fn tally(&mut self, value: u64, times: u32) {
         if self.count == 0 {
-            self.min = nanos;
+            self.min = value;
         }
         self.count += u64::from(times);
-        self.sum += u128::from(nanos) * u128::from(times);
-        self.min = self.min.min(nanos);
-        self.max = self.max.max(nanos);
-        self.sort_in(bucket_of(nanos), times);
+        self.sum += u128::from(value) * u128::from(times);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
     }
 
     /// Reads where the next value will go; see `Meters::settle`.
