@@ -1,6 +1,7 @@
 //! What the runs of an experiment gave: a cell for each scheme at each point.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ranpace_sim::{Distribution, RunResult, Series};
 use ranpace_units::{Bytes, Rate, Span};
@@ -33,7 +34,7 @@ pub enum Absent {
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
     order: Vec<(String, String)>,
-    cells: BTreeMap<(String, String), Result<Box<Cell>, Absent>>,
+    cells: BTreeMap<(String, String), Result<Arc<Cell>, Absent>>,
 }
 
 impl Cell {
@@ -89,7 +90,17 @@ impl Cells {
     pub fn enter(&mut self, scheme: &str, point: &str, cell: Result<Cell, Absent>) {
         let key = (scheme.to_owned(), point.to_owned());
         self.order.push(key.clone());
-        self.cells.insert(key, cell.map(Box::new));
+        self.cells.insert(key, cell.map(Arc::new));
+    }
+
+    /// Enters the cell of one scheme for another one too, which would have played the same run.
+    pub fn enter_same(&mut self, scheme: &str, as_well: &str, point: &str) {
+        let known = self.cells.get(&(scheme.to_owned(), point.to_owned())).cloned();
+        let key = (as_well.to_owned(), point.to_owned());
+        if let Some(cell) = known.filter(|_| scheme != as_well) {
+            self.order.push(key.clone());
+            self.cells.insert(key, cell);
+        }
     }
 
     /// One cell.

@@ -153,14 +153,19 @@ pub struct Sensitivity {
     pub table: Option<String>,
 }
 
-/// What the source leaves open and touches several schemes: every combination is played by all schemes of some tables.
+/// What the source leaves open and touches several schemes: every combination is played by all schemes of some tables and
+/// criteria.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variation {
     /// For each place its values, that of the experiment itself first.
     pub set: BTreeMap<String, Vec<String>>,
     /// Tables of published ratios by which the nearest combination is found. Each says at which group of points.
+    #[serde(default)]
     pub tables: Vec<String>,
+    /// Criteria with a published `figure` by which it is found too.
+    #[serde(default)]
+    pub criteria: Vec<String>,
     /// The first points of each `[[runs]]`; all if it is missing.
     pub points: Option<usize>,
 }
@@ -182,6 +187,8 @@ pub struct Criterion {
     pub finding: bool,
     /// What the source says.
     pub published: String,
+    /// The same as a number, in the unit of what is measured, for a choice by `[variation]`.
+    pub figure: Option<f64>,
     /// What is compared; missing only where the experiment is pending.
     pub measure: Option<Measure>,
     /// The value must not be below.
@@ -383,9 +390,18 @@ impl Experiment {
                 ));
             }
         }
-        let table = self.sensitivity.as_ref().and_then(|sensitivity| sensitivity.table.as_ref());
-        table
-            .filter(|id| !self.tables.iter().any(|table| table.id == **id))
+        let varied = self.variation.iter().flat_map(|variation| &variation.criteria);
+        for id in varied {
+            let own = self.criteria.iter().find(|criterion| criterion.id == *id);
+            if own.is_none_or(|criterion| criterion.figure.is_none_or(|figure| figure <= 0.0)) {
+                return Some(format!("the variation needs a criterion {id:?} with a figure above zero"));
+            }
+        }
+        let tables = self.variation.iter().flat_map(|variation| &variation.tables);
+        let table = self.sensitivity.iter().filter_map(|sensitivity| sensitivity.table.as_ref());
+        tables
+            .chain(table)
+            .find(|id| !self.tables.iter().any(|table| table.id == **id))
             .map(|id| format!("there is no table {id:?}"))
     }
 }
@@ -491,7 +507,7 @@ mod tests {
     fn places_are_combined() {
         let list = |values: [&str; 2]| values.map(str::to_owned).to_vec();
         let set = BTreeMap::from([("b".to_owned(), list(["1", "2"])), ("a".to_owned(), list(["x", "y"]))]);
-        let variation = Variation { set, tables: Vec::new(), points: None };
+        let variation = Variation { set, tables: Vec::new(), criteria: Vec::new(), points: None };
         let found: Vec<String> =
             variation.combinations().iter().map(|c| format!("{}{}", c["a"], c["b"])).collect();
         assert_eq!(found, ["x1", "x2", "y1", "y2"]);

@@ -7,7 +7,7 @@ use maud::html;
 use super::cells::{Absent, Cell, Cells};
 use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec, Values};
 use super::functions_edge::of_group;
-use super::measure::ratio;
+use super::measure::{Measure, ratio};
 use super::metric::Metric;
 use super::verdict::{Row, Verdict, for_variant};
 use super::{Mean, Played};
@@ -335,13 +335,8 @@ fn setting(with: &Values) -> String {
 
 /// Every combination of `[variation]`, the one nearest to the published ratios first, and a row that names it.
 ///
-/// `label` says under which label a scheme was played with a combination. Distance (ours): mean over the published
-/// ratios of `|ln(measured / published)|`.
-pub fn variation(
-    experiment: &Experiment,
-    cells: &Cells,
-    label: &dyn Fn(&str, &Values) -> String,
-) -> Option<(Figures, Row)> {
+/// Distance (ours): mean over the published ratios and figures of `|ln(measured / published)|`.
+pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row)> {
     let spec = experiment.variation.as_ref()?;
     let tables: Vec<&TableSpec> =
         spec.tables.iter().filter_map(|id| experiment.tables.iter().find(|table| table.id == *id)).collect();
@@ -354,7 +349,7 @@ pub fn variation(
             let to = table.to.as_deref()?;
             let group = table.at.as_deref().unwrap_or_default();
             for (scheme, published) in table.published.iter().filter(|(scheme, _)| *scheme != to) {
-                let (above, below) = (label(scheme, with), label(to, with));
+                let (above, below) = (varied(scheme, with), varied(to, with));
                 // Of fewer points, where the variation has fewer.
                 let points: Vec<String> = cells
                     .group(&above, group)
@@ -374,13 +369,25 @@ pub fn variation(
                 }
             }
         }
+        for id in &spec.criteria {
+            let criterion = experiment.criteria.iter().find(|criterion| criterion.id == *id)?;
+            let (measure, published) = (criterion.measure.as_ref()?, criterion.figure?);
+            let instead = |measure: Measure, scheme: &String| measure.instead(scheme, &varied(scheme, with));
+            let value = measure.schemes().iter().fold(measure.clone(), instead).of(cells).ok()?.value;
+            distance += libm::log(value / published).abs();
+            own.push(value);
+            if index == 0 {
+                head.push((id.clone(), String::new()));
+                published_row.push(format!("({published})"));
+            }
+        }
         found.push((distance / own.len().max(1) as f64, setting(with), own));
     }
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
     let nearest = found.first()?;
     let row = Row {
         experiment: experiment.id.clone(),
-        criterion: format!("which of {} readings is nearest to the published ratios", found.len()),
+        criterion: format!("which of {} readings is nearest to the published figures", found.len()),
         robust: false,
         published: "not stated".to_owned(),
         measured: format!("{} (mean |ln| {})", nearest.1, number(nearest.0)),
@@ -391,7 +398,7 @@ pub fn variation(
         let figures = own.iter().map(|value| number(*value));
         [label.clone(), number(*distance)].into_iter().chain(figures).collect()
     }));
-    let title = "Readings: ratios with each, nearest to the published ones first".to_owned();
+    let title = "Readings: figures with each, nearest to the published ones first".to_owned();
     Some((Figures { title, head, rows, report_only: false }, row))
 }
 
