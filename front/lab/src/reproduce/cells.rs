@@ -112,6 +112,24 @@ impl Cells {
         }
     }
 
+    /// The same with the runs of some schemes in the place of others: `instead` has for the label of a scheme that of the
+    /// scheme whose cells are found under it.
+    pub fn instead(&self, instead: &BTreeMap<String, String>) -> Self {
+        let mut cells = Self::default();
+        for key in &self.order {
+            let (scheme, point) = key;
+            let Some(cell) = self.cells.get(key) else { continue };
+            let replaced = instead.iter().filter(|(_, new)| *new == scheme).map(|(old, _)| old);
+            let kept = (!instead.contains_key(scheme)).then_some(scheme);
+            for label in replaced.chain(kept) {
+                let key = (label.clone(), point.clone());
+                cells.order.push(key.clone());
+                cells.cells.insert(key, cell.clone());
+            }
+        }
+        cells
+    }
+
     /// One cell, named "scheme@point"; the point may be left out if there is only one.
     pub fn named(&self, name: &str) -> Result<&Cell, Absent> {
         match name.split_once('@') {

@@ -52,6 +52,9 @@ pub struct Experiment {
     pub sensitivity: Option<Sensitivity>,
     /// Values of places whose combinations are all tried on request, for all schemes at once.
     pub variation: Option<Variation>,
+    /// Other admissible readings of the source: the criteria are evaluated by them too.
+    #[serde(default, rename = "reading")]
+    pub readings: Vec<Reading>,
     /// Whether series over time are kept. Thousands of drops whose figures are totals do without.
     #[serde(default = "yes")]
     pub series: bool,
@@ -95,6 +98,28 @@ pub enum Role {
     Compared,
     /// Another variant of the algorithm in question, or a scheme that the source does not have.
     Shown,
+}
+
+/// Another admissible reading of the source. A robust criterion that one reading meets and another misses depends on it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    /// In a few words, for the table of verdicts.
+    pub name: String,
+    /// What in the source admits it.
+    pub why: String,
+    /// For the label of a scheme, that of the scheme whose runs take its place.
+    pub instead: BTreeMap<String, String>,
+    /// The criteria that it is about; all robust ones if there are none.
+    #[serde(default)]
+    pub criteria: Vec<String>,
+}
+
+impl Reading {
+    /// Whether a criterion is evaluated by it.
+    pub fn is_about(&self, criterion: &Criterion) -> bool {
+        criterion.robust && (self.criteria.is_empty() || self.criteria.contains(&criterion.id))
+    }
 }
 
 /// Schemes at points: one run for each of both.
@@ -151,10 +176,13 @@ pub struct Sensitivity {
     pub metrics: Vec<Metric>,
     /// The table whose published figures are compared with.
     pub table: Option<String>,
+    /// Whether they are played and recorded each time, and not on request.
+    #[serde(default)]
+    pub always: bool,
 }
 
-/// What the source leaves open and touches several schemes: every combination is played by all schemes of some tables and
-/// criteria.
+/// What the source leaves open and touches several schemes: every combination is played by all schemes of some tables
+/// and criteria.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variation {
@@ -168,6 +196,9 @@ pub struct Variation {
     pub criteria: Vec<String>,
     /// The first points of each `[[runs]]`; all if it is missing.
     pub points: Option<usize>,
+    /// Whether it is played and recorded each time, and not on request: what other experiments take over from it.
+    #[serde(default)]
+    pub always: bool,
 }
 
 /// What must hold, or is reported.
@@ -195,6 +226,18 @@ pub struct Criterion {
     pub at_least: Option<f64>,
     /// The value must not be above.
     pub at_most: Option<f64>,
+}
+
+impl Criterion {
+    /// The bounds in words; empty without.
+    pub fn bounds(&self) -> String {
+        let bound = |word: &str, bound: Option<f64>| bound.map(|bound| format!("at {word} {bound}"));
+        [bound("least", self.at_least), bound("most", self.at_most)]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
 }
 
 /// A table.
@@ -336,6 +379,9 @@ impl Experiment {
         schemes.extend(self.tables.iter().filter_map(|table| Some(&table.faults.as_ref()?.plain)));
         schemes.extend(self.plots.iter().flat_map(|plot| &plot.schemes));
         schemes.extend(self.schemes.iter().filter_map(|scheme| scheme.variant_of.as_ref()));
+        schemes.extend(
+            self.readings.iter().flat_map(|reading| reading.instead.iter().flat_map(|(old, new)| [old, new])),
+        );
         schemes.extend(self.sensitivity.iter().flat_map(|sensitivity| &sensitivity.schemes));
         let measures = self.criteria.iter().filter_map(|criterion| criterion.measure.as_ref());
         let measured: Vec<String> = measures.flat_map(Measure::schemes).collect();
@@ -372,6 +418,19 @@ impl Experiment {
                     ));
                 }
                 _ => {}
+            }
+        }
+        for reading in &self.readings {
+            let name = &reading.name;
+            if reading.why.trim().is_empty() || reading.instead.is_empty() {
+                return Some(format!(
+                    "the reading {name:?} must say why it is admissible, and what it replaces"
+                ));
+            }
+            let judged =
+                |id: &&String| self.criteria.iter().any(|criterion| criterion.id == **id && criterion.robust);
+            if let Some(id) = reading.criteria.iter().find(|id| !judged(id)) {
+                return Some(format!("the reading {name:?}: there is no robust criterion {id:?}"));
             }
         }
         for criterion in &self.criteria {
@@ -507,7 +566,8 @@ mod tests {
     fn places_are_combined() {
         let list = |values: [&str; 2]| values.map(str::to_owned).to_vec();
         let set = BTreeMap::from([("b".to_owned(), list(["1", "2"])), ("a".to_owned(), list(["x", "y"]))]);
-        let variation = Variation { set, tables: Vec::new(), criteria: Vec::new(), points: None };
+        let variation =
+            Variation { set, tables: Vec::new(), criteria: Vec::new(), points: None, always: false };
         let found: Vec<String> =
             variation.combinations().iter().map(|c| format!("{}{}", c["a"], c["b"])).collect();
         assert_eq!(found, ["x1", "x2", "y1", "y2"]);
@@ -522,6 +582,7 @@ mod tests {
             schemes: Vec::new(),
             metrics: Vec::new(),
             table: None,
+            always: false,
         };
         assert_eq!(sensitivity.combinations(), ["a=1 b=1", "a=1 b=2", "a=2 b=1", "a=2 b=2"]);
     }

@@ -18,6 +18,7 @@ mod measure;
 mod metric;
 mod paired;
 mod plan;
+mod record;
 mod recordings;
 mod show;
 mod totals;
@@ -36,7 +37,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use cells::{Absent, Cell, Cells};
 pub use experiment::{
-    Criterion, Experiment, ExperimentError, Mean, PlotSpec, Quick, Role, Runs, Scheme, Sensitivity,
+    Criterion, Experiment, ExperimentError, Mean, PlotSpec, Quick, Reading, Role, Runs, Scheme, Sensitivity,
     TableSpec, Values, Variation,
 };
 pub use functions::Function;
@@ -51,6 +52,7 @@ pub use measure::{Measure, Measured, Over};
 pub use metric::Metric;
 pub use paired::{Paired, Statistic};
 pub use plan::{Planned, plan, vary};
+pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
 pub use recordings::{Recording, Recordings, Refused};
 pub use show::{Figures, group, verdict_text};
 pub use verdict::{Row, Verdict, verdict_counts};
@@ -236,17 +238,21 @@ pub fn play(
     recordings: &mut Recordings,
     how: &How<'_>,
 ) -> Result<Option<Played>, ReproduceError> {
-    let experiment = if how.sensitivity { experiment.clone().with_sensitivity() } else { experiment.clone() };
+    let always = experiment.sensitivity.as_ref().is_some_and(|sensitivity| sensitivity.always);
+    let switches = how.sensitivity || (always && !how.quick);
+    let experiment = if switches { experiment.clone().with_sensitivity() } else { experiment.clone() };
     let mut cells = Cells::default();
     let mut missing = Vec::new();
     let mut sample = String::new();
     let mut same = Vec::new();
+    let always = experiment.variation.as_ref().is_some_and(|variation| variation.always);
+    let varies = how.sensitivity || (always && !how.quick);
     if experiment.pending.is_none() {
         let mut planned = plan(&experiment, how.quick)?;
         let show = experiment.show.as_ref();
         let shown = planned.iter().find(|run| show.is_none_or(|show| *show == run.point));
         sample = shown.map_or_else(String::new, |run| run.text.clone());
-        if how.sensitivity {
+        if varies {
             same = add_variation(&experiment, how.quick, &mut planned)?;
         }
         // A job per run whose recordings are there; for the others, the recordings that they lack.
@@ -294,17 +300,18 @@ pub fn play(
     let missing = missing.iter().filter_map(|name| recordings.about(name).cloned()).collect();
     let mut rows = verdict::judge(&experiment, &cells, how.quick);
     let mut tables = show::tables(&experiment, &cells);
-    if how.sensitivity
-        && let Some((table, row)) = show::sensitivity(&experiment, &cells)
-    {
+    // What is played each time is recorded as a table; only criteria have rows then.
+    if switches && let Some((table, row)) = show::sensitivity(&experiment, &cells) {
         tables.push(table);
-        rows.push(row);
+        if how.sensitivity {
+            rows.push(row);
+        }
     }
-    if how.sensitivity
-        && let Some((table, row)) = show::variation(&experiment, &cells)
-    {
+    if varies && let Some((table, row)) = show::variation(&experiment, &cells) {
         tables.push(table);
-        rows.push(row);
+        if how.sensitivity {
+            rows.push(row);
+        }
     }
     Ok(Some(Played { experiment, rows, cells, missing, tables, sample }))
 }
@@ -431,16 +438,18 @@ mod tests {
     fn rows_are_written_with_their_documented_fields() {
         let row = Row {
             experiment: "001-a3-table1".to_owned(),
+            id: "i".to_owned(),
             criterion: "c".to_owned(),
             robust: true,
             published: "8.95".to_owned(),
+            bounds: "at least 4".to_owned(),
             measured: "8.1".to_owned(),
             verdict: Verdict::Reproduced,
         };
         let json = serde_json::to_string(&row).unwrap();
         assert_eq!(
             json,
-            r#"{"experiment":"001-a3-table1","criterion":"c","robust":true,"published":"8.95","measured":"8.1","verdict":"reproduced"}"#
+            r#"{"experiment":"001-a3-table1","id":"i","criterion":"c","robust":true,"published":"8.95","bounds":"at least 4","measured":"8.1","verdict":"reproduced"}"#
         );
         for verdict in Verdict::ALL {
             assert_eq!(serde_json::to_string(&verdict).unwrap(), format!("\"{}\"", verdict.as_str()));

@@ -310,9 +310,11 @@ pub fn sensitivity(experiment: &Experiment, cells: &Cells) -> Option<(Figures, R
     }
     let row = Row {
         experiment: experiment.id.clone(),
+        id: String::new(),
         criterion: format!("which of {} variants is nearest to the published ratios", found.len()),
         robust: false,
         published: "not stated".to_owned(),
+        bounds: String::new(),
         measured: format!("{} (mean |ln| {})", nearest.1, number(nearest.0)),
         verdict: Verdict::Reported,
     };
@@ -387,9 +389,11 @@ pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row
     let nearest = found.first()?;
     let row = Row {
         experiment: experiment.id.clone(),
-        criterion: format!("which of {} readings is nearest to the published figures", found.len()),
+        id: String::new(),
+        criterion: format!("which of {} choices is nearest to the published figures", found.len()),
         robust: false,
         published: "not stated".to_owned(),
+        bounds: String::new(),
         measured: format!("{} (mean |ln| {})", nearest.1, number(nearest.0)),
         verdict: Verdict::Reported,
     };
@@ -398,7 +402,7 @@ pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row
         let figures = own.iter().map(|value| number(*value));
         [label.clone(), number(*distance)].into_iter().chain(figures).collect()
     }));
-    let title = "Readings: figures with each, nearest to the published ones first".to_owned();
+    let title = "Choices: figures with each, nearest to the published ones first".to_owned();
     Some((Figures { title, head, rows, report_only: false }, row))
 }
 
