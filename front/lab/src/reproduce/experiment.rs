@@ -543,6 +543,18 @@ mod tests {
             ("nothing to compare with", "at_most = 1.0", "", "neither at_least nor at_most"),
             ("nothing measured", "measure =", "#", "has no measure"),
             (
+                "a choice without a figure",
+                "[[scheme]]",
+                "[variation]\ncriteria = [\"c\"]\nset = { x = [\"1\"] }\n[[scheme]]",
+                "a criterion \"c\" with a figure",
+            ),
+            (
+                "a choice by no table",
+                "[[scheme]]",
+                "[variation]\ntables = [\"t\"]\nset = { x = [\"1\"] }\n[[scheme]]",
+                "no table \"t\"",
+            ),
+            (
                 "no counterpart",
                 "kind = \"value\", metric = \"rtt_mean\", of = \"x\"",
                 "kind = \"paired_ratio\", metric = \"rtt_mean\", of = [\"x\"], to = []",

@@ -547,6 +547,64 @@ mod tests {
     use crate::synthetic;
 
     #[test]
+    fn a_choice_is_made_by_published_figures_and_every_run_is_played_once() {
+        let experiment = Experiment::parse(
+            r#"
+            id = "000-a1"
+            title = ""
+            source = ""
+            says = ""
+            scenario = "${delay} ${queue}"
+            set = { delay = "1", queue = "x" }
+            runs = [{ point = "short", each = [{ x = "deep", y = "shallow" }] }, { point = "long", each = [{ x = "deep", y = "deep" }] }]
+            [[scheme]]
+            label = "base"
+            role = "judged"
+            set = {}
+            [variation]
+            criteria = ["short", "long"]
+            set = { queue = ["${x}", "${y}"] }
+            [[criterion]]
+            id = "short"
+            text = ""
+            published = "10 ms"
+            figure = 0.01
+            measure = { kind = "value", metric = "delay_mean", of = "base", at = "short" }
+            [[criterion]]
+            id = "long"
+            text = ""
+            published = "40 ms"
+            figure = 0.04
+            measure = { kind = "value", metric = "delay_mean", of = "base", at = "long" }
+            "#,
+            "test",
+        )
+        .unwrap();
+        let mut planned = super::super::plan(&experiment, false).unwrap();
+        let same = super::super::add_variation(&experiment, false, &mut planned).unwrap();
+        let played: Vec<String> = planned.iter().map(|run| format!("{} {}", run.scheme, run.text)).collect();
+        // The second queue of the long point is its first one: it counts for both, and is played once.
+        let own = ["base 1 x", "base 1 x"];
+        let further = ["base [queue=${x}] 1 deep", "base [queue=${x}] 1 deep", "base [queue=${y}] 1 shallow"];
+        assert_eq!(played, [&own[..], &further[..]].concat());
+        assert_eq!(same.len(), 1);
+        let mut cells = Cells::default();
+        let cell =
+            |delay| Ok(Cell::new(Values::new(), synthetic::run("cubic", 1)).with(Metric::DelayMean, delay));
+        cells.enter("base [queue=${x}]", "short", cell(0.02));
+        cells.enter("base [queue=${x}]", "long", cell(0.04));
+        cells.enter("base [queue=${y}]", "short", cell(0.01));
+        for (scheme, as_well, point) in &same {
+            cells.enter_same(scheme, as_well, point);
+        }
+        let (table, row) = variation(&experiment, &cells).unwrap();
+        assert!(row.measured.starts_with("queue=${y} (mean |ln| 0"), "{}", row.measured);
+        assert_eq!(table.rows[0][2..], ["(0.01)", "(0.04)"]);
+        assert_eq!(table.rows[2][0], "queue=${x}");
+        assert_eq!(table.rows[2][1], number(libm::log(2.0) / 2.0));
+    }
+
+    #[test]
     fn the_nearest_variant_comes_first() {
         let experiment = Experiment::parse(
             r#"
