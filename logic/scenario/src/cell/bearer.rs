@@ -90,6 +90,7 @@ fn read_timers(field: &Field<'_>, what: &str, base: Timers) -> Option<Timers> {
         ("reordering", &mut timers.reordering),
         ("status_prohibit", &mut timers.status_prohibit),
         ("poll_retransmit", &mut timers.poll_retransmit),
+        ("unacknowledged_report", &mut timers.unacknowledged_report),
     ] {
         *place = section.quantity(key, Span::ZERO..=MOST_TIMER).unwrap_or(*place);
     }
