@@ -308,7 +308,8 @@ impl<P: Packet> Am<P> {
         }
     }
 
-    /// t-PollRetransmit ran out; clause 5.2.2.3. If nothing else would carry the poll, the last PDU does. The timer runs on
+    /// t-PollRetransmit ran out; clause 5.2.2.3. If nothing else would carry the poll, the last PDU does
+    /// (or all do: [`Timers::poll_sends_all`]). The timer runs on
     /// (ours, and for no less than 1 ms), for what would carry the poll may be acknowledged before it is sent.
     fn on_poll_timer(&mut self, now: Time) {
         self.poll_timer = Time::MAX;
@@ -318,7 +319,10 @@ impl<P: Packet> Am<P> {
         self.poll_now = true;
         self.poll_timer = now + self.timers.poll_retransmit.max(Span::from_millis(1));
         if self.is_quiet() {
-            self.send_again(now, sn, &[Nack { sn, from: 0, to: u32::MAX }], Time::MAX);
+            let first = if self.timers.poll_sends_all { self.records.base } else { sn };
+            for sn in first..=sn {
+                self.send_again(now, sn, &[Nack { sn, from: 0, to: u32::MAX }], Time::MAX);
+            }
         }
     }
 

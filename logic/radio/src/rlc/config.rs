@@ -71,6 +71,9 @@ pub struct Timers {
     /// apart at most (`ReportBufferStatusTimer`: 20 ms): users whose acknowledgements do not come take blocks for nothing. Zero:
     /// it does not count.
     pub unacknowledged_report: Span,
+    /// When t-PollRetransmit runs out and nothing else would carry the poll, all PDUs without an acknowledgement are sent again, as
+    /// in ns-3 (`LteRlcAm::ExpirePollRetransmitTimer`); otherwise the last one.
+    pub poll_sends_all: bool,
 }
 
 /// The sets of timers that a scenario can name (`rlc_timers = ...`).
@@ -88,6 +91,7 @@ impl Timers {
         poll_bytes: Bytes::new(50),
         window: 512,
         unacknowledged_report: Span::ZERO,
+        poll_sends_all: false,
     };
     /// Values of the authors' scripts for millimetre waves: as ns-3, status prohibit 1 ms.
     pub const MMWAVE: Self = Self { status_prohibit: Span::from_millis(1), window: 2048, ..Self::NS3 };
@@ -103,6 +107,7 @@ impl Timers {
         poll_bytes: Bytes::new(125_000),
         window: 512,
         unacknowledged_report: Span::ZERO,
+        poll_sends_all: false,
     };
     /// UM: reordering 35 ms. Our choice: TS 36.331's default for signalling (from memory); ns-3 has 100 ms.
     pub const UM: Self = Self::TS36331;

@@ -240,3 +240,16 @@ fn what_is_not_acknowledged_is_claimed_until_a_block_would_hold_it() {
         assert_eq!(channel.next_deadline(), Time::MAX);
     }
 }
+
+#[test]
+fn without_a_report_the_last_pdu_is_sent_again_or_as_in_ns_3_all_of_them() {
+    for (poll_sends_all, expected) in [(false, 1002), (true, 3 * 1002)] {
+        let timers = Timers { poll_sends_all, ..Timers::NS3 };
+        let (mut am, mut log) = (Am::new(&Config { timers, ..config() }, 1), Log::default());
+        one_each(&mut am, &mut log, 3);
+        am.on_deadline(ms(21), &mut log);
+        assert_eq!(am.to_be_sent_again(), Bytes::ZERO, "t-PollRetransmit began with the last one");
+        am.on_deadline(ms(22), &mut log);
+        assert_eq!(am.to_be_sent_again(), Bytes::new(expected), "{poll_sends_all}");
+    }
+}
