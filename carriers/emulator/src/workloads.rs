@@ -180,6 +180,8 @@ fn unplayed(flow: &FlowSpec) -> Vec<String> {
         ("rtt_sample", config.rtt_sample != plain.rtt_sample),
         ("rto", config.rto != plain.rto),
         ("timestamp_granularity", config.timestamp_granularity != plain.timestamp_granularity),
+        ("control_rtt", config.control_rtt != plain.control_rtt),
+        ("growth", config.growth != plain.growth),
     ] {
         if is_own {
             notes.push(format!("tcp.{key} is the kernel's own"));

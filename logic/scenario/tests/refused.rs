@@ -311,7 +311,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\nmtu = \"1000B\"\ntcp = { mtu = \"1000B\", inital_window = 3 }",
-        "f.toml:16:7: mtu: is given twice, here and in `tcp`\nf.toml:17:24: unknown key \"inital_window\" in tcp of [[flow]]; expected one of mtu, initial_window, timestamps, ecn, ack_every, ack_delay, quick_acks, min_rto, initial_rto, max_rto, receive_buffer, receive_buffer_max, send_buffer, slow_start_after_idle, gso, pacing, opener, stack, sack, inflate_own, rtt_sample, timestamp_granularity, rto; did you mean \"initial_window\"?",
+        "f.toml:16:7: mtu: is given twice, here and in `tcp`\nf.toml:17:24: unknown key \"inital_window\" in tcp of [[flow]]; expected one of mtu, initial_window, timestamps, ecn, ack_every, ack_delay, quick_acks, min_rto, initial_rto, max_rto, receive_buffer, receive_buffer_max, send_buffer, slow_start_after_idle, gso, pacing, opener, stack, sack, inflate_own, rtt_sample, timestamp_granularity, rto, control_rtt, growth; did you mean \"initial_window\"?",
     ),
     (
         "cc = \"newreno\"",

@@ -168,8 +168,21 @@ impl<P: Packet> Cell<P> {
             let ears = &mut Ears { listener, user, direction: Direction::Downlink };
             let padding = member.rlc.fill(now, Direction::Downlink, size.bytes(), &mut content, ears);
             if content.is_empty() {
-                // Too small for a header and a byte.
+                // Too small for a header and a byte, or granted for nothing.
                 scratch.content.push(content);
+                if member.rlc.claims(Direction::Downlink) {
+                    scheduler.on_sent(slot, user, size.bits());
+                    used_prbs.downlink += share_of_slot(prbs, symbols);
+                    let process = process.number();
+                    let padding = size.bytes();
+                    let grant = Grant { mcs, prbs, symbols, block: size, padding, process, again: false };
+                    member.note(slot, Direction::Downlink, grant);
+                    let (_, heard) =
+                        member.downlink_sinr_db(layout, slot, units, config.adaptation.control_errors);
+                    if heard {
+                        listener.on_heard(now, user, &grant);
+                    }
+                }
                 continue;
             }
             scheduler.on_sent(slot, user, size.bits());

@@ -67,6 +67,13 @@ pub struct Timers {
     /// AM_Window_Size: how many PDUs may be unacknowledged; zero counts as one. 512 with LTE's numbers of 10 bits (TS
     /// 36.322 clause 7.2), 2048 with NR's of 12 (TS 38.322 clause 7.2).
     pub window: u32,
+    /// What is sent and not acknowledged counts as waiting for the scheduler, as in ns-3, where reports of the buffer are so long
+    /// apart at most (`ReportBufferStatusTimer`: 20 ms): users whose acknowledgements do not come take blocks for nothing. Zero:
+    /// it does not count.
+    pub unacknowledged_report: Span,
+    /// When t-PollRetransmit runs out and nothing else would carry the poll, all PDUs without an acknowledgement are sent again, as
+    /// in ns-3 (`LteRlcAm::ExpirePollRetransmitTimer`); otherwise the last one.
+    pub poll_sends_all: bool,
 }
 
 /// The sets of timers that a scenario can name (`rlc_timers = ...`).
@@ -83,6 +90,8 @@ impl Timers {
         poll_pdus: 1,
         poll_bytes: Bytes::new(50),
         window: 512,
+        unacknowledged_report: Span::ZERO,
+        poll_sends_all: false,
     };
     /// Values of the authors' scripts for millimetre waves: as ns-3, status prohibit 1 ms.
     pub const MMWAVE: Self = Self { status_prohibit: Span::from_millis(1), window: 2048, ..Self::NS3 };
@@ -97,6 +106,8 @@ impl Timers {
         poll_pdus: 32,
         poll_bytes: Bytes::new(125_000),
         window: 512,
+        unacknowledged_report: Span::ZERO,
+        poll_sends_all: false,
     };
     /// UM: reordering 35 ms. Our choice: TS 36.331's default for signalling (from memory); ns-3 has 100 ms.
     pub const UM: Self = Self::TS36331;

@@ -90,6 +90,7 @@ fn read_timers(field: &Field<'_>, what: &str, base: Timers) -> Option<Timers> {
         ("reordering", &mut timers.reordering),
         ("status_prohibit", &mut timers.status_prohibit),
         ("poll_retransmit", &mut timers.poll_retransmit),
+        ("unacknowledged_report", &mut timers.unacknowledged_report),
     ] {
         *place = section.quantity(key, Span::ZERO..=MOST_TIMER).unwrap_or(*place);
     }
@@ -99,6 +100,7 @@ fn read_timers(field: &Field<'_>, what: &str, base: Timers) -> Option<Timers> {
     let bytes = section.quantity("poll_bytes", Bytes::new(1)..=Bytes::MAX);
     timers.poll_bytes = bytes.unwrap_or(timers.poll_bytes);
     timers.window = section.whole("window", 1..=131_072).unwrap_or(timers.window);
+    timers.poll_sends_all = section.flag("poll_sends_all").unwrap_or(timers.poll_sends_all);
     section.finish();
     Some(timers)
 }

@@ -43,6 +43,8 @@ fn config() -> impl Strategy<Value = Config> {
         poll_pdus: t.4,
         poll_bytes: Bytes::new(5000),
         window: t.5,
+        unacknowledged_report: Span::from_millis(t.2 % 3),
+        poll_sends_all: t.2 % 2 == 0,
     });
     let limit =
         prop_oneof![Just(Limit::Unlimited), (0..100_000u64).prop_map(|b| Limit::Bytes(Bytes::new(b)))];
