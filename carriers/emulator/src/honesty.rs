@@ -146,14 +146,16 @@ impl Honesty {
         let slots = share(self.late_slots, self.slots.count);
         if packets > LATE_SHARE {
             Some(format!(
-                "{:.1} % of the packets were more than {LATE} late (at most {:.0} % may be)",
-                packets * 100.0,
+                "{} of {} packets were more than {LATE} late (at most {:.0} % may be)",
+                self.late_packets,
+                self.packets.count,
                 LATE_SHARE * 100.0
             ))
         } else if slots > LATE_SHARE {
             Some(format!(
-                "{:.1} % of the cells' slots were played more than a slot late (at most {:.0} % may be)",
-                slots * 100.0,
+                "{} of {} slots of the cells were played more than a slot late (at most {:.0} % may be)",
+                self.late_slots,
+                self.slots.count,
                 LATE_SHARE * 100.0
             ))
         } else if self.packets.max > STALL {
@@ -214,6 +216,15 @@ mod tests {
         }
         let distribution = Distribution { count: slots.1, ..Distribution::default() };
         watch.finish((distribution, slots.0), Machine { real_time: true, awake: true, cuts: None })
+    }
+
+    #[test]
+    fn what_is_too_late_is_told_so_that_it_is_seen_to_be_too_much() {
+        let late = honesty(&[(98_999, Span::ZERO), (1_001, Span::from_millis(2))], (0, 0));
+        let expected = "1001 of 100000 packets were more than 1ms late (at most 1 % may be)";
+        assert_eq!(late.invalid().as_deref(), Some(expected));
+        let late = honesty(&[], (1_001, 100_000)).invalid();
+        assert!(late.is_some_and(|why| why.starts_with("1001 of 100000 slots")));
     }
 
     #[test]

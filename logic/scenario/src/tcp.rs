@@ -39,6 +39,9 @@ pub(crate) const KEYS: [&str; 25] = [
 
 /// Smallest and largest IP packet: ours, and what its length field holds (RFC 791).
 const MTU: RangeInclusive<Bytes> = Bytes::new(100)..=Bytes::new(65_535);
+/// Shortest timeouts: a tick of Linux's clock at its fastest (HZ = 1000), which its TCP timers count in. Connections with shorter
+/// ones would do little else than run out.
+const LEAST_TIMEOUT: Span = Span::from_millis(1);
 /// Largest window that TCP can announce (RFC 7323 section 2.3).
 const MOST_WINDOW: Bytes = Bytes::new(1 << 30);
 
@@ -98,9 +101,9 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Config {
     flag(&mut config.sack, sack);
     flag(&mut config.inflate_own, inflate_own);
     span(&mut config.ack_delay, &ack_delay, Span::ZERO);
-    span(&mut config.initial_rto, &initial_rto, LEAST_SPAN);
-    span(&mut config.min_rto, &min_rto, LEAST_SPAN);
-    span(&mut config.max_rto, &max_rto, LEAST_SPAN);
+    span(&mut config.initial_rto, &initial_rto, LEAST_TIMEOUT);
+    span(&mut config.min_rto, &min_rto, LEAST_TIMEOUT);
+    span(&mut config.max_rto, &max_rto, LEAST_TIMEOUT);
     match rto.and_then(|f| f.word(&["linux", "rfc6298"])) {
         Some("rfc6298") => config.rto = RtoRule::Rfc6298,
         Some(_) => config.rto = RtoRule::Linux,
