@@ -1,9 +1,10 @@
 //! `ranpace reproduce`.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use ranpace_lab::reproduce::{
-    self, Experiment, How, Played, Recording, ReproduceError, Row, verdict_counts, verdict_text,
+    self, Experiment, How, Played, Record, Recording, ReproduceError, Row, verdict_counts, verdict_text,
 };
 use ranpace_lab::{Report, Store};
 
@@ -12,8 +13,8 @@ use crate::{common, interrupt, output};
 
 /// Play published experiments again, and judge whether their results hold
 ///
-/// Every criterion gets a verdict: reproduced, missed, finding (missed, and a second reader found model and reading sound),
-/// reported (it depends on details that the source does not give), pending (needs something that is not built yet) or
+/// Every criterion gets a verdict: reproduced, depends (one admissible reading of the source meets it, another misses it),
+/// missed, finding (no admissible reading that a second reader tried meets it), reported (it depends on details that the source does not give), pending (needs something that is not built yet) or
 /// skipped (needs a recording that is not there). A missed criterion is not an error: the exit status is 0 if the
 /// experiments were played.
 #[derive(clap::Args)]
@@ -39,6 +40,16 @@ pub struct Reproduce {
     /// A quick look: shorter runs at fewer points, nothing is judged
     #[arg(long)]
     quick: bool,
+    /// Write the verdicts into the folder of the experiments of a checkout: verdicts.json, and their part of README.md
+    #[arg(
+        long,
+        value_name = "DIR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "reproductions",
+        conflicts_with_all = ["quick", "sensitivity", "list"]
+    )]
+    record: Option<PathBuf>,
     #[command(flatten)]
     common: common::Common,
 }
@@ -73,7 +84,15 @@ impl Reproduce {
                 }
             }
             store.write("tables.txt", tables(&played).as_bytes())?;
+            if let Some(folder) = &self.record {
+                Record::of(&played)
+                    .and_then(|record| record.write(folder, &experiment.id))
+                    .map_err(Failure::asked)?;
+            }
             all.push(played);
+        }
+        if let Some(folder) = &self.record {
+            reproduce::write_overview(folder, &experiments).map_err(Failure::asked)?;
         }
         self.conclude(&all, all.len() < chosen.len())
     }

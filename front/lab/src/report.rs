@@ -240,7 +240,7 @@ fn verdicts(rows: &[Row]) -> Markup {
     let class = |verdict: Verdict| match verdict {
         Verdict::Reproduced => "met",
         Verdict::Missed | Verdict::Finding => "missed",
-        Verdict::Reported | Verdict::Pending | Verdict::Skipped => "open",
+        Verdict::Depends | Verdict::Reported | Verdict::Pending | Verdict::Skipped => "open",
     };
     html! {
         section #verdicts {
@@ -262,7 +262,7 @@ fn verdicts(rows: &[Row]) -> Markup {
                     }
                 }
             }
-            p.note { span.tag { "robust" } " marks a criterion that should hold in any faithful model, such as an order, and is judged; the others depend on details that the source may not give, and are reported. Finding: does not hold, and a second reader found model and reading sound. Pending: needs something that is not built yet. Skipped: needs data that were not there." }
+            p.note { span.tag { "robust" } " marks a criterion that should hold in any faithful model, such as an order, and is judged; the others depend on details that the source may not give, and are reported. Depends: one admissible reading of the source meets it and another misses it. Finding: no admissible reading that a second reader tried meets it. Pending: needs something that is not built yet. Skipped: needs data that were not there." }
         }
     }
 }
@@ -396,9 +396,11 @@ mod tests {
     fn verdicts_are_counted_and_shown() {
         let verdict = |verdict| Row {
             experiment: "fig-4.3".into(),
+            id: "delay".into(),
             criterion: "less delay".into(),
             robust: true,
             published: "4.1".into(),
+            bounds: "at least 3".into(),
             measured: "3.7".into(),
             verdict,
         };

@@ -1,6 +1,7 @@
 //! What the runs of an experiment gave: a cell for each scheme at each point.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ranpace_sim::{Distribution, RunResult, Series};
 use ranpace_units::{Bytes, Rate, Span};
@@ -33,7 +34,7 @@ pub enum Absent {
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
     order: Vec<(String, String)>,
-    cells: BTreeMap<(String, String), Result<Box<Cell>, Absent>>,
+    cells: BTreeMap<(String, String), Result<Arc<Cell>, Absent>>,
 }
 
 impl Cell {
@@ -89,7 +90,7 @@ impl Cells {
     pub fn enter(&mut self, scheme: &str, point: &str, cell: Result<Cell, Absent>) {
         let key = (scheme.to_owned(), point.to_owned());
         self.order.push(key.clone());
-        self.cells.insert(key, cell.map(Box::new));
+        self.cells.insert(key, cell.map(Arc::new));
     }
 
     /// One cell.
@@ -99,6 +100,24 @@ impl Cells {
             Some(Err(absent)) => Err(absent.clone()),
             None => Err(Absent::Nothing(format!("{scheme} is not played at {point}"))),
         }
+    }
+
+    /// The same with the runs of some schemes in the place of others: `instead` has for the label of a scheme that of the
+    /// scheme whose cells are found under it.
+    pub fn instead(&self, instead: &BTreeMap<String, String>) -> Self {
+        let mut cells = Self::default();
+        for key in &self.order {
+            let (scheme, point) = key;
+            let Some(cell) = self.cells.get(key) else { continue };
+            let replaced = instead.iter().filter(|(_, new)| *new == scheme).map(|(old, _)| old);
+            let kept = (!instead.contains_key(scheme)).then_some(scheme);
+            for label in replaced.chain(kept) {
+                let key = (label.clone(), point.clone());
+                cells.order.push(key.clone());
+                cells.cells.insert(key, cell.clone());
+            }
+        }
+        cells
     }
 
     /// One cell, named "scheme@point"; the point may be left out if there is only one.

@@ -52,6 +52,9 @@ pub struct Experiment {
     pub sensitivity: Option<Sensitivity>,
     /// Values of places whose combinations are all tried on request, for all schemes at once.
     pub variation: Option<Variation>,
+    /// Other admissible readings of the source: the criteria are evaluated by them too.
+    #[serde(default, rename = "reading")]
+    pub readings: Vec<Reading>,
     /// Whether series over time are kept. Thousands of drops whose figures are totals do without.
     #[serde(default = "yes")]
     pub series: bool,
@@ -95,6 +98,28 @@ pub enum Role {
     Compared,
     /// Another variant of the algorithm in question, or a scheme that the source does not have.
     Shown,
+}
+
+/// Another admissible reading of the source. A robust criterion that one reading meets and another misses depends on it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    /// In a few words, for the table of verdicts.
+    pub name: String,
+    /// What in the source admits it.
+    pub why: String,
+    /// For the label of a scheme, that of the scheme whose runs take its place.
+    pub instead: BTreeMap<String, String>,
+    /// The criteria that it is about; all robust ones if there are none.
+    #[serde(default)]
+    pub criteria: Vec<String>,
+}
+
+impl Reading {
+    /// Whether a criterion is evaluated by it.
+    pub fn is_about(&self, criterion: &Criterion) -> bool {
+        criterion.robust && (self.criteria.is_empty() || self.criteria.contains(&criterion.id))
+    }
 }
 
 /// Schemes at points: one run for each of both.
@@ -188,6 +213,18 @@ pub struct Criterion {
     pub at_least: Option<f64>,
     /// The value must not be above.
     pub at_most: Option<f64>,
+}
+
+impl Criterion {
+    /// The bounds in words; empty without.
+    pub fn bounds(&self) -> String {
+        let bound = |word: &str, bound: Option<f64>| bound.map(|bound| format!("at {word} {bound}"));
+        [bound("least", self.at_least), bound("most", self.at_most)]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
 }
 
 /// A table.
@@ -329,6 +366,9 @@ impl Experiment {
         schemes.extend(self.tables.iter().filter_map(|table| Some(&table.faults.as_ref()?.plain)));
         schemes.extend(self.plots.iter().flat_map(|plot| &plot.schemes));
         schemes.extend(self.schemes.iter().filter_map(|scheme| scheme.variant_of.as_ref()));
+        schemes.extend(
+            self.readings.iter().flat_map(|reading| reading.instead.iter().flat_map(|(old, new)| [old, new])),
+        );
         schemes.extend(self.sensitivity.iter().flat_map(|sensitivity| &sensitivity.schemes));
         let measures = self.criteria.iter().filter_map(|criterion| criterion.measure.as_ref());
         let measured: Vec<String> = measures.flat_map(Measure::schemes).collect();
@@ -365,6 +405,19 @@ impl Experiment {
                     ));
                 }
                 _ => {}
+            }
+        }
+        for reading in &self.readings {
+            let name = &reading.name;
+            if reading.why.trim().is_empty() || reading.instead.is_empty() {
+                return Some(format!(
+                    "the reading {name:?} must say why it is admissible, and what it replaces"
+                ));
+            }
+            let judged =
+                |id: &&String| self.criteria.iter().any(|criterion| criterion.id == **id && criterion.robust);
+            if let Some(id) = reading.criteria.iter().find(|id| !judged(id)) {
+                return Some(format!("the reading {name:?}: there is no robust criterion {id:?}"));
             }
         }
         for criterion in &self.criteria {

@@ -18,6 +18,7 @@ mod measure;
 mod metric;
 mod paired;
 mod plan;
+mod record;
 mod recordings;
 mod show;
 mod totals;
@@ -36,7 +37,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use cells::{Absent, Cell, Cells};
 pub use experiment::{
-    Criterion, Experiment, ExperimentError, Mean, PlotSpec, Quick, Role, Runs, Scheme, Sensitivity,
+    Criterion, Experiment, ExperimentError, Mean, PlotSpec, Quick, Reading, Role, Runs, Scheme, Sensitivity,
     TableSpec, Values, Variation,
 };
 pub use functions::Function;
@@ -51,6 +52,7 @@ pub use measure::{Measure, Measured, Over};
 pub use metric::Metric;
 pub use paired::{Paired, Statistic};
 pub use plan::{Planned, plan, vary};
+pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
 pub use recordings::{Recording, Recordings, Refused};
 pub use show::{Figures, group, verdict_text};
 pub use verdict::{Row, Verdict, verdict_counts};
@@ -434,16 +436,18 @@ mod tests {
     fn rows_are_written_with_their_documented_fields() {
         let row = Row {
             experiment: "001-a3-table1".to_owned(),
+            id: "i".to_owned(),
             criterion: "c".to_owned(),
             robust: true,
             published: "8.95".to_owned(),
+            bounds: "at least 4".to_owned(),
             measured: "8.1".to_owned(),
             verdict: Verdict::Reproduced,
         };
         let json = serde_json::to_string(&row).unwrap();
         assert_eq!(
             json,
-            r#"{"experiment":"001-a3-table1","criterion":"c","robust":true,"published":"8.95","measured":"8.1","verdict":"reproduced"}"#
+            r#"{"experiment":"001-a3-table1","id":"i","criterion":"c","robust":true,"published":"8.95","bounds":"at least 4","measured":"8.1","verdict":"reproduced"}"#
         );
         for verdict in Verdict::ALL {
             assert_eq!(serde_json::to_string(&verdict).unwrap(), format!("\"{}\"", verdict.as_str()));

@@ -310,9 +310,11 @@ pub fn sensitivity(experiment: &Experiment, cells: &Cells) -> Option<(Figures, R
     }
     let row = Row {
         experiment: experiment.id.clone(),
+        id: String::new(),
         criterion: format!("which of {} variants is nearest to the published ratios", found.len()),
         robust: false,
         published: "not stated".to_owned(),
+        bounds: String::new(),
         measured: format!("{} (mean |ln| {})", nearest.1, number(nearest.0)),
         verdict: Verdict::Reported,
     };
@@ -380,9 +382,11 @@ pub fn variation(
     let nearest = found.first()?;
     let row = Row {
         experiment: experiment.id.clone(),
+        id: String::new(),
         criterion: format!("which of {} readings is nearest to the published ratios", found.len()),
         robust: false,
         published: "not stated".to_owned(),
+        bounds: String::new(),
         measured: format!("{} (mean |ln| {})", nearest.1, number(nearest.0)),
         verdict: Verdict::Reported,
     };

@@ -14,12 +14,16 @@ use crate::figures::number;
 pub struct Row {
     /// The experiment's name.
     pub experiment: String,
+    /// The criterion's name within the experiment; empty for a row that is no criterion.
+    pub id: String,
     /// What must hold, or is reported.
     pub criterion: String,
     /// Whether it should hold in any faithful model, and so is judged.
     pub robust: bool,
     /// What the source says.
     pub published: String,
+    /// The bounds: "at least 0.98"; empty without.
+    pub bounds: String,
     /// What was found here.
     pub measured: String,
     /// What follows.
@@ -32,9 +36,11 @@ pub struct Row {
 pub enum Verdict {
     /// A robust criterion holds.
     Reproduced,
+    /// One admissible reading of the source meets a robust criterion, another misses it.
+    Depends,
     /// A robust criterion does not hold.
     Missed,
-    /// A robust criterion does not hold, and a second reader, given source and code, found model and reading sound.
+    /// A robust criterion does not hold by any admissible reading: a second reader, given source and code, has tried them.
     Finding,
     /// It depends on details that the source does not give: shown, not judged.
     Reported,
@@ -46,13 +52,21 @@ pub enum Verdict {
 
 impl Verdict {
     /// All of them, in the order in which they are counted.
-    pub const ALL: [Self; 6] =
-        [Self::Reproduced, Self::Missed, Self::Finding, Self::Reported, Self::Pending, Self::Skipped];
+    pub const ALL: [Self; 7] = [
+        Self::Reproduced,
+        Self::Depends,
+        Self::Missed,
+        Self::Finding,
+        Self::Reported,
+        Self::Pending,
+        Self::Skipped,
+    ];
 
     /// As it is written.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
+            Self::Depends => "depends",
             Self::Missed => "missed",
             Self::Finding => "finding",
             Self::Reported => "reported",
@@ -83,17 +97,16 @@ fn row(experiment: &Experiment, criterion: &Criterion, cells: &Cells, quick: boo
         (None, None) => ("nothing to measure".to_owned(), Verdict::Pending),
         (Some(measure), None) => match measure.find(cells) {
             Ok((measured, _)) if quick => (format!("{} (quick)", measured.text), Verdict::Reported),
+            Ok((measured, parts)) if criterion.robust => {
+                by_readings(experiment, criterion, measured.text, holds(criterion, &parts), cells)
+            }
             Ok((measured, parts)) => {
-                let holds = holds(criterion, &parts);
-                match (criterion.robust, holds) {
-                    (true, true) => (measured.text, Verdict::Reproduced),
-                    (true, false) => (measured.text, missed),
-                    (false, _) if criterion.at_least.or(criterion.at_most).is_none() => {
-                        (measured.text, Verdict::Reported)
-                    }
-                    (false, true) => (format!("{} (holds)", measured.text), Verdict::Reported),
-                    (false, false) => (format!("{} (does not hold)", measured.text), Verdict::Reported),
-                }
+                let text = match (criterion.at_least.or(criterion.at_most), holds(criterion, &parts)) {
+                    (None, _) => measured.text,
+                    (_, true) => format!("{} (holds)", measured.text),
+                    (_, false) => format!("{} (does not hold)", measured.text),
+                };
+                (text, Verdict::Reported)
             }
             Err(Absent::Trace(traces)) => (format!("needs {}", traces.join(", ")), Verdict::Skipped),
             Err(Absent::Run) => ("not finished".to_owned(), Verdict::Skipped),
@@ -103,12 +116,46 @@ fn row(experiment: &Experiment, criterion: &Criterion, cells: &Cells, quick: boo
     };
     Row {
         experiment: experiment.id.clone(),
+        id: criterion.id.clone(),
         criterion: criterion.text.clone(),
         robust: criterion.robust,
         published: criterion.published.clone(),
+        bounds: criterion.bounds(),
         measured,
         verdict,
     }
+}
+
+/// The verdict on a robust criterion: the experiment's own reading gave `text`, every other one is evaluated beside it.
+fn by_readings(
+    experiment: &Experiment,
+    criterion: &Criterion,
+    own: String,
+    holds_here: bool,
+    cells: &Cells,
+) -> (String, Verdict) {
+    let (mut met, mut failed) = (u32::from(holds_here), u32::from(!holds_here));
+    let mut text = own.clone();
+    for reading in experiment.readings.iter().filter(|reading| reading.is_about(criterion)) {
+        let Some(measure) = &criterion.measure else { continue };
+        let (figure, holds) = match measure.find(&cells.instead(&reading.instead)) {
+            // A reading that replaces nothing that this criterion looks at says nothing about it.
+            Ok((measured, _)) if measured.text == own => continue,
+            Ok((measured, parts)) => (measured.text, holds(criterion, &parts)),
+            Err(Absent::Trace(traces)) => return (format!("needs {}", traces.join(", ")), Verdict::Skipped),
+            Err(Absent::Run) => return ("not finished".to_owned(), Verdict::Skipped),
+            Err(Absent::Nothing(why)) => (why, false),
+        };
+        *if holds { &mut met } else { &mut failed } += 1;
+        text.push_str(&format!("; {}: {figure}", reading.name));
+    }
+    let verdict = match (met, failed) {
+        (_, 0) => Verdict::Reproduced,
+        (0, _) if criterion.finding => Verdict::Finding,
+        (0, _) => Verdict::Missed,
+        _ => Verdict::Depends,
+    };
+    (text, verdict)
 }
 
 /// What a criterion would give for a variant: the value, and whether it holds; empty where it is not about the scheme
@@ -165,6 +212,32 @@ mod tests {
         ] {
             assert_eq!(verdict(change, &cells, quick), (expected, text.to_owned()), "{change}");
         }
+    }
+
+    #[test]
+    fn what_one_reading_meets_and_another_misses_depends() {
+        let mut cells = Cells::default();
+        for (scheme, share) in [("x", 0.5), ("y", 0.7)] {
+            let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with(Metric::Share, share);
+            cells.enter(scheme, "p", Ok(cell));
+        }
+        let readings = "[[scheme]]\nlabel = \"y\"\nset = {}\n\
+            [[reading]]\nname = \"other\"\nwhy = \"its table 2\"\ninstead = { x = \"y\" }\n";
+        let both = "50.00 %; other: 70.00 %";
+        for (bound, expected, text) in [
+            ("robust = true\nat_least = 0.5", Verdict::Reproduced, both),
+            ("robust = true\nat_least = 0.6", Verdict::Depends, both),
+            ("robust = true\nat_most = 0.6", Verdict::Depends, both),
+            ("robust = true\nat_least = 0.8", Verdict::Missed, both),
+            ("robust = true\nfinding = true\nat_least = 0.8", Verdict::Finding, both),
+            ("at_least = 0.6", Verdict::Reported, "50.00 % (does not hold)"),
+        ] {
+            let change = format!("{bound}\n{readings}");
+            assert_eq!(verdict(&change, &cells, false), (expected, text.to_owned()), "{bound}");
+        }
+        let elsewhere = readings.replace("x = \"y\"", "y = \"x\"");
+        let change = format!("robust = true\nat_least = 0.6\n{elsewhere}");
+        assert_eq!(verdict(&change, &cells, false), (Verdict::Missed, "50.00 %".to_owned()));
     }
 
     #[test]

@@ -1,0 +1,298 @@
+//! Verdicts as they are kept beside the experiments: `reproductions/NAME/verdicts.json`, and the part of `README.md`
+//! between [`BEGIN`] and [`END`] that is made from it.
+//!
+//! `ranpace reproduce NAME --record` writes both, so that no figure of that part is typed by hand; a test compares them
+//! with each other and with `experiment.toml`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Experiment, Played, Row, Verdict};
+
+/// Where the recorded part of a page begins.
+pub const BEGIN: &str = "<!-- verdicts -->";
+/// Where it ends.
+pub const END: &str = "<!-- /verdicts -->";
+
+/// What was found when an experiment was played.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// A row per criterion, in the order of the experiment.
+    pub rows: Vec<Row>,
+    /// The tables that the terminal shows.
+    pub tables: Vec<RecordedTable>,
+}
+
+/// A table as the terminal shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedTable {
+    /// Its heading.
+    pub title: String,
+    /// Its lines.
+    pub text: String,
+}
+
+/// Why verdicts were not recorded, or a record cannot be relied on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// A row has no figures.
+    #[error("{experiment}: {criterion:?} is {verdict}, and only what was played is recorded: {measured}")]
+    NotPlayed {
+        /// Which experiment.
+        experiment: String,
+        /// Which row.
+        criterion: String,
+        /// What became of it.
+        verdict: &'static str,
+        /// What is missing.
+        measured: String,
+    },
+    /// A file could not be read or written.
+    #[error("{path}: {source}; give the checkout's folder of experiments: --record=DIR", path = path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A page has no place for the record.
+    #[error("{path}: expected one line {BEGIN} and after it one line {END}, where the verdicts are to stand", path = path.display())]
+    NoPlace {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// A record is not one.
+    #[error("{path}: {source}; write it anew by `ranpace reproduce NAME --record`", path = path.display())]
+    Malformed {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A record is of another state of the experiment.
+    #[error("{experiment}: {what}; write the record anew by `ranpace reproduce {experiment} --record`")]
+    Outdated {
+        /// Which experiment.
+        experiment: String,
+        /// What differs.
+        what: String,
+    },
+}
+
+impl Record {
+    /// The record of an experiment that was played in full. A row that could not be judged for want of recordings is an error.
+    pub fn of(played: &Played) -> Result<Self, RecordError> {
+        let lacking = |row: &&Row| row.verdict == Verdict::Skipped;
+        if let Some(row) = played.rows.iter().find(lacking) {
+            return Err(RecordError::NotPlayed {
+                experiment: row.experiment.clone(),
+                criterion: row.criterion.clone(),
+                verdict: row.verdict.as_str(),
+                measured: row.measured.clone(),
+            });
+        }
+        let shown = played.tables.iter().filter(|table| !table.report_only);
+        let tables = shown
+            .map(|table| RecordedTable { title: table.title.clone(), text: table.text().to_string() })
+            .collect();
+        Ok(Self { rows: played.rows.clone(), tables })
+    }
+
+    /// Reads that of an experiment below the folder of all experiments; `None` where there is none.
+    pub fn read(folder: &Path, id: &str) -> Result<Option<Self>, RecordError> {
+        let path = folder.join(id).join("verdicts.json");
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = read(&path)?;
+        serde_json::from_str(&text).map(Some).map_err(|source| RecordError::Malformed { path, source })
+    }
+
+    /// Writes `verdicts.json` and the recorded part of `README.md` of an experiment.
+    pub fn write(&self, folder: &Path, id: &str) -> Result<(), RecordError> {
+        let page = folder.join(id).join("README.md");
+        let text =
+            put(&read(&page)?, &self.section(id)).ok_or(RecordError::NoPlace { path: page.clone() })?;
+        let path = folder.join(id).join("verdicts.json");
+        let json = serde_json::to_string_pretty(self)
+            .map_err(|source| RecordError::Malformed { path: path.clone(), source })?;
+        write(&path, &format!("{json}\n"))?;
+        write(&page, &text)
+    }
+
+    /// The recorded part of an experiment's page, without its marks.
+    pub fn section(&self, id: &str) -> String {
+        let mut text = format!("Written by `ranpace reproduce {id} --record`.\n\n");
+        text.push_str(
+            "| verdict | | criterion | bounds | published | measured |\n|---|---|---|---|---|---|\n",
+        );
+        for row in &self.rows {
+            let verdict = match row.verdict {
+                Verdict::Missed | Verdict::Finding | Verdict::Depends => {
+                    format!("**{}**", row.verdict.as_str())
+                }
+                other => other.as_str().to_owned(),
+            };
+            let robust = if row.robust { "R" } else { "" };
+            let cells = [&verdict, robust, &row.criterion, &row.bounds, &row.published, &row.measured];
+            let cells = cells.map(|cell| cell.replace('|', "\\|").replace('\n', " "));
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
+        }
+        for table in &self.tables {
+            let _ = write!(text, "\n{}:\n\n```text\n{}\n```\n", table.title, table.text.trim_end());
+        }
+        text
+    }
+
+    /// Whether the record is of this experiment as it stands: the same criteria with the same words and bounds.
+    pub fn matches(&self, experiment: &Experiment) -> Result<(), RecordError> {
+        let outdated = |what: String| RecordError::Outdated { experiment: experiment.id.clone(), what };
+        let (found, expected) = (self.rows.len(), experiment.criteria.len());
+        if found != expected {
+            return Err(outdated(format!("the record has {found} criteria, the experiment {expected}")));
+        }
+        for (row, criterion) in self.rows.iter().zip(&experiment.criteria) {
+            let recorded = (&row.id, &row.criterion, row.robust, &row.published, &row.bounds);
+            let own =
+                (&criterion.id, &criterion.text, criterion.robust, &criterion.published, &criterion.bounds());
+            if recorded != own {
+                return Err(outdated(format!("the record has {recorded:?}, the experiment {own:?}")));
+            }
+            let excluded = if criterion.finding { Verdict::Missed } else { Verdict::Finding };
+            if row.verdict == excluded {
+                let says = if criterion.finding { "is" } else { "is not" };
+                return Err(outdated(format!(
+                    "{:?} is recorded as {}, but {says} marked as a finding",
+                    row.id,
+                    excluded.as_str()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts the overview of all recorded verdicts into `README.md` of the folder of all experiments.
+pub fn write_overview(folder: &Path, experiments: &[Experiment]) -> Result<(), RecordError> {
+    let page = folder.join("README.md");
+    let section = overview(folder, experiments)?;
+    let text = put(&read(&page)?, &section).ok_or(RecordError::NoPlace { path: page.clone() })?;
+    write(&page, &text)
+}
+
+/// How many rows of each experiment have each verdict, and all together.
+pub fn overview(folder: &Path, experiments: &[Experiment]) -> Result<String, RecordError> {
+    let count = |rows: &[Row], verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let shown = Verdict::ALL.into_iter().filter(|verdict| *verdict != Verdict::Skipped);
+    let shown: Vec<Verdict> = shown.collect();
+    let names: Vec<&str> = shown.iter().map(|verdict| verdict.as_str()).collect();
+    let mut text = format!("| experiment | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
+    let mut totals = vec![0; shown.len()];
+    for experiment in experiments {
+        let Some(record) = Record::read(folder, &experiment.id)? else { continue };
+        let counts: Vec<usize> = shown.iter().map(|verdict| count(&record.rows, *verdict)).collect();
+        let cells: Vec<String> =
+            counts.iter().map(|count| if *count == 0 { String::new() } else { count.to_string() }).collect();
+        totals.iter_mut().zip(&counts).for_each(|(total, count)| *total += count);
+        let id = &experiment.id;
+        let _ = writeln!(text, "| [{id}]({id}/README.md) | {} |", cells.join(" | "));
+    }
+    let totals: Vec<String> = totals.iter().map(|total| format!("**{total}**")).collect();
+    let _ = writeln!(text, "| all | {} |", totals.join(" | "));
+    Ok(text)
+}
+
+/// The recorded part of a page, without its marks; `None` where it has no such place.
+pub fn part(page: &str) -> Option<&str> {
+    let (_, rest) = page.split_once(&format!("{BEGIN}\n"))?;
+    let (part, after) = rest.split_once(END)?;
+    (!after.contains(BEGIN)).then_some(part)
+}
+
+/// The page with another recorded part.
+fn put(page: &str, section: &str) -> Option<String> {
+    let old = part(page)?;
+    let begin = page.find(BEGIN)? + BEGIN.len() + 1;
+    Some(format!("{}{section}{}", &page[..begin], &page[begin + old.len()..]))
+}
+
+fn read(path: &Path) -> Result<String, RecordError> {
+    std::fs::read_to_string(path).map_err(|source| RecordError::File { path: path.to_owned(), source })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), RecordError> {
+    std::fs::write(path, text).map_err(|source| RecordError::File { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record {
+        let row = Row {
+            experiment: "000-a".to_owned(),
+            id: "c".to_owned(),
+            criterion: "less | more".to_owned(),
+            robust: true,
+            published: "4".to_owned(),
+            bounds: "at least 3".to_owned(),
+            measured: "2".to_owned(),
+            verdict: Verdict::Missed,
+        };
+        let table = RecordedTable { title: "all".to_owned(), text: "x  1\n".to_owned() };
+        Record { rows: vec![row], tables: vec![table] }
+    }
+
+    const EXPERIMENT: &str = "id = \"000-a\"\ntitle = \"\"\nsource = \"\"\nsays = \"\"\n[[scheme]]\nlabel = \"x\"\nset = {}\n\
+        [[criterion]]\nid = \"c\"\ntext = \"less | more\"\nrobust = true\npublished = \"4\"\n\
+        measure = { kind = \"value\", metric = \"share\", of = \"x\" }\nat_least = 3\n";
+
+    #[test]
+    fn a_record_replaces_the_recorded_part_of_a_page_and_nothing_else() {
+        let page = format!("# 000-a\n\n{BEGIN}\nold\n{END}\n\nProse.\n");
+        let written = put(&page, &record().section("000-a")).unwrap();
+        assert!(written.starts_with("# 000-a\n\n") && written.ends_with(&format!("{END}\n\nProse.\n")));
+        assert!(written.contains("| **missed** | R | less \\| more | at least 3 | 4 | 2 |\n"), "{written}");
+        assert!(written.contains("\nall:\n\n```text\nx  1\n```\n"), "{written}");
+        assert_eq!(part(&written), Some(record().section("000-a").as_str()));
+        assert_eq!(put("# no place\n", "x"), None);
+        assert_eq!(put(&format!("{page}{page}"), "x"), None, "two places");
+    }
+
+    #[test]
+    fn a_record_of_another_state_of_the_experiment_is_outdated() {
+        let matches = |text: &str| record().matches(&Experiment::parse(text, "test").unwrap());
+        assert!(matches(EXPERIMENT).is_ok());
+        for (from, to) in [
+            ("at_least = 3", "at_least = 2"),
+            ("less | more", "less"),
+            ("published = \"4\"", "published = \"5\""),
+            ("robust = true", "robust = true\nfinding = true"),
+        ] {
+            let error = matches(&EXPERIMENT.replace(from, to)).unwrap_err().to_string();
+            assert!(error.contains("ranpace reproduce 000-a --record"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("000-a")).unwrap();
+        assert_eq!(Record::read(folder.path(), "000-a").unwrap(), None);
+        let page = folder.path().join("000-a/README.md");
+        std::fs::write(&page, format!("{BEGIN}\n{END}\n")).unwrap();
+        record().write(folder.path(), "000-a").unwrap();
+        assert_eq!(Record::read(folder.path(), "000-a").unwrap(), Some(record()));
+        let text = overview(folder.path(), &[Experiment::parse(EXPERIMENT, "test").unwrap()]).unwrap();
+        assert!(
+            text.contains("| [000-a](000-a/README.md) |  |  | 1 |  |  |  |\n| all | **0** | **0** | **1** |"),
+            "{text}"
+        );
+        std::fs::write(folder.path().join("000-a/verdicts.json"), "{").unwrap();
+        assert!(Record::read(folder.path(), "000-a").is_err());
+    }
+}

@@ -1,0 +1,62 @@
+//! The figures on the pages of the experiments are those that were recorded, and the records are of the experiments as
+//! they stand.
+
+use std::path::{Path, PathBuf};
+
+use ranpace_lab::reproduce::{self, Record, Verdict};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reproductions")
+}
+
+#[test]
+fn every_experiment_has_a_record_of_its_present_criteria_and_its_page_shows_it() {
+    let mut wrong = Vec::new();
+    for experiment in reproduce::experiments().unwrap() {
+        let id = &experiment.id;
+        let Some(record) = Record::read(&folder(), id).unwrap() else {
+            wrong.push(format!("{id}: no verdicts.json; write it by `ranpace reproduce {id} --record`"));
+            continue;
+        };
+        if let Err(error) = record.matches(&experiment) {
+            wrong.push(error.to_string());
+        }
+        let page = std::fs::read_to_string(folder().join(id).join("README.md")).unwrap();
+        if reproduce::part(&page) != Some(record.section(id).as_str()) {
+            wrong.push(format!(
+                "{id}: README.md does not show verdicts.json; `ranpace reproduce {id} --record`"
+            ));
+        }
+        if page.contains("| verdict |") && page.matches("| verdict |").count() > 1 {
+            wrong.push(format!("{id}: README.md has a second table of verdicts, typed by hand"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_overview_counts_what_is_recorded() {
+    let experiments = reproduce::experiments().unwrap();
+    let page = std::fs::read_to_string(folder().join("README.md")).unwrap();
+    let expected = reproduce::overview(&folder(), &experiments).unwrap();
+    assert_eq!(
+        reproduce::part(&page),
+        Some(expected.as_str()),
+        "write it anew: `ranpace reproduce NAME --record`"
+    );
+}
+
+#[test]
+fn a_finding_is_explained_on_its_page_and_a_reading_says_why_it_is_admissible() {
+    for experiment in reproduce::experiments().unwrap() {
+        let Some(record) = Record::read(&folder(), &experiment.id).unwrap() else { continue };
+        if record.rows.iter().any(|row| row.verdict == Verdict::Finding) {
+            let page = std::fs::read_to_string(folder().join(&experiment.id).join("README.md")).unwrap();
+            assert!(
+                page.contains("## Second reading"),
+                "{}: a finding without a second reading",
+                experiment.id
+            );
+        }
+    }
+}
