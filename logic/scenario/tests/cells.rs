@@ -227,7 +227,10 @@ const REFUSED: &[(&str, &str)] = &[
         "f.toml:10:9: noise: expected `on` to be at most `period`, found 50ms in 20ms",
     ),
     ("C usable_ttis = 0", "f.toml:10:15: usable_ttis: must be above zero"),
-    ("C control_channels = { symbols = 4 }", "f.toml:10:32: symbols: expected 1 to 3, found 4"),
+    (
+        "C control_channels = { symbols = 4 }",
+        "f.toml:10:32: symbols: expected a whole number from 1 to 3, found 4",
+    ),
     (
         "C radio = \"nr\"\ncontrol_channels = \"3gpp\"",
         "f.toml:11:20: control_channels: belongs to radio = \"lte\"",
