@@ -30,8 +30,7 @@
 use ranpace_units::{Rate, Span, Time};
 
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Pacing, Packet, PepReport, RadioHint,
-    Report, Sample, Sent, State, Window,
+    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Pacing, Sample, State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::registry::Decorator;
@@ -380,12 +379,12 @@ fn tuned(params: &Params, alpha: f64, mean: Span, min_rtt: Span) -> f64 {
 }
 
 impl CongestionControl for C2tcp {
-    fn on_start(&mut self, cx: &Context, w: &mut Window) {
-        self.inner.on_start(cx, w);
+    fn inner(&self) -> Option<&dyn CongestionControl> {
+        Some(self.inner.as_ref())
     }
 
-    fn on_sent(&mut self, cx: &Context, w: &mut Window, sent: &Sent) {
-        self.inner.on_sent(cx, w, sent);
+    fn inner_mut(&mut self) -> Option<&mut dyn CongestionControl> {
+        Some(self.inner.as_mut())
     }
 
     fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
@@ -414,62 +413,10 @@ impl CongestionControl for C2tcp {
         }
     }
 
-    fn owns_recovery(&self) -> bool {
-        self.inner.owns_recovery()
-    }
-
-    fn wants_packets(&self) -> bool {
-        self.inner.wants_packets()
-    }
-
-    fn on_packet(&mut self, cx: &Context, w: &mut Window, packet: &Packet) {
-        self.inner.on_packet(cx, w, packet);
-    }
-
-    fn on_recovered(&mut self, cx: &Context, w: &mut Window) {
-        self.inner.on_recovered(cx, w);
-    }
-
-    fn on_spurious(&mut self, cx: &Context, w: &mut Window, prior: &Window) {
-        self.inner.on_spurious(cx, w, prior);
-    }
-
-    fn on_idle_restart(&mut self, cx: &Context, w: &mut Window, idle: Span) {
-        self.inner.on_idle_restart(cx, w, idle);
-    }
-
     /// Ours: another path has another MINRTT; `alpha` stays, as when the target changes.
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         self.detector = Detector::new();
         self.inner.on_path_change(cx, w);
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        self.inner.next_deadline()
-    }
-
-    fn on_deadline(&mut self, cx: &Context, w: &mut Window) {
-        self.inner.on_deadline(cx, w);
-    }
-
-    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &Report) {
-        self.inner.on_report(cx, w, report);
-    }
-
-    fn wants_radio(&self) -> bool {
-        self.inner.wants_radio()
-    }
-
-    fn on_radio(&mut self, cx: &Context, w: &mut Window, hint: &RadioHint) {
-        self.inner.on_radio(cx, w, hint);
-    }
-
-    fn on_pep(&mut self, cx: &Context, w: &mut Window, report: &PepReport) {
-        self.inner.on_pep(cx, w, report);
-    }
-
-    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Rate>) {
-        self.inner.on_allocation(cx, w, allocation);
     }
 
     /// The paper's section III-D: takes effect at the next tuning; `alpha` and the condition are kept.
@@ -496,8 +443,8 @@ impl LossBased for C2tcp {
         self.inner.recalc_ssthresh(cx, w)
     }
 
-    fn epoch_start(&self) -> Option<Time> {
-        self.inner.epoch_start()
+    fn parent(&self) -> Option<&dyn LossBased> {
+        Some(self.inner.as_ref())
     }
 }
 #[cfg(test)]

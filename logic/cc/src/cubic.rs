@@ -316,7 +316,7 @@ impl CongestionControl for Cubic {
         }
         let mut acked = ack.acked as f64;
         if w.in_slow_start() {
-            acked = self.hystart.slow_start(w, acked);
+            acked = self.hystart.slow_start(cx, w, acked);
         }
         if self.params.rfc9438 {
             if acked > 0.0 {

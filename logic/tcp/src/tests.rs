@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use ranpace_cc::*;
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::config::Opener;
 use crate::testing::*;
@@ -701,6 +701,72 @@ impl Weather {
         }
     }
 }
+
+/// Master of its window while it has an allocation, as `rapid` is, and the guard while reports can be relied on.
+#[derive(Debug)]
+struct AtTimes {
+    owns: bool,
+    /// What `cx.paced` was.
+    paced: std::sync::Arc<std::sync::Mutex<Vec<bool>>>,
+}
+
+impl CongestionControl for AtTimes {
+    fn on_congestion(&mut self, _: &Context, w: &mut Window, _: &Congestion) -> Answer {
+        if self.owns { Answer::Own } else { Answer::ReduceTo(w.cwnd / 2.0) }
+    }
+    fn on_ack(&mut self, cx: &Context, _: &mut Window, _: &Ack) {
+        self.paced.lock().unwrap().push(cx.paced);
+    }
+    fn owns_recovery(&self) -> bool {
+        self.owns
+    }
+    fn on_allocation(&mut self, _: &Context, w: &mut Window, allocation: Option<Rate>) {
+        self.owns = allocation.is_some();
+        w.cwnd = 40.0;
+        w.pacing = allocation.map_or(Pacing::Unlimited, Pacing::Rate);
+    }
+}
+
+#[test]
+fn who_owns_the_window_is_asked_when_it_matters() {
+    // Neither owns it when the connection is made. The window of the one that does later is not the endpoint's to decay.
+    for (allocation, after_idle) in [(None, 10.0), (Some(Rate::from_mbit_per_s(50)), 40.0)] {
+        let control = AtTimes { owns: false, paced: Default::default() };
+        let mut pipe = Pipe::new(&Config::default(), Box::new(control), clean());
+        pipe.sender.write(segments(20));
+        pipe.finish(Span::from_secs(5));
+        pipe.sender.on_allocation(pipe.now, allocation);
+        assert_eq!(pipe.sender.window().cwnd, 40.0);
+        pipe.run(Span::from_secs(5));
+        pipe.sender.write(segments(1));
+        pipe.run(ms(1));
+        assert_eq!(pipe.sender.window().cwnd, after_idle, "{allocation:?}");
+    }
+}
+
+#[test]
+fn a_control_is_told_whether_what_it_sends_is_paced_by_itself_or_by_the_endpoint() {
+    for (pacing, allocation, expected) in [
+        (false, None, false),
+        (true, None, true),
+        (false, Some(Rate::from_mbit_per_s(50)), true),
+        (true, Some(Rate::from_mbit_per_s(50)), true),
+    ] {
+        let control = AtTimes { owns: false, paced: Default::default() };
+        let paced = control.paced.clone();
+        let config = Config { pacing, ..Config::default() };
+        let mut pipe = Pipe::new(&config, Box::new(control), clean());
+        pipe.sender.on_allocation(pipe.now, allocation);
+        pipe.sender.write(segments(20));
+        pipe.finish(Span::from_secs(5));
+        let paced = paced.lock().unwrap();
+        assert!(
+            !paced.is_empty() && paced.iter().all(|&is| is == expected),
+            "{pacing} {allocation:?}: {paced:?}"
+        );
+    }
+}
+
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]

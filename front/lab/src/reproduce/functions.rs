@@ -110,6 +110,7 @@ fn judged() -> Result<Vec<&'static str>, Absent> {
         cwnd_limited: true,
         app_limited: false,
         departure: Time::ZERO,
+        paced: false,
     };
     control.on_start(&context(Time::ZERO), &mut window);
     Ok(FIG_2
