@@ -178,6 +178,14 @@ impl Cubic {
         }
     }
 
+    /// Slow start ends in this way from now on.
+    pub(crate) fn use_hystart(&mut self, cx: &Context, kind: hystart::Kind) {
+        if self.hystart.kind() != kind {
+            self.hystart = HyStart::new(kind);
+            self.hystart.reset(cx);
+        }
+    }
+
     /// Forgets everything (Linux `bictcp_reset`).
     fn reset(&mut self, cx: &Context) {
         self.hystart.reset(cx);

@@ -80,6 +80,11 @@ impl HyStart {
         }
     }
 
+    /// Which of the two it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Whether an exit was found and not forgotten since.
     pub fn has_found(&self) -> bool {
         self.found

@@ -767,6 +767,44 @@ fn a_control_is_told_whether_what_it_sends_is_paced_by_itself_or_by_the_endpoint
     }
 }
 
+#[test]
+fn multi_domain_control_without_a_pep_is_cubic_segment_by_segment() {
+    // Losses, a burst of them, a whole flight with the probes after it, marks and a pause: PRR, timeouts, HyStart and pace are CUBIC's.
+    for (pacing, ecn) in [(false, false), (true, false), (false, true)] {
+        let sent = ["mdcc", "cubic"].map(|name| {
+            let config = Config { pacing, ecn, ..Config::default() };
+            let mut random = 1_u64;
+            let script = move |way: Way, place: u64, _: &Segment| {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                match (way, place) {
+                    (Way::Forth, 900..=905 | 2_000..=2_120) => Deed::Drop,
+                    (Way::Forth, _) if random >> 33 < (1 << 31) / 700 => Deed::Drop,
+                    (Way::Forth, _) if place % 1_500 == 1_499 => Deed::Mark,
+                    _ => Deed::Pass,
+                }
+            };
+            let mut pipe = Pipe::named(&config, name, Box::new(script));
+            pipe.sender.write(segments(4_000));
+            pipe.finish(Span::from_secs(600));
+            pipe.run(Span::from_secs(3));
+            pipe.sender.write(segments(2_000));
+            pipe.finish(Span::from_secs(600));
+            let stats = *pipe.sender.stats();
+            assert!(stats.recoveries > 3 && (!ecn || stats.ecn_reductions > 0), "{stats:?}");
+            let sent: Vec<_> = pipe.sent.iter().map(|(at, segment)| (*at, segment.seq)).collect();
+            (sent, stats)
+        });
+        let [own, plain] = &sent;
+        let first = own.0.iter().zip(&plain.0).position(|(own, plain)| own != plain);
+        assert!(
+            own == plain,
+            "paced {pacing}, ECN {ecn}: the {first:?}. segment differs; {:?}, {:?}",
+            own.1,
+            plain.1
+        );
+    }
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
