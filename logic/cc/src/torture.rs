@@ -345,6 +345,7 @@ fn names() -> Vec<String> {
         "cubic+c2tcp+meld-me",
         "cubic+meld-de+c2tcp:pace",
         "bbr1:departure=on",
+        "sprout:lead=tick",
         "vivace:pairs=2",
     ];
     everything().into_iter().chain(more.map(str::to_owned)).collect()

@@ -414,6 +414,17 @@ fn who_becomes_master_of_the_window_is_told_of_acknowledgements_in_recovery() {
 }
 
 #[test]
+fn a_control_that_judges_every_packet_learns_although_the_handshakes_are_forgotten() {
+    let config = Config { ack_every: Some(1), ..Config::default() };
+    let algorithm: Algorithm = "vivace".parse().unwrap();
+    let mut world = World::new(&config, algorithm.build(1), Path::new(20, 20));
+    world.sender.write(Bytes::MAX);
+    world.run(Time::from_secs(8), |_| false);
+    let delivered = world.receiver.delivered().get();
+    assert!(delivered > 14_000_000, "{delivered} of 20 MB in 8 s");
+}
+
+#[test]
 fn losses_of_one_round_trip_are_one_episode() {
     // A burst of losses, spread over more than one acknowledgement.
     let lost = |number: u64| (60..90).contains(&number) && number.is_multiple_of(3);
