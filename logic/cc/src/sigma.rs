@@ -599,8 +599,7 @@ impl CongestionControl for Sigma {
         }
     }
 
-    /// Asked once, before the connection begins, when CUBIC still has the window: recovery is PRR's after `ReduceTo`, and
-    /// nobody's but SIGMA's after `Own`.
+    /// Recovery is PRR's after CUBIC's `ReduceTo`, and nobody's but SIGMA's after `Own`.
     fn owns_recovery(&self) -> bool {
         self.mode != Mode::Plain
     }
