@@ -680,6 +680,9 @@ impl CongestionControl for Sigma {
         let (granted, stale_after) = (self.inputs.granted(), self.stale_after());
         if let (Some(trials), Some((at, _))) = (&mut self.trials, self.inputs.last()) {
             trials.on_report(at, granted, base, stale_after);
+            if let Some(whole) = self.inputs.whole() {
+                trials.on_grant(at, whole);
+            }
         }
         if !self.started {
             return;
