@@ -30,8 +30,8 @@
 use ranpace_units::{Rate, Span, Time};
 
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Pacing, Packet, PepReport, RadioHint,
-    Report, Sample, Sent, State, Window,
+    Ack, Allocation, Answer, Congestion, CongestionControl, Context, LossBased, Pacing, Packet, PepReport,
+    RadioHint, Report, Sample, Sent, State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::registry::Decorator;
@@ -468,7 +468,7 @@ impl CongestionControl for C2tcp {
         self.inner.on_pep(cx, w, report);
     }
 
-    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Rate>) {
+    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Allocation>) {
         self.inner.on_allocation(cx, w, allocation);
     }
 

@@ -342,6 +342,15 @@ impl PathMemory {
     }
 }
 
+/// What a proxy allocates to a flow on its user's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// The rate.
+    pub rate: Rate,
+    /// The congestion window for that rate, in bytes of payload. The proxy works it out, since it knows the smallest RTT to the user.
+    pub window: Bytes,
+}
+
 /// A sender's congestion control. Every hook has a default, so that a file shows only what its algorithm uses.
 pub trait CongestionControl: Debug + Send {
     /// The connection is established; `cx.srtt` is the handshake's RTT. `w.cwnd` is the initial window.
@@ -443,7 +452,7 @@ pub trait CongestionControl: Debug + Send {
 
     /// A proxy's share of the radio bandwidth for this flow, set from outside (RAPID); `None`: no bound, the control alone
     /// decides. May come before [`Self::on_start`].
-    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Rate>) {
+    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Allocation>) {
         let _ = (cx, w, allocation);
     }
 

@@ -42,8 +42,8 @@ use self::decision::{
     Limits, QueueFactor, Reason, Verdict, best_block, block_limit, is_heavy, is_near_overflow, max_age,
 };
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Pacing, Packet, PepReport, RadioHint,
-    Report, Sample, Sent, Signal, State, Window,
+    Ack, Allocation, Answer, Congestion, CongestionControl, Context, LossBased, Pacing, Packet, PepReport,
+    RadioHint, Report, Sample, Sent, Signal, State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::registry::Decorator;
@@ -536,7 +536,7 @@ impl CongestionControl for Meld {
         self.inner.on_pep(&self.shown(cx), w, report);
     }
 
-    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Rate>) {
+    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Allocation>) {
         self.inner.on_allocation(&self.shown(cx), w, allocation);
     }
 
