@@ -91,15 +91,16 @@ fn seconds(span: Option<Span>) -> f64 {
 
 impl FlowRows {
     /// A row for the interval that ends at `now`. Of a flow that is split, `leg` comes from the server: what is shown of a
-    /// sender is its, and RTTs are those of both.
+    /// sender is its, and RTTs are those of both and what the payload that left the proxy last had waited there.
     pub fn sample(
         &mut self,
         now: Time,
         interval: Span,
         flow: &Flow,
-        leg: Option<&Flow>,
+        leg: Option<(&Flow, Span)>,
         meter: &mut FlowMeter,
     ) {
+        let (leg, waited) = leg.unzip();
         let mut account = flow.account();
         if let Some(leg) = leg {
             let server = leg.account();
@@ -143,8 +144,9 @@ impl FlowRows {
             Ends::Udp(..) | Ends::None => {}
         }
         if let (Some(_), Ends::Tcp(sender, _)) = (leg, &flow.ends) {
-            srtt = srtt.map(|srtt| srtt + sender.rtt().smoothed());
-            last = last.zip(sender.rtt().latest()).map(|(wan, ran)| wan + ran);
+            let waited = waited.unwrap_or_default();
+            srtt = srtt.map(|srtt| srtt + waited + sender.rtt().smoothed());
+            last = last.zip(sender.rtt().latest()).map(|(wan, ran)| wan + waited + ran);
         }
         if window[1].is_infinite() {
             window[1] = f64::NAN;

@@ -764,8 +764,9 @@ impl<'a> Simulation<'a> {
         for (index, ((rows, flow), meter)) in
             self.flow_rows.iter_mut().zip(&self.flows).zip(meters).enumerate()
         {
-            let leg = self.splits.as_ref().map(|splits| splits.server_end(index)).filter(|leg| *leg != index);
-            rows.sample(self.now, interval, flow, leg.map(|leg| &self.flows[leg]), meter);
+            let leg = self.splits.as_ref().and_then(|splits| splits.leg_of(index));
+            let leg = leg.map(|(leg, waited)| (&self.flows[leg], waited));
+            rows.sample(self.now, interval, flow, leg, meter);
         }
         for ((rows, link), meter) in self.link_rows.iter_mut().zip(&self.links).zip(&mut self.meters.links) {
             let capacity = link.capacity(self.last_sample, self.now);

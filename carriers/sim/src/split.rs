@@ -16,12 +16,13 @@
 
 use std::collections::VecDeque;
 
+use ranpace_cc::Allocation;
 use ranpace_pep::rapid::{Category, Doubt, FlowId, FlowRecord, Mode, Observer, Rapid};
 use ranpace_phy::Direction as Way;
 use ranpace_rnis::RadioHint;
 use ranpace_scenario::{FlowSpec, Hop, ProxyKind, ProxySpec, Scenario, SplitSpec, Transport};
 use ranpace_tcp::{Config, Kind, Receiver, Segment, Sender};
-use ranpace_units::{Bytes, Rate, Span, Time};
+use ranpace_units::{Bytes, Span, Time};
 
 use crate::flow::{Ends, Flow};
 use crate::histogram::Histogram;
@@ -96,9 +97,11 @@ pub(crate) struct Split {
     /// Payload that went from leg to flow, and when the last byte of each part came: until that part has left.
     relayed: u64,
     waiting: VecDeque<(u64, Time)>,
-    /// RAPID's name for it, and the rate that it was allocated.
+    /// How long the payload that left last had waited.
+    waited: Span,
+    /// RAPID's name for it, and what it was allocated.
     rapid: Option<FlowId>,
-    allocation: Option<Rate>,
+    allocation: Option<Allocation>,
     /// The window that the server is told, at most.
     limit: Bytes,
     /// The last timestamp of the proxy that came back from the server.
@@ -145,6 +148,7 @@ impl<'a> Splits<'a> {
                 asked: None,
                 relayed: 0,
                 waiting: VecDeque::new(),
+                waited: Span::ZERO,
                 rapid: None,
                 allocation: None,
                 limit: Bytes::ZERO,
@@ -235,7 +239,8 @@ impl<'a> Splits<'a> {
         while let Some(id) = rapid.next_change() {
             let split = rapid.observer().splits.get(id.index()).copied().unwrap_or(u32::MAX) as usize;
             let Some(one) = self.all.get_mut(split).filter(|one| one.rapid == Some(id)) else { continue };
-            let allocation = rapid.allocation(id);
+            let allocation = rapid.allocation(id).zip(rapid.ran_window(id));
+            let allocation = allocation.map(|(rate, window)| Allocation { rate, window });
             if allocation != one.allocation {
                 one.allocation = allocation;
                 let ends = flows.get_mut(one.flow as usize).map(|flow| &mut flow.ends);
@@ -269,6 +274,13 @@ impl<'a> Splits<'a> {
     /// The flow or leg whose sender is the server's.
     pub fn server_end(&self, flow: usize) -> usize {
         self.of(flow as u32).map_or(flow, |(split, _)| self.all[split].leg as usize)
+    }
+
+    /// The leg of a flow that is split now, and how long the payload that left the proxy last had waited there.
+    pub fn leg_of(&self, flow: usize) -> Option<(usize, Span)> {
+        let (split, side) = self.of(flow as u32)?;
+        let one = &self.all[split];
+        (side == Side::User).then_some((one.leg as usize, one.waited))
     }
 
     pub fn at(&self, split: usize) -> &Split {
@@ -319,6 +331,7 @@ impl<'a> Splits<'a> {
         let Transport::Tcp { algorithm, config } = &spec.transport else { return None };
         (one.held, one.answer, one.asked, one.relayed) = (None, None, None, 0);
         one.waiting.clear();
+        one.waited = Span::ZERO;
         (one.echo, one.wan_rtt, one.proxy_rtt, one.allocation) = (Time::ZERO, None, None, None);
 
         let leg = flows.get_mut(one.leg as usize)?;
@@ -463,10 +476,11 @@ impl<'a> Splits<'a> {
         rtt
     }
 
-    /// The RTT of both connections together, given a sample of the one to the user.
+    /// The RTT between server and user, given a sample of the connection to the user: that of the other connection, and what the payload
+    /// that left last had waited in the proxy, on top.
     pub fn whole_rtt(&self, split: usize, rtt: Span) -> Option<Span> {
         let one = &self.all[split];
-        one.wan_rtt.or(one.proxy_rtt).map(|wan| wan + rtt)
+        one.wan_rtt.or(one.proxy_rtt).map(|wan| wan + one.waited + rtt)
     }
 
     /// The server measured its RTT to the proxy. Without anything more under way its part of the whole RTT is that of the
@@ -485,7 +499,8 @@ impl<'a> Splits<'a> {
         while let Some(&(last, came)) = one.waiting.front()
             && last <= sent
         {
-            one.meter.delay.record(now - came);
+            one.waited = now - came;
+            one.meter.delay.record(one.waited);
             one.waiting.pop_front();
         }
         let backlog = one.relayed - sent;
@@ -537,7 +552,7 @@ impl<'a> Splits<'a> {
             .and_then(|(rapid, id)| rapid.user(now, one.user as u32).zip(rapid.look(now, id)))
         {
             let nothing = f64::NAN;
-            show("allocation_bit_s", one.allocation.map_or(nothing, Rate::as_f64));
+            show("allocation_bit_s", one.allocation.map_or(nothing, |allocation| allocation.rate.as_f64()));
             show("share_bytes", record.share.as_f64());
             show("demand_bit_s", record.demand.as_f64());
             let category = match record.category {

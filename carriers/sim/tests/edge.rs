@@ -224,3 +224,38 @@ fn sigma_with_a_modem_that_says_anything_has_cubics_goodput_after_five_seconds()
         assert!(without < 0.5, "seed {seed}: {without} without trials: the case has become harmless");
     }
 }
+
+/// Profile field with true reports, where a proxy next door has windows of a few segments, where the capacity fades faster
+/// than the server can follow, and on millimetre waves, whose RTT is less than LTE's 16 ms for scheduling requests.
+#[test]
+fn rapid_with_true_reports_has_the_goodput_of_no_proxy_at_a_third_of_its_delay() {
+    for (preset, flows, wan, seconds) in [
+        ("rapid-oai", 2, "2ms", 12),
+        ("lte", 5, "2ms", 12),
+        ("lte", 2, "15ms", 12),
+        ("diarra-mmwave-los", 1, "2ms", 4),
+    ] {
+        let run = |proxy: &str| {
+            let mut text = format!(
+                "duration = \"{seconds}s\"\nwarmup = \"1s\"\nseed = 7\n\
+                 [[link]]\nname = \"core\"\nfrom = \"server\"\nto = \"edge\"\nrate = \"10Gbit/s\"\ndelay = \"{wan}\"\nduplex = true\n\
+                 [[link]]\nname = \"backhaul\"\nfrom = \"edge\"\nto = \"mast\"\nrate = \"10Gbit/s\"\ndelay = \"500us\"\nduplex = true\n\
+                 [[cell]]\nhost = \"mast\"\npreset = \"{preset}\"\n[[user]]\nname = \"phone\"\n"
+            );
+            for _ in 0..flows {
+                text.push_str(
+                    "[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"cubic\"\nopener = \"receiver\"\n",
+                );
+            }
+            let result = play(&(text + proxy));
+            let goodput: f64 = result.flows.iter().map(|flow| flow.goodput.as_f64()).sum();
+            let rtt: f64 = result.flows.iter().map(|flow| flow.rtt.mean.as_secs_f64()).sum();
+            (goodput, rtt / f64::from(flows))
+        };
+        let (plain, slow) = run("");
+        // Without a word about the profile: this is the default.
+        let (goodput, rtt) = run("[[proxy]]\nhost = \"edge\"\nkind = \"rapid\"\n");
+        assert!(goodput >= 0.95 * plain, "{preset}, {flows}: {} of the goodput", goodput / plain);
+        assert!(rtt <= slow / 3.0, "{preset}, {flows}: {} of the RTT", rtt / slow);
+    }
+}

@@ -53,8 +53,8 @@ use crate::cubic::{Cubic, Params};
 use crate::filter::MaxFilter;
 use crate::hystart;
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, Pacing, Packet, PathMemory, PepReport, RadioHint,
-    Report, Sample, Sent, Signal, State, View, Window,
+    Ack, Allocation, Answer, Congestion, CongestionControl, Context, Pacing, Packet, PathMemory, PepReport,
+    RadioHint, Report, Sample, Sent, Signal, State, View, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::registry::Control;
@@ -628,7 +628,7 @@ impl CongestionControl for Guard {
         self.publish(cx, w);
     }
 
-    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Rate>) {
+    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Allocation>) {
         self.control.on_allocation(cx, &mut self.wanted, allocation);
         self.publish(cx, w);
     }

@@ -345,6 +345,15 @@ impl PathMemory {
     }
 }
 
+/// What a proxy allocates to a flow on its user's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// The rate.
+    pub rate: Rate,
+    /// The congestion window for that rate, in bytes of payload. The proxy works it out, since it knows the smallest RTT to the user.
+    pub window: Bytes,
+}
+
 /// A control behind another one, and what it is to see of an event; see [`CongestionControl::view`].
 #[derive(Debug)]
 pub struct View<'a> {
@@ -493,7 +502,7 @@ pub trait CongestionControl: Debug + Send {
 
     /// A proxy's share of the radio bandwidth for this flow, set from outside (RAPID); `None`: no bound, the control alone
     /// decides. May come before [`Self::on_start`].
-    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Rate>) {
+    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Allocation>) {
         pass_on!(self.on_allocation(cx, w, allocation));
     }
 

@@ -271,8 +271,11 @@ impl Rig {
                 }
             }
             Event::Allocation { kbit_per_s } => {
-                let rate = kbit_per_s.map(|kbit| Rate::from_bits_per_s(u64::from(kbit) * 1_000));
-                self.control.on_allocation(&self.cx, &mut self.w, rate);
+                let allocation = kbit_per_s.map(|kbit| {
+                    let rate = Rate::from_bits_per_s(u64::from(kbit) * 1_000);
+                    Allocation { rate, window: rate.bytes_in(Span::from_millis(20)) }
+                });
+                self.control.on_allocation(&self.cx, &mut self.w, allocation);
             }
             Event::Target { ms } => {
                 self.control.set_target(Span::from_millis(u64::from(ms)));

@@ -14,7 +14,8 @@
 //!   `r^ = r^ / 8 + 7 r / 8` (5.9), which begins anew with each period.
 //! * At its end the flow is slow if `r < 0.8 R`, `R = RW / RTT_WAN` (5.8), with `r` and `RW` of the last RTT. Slow:
 //!   `RW = r^ / R RW` (5.10), at most S. What slow flows leave goes to fast ones (5.12, 5.13), in equal parts.
-//! * On the user's side `cwnd = RW / RTTmin_WAN RTTmin_RAN`, at least 10 segments.
+//! * On the user's side `cwnd = RW / RTTmin_WAN RTTmin_RAN`, at least 10 segments. [`WindowRule`] has the rule of the authors'
+//!   ns-3 code.
 //!
 //! Ours, or read so:
 //!
@@ -44,7 +45,7 @@
 //! changes; [`Rapid::on_deadline`] when [`Rapid::next_deadline`] has come; [`Rapid::close`]. After any of these
 //! [`Rapid::next_change`], until there is none, tells whose [`Rapid::window`] (what to advertise to the server, through a
 //! [`RightEdge`](crate::RightEdge); `None`: what the platform would, but not more than [`Rapid::room`], to be asked whenever what
-//! waits changes) and [`Rapid::allocation`] (for the control `rapid` of the
+//! waits changes), [`Rapid::allocation`] and [`Rapid::ran_window`] (for the control `rapid` of the
 //! user's side; `None`: an ordinary control) are others than before.
 //!
 //! ```
@@ -83,12 +84,15 @@ use ranpace_rnis::RadioHint;
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use estimate::{Change, Estimate};
-use flow::{Flow, Round};
+use flow::{Flow, Owner, Round};
 use guard::{Guard, Known, Outcome};
 use share::Shared;
 
 pub use record::{Category, Doubt, FlowRecord, Mode, Observer, UserRecord};
-pub use settings::{Accounting, Caps, Estimator, Hold, Profile, RanRttMin, Settings, Slack, WrongSetting};
+pub use settings::{
+    Accounting, Allowance, Caps, Estimator, Hold, Profile, RanRttMin, Settings, Slack, WindowRule,
+    WrongSetting,
+};
 
 /// A flow, as long as it is open. Of a closed one it names nothing, even if its place was given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -203,6 +207,14 @@ impl<O: Observer> Rapid<O> {
         }
         let Some(change) = known.radio.take(&self.settings, now, hint) else { return };
         known.guard.on_report();
+        let allowance = known.radio.allowance(&self.settings);
+        for &slot in &known.flows {
+            if let Some(flow) = self.flows.get_mut(slot as usize).and_then(Option::as_mut)
+                && flow.set_allowance(allowance)
+            {
+                mark(&mut self.flows, &mut self.changed, slot);
+            }
+        }
         self.follow(now, user, change);
         self.share_out(now);
         if self.observer.listens()
@@ -227,7 +239,9 @@ impl<O: Observer> Rapid<O> {
         });
         let id = FlowId { slot, generation: self.generations[slot as usize] };
         let of = self.users.entry(user).or_insert_with(User::new);
-        let mut flow = Flow::new(now, user, of.flows.len() as u32, wan_rtt, mss, &self.settings);
+        let allowance = of.radio.allowance(&self.settings);
+        let owner = Owner { user, place: of.flows.len() as u32, allowance };
+        let mut flow = Flow::new(now, owner, wan_rtt, mss, &self.settings);
         flow.close(now, of.full, &self.settings);
         flow.disturbed = of.guard.doubt() == Doubt::Trying;
         of.flows.push(slot);
@@ -283,8 +297,9 @@ impl<O: Observer> Rapid<O> {
 
     /// An RTT to the server was measured.
     pub fn on_wan_rtt(&mut self, now: Time, flow: FlowId, rtt: Span) {
+        let whole = self.settings.window == WindowRule::Whole;
         let Some(known) = self.flow_mut(flow) else { return };
-        if known.take_wan_rtt(rtt) {
+        if known.take_wan_rtt(rtt) || whole {
             let user = known.user;
             self.mark(flow.slot); // at its floor the window stays, and is another rate
             self.stale(user);
@@ -293,14 +308,19 @@ impl<O: Observer> Rapid<O> {
     }
 
     /// An RTT to the user was measured.
-    pub fn on_ran_rtt(&mut self, _now: Time, id: FlowId, rtt: Span) {
+    pub fn on_ran_rtt(&mut self, now: Time, id: FlowId, rtt: Span) {
         let settings = self.settings;
         let Some(flow) = self.flow_mut(id) else { return };
-        let tight = flow.is_tight(&settings);
+        let (tight, least) = (flow.is_tight(&settings), flow.ran_rtt_min(&settings));
         flow.take_ran_rtt(rtt);
         let user = flow.user;
-        if tight || flow.is_tight(&settings) {
+        let other = flow.ran_rtt_min(&settings) != least;
+        if other || tight || flow.is_tight(&settings) {
             self.mark(id.slot);
+        }
+        if other && settings.window == WindowRule::Whole {
+            self.stale(user);
+            self.share_out(now);
         }
         if settings.guard
             && let Some(user) = self.users.get_mut(&user)
@@ -414,12 +434,12 @@ impl<O: Observer> Rapid<O> {
     pub fn allocation(&self, flow: FlowId) -> Option<Rate> {
         let flow = self.flow(flow)?;
         let user = self.users.get(&flow.user)?;
-        let rate = 8.0 * flow.allocation() * user.guard.ran_factor();
+        let rate = 8.0 * flow.allocation(&self.settings) * user.guard.ran_factor();
         (user.radio.mode != Mode::Open).then(|| Rate::from_bits_per_s_f64(rate))
     }
 
     /// The congestion window towards the user (5.2.1): the allocation for the smallest RTT there, at least some segments; `None`
-    /// without an allocation. For carriers whose sender is not the control `rapid`.
+    /// without an allocation.
     pub fn ran_window(&self, flow: FlowId) -> Option<Bytes> {
         let flow = self.flow(flow)?;
         let user = self.users.get(&flow.user)?;
@@ -505,8 +525,7 @@ impl<O: Observer> Rapid<O> {
         if user.full {
             return Some(Bytes::ZERO);
         }
-        let room = flow.cap(&self.settings) - flow.backlog;
-        Some(room.min(Bytes::new(flow.window() as u64)))
+        Some(Bytes::new(flow.open(&self.settings) as u64))
     }
 
     fn towards_user(&self, user: &User, flow: &Flow) -> Option<Bytes> {
@@ -546,14 +565,16 @@ impl<O: Observer> Rapid<O> {
                 let late = radio.is_late(now);
                 let trying = user.guard.doubt() == Doubt::Trying;
                 let Some(flow) = self.flow_mut(id) else { return };
-                let tight = flow.is_tight(&settings);
+                let (tight, least) = (flow.is_tight(&settings), flow.ran_rtt_min(&settings));
                 // What a flow made of a window that was more than it was told before says nothing of it.
                 flow.end_period(now, judge && !flow.disturbed, &settings);
                 flow.disturbed = trying;
                 if late {
                     flow.begin_anew(now, &settings);
                 }
-                if tight || flow.is_tight(&settings) {
+                // What it was taken for changes its headroom, too.
+                let roomy = settings.headroom > 1.0 || settings.spare > 0;
+                if roomy || tight || flow.ran_rtt_min(&settings) != least || flow.is_tight(&settings) {
                     self.mark(id.slot);
                 }
                 self.queue_flow(id);

@@ -29,8 +29,10 @@ use std::time::Instant;
 
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
-use ranpace_cc::{CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint, State, Window};
-use ranpace_units::{Bytes, Rate, Span, Time};
+use ranpace_cc::{
+    Allocation, CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint, State, Window,
+};
+use ranpace_units::{Bytes, Span, Time};
 
 use self::events::{Core, Losses};
 pub use self::pep::PepView;
@@ -186,7 +188,7 @@ impl Control {
     }
 
     /// A proxy's share of the radio bandwidth for this connection, or none.
-    pub fn on_allocation(&self, now: Time, allocation: Option<Rate>) {
+    pub fn on_allocation(&self, now: Time, allocation: Option<Allocation>) {
         self.with(now, |control, cx, window| control.on_allocation(cx, window, allocation));
     }
 

@@ -4,8 +4,8 @@ use core::fmt;
 
 use bytes::Bytes as Content;
 use noq_proto::{Dir, Side, StreamId, WriteError};
-use ranpace_cc::{CongestionControl, PepReport, RadioHint};
-use ranpace_units::{Bytes, Rate, Span, Time};
+use ranpace_cc::{Allocation, CongestionControl, PepReport, RadioHint};
+use ranpace_units::{Bytes, Span, Time};
 
 use crate::adapter::{Control, PepView, Stats};
 use crate::clock::Clock;
@@ -255,7 +255,7 @@ impl Sender {
     }
 
     /// A proxy's share of the radio bandwidth for this connection, or none.
-    pub fn on_allocation(&mut self, now: Time, allocation: Option<Rate>) {
+    pub fn on_allocation(&mut self, now: Time, allocation: Option<Allocation>) {
         self.control.on_allocation(now, allocation);
     }
 

@@ -3,7 +3,9 @@
 //! Which flows: those of TCP whose data cross the host on their way, coming over wires. What a user sends, UDP and datagrams
 //! pass by.
 
-use ranpace_pep::rapid::{Accounting, Caps, Estimator, Hold, RanRttMin, Settings, Slack};
+use ranpace_pep::rapid::{
+    Accounting, Allowance, Caps, Estimator, Hold, RanRttMin, Settings, Slack, WindowRule,
+};
 use ranpace_units::{Bytes, Span};
 
 use crate::flow::{Flows, read_algorithm};
@@ -13,7 +15,7 @@ use crate::reader::{Field, Section};
 use crate::rnis::FeedSpec;
 
 /// The keys of `[[proxy]]`. A test compares them with what is read.
-pub(crate) const KEYS: [&str; 21] = [
+pub(crate) const KEYS: [&str; 25] = [
     "name",
     "host",
     "kind",
@@ -35,6 +37,10 @@ pub(crate) const KEYS: [&str; 21] = [
     "account_udp",
     "hold",
     "guard",
+    "window",
+    "alpha",
+    "headroom",
+    "spare",
 ];
 /// The kinds of proxies.
 const KINDS: [&str; 2] = ["split", "rapid"];
@@ -94,17 +100,7 @@ fn read_entry(
     let kind = section.required("kind").and_then(|field| field.word(&KINDS));
     let rapid = read_rapid(&mut section, kind == Some("rapid"), period);
     let ran_cc = section.field("ran_cc");
-    let own = match (kind, &rapid) {
-        (Some("rapid"), settings) => {
-            let rttmin = match settings.ran_rttmin {
-                RanRttMin::Smoothed => "smoothed",
-                RanRttMin::Bounded => "bounded",
-                RanRttMin::Plain => "plain",
-            };
-            format!("rapid:ran_rttmin={rttmin}:sr_allowance={}", settings.sr_allowance)
-        }
-        _ => "cubic".to_owned(),
-    };
+    let own = if kind == Some("rapid") { "rapid" } else { "cubic" };
     let ran_cc = match &ran_cc {
         Some(field) => read_algorithm(field).filter(|algorithm| {
             let is_tcp = algorithm.transport() == ranpace_cc::Transport::Tcp;
@@ -177,14 +173,18 @@ fn read_rapid(section: &mut Section<'_>, is_rapid: bool, period: Span) -> Settin
         udp,
         hold,
         guard,
+        window,
+        alpha,
+        headroom,
+        spare,
     ] = &fields[..]
     else {
         return Settings::THESIS;
     };
     let word = |field: &Option<Field<'_>>, words: &[&'static str]| field.as_ref().and_then(|f| f.word(words));
     let mut settings = match word(profile, &["thesis", "field"]) {
-        Some("field") => Settings::FIELD,
-        _ => Settings::THESIS,
+        Some("thesis") => Settings::THESIS,
+        _ => Settings::FIELD,
     };
     settings.period = period;
     settings.estimator = match word(estimator, &["alloc_plus_unused", "fair_share", "larger"]) {
@@ -220,8 +220,25 @@ fn read_rapid(section: &mut Section<'_>, is_rapid: bool, period: Span) -> Settin
         Some(field) => field.quantity(Span::ZERO..=Span::SECOND).map_or(settings.slack, Slack::Fixed),
         None => settings.slack,
     };
-    let allowance = sr.as_ref().and_then(|f| f.quantity(Span::ZERO..=Span::SECOND));
-    settings.sr_allowance = allowance.unwrap_or(settings.sr_allowance);
+    settings.sr_allowance = match sr {
+        Some(field) if field.is_text() && field.text("") == Some("technology") => Allowance::Technology,
+        Some(field) => {
+            field.quantity(Span::ZERO..=Span::SECOND).map_or(settings.sr_allowance, Allowance::Fixed)
+        }
+        None => settings.sr_allowance,
+    };
+    settings.window = match word(window, &["wired", "whole"]) {
+        Some("whole") => WindowRule::Whole,
+        Some(_) => WindowRule::Wired,
+        None => settings.window,
+    };
+    settings.alpha = alpha.as_ref().and_then(|f| f.number(0.0..=0.99)).unwrap_or(settings.alpha);
+    settings.headroom = headroom.as_ref().and_then(|f| f.number(1.0..=100.0)).unwrap_or(settings.headroom);
+    settings.spare = spare
+        .as_ref()
+        .and_then(|f| f.whole(0..=10_000))
+        .and_then(|n| u32::try_from(n).ok())
+        .unwrap_or(settings.spare);
     settings.account_udp = udp.as_ref().and_then(Field::flag).unwrap_or(settings.account_udp);
     settings.hold = match word(hold, &["least", "mean"]) {
         Some("least") => Hold::Least,
@@ -315,7 +332,7 @@ cc = "cubic"
     fn a_rapid_proxy_has_its_settings_and_a_sender_to_match() {
         let text = with(
             "host = \"mast\"\nkind = \"rapid\"\nprofile = \"field\"\nestimator = \"fair_share\"\nran_rttmin = \"plain\"\n\
-             slack = \"half_rtt\"\naccount_udp = true\nhold = \"least\"\nguard = false\nfloor = 12\nsr_allowance = \"16ms\"\nuser_buffer = \"1MB\"\n[rnis]\nperiod = \"1ms\"",
+             slack = \"half_rtt\"\naccount_udp = true\nhold = \"least\"\nguard = false\nfloor = 12\nsr_allowance = \"16ms\"\nwindow = \"whole\"\nalpha = 0.4\nheadroom = 1.5\nspare = 3\nuser_buffer = \"1MB\"\n[rnis]\nperiod = \"1ms\"",
         );
         let scenario = parse(&text, "", &mut ()).unwrap();
         let ProxyKind::Rapid(settings) = &scenario.proxies[0].kind else { panic!() };
@@ -327,13 +344,17 @@ cc = "cubic"
             hold: Hold::Least,
             guard: false,
             floor: 12,
-            sr_allowance: Span::from_millis(16),
+            sr_allowance: Allowance::Fixed(Span::from_millis(16)),
+            window: WindowRule::Whole,
+            alpha: 0.4,
+            headroom: 1.5,
+            spare: 3,
             period: Span::from_millis(1),
             caps: Caps { user: Bytes::new(1_000_000), total: super::TOTAL_BUFFER, ..Settings::FIELD.caps },
             ..Settings::FIELD
         };
         assert_eq!(**settings, expected);
-        let expected: ranpace_cc::Algorithm = "rapid:ran_rttmin=plain:sr_allowance=16ms".parse().unwrap();
+        let expected: ranpace_cc::Algorithm = "rapid".parse().unwrap();
         assert_eq!(scenario.proxies[0].ran_cc, expected);
     }
 

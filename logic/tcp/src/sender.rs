@@ -15,10 +15,10 @@ mod timers;
 mod transmit;
 
 use ranpace_cc::{
-    Ack, CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint, RateSample, Sample, State,
-    Window,
+    Ack, Allocation, CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint, RateSample,
+    Sample, State, Window,
 };
-use ranpace_units::{Bytes, Rate, Span, Time};
+use ranpace_units::{Bytes, Span, Time};
 
 use self::newreno::Duplicates;
 use self::pep::PepState;
@@ -325,7 +325,7 @@ impl Sender {
     }
 
     /// A proxy's share of the radio bandwidth for this connection, or none.
-    pub fn on_allocation(&mut self, now: Time, allocation: Option<Rate>) {
+    pub fn on_allocation(&mut self, now: Time, allocation: Option<Allocation>) {
         let cx = self.context(now);
         self.control.on_allocation(&cx, &mut self.window, allocation);
     }

@@ -720,17 +720,18 @@ impl CongestionControl for AtTimes {
     fn owns_recovery(&self) -> bool {
         self.owns
     }
-    fn on_allocation(&mut self, _: &Context, w: &mut Window, allocation: Option<Rate>) {
+    fn on_allocation(&mut self, _: &Context, w: &mut Window, allocation: Option<Allocation>) {
         self.owns = allocation.is_some();
         w.cwnd = 40.0;
-        w.pacing = allocation.map_or(Pacing::Unlimited, Pacing::Rate);
+        w.pacing = allocation.map_or(Pacing::Unlimited, |allocation| Pacing::Rate(allocation.rate));
     }
 }
 
 #[test]
 fn who_owns_the_window_is_asked_when_it_matters() {
     // Neither owns it when the connection is made. The window of the one that does later is not the endpoint's to decay.
-    for (allocation, after_idle) in [(None, 10.0), (Some(Rate::from_mbit_per_s(50)), 40.0)] {
+    let allocated = Allocation { rate: Rate::from_mbit_per_s(50), window: segments(40) };
+    for (allocation, after_idle) in [(None, 10.0), (Some(allocated), 40.0)] {
         let control = AtTimes { owns: false, paced: Default::default() };
         let mut pipe = Pipe::new(&Config::default(), Box::new(control), clean());
         pipe.sender.write(segments(20));
@@ -746,11 +747,12 @@ fn who_owns_the_window_is_asked_when_it_matters() {
 
 #[test]
 fn a_control_is_told_whether_what_it_sends_is_paced_by_itself_or_by_the_endpoint() {
+    let allocated = Allocation { rate: Rate::from_mbit_per_s(50), window: segments(40) };
     for (pacing, allocation, expected) in [
         (false, None, false),
         (true, None, true),
-        (false, Some(Rate::from_mbit_per_s(50)), true),
-        (true, Some(Rate::from_mbit_per_s(50)), true),
+        (false, Some(allocated), true),
+        (true, Some(allocated), true),
     ] {
         let control = AtTimes { owns: false, paced: Default::default() };
         let paced = control.paced.clone();

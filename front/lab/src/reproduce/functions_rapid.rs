@@ -3,7 +3,7 @@
 //! Runs of a scheme that have the same places but for the seed are one sample; a ratio is taken run by run, the runs of both
 //! schemes in the order of the experiment.
 
-use ranpace_sim::{Distribution, FlowResult, RunResult};
+use ranpace_sim::{Distribution, FlowResult, RunResult, SplitResult};
 use ranpace_units::Time;
 use serde::Deserialize;
 
@@ -23,6 +23,9 @@ pub struct FlowFigure {
     /// Runs whose places have these values.
     #[serde(default)]
     at: Values,
+    /// Only while all flows but plain sources run, from the series: goodputs, and RTTs as each row's last sample.
+    #[serde(default)]
+    while_all: bool,
     /// What it is divided by.
     to: Option<To>,
     /// Runs that differ in this place are compared apart: the mean over the others counts, by `over`.
@@ -47,6 +50,7 @@ struct Part {
     figure: Figure,
     flow: Option<String>,
     at: Values,
+    while_all: bool,
 }
 
 /// What is taken from a run.
@@ -72,6 +76,8 @@ enum Figure {
     RttP40,
     RttP50,
     RttP90,
+    /// 95 % of the RTTs of the connection to the server and of that to the user, added: without what waits in the proxy.
+    LegsP95,
     /// Mean time from end to end of data.
     OneWay,
     /// Mean of RFC 3550's jitter.
@@ -107,6 +113,42 @@ impl Figure {
         if unit.name.is_empty() { unit.show(value) } else { format!("{} {}", unit.show(value), unit.name) }
     }
 
+    /// The same from the series, of the time in which all flows run.
+    fn while_all(self, run: &RunResult, name: Option<&str>) -> f64 {
+        let all: Vec<&FlowResult> = run.flows.iter().filter(|flow| flow.cc != "udp").collect();
+        let from = all.iter().map(|flow| start_of(run, flow)).fold(f64::NEG_INFINITY, f64::max);
+        let until = all.iter().map(|flow| end_of(run, flow)).fold(f64::INFINITY, f64::min);
+        let flows = all.into_iter().filter(|flow| name.is_none_or(|name| flow.name == name));
+        let column = |flow: &FlowResult, name: &str| -> Vec<(f64, f64)> {
+            let times = flow.series.get("time_s").unwrap_or_default();
+            let values = flow.series.get(name).unwrap_or_default();
+            let rows = times.iter().copied().zip(values.iter().copied());
+            rows.filter(|(at, value)| (from..=until).contains(at) && value.is_finite()).collect()
+        };
+        let quantile = |flow: &FlowResult, share: f64| {
+            let mut rtts: Vec<f64> = column(flow, "rtt_last_s").into_iter().map(|(_, rtt)| rtt).collect();
+            rtts.sort_unstable_by(f64::total_cmp);
+            let index = (share * rtts.len() as f64).ceil() as usize;
+            rtts.get(index.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+        };
+        let each = flows.map(|flow| match self {
+            Self::Goodput => {
+                let rows = column(flow, "delivered_bytes");
+                rows.first()
+                    .zip(rows.last())
+                    .map_or(f64::NAN, |(first, last)| 8.0 * (last.1 - first.1) / (last.0 - first.0))
+            }
+            Self::RttP50 => quantile(flow, 0.5),
+            Self::RttP90 => quantile(flow, 0.9),
+            _ => f64::NAN,
+        });
+        let each: Vec<f64> = each.collect();
+        match self {
+            Self::Goodput => each.iter().sum(),
+            _ => stats::mean(&each).unwrap_or(f64::NAN),
+        }
+    }
+
     fn of(self, run: &RunResult, name: Option<&str>) -> f64 {
         let is_meant = |flow: &&FlowResult| name.map_or(flow.cc != "udp", |name| flow.name == name);
         let flows: Vec<&FlowResult> = run.flows.iter().filter(is_meant).collect();
@@ -140,6 +182,13 @@ impl Figure {
             Self::RttP40 => rtt(|rtt| quantile(rtt, 0.4)),
             Self::RttP50 => rtt(|rtt| rtt.p50.as_secs_f64()),
             Self::RttP90 => rtt(|rtt| quantile(rtt, 0.9)),
+            Self::LegsP95 => {
+                let splits = flows.iter().filter_map(|flow| flow.split.as_ref());
+                let legs =
+                    |split: &SplitResult| split.wan_rtt.p95.as_secs_f64() + split.ran_rtt.p95.as_secs_f64();
+                let all: Vec<f64> = splits.map(legs).collect();
+                stats::mean(&all).unwrap_or(f64::NAN)
+            }
             Self::OneWay => of_one(|flow| flow.totals.one_way_mean.as_secs_f64()),
             Self::Jitter => of_one(|flow| flow.jitter_ewma.as_secs_f64()),
             Self::Arrived => of_one(|flow| {
@@ -235,7 +284,8 @@ impl FlowFigure {
         let [scheme] = of else {
             return Err(Absent::Nothing("a figure of flows is that of one scheme".to_owned()));
         };
-        let part = Part { figure: self.figure, flow: self.flow.clone(), at: self.at.clone() };
+        let while_all = self.while_all;
+        let part = Part { figure: self.figure, flow: self.flow.clone(), at: self.at.clone(), while_all };
         let own = values(&part, scheme, cells)?;
         let Some(to) = &self.to else {
             let show = |value| self.figure.show(value);
@@ -245,6 +295,7 @@ impl FlowFigure {
             figure: to.figure.unwrap_or(self.figure),
             flow: to.flow.clone().or_else(|| self.flow.clone()).filter(|name| !name.is_empty()),
             at: to.at.clone().unwrap_or_else(|| self.at.clone()),
+            while_all,
         };
         let other = values(&below, to.scheme.as_deref().unwrap_or(scheme), cells)?;
         if other.len() != own.len() {
@@ -327,7 +378,11 @@ fn values<'c>(part: &Part, scheme: &str, cells: &'c Cells) -> Result<Vec<(&'c Ce
     let runs = cells.of(scheme, &[])?.into_iter().map(|(_, cell)| cell);
     let meant =
         runs.filter(|cell| part.at.iter().all(|(place, value)| cell.places.get(place) == Some(value)));
-    let found: Vec<_> = meant.map(|cell| (cell, part.figure.of(&cell.run, part.flow.as_deref()))).collect();
+    let of = |run: &RunResult| match part.while_all {
+        true => part.figure.while_all(run, part.flow.as_deref()),
+        false => part.figure.of(run, part.flow.as_deref()),
+    };
+    let found: Vec<_> = meant.map(|cell| (cell, of(&cell.run))).collect();
     if found.is_empty() {
         return Err(Absent::Nothing(format!("{scheme} is not played there")));
     }
@@ -338,7 +393,7 @@ fn values<'c>(part: &Part, scheme: &str, cells: &'c Cells) -> Result<Vec<(&'c Ce
 mod tests {
     #![allow(clippy::unwrap_used)] // a test may
 
-    use ranpace_sim::Transfer;
+    use ranpace_sim::{Column, Series, Transfer};
     use ranpace_units::{Bytes, Rate, Span};
 
     use super::*;
@@ -378,6 +433,36 @@ mod tests {
         assert_eq!(value("figure = 'completion'"), 2.0);
         assert_eq!(value("figure = 'first'\nflow = 'a'"), 0.5);
         assert_eq!(value("figure = 'jain'\neach = 'seed'\nover = 'min'"), 0.9);
+    }
+
+    #[test]
+    fn while_all_run_counts_what_came_until_the_first_ends() {
+        let mut cells = Cells::default();
+        let mut run = synthetic::run_of(&["newreno", "vegas"], 1);
+        for (index, flow) in run.flows.iter_mut().enumerate() {
+            // Both from 0 on: one ends after 2 s, and then the other has twice as much.
+            let end = Span::from_secs(2 + 2 * index as u64);
+            let start = Time::ZERO;
+            flow.transfers =
+                vec![Transfer { start, size: Bytes::new(1), completion: Some(end), handed_over: None }];
+            flow.name = ["a", "b"][index].to_owned();
+            let column =
+                |name: &str, values: [f64; 5]| Column { name: name.to_owned(), values: values.to_vec() };
+            flow.series = Series {
+                columns: vec![
+                    column("time_s", [0.0, 1.0, 2.0, 3.0, 4.0]),
+                    column("delivered_bytes", [[0.0, 3e6, 6e6, 6e6, 6e6], [0.0, 1e6, 2e6, 6e6, 1e7]][index]),
+                    column("rtt_last_s", [0.4, 0.3, 0.5, 0.1, 0.1]),
+                ],
+            };
+        }
+        run.measured_from = Time::ZERO;
+        cells.enter("x", "1", Ok(Cell::new(Values::default(), run)));
+        let value = |text: &str| figure(text).of(&["x".to_owned()], &cells).unwrap().value;
+        let all = "while_all = true\n";
+        assert_eq!(value(&format!("{all}figure = 'goodput'\nflow = 'a'\nto = {{ flow = 'b' }}")), 3.0);
+        assert_eq!(value(&format!("{all}figure = 'rtt_p50'")), 0.4);
+        assert_eq!(value(&format!("{all}figure = 'rtt_p90'")), 0.5);
     }
 
     #[test]

@@ -33,8 +33,8 @@ enum Figure {
     InFlightMost,
     /// The last flow's time over the first one's, each from the first data to the last acknowledgement; the most of the runs.
     LastOverFirst,
-    /// Round trips from the moment at which all of the second flow has arrived until the first flow has 0.9 of `bdp` in
-    /// flight; the most of the runs.
+    /// Round trips from the moment at which all of the second flow has arrived until the first flow has taken what that released: from
+    /// then on 0.9 of the rate `alone` arrives of it in a round trip; the most of the runs. Data in flight that only wait do not count.
     TakeUp,
     /// [`Self::TakeUp`] of the first scheme over that of the second, means over the runs. Where the first never gets there,
     /// until it has sent all, which is less than it would take.
@@ -43,7 +43,7 @@ enum Figure {
     PrintedOverLink,
 }
 
-/// Part of a bandwidth-delay product in flight at which released capacity counts as taken; the specification's.
+/// Part of what an upload alone has at which released capacity counts as taken; the specification's.
 const TAKEN: f64 = 0.9;
 
 impl Uploads {
@@ -166,7 +166,7 @@ fn in_flight(cell: &Cell) -> Result<Vec<f64>, Absent> {
 }
 
 /// How long it takes the first flow to have what the second one released.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct TakeUp {
     rounds: f64,
     /// It got there before all was sent.
@@ -174,25 +174,37 @@ struct TakeUp {
 }
 
 fn take_up(cell: &Cell) -> Result<TakeUp, Absent> {
-    let (bdp, rtt) = (cell.number("bdp")?, cell.number("rtt")?);
+    let (alone, rtt) = (cell.number("alone")?, cell.number("rtt")?);
     let released = flow(cell, 1)?.transfers.last();
     let released = released
         .and_then(|transfer| Some((transfer.start + transfer.completion?).as_secs_f64()))
         .ok_or_else(|| nothing("the second flow was not complete"))?;
+    let first = flow(cell, 0)?;
+    let column = |name: &str| first.series.get(name).ok_or_else(|| nothing("the run has no such series"));
+    let (times, arrived) = (column("time_s")?, column("delivered_bytes")?);
+    let rows: Vec<(f64, f64)> =
+        times.iter().copied().zip(arrived.iter().copied()).filter(|(time, _)| *time >= released).collect();
+    Ok(taken_up(&rows, size(first), rtt, TAKEN * alone / 8.0))
+}
+
+/// From the first row on: when for the first time so many bytes per second arrive over a round trip. Rows are time and bytes that have
+/// arrived; what is left when less than a round trip's worth is to come says nothing.
+fn taken_up(rows: &[(f64, f64)], size: f64, rtt: f64, rate: f64) -> TakeUp {
+    let begin = rows.first().map_or(0.0, |(time, _)| *time);
     let mut last = 0.0;
-    for (time, in_flight, done) in rows(flow(cell, 0)?)? {
-        if time < released {
-            continue;
+    for (index, (time, arrived)) in rows.iter().enumerate() {
+        last = (time - begin) / rtt;
+        let Some((end, until)) = rows[index..].iter().find(|(end, _)| *end >= time + rtt - 1e-9) else {
+            break;
+        };
+        if (until - arrived) / (end - time) >= rate {
+            return TakeUp { rounds: last, taken: true };
         }
-        last = (time - released) / rtt;
-        if done {
+        if *until >= size {
             break;
         }
-        if in_flight >= TAKEN * bdp {
-            return Ok(TakeUp { rounds: last, taken: true });
-        }
     }
-    Ok(TakeUp { rounds: last, taken: false })
+    TakeUp { rounds: last, taken: false }
 }
 
 fn printed_over_link() -> Measured {
@@ -209,6 +221,19 @@ fn printed_over_link() -> Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn released_capacity_is_taken_once_it_arrives_for_a_round_trip() {
+        // Rows each 5 ms, a round trip of 10 ms: half of 100 kB/s for 20 ms, then all of it.
+        let at = |row: u32| {
+            (0.005 * f64::from(row), 250.0 * f64::from(row.min(4)) + 500.0 * f64::from(row.saturating_sub(4)))
+        };
+        let rows: Vec<(f64, f64)> = (0..20).map(at).collect();
+        let found = taken_up(&rows, 1e6, 0.01, 90_000.0);
+        assert!((found.rounds - 2.0).abs() < 1e-9 && found.taken, "{found:?}");
+        assert!(!taken_up(&rows, 1e6, 0.01, 110_000.0).taken);
+        assert_eq!(taken_up(&rows, 1e6, 0.01, 40_000.0), TakeUp { rounds: 0.0, taken: true });
+    }
 
     #[test]
     fn the_printed_equation_is_faster_than_the_link() {

@@ -94,7 +94,7 @@ impl CongestionControl for Recorder {
         self.note("believes_gaps");
         Some(now)
     }
-    fn on_allocation(&mut self, _: &Context, _: &mut Window, _: Option<Rate>) {
+    fn on_allocation(&mut self, _: &Context, _: &mut Window, _: Option<Allocation>) {
         self.note("on_allocation");
     }
     fn set_target(&mut self, _: Span) -> bool {
@@ -218,7 +218,7 @@ fn what_is_passed_on_is_seen_as_the_decorator_shows_it() {
             Answer::Own
         }
         fn on_ack(&mut self, _: &Context, _: &mut Window, _: &Ack) {}
-        fn on_allocation(&mut self, cx: &Context, w: &mut Window, _: Option<Rate>) {
+        fn on_allocation(&mut self, cx: &Context, w: &mut Window, _: Option<Allocation>) {
             self.0.lock().unwrap().push(cx.state);
             w.cwnd = 5.0;
         }

@@ -181,6 +181,11 @@ impl Estimate {
         Some(Change { mode: self.mode != was, restart: was == Mode::Open && self.mode != Mode::Open })
     }
 
+    /// What is added to the smallest RTT towards the user.
+    pub(super) fn allowance(&self, settings: &Settings) -> Span {
+        settings.sr_allowance.of(self.newest.as_ref().map(|newest| &newest.info))
+    }
+
     /// Time has passed.
     pub(super) fn grow_old(&mut self, settings: &Settings, now: Time) -> Change {
         let was = self.mode;

@@ -3,10 +3,8 @@
 use ranpace_units::{Bytes, Span, Time};
 
 use super::record::Category;
-use super::settings::{Accounting, Profile, RanRttMin, Settings, Slack};
+use super::settings::{Accounting, Profile, RanRttMin, Settings, Slack, WindowRule};
 
-/// Weight of what was known in the mean of arrival rates (Diarra 2022, equation 5.9: the new sample has 7/8).
-const ALPHA: f64 = 1.0 / 8.0;
 /// Weight of a new sample of an RTT; RFC 6298 section 2.3. The smoothed minimum has the same.
 const RTT_GAIN: u64 = 8;
 /// Part of the largest rate of arrivals that is forgotten with each round, for what may wait while nothing is known of the radio.
@@ -16,6 +14,8 @@ const FORGET: f64 = 1.0 / 8.0;
 const OPEN_BDPS: f64 = 2.0;
 /// Largest smoothed minimum over the smallest RTT, where it is bounded. Ours.
 const BOUND: (u64, u64) = (3, 2);
+/// Least RTTs to the user and to the server of [`WindowRule::Whole`], whose clock has milliseconds (the authors' ns-3 code).
+const WHOLE_LEAST: (Span, Span) = (Span::from_millis(1), Span::from_millis(2));
 /// Shortest and longest RTT that is believed. Ours.
 const RTTS: (Span, Span) = (Span::from_micros(10), Span::from_secs(10));
 /// Shortest round, so that a server next door costs no more than others. Ours.
@@ -86,6 +86,8 @@ pub(super) struct Flow {
     pub(super) mss: f64,
     pub(super) wan: WanRtt,
     ran: RanRtt,
+    /// What is added to the smallest RTT to the user.
+    allowance: Span,
     pub(super) category: Category,
     /// It counts among the user's flows.
     pub(super) active: bool,
@@ -98,6 +100,11 @@ pub(super) struct Flow {
     /// `S` and `RW` in bytes.
     pub(super) share: f64,
     window: f64,
+    /// `RW` as the servers of [`Profile::Field`] see it: it falls slowly. And what it had fallen to at this time, which counts
+    /// unless the window is more.
+    followed: f64,
+    fallen: f64,
+    followed_at: Time,
     /// The same after what waits in the proxy.
     offered: f64,
     /// Byte-seconds of both in this round, up to this time; mean of the latter in the round before.
@@ -134,6 +141,16 @@ pub(super) struct Flow {
     pub(super) disturbed: bool,
 }
 
+/// Whose a flow is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owner {
+    /// Slot of its user, and its place among that user's flows.
+    pub(super) user: u32,
+    pub(super) place: u32,
+    /// What is added to the smallest RTT to the user.
+    pub(super) allowance: Span,
+}
+
 /// What the end of a round has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
@@ -146,10 +163,11 @@ pub(super) enum Round {
 }
 
 impl Flow {
-    pub(super) fn new(now: Time, user: u32, place: u32, rtt: Span, mss: Bytes, settings: &Settings) -> Self {
+    pub(super) fn new(now: Time, owner: Owner, rtt: Span, mss: Bytes, settings: &Settings) -> Self {
         let mut flow = Self {
-            user,
-            place,
+            user: owner.user,
+            place: owner.place,
+            allowance: owner.allowance,
             mss: mss.as_f64().max(1.0),
             wan: WanRtt::new(rtt),
             ran: RanRtt::default(),
@@ -160,6 +178,9 @@ impl Flow {
             released: 0.0,
             share: 0.0,
             window: 0.0,
+            followed: 0.0,
+            fallen: 0.0,
+            followed_at: now,
             offered: 0.0,
             window_sum: 0.0,
             offered_sum: 0.0,
@@ -195,19 +216,43 @@ impl Flow {
 
     /// Sets it; whether it is another.
     pub(super) fn set_window(&mut self, now: Time, window: f64, settings: &Settings) -> bool {
-        if window == self.window {
+        let follows = settings.profile == Profile::Field && self.followed != window;
+        if window == self.window && !follows {
             return false;
         }
+        let before = self.wanted(settings);
         self.sum_up(now);
+        let (passed, time) = (now.since(self.followed_at).as_secs_f64(), settings.follow.as_secs_f64());
+        if passed > 0.0 {
+            let part = passed / (passed + time);
+            self.fallen = self.followed + (self.window - self.followed) * part;
+            self.followed_at = now;
+        }
+        self.followed = self.fallen.max(window);
+        let is_other = window != self.window;
         self.window = window;
         self.offer(settings);
-        true
+        is_other || self.wanted(settings) != before
     }
 
     /// What the server may send now, in bytes.
     fn offer(&mut self, settings: &Settings) {
-        self.offered = if self.closed { 0.0 } else { self.window.min(self.room(settings)) };
+        self.offered = self.open(settings).min(self.window);
         self.pinched |= self.offered < settings.theta * self.window;
+    }
+
+    /// The window with its headroom, of a flow that may have its share. A slow one has its own.
+    pub(super) fn wanted(&self, settings: &Settings) -> f64 {
+        if self.limit.is_some() {
+            return self.window;
+        }
+        let window = if settings.profile == Profile::Field { self.followed } else { self.window };
+        settings.headroom * window + f64::from(settings.spare) * self.mss
+    }
+
+    /// What the server may have on its way, in bytes: the window with its headroom, after what waits in the proxy.
+    pub(super) fn open(&self, settings: &Settings) -> f64 {
+        if self.closed { 0.0 } else { self.wanted(settings).min(self.room(settings)) }
     }
 
     /// Its user has too much waiting, or has no more. As published nobody asks why a window was not filled.
@@ -221,7 +266,14 @@ impl Flow {
 
     /// What may still come before too much waits, in bytes.
     fn room(&self, settings: &Settings) -> f64 {
-        if self.backlog.is_zero() { f64::INFINITY } else { (self.cap(settings) - self.backlog).as_f64() }
+        match settings.profile {
+            _ if self.backlog.is_zero() => f64::INFINITY,
+            // On its way and waiting together. A slow flow has no headroom, and may have as much waiting as the others.
+            Profile::Field if self.limit.is_none() => {
+                (self.wanted(settings) - self.backlog.as_f64()).max(0.0)
+            }
+            _ => (self.cap(settings) - self.backlog).as_f64(),
+        }
     }
 
     /// What the least window is, in bytes.
@@ -229,9 +281,21 @@ impl Flow {
         f64::from(settings.floor) * self.mss
     }
 
-    /// Smallest RTT to the server, in seconds.
-    pub(super) fn rtt_min(&self) -> f64 {
-        self.wan.least.as_secs_f64()
+    /// The RTT that its window is for, in seconds.
+    pub(super) fn rtt_min(&self, settings: &Settings) -> f64 {
+        match settings.window {
+            WindowRule::Wired => self.wan.least,
+            WindowRule::Whole => {
+                let ran = self.ran_rtt_min(settings).unwrap_or_default();
+                ran.max(WHOLE_LEAST.0) + self.wan.smoothed.max(WHOLE_LEAST.1)
+            }
+        }
+        .as_secs_f64()
+    }
+
+    /// What is added to the smallest RTT to the user; whether it is another.
+    pub(super) fn set_allowance(&mut self, allowance: Span) -> bool {
+        core::mem::replace(&mut self.allowance, allowance) != allowance
     }
 
     /// Smallest RTT to the user, as the settings have it.
@@ -244,17 +308,21 @@ impl Flow {
             },
             RanRttMin::Plain => self.ran.plain,
         }
-        .map(|least| least + settings.sr_allowance)
+        .map(|least| least + self.allowance)
     }
 
     /// Rate that the window stands for, in bytes per second.
-    pub(super) fn allocation(&self) -> f64 {
-        self.window / self.rtt_min()
+    pub(super) fn allocation(&self, settings: &Settings) -> f64 {
+        self.window / self.rtt_min(settings)
     }
 
     /// BDP on the user's side, in bytes; zero while no RTT is known.
     pub(super) fn ran_bdp(&self, settings: &Settings) -> f64 {
-        self.ran_rtt_min(settings).map_or(0.0, |least| self.allocation() * least.as_secs_f64())
+        let Some(least) = self.ran_rtt_min(settings) else { return 0.0 };
+        match settings.window {
+            WindowRule::Wired => self.allocation(settings) * least.as_secs_f64(),
+            WindowRule::Whole => self.window,
+        }
     }
 
     /// What may wait of it in the proxy, what is on its way included: so many of its BDPs, of the larger side, but not less than
@@ -273,7 +341,7 @@ impl Flow {
 
     /// Whether what waits makes the window smaller.
     pub(super) fn is_tight(&self, settings: &Settings) -> bool {
-        self.room(settings) < self.window
+        self.room(settings) < self.wanted(settings)
     }
 
     /// Payload has come; whether the flow was idle.
@@ -348,7 +416,11 @@ impl Flow {
         let seconds = now.since(self.round_start).as_secs_f64().max(1e-9);
         let (window, offered) = (self.window_sum / seconds, self.offered_sum / seconds);
         self.rate = self.arrived as f64 / seconds;
-        self.demand = if self.sampled { ALPHA * self.demand + (1.0 - ALPHA) * self.rate } else { self.rate };
+        self.demand = if self.sampled {
+            settings.alpha * self.demand + (1.0 - settings.alpha) * self.rate
+        } else {
+            self.rate
+        };
         self.sampled = true;
         self.peak = self.rate.max(self.peak * (1.0 - FORGET));
         let silence = IDLE.max(self.wan.smoothed * IDLE_RTTS);
@@ -388,7 +460,9 @@ impl Flow {
 
     /// What the flow is taken for after a period (5.8 to 5.11), if anything can be said; a new one begins.
     pub(super) fn end_period(&mut self, now: Time, judge: bool, settings: &Settings) {
-        if judge {
+        // In the authors' ns-3 code nothing is decided but on what comes.
+        let keeps = settings.window == WindowRule::Whole && self.rate == 0.0 && !self.backlog.is_zero();
+        if judge && !keeps {
             self.judge(settings);
         }
         self.end_pinch(settings);

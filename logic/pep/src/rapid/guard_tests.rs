@@ -26,7 +26,8 @@ struct World {
     ms: u64,
     /// True rate in bytes per second.
     carries: f64,
-    /// What waits for the radio.
+    /// What waits in the proxy, and for the radio.
+    backlog: f64,
     queue: f64,
     acked: f64,
     told: u64,
@@ -50,6 +51,7 @@ impl World {
             flows,
             ms: 0,
             carries,
+            backlog: 0.0,
             queue: 0.0,
             acked: 0.0,
             told: 0,
@@ -69,10 +71,8 @@ impl World {
             self.rapid.on_radio(now, 1, &hint(now));
             // What is under way is what windows allow; beyond what the radio carries in an RTT it waits.
             let allowed = |id: &FlowId| {
-                let rate = self.rapid.allocation(*id).map(Rate::as_f64);
-                rate.map_or(self.carries, |rate| {
-                    (rate / 8.0).max(self.rapid.window(*id).unwrap().as_f64() * 1e3 / WAN_RTT as f64)
-                })
+                let window = self.rapid.window(*id);
+                window.map_or(self.carries, |window| window.as_f64() * 1e3 / WAN_RTT as f64)
             };
             let rates: Vec<f64> = self.flows.iter().map(allowed).collect();
             let wanted = rates.iter().sum::<f64>() / 1e3;
@@ -80,7 +80,11 @@ impl World {
             let windows: Option<Bytes> = self.flows.iter().map(|id| self.rapid.ran_window(*id)).sum();
             let bdp = self.carries * RAN_RTT as f64 / 1e3;
             let room = windows.map_or(20_000.0, |windows| (windows.as_f64() - bdp).max(0.0));
-            self.queue = (self.queue + wanted).min(self.carries / 1e3 + room);
+            let waits = self.backlog + wanted;
+            let sent = waits.min((self.carries / 1e3 + room - self.queue).max(0.0));
+            // Nothing bounds a server that is passed through but the room, which it fills.
+            self.backlog = if windows.is_some() { waits - sent } else { 0.0 };
+            self.queue += sent;
             let left = self.queue.min(self.carries / 1e3);
             self.queue -= left;
             let rtt = Span::from_millis(RAN_RTT) + Span::from_secs_f64(self.queue / self.carries);
@@ -89,8 +93,9 @@ impl World {
             let each = (self.acked as u64 - self.told) / self.flows.len() as u64;
             self.told += each * self.flows.len() as u64;
             for (id, rate) in self.flows.clone().into_iter().zip(rates) {
-                let share = rate / 1e3 * (left / wanted).min(1.0);
-                self.rapid.on_wan_data(now, id, Bytes::new((share as u64).max(1)));
+                self.rapid.on_wan_data(now, id, Bytes::new(((rate / 1e3) as u64).max(1)));
+                let backlog = self.backlog / self.flows.len() as f64;
+                self.rapid.on_backlog(now, id, Bytes::new(backlog as u64));
                 self.rapid.on_ran_acked(id, Bytes::new(each));
                 self.rapid.on_ran_rtt(now, id, rtt);
             }

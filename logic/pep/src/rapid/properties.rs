@@ -12,8 +12,9 @@ use super::*;
 fn settings() -> impl Strategy<Value = Settings> {
     let estimators = [Estimator::AllocPlusUnused, Estimator::FairShare, Estimator::Larger];
     let slacks = [Slack::Fixed(Span::from_micros(1_500)), Slack::HalfRtt];
-    (0..2_usize, 0..3_usize, 0..2_usize, 1..=16u8, 0.5..1.0).prop_map(
-        move |(profile, estimator, slack, average, efficiency)| Settings {
+    ((0..2_usize, 0..2_usize), 0..3_usize, 0..2_usize, 1..=16u8, 0.5..1.0).prop_map(
+        move |((profile, window), estimator, slack, average, efficiency)| Settings {
+            window: [WindowRule::Wired, WindowRule::Whole][window],
             estimator: estimators[estimator],
             slack: slacks[slack],
             average,
@@ -132,10 +133,10 @@ fn check_windows(rapid: &Rapid, now: Time) -> Result<(), TestCaseError> {
             let flow = rapid.flows[*slot as usize].as_ref().unwrap();
             let floor = flow.floor(&rapid.settings);
             prop_assert!(flow.window() >= floor && flow.window().is_finite(), "{flow:?}");
-            let bdp = capacity * flow.rtt_min();
+            let bdp = capacity * flow.rtt_min(rapid.settings());
             prop_assert!(flow.window() <= floor.max(bdp * (1.0 + 1e-9)), "{flow:?}");
             if flow.active {
-                sum += (flow.window() - floor).max(0.0) / flow.rtt_min();
+                sum += (flow.window() - floor).max(0.0) / flow.rtt_min(rapid.settings());
             } else {
                 prop_assert!(flow.window() <= floor.max(10.0 * flow.mss));
             }
@@ -184,11 +185,12 @@ proptest! {
         for event in &events {
             play(&mut rapid, &mut now, &mut open, event);
             while let Some(flow) = rapid.next_change() {
-                known.insert(flow, (rapid.window(flow), rapid.allocation(flow)));
+                known.insert(flow, (rapid.window(flow), rapid.allocation(flow), rapid.ran_window(flow)));
             }
             for flow in &open {
                 prop_assert_eq!(known[flow].0, rapid.window(*flow), "after {:?}", event);
                 prop_assert_eq!(known[flow].1, rapid.allocation(*flow), "after {:?}", event);
+                prop_assert_eq!(known[flow].2, rapid.ran_window(*flow), "after {:?}", event);
             }
         }
     }
@@ -223,7 +225,8 @@ proptest! {
                     rapid.on_deadline(due);
                 }
                 rapid.on_radio(now, 1, &report(now));
-                let allowed = |id: &Option<FlowId>| id.and_then(|id| Some(rapid.flow(id)?.allocation()));
+                let allowed =
+                    |id: &Option<FlowId>| id.and_then(|id| Some(rapid.flow(id)?.allocation(&settings)));
                 let allowed: Vec<_> = ids.iter().map(allowed).collect();
                 for &flow in order {
                     // The first falls silent from time to time, the last is closed.

@@ -1,5 +1,6 @@
 //! What an experimenter or operator may change.
 
+use ranpace_rnis::{CellInfo, Technology};
 use ranpace_units::{Bytes, Span};
 
 /// Everything that may be set. Start from [`Settings::THESIS`] or [`Settings::FIELD`] and change what is to be other.
@@ -15,6 +16,19 @@ pub struct Settings {
     pub efficiency: f64,
     /// Share of the expected rate under which a flow is slow (Diarra 2022, 5.2.3: 0.8).
     pub theta: f64,
+    /// Weight of what was known in the mean of arrival rates (Diarra 2022, equation 5.9: 1/8; the authors' code: 0.4).
+    pub alpha: f64,
+    /// Which RTT a window on the server's side is for, and what the window on the user's side is.
+    pub window: WindowRule,
+    /// What a server may have on its way and waiting in the proxy together, over the window of its flow's allocation, and segments
+    /// on top. Ours: servers send whole segments, in bursts, and what a server sends comes an RTT after the capacity that it
+    /// was meant for; without something in hand the radio has nothing to send now and then.
+    pub headroom: f64,
+    /// Segments on top of that.
+    pub spare: u32,
+    /// Time over which that follows a window that falls; a window that grows counts at once. Ours: in fading a short dip must not
+    /// stop a server whose data come when the dip is over.
+    pub follow: Span,
     /// The least window on the server's side, in segments. Ours.
     pub floor: u32,
     /// Whether the measured rate of what passes by the proxy (UDP and QUIC) is taken off what a user's flows are given, at most
@@ -33,8 +47,8 @@ pub struct Settings {
     pub guard: bool,
     /// What the smallest RTT between proxy and user is.
     pub ran_rttmin: RanRttMin,
-    /// Added to that: two periods of scheduling requests (16 ms) on LTE.
-    pub sr_allowance: Span,
+    /// Added to that: two periods of scheduling requests.
+    pub sr_allowance: Allowance,
     /// The least window on the user's side, in segments.
     pub ran_floor: u32,
     /// Whether an advertised window may take back what was advertised before; see [`RightEdge`](crate::RightEdge).
@@ -116,6 +130,47 @@ pub enum RanRttMin {
     Plain,
 }
 
+/// Which RTT a window on the server's side is for, and what the window on the user's side is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowRule {
+    /// The text (Diarra 2022, 5.2.3): the smallest RTT to the server; on the user's side the same rate for the smallest RTT to
+    /// the user.
+    Wired,
+    /// The authors' ns-3 code: both RTTs together, in whole milliseconds at least one to the user and two to the server; on the user's
+    /// side it is the same window. It is worked out only when data come from the server, so that a flow whose server has sent
+    /// all keeps it until what waits has left.
+    Whole,
+}
+
+/// What is added to the smallest RTT towards the user. An acknowledgement waits for the device's next scheduling request, but the
+/// smallest RTT is that of one that did not wait (Diarra 2022, 5.4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allowance {
+    /// A time.
+    Fixed(Span),
+    /// Two periods of scheduling requests of the user's technology.
+    Technology,
+}
+
+impl Allowance {
+    /// Slots of two periods of scheduling requests: of LTE 16 of 1 ms, as the authors have it on LTE; of NR as many of its slots (ours);
+    /// on the experiments' millimetre waves there is one in each slot (Diarra 2022, Table 3.1).
+    const fn slots(technology: Technology) -> u64 {
+        match technology {
+            Technology::Lte | Technology::Nr { .. } => 16,
+            Technology::Mmwave => 2,
+        }
+    }
+
+    /// The time for a cell; nothing while it is not known.
+    pub(super) fn of(self, cell: Option<&CellInfo>) -> Span {
+        match self {
+            Self::Fixed(allowance) => allowance,
+            Self::Technology => cell.map_or(Span::ZERO, |cell| cell.slot * Self::slots(cell.technology)),
+        }
+    }
+}
+
 /// What is given out while reports are late, but not lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
@@ -133,6 +188,11 @@ impl Settings {
         accounting: Accounting::Rate,
         efficiency: 1.0,
         theta: 0.8,
+        alpha: 1.0 / 8.0,
+        window: WindowRule::Wired,
+        headroom: 1.0,
+        spare: 0,
+        follow: Span::ZERO,
         floor: 2,
         account_udp: false,
         slack: Slack::Fixed(Span::from_micros(1_500)),
@@ -141,7 +201,7 @@ impl Settings {
         hold: Hold::Least,
         guard: false,
         ran_rttmin: RanRttMin::Smoothed,
-        sr_allowance: Span::ZERO,
+        sr_allowance: Allowance::Fixed(Span::ZERO),
         ran_floor: 10,
         shrink: false,
         caps: Caps {
@@ -153,15 +213,18 @@ impl Settings {
         },
     };
 
-    /// For use: flows of constant rate stay slow, a newcomer finds its part of a busy cell, an estimate that is too high costs no
-    /// more than half a BDP on the user's side, and little waits in the proxy. Its sender there is `rapid:ran_rttmin=bounded:sr_allowance=16ms`.
+    /// For use, and the default: flows of constant rate stay slow, a newcomer finds its part of a busy cell, an estimate that is too
+    /// high costs no more than half a BDP on the user's side, a feed that lies low is found out, and little waits in the proxy.
     pub const FIELD: Self = Self {
         profile: Profile::Field,
         estimator: Estimator::Larger,
         hold: Hold::Mean,
         guard: true,
+        headroom: 1.25,
+        spare: 2,
+        follow: Span::from_millis(200),
         ran_rttmin: RanRttMin::Bounded,
-        sr_allowance: Span::from_millis(16),
+        sr_allowance: Allowance::Technology,
         caps: Caps { flow: Bytes::new(16 << 10), bdps: 1.25, ..Self::THESIS.caps },
         ..Self::THESIS
     };
@@ -183,6 +246,12 @@ impl Settings {
         if !(self.theta > 0.0 && self.theta <= 1.0) {
             return wrong("theta", "a number above 0 to 1");
         }
+        if !(self.alpha >= 0.0 && self.alpha < 1.0) {
+            return wrong("alpha", "a number from 0 to below 1");
+        }
+        if !(self.headroom >= 1.0 && self.headroom <= 100.0) {
+            return wrong("headroom", "a number from 1 to 100");
+        }
         if self.floor == 0 || self.ran_floor == 0 {
             return wrong("floor", "at least one segment");
         }
@@ -201,7 +270,7 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self::THESIS
+        Self::FIELD
     }
 }
 

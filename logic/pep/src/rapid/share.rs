@@ -41,15 +41,15 @@ pub(super) fn share(
         let Some(flow) = flows.get_mut(slot as usize).and_then(Option::as_mut) else { continue };
         let floor = flow.floor(settings);
         let window = if !flow.active {
-            flow.share = idle * flow.rtt_min();
+            flow.share = idle * flow.rtt_min(settings);
             flow.share.min(IDLE_SEGMENTS * flow.mss)
         } else {
-            flow.share = each * flow.rtt_min(); // (5.4)
+            flow.share = each * flow.rtt_min(settings); // (5.4)
             let Some(limit) = flow.limit else { continue };
             let window = limit.min(flow.share); // (5.10)
             of.slow += 1;
             let left = match settings.accounting {
-                Accounting::Rate => (flow.share - window.max(floor)) / flow.rtt_min(),
+                Accounting::Rate => (flow.share - window.max(floor)) / flow.rtt_min(settings),
                 Accounting::ShareBytes => flow.share - window.max(floor),
                 Accounting::Literal => flow.released,
             };
@@ -69,10 +69,10 @@ pub(super) fn share(
         }
         let more = match settings.accounting {
             _ if flow.category != super::Category::Fast => 0.0,
-            Accounting::Rate => extra * flow.rtt_min(),
+            Accounting::Rate => extra * flow.rtt_min(settings),
             Accounting::ShareBytes | Accounting::Literal => extra,
         };
-        let window = (flow.share + more).min(capacity * flow.rtt_min()); // (5.13)
+        let window = (flow.share + more).min(capacity * flow.rtt_min(settings)); // (5.13)
         if flow.set_window(now, window.max(flow.floor(settings)), settings) {
             changed(flow, slot);
         }

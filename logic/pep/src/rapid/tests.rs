@@ -1,7 +1,7 @@
 //! The worked examples of the specification, R-1 to R-4, and what happens to the feed.
 
 use ranpace_phy::LteBandwidth;
-use ranpace_rnis::CellInfo;
+use ranpace_rnis::{CellInfo, Technology};
 
 use super::*;
 
@@ -130,7 +130,7 @@ fn the_first_period_is_that_of_test_r_1() {
     for fast in [b, c] {
         assert_eq!(flow(fast).category, Category::Fast);
         near(flow(fast).window(), 20_921.270);
-        near(flow(fast).allocation(), 1_046_063.5);
+        near(flow(fast).allocation(&Settings::THESIS), 1_046_063.5);
         near(flow(fast).ran_bdp(rig.rapid.settings()), 31_381.9);
     }
     near([a, b, c].iter().map(|id| flow(*id).window()).sum(), 45_840.0);
@@ -198,7 +198,7 @@ fn rates_sum_up_with_unequal_rtts_only_where_rates_are_counted() {
         }
         rig.rapid.stale(1);
         rig.rapid.share_out(rig.now);
-        let rate = |id| rig.rapid.flow(id).unwrap().allocation();
+        let rate = |id| rig.rapid.flow(id).unwrap().allocation(rig.rapid.settings());
         near(rate(b) / 1e3, b_rate / 1e3);
         near(rate(c) / 1e3, c_rate / 1e3);
         assert!(((rate(a) + rate(b) + rate(c)) / 2_292_000.0 - total).abs() < 5e-4, "{accounting:?}");
@@ -581,14 +581,21 @@ fn a_flow_that_the_users_side_holds_back_is_not_slow() {
         let mut rig = Rig::new(settings);
         let flow = rig.open(RTT);
         // What waits leaves 20 000 of the 45 840 B.
-        let cap = rig.rapid.flow(flow).unwrap().cap(&settings);
-        rig.rapid.on_backlog(rig.now, flow, cap - Bytes::new(20_000));
+        let cap = |rig: &Rig| {
+            let known = rig.rapid.flow(flow).unwrap();
+            match settings.profile {
+                Profile::Thesis => known.cap(&settings),
+                Profile::Field => Bytes::new(known.wanted(&settings) as u64),
+            }
+        };
+        let waits = cap(&rig) - Bytes::new(20_000);
+        rig.rapid.on_backlog(rig.now, flow, waits);
         assert_eq!(rig.rapid.window(flow), Some(Bytes::new(20_000)));
         rig.play(at(400_000), &[(flow, 1e6)]); // 20 000 B an RTT
         assert_eq!(rig.categories(flow)[0], Category::Fast);
         // Shut for whole RTTs: nothing can come, and nothing is said of the server.
-        let cap = rig.rapid.flow(flow).unwrap().cap(&settings);
-        rig.rapid.on_backlog(rig.now, flow, cap);
+        let waits = cap(&rig) + Bytes::new(1);
+        rig.rapid.on_backlog(rig.now, flow, waits);
         assert_eq!(rig.rapid.window(flow), Some(Bytes::ZERO));
         rig.play(at(1_200_000), &[]);
         assert!(rig.categories(flow).iter().all(|category| *category == Category::Fast));
@@ -752,5 +759,127 @@ fn what_passes_by_is_taken_off_the_capacity_where_it_counts() {
             assert!((user.passing.as_f64() - counted).abs() < 1e3);
         }
         assert!(rig.rapid.user(rig.now, 9).is_none());
+    }
+}
+
+/// A user whose radio is of another technology: one flow alone, and what its sender towards the user may have on its way.
+fn alone(settings: Settings, info: CellInfo) -> (Rapid, FlowId) {
+    let mut rapid = Rapid::new(settings);
+    let hint =
+        RadioHint { granted: f64::from(info.prbs), mcs: 15, active_users: 1, ..RadioHint::of(info, at(0)) };
+    let flow = rapid.open(at(0), 1, RTT, MSS);
+    rapid.on_radio(at(0), 1, &hint);
+    rapid.on_ran_rtt(at(0), flow, Span::from_millis(2));
+    (rapid, flow)
+}
+
+#[test]
+fn the_allowance_for_scheduling_requests_is_that_of_the_technology() {
+    let lte = CellInfo::lte(0, LteBandwidth::Mhz5);
+    let mmwave = CellInfo { technology: Technology::Mmwave, slot: Span::from_micros(125), ..lte };
+    let nr = CellInfo { technology: Technology::Nr { qam256: true }, slot: Span::from_micros(500), ..lte };
+    // Two periods: 16 ms on LTE, as the authors have it; two slots where every slot has a request.
+    for (info, us) in [(lte, 18_000), (nr, 10_000), (mmwave, 2_250)] {
+        let (rapid, flow) = alone(Settings::FIELD, info);
+        assert_eq!(rapid.look(at(0), flow).unwrap().ran_rtt_min, Some(Span::from_micros(us)), "{info:?}");
+        let (rapid, flow) = alone(Settings::THESIS, info);
+        assert_eq!(rapid.look(at(0), flow).unwrap().ran_rtt_min, Some(Span::from_millis(2)));
+    }
+    // A handover to a cell of another one.
+    let (mut rapid, flow) = alone(Settings::FIELD, lte);
+    rapid.on_radio(at(1_000), 1, &RadioHint::of(CellInfo { cell: 7, ..mmwave }, at(1_000)));
+    assert_eq!(rapid.look(at(1_000), flow).unwrap().ran_rtt_min, Some(Span::from_micros(2_250)));
+}
+
+#[test]
+fn in_the_authors_code_both_windows_are_one_for_both_rtts_in_whole_milliseconds() {
+    let settings = Settings { window: WindowRule::Whole, ran_rttmin: RanRttMin::Plain, ..Settings::THESIS };
+    for (wan, ran, ms) in [(1_000, 500, 3), (500, 800, 3), (8_000, 500, 9), (2_000, 4_000, 6)] {
+        let mut rig = Rig::new(settings);
+        let flows = [(); 2].map(|()| rig.open(Span::from_micros(wan)));
+        for flow in flows {
+            rig.rapid.on_ran_rtt(rig.now, flow, Span::from_micros(ran));
+        }
+        // Half of 2 292 000 B/s each, for that long.
+        let expected = (1_146 * ms).max(2 * MSS.get());
+        for flow in flows {
+            near(rig.window(flow), expected as f64);
+            let least = 10 * MSS.get();
+            assert_eq!(rig.rapid.ran_window(flow).unwrap().get(), expected.max(least), "{wan}, {ran}");
+        }
+    }
+    // The server has sent all, and payload waits: the window stays until it has left.
+    let mut rig = Rig::new(Settings { ran_floor: 1, ..settings });
+    let flow = rig.open(RTT);
+    rig.rapid.on_ran_rtt(rig.now, flow, Span::from_millis(30));
+    rig.play(at(500_000), &[(flow, 1e9)]);
+    rig.rapid.on_backlog(rig.now, flow, Bytes::new(10_000));
+    let before = rig.window(flow);
+    rig.play(at(1_500_000), &[]);
+    assert_eq!((rig.window(flow), rig.rapid.ran_window(flow)), (before, Some(Bytes::new(before as u64))));
+    rig.rapid.on_backlog(rig.now, flow, Bytes::ZERO);
+    rig.play(at(2_200_000), &[]);
+    assert!(rig.window(flow) < before, "nothing waits any more");
+}
+
+#[test]
+fn a_server_has_headroom_that_what_waits_is_taken_off_and_a_short_dip_does_not_stop_it() {
+    let mut rig = Rig::new(Settings::FIELD);
+    let flow = rig.open(RTT);
+    // 1.25 times 45 840 B, and two segments; the allocation has none of it.
+    let open = 1.25 * 45_840.0 + 2.0 * MSS.as_f64();
+    near(rig.rapid.window(flow).unwrap().as_f64(), open);
+    assert_eq!(rig.rapid.allocation(flow), Some(Rate::from_bits_per_s(18_336_000)));
+    rig.rapid.on_backlog(rig.now, flow, Bytes::new(10_000));
+    near(rig.rapid.window(flow).unwrap().as_f64(), open - 10_000.0);
+    rig.rapid.on_backlog(rig.now, flow, Bytes::new(100_000));
+    assert_eq!(rig.rapid.window(flow), Some(Bytes::ZERO));
+    rig.rapid.on_backlog(rig.now, flow, Bytes::ZERO);
+    // Half the cell for 20 ms: the rate falls at once, what the server may have on its way by less than a tenth of that.
+    let half = |now| RadioHint { granted: 10.0, unused: 2.5, active_users: 3, ..report(now) };
+    for ms in 1..=20 {
+        rig.now = at(1_000 * ms);
+        rig.rapid.on_radio(rig.now, 1, &half(rig.now));
+    }
+    assert!(rig.rapid.allocation(flow).unwrap().as_f64() < 0.55 * 18_336_000.0);
+    let short = rig.rapid.window(flow).unwrap().as_f64();
+    assert!((0.93 * open..0.97 * open).contains(&short), "{short} of {open}");
+    for ms in 21..=2_000 {
+        rig.now = at(1_000 * ms);
+        while let Some(due) = rig.rapid.next_deadline().filter(|due| *due <= rig.now) {
+            rig.rapid.on_deadline(due);
+        }
+        rig.rapid.on_radio(rig.now, 1, &half(rig.now));
+        rig.rapid.on_wan_data(rig.now, flow, Bytes::new(1_100));
+    }
+    let long = rig.rapid.window(flow).unwrap().as_f64();
+    assert!(long < 0.6 * open, "{long} of {open}");
+}
+
+/// A sender of the allocated window in front of a link that carries a part less than is allocated: what becomes of its queue. The
+/// published minimum follows the queue that it makes; the plain one does not.
+#[test]
+fn a_rate_that_is_too_high_costs_a_queue_that_grows_without_end_unless_the_rtt_is_bounded() {
+    let settle = |ran_rttmin| {
+        let mut rig = Rig::new(Settings { ran_rttmin, ..Settings::THESIS });
+        let flow = rig.open(RTT);
+        let base = 40e-3;
+        let carries = 2_292_000.0 / 1.15;
+        let mut rtt = base;
+        for ms in 1..60_000 {
+            rig.rapid.on_ran_rtt(rig.now, flow, Span::from_secs_f64(rtt));
+            rig.play(at(1_000 * ms), &[(flow, 1e9)]);
+            // What is on its way is the window; beyond what the link carries in a base RTT it waits.
+            rtt = (rig.rapid.ran_window(flow).unwrap().as_f64() / carries).max(base);
+        }
+        (rtt - base) / base
+    };
+    for (ran_rttmin, least, most) in [
+        (RanRttMin::Smoothed, 1.5, f64::INFINITY),
+        (RanRttMin::Bounded, 0.6, 0.8), // 1.5 * 1.15 - 1
+        (RanRttMin::Plain, 0.1, 0.2),
+    ] {
+        let queue = settle(ran_rttmin);
+        assert!((least..=most).contains(&queue), "{ran_rttmin:?}: {queue} of a base RTT waits");
     }
 }
