@@ -22,7 +22,7 @@
 //! * `T_PDU` is the IP packet as it is; the texts use 1440 and 1460 B.
 //! * `D_TBS` is the largest block of the report's period, of at least 8 TTIs: a user that is not scheduled in the TTI of
 //!   the loss is not one in bad radio.
-//! * A report without a block has that of the newest one with a block, if that is not too old itself. A flow whose window does
+//! * A report without a block has that of the newest one of the same cell with a block, if that is not too old itself. A flow whose window does
 //!   not fill the pipe pauses in each RTT, and often is not scheduled when its loss is found; its window would stay small,
 //!   and its pauses long. `tbs=period` is the texts': such a loss is told.
 //! * No report, or one older than `max_age`: the parent is notified. So is it of marks, and of a second timeout without
@@ -36,6 +36,7 @@ pub mod decision;
 
 use std::collections::VecDeque;
 
+use ranpace_rnis::CellInfo;
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use self::decision::{
@@ -250,8 +251,8 @@ pub struct Meld {
     inner: Box<dyn LossBased>,
     params: Params,
     radio: RadioView,
-    /// S_TBm of so many PRBs and layers, worked out last.
-    best: Option<((u16, u8), Bytes)>,
+    /// S_TBm of so many PRBs and layers of a cell, worked out last.
+    best: Option<((CellInfo, u16, u8), Bytes)>,
     /// The episode is silent: the parent does not know of it.
     silent: bool,
     /// The window before a silent timeout, until it is over.
@@ -301,7 +302,7 @@ impl Meld {
         let queue = match self.params.variant {
             Variant::Download => None,
             Variant::Mixed => {
-                let key = (hint.most_granted, hint.layers);
+                let key = (hint.info, hint.most_granted, hint.layers);
                 let best = match self.best {
                     Some((known, best)) if known == key => best,
                     _ => best_block(hint),
@@ -356,14 +357,17 @@ impl Meld {
         verdict
     }
 
-    /// The report; with the block and the grants of the newest one that has some, where that is wanted and it is not too old.
+    /// The report; with the block and the grants of the newest one that has some, where that is wanted, it is not too old and
+    /// it is of the same cell: the radio of another one says nothing of this one's.
     fn with_block(&self, now: Time, hint: RadioHint, oldest: Span) -> RadioHint {
         match &self.radio.scheduled {
             Some(last) if self.params.hold_block && hint.tbs_bits.is_none() => {
                 let is_fresh = now - last.measured_at <= oldest;
+                let of_cell = |hint: &RadioHint| (hint.info.technology, hint.info.cell);
+                let is_of_this_cell = of_cell(last) == of_cell(&hint);
                 let (most_granted, layers) = (last.most_granted, last.layers);
                 let held = RadioHint { tbs_bits: last.tbs_bits, most_granted, layers, ..hint };
-                if is_fresh { held } else { hint }
+                if is_fresh && is_of_this_cell { held } else { hint }
             }
             _ => hint,
         }

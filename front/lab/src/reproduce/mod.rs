@@ -110,6 +110,8 @@ const EXPERIMENTS: &[(&str, &str)] = &[
     embedded!("004-4-reno-cubic"),
     embedded!("004-5-tracking"),
     embedded!("004-5-dcic"),
+    embedded!("004-5-fit"),
+    embedded!("004-6-fit"),
     embedded!("004-6-estimator-wired"),
     embedded!("004-6-estimator-lte"),
     embedded!("004-6-run"),

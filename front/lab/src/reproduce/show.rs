@@ -335,9 +335,10 @@ fn setting(with: &Values) -> String {
     with.iter().map(|(place, value)| format!("{place}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Every combination of `[variation]`, the one nearest to the published ratios first, and a row that names it.
+/// Every combination of `[variation]`, the one nearest to the published figures first, and a row that names it.
 ///
-/// Distance (ours): mean over the published ratios and figures of `|ln(measured / published)|`.
+/// Figures are ratios where a table is `to` a scheme. Distance (ours): mean over the published ratios and figures of
+/// `|ln(measured / published)|`.
 pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row)> {
     let spec = experiment.variation.as_ref()?;
     let tables: Vec<&TableSpec> =
@@ -348,20 +349,28 @@ pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row
     for (index, with) in spec.combinations().iter().enumerate() {
         let (mut own, mut distance) = (Vec::new(), 0.0);
         for table in &tables {
-            let to = table.to.as_deref()?;
+            let to = table.to.as_deref();
             let group = table.at.as_deref().unwrap_or_default();
-            for (scheme, published) in table.published.iter().filter(|(scheme, _)| *scheme != to) {
-                let (above, below) = (varied(scheme, with), varied(to, with));
+            for (scheme, published) in
+                table.published.iter().filter(|(scheme, _)| Some(scheme.as_str()) != to)
+            {
+                let (above, below) = (varied(scheme, with), to.map(|to| varied(to, with)));
                 // Of fewer points, where the variation has fewer.
                 let points: Vec<String> = cells
                     .group(&above, group)
                     .into_iter()
-                    .filter(|point| cells.at(&below, point).is_ok())
+                    .filter(|point| below.as_ref().is_none_or(|below| cells.at(below, point).is_ok()))
                     .take(spec.points.unwrap_or(usize::MAX))
                     .map(str::to_owned)
                     .collect();
                 for (metric, published) in table.metrics.iter().zip(published) {
-                    let value = ratio(cells, *metric, &above, &below, &points, table.mean).ok()?;
+                    if !published.is_finite() {
+                        continue;
+                    }
+                    let value = match &below {
+                        Some(below) => ratio(cells, *metric, &above, below, &points, table.mean).ok()?,
+                        None => mean_over(cells, *metric, &above, &points)?,
+                    };
                     distance += libm::log(value / published).abs();
                     own.push(value);
                     if index == 0 {
@@ -404,6 +413,13 @@ pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row
     }));
     let title = "Choices: figures with each, nearest to the published ones first".to_owned();
     Some((Figures { title, head, rows, report_only: false }, row))
+}
+
+/// Mean of a scheme's figure over those of these points that have it.
+fn mean_over(cells: &Cells, metric: Metric, scheme: &str, points: &[String]) -> Option<f64> {
+    let found = points.iter().filter_map(|point| cells.at(scheme, point).ok());
+    let values: Vec<f64> = found.map(|cell| cell.get(metric)).filter(|value| value.is_finite()).collect();
+    stats::mean(&values)
 }
 
 /// Ratios of the schemes to this combination, each with its published value.

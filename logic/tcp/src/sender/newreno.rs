@@ -216,10 +216,10 @@ impl Sender {
         }
         rate.lost = lost;
         let ack = Ack {
-            acked,
+            acked: self.growth(acked),
             delivered: progress.delivered,
             bytes: Bytes::new(progress.bytes),
-            rtt,
+            rtt: self.told_rtt(rtt),
             rate,
             prior_in_flight: progress.prior_in_flight,
             ecn_echo: segment.ecn_echo,
