@@ -54,7 +54,7 @@ use crate::filter::MaxFilter;
 use crate::hystart;
 use crate::interface::{
     Ack, Answer, Congestion, CongestionControl, Context, Pacing, Packet, PathMemory, PepReport, RadioHint,
-    Report, Sample, Sent, Signal, State, Window,
+    Report, Sample, Sent, Signal, State, View, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::registry::Control;
@@ -432,6 +432,19 @@ impl Guard {
 }
 
 impl CongestionControl for Guard {
+    fn inner(&self) -> Option<&dyn CongestionControl> {
+        Some(self.control.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn CongestionControl> {
+        Some(self.control.as_mut())
+    }
+
+    /// The control sets a window of its own.
+    fn view<'a>(&'a mut self, cx: &'a Context, _: &'a mut Window) -> Option<View<'a>> {
+        Some(View { control: self.control.as_mut(), cx, window: &mut self.wanted })
+    }
+
     fn on_start(&mut self, cx: &Context, w: &mut Window) {
         self.wanted = *w;
         self.control.on_start(cx, &mut self.wanted);

@@ -203,6 +203,11 @@ impl Algorithm {
         self.try_build(&mut options, seed).expect("options were checked when the name was parsed")
     }
 
+    /// Segments after which the receiver should acknowledge at once, if it matters; see [`CongestionControl::ack_every`].
+    pub fn ack_every(&self) -> Option<u32> {
+        self.build(0).ack_every()
+    }
+
     /// A fresh receiver half, where the algorithm has one.
     pub fn receiver(&self) -> Option<Box<dyn ReceiverHalf>> {
         let mut options = self.options.clone();
