@@ -102,7 +102,7 @@ const FIG_2: [u64; 12] = [20, 25, 60, 60, 60, 60, 60, 60, 30, 60, 60, 25];
 
 /// What C2TCP makes of [`FIG_2`], sample by sample. Driven through the interface that an endpoint uses.
 fn judged() -> Result<Vec<&'static str>, Absent> {
-    let algorithm: Algorithm = "cubic+c2tcp:tuner=off:alpha=2:clock=ns:boost=real:kernel_compat=off"
+    let algorithm: Algorithm = "cubic+c2tcp:tuner=off:alpha=2:clock=ns:boost=real:clock=ns:kernel_compat=off"
         .parse()
         .map_err(|error: ranpace_cc::AlgorithmError| Absent::Nothing(error.to_string()))?;
     let mut control = algorithm.build(1);
