@@ -32,6 +32,11 @@
 //! | 4 loss | more than [`LOSS`] lost in the last rounds | hold from [`LOSS_HOLD`] on |
 //! | 5 timeout | the timer fires | CUBIC's answer |
 //! | 6 mark | the network marks | CUBIC's answer, hold from [`HOLD`] on |
+//! | 7 rival | a loss in a queue of more than [`FLIGHT`] smallest RTTs | CUBIC in slow start, hold of [`LONGEST_HOLD`] |
+//!
+//! The last is no contradiction either. With [`FLIGHT`] BDPs in flight this flow alone does not make such a queue, so a buffer that
+//! overflows with it is full of others' data; all these controls drain a queue, and would give all that they have to those who
+//! do not. CUBIC takes its place beside them, which takes it many RTTs of that length.
 //!
 //! The way back: the hold is over, [`GOOD_ROUNDS`] rounds in a row had fresh reports that were not contradicted, and CUBIC is not
 //! in slow start, which finds what there is faster than any of these controls. A hold doubles each time up to
@@ -148,6 +153,7 @@ enum Reason {
     Loss,
     Timeout,
     Mark,
+    Rival,
 }
 
 /// One round's figures.
@@ -225,6 +231,8 @@ pub struct Guard {
     news_at: Time,
     /// Whether the last round had a queue.
     queue: bool,
+    /// Whether it was longer than this flow alone makes one.
+    deep: bool,
     /// Rounds in a row: good ones, and those in which the reports were too high and too low.
     good: u32,
     high: u32,
@@ -266,6 +274,7 @@ impl Guard {
             acked_at: Time::ZERO,
             news_at: Time::ZERO,
             queue: false,
+            deep: false,
             good: 0,
             high: 0,
             low: 0,
@@ -285,13 +294,14 @@ impl Guard {
         self.stale_at(cx).is_none_or(|at| cx.now >= at)
     }
 
-    /// Whether a round with this smallest RTT had a queue, at a delivered rate.
-    fn is_queue(cx: &Context, rtt: Span, delivered: Rate) -> bool {
+    /// Whether a round with this smallest RTT had a queue, at a delivered rate, beyond so many smallest RTTs.
+    fn is_queue(cx: &Context, rtt: Span, beyond: f64, delivered: Rate) -> bool {
         if cx.min_rtt == Span::MAX || rtt == Span::MAX {
             return false;
         }
         let segments = 8.0 * QUEUE_SEGMENTS * cx.wire.as_f64() / delivered.as_f64().max(1.0);
-        rtt > cx.min_rtt.mul_f64(QUEUE_RATIO) + QUEUE_SLACK + Span::from_secs_f64(segments.min(10.0))
+        let slack = QUEUE_SLACK + Span::from_secs_f64(segments.min(10.0));
+        rtt > cx.min_rtt.mul_f64(QUEUE_RATIO * beyond) + slack
     }
 
     /// What may be in flight and what the pace may be, after what has been delivered.
@@ -341,6 +351,10 @@ impl Guard {
             Reason::None | Reason::Stale | Reason::Timeout => Span::ZERO,
             Reason::Loss => LOSS_HOLD,
             Reason::High | Reason::Low | Reason::Mark => HOLD,
+            Reason::Rival => {
+                self.hold_until = cx.now + LONGEST_HOLD;
+                Span::ZERO
+            }
         };
         if !first.is_zero() {
             if cx.now.since(self.since) >= self.hold.max(HOLD) {
@@ -363,7 +377,8 @@ impl Guard {
     fn judge(&mut self, cx: &Context, w: &mut Window, round: &Round) {
         let (bytes, length) = (cx.mss * round.delivered, cx.now.since(round.begin).max(Span::from_micros(1)));
         let delivered = Rate::of(bytes, length);
-        self.queue = Self::is_queue(cx, round.rtt, delivered);
+        self.queue = Self::is_queue(cx, round.rtt, 1.0, delivered);
+        self.deep = Self::is_queue(cx, round.rtt, FLIGHT, delivered);
         let overflows = round.lost >= LEAST_LOST_IN_ROUND
             && round.lost as f64 > LOSS * (round.delivered + round.lost) as f64;
         self.since_lift = if self.lift.is_some() { 0 } else { self.since_lift.saturating_add(1) };
@@ -477,9 +492,15 @@ impl CongestionControl for Guard {
         }
         if self.mode == Mode::Driven {
             match event.kind {
-                Signal::Loss => {
+                Signal::Loss if !self.deep => {
                     self.publish(cx, w);
                     return own;
+                }
+                Signal::Loss => {
+                    self.fall_back(cx, w, Reason::Rival);
+                    // A flow that begins beside others begins with slow start; the loss was of the others' making.
+                    w.ssthresh = f64::INFINITY;
+                    return Answer::Own;
                 }
                 Signal::Timeout { .. } => self.fall_back(cx, w, Reason::Timeout),
                 Signal::Ecn => self.fall_back(cx, w, Reason::Mark),
@@ -582,7 +603,7 @@ impl CongestionControl for Guard {
 
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         self.control.on_path_change(cx, &mut self.wanted);
-        (self.round, self.queue) = (None, false);
+        (self.round, self.queue, self.deep) = (None, false, false);
         self.delivered = MaxFilter::default();
         self.rounds = 0;
         (self.past, self.unreported) = ([Past::default(); ROUNDS], 0.0);
