@@ -209,7 +209,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"10s\"",
         "\"1001h\"\nsample = \"1us\"",
-        "f.toml:2:10: sample: 1us makes more than 10000000 samples in 3603600s",
+        "f.toml:2:10: sample: 3603600000000 samples of 1 flows, 2 links and 0 users would take 1037836.8 GB of memory, more than 2 GB; take at least 519ms, a shorter duration or fewer flows",
     ),
     ("\"10s\"", "\"24001h\"", "f.toml:1:12: duration: expected 1ns to 86400000s, found \"24001h\""),
     (

@@ -121,7 +121,6 @@ pub struct Sender {
     /// Congestion window validation.
     cwnd_limited: bool,
     wants_packets: bool,
-    owns_recovery: bool,
     sack: bool,
     /// [`ControlRtt::Smoothed`], and [`Growth::Acks`].
     smoothed: bool,
@@ -161,7 +160,6 @@ impl Sender {
     pub fn new(config: &Config, control: Box<dyn CongestionControl>) -> Self {
         Self {
             wants_packets: control.wants_packets(),
-            owns_recovery: control.owns_recovery(),
             sack: config.sack,
             smoothed: config.control_rtt == ControlRtt::Smoothed,
             per_ack: config.growth == Growth::Acks,
@@ -411,6 +409,7 @@ impl Sender {
             cwnd_limited: self.is_cwnd_limited(),
             app_limited: self.app_limited_until > 0,
             departure: self.pacer.next(),
+            paced: self.config.pacing || self.window.pacing != Pacing::Unlimited,
         }
     }
 

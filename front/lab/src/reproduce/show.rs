@@ -7,7 +7,7 @@ use maud::html;
 use super::cells::{Absent, Cell, Cells};
 use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec, Values};
 use super::functions_edge::of_group;
-use super::measure::ratio;
+use super::measure::{Measure, ratio};
 use super::metric::Metric;
 use super::verdict::{Row, Verdict, for_variant};
 use super::{Mean, Played};
@@ -337,13 +337,9 @@ fn setting(with: &Values) -> String {
 
 /// Every combination of `[variation]`, the one nearest to the published figures first, and a row that names it.
 ///
-/// `label` says under which label a scheme was played with a combination. Figures are ratios where a table is `to` a scheme. Distance
-/// (ours): mean over the published figures of `|ln(measured / published)|`.
-pub fn variation(
-    experiment: &Experiment,
-    cells: &Cells,
-    label: &dyn Fn(&str, &Values) -> String,
-) -> Option<(Figures, Row)> {
+/// Figures are ratios where a table is `to` a scheme. Distance (ours): mean over the published ratios and figures of
+/// `|ln(measured / published)|`.
+pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row)> {
     let spec = experiment.variation.as_ref()?;
     let tables: Vec<&TableSpec> =
         spec.tables.iter().filter_map(|id| experiment.tables.iter().find(|table| table.id == *id)).collect();
@@ -358,7 +354,7 @@ pub fn variation(
             for (scheme, published) in
                 table.published.iter().filter(|(scheme, _)| Some(scheme.as_str()) != to)
             {
-                let (above, below) = (label(scheme, with), to.map(|to| label(to, with)));
+                let (above, below) = (varied(scheme, with), to.map(|to| varied(to, with)));
                 // Of fewer points, where the variation has fewer.
                 let points: Vec<String> = cells
                     .group(&above, group)
@@ -384,6 +380,18 @@ pub fn variation(
                 }
             }
         }
+        for id in &spec.criteria {
+            let criterion = experiment.criteria.iter().find(|criterion| criterion.id == *id)?;
+            let (measure, published) = (criterion.measure.as_ref()?, criterion.figure?);
+            let instead = |measure: Measure, scheme: &String| measure.instead(scheme, &varied(scheme, with));
+            let value = measure.schemes().iter().fold(measure.clone(), instead).of(cells).ok()?.value;
+            distance += libm::log(value / published).abs();
+            own.push(value);
+            if index == 0 {
+                head.push((id.clone(), String::new()));
+                published_row.push(format!("({published})"));
+            }
+        }
         found.push((distance / own.len().max(1) as f64, setting(with), own));
     }
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -391,7 +399,7 @@ pub fn variation(
     let row = Row {
         experiment: experiment.id.clone(),
         id: String::new(),
-        criterion: format!("which of {} readings is nearest to the published figures", found.len()),
+        criterion: format!("which of {} choices is nearest to the published figures", found.len()),
         robust: false,
         published: "not stated".to_owned(),
         bounds: String::new(),
@@ -403,7 +411,7 @@ pub fn variation(
         let figures = own.iter().map(|value| number(*value));
         [label.clone(), number(*distance)].into_iter().chain(figures).collect()
     }));
-    let title = "Readings: figures with each, nearest to the published ones first".to_owned();
+    let title = "Choices: figures with each, nearest to the published ones first".to_owned();
     Some((Figures { title, head, rows, report_only: false }, row))
 }
 
@@ -553,6 +561,64 @@ mod tests {
     use super::super::Values;
     use super::*;
     use crate::synthetic;
+
+    #[test]
+    fn a_choice_is_made_by_published_figures_and_every_run_is_played_once() {
+        let experiment = Experiment::parse(
+            r#"
+            id = "000-a1"
+            title = ""
+            source = ""
+            says = ""
+            scenario = "${delay} ${queue}"
+            set = { delay = "1", queue = "x" }
+            runs = [{ point = "short", each = [{ x = "deep", y = "shallow" }] }, { point = "long", each = [{ x = "deep", y = "deep" }] }]
+            [[scheme]]
+            label = "base"
+            role = "judged"
+            set = {}
+            [variation]
+            criteria = ["short", "long"]
+            set = { queue = ["${x}", "${y}"] }
+            [[criterion]]
+            id = "short"
+            text = ""
+            published = "10 ms"
+            figure = 0.01
+            measure = { kind = "value", metric = "delay_mean", of = "base", at = "short" }
+            [[criterion]]
+            id = "long"
+            text = ""
+            published = "40 ms"
+            figure = 0.04
+            measure = { kind = "value", metric = "delay_mean", of = "base", at = "long" }
+            "#,
+            "test",
+        )
+        .unwrap();
+        let mut planned = super::super::plan(&experiment, false).unwrap();
+        let same = super::super::add_variation(&experiment, false, &mut planned).unwrap();
+        let played: Vec<String> = planned.iter().map(|run| format!("{} {}", run.scheme, run.text)).collect();
+        // The second queue of the long point is its first one: it counts for both, and is played once.
+        let own = ["base 1 x", "base 1 x"];
+        let further = ["base [queue=${x}] 1 deep", "base [queue=${x}] 1 deep", "base [queue=${y}] 1 shallow"];
+        assert_eq!(played, [&own[..], &further[..]].concat());
+        assert_eq!(same.len(), 1);
+        let mut cells = Cells::default();
+        let cell =
+            |delay| Ok(Cell::new(Values::new(), synthetic::run("cubic", 1)).with(Metric::DelayMean, delay));
+        cells.enter("base [queue=${x}]", "short", cell(0.02));
+        cells.enter("base [queue=${x}]", "long", cell(0.04));
+        cells.enter("base [queue=${y}]", "short", cell(0.01));
+        for (scheme, as_well, point) in &same {
+            cells.enter_same(scheme, as_well, point);
+        }
+        let (table, row) = variation(&experiment, &cells).unwrap();
+        assert!(row.measured.starts_with("queue=${y} (mean |ln| 0"), "{}", row.measured);
+        assert_eq!(table.rows[0][2..], ["(0.01)", "(0.04)"]);
+        assert_eq!(table.rows[2][0], "queue=${x}");
+        assert_eq!(table.rows[2][1], number(libm::log(2.0) / 2.0));
+    }
 
     #[test]
     fn the_nearest_variant_comes_first() {

@@ -58,8 +58,8 @@ pub struct Timers {
     pub status_prohibit: Span,
     /// t-PollRetransmit: for how long a transmitter waits for the report that it asked for.
     pub poll_retransmit: Span,
-    /// maxRetxThreshold: how often a PDU is sent again before the bearer fails.
-    pub max_retransmissions: u8,
+    /// maxRetxThreshold: how often a PDU is sent again before the bearer fails; `None`: as often as it takes.
+    pub max_retransmissions: Option<u8>,
     /// pollPDU: a report is asked for in every so many new PDUs; zero counts as one.
     pub poll_pdus: u32,
     /// pollByte: and after so many bytes.
@@ -80,13 +80,14 @@ pub struct Timers {
 pub const NAMED_TIMERS: [(&str, Timers); 2] = [("ns3", Timers::NS3), ("36331", Timers::TS36331)];
 
 impl Timers {
-    /// Values of ns-3: poll retransmit 20 ms, reordering 10 ms, status prohibit 10 ms, 5 retransmissions, a poll in every
-    /// PDU (the last from memory).
+    /// Values of ns-3: poll retransmit 20 ms, reordering 10 ms, status prohibit 10 ms, a poll in every PDU. ns-3 counts
+    /// retransmissions against a threshold of 5, but does no more than write it into its log (`lte-rlc-am.cc`): a PDU is sent again
+    /// until it arrives, and no bearer fails.
     pub const NS3: Self = Self {
         reordering: Span::from_millis(10),
         status_prohibit: Span::from_millis(10),
         poll_retransmit: Span::from_millis(20),
-        max_retransmissions: 5,
+        max_retransmissions: None,
         poll_pdus: 1,
         poll_bytes: Bytes::new(50),
         window: 512,
@@ -102,7 +103,7 @@ impl Timers {
         reordering: Span::from_millis(35),
         status_prohibit: Span::ZERO,
         poll_retransmit: Span::from_millis(45),
-        max_retransmissions: 4,
+        max_retransmissions: Some(4),
         poll_pdus: 32,
         poll_bytes: Bytes::new(125_000),
         window: 512,

@@ -275,7 +275,7 @@ impl Sender {
             self.cwr |= self.config.ecn && !self.ignored;
             if let Answer::ReduceTo(ssthresh) = answer {
                 self.window.ssthresh = ssthresh;
-                if !self.owns_recovery {
+                if !self.control.owns_recovery() {
                     self.window.cwnd = ssthresh.max(1.0);
                     self.plain.reduced = true;
                 }
@@ -297,7 +297,7 @@ impl Sender {
         self.ignored = answer == Answer::Ignore;
         if let Answer::ReduceTo(ssthresh) = answer {
             self.window.ssthresh = ssthresh;
-            if !self.owns_recovery {
+            if !self.control.owns_recovery() {
                 self.window.cwnd = self.window.cwnd.min(ssthresh).max(1.0);
                 self.plain.reduced = true;
             }

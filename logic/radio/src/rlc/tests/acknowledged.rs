@@ -157,19 +157,36 @@ fn the_window_stops_new_data_until_something_is_acknowledged() {
 
 #[test]
 fn a_bearer_fails_after_so_many_retransmissions_and_goes_on() {
-    let mut cell = Cell::new(&config(), 1);
+    let timers = Timers { max_retransmissions: Some(5), ..Timers::NS3 };
+    let mut cell = Cell::new(&Config { timers, ..config() }, 1);
     cell.offer(1000);
     for _ in 0..300 {
         cell.tti(2000, 1.0);
     }
     let counters = cell.channel.counters();
     assert_eq!((cell.log.failures, counters.failures), (1, 1));
-    assert_eq!(counters.sent_again.number, u64::from(Timers::NS3.max_retransmissions));
+    assert_eq!(counters.sent_again.number, 5);
     assert_eq!(cell.log.dropped_for(DropCause::MaxRetransmissions), [0]);
     assert_eq!(cell.channel.next_deadline(), Time::MAX);
     cell.offer(1000);
     cell.drain();
     assert_eq!(cell.log.delivered_ids(), [1]);
+}
+
+#[test]
+fn with_the_timers_of_ns_3_nothing_is_given_up() {
+    // Three seconds in which nothing comes through, two polls and as many retransmissions of the last PDU each 40 ms.
+    for timers in [Timers::NS3, Timers::MMWAVE] {
+        let mut cell = Cell::new(&Config { timers, ..config() }, 1);
+        (0..20).for_each(|_| cell.offer(1000));
+        for _ in 0..3_000 {
+            cell.tti(2000, 1.0);
+        }
+        assert!(cell.channel.counters().sent_again.number > 100);
+        cell.drain();
+        assert_eq!((cell.log.failures, cell.log.dropped.len()), (0, 0));
+        assert_eq!(cell.log.delivered_ids(), (0..20).collect::<Vec<_>>());
+    }
 }
 
 #[test]
