@@ -91,6 +91,7 @@ fn acknowledge(algorithm: &Algorithm, reports: &[Option<Report>]) -> f64 {
         cwnd_limited: true,
         app_limited: false,
         departure: Time::ZERO,
+        paced: false,
     };
     control.on_start(&cx, &mut w);
     let wants_packets = control.wants_packets();

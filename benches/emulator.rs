@@ -1,6 +1,6 @@
 //! What an emulation in real time costs: the figures of docs/performance.md, and beside them mahimahi's where it is installed.
 //!
-//! `cargo run --release -p ranpace-benches --example emulator [NAME ...]`, as root; all of it takes about two minutes.
+//! `cargo run --release -p ranpace-benches --example emulator [NAME ...]`, as root; all of it takes about four minutes.
 //! CPU time is that of the loop and of the kernel's work in it, over the data packets that were handed over. The programs at both
 //! ends (this one again) send over the kernel's CUBIC; what they take is not in it.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -67,9 +67,11 @@ mod emulator {
         Carried(f64, f64),
         /// Error of the timers at p99 (us).
         Timers(f64),
+        /// CPU time a data packet: so many times that of the case of this name.
+        Times(&'static str, f64),
     }
 
-    const CASES: [Case; 7] = [
+    const CASES: [Case; 16] = [
         Case {
             name: "500",
             what: "trace of 500 Mbit/s, packet by packet",
@@ -104,6 +106,69 @@ mod emulator {
             scenario: || trace(100),
             delivery: Delivery::Each,
             aims: &[Aim::Timers(100.0), Aim::Core(f64::NAN), Aim::Packet(f64::NAN)],
+        },
+        Case {
+            name: "100-joined",
+            what: "the same, --coalesce",
+            scenario: || trace(100),
+            delivery: Delivery::Joined,
+            aims: &[Aim::Packet(f64::NAN)],
+        },
+        Case {
+            name: "fixed-100",
+            what: "fixed link of 100 Mbit/s, packet by packet",
+            scenario: || fixed(100),
+            delivery: Delivery::Each,
+            aims: &[Aim::Packet(f64::NAN), Aim::Times("100", 1.5), Aim::Carried(1e8, f64::NAN)],
+        },
+        Case {
+            name: "fixed-100-joined",
+            what: "fixed link of 100 Mbit/s, --coalesce",
+            scenario: || fixed(100),
+            delivery: Delivery::Joined,
+            aims: &[Aim::Packet(f64::NAN), Aim::Times("100-joined", 1.5), Aim::Carried(1e8, f64::NAN)],
+        },
+        Case {
+            name: "fixed-500",
+            what: "fixed link of 500 Mbit/s, packet by packet",
+            scenario: || fixed(500),
+            delivery: Delivery::Each,
+            aims: &[Aim::Packet(f64::NAN), Aim::Times("500", 1.5), Aim::Carried(5e8, f64::NAN)],
+        },
+        Case {
+            name: "fixed-500-joined",
+            what: "fixed link of 500 Mbit/s, --coalesce",
+            scenario: || fixed(500),
+            delivery: Delivery::Joined,
+            aims: &[Aim::Packet(f64::NAN), Aim::Times("500-joined", 1.5), Aim::Carried(5e8, f64::NAN)],
+        },
+        Case {
+            name: "fixed-1000",
+            what: "fixed link of 1 Gbit/s, packet by packet",
+            scenario: || fixed(1000),
+            delivery: Delivery::Each,
+            aims: &[Aim::Packet(f64::NAN), Aim::Times("1000", 1.5), Aim::Carried(1e9, f64::NAN)],
+        },
+        Case {
+            name: "fixed-1000-joined",
+            what: "fixed link of 1 Gbit/s, --coalesce",
+            scenario: || fixed(1000),
+            delivery: Delivery::Joined,
+            aims: &[Aim::Packet(f64::NAN), Aim::Times("1000-joined", 1.5), Aim::Carried(1e9, f64::NAN)],
+        },
+        Case {
+            name: "fixed-2000",
+            what: "fixed link of 2 Gbit/s, packet by packet",
+            scenario: || fixed(2000),
+            delivery: Delivery::Each,
+            aims: &[Aim::Packet(f64::NAN), Aim::Carried(2e9, f64::NAN)],
+        },
+        Case {
+            name: "fixed-2000-joined",
+            what: "fixed link of 2 Gbit/s, --coalesce",
+            scenario: || fixed(2000),
+            delivery: Delivery::Joined,
+            aims: &[Aim::Packet(f64::NAN), Aim::Carried(2e9, f64::NAN)],
         },
         Case {
             name: "cell",
@@ -155,10 +220,8 @@ mod emulator {
                 let cores = thread::available_parallelism().map_or(1, |cores| cores.get()) as f64;
                 cores - (after - before) / begun.elapsed().as_secs_f64()
             });
-            show(case, &outcome, all);
-            if MAHIMAHI.contains(&case.name) {
-                ours.push((case.what, per_packet(&outcome)));
-            }
+            ours.push((case, per_packet(&outcome)));
+            show(case, &outcome, all, &ours);
         }
         if asked("mahimahi") {
             match mahimahi() {
@@ -166,8 +229,8 @@ mod emulator {
                     let what = "mahimahi, trace of 500 Mbit/s";
                     println!("| {what} | {figure:.3} us a data packet with its ACK | | |");
                     println!("| {what} | {rate:.3} of the link's rate carried | | |");
-                    for (what, own) in ours {
-                        println!("| {what} | mahimahi takes {:.1} times as much | | |", figure / own);
+                    for (case, own) in ours.iter().filter(|(case, _)| MAHIMAHI.contains(&case.name)) {
+                        println!("| {} | mahimahi takes {:.1} times as much | | |", case.what, figure / own);
                     }
                 }
                 Err(why) => println!("| mahimahi | {why} | | |"),
@@ -184,8 +247,9 @@ mod emulator {
         outcome.result.links.iter().find(|link| link.name == "down").unwrap()
     }
 
-    /// A row for each aim; one without a figure is told only. `all` is what the whole machine was busy with meanwhile, in cores.
-    fn show(case: &Case, outcome: &Outcome, all: Option<f64>) {
+    /// A row for each aim; one without a figure is told only. `all` is what the whole machine was busy with meanwhile, in cores, and
+    /// `ours` what a packet took in the cases so far.
+    fn show(case: &Case, outcome: &Outcome, all: Option<f64>, ours: &[(&Case, f64)]) {
         let honesty = &outcome.honesty;
         let rows = down(outcome).series.get("departed_bit_s").unwrap();
         // The last ones have the end of the transfer in them.
@@ -208,6 +272,11 @@ mod emulator {
                     let figure = honesty.timers.p99.as_secs_f64() * 1e6;
                     (figure, most, figure < most, "us timer error at p99")
                 }
+                Aim::Times(name, most) => {
+                    let Some((_, base)) = ours.iter().find(|(case, _)| case.name == name) else { continue };
+                    let figure = per_packet(outcome) / base;
+                    (figure, most, figure <= most, "times what the trace of this rate takes")
+                }
             };
             let aim = if limit.is_nan() { String::new() } else { format!("{limit}") };
             let verdict = if limit.is_nan() {
@@ -220,11 +289,14 @@ mod emulator {
             println!("| {} | {figure:.3} {unit} | {aim} | {verdict} |", case.what);
         }
         let invalid = honesty.invalid().map_or(String::new(), |why| format!("; invalid: {why}"));
-        let sleeps = honesty.timers.count as f64 / honesty.elapsed.as_secs_f64();
+        let wakeups = honesty.wakeups as f64 / honesty.elapsed.as_secs_f64();
+        let stood = honesty.longest_standstill.as_secs_f64() * 1e3;
         let all = all.map_or(String::new(), |all| format!("; {all:.2} cores with programs and kernel"));
         println!(
-            "| | machine: {}, {sleeps:.0} sleeps a second to their end{all}{invalid} | | |",
-            honesty.line()
+            "| | machine: {}, {wakeups:.0} wakeups a second, {} polls, {} pauses, stood still for {stood:.1} ms at most{all}{invalid} | | |",
+            honesty.line(),
+            honesty.polls,
+            honesty.pauses,
         );
     }
 
@@ -329,14 +401,23 @@ mod emulator {
     }
 
     fn trace(mbits: u64) -> Scenario {
-        let text = format!(
+        scenario(&link("trace = \"made\"", mbits), mbits)
+    }
+
+    fn fixed(mbits: u64) -> Scenario {
+        scenario(&link(&format!("rate = \"{mbits}Mbit/s\""), mbits), mbits)
+    }
+
+    /// A download over a link of this service.
+    fn link(service: &str, mbits: u64) -> String {
+        format!(
             r#"
 duration = "1h"
 [[link]]
 name = "down"
 from = "server"
 to = "phone"
-trace = "made"
+{service}
 delay = "{DELAY_MS}ms"
 queue = {{ kind = "droptail", limit = "{}B" }}
 [[link]]
@@ -351,8 +432,7 @@ to = "phone"
 cc = "cubic"
 "#,
             queue(mbits)
-        );
-        scenario(&text, mbits)
+        )
     }
 
     fn cell() -> Scenario {

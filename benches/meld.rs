@@ -28,6 +28,7 @@ fn context(now: Time) -> Context {
         cwnd_limited: true,
         app_limited: false,
         departure: Time::ZERO,
+        paced: false,
     }
 }
 

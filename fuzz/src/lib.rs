@@ -196,6 +196,7 @@ pub fn report(data: &[u8]) {
         cwnd_limited: true,
         app_limited: false,
         departure: Time::ZERO,
+        paced: false,
     };
     control.on_start(&cx, &mut w);
     while let Some((&length, text)) = rest.split_first() {

@@ -3,7 +3,7 @@
 //! By epoll, whose cost does not grow with the number of devices, and by timers that stay as they are when a packet ends the waiting: where a
 //! processor's timer belongs to a hypervisor, setting it takes as long as sleeping (see docs/performance.md). It is set when
 //! one that was set first goes off, and need not be for one that comes behind another. So what recurs is set a period before, behind the one that is
-//! waited for.
+//! waited for. Between polls ([`crate::slack`]) devices are not heeded.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -29,6 +29,8 @@ const RECENT: usize = 4;
 /// Waits; its devices live at least as long.
 pub struct Alarm<'a> {
     epoll: Epoll,
+    /// Of the timers alone.
+    clockwork: Epoll,
     /// One is waited for, the other one is set for what is expected behind it.
     timers: [Timer; 2],
     /// What the timers' clock said at [`Time::ZERO`].
@@ -50,12 +52,14 @@ struct Timer {
 }
 
 impl Timer {
-    fn new(epoll: &Epoll) -> io::Result<Self> {
+    fn new(epolls: [&Epoll; 2]) -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(nix::sys::timerfd::ClockId::CLOCK_MONOTONIC, flags)?;
         // Only when it goes off: nobody reads it afterwards.
         let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-        epoll.add(timer.as_fd(), EpollEvent::new(edge, TIMER))?;
+        for epoll in epolls {
+            epoll.add(timer.as_fd(), EpollEvent::new(edge, TIMER))?;
+        }
         Ok(Self { timer, at: Time::ZERO })
     }
 
@@ -78,12 +82,14 @@ impl<'a> Alarm<'a> {
     ) -> io::Result<Self> {
         let origin = Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC)?).saturating_sub(began.elapsed());
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let timers = [Timer::new(&epoll)?, Timer::new(&epoll)?];
+        let clockwork = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let timers = [Timer::new([&epoll, &clockwork])?, Timer::new([&epoll, &clockwork])?];
         for (place, device) in devices.enumerate() {
             epoll.add(device, EpollEvent::new(EpollFlags::EPOLLIN, place as u64))?;
         }
         Ok(Self {
             epoll,
+            clockwork,
             timers,
             origin,
             period,
@@ -100,16 +106,7 @@ impl<'a> Alarm<'a> {
         if until <= now {
             return self.look();
         }
-        let set = self.timers.iter().position(|timer| timer.at == until);
-        let own = match set {
-            Some(own) => own,
-            None => {
-                // The one that went off, or what was expected behind another instant.
-                let own = usize::from(self.timers[0].at > self.timers[1].at);
-                self.timers[own].set(self.origin, until)?;
-                own
-            }
-        };
+        let own = self.set(until)?;
         if self.recent[0] != until {
             self.recent.rotate_right(1);
             self.recent[0] = until;
@@ -120,6 +117,27 @@ impl<'a> Alarm<'a> {
             }
         }
         self.ask(EpollTimeout::NONE)
+    }
+
+    /// Waits until this instant, whatever devices have; it is to be called for one that is a period later next. It may end earlier.
+    pub fn sleep(&mut self, until: Time, period: Span) -> io::Result<()> {
+        let other = 1 - self.set(until)?;
+        self.timers[other].set(self.origin, until + period)?;
+        match self.clockwork.wait(&mut self.events, EpollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Sets a timer for this instant, if none is; returns which it is.
+    fn set(&mut self, until: Time) -> io::Result<usize> {
+        if let Some(own) = self.timers.iter().position(|timer| timer.at == until) {
+            return Ok(own);
+        }
+        // The one that went off, or what was expected behind another instant.
+        let own = usize::from(self.timers[0].at > self.timers[1].at);
+        self.timers[own].set(self.origin, until)?;
+        Ok(own)
     }
 
     /// An instant that a timer is set for already, if there is one so close that it is as good.
@@ -203,6 +221,30 @@ mod tests {
         // What is past is only looked at.
         alarm.wait(now(), Time::ZERO).unwrap();
         assert!(alarm.ready().is_empty());
+    }
+
+    #[test]
+    fn a_sleep_between_polls_heeds_no_device() {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        let begun = Instant::now();
+        let mut alarm = Alarm::new([far.as_fd()].into_iter(), Span::from_millis(1), begun).unwrap();
+        let now = || Time::ZERO + Span::from_nanos(begun.elapsed().as_nanos() as u64);
+        let period = Span::from_millis(10);
+        near.write_all(b"x").unwrap();
+        let first = now() + period;
+        for until in [first, first + period, first + period * 2] {
+            // What is left of a timer that was not waited for may end one.
+            let mut turns = 0;
+            while now() < until {
+                alarm.sleep(until, period).unwrap();
+                turns += 1;
+            }
+            assert!(turns < 5, "the device ends nothing");
+            assert!(alarm.ready().is_empty());
+            assert_eq!(alarm.timers.iter().map(|timer| timer.at).max(), Some(until + period));
+        }
+        alarm.look().unwrap();
+        assert_eq!(alarm.ready(), [0]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use ranpace_sim::RunResult;
 use ranpace_units::Span;
 
 use crate::devices::Device;
-use crate::estate::{Estate, EstateError, within};
+use crate::estate::{Estate, EstateError, is_too_many_files, within};
 use crate::honesty::Honesty;
 use crate::live::{Live, Snapshot};
 use crate::merge::merge;
@@ -52,14 +52,21 @@ pub enum EmulationError {
     #[error(transparent)]
     Workload(#[from] WorkloadError),
     /// Sockets of workloads, or what the kernel says of TCP, could not be had.
-    #[error("the sockets of the workloads failed: {0}")]
+    #[error("the sockets of the workloads failed: {}{}", .0, advice(.0))]
     Sockets(io::Error),
     /// The file for packets could not be made.
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// The loop failed.
-    #[error("the loop between the devices failed: {0}")]
+    #[error("the loop between the devices failed: {}{}", .0, advice(.0))]
     Loop(io::Error),
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match is_too_many_files(error) {
+        true => "; `ulimit -n` shows how many files there may be, `ulimit -n 65536` raises it",
+        false => "",
+    }
 }
 
 /// What is to be done; by default nothing, without an end.

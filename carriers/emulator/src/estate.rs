@@ -43,6 +43,17 @@ pub enum EstateError {
         /// As the system said it.
         source: io::Error,
     },
+    /// The process has as many files open as it may.
+    #[error(
+        "cannot {what}: too many open files; an emulation has one for each host and several for each flow: `ulimit -n` shows how many \
+         there may be, `ulimit -n 65536` raises it"
+    )]
+    TooManyFiles {
+        /// What was tried.
+        what: String,
+        /// As the system said it.
+        source: io::Error,
+    },
     /// There are no TUN devices.
     #[error(
         "cannot make a TUN device: {0}; is the kernel's `tun` module there, and /dev/net/tun readable and writable?"
@@ -62,10 +73,18 @@ impl EstateError {
     fn of(what: impl Into<String>, source: impl Into<io::Error>) -> Self {
         let (what, source) = (what.into(), source.into());
         match source.kind() {
+            _ if is_too_many_files(&source) => Self::TooManyFiles { what, source },
             io::ErrorKind::PermissionDenied => Self::Rights { what, source },
             _ => Self::System { what, source },
         }
     }
+}
+
+/// Whether the process, or the machine, may have no more files open.
+pub(crate) fn is_too_many_files(error: &io::Error) -> bool {
+    [nix::errno::Errno::EMFILE, nix::errno::Errno::ENFILE]
+        .iter()
+        .any(|number| error.raw_os_error() == Some(*number as i32))
 }
 
 /// A user who is not root gets a user namespace of its own, in which it is, with its own /run. To be called before there is a
@@ -154,7 +173,14 @@ impl Estate {
             let none = None::<&str>;
             mount(Some("/proc/thread-self/ns/net"), &path, none, MsFlags::MS_BIND, none)
                 .map_err(|source| EstateError::of(format!("mount {}", path.display()), source))?;
-            let device = Device::create(place).map_err(EstateError::Tun)?;
+            let device = Device::create(place).map_err(|source| {
+                let of = || "make a TUN device".to_owned();
+                if is_too_many_files(&source) {
+                    EstateError::TooManyFiles { what: of(), source }
+                } else {
+                    EstateError::Tun(source)
+                }
+            })?;
             if cuts {
                 segmentation::set_up()
                     .map_err(|source| EstateError::of("have a kernel cut what it receives", source))?;

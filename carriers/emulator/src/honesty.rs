@@ -10,6 +10,11 @@ pub const LATE_SHARE: f64 = 0.01;
 /// A packet as late as this makes a run invalid. Ours: the smallest RTO of Linux (TCP_RTO_MIN) would run out by itself.
 pub const STALL: Span = Span::from_millis(200);
 
+/// A loop that stands still for longer makes a run invalid. Ours: as long as the shortest RTT in the comparison with the kernel
+/// (docs/validate.md). What comes out behind that comes in a bunch that a queue of a bandwidth-delay product does not hold. Linux keeps
+/// real-time threads that have filled a processor standing for up to 50 ms.
+pub const STANDSTILL: Span = Span::from_millis(20);
+
 /// Counts what is late.
 #[derive(Debug, Default)]
 pub struct Watch {
@@ -24,6 +29,16 @@ pub struct Watch {
     pub busy: Span,
     /// How long the loop ran.
     pub elapsed: Span,
+    /// How often the loop was woken: by its timer or by what hosts sent.
+    pub wakeups: u64,
+    /// How many of these were polls, for all that was due since the last one.
+    pub polls: u64,
+    /// By how much polls make packets late at most, and what hosts send too early.
+    pub slack: Span,
+    /// How often the loop paused to leave some of its processor to others.
+    pub pauses: u64,
+    standstills: u64,
+    longest_standstill: Span,
 }
 
 impl Watch {
@@ -31,6 +46,13 @@ impl Watch {
     #[inline]
     pub fn on_timer(&mut self, error: Span) {
         self.timers.record(error);
+    }
+
+    /// The loop went on so long after it was to.
+    #[inline]
+    pub fn on_gap(&mut self, gap: Span) {
+        self.longest_standstill = self.longest_standstill.max(gap);
+        self.standstills += u64::from(gap > STANDSTILL);
     }
 
     /// So many packets were handed over so long after their instant.
@@ -58,6 +80,12 @@ impl Watch {
             refused: self.refused,
             busy: self.busy,
             elapsed: self.elapsed,
+            wakeups: self.wakeups,
+            polls: self.polls,
+            slack: self.slack,
+            pauses: self.pauses,
+            standstills: self.standstills,
+            longest_standstill: self.longest_standstill,
         }
     }
 }
@@ -96,6 +124,18 @@ pub struct Honesty {
     pub busy: Span,
     /// See [`Watch::elapsed`].
     pub elapsed: Span,
+    /// See [`Watch::wakeups`].
+    pub wakeups: u64,
+    /// See [`Watch::polls`].
+    pub polls: u64,
+    /// See [`Watch::slack`].
+    pub slack: Span,
+    /// See [`Watch::pauses`].
+    pub pauses: u64,
+    /// How often the loop stood still for more than [`STANDSTILL`].
+    pub standstills: u64,
+    /// For how long it did at most: work between two looks at what is due, and time in which the machine did not run it.
+    pub longest_standstill: Span,
 }
 
 impl Honesty {
@@ -106,18 +146,26 @@ impl Honesty {
         let slots = share(self.late_slots, self.slots.count);
         if packets > LATE_SHARE {
             Some(format!(
-                "{:.1} % of the packets were more than {LATE} late (at most {:.0} % may be)",
-                packets * 100.0,
+                "{} of {} packets were more than {LATE} late (at most {:.0} % may be)",
+                self.late_packets,
+                self.packets.count,
                 LATE_SHARE * 100.0
             ))
         } else if slots > LATE_SHARE {
             Some(format!(
-                "{:.1} % of the cells' slots were played more than a slot late (at most {:.0} % may be)",
-                slots * 100.0,
+                "{} of {} slots of the cells were played more than a slot late (at most {:.0} % may be)",
+                self.late_slots,
+                self.slots.count,
                 LATE_SHARE * 100.0
             ))
         } else if self.packets.max > STALL {
             Some(format!("a packet was {} late (at most {STALL} may be)", self.packets.max))
+        } else if self.standstills > 0 {
+            Some(format!(
+                "the loop stood still for more than {STANDSTILL}: {} times, for {:.1}ms at most",
+                self.standstills,
+                self.longest_standstill.as_secs_f64() * 1e3
+            ))
         } else {
             None
         }
@@ -140,6 +188,9 @@ impl Honesty {
         if !self.elapsed.is_zero() {
             let share = self.busy.as_secs_f64() / self.elapsed.as_secs_f64();
             line += &format!(", {:.1} % of a core", share * 100.0);
+        }
+        if self.polls > 0 {
+            line += &format!(", a slack of {:.0} us", micros(self.slack));
         }
         if !self.machine.real_time {
             line += ", without real-time priority";
@@ -168,6 +219,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_late_is_told_so_that_it_is_seen_to_be_too_much() {
+        let late = honesty(&[(98_999, Span::ZERO), (1_001, Span::from_millis(2))], (0, 0));
+        let expected = "1001 of 100000 packets were more than 1ms late (at most 1 % may be)";
+        assert_eq!(late.invalid().as_deref(), Some(expected));
+        let late = honesty(&[], (1_001, 100_000)).invalid();
+        assert!(late.is_some_and(|why| why.starts_with("1001 of 100000 slots")));
+    }
+
+    #[test]
     fn a_run_is_invalid_if_more_than_a_hundredth_is_late_or_one_packet_by_an_rto() {
         let (soon, late) = (Span::from_micros(50), Span::from_millis(2));
         for (case, packets, slots, valid) in [
@@ -181,5 +241,22 @@ mod tests {
         ] {
             assert_eq!(honesty(&packets, slots).invalid().is_none(), valid, "{case}");
         }
+    }
+
+    #[test]
+    fn a_run_is_invalid_if_the_loop_stood_still_even_if_hardly_a_packet_was_late() {
+        let run = |gaps: &[Span]| {
+            let mut watch = Watch::default();
+            // Ten seconds at 1 Gbit/s; what came in the standstill is half a hundredth.
+            watch.on_packets(Span::from_micros(50), 829_500);
+            watch.on_packets(Span::from_millis(30), 4_000);
+            gaps.iter().for_each(|gap| watch.on_gap(*gap));
+            watch.finish((Distribution::default(), 0), Machine { real_time: true, awake: true, cuts: None })
+        };
+        assert_eq!(run(&[Span::from_micros(300), STANDSTILL]).invalid(), None);
+        let stood = run(&[Span::from_micros(300), Span::from_micros(46_700), Span::from_micros(20_001)]);
+        assert_eq!((stood.standstills, stood.longest_standstill), (2, Span::from_micros(46_700)));
+        let why = stood.invalid().expect("it stood still");
+        assert_eq!(why, "the loop stood still for more than 20ms: 2 times, for 46.7ms at most");
     }
 }

@@ -19,6 +19,8 @@ mod alarm;
 #[cfg(target_os = "linux")]
 mod awake;
 #[cfg(target_os = "linux")]
+mod budget;
+#[cfg(target_os = "linux")]
 mod datagrams;
 #[cfg(target_os = "linux")]
 mod devices;
@@ -55,6 +57,8 @@ mod routes;
 #[cfg(target_os = "linux")]
 mod segmentation;
 #[cfg(target_os = "linux")]
+mod slack;
+#[cfg(target_os = "linux")]
 mod stream;
 #[cfg(target_os = "linux")]
 mod tcp_info;
@@ -62,7 +66,7 @@ mod tcp_info;
 mod workloads;
 
 pub use headers::{Headers, mark_ce};
-pub use honesty::{Honesty, LATE, LATE_SHARE, Machine, STALL, Watch};
+pub use honesty::{Honesty, LATE, LATE_SHARE, Machine, STALL, STANDSTILL, Watch};
 pub use ways::{Ways, WaysError};
 
 #[cfg(target_os = "linux")]

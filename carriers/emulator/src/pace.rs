@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ranpace_sim::{Cargo, Network, RunResult};
@@ -12,6 +13,7 @@ use ranpace_units::{Span, Time};
 use crate::addresses::host_of;
 use crate::alarm::Alarm;
 use crate::awake::Awake;
+use crate::budget::Budget;
 use crate::devices::Device;
 use crate::headers::Headers;
 use crate::held::{Held, Part};
@@ -21,6 +23,7 @@ use crate::live::Live;
 use crate::pcap::Tap;
 use crate::processor::Processor;
 use crate::segmentation;
+use crate::slack::{Slack, Wakeup};
 use crate::ways::Ways;
 
 /// Longest sleep: how soon it is seen that the loop is to end.
@@ -108,53 +111,115 @@ pub fn run(
     let clock = || Time::ZERO + span(began);
     let is_early = delivery == Delivery::Joined && ways.scenario.cells.is_empty();
     let early = if is_early { NEAR } else { Span::ZERO };
+    // A cell's slots keep their instants, and most packets come out at these.
+    let has_cells = !ways.scenario.cells.is_empty();
+    let mut slack = if has_cells { Slack::none() } else { Slack::for_rtt(ways.base_rtt(), delivery) };
+    exits.watch.slack = slack.span();
+    let mut budget = Budget::new(clock());
+    // Until when the loop was to go on at the latest; whether it polls; whether devices have more than was read.
+    let (mut expected, mut polls, mut has_more) = (clock(), false, false);
     while !stop.load(Ordering::Relaxed) {
-        network.advance(clock() + early);
-        let handed_over = exits.deliver(&mut network, tap.as_mut(), &clock);
+        let mut now = clock();
+        exits.watch.on_gap(now - expected);
+        if machine.real_time && budget.is_used(now) {
+            thread::sleep(Duration::from_nanos(Budget::PAUSE.as_nanos()));
+            let woken = clock();
+            budget.on_sleep(now, woken);
+            exits.watch.on_gap(woken - now - Budget::PAUSE);
+            exits.watch.pauses += 1;
+            now = woken;
+        }
+        expected = now;
+        // What is played, and from when on counts what hosts send until the next poll.
+        let instant = if polls { slack.last_poll(now) } else { now + early };
+        let is_due = network.next_event() <= instant;
+        network.advance(instant);
+        let handed_over = exits.deliver(&mut network, tap.as_mut(), polls.then_some(instant), &clock);
+        if is_due || handed_over {
+            slack.book(now);
+        }
         if let Some(tap) = &mut tap {
             tap.look(clock());
         }
         if let Some(live) = &mut live {
             live.look(clock(), &network, &exits.watch, || cpu_time() - cpu);
         }
-        let next = network.next_event();
+        let wakeup = slack.wakeup(network.next_event());
         let before = clock();
-        let sleeps = next > before + early;
-        // If nothing was handed over nothing is answered, and what else there is ends the sleep at once.
-        if handed_over || !sleeps {
-            alarm.look()?;
-        } else {
-            alarm.forget();
-        }
-        if alarm.ready().is_empty() && sleeps {
-            let wait = next - before;
-            // What was decided for an instant stays, also when packets end the sleep: the alarm need not be set again.
-            if asleep_for != next || asleep_until <= before {
-                dozes = delivery != Delivery::Joined && wait >= DOZE_FROM;
-                let doze = (if dozes { wait - lead.get() } else { wait }).min(NAP);
-                (asleep_for, asleep_until) = (next, alarm.close_to(before + doze));
-            }
-            if wait >= NEAR {
-                alarm.wait(before, asleep_until)?;
-            }
-            let mut now = clock();
-            if alarm.ready().is_empty() && dozes && asleep_until <= now {
-                lead.learn(now - asleep_until);
-            }
-            while alarm.ready().is_empty() && now < next && next - now <= Lead::MOST {
+        polls = matches!(wakeup, Wakeup::Poll(_));
+        match wakeup {
+            Wakeup::Poll(at) => {
+                if !has_more && at > before {
+                    exits.watch.on_gap(before - expected);
+                    let mut now = before;
+                    while at - now >= NEAR {
+                        alarm.sleep(at, slack.span())?;
+                        let woken = clock();
+                        budget.on_sleep(now, woken);
+                        exits.watch.wakeups += 1;
+                        now = woken;
+                    }
+                    exits.watch.polls += u64::from(now > before);
+                    while now < at {
+                        std::hint::spin_loop();
+                        now = clock();
+                    }
+                    exits.watch.on_timer(now - at);
+                    expected = at;
+                }
                 alarm.look()?;
-                now = clock();
             }
-            if alarm.ready().is_empty() && next <= now {
-                exits.watch.on_timer(now - next);
+            Wakeup::At(next) => {
+                let sleeps = next > before + early;
+                // If nothing was handed over nothing is answered, and what else there is ends the sleep at once.
+                if handed_over || !sleeps {
+                    alarm.look()?;
+                } else {
+                    alarm.forget();
+                }
+                if alarm.ready().is_empty() && sleeps {
+                    let wait = next - before;
+                    // What was decided for an instant stays, also when packets end the sleep: the alarm need not be set again.
+                    if asleep_for != next || asleep_until <= before {
+                        dozes = delivery != Delivery::Joined && wait >= DOZE_FROM;
+                        let doze = (if dozes { wait - lead.get() } else { wait }).min(NAP);
+                        (asleep_for, asleep_until) = (next, alarm.close_to(before + doze));
+                    }
+                    let mut now = before;
+                    if wait >= NEAR {
+                        exits.watch.on_gap(before - expected);
+                        alarm.wait(before, asleep_until)?;
+                        now = clock();
+                        budget.on_sleep(before, now);
+                        exits.watch.wakeups += 1;
+                        exits.watch.on_gap(now - asleep_until);
+                        expected = now;
+                    }
+                    if alarm.ready().is_empty() && dozes && asleep_until <= now {
+                        lead.learn(now - asleep_until);
+                    }
+                    while alarm.ready().is_empty() && now < next && next - now <= Lead::MOST {
+                        alarm.look()?;
+                        now = clock();
+                    }
+                    if alarm.ready().is_empty() && next <= now {
+                        exits.watch.on_timer(now - next);
+                    }
+                }
             }
         }
+        has_more = false;
         for &from in alarm.ready() {
             let Some(device) = devices.get(from) else { continue };
-            for _ in 0..READINGS {
-                let Some(length) = device.receive(exits.held.buffer())? else { break };
-                exits.admit(&mut network, ways, (from, length), tap.as_mut(), clock());
+            let mut readings = 0;
+            while readings < READINGS
+                && let Some(length) = device.receive(exits.held.buffer())?
+            {
+                let since = if polls { instant } else { clock() };
+                exits.admit(&mut network, ways, (from, length), tap.as_mut(), since);
+                readings += 1;
             }
+            has_more |= readings == READINGS;
         }
     }
     let left_out = tap.map_or(0, Tap::finish);
@@ -229,7 +294,7 @@ struct Exits<'a> {
 }
 
 impl Exits<'_> {
-    /// The packets of a piece that was read of a host at `now`.
+    /// The packets of a piece that was read of a host, which sent it at `now` or later.
     #[inline]
     fn admit(
         &mut self,
@@ -264,7 +329,7 @@ impl Exits<'_> {
         }
     }
 
-    /// When a host sent what is read at `now`. An answer counts from what it answers, or what else was moved since: how long the
+    /// When a host sent what it sent at `now` or later. An answer counts from what it answers, or what else was moved since: how long the
     /// loop takes until it reads is not the network's, and what is answered together is under way together.
     #[inline]
     fn sent_at(&self, host: usize, now: Time) -> Time {
@@ -272,12 +337,13 @@ impl Exits<'_> {
         if answers { self.latest } else { now.max(self.latest) }
     }
 
-    /// Hands over what has arrived; returns whether anything has.
+    /// Hands over what has arrived; returns whether anything has. What answers it counts from now, or from that poll.
     #[inline]
     fn deliver(
         &mut self,
         network: &mut Network<'_, Part>,
         mut tap: Option<&mut Tap>,
+        poll: Option<Time>,
         clock: &impl Fn() -> Time,
     ) -> bool {
         let Self { devices, ends, held, joiner, watch, handed, latest } = self;
@@ -300,7 +366,7 @@ impl Exits<'_> {
                 held.release(part.piece(), 1);
                 continue;
             };
-            *latest = now.get();
+            *latest = poll.map_or(now.get(), |poll| poll.max(*latest));
             if let Some(tap) = &mut tap {
                 held.show(part, arrived.marked, |bytes| tap.note(*latest, device, true, bytes));
             }

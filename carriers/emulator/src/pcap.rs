@@ -2,8 +2,10 @@
 //!
 //! A packet that a host sends is written when it enters the network, as outbound of that host's interface; when it is handed over,
 //! as inbound of the other host's. So what is between two instants is what links, queues and cells took, and what was dropped on
-//! the way is only in the first. Packets are whole IP packets (LINKTYPE_RAW), times are in nanoseconds, and checksums are filled in
-//! that the kernel left to a network card.
+//! the way is only in the first. Before each packet is the header that Linux itself puts there where it captures on all interfaces
+//! (LINKTYPE_LINUX_SLL): libpcap 1.10 reads files of several interfaces only if their type is one that has the same number in
+//! files and in its own list (`pcapng.c`), which plain IP packets have not (LINKTYPE_RAW is 101, DLT_RAW 12). Times are in
+//! nanoseconds, and checksums are filled in that the kernel left to a network card.
 //!
 //! The loop copies packets into chunks; a thread writes them. What that thread cannot keep up with is left out and counted, since
 //! the loop does not wait. The format is that of draft-ietf-opsawg-pcapng, sections 4.1 to 4.3.
@@ -34,6 +36,8 @@ const PATIENCE: Span = Span::from_millis(100);
 /// A record in a chunk begins with the time (8 B), the host (4 B, with [`INBOUND`]) and the length of the buffer (4 B).
 const RECORD: usize = 16;
 const INBOUND: u32 = 1 << 31;
+/// Bytes of the header before each packet in the file.
+const COOKED: usize = 16;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,6 +137,8 @@ pub struct Writer {
     file: PcapNgWriter<BufWriter<File>>,
     full: Receiver<Vec<u8>>,
     empty: Sender<Vec<u8>>,
+    /// The packet that is being written, with its header.
+    packet: Vec<u8>,
 }
 
 impl Writer {
@@ -144,7 +150,7 @@ impl Writer {
             PcapNgWriter::new(BufWriter::with_capacity(CHUNK, file)).map_err(|error| failed(plain(error)))?;
         for host in hosts {
             let interface = InterfaceDescriptionBlock {
-                linktype: DataLink::RAW,
+                linktype: DataLink::LINUX_SLL,
                 snaplen: 0,
                 options: vec![
                     InterfaceDescriptionOption::IfName(Cow::Borrowed(host)),
@@ -166,7 +172,7 @@ impl Writer {
             empty: hear_empty,
             left_out: 0,
         };
-        Ok((tap, Self { path: path.to_owned(), file, full: hear_full, empty }))
+        Ok((tap, Self { path: path.to_owned(), file, full: hear_full, empty, packet: Vec::new() }))
     }
 
     /// Writes until the tap has finished, and returns how many packets there are. After an error the tap's packets are left
@@ -192,8 +198,13 @@ impl Writer {
             rest = next;
             fill_checksum(buffer);
             let packet = buffer.get(OFFSET..).unwrap_or_default();
+            let is_inbound = host & INBOUND != 0;
             // epb_flags, bits 0 and 1: 1 is inbound, 2 outbound.
-            let direction = if host & INBOUND != 0 { 1 } else { 2 };
+            let direction = if is_inbound { 1 } else { 2 };
+            self.packet.clear();
+            self.packet.extend_from_slice(&cooked(is_inbound, packet));
+            self.packet.extend_from_slice(packet);
+            let packet = self.packet.as_slice();
             let block = EnhancedPacketBlock {
                 interface_id: host & !INBOUND,
                 timestamp: Duration::from_nanos(at),
@@ -208,6 +219,21 @@ impl Writer {
         self.file.get_mut().flush()?;
         Ok(count)
     }
+}
+
+/// The header before a packet (LINKTYPE_LINUX_SLL): whether it is for this host (0) or sent by it (4), the type of the device, that
+/// it has no address, and the EtherType of its protocol.
+fn cooked(is_inbound: bool, packet: &[u8]) -> [u8; COOKED] {
+    /// ARPHRD_NONE: that of TUN devices.
+    const NO_TYPE: [u8; 2] = 0xfffe_u16.to_be_bytes();
+    const IPV4: [u8; 2] = 0x0800_u16.to_be_bytes();
+    const IPV6: [u8; 2] = 0x86dd_u16.to_be_bytes();
+    let mut header = [0; COOKED];
+    header[1] = if is_inbound { 0 } else { 4 };
+    header[2..4].copy_from_slice(&NO_TYPE);
+    let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
+    header[14..].copy_from_slice(if is_v6 { &IPV6 } else { &IPV4 });
+    header
 }
 
 /// Time, host and length of a record.
@@ -264,7 +290,7 @@ mod tests {
         while let Some(block) = reader.next_block() {
             match block.unwrap() {
                 Block::InterfaceDescription(interface) => {
-                    assert_eq!(interface.linktype, DataLink::RAW);
+                    assert_eq!(interface.linktype, DataLink::LINUX_SLL);
                     assert!(interface.options.contains(&InterfaceDescriptionOption::IfTsResol(9)));
                     names.extend(interface.options.iter().find_map(|option| match option {
                         InterfaceDescriptionOption::IfName(name) => Some(name.to_string()),
@@ -272,7 +298,7 @@ mod tests {
                     }));
                 }
                 Block::EnhancedPacket(packet) => {
-                    let sliced = SlicedPacket::from_ip(&packet.data).unwrap();
+                    let sliced = SlicedPacket::from_linux_sll(&packet.data).unwrap();
                     assert_eq!(packet.original_len as usize, packet.data.len());
                     let Some(TransportSlice::Udp(udp)) = sliced.transport else { panic!("{sliced:?}") };
                     let expected =

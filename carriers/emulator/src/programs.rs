@@ -19,7 +19,7 @@ use nix::unistd::{Pid, getpgrp, getpid, tcgetpgrp, tcsetpgrp};
 
 use crate::addresses;
 use crate::emulation::Plan;
-use crate::estate::{Estate, EstateError};
+use crate::estate::{Estate, EstateError, is_too_many_files};
 use crate::ways::Ways;
 
 /// A program that is to run behind a host.
@@ -43,9 +43,14 @@ impl Running {
     /// Starts a program in the namespace of this name. The plan's `inside` is the command that calls [`enter`] with the arguments
     /// behind it: namespace, leash, hosts file, program.
     pub fn start(program: &Program, namespace: &str, hosts: &Path, plan: &Plan) -> Result<Self, EstateError> {
-        let failed = |source: io::Error| EstateError::System {
-            what: format!("start {}", Path::new(program.words.first().unwrap_or(&OsString::new())).display()),
-            source,
+        let failed = |source: io::Error| {
+            let name = program.words.first().map(|word| Path::new(word).display().to_string());
+            let what = format!("start {}", name.unwrap_or_default());
+            if is_too_many_files(&source) {
+                EstateError::TooManyFiles { what, source }
+            } else {
+                EstateError::System { what, source }
+            }
         };
         let (other_end, leash) = io::pipe().map_err(failed)?;
         let mut command = Command::new(&plan.inside.0);

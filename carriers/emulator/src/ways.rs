@@ -1,9 +1,9 @@
 //! What an emulation plays of a scenario: hosts that get a namespace, and the ways between them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use ranpace_scenario::{ChangeKind, FlowSpec, Hop, Scenario, Transport, Workload};
-use ranpace_units::{Bytes, Time};
+use ranpace_scenario::{ChangeKind, FeedSpec, FlowSpec, Hop, Scenario, Transport, Workload};
+use ranpace_units::{Bytes, Span, Time};
 
 use crate::addresses::MOST_HOSTS;
 
@@ -132,6 +132,15 @@ impl Ways {
         if played.changes.len() < changes {
             notes.push("changes of a flow's target are left out: programs set their own".to_owned());
         }
+        for (table, spec, plain) in
+            [("rnis", scenario.rnis, FeedSpec::EDGE), ("modem", scenario.modem, FeedSpec::MODEM)]
+        {
+            if spec != plain {
+                notes.push(format!(
+                    "[{table}] is left out: neither programs nor the kernel's TCP are told anything of the radio"
+                ));
+            }
+        }
         for user in played.users.iter_mut().filter(|user| user.real_time_first) {
             user.real_time_first = false;
             notes.push(format!("{}: real_time_first is left out, its packets go in order", user.name));
@@ -220,6 +229,26 @@ impl Ways {
         self.between(from, to)
     }
 
+    /// The shortest round trip between two hosts by the propagation of links alone, each with the shortest delay that it ever has.
+    pub fn base_rtt(&self) -> Span {
+        let mut delays: Vec<Span> = self.scenario.links.iter().map(|link| link.config.delay).collect();
+        for change in &self.scenario.changes {
+            if let ChangeKind::LinkDelay { link, delay } = change.what
+                && let Some(least) = delays.get_mut(link)
+            {
+                *least = delay.min(*least);
+            }
+        }
+        let mut ways: BTreeMap<(usize, usize), Span> = BTreeMap::new();
+        for flow in &self.scenario.flows {
+            let links = flow.path.iter().filter_map(|hop| delays.get(hop.link()?));
+            let (delay, ends): (Span, _) = (links.copied().sum(), (flow.from, flow.to));
+            ways.entry(ends).and_modify(|least| *least = delay.min(*least)).or_insert(delay);
+        }
+        let rounds = ways.iter().filter_map(|((from, to), there)| Some(*there + *ways.get(&(*to, *from))?));
+        rounds.min().unwrap_or(Span::ZERO)
+    }
+
     /// The place of the host at which a flow ends.
     pub fn ends(&self) -> Vec<usize> {
         let place = |host| self.hosts.iter().position(|at| *at == host).unwrap_or(usize::MAX);
@@ -254,6 +283,36 @@ mod tests {
         ranpace_scenario::parse(text, "test.toml", &mut ()).expect("a scenario of this test is right")
     }
 
+    #[test]
+    fn the_base_rtt_is_the_shortest_that_any_pair_of_hosts_ever_has() {
+        let link = |from: &str, to: &str, delay: &str| {
+            format!(
+                "[[link]]\nname = \"{from}-{to}\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"1Mbit/s\"\ndelay = \"{delay}\"\n"
+            )
+        };
+        let flow =
+            |from: &str, to: &str| format!("[[flow]]\nfrom = \"{from}\"\nto = \"{to}\"\ncc = \"cubic\"\n");
+        let links = [
+            link("server", "mast", "7ms"),
+            link("mast", "phone", "10ms"),
+            link("phone", "server", "1ms"),
+            link("server", "tablet", "30ms"),
+            link("tablet", "server", "20ms"),
+        ];
+        let text = format!(
+            "duration = \"9s\"\n{}{}{}",
+            links.concat(),
+            flow("server", "phone"),
+            flow("server", "tablet")
+        );
+        let ways = Ways::new(&scenario(&text)).expect("it can be emulated");
+        assert_eq!(ways.base_rtt(), Span::from_millis(18));
+        assert_eq!(ways.with_flows().base_rtt(), Span::from_millis(18));
+        let change = "[[change]]\nat = \"1s\"\nlink = \"mast-phone\"\ndelay = \"2ms\"\n";
+        let ways = Ways::new(&scenario(&format!("{text}{change}"))).expect("it can be emulated");
+        assert_eq!(ways.base_rtt(), Span::from_millis(10));
+    }
+
     const TWO_USERS: &str = include_str!("../tests/scenarios/cell.toml");
 
     #[test]
@@ -281,6 +340,20 @@ mod tests {
         }
         assert_eq!(ways.between(0, 77), None);
         assert_eq!(Ways::first_user(&scenario), Some("ue1"));
+    }
+
+    #[test]
+    fn tables_that_are_not_played_are_named() {
+        let notes = |more: &str| {
+            Ways::new(&scenario(&format!("{more}{TWO_USERS}"))).expect("it can be emulated").notes
+        };
+        assert_eq!(notes(""), Vec::<String>::new());
+        let both = notes("rnis = { delay = \"9ms\" }\nmodem = { every = 2 }\n");
+        assert_eq!(both.len(), 2, "{both:?}");
+        assert!(
+            both[0].starts_with("[rnis] is left out") && both[1].starts_with("[modem] is left out"),
+            "{both:?}"
+        );
     }
 
     #[test]

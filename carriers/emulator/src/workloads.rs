@@ -61,6 +61,8 @@ const SEND_BUFFER: [u64; 2] = [4 << 20, 64 << 20];
 /// What a socket counts for a byte of payload in its receive buffer, before it has seen packets (Linux,
 /// TCP_DEFAULT_SCALING_RATIO).
 const MEMORY_PER_BYTE: u64 = 2;
+/// Smallest segment, options included, that sockets take (Linux, TCP_MIN_MSS).
+const LEAST_SEGMENT: u64 = 88;
 /// Headers of IPv4 with TCP, without options; with UDP.
 const TCP_HEADERS: u64 = 40;
 /// See [`TCP_HEADERS`].
@@ -129,6 +131,10 @@ impl Workloads {
         if config.mtu.get() > MTU.into() {
             return cannot(format!("TCP in packets of {} (at most {MTU} B)", config.mtu));
         }
+        if config.mtu.get() < LEAST_SEGMENT + TCP_HEADERS {
+            let least = LEAST_SEGMENT + TCP_HEADERS;
+            return cannot(format!("TCP in packets of {} (mtu; at least {least} B)", config.mtu));
+        }
         let cc = self.cc.clone().unwrap_or_else(|| kernel_name(algorithm.as_str()));
         if !known.split_whitespace().any(|name| name == cc) {
             let known = known.split_whitespace().collect::<Vec<_>>().join(", ");
@@ -180,6 +186,8 @@ fn unplayed(flow: &FlowSpec) -> Vec<String> {
         ("rtt_sample", config.rtt_sample != plain.rtt_sample),
         ("rto", config.rto != plain.rto),
         ("timestamp_granularity", config.timestamp_granularity != plain.timestamp_granularity),
+        ("control_rtt", config.control_rtt != plain.control_rtt),
+        ("growth", config.growth != plain.growth),
     ] {
         if is_own {
             notes.push(format!("tcp.{key} is the kernel's own"));

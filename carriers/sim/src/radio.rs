@@ -468,12 +468,12 @@ impl<'a> Radio<'a> {
             };
             let why = match &probe {
                 None => Some("no cell serves it: it is on its way to another".to_owned()),
-                Some((_, probe)) if probe.downlink.mcs.is_none() => Some(format!(
-                    "out of reach: no MCS for the downlink's band, {:.1} dB on average",
+                Some((_, probe)) if !probe.downlink.in_reach => Some(format!(
+                    "out of reach: no MCS for any part of the downlink's band, {:.1} dB on average",
                     probe.downlink.sinr_db
                 )),
-                Some((_, probe)) if probe.uplink.mcs.is_none() => Some(format!(
-                    "out of reach: no MCS for the uplink's band, {:.1} dB on average, so that nothing it sends arrives",
+                Some((_, probe)) if !probe.uplink.in_reach => Some(format!(
+                    "out of reach: no MCS for any part of the uplink's band, {:.1} dB on average, so that nothing it sends arrives",
                     probe.uplink.sinr_db
                 )),
                 Some(_) => None,
@@ -500,7 +500,8 @@ fn whole_band(cell: &Cell<Ticket>, probe: &Both<Probe>) -> Both<f64> {
         let best = f64::from(cell.most_symbols(direction));
         let slots = info.share[direction] * f64::from(info.symbols) / best.max(1.0);
         let usable = if direction == Direction::Downlink { cell.config().usable_slots } else { 1.0 };
-        probe[direction].block.bytes().as_f64() * slots * usable / info.slot.as_secs_f64()
+        let Probe { block, share, .. } = probe[direction];
+        block.bytes().as_f64() * share * slots * usable / info.slot.as_secs_f64()
     })
 }
 

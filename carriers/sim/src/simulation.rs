@@ -30,8 +30,8 @@ use crate::series::{FlowRows, LinkRows};
 use crate::split::Splits;
 use crate::tap::Tap;
 
-/// Events between two looks at whether to go on.
-const PATIENCE: u64 = 1 << 16;
+/// Work between two looks at whether to go on, in events; they take some hundred nanoseconds each, mostly.
+const PATIENCE: u64 = 1 << 14;
 
 /// Between two CQIs that a receiver is told (Zhong 2020, section 5.3.2: every 2 ms).
 const QUALITY_PERIOD: Span = Span::from_millis(2);
@@ -249,14 +249,26 @@ impl<'a> Simulation<'a> {
     pub fn run_while(mut self, go_on: &mut dyn FnMut(Time) -> bool) -> RunResult {
         let end = Time::ZERO + self.scenario.duration;
         let mut interrupted = false;
+        // A slot is work for each user of its cell, a row of the series for each flow and link.
+        let users = 1 + self.scenario.users.len() as u64;
+        let rows = users + (self.scenario.flows.len() + self.scenario.links.len()) as u64;
+        let mut work = 0;
         while let Some((at, event)) = self.agenda.next(end) {
             debug_assert!(at >= self.now, "time runs forwards");
             self.now = at;
             self.events += 1;
+            work += match event {
+                Event::Radio | Event::Feed => users,
+                Event::Sample | Event::Measure => rows,
+                _ => 1,
+            };
             self.handle(event);
-            if self.events.is_multiple_of(PATIENCE) && !go_on(self.now) {
-                interrupted = true;
-                break;
+            if work >= PATIENCE {
+                work = 0;
+                if !go_on(self.now) {
+                    interrupted = true;
+                    break;
+                }
             }
         }
         if !interrupted {

@@ -112,6 +112,94 @@ cc = "cubic"
     assert!(why(0).contains("downlink") && why(1).contains("uplink"), "{} / {}", why(0), why(1));
 }
 
+/// With the MCS of the worst part, a band of 20 MHz seldom has one as a whole where its channel fades: those who are served are in
+/// service all the same.
+#[test]
+fn who_is_served_in_a_part_of_the_band_is_not_out_of_service() {
+    let result = play(
+        &scenario(
+            4,
+            r#"
+[[cell]]
+name = "cell"
+host = "mast"
+preset = "zhong-lte-ch6"
+[[user]]
+name = "near"
+count = 20
+position = [150, 0]
+[[user]]
+name = "far"
+position = [5000, 0]
+[[flow]]
+from = "server"
+to = "near"
+cc = "cubic"
+[[flow]]
+from = "server"
+to = "far"
+cc = "cubic"
+"#,
+        )
+        .replacen("duration", "warmup = \"1s\"\nduration", 1),
+    );
+    let (near, far) = result.users.split_at(20);
+    assert!(result.flows[..20].iter().all(|flow| flow.goodput.as_f64() > 1e5));
+    for user in near {
+        assert_eq!(user.out_of_service, None, "{}", user.name);
+    }
+    assert!(
+        far[0].out_of_service.as_ref().is_some_and(|why| why.contains("any part of the downlink's band"))
+    );
+}
+
+/// The rate of a block of the table in each subframe is 4.392 Mbit/s on 6 PRBs; a real stack of the same band carries 3.35 of TCP's data
+/// at the highest MCS.
+#[test]
+fn a_narrow_cell_carries_what_its_own_channels_leave() {
+    let goodput = |prbs: u32, control: &str| {
+        let result = play(
+            &scenario(
+                10,
+                &format!(
+                    r#"
+[[cell]]
+name = "cell"
+host = "mast"
+preset = "lte"
+prbs = {prbs}
+fixed_mcs = 28
+block_errors = 0.0
+{control}
+[[user]]
+name = "phone"
+position = [50, 0]
+[[flow]]
+from = "server"
+to = "phone"
+cc = "cubic"
+"#
+                ),
+            )
+            .replacen("duration", "warmup = \"3s\"\nduration", 1),
+        );
+        let down = result.links.iter().find(|link| link.name == "phone.down").unwrap();
+        assert!((0.95..1.005).contains(&down.utilisation.unwrap()), "{prbs}: {:?}", down.utilisation);
+        result.flows[0].goodput.as_f64() / 1e6
+    };
+    let (free, standard) = ("control_channels = \"none\"", "control_channels = \"3gpp\"");
+    for (prbs, expected) in [(6, 0.80), (15, 0.94), (25, 1.0), (50, 1.0)] {
+        let (all, left) = (goodput(prbs, free), goodput(prbs, standard));
+        assert!((left / all - expected).abs() < 0.03, "{prbs} PRBs: {left} of {all}");
+        // What is written nowhere: as the standard below 25 PRBs, and not at all from there on.
+        let usual = goodput(prbs, "");
+        assert_eq!(usual, if prbs < 25 { left } else { all }, "{prbs} PRBs");
+        if prbs == 6 {
+            assert!((left / 3.35 - 1.0).abs() < 0.03, "{left}");
+        }
+    }
+}
+
 #[test]
 fn a_handover_keeps_what_is_forwarded_and_loses_the_rest() {
     let play_with = |forward: bool| {

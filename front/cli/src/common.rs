@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ranpace_lab::{Store, StoreError, TraceLibrary};
 
 use crate::failure::Failure;
+pub use crate::output::say;
 
 /// Options of every command that plays scenarios.
 #[derive(clap::Args)]
@@ -59,12 +60,6 @@ pub fn command_line() -> String {
     let arguments =
         std::env::args_os().skip(1).map(|argument| quoted(argument.to_string_lossy().into_owned()));
     std::iter::once("ranpace".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
-}
-
-/// Says something to the user that is not the result: on standard error.
-#[allow(clippy::print_stderr)]
-pub fn say(text: &str) {
-    eprintln!("{text}");
 }
 
 /// Reads a scenario file.

@@ -174,6 +174,7 @@ impl Compare {
 
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
+        let stop = interrupt::begin();
         let Plan { title, folder, spec } = self.plan()?;
         let mut traces = self.common.traces();
         let jobs = match &spec {
@@ -184,12 +185,14 @@ impl Compare {
         let store = self.common.store(&folder)?;
         let runner = Runner {
             threads: self.common.threads,
-            stop: interrupt::flag(),
+            stop,
             store: Some(&store),
             what: "comparing",
             series: true,
         };
+        interrupt::work();
         let results = runner.run(&jobs)?;
+        interrupt::kept();
         let compared = match &spec {
             Spec::Link(spec) => spec.collect(results),
             Spec::Cell(spec) => spec.collect(results),

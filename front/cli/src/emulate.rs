@@ -11,7 +11,7 @@ use ranpace_emulator::{
 };
 use ranpace_lab::{CompareRow, Comparison, Job, Report, RunSummary, Store, radio, table};
 use ranpace_scenario::Scenario;
-use ranpace_units::Span;
+use ranpace_units::{Span, Time};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -36,8 +36,9 @@ const SNAPSHOTS: usize = 2;
     ranpace emulate drive.toml --hosts-only --for 10min      enter them by `ip netns exec`\n  \
     ranpace emulate --clean                     remove what killed emulations left\n\n\
     Needs root, or a kernel that allows unprivileged user namespaces. Results are as those of\n\
-    `ranpace run`; emulation.json says whether the machine kept up. Exit status: the program's,\n\
-    or 99 if the machine did not keep up. docs/emulate.md describes it.")]
+    `ranpace run`, in a folder of their own each time; emulation.json says whether the machine kept up.\n\
+    Exit status: the program's, 99 if the machine did not keep up, or 130 after Ctrl-C.\n\
+    docs/emulate.md describes it.")]
 pub struct Emulate {
     /// Scenario file
     #[arg(value_name = "SCENARIO", required_unless_present = "clean")]
@@ -127,6 +128,13 @@ struct EmulationSummary {
     slots_late: u64,
     packets_without_way: u64,
     packets_refused: u64,
+    wakeups: u64,
+    polls: u64,
+    /// By how much polls make packets late at most, and what hosts send too early.
+    slack_s: f64,
+    pauses: u64,
+    standstills: u64,
+    longest_standstill_s: f64,
     /// What the loop took of a processor, the kernel's work for it included.
     loop_cpu_s: f64,
     loop_s: f64,
@@ -155,6 +163,12 @@ impl EmulationSummary {
             slots_late: honesty.late_slots,
             packets_without_way: honesty.strays,
             packets_refused: honesty.refused,
+            wakeups: honesty.wakeups,
+            polls: honesty.polls,
+            slack_s: honesty.slack.as_secs_f64(),
+            pauses: honesty.pauses,
+            standstills: honesty.standstills,
+            longest_standstill_s: honesty.longest_standstill.as_secs_f64(),
             loop_cpu_s: honesty.busy.as_secs_f64(),
             loop_s: honesty.elapsed.as_secs_f64(),
             program_exit_status: code,
@@ -173,9 +187,7 @@ impl Emulate {
             }
             return Ok(());
         }
-        if self.live {
-            live::check()?;
-        }
+        let signals = if self.live { Some(live::check()?) } else { None };
         let path = self.scenario.clone().unwrap_or_default();
         let file = path.display().to_string();
         let mut text = common::read_text(&path)?;
@@ -191,7 +203,9 @@ impl Emulate {
         // Before there is a second thread.
         ranpace_emulator::become_root().map_err(failure)?;
         ranpace_emulator::check().map_err(failure)?;
-        let store = self.common.store(&common::folder_name(&format!("{}.emulated", job.scenario.name)))?;
+        // Each measurement is kept: none is the same as another.
+        let all = self.common.store(&common::folder_name(&format!("{}.emulated", job.scenario.name)))?;
+        let store = all.next()?;
         let stop = interrupt::flag();
         ways.notes.iter().chain(&notes).for_each(|note| common::say(&format!("note: {note}")));
         let has_program = plan.main.is_some();
@@ -208,7 +222,7 @@ impl Emulate {
             if let Some(from) = from {
                 let links = ranpace_sim::link_names(&ways.scenario);
                 let screen = live::Screen::new(job.scenario.name.clone(), links, hints.collect());
-                drawing = Some(live::start(screen, from, log));
+                drawing = Some(live::start(screen, from, log, signals));
             } else if !has_program {
                 hints.for_each(|hint| common::say(&hint));
             }
@@ -218,7 +232,11 @@ impl Emulate {
         if let Some(Ok(Err(error))) = drawing.map(|drawing| drawing.join()) {
             common::say(&format!("note: --live could not draw: {error}"));
         }
-        self.tell(&job, &store, outcome.map_err(emulation_failure)?)
+        let outcome = outcome.map_err(|error| {
+            store.remove_if_empty();
+            emulation_failure(error)
+        });
+        self.tell(&job, &store, outcome?)
     }
 
     /// What is to be started, and until when.
@@ -261,7 +279,7 @@ impl Emulate {
         // Not to be taken for what was played in virtual time.
         let mut origin = job.origin();
         origin.version += " emulated";
-        let folder = store.save(&origin, &result)?;
+        let folder = store.save_here(&origin, &result)?;
         let rows: Vec<CompareRow> = rows(&result);
         let report = Report {
             title: format!("{}, in real time", job.scenario.name),
@@ -277,10 +295,11 @@ impl Emulate {
             verdicts: Vec::new(),
             warnings: honesty.invalid().into_iter().collect(),
         };
-        let page = store.write("report.html", report.html().map_err(Failure::ours)?.as_bytes())?;
         let emulation = EmulationSummary::of(&honesty, code);
         let json = serde_json::to_string_pretty(&emulation).map_err(Failure::ours)?;
         store.write("emulation.json", json.as_bytes())?;
+        interrupt::kept();
+        let page = store.write("report.html", report.html().map_err(Failure::ours)?.as_bytes())?;
         if self.json {
             #[derive(Serialize)]
             struct Both {
@@ -302,20 +321,22 @@ impl Emulate {
             Some((Err(error), _)) => return Err(Failure::ours(error)),
             None => {}
         }
-        if let Some(why) = honesty.invalid() {
-            return Err(Failure::Status(
-                INVALID,
-                Some(format!("invalid, the machine could not keep up: {why}")),
-            ));
+        verdict(interrupted.then_some(result.end), honesty.invalid(), code)
+    }
+}
+
+/// How the command ends: after Ctrl-C at a time, with a run that does not count, or as its program did.
+fn verdict(stopped: Option<Time>, invalid: Option<String>, code: Option<i32>) -> Result<(), Failure> {
+    let invalid = invalid.map(|why| format!("invalid, the machine could not keep up: {why}"));
+    match (stopped, invalid, code) {
+        (Some(at), Some(why), _) => {
+            Err(Failure::Interrupted(format!("stopped after {at}; what was measured until then is {why}")))
         }
-        if interrupted {
-            return Err(Failure::Interrupted(format!("stopped after {}", result.end)));
-        }
-        match code {
-            // A status is of eight bits.
-            Some(code) if code != 0 => Err(Failure::Status(u8::try_from(code).unwrap_or(1), None)),
-            _ => Ok(()),
-        }
+        (Some(at), None, _) => Err(Failure::Interrupted(format!("stopped after {at}"))),
+        (None, Some(why), _) => Err(Failure::Status(INVALID, Some(why))),
+        // A status is of eight bits.
+        (None, None, Some(code)) if code != 0 => Err(Failure::Status(u8::try_from(code).unwrap_or(1), None)),
+        (None, None, _) => Ok(()),
     }
 }
 
@@ -365,5 +386,28 @@ impl Inside {
             0 => Ok(()),
             code => Err(Failure::Status(u8::try_from(code).unwrap_or(1), None)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ctrl_c_comes_before_what_was_measured_and_that_before_the_program() {
+        let (at, late) = (Time::from_millis(1_500), || Some("10 of 20 packets were late".to_owned()));
+        let ended = |stopped, invalid, code| match verdict(stopped, invalid, code) {
+            Ok(()) => (0, String::new()),
+            Err(Failure::Interrupted(text)) => (130, text),
+            Err(Failure::Status(code, text)) => (code, text.unwrap_or_default()),
+            Err(failure) => panic!("{failure:?}"),
+        };
+        let (status, text) = ended(Some(at), late(), Some(3));
+        assert_eq!(status, 130);
+        assert!(text.contains("1.5s") && text.contains("10 of 20 packets were late"), "{text}");
+        assert_eq!(ended(Some(at), None, None).0, 130);
+        assert_eq!(ended(None, late(), Some(3)).0, INVALID);
+        assert_eq!(ended(None, None, Some(3)).0, 3);
+        assert_eq!(ended(None, None, None).0, 0);
     }
 }

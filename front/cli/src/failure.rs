@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use crate::output;
+
 /// Why a command stopped.
 #[derive(Debug)]
 pub enum Failure {
@@ -28,7 +30,6 @@ impl Failure {
     }
 
     /// Says it on standard error.
-    #[allow(clippy::print_stderr)]
     pub fn report(&self) -> ExitCode {
         let (text, code) = match self {
             Self::Asked(text) => (Some(text), 2),
@@ -37,7 +38,7 @@ impl Failure {
             Self::Status(code, text) => (text.as_ref(), *code),
         };
         if let Some(text) = text {
-            eprintln!("ranpace: {text}");
+            output::say(&format!("ranpace: {text}"));
         }
         ExitCode::from(code)
     }

@@ -74,7 +74,7 @@ fn main() -> ExitCode {
         Command::Trace(command) => command.run(),
         Command::List(command) => command.run(),
     };
-    match outcome {
+    match outcome.and_then(|()| output::end()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

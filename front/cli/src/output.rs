@@ -1,21 +1,45 @@
-//! Standard output that does not panic when its reader has gone (`ranpace list cc | head -1`).
+//! All that is written to standard output and standard error. Neither ends a command: results are kept whoever listens.
+//!
+//! A reader that has gone (`ranpace list cc | head -1`, `2>&1 | true`) is not worth a word. Standard output that cannot be
+//! written for another reason, a full disk above all, is told at the end of the command, when its results are on the disk.
 
 use std::io::{self, ErrorKind, Write as _};
+use std::sync::Mutex;
 
 use crate::failure::Failure;
 
-/// Writes a text and a line's end.
+/// Why something is missing on standard output.
+static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Writes a text and a line's end to standard output.
 pub fn line(text: impl AsRef<str>) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match writeln!(out, "{}", text.as_ref()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::ours(format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(()),
+    if let Err(error) = writeln!(out, "{}", text.as_ref()).and_then(|()| out.flush())
+        && error.kind() != ErrorKind::BrokenPipe
+        && let Ok(mut lost) = LOST.lock()
+    {
+        lost.get_or_insert(error);
     }
+    Ok(())
 }
 
-/// Writes a value as one JSON document.
+/// Writes a value as one JSON document to standard output.
 pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     line(serde_json::to_string_pretty(value).map_err(Failure::ours)?)
+}
+
+/// Says something to the user that is not the result: on standard error. If that cannot be written, there is nobody to tell.
+pub fn say(text: &str) {
+    // In one piece, so that lines of several processes do not mix.
+    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+}
+
+/// The end of a command that did what it was asked for: an error if standard output did not take everything.
+pub fn end() -> Result<(), Failure> {
+    match LOST.lock().ok().and_then(|mut lost| lost.take()) {
+        Some(error) => Err(Failure::ours(format!(
+            "cannot write to standard output: {error}; results and reports were written all the same"
+        ))),
+        None => Ok(()),
+    }
 }

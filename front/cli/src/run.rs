@@ -36,6 +36,7 @@ pub struct Run {
 impl Run {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
+        let stop = interrupt::begin();
         let file = self.scenario.display().to_string();
         let mut text = common::read_text(&self.scenario)?;
         if let Some(seed) = self.seed {
@@ -44,13 +45,13 @@ impl Run {
         let mut job = Job::new("", text, &file, &mut self.common.traces())?;
         job.label.clone_from(&job.scenario.name);
         let store = self.common.store(&common::folder_name(&job.scenario.name))?;
-        let stop = interrupt::flag();
         let length = job.scenario.duration.as_millis();
         let progress = ranpace_lab::Progress::new(length, &job.label);
         let mut go_on = |now: ranpace_units::Time| {
             progress.set(now.as_millis());
             !stop.load(std::sync::atomic::Ordering::Relaxed)
         };
+        interrupt::work();
         let (result, captures) = if self.pcap {
             let links = ranpace_sim::link_names(&job.scenario);
             let links = links.iter().map(String::as_str);
@@ -63,6 +64,7 @@ impl Run {
         drop(progress);
         let origin = job.origin();
         let folder = store.save(&origin, &result)?;
+        interrupt::kept();
         let rows = rows(&result);
         let report = Report {
             title: job.scenario.name.clone(),
@@ -111,10 +113,6 @@ pub fn rows(result: &RunResult) -> Vec<CompareRow> {
     result
         .flows
         .iter()
-        .map(|flow| {
-            CompareRow::of_flows(format!("{} ({})", flow.name, flow.cc), &[result], |other| {
-                other.name == flow.name
-            })
-        })
+        .map(|flow| CompareRow::of_flow(format!("{} ({})", flow.name, flow.cc), result, flow))
         .collect()
 }

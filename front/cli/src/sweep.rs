@@ -39,6 +39,7 @@ pub struct Sweep {
 impl Sweep {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
+        let stop = interrupt::begin();
         let spec = SweepSpec {
             text: common::read_text(&self.scenario)?,
             file: self.scenario.display().to_string(),
@@ -50,12 +51,14 @@ impl Sweep {
         let store = self.common.store(&format!("sweep-{}", common::folder_name(name)))?;
         let runner = Runner {
             threads: self.common.threads,
-            stop: interrupt::flag(),
+            stop,
             store: Some(&store),
             what: "sweeping",
             series: self.series,
         };
+        interrupt::work();
         let results = runner.run(&jobs)?;
+        interrupt::kept();
         let rows = spec.rows(&results);
         if self.json {
             output::json(&rows)?;

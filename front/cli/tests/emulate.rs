@@ -192,6 +192,21 @@ fn a_trace_delivers_in_real_time_what_it_says() {
 }
 
 #[test]
+fn a_fixed_link_does_not_wake_the_loop_for_each_packet() {
+    let Some(_turn) = rights() else { return };
+    let mut emulation = Emulation::start(LINK);
+    let sent = content(30_000_000);
+    assert!(transferred(&emulation, "server", ("phone", v4(1)), sent.clone()) == sent);
+    let (_, _, machine) = emulation.end();
+    let figure = |name: &str| machine[name].as_f64().unwrap();
+    // 120 us apart, and acknowledgements between them.
+    assert!(figure("packets") > 20_000.0, "{machine}");
+    assert!(figure("wakeups") < 0.5 * figure("packets"), "{machine}");
+    assert!(figure("polls") > 0.5 * figure("wakeups") && figure("polls") <= figure("wakeups"), "{machine}");
+    assert_eq!(figure("slack_s"), 312.5e-6);
+}
+
+#[test]
 fn a_transfer_over_a_lossy_link_arrives_intact_both_ways_and_over_ipv6() {
     let Some(_turn) = rights() else { return };
     let lossy =
@@ -261,8 +276,10 @@ fn what_cannot_be_emulated_is_said() {
         + "[[link]]\nfrom = \"mid\"\nto = \"phone\"\nrate = \"unlimited\"\nduplex = true\n\
            [[proxy]]\nname = \"middle\"\nhost = \"mid\"\nkind = \"split\"\n";
     fs::write(here.join("proxy.toml"), proxy).unwrap();
+    fs::write(here.join("small.toml"), format!("{LINK}mtu = \"127B\"\n")).unwrap();
     for (arguments, said) in [
         (&["proxy.toml", "--", "true"][..], "a proxy (\"middle\")"),
+        (&["small.toml"], "TCP in packets of 127B (mtu; at least 128 B)"),
         (&["nowhere.toml", "--", "true"], "cannot read the scenario"),
         (&["--", "true"], "SCENARIO"),
         (&["scenario.toml", "--also", "server", "--", "true"], "HOST=COMMAND"),
@@ -276,6 +293,31 @@ fn what_cannot_be_emulated_is_said() {
         assert_eq!(status, Some(2), "{error}");
         assert!(error.contains("no host \"moon\"") && error.contains("server, phone"), "{error}");
     }
+}
+
+#[test]
+fn each_emulation_of_a_scenario_is_kept_also_of_those_side_by_side() {
+    let Some(_turn) = rights() else { return };
+    let folder = folder_with(LINK);
+    let arguments = ["scenario.toml", "--hosts-only", "--for", "300ms"];
+    let start =
+        || command(folder.path(), &arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let side_by_side = [start(), start(), start()];
+    for mut child in side_by_side {
+        assert!(matches!(child.wait().unwrap().code(), Some(0 | 99)));
+    }
+    let (status, _, error) = output(folder.path(), &arguments);
+    assert!(matches!(status, Some(0 | 99)), "{error}");
+    assert!(error.contains("results: results/scenario.emulated/4\n"), "{error}");
+    for number in 1..=4 {
+        let run = folder.path().join(format!("results/scenario.emulated/{number}"));
+        for name in ["summary.json", "emulation.json", "report.html", "flows.parquet"] {
+            assert!(run.join(name).exists(), "{number}: {name}");
+        }
+    }
+    // One that never began leaves no folder.
+    assert_eq!(output(folder.path(), &["scenario.toml", "--in", "moon", "--", "true"]).0, Some(2));
+    assert!(!folder.path().join("results/scenario.emulated/5").exists());
 }
 
 #[test]

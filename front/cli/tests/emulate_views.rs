@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use emulation::{Emulation, LINK, content, folder_with, output, output_of, program, rights, v4, v6};
+use emulation::{Emulation, LINK, content, folder_with, output, output_of, program, rights, until, v4, v6};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
@@ -45,7 +45,7 @@ fn read(path: &Path) -> (Vec<String>, Vec<Packet>) {
                 }));
             }
             Block::EnhancedPacket(packet) => {
-                let sliced = SlicedPacket::from_ip(&packet.data).unwrap();
+                let sliced = SlicedPacket::from_linux_sll(&packet.data).unwrap();
                 let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { continue };
                 let expected = match sliced.net.unwrap() {
                     NetSlice::Ipv4(ip) => {
@@ -64,7 +64,8 @@ fn read(path: &Path) -> (Vec<String>, Vec<Packet>) {
                     at: packet.timestamp,
                     host: packet.interface_id as usize,
                     direction,
-                    bytes: packet.data.to_vec(),
+                    // Without the header that says whether it comes or goes.
+                    bytes: packet.data[16..].to_vec(),
                     number: tcp.sequence_number(),
                     payload: tcp.payload().to_vec(),
                 });
@@ -73,6 +74,33 @@ fn read(path: &Path) -> (Vec<String>, Vec<Packet>) {
         }
     }
     (names, packets)
+}
+
+/// tcpdump and tshark read the file: all packets of TCP, as many of each host, and nothing that they do not understand.
+fn seen_by_others(path: &Path, packets: usize, case: &str) {
+    let lines = |command: &mut Command| {
+        let (status, out, error) = output_of(command.arg("-r").arg(path));
+        assert_eq!(status, Some(0), "{case}: {error}");
+        out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    if let Some(tcpdump) = program(&["tcpdump"]) {
+        // Of version 6 tcpdump filters no TCP by its flags, but prints them.
+        let seen = lines(Command::new(tcpdump).args(["-n"]));
+        assert_eq!(seen.iter().filter(|line| line.contains(" Flags [")).count(), packets, "{case}: {seen:?}");
+    }
+    if let Some(tshark) = program(&["tshark"]) {
+        let seen =
+            lines(Command::new(tshark).args(["-Y", "tcp", "-T", "fields", "-e", "frame.interface_name"]));
+        let of = |host: &str| seen.iter().filter(|line| *line == host).count();
+        assert_eq!((of("server") + of("phone"), seen.len()), (packets, packets), "{case}");
+        assert!(of("server") > 10 && of("phone") > 10, "{case}");
+    }
+    if let Some(tshark) = program(&["tshark"]) {
+        let wrong = "_ws.malformed or tcp.checksum.status == 0 or ip.checksum.status == 0";
+        let checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"];
+        let seen = lines(Command::new(tshark).args(checks).args(["-Y", wrong]));
+        assert!(seen.is_empty(), "{case}: {seen:?}");
+    }
 }
 
 #[test]
@@ -127,6 +155,7 @@ fn a_capture_has_what_hosts_sent_and_got_and_pieces_arrive_as_they_were_sent() {
             assert!(took >= Duration::from_millis(20), "{case}: {took:?}");
             assert!(packet.bytes.len() <= 1500, "{case}: as it crosses the network");
         }
+        seen_by_others(&path, packets.len(), case);
         // Acknowledgements go the other way.
         assert!(of(1, OUT).count() > 10 && of(0, IN).count() > 10, "{case}");
         assert_eq!(of(0, OUT).count() + of(1, OUT).count(), packets.len() / 2, "{case}: nothing was lost");
@@ -180,6 +209,45 @@ fn live_draws_on_a_screen_of_its_own_and_keeps_what_programs_print() {
     }
     assert!(after.contains("\x1b[?25h") || drawn.contains("\x1b[?25h"), "the cursor is back");
     assert!(after.contains("machine: "), "{after:?}");
-    let log = folder.path().join("results/scenario.emulated/programs.log");
+    let log = folder.path().join("results/scenario.emulated/1/programs.log");
     assert_eq!(fs::read_to_string(log).unwrap(), "hello\n");
+}
+
+#[test]
+fn live_gives_the_terminal_back_before_it_is_stopped_or_quits() {
+    let Some(_turn) = rights() else { return };
+    let Some(script) = program(&["script"]) else { return };
+    let folder = folder_with(LINK);
+    let here = folder.path().to_owned();
+    // A shell that controls jobs, as one does that asks for commands: it goes on when its job is stopped.
+    let inside = "stty rows 40 cols 120; ulimit -c 0; set -m; \
+                  sh -c 'echo $$ > pid; exec \"$RANPACE\" emulate scenario.toml --live -- sh -c \"touch ready; sleep 60\"'; \
+                  echo it was stopped; touch stopped; while [ ! -e go ]; do sleep 0.05; done; fg > /dev/null; echo it has ended";
+    let mut command = Command::new(script);
+    command
+        .args(["-qec", inside, "typescript"])
+        .env("RANPACE", env!("CARGO_BIN_EXE_ranpace"))
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm")
+        .current_dir(&here);
+    let running = std::thread::spawn(move || output_of(&mut command));
+    let send = |signal: &str| {
+        let pid = fs::read_to_string(here.join("pid")).unwrap();
+        assert!(Command::new("kill").args([signal, pid.trim()]).status().unwrap().success());
+    };
+    until("the program runs", || here.join("ready").exists());
+    std::thread::sleep(Duration::from_millis(500));
+    send("-TSTP");
+    until("it is stopped", || here.join("stopped").exists());
+    fs::write(here.join("go"), "").unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    send("-QUIT");
+    let (_, out, error) = running.join().unwrap();
+    let (enter, leave) = ("\x1b[?1049h", "\x1b[?1049l");
+    let marks = [enter, leave, "it was stopped", enter, leave, "it has ended"];
+    let mut rest = out.as_str();
+    for mark in marks {
+        rest = rest.split_once(mark).unwrap_or_else(|| panic!("no {mark:?}: {out:?} {error}")).1;
+    }
+    let _ = output(folder.path(), &["--clean"]);
 }

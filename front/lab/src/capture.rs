@@ -12,6 +12,8 @@ use ranpace_sim::{Direction, Packet, Tap, TapEvent};
 use ranpace_tcp::{Kind, Segment};
 use ranpace_units::Time;
 
+use crate::store::is_too_many_files;
+
 /// Port of the sending side of every flow; the receiving side's is this plus 1 plus the connection's number.
 const PORT: u16 = 5_000;
 
@@ -40,7 +42,15 @@ impl Capture {
         for link in links {
             let path = folder.join(format!("{}.pcap", link.replace(['/', '\\', '\0'], "_")));
             let failed = |reason: String| CaptureError { path: path.clone(), reason };
-            let file = File::create(&path).map_err(|error| failed(error.to_string()))?;
+            let file = File::create(&path).map_err(|error| {
+                failed(if is_too_many_files(&error) {
+                    "too many open files, a capture has one for each link; `ulimit -n` shows how many there may be, \
+                     `ulimit -n 65536` raises it"
+                        .to_owned()
+                } else {
+                    error.to_string()
+                })
+            })?;
             let header = PcapHeader {
                 datalink: DataLink::RAW,
                 ts_resolution: pcap_file::TsResolution::NanoSecond,

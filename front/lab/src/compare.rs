@@ -137,17 +137,8 @@ impl Compared {
     /// What must be known beside the figures: whose connection was lost, and who of the users of cells got nothing. Each once,
     /// whatever the algorithm.
     pub fn notes(&self) -> Vec<String> {
-        let mut found: Vec<String> = Vec::new();
         let several = self.runs.iter().any(|(_, runs)| runs.len() > 1);
-        for run in self.runs.iter().flat_map(|(_, runs)| runs) {
-            for note in notes::of_run(run) {
-                let note = if several { format!("seed {}: {note}", run.seed) } else { note };
-                if !found.contains(&note) {
-                    found.push(note);
-                }
-            }
-        }
-        found
+        notes::of_runs(self.runs.iter().flat_map(|(_, runs)| runs), several)
     }
 
     /// A row per algorithm, over its flows and seeds.

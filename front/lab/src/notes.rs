@@ -1,11 +1,15 @@
 //! What must be known of a run beside its figures.
 
+use std::collections::HashSet;
+
 use ranpace_sim::{FlowResult, RunResult};
 
 use crate::radio;
 
 /// Lost connections that are named; of the others it is said how many there are.
 const SHOWN: usize = 5;
+/// Notes on several runs that are told.
+const MOST: usize = 100;
 
 /// Whose connection was lost, and who is out of service at the end; each with the reason.
 pub fn of_run(run: &RunResult) -> Vec<String> {
@@ -28,6 +32,23 @@ pub fn of_run(run: &RunResult) -> Vec<String> {
     notes
 }
 
+/// Of several runs, each note once; with the seed before it if `with_seed`.
+pub fn of_runs<'r>(runs: impl IntoIterator<Item = &'r RunResult>, with_seed: bool) -> Vec<String> {
+    let (mut notes, mut known, mut more) = (Vec::new(), HashSet::new(), 0);
+    for run in runs {
+        for note in of_run(run) {
+            let note = if with_seed { format!("seed {}: {note}", run.seed) } else { note };
+            if known.insert(note.clone()) {
+                if notes.len() < MOST { notes.push(note) } else { more += 1 }
+            }
+        }
+    }
+    if more > 0 {
+        notes.push(format!("and {more} more notes of this kind"));
+    }
+    notes
+}
+
 #[cfg(test)]
 mod tests {
     use ranpace_sim::LostConnection;
@@ -35,6 +56,17 @@ mod tests {
 
     use super::*;
     use crate::synthetic;
+
+    #[test]
+    fn of_many_runs_a_hundred_notes_are_told_and_the_others_counted() {
+        let mut runs: Vec<RunResult> = (0..200).map(|seed| synthetic::run("cubic", seed)).collect();
+        for run in &mut runs {
+            run.flows[0].lost = Some(LostConnection { at: Time::ZERO, reason: "gone".to_owned() });
+        }
+        assert_eq!(of_runs(&runs, false).len(), 1, "each once");
+        let notes = of_runs(&runs, true);
+        assert_eq!((notes.len(), notes[100].as_str()), (101, "and 100 more notes of this kind"));
+    }
 
     #[test]
     fn a_lost_connection_is_named_with_its_reason() {

@@ -1,5 +1,7 @@
 //! What became of cells and their users, in words and tables: for the terminal and for the report.
 
+use std::collections::{HashMap, HashSet};
+
 use ranpace_sim::{CellResult, LinkResult, RadioLinkResult, RunResult, UserResult};
 
 use crate::figures::number;
@@ -37,7 +39,30 @@ pub(crate) fn link_of<'r>(run: &'r RunResult, user: &UserResult, way: &str) -> O
 
 /// The users that flows lead over.
 pub(crate) fn users(run: &RunResult) -> impl Iterator<Item = &UserResult> {
-    run.users.iter().filter(|user| link_of(run, user, "down").is_some())
+    let names: HashSet<&str> = run.links.iter().filter_map(|link| link.name.strip_suffix(".down")).collect();
+    run.users.iter().filter(move |user| names.contains(user.name.as_str()))
+}
+
+/// The users of a run by their names, where those of many links are looked for.
+#[derive(Default)]
+pub(crate) struct Users<'r>(HashMap<&'r str, &'r UserResult>);
+
+impl<'r> Users<'r> {
+    pub(crate) fn of(run: &'r RunResult) -> Self {
+        Self(run.users.iter().map(|user| (user.name.as_str(), user)).collect())
+    }
+
+    /// As [`user_of`].
+    pub(crate) fn of_link(&self, link: &LinkResult) -> Option<(&'r UserResult, &'static str)> {
+        let (name, way) = name_of(link)?;
+        Some((self.0.get(name).copied()?, way))
+    }
+}
+
+/// Of a link that stands for one direction of a user: the user's name, and which direction.
+fn name_of(link: &LinkResult) -> Option<(&str, &'static str)> {
+    let (name, way) = link.name.rsplit_once('.')?;
+    Some((name, ["down", "up"].into_iter().find(|known| *known == way)?))
 }
 
 /// The user, and "down" or "up", that a link stands for; `None` for a wired one.
@@ -45,8 +70,7 @@ pub(crate) fn user_of<'r>(run: &'r RunResult, link: &LinkResult) -> Option<(&'r 
     if run.users.is_empty() {
         return None;
     }
-    let (name, way) = link.name.rsplit_once('.')?;
-    let way = ["down", "up"].into_iter().find(|known| *known == way)?;
+    let (name, way) = name_of(link)?;
     Some((run.users.iter().find(|user| user.name == name)?, way))
 }
 

@@ -157,15 +157,8 @@ impl Report<'_> {
     fn all_warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
         let runs: Vec<&RunResult> = self.groups.iter().flat_map(Comparison::all).collect();
-        for run in &runs {
-            for note in crate::notes::of_run(run) {
-                let note = if runs.len() > 1 { format!("seed {}: {note}", run.seed) } else { note };
-                let note = format!("{note}.");
-                if !warnings.contains(&note) {
-                    warnings.push(note);
-                }
-            }
-        }
+        let notes = crate::notes::of_runs(runs.iter().copied(), runs.len() > 1);
+        warnings.extend(notes.into_iter().map(|note| format!("{note}.")));
         let interrupted = runs.iter().filter(|run| run.interrupted).count();
         if interrupted > 0 {
             let all = runs.len();

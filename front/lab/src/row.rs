@@ -5,7 +5,8 @@ use ranpace_units::Span;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::figures::Quantity;
-use crate::{radio, stats};
+use crate::radio::Users;
+use crate::stats;
 
 /// What one algorithm achieved. NaN (in JSON `null`) where there is no value; `…_ci95` is half the width of the
 /// 95 % confidence interval over the seeds, `None` for a single one.
@@ -85,7 +86,18 @@ impl CompareRow {
         runs: &[&RunResult],
         chosen: impl Fn(&FlowResult) -> bool,
     ) -> Self {
-        let figures: Vec<RunFigures> = runs.iter().map(|run| RunFigures::of(run, &chosen)).collect();
+        let figures = runs.iter().map(|run| RunFigures::of(run, &chosen)).collect();
+        let flows = runs.first().map_or(0, |run| run.flows.iter().filter(|flow| chosen(flow)).count());
+        Self::of_figures(label.into(), figures, flows)
+    }
+
+    /// Of one flow of a run. The time that it takes does not depend on the other flows.
+    pub fn of_flow(label: impl Into<String>, run: &RunResult, flow: &FlowResult) -> Self {
+        Self::of_figures(label.into(), vec![RunFigures::of_flows(run, &[flow])], 1)
+    }
+
+    /// Of the figures of a run for each seed, with so many flows each.
+    fn of_figures(label: String, figures: Vec<RunFigures>, flows: usize) -> Self {
         let over_seeds = |figure: fn(&RunFigures) -> f64| {
             let estimate = stats::estimate(figures.iter().map(figure));
             (estimate.mean, estimate.ci95)
@@ -106,9 +118,9 @@ impl CompareRow {
         let (jain, jain_ci95) = over_seeds(|run| run.jain);
         let (completion_mean_s, completion_mean_s_ci95) = over_seeds(|run| run.completion);
         Self {
-            cc: label.into(),
-            seeds: runs.len(),
-            flows: runs.first().map_or(0, |run| run.flows.iter().filter(|flow| chosen(flow)).count()),
+            cc: label,
+            seeds: figures.len(),
+            flows,
             goodput_bit_s,
             goodput_bit_s_ci95,
             utilisation,
@@ -167,7 +179,10 @@ fn goodput_of(flows: &[&FlowResult]) -> f64 {
 
 impl RunFigures {
     pub fn of(run: &RunResult, chosen: impl Fn(&FlowResult) -> bool) -> Self {
-        let flows: Vec<&FlowResult> = run.flows.iter().filter(|flow| chosen(flow)).collect();
+        Self::of_flows(run, &run.flows.iter().filter(|flow| chosen(flow)).collect::<Vec<_>>())
+    }
+
+    fn of_flows(run: &RunResult, flows: &[&FlowResult]) -> Self {
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput.as_f64()).collect();
         let sent: u64 = flows.iter().map(|flow| flow.sent_packets).sum();
         let packets = |count: fn(&FlowResult) -> u64| {
@@ -186,8 +201,8 @@ impl RunFigures {
             .map(Span::as_secs_f64)
             .collect();
         Self {
-            goodput: goodput_of(&flows),
-            utilisation: utilisation(run, &flows),
+            goodput: goodput_of(flows),
+            utilisation: utilisation(run, flows),
             delay: times_of(flows.iter().map(|flow| &flow.queueing_delay)),
             rtt: times_of(flows.iter().map(|flow| &flow.rtt)),
             jitter: by_packets(|flow| flow.jitter_ewma),
@@ -216,13 +231,15 @@ fn utilisation(run: &RunResult, flows: &[&FlowResult]) -> f64 {
     seen.sort_unstable();
     seen.dedup();
     let links: Vec<_> = seen.iter().filter_map(|index| run.links.get(*index)).collect();
+    // Of a single link it does not matter whose it is.
+    let users = if links.len() < 2 { Users::default() } else { Users::of(run) };
     let (mut departed, mut capacity) = (0.0, 0.0);
     let (mut places, mut shares) = (Vec::new(), 0.0);
     for link in &links {
         let Some(could) = link.capacity else { return f64::NAN };
         departed += link.departed.as_f64();
         capacity += could.as_f64();
-        if let Some((user, way)) = radio::user_of(run, link) {
+        if let Some((user, way)) = users.of_link(link) {
             places.push((user.cell.as_deref(), way));
             shares += stats::ratio(link.departed.as_f64(), could.as_f64()).unwrap_or(0.0);
         }
@@ -372,7 +389,7 @@ mod tests {
 
     #[test]
     fn users_of_a_cell_share_it() {
-        let mut run = radio::sample::run(2);
+        let mut run = crate::radio::sample::run(2);
         let mut second = run.flows[0].clone();
         second.bottleneck = Some(3);
         run.flows.push(second);

@@ -2,7 +2,8 @@
 //!
 //! A file is written beside its place and then renamed, so that no half file is ever seen under a final name. A
 //! run's summary comes last: **a folder with a valid `summary.json` is complete**, any other is done again. The
-//! summary holds digests of the other files, so that a file cut short by a crash or changed by hand is noticed.
+//! summary holds digests of the other files, and of itself in its last line, so that a file cut short by a crash or changed by
+//! hand is noticed.
 //!
 //! | file | rows |
 //! |---|---|
@@ -68,6 +69,18 @@ pub enum StoreError {
         /// As the system said it.
         source: io::Error,
     },
+    /// The process has as many files open as it may.
+    #[error(
+        "cannot {what} {path}: too many open files; `ulimit -n` shows how many there may be, `ulimit -n 65536` raises it"
+    )]
+    TooManyFiles {
+        /// "create", "write" or "read".
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// As the system said it.
+        source: io::Error,
+    },
     /// The file system is read-only.
     #[error("cannot write {path}: the file system is read-only; choose another folder for the results")]
     ReadOnly {
@@ -110,10 +123,17 @@ pub enum StoreError {
     },
 }
 
+/// Whether a process, or the machine, may have no more files open.
+pub(crate) fn is_too_many_files(error: &io::Error) -> bool {
+    // EMFILE and ENFILE, which have no kind of their own; the same numbers on all systems of Unix.
+    cfg!(unix) && matches!(error.raw_os_error(), Some(24 | 23))
+}
+
 impl StoreError {
     fn of(what: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
+            _ if is_too_many_files(&source) => Self::TooManyFiles { what, path, source },
             ErrorKind::PermissionDenied => Self::Permission { what, path, source },
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::DiskFull { path, source },
             ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path, source },
@@ -151,10 +171,43 @@ impl Store {
         self.folder.join(key(origin))
     }
 
+    /// A folder in this one for something that is measured anew each time: with the next number, which nobody else gets. It is a
+    /// store of its own; its run is written by [`Self::save_here`].
+    pub fn next(&self) -> Result<Self, StoreError> {
+        let failed = |error| StoreError::of("read", &self.folder, error);
+        let mut last = 0;
+        for entry in fs::read_dir(&self.folder).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            last = last.max(name.to_str().and_then(|name| name.parse::<u64>().ok()).unwrap_or(0));
+        }
+        loop {
+            last = last.saturating_add(1);
+            let folder = self.folder.join(last.to_string());
+            match fs::create_dir(&folder) {
+                Ok(()) => return Ok(Self { folder }),
+                // Somebody else was faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && last < u64::MAX => {}
+                Err(error) => return Err(StoreError::of("create", &folder, error)),
+            }
+        }
+    }
+
+    /// Removes the folder if nothing is in it.
+    pub fn remove_if_empty(&self) {
+        // It is not empty, mostly.
+        let _ = fs::remove_dir(&self.folder);
+    }
+
     /// Writes a run and returns its folder. A run of the same origin is replaced.
     pub fn save(&self, origin: &Origin, run: &RunResult) -> Result<PathBuf, StoreError> {
         let folder = self.run_folder(origin);
         fs::create_dir_all(&folder).map_err(|error| StoreError::of("create", &folder, error))?;
+        Self { folder }.save_here(origin, run)
+    }
+
+    /// Writes a run into the folder itself, and returns it.
+    pub fn save_here(&self, origin: &Origin, run: &RunResult) -> Result<PathBuf, StoreError> {
+        let folder = self.folder.clone();
         // Without its summary the folder counts as empty while its files change.
         match fs::remove_file(folder.join(SUMMARY)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -177,7 +230,7 @@ impl Store {
             });
         }
         let path = folder.join(SUMMARY);
-        place(&path, &json(&path, &summary)?, false)?;
+        place(&path, &sealed(json(&path, &summary)?), false)?;
         Ok(folder)
     }
 
@@ -300,14 +353,47 @@ fn json(path: &Path, value: &impl serde::Serialize) -> Result<Vec<u8>, StoreErro
     Ok(content)
 }
 
-/// The summary in a run's folder; `None` if the run is not complete, or of another schema.
+/// How a summary's last line begins, and how it ends.
+const SEAL: (&[u8], &[u8]) = (b",\n  \"sha256\": \"", b"\"\n}\n");
+
+/// A JSON object with a last field more, the digest of what it was without.
+fn sealed(object: Vec<u8>) -> Vec<u8> {
+    let digest = hex(&Sha256::digest(&object));
+    match object.strip_suffix(b"\n}\n") {
+        Some(body) => [body, SEAL.0, digest.as_bytes(), SEAL.1].concat(),
+        None => object,
+    }
+}
+
+/// Whether a sealed object is as it was written.
+fn is_intact(sealed_object: &[u8]) -> bool {
+    let digits = 2 * Sha256::output_size();
+    let body = sealed_object
+        .strip_suffix(SEAL.1)
+        .and_then(|rest| rest.len().checked_sub(digits).map(|at| &rest[..at]));
+    let object = body.and_then(|body| body.strip_suffix(SEAL.0)).map(|body| [body, b"\n}\n"].concat());
+    object.is_some_and(|object| sealed(object) == sealed_object)
+}
+
+/// What is in a file; a pipe or a device in its place would be waited for without an end, and counts as missing.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(ErrorKind::NotFound.into());
+    }
+    fs::read(path)
+}
+
+/// The summary in a run's folder; `None` if the run is not complete, was changed, or is of another schema.
 fn summary_in(folder: &Path) -> Result<Option<RunSummary>, StoreError> {
     let path = folder.join(SUMMARY);
-    let content = match fs::read(&path) {
+    let content = match read_file(&path) {
         Ok(content) => content,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(StoreError::of("read", &path, error)),
     };
+    if !is_intact(&content) {
+        return Ok(None);
+    }
     Ok(serde_json::from_slice(&content).ok().filter(|summary: &RunSummary| summary.schema == SCHEMA))
 }
 
@@ -315,7 +401,7 @@ fn summary_in(folder: &Path) -> Result<Option<RunSummary>, StoreError> {
 fn load(folder: &Path, summary: &RunSummary) -> Option<RunResult> {
     let mut run = summary.to_result();
     for file in &summary.files {
-        let content = fs::read(folder.join(&file.name)).ok()?;
+        let content = read_file(&folder.join(&file.name)).ok()?;
         if hex(&Sha256::digest(&content)) != file.sha256 {
             return None;
         }
@@ -394,12 +480,59 @@ mod tests {
         damage("flow-0.parquet", b"PAR1");
         damage("distributions.parquet", b"");
         damage("summary.json", b"{");
+        let summary = fs::read_to_string(folder.join(SUMMARY)).unwrap();
+        let goodput = summary.find("\"goodput_bit_s\": ").unwrap() + "\"goodput_bit_s\": ".len();
+        let mut better = summary.clone();
+        better.insert(goodput, '9');
+        damage("summary.json", better.as_bytes());
+        damage("summary.json", summary.replace("\n", "\n ").as_bytes());
         fs::remove_file(folder.join("summary.json")).unwrap();
         assert!(store.load(&origin(1)).is_none());
         run.interrupted = true;
         store.save(&origin(1), &run).unwrap();
         assert!(store.load(&origin(1)).is_none());
         assert!(store.summaries().unwrap()[0].interrupted);
+    }
+
+    #[test]
+    fn what_is_measured_anew_each_time_has_a_folder_of_its_own() {
+        let results = tempfile::tempdir().unwrap();
+        let store = Store::open(results.path(), "drive.emulated").unwrap();
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let store = store.clone();
+                std::thread::spawn(move || {
+                    let own = store.next().unwrap();
+                    own.save_here(&origin(1), &synthetic::run("cubic", 1)).unwrap()
+                })
+            })
+            .collect();
+        let mut folders: Vec<PathBuf> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        folders.sort();
+        let expected: Vec<PathBuf> = (1..=8).map(|number| store.folder().join(number.to_string())).collect();
+        assert_eq!(folders, expected);
+        assert_eq!(store.summaries().unwrap().len(), 8);
+        let empty = store.next().unwrap();
+        assert!(empty.folder().ends_with("9"));
+        empty.remove_if_empty();
+        assert!(!empty.folder().exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_in_place_of_a_file_is_not_waited_for() {
+        let results = tempfile::tempdir().unwrap();
+        let store = Store::open(results.path(), "drive").unwrap();
+        let run = synthetic::run("cubic", 1);
+        let folder = store.save(&origin(1), &run).unwrap();
+        for name in ["flow-0.parquet", SUMMARY] {
+            fs::remove_file(folder.join(name)).unwrap();
+            let made = std::process::Command::new("mkfifo").arg(folder.join(name)).status().unwrap();
+            assert!(made.success());
+            assert!(store.load(&origin(1)).is_none(), "{name}");
+        }
+        store.save(&origin(1), &run).unwrap();
+        assert!(store.load(&origin(1)).is_some(), "in the pipe's place is a file again");
     }
 
     #[test]
@@ -444,6 +577,11 @@ mod tests {
     #[test]
     fn causes_are_told_apart() {
         let path = Path::new("results/x");
+        #[cfg(unix)]
+        {
+            let error = StoreError::of("write", path, io::Error::from_raw_os_error(24)).to_string();
+            assert!(error.contains("too many open files; `ulimit -n`"), "{error}");
+        }
         for (kind, expected) in [
             (ErrorKind::StorageFull, "disk full while writing results/x"),
             (ErrorKind::QuotaExceeded, "disk full while writing results/x"),

@@ -31,7 +31,10 @@ impl TextTable {
         let Some(width) = width else { return };
         for cell in column {
             match split(cell) {
-                Some((value, half)) => **cell = format!("{value} ± {half:<width$}"),
+                Some((value, half)) => {
+                    let pad = " ".repeat(width - half.chars().count());
+                    **cell = format!("{value} ± {half}{pad}");
+                }
                 None => cell.push_str(&" ".repeat(width + 3)),
             }
         }
@@ -63,11 +66,10 @@ impl fmt::Display for TextTable {
             let mut text = String::new();
             for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
                 text.push_str(if index == 0 { "" } else { "  " });
-                if words[index] {
-                    text.push_str(&format!("{cell:<width$}"));
-                } else {
-                    text.push_str(&format!("{cell:>width$}"));
-                }
+                // Not by a width of `format!`, which refuses those above 65 535.
+                let pad = " ".repeat(width - cell.chars().count());
+                let (before, after) = if words[index] { ("", pad.as_str()) } else { (pad.as_str(), "") };
+                text.extend([before, cell, after]);
             }
             writeln!(f, "{}", text.trim_end())
         };
@@ -142,6 +144,14 @@ bbr1     9.1 ± 1.4      –
 copa    8.25
 ";
         assert_eq!(table.to_string(), expected);
+    }
+
+    #[test]
+    fn a_name_of_any_length_has_its_column() {
+        let long = "c".repeat(70_000);
+        let mut table = TextTable::new([("".to_owned(), "".to_owned()), ("loss".to_owned(), "%".to_owned())]);
+        table.push(vec![long.clone(), "1.2 ± 0.1".to_owned()]);
+        assert!(table.to_string().contains(&long));
     }
 
     #[test]

@@ -364,3 +364,26 @@ fn rnis_json() {
 fn packet() {
     fuzz("packet", 1);
 }
+
+#[test]
+fn pep() {
+    fuzz("pep", 1);
+}
+
+/// A target that is only listed is not played.
+#[test]
+fn every_target_has_its_test_a_corpus_and_a_line_in_the_docs() {
+    let tests = include_str!("fuzz_corpus.rs");
+    let page = include_str!("../../../docs/fuzzing.md");
+    let fuzzer = include_str!("../../../fuzz/Cargo.toml");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    for (name, _) in targets::TARGETS {
+        assert!(
+            tests.contains(&format!("#[test]\nfn {name}() {{\n    fuzz(\"{name}\", ")),
+            "{name}: no test"
+        );
+        assert!(page.contains(&format!("\n| `{name}` |")), "{name}: not in docs/fuzzing.md");
+        assert!(fuzzer.contains(&format!("name = \"{name}\"")), "{name}: not in fuzz/Cargo.toml");
+        assert!(corpus.join(name).is_dir(), "{name}: no corpus");
+    }
+}

@@ -98,6 +98,7 @@ fn context() -> Context {
         cwnd_limited: true,
         app_limited: false,
         departure: Time::ZERO,
+        paced: false,
     }
 }
 

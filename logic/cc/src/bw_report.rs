@@ -1,6 +1,6 @@
 //! The bandwidth that a receiver reports on acknowledgements, and how it travels.
 //!
-//! Source: Zhong 2020, sections 5.4, 6.3 and 7.1.2 (cqic-dcic.md section 6, cdbev2.md section 4). Used by QUIC-CQIC, DCIC,
+//! Source: Zhong 2020, sections 5.4, 6.3 and 7.2.1 (cqic-dcic.md section 6, cdbev2.md section 4). Used by QUIC-CQIC, DCIC,
 //! CQIC-S, CDBE and CDBEv2. A report of zero says that there is no estimate.
 //!
 //! | format | kind | length | value |

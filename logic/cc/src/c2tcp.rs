@@ -16,11 +16,14 @@
 //!
 //! Ours, where the sources differ or are silent:
 //! * `RTT <= Setpoint` is Good (the code), unless `strict` (the paper): at `alpha = 1` nothing is strictly below.
+//! * Both are cut to whole milliseconds before (`clock=ms`, the code). A target below MINRTT leaves `alpha` at 1, where to the
+//!   nanosecond hardly an RTT is Good, and the flow is cut again and again; in whole milliseconds what is within the one that
+//!   MINRTT lies in is Good. `clock=ns` is the specification's arithmetic.
 //! * Before the first Good, `Interval` is the first `Setpoint`.
 //! * Good counts per segment ACKed; not while PRR owns the window, nor where the window was not the limit.
 //! * A cycle without samples, or in which the application was the limit for more than half of them, tunes nothing.
 //! * `kernel_compat`: as the code in what no other option names: Good adds in every state, once per ACK; `Interval`
-//!   follows `alpha` and MINRTT at once; RTTs are compared in whole milliseconds; no cycle is left out.
+//!   follows `alpha` and MINRTT at once; no cycle is left out; and `clock=ms`, whatever that says.
 //! * `deaf`: with a parent that has epochs (CUBIC), samples of the first `deaf` of each are not looked at, neither
 //!   by the detector nor by the tuner: the code sits behind such a test of CUBIC's.
 //! * `after_bad=avoidance`: `ssthresh` becomes one segment too, so that the parent goes on in congestion
@@ -30,8 +33,7 @@
 use ranpace_units::{Rate, Span, Time};
 
 use crate::interface::{
-    Ack, Allocation, Answer, Congestion, CongestionControl, Context, LossBased, Pacing, Packet, PepReport,
-    RadioHint, Report, Sample, Sent, State, Window,
+    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Pacing, Sample, State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::registry::Decorator;
@@ -64,6 +66,11 @@ pub const ENTRY: Decorator = Decorator {
         },
         OptionInfo { key: "boost", values: "real, integer", about: "arithmetic of the increment when Good" },
         OptionInfo { key: "strict", values: "off, on", about: "an RTT equal to the setpoint is not Good" },
+        OptionInfo {
+            key: "clock",
+            values: "ms, ns",
+            about: "what RTTs are counted in where they are compared with the setpoint",
+        },
         OptionInfo {
             key: "kernel_compat",
             values: "off, on",
@@ -100,6 +107,7 @@ fn wrap(inner: Box<dyn LossBased>, options: &mut Options) -> Result<Box<dyn Loss
         deaf: options.span("deaf", base.deaf)?,
         integer_boost: options.choice("boost", &[("real", false), ("integer", true)])?,
         strict: options.flag("strict", base.strict)?,
+        whole_ms: options.choice("clock", &[("ms", true), ("ns", false)])?,
         kernel_compat: options.flag("kernel_compat", base.kernel_compat)?,
         min_rtt_expiry: options.span("minrtt_expiry", base.min_rtt_expiry)?,
         pace: options.flag("pace", base.pace)?,
@@ -147,6 +155,8 @@ pub struct Params {
     pub integer_boost: bool,
     /// Whether an RTT equal to the setpoint is not Good.
     pub strict: bool,
+    /// Whether RTTs are compared in whole milliseconds, not in nanoseconds.
+    pub whole_ms: bool,
     /// As the authors' code.
     pub kernel_compat: bool,
     /// Age at which MINRTT is measured anew; zero for never.
@@ -168,6 +178,7 @@ impl Default for Params {
             deaf: Span::ZERO,
             integer_boost: false,
             strict: false,
+            whole_ms: true, // the code
             kernel_compat: false,
             min_rtt_expiry: Span::ZERO,
             pace: false,
@@ -236,7 +247,7 @@ impl Detector {
         if first || params.kernel_compat {
             self.interval = self.setpoint;
         }
-        let (value, limit) = if params.kernel_compat {
+        let (value, limit) = if params.whole_ms || params.kernel_compat {
             (rtt.as_millis(), self.setpoint.as_millis())
         } else {
             (rtt.as_nanos(), self.setpoint.as_nanos())
@@ -380,12 +391,12 @@ fn tuned(params: &Params, alpha: f64, mean: Span, min_rtt: Span) -> f64 {
 }
 
 impl CongestionControl for C2tcp {
-    fn on_start(&mut self, cx: &Context, w: &mut Window) {
-        self.inner.on_start(cx, w);
+    fn inner(&self) -> Option<&dyn CongestionControl> {
+        Some(self.inner.as_ref())
     }
 
-    fn on_sent(&mut self, cx: &Context, w: &mut Window, sent: &Sent) {
-        self.inner.on_sent(cx, w, sent);
+    fn inner_mut(&mut self) -> Option<&mut dyn CongestionControl> {
+        Some(self.inner.as_mut())
     }
 
     fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
@@ -414,62 +425,10 @@ impl CongestionControl for C2tcp {
         }
     }
 
-    fn owns_recovery(&self) -> bool {
-        self.inner.owns_recovery()
-    }
-
-    fn wants_packets(&self) -> bool {
-        self.inner.wants_packets()
-    }
-
-    fn on_packet(&mut self, cx: &Context, w: &mut Window, packet: &Packet) {
-        self.inner.on_packet(cx, w, packet);
-    }
-
-    fn on_recovered(&mut self, cx: &Context, w: &mut Window) {
-        self.inner.on_recovered(cx, w);
-    }
-
-    fn on_spurious(&mut self, cx: &Context, w: &mut Window, prior: &Window) {
-        self.inner.on_spurious(cx, w, prior);
-    }
-
-    fn on_idle_restart(&mut self, cx: &Context, w: &mut Window, idle: Span) {
-        self.inner.on_idle_restart(cx, w, idle);
-    }
-
     /// Ours: another path has another MINRTT; `alpha` stays, as when the target changes.
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         self.detector = Detector::new();
         self.inner.on_path_change(cx, w);
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        self.inner.next_deadline()
-    }
-
-    fn on_deadline(&mut self, cx: &Context, w: &mut Window) {
-        self.inner.on_deadline(cx, w);
-    }
-
-    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &Report) {
-        self.inner.on_report(cx, w, report);
-    }
-
-    fn wants_radio(&self) -> bool {
-        self.inner.wants_radio()
-    }
-
-    fn on_radio(&mut self, cx: &Context, w: &mut Window, hint: &RadioHint) {
-        self.inner.on_radio(cx, w, hint);
-    }
-
-    fn on_pep(&mut self, cx: &Context, w: &mut Window, report: &PepReport) {
-        self.inner.on_pep(cx, w, report);
-    }
-
-    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Allocation>) {
-        self.inner.on_allocation(cx, w, allocation);
     }
 
     /// The paper's section III-D: takes effect at the next tuning; `alpha` and the condition are kept.
@@ -496,8 +455,8 @@ impl LossBased for C2tcp {
         self.inner.recalc_ssthresh(cx, w)
     }
 
-    fn epoch_start(&self) -> Option<Time> {
-        self.inner.epoch_start()
+    fn parent(&self) -> Option<&dyn LossBased> {
+        Some(self.inner.as_ref())
     }
 }
 #[cfg(test)]

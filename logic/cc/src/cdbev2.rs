@@ -1,6 +1,6 @@
 //! CDBEv2: the receiver measures the bandwidth every 10 ms; the sender filters it, probes above it and drains below it.
 //!
-//! Source: Zhong 2020, chapter 7. Receiver half: section 7.1.2 ([`client`]). Filter: Eqs. 7.5 to 7.9; DRAIN and GROW: Eqs. 7.23 to
+//! Source: Zhong 2020, chapter 7. Receiver half: section 7.2.1 ([`client`]). Filter: Eqs. 7.5 to 7.9; DRAIN and GROW: Eqs. 7.23 to
 //! 7.25 ([`filter`]). Pace and window: Eqs. 7.2 to 7.4. End of STARTUP: Algorithm 7.2. State table: [`machine`].
 //!
 //! | state | number | pacing gain | window gain | leaves when |
@@ -48,7 +48,7 @@ mod tests;
 use client::{Client, Estimator};
 use floor::Floor;
 use machine::{Facts, Mode};
-use settings::{OneWay, Settings};
+use settings::{OneWay, Recovery, Settings};
 
 pub use settings::DrainReference;
 
@@ -123,6 +123,8 @@ pub struct Cdbev2 {
     /// In bit/s: BW(t) of Eq. 7.5, the cycle's largest report, what DRAIN's target is computed with, BW(t) when GROW began.
     bw_filt: f64,
     bw_max: f64,
+    /// BW_max of the cycle before.
+    bw_last: f64,
     bw_ref: f64,
     bw_before_grow: f64,
     /// Weight of a report, and the RTT it was computed for.
@@ -166,6 +168,7 @@ impl Cdbev2 {
             since: Time::ZERO,
             bw_filt: INITIAL_BW,
             bw_max: INITIAL_BW,
+            bw_last: INITIAL_BW,
             bw_ref: INITIAL_BW,
             bw_before_grow: INITIAL_BW,
             weight: (0.0, Span::MAX),
@@ -199,10 +202,13 @@ impl Cdbev2 {
     /// Bandwidth in use, in bit/s (section 7.2.2).
     fn bandwidth(&self, state: State) -> f64 {
         let recovering = matches!(state, State::Recovery | State::Loss);
-        if recovering || matches!(self.mode, Mode::Startup | Mode::Grow) {
-            self.bw_max.max(self.bw_filt)
-        } else {
-            self.bw_filt
+        if matches!(self.mode, Mode::Startup | Mode::Grow) {
+            return self.bw_max.max(self.bw_filt);
+        }
+        match self.settings.recovery {
+            Recovery::Running if recovering => self.bw_max.max(self.bw_filt),
+            Recovery::Last if recovering => self.bw_last.max(self.bw_filt),
+            Recovery::Running | Recovery::Assigned | Recovery::Last => self.bw_filt,
         }
     }
 
@@ -242,6 +248,11 @@ impl Cdbev2 {
         }
         self.bw_max = self.bw_max.max(report);
         if self.mode == Mode::Startup {
+            self.bw_filt = self.bw_max;
+            return;
+        }
+        let recovering = matches!(cx.state, State::Recovery | State::Loss);
+        if recovering && self.settings.recovery == Recovery::Assigned {
             self.bw_filt = self.bw_max;
             return;
         }
@@ -335,6 +346,7 @@ impl Cdbev2 {
                     (_, Mode::Grow) => self.bw_before_grow,
                     _ => self.bw_filt,
                 };
+                self.bw_last = self.bw_max;
                 self.bw_max = self.bw_filt;
                 self.fair_hits = 0;
                 if mode == Mode::DeepFirst {

@@ -25,6 +25,7 @@ pub const ENTRY: Entry = Entry {
         cdbe::DSDLMIN_UPDATE,
         cdbe::DSDLMIN_WINDOW,
         cdbe::DRAIN_CAP,
+        cdbe::RESTART,
         client_driven::REPORT,
         client_driven::REPORT_EVERY,
         guard::GUARD,

@@ -178,6 +178,14 @@ impl Cubic {
         }
     }
 
+    /// Slow start ends in this way from now on.
+    pub(crate) fn use_hystart(&mut self, cx: &Context, kind: hystart::Kind) {
+        if self.hystart.kind() != kind {
+            self.hystart = HyStart::new(kind);
+            self.hystart.reset(cx);
+        }
+    }
+
     /// Forgets everything (Linux `bictcp_reset`).
     fn reset(&mut self, cx: &Context) {
         self.hystart.reset(cx);
@@ -316,7 +324,7 @@ impl CongestionControl for Cubic {
         }
         let mut acked = ack.acked as f64;
         if w.in_slow_start() {
-            acked = self.hystart.slow_start(w, acked);
+            acked = self.hystart.slow_start(cx, w, acked);
         }
         if self.params.rfc9438 {
             if acked > 0.0 {

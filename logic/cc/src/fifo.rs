@@ -154,6 +154,7 @@ impl Flow {
             cwnd_limited: true,
             app_limited: false,
             departure: self.pace_free,
+            paced: self.window.pacing != Pacing::Unlimited,
         }
     }
 

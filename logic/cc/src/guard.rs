@@ -1,38 +1,50 @@
-//! The guard of client-driven controls: CUBIC while the peer's reports cannot be relied on.
+//! The guard of client-driven controls: CUBIC has the window while the peer's reports are missing or contradicted.
 //!
-//! Source: none, all of it is ours. A report is a hint of a stranger: it may be missing, stop, be false. With `guard=off`
+//! Source: none, all of it is ours. A report is a hint of a stranger: it may be missing, stop, or be false. With `guard=off`
 //! nothing of this exists. With it, QUIC-CQIC, DCIC, CQIC-S, CDBE and CDBEv2 run behind it in one of two modes:
 //!
 //! * *plain*: CUBIC has the window, as if there were no reports. The control behind sees everything and sets a window that
-//!   nobody uses, so that it knows the path when it is asked again.
-//! * *driven*: the control's window and pace hold, bounded by what the path has delivered: at most [`FLIGHT`] times the
-//!   largest delivered rate of the last rounds times the smallest RTT in flight, at most [`PACE`] times that rate as pace.
-//!   So a false report is approached like in slow start, and can be seen through on the way.
+//!   nobody uses, so that it knows the path when it is asked again. A connection begins so.
+//! * *driven*: the control's window and pace hold, within what the path has delivered: at most [`FLIGHT`] times the largest
+//!   delivered rate times the smallest RTT in flight, at most [`PACE`] times that rate as pace. So a false report is approached
+//!   like in slow start, can be seen through on the way, and makes a queue of a BDP at most.
 //!
-//! A round is a smoothed RTT; one in which the application was the limit is not judged. There is a queue if the smallest
-//! RTT of a round is above [`QUEUE_RATIO`] times the connection's and [`QUEUE_SLACK`]; for a loss, the last RTT and
-//! [`LOSS_QUEUE_RATIO`], because shallow buffers overflow early.
+//! **Only what is delivered contradicts a report**; a queue, a loss or a slow line does not, since a rival, the radio or a
+//! delayed acknowledgement can be the reason. Both rates are compared over the last [`ROUNDS`] rounds, and a contradiction is
+//! one that lasts for as many. A round is a smoothed RTT, at most [`ROUND_RTTS`] smallest ones; one in which the
+//! application was the limit is not judged.
+//!
+//! * *Too high*: the report is more than [`CONTRADICTS`] times what is delivered, and there is a queue (without one, the link was
+//!   not tried).
+//! * *Too low*: more than [`CONTRADICTS`] times the report is delivered. A sender that obeys such a report never sees
+//!   that. So where there is no queue the guard sends [`LIFT`] times what is delivered, whatever the control wants (a
+//!   *lift*): the delivered rate rises until the report is found out, or until there is a queue, and then the report is true. The
+//!   same lift takes a control along that holds back on an empty link.
+//!
+//! A queue is there if the smallest RTT of a round is above [`QUEUE_RATIO`] times the connection's, [`QUEUE_SLACK`] and
+//! [`QUEUE_SEGMENTS`]. A lift that overflows a buffer too small to show one is bounded for a while ([`CEILING`]); what
+//! it loses is not held against the reports.
 //!
 //! | from driven to plain (`guard_reason`) | when | then |
 //! |---|---|---|
-//! | 1 stale | no report for max(1 s, 4 smoothed RTT) while data are in flight | plain until there are good rounds again |
-//! | 2 high | a queue, and reports above [`HIGH`] times the delivered rate, in [`HIGH_ROUNDS`] rounds | hold |
-//! | 3 low | delivered rate above [`LOW`] times the reports, which do not follow, in [`LOW_ROUNDS`] rounds | hold |
-//! | 4 loss | a loss with a queue, or more than [`LOSS`] in the last [`LAST_ROUNDS`] rounds | CUBIC's answer, hold |
-//! | 5 timeout or mark | the timer fires, or the network marks | CUBIC's answer, hold |
-//! | 6 held back | no queue, and the control paces below [`HELD`] times its report, in [`HELD_ROUNDS`] rounds more than not | hold |
+//! | 1 stale | no report for max(1 s, 4 smoothed RTT) while data are in flight | |
+//! | 2 high, 3 low | the reports are contradicted | hold from [`HOLD`] on |
+//! | 4 loss | more than [`LOSS`] lost in the last rounds | hold from [`LOSS_HOLD`] on |
+//! | 5 timeout | the timer fires | CUBIC's answer |
+//! | 6 mark | the network marks | CUBIC's answer, hold from [`HOLD`] on |
 //!
-//! Reports of a cellular link differ by many times within a round, and are true all the same: what counts is their mean over
-//! the last [`LAST_ROUNDS`] rounds, taken so that those of a truthful receiver give the delivered rate however it varies: what
-//! was acknowledged since the report before took its share of a second at the rate of the new one; all bytes over all these
-//! times is the mean.
+//! The way back: the hold is over, [`GOOD_ROUNDS`] rounds in a row had fresh reports that were not contradicted, and CUBIC is not
+//! in slow start, which finds what there is faster than any of these controls. A hold doubles each time up to
+//! [`LONGEST_HOLD`], and begins anew after a driven time as long as it was.
 //!
-//! A hold is 10 s, doubles each time up to 60 s, and is 10 s again after a driven time as long as it was. To be driven takes
-//! a good round at first, [`GOOD_ROUNDS`] in a row after a fallback: fresh reports that do not contradict the delivered rate.
+//! Reports of a cellular link differ by many times within a round, and are true all the same: what counts is their mean,
+//! taken so that those of a truthful receiver give the delivered rate however it varies: what was acknowledged since the
+//! report before took its share of a second at the rate of the new one; all bytes over all these times is the mean. A silence of
+//! the link counts in neither rate.
 //!
-//! A report that is too low makes itself true, unless somebody tries: every [`AUDIT_AFTER`] the guard paces at
-//! [`AUDIT_GAIN`] times the report, until there is a queue and no more delivered than reported (it then lets the queue drain),
-//! or the report is found out.
+//! What it does not see: reports that are false by less than half, which cost a queue of a BDP or, with the lift, nothing;
+//! and reports that become too low while others keep a queue standing, where no lift tries them.
+//! `docs/client-driven.md` has the same account for the guards of SIGMA and RAPID, and the figures.
 
 use ranpace_units::{Rate, Span, Time};
 
@@ -42,7 +54,7 @@ use crate::filter::MaxFilter;
 use crate::hystart;
 use crate::interface::{
     Ack, Allocation, Answer, Congestion, CongestionControl, Context, Pacing, Packet, PathMemory, PepReport,
-    RadioHint, Report, Sample, Sent, Signal, State, Window,
+    RadioHint, Report, Sample, Sent, Signal, State, View, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::registry::Control;
@@ -67,61 +79,56 @@ pub(crate) fn build(
     }))
 }
 
-/// In flight, over the largest delivered rate times the smallest RTT: fits a queue of three quarters of that.
-const FLIGHT: f64 = 1.75;
-/// Pace over the largest delivered rate.
-const PACE: f64 = 2.0;
+/// What contradicts a report: it and the delivered rate differ by more than this factor. SIGMA's guard has the same: true
+/// reports that are wrong by 30 % and measured over other moments stay below.
+const CONTRADICTS: f64 = 1.5;
+/// Rounds that rates are compared over and losses counted, and that a contradiction lasts: the delivered rate of a round can
+/// differ by half from the next one's in a fading cell, the mean of eight hardly.
+const ROUNDS: usize = 8;
+/// In flight, over the largest delivered rate times the smallest RTT: the window gain of all these controls (Zhong 2020,
+/// equations 5.6, 6.7 and 7.3), so that a true report is not held back, and a false one makes a queue of a BDP at most.
+const FLIGHT: f64 = 2.0;
+/// Pace over the largest delivered rate: 2/ln 2, the least at which what is in flight can double each RTT (Zhong 2020, section
+/// 6.4.1, as BBR).
+const PACE: f64 = core::f64::consts::LOG2_E * 2.0;
 /// Segments that may be in flight whatever was delivered: an initial window.
 const LEAST_FLIGHT: f64 = 10.0;
 /// Rounds of which the largest delivered rate counts.
 const RATE_ROUNDS: u64 = 10;
-/// Smallest RTT of a round over that of the connection, where there is a queue.
+/// Pace over the delivered rate in a lift: what GROW of these controls has (Zhong 2020, sections 6.4.1 and 7.2.2), as BBR.
+const LIFT: f64 = 1.25;
+/// Rounds after a lift in which its losses come in.
+const LIFT_LOSES_FOR: u32 = 2;
+/// Smallest RTT of a round where there is a queue: over that of the connection, and beyond it. The time is for cells, in which
+/// blocks wait for their turn and are sent again (8 ms); the segments for slow lines, on which one that is being
+/// sent is in the RTT, and the handshake's had none.
 const QUEUE_RATIO: f64 = 1.25;
-/// The same as a difference.
 const QUEUE_SLACK: Span = Span::from_millis(5);
-/// RTT over the smallest at which a loss is one of a queue.
-const LOSS_QUEUE_RATIO: f64 = 1.15;
-/// The same as a difference.
-const LOSS_QUEUE_SLACK: Span = Span::from_millis(3);
-/// Report over delivered rate that is too high where there is a queue.
-const HIGH: f64 = 1.5;
-/// Rounds that it takes.
-const HIGH_ROUNDS: u32 = 3;
-/// Delivered rate over report that is too much: what is not found costs less than a tenth.
-const LOW: f64 = 1.1;
-/// Rounds that it takes.
-const LOW_ROUNDS: u32 = 8;
-/// Growth of the reports within these rounds that shows that they follow.
-const FOLLOWS: f64 = 1.1;
-/// Pace over report that takes a queue away.
-const HELD: f64 = 0.95;
-/// Rounds that this may go on without a queue. CDBE does not leave DRAIN where the radio's jitter looks like one.
-const HELD_ROUNDS: u32 = 16;
-/// Time that bytes can have taken at a reported rate, over the time since the report before: with more, a silence of the link
-/// makes true reports look low; with less, wild ones look true.
+const QUEUE_SEGMENTS: f64 = 2.0;
+/// A round takes at most so many smallest RTTs, and at least so many segments.
+const ROUND_RTTS: u64 = 2;
+const ROUND_SEGMENTS: u64 = 4;
+/// After a lift that overflowed the buffer, lifts stay below this share of the largest delivered rate for this time: so a small
+/// buffer overflows once in ten seconds.
+const BELOW: f64 = 0.95;
+const CEILING: Span = Span::from_secs(10);
+/// Time that bytes can have taken at a reported rate, over the time since the report before: with more, a pause of the link
+/// makes true reports look low; with less, wild ones look true. Twice as long a pause is a silence.
 const MOST_CLAIMED: f64 = 2.0;
-/// Share of lost segments.
-const LOSS: f64 = 0.02;
-/// Rounds that losses and means of reports are counted over.
-const LAST_ROUNDS: usize = 8;
-/// Fewest lost segments that are a share.
-const LEAST_LOST: u64 = 3;
-/// Good rounds in a row, after a fallback.
+/// Share of lost segments, and how many they are at least, over the last rounds and in one. Radio links lose up to 2 %, and few
+/// segments are chance; a pace above the link's rate loses what is above it.
+const LOSS: f64 = 0.05;
+const LEAST_LOST: u64 = 8;
+const LEAST_LOST_IN_ROUND: u64 = 3;
+/// Good rounds in a row before the control has the window.
 const GOOD_ROUNDS: u32 = 4;
 /// Age of a report at which it is stale, unless four smoothed RTTs are more.
 const STALE: Span = Span::SECOND;
-/// First hold, and the longest.
+/// First hold where reports are contradicted or the network marks; where too much is lost, which is nothing against reports; and
+/// the longest.
 const HOLD: Span = Span::from_secs(10);
+const LOSS_HOLD: Span = Span::SECOND;
 const LONGEST_HOLD: Span = Span::from_secs(60);
-/// Time from one test of the report to the next.
-const AUDIT_AFTER: Span = Span::from_secs(3);
-/// The same where driving begins: little is known then.
-const FIRST_AUDIT_AFTER: Span = Span::SECOND;
-/// Pace over report in a test.
-const AUDIT_GAIN: f64 = 1.25;
-/// Pace over report while the queue of a test drains, and the most rounds of it.
-const SETTLE_GAIN: f64 = 0.75;
-const SETTLE_ROUNDS: u32 = 4;
 
 /// Who has the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,18 +147,7 @@ enum Reason {
     Low,
     Loss,
     Timeout,
-    HeldBack,
-}
-
-/// The test of a report that could be too low.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Audit {
-    /// None; when it is due.
-    Waiting(Time),
-    /// Paced above the report, for so many rounds.
-    Testing(u32),
-    /// Paced below it, for so many rounds.
-    Settling(u32),
+    Mark,
 }
 
 /// One round's figures.
@@ -162,6 +158,8 @@ struct Round {
     lost: u64,
     app_limited: bool,
     rtt: Span,
+    /// The last sample of the delivery rate.
+    rate: Rate,
     /// Bytes acknowledged under a report, and the seconds that they took at the reported rate.
     reported: (f64, f64),
 }
@@ -178,7 +176,15 @@ struct Past {
 
 impl Round {
     fn new(begin: Time) -> Self {
-        Self { begin, delivered: 0, lost: 0, app_limited: false, rtt: Span::MAX, reported: (0.0, 0.0) }
+        Self {
+            begin,
+            delivered: 0,
+            lost: 0,
+            app_limited: false,
+            rtt: Span::MAX,
+            rate: Rate::ZERO,
+            reported: (0.0, 0.0),
+        }
     }
 }
 
@@ -192,7 +198,7 @@ pub struct Guard {
     format: Format,
     mode: Mode,
     reason: Reason,
-    /// Not driven before.
+    /// Not driven before, and the next hold.
     hold_until: Time,
     hold: Span,
     /// When it was driven, or fell back.
@@ -206,7 +212,7 @@ pub struct Guard {
     /// Segments in flight and pace that follow from them.
     most_flight: f64,
     most_pace: Rate,
-    past: [Past; LAST_ROUNDS],
+    past: [Past; ROUNDS],
     /// Bytes acknowledged since the last new report. Where not every acknowledgement carries one, each is new; else those are
     /// that differ from the one before.
     unreported: f64,
@@ -214,20 +220,23 @@ pub struct Guard {
     came: bool,
     came_before: bool,
     differs: bool,
+    acked_at: Time,
     /// When the last new report came.
     news_at: Time,
-    last_rtt: Option<Span>,
     /// Whether the last round had a queue.
     queue: bool,
+    /// Rounds in a row: good ones, and those in which the reports were too high and too low.
     good: u32,
     high: u32,
-    /// Rounds held back, less those that were not.
-    held: u32,
+    low: u32,
+    /// What is sent at least in bit/s of payload, where there is no queue.
+    lift: Option<f64>,
+    /// Rounds since the last that was lifted: what it lost comes in for two more.
+    since_lift: u32,
+    /// What a lift goes up to in bit/s, until a time, after one that overflowed.
+    ceiling: (f64, Time),
     /// Delivered and reported rate of the last rounds in bit/s, as they were compared.
     compared: (f64, f64),
-    /// Rounds that were low, and the first report of them.
-    low: (u32, f64),
-    audit: Audit,
 }
 
 impl Guard {
@@ -241,7 +250,7 @@ impl Guard {
             mode: Mode::Plain,
             reason: Reason::None,
             hold_until: Time::ZERO,
-            hold: HOLD,
+            hold: Span::ZERO,
             since: Time::ZERO,
             report: None,
             round: None,
@@ -249,20 +258,21 @@ impl Guard {
             rounds: 0,
             most_flight: LEAST_FLIGHT,
             most_pace: Rate::ZERO,
-            past: [Past::default(); LAST_ROUNDS],
+            past: [Past::default(); ROUNDS],
             unreported: 0.0,
             came: false,
             came_before: false,
             differs: false,
+            acked_at: Time::ZERO,
             news_at: Time::ZERO,
-            last_rtt: None,
             queue: false,
             good: 0,
             high: 0,
-            held: 0,
+            low: 0,
+            lift: None,
+            since_lift: u32::MAX,
+            ceiling: (f64::INFINITY, Time::ZERO),
             compared: (0.0, 0.0),
-            low: (0, 0.0),
-            audit: Audit::Waiting(Time::ZERO),
         }
     }
 
@@ -275,8 +285,13 @@ impl Guard {
         self.stale_at(cx).is_none_or(|at| cx.now >= at)
     }
 
-    fn is_queue(cx: &Context, rtt: Span) -> bool {
-        cx.min_rtt != Span::MAX && rtt > cx.min_rtt.mul_f64(QUEUE_RATIO) + QUEUE_SLACK
+    /// Whether a round with this smallest RTT had a queue, at a delivered rate.
+    fn is_queue(cx: &Context, rtt: Span, delivered: Rate) -> bool {
+        if cx.min_rtt == Span::MAX || rtt == Span::MAX {
+            return false;
+        }
+        let segments = 8.0 * QUEUE_SEGMENTS * cx.wire.as_f64() / delivered.as_f64().max(1.0);
+        rtt > cx.min_rtt.mul_f64(QUEUE_RATIO) + QUEUE_SLACK + Span::from_secs_f64(segments.min(10.0))
     }
 
     /// What may be in flight and what the pace may be, after what has been delivered.
@@ -296,38 +311,42 @@ impl Guard {
         if self.mode == Mode::Plain {
             return;
         }
-        w.cwnd = self.wanted.cwnd.min(self.most_flight).max(1.0);
-        w.ssthresh = self.wanted.ssthresh;
         let wanted = match self.wanted.pacing {
             Pacing::Unlimited => Rate::MAX,
             Pacing::Rate(rate) => rate,
         };
-        let times_report = |gain: f64| {
-            let report = self.report.map_or(0.0, |(_, report)| report.as_f64());
-            Rate::from_bits_per_s_f64(gain * report * cx.wire.as_f64() / cx.mss.as_f64().max(1.0))
-        };
-        let wanted = match self.audit {
-            Audit::Waiting(_) => wanted,
-            Audit::Testing(_) => wanted.max(times_report(AUDIT_GAIN)),
-            Audit::Settling(_) => wanted.min(times_report(SETTLE_GAIN)),
-        };
-        w.pacing = Pacing::Rate(wanted.min(self.most_pace).max(Rate::from_bits_per_s(1)));
+        let mss = cx.mss.as_f64().max(1.0);
+        let (window, pace) = self.lift.map_or((0.0, Rate::ZERO), |rate| {
+            let window = FLIGHT * rate / 8.0 * cx.min_rtt.min(Span::from_secs(10)).as_secs_f64() / mss;
+            (window, Rate::from_bits_per_s_f64(rate * cx.wire.as_f64() / mss))
+        });
+        w.cwnd = self.wanted.cwnd.max(window).min(self.most_flight).max(1.0);
+        w.ssthresh = self.wanted.ssthresh;
+        w.pacing = Pacing::Rate(wanted.max(pace).min(self.most_pace).max(Rate::from_bits_per_s(1)));
     }
 
     fn drive(&mut self, cx: &Context, w: &mut Window) {
         (self.mode, self.since) = (Mode::Driven, cx.now);
-        (self.high, self.held, self.low) = (0, 0, (0, 0.0));
-        self.audit = Audit::Waiting(cx.now + FIRST_AUDIT_AFTER);
+        (self.high, self.low, self.lift) = (0, 0, None);
+        // What was lost was CUBIC's.
+        self.past.iter_mut().for_each(|past| past.lost = 0);
         self.bound(cx);
         self.publish(cx, w);
     }
 
     /// CUBIC goes on from the current flight.
     fn fall_back(&mut self, cx: &Context, w: &mut Window, reason: Reason) {
-        if reason != Reason::Stale {
-            if cx.now.since(self.since) >= self.hold {
-                self.hold = HOLD;
+        let first = match reason {
+            // Nothing is said against the reports.
+            Reason::None | Reason::Stale | Reason::Timeout => Span::ZERO,
+            Reason::Loss => LOSS_HOLD,
+            Reason::High | Reason::Low | Reason::Mark => HOLD,
+        };
+        if !first.is_zero() {
+            if cx.now.since(self.since) >= self.hold.max(HOLD) {
+                self.hold = first;
             }
+            self.hold = self.hold.max(first);
             self.hold_until = cx.now + self.hold;
             self.hold = (self.hold * 2).min(LONGEST_HOLD);
         }
@@ -335,56 +354,58 @@ impl Guard {
         self.cubic = Cubic::new(Params::LINUX, hystart::Kind::Classic);
         w.cwnd = (cx.in_flight as f64).max(LEAST_FLIGHT).min(w.cwnd.max(LEAST_FLIGHT));
         // After reports that were too low slow start finds what there is; otherwise what is in flight is about right.
-        w.ssthresh = if matches!(reason, Reason::Low | Reason::HeldBack) && !self.queue {
-            f64::INFINITY
-        } else {
-            w.cwnd
-        };
+        w.ssthresh = if reason == Reason::Low && !self.queue { f64::INFINITY } else { w.cwnd };
         w.pacing = Pacing::Unlimited;
         self.cubic.on_start(cx, w);
     }
 
     /// Judges a round that has ended.
     fn judge(&mut self, cx: &Context, w: &mut Window, round: &Round) {
-        self.queue = round.rtt != Span::MAX && Self::is_queue(cx, round.rtt);
         let (bytes, length) = (cx.mss * round.delivered, cx.now.since(round.begin).max(Span::from_micros(1)));
         let delivered = Rate::of(bytes, length);
+        self.queue = Self::is_queue(cx, round.rtt, delivered);
+        let overflows = round.lost >= LEAST_LOST_IN_ROUND
+            && round.lost as f64 > LOSS * (round.delivered + round.lost) as f64;
+        self.since_lift = if self.lift.is_some() { 0 } else { self.since_lift.saturating_add(1) };
+        let lifted = self.since_lift <= LIFT_LOSES_FOR;
         self.past.rotate_left(1);
-        self.past[LAST_ROUNDS - 1] = Past {
+        self.past[ROUNDS - 1] = Past {
             delivered: round.delivered,
-            lost: round.lost,
+            // What a lift loses speaks against the lift, not against the reports.
+            lost: if lifted { 0 } else { round.lost },
             bytes: bytes.as_f64(),
             seconds: length.as_secs_f64(),
             reported: round.reported,
         };
-        if !round.app_limited || delivered.bits_per_s() > self.delivered.get() {
-            self.rounds += 1;
-            self.delivered.update(RATE_ROUNDS, self.rounds, delivered.bits_per_s());
+        self.rounds += 1;
+        if lifted && overflows {
+            self.ceiling = (BELOW * self.delivered.get() as f64, cx.now + CEILING);
         }
-        self.bound(cx);
         let contradicted = if round.app_limited { None } else { self.contradicted() };
         match self.mode {
             Mode::Plain => {
                 let good = contradicted == Some(false) && !self.is_stale(cx);
                 self.good = if good { self.good + 1 } else { 0 };
-                let needed = if self.reason == Reason::None { 1 } else { GOOD_ROUNDS };
-                if self.good >= needed && cx.now >= self.hold_until && cx.state == State::Open {
+                let started = self.queue || !w.in_slow_start();
+                if self.good >= GOOD_ROUNDS && started && cx.now >= self.hold_until && cx.state == State::Open
+                {
                     self.drive(cx, w);
                 }
             }
             Mode::Driven => {
-                let (delivered, lost) =
+                let (arrived, lost) =
                     self.past.iter().fold((0, 0), |sum, past| (sum.0 + past.delivered, sum.1 + past.lost));
-                let reason = if lost >= LEAST_LOST && lost as f64 > LOSS * (delivered + lost) as f64 {
+                let reason = if lost >= LEAST_LOST && lost as f64 > LOSS * (arrived + lost) as f64 {
                     Reason::Loss
-                } else if self.high >= HIGH_ROUNDS {
+                } else if self.high as usize >= ROUNDS {
                     Reason::High
-                } else if self.low.0 >= LOW_ROUNDS {
+                } else if self.low as usize >= ROUNDS {
                     Reason::Low
-                } else if self.held >= HELD_ROUNDS {
-                    Reason::HeldBack
                 } else {
-                    self.audit(cx);
+                    let ceiling = if cx.now < self.ceiling.1 { self.ceiling.0 } else { f64::INFINITY };
+                    let goes = !self.queue && !overflows && !round.app_limited;
+                    let delivered = delivered.as_f64().max(self.compared.0).max(round.rate.as_f64());
+                    self.lift = goes.then(|| (LIFT * delivered).min(ceiling));
                     return;
                 };
                 self.fall_back(cx, w, reason);
@@ -402,43 +423,28 @@ impl Guard {
         }
         let reported = 8.0 * bytes / seconds.max(1e-9);
         self.compared = (delivered, reported);
-        let held = !self.queue && self.mode == Mode::Driven && self.wants_less_than(HELD * reported);
-        self.held = if held { self.held + 1 } else { self.held.saturating_sub(1) };
-        let high = self.queue && reported > HIGH * delivered;
+        let high = self.queue && reported > CONTRADICTS * delivered;
         self.high = if high { self.high + 1 } else { 0 };
-        let low = delivered > LOW * reported;
-        self.low = match self.low {
-            _ if !low => (0, 0.0),
-            (0, _) => (1, reported),
-            // They rise with what is delivered, an RTT or two behind.
-            (_, first) if reported > FOLLOWS * first => (1, reported),
-            (rounds, first) => (rounds + 1, first),
-        };
+        let low = delivered > CONTRADICTS * reported;
+        self.low = if low { self.low + 1 } else { 0 };
         Some(low || high)
-    }
-
-    /// Whether the control's pace is below a rate in bit/s.
-    fn wants_less_than(&self, rate: f64) -> bool {
-        matches!(self.wanted.pacing, Pacing::Rate(pace) if pace.as_f64() < rate)
-    }
-
-    /// The test of reports that may be too low moves on by a round.
-    fn audit(&mut self, cx: &Context) {
-        // A queue, and no more delivered than reported: the reports are not too low.
-        let cleared = self.queue && self.low.0 == 0;
-        self.audit = match self.audit {
-            Audit::Waiting(due) if cx.now >= due && !cleared => Audit::Testing(0),
-            Audit::Testing(_) if cleared => Audit::Settling(0),
-            // Three more than it takes: the first rounds still show what was paced before.
-            Audit::Testing(rounds) if rounds < LOW_ROUNDS + 3 => Audit::Testing(rounds + 1),
-            Audit::Settling(rounds) if self.queue && rounds < SETTLE_ROUNDS => Audit::Settling(rounds + 1),
-            Audit::Waiting(due) if cx.now < due => Audit::Waiting(due),
-            _ => Audit::Waiting(cx.now + AUDIT_AFTER),
-        };
     }
 }
 
 impl CongestionControl for Guard {
+    fn inner(&self) -> Option<&dyn CongestionControl> {
+        Some(self.control.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn CongestionControl> {
+        Some(self.control.as_mut())
+    }
+
+    /// The control sets a window of its own.
+    fn view<'a>(&'a mut self, cx: &'a Context, _: &'a mut Window) -> Option<View<'a>> {
+        Some(View { control: self.control.as_mut(), cx, window: &mut self.wanted })
+    }
+
     fn on_start(&mut self, cx: &Context, w: &mut Window) {
         self.wanted = *w;
         self.control.on_start(cx, &mut self.wanted);
@@ -455,7 +461,6 @@ impl CongestionControl for Guard {
     fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
         self.control.on_sample(cx, &mut self.wanted, sample);
         if let Some(rtt) = sample.rtt {
-            self.last_rtt = Some(rtt);
             if let Some(round) = &mut self.round {
                 round.rtt = round.rtt.min(rtt);
             }
@@ -471,15 +476,13 @@ impl CongestionControl for Guard {
             round.lost += event.lost;
         }
         if self.mode == Mode::Driven {
-            let limit = cx.min_rtt.mul_f64(LOSS_QUEUE_RATIO) + LOSS_QUEUE_SLACK;
-            let queue = self.last_rtt.is_some_and(|rtt| rtt > limit);
             match event.kind {
-                Signal::Loss if !queue => {
+                Signal::Loss => {
                     self.publish(cx, w);
                     return own;
                 }
-                Signal::Loss => self.fall_back(cx, w, Reason::Loss),
-                Signal::Timeout { .. } | Signal::Ecn => self.fall_back(cx, w, Reason::Timeout),
+                Signal::Timeout { .. } => self.fall_back(cx, w, Reason::Timeout),
+                Signal::Ecn => self.fall_back(cx, w, Reason::Mark),
             }
             // An episode that was the control's own begins anew for CUBIC.
             return self.cubic.on_congestion(cx, w, &Congestion { first: true, ..*event });
@@ -492,11 +495,23 @@ impl CongestionControl for Guard {
         if self.mode == Mode::Plain {
             self.cubic.on_ack(cx, w, ack);
         }
+        // A silence of the link says nothing of rates: more than two RTTs of one do not count.
+        let silence = cx.now.since(core::mem::replace(&mut self.acked_at, cx.now)) - cx.srtt * 2;
+        self.news_at = (self.news_at + silence).min(cx.now);
         let round = self.round.get_or_insert(Round::new(cx.now));
+        round.begin = (round.begin + silence).min(cx.now);
+        if let Some(interval) = ack.rate.interval.filter(|interval| !interval.is_zero()) {
+            round.rate = Rate::of(cx.mss * ack.rate.delivered, interval);
+            if !ack.rate.app_limited || round.rate.bits_per_s() > self.delivered.get() {
+                self.delivered.update(RATE_ROUNDS, self.rounds, round.rate.bits_per_s());
+            }
+        }
         round.delivered += ack.delivered;
         self.unreported += ack.bytes.as_f64();
         // A report that stays the same holds for all that is acknowledged.
-        let over = !cx.srtt.is_zero() && cx.now.since(round.begin) >= cx.srtt;
+        let over = !cx.srtt.is_zero()
+            && round.delivered >= ROUND_SEGMENTS
+            && cx.now.since(round.begin) >= cx.srtt.min(cx.min_rtt * ROUND_RTTS);
         let came = core::mem::take(&mut self.came);
         let is_new = came && (core::mem::take(&mut self.differs) || !self.came_before);
         self.came_before = came;
@@ -518,6 +533,7 @@ impl CongestionControl for Guard {
         if self.mode == Mode::Driven && self.is_stale(cx) {
             self.fall_back(cx, w, Reason::Stale);
         }
+        self.bound(cx);
         self.publish(cx, w);
     }
 
@@ -566,10 +582,10 @@ impl CongestionControl for Guard {
 
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         self.control.on_path_change(cx, &mut self.wanted);
-        (self.round, self.last_rtt, self.queue) = (None, None, false);
+        (self.round, self.queue) = (None, false);
         self.delivered = MaxFilter::default();
         self.rounds = 0;
-        (self.past, self.unreported) = ([Past::default(); LAST_ROUNDS], 0.0);
+        (self.past, self.unreported) = ([Past::default(); ROUNDS], 0.0);
         match self.mode {
             Mode::Plain => self.cubic.on_path_change(cx, w),
             Mode::Driven => {
@@ -635,6 +651,7 @@ impl CongestionControl for Guard {
         show("guard_reason", f64::from(self.reason as u8));
         show("guard_delivered_bit_s", self.compared.0);
         show("guard_reported_bit_s", self.compared.1);
+        show("guard_lift_bit_s", self.lift.unwrap_or(0.0));
     }
 }
 

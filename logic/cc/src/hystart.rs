@@ -32,8 +32,8 @@ const TRAIN_GAP: Span = Span::from_millis(2);
 const MAX_ACK_DELAY: Span = Span::from_millis(1);
 /// Bytes whose sending time is that allowance: four of the largest aggregates of 64 KiB (the same).
 const ACK_DELAY_BYTES: u64 = 4 * 65_536;
-/// Pacing rate over `cwnd / srtt` in slow start (Linux `tcp_pacing_ss_ratio`).
-const SLOW_START_PACING: f64 = 2.0;
+/// Pacing rate over `cwnd / srtt` below half of `ssthresh`, and above (Linux `tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
+const PACING: (f64, f64) = (2.0, 1.2);
 /// RTT samples of a round before its smallest counts (Linux `HYSTART_MIN_SAMPLES`; RFC 9406 N_RTT_SAMPLE).
 const SAMPLES: u32 = 8;
 /// Bounds of the tolerated rise (Linux `HYSTART_DELAY_MIN` and `_MAX`; RFC 9406 MIN_ and MAX_RTT_THRESH).
@@ -78,6 +78,11 @@ impl HyStart {
             last_round_min: Span::MAX,
             conservative: None,
         }
+    }
+
+    /// Which of the two it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Whether an exit was found and not forgotten since.
@@ -130,8 +135,9 @@ impl HyStart {
         if cx.now.since(self.last_ack) <= TRAIN_GAP {
             self.last_ack = cx.now;
             let mut threshold = path + ack_delay(cx, w);
-            if w.pacing == Pacing::Unlimited {
-                // Pacing may itself stretch a train to half an RTT; without it half the delay is enough.
+            if !cx.paced {
+                // Pacing itself stretches a train to half an RTT, the endpoint's own as well as the control's; without it half
+                // the delay is enough (Linux asks for `SK_PACING_NONE`).
                 threshold = threshold / 2;
             }
             self.found |= cx.now.since(self.round_start) > threshold;
@@ -181,11 +187,11 @@ impl HyStart {
 
     /// Slow start's growth, to be used in place of [`Window::slow_start`]; returns the segments left over for
     /// congestion avoidance.
-    pub fn slow_start(&self, w: &mut Window, acked: f64) -> f64 {
+    pub fn slow_start(&self, cx: &Context, w: &mut Window, acked: f64) -> f64 {
         if self.kind != Kind::PlusPlus || w.ssthresh.is_finite() {
             return w.slow_start(acked);
         }
-        let limit = if w.pacing == Pacing::Unlimited { UNPACED_LIMIT } else { f64::INFINITY };
+        let limit = if cx.paced { f64::INFINITY } else { UNPACED_LIMIT };
         let divisor = if self.is_conservative() { CSS_GROWTH_DIVISOR } else { 1.0 };
         w.slow_start(acked.min(limit) / divisor)
     }
@@ -196,13 +202,15 @@ fn tolerated(delay: Span) -> Span {
     (delay / RISE_DIVISOR).clamp(RISE.0, RISE.1)
 }
 
-/// Linux `hystart_ack_delay`: what aggregation may add to a train, at the rate of slow start.
+/// Linux `hystart_ack_delay`: what aggregation may add to a train, at the pace of the control, or at that which Linux reckons for one
+/// without, whether or not it is kept to.
 fn ack_delay(cx: &Context, w: &Window) -> Span {
     let delay = match w.pacing {
         Pacing::Rate(rate) if rate.is_zero() => Span::ZERO,
         Pacing::Rate(rate) => rate.time_for(Bytes::new(ACK_DELAY_BYTES)),
         Pacing::Unlimited => {
-            cx.srtt.mul_f64(ACK_DELAY_BYTES as f64 / (SLOW_START_PACING * w.cwnd * cx.mss.as_f64()))
+            let ratio = if w.cwnd < w.ssthresh / 2.0 { PACING.0 } else { PACING.1 };
+            cx.srtt.mul_f64(ACK_DELAY_BYTES as f64 / (ratio * w.cwnd * cx.mss.as_f64()))
         }
     };
     delay.min(MAX_ACK_DELAY)
@@ -252,16 +260,18 @@ mod tests {
     #[test]
     fn a_train_of_half_the_path_ends_slow_start_and_a_whole_one_where_it_is_paced() {
         // ACKs 1 ms apart; 100 segments at twice per 40 ms are 7.24 MB/s, so 262 144 bytes take long: 1 ms allowed.
-        for (pacing, expected) in [
-            (Pacing::Unlimited, 22), // over (40 + 1) / 2 ms after the first
-            (Pacing::Rate(ranpace_units::Rate::from_mbit_per_s(60)), 43), // over 40 + 1 ms
+        let own = Pacing::Rate(ranpace_units::Rate::from_mbit_per_s(60));
+        for (pacing, paced, expected) in [
+            (Pacing::Unlimited, false, 22), // over (40 + 1) / 2 ms after the first
+            (own, true, 43),                // over 40 + 1 ms
+            (Pacing::Unlimited, true, 43), // the same where the endpoint paces, of which the window says nothing
         ] {
             let mut hystart = HyStart::new(Kind::Classic);
             let (mut w, mut cx) = (Window::new(100.0), context(Time::from_secs(1)));
-            (w.pacing, cx.srtt) = (pacing, Span::from_millis(40));
+            (w.pacing, cx.paced, cx.srtt) = (pacing, paced, Span::from_millis(40));
             hystart.reset(&cx);
             let at = ended(&mut hystart, &mut w, &mut cx, &[(1_000, 40_000); 60], 40);
-            assert_eq!(at.map(|at| at + 1), Some(expected), "{pacing:?}");
+            assert_eq!(at.map(|at| at + 1), Some(expected), "{pacing:?}, paced {paced}");
         }
         // A gap of more than 2 ms ends the train, though the round goes on.
         let mut hystart = HyStart::new(Kind::Classic);
@@ -308,7 +318,7 @@ mod tests {
         rounds(&mut hystart, &mut w, &[40, 45]);
         assert!(hystart.is_conservative());
         let before = w.cwnd;
-        assert_eq!(hystart.slow_start(&mut w, 4.0), 0.0);
+        assert_eq!(hystart.slow_start(&context(Time::ZERO), &mut w, 4.0), 0.0);
         assert_eq!(w.cwnd - before, 1.0);
         let mut hystart = HyStart::new(Kind::PlusPlus);
         rounds(&mut hystart, &mut w, &[40, 45, 45, 45, 45, 45]);
@@ -325,15 +335,16 @@ mod tests {
         rounds(&mut hystart, &mut w, &[40, 45, 44, 44]);
         assert!(!hystart.is_conservative());
         // Unpaced, an ACK counts for eight segments at most; paced, for all.
-        hystart.slow_start(&mut w, 20.0);
+        let mut cx = context(Time::ZERO);
+        hystart.slow_start(&cx, &mut w, 20.0);
         assert_eq!(w.cwnd, 108.0);
-        w.pacing = Pacing::Rate(ranpace_units::Rate::from_mbit_per_s(60));
-        hystart.slow_start(&mut w, 20.0);
+        cx.paced = true;
+        hystart.slow_start(&cx, &mut w, 20.0);
         assert_eq!(w.cwnd, 128.0);
         // In later slow starts it is plain slow start.
         w.ssthresh = 200.0;
-        w.pacing = Pacing::Unlimited;
-        hystart.slow_start(&mut w, 20.0);
+        cx.paced = false;
+        hystart.slow_start(&cx, &mut w, 20.0);
         assert_eq!(w.cwnd, 148.0);
     }
 

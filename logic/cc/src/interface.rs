@@ -111,6 +111,9 @@ pub struct Context {
     pub app_limited: bool,
     /// When pacing lets the next burst begin: at most the length of a burst ahead of `now`, or past (Linux `tcp_wstamp_ns`).
     pub departure: Time,
+    /// Whether what is sent is spaced, by the control's own pace or, where it has none, by the endpoint's (Linux
+    /// `sk_pacing_status`).
+    pub paced: bool,
 }
 
 /// One delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate.c`).
@@ -351,21 +354,60 @@ pub struct Allocation {
     pub window: Bytes,
 }
 
+/// A control behind another one, and what it is to see of an event; see [`CongestionControl::view`].
+#[derive(Debug)]
+pub struct View<'a> {
+    /// The control behind.
+    pub control: &'a mut dyn CongestionControl,
+    /// The connection, as it is to see it.
+    pub cx: &'a Context,
+    /// The window that it sets.
+    pub window: &'a mut Window,
+}
+
+/// What a hook does that a control does not define: nothing, or, in a decorator, what the control behind it does.
+macro_rules! pass_on {
+    ($self:ident.$hook:ident($cx:ident, $w:ident $(, $rest:expr)*)) => {
+        if let Some(view) = $self.view($cx, $w) {
+            view.control.$hook(view.cx, view.window $(, $rest)*);
+        }
+    };
+}
+
 /// A sender's congestion control. Every hook has a default, so that a file shows only what its algorithm uses.
+///
+/// A decorator names the control behind it ([`Self::inner`], [`Self::inner_mut`]): each hook that it does not define goes there,
+/// so that none can be forgotten.
 pub trait CongestionControl: Debug + Send {
+    /// The control behind this one, if this is a decorator.
+    fn inner(&self) -> Option<&dyn CongestionControl> {
+        None
+    }
+
+    /// The same, to be told something.
+    fn inner_mut(&mut self) -> Option<&mut dyn CongestionControl> {
+        None
+    }
+
+    /// What the control behind this one is to see of an event, where that is not what this one sees: MELD shows it another
+    /// state, the guard a window of its own.
+    fn view<'a>(&'a mut self, cx: &'a Context, w: &'a mut Window) -> Option<View<'a>> {
+        self.inner_mut().map(|control| View { control, cx, window: w })
+    }
+
     /// The connection is established; `cx.srtt` is the handshake's RTT. `w.cwnd` is the initial window.
     fn on_start(&mut self, cx: &Context, w: &mut Window) {
-        let _ = (cx, w);
+        pass_on!(self.on_start(cx, w));
     }
 
     /// A packet was sent.
     fn on_sent(&mut self, cx: &Context, w: &mut Window, sent: &Sent) {
-        let _ = (cx, w, sent);
+        pass_on!(self.on_sent(cx, w, sent));
     }
 
     /// An acknowledgement delivered something: its measurements, before losses are looked for.
     fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
-        let _ = (cx, w, sample);
+        pass_on!(self.on_sample(cx, w, sample));
     }
 
     /// Lost segments, a timeout or a mark: what is to be done about it.
@@ -376,106 +418,117 @@ pub trait CongestionControl: Debug + Send {
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack);
 
     /// Whether the control keeps setting the window during recovery (BBR). Otherwise PRR (RFC 6937) does, and
-    /// sets it to `ssthresh` at the end.
+    /// sets it to `ssthresh` at the end. Asked whenever it matters, since some are masters of the window only at times (with radio
+    /// information, with an allocation): when an episode begins, after the answer; and when a window that is idle is to decay.
     fn owns_recovery(&self) -> bool {
-        false
+        self.inner().is_some_and(|inner| inner.owns_recovery())
+    }
+
+    /// Segments after which the receiver should acknowledge at once; `None`: as receivers do, which is every second one. Asked
+    /// once, before the connection begins. A control whose measurements delayed acknowledgements spoil says 1 (Vivace).
+    fn ack_every(&self) -> Option<u32> {
+        self.inner()?.ack_every()
     }
 
     /// Whether [`Self::on_packet`] is wanted; the others do not pay for it.
     fn wants_packets(&self) -> bool {
-        false
+        self.inner().is_some_and(|inner| inner.wants_packets())
     }
 
     /// The fate of one packet.
     fn on_packet(&mut self, cx: &Context, w: &mut Window, packet: &Packet) {
-        let _ = (cx, w, packet);
+        pass_on!(self.on_packet(cx, w, packet));
     }
 
     /// Recovery is over: the state is `Open` again.
     fn on_recovered(&mut self, cx: &Context, w: &mut Window) {
-        let _ = (cx, w);
+        pass_on!(self.on_recovered(cx, w));
     }
 
     /// The reduction was a mistake: nothing was lost. `prior` is the window before it (Linux `undo_cwnd`).
     fn on_spurious(&mut self, cx: &Context, w: &mut Window, prior: &Window) {
-        let _ = cx;
+        if let Some(view) = self.view(cx, w) {
+            return view.control.on_spurious(view.cx, view.window, prior);
+        }
         w.cwnd = w.cwnd.max(prior.cwnd);
         w.ssthresh = w.ssthresh.max(prior.ssthresh);
     }
 
     /// Sending starts again after `idle` with nothing in flight.
     fn on_idle_restart(&mut self, cx: &Context, w: &mut Window, idle: Span) {
-        let _ = (cx, w, idle);
+        pass_on!(self.on_idle_restart(cx, w, idle));
     }
 
     /// The path is another one (handover to another core, migration): old minima mean nothing.
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
-        let _ = (cx, w);
+        pass_on!(self.on_path_change(cx, w));
     }
 
     /// When [`Self::on_deadline`] is to be called; `None` for never.
     fn next_deadline(&self) -> Option<Time> {
-        None
+        self.inner()?.next_deadline()
     }
 
     /// The deadline has come.
     fn on_deadline(&mut self, cx: &Context, w: &mut Window) {
-        let _ = (cx, w);
+        pass_on!(self.on_deadline(cx, w));
     }
 
     /// A report of the peer's receiver half. May open the window without an acknowledgement.
     fn on_report(&mut self, cx: &Context, w: &mut Window, report: &Report) {
-        let _ = (cx, w, report);
+        pass_on!(self.on_report(cx, w, report));
     }
 
     /// Whether [`Self::on_radio`] is wanted; the others do not pay for it.
     fn wants_radio(&self) -> bool {
-        false
+        self.inner().is_some_and(|inner| inner.wants_radio())
     }
 
     /// Radio information. May open the window without an acknowledgement.
     fn on_radio(&mut self, cx: &Context, w: &mut Window, hint: &RadioHint) {
-        let _ = (cx, w, hint);
+        pass_on!(self.on_radio(cx, w, hint));
     }
 
     /// A proxy's acknowledgement or gap report. May open the window without an acknowledgement of the peer.
     fn on_pep(&mut self, cx: &Context, w: &mut Window, report: &PepReport) {
-        let _ = (cx, w, report);
+        pass_on!(self.on_pep(cx, w, report));
     }
 
     /// What a proxy on the path misses is to be taken for lost now, if it was sent no later than this; `None`: on the receiver's
     /// evidence alone. Asked after [`Self::on_pep`]; a congestion follows for what is newly lost.
     fn believes_gaps(&self, now: Time) -> Option<Time> {
-        let _ = now;
-        None
+        self.inner()?.believes_gaps(now)
     }
 
     /// A proxy's share of the radio bandwidth for this flow, set from outside (RAPID); `None`: no bound, the control alone
     /// decides. May come before [`Self::on_start`].
     fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Allocation>) {
-        let _ = (cx, w, allocation);
+        pass_on!(self.on_allocation(cx, w, allocation));
     }
 
     /// Sets the target of a control that has one while the flow runs; false if this one has none.
     fn set_target(&mut self, target: Span) -> bool {
-        let _ = target;
-        false
+        self.inner_mut().is_some_and(|inner| inner.set_target(target))
     }
 
     /// What this control has learned of the path and other connections of the same host to the same destination may begin with;
     /// `None` if it keeps nothing. The carrier asks when the next one begins.
     fn memory(&self) -> Option<PathMemory> {
-        None
+        self.inner()?.memory()
     }
 
     /// What other connections of this host have learned of the path, before [`Self::on_start`].
     fn recall(&mut self, memory: PathMemory) {
-        let _ = memory;
+        if let Some(inner) = self.inner_mut() {
+            inner.recall(memory);
+        }
     }
 
     /// Shows named figures of the state (gains, filters, thresholds) for series and debugging.
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        let _ = show;
+        if let Some(inner) = self.inner() {
+            inner.inspect(show);
+        }
     }
 }
 
@@ -485,9 +538,14 @@ pub trait LossBased: CongestionControl {
     /// ends its epoch and sets `W_max`). In segments, at least 2.
     fn recalc_ssthresh(&mut self, cx: &Context, w: &Window) -> f64;
 
+    /// The control behind this one, if this is a decorator; as [`CongestionControl::inner`].
+    fn parent(&self) -> Option<&dyn LossBased> {
+        None
+    }
+
     /// When the current epoch of growth began, where the control has such a notion (CUBIC).
     fn epoch_start(&self) -> Option<Time> {
-        None
+        self.parent()?.epoch_start()
     }
 }
 
@@ -555,3 +613,6 @@ pub trait ReceiverHalf: Debug + Send {
         let _ = show;
     }
 }
+
+#[cfg(test)]
+mod tests;

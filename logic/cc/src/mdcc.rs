@@ -21,11 +21,12 @@
 //! * A reduction starts from what was in flight, so from `W` where the window itself was larger and did not bind.
 //! * A window grows while `W` limits the flow, and not beyond `2 W`: else the one that does not bind would be without bound.
 //!   CUBIC's time runs on meanwhile.
-//! * HyStart++, which looks at delays alone: a PEP's reports come by eights or every 2 ms, and make no trains of ACKs.
+//! * HyStart++ by the PEP's reports, which looks at delays alone: they come by eights or every 2 ms, and make no trains of ACKs.
 //! * The start ([`Start`]): with `open_ran`, the default, the radio has no window until its first loss.
-//! * Without a PEP, or when it falls silent or contradicts what the receiver says: CUBIC alone, with `W_i`. Whatever lowers `W_i`
+//! * Without a PEP, or when it falls silent or contradicts what the receiver says: CUBIC alone, as Linux has it, with PRR and its own
+//!   HyStart; it sets the endpoint's window itself, which was `W_i`. Whatever lowers `W_i`
 //!   has to show at the receiver: a gap as a loss, a delay that ends slow start as a delay ([`Claim`]).
-//! * No window grows before something sent after its last reduction has come back; there is no PRR.
+//! * With both windows none grows before something sent after its last reduction has come back; there is no PRR.
 //! * Two settings of the specification, off by default: what the PEP missed is sent again a quarter of the RTT to it after it
 //!   should have been there (`early_retransmit`), and the open radio's window is bounded by what the PEP passes (`start_cap`).
 
@@ -43,9 +44,10 @@ use self::ledger::{Domain, Ledger};
 use self::opening::Delivery;
 pub use self::settings::{Count, ENTRY, Settings, Start};
 use crate::cubic::{Cubic, Params};
+use crate::hystart;
 use crate::interface::{
     Ack, Answer, Congestion, CongestionControl, Context, Fate, LossBased, Packet, PepReport, Sample, Sent,
-    Signal, Window,
+    Signal, State, Window,
 };
 use crate::newreno::MIN_SSTHRESH;
 use crate::round::Round;
@@ -75,7 +77,7 @@ const RISE: (Span, Span) = (Span::from_millis(4), Span::from_millis(16));
 /// Who decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// CUBIC alone: there is no PEP, or none that could be relied on.
+    /// CUBIC alone, as if nothing else were here: there is no PEP, or none that could be relied on.
     Alone,
     /// Both windows.
     Both,
@@ -85,6 +87,7 @@ enum Mode {
 #[derive(Clone, Debug)]
 struct Wired {
     cubic: Cubic,
+    /// While CUBIC is alone, a copy of the endpoint's.
     window: Window,
     /// Smoothed and smallest RTT to the PEP.
     srtt: Span,
@@ -222,16 +225,17 @@ impl Mdcc {
         w.ssthresh = binding.ssthresh;
     }
 
-    /// The connection as CUBIC is to see it: with the RTT to the PEP, and what is on its way there in flight.
+    /// The connection as CUBIC is to see it beside the radio's window: with the RTT to the PEP, and what is on its way there in
+    /// flight.
     fn wired_context(&self, cx: &Context) -> Context {
-        match self.mode {
-            Mode::Alone => *cx,
-            Mode::Both => Context {
-                srtt: self.wired.srtt,
-                min_rtt: self.wired.min_rtt,
-                in_flight: self.ledger.unseen(),
-                ..*cx
-            },
+        Context { srtt: self.wired.srtt, min_rtt: self.wired.min_rtt, in_flight: self.ledger.unseen(), ..*cx }
+    }
+
+    /// How slow start ends where the receiver's acknowledgements clock it: as in Linux, unless it is not to end so at all.
+    fn hystart_alone(&self) -> hystart::Kind {
+        match self.settings.hystart {
+            hystart::Kind::Off => hystart::Kind::Off,
+            hystart::Kind::Classic | hystart::Kind::PlusPlus => hystart::Kind::Classic,
         }
     }
 
@@ -389,8 +393,10 @@ impl Mdcc {
     }
 
     /// Listens to the PEP from now on.
-    fn join(&mut self, cx: &Context) {
+    fn join(&mut self, cx: &Context, w: &Window) {
         self.mode = Mode::Both;
+        self.wired.window = *w;
+        self.wired.cubic.use_hystart(cx, self.settings.hystart);
         self.unseen_since = None;
         self.wired.srtt = Span::ZERO;
         self.wired.min_rtt = Span::MAX;
@@ -499,7 +505,7 @@ impl Mdcc {
         self.claim = None;
         let (wired, radio) = (number >= self.wired.since, number >= self.radio.since);
         match (self.mode, domain) {
-            (Mode::Alone, _) => self.lost[0] |= wired,
+            (Mode::Alone, _) => {}
             (_, Domain::Internet) => {
                 // With `early_retransmit` it may be the PEP's word alone: what was needless is told below.
                 self.doubts.true_gaps += 1;
@@ -526,18 +532,17 @@ impl Mdcc {
             }
             None => self.wired.window.cwnd <= self.radio.window.cwnd,
         };
-        let alone = self.mode == Mode::Alone;
         let due = self.due(cx);
-        let answers = [(wired || alone) && due[0], !wired && due[1]];
+        let answers = [wired && due[0], !wired && due[1]];
         if answers != [false; 2] {
             self.reduce(cx, answers);
         }
     }
 
-    /// Whose last reduction lies a round back. The radio has none where CUBIC is alone.
+    /// Whose last reduction lies a round back.
     fn due(&self, cx: &Context) -> [bool; 2] {
         let oldest = cx.next_packet.saturating_sub(cx.in_flight);
-        [oldest >= self.wired.since, self.mode == Mode::Both && oldest >= self.radio.since]
+        [oldest >= self.wired.since, oldest >= self.radio.since]
     }
 }
 
@@ -551,9 +556,8 @@ impl CongestionControl for Mdcc {
             Start::OpenRan => Window { cwnd: segments, ..*w },
             Start::Literal | Start::Coupled => *w,
         };
-        self.wired.cubic.on_start(cx, &mut self.wired.window);
+        self.wired.cubic.on_start(cx, w);
         self.round.restart(cx);
-        self.show(w);
     }
 
     fn on_sent(&mut self, _: &Context, _: &mut Window, sent: &Sent) {
@@ -562,8 +566,8 @@ impl CongestionControl for Mdcc {
 
     fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
         if self.mode == Mode::Alone {
-            self.wired.cubic.on_sample(cx, &mut self.wired.window, sample);
-            self.show(w);
+            self.wired.cubic.use_hystart(cx, self.hystart_alone());
+            self.wired.cubic.on_sample(cx, w, sample);
         }
     }
 
@@ -597,6 +601,10 @@ impl CongestionControl for Mdcc {
 
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
         let (told, answers) = (core::mem::take(&mut self.told), core::mem::take(&mut self.lost));
+        if self.mode == Mode::Alone {
+            self.met = true;
+            return self.wired.cubic.on_congestion(cx, w, event);
+        }
         let answers = match event.kind {
             Signal::Timeout { .. } => {
                 self.time_out(cx, event);
@@ -626,27 +634,27 @@ impl CongestionControl for Mdcc {
             let heard = self.last_message.max(self.unseen_since);
             if self.unseen_since.is_some() && heard.is_some_and(|heard| cx.now.since(heard) > limit) {
                 self.fall_back(cx);
+            } else {
+                self.settle_claim(cx);
             }
-        }
-        self.settle_claim(cx);
-        match self.mode {
-            Mode::Alone => {
-                let acked = if self.due(cx)[0] { ack.acked } else { most(wired) };
-                self.grow_wired(cx, acked, ack.rtt);
-            }
-            Mode::Both => {
+            if self.mode == Mode::Both {
                 let counts = if self.is_coupled() { wired } else { unreported };
                 self.grow_wired(cx, most(counts), None);
                 self.grow_radio(cx, most(radio));
+                self.judge(cx);
             }
+            self.show(w);
+            return;
         }
-        self.judge(cx);
-        self.show(w);
+        // A reduction of both windows that still is to show has no PRR.
+        let acked = if self.due(cx)[0] { ack.acked } else { most(wired) };
+        self.wired.cubic.on_ack(cx, w, &Ack { acked, ..*ack });
+        self.wired.window = *w;
     }
 
     /// The window must open by a PEP's word while losses are repaired: PRR would overwrite it.
     fn owns_recovery(&self) -> bool {
-        true
+        self.mode == Mode::Both
     }
 
     fn on_recovered(&mut self, _: &Context, _: &mut Window) {
@@ -657,16 +665,23 @@ impl CongestionControl for Mdcc {
         }
     }
 
-    fn on_spurious(&mut self, _: &Context, w: &mut Window, _: &Window) {
+    fn on_spurious(&mut self, cx: &Context, w: &mut Window, prior: &Window) {
+        if self.mode == Mode::Alone {
+            return self.wired.cubic.on_spurious(cx, w, prior);
+        }
         self.undo();
         self.show(w);
     }
 
-    /// As in Linux an idle time shifts the epoch, and windows, which nothing has tested meanwhile, are halved per timeout.
+    /// As in Linux an idle time shifts the epoch, and windows, which nothing has tested meanwhile, are halved per timeout. Where CUBIC
+    /// is alone the endpoint does that.
     fn on_idle_restart(&mut self, cx: &Context, w: &mut Window, idle: Span) {
+        self.unseen_since = None;
+        if self.mode == Mode::Alone {
+            return self.wired.cubic.on_idle_restart(cx, w, idle);
+        }
         let inner = self.wired_context(cx);
         self.wired.cubic.on_idle_restart(&inner, &mut self.wired.window, idle);
-        self.unseen_since = None;
         let timeout = cx.srtt + MIN_TIMEOUT;
         let mut left = idle;
         let radio = !self.is_open();
@@ -687,6 +702,9 @@ impl CongestionControl for Mdcc {
         self.wired.srtt = Span::ZERO;
         self.wired.min_rtt = Span::MAX;
         self.ledger.forget_order();
+        if self.mode == Mode::Alone {
+            return self.wired.cubic.on_path_change(cx, w);
+        }
         let inner = self.wired_context(cx);
         self.wired.cubic.on_path_change(&inner, &mut self.wired.window);
         self.show(w);
@@ -713,7 +731,11 @@ impl CongestionControl for Mdcc {
             if self.met && self.messages < RETURN_AFTER {
                 return;
             }
-            self.join(cx);
+            // PRR, or slow start after a timeout, has the window: not before they are through.
+            if !matches!(cx.state, State::Open | State::Disorder) {
+                return;
+            }
+            self.join(cx, w);
         }
         if self.settings.start_cap > 0.0 && self.is_open() {
             self.bound_opening(cx, seen);

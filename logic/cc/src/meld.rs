@@ -22,7 +22,7 @@
 //! * `T_PDU` is the IP packet as it is; the texts use 1440 and 1460 B.
 //! * `D_TBS` is the largest block of the report's period, of at least 8 TTIs: a user that is not scheduled in the TTI of
 //!   the loss is not one in bad radio.
-//! * A report without a block has that of the newest one with a block, if that is not too old itself. A flow whose window does
+//! * A report without a block has that of the newest one of the same cell with a block, if that is not too old itself. A flow whose window does
 //!   not fill the pipe pauses in each RTT, and often is not scheduled when its loss is found; its window would stay small,
 //!   and its pauses long. `tbs=period` is the texts': such a loss is told.
 //! * No report, or one older than `max_age`: the parent is notified. So is it of marks, and of a second timeout without
@@ -36,14 +36,15 @@ pub mod decision;
 
 use std::collections::VecDeque;
 
+use ranpace_rnis::CellInfo;
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use self::decision::{
     Limits, QueueFactor, Reason, Verdict, best_block, block_limit, is_heavy, is_near_overflow, max_age,
 };
 use crate::interface::{
-    Ack, Allocation, Answer, Congestion, CongestionControl, Context, LossBased, Pacing, Packet, PepReport,
-    RadioHint, Report, Sample, Sent, Signal, State, Window,
+    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Pacing, RadioHint, Sample, Signal, State,
+    View, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::registry::Decorator;
@@ -250,10 +251,12 @@ pub struct Meld {
     inner: Box<dyn LossBased>,
     params: Params,
     radio: RadioView,
-    /// S_TBm of so many PRBs and layers, worked out last.
-    best: Option<((u16, u8), Bytes)>,
+    /// S_TBm of so many PRBs and layers of a cell, worked out last.
+    best: Option<((CellInfo, u16, u8), Bytes)>,
     /// The episode is silent: the parent does not know of it.
     silent: bool,
+    /// The connection as the parent saw it last in a silent episode: what [`CongestionControl::view`] lends.
+    seen: Option<Context>,
     /// The window before a silent timeout, until it is over.
     before_timeout: Option<f64>,
     /// The window that the next ACK brings back (`rto=full`).
@@ -274,6 +277,7 @@ impl Meld {
             radio: RadioView::default(),
             best: None,
             silent: false,
+            seen: None,
             before_timeout: None,
             restore: None,
             paced: None,
@@ -301,7 +305,7 @@ impl Meld {
         let queue = match self.params.variant {
             Variant::Download => None,
             Variant::Mixed => {
-                let key = (hint.most_granted, hint.layers);
+                let key = (hint.info, hint.most_granted, hint.layers);
                 let best = match self.best {
                     Some((known, best)) if known == key => best,
                     _ => best_block(hint),
@@ -356,14 +360,17 @@ impl Meld {
         verdict
     }
 
-    /// The report; with the block and the grants of the newest one that has some, where that is wanted and it is not too old.
+    /// The report; with the block and the grants of the newest one that has some, where that is wanted, it is not too old and
+    /// it is of the same cell: the radio of another one says nothing of this one's.
     fn with_block(&self, now: Time, hint: RadioHint, oldest: Span) -> RadioHint {
         match &self.radio.scheduled {
             Some(last) if self.params.hold_block && hint.tbs_bits.is_none() => {
                 let is_fresh = now - last.measured_at <= oldest;
+                let of_cell = |hint: &RadioHint| (hint.info.technology, hint.info.cell);
+                let is_of_this_cell = of_cell(last) == of_cell(&hint);
                 let (most_granted, layers) = (last.most_granted, last.layers);
                 let held = RadioHint { tbs_bits: last.tbs_bits, most_granted, layers, ..hint };
-                if is_fresh { held } else { hint }
+                if is_fresh && is_of_this_cell { held } else { hint }
             }
             _ => hint,
         }
@@ -446,13 +453,22 @@ impl Meld {
 }
 
 impl CongestionControl for Meld {
+    fn inner(&self) -> Option<&dyn CongestionControl> {
+        Some(self.inner.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn CongestionControl> {
+        Some(self.inner.as_mut())
+    }
+
+    fn view<'a>(&'a mut self, cx: &'a Context, w: &'a mut Window) -> Option<View<'a>> {
+        let cx = if self.silent { &*self.seen.insert(self.shown(cx)) } else { cx };
+        Some(View { control: self.inner.as_mut(), cx, window: w })
+    }
+
     fn on_start(&mut self, cx: &Context, w: &mut Window) {
         self.rounds = [Mark { at: cx.now, delivered: cx.delivered, lost: cx.lost }; 2];
         self.inner.on_start(cx, w);
-    }
-
-    fn on_sent(&mut self, cx: &Context, w: &mut Window, sent: &Sent) {
-        self.inner.on_sent(&self.shown(cx), w, sent);
     }
 
     fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
@@ -477,18 +493,6 @@ impl CongestionControl for Meld {
         }
     }
 
-    fn owns_recovery(&self) -> bool {
-        self.inner.owns_recovery()
-    }
-
-    fn wants_packets(&self) -> bool {
-        self.inner.wants_packets()
-    }
-
-    fn on_packet(&mut self, cx: &Context, w: &mut Window, packet: &Packet) {
-        self.inner.on_packet(&self.shown(cx), w, packet);
-    }
-
     /// Nothing to the parent, if it did not know of the episode.
     fn on_recovered(&mut self, cx: &Context, w: &mut Window) {
         self.before_timeout = None;
@@ -497,30 +501,10 @@ impl CongestionControl for Meld {
         }
     }
 
-    fn on_spurious(&mut self, cx: &Context, w: &mut Window, prior: &Window) {
-        self.inner.on_spurious(&self.shown(cx), w, prior);
-    }
-
-    fn on_idle_restart(&mut self, cx: &Context, w: &mut Window, idle: Span) {
-        self.inner.on_idle_restart(&self.shown(cx), w, idle);
-    }
-
     /// Ours: reports are of the old cell until new ones come.
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         self.radio = RadioView::default();
         self.inner.on_path_change(&self.shown(cx), w);
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        self.inner.next_deadline()
-    }
-
-    fn on_deadline(&mut self, cx: &Context, w: &mut Window) {
-        self.inner.on_deadline(&self.shown(cx), w);
-    }
-
-    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &Report) {
-        self.inner.on_report(&self.shown(cx), w, report);
     }
 
     fn wants_radio(&self) -> bool {
@@ -530,18 +514,6 @@ impl CongestionControl for Meld {
     fn on_radio(&mut self, cx: &Context, w: &mut Window, hint: &RadioHint) {
         self.radio.note(cx.now, hint, if self.params.radio_at_loss { RING } else { 1 });
         self.inner.on_radio(&self.shown(cx), w, hint);
-    }
-
-    fn on_pep(&mut self, cx: &Context, w: &mut Window, report: &PepReport) {
-        self.inner.on_pep(&self.shown(cx), w, report);
-    }
-
-    fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Allocation>) {
-        self.inner.on_allocation(&self.shown(cx), w, allocation);
-    }
-
-    fn set_target(&mut self, target: Span) -> bool {
-        self.inner.set_target(target)
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
@@ -564,8 +536,8 @@ impl LossBased for Meld {
         self.inner.recalc_ssthresh(&self.shown(cx), w)
     }
 
-    fn epoch_start(&self) -> Option<Time> {
-        self.inner.epoch_start()
+    fn parent(&self) -> Option<&dyn LossBased> {
+        Some(self.inner.as_ref())
     }
 }
 

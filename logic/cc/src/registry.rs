@@ -153,6 +153,18 @@ pub enum AlgorithmError {
         /// The options of this combination.
         all: String,
     },
+    /// More than anybody can mean.
+    #[error("{found} {what} in {text:?}...; at most {most} are understood")]
+    TooMany {
+        /// How the text begins.
+        text: String,
+        /// Of what there is too much.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// A value that the option cannot have.
     #[error("{text:?}: {error}")]
     BadOption {
@@ -162,6 +174,11 @@ pub enum AlgorithmError {
         error: OptionError,
     },
 }
+
+/// Most decorators around a control. Ours: there are few, and more than one of each helps nobody.
+const MOST_DECORATORS: usize = 16;
+/// Longest name with its options, in bytes. Ours: all options of all decorators are a fifth of it.
+const MOST_TEXT: usize = 4_096;
 
 impl Algorithm {
     /// The text it was written as, with `guard=on` where that is the default.
@@ -184,6 +201,11 @@ impl Algorithm {
         // Parsing built it once with the same options, so this cannot fail.
         let mut options = self.options.clone();
         self.try_build(&mut options, seed).expect("options were checked when the name was parsed")
+    }
+
+    /// Segments after which the receiver should acknowledge at once, if it matters; see [`CongestionControl::ack_every`].
+    pub fn ack_every(&self) -> Option<u32> {
+        self.build(0).ack_every()
     }
 
     /// A fresh receiver half, where the algorithm has one.
@@ -213,8 +235,21 @@ impl FromStr for Algorithm {
 
     fn from_str(text: &str) -> Result<Self, AlgorithmError> {
         let text = text.trim();
+        let refused = |what, found, most| {
+            let text = text.chars().take(40).collect();
+            Err(AlgorithmError::TooMany { text, what, found, most })
+        };
+        // What is added to it below does not count.
+        let length = text.strip_suffix(":guard=on").unwrap_or(text).len();
+        if length > MOST_TEXT {
+            return refused("bytes", length, MOST_TEXT);
+        }
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
+        let wraps = name.matches('+').count();
+        if wraps > MOST_DECORATORS {
+            return refused("decorators", wraps, MOST_DECORATORS);
+        }
         let (head, tail) = name.split_once('+').map_or((name, None), |(head, tail)| (head, Some(tail)));
         let head = ALIASES.iter().find(|(alias, _)| *alias == head).map_or(head, |(_, full)| *full);
         let full = tail.map_or_else(|| head.to_owned(), |tail| format!("{head}+{tail}"));
@@ -371,6 +406,8 @@ mod tests {
                 "cubic+c2tcp:min_alpha=5:max_alpha=2",
                 "option max_alpha: expected at least min_alpha (5), found \"2\"",
             ),
+            (&format!("cubic{}", "+c2tcp".repeat(20_000)), "120005 bytes in \"cubic+c2tcp"),
+            (&format!("cubic{}", "+c2tcp".repeat(17)), "17 decorators in \"cubic+c2tcp"),
             ("cubic:rfc9438=maybe", "expected on or off, found \"maybe\""),
         ] {
             let error = parse(text).unwrap_err().to_string();

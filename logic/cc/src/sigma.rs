@@ -599,8 +599,7 @@ impl CongestionControl for Sigma {
         }
     }
 
-    /// Asked once, before the connection begins, when CUBIC still has the window: recovery is PRR's after `ReduceTo`, and
-    /// nobody's but SIGMA's after `Own`.
+    /// Recovery is PRR's after CUBIC's `ReduceTo`, and nobody's but SIGMA's after `Own`.
     fn owns_recovery(&self) -> bool {
         self.mode != Mode::Plain
     }
@@ -681,6 +680,9 @@ impl CongestionControl for Sigma {
         let (granted, stale_after) = (self.inputs.granted(), self.stale_after());
         if let (Some(trials), Some((at, _))) = (&mut self.trials, self.inputs.last()) {
             trials.on_report(at, granted, base, stale_after);
+            if let Some(whole) = self.inputs.whole() {
+                trials.on_grant(at, whole);
+            }
         }
         if !self.started {
             return;

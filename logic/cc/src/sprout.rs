@@ -9,11 +9,13 @@
 //! percentile of the cumulative deliveries after each of the next [`HORIZON`] ticks. Ticks in which the sender had
 //! said that it would be silent, and was, are not weighed in (paper).
 //!
-//! Sender: what is not accounted for (sent, less received or lost by the report, less what the forecast says has
-//! drained since) is taken for the queue; it sends until that is as much as the forecast drains in the next
-//! [`TARGET`] ticks, 100 ms (paper).
+//! Sender: what is not accounted for (sent, less received or lost by the report, less what the forecast says will have
+//! drained until a packet sent now is there) is taken for the queue that it finds; it sends until that is as much as the forecast
+//! drains in the next [`TARGET`] ticks, 100 ms (paper).
 //!
-//! Ours, where sources differ or are silent: the forecast drained by tick k counts once (the published code takes off
+//! Ours, where sources differ or are silent: a packet sent now finds the queue as it will be a smallest RTT after the report
+//! left ([`Lead::Rtt`]; the published code has one tick for it, which shuts the window on paths that are longer than what the
+//! forecast drains in 120 ms); the forecast drained by tick k counts once (the published code takes off
 //! the cumulative count at every tick); at least one packet may always be in flight, which is the heartbeat; packets
 //! stand for bytes, full packets being the unit of the forecast; bin 0 stays with the whole probability of no escape,
 //! as the paper says, and mass that wanders below zero or above the highest rate is dropped, as the code does; a
@@ -32,11 +34,18 @@ pub const ENTRY: Entry = Entry {
     name: "sprout",
     about: "sends what the receiver's cautious forecast will drain in 100 ms",
     source: "Winstein et al., NSDI 2013",
-    options: &[OptionInfo {
-        key: "confidence",
-        values: "50 to 99 [95]",
-        about: "percentage of cases in which the link delivers at least the forecast",
-    }],
+    options: &[
+        OptionInfo {
+            key: "confidence",
+            values: "50 to 99 [95]",
+            about: "percentage of cases in which the link delivers at least the forecast",
+        },
+        OptionInfo {
+            key: "lead",
+            values: "rtt, tick",
+            about: "how far ahead of the report the queue is looked at: the smallest RTT, or 20 ms as published",
+        },
+    ],
     transport: Transport::Datagram,
     loss_based: false,
     build,
@@ -45,11 +54,17 @@ pub const ENTRY: Entry = Entry {
 
 fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     confidence(options)?;
-    Ok(Control::Other(Box::new(Sprout::default())))
+    let lead = lead(options)?;
+    Ok(Control::Other(Box::new(Sprout { lead, forecast: None, allowance: 0, next_tick: None })))
 }
 
 fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {
+    lead(options)?; // the sender's
     Ok(Box::new(SproutReceiver::new(1.0 - confidence(options)? / 100.0)))
+}
+
+fn lead(options: &mut Options) -> Result<Lead, OptionError> {
+    options.choice("lead", &[("rtt", Lead::Rtt), ("tick", Lead::Tick)])
 }
 
 fn confidence(options: &mut Options) -> Result<f64, OptionError> {
@@ -72,8 +87,10 @@ const ESCAPE: f64 = 1.0;
 const HORIZON: usize = 8;
 /// Ticks within which a packet sent now is to leave the queue: 100 ms (paper).
 const TARGET: usize = 5;
-/// Ticks that count as passed when a forecast comes (published code): it has travelled, and so will what is sent.
+/// Fewest ticks that count as passed when a forecast comes (published code): it has travelled, and so will what is sent.
 const LEAD: usize = 1;
+/// Most of them: a second. Ours.
+const MOST_LEAD: usize = 50;
 /// Packets per tick that are distinguished in forecasts (published code); 20 are the mean at the highest rate.
 const MOST_PER_TICK: usize = 30;
 /// More packets in a tick count as this many. Ours: their likelihoods would all underflow.
@@ -396,31 +413,47 @@ impl Forecast {
             accounted: u64::from_be_bytes(bytes.get(16..24)?.try_into().ok()?),
             counts,
         })
+        .filter(|forecast| forecast.counts.is_sorted())
     }
 
-    /// Cumulative deliveries after `tick` ticks; what lies beyond the horizon is not counted on.
-    fn after(&self, tick: usize) -> u64 {
-        match tick.min(HORIZON) {
+    /// Cumulative deliveries after `tick` ticks; what lies beyond the horizon is not counted on, but for what the journey is
+    /// longer than published: there the forecast goes on as in its last [`TARGET`] ticks.
+    fn after(&self, tick: usize, lead: usize) -> u64 {
+        let known = match tick.min(HORIZON) {
             0 => 0,
             tick => u64::from(self.counts[tick - 1]),
-        }
+        };
+        let beyond = tick.saturating_sub(HORIZON).min(lead - LEAD) as u64;
+        let last = u64::from(self.counts[HORIZON - 1] - self.counts[HORIZON - 1 - TARGET]);
+        known + beyond * last / TARGET as u64
     }
 
     fn ticks_since(&self, now: Time) -> usize {
         ((now - self.at).as_nanos() / TICK.as_nanos()).min(HORIZON as u64) as usize
     }
 
-    /// Packets that may be sent now, `sent` having been sent so far.
-    fn allowance(&self, now: Time, sent: u64) -> u64 {
-        let tick = self.ticks_since(now) + LEAD;
-        let queue = sent.saturating_sub(self.accounted).saturating_sub(self.after(tick));
-        self.after(tick + TARGET).saturating_sub(self.after(tick)).saturating_sub(queue)
+    /// Packets that may be sent now, `sent` having been sent so far, if they and the report take `lead` ticks.
+    fn allowance(&self, now: Time, sent: u64, lead: usize) -> u64 {
+        let tick = self.ticks_since(now) + lead;
+        let drained = self.after(tick, lead);
+        let queue = sent.saturating_sub(self.accounted).saturating_sub(drained);
+        self.after(tick + TARGET, lead).saturating_sub(drained).saturating_sub(queue)
     }
 }
 
+/// How far ahead of a report the queue is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lead {
+    /// The smallest RTT: the report has travelled, and so will what is sent.
+    Rtt,
+    /// A tick (published code).
+    Tick,
+}
+
 /// The sender's half.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Sprout {
+    lead: Lead,
     forecast: Option<Forecast>,
     allowance: u64,
     /// When the forecast's next tick has passed; `None` after its last, when nothing more is drained.
@@ -431,7 +464,13 @@ impl Sprout {
     /// The window is what is in flight and what may follow.
     fn update(&mut self, cx: &Context, w: &mut Window) {
         let Some(forecast) = &self.forecast else { return };
-        self.allowance = forecast.allowance(cx.now, cx.next_packet);
+        let lead = match self.lead {
+            Lead::Rtt if cx.min_rtt != Span::MAX => ((cx.min_rtt.as_nanos() + TICK.as_nanos() / 2)
+                / TICK.as_nanos())
+            .min(MOST_LEAD as u64) as usize,
+            Lead::Rtt | Lead::Tick => LEAD,
+        };
+        self.allowance = forecast.allowance(cx.now, cx.next_packet, lead.max(LEAD));
         let ticks = forecast.ticks_since(cx.now);
         self.next_tick = (ticks < HORIZON).then(|| forecast.at + TICK * (ticks as u64 + 1));
         w.cwnd = (cx.in_flight as f64 + self.allowance as f64).max(1.0);
@@ -613,7 +652,21 @@ mod tests {
             ("beyond the horizon nothing is counted on: 50 - 36", 100, 100, 14),
             ("the forecast has run out", 200, 100, 0),
         ] {
-            assert_eq!(forecast.allowance(Time::from_millis(ms), sent), expected, "{case}");
+            assert_eq!(forecast.allowance(Time::from_millis(ms), sent, LEAD), expected, "{case}");
+        }
+        for (case, ms, sent, expected) in [
+            (
+                "80 ms: 22 drain before a packet sent now is there, and 34/5 a tick beyond: 50 + 6 - 22",
+                0,
+                100,
+                34,
+            ),
+            ("what is on its way is no queue until they have", 0, 122, 34),
+            ("then it is", 0, 130, 26),
+            ("three ticks beyond are counted on: 50 + 20 - 70", 80, 100, 20),
+            ("no more", 160, 100, 0),
+        ] {
+            assert_eq!(forecast.allowance(Time::from_millis(ms), sent, 4), expected, "{case}");
         }
     }
 
@@ -627,6 +680,23 @@ mod tests {
             assert!(utilisation > 0.6, "{rate} Mbit/s, {rtt} ms: {utilisation}, {delay} s of queue");
             assert!(delay < 0.1, "{rate} Mbit/s, {rtt} ms: {utilisation}, {delay} s of queue");
         }
+    }
+
+    #[test]
+    fn a_long_path_does_not_shut_the_window() {
+        for rtt in [60, 80, 100, 150] {
+            let mut flow = Flow::new(Path::new(8.0, rtt, 10_000), "sprout", 1);
+            flow.run(Time::from_secs(3));
+            let utilisation = flow.utilisation_until(Time::from_secs(13));
+            let delay = flow.mean_delay(Time::from_secs(3), Time::from_secs(13));
+            assert!(utilisation > 0.85, "{rtt} ms: {utilisation}, {delay} s of queue");
+            assert!(delay < 0.1, "{rtt} ms: {utilisation}, {delay} s of queue");
+        }
+        // One tick for the journey, as published, is too little for what is sent in 100 ms.
+        let mut flow = Flow::new(Path::new(8.0, 150, 10_000), "sprout:lead=tick", 1);
+        flow.run(Time::from_secs(3));
+        let utilisation = flow.utilisation_until(Time::from_secs(13));
+        assert!(utilisation < 0.3, "{utilisation}");
     }
 
     #[test]

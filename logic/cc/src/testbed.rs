@@ -234,6 +234,7 @@ pub(crate) fn context(now: Time) -> Context {
         cwnd_limited: true,
         app_limited: false,
         departure: Time::ZERO,
+        paced: false,
     }
 }
 
@@ -464,7 +465,7 @@ impl Endpoint {
 }
 
 /// Every algorithm, and every decorator over every control that it can wrap, with some options.
-fn everything() -> Vec<String> {
+pub(crate) fn everything() -> Vec<String> {
     let mut names: Vec<String> = crate::ALL.iter().map(|entry| entry.name.to_owned()).collect();
     for entry in crate::ALL.iter().filter(|entry| entry.loss_based) {
         names.extend(crate::DECORATORS.iter().map(|d| format!("{}+{}", entry.name, d.name)));

@@ -10,6 +10,9 @@
 //! rate that was tried); *probing* (an interval at `r (1 + eps)` and one at `r (1 - eps)`, in random order);
 //! *waiting* for their utilities at `r`; then one step of `m theta_0 gradient`, within the boundary, and probing again.
 //!
+//! It asks for an acknowledgement per packet ([`CongestionControl::ack_every`]), as its authors' UDP has them: at two segments per
+//! acknowledgement the first of each pair, and at low rates the delayed-ACK timer, put slopes of their own into the RTTs.
+//!
 //! Ours, where the source is silent or public code differs in detail: intervals are of 1 to 1.1 smoothed RTT and at
 //! least [`FEWEST_PACKETS`] packets; with `pairs=2` two pairs must agree in sign; intervals without enough data to
 //! send do not count; the rate stays within sight of what gets through ([`LEAST_THROUGH`]); the window is twice the
@@ -297,13 +300,20 @@ impl Vivace {
         self.begin(cx, w);
     }
 
+    /// Whether the oldest interval may be judged. What becomes of some packets is never told (of one that a loss probe has repaired,
+    /// of QUIC's handshake): once all of the interval two places later is settled, nothing more is waited for.
+    fn is_settled(&self) -> bool {
+        let later = self.intervals.get(2).is_some_and(|later| later.sent > 0 && later.complete());
+        later || self.intervals.front().is_some_and(Interval::complete)
+    }
+
     /// Takes the intervals whose packets have all been settled, oldest first.
     fn evaluate(&mut self, cx: &Context) {
-        while self.intervals.front().is_some_and(Interval::complete) {
+        while self.is_settled() {
             // The loop's condition is that there is one.
             let Some(interval) = self.intervals.pop_front() else { return };
             let utility = interval.utility(self.latency_weight);
-            let void = interval.starved || interval.sent == 0;
+            let void = interval.starved || interval.acked + interval.lost == 0;
             match interval.purpose {
                 Purpose::Waiting => {}
                 Purpose::Starting if self.phase == Phase::Starting && !void => {
@@ -429,6 +439,10 @@ impl CongestionControl for Vivace {
 
     fn owns_recovery(&self) -> bool {
         true
+    }
+
+    fn ack_every(&self) -> Option<u32> {
+        Some(1)
     }
 
     fn wants_packets(&self) -> bool {
@@ -579,6 +593,40 @@ mod tests {
         let mut highest = 0.0f64;
         flow.run_with(Time::from_secs(60), &mut |flow| highest = highest.max(flow.figure("rate_mbit")));
         assert!(highest < 200.0, "{highest} Mbit/s");
+    }
+
+    /// Keeps the fate of some packets to itself, as an endpoint does whose loss probe repaired one.
+    #[derive(Debug)]
+    struct Forgetful(Box<dyn CongestionControl>);
+
+    impl CongestionControl for Forgetful {
+        fn inner(&self) -> Option<&dyn CongestionControl> {
+            Some(self.0.as_ref())
+        }
+        fn inner_mut(&mut self) -> Option<&mut dyn CongestionControl> {
+            Some(self.0.as_mut())
+        }
+        fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+            self.0.on_congestion(cx, w, event)
+        }
+        fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {
+            self.0.on_ack(cx, w, ack);
+        }
+        fn on_packet(&mut self, cx: &Context, w: &mut Window, packet: &Packet) {
+            if packet.number % 500 != 7 {
+                self.0.on_packet(cx, w, packet);
+            }
+        }
+    }
+
+    #[test]
+    fn a_packet_of_which_nothing_is_told_does_not_stop_the_learning() {
+        let mut flow = Flow::new(Path::new(10.0, 40, 2_000), "vivace", 1);
+        let control = core::mem::replace(&mut flow.control, Box::new(Vivace::new(0, 1, 0.0)));
+        flow.control = Box::new(Forgetful(control));
+        flow.run(Time::from_secs(20));
+        let utilisation = flow.utilisation_until(Time::from_secs(45));
+        assert!(utilisation > 0.85, "{utilisation}");
     }
 
     #[test]

@@ -373,6 +373,57 @@ fn a_reduction_is_window_and_threshold_at_once_and_holds_for_a_round_trip() {
     assert_eq!(world.sender.stats().recoveries, 1);
 }
 
+/// Halves its window on the first loss, and sets it itself from then on, if it is to: as a control that is given radio information
+/// in the middle of a recovery.
+#[derive(Debug)]
+struct Successor {
+    takes_over: bool,
+    owns: bool,
+    /// Acknowledgements that it was told of in a recovery.
+    told: Arc<Mutex<u64>>,
+}
+
+impl CongestionControl for Successor {
+    fn on_congestion(&mut self, _: &Context, w: &mut Window, _: &Congestion) -> Answer {
+        if self.owns { Answer::Own } else { Answer::ReduceTo(w.cwnd / 2.0) }
+    }
+    fn on_sample(&mut self, cx: &Context, _: &mut Window, _: &Sample) {
+        self.owns |= self.takes_over && cx.state == State::Recovery;
+    }
+    fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {
+        *self.told.lock().unwrap() += u64::from(cx.state == State::Recovery);
+        w.cwnd += ack.acked as f64;
+    }
+    fn owns_recovery(&self) -> bool {
+        self.owns
+    }
+}
+
+#[test]
+fn who_becomes_master_of_the_window_is_told_of_acknowledgements_in_recovery() {
+    for takes_over in [false, true] {
+        let path =
+            Path::new(50, 20).with(|_, number, forwards| (!forwards || number != 60).then_some(Span::ZERO));
+        let told = Arc::new(Mutex::new(0));
+        let control = Box::new(Successor { takes_over, owns: false, told: told.clone() });
+        let mut world = World::new(&Config::default(), control, path);
+        world.carry(300_000);
+        assert_eq!(world.sender.stats().recoveries, 1);
+        assert_eq!(*told.lock().unwrap() > 0, takes_over, "takes over: {takes_over}");
+    }
+}
+
+#[test]
+fn a_control_that_judges_every_packet_learns_although_the_handshakes_are_forgotten() {
+    let config = Config { ack_every: Some(1), ..Config::default() };
+    let algorithm: Algorithm = "vivace".parse().unwrap();
+    let mut world = World::new(&config, algorithm.build(1), Path::new(20, 20));
+    world.sender.write(Bytes::MAX);
+    world.run(Time::from_secs(8), |_| false);
+    let delivered = world.receiver.delivered().get();
+    assert!(delivered > 14_000_000, "{delivered} of 20 MB in 8 s");
+}
+
 #[test]
 fn losses_of_one_round_trip_are_one_episode() {
     // A burst of losses, spread over more than one acknowledgement.

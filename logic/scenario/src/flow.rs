@@ -205,8 +205,9 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
         return quic::read(section);
     }
     // Read with every algorithm, so that algorithms can be exchanged; datagrams use the mtu alone.
-    let config = tcp::read(section);
-    let Some(cc) = cc else {
+    let algorithm = cc.as_ref().map(read_algorithm);
+    let config = tcp::read(section, algorithm.as_ref().and_then(|a| a.as_ref()?.ack_every()));
+    let Some(algorithm) = algorithm else {
         if written != Some(None) {
             section.error(
                 "missing key \"cc\" in [[flow]]; a flow without congestion control has transport = \"udp\"",
@@ -214,7 +215,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
         }
         return None;
     };
-    let algorithm = read_algorithm(&cc)?;
+    let algorithm = algorithm?;
     let carrier = match algorithm.transport() {
         ranpace_cc::Transport::Tcp => "tcp",
         ranpace_cc::Transport::Datagram => "datagram",

@@ -13,8 +13,13 @@ use crate::{cell, change, link, pep, proxy, rnis};
 
 /// Longest run: 1000 days. Ours.
 const MOST_DURATION: Span = Span::from_secs(1_000 * 86_400);
-/// Most points of a series. Ours.
-const MOST_SAMPLES: u64 = 10_000_000;
+/// Most memory that the series of a run take: 2 GB. Ours.
+const MOST_MEMORY: u64 = 2_000_000_000;
+/// What a sample takes of it, 8 B a column: of a flow (14 columns, and some ten that its control shows), of a link (6), of a
+/// user of a cell that has flows (19, and those of its two directions).
+const FLOW: u64 = 24 * 8;
+const LINK: u64 = 6 * 8;
+const USER: u64 = (19 + 2 * 6) * 8;
 
 /// Reads a scenario and checks it. `file` is its name for messages (and names the scenario, if it does not
 /// itself); `traces` finds the traces that it names. Everything that is wrong is reported at once.
@@ -45,7 +50,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
         field.error(format!("{warmup} leaves nothing of the scenario, which ends at {duration}"));
     }
     let seed = root.whole("seed", 0..=u64::MAX).unwrap_or(1);
-    let sample = read_sample(root.field("sample"), duration);
+    let sample = root.field("sample");
     let files = &mut Traces::new(traces);
     let mut network = Network::read(&mut root, files);
     cell::read(&mut root, &mut network, files);
@@ -54,6 +59,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
     let proxies = proxy::read(&mut root, &network, &flows, &rnis);
     let peps = pep::read(&mut root, &network, &flows);
     let changes = change::read(&mut root, &network, &flows, duration);
+    let sample = read_sample(sample, duration, &network, &flows);
     root.finish();
     let Network { hosts, links, cells, users, .. } = network;
     Some(Scenario {
@@ -76,18 +82,40 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
 }
 
 /// The interval of the series: 100 ms unless told otherwise.
-fn read_sample(field: Option<Field<'_>>, duration: Option<Span>) -> Span {
+fn read_sample(field: Option<Field<'_>>, duration: Option<Span>, network: &Network, flows: &Flows) -> Span {
     let read = field.as_ref().and_then(|f| f.quantity(link::LEAST_SPAN..=MOST_DURATION));
     let sample = read.unwrap_or(Span::from_millis(100));
-    // A long run without a word on samples gets fewer of them, not an error.
-    let Some(duration) = duration.filter(|duration| duration.as_nanos() / sample.as_nanos() > MOST_SAMPLES)
-    else {
-        return sample;
-    };
-    if let (Some(field), Some(_)) = (field, read) {
-        field.error(format!("{sample} makes more than {MOST_SAMPLES} samples in {duration}"));
+    let Some(duration) = duration else { return sample };
+    let mut has_flows = vec![false; network.users.len()];
+    for user in
+        flows.all.iter().flat_map(|flow| flow.path.iter().chain(&flow.back)).filter_map(|hop| hop.user())
+    {
+        has_flows[user] = true;
     }
-    duration / MOST_SAMPLES
+    let users = has_flows.iter().filter(|has| **has).count();
+    let sizes = [(flows.all.len(), FLOW), (network.links.len(), LINK), (users, USER)];
+    let memory: u64 = sizes.into_iter().map(|(count, size)| count as u64 * size).sum();
+    let most = (MOST_MEMORY / memory.max(1)).max(1);
+    let samples = duration.as_nanos() / sample.as_nanos();
+    if samples <= most {
+        return sample;
+    }
+    // A long run without a word on samples gets fewer of them, not an error.
+    let least = duration.as_nanos().div_ceil(most);
+    // Three digits of it are enough to read.
+    let step = 10_u64.pow(least.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    let longer = Span::from_nanos(least.next_multiple_of(step));
+    if let (Some(field), Some(_)) = (field, read) {
+        field.error(format!(
+            "{samples} samples of {} flows, {} links and {users} users would take {:.1} GB of memory, more than {:.0} GB; take at \
+             least {longer}, a shorter duration or fewer flows",
+            flows.all.len(),
+            network.links.len(),
+            samples as f64 * memory as f64 / 1e9,
+            MOST_MEMORY as f64 / 1e9,
+        ));
+    }
+    longer
 }
 
 /// A file's name without folders and `.toml`.

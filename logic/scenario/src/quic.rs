@@ -40,12 +40,13 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Option<Transport> {
             field.error("belongs to TCP, and this flow's transport is \"quic\"");
         }
     }
-    let config = read_config(flow);
+    let mut config = read_config(flow);
     let Some(field) = flow.field("cc") else {
         flow.error("missing key \"cc\" in [[flow]]");
         return None;
     };
     let algorithm = read_algorithm(&field)?;
+    config.ack_every = config.ack_every.or_else(|| algorithm.ack_every());
     if let Err(problem) = fits(&algorithm) {
         field.error(problem);
         return None;

@@ -2,14 +2,14 @@
 
 use core::ops::RangeInclusive;
 
-use ranpace_tcp::{Config, Opener, RtoRule, RttSample};
+use ranpace_tcp::{Config, ControlRtt, Growth, Opener, RtoRule, RttSample};
 use ranpace_units::{Bytes, Span};
 
 use crate::link::LEAST_SPAN;
 use crate::reader::{Field, Section};
 
 /// The keys of the settings; all but `mtu` are TCP's alone.
-pub(crate) const KEYS: [&str; 23] = [
+pub(crate) const KEYS: [&str; 25] = [
     "mtu",
     "initial_window",
     "timestamps",
@@ -33,15 +33,20 @@ pub(crate) const KEYS: [&str; 23] = [
     "rtt_sample",
     "timestamp_granularity",
     "rto",
+    "control_rtt",
+    "growth",
 ];
 
 /// Smallest and largest IP packet: ours, and what its length field holds (RFC 791).
 const MTU: RangeInclusive<Bytes> = Bytes::new(100)..=Bytes::new(65_535);
+/// Shortest timeouts: a tick of Linux's clock at its fastest (HZ = 1000), which its TCP timers count in. Connections with shorter
+/// ones would do little else than run out.
+const LEAST_TIMEOUT: Span = Span::from_millis(1);
 /// Largest window that TCP can announce (RFC 7323 section 2.3).
 const MOST_WINDOW: Bytes = Bytes::new(1 << 30);
 
-/// Reads the settings of a flow.
-pub(crate) fn read(flow: &mut Section<'_>) -> Config {
+/// Reads the settings of a flow; without `ack_every` its receiver acknowledges as the algorithm wants it, if it wants something.
+pub(crate) fn read(flow: &mut Section<'_>, wanted: Option<u32>) -> Config {
     let mut table = flow.field("tcp").and_then(|field| field.section("in tcp of [[flow]]"));
     let [
         mtu,
@@ -67,6 +72,8 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Config {
         rtt_sample,
         timestamp_granularity,
         rto,
+        control_rtt,
+        growth,
     ] = KEYS.map(|key| {
         let (flat, inner) = (flow.field(key), table.as_mut().and_then(|table| table.field(key)));
         if let (Some(flat), Some(_)) = (&flat, &inner) {
@@ -84,6 +91,7 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Config {
     };
 
     whole(&mut config.initial_window, initial_window, 1..=65_535);
+    config.ack_every = wanted.unwrap_or(config.ack_every);
     whole(&mut config.ack_every, ack_every, 1..=1_000);
     whole(&mut config.quick_acks, quick_acks, 0..=65_535);
     flag(&mut config.timestamps, timestamps);
@@ -94,9 +102,9 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Config {
     flag(&mut config.sack, sack);
     flag(&mut config.inflate_own, inflate_own);
     span(&mut config.ack_delay, &ack_delay, Span::ZERO);
-    span(&mut config.initial_rto, &initial_rto, LEAST_SPAN);
-    span(&mut config.min_rto, &min_rto, LEAST_SPAN);
-    span(&mut config.max_rto, &max_rto, LEAST_SPAN);
+    span(&mut config.initial_rto, &initial_rto, LEAST_TIMEOUT);
+    span(&mut config.min_rto, &min_rto, LEAST_TIMEOUT);
+    span(&mut config.max_rto, &max_rto, LEAST_TIMEOUT);
     match rto.and_then(|f| f.word(&["linux", "rfc6298"])) {
         Some("rfc6298") => config.rto = RtoRule::Rfc6298,
         Some(_) => config.rto = RtoRule::Linux,
@@ -105,6 +113,16 @@ pub(crate) fn read(flow: &mut Section<'_>) -> Config {
     match rtt_sample.and_then(|f| f.word(&["newest", "oldest"])) {
         Some("oldest") => config.rtt_sample = RttSample::Oldest,
         Some(_) => config.rtt_sample = RttSample::Newest,
+        None => {}
+    }
+    match control_rtt.and_then(|f| f.word(&["sample", "smoothed"])) {
+        Some("smoothed") => config.control_rtt = ControlRtt::Smoothed,
+        Some(_) => config.control_rtt = ControlRtt::Sample,
+        None => {}
+    }
+    match growth.and_then(|f| f.word(&["segments", "acks"])) {
+        Some("acks") => config.growth = Growth::Acks,
+        Some(_) => config.growth = Growth::Segments,
         None => {}
     }
     match timestamp_granularity {
@@ -188,6 +206,34 @@ mod tests {
     }
 
     #[test]
+    fn an_algorithm_that_wants_every_packet_acknowledged_has_it_unless_the_scenario_says_otherwise() {
+        let flow = |keys: &str| {
+            let text = format!(
+                "duration = \"1s\"\n[[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit/s\"\n\
+                 delay = \"1ms\"\nduplex = true\n[[flow]]\nfrom = \"a\"\nto = \"b\"\n{keys}\n"
+            );
+            let scenario =
+                crate::parse(&text, "test.toml", &mut None).unwrap_or_else(|error| panic!("{error}"));
+            match &scenario.flows[0].transport {
+                crate::Transport::Tcp { config, .. } => Some(config.ack_every),
+                crate::Transport::Quic { config, .. } => config.ack_every,
+                other => panic!("{other:?}"),
+            }
+        };
+        for (keys, expected) in [
+            ("cc = \"cubic\"", Some(2)),
+            ("cc = \"vivace\"", Some(1)),
+            ("cc = \"vivace\"\nack_every = 2", Some(2)),
+            ("cc = \"vivace\"\ntcp = { ack_every = 3 }", Some(3)),
+            ("cc = \"cubic\"\ntransport = \"quic\"", Option::None),
+            ("cc = \"vivace\"\ntransport = \"quic\"", Some(1)),
+            ("cc = \"vivace\"\ntransport = \"quic\"\nquic = { ack_every = 4 }", Some(4)),
+        ] {
+            assert_eq!(flow(keys), expected, "{keys}");
+        }
+    }
+
+    #[test]
     fn what_is_given_overrides_the_stack() {
         let ns_3 = Config::ns_3_26();
         for (keys, expected) in [
@@ -204,24 +250,28 @@ mod tests {
             ),
             (
                 "tcp = { stack = \"ns-3.26\", sack = true, timestamp_granularity = \"exact\", rto = \"linux\", \
-                 rtt_sample = \"newest\" }",
+                 rtt_sample = \"newest\", control_rtt = \"sample\", growth = \"segments\" }",
                 Config {
                     sack: true,
                     timestamp_granularity: Span::ZERO,
                     rto: RtoRule::Linux,
                     rtt_sample: RttSample::Newest,
+                    control_rtt: ControlRtt::Sample,
+                    growth: Growth::Segments,
                     ..ns_3
                 },
             ),
             (
                 "sack = false\ninflate_own = true\ntimestamp_granularity = \"4ms\"\nrtt_sample = \"oldest\"\n\
-                 rto = \"rfc6298\"",
+                 rto = \"rfc6298\"\ncontrol_rtt = \"smoothed\"\ngrowth = \"acks\"",
                 Config {
                     sack: false,
                     inflate_own: true,
                     timestamp_granularity: Span::from_millis(4),
                     rtt_sample: RttSample::Oldest,
                     rto: RtoRule::Rfc6298,
+                    control_rtt: ControlRtt::Smoothed,
+                    growth: Growth::Acks,
                     ..Config::default()
                 },
             ),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ranpace_link::{Limit, QueueConfig, Trace};
 use ranpace_phy::{CqiThresholds, Direction, LteMcs, McsRule};
-use ranpace_radio::cell::{Air, Division, Duplex, Errors, FadingConfig, Place};
+use ranpace_radio::cell::{Air, ControlChannels, Division, Duplex, Errors, FadingConfig, Place};
 use ranpace_radio::channel::{FadingSpeed, PathLoss, Position, Sight};
 use ranpace_radio::rlc::{Mode, Timers};
 use ranpace_radio::scheduler::{Alloc, Policy};
@@ -69,6 +69,7 @@ fn every_key_of_a_cell_is_read() {
     assert_eq!((up.noise_figure_db, up.noise_rise_db), (4.0, 2.0));
     let (down, up) = (down.source.unwrap(), up.source.unwrap());
     assert_eq!((down.prb_dbm, down.on, down.period), (-90.0, Span::from_millis(5), Span::from_millis(20)));
+    assert!(down.random && !up.random);
     assert_eq!((up.prb_dbm, up.on), (-100.0, Span::MAX));
 
     let adaptation = &wide.adaptation;
@@ -84,6 +85,7 @@ fn every_key_of_a_cell_is_read() {
     assert_eq!((wide.harq.uplink.processes, wide.harq.uplink.max_retransmissions), (4, 5));
     assert_eq!(wide.policy, Policy::ProportionalFair { window: 50.0 });
     assert_eq!((wide.alloc, wide.usable_slots), (Alloc::Full, 0.85));
+    assert_eq!(wide.control, ControlChannels::Standard(Some(3)));
     let access = wide.access;
     assert_eq!(
         (access.sr_period, access.sr_prohibit, access.sr_to_grant, access.grant_to_pusch),
@@ -225,6 +227,14 @@ const REFUSED: &[(&str, &str)] = &[
         "f.toml:10:9: noise: expected `on` to be at most `period`, found 50ms in 20ms",
     ),
     ("C usable_ttis = 0", "f.toml:10:15: usable_ttis: must be above zero"),
+    (
+        "C control_channels = { symbols = 4 }",
+        "f.toml:10:32: symbols: expected a whole number from 1 to 3, found 4",
+    ),
+    (
+        "C radio = \"nr\"\ncontrol_channels = \"3gpp\"",
+        "f.toml:11:20: control_channels: belongs to radio = \"lte\"",
+    ),
     ("C block_errors = nan", "f.toml:10:16: block_errors: expected a number from 0 to 1, found NaN"),
     (
         "C carrier = \"0.5MHz\"",

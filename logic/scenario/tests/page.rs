@@ -156,7 +156,7 @@ fn the_defaults_on_the_page_are_those_that_apply() {
         settings
             .extend(quoted(cells[1]).into_iter().zip(quoted(cells[2])).map(|(k, v)| format!("{k} = {v}")));
     }
-    assert_eq!(settings.len(), 23);
+    assert_eq!(settings.len(), 25);
     let flow = format!("cc = \"newreno\"\ntcp = {{ {} }}", settings.join(", "));
     assert_eq!(with("", &flow).flows, with("", "cc = \"newreno\"").flows);
 

@@ -58,6 +58,31 @@ pub struct Config {
     pub rto: RtoRule,
     /// What the clock of the RTT samples and of the timestamps counts in; zero for one that is exact.
     pub timestamp_granularity: Span,
+    /// What controls are told as the RTT.
+    pub control_rtt: ControlRtt,
+    /// What controls are told an acknowledgement acknowledges.
+    pub growth: Growth,
+}
+
+/// What controls are told as the RTT, and of which their smallest is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ControlRtt {
+    /// The sample of the acknowledgement, if it has one (Linux).
+    #[default]
+    Sample,
+    /// The estimator's mean after the latest sample, with each acknowledgement, duplicates too (ns-3.26 `m_lastRtt`).
+    Smoothed,
+}
+
+/// What windows grow by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Growth {
+    /// The segments that an acknowledgement acknowledges (Linux; RFC 3465).
+    #[default]
+    Segments,
+    /// Acknowledgements: each counts as one segment, however much it acknowledges, in slow start and in congestion avoidance
+    /// (RFC 5681 without byte counting; ns-3.26 `TcpNewReno::SlowStart`, `CongestionAvoidance`).
+    Acks,
 }
 
 /// Which of the segments that an acknowledgement covers its RTT sample is of.
@@ -115,6 +140,8 @@ impl Default for Config {
             rtt_sample: RttSample::Newest,
             rto: RtoRule::Linux,
             timestamp_granularity: Span::ZERO,
+            control_rtt: ControlRtt::Sample,
+            growth: Growth::Segments,
         }
     }
 }
@@ -133,7 +160,8 @@ pub(crate) const TIMESTAMPS: u64 = 12;
 impl Config {
     /// The TCP of ns-3.26 (2016), as far as it is the stack's and not the experiment's: no SACK, RTT samples by echoes in whole
     /// milliseconds, RFC 6298's timeout of 1 to 60 s (3 s for the SYN), an acknowledgement for two segments or after 200 ms from
-    /// the first one on, no decay after idle time. Its packet size (536 bytes of payload), initial window (1) and buffers (128
+    /// the first one on, no decay after idle time; controls are told the smoothed RTT, and their windows grow with each
+    /// acknowledgement by one segment at most. Its packet size (536 bytes of payload), initial window (1) and buffers (128
     /// KiB) are an experiment's to set.
     ///
     /// Source: the defaults of the attributes of `TcpSocket` and `TcpSocketBase` there.
@@ -150,6 +178,8 @@ impl Config {
             ack_delay: Span::from_millis(200),
             quick_acks: 0,
             slow_start_after_idle: false,
+            control_rtt: ControlRtt::Smoothed,
+            growth: Growth::Acks,
             ..Self::default()
         }
     }

@@ -191,6 +191,7 @@ impl DatagramSender {
             cwnd_limited: self.cwnd_limited,
             app_limited: self.waiting == 0,
             departure: self.pacer.next(),
+            paced: self.window.pacing != Pacing::Unlimited,
         }
     }
 

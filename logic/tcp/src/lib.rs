@@ -26,7 +26,7 @@ mod tests;
 #[cfg(test)]
 mod tests_ignored;
 
-pub use config::{Config, Opener, RtoRule, RttSample};
+pub use config::{Config, ControlRtt, Growth, Opener, RtoRule, RttSample};
 pub use datagram::{DatagramReceiver, DatagramSender, DatagramStats};
 pub use pacer::Pacer;
 pub use receiver::Receiver;

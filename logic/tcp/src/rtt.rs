@@ -15,6 +15,7 @@ pub struct Rtt {
     initial_rto: Span,
     latest: Option<Span>,
     min: MinFilter,
+    min_smoothed: Span,
     mean_deviation: Span,
     /// Largest deviation of the current round.
     round_deviation: Span,
@@ -37,6 +38,7 @@ impl Rtt {
             round_end: 0,
             latest: None,
             min: MinFilter::default(),
+            min_smoothed: Span::MAX,
             min_rto: config.min_rto,
             initial_rto: config.initial_rto,
             max_rto: config.max_rto,
@@ -80,6 +82,7 @@ impl Rtt {
                 self.round_deviation = self.min_rto / 4;
             }
         }
+        self.min_smoothed = self.min_smoothed.min(self.srtt);
     }
 
     /// RFC 6298, 2.2 and 2.3.
@@ -119,6 +122,11 @@ impl Rtt {
     /// Smallest RTT of the last 300 s (Linux `tcp_min_rtt_wlen`); [`Span::MAX`] before the first sample.
     pub fn min(&self) -> Span {
         self.min.value()
+    }
+
+    /// Smallest [`Self::smoothed`]; [`Span::MAX`] before the first sample.
+    pub fn min_smoothed(&self) -> Span {
+        self.min_smoothed
     }
 
     /// See [`crate::Sender::warm`].

@@ -26,7 +26,7 @@ pub use self::pep::PepView;
 use self::recovery::{TailProbe, Undo};
 use self::sampling::Progress;
 use self::timers::TimerKind;
-use crate::config::{Config, Opener, RttSample};
+use crate::config::{Config, ControlRtt, Growth, Opener, RttSample};
 use crate::pacer::{self, Pacer};
 use crate::prr::Prr;
 use crate::rack::Rack;
@@ -121,8 +121,10 @@ pub struct Sender {
     /// Congestion window validation.
     cwnd_limited: bool,
     wants_packets: bool,
-    owns_recovery: bool,
     sack: bool,
+    /// [`ControlRtt::Smoothed`], and [`Growth::Acks`].
+    smoothed: bool,
+    per_ack: bool,
     state: State,
     /// The episode was answered `Ignore`: retransmit, change nothing.
     ignored: bool,
@@ -158,8 +160,9 @@ impl Sender {
     pub fn new(config: &Config, control: Box<dyn CongestionControl>) -> Self {
         Self {
             wants_packets: control.wants_packets(),
-            owns_recovery: control.owns_recovery(),
             sack: config.sack,
+            smoothed: config.control_rtt == ControlRtt::Smoothed,
+            per_ack: config.growth == Growth::Acks,
             plain: Duplicates::default(),
             control,
             window: Window::new(f64::from(config.initial_window)),
@@ -397,7 +400,7 @@ impl Sender {
             mss: Bytes::new(self.mss),
             wire: Bytes::new(self.wire),
             srtt: self.rtt.smoothed(),
-            min_rtt: self.rtt.min(),
+            min_rtt: if self.smoothed { self.rtt.min_smoothed() } else { self.rtt.min() },
             in_flight: self.in_flight(),
             delivered: self.delivered,
             lost: self.lost,
@@ -406,7 +409,24 @@ impl Sender {
             cwnd_limited: self.is_cwnd_limited(),
             app_limited: self.app_limited_until > 0,
             departure: self.pacer.next(),
+            paced: self.config.pacing || self.window.pacing != Pacing::Unlimited,
         }
+    }
+
+    /// The RTT that controls are told of an acknowledgement with this sample.
+    #[inline]
+    fn told_rtt(&self, sample: Option<Span>) -> Option<Span> {
+        if !self.smoothed {
+            return sample;
+        }
+        let smoothed = self.rtt.smoothed();
+        (!smoothed.is_zero()).then_some(smoothed)
+    }
+
+    /// By how many segments controls are told that their window may grow.
+    #[inline]
+    fn growth(&self, acked: u64) -> u64 {
+        if self.per_ack { acked.min(1) } else { acked }
     }
 
     /// Linux `tcp_is_cwnd_limited`.
@@ -543,7 +563,7 @@ impl Sender {
         let sample = Sample {
             delivered: progress.delivered,
             bytes: Bytes::new(progress.bytes),
-            rtt,
+            rtt: self.told_rtt(rtt),
             one_way: self.config.timestamps.then(|| self.elapsed(segment.echo, segment.timestamp)),
             in_flight_at_send: u64::from(progress.newest.map_or(0, |newest| newest.in_flight)),
         };
@@ -580,14 +600,15 @@ impl Sender {
             return;
         }
         rate.lost = lost;
+        let delivered = if progress.acked > 0 || self.ignored { progress.delivered } else { 0 };
         let ack = Ack {
             // Growth is by what was delivered, on acknowledgements that advance: not once more by what was selectively
             // acknowledged before a hole was filled (Linux `tcp_may_raise_cwnd`). Nothing holds growth back while an episode
             // is repaired that was ignored.
-            acked: if progress.acked > 0 || self.ignored { progress.delivered } else { 0 },
+            acked: self.growth(delivered),
             delivered: progress.delivered,
             bytes: Bytes::new(progress.bytes),
-            rtt,
+            rtt: self.told_rtt(rtt),
             rate,
             prior_in_flight: progress.prior_in_flight,
             ecn_echo: segment.ecn_echo,

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use ranpace_cc::*;
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::config::Opener;
 use crate::testing::*;
@@ -699,6 +699,110 @@ impl Weather {
             Some(7) => Deed::Mark,
             _ => Deed::Pass,
         }
+    }
+}
+
+/// Master of its window while it has an allocation, as `rapid` is, and the guard while reports can be relied on.
+#[derive(Debug)]
+struct AtTimes {
+    owns: bool,
+    /// What `cx.paced` was.
+    paced: std::sync::Arc<std::sync::Mutex<Vec<bool>>>,
+}
+
+impl CongestionControl for AtTimes {
+    fn on_congestion(&mut self, _: &Context, w: &mut Window, _: &Congestion) -> Answer {
+        if self.owns { Answer::Own } else { Answer::ReduceTo(w.cwnd / 2.0) }
+    }
+    fn on_ack(&mut self, cx: &Context, _: &mut Window, _: &Ack) {
+        self.paced.lock().unwrap().push(cx.paced);
+    }
+    fn owns_recovery(&self) -> bool {
+        self.owns
+    }
+    fn on_allocation(&mut self, _: &Context, w: &mut Window, allocation: Option<Rate>) {
+        self.owns = allocation.is_some();
+        w.cwnd = 40.0;
+        w.pacing = allocation.map_or(Pacing::Unlimited, Pacing::Rate);
+    }
+}
+
+#[test]
+fn who_owns_the_window_is_asked_when_it_matters() {
+    // Neither owns it when the connection is made. The window of the one that does later is not the endpoint's to decay.
+    for (allocation, after_idle) in [(None, 10.0), (Some(Rate::from_mbit_per_s(50)), 40.0)] {
+        let control = AtTimes { owns: false, paced: Default::default() };
+        let mut pipe = Pipe::new(&Config::default(), Box::new(control), clean());
+        pipe.sender.write(segments(20));
+        pipe.finish(Span::from_secs(5));
+        pipe.sender.on_allocation(pipe.now, allocation);
+        assert_eq!(pipe.sender.window().cwnd, 40.0);
+        pipe.run(Span::from_secs(5));
+        pipe.sender.write(segments(1));
+        pipe.run(ms(1));
+        assert_eq!(pipe.sender.window().cwnd, after_idle, "{allocation:?}");
+    }
+}
+
+#[test]
+fn a_control_is_told_whether_what_it_sends_is_paced_by_itself_or_by_the_endpoint() {
+    for (pacing, allocation, expected) in [
+        (false, None, false),
+        (true, None, true),
+        (false, Some(Rate::from_mbit_per_s(50)), true),
+        (true, Some(Rate::from_mbit_per_s(50)), true),
+    ] {
+        let control = AtTimes { owns: false, paced: Default::default() };
+        let paced = control.paced.clone();
+        let config = Config { pacing, ..Config::default() };
+        let mut pipe = Pipe::new(&config, Box::new(control), clean());
+        pipe.sender.on_allocation(pipe.now, allocation);
+        pipe.sender.write(segments(20));
+        pipe.finish(Span::from_secs(5));
+        let paced = paced.lock().unwrap();
+        assert!(
+            !paced.is_empty() && paced.iter().all(|&is| is == expected),
+            "{pacing} {allocation:?}: {paced:?}"
+        );
+    }
+}
+
+#[test]
+fn multi_domain_control_without_a_pep_is_cubic_segment_by_segment() {
+    // Losses, a burst of them, a whole flight with the probes after it, marks and a pause: PRR, timeouts, HyStart and pace are CUBIC's.
+    for (pacing, ecn) in [(false, false), (true, false), (false, true)] {
+        let sent = ["mdcc", "cubic"].map(|name| {
+            let config = Config { pacing, ecn, ..Config::default() };
+            let mut random = 1_u64;
+            let script = move |way: Way, place: u64, _: &Segment| {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                match (way, place) {
+                    (Way::Forth, 900..=905 | 2_000..=2_120) => Deed::Drop,
+                    (Way::Forth, _) if random >> 33 < (1 << 31) / 700 => Deed::Drop,
+                    (Way::Forth, _) if place % 1_500 == 1_499 => Deed::Mark,
+                    _ => Deed::Pass,
+                }
+            };
+            let mut pipe = Pipe::named(&config, name, Box::new(script));
+            pipe.sender.write(segments(4_000));
+            pipe.finish(Span::from_secs(600));
+            pipe.run(Span::from_secs(3));
+            pipe.sender.write(segments(2_000));
+            pipe.finish(Span::from_secs(600));
+            let stats = *pipe.sender.stats();
+            assert!(stats.recoveries > 3 && (!ecn || stats.ecn_reductions > 0), "{stats:?}");
+            let sent: Vec<_> = pipe.sent.iter().map(|(at, segment)| (*at, segment.seq)).collect();
+            (sent, stats)
+        });
+        let [own, plain] = &sent;
+        let first = own.0.iter().zip(&plain.0).position(|(own, plain)| own != plain);
+        assert!(
+            own == plain,
+            "paced {pacing}, ECN {ecn}: the {first:?}. segment differs; {:?}, {:?}",
+            own.1,
+            plain.1
+        );
     }
 }
 

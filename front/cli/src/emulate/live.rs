@@ -1,16 +1,20 @@
 //! `ranpace emulate --live`: rate, delay and queue of each link in the terminal, while it runs.
 //!
 //! Drawn on a screen of its own, which goes with the emulation. The terminal stays in its usual mode, so that Ctrl-C
-//! is what it always is, and reaches programs too.
+//! is what it always is, and reaches programs too. Ctrl-\\ and Ctrl-Z end and stop the emulator as they do any program, but only
+//! when the terminal has its usual screen again.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Seek as _, SeekFrom, stdout};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use nix::sys::signal::{SigSet, Signal, raise};
 use ranpace_emulator::Snapshot;
 use ranpace_sim::Moment;
 use ranpace_units::Span;
@@ -38,10 +42,21 @@ const TAIL: usize = 6;
 /// Bytes at the end of what they print in which these are.
 const TAIL_BYTES: u64 = 8 << 10;
 
-/// That there is somewhere to draw.
-pub fn check() -> Result<(), Failure> {
+/// Whether the screen is drawn on. Held while something is drawn, and while the emulator is stopped.
+static DRAWN: Mutex<bool> = Mutex::new(false);
+/// Somebody else has written to the terminal.
+static IS_STALE: AtomicBool = AtomicBool::new(false);
+
+/// Signals that wait until the terminal is given back.
+pub struct Signals(SigSet);
+
+/// That there is somewhere to draw. To be called before there is a second thread: from here on Ctrl-\\ and Ctrl-Z wait for
+/// [`start`], in all threads. Programs have them as ever.
+pub fn check() -> Result<Signals, Failure> {
     if stdout().is_terminal() {
-        return Ok(());
+        let signals = SigSet::from_iter([Signal::SIGQUIT, Signal::SIGTSTP]);
+        signals.thread_block().map_err(Failure::ours)?;
+        return Ok(Signals(signals));
     }
     Err(Failure::asked(
         "--live draws in a terminal, but standard output is none (a file or a pipe?); without --live the report has \
@@ -50,10 +65,20 @@ pub fn check() -> Result<(), Failure> {
 }
 
 /// Draws until the emulation's end of the channel is gone. `log` has what programs print.
-pub fn start(mut screen: Screen, from: Receiver<Snapshot>, log: PathBuf) -> JoinHandle<io::Result<()>> {
+pub fn start(
+    mut screen: Screen,
+    from: Receiver<Snapshot>,
+    log: PathBuf,
+    signals: Option<Signals>,
+) -> JoinHandle<io::Result<()>> {
+    if let Some(Signals(signals)) = signals {
+        // It ends with the process.
+        thread::spawn(move || attend(signals));
+    }
     thread::spawn(move || {
         interrupt::at_exit(restore);
         let _back = Back;
+        *DRAWN.lock().unwrap_or_else(PoisonError::into_inner) = true;
         execute!(stdout(), EnterAlternateScreen)?;
         let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         loop {
@@ -63,7 +88,44 @@ pub fn start(mut screen: Screen, from: Receiver<Snapshot>, log: PathBuf) -> Join
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
             screen.tail = tail(&log);
+            let _drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
+            if IS_STALE.swap(false, Ordering::Relaxed) {
+                terminal.clear()?;
+            }
             terminal.draw(|frame| screen.draw(frame))?;
+        }
+    })
+}
+
+/// Lets signals do what they always do, between giving the terminal back and taking it again.
+fn attend(signals: SigSet) {
+    while let Ok(signal) = signals.wait() {
+        let drawn = not_drawing();
+        let is_drawn = drawn.as_ref().is_some_and(|drawn| **drawn);
+        if is_drawn {
+            restore();
+        }
+        let only = SigSet::from_iter([signal]);
+        // It comes to this thread, as soon as it is let through.
+        let passed = raise(signal).and_then(|()| only.thread_unblock()).and_then(|()| only.thread_block());
+        if passed.is_err() {
+            return;
+        }
+        // Stopped, and continued by now.
+        if is_drawn && execute!(stdout(), EnterAlternateScreen).is_ok() {
+            IS_STALE.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Waits until nothing is being drawn; not for long, a terminal may take nothing more.
+fn not_drawing() -> Option<MutexGuard<'static, bool>> {
+    (0..PATIENCE.as_millis()).find_map(|_| match DRAWN.try_lock() {
+        Ok(drawn) => Some(drawn),
+        Err(TryLockError::Poisoned(drawn)) => Some(drawn.into_inner()),
+        Err(TryLockError::WouldBlock) => {
+            thread::sleep(Duration::from_millis(1));
+            None
         }
     })
 }
@@ -73,6 +135,7 @@ struct Back;
 
 impl Drop for Back {
     fn drop(&mut self) {
+        *DRAWN.lock().unwrap_or_else(PoisonError::into_inner) = false;
         restore();
     }
 }

@@ -147,12 +147,10 @@ impl Emulation {
     pub fn end(&mut self) -> (Option<i32>, serde_json::Value, serde_json::Value) {
         fs::write(self.folder.path().join("done"), "").unwrap();
         let status = self.child.wait().unwrap();
-        let results = self.folder.path().join("results/scenario.emulated");
-        let read = |path: PathBuf| serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-        let runs = fs::read_dir(&results).unwrap().map(|entry| entry.unwrap().path());
-        let run = runs.into_iter().find(|path| path.is_dir()).unwrap();
-        assert!(results.join("report.html").exists());
-        (status.code(), read(run.join("summary.json")), read(results.join("emulation.json")))
+        let run = self.folder.path().join("results/scenario.emulated/1");
+        let read = |name: &str| serde_json::from_slice(&fs::read(run.join(name)).unwrap()).unwrap();
+        assert!(run.join("report.html").exists());
+        (status.code(), read("summary.json"), read("emulation.json"))
     }
 }
 

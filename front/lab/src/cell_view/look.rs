@@ -117,6 +117,6 @@ fn state(probe: &Probe, blocks_per_s: f64) -> LinkState {
         mcs: probe.mcs,
         prbs: probe.prbs,
         tbs_bits: probe.block.bits(),
-        rate_bit_s: f64::from(probe.block.bits()) * blocks_per_s,
+        rate_bit_s: f64::from(probe.block.bits()) * probe.share * blocks_per_s,
     }
 }

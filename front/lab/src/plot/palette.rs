@@ -1,5 +1,7 @@
 //! Colours that people with any colour vision can tell apart, and one for each name in a report.
 
+use std::collections::HashMap;
+
 use plotters::style::RGBColor;
 
 /// A colour.
@@ -45,7 +47,8 @@ const OKABE_ITO: [Colour; 7] = [
 /// Which name has which colour; the same in all plots of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Palette {
-    names: Vec<String>,
+    /// With the order of their first appearance.
+    names: HashMap<String, usize>,
 }
 
 impl Palette {
@@ -53,8 +56,9 @@ impl Palette {
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut palette = Self::default();
         for name in names {
-            if !palette.names.iter().any(|known| known == name) {
-                palette.names.push(name.to_owned());
+            let next = palette.names.len();
+            if !palette.names.contains_key(name) {
+                palette.names.insert(name.to_owned(), next);
             }
         }
         palette
@@ -62,8 +66,7 @@ impl Palette {
 
     /// The colour of a name; grey for an unknown one. After seven names come darker shades, then lighter ones.
     pub fn colour(&self, name: &str) -> Colour {
-        let Some(index) = self.names.iter().position(|known| known == name) else { return GREY };
-        Self::nth(index)
+        self.names.get(name).map_or(GREY, |index| Self::nth(*index))
     }
 
     /// The colour of the name that comes `index`-th.

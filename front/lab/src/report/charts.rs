@@ -9,16 +9,27 @@ use crate::figures::Quantity;
 use crate::plot::{Axis, Bar, Cloud, Frame, Line, LinePlot, Palette, PlotError, ScatterPlot, bars};
 use crate::row::{FIGURES, RunFigures};
 
+/// Algorithms, or flows, that are drawn beside each other; of more nothing could be told apart.
+const MOST_SHOWN: usize = 200;
+
 /// All of them, as far as there is something to compare.
 pub fn beside(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotError> {
     let points = group.runs.iter().map(|(_, runs)| runs.len()).sum::<usize>();
-    let scatter = if points > 1 { Some(scatter(group, palette)?) } else { None };
-    let bars = if group.rows.len() > 1 { Some(all_bars(group, palette)?) } else { None };
-    let delay = cdf(group, palette, "Queueing delay", |flow| &flow.queueing_delay)?;
-    let rtt = cdf(group, palette, "Round-trip time", |flow| &flow.rtt)?;
+    let many = group.runs.len() > MOST_SHOWN;
+    let scatter = if points > 1 && !many { Some(scatter(group, palette)?) } else { None };
+    let bars =
+        if (2..=MOST_SHOWN).contains(&group.rows.len()) { Some(all_bars(group, palette)?) } else { None };
+    let (mut delay, mut rtt) = (None, None);
+    if !many {
+        delay = cdf(group, palette, "Queueing delay", |flow| &flow.queueing_delay)?;
+        rtt = cdf(group, palette, "Round-trip time", |flow| &flow.rtt)?;
+    }
     Ok(html! {
         @if let Some(scatter) = scatter { (scatter) }
         @if let Some(bars) = bars { (bars) }
+        @if many || group.rows.len() > MOST_SHOWN {
+            p.note { "What has more than " (MOST_SHOWN) " rows is not drawn side by side." }
+        }
         @if delay.is_some() || rtt.is_some() {
             div.grid {
                 @for svg in [delay, rtt].into_iter().flatten() { (figure(&svg, "")) }

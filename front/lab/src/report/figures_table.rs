@@ -6,6 +6,9 @@ use crate::figures::Unit;
 use crate::plot::Palette;
 use crate::row::{CompareRow, FIGURES, Figure};
 
+/// Rows that are shown; with more, browsers take minutes for the page.
+const SHOWN: usize = 2_000;
+
 /// The table; figures that no row has are left out.
 pub fn table(rows: &[CompareRow], palette: &Palette) -> Markup {
     let has = |figure: &&Figure| rows.iter().any(|row| (figure.of)(row).0.is_finite());
@@ -17,6 +20,8 @@ pub fn table(rows: &[CompareRow], palette: &Palette) -> Markup {
         .iter()
         .map(|figure| figure.quantity.unit(rows.iter().map(|row| (figure.of)(row).0)))
         .collect();
+    let best: Vec<Vec<bool>> =
+        figures.iter().zip(&units).map(|(figure, unit)| best(figure, unit, rows)).collect();
     let seeds: Vec<usize> = rows.iter().map(|row| row.seeds).collect();
     let same = seeds.iter().all(|count| *count == seeds[0]);
     html! {
@@ -30,14 +35,14 @@ pub fn table(rows: &[CompareRow], palette: &Palette) -> Markup {
                     @if !same { th scope="col" { "seeds" } }
                 } }
                 tbody {
-                    @for (index, row) in rows.iter().enumerate() {
+                    @for (index, row) in rows.iter().take(SHOWN).enumerate() {
                         tr {
                             th scope="row" {
                                 span.swatch style=(format!("background:{}", palette.colour(&row.cc).hex())) {}
                                 (row.cc)
                             }
-                            @for (figure, unit) in figures.iter().zip(&units) {
-                                (cell(&unit.show_with((figure.of)(row).0, (figure.of)(row).1), is_best(figure, unit, rows, index)))
+                            @for ((figure, unit), best) in figures.iter().zip(&units).zip(&best) {
+                                (cell(&unit.show_with((figure.of)(row).0, (figure.of)(row).1), best[index]))
                             }
                             @if !same { td { (row.seeds) } }
                         }
@@ -46,6 +51,9 @@ pub fn table(rows: &[CompareRow], palette: &Palette) -> Markup {
             }
         }
         p.caption {
+            @if rows.len() > SHOWN {
+                "The first " (SHOWN) " of " (rows.len()) " rows; all of them are in the results folder. "
+            }
             @if rows.len() > 1 { "The best of each column is in bold. " }
             @match (same, seeds[0]) {
                 (true, 1) => "One seed, so there are no confidence intervals; small differences may be chance.",
@@ -63,27 +71,51 @@ fn cell(text: &str, best: bool) -> Markup {
     }
 }
 
-/// Whether no row shows a better value; not if all of them show the same.
-fn is_best(figure: &Figure, unit: &Unit, rows: &[CompareRow], index: usize) -> bool {
-    let Some(more_is_better) = figure.more_is_better else { return false };
-    let value = |row: &CompareRow| (figure.of)(row).0;
-    let shown = |row: &CompareRow| {
-        let (value, ci95) = (figure.of)(row);
-        let text = unit.show_with(value, ci95);
-        text.split_once(" ± ").map_or(text.clone(), |(value, _)| value.to_owned())
-    };
-    let own = &rows[index];
-    let others = rows.iter().filter(|row| value(row).is_finite() && shown(row) != shown(own));
-    let mut others = others.map(value).peekable();
-    let distinct = others.peek().is_some();
-    let beaten = others.any(|other| if more_is_better { other > value(own) } else { other < value(own) });
-    value(own).is_finite() && distinct && !beaten
+/// Which rows show the best value; none if all of them show the same.
+fn best(figure: &Figure, unit: &Unit, rows: &[CompareRow]) -> Vec<bool> {
+    let nowhere = vec![false; rows.len()];
+    let Some(more_is_better) = figure.more_is_better else { return nowhere };
+    let values: Vec<f64> = rows.iter().map(|row| (figure.of)(row).0).collect();
+    let known = values.iter().copied().filter(|value| value.is_finite());
+    let Some(top) = known.reduce(if more_is_better { f64::max } else { f64::min }) else { return nowhere };
+    let shown: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let (value, ci95) = (figure.of)(row);
+            let text = unit.show_with(value, ci95);
+            text.split_once(" ± ").map_or(text.clone(), |(value, _)| value.to_owned())
+        })
+        .collect();
+    // What shows the same is as good.
+    let tops: Vec<&String> =
+        shown.iter().zip(&values).filter(|(_, value)| **value == top).map(|(text, _)| text).collect();
+    let is_best: Vec<bool> = (shown.iter().zip(&values))
+        .map(|(text, value)| value.is_finite() && (*value == top || tops.first() == Some(&text)))
+        .collect();
+    let all = is_best.iter().zip(&values).all(|(best, value)| *best || !value.is_finite());
+    if all { nowhere } else { is_best }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::synthetic;
+
+    #[test]
+    fn of_ten_thousand_rows_two_thousand_are_shown_soon() {
+        let one = CompareRow::of("cubic", &[&synthetic::run("cubic", 1)]);
+        let row = |index: usize| CompareRow {
+            cc: format!("{index}"),
+            goodput_bit_s: 1e6 + index as f64 * 1e3,
+            ..one.clone()
+        };
+        let rows: Vec<CompareRow> = (0..10_000).map(row).collect();
+        let palette = Palette::of(rows.iter().map(|row| row.cc.as_str()));
+        let page = table(&rows, &palette).into_string();
+        assert_eq!(page.matches("<tr>").count(), 1 + SHOWN);
+        assert!(page.contains("The first 2000 of 10000 rows"));
+        assert!(!page.contains("best\">"), "the best row is the last one, of which only the others are here");
+    }
 
     #[test]
     fn the_best_is_bold_and_names_are_escaped() {

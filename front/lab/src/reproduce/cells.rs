@@ -93,6 +93,16 @@ impl Cells {
         self.cells.insert(key, cell.map(Arc::new));
     }
 
+    /// Enters the cell of one scheme for another one too, which would have played the same run.
+    pub fn enter_same(&mut self, scheme: &str, as_well: &str, point: &str) {
+        let known = self.cells.get(&(scheme.to_owned(), point.to_owned())).cloned();
+        let key = (as_well.to_owned(), point.to_owned());
+        if let Some(cell) = known.filter(|_| scheme != as_well) {
+            self.order.push(key.clone());
+            self.cells.insert(key, cell);
+        }
+    }
+
     /// One cell.
     pub fn at(&self, scheme: &str, point: &str) -> Result<&Cell, Absent> {
         match self.cells.get(&(scheme.to_owned(), point.to_owned())) {

@@ -176,18 +176,29 @@ pub struct Sensitivity {
     pub metrics: Vec<Metric>,
     /// The table whose published figures are compared with.
     pub table: Option<String>,
+    /// Whether they are played and recorded each time, and not on request.
+    #[serde(default)]
+    pub always: bool,
 }
 
-/// What the source leaves open and touches several schemes: every combination is played by all schemes of some tables.
+/// What the source leaves open and touches several schemes: every combination is played by all schemes of some tables
+/// and criteria.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variation {
     /// For each place its values, that of the experiment itself first.
     pub set: BTreeMap<String, Vec<String>>,
     /// Tables of published ratios by which the nearest combination is found. Each says at which group of points.
+    #[serde(default)]
     pub tables: Vec<String>,
+    /// Criteria with a published `figure` by which it is found too.
+    #[serde(default)]
+    pub criteria: Vec<String>,
     /// The first points of each `[[runs]]`; all if it is missing.
     pub points: Option<usize>,
+    /// Whether it is played and recorded each time, and not on request: what other experiments take over from it.
+    #[serde(default)]
+    pub always: bool,
 }
 
 /// What must hold, or is reported.
@@ -207,6 +218,8 @@ pub struct Criterion {
     pub finding: bool,
     /// What the source says.
     pub published: String,
+    /// The same as a number, in the unit of what is measured, for a choice by `[variation]`.
+    pub figure: Option<f64>,
     /// What is compared; missing only where the experiment is pending.
     pub measure: Option<Measure>,
     /// The value must not be below.
@@ -436,9 +449,18 @@ impl Experiment {
                 ));
             }
         }
-        let table = self.sensitivity.as_ref().and_then(|sensitivity| sensitivity.table.as_ref());
-        table
-            .filter(|id| !self.tables.iter().any(|table| table.id == **id))
+        let varied = self.variation.iter().flat_map(|variation| &variation.criteria);
+        for id in varied {
+            let own = self.criteria.iter().find(|criterion| criterion.id == *id);
+            if own.is_none_or(|criterion| criterion.figure.is_none_or(|figure| figure <= 0.0)) {
+                return Some(format!("the variation needs a criterion {id:?} with a figure above zero"));
+            }
+        }
+        let tables = self.variation.iter().flat_map(|variation| &variation.tables);
+        let table = self.sensitivity.iter().filter_map(|sensitivity| sensitivity.table.as_ref());
+        tables
+            .chain(table)
+            .find(|id| !self.tables.iter().any(|table| table.id == **id))
             .map(|id| format!("there is no table {id:?}"))
     }
 }
@@ -521,6 +543,18 @@ mod tests {
             ("nothing to compare with", "at_most = 1.0", "", "neither at_least nor at_most"),
             ("nothing measured", "measure =", "#", "has no measure"),
             (
+                "a choice without a figure",
+                "[[scheme]]",
+                "[variation]\ncriteria = [\"c\"]\nset = { x = [\"1\"] }\n[[scheme]]",
+                "a criterion \"c\" with a figure",
+            ),
+            (
+                "a choice by no table",
+                "[[scheme]]",
+                "[variation]\ntables = [\"t\"]\nset = { x = [\"1\"] }\n[[scheme]]",
+                "no table \"t\"",
+            ),
+            (
                 "no counterpart",
                 "kind = \"value\", metric = \"rtt_mean\", of = \"x\"",
                 "kind = \"paired_ratio\", metric = \"rtt_mean\", of = [\"x\"], to = []",
@@ -544,7 +578,8 @@ mod tests {
     fn places_are_combined() {
         let list = |values: [&str; 2]| values.map(str::to_owned).to_vec();
         let set = BTreeMap::from([("b".to_owned(), list(["1", "2"])), ("a".to_owned(), list(["x", "y"]))]);
-        let variation = Variation { set, tables: Vec::new(), points: None };
+        let variation =
+            Variation { set, tables: Vec::new(), criteria: Vec::new(), points: None, always: false };
         let found: Vec<String> =
             variation.combinations().iter().map(|c| format!("{}{}", c["a"], c["b"])).collect();
         assert_eq!(found, ["x1", "x2", "y1", "y2"]);
@@ -559,6 +594,7 @@ mod tests {
             schemes: Vec::new(),
             metrics: Vec::new(),
             table: None,
+            always: false,
         };
         assert_eq!(sensitivity.combinations(), ["a=1 b=1", "a=1 b=2", "a=2 b=1", "a=2 b=2"]);
     }

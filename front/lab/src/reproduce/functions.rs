@@ -30,6 +30,14 @@ pub enum Function {
     /// Largest mean RTT over the bound of C2TCP's equation 15.
     #[serde(rename = "c2tcp_eq15")]
     C2tcpEq15,
+    /// As `c2tcp_eq14`, where the deaf second alone does not exceed the bound.
+    #[serde(rename = "c2tcp_eq14_deaf")]
+    C2tcpEq14Deaf,
+    /// As `c2tcp_eq15`, where the deaf second alone does not exceed the bound.
+    #[serde(rename = "c2tcp_eq15_deaf")]
+    C2tcpEq15Deaf,
+    /// Mean RTT over that of the deaf second, where that exceeds the bound of equation 15: smallest and largest.
+    C2tcpDeafSecond,
     /// 95th percentile of the delay outside outages: seconds with a capacity below 0.2 Mbit/s and the 2 s after them.
     P95OutsideOutages,
     /// A figure in a window of time, of flows that join one after the other.
@@ -71,8 +79,11 @@ pub fn call(function: &Function, of: &[String], cells: &Cells) -> Result<Measure
         Function::Models(function) => functions_models::call(*function),
         Function::C2tcpConditions => conditions(),
         Function::C2tcpHistory => history(),
-        Function::C2tcpEq14 => bound(of, cells, |rtt, bw, alpha| alpha * (rtt + 1.0 / bw + 0.5 / bw)),
-        Function::C2tcpEq15 => bound(of, cells, |rtt, bw, alpha| 1.5 * alpha * (rtt + 1.0 / bw)),
+        Function::C2tcpEq14 => bound(of, cells, equation_14, false),
+        Function::C2tcpEq15 => bound(of, cells, equation_15, false),
+        Function::C2tcpEq14Deaf => bound(of, cells, equation_14, true),
+        Function::C2tcpEq15Deaf => bound(of, cells, equation_15, true),
+        Function::C2tcpDeafSecond => deaf_second(of, cells),
         Function::P95OutsideOutages => {
             let mut worst = f64::NEG_INFINITY;
             for scheme in of {
@@ -91,7 +102,7 @@ const FIG_2: [u64; 12] = [20, 25, 60, 60, 60, 60, 60, 60, 30, 60, 60, 25];
 
 /// What C2TCP makes of [`FIG_2`], sample by sample. Driven through the interface that an endpoint uses.
 fn judged() -> Result<Vec<&'static str>, Absent> {
-    let algorithm: Algorithm = "cubic+c2tcp:tuner=off:alpha=2"
+    let algorithm: Algorithm = "cubic+c2tcp:tuner=off:alpha=2:clock=ns:boost=real:kernel_compat=off"
         .parse()
         .map_err(|error: ranpace_cc::AlgorithmError| Absent::Nothing(error.to_string()))?;
     let mut control = algorithm.build(1);
@@ -110,6 +121,7 @@ fn judged() -> Result<Vec<&'static str>, Absent> {
         cwnd_limited: true,
         app_limited: false,
         departure: Time::ZERO,
+        paced: false,
     };
     control.on_start(&context(Time::ZERO), &mut window);
     Ok(FIG_2
@@ -161,12 +173,36 @@ fn history() -> Result<Measured, Absent> {
     Ok(Measured { value: rtts.len() as f64, text: text.collect::<Vec<_>>().join("; ") })
 }
 
-/// Largest ratio of the mean RTT to a bound of (RTT without a queue, packets per second, alpha).
-fn bound(of: &[String], cells: &Cells, bound: fn(f64, f64, f64) -> f64) -> Result<Measured, Absent> {
-    let (mut worst, mut at, mut count, mut over) = (f64::NEG_INFINITY, String::new(), 0, 0);
+/// A bound of the mean RTT in seconds, by (RTT without a queue, packets per second, alpha).
+type Bound = fn(f64, f64, f64) -> f64;
+
+fn equation_14(rtt: f64, bw: f64, alpha: f64) -> f64 {
+    alpha * (rtt + 1.0 / bw + 0.5 / bw)
+}
+
+fn equation_15(rtt: f64, bw: f64, alpha: f64) -> f64 {
+    1.5 * alpha * (rtt + 1.0 / bw)
+}
+
+/// Mean RTT in seconds of a deaf second of a link that sends `bw` packets/s, where the window begins near zero. CUBIC's Reno-friendly growth
+/// is 8/15 of a segment per window acknowledged, `dW/dt = 8/15 bw / W`, so that `W = sqrt(16/15 bw t)`; the RTT is `W / bw`, its mean over
+/// the second two thirds of its last value. Neither alpha nor the RTT of the empty path is in it.
+fn rtt_of_deaf_second(bw: f64) -> f64 {
+    2.0 / 3.0 * (16.0 / 15.0 / bw).sqrt()
+}
+
+/// Largest ratio of the mean RTT to a bound; with `deaf`, of the runs in which the deaf second alone stays below the bound. Where it does not,
+/// no alpha could keep the bound.
+fn bound(of: &[String], cells: &Cells, bound: Bound, deaf: bool) -> Result<Measured, Absent> {
+    let (mut worst, mut at, mut count, mut over, mut left_out) = (f64::NEG_INFINITY, String::new(), 0, 0, 0);
     for scheme in of {
         for (point, cell) in cells.of(scheme, &[])? {
-            let limit = bound(cell.number("rtt")?, cell.number("pps")?, cell.number("alpha")?);
+            let bw = cell.number("pps")?;
+            let limit = bound(cell.number("rtt")?, bw, cell.number("alpha")?);
+            if deaf && rtt_of_deaf_second(bw) >= limit {
+                left_out += 1;
+                continue;
+            }
             let ratio = cell.get(super::metric::Metric::RttMean) / limit;
             count += 1;
             over += u32::from(ratio >= 1.0);
@@ -175,9 +211,30 @@ fn bound(of: &[String], cells: &Cells, bound: fn(f64, f64, f64) -> f64) -> Resul
             }
         }
     }
-    let text =
+    let mut text =
         format!("at most {} of the bound ({at}); at or over it in {over} of {count} runs", number(worst));
+    if left_out > 0 {
+        text.push_str(&format!("; {left_out} runs left out"));
+    }
     Ok(Measured { value: worst, text })
+}
+
+/// The mean RTT over that of the deaf second, of the runs that [`bound`] leaves out for equation 15. The value is the largest.
+fn deaf_second(of: &[String], cells: &Cells) -> Result<Measured, Absent> {
+    let mut ratios = Vec::new();
+    for scheme in of {
+        for (_, cell) in cells.of(scheme, &[])? {
+            let bw = cell.number("pps")?;
+            let own = rtt_of_deaf_second(bw);
+            if own >= equation_15(cell.number("rtt")?, bw, cell.number("alpha")?) {
+                ratios.push(cell.get(super::metric::Metric::RttMean) / own);
+            }
+        }
+    }
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let text = format!("{} to {}, {} runs", number(least), number(most), ratios.len());
+    Ok(Measured { value: most, text })
 }
 
 /// From the series: means over the sampling interval, weighted by what left the link in it.
@@ -247,6 +304,29 @@ mod tests {
         let of = |function| call(&function, &["x".to_owned()], &cells).unwrap().value;
         assert!((of(Function::C2tcpEq14) - 30.0 / 42.0).abs() < 1e-9);
         assert!((of(Function::C2tcpEq15) - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn bounds_are_judged_where_the_deaf_second_does_not_exceed_them() {
+        // At 500 packets/s a deaf second has 2/3 sqrt(16 / 7500) = 30.8 ms: more than equation 15 with 10 ms and alpha 1.25 (22.5 ms), less
+        // than with alpha 2 (36 ms).
+        let mut cells = Cells::default();
+        for (alpha, rtt) in [("1.25", 0.0308), ("2", 0.018)] {
+            let places = [("rtt", "10ms"), ("pps", "500"), ("alpha", alpha)];
+            let places: Values =
+                places.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            let cell = Cell::new(places, synthetic::run("cubic", 1)).with(Metric::RttMean, rtt);
+            cells.enter("x", alpha, Ok(cell));
+        }
+        let of = |function| call(&function, &["x".to_owned()], &cells).unwrap();
+        assert!((of(Function::C2tcpEq15).value - 0.0308 / 0.0225).abs() < 1e-9);
+        let judged = of(Function::C2tcpEq15Deaf);
+        assert!((judged.value - 0.5).abs() < 1e-9);
+        assert!(judged.text.ends_with("in 0 of 1 runs; 1 runs left out"), "{}", judged.text);
+        assert!(
+            (of(Function::C2tcpDeafSecond).value - 0.0308 / (2.0 / 3.0 * (16.0f64 / 7500.0).sqrt())).abs()
+                < 1e-9
+        );
     }
 
     #[test]

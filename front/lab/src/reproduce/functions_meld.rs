@@ -167,6 +167,18 @@ const T90: [f64; 20] = [
     1.746, 1.740, 1.734, 1.729, 1.725,
 ];
 
+/// The same for any number: beyond the table by the first two terms of Fisher and Cornish's expansion about the normal distribution's 1.6449,
+/// which is exact to 0.001 there.
+fn t90(freedom: usize) -> f64 {
+    const Z: f64 = 1.6449;
+    let expanded = |freedom: f64| {
+        let (first, second) = (Z * (Z * Z + 1.0) / 4.0, Z * (5.0 * Z.powi(4) + 16.0 * Z * Z + 3.0) / 96.0);
+        Z + first / freedom + second / (freedom * freedom)
+    };
+    let tabled = freedom.checked_sub(1).map(|at| T90.get(at).copied().unwrap_or(expanded(freedom as f64)));
+    tabled.unwrap_or(f64::NAN)
+}
+
 /// The thesis shows 95 %, the paper 90 % intervals.
 fn intervals(metric: Metric, at: &str, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
     let mut texts = Vec::new();
@@ -181,7 +193,7 @@ fn intervals(metric: Metric, at: &str, of: &[String], cells: &Cells) -> Result<M
             stats::deviation(&values)
                 .map_or(f64::NAN, |deviation| t * deviation / (values.len() as f64).sqrt())
         };
-        let t90 = values.len().checked_sub(2).and_then(|at| T90.get(at)).copied().unwrap_or(f64::NAN);
+        let t90 = t90(values.len().saturating_sub(1));
         let unit = metric.quantity().unit([mean]);
         let show = |value: f64| unit.show(value);
         let ci95 = stats::ci95(&values).unwrap_or(f64::NAN);
@@ -363,6 +375,16 @@ mod tests {
         // 6 and 8: mean 7, deviation of the mean 1, t of one degree of freedom 6.314 and 12.71.
         assert!(measured.text.starts_with("plain 7.0"), "{}", measured.text);
         assert!(measured.text.contains("6.31") && measured.text.contains("12.7"), "{}", measured.text);
+    }
+
+    #[test]
+    fn the_90_percent_interval_is_known_for_any_number() {
+        for (freedom, expected) in
+            [(1, 6.314), (20, 1.725), (21, 1.721), (30, 1.697), (39, 1.685), (120, 1.658)]
+        {
+            assert!((t90(freedom) - expected).abs() < 1e-3, "{freedom}: {}", t90(freedom));
+        }
+        assert!(t90(0).is_nan());
     }
 
     #[test]

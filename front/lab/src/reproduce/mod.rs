@@ -25,7 +25,7 @@ mod totals;
 mod tracking;
 mod verdict;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -97,6 +97,7 @@ const EXPERIMENTS: &[(&str, &str)] = &[
     embedded!("001-a6-target"),
     embedded!("001-a7-buffer"),
     embedded!("001-a8-field"),
+    embedded!("002-b0-fit"),
     embedded!("002-b1-fillup"),
     embedded!("002-b2-short"),
     embedded!("002-b3-bursty"),
@@ -109,6 +110,8 @@ const EXPERIMENTS: &[(&str, &str)] = &[
     embedded!("004-4-reno-cubic"),
     embedded!("004-5-tracking"),
     embedded!("004-5-dcic"),
+    embedded!("004-5-fit"),
+    embedded!("004-6-fit"),
     embedded!("004-6-estimator-wired"),
     embedded!("004-6-estimator-lte"),
     embedded!("004-6-run"),
@@ -237,18 +240,22 @@ pub fn play(
     recordings: &mut Recordings,
     how: &How<'_>,
 ) -> Result<Option<Played>, ReproduceError> {
-    let experiment = if how.sensitivity { experiment.clone().with_sensitivity() } else { experiment.clone() };
+    let always = experiment.sensitivity.as_ref().is_some_and(|sensitivity| sensitivity.always);
+    let switches = how.sensitivity || (always && !how.quick);
+    let experiment = if switches { experiment.clone().with_sensitivity() } else { experiment.clone() };
     let mut cells = Cells::default();
     let mut missing = Vec::new();
     let mut sample = String::new();
-    let mut labels = Labels::default();
+    let mut same = Vec::new();
+    let always = experiment.variation.as_ref().is_some_and(|variation| variation.always);
+    let varies = how.sensitivity || (always && !how.quick);
     if experiment.pending.is_none() {
         let mut planned = plan(&experiment, how.quick)?;
         let show = experiment.show.as_ref();
         let shown = planned.iter().find(|run| show.is_none_or(|show| *show == run.point));
         sample = shown.map_or_else(String::new, |run| run.text.clone());
-        if how.sensitivity {
-            labels = add_variation(&experiment, how.quick, &mut planned)?;
+        if varies {
+            same = add_variation(&experiment, how.quick, &mut planned)?;
         }
         // A job per run whose recordings are there; for the others, the recordings that they lack.
         let (mut jobs, mut of_job) = (Vec::new(), Vec::new());
@@ -283,6 +290,9 @@ pub fn play(
         for (run, cell) in planned.into_iter().zip(found) {
             cells.enter(&run.scheme, &run.point, cell);
         }
+        for (scheme, as_well, point) in &same {
+            cells.enter_same(scheme, as_well, point);
+        }
         if cells.is_unfinished() {
             return Ok(None);
         }
@@ -292,58 +302,52 @@ pub fn play(
     let missing = missing.iter().filter_map(|name| recordings.about(name).cloned()).collect();
     let mut rows = verdict::judge(&experiment, &cells, how.quick);
     let mut tables = show::tables(&experiment, &cells);
-    if how.sensitivity
-        && let Some((table, row)) = show::sensitivity(&experiment, &cells)
-    {
+    // What is played each time is recorded as a table; only criteria have rows then.
+    if switches && let Some((table, row)) = show::sensitivity(&experiment, &cells) {
         tables.push(table);
-        rows.push(row);
+        if how.sensitivity {
+            rows.push(row);
+        }
     }
-    if how.sensitivity
-        && let Some((table, row)) =
-            show::variation(&experiment, &cells, &|scheme, with| labels.of(scheme, with))
-    {
+    if varies && let Some((table, row)) = show::variation(&experiment, &cells) {
         tables.push(table);
-        rows.push(row);
+        if how.sensitivity {
+            rows.push(row);
+        }
     }
     Ok(Some(Played { experiment, rows, cells, missing, tables, sample }))
 }
 
-/// Under which label a scheme was played with a combination of `[variation]`.
-#[derive(Clone, Debug, Default)]
-struct Labels(BTreeMap<(String, Values), String>);
-
-impl Labels {
-    fn of(&self, scheme: &str, with: &Values) -> String {
-        self.0.get(&(scheme.to_owned(), with.clone())).cloned().unwrap_or_else(|| scheme.to_owned())
-    }
-}
-
-/// Adds the runs of `[variation]`, but for those that are there already: not every value touches every scheme.
+/// Adds the runs of `[variation]`, but for those that are there already: not every value touches every run. What is there already is
+/// returned: under which label it is played, under which one it counts too, at which point.
 fn add_variation(
     experiment: &Experiment,
     quick: bool,
     planned: &mut Vec<Planned>,
-) -> Result<Labels, ReproduceError> {
-    let mut labels = Labels::default();
-    let Some(variation) = &experiment.variation else { return Ok(labels) };
+) -> Result<Vec<(String, String, String)>, ReproduceError> {
+    let mut same = Vec::new();
+    let Some(variation) = &experiment.variation else { return Ok(same) };
     let tables = experiment.tables.iter().filter(|table| variation.tables.contains(&table.id));
-    let schemes: Vec<&String> = tables.flat_map(|table| table.published.keys().chain(&table.to)).collect();
+    let mut schemes: Vec<String> =
+        tables.flat_map(|table| table.published.keys().chain(&table.to)).cloned().collect();
+    let criteria = experiment.criteria.iter().filter(|criterion| variation.criteria.contains(&criterion.id));
+    schemes.extend(criteria.filter_map(|criterion| criterion.measure.as_ref()).flat_map(Measure::schemes));
     let mut known: HashMap<(String, String), String> =
         planned.iter().map(|run| ((run.point.clone(), run.text.clone()), run.scheme.clone())).collect();
     for with in variation.combinations() {
         let runs = vary(experiment, quick, &with)?;
-        for mut run in runs.into_iter().filter(|run| schemes.contains(&&run.scheme)) {
+        for mut run in runs.into_iter().filter(|run| schemes.contains(&run.scheme)) {
             let key = (run.point.clone(), run.text.clone());
-            let scheme = run.scheme.clone();
-            let label = known.entry(key).or_insert_with(|| {
-                run.scheme = show::varied(&scheme, &with);
-                planned.push(run.clone());
-                run.scheme
-            });
-            labels.0.insert((scheme, with.clone()), label.clone());
+            run.scheme = show::varied(&run.scheme, &with);
+            if let Some(played) = known.get(&key) {
+                same.push((played.clone(), run.scheme, run.point));
+            } else {
+                known.insert(key, run.scheme.clone());
+                planned.push(run);
+            }
         }
     }
-    Ok(labels)
+    Ok(same)
 }
 
 /// Recordings, and the files that an experiment brings along.

@@ -151,11 +151,13 @@ impl Record {
     /// Whether the record is of this experiment as it stands: the same criteria with the same words and bounds.
     pub fn matches(&self, experiment: &Experiment) -> Result<(), RecordError> {
         let outdated = |what: String| RecordError::Outdated { experiment: experiment.id.clone(), what };
-        let (found, expected) = (self.rows.len(), experiment.criteria.len());
+        // The row of a choice by published figures is no criterion.
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| !row.id.is_empty()).collect();
+        let (found, expected) = (rows.len(), experiment.criteria.len());
         if found != expected {
             return Err(outdated(format!("the record has {found} criteria, the experiment {expected}")));
         }
-        for (row, criterion) in self.rows.iter().zip(&experiment.criteria) {
+        for (row, criterion) in rows.into_iter().zip(&experiment.criteria) {
             let recorded = (&row.id, &row.criterion, row.robust, &row.published, &row.bounds);
             let own =
                 (&criterion.id, &criterion.text, criterion.robust, &criterion.published, &criterion.bounds());

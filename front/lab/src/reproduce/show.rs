@@ -7,7 +7,7 @@ use maud::html;
 use super::cells::{Absent, Cell, Cells};
 use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec, Values};
 use super::functions_edge::of_group;
-use super::measure::ratio;
+use super::measure::{Measure, ratio};
 use super::metric::Metric;
 use super::verdict::{Row, Verdict, for_variant};
 use super::{Mean, Played};
@@ -335,15 +335,11 @@ fn setting(with: &Values) -> String {
     with.iter().map(|(place, value)| format!("{place}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Every combination of `[variation]`, the one nearest to the published ratios first, and a row that names it.
+/// Every combination of `[variation]`, the one nearest to the published figures first, and a row that names it.
 ///
-/// `label` says under which label a scheme was played with a combination. Distance (ours): mean over the published
-/// ratios of `|ln(measured / published)|`.
-pub fn variation(
-    experiment: &Experiment,
-    cells: &Cells,
-    label: &dyn Fn(&str, &Values) -> String,
-) -> Option<(Figures, Row)> {
+/// Figures are ratios where a table is `to` a scheme. Distance (ours): mean over the published ratios and figures of
+/// `|ln(measured / published)|`.
+pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row)> {
     let spec = experiment.variation.as_ref()?;
     let tables: Vec<&TableSpec> =
         spec.tables.iter().filter_map(|id| experiment.tables.iter().find(|table| table.id == *id)).collect();
@@ -353,20 +349,28 @@ pub fn variation(
     for (index, with) in spec.combinations().iter().enumerate() {
         let (mut own, mut distance) = (Vec::new(), 0.0);
         for table in &tables {
-            let to = table.to.as_deref()?;
+            let to = table.to.as_deref();
             let group = table.at.as_deref().unwrap_or_default();
-            for (scheme, published) in table.published.iter().filter(|(scheme, _)| *scheme != to) {
-                let (above, below) = (label(scheme, with), label(to, with));
+            for (scheme, published) in
+                table.published.iter().filter(|(scheme, _)| Some(scheme.as_str()) != to)
+            {
+                let (above, below) = (varied(scheme, with), to.map(|to| varied(to, with)));
                 // Of fewer points, where the variation has fewer.
                 let points: Vec<String> = cells
                     .group(&above, group)
                     .into_iter()
-                    .filter(|point| cells.at(&below, point).is_ok())
+                    .filter(|point| below.as_ref().is_none_or(|below| cells.at(below, point).is_ok()))
                     .take(spec.points.unwrap_or(usize::MAX))
                     .map(str::to_owned)
                     .collect();
                 for (metric, published) in table.metrics.iter().zip(published) {
-                    let value = ratio(cells, *metric, &above, &below, &points, table.mean).ok()?;
+                    if !published.is_finite() {
+                        continue;
+                    }
+                    let value = match &below {
+                        Some(below) => ratio(cells, *metric, &above, below, &points, table.mean).ok()?,
+                        None => mean_over(cells, *metric, &above, &points)?,
+                    };
                     distance += libm::log(value / published).abs();
                     own.push(value);
                     if index == 0 {
@@ -376,6 +380,18 @@ pub fn variation(
                 }
             }
         }
+        for id in &spec.criteria {
+            let criterion = experiment.criteria.iter().find(|criterion| criterion.id == *id)?;
+            let (measure, published) = (criterion.measure.as_ref()?, criterion.figure?);
+            let instead = |measure: Measure, scheme: &String| measure.instead(scheme, &varied(scheme, with));
+            let value = measure.schemes().iter().fold(measure.clone(), instead).of(cells).ok()?.value;
+            distance += libm::log(value / published).abs();
+            own.push(value);
+            if index == 0 {
+                head.push((id.clone(), String::new()));
+                published_row.push(format!("({published})"));
+            }
+        }
         found.push((distance / own.len().max(1) as f64, setting(with), own));
     }
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -383,7 +399,7 @@ pub fn variation(
     let row = Row {
         experiment: experiment.id.clone(),
         id: String::new(),
-        criterion: format!("which of {} readings is nearest to the published ratios", found.len()),
+        criterion: format!("which of {} choices is nearest to the published figures", found.len()),
         robust: false,
         published: "not stated".to_owned(),
         bounds: String::new(),
@@ -395,8 +411,15 @@ pub fn variation(
         let figures = own.iter().map(|value| number(*value));
         [label.clone(), number(*distance)].into_iter().chain(figures).collect()
     }));
-    let title = "Readings: ratios with each, nearest to the published ones first".to_owned();
+    let title = "Choices: figures with each, nearest to the published ones first".to_owned();
     Some((Figures { title, head, rows, report_only: false }, row))
+}
+
+/// Mean of a scheme's figure over those of these points that have it.
+fn mean_over(cells: &Cells, metric: Metric, scheme: &str, points: &[String]) -> Option<f64> {
+    let found = points.iter().filter_map(|point| cells.at(scheme, point).ok());
+    let values: Vec<f64> = found.map(|cell| cell.get(metric)).filter(|value| value.is_finite()).collect();
+    stats::mean(&values)
 }
 
 /// Ratios of the schemes to this combination, each with its published value.
@@ -538,6 +561,64 @@ mod tests {
     use super::super::Values;
     use super::*;
     use crate::synthetic;
+
+    #[test]
+    fn a_choice_is_made_by_published_figures_and_every_run_is_played_once() {
+        let experiment = Experiment::parse(
+            r#"
+            id = "000-a1"
+            title = ""
+            source = ""
+            says = ""
+            scenario = "${delay} ${queue}"
+            set = { delay = "1", queue = "x" }
+            runs = [{ point = "short", each = [{ x = "deep", y = "shallow" }] }, { point = "long", each = [{ x = "deep", y = "deep" }] }]
+            [[scheme]]
+            label = "base"
+            role = "judged"
+            set = {}
+            [variation]
+            criteria = ["short", "long"]
+            set = { queue = ["${x}", "${y}"] }
+            [[criterion]]
+            id = "short"
+            text = ""
+            published = "10 ms"
+            figure = 0.01
+            measure = { kind = "value", metric = "delay_mean", of = "base", at = "short" }
+            [[criterion]]
+            id = "long"
+            text = ""
+            published = "40 ms"
+            figure = 0.04
+            measure = { kind = "value", metric = "delay_mean", of = "base", at = "long" }
+            "#,
+            "test",
+        )
+        .unwrap();
+        let mut planned = super::super::plan(&experiment, false).unwrap();
+        let same = super::super::add_variation(&experiment, false, &mut planned).unwrap();
+        let played: Vec<String> = planned.iter().map(|run| format!("{} {}", run.scheme, run.text)).collect();
+        // The second queue of the long point is its first one: it counts for both, and is played once.
+        let own = ["base 1 x", "base 1 x"];
+        let further = ["base [queue=${x}] 1 deep", "base [queue=${x}] 1 deep", "base [queue=${y}] 1 shallow"];
+        assert_eq!(played, [&own[..], &further[..]].concat());
+        assert_eq!(same.len(), 1);
+        let mut cells = Cells::default();
+        let cell =
+            |delay| Ok(Cell::new(Values::new(), synthetic::run("cubic", 1)).with(Metric::DelayMean, delay));
+        cells.enter("base [queue=${x}]", "short", cell(0.02));
+        cells.enter("base [queue=${x}]", "long", cell(0.04));
+        cells.enter("base [queue=${y}]", "short", cell(0.01));
+        for (scheme, as_well, point) in &same {
+            cells.enter_same(scheme, as_well, point);
+        }
+        let (table, row) = variation(&experiment, &cells).unwrap();
+        assert!(row.measured.starts_with("queue=${y} (mean |ln| 0"), "{}", row.measured);
+        assert_eq!(table.rows[0][2..], ["(0.01)", "(0.04)"]);
+        assert_eq!(table.rows[2][0], "queue=${x}");
+        assert_eq!(table.rows[2][1], number(libm::log(2.0) / 2.0));
+    }
 
     #[test]
     fn the_nearest_variant_comes_first() {

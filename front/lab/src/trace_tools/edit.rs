@@ -3,7 +3,8 @@
 use ranpace_link::{Trace, TraceError};
 use ranpace_units::Span;
 
-use super::{RateSeries, ToolError, collect, counts};
+use super::rates::counts_of_some;
+use super::{RateSeries, ToolError, collect};
 
 /// What happens after `from` and until `until`, beginning at zero. The opportunities at 0 ms belong to a part that
 /// begins there.
@@ -14,8 +15,10 @@ pub fn cut(trace: &Trace, from: Span, until: Span) -> Result<Trace, ToolError> {
         .map(|(ms, count)| (u64::from(ms), count))
         .filter(|(ms, _)| (*ms > from_ms || (from_ms == 0 && *ms == 0)) && *ms <= until_ms);
     Trace::from_counts(part.map(|(ms, count)| (ms - from_ms, count))).map_err(|_| {
+        let part =
+            if until == Span::MAX { format!("after {from}") } else { format!("between {from} and {until}") };
         ToolError::Nothing(format!(
-            "nothing is left between {from} and {until} of a trace of {}: it has no opportunity there",
+            "nothing is left {part} of a trace of {}: it has no opportunity there",
             trace.duration()
         ))
     })
@@ -42,7 +45,7 @@ pub fn scaled(trace: &Trace, factor: f64) -> Result<Trace, TraceError> {
 
 /// The same number of opportunities in each interval (whole milliseconds, at least one), evenly spread over it.
 pub fn evened(trace: &Trace, interval: Span) -> Result<Trace, TraceError> {
-    RateSeries::spread(counts(trace, interval), interval)
+    RateSeries::spread(counts_of_some(trace, interval), interval)
 }
 
 #[cfg(test)]
@@ -65,12 +68,22 @@ mod tests {
     }
 
     #[test]
+    fn a_part_without_an_end_is_told_without_one() {
+        let trace = Trace::from_millis([30]).unwrap();
+        let error = cut(&trace, Span::from_secs(10), Span::MAX).unwrap_err().to_string();
+        assert_eq!(error, "nothing is left after 10s of a trace of 30ms: it has no opportunity there");
+    }
+
+    #[test]
     fn threefold_is_three_of_each_and_evening_keeps_the_counts() {
         let trace = Trace::from_counts([(1, 1), (4, 5), (109, 2)]).unwrap();
         assert_eq!(scaled(&trace, 3.0).unwrap(), Trace::from_counts([(1, 3), (4, 15), (109, 6)]).unwrap());
         let even = evened(&trace, Span::from_millis(60)).unwrap();
         assert_eq!(even.iter().map(|(ms, _)| ms).collect::<Vec<_>>(), [5, 15, 25, 35, 45, 55, 75, 105]);
         assert!(scaled(&trace, 1e12).is_err());
+        // As many intervals as there are milliseconds in 46 days: only those with opportunities take memory.
+        let long = Trace::from_counts([(1, 2), (4_000_000_000, 2)]).unwrap();
+        assert_eq!(evened(&long, Span::from_millis(1)).unwrap(), long);
     }
 
     proptest! {

@@ -415,12 +415,26 @@ impl<'f> LogParser<'f> {
     }
 
     fn unexpected(&self, expected: &str, found: &[u8]) -> LogError {
-        let mut text: String = found.escape_ascii().map(char::from).take(SHOWN + 1).collect();
-        if text.len() > SHOWN {
-            text.truncate(SHOWN - 3);
-            text.push_str("...");
-        }
-        LogError::Unexpected { line: self.line, expected: expected.to_owned(), found: text }
+        LogError::Unexpected { line: self.line, expected: expected.to_owned(), found: shown(found) }
+    }
+}
+
+/// How a text begins, in one line: what cannot be seen is escaped, letters of any script are not.
+fn shown(text: &[u8]) -> String {
+    let letters: String = match core::str::from_utf8(text) {
+        Ok(text) => text.chars().flat_map(escaped).take(SHOWN + 1).collect(),
+        Err(_) => text.escape_ascii().map(char::from).take(SHOWN + 1).collect(),
+    };
+    if letters.chars().count() <= SHOWN {
+        return letters;
+    }
+    letters.chars().take(SHOWN - 3).chain("...".chars()).collect()
+}
+
+fn escaped(letter: char) -> Vec<char> {
+    match u8::try_from(letter) {
+        Ok(byte) if byte.is_ascii() => byte.escape_ascii().map(char::from).collect(),
+        _ => letter.escape_debug().collect(),
     }
 }
 
@@ -431,11 +445,11 @@ fn column(names: &[String], name: &str) -> Result<usize, LogError> {
     found.ok_or_else(|| {
         let close = |known: &&String| strsim::jaro_winkler(&known.to_lowercase(), &name.to_lowercase());
         let near = names.iter().max_by(|a, b| close(a).total_cmp(&close(b))).filter(|near| close(near) > 0.7);
-        let shown = |name: &str| name.chars().flat_map(char::escape_default).take(SHOWN).collect::<String>();
         LogError::NoColumn {
             column: name.to_owned(),
-            columns: names.iter().take(100).map(|name| shown(name)).collect::<Vec<_>>().join(", "),
-            near: near.map_or_else(String::new, |near| format!("; did you mean {:?}?", shown(near))),
+            columns: names.iter().take(100).map(|name| shown(name.as_bytes())).collect::<Vec<_>>().join(", "),
+            near: near
+                .map_or_else(String::new, |near| format!("; did you mean \"{}\"?", shown(near.as_bytes()))),
         }
     })
 }
@@ -465,6 +479,16 @@ fn number(text: &str) -> Option<Decimal> {
     Some(Decimal { whole: whole.parse().ok()?, billionths })
 }
 
+/// Days of a month (from 1) of the Gregorian calendar.
+fn days(year: u64, month: u64) -> u64 {
+    match month {
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
 /// Nanoseconds since 1970 of a date and time of day, whatever stands between their numbers; without time zone, or with Z.
 fn clock(text: &str) -> Option<u64> {
     let bytes = text.strip_suffix('Z').unwrap_or(text).as_bytes();
@@ -479,7 +503,7 @@ fn clock(text: &str) -> Option<u64> {
     let (hour, minute, second) = (digits(11..13)?, digits(14..16)?, digits(17..19)?);
     let is_sane = (1970..=9999).contains(&year)
         && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
+        && (1..=days(year, month)).contains(&day)
         && hour < 24
         && minute < 60
         && second <= 60;
@@ -538,7 +562,13 @@ mod tests {
             ("2000-03-01 00:00:00", Some(951_868_800_000_000_000)),
             ("2024.02.29_12.30.15", Some(1_709_209_815_000_000_000)),
             ("2019-12-14 10:16:30.25", Some(1_576_318_590_250_000_000)),
+            ("2000-02-29 00:00:00", Some(951_782_400_000_000_000)),
             ("2019-13-14 10:16:30", None),
+            ("2019-02-30 10:16:30", None),
+            ("2019-02-29 10:16:30", None),
+            ("2100-02-29 10:16:30", None),
+            ("2019-04-31 10:16:30", None),
+            ("2019-12-00 10:16:30", None),
             ("2019-12-14 10:16:30+01:00", None),
             ("2019-12-14", None),
             ("0000-00-00 00:00:00", None),
@@ -577,6 +607,11 @@ mod tests {
                 "time,DL_bitrat\n",
                 "line 1: no column \"DL_bitrate\"; there are: time, DL_bitrat; did you mean",
             ),
+            (
+                "time,DL_bitratë\n",
+                "line 1: no column \"DL_bitrate\"; there are: time, DL_bitratë; did you mean \"DL_bitratë\"?",
+            ),
+            ("time,DL_bitrate\n0,größer\n", "found \"größer\""),
             ("a,DL_bitrate\n", "line 1: no column \"time\"; there are: a, DL_bitrate"),
             (
                 "time,DL_bitrate\n0,fast\n",

@@ -29,13 +29,16 @@ impl RateSeries {
             bits -= packets as f64 * BITS as f64;
             packets
         });
-        Self::spread(counts, self.interval)
+        Self::spread((0..).zip(counts), self.interval)
     }
 
-    /// So many opportunities in each interval, the `i`-th of `n` at `(i + 1/2) / n` of its length.
-    pub(super) fn spread(counts: impl IntoIterator<Item = u64>, interval: Span) -> Result<Trace, TraceError> {
+    /// So many opportunities in the intervals of these indices, which grow, the `i`-th of `n` at `(i + 1/2) / n` of its length.
+    pub(super) fn spread(
+        counts: impl IntoIterator<Item = (u64, u64)>,
+        interval: Span,
+    ) -> Result<Trace, TraceError> {
         let length = interval.as_millis().max(1);
-        collect((0u64..).zip(counts).flat_map(move |(index, count)| {
+        collect(counts.into_iter().flat_map(move |(index, count)| {
             let (start, count, wide) = (index.saturating_mul(length), u128::from(count), u128::from(length));
             // How many lie before a millisecond: those with (2 i + 1) length / 2 count < ms.
             let before =
@@ -59,11 +62,25 @@ impl RateSeries {
 pub fn counts(trace: &Trace, interval: Span) -> Vec<u64> {
     let length = interval.as_millis().max(1);
     let mut counts = vec![0; (trace.duration().as_millis() / length) as usize + 1];
-    for (ms, count) in trace.iter() {
+    for (index, count) in counts_of_some(trace, interval) {
         // The last opportunity is at the duration, so every index is below the length made above.
-        counts[(u64::from(ms) / length) as usize] += u64::from(count);
+        counts[index as usize] += count;
     }
     counts
+}
+
+/// The same of those intervals in which there are any, with their indices: there are at most as many as the trace has
+/// milliseconds with opportunities, however long its gaps are.
+pub(super) fn counts_of_some(trace: &Trace, interval: Span) -> impl Iterator<Item = (u64, u64)> {
+    let length = interval.as_millis().max(1);
+    let mut rest = trace.iter().map(move |(ms, count)| (u64::from(ms) / length, u64::from(count))).peekable();
+    core::iter::from_fn(move || {
+        let (index, mut sum) = rest.next()?;
+        while let Some((_, count)) = rest.next_if(|(other, _)| *other == index) {
+            sum += count;
+        }
+        Some((index, sum))
+    })
 }
 
 /// Writes the rate in each interval as CSV, with the columns `time_s` (of its beginning), `rate_bit_s` and
@@ -71,10 +88,14 @@ pub fn counts(trace: &Trace, interval: Span) -> Vec<u64> {
 pub fn write_csv(trace: &Trace, interval: Span, to: &mut dyn Write) -> std::io::Result<()> {
     writeln!(to, "time_s,rate_bit_s,opportunities")?;
     let length = interval.as_millis().max(1);
-    for (index, count) in (0u64..).zip(counts(trace, interval)) {
-        let ms = index * length;
-        let rate = (count * BITS) as f64 * 1000.0 / length as f64;
-        writeln!(to, "{}.{:03},{rate},{count}", ms / 1000, ms % 1000)?;
+    let mut next = 0;
+    for (index, count) in counts_of_some(trace, interval) {
+        for (index, count) in (next..index).map(|index| (index, 0)).chain([(index, count)]) {
+            let ms = index * length;
+            let rate = (count * BITS) as f64 * 1000.0 / length as f64;
+            writeln!(to, "{}.{:03},{rate},{count}", ms / 1000, ms % 1000)?;
+        }
+        next = index + 1;
     }
     Ok(())
 }
@@ -118,7 +139,7 @@ mod tests {
                 times.extend((0..count).map(|i| index * length + (2 * i + 1) * length / (2 * count)));
             }
             let interval = Span::from_millis(length);
-            let trace = RateSeries::spread(list.iter().copied(), interval).unwrap();
+            let trace = RateSeries::spread((0..).zip(list.iter().copied()), interval).unwrap();
             prop_assert_eq!(&trace, &Trace::from_millis(times).unwrap());
             prop_assert_eq!(counts(&trace, interval), list);
         }

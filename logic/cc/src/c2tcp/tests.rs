@@ -306,7 +306,7 @@ fn pacing_is_the_window_per_smoothed_rtt() {
 
 /// A bed with the tuner off, warmed up for ten seconds and measured for ten more.
 fn settled(parent: &str, options: &str, rate: u64, rtt_ms: u64, alpha: f64) -> Bed {
-    let name = format!("{parent}+c2tcp:tuner=off:alpha={alpha}{options}");
+    let name = format!("{parent}+c2tcp:clock=ns:tuner=off:alpha={alpha}{options}");
     let mut bed = Bed::new(&name, rate, rtt_ms);
     bed.run(10);
     bed.forget();
@@ -353,6 +353,21 @@ fn pt1_and_pt2_hold_with_a_deaf_second_that_is_not_too_many_rtts() {
 }
 
 #[test]
+fn at_the_smallest_alpha_what_is_within_the_millisecond_of_the_smallest_rtt_is_good() {
+    // A target below MINRTT leaves alpha at 1, and the setpoint is MINRTT: 60.12 ms.
+    let verdicts = |params: &Params| {
+        let mut detector = Detector::new();
+        [60_120, 60_300, 60_999, 61_000].map(|us| {
+            detector.judge(params, 1.0, Time::from_secs(1), Span::from_micros(us)) == Verdict::Boost
+        })
+    };
+    let default = Params::default();
+    assert_eq!(verdicts(&default), [true, true, true, false]);
+    assert_eq!(verdicts(&Params { kernel_compat: true, ..default }), [true, true, true, false]);
+    assert_eq!(verdicts(&Params { whole_ms: false, ..default }), [true, false, false, false]);
+}
+
+#[test]
 fn pt3_the_mean_rtt_rises_with_alpha() {
     for parent in PARENTS {
         for mode in MODES {
@@ -368,7 +383,8 @@ fn pt4_the_mean_rtt_does_not_depend_on_a_buffer_that_is_never_full() {
     for parent in PARENTS {
         for mode in MODES {
             let mean = |times: u64| {
-                let mut bed = Bed::new(&format!("{parent}+c2tcp:tuner=off:alpha=2{mode}"), 2_000, 20);
+                let mut bed =
+                    Bed::new(&format!("{parent}+c2tcp:clock=ns:tuner=off:alpha=2{mode}"), 2_000, 20);
                 bed.buffer = 45 * times;
                 bed.run(20);
                 bed.forget();
@@ -395,7 +411,7 @@ fn pt6_a_bad_loses_and_retransmits_nothing() {
 
 #[test]
 fn pt7_after_a_bad_the_flow_is_silent_for_half_a_window() {
-    let mut bed = Bed::new("newreno+c2tcp:tuner=off:alpha=2", 1_000, 40);
+    let mut bed = Bed::new("newreno+c2tcp:clock=ns:tuner=off:alpha=2", 1_000, 40);
     let (mut bads, mut silent, mut checked) = (0.0, None::<(u64, u64, u64)>, 0);
     bed.run_with(60, &mut |bed| {
         let cx = &bed.cx;

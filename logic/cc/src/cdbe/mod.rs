@@ -12,7 +12,7 @@ pub mod server;
 use ranpace_units::Span;
 
 use client::{CdbeClient, Fence, GapUnit};
-use server::{CdbeServer, Params};
+use server::{CdbeServer, Params, Restart};
 
 use crate::client_driven::{self, Reporter, Unit};
 use crate::guard;
@@ -46,6 +46,7 @@ pub const ENTRY: Entry = Entry {
         DSDLMIN_UPDATE,
         DSDLMIN_WINDOW,
         DRAIN_CAP,
+        RESTART,
         client_driven::REPORT,
         client_driven::REPORT_EVERY,
         guard::GUARD,
@@ -81,10 +82,17 @@ pub(crate) const DRAIN_CAP: OptionInfo = OptionInfo {
     values: "0 to 1000000 (0: none)",
     about: "evaluations after which DRAIN is left and the smallest delay renewed",
 };
+pub(crate) const RESTART: OptionInfo = OptionInfo {
+    key: "restart",
+    values: "flight, after_limit",
+    about: "STARTUP again whenever less than half a BDP is in flight, or only after the application was the limit",
+};
 
 /// The server's switches.
 pub(crate) fn server_params(options: &mut Options) -> Result<Params, OptionError> {
     Ok(Params {
+        restart: options
+            .choice(RESTART.key, &[("flight", Restart::Flight), ("after_limit", Restart::AfterLimit)])?,
         pinned: options.choice(DSDL.key, &[("pinned", true), ("true", false)])?,
         granularity: options.span(TS_GRANULARITY.key, Params::default().granularity)?,
         after_drain: options.choice(DSDLMIN_UPDATE.key, &[("off", false), ("after_drain", true)])?,

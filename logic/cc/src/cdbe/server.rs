@@ -5,7 +5,7 @@
 //!
 //! | from | condition | to |
 //! |---|---|---|
-//! | all but STARTUP | less than half a BDP in flight, application has more | STARTUP |
+//! | all but STARTUP | less than half a BDP in flight, application has more ([`Restart`]) | STARTUP |
 //! | STARTUP | rBW grew by less than 10 % twice in a row, or the count is reached | NORMAL |
 //! | NORMAL | first evaluation after DRAIN | NORMAL |
 //! | NORMAL | firm growth of the delay | DRAIN |
@@ -168,9 +168,21 @@ fn next(state: State, facts: &Facts) -> State {
     }
 }
 
+/// When little in flight begins STARTUP again. Section 6.4.2: "e.g. after" a transmission that the application limited, the
+/// server "can choose to".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restart {
+    /// Whenever less than half a BDP is in flight, for whatever reason.
+    Flight,
+    /// Only if the application has been the limit since STARTUP or since the flight was large enough.
+    AfterLimit,
+}
+
 /// The switches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
+    /// When little in flight begins STARTUP again.
+    pub restart: Restart,
     /// The smallest delay is half of RTT_min, whatever the clocks say.
     pub pinned: bool,
     /// Tick of the timestamps (section 6.3.1); zero for exact ones.
@@ -186,6 +198,7 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
+            restart: Restart::Flight,
             pinned: true,
             granularity: Span::from_millis(1),
             after_drain: false,
@@ -250,6 +263,8 @@ pub struct CdbeServer {
     ups: u32,
     downs: u32,
     waiting: bool,
+    /// The application was the limit; see [`Restart::AfterLimit`].
+    was_limited: bool,
     /// Evaluations in the state, and how many it may have in STARTUP.
     evaluations: u32,
     startup_limit: u32,
@@ -276,6 +291,7 @@ impl CdbeServer {
             ups: 0,
             downs: 0,
             waiting: false,
+            was_limited: false,
             evaluations: 0,
             startup_limit: STARTUP_EVALUATIONS,
             startup_bandwidth: None,
@@ -358,8 +374,10 @@ impl CdbeServer {
         self.downs = if delays.down() { self.downs + 1 } else { 0 };
         self.difference = self.mean.map_or(0.0, |before| f64::from(samples) * (mean - before));
         self.mean = Some(mean);
+        let flight_low = (cx.in_flight as f64) < LOW_FLIGHT * self.pipe.bdp(cx);
+        self.was_limited = cx.app_limited || (self.was_limited && flight_low);
         *facts = Facts {
-            flight_low: (cx.in_flight as f64) < LOW_FLIGHT * self.pipe.bdp(cx),
+            flight_low: flight_low && (self.params.restart == Restart::Flight || self.was_limited),
             app_limited: cx.app_limited,
             startup_over: facts.startup_over,
             waiting: self.waiting,
@@ -375,6 +393,7 @@ impl CdbeServer {
 
     fn enter(&mut self, state: State) {
         if state == State::Startup {
+            self.was_limited = false;
             (self.startup_limit, self.flat) = (RESTART_EVALUATIONS, 0);
             self.startup_bandwidth = Some(self.pipe.bandwidth.as_f64());
         }
@@ -407,6 +426,7 @@ impl CongestionControl for CdbeServer {
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, _: &Ack) {
+        self.was_limited |= cx.app_limited;
         let begin = *self.current.begin.get_or_insert(cx.now);
         if self.pipe.min_rtt != Span::MAX && cx.now.since(begin) >= self.pipe.min_rtt {
             self.evaluate(cx);

@@ -372,6 +372,26 @@ fn little_in_flight_starts_again_for_three_evaluations_at_most() {
 }
 
 #[test]
+fn little_in_flight_may_be_asked_to_start_again_only_after_an_application_limit() {
+    let mut rig = Rig::literal().normal();
+    rig.server.params.restart = Restart::AfterLimit;
+    rig.cx.in_flight = 10;
+    assert_eq!(rig.window(62), State::Normal, "the network holds less than is reported");
+    rig.cx.app_limited = true;
+    assert_eq!(rig.window(62), State::Normal, "the application is the limit");
+    rig.cx.app_limited = false;
+    assert_eq!(rig.window(62), State::Startup, "it was");
+    let mut rig = Rig::literal().normal();
+    rig.server.params.restart = Restart::AfterLimit;
+    rig.cx.app_limited = true;
+    rig.window(62);
+    (rig.cx.app_limited, rig.cx.in_flight) = (false, 1_000_000);
+    rig.window(62);
+    rig.cx.in_flight = 10;
+    assert_ne!(rig.window(62), State::Startup, "the flight was large since");
+}
+
+#[test]
 fn a_lower_report_counts_unless_the_application_is_the_limit() {
     let mut rig = Rig::literal();
     rig.cx.app_limited = true;

@@ -1,6 +1,6 @@
 //! CDBEv2's receiver half: bytes that arrived over the time they took, about every 10 ms.
 //!
-//! Source: Zhong 2020, section 7.1.2, Eq. 7.1. Payload counts, repeated data too, headers do not. Nothing forces an
+//! Source: Zhong 2020, section 7.2.1, Eq. 7.1. Payload counts, repeated data too, headers do not. Nothing forces an
 //! acknowledgement: the latest value leaves with the next one, once.
 //!
 //! Ours: the packet that opens a window does not count in it and the one that closes it does (`est=boundary`). With all

@@ -35,6 +35,11 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
         about: "bandwidth of DRAIN's target: live or pre as there is a queue; largest report since its beginning, filtered one before GROW, filtered one, largest of the past cycle",
     },
     OptionInfo {
+        key: "recovery",
+        values: "running, assigned or last [running]",
+        about: "bandwidth in loss recovery: largest report of the cycle, the same assigned to the filter (Algorithm 7.1 as printed), or that of the last cycle",
+    },
+    OptionInfo {
         key: "thres1",
         values: "dsdl or rtt [dsdl]",
         about: "delay that ends STARTUP: twice the smallest one-way delay, or RTT",
@@ -82,6 +87,18 @@ pub enum DrainReference {
     Robust,
 }
 
+/// The bandwidth in use while losses are repaired. Section 7.2.2: "the BW_max in last Cycle also takes effect"; Algorithm 7.1
+/// assigns BW_max, which is reset at the beginning of each cycle, to BW(t).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recovery {
+    /// The largest report of the running cycle, or the filtered one if that is more; the filter goes on.
+    Running,
+    /// Algorithm 7.1 as printed: each report sets the filter to the largest of the running cycle.
+    Assigned,
+    /// The largest report of the cycle before, or the filtered one if that is more; the filter goes on.
+    Last,
+}
+
 /// The smallest one-way delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OneWay {
@@ -99,6 +116,7 @@ pub(super) struct Settings {
     pub(super) fair_quit: bool,
     pub(super) compensation: Compensation,
     pub(super) reference: DrainReference,
+    pub(super) recovery: Recovery,
     /// Whether Thres1 is twice the smallest RTT and not the smallest one-way delay.
     pub(super) thres1_rtt: bool,
     pub(super) one_way: OneWay,
@@ -128,6 +146,10 @@ impl Settings {
                     ("filt", DrainReference::Filtered),
                     ("past", DrainReference::Past),
                 ],
+            )?,
+            recovery: options.choice(
+                "recovery",
+                &[("running", Recovery::Running), ("assigned", Recovery::Assigned), ("last", Recovery::Last)],
             )?,
             thres1_rtt: options.choice("thres1", &[("dsdl", false), ("rtt", true)])?,
             one_way: options.choice("dsdl", &[("pinned", OneWay::Pinned), ("true", OneWay::True)])?,

@@ -154,6 +154,28 @@ fn the_bandwidth_in_use_is_the_largest_report_where_it_is_needed() {
 }
 
 #[test]
+fn recovery_is_read_in_three_ways() {
+    // (largest of the last cycle, of this one, filtered): what is used in recovery, and the filter after a report of 10 Mbit/s.
+    for (options, used, filtered) in
+        [("recovery=running", 30e6, false), ("recovery=assigned", 20e6, true), ("recovery=last", 40e6, false)]
+    {
+        let mut control = in_state(options, Mode::Drain);
+        (control.bw_last, control.bw_max, control.bw_filt) = (40e6, 30e6, 20e6);
+        assert_eq!(control.bandwidth(State::Recovery), used, "{options}");
+        assert_eq!(control.bandwidth(State::Open), 20e6, "{options}");
+        let cx = Context { state: State::Recovery, ..context(1) };
+        control.take_report(&cx, 10e6);
+        assert_eq!(control.bw_filt == 30e6, filtered, "{options}: {}", control.bw_filt);
+        control.take_report(&context(2), 10e6);
+        assert!(control.bw_filt < 30e6, "{options}: filtered again");
+    }
+    let mut control = in_state("", Mode::Grow);
+    control.bw_max = 30e6;
+    control.enter(&context(3), Mode::Drain, Span::from_millis(60), 0.0);
+    assert_eq!(control.bw_last, 30e6, "a cycle ends where DRAIN begins");
+}
+
+#[test]
 fn pace_and_window_are_the_published_ones_for_payload() {
     let mut control = in_state("", Mode::Steady);
     control.steady_for = Span::SECOND;

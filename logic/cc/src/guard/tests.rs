@@ -219,7 +219,20 @@ fn holds_double_and_start_again_after_a_driven_time_as_long() {
     }
 }
 
-/// Paces at three quarters of 8 Mbit/s, whatever happens.
+#[test]
+fn a_loss_holds_for_a_second_and_a_silence_or_a_timeout_not_at_all() {
+    for (reason, expected_s) in
+        [(Reason::Loss, 1), (Reason::Stale, 0), (Reason::Timeout, 0), (Reason::Mark, 10), (Reason::Low, 10)]
+    {
+        let mut guard = Guard::new(Box::new(Cubic::new(Params::LINUX, hystart::Kind::Off)), Format::V1);
+        let (cx, mut w) = (crate::testbed::context(Time::from_secs(7)), Window::new(10.0));
+        guard.drive(&cx, &mut w);
+        guard.fall_back(&cx, &mut w, reason);
+        assert_eq!(guard.hold_until.since(cx.now), Span::from_secs(expected_s), "{reason:?}");
+    }
+}
+
+/// Paces at 6 Mbit/s, whatever happens.
 #[derive(Debug)]
 struct Draining;
 
@@ -234,14 +247,79 @@ impl CongestionControl for Draining {
 }
 
 #[test]
-fn a_control_that_drains_a_queue_that_is_not_there_loses_the_window() {
-    let mut flow = flow(link(0), "cdbe", peer("cdbe", |_, _| Some(8_000_000)));
+fn a_control_that_drains_a_queue_that_is_not_there_is_lifted() {
+    let mut flow = Flow::new(link(0), "cdbe", 1);
     flow.control = Box::new(Guard::new(Box::new(Draining), Format::V1));
     let cx = flow.context();
     flow.control.on_start(&cx, &mut flow.window);
-    let mut driven = false;
-    flow.run_with(Time::from_secs(3), &mut |flow| driven |= flow.figure("guard_driven") == 1.0);
-    assert!(driven);
-    assert_eq!(flow.figure("guard_driven"), 0.0);
-    assert_eq!(flow.figure("guard_reason"), f64::from(Reason::HeldBack as u8));
+    flow.run(Time::from_secs(3));
+    assert_eq!(flow.figure("guard_driven"), 1.0);
+    let used = flow.utilisation_until(Time::from_secs(10));
+    assert!(used > 0.8, "{used} of the line, where the control alone would have 0.3");
+    assert_eq!(flow.figure("guard_driven"), 1.0, "true reports are no reason to fall back");
+    let delay = flow.mean_delay(Time::from_secs(3), Time::from_secs(10));
+    assert!(delay < 0.020, "a lift ends with a queue: {delay} s");
+}
+
+#[test]
+fn a_lift_that_overflows_a_small_buffer_is_bounded_and_nothing_against_the_reports() {
+    // A quarter of a BDP: full before a queue shows.
+    let mut flow = flow(Path::new(20.0, 60, 12), "cdbe", None);
+    flow.control = Box::new(Guard::new(Box::new(Draining), Format::V1));
+    let cx = flow.context();
+    flow.control.on_start(&cx, &mut flow.window);
+    flow.run(Time::from_secs(5));
+    let (delivered, lost) = (flow.delivered, flow.lost);
+    let used = flow.utilisation_until(Time::from_secs(30));
+    assert!(used > 0.85, "{used}");
+    let share = (flow.lost - lost) as f64 / (flow.delivered - delivered) as f64;
+    assert!(share < 0.01, "{share} lost");
+    assert_eq!(flow.figure("guard_reason"), f64::from(Reason::None as u8));
+}
+
+#[test]
+fn random_losses_are_nothing_against_true_reports() {
+    for name in ["cdbe", "cdbev2"] {
+        let delivered = |name: &str| {
+            let mut flow = Flow::new(link(100), name, 1);
+            flow.run(Time::from_secs(30));
+            flow.delivered
+        };
+        let (with, without) = (delivered(name), delivered(&format!("{name}:guard=off")));
+        assert!(with as f64 > 0.9 * without as f64, "{name}: {with} for {without} without the guard");
+    }
+}
+
+#[test]
+fn a_slow_line_is_no_queue() {
+    // 12 ms for a packet, and the smallest RTT is that of the handshake, which had none of it.
+    let delivered = |name: &str| {
+        let mut flow = Flow::new(Path::new(1.0, 100, 40), name, 1);
+        flow.run(Time::from_secs(30));
+        flow.delivered
+    };
+    let cubic = delivered("cubic");
+    for name in ["cdbe", "cdbev2"] {
+        let found = delivered(name);
+        assert!(found as f64 > 0.9 * cubic as f64, "{name}: {found}, CUBIC {cubic}");
+    }
+}
+
+#[test]
+fn a_silence_of_the_link_contradicts_no_report() {
+    // Reports of what arrives, and for 700 ms of each 2 s nothing does.
+    let mut path = Path::new(10.0, 40, 400);
+    path.rates = (0..30_u64)
+        .flat_map(|n| [(Time::from_millis(2000 * n), 10.0), (Time::from_millis(2000 * n + 1300), 0.016)])
+        .map(|(at, mbit)| (at, Rate::from_bits_per_s_f64(1e6 * mbit)))
+        .collect();
+    for name in ["cdbe", "cdbev2"] {
+        let mut flow = Flow::new(Path { rates: path.rates.clone(), ..Path::new(10.0, 40, 400) }, name, 1);
+        let mut contradicted = false;
+        flow.run_with(Time::from_secs(60), &mut |flow| {
+            let reason = flow.figure("guard_reason");
+            contradicted |= reason == f64::from(Reason::High as u8) || reason == f64::from(Reason::Low as u8);
+        });
+        assert!(!contradicted, "{name}");
+    }
 }

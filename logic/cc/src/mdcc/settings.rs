@@ -35,7 +35,7 @@ pub const ENTRY: Entry = Entry {
         OptionInfo {
             key: "hystart",
             values: "plusplus, classic, off",
-            about: "how CUBIC's slow start ends without loss",
+            about: "how CUBIC's slow start ends without loss where a PEP clocks it",
         },
         OptionInfo {
             key: "growth_cap",

@@ -1,8 +1,8 @@
 //! Worked examples of the sources, decisions at their edges, and what the parent sees.
 
 use proptest::prelude::*;
-use ranpace_phy::{Itbs, LteBandwidth, LtePrbs};
-use ranpace_rnis::CellInfo;
+use ranpace_phy::{Both, Itbs, LteBandwidth, LtePrbs};
+use ranpace_rnis::{CellInfo, Technology};
 
 use super::*;
 use crate::Algorithm;
@@ -192,6 +192,61 @@ fn the_block_is_held_unless_that_of_the_period_is_asked_for() {
         control.on_radio(&at(108), &mut w, &hint(Time::from_millis(108), None, 0));
         control.on_congestion(&at(110), &mut w, &loss());
         assert_eq!(figure(&*control, "meld_silent"), silent, "{text}");
+    }
+}
+
+/// A report of as many PRBs, measured in another cell.
+fn hint_of(info: CellInfo, at: Time, block: Option<u32>, queue: u64) -> RadioHint {
+    RadioHint { info, tti: info.slot, cell: info.prbs, layers: info.layers, ..hint(at, block, queue) }
+}
+
+#[test]
+fn the_queue_limit_is_that_of_the_cell_which_serves_now() {
+    // 25 PRBs and one layer, in LTE with the blocks of I_TBS 26, in a cell of NR with TS 38.214's at MCS 28 and as many processes
+    // as it has, and in the first again.
+    let nr = CellInfo {
+        technology: Technology::Nr { qam256: false },
+        overhead: 18,
+        data_symbols: Both { downlink: 12, uplink: 12 },
+        ..cell()
+    };
+    let wide = CellInfo { cell: 1, overhead: 12, data_symbols: Both { downlink: 13, uplink: 13 }, ..nr };
+    let mut control = meld(plain(Variant::Mixed));
+    let mut found = Vec::new();
+    for (ms, info) in [(100, cell()), (108, nr), (116, wide), (124, cell())] {
+        let report = hint_of(info, Time::from_millis(ms), Some(2292), 0);
+        control.on_radio(&at(ms), &mut Window::new(10.0), &report);
+        let limit = control.limits(&at(ms), PAYLOAD).unwrap().queue.unwrap();
+        assert_eq!(limit, best_block(&report) * u64::from(info.harq_processes.downlink), "at {ms} ms");
+        found.push(limit);
+    }
+    assert_eq!(found[0], Bytes::new(18_336));
+    assert_eq!(found[0], found[3]);
+    assert!(found[0] != found[1] && found[1] != found[2], "{found:?}");
+}
+
+#[test]
+fn no_block_is_held_from_the_cell_before() {
+    let second = CellInfo { cell: 1, ..cell() };
+    for (case, next, expected) in [
+        ("same cell", cell(), Verdict::Hide),
+        ("another cell", second, Verdict::Notify(Reason::Unknown)),
+        (
+            "another technology",
+            CellInfo { technology: Technology::Mmwave, ..cell() },
+            Verdict::Notify(Reason::Unknown),
+        ),
+    ] {
+        for variant in [Variant::Download, Variant::Mixed] {
+            let (mut control, mut w) = (meld(plain(variant)), Window::new(10.0));
+            control.on_radio(&at(100), &mut w, &hint(Time::from_millis(100), Some(2292), 0));
+            let idle = RadioHint { most_granted: 0, ..hint_of(next, Time::from_millis(108), None, 0) };
+            control.on_radio(&at(108), &mut w, &idle);
+            assert_eq!(control.judge(&at(110), &lost(PAYLOAD)), expected, "{case}, {variant:?}");
+            // A block of its own counts again.
+            control.on_radio(&at(116), &mut w, &hint_of(next, Time::from_millis(116), Some(2292), 0));
+            assert_eq!(control.judge(&at(118), &lost(PAYLOAD)), Verdict::Hide, "{case}, {variant:?}, served");
+        }
     }
 }
 

@@ -84,8 +84,9 @@ pub(super) struct Inputs {
     p_max: f64,
     utilisation: f64,
     capacity: Option<Rate>,
-    /// What the last hint says was granted.
+    /// What the last hint says was granted, and the whole cell's rate with its MCS.
     granted: Rate,
+    whole: Rate,
 }
 
 /// A resource in parts, if it can be one.
@@ -111,6 +112,7 @@ impl Inputs {
             utilisation: 1.0,
             capacity: None,
             granted: Rate::ZERO,
+            whole: Rate::ZERO,
         }
     }
 
@@ -151,6 +153,7 @@ impl Inputs {
         let whole = hint.info.rate(Direction::Uplink, hint.mcs, hint.layers, hint.cell.into());
         let share = own as f64 / PARTS / f64::from(hint.cell);
         self.granted = Rate::from_bits_per_s_f64(whole.as_f64() * share);
+        self.whole = whole;
         self.keep(Kept { at, own, unused: parts(hint.unused, hint.cell) }, hint.tti, base_rtt);
         self.work_out(at, hint);
         Some(moved)
@@ -209,6 +212,11 @@ impl Inputs {
     /// The rate of the resources that the last hint says were granted to the device.
     pub(super) const fn granted(&self) -> Rate {
         self.granted
+    }
+
+    /// The rate of the whole cell as the last hint has it, if that was of a grant.
+    pub(super) fn whole(&self) -> Option<Rate> {
+        (!self.granted.is_zero()).then_some(self.whole)
     }
 
     /// C_max (3.8).

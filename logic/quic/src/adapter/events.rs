@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use ranpace_cc::{
-    Ack, Answer, Congestion, CongestionControl, Context, Fate, Packet, RateSample, Sample, Sent, Signal,
-    State, Window,
+    Ack, Answer, Congestion, CongestionControl, Context, Fate, Pacing, Packet, RateSample, Sample, Sent,
+    Signal, State, Window,
 };
 use ranpace_units::{Bytes, Span, Time};
 
@@ -63,7 +63,6 @@ pub(super) struct Episode {
 pub(super) struct Core {
     pub(super) control: Box<dyn CongestionControl>,
     pub(super) wants_packets: bool,
-    pub(super) owns_recovery: bool,
     pub(super) window: Window,
     pub(super) clock: Clock,
     /// Bytes of a full packet.
@@ -97,7 +96,6 @@ impl Core {
     pub(super) fn new(control: Box<dyn CongestionControl>, config: &Config, clock: Clock) -> Self {
         Self {
             wants_packets: control.wants_packets(),
-            owns_recovery: control.owns_recovery(),
             control,
             window: Window::new(f64::from(config.initial_window)),
             clock,
@@ -143,6 +141,7 @@ impl Core {
             app_limited: self.app_limited_until > 0,
             // The pacer is quiche's, which does not tell.
             departure: now,
+            paced: self.paces || self.window.pacing != Pacing::Unlimited,
         }
     }
 
@@ -438,7 +437,7 @@ impl Core {
         let mut reduced = false;
         if let Answer::ReduceTo(ssthresh) = answer {
             self.window.ssthresh = ssthresh.max(LEAST_WINDOW);
-            if !self.owns_recovery {
+            if !self.control.owns_recovery() {
                 reduced = state != State::Loss;
                 self.window.cwnd = if reduced { self.window.ssthresh } else { LEAST_WINDOW };
                 // What this acknowledgement covers was sent before (RFC 9002, A.7: losses come first).
@@ -456,7 +455,7 @@ impl Core {
             return;
         }
         // Where PRR would own the window under TCP, noq's controllers look at each packet.
-        let acked = if self.owns_recovery { self.batch.delivered } else { self.batch.growing };
+        let acked = if self.control.owns_recovery() { self.batch.delivered } else { self.batch.growing };
         if acked == 0 {
             return;
         }

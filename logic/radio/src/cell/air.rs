@@ -7,6 +7,7 @@ use ranpace_phy::{
 use ranpace_rnis::Technology;
 
 use super::config::{Air, CellConfig, CellError, Division, Duplex, Errors};
+use super::control::{Elements, Fitted};
 use crate::channel::Groups;
 use crate::scheduler::Units;
 
@@ -37,6 +38,21 @@ pub(super) struct Layout {
     pub fewest: u16,
     /// Bits that one whole unit carries downlink, by CQI: what schedulers compare.
     pub unit_bits: [f32; 16],
+    /// LTE: resource elements beside the cell's own channels, where these count.
+    pub elements: Option<Box<Elements>>,
+}
+
+/// What a downlink grant is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Granted {
+    pub mcs: u8,
+    /// The MCS by whose curve it fails: of its rate.
+    pub rate: u8,
+    /// The MCS that link adaptation chose.
+    pub wanted: u8,
+    pub prbs: u16,
+    pub symbols: u8,
+    pub size: TransportBlock,
 }
 
 impl Layout {
@@ -75,6 +91,12 @@ impl Layout {
             errors: config.adaptation.errors,
             fewest: 1,
             unit_bits: [0.0; 16],
+            elements: match config.air {
+                Air::Lte { band } => {
+                    config.control.on(band).map(|control| Box::new(Elements::new(control, band, group)))
+                }
+                Air::Nr { .. } | Air::Mmwave => None,
+            },
         };
         for (cqi, i) in cqis() {
             layout.efficiency[i] = cqi.efficiency(table).in_2048ths();
@@ -172,6 +194,45 @@ impl Layout {
         let missing =
             if last_is_short { self.groups * u32::from(self.group) - u32::from(self.prbs) } else { 0 };
         ((count * u32::from(self.group) - missing) as u16, symbols) // at most the band
+    }
+
+    /// A downlink grant of these units of a slot that has so many data symbols, where link adaptation chose this MCS; `None` if
+    /// the cell's own channels leave too little of this slot.
+    #[inline]
+    pub fn downlink_grant(&self, slot: u64, units: Units, symbols: u8, wanted: u8) -> Option<Granted> {
+        let (prbs, symbols) = self.extent(units, symbols);
+        if let Some(elements) = &self.elements {
+            let Fitted { mcs, rate, block: size } = elements.fit(slot, units, prbs, wanted)?;
+            return Some(Granted { mcs, rate, wanted, prbs, symbols, size });
+        }
+        let size = self.block(Direction::Downlink, wanted, prbs, symbols);
+        Some(Granted { mcs: wanted, rate: wanted, wanted, prbs, symbols, size })
+    }
+
+    /// The same for the whole band in an ordinary subframe; and what all subframes carry on average, as a share of that.
+    pub fn downlink_band(&self, symbols: u8, wanted: u8) -> Option<(u8, TransportBlock, f64)> {
+        /// Neither synchronisation, nor broadcast, nor SIB1.
+        const ORDINARY: u64 = 1;
+        let all = Units::first(self.groups);
+        let Some(elements) = &self.elements else {
+            return Some((wanted, self.block(Direction::Downlink, wanted, self.prbs, symbols), 1.0));
+        };
+        let found = self.downlink_grant(ORDINARY, all, symbols, wanted)?;
+        let mean = elements.mean_bits(all, self.group, self.prbs, wanted);
+        Some((found.mcs, found.size, mean / f64::from(found.size.bits().max(1))))
+    }
+
+    /// Units that data can have in this slot, of those that there are.
+    #[inline]
+    pub fn for_data(&self, slot: u64, units: Units) -> Units {
+        self.elements.as_ref().map_or(units, |elements| units.minus(elements.taken(slot)))
+    }
+
+    /// PRBs of these, which the cell uses itself.
+    #[inline]
+    pub fn system_information_prbs(&self, slot: u64) -> u16 {
+        let taken = self.elements.as_ref().map_or(Units::NONE, |elements| elements.taken(slot));
+        (taken.count() as u16 * self.group).min(self.prbs) // the lowest, which are whole
     }
 
     /// PRBs of each group.

@@ -1,8 +1,8 @@
 //! What a cell is told: everything that a scenario can choose. [`CellConfig::check`] says whether it can be played.
 
 use ranpace_phy::{
-    Both, CqiThresholds, Frame, Layers, LteMcs, LtePrbs, McsRule, Numerology, PatternDoesNotFit, Prbs,
-    QamTable, TddPattern,
+    Both, CqiThresholds, Frame, Layers, LteControl, LteMcs, LtePrbs, McsRule, Numerology, PatternDoesNotFit,
+    Prbs, QamTable, TddPattern,
 };
 
 use crate::channel::DelayProfile;
@@ -34,6 +34,8 @@ pub struct CellConfig {
     /// Share of the slots in which new data is sent downlink: above 0, at most 1. OpenAirInterface's cells reach 0.85
     /// of what their grants say.
     pub usable_slots: f64,
+    /// LTE: what control and broadcast channels leave of the downlink.
+    pub control: ControlChannels,
     /// How users get grants.
     pub access: AccessConfig,
     /// How strongly users send.
@@ -88,6 +90,35 @@ pub enum Division {
     Frequency,
     /// Symbols, each over the whole band.
     Symbols,
+}
+
+/// What LTE's control and broadcast channels take of the downlink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlChannels {
+    /// Nothing: a block has the size of the standard's table in each subframe, as in ns-3.
+    Free,
+    /// [`Self::Standard`] below 25 PRBs, [`Self::Free`] from there on, where it is at most 2.2 % (25 PRBs) and 0.4 % (50 and more).
+    Narrow,
+    /// [`LteControl`]: with as few control symbols as will do, or so many.
+    Standard(Option<u8>),
+}
+
+impl ControlChannels {
+    /// From how many PRBs on [`Self::Narrow`] counts nothing.
+    const WIDE: u8 = 25;
+
+    /// What they are on a band. A number of symbols that the standard does not have there is the nearest that it has.
+    pub fn on(self, band: LtePrbs) -> Option<LteControl> {
+        match self {
+            Self::Free => None,
+            Self::Narrow if band.get() >= Self::WIDE => None,
+            Self::Narrow | Self::Standard(None) => Some(LteControl::new(band)),
+            Self::Standard(Some(symbols)) => {
+                let (least, most) = LteControl::range(band);
+                LteControl::with_symbols(band, symbols.clamp(least, most))
+            }
+        }
+    }
 }
 
 /// The radio channel of all users of a cell.

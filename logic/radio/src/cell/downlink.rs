@@ -1,11 +1,11 @@
 //! The downlink of one slot: retransmissions, then new data as the scheduler divides what is left.
 
 use ranpace_link::Packet;
-use ranpace_phy::{Direction, TransportBlock};
+use ranpace_phy::Direction;
 use ranpace_rnis::Grant;
 use ranpace_units::Time;
 
-use super::air::Layout;
+use super::air::{Granted, Layout};
 use super::member::{Block, Ears, Member};
 use super::quality::{MOST_GROUPS, effective_of};
 use super::{Cell, Listener};
@@ -19,6 +19,7 @@ struct Offer<'a, P> {
     members: &'a [Option<Box<Member<P>>>],
     candidates: &'a [Candidate],
     worst: bool,
+    slot: u64,
     symbols: u8,
 }
 
@@ -29,12 +30,11 @@ impl<P> Offer<'_, P> {
         self.members.get(user as usize)?.as_deref()
     }
 
-    fn grant(&self, candidate: usize, units: Units) -> Option<(u8, u16, u8, TransportBlock)> {
+    fn grant(&self, candidate: usize, units: Units) -> Option<Granted> {
         let member = self.member(candidate)?;
         let cqi = member.channel.downlink.known.cqi_of(self.layout, units, self.worst);
         let mcs = self.layout.mcs_of(cqi, member.steps.downlink)?;
-        let (prbs, symbols) = self.layout.extent(units, self.symbols);
-        Some((mcs, prbs, symbols, self.layout.block(Direction::Downlink, mcs, prbs, symbols)))
+        self.layout.downlink_grant(self.slot, units, self.symbols, mcs)
     }
 }
 
@@ -61,7 +61,7 @@ impl<P> scheduler::Channel for Offer<'_, P> {
     }
 
     fn block_bytes(&self, candidate: usize, units: Units) -> u32 {
-        self.grant(candidate, units).map_or(0, |(.., block)| block.bits() / 8)
+        self.grant(candidate, units).map_or(0, |grant| grant.size.bits() / 8)
     }
 }
 
@@ -70,12 +70,13 @@ impl<P: Packet> Cell<P> {
     pub(super) fn send_downlink<L: Listener<P>>(&mut self, slot: u64, now: Time, listener: &mut L) {
         let data_symbols = self.layout.frame.data_symbols(slot, Direction::Downlink);
         let symbols = data_symbols - self.uplink_symbols_of(slot).min(data_symbols);
-        let mut free = self.layout.units(symbols);
+        let mut free = self.layout.for_data(slot, self.layout.units(symbols));
         if free.is_empty() {
             return;
         }
         let Self { config, layout, scale, members, awake, scheduler, scratch, used_prbs, .. } = self;
         let shared = layout.frame.is_shared();
+        used_prbs.downlink += f64::from(layout.system_information_prbs(slot));
         let share_of_slot =
             |prbs: u16, symbols: u8| f64::from(prbs) * f64::from(symbols) / f64::from(data_symbols);
         let usable = config.is_usable(slot);
@@ -93,14 +94,14 @@ impl<P: Packet> Cell<P> {
             if let Some(process) = again {
                 let Some(block) = member.harq.downlink.content(process) else { continue };
                 let units = free.take_lowest(block.units);
-                let (mcs, size, padding) = (block.mcs, block.size, block.padding);
+                let Block { mcs, rate, size, padding, .. } = *block;
                 let (prbs, symbols) = layout.extent(units, symbols);
                 let (sinr_db, _) = member.downlink_sinr_db(layout, slot, units, false);
                 let draw = member.draw(slot, Direction::Downlink);
                 member
                     .harq
                     .downlink
-                    .send_again(slot, process, sinr_db, draw, |db| layout.bler(mcs, prbs, db));
+                    .send_again(slot, process, sinr_db, draw, |db| layout.bler(rate, prbs, db));
                 scheduler.on_sent(slot, user, size.bits());
                 used_prbs.downlink += share_of_slot(prbs, symbols);
                 let process = process.number();
@@ -154,13 +155,14 @@ impl<P: Packet> Cell<P> {
             };
             scheduler.allocate_looking(slot, candidates, (free, most), look, &mut scratch.grants);
         } else {
-            let offer = Offer { layout, members, candidates: &scratch.candidates, worst, symbols };
+            let offer = Offer { layout, members, candidates: &scratch.candidates, worst, slot, symbols };
             scheduler.allocate(slot, &scratch.candidates, &offer, free, &mut scratch.grants);
         }
         for at in 0..scratch.grants.len() {
             let scheduler::Grant { candidate, units } = scratch.grants[at];
-            let offer = Offer { layout, members, candidates: &scratch.candidates, worst, symbols };
-            let Some((mcs, prbs, symbols, size)) = offer.grant(candidate, units) else { continue };
+            let offer = Offer { layout, members, candidates: &scratch.candidates, worst, slot, symbols };
+            let Some(granted) = offer.grant(candidate, units) else { continue };
+            let Granted { mcs, rate, wanted, prbs, symbols, size } = granted;
             let user = scratch.candidates[candidate].user;
             let Some(member) = members.get_mut(user as usize).and_then(Option::as_mut) else { continue };
             let Some(process) = member.harq.downlink.free(slot) else { continue };
@@ -168,8 +170,21 @@ impl<P: Packet> Cell<P> {
             let ears = &mut Ears { listener, user, direction: Direction::Downlink };
             let padding = member.rlc.fill(now, Direction::Downlink, size.bytes(), &mut content, ears);
             if content.is_empty() {
-                // Too small for a header and a byte.
+                // Too small for a header and a byte, or granted for nothing.
                 scratch.content.push(content);
+                if member.rlc.claims(Direction::Downlink) {
+                    scheduler.on_sent(slot, user, size.bits());
+                    used_prbs.downlink += share_of_slot(prbs, symbols);
+                    let process = process.number();
+                    let padding = size.bytes();
+                    let grant = Grant { mcs, prbs, symbols, block: size, padding, process, again: false };
+                    member.note(slot, Direction::Downlink, grant);
+                    let (_, heard) =
+                        member.downlink_sinr_db(layout, slot, units, config.adaptation.control_errors);
+                    if heard {
+                        listener.on_heard(now, user, &grant);
+                    }
+                }
                 continue;
             }
             scheduler.on_sent(slot, user, size.bits());
@@ -189,11 +204,11 @@ impl<P: Packet> Cell<P> {
             listener.on_heard(now, user, &grant);
             let draw = member.draw(slot, Direction::Downlink);
             let block =
-                Block { content, size, padding, mcs, prbs, symbols, units: units.count(), sent: slot };
-            let bler = |db| layout.bler(mcs, prbs, db);
+                Block { content, size, padding, mcs, rate, prbs, symbols, units: units.count(), sent: slot };
+            let bler = |db| layout.bler(rate, prbs, db);
             let attempt = member.harq.downlink.send(slot, process, block, sinr_db, draw, bler);
             let decoded = attempt == Some(Attempt::Decoded);
-            member.on_attempt(layout, Direction::Downlink, mcs, decoded, config.adaptation.outer_loop);
+            member.on_attempt(layout, Direction::Downlink, wanted, decoded, config.adaptation.outer_loop);
         }
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Block {
     pub size: TransportBlock,
     pub padding: Bytes,
     pub mcs: u8,
+    /// The MCS by whose curve it fails.
+    pub rate: u8,
     pub prbs: u16,
     pub symbols: u8,
     /// Units that it took.

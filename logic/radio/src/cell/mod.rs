@@ -15,6 +15,7 @@
 
 mod air;
 mod config;
+mod control;
 mod downlink;
 mod member;
 mod plan;
@@ -27,8 +28,8 @@ mod tests;
 mod uplink;
 
 pub use config::{
-    AdaptationConfig, Air, CellConfig, CellError, ChannelConfig, Division, Duplex, Errors, FadingConfig,
-    MOST_USERS, OuterLoop, Place, UserConfig,
+    AdaptationConfig, Air, CellConfig, CellError, ChannelConfig, ControlChannels, Division, Duplex, Errors,
+    FadingConfig, MOST_USERS, OuterLoop, Place, UserConfig,
 };
 pub use reports::Subscription;
 pub use subscriber::Subscriber;
@@ -476,8 +477,13 @@ pub struct Probe {
     pub mcs: Option<u8>,
     /// PRBs that the user could have: all of the band, or as many as its power suffices for.
     pub prbs: u16,
-    /// The block in a slot that is all the user's; zero where there is no grant.
+    /// The block in a slot that is all the user's; zero where there is no grant. In LTE of an ordinary subframe.
     pub block: ranpace_phy::TransportBlock,
+    /// What all slots carry on average, as a share of that: below 1 where control and broadcast channels count.
+    pub share: f64,
+    /// Whether some part of the band has an MCS, or had one within the last second. The whole of a band may have none where MCS
+    /// are of the worst part.
+    pub in_reach: bool,
 }
 
 /// The most symbols that a slot has for data this way.

@@ -26,7 +26,7 @@ impl<P: Packet> Cell<P> {
         }
         let look = channel.path.look(site, &mut member.mobility, now, &mut []);
         let rsrp_dbm = site.transmitter.rsrp_dbm(look.loss_db);
-        let noise_dbm = site.receiver.noise_dbm(site.prb_hz, now) - elements_db();
+        let noise_dbm = channel.path.noise_dbm(site, now) - elements_db();
         Some(ReferenceSignal { rsrp_dbm, noise_dbm })
     }
 

@@ -176,7 +176,8 @@ impl<P: Packet> Cell<P> {
                 padding -= bsr;
             }
             let sinr_db = member.uplink_sinr_db(layout, config, slot, part);
-            let block = Block { content, size, padding, mcs, prbs, symbols, units: prbs.into(), sent: slot };
+            let units = prbs.into();
+            let block = Block { content, size, padding, mcs, rate: mcs, prbs, symbols, units, sent: slot };
             let bler = |db| layout.bler(mcs, prbs, db);
             let attempt = member.harq.uplink.send(slot, process, block, sinr_db, draw, bler);
             let decoded = attempt == Some(Attempt::Decoded);
@@ -331,17 +332,20 @@ impl<P: Packet> Member<P> {
         let look = self.channel[direction].look(layout, &mut self.mobility, slot, &mut sinrs);
         let symbols =
             (0..40).map(|ahead| layout.frame.data_symbols(slot + ahead, direction)).max().unwrap_or(0);
-        let (sinr, cqi, mcs, prbs) = match direction {
+        let known_cqi = |sinr: f64| scale.cqi(sinr);
+        let (sinr, cqi, mcs, prbs, some_part) = match direction {
             Direction::Downlink => {
                 let mut known = super::Quality::NONE;
                 for (cqi, sinr) in known.cqis.iter_mut().zip(&sinrs[..layout.groups as usize]) {
-                    *cqi = scale.cqi((*sinr).into()).get();
+                    *cqi = known_cqi((*sinr).into()).get();
                 }
                 let all = Units::first(layout.groups);
                 let sinr = effective(layout, &sinrs, 0, layout.prbs);
                 let used = known.cqi_of(layout, all, config.adaptation.worst_unit);
                 let mcs = layout.mcs_of(used, self.steps.downlink);
-                (sinr, scale.cqi(sinr), mcs, layout.prbs)
+                // Units are granted one by one, but for symbols, of which each is as wide as the band.
+                let some_part = !layout.by_symbols && known.cqis.iter().any(|cqi| *cqi > 0);
+                (sinr, known_cqi(sinr), mcs, layout.prbs, some_part)
             }
             Direction::Uplink => {
                 let prbs = if self.recorded || layout.by_symbols {
@@ -359,10 +363,33 @@ impl<P: Packet> Member<P> {
                 let powered = self.powered(layout, config, &sinrs, look.loss_db, prbs);
                 let cqi = self.uplink_cqi(layout, config, scale, lena, &sinrs, look.loss_db, part);
                 let mcs = layout.mcs_of(cqi, self.steps.uplink);
-                (effective(layout, &powered, 0, prbs), cqi, mcs, prbs)
+                let sinr = effective(layout, &powered, 0, prbs);
+                // The mean decides whether there is a grant at all, and then the part that is granted has a CQI of its own.
+                let mean = if lena { lena_uplink_cqi(sinr) } else { known_cqi(sinr) };
+                (sinr, cqi, mcs, prbs, !layout.by_symbols && mean > Cqi::MIN)
             }
         };
-        let block = mcs.map_or(TransportBlock::ZERO, |mcs| layout.block(direction, mcs, prbs, symbols));
-        Probe { position, loss_db: look.loss_db, sinr_db: to_db(sinr), cqi, mcs, prbs, block }
+        let whole = match direction {
+            Direction::Downlink => mcs.and_then(|mcs| layout.downlink_band(symbols, mcs)),
+            Direction::Uplink => mcs.map(|mcs| (mcs, layout.block(direction, mcs, prbs, symbols), 1.0)),
+        };
+        let (mcs, block, share) = match whole {
+            Some((mcs, block, share)) => (Some(mcs), block, share),
+            None => (None, TransportBlock::ZERO, 1.0),
+        };
+        let second = 1_000_000_000 / layout.frame.slot().as_nanos().max(1);
+        let was_served = self.latest[direction].is_some_and(|(at, _)| slot.saturating_sub(at) <= second);
+        let in_reach = mcs.is_some() || some_part || was_served;
+        Probe {
+            position,
+            loss_db: look.loss_db,
+            sinr_db: to_db(sinr),
+            cqi,
+            mcs,
+            prbs,
+            block,
+            share,
+            in_reach,
+        }
     }
 }

@@ -3,11 +3,13 @@
 use ranpace_units::{Span, Time};
 
 use super::decibel::{from_db, to_db};
+use super::random::{Purpose, at as at_place, unit};
 
 /// Thermal noise in dBm/Hz at 290 K: k T.
 const THERMAL_DBM_HZ: f64 = -174.0;
 
-/// A generator of white noise at the receiver, as in the experiments of 003. It is on for the first part of each period.
+/// A generator of white noise at the receiver, as in the experiments of 003. It is on for the first part of each period, or once in
+/// each period, at a time and for a time that are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoiseSource {
     /// Power in dBm at the receiver, in one PRB.
@@ -16,16 +18,31 @@ pub struct NoiseSource {
     pub on: Span,
     /// Length of a period.
     pub period: Span,
+    /// Drawn: when in its period it comes on is uniform, and how long it stays on is exponential with the mean `on`, and at most a
+    /// period; so it may still be on in the next.
+    pub random: bool,
 }
 
 impl NoiseSource {
     /// One that is always on.
     pub const fn steady(prb_dbm: f64) -> Self {
-        Self { prb_dbm, on: Span::MAX, period: Span::MAX }
+        Self { prb_dbm, on: Span::MAX, period: Span::MAX, random: false }
     }
-    /// Whether it is on now.
-    pub fn is_on(&self, now: Time) -> bool {
-        now.since(Time::ZERO) % self.period < self.on
+    /// Whether it is on now, at a receiver of this seed.
+    pub fn is_on(&self, now: Time, seed: u64) -> bool {
+        if !self.random {
+            return now.since(Time::ZERO) % self.period < self.on;
+        }
+        let period = self.period.as_nanos().max(1);
+        let (this, into) = (now.as_nanos() / period, now.as_nanos() % period);
+        let covers = |number: u64, at: u64| {
+            let mut random = at_place(seed, Purpose::Noise, number);
+            let begin = unit(&mut random) * period as f64;
+            // The draw is below 1, its complement above 0.
+            let lasts = -libm::log(1.0 - unit(&mut random)) * self.on.as_nanos() as f64;
+            (begin..begin + lasts.min(period as f64)).contains(&(at as f64))
+        };
+        covers(this, into) || this.checked_sub(1).is_some_and(|before| covers(before, into + period))
     }
 }
 
@@ -57,15 +74,15 @@ impl Receiver {
         [floor, floor + self.source.map_or(0.0, |source| from_db(source.prb_dbm))]
     }
 
-    /// Noise and interference in dBm on a PRB of `prb_hz` Hz now.
-    pub fn noise_dbm(&self, prb_hz: f64, now: Time) -> f64 {
-        let on = self.source.is_some_and(|source| source.is_on(now));
+    /// Noise and interference in dBm on a PRB of `prb_hz` Hz now, at a receiver of this seed.
+    pub fn noise_dbm(&self, prb_hz: f64, now: Time, seed: u64) -> f64 {
+        let on = self.source.is_some_and(|source| source.is_on(now, seed));
         to_db(self.noise_mw(prb_hz)[usize::from(on)])
     }
 
-    /// SINR in dB of a PRB of `prb_hz` Hz that arrives with this power in dBm.
+    /// SINR in dB of a PRB of `prb_hz` Hz that arrives with this power in dBm; of the receiver of seed 0, where that matters.
     pub fn sinr_db(&self, received_dbm: f64, prb_hz: f64, now: Time) -> f64 {
-        received_dbm - self.noise_dbm(prb_hz, now)
+        received_dbm - self.noise_dbm(prb_hz, now, 0)
     }
 }
 
@@ -214,12 +231,34 @@ mod tests {
             prb_dbm: quiet.floor_dbm(PRB_HZ),
             on: Span::from_millis(10),
             period: Span::from_millis(50),
+            random: false,
         };
         let disturbed = Receiver { source: Some(source), ..quiet };
         for (ms, lost) in [(0, 3.0103), (9, 3.0103), (10, 0.0), (49, 0.0), (50, 3.0103)] {
             assert!((sinr(&quiet, ms) - sinr(&disturbed, ms) - lost).abs() < 1e-4, "{ms} ms");
         }
-        assert!(NoiseSource::steady(-100.0).is_on(Time::from_secs(1_000_000)));
+        assert!(NoiseSource::steady(-100.0).is_on(Time::from_secs(1_000_000), 1));
+    }
+
+    #[test]
+    fn noise_that_is_drawn_comes_once_a_period_and_lasts_as_long_on_the_mean() {
+        let (on, period) = (Span::from_millis(40), Span::from_millis(1_000));
+        let source = NoiseSource { prb_dbm: -90.0, on, period, random: true };
+        // 20 000 periods: the share of time has a deviation of 0.7 %, the mean length too.
+        let states: Vec<bool> = (0..20_000_000).map(|ms| source.is_on(Time::from_millis(ms), 5)).collect();
+        let share = states.iter().filter(|on| **on).count() as f64 / states.len() as f64;
+        assert!((share / 0.04 - 1.0).abs() < 0.035, "{share}");
+        let bursts: Vec<usize> =
+            states.chunk_by(|a, b| a == b).filter(|part| part[0]).map(<[bool]>::len).collect();
+        let mean = bursts.iter().sum::<usize>() as f64 / bursts.len() as f64;
+        // Lengths in whole ms of those that are seen at all, and two that meet are one.
+        assert!((40.0..44.0).contains(&mean), "{mean}");
+        let long = bursts.iter().filter(|length| **length > 80).count() as f64 / bursts.len() as f64;
+        assert!((long / 0.135 - 1.0).abs() < 0.15, "exp(-2) of them are twice as long: {long}");
+        // Another seed, another time.
+        let other = (0..1_000)
+            .any(|ms| source.is_on(Time::from_millis(ms), 5) != source.is_on(Time::from_millis(ms), 6));
+        assert!(other);
     }
 
     #[test]

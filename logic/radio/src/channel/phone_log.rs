@@ -136,7 +136,11 @@ fn seconds(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channel::{
+        Average, Carrier, CqiScale, Fast, Mobility, Position, RadioPath, Receiver, Site, Transmitter,
+    };
     use proptest::prelude::*;
+    use ranpace_phy::CqiThresholds;
 
     const NAMES: &str = "Timestamp,Speed,NetworkMode,RSRP,SNR,CQI\n";
 
@@ -231,6 +235,27 @@ mod tests {
             recording.length()
         );
         assert!(recording.samples().iter().all(|(_, at)| (-7.0..=15.0).contains(&at.sinr_db.unwrap())));
+        // A cell sees the CQI that was logged in each second: 10.7 on the mean, where the CQI of the logged SNR would be 3.
+        let scale = CqiScale::new(CqiThresholds::Awgn);
+        let logged: Vec<(Time, u8)> =
+            recording.samples().iter().filter_map(|(time, at)| Some((*time, at.cqi?.get()))).collect();
+        let site = Site {
+            position: Position::default(),
+            carrier: Carrier::MHZ_2120,
+            transmitter: Transmitter { power_dbm: 46.0, gain_db: 0.0, prbs: 100 },
+            receiver: Receiver::quiet(9.0),
+            prb_hz: 180e3,
+            average: Average::Recording(recording.into(), Box::new(scale)),
+            fast: Fast::Steady,
+        };
+        let mut path = RadioPath::new(1, 1, 0);
+        let mut seen = 0.0;
+        for (time, cqi) in &logged {
+            let look = path.look(&site, &mut Mobility::Static(Position::default()), *time, &mut []);
+            assert_eq!(scale.cqi(look.average_sinr).get(), *cqi, "{time:?}");
+            seen += f64::from(*cqi) / logged.len() as f64;
+        }
+        assert!((10.5..10.8).contains(&seen), "{seen}");
     }
 
     proptest! {

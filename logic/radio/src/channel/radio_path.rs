@@ -45,8 +45,11 @@ pub enum Average {
         /// Shadowing.
         shadowing: Option<Shadowing>,
     },
-    /// From the SINR of a recording, to which the receiver adds nothing: its noise is in it. A generator of noise or other
-    /// cells beside it are not modelled. Without SINR in it: from its CQI, by [`CqiScale::middle_db`].
+    /// From the CQI of a recording, by [`CqiScale::middle_db`]: it is what the phone told its network, so that a cell here grants
+    /// what that one could. A phone's SNR is of reference signals and says less: with several antennas, interference that the receiver
+    /// cancels, or another's numbering, the two are far apart (logs with a mean of 9 dB have a mean CQI of 12). What varies quickly is in
+    /// a CQI already and is not laid over it. Where a recording has no CQI: from its SINR. The receiver adds nothing to either, its noise
+    /// is in them; a generator of noise or other cells beside it are not modelled.
     Recording(Arc<Recording>, Box<CqiScale>),
 }
 
@@ -102,6 +105,8 @@ struct Slow {
     look: Look,
     /// SINR while a generator of noise is on.
     disturbed: f64,
+    /// What varies quickly is in it.
+    is_whole: bool,
 }
 
 /// One user's path in one direction.
@@ -131,7 +136,7 @@ impl RadioPath {
     /// (nothing but fading has), all of `sinrs` are equal. With no room, only what is slow is looked at. Groups that the site does not have get nothing.
     pub fn look(&mut self, site: &Site, mobility: &mut Mobility, now: Time, sinrs: &mut [f32]) -> Look {
         let slow = self.slow(site, mobility, now);
-        let disturbed = site.receiver.source.is_some_and(|source| source.is_on(now));
+        let disturbed = site.receiver.source.is_some_and(|source| source.is_on(now, self.seed));
         let look = Look {
             average_sinr: if disturbed { slow.disturbed } else { slow.look.average_sinr },
             ..slow.look
@@ -141,6 +146,7 @@ impl RadioPath {
         }
         let average = look.average_sinr as f32;
         match &site.fast {
+            _ if slow.is_whole => sinrs.fill(1.0),
             Fast::Steady => sinrs.fill(1.0),
             Fast::Flicker(flicker) => sinrs.fill(flicker.gain(self.seed, now) as f32),
             Fast::Fading(fading, speed) => {
@@ -166,6 +172,11 @@ impl RadioPath {
         look
     }
 
+    /// Noise and interference in dBm at its receiver, on a PRB.
+    pub fn noise_dbm(&self, site: &Site, now: Time) -> f64 {
+        site.receiver.noise_dbm(site.prb_hz, now, self.seed)
+    }
+
     /// What is slow, now.
     #[inline]
     fn slow(&mut self, site: &Site, mobility: &mut Mobility, now: Time) -> Slow {
@@ -178,7 +189,7 @@ impl RadioPath {
 
     #[inline(never)]
     fn slow_of(&mut self, site: &Site, mobility: &mut Mobility, grain: u64) -> Slow {
-        let mut at = None;
+        let (mut at, mut is_whole) = (None, false);
         let (look, disturbed) = match &site.average {
             Average::Distance { loss, sight, shadowing } => {
                 let motion = mobility.at(Time::ZERO + GRAIN * grain);
@@ -195,13 +206,14 @@ impl RadioPath {
             }
             Average::Recording(recording, scale) => {
                 let found = recording.at(self.start + GRAIN * grain);
-                let from_cqi = || found.cqi.map(|cqi| scale.middle_db(cqi));
-                let sinr_db = found.sinr_db.or_else(from_cqi).unwrap_or(0.0) + found.gain_db.unwrap_or(0.0);
+                let from_cqi = found.cqi.map(|cqi| scale.middle_db(cqi));
+                is_whole = from_cqi.is_some();
+                let sinr_db = from_cqi.or(found.sinr_db).unwrap_or(0.0) + found.gain_db.unwrap_or(0.0);
                 let average_sinr = from_db(sinr_db);
                 (Look { average_sinr, loss_db: 0.0, clear: true }, average_sinr)
             }
         };
-        let slow = Slow { grain, motion: at, look, disturbed };
+        let slow = Slow { grain, motion: at, look, disturbed, is_whole };
         self.slow = Some(slow);
         slow
     }
@@ -361,7 +373,12 @@ mod tests {
     #[test]
     fn a_generator_of_noise_is_heard_while_it_is_on() {
         let mut site = cost231(Fast::Steady);
-        let source = NoiseSource { prb_dbm: -90.0, on: Span::from_millis(5), period: Span::from_millis(20) };
+        let source = NoiseSource {
+            prb_dbm: -90.0,
+            on: Span::from_millis(5),
+            period: Span::from_millis(20),
+            random: false,
+        };
         site.receiver.source = Some(source);
         let mut path = RadioPath::new(1, 1, 0);
         for (ms, expected) in [(0, true), (4, true), (5, false), (19, false), (20, true)] {
@@ -380,6 +397,15 @@ mod tests {
         let mut path = RadioPath::new(1, 1, 0).starting_at(Span::from_millis(500));
         let found = path.look(&site, &mut standing(500.0), Time::from_millis(104), &mut []).average_sinr;
         assert!((to_db(found) - 16.0).abs() < 1e-9, "{found}");
+        // The CQI that was measured counts, whatever the SINR, and nothing fades over it.
+        let both = Recording::parse("time_s,sinr_db,cqi\n0,-12,12\n1,30,\n2,-5,1\n").unwrap();
+        let measured =
+            Site { average: Average::Recording(Arc::new(both), Box::new(scale)), ..cost231(epa()) };
+        for (ms, cqi) in [(0, 12), (999, 12), (1500, 12), (2000, 1), (2900, 1)] {
+            let mut sinrs = [0.0; 25];
+            RadioPath::new(1, 1, 0).look(&measured, &mut standing(500.0), Time::from_millis(ms), &mut sinrs);
+            assert!(sinrs.iter().all(|sinr| scale.cqi((*sinr).into()).get() == cqi), "{ms} ms: {sinrs:?}");
+        }
         let only_cqi = Recording::parse("time_s,cqi\n0,7\n").unwrap();
         site.average = Average::Recording(Arc::new(only_cqi), Box::new(scale));
         let found =

@@ -17,6 +17,7 @@ pub(crate) enum Purpose {
     Walk,
     Place,
     Recording,
+    Noise,
 }
 
 impl Purpose {
@@ -31,6 +32,7 @@ impl Purpose {
             Self::Walk => 0xb873_26cf_1e40_d95a,
             Self::Place => 0x05fc_98e2_7ba1_436d,
             Self::Recording => 0xd4a1_3f5b_08e6_7c29,
+            Self::Noise => 0x8b3d_60e9_f715_2ca4,
         }
     }
 }

@@ -9,12 +9,14 @@
 //! PDU is given up at both ends at once, as setting the bearer up anew would do, and all else goes on.
 
 mod answers;
+mod claim;
 
 use std::collections::VecDeque;
 
 use ranpace_link::Packet;
 use ranpace_units::{Bytes, Span, Time};
 
+use self::claim::Claim;
 use super::receiver::{Receiver, Records};
 use super::status::{Nack, Reports};
 use super::stream::{LATEST, Stream, shrink};
@@ -56,6 +58,7 @@ pub struct Am<P> {
     /// When t-PollRetransmit runs out; [`Time::MAX`] while it does not run.
     poll_timer: Time,
     poll_now: bool,
+    claim: Claim,
     pdus_without_poll: u32,
     bytes_without_poll: u64,
     format: Format,
@@ -77,6 +80,7 @@ impl<P: Packet> Am<P> {
             polled: None,
             poll_timer: Time::MAX,
             poll_now: false,
+            claim: Claim::new(config.timers.unacknowledged_report),
             pdus_without_poll: 0,
             bytes_without_poll: 0,
             format: config.format,
@@ -87,12 +91,29 @@ impl<P: Packet> Am<P> {
     /// Transmitter: a packet joins the buffer or is dropped.
     pub fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
         self.stream.push(now, packet, observer);
+        self.report_backlog(now);
+    }
+
+    /// Tells the scheduler what is not acknowledged, where that counts; see [`Claim`].
+    pub fn report_backlog(&mut self, now: Time) {
+        if self.claim.is_on() {
+            let open = self.records.ring.iter().filter(|record| !record.acked && !record.pending);
+            let open = open.map(|record| u64::from(record.len)).sum();
+            self.claim.report(now, open, !(self.again.is_empty() && self.stream.is_empty()));
+        }
+    }
+
+    /// Whether blocks are granted for what is not acknowledged.
+    #[inline]
+    pub fn claims(&self) -> bool {
+        self.claim.is_on()
     }
 
     /// Transmitter: what goes into `grant` bytes of a transport block: a PDU, or a part of one, to be sent again if there
     /// is any, otherwise new data. `None` if nothing waits, fits or may be sent. Called again while there is room left.
     pub fn build(&mut self, now: Time, grant: Bytes, observer: &mut impl Observer<P>) -> Option<Pdu> {
         let grant = room(grant);
+        self.claim.grant(grant);
         if let Some(first) = self.again.front().copied() {
             return self.build_again(now, grant, first);
         }
@@ -262,6 +283,7 @@ impl<P: Packet> Am<P> {
             .reordering_ends
             .min(self.poll_timer)
             .min(self.failed_at)
+            .min(self.claim.next())
             .min(self.stream.discard_deadline())
     }
 
@@ -279,11 +301,15 @@ impl<P: Packet> Am<P> {
             if self.failed_at <= now {
                 self.give_up(now, observer);
             }
+            if self.claim.next() <= now {
+                self.report_backlog(self.claim.next());
+            }
             self.watch(now);
         }
     }
 
-    /// t-PollRetransmit ran out; clause 5.2.2.3. If nothing else would carry the poll, the last PDU does. The timer runs on
+    /// t-PollRetransmit ran out; clause 5.2.2.3. If nothing else would carry the poll, the last PDU does
+    /// (or all do: [`Timers::poll_sends_all`]). The timer runs on
     /// (ours, and for no less than 1 ms), for what would carry the poll may be acknowledged before it is sent.
     fn on_poll_timer(&mut self, now: Time) {
         self.poll_timer = Time::MAX;
@@ -293,7 +319,10 @@ impl<P: Packet> Am<P> {
         self.poll_now = true;
         self.poll_timer = now + self.timers.poll_retransmit.max(Span::from_millis(1));
         if self.is_quiet() {
-            self.send_again(now, sn, &[Nack { sn, from: 0, to: u32::MAX }], Time::MAX);
+            let first = if self.timers.poll_sends_all { self.records.base } else { sn };
+            for sn in first..=sn {
+                self.send_again(now, sn, &[Nack { sn, from: 0, to: u32::MAX }], Time::MAX);
+            }
         }
     }
 
@@ -329,6 +358,7 @@ impl<P: Packet> Am<P> {
         self.receiver.restart(next);
         self.reports.clear();
         self.again.clear();
+        self.claim.restart();
         self.failed.clear();
         (self.again_bytes, self.failed_at) = (0, Time::MAX);
         (self.polled, self.poll_timer, self.poll_now) = (None, Time::MAX, false);
@@ -341,10 +371,10 @@ impl<P: Packet> Am<P> {
     }
 
     /// What a grant must have for all that may be sent now to fit, or more: retransmissions with their headers, and new
-    /// data unless the window is full.
+    /// data unless the window is full. With [`Timers::unacknowledged_report`] also what is not acknowledged.
     pub fn wanted(&self) -> Bytes {
         // A part of a PDU has 5 B of headers and those of the packets in it; 16 B are enough for ten.
-        let again = Bytes::new(self.again_bytes + 16 * self.again.len() as u64);
+        let again = Bytes::new(self.again_bytes + 16 * self.again.len() as u64 + self.claim.bytes());
         if self.is_stalled() { again } else { again + self.stream.wanted() }
     }
 

@@ -4,7 +4,7 @@ use ranpace_link::{Limit, Packet};
 use ranpace_phy::{Both, Direction};
 use ranpace_units::{Bytes, Span, Time};
 
-use super::{Channel, Config, Observer, Pdu};
+use super::{Channel, Config, Kind, Observer, Pdu};
 
 /// Both directions of a bearer; they must be of the same mode for reports to find their way.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,6 +119,10 @@ impl<P: Packet> Bearer<P> {
             self.channel_mut(back(direction)).on_status(now, pdu);
         } else {
             self.channel_mut(direction).on_received(now, pdu, observer);
+            // Where it asks for a report, this end tells of its own buffer, too.
+            if matches!(pdu.kind, Kind::Data { poll: true, .. }) {
+                self.channel_mut(back(direction)).report_backlog(now);
+            }
         }
     }
 
@@ -147,6 +151,12 @@ impl<P: Packet> Bearer<P> {
     pub fn wanted(&self, now: Time, direction: Direction) -> Bytes {
         let (wanted, status_due) = self.outlook(direction, |outlook| (outlook.wanted, outlook.status_due));
         if status_due > now { wanted } else { wanted + self.channel(back(direction)).status_wanted(now) }
+    }
+
+    /// Whether blocks of this direction are granted for what is not acknowledged.
+    #[inline]
+    pub fn claims(&self, direction: Direction) -> bool {
+        self.channel(direction).claims()
     }
 
     /// Data to be sent this way, new or again.

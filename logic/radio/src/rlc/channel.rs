@@ -89,6 +89,21 @@ impl<P: Packet> Channel<P> {
             Self::Am(am) => am.on_lost(pdu),
         }
     }
+    /// Tells the scheduler of what is not acknowledged, where that counts as waiting.
+    #[inline]
+    pub fn report_backlog(&mut self, now: Time) {
+        if let Self::Am(am) = self {
+            am.report_backlog(now);
+        }
+    }
+    /// Whether what is not acknowledged counts as waiting.
+    #[inline]
+    pub fn claims(&self) -> bool {
+        match self {
+            Self::Um(_) => false,
+            Self::Am(am) => am.claims(),
+        }
+    }
     /// A report about this direction for `grant` bytes of a block of the other one.
     #[inline]
     pub fn build_status(&mut self, now: Time, grant: Bytes) -> Option<Pdu> {

@@ -58,8 +58,8 @@ pub struct Timers {
     pub status_prohibit: Span,
     /// t-PollRetransmit: for how long a transmitter waits for the report that it asked for.
     pub poll_retransmit: Span,
-    /// maxRetxThreshold: how often a PDU is sent again before the bearer fails.
-    pub max_retransmissions: u8,
+    /// maxRetxThreshold: how often a PDU is sent again before the bearer fails; `None`: as often as it takes.
+    pub max_retransmissions: Option<u8>,
     /// pollPDU: a report is asked for in every so many new PDUs; zero counts as one.
     pub poll_pdus: u32,
     /// pollByte: and after so many bytes.
@@ -67,22 +67,32 @@ pub struct Timers {
     /// AM_Window_Size: how many PDUs may be unacknowledged; zero counts as one. 512 with LTE's numbers of 10 bits (TS
     /// 36.322 clause 7.2), 2048 with NR's of 12 (TS 38.322 clause 7.2).
     pub window: u32,
+    /// What is sent and not acknowledged counts as waiting for the scheduler, as in ns-3, where reports of the buffer are so long
+    /// apart at most (`ReportBufferStatusTimer`: 20 ms): users whose acknowledgements do not come take blocks for nothing. Zero:
+    /// it does not count.
+    pub unacknowledged_report: Span,
+    /// When t-PollRetransmit runs out and nothing else would carry the poll, all PDUs without an acknowledgement are sent again, as
+    /// in ns-3 (`LteRlcAm::ExpirePollRetransmitTimer`); otherwise the last one.
+    pub poll_sends_all: bool,
 }
 
 /// The sets of timers that a scenario can name (`rlc_timers = ...`).
 pub const NAMED_TIMERS: [(&str, Timers); 2] = [("ns3", Timers::NS3), ("36331", Timers::TS36331)];
 
 impl Timers {
-    /// Values of ns-3: poll retransmit 20 ms, reordering 10 ms, status prohibit 10 ms, 5 retransmissions, a poll in every
-    /// PDU (the last from memory).
+    /// Values of ns-3: poll retransmit 20 ms, reordering 10 ms, status prohibit 10 ms, a poll in every PDU. ns-3 counts
+    /// retransmissions against a threshold of 5, but does no more than write it into its log (`lte-rlc-am.cc`): a PDU is sent again
+    /// until it arrives, and no bearer fails.
     pub const NS3: Self = Self {
         reordering: Span::from_millis(10),
         status_prohibit: Span::from_millis(10),
         poll_retransmit: Span::from_millis(20),
-        max_retransmissions: 5,
+        max_retransmissions: None,
         poll_pdus: 1,
         poll_bytes: Bytes::new(50),
         window: 512,
+        unacknowledged_report: Span::ZERO,
+        poll_sends_all: false,
     };
     /// Values of the authors' scripts for millimetre waves: as ns-3, status prohibit 1 ms.
     pub const MMWAVE: Self = Self { status_prohibit: Span::from_millis(1), window: 2048, ..Self::NS3 };
@@ -93,10 +103,12 @@ impl Timers {
         reordering: Span::from_millis(35),
         status_prohibit: Span::ZERO,
         poll_retransmit: Span::from_millis(45),
-        max_retransmissions: 4,
+        max_retransmissions: Some(4),
         poll_pdus: 32,
         poll_bytes: Bytes::new(125_000),
         window: 512,
+        unacknowledged_report: Span::ZERO,
+        poll_sends_all: false,
     };
     /// UM: reordering 35 ms. Our choice: TS 36.331's default for signalling (from memory); ns-3 has 100 ms.
     pub const UM: Self = Self::TS36331;

@@ -114,6 +114,12 @@ impl<P: Packet> User<P> {
         self.bearers.iter().map(|bearer| bearer.wanted(now, direction)).sum()
     }
 
+    /// Whether blocks of this direction are granted for what is not acknowledged, and may so be empty.
+    #[inline]
+    pub fn claims(&self, direction: Direction) -> bool {
+        self.bearers.iter().any(|bearer| bearer.claims(direction))
+    }
+
     /// Data to be sent this way, new or again: the queue that radio reports tell of.
     pub fn to_be_sent(&self, direction: Direction) -> Bytes {
         self.bearers.iter().map(|bearer| bearer.to_be_sent(direction)).sum()

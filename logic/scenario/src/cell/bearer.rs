@@ -90,15 +90,21 @@ fn read_timers(field: &Field<'_>, what: &str, base: Timers) -> Option<Timers> {
         ("reordering", &mut timers.reordering),
         ("status_prohibit", &mut timers.status_prohibit),
         ("poll_retransmit", &mut timers.poll_retransmit),
+        ("unacknowledged_report", &mut timers.unacknowledged_report),
     ] {
         *place = section.quantity(key, Span::ZERO..=MOST_TIMER).unwrap_or(*place);
     }
-    let most = section.whole("max_retransmissions", 0..=255);
-    timers.max_retransmissions = most.unwrap_or(timers.max_retransmissions);
+    if let Some(field) = section.field("max_retransmissions") {
+        let is_never = field.is_text() && field.text("") == Some("never");
+        let most =
+            if is_never { Some(None) } else { field.whole(0..=255).map(|most| u8::try_from(most).ok()) };
+        timers.max_retransmissions = most.unwrap_or(timers.max_retransmissions);
+    }
     timers.poll_pdus = section.whole("poll_pdus", 1..=1_000_000).unwrap_or(timers.poll_pdus);
     let bytes = section.quantity("poll_bytes", Bytes::new(1)..=Bytes::MAX);
     timers.poll_bytes = bytes.unwrap_or(timers.poll_bytes);
     timers.window = section.whole("window", 1..=131_072).unwrap_or(timers.window);
+    timers.poll_sends_all = section.flag("poll_sends_all").unwrap_or(timers.poll_sends_all);
     section.finish();
     Some(timers)
 }

@@ -296,6 +296,10 @@ fn read_noise(field: &Field<'_>) -> Option<Option<NoiseSource>> {
     let most = Span::from_secs(86_400);
     let on = section.quantity("on", Span::ZERO..=most);
     let period = section.quantity("period", LEAST_SPAN..=most);
+    let random = section.flag("random").unwrap_or(false);
+    if random && on.is_none() {
+        section.error("noise that comes and goes has `on` and `period`, steady noise neither");
+    }
     if on.is_some() != period.is_some() {
         section.error("noise that comes and goes has `on` and `period`, steady noise neither");
     }
@@ -306,5 +310,6 @@ fn read_noise(field: &Field<'_>) -> Option<Option<NoiseSource>> {
     }
     section.finish();
     let steady = prb_dbm.map(NoiseSource::steady)?;
-    Some(Some(NoiseSource { on: on.unwrap_or(steady.on), period: period.unwrap_or(steady.period), ..steady }))
+    let (on, period) = (on.unwrap_or(steady.on), period.unwrap_or(steady.period));
+    Some(Some(NoiseSource { on, period, random, ..steady }))
 }

@@ -23,7 +23,7 @@ pub(crate) use self::bearer::MOST_BEARERS;
 const MOST_CELLS: usize = 1_000;
 
 /// The keys of `[[cell]]`, but for those of [`BEARER_KEYS`]. A test compares them with what is read.
-pub(crate) const CELL_KEYS: [&str; 56] = [
+pub(crate) const CELL_KEYS: [&str; 57] = [
     "name",
     "host",
     "preset",
@@ -68,6 +68,7 @@ pub(crate) const CELL_KEYS: [&str; 56] = [
     "scheduler",
     "alloc",
     "usable_ttis",
+    "control_channels",
     "sr_period",
     "sr_prohibit",
     "sr_to_grant",

@@ -1,6 +1,7 @@
 //! Scheduling, uplink access and uplink power of `[[cell]]`.
 
-use ranpace_radio::cell::CellConfig;
+use ranpace_phy::{LteControl, LtePrbs};
+use ranpace_radio::cell::{Air, CellConfig, ControlChannels};
 use ranpace_radio::scheduler::{Alloc, Policy};
 use ranpace_radio::uplink::{PowerControl, ReportLevels};
 use ranpace_units::{Bytes, Span};
@@ -21,6 +22,14 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Spa
     }
     let usable = section.field("usable_ttis").and_then(|f| f.positive(1.0));
     config.usable_slots = usable.unwrap_or(config.usable_slots);
+    if let Some(field) = section.field("control_channels") {
+        match config.air {
+            Air::Lte { band } => {
+                config.control = read_control(&field, band).unwrap_or(config.control);
+            }
+            Air::Nr { .. } | Air::Mmwave => field.error("belongs to radio = \"lte\""),
+        }
+    }
     let access = &mut config.access;
     for (key, least, place) in [
         ("sr_period", 1, &mut access.sr_period),
@@ -47,6 +56,22 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Spa
     }
     let most = section.measure("user_power", &POWER, -200.0..=200.0);
     config.power.most_dbm = most.unwrap_or(config.power.most_dbm);
+}
+
+/// A word, or a table with the number of control symbols.
+fn read_control(field: &Field<'_>, band: LtePrbs) -> Option<ControlChannels> {
+    if field.is_text() {
+        return Some(match field.word(&["narrow", "3gpp", "none"])? {
+            "narrow" => ControlChannels::Narrow,
+            "3gpp" => ControlChannels::Standard(None),
+            _ => ControlChannels::Free,
+        });
+    }
+    let mut section = field.section("in control_channels of [[cell]]")?;
+    let (least, most) = LteControl::range(band);
+    let symbols = section.whole("symbols", least.into()..=most.into());
+    section.finish();
+    Some(ControlChannels::Standard(symbols))
 }
 
 fn read_policy(field: &Field<'_>) -> Option<Policy> {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ranpace_phy::{Layers, Numerology, Prbs, QamTable};
 use ranpace_radio::cell::{
-    AdaptationConfig, Air, CellConfig, ChannelConfig, Division, Duplex, FadingConfig, Place, UserConfig,
+    AdaptationConfig, Air, CellConfig, ChannelConfig, ControlChannels, Division, Duplex, FadingConfig, Place,
+    UserConfig,
 };
 use ranpace_radio::channel::{
     Carrier, Flicker, PathLoss, Position, Receiver, STREET, STREET_BASE, STREET_IN_SIGHT,
@@ -102,6 +103,7 @@ fn sigma() -> CellConfig {
         policy: Policy::RoundRobin,
         alloc: Alloc::Queue,
         usable_slots: 1.0,
+        control: ControlChannels::Free,
         // A scheduling request each 100 us (Table 3.1).
         access: AccessConfig::MMWAVE,
         power: Power { control: PowerControl::Fixed, most_dbm: 35.0 },
@@ -128,6 +130,7 @@ fn rapid() -> CellConfig {
         policy: Policy::RoundRobin,
         alloc: Alloc::Queue,
         usable_slots: 1.0,
+        control: ControlChannels::Free,
         // The same module of ns-3 as SIGMA's, and so its times of access, to the nearest slot: a request and a report in each,
         // one slot to the grant and one to the PUSCH. A round trip without queue takes the radio 0.6 ms, as there.
         access: AccessConfig {

@@ -2,7 +2,8 @@
 
 use ranpace_phy::{Both, LteBandwidth, LteMcs, McsRule};
 use ranpace_radio::cell::{
-    AdaptationConfig, Air, CellConfig, ChannelConfig, Errors, FadingConfig, Place, UserConfig,
+    AdaptationConfig, Air, CellConfig, ChannelConfig, ControlChannels, Errors, FadingConfig, Place,
+    UserConfig,
 };
 use ranpace_radio::channel::{Carrier, PathLoss, Position, Receiver, Sight};
 use ranpace_radio::harq::HarqConfig;
@@ -79,6 +80,7 @@ fn testbed(usable_slots: f64, errors: Errors) -> CellConfig {
         policy: Policy::PROPORTIONAL_FAIR,
         alloc: Alloc::Queue,
         usable_slots,
+        control: ControlChannels::Free,
         access: AccessConfig::LTE,
         power: Power { control: PowerControl::THREE_GPP, most_dbm: 23.0 },
     }

@@ -2,8 +2,8 @@
 
 use ranpace_phy::{Both, Layers, LteBandwidth, Numerology, Prbs, QamTable};
 use ranpace_radio::cell::{
-    AdaptationConfig, Air, CellConfig, ChannelConfig, Division, Duplex, FadingConfig, OuterLoop, Place,
-    UserConfig,
+    AdaptationConfig, Air, CellConfig, ChannelConfig, ControlChannels, Division, Duplex, FadingConfig,
+    OuterLoop, Place, UserConfig,
 };
 use ranpace_radio::channel::{
     Carrier, DelayProfile, FadingSpeed, PathLoss, Position, Receiver, Shadowing, Sight,
@@ -87,6 +87,7 @@ fn lte() -> CellConfig {
         policy: Policy::PROPORTIONAL_FAIR,
         alloc: Alloc::Queue,
         usable_slots: 1.0,
+        control: ControlChannels::Narrow,
         access: AccessConfig::LTE,
         // Power class 3; TS 36.101 Table 6.2.2-1.
         power: Power { control: PowerControl::THREE_GPP, most_dbm: 23.0 },

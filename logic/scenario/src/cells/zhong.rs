@@ -2,7 +2,7 @@
 
 use ranpace_phy::{Both, LteBandwidth};
 use ranpace_radio::cell::{
-    AdaptationConfig, Air, CellConfig, ChannelConfig, FadingConfig, Place, UserConfig,
+    AdaptationConfig, Air, CellConfig, ChannelConfig, ControlChannels, FadingConfig, Place, UserConfig,
 };
 use ranpace_radio::channel::{
     Carrier, DelayProfile, Disc, FadingSpeed, PathLoss, Position, Receiver, Sight, WalkRule,
@@ -86,6 +86,7 @@ pub(super) fn config() -> CellConfig {
         policy: Policy::PROPORTIONAL_FAIR,
         alloc: Alloc::Full,
         usable_slots: 1.0,
+        control: ControlChannels::Free,
         access: AccessConfig::LTE,
         // 24 dBm in Tables 5.1 and 6.2, which ns-3's power control cuts to its 23.
         power: Power { control: PowerControl::LENA, most_dbm: 24.0 },

@@ -216,10 +216,10 @@ impl Sender {
         }
         rate.lost = lost;
         let ack = Ack {
-            acked,
+            acked: self.growth(acked),
             delivered: progress.delivered,
             bytes: Bytes::new(progress.bytes),
-            rtt,
+            rtt: self.told_rtt(rtt),
             rate,
             prior_in_flight: progress.prior_in_flight,
             ecn_echo: segment.ecn_echo,
@@ -275,7 +275,7 @@ impl Sender {
             self.cwr |= self.config.ecn && !self.ignored;
             if let Answer::ReduceTo(ssthresh) = answer {
                 self.window.ssthresh = ssthresh;
-                if !self.owns_recovery {
+                if !self.control.owns_recovery() {
                     self.window.cwnd = ssthresh.max(1.0);
                     self.plain.reduced = true;
                 }
@@ -297,7 +297,7 @@ impl Sender {
         self.ignored = answer == Answer::Ignore;
         if let Answer::ReduceTo(ssthresh) = answer {
             self.window.ssthresh = ssthresh;
-            if !self.owns_recovery {
+            if !self.control.owns_recovery() {
                 self.window.cwnd = self.window.cwnd.min(ssthresh).max(1.0);
                 self.plain.reduced = true;
             }

@@ -164,7 +164,7 @@ impl Sender {
         self.cwr |= self.config.ecn && !self.ignored;
         if let Answer::ReduceTo(ssthresh) = answer {
             self.window.ssthresh = ssthresh;
-            if !self.owns_recovery {
+            if !self.control.owns_recovery() {
                 // RFC 6937 divides by what was outstanding (RecoverFS). Linux takes the window for it, which a control
                 // that cut its own window to one segment (C2TCP) has made too small: it would send twice what arrives.
                 let outstanding = self.board.packets_out() - self.board.sacked_out;

@@ -247,8 +247,8 @@ impl Sender {
             return;
         }
         let rto = self.rto();
-        if self.config.slow_start_after_idle && !self.owns_recovery && idle > rto && self.state == State::Open
-        {
+        let decays = self.config.slow_start_after_idle && idle > rto && self.state == State::Open;
+        if decays && !self.control.owns_recovery() {
             self.window.ssthresh = self.current_ssthresh();
             let least = f64::from(self.config.initial_window).min(self.window.cwnd);
             let mut left = idle;
@@ -311,7 +311,8 @@ impl Sender {
             return;
         }
         self.used = self.used.max(out);
-        if !self.config.slow_start_after_idle || self.owns_recovery || now - self.used_at < self.rto() {
+        let settled = !self.config.slow_start_after_idle || now - self.used_at < self.rto();
+        if settled || self.control.owns_recovery() {
             return;
         }
         // Linux `tcp_cwnd_application_limited`. An application that waits for room in the send buffer is not idle: then

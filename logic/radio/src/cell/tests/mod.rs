@@ -103,6 +103,7 @@ pub(super) fn lte(band: LteBandwidth) -> CellConfig {
         policy: Policy::PROPORTIONAL_FAIR,
         alloc: Alloc::Queue,
         usable_slots: 1.0,
+        control: ControlChannels::Free,
         access: AccessConfig::LTE,
         power: Power { control: PowerControl::LENA, most_dbm: 24.0 },
     }

@@ -62,13 +62,13 @@ impl<P: Packet> Am<P> {
         if record.acked || record.pending || reported <= record.sent {
             return;
         }
-        if record.retransmissions >= self.timers.max_retransmissions {
+        if self.timers.max_retransmissions.is_some_and(|most| record.retransmissions >= most) {
             record.acked = true;
             self.failed.push(sn);
             self.failed_at = self.failed_at.min(now);
             return;
         }
-        record.retransmissions += 1;
+        record.retransmissions = record.retransmissions.saturating_add(1);
         record.pending = true;
         let mut index = self.again.partition_point(|nack| nack.sn < sn);
         for nack in missing {

@@ -157,19 +157,36 @@ fn the_window_stops_new_data_until_something_is_acknowledged() {
 
 #[test]
 fn a_bearer_fails_after_so_many_retransmissions_and_goes_on() {
-    let mut cell = Cell::new(&config(), 1);
+    let timers = Timers { max_retransmissions: Some(5), ..Timers::NS3 };
+    let mut cell = Cell::new(&Config { timers, ..config() }, 1);
     cell.offer(1000);
     for _ in 0..300 {
         cell.tti(2000, 1.0);
     }
     let counters = cell.channel.counters();
     assert_eq!((cell.log.failures, counters.failures), (1, 1));
-    assert_eq!(counters.sent_again.number, u64::from(Timers::NS3.max_retransmissions));
+    assert_eq!(counters.sent_again.number, 5);
     assert_eq!(cell.log.dropped_for(DropCause::MaxRetransmissions), [0]);
     assert_eq!(cell.channel.next_deadline(), Time::MAX);
     cell.offer(1000);
     cell.drain();
     assert_eq!(cell.log.delivered_ids(), [1]);
+}
+
+#[test]
+fn with_the_timers_of_ns_3_nothing_is_given_up() {
+    // Three seconds in which nothing comes through, two polls and as many retransmissions of the last PDU each 40 ms.
+    for timers in [Timers::NS3, Timers::MMWAVE] {
+        let mut cell = Cell::new(&Config { timers, ..config() }, 1);
+        (0..20).for_each(|_| cell.offer(1000));
+        for _ in 0..3_000 {
+            cell.tti(2000, 1.0);
+        }
+        assert!(cell.channel.counters().sent_again.number > 100);
+        cell.drain();
+        assert_eq!((cell.log.failures, cell.log.dropped.len()), (0, 0));
+        assert_eq!(cell.log.delivered_ids(), (0..20).collect::<Vec<_>>());
+    }
 }
 
 #[test]
@@ -211,4 +228,45 @@ fn slower_timers_make_longer_pauses() {
     let (ns3, standard) = (pause(Timers::NS3), pause(Timers::TS36331));
     assert!(ns3 >= Span::from_millis(16) && ns3 <= Span::from_millis(20), "{ns3}");
     assert!(standard >= Span::from_millis(41) && standard <= Span::from_millis(45), "{standard}");
+}
+
+#[test]
+fn what_is_not_acknowledged_is_claimed_until_a_block_would_hold_it() {
+    // ns-3 `LteRlcAm::DoReportBufferStatus`: every 20 ms, and with each packet; forgotten with a block as large.
+    for (report, claimed) in [(Span::from_millis(20), 1002), (Span::ZERO, 0)] {
+        let poll_retransmit = Span::from_secs(9);
+        let timers = Timers { unacknowledged_report: report, poll_retransmit, ..Timers::NS3 };
+        let mut channel = Am::new(&Config { timers, ..config() }, 1);
+        let mut log = Log::default();
+        channel.enqueue(ms(0), TestPacket { id: 0, size: 1000 }, &mut log);
+        let pdu = channel.build(ms(0), Bytes::new(2000), &mut log).unwrap();
+        assert_eq!(channel.wanted(), Bytes::ZERO, "the report was made before it was sent");
+        channel.on_deadline(ms(20), &mut log);
+        assert_eq!(channel.wanted(), Bytes::new(claimed));
+        assert_eq!(channel.build(ms(21), Bytes::new(500), &mut log), None, "a block for nothing");
+        assert_eq!(channel.wanted(), Bytes::new(claimed), "which would not have held it");
+        assert_eq!(channel.build(ms(22), Bytes::new(2000), &mut log), None);
+        assert_eq!(channel.wanted(), Bytes::ZERO);
+        channel.on_deadline(ms(40), &mut log);
+        assert_eq!(channel.wanted(), Bytes::new(claimed), "told again");
+        channel.on_received(ms(41), pdu, &mut log);
+        let status = channel.build_status(ms(42), Bytes::new(100)).unwrap();
+        channel.on_status(ms(43), status);
+        channel.on_deadline(ms(60), &mut log);
+        assert_eq!(channel.wanted(), Bytes::ZERO, "acknowledged");
+        assert_eq!(channel.next_deadline(), Time::MAX);
+    }
+}
+
+#[test]
+fn without_a_report_the_last_pdu_is_sent_again_or_as_in_ns_3_all_of_them() {
+    for (poll_sends_all, expected) in [(false, 1002), (true, 3 * 1002)] {
+        let timers = Timers { poll_sends_all, ..Timers::NS3 };
+        let (mut am, mut log) = (Am::new(&Config { timers, ..config() }, 1), Log::default());
+        one_each(&mut am, &mut log, 3);
+        am.on_deadline(ms(21), &mut log);
+        assert_eq!(am.to_be_sent_again(), Bytes::ZERO, "t-PollRetransmit began with the last one");
+        am.on_deadline(ms(22), &mut log);
+        assert_eq!(am.to_be_sent_again(), Bytes::new(expected), "{poll_sends_all}");
+    }
 }

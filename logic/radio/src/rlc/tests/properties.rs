@@ -35,14 +35,16 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    let timers = (0..40u64, 0..20u64, 1..50u64, 0..4u8, 0..5u32, 1..40u32).prop_map(|t| Timers {
+    let timers = (0..40u64, 0..20u64, 1..50u64, 0..5u8, 0..5u32, 1..40u32).prop_map(|t| Timers {
         reordering: Span::from_millis(t.0),
         status_prohibit: Span::from_millis(t.1),
         poll_retransmit: Span::from_millis(t.2),
-        max_retransmissions: t.3,
+        max_retransmissions: (t.3 > 0).then_some(t.3 - 1),
         poll_pdus: t.4,
         poll_bytes: Bytes::new(5000),
         window: t.5,
+        unacknowledged_report: Span::from_millis(t.2 % 3),
+        poll_sends_all: t.2 % 2 == 0,
     });
     let limit =
         prop_oneof![Just(Limit::Unlimited), (0..100_000u64).prop_map(|b| Limit::Bytes(Bytes::new(b)))];
@@ -135,7 +137,7 @@ proptest! {
         // A packet without a byte waits for nothing that could be drained.
         steps in prop::collection::vec((prop::option::of(1..3000u64), prop_oneof![0..20u64, 0..3000u64]), 0..300),
     ) {
-        let timers = Timers { window, max_retransmissions: u8::MAX, ..timers };
+        let timers = Timers { window, max_retransmissions: None, ..timers };
         let mut cell = Cell::new(&Config { format, timers, ..Config::am(Bytes::new(50_000)) }, seed);
         for (packet, grant) in steps {
             if let Some(size) = packet {

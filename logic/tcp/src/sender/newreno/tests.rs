@@ -6,7 +6,7 @@ use ranpace_cc::*;
 use ranpace_units::{Bytes, Span, Time};
 
 use super::super::Sender;
-use crate::config::{Opener, RtoRule, RttSample};
+use crate::config::{ControlRtt, Growth, Opener, RtoRule, RttSample};
 use crate::testing::*;
 use crate::{Config, Kind, Segment};
 
@@ -115,6 +115,50 @@ fn each_event_does_what_ns_3_26_does() {
     assert_eq!(b.sender.window().ssthresh, 10.0);
     assert_eq!(b.calls.congestions(), [(Signal::Loss, 1, true), (Signal::Loss, 1, false)]);
     assert_eq!((b.sender.stats().recoveries, b.sender.stats().retransmitted), (1, 2));
+}
+
+#[test]
+fn a_control_is_told_the_sample_or_with_each_acknowledgement_the_mean() {
+    // Samples of 100 ms (the handshake) and 300 ms; RFC 6298's mean is then 125 ms. ns-3.26 hands that to `PktsAcked`.
+    for (control_rtt, told, least) in [
+        (ControlRtt::Sample, [Some(ms(300)), None], ms(100)),
+        (ControlRtt::Smoothed, [Some(ms(125)), Some(ms(125))], ms(100)),
+    ] {
+        let config = Config { control_rtt, rto: RtoRule::Rfc6298, timestamps: false, ..window(4) };
+        let mut b = Bench::new(config, halve);
+        b.poll();
+        b.now += ms(300);
+        b.ack(1);
+        b.ack(1); // a duplicate
+        let samples = b.calls.all().into_iter().filter_map(|(_, call, _)| match call {
+            Call::Sample { rtt } => Some(rtt),
+            _ => None,
+        });
+        assert_eq!(samples.collect::<Vec<_>>(), told, "{control_rtt:?}");
+        assert_eq!(b.sender.context(b.now).min_rtt, least, "{control_rtt:?}");
+    }
+    // The smallest mean, not the smallest sample.
+    let config = Config { control_rtt: ControlRtt::Smoothed, rto: RtoRule::Rfc6298, ..window(4) };
+    let mut b = Bench::new(Config { timestamps: false, ..config }, halve);
+    b.poll();
+    b.now += ms(60);
+    b.ack(1);
+    assert_eq!(b.sender.context(b.now).min_rtt, ms(95), "7/8 of 100 ms and 1/8 of 60 ms");
+}
+
+#[test]
+fn a_window_grows_by_segments_or_by_acknowledgements() {
+    for (growth, in_slow_start, after) in [(Growth::Segments, 8.0, 8.5), (Growth::Acks, 5.0, 5.2)] {
+        let mut b = Bench::new(Config { growth, ..window(4) }, halve);
+        b.poll();
+        b.now += RTT;
+        b.ack(4);
+        assert_eq!(b.sender.window().cwnd, in_slow_start, "{growth:?}");
+        b.sender.window.ssthresh = in_slow_start;
+        b.ack(8);
+        let cwnd = b.sender.window().cwnd;
+        assert!((cwnd - after).abs() < 1e-9, "{growth:?}: {cwnd}");
+    }
 }
 
 #[test]

@@ -1,0 +1,97 @@
+//! What the loop leaves of its processor to others.
+//!
+//! Linux gives ordinary threads of a processor that real-time threads fill 50 of each 1000 ms: before 6.12 by keeping real-time threads
+//! from it once they have had 950 (sched_rt_runtime_us), since then by a deadline server for the ordinary ones. Both take it at
+//! a stretch, and the network stands still for so long. So a loop that never sleeps by itself pauses for a short time, often.
+
+use ranpace_units::{Span, Time};
+
+/// Keeps count of how long the loop may stay awake.
+#[derive(Debug)]
+pub struct Budget {
+    /// How long it may stay awake without a pause.
+    left: Span,
+    /// Until when it was counted.
+    at: Time,
+}
+
+impl Budget {
+    /// A pause. Ours: packets that wait for its end are half of what counts as late ([`crate::LATE`]).
+    pub const PAUSE: Span = Span::from_micros(500);
+    /// Time awake that a time asleep pays for: a sixteenth is left to others, 62 of 1000 ms where Linux asks for 50. Ours.
+    const PAYS: u64 = 15;
+    /// Most that is kept. Ours: a loop that fills its processor from some instant on has slept for more than 50 of the first 1000 ms as well.
+    const MOST: Span = Span::from_millis(150);
+
+    /// Nothing is used at `now`.
+    pub fn new(now: Time) -> Self {
+        Self { left: Self::MOST, at: now }
+    }
+
+    /// The loop slept from one instant to another.
+    pub fn on_sleep(&mut self, from: Time, to: Time) {
+        self.count(from);
+        self.left = (self.left + (to - self.at) * Self::PAYS).min(Self::MOST);
+        self.at = self.at.max(to);
+    }
+
+    /// Whether a pause is due; the loop was awake until `now`.
+    pub fn is_used(&mut self, now: Time) -> bool {
+        self.count(now);
+        self.left.is_zero()
+    }
+
+    fn count(&mut self, now: Time) {
+        self.left -= now - self.at;
+        self.at = self.at.max(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays a loop that works and sleeps in turns: its longest pause, and the least that it slept within any second.
+    fn play(work: Span, sleep: Span) -> (u64, Span) {
+        let mut now = Time::ZERO;
+        let (mut budget, mut pauses, mut sleeps) = (Budget::new(now), 0, Vec::new());
+        while now < Time::from_secs(5) {
+            now += work;
+            let pause = budget.is_used(now);
+            let slept = if pause { Budget::PAUSE } else { sleep };
+            pauses += u64::from(pause);
+            budget.on_sleep(now, now + slept);
+            sleeps.push((now, slept));
+            now += slept;
+        }
+        let within = |from: Time| -> Span {
+            let part = sleeps.iter().skip_while(|(at, _)| *at < from);
+            part.take_while(|(at, slept)| *at + *slept <= from + Span::from_secs(1))
+                .map(|(_, slept)| *slept)
+                .sum()
+        };
+        let least = (0..4_000).map(|ms| within(Time::from_millis(ms))).min();
+        (pauses, least.unwrap_or(Span::ZERO))
+    }
+
+    #[test]
+    fn a_loop_that_never_sleeps_leaves_to_others_what_linux_asks_for_in_each_second() {
+        for work in [3, 40, 700] {
+            let (pauses, least) = play(Span::from_micros(work), Span::ZERO);
+            assert!(pauses > 0);
+            assert!(least >= Span::from_millis(50), "work of {work} us at a time: {least}");
+        }
+        // Neither does one that sleeps too little.
+        let (pauses, least) = play(Span::from_micros(1000), Span::from_micros(20));
+        assert!(pauses > 0 && least >= Span::from_millis(50), "{pauses}, {least}");
+    }
+
+    #[test]
+    fn a_loop_that_sleeps_enough_never_pauses() {
+        assert_eq!(play(Span::from_micros(900), Span::from_micros(100)).0, 0);
+        // Not even if it was busy for a tenth of a second.
+        let mut budget = Budget::new(Time::ZERO);
+        assert!(!budget.is_used(Time::from_millis(100)));
+        assert!(budget.is_used(Time::from_millis(150)));
+    }
+}

@@ -1,0 +1,184 @@
+//! Timer slack: how exactly the loop keeps to instants that come thick.
+//!
+//! On a link of a fixed rate each packet arrives at an instant of its own, 24 us apart at 500 Mbit/s, and to wake a thread takes as long
+//! as that. So the loop wakes for single instants as long as they come no more often than once per slack on average. Beyond that
+//! it polls, as a network driver does that moderates its interrupts: it wakes at the next multiple of the slack, reads what hosts
+//! have sent since the last poll, and hands over all that was due by then. A packet is late by less than the slack for it, and what a
+//! host sent counts from the last poll, by less than the slack too early.
+//!
+//! Whether an instant may have a wakeup of its own is decided as by ATM's generic cell rate algorithm (ITU-T I.371, virtual
+//! scheduling): a credit of one wakeup per slack, of which a few can be saved.
+
+use ranpace_units::{Span, Time};
+
+use crate::pace::Delivery;
+
+/// When the loop is to wake next, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wakeup {
+    /// At this instant, or when a host sends something.
+    At(Time),
+    /// At this poll, whatever hosts send.
+    Poll(Time),
+}
+
+/// Decides between wakeups for single instants and polls.
+#[derive(Debug)]
+pub struct Slack {
+    /// From poll to poll; zero if there are none.
+    span: Span,
+    /// When the wakeups so far would have ended, had each come a slack after the one before.
+    booked: Time,
+}
+
+impl Slack {
+    /// Longest slack, and with `--coalesce`, where rates matter alone. Ours: at these a fixed link of 500 Mbit/s takes 1.2 to 1.5 times the CPU time
+    /// of a trace, which delivers once in 1 ms (docs/performance.md). A packet may be 1 ms late in a run that counts ([`crate::LATE`]). Delays in
+    /// steps of 5 and of 1 ms are whole numbers of them, so that acknowledgements that are sent at a poll arrive at one.
+    const LONGEST: [Span; 2] = [Span::from_nanos(312_500), Span::from_micros(500)];
+    /// It is at most this part of the base RTT, and with `--coalesce`. Ours: the longest hold from 20 ms on.
+    const PART_OF_RTT: [u64; 2] = [64, 40];
+    /// Shortest slack. Ours: a wakeup at an instant of its own is as late as that (20 to 50 us).
+    const SHORTEST: Span = Span::from_micros(50);
+    /// Wakeups that can be saved. Ours: as many as a trace has in each of its milliseconds, for data and acknowledgements, so that
+    /// these keep their instants.
+    const SAVED: u64 = 4;
+
+    /// For paths with this base RTT and longer ones.
+    pub fn for_rtt(base: Span, delivery: Delivery) -> Self {
+        let which = usize::from(delivery == Delivery::Joined);
+        let span = (base / Self::PART_OF_RTT[which]).clamp(Self::SHORTEST, Self::LONGEST[which]);
+        Self { span, booked: Time::ZERO }
+    }
+
+    /// Without polls.
+    pub fn none() -> Self {
+        Self { span: Span::ZERO, booked: Time::ZERO }
+    }
+
+    /// By how much polls make packets late at most.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// The loop woke at `now`, and something was due.
+    pub fn book(&mut self, now: Time) {
+        let next = self.booked.max(now) + self.span;
+        self.booked = next.min(now + self.span * (Self::SAVED + 1));
+    }
+
+    /// When to wake for what is due at `next`.
+    pub fn wakeup(&self, next: Time) -> Wakeup {
+        let has_credit = next >= self.booked - self.span * Self::SAVED;
+        if self.span.is_zero() || next == Time::MAX || has_credit {
+            return Wakeup::At(next);
+        }
+        Wakeup::Poll(Time::ZERO + self.span * (next - Time::ZERO).as_nanos().div_ceil(self.span.as_nanos()))
+    }
+
+    /// The last instant of a poll until `now`.
+    pub fn last_poll(&self, now: Time) -> Time {
+        now - (now - Time::ZERO) % self.span
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn slack(rtt: Span) -> Slack {
+        Slack::for_rtt(rtt, Delivery::Each)
+    }
+
+    fn micros(us: u64) -> Time {
+        Time::ZERO + Span::from_micros(us)
+    }
+
+    /// Plays instants as the loop does, of a machine that wakes a thread so late: lateness of each instant, and wakeups.
+    fn play(mut slack: Slack, instants: &[Time], wakes_late: Span) -> (Vec<Span>, u64) {
+        let (mut late, mut wakeups, mut now) = (Vec::new(), 0, Time::ZERO);
+        while let Some(&next) = instants.get(late.len()) {
+            let (Wakeup::At(at) | Wakeup::Poll(at)) = slack.wakeup(next);
+            if at > now {
+                now = at + wakes_late;
+                wakeups += 1;
+            }
+            let polls = matches!(slack.wakeup(next), Wakeup::Poll(_));
+            let until = if polls { slack.last_poll(now) } else { now };
+            let due = instants[late.len()..].iter().take_while(|at| **at <= until).count();
+            assert!(due > 0, "{next} at {now}");
+            late.extend(instants[late.len()..][..due].iter().map(|at| now - *at));
+            slack.book(now);
+        }
+        (late, wakeups)
+    }
+
+    #[test]
+    fn instants_that_come_thick_share_wakeups_and_others_have_their_own() {
+        let every = |us: u64, count: u64| (1..=count).map(|at| micros(at * us)).collect::<Vec<_>>();
+        // 1500 B at 500, 100 and 30 Mbit/s for a second, and what they share.
+        for (spacing, count, most) in [(24, 41_667, 3_210), (120, 8_333, 3_210), (400, 2_500, 2_500)] {
+            let (late, wakeups) = play(slack(Span::from_millis(20)), &every(spacing, count), Span::ZERO);
+            assert!(wakeups <= most, "every {spacing} us: {wakeups}");
+            assert!(
+                late.iter().all(|late| *late < slack(Span::from_millis(20)).span()),
+                "every {spacing} us"
+            );
+            assert_eq!(late.iter().all(|late| late.is_zero()), spacing == 400);
+        }
+        // A trace: data at the millisecond, acknowledgements and what answers late behind them.
+        let trace = (1..=1000).flat_map(|ms| [0, 60, 130].map(|us| micros(ms * 1000 + us)));
+        let (late, wakeups) = play(slack(Span::from_millis(20)), &trace.collect::<Vec<_>>(), Span::ZERO);
+        assert_eq!(wakeups, 3_000);
+        assert!(late.iter().all(|late| late.is_zero()));
+        // After a pause the first ones have their own again.
+        let later = (0..4).map(|number| micros(100_000 + number * 24)).collect();
+        let (late, _) = play(slack(Span::from_millis(20)), &[every(24, 1000), later].concat(), Span::ZERO);
+        assert!(!late[999].is_zero() && late[1000..].iter().all(|late| late.is_zero()), "{:?}", &late[999..]);
+    }
+
+    #[test]
+    fn a_slack_is_a_part_of_the_rtt_within_bounds() {
+        for (rtt, each, joined) in [
+            (0, 50_000, 50_000),
+            (3_000, 50_000, 75_000),
+            (6_400, 100_000, 160_000),
+            (20_000, 312_500, 500_000),
+            (300_000, 312_500, 500_000),
+        ] {
+            let span = |delivery| Slack::for_rtt(Span::from_micros(rtt), delivery).span().as_nanos();
+            let spans = [Delivery::Each, Delivery::Alone, Delivery::Joined].map(span);
+            assert_eq!(spans, [each, each, joined], "{rtt} us");
+        }
+        let mut none = Slack::none();
+        (0..1000).for_each(|_| none.book(micros(5)));
+        assert_eq!(none.wakeup(micros(6)), Wakeup::At(micros(6)));
+    }
+
+    #[test]
+    fn there_is_no_poll_for_what_never_happens() {
+        let mut slack = slack(Span::ZERO);
+        (0..10).for_each(|_| slack.book(micros(1)));
+        assert_eq!(slack.wakeup(Time::MAX), Wakeup::At(Time::MAX));
+        assert_eq!(slack.wakeup(micros(2)), Wakeup::Poll(micros(50)));
+        assert_eq!(slack.wakeup(micros(50)), Wakeup::Poll(micros(50)));
+        assert_eq!((slack.last_poll(micros(99)), slack.last_poll(micros(100))), (micros(50), micros(100)));
+    }
+
+    proptest! {
+        /// Whenever instants come, each is late by less than the slack and what a wakeup takes, and wakeups are no more than one per
+        /// slack and those that were saved.
+        #[test]
+        fn lateness_and_wakeups_are_bounded(gaps in prop::collection::vec(0..400_u64, 1..400), wakes_late in 0..60_u64) {
+            let mut at = 0;
+            let instants: Vec<Time> = gaps.iter().map(|gap| { at += gap; micros(at + 1) }).collect();
+            let slack = slack(Span::from_millis(100));
+            let span = slack.span();
+            let (late, wakeups) = play(slack, &instants, Span::from_micros(wakes_late));
+            prop_assert!(late.iter().all(|late| *late < span + Span::from_micros(wakes_late)));
+            prop_assert!(wakeups <= at * 1_000 / span.as_nanos() + Slack::SAVED + 2);
+        }
+    }
+}
