@@ -90,7 +90,9 @@ pub fn start(
             screen.tail = tail(&log);
             let _drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
             if IS_STALE.swap(false, Ordering::Relaxed) {
-                terminal.clear()?;
+                // One that knows nothing of what was drawn draws everything. (`clear` would ask the terminal where its cursor is, and
+                // wait for the answer.)
+                terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
             }
             terminal.draw(|frame| screen.draw(frame))?;
         }
@@ -101,7 +103,7 @@ pub fn start(
 fn attend(signals: SigSet) {
     while let Ok(signal) = signals.wait() {
         let drawn = not_drawing();
-        let is_drawn = drawn.as_ref().is_some_and(|drawn| **drawn);
+        let is_drawn = drawn.as_ref().is_none_or(|drawn| **drawn);
         if is_drawn {
             restore();
         }
