@@ -134,10 +134,9 @@ pub fn run(
         let instant = if polls { slack.last_poll(now) } else { now + early };
         let is_due = network.next_event() <= instant;
         network.advance(instant);
-        let handed_over = exits.deliver(&mut network, tap.as_mut(), polls.then_some(instant), &clock);
-        if is_due || handed_over {
-            slack.book(now);
-        }
+        let instants = exits.deliver(&mut network, tap.as_mut(), polls.then_some(instant), &clock);
+        let handed_over = instants > 0;
+        slack.book(now, instants.max(is_due.into()));
         if let Some(tap) = &mut tap {
             tap.look(clock());
         }
@@ -198,7 +197,9 @@ pub fn run(
                     if alarm.ready().is_empty() && dozes && asleep_until <= now {
                         lead.learn(now - asleep_until);
                     }
-                    while alarm.ready().is_empty() && now < next && next - now <= Lead::MOST {
+                    // Without a doze there is something to do often: what is not near is slept for once more.
+                    let awake_for = if dozes { Lead::MOST } else { NEAR };
+                    while alarm.ready().is_empty() && now < next && next - now <= awake_for {
                         alarm.look()?;
                         now = clock();
                     }
@@ -215,7 +216,9 @@ pub fn run(
             while readings < READINGS
                 && let Some(length) = device.receive(exits.held.buffer())?
             {
-                let since = if polls { instant } else { clock() };
+                let now = clock();
+                // No more than a slack too early, also if the poll is late.
+                let since = if polls { instant.max(slack.last_poll(now) - slack.span()) } else { now };
                 exits.admit(&mut network, ways, (from, length), tap.as_mut(), since);
                 readings += 1;
             }
@@ -337,7 +340,7 @@ impl Exits<'_> {
         if answers { self.latest } else { now.max(self.latest) }
     }
 
-    /// Hands over what has arrived; returns whether anything has. What answers it counts from now, or from that poll.
+    /// Hands over what has arrived; returns at how many instants. What answers it counts from now, or from that poll.
     #[inline]
     fn deliver(
         &mut self,
@@ -345,13 +348,12 @@ impl Exits<'_> {
         mut tap: Option<&mut Tap>,
         poll: Option<Time>,
         clock: &impl Fn() -> Time,
-    ) -> bool {
+    ) -> u64 {
         let Self { devices, ends, held, joiner, watch, handed, latest } = self;
         // The network may be a little ahead, and what was sent a moment ago too.
         let now = Cell::new(clock().max(network.now()).max(*latest));
-        let wrote = Cell::new(false);
+        let (mut instants, mut last) = (0, Time::MAX);
         let mut write = |leaving: Leaving, bytes: &[IoSlice<'_>]| {
-            wrote.set(true);
             watch.on_packets(now.get() - leaving.due, leaving.packets as u32);
             let failed = devices.get(leaving.device).is_none_or(|device| device.send(bytes).is_err());
             watch.refused += u64::from(failed);
@@ -371,6 +373,8 @@ impl Exits<'_> {
                 held.show(part, arrived.marked, |bytes| tap.note(*latest, device, true, bytes));
             }
             let due = arrived.due;
+            instants += u64::from(due != last);
+            last = due;
             match joiner {
                 Some(joiner) => joiner.add((device, due), part, arrived.marked, held, &mut write),
                 None => {
@@ -383,7 +387,7 @@ impl Exits<'_> {
         if let Some(joiner) = joiner {
             joiner.flush(held, &mut write);
         }
-        wrote.get()
+        instants
     }
 }
 

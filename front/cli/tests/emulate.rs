@@ -192,17 +192,19 @@ fn a_trace_delivers_in_real_time_what_it_says() {
 }
 
 #[test]
-fn a_fixed_link_does_not_wake_the_loop_for_each_packet() {
+fn a_fast_fixed_link_does_not_wake_the_loop_for_each_packet() {
     let Some(_turn) = rights() else { return };
-    let mut emulation = Emulation::start(LINK);
-    let sent = content(30_000_000);
+    let fast = LINK.replace("rate = \"100Mbit/s\"", "rate = \"500Mbit/s\"");
+    assert_ne!(fast, LINK);
+    let mut emulation = Emulation::start_with(folder_with(&fast), ":", &[]);
+    let sent = content(100_000_000);
     assert!(transferred(&emulation, "server", ("phone", v4(1)), sent.clone()) == sent);
     let (_, _, machine) = emulation.end();
     let figure = |name: &str| machine[name].as_f64().unwrap();
-    // 120 us apart, and acknowledgements between them.
-    assert!(figure("packets") > 20_000.0, "{machine}");
-    assert!(figure("wakeups") < 0.5 * figure("packets"), "{machine}");
-    assert!(figure("polls") > 0.5 * figure("wakeups") && figure("polls") <= figure("wakeups"), "{machine}");
+    // 24 us apart, and acknowledgements between them.
+    assert!(figure("packets") > 69_000.0, "{machine}");
+    assert!(figure("wakeups") < 0.3 * figure("packets"), "{machine}");
+    assert!(figure("polls") > 0.0, "{machine}");
     assert_eq!(figure("slack_s"), 312.5e-6);
 }
 
