@@ -298,13 +298,17 @@ mod tests {
                     }));
                 }
                 Block::EnhancedPacket(packet) => {
-                    let sliced = SlicedPacket::from_linux_sll(&packet.data).unwrap();
+                    let [EnhancedPacketOption::Flags(direction)] = packet.options[..] else { panic!() };
+                    // For us or sent by us, of a device without type and address, IPv4.
+                    let kind = if direction == 1 { 0 } else { 4 };
+                    let expected = [0, kind, 0xff, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0];
+                    assert_eq!(packet.data[..COOKED], expected);
+                    let sliced = SlicedPacket::from_ip(&packet.data[COOKED..]).unwrap();
                     assert_eq!(packet.original_len as usize, packet.data.len());
                     let Some(TransportSlice::Udp(udp)) = sliced.transport else { panic!("{sliced:?}") };
                     let expected =
                         udp.to_header().calc_checksum_ipv4_raw([10, 77, 0, 1], [10, 77, 0, 2], udp.payload());
                     assert_eq!(udp.checksum(), expected.unwrap(), "as on a wire");
-                    let [EnhancedPacketOption::Flags(direction)] = packet.options[..] else { panic!() };
                     let number = u16::from_be_bytes([udp.payload()[0], udp.payload()[1]]);
                     packets.push((packet.timestamp, packet.interface_id, direction, number));
                 }

@@ -45,7 +45,9 @@ fn read(path: &Path) -> (Vec<String>, Vec<Packet>) {
                 }));
             }
             Block::EnhancedPacket(packet) => {
-                let sliced = SlicedPacket::from_linux_sll(&packet.data).unwrap();
+                // Behind the header that says whether it comes or goes.
+                let bytes = &packet.data[16..];
+                let sliced = SlicedPacket::from_ip(bytes).unwrap();
                 let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { continue };
                 let expected = match sliced.net.unwrap() {
                     NetSlice::Ipv4(ip) => {
@@ -64,8 +66,7 @@ fn read(path: &Path) -> (Vec<String>, Vec<Packet>) {
                     at: packet.timestamp,
                     host: packet.interface_id as usize,
                     direction,
-                    // Without the header that says whether it comes or goes.
-                    bytes: packet.data[16..].to_vec(),
+                    bytes: bytes.to_vec(),
                     number: tcp.sequence_number(),
                     payload: tcp.payload().to_vec(),
                 });
