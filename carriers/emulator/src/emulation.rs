@@ -63,9 +63,10 @@ pub enum EmulationError {
 }
 
 fn advice(error: &io::Error) -> &'static str {
-    match is_too_many_files(error) {
-        true => "; `ulimit -n` shows how many files there may be, `ulimit -n 65536` raises it",
-        false => "",
+    if is_too_many_files(error) {
+        "; `ulimit -n` shows how many files there may be, `ulimit -n 65536` raises it"
+    } else {
+        ""
     }
 }
 
