@@ -53,7 +53,6 @@ impl Slack {
     pub fn for_rtt(base: Span, delivery: Delivery) -> Self {
         let which = usize::from(delivery == Delivery::Joined);
         let span = (base / Self::PART_OF_RTT[which]).clamp(Self::SHORTEST, Self::LONGEST[which]);
-
         let spacing = if delivery == Delivery::Joined { span } else { Self::SPACING };
         Self { span, spacing, booked: Time::ZERO }
     }
