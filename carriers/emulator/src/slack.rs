@@ -34,7 +34,7 @@ pub struct Slack {
 }
 
 impl Slack {
-    /// Longest slack, and with `--coalesce`, where rates matter alone. Ours: at these a fixed link of 500 Mbit/s takes 1.2 to 1.5 times the CPU time
+    /// Longest slack, and with `--coalesce`, where rates matter alone. Ours: at these a fixed link of 500 Mbit/s takes 1.0 to 1.4 times the CPU time
     /// of a trace, which delivers once in 1 ms (docs/performance.md). A packet may be 1 ms late in a run that counts ([`crate::LATE`]). Delays in
     /// steps of 5 and of 1 ms are whole numbers of them, so that acknowledgements that are sent at a poll arrive at one.
     const LONGEST: [Span; 2] = [Span::from_nanos(312_500), Span::from_micros(500)];
@@ -53,7 +53,6 @@ impl Slack {
     pub fn for_rtt(base: Span, delivery: Delivery) -> Self {
         let which = usize::from(delivery == Delivery::Joined);
         let span = (base / Self::PART_OF_RTT[which]).clamp(Self::SHORTEST, Self::LONGEST[which]);
-
         let spacing = if delivery == Delivery::Joined { span } else { Self::SPACING };
         Self { span, spacing, booked: Time::ZERO }
     }
