@@ -475,10 +475,8 @@ impl CongestionControl for Guard {
 
     fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
         self.control.on_sample(cx, &mut self.wanted, sample);
-        if let Some(rtt) = sample.rtt {
-            if let Some(round) = &mut self.round {
-                round.rtt = round.rtt.min(rtt);
-            }
+        if let (Some(rtt), Some(round)) = (sample.rtt, &mut self.round) {
+            round.rtt = round.rtt.min(rtt);
         }
         if self.mode == Mode::Plain {
             self.cubic.on_sample(cx, w, sample);
