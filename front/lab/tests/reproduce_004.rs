@@ -40,7 +40,7 @@ fn readings_are_played_where_they_differ_and_the_nearest_is_named() {
     let experiment = &experiments(&["004-6-fit"])[0];
     let played = reproduce::play(experiment, &mut recordings, &how).unwrap().unwrap();
     let last = played.rows.last().unwrap();
-    assert_eq!(last.criterion, "which of 18 readings is nearest to the published figures");
+    assert_eq!(last.criterion, "which of 18 choices is nearest to the published figures");
     assert!(last.measured.contains("buffer=") && last.measured.contains("window="), "{last:?}");
     // Every combination is played by BBR alone; one of them is the experiment's own. Two points each.
     let labels: Vec<&str> = played.cells.all().map(|(scheme, ..)| scheme).collect();
