@@ -356,7 +356,9 @@ fn an_ordinary_user_gets_a_namespace_of_its_own_where_the_kernel_allows_it() {
     let Some(_turn) = rights() else { return };
     let is_for_all = |mode: u32| mode & 0o006 == 0o006;
     if !fs::metadata("/dev/net/tun").is_ok_and(|tun| is_for_all(tun.permissions().mode())) {
-        return skip("a /dev/net/tun that ordinary users may open, as udev makes it (chmod 0666 /dev/net/tun)");
+        return skip(
+            "a /dev/net/tun that ordinary users may open, as udev makes it (chmod 0666 /dev/net/tun)",
+        );
     }
     let folder = folder_of_nobody(LINK);
     let mut command = Command::new(folder.path().join("ranpace"));

@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn pacing_lets_the_payload_leave_at_the_allocated_rate() {
-        let (mut control, cx, mut w) = rapid(Settings { pacing: true, ..Settings::default() });
+        let (mut control, cx, mut w) = rapid(Settings { pacing: true });
         control.on_start(&cx, &mut w);
         control.on_allocation(&cx, &mut w, allocated(11_520_000, 43_200));
         let Pacing::Rate(pace) = w.pacing else { panic!("{w:?}") };
@@ -325,7 +325,7 @@ mod tests {
             started in any::<bool>(),
             events in proptest::collection::vec((0..7u8, any::<u64>(), 0..5_usize), 1..200),
         ) {
-            let (mut control, mut cx, mut w) = rapid(Settings { pacing, ..Settings::default() });
+            let (mut control, mut cx, mut w) = rapid(Settings { pacing });
             if started {
                 control.on_start(&cx, &mut w);
             }
