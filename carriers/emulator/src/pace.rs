@@ -209,7 +209,7 @@ pub fn run(
                 }
             }
         }
-        has_more = false;
+        has_more = alarm.is_full();
         for &from in alarm.ready() {
             let Some(device) = devices.get(from) else { continue };
             let mut readings = 0;
@@ -225,6 +225,7 @@ pub fn run(
             has_more |= readings == READINGS;
         }
     }
+    exits.watch.on_gap(clock() - expected);
     let left_out = tap.map_or(0, Tap::finish);
     exits.watch.busy = cpu_time() - cpu;
     exits.watch.elapsed = span(began);

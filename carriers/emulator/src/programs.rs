@@ -179,6 +179,8 @@ pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io
     if getpgrp() == getpid() {
         come_to_front();
     }
+    // `--live` holds these back in the emulator, and a child has its parent's mask.
+    [Signal::SIGQUIT, Signal::SIGTSTP].into_iter().collect::<SigSet>().thread_unblock()?;
     thread::spawn(move || {
         // Nothing is ever written: it ends when the emulator does. Everything else here then ends with this process.
         let _ = leash.read(&mut [0]);

@@ -108,7 +108,7 @@ const GOLDEN: [(&str, &str); 8] = [
     ("every control", "af7117af8bbbd9eb"),
     ("workloads over PIE", "9bd2f0222f48f9d8"),
     ("trace", "c5a08bd41046eb6d"),
-    ("cell of LTE", "6448318b1b464f80"),
+    ("cell of LTE", "73dafce32b027c22"),
     ("cell of NR", "b36b497791c570f4"),
     ("millimetre waves", "017e360b86292a64"),
 ];

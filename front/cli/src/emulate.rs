@@ -298,8 +298,8 @@ impl Emulate {
         let emulation = EmulationSummary::of(&honesty, code);
         let json = serde_json::to_string_pretty(&emulation).map_err(Failure::ours)?;
         store.write("emulation.json", json.as_bytes())?;
-        interrupt::kept();
         let page = store.write("report.html", report.html().map_err(Failure::ours)?.as_bytes())?;
+        interrupt::kept();
         if self.json {
             #[derive(Serialize)]
             struct Both {

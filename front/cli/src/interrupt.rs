@@ -31,12 +31,14 @@ const PATIENCE: Duration = Duration::from_millis(900);
 /// flag stays down and Ctrl-C ends the process as usual.
 pub fn flag() -> &'static AtomicBool {
     let listening = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::SeqCst) || STAGE.load(Ordering::SeqCst) == BEGINNING {
+        // As it was at Ctrl-C: what was stopped in its work has its report still written.
+        let stage = STAGE.load(Ordering::SeqCst);
+        if STOP.swap(true, Ordering::SeqCst) || stage == BEGINNING {
             leave();
         }
-        thread::spawn(|| {
+        thread::spawn(move || {
             thread::sleep(PATIENCE);
-            match STAGE.load(Ordering::SeqCst) {
+            match stage {
                 KEPT => leave(),
                 // What draws on the terminal says so itself.
                 _ if LAST.get().is_some() => {}
@@ -56,7 +58,7 @@ fn leave() -> ! {
     }
     match STAGE.load(Ordering::SeqCst) {
         BEGINNING => output::say("ranpace: stopped before anything was played"),
-        KEPT => output::say("ranpace: stopped; the results are complete, the report is not"),
+        KEPT => output::say("ranpace: stopped; what was measured is kept, the report is not complete"),
         _ => {}
     }
     std::process::exit(130)

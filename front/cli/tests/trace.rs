@@ -207,7 +207,10 @@ fn wrong_parameters_are_answered_with_what_was_meant() {
             &["convert", "builtin:lte", "--out", "x", "--from", "5s", "--until", "5s"],
             "--until: expected more than",
         ),
-        (&["convert", "builtin:lte", "--out", "x", "--from", "999s"], "nothing is left between 999s and"),
+        (
+            &["convert", "builtin:lte", "--out", "x", "--from", "999s"],
+            "nothing is left after 999s of a trace of 120s",
+        ),
         (
             &["convert", "builtin:lte", "--out", "x", "--to", "csv", "--bin", "0.5ms"],
             "--bin: expected whole milliseconds",

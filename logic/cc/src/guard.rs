@@ -365,6 +365,7 @@ impl Guard {
             self.hold = (self.hold * 2).min(LONGEST_HOLD);
         }
         (self.mode, self.reason, self.since, self.good) = (Mode::Plain, reason, cx.now, 0);
+        self.lift = None;
         self.cubic = Cubic::new(Params::LINUX, hystart::Kind::Classic);
         w.cwnd = (cx.in_flight as f64).max(LEAST_FLIGHT).min(w.cwnd.max(LEAST_FLIGHT));
         // After reports that were too low slow start finds what there is; otherwise what is in flight is about right.
@@ -388,9 +389,10 @@ impl Guard {
             delivered: round.delivered,
             // What a lift loses speaks against the lift, not against the reports.
             lost: if lifted { 0 } else { round.lost },
-            bytes: bytes.as_f64(),
-            seconds: length.as_secs_f64(),
-            reported: round.reported,
+            bytes: if round.app_limited { 0.0 } else { bytes.as_f64() },
+            seconds: if round.app_limited { 0.0 } else { length.as_secs_f64() },
+            // What the application held back says nothing about the report.
+            reported: if round.app_limited { (0.0, 0.0) } else { round.reported },
         };
         self.rounds += 1;
         if lifted && overflows {
@@ -605,6 +607,8 @@ impl CongestionControl for Guard {
         self.delivered = MaxFilter::default();
         self.rounds = 0;
         (self.past, self.unreported) = ([Past::default(); ROUNDS], 0.0);
+        (self.good, self.high, self.low, self.lift) = (0, 0, 0, None);
+        (self.report, self.ceiling, self.since_lift) = (None, (f64::INFINITY, Time::ZERO), u32::MAX);
         match self.mode {
             Mode::Plain => self.cubic.on_path_change(cx, w),
             Mode::Driven => {

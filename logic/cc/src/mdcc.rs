@@ -401,6 +401,8 @@ impl Mdcc {
         self.wired.srtt = Span::ZERO;
         self.wired.min_rtt = Span::MAX;
         self.doubts = Doubts::default();
+        // What was counted meanwhile CUBIC has answered.
+        self.marks = self.marks.map(|(counted, _)| (counted, counted));
         // The window stays as it is: the radio's, where it was left behind meanwhile, begins from there.
         let w = self.wired.window.cwnd;
         if !self.is_open() && self.radio.window.cwnd < w {

@@ -205,13 +205,16 @@ impl<O: Observer> Rapid<O> {
         if self.settings.guard {
             known.guard.promise(now, known.radio.reported(&self.settings, now));
         }
+        let moved = known.radio.has_moved(hint);
         let Some(change) = known.radio.take(&self.settings, now, hint) else { return };
         known.guard.on_report();
         let allowance = known.radio.allowance(&self.settings);
         for &slot in &known.flows {
-            if let Some(flow) = self.flows.get_mut(slot as usize).and_then(Option::as_mut)
-                && flow.set_allowance(allowance)
-            {
+            let Some(flow) = self.flows.get_mut(slot as usize).and_then(Option::as_mut) else { continue };
+            if moved {
+                flow.forget_ran_rtt();
+            }
+            if flow.set_allowance(allowance) || moved {
                 mark(&mut self.flows, &mut self.changed, slot);
             }
         }

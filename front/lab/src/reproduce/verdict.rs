@@ -140,7 +140,9 @@ fn by_readings(
         let Some(measure) = &criterion.measure else { continue };
         let (figure, holds) = match measure.find(&cells.instead(&reading.instead)) {
             // A reading that replaces nothing that this criterion looks at says nothing about it.
-            Ok((measured, _)) if measured.text == own => continue,
+            Ok((measured, parts)) if measured.text == own && self::holds(criterion, &parts) == holds_here => {
+                continue;
+            }
             Ok((measured, parts)) => (measured.text, holds(criterion, &parts)),
             Err(Absent::Trace(traces)) => return (format!("needs {}", traces.join(", ")), Verdict::Skipped),
             Err(Absent::Run) => return ("not finished".to_owned(), Verdict::Skipped),

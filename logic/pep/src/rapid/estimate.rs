@@ -181,6 +181,11 @@ impl Estimate {
         Some(Change { mode: self.mode != was, restart: was == Mode::Open && self.mode != Mode::Open })
     }
 
+    /// Whether a report is of another cell than the newest one.
+    pub(super) fn has_moved(&self, hint: &RadioHint) -> bool {
+        self.newest.as_ref().is_some_and(|newest| newest.info.cell != hint.info.cell)
+    }
+
     /// What is added to the smallest RTT towards the user.
     pub(super) fn allowance(&self, settings: &Settings) -> Span {
         settings.sr_allowance.of(self.newest.as_ref().map(|newest| &newest.info))

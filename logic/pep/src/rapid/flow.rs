@@ -379,6 +379,11 @@ impl Flow {
         self.ran.take(rtt);
     }
 
+    /// The radio is another one: RTTs to the user are measured anew.
+    pub(super) fn forget_ran_rtt(&mut self) {
+        self.ran = RanRtt::default();
+    }
+
     /// All that is known of its behaviour is forgotten.
     pub(super) fn begin_anew(&mut self, now: Time, settings: &Settings) {
         (self.category, self.limit, self.passes, self.released) = (Category::Init, None, 0, 0.0);

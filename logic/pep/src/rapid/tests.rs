@@ -788,6 +788,8 @@ fn the_allowance_for_scheduling_requests_is_that_of_the_technology() {
     // A handover to a cell of another one.
     let (mut rapid, flow) = alone(Settings::FIELD, lte);
     rapid.on_radio(at(1_000), 1, &RadioHint::of(CellInfo { cell: 7, ..mmwave }, at(1_000)));
+    assert_eq!(rapid.look(at(1_000), flow).unwrap().ran_rtt_min, None, "the RTT was the old cell's");
+    rapid.on_ran_rtt(at(1_000), flow, Span::from_millis(2));
     assert_eq!(rapid.look(at(1_000), flow).unwrap().ran_rtt_min, Some(Span::from_micros(2_250)));
 }
 
