@@ -52,8 +52,6 @@ pub(super) struct Duplicates {
     restarted: bool,
     /// After a timeout nothing but the first segment leaves before an acknowledgement advances.
     waiting: bool,
-    /// Fills the line.
-    _spare: u64,
 }
 
 impl Sender {

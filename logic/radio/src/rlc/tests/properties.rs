@@ -39,7 +39,7 @@ fn config() -> impl Strategy<Value = Config> {
         reordering: Span::from_millis(t.0),
         status_prohibit: Span::from_millis(t.1),
         poll_retransmit: Span::from_millis(t.2),
-        max_retransmissions: (t.3 > 0).then_some(t.3 - 1),
+        max_retransmissions: t.3.checked_sub(1),
         poll_pdus: t.4,
         poll_bytes: Bytes::new(5000),
         window: t.5,
