@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use mio::net::UdpSocket;
 use mio::{Interest, Registry};
+use ranpace_network::UdpSource;
 use ranpace_scenario::{FlowSpec, Transport};
-use ranpace_sim::UdpSource;
 use ranpace_units::{Span, Time};
 use socket2::{Domain, Protocol, Socket, Type};
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ranpace_sim::RunResult;
+use ranpace_network::RunResult;
 use ranpace_units::Span;
 
 use crate::devices::Device;

@@ -1,6 +1,6 @@
 //! Whether the machine kept up: what was late, by how much, and whether the run counts.
 
-use ranpace_sim::{Distribution, Histogram};
+use ranpace_network::{Distribution, Histogram};
 use ranpace_units::Span;
 
 /// A packet or a slot is late from here on. Ours: a TTI of LTE, the step in which a cell gives.

@@ -1,6 +1,6 @@
 //! Real time: the links and cells of a scenario between network namespaces, for programs nobody here wrote.
 //!
-//! The same network as in virtual time ([`ranpace_sim::Network`]: `radio::Cell`, links, queues, traces) is driven by the real
+//! The same network as in virtual time ([`ranpace_network::Transit`]: `radio::Cell`, links, queues, traces) is driven by the real
 //! clock. [`Ways`] says which hosts of a scenario get a namespace; [`emulate`] makes them with a TUN device each, moves packets
 //! between devices and network in one thread, and runs programs behind hosts. [`Honesty`] says whether the machine kept up.
 //!

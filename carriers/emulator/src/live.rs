@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::SyncSender;
 
-use ranpace_sim::{Moment, Network};
+use ranpace_network::{Moment, Transit};
 use ranpace_units::{Span, Time};
 
 use crate::held::Part;
@@ -16,7 +16,7 @@ pub const EVERY: Span = Span::from_millis(100);
 pub struct Snapshot {
     /// Since the beginning.
     pub at: Time,
-    /// Of each link, in the order of [`ranpace_sim::link_names`]: what its series have since the look before. Empty if there are no
+    /// Of each link, in the order of [`ranpace_network::link_names`]: what its series have since the look before. Empty if there are no
     /// new rows, because the scenario's `sample` is longer.
     pub links: Vec<Moment>,
     /// Packets that were handed over since the beginning.
@@ -47,7 +47,7 @@ impl Live {
     pub fn look(
         &mut self,
         now: Time,
-        network: &Network<'_, Part>,
+        network: &Transit<'_, Part>,
         watch: &Watch,
         busy: impl FnOnce() -> Span,
     ) {
@@ -57,7 +57,7 @@ impl Live {
     }
 
     #[cold]
-    fn show(&mut self, now: Time, network: &Network<'_, Part>, watch: &Watch, busy: Span) {
+    fn show(&mut self, now: Time, network: &Transit<'_, Part>, watch: &Watch, busy: Span) {
         let (at, before) = self.last;
         let rows = network.rows();
         let links = if rows > self.rows { network.lately(self.rows).collect() } else { Vec::new() };

@@ -1,6 +1,6 @@
 //! What the network counted and what the kernel says become the results of flows.
 
-use ranpace_sim::{FlowResult, FlowTotals, RunResult};
+use ranpace_network::{FlowResult, FlowTotals, RunResult};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::player::{Ends, Played, Report, Seen};
@@ -94,7 +94,7 @@ fn connection(ways: &Ways, way: &FlowResult, seen: &Seen, report: &Report<'_>) -
     flow.bottleneck_bytes = Bytes::ZERO;
     flow.dropped_packets = 0;
     flow.marked_packets = 0;
-    flow.queueing_delay = ranpace_sim::Distribution::default();
+    flow.queueing_delay = ranpace_network::Distribution::default();
     (flow.jitter_ewma, flow.jitter_mean_deviation) = (Span::ZERO, Span::ZERO);
     flow.totals = FlowTotals::default();
     for column in flow.series.columns.iter_mut().filter(|column| column.name != "time_s") {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ranpace_sim::{Cargo, Network, RunResult};
+use ranpace_network::{PacketInfo, RunResult, Transit};
 use ranpace_units::{Span, Time};
 
 use crate::addresses::host_of;
@@ -85,7 +85,7 @@ pub fn run(
     let machine = Machine { real_time: hurry(), awake: awake.is_some(), cuts };
     // Where that is forbidden it goes where there is room.
     let _ = processor.as_ref().map(Processor::keep);
-    let mut network = Network::new(&ways.scenario);
+    let mut network = Transit::new(&ways.scenario);
     let joiner = match delivery {
         Delivery::Joined => Some(Joiner::default()),
         _ if cuts == Some(true) => Some(Joiner::from_length(segmentation::FROM)),
@@ -276,11 +276,11 @@ impl Default for Lead {
 
 /// What the network is told of a packet, or of a piece before it is cut; `None` if it goes nowhere.
 #[inline]
-fn cargo_of(ways: &Ways, from: usize, packet: &[u8]) -> Option<Cargo> {
+fn info_of(ways: &Ways, from: usize, packet: &[u8]) -> Option<PacketInfo> {
     let headers = Headers::read(packet)?;
     let flow = ways.way_of(from, host_of(headers.destination)?, packet)?;
     let wire = packet.len() as u32;
-    Some(Cargo { flow, stream: headers.stream, wire, payload: headers.payload, ect: headers.ect })
+    Some(PacketInfo { flow, stream: headers.stream, wire, payload: headers.payload, ect: headers.ect })
 }
 
 /// Where packets enter and leave.
@@ -302,7 +302,7 @@ impl Exits<'_> {
     #[inline]
     fn admit(
         &mut self,
-        network: &mut Network<'_, Part>,
+        network: &mut Transit<'_, Part>,
         ways: &Ways,
         (from, length): (usize, usize),
         tap: Option<&mut Tap>,
@@ -313,22 +313,22 @@ impl Exits<'_> {
         let parts = held.take_in(length);
         let Some(first) = parts.clone().next() else { return };
         let whole = held.whole(first);
-        let Some(cargo) = cargo_of(ways, from, whole) else {
+        let Some(info) = info_of(ways, from, whole) else {
             let count = parts.count() as u32;
             watch.strays += u64::from(count);
             held.release(first.piece(), count);
             return;
         };
         // The headers are the same for all.
-        let headers = (whole.len() as u32).saturating_sub(cargo.payload);
+        let headers = (whole.len() as u32).saturating_sub(info.payload);
         *latest = sent;
         if let Some(tap) = tap {
             parts.clone().for_each(|part| held.show(part, false, |bytes| tap.note(sent, from, false, bytes)));
         }
         for part in parts {
             let wire = held.length(part) as u32;
-            let cargo = Cargo { wire, payload: wire.saturating_sub(headers), ..cargo };
-            let lost = network.inject(sent, cargo, part);
+            let info = PacketInfo { wire, payload: wire.saturating_sub(headers), ..info };
+            let lost = network.inject(sent, info, part);
             held.release(lost.piece(), 1);
         }
     }
@@ -345,7 +345,7 @@ impl Exits<'_> {
     #[inline]
     fn deliver(
         &mut self,
-        network: &mut Network<'_, Part>,
+        network: &mut Transit<'_, Part>,
         mut tap: Option<&mut Tap>,
         poll: Option<Time>,
         clock: &impl Fn() -> Time,

@@ -1,7 +1,7 @@
 //! What the kernel's figures of a flow add up to: counters over all of its connections, RTTs, and a series over time in the
 //! simulator's form.
 
-use ranpace_sim::{Column, Distribution, Histogram, Series};
+use ranpace_network::{Column, Distribution, Histogram, Series};
 use ranpace_units::{Span, Time};
 
 use crate::tcp_info::TcpInfo;

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
+use ranpace_network::Transfer;
 use ranpace_scenario::{FlowSpec, Workload};
-use ranpace_sim::Transfer;
 use ranpace_units::{Span, Time};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 

@@ -7,11 +7,10 @@ use ranpace_scenario::{FlowSpec, Transport, Workload};
 use ranpace_tcp::{DatagramReceiver, DatagramSender, Kind, Receiver, Segment, Sender};
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::packet::Direction;
 use crate::quic::QuicEnds;
-use crate::random::mix;
-use crate::results::{LostConnection, Transfer};
-use crate::udp::UdpSource;
+use ranpace_network::Direction;
+use ranpace_network::random::mix;
+use ranpace_network::{FlowCounts, LostConnection, Transfer, UdpSource};
 
 /// The two ends of a flow.
 #[derive(Debug)]
@@ -50,19 +49,6 @@ impl UdpSink {
     }
 }
 
-/// What earlier connections of a flow, or a phase before the measured part, have to their account.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Account {
-    pub delivered: u64,
-    pub sent: u64,
-    pub retransmitted: u64,
-    pub timeouts: u64,
-    pub undone: u64,
-    pub sent_bytes: u64,
-    pub acked_bytes: u64,
-    pub recoveries: u64,
-}
-
 /// What a flow did from its first packet on, over all its connections, warm-up included.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
@@ -91,7 +77,7 @@ pub(crate) struct Flow {
     handed_bytes: u64,
     handed: usize,
     /// Of the connections before the current one.
-    earlier: Account,
+    earlier: FlowCounts,
     /// When the flow had delivered all it will ever have.
     pub finished: Option<Time>,
     pub stopped: bool,
@@ -113,20 +99,13 @@ impl Flow {
             complete: 0,
             handed_bytes: 0,
             handed: 0,
-            earlier: Account::default(),
+            earlier: FlowCounts::default(),
             finished: None,
             stopped: false,
             lost: None,
             diverted: None,
             seed,
         }
-    }
-
-    /// Counts packets whose ends are elsewhere: how many, and their payload, were sent or arrived.
-    pub fn count_outside(&mut self, sent: (u64, u64), delivered: u64) {
-        self.earlier.sent += sent.0;
-        self.earlier.sent_bytes += sent.1;
-        self.earlier.delivered += delivered;
     }
 
     /// Opens a connection, the first or another one, and begins what the application does first. Returns when the
@@ -547,7 +526,7 @@ impl Flow {
     }
 
     /// All connections so far.
-    pub fn account(&self) -> Account {
+    pub fn account(&self) -> FlowCounts {
         let mut account = self.earlier;
         match &self.ends {
             Ends::Tcp(sender, receiver) => {

@@ -22,34 +22,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod agenda;
-mod feed;
 mod flow;
-mod histogram;
 mod lightweight;
 mod memories;
-mod meter;
-mod packet;
 mod passing;
 mod quic;
-mod radio;
-mod random;
-mod real_time;
-mod results;
-mod route;
 mod series;
 mod simulation;
 mod split;
-mod tap;
-mod udp;
 
-pub use feed::Source;
-pub use histogram::Histogram;
-pub use packet::{Direction, Packet};
-pub use results::{
-    CellResult, Column, Distribution, FeedResult, FlowResult, FlowTotals, Ledger, LinkResult, LostConnection,
-    Moment, PepResult, RadioLinkResult, RunResult, Series, SplitResult, Transfer, UserResult,
+pub use ranpace_network::{
+    CellResult, Column, Direction, Distribution, FeedResult, FlowResult, FlowTotals, Histogram, Ledger,
+    LinkResult, LostConnection, Moment, Packet, PepResult, RadioLinkResult, RunResult, Series, Source,
+    SplitResult, Tap, TapEvent, Transfer, UserResult, link_names,
 };
-pub use simulation::{Arrived, Cargo, Network, Onlooker, Simulation, link_names};
-pub use tap::{Tap, TapEvent};
-pub use udp::UdpSource;
+pub use simulation::{HintObserver, Simulation};

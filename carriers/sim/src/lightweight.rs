@@ -22,8 +22,8 @@ use ranpace_tcp::{Kind, PepView, Segment};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::flow::Ends;
-use crate::random::{mix, unit};
-use crate::results::PepResult;
+use ranpace_network::PepResult;
+use ranpace_network::random::{mix, unit};
 
 /// The server, as the PEP sees it.
 const SERVER: [u8; 16] = [1; 16];

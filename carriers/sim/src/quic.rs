@@ -13,10 +13,10 @@ use ranpace_quic::{Clock, Config, PepView, Receiver, Sender};
 use ranpace_tcp::{Kind, Segment};
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::flow::Account;
 use crate::lightweight::TAG_KEY;
-use crate::packet::Direction;
-use crate::random::mix;
+use ranpace_network::Direction;
+use ranpace_network::FlowCounts;
+use ranpace_network::random::mix;
 
 /// Headers of IPv4 and UDP around a datagram.
 const HEADERS: u32 = 20 + 8;
@@ -195,7 +195,7 @@ impl QuicEnds {
     }
 
     /// Adds what this connection did.
-    pub fn add_to(&self, account: &mut Account) {
+    pub fn add_to(&self, account: &mut FlowCounts) {
         let stats = self.sender.stats();
         account.delivered += self.receiver.delivered().get();
         account.sent += stats.sent;

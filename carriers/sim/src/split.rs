@@ -20,15 +20,15 @@ use ranpace_cc::Allocation;
 use ranpace_pep::rapid::{Category, Doubt, FlowId, FlowRecord, Mode, Observer, Rapid};
 use ranpace_phy::Direction as Way;
 use ranpace_rnis::RadioHint;
-use ranpace_scenario::{FlowSpec, Hop, ProxyKind, ProxySpec, Scenario, SplitSpec, Transport};
+use ranpace_scenario::{FlowSpec, Hop, ProxyKind, ProxySpec, Scenario, Transport};
 use ranpace_tcp::{Config, Kind, Receiver, Segment, Sender};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::flow::{Ends, Flow};
-use crate::histogram::Histogram;
 use crate::passing::Passing;
-use crate::random::mix;
-use crate::results::{Distribution, SplitResult};
+use ranpace_network::Histogram;
+use ranpace_network::random::mix;
+use ranpace_network::{Distribution, SplitResult};
 
 /// Segments that a server may send before the proxy has decided more. Ours: what it would send at first (RFC 6928).
 const FIRST_WINDOW: u64 = 10;
@@ -134,7 +134,7 @@ impl<'a> Splits<'a> {
     pub fn new(scenario: &'a Scenario) -> Option<Box<Self>> {
         let mut of = vec![None; scenario.flows.len()];
         let mut all = Vec::new();
-        for (leg, (proxy, split)) in (scenario.flows.len() as u32..).zip(legs(scenario)) {
+        for (leg, (proxy, split)) in (scenario.flows.len() as u32..).zip(ranpace_network::splits(scenario)) {
             of[split.flow] = Some(all.len() as u32);
             all.push(Split {
                 flow: split.flow as u32,
@@ -621,20 +621,6 @@ impl Split {
             rapid.on_ran_rtt(now, id, rtt);
         }
     }
-}
-
-/// The proxies and what they split, in the order of the legs.
-fn legs(scenario: &Scenario) -> impl Iterator<Item = (usize, SplitSpec)> {
-    scenario
-        .proxies
-        .iter()
-        .enumerate()
-        .flat_map(|(index, proxy)| proxy.splits.iter().map(move |s| (index, *s)))
-}
-
-/// What is split, in the order of the legs.
-pub(crate) fn specs(scenario: &Scenario) -> impl Iterator<Item = SplitSpec> {
-    legs(scenario).map(|(_, split)| split)
 }
 
 /// The user over whose downlink a flow's data come last.

@@ -1,92 +1,92 @@
 //! Packets and events of flows that a proxy splits. See [`crate::split`].
 
+use ranpace_network::{Direction, PacketHandle, Reader, Shows, Source, Timer};
 use ranpace_phy::Direction as Way;
 use ranpace_rnis::RadioHint;
-use ranpace_units::Bytes;
 
-use super::Simulation;
-use crate::agenda::{Alarm, Event};
-use crate::feed::{Reader, Source};
+use super::Network;
+use super::endpoints::{Due, Endpoints};
 use crate::flow::Ends;
-use crate::packet::{Direction, Ticket};
 use crate::split::Side;
 
-impl Simulation<'_> {
+impl<'a> Endpoints<'a> {
     /// A connection of a flow begins. Returns whether it is split; if not, it is one like any other.
-    pub(super) fn begin_split(&mut self, flow: u32) -> bool {
+    pub(super) fn begin_split(&mut self, network: &mut Network<'a>, flow: u32) -> bool {
         let Some(splits) = &mut self.splits else { return false };
         let Some(split) = splits.of_flow(flow) else { return false };
         let proxy = splits.proxy_of(split);
-        let is_split = splits.admit(split, self.now);
+        let is_split = splits.admit(split, network.now());
         let leg = splits.at(split).leg;
-        self.routes.split(split, is_split);
+        network.routes.split(split, is_split);
         if !is_split {
             self.flows[leg as usize].renew();
             return false;
         }
-        if let Some(next) = splits.begin(split, &mut self.flows, self.now) {
-            self.agenda.enter(next, Event::Write(flow));
+        if let Some(next) = splits.begin(split, &mut self.flows, network.now()) {
+            network.enter(next, Due::Write(flow));
         }
-        self.listen(flow);
-        self.stir(split);
-        self.pump(leg, Direction::Forward);
-        self.arm_sender(leg);
-        self.pump(flow, Direction::Back);
-        self.arm_receiver(flow);
-        self.follow(proxy);
+        self.listen(network, flow);
+        self.stir(network, split);
+        self.pump(network, leg, Direction::Forward);
+        self.arm_sender(network, leg);
+        self.pump(network, flow, Direction::Back);
+        self.arm_receiver(network, flow);
+        self.follow(network, proxy);
         true
     }
 
     /// Has proxies that decide by radio information read it, and be asked when it is time.
-    pub(super) fn with_proxies_awake(mut self) -> Self {
-        let Some(splits) = &self.splits else { return self };
-        if let Some(radio) = &mut self.radio {
-            for (proxy, user, bearer) in splits.readers() {
-                radio.read_hints(Source::Edge, Reader::Middlebox(proxy), user, Way::Downlink, bearer);
-            }
+    pub(super) fn subscribe_proxies(&mut self, network: &mut Network<'a>) {
+        let Some(splits) = &self.splits else { return };
+        for (proxy, user, bearer) in splits.readers() {
+            network.subscribe_hints(Source::Edge, Reader::Middlebox(proxy), user, Way::Downlink, bearer);
         }
-        self.proxy_alarms = vec![Alarm::OFF; splits.proxies()];
-        self
+        self.proxy_timers = vec![Timer::OFF; splits.proxies()];
     }
 
     /// Radio information about a user came to a proxy.
-    pub(super) fn tell_proxy(&mut self, proxy: u32, user: u32, hint: &RadioHint) {
+    pub(super) fn tell_proxy(&mut self, network: &mut Network<'a>, proxy: u32, user: u32, hint: &RadioHint) {
         if let Some(splits) = &mut self.splits {
-            splits.on_hint(self.now, proxy as usize, user, hint);
-            self.follow(proxy as usize);
+            splits.on_hint(network.now(), proxy as usize, user, hint);
+            self.follow(network, proxy as usize);
         }
     }
 
     /// A proxy may have something to decide.
-    pub(super) fn on_proxy(&mut self, proxy: u32) {
+    pub(super) fn on_proxy(&mut self, network: &mut Network<'a>, proxy: u32) {
         let Some(splits) = &mut self.splits else { return };
-        if self.proxy_alarms[proxy as usize].rings(self.now) {
-            if splits.next_deadline(proxy as usize) <= self.now {
-                splits.on_deadline(self.now, proxy as usize);
+        if self.proxy_timers[proxy as usize].fires(network.now()) {
+            if splits.next_deadline(proxy as usize) <= network.now() {
+                splits.on_deadline(network.now(), proxy as usize);
             }
-            self.follow(proxy as usize);
+            self.follow(network, proxy as usize);
         }
     }
 
     /// Does what a proxy has decided, and sees to it that it is asked again.
-    fn follow(&mut self, proxy: usize) {
+    fn follow(&mut self, network: &mut Network<'a>, proxy: usize) {
         while let Some(splits) = &mut self.splits
-            && let Some(split) = splits.next_change(proxy, &mut self.flows, self.now)
+            && let Some(split) = splits.next_change(proxy, &mut self.flows, network.now())
         {
-            self.send_on(split);
+            self.send_on(network, split);
         }
         if let Some(splits) = &self.splits {
-            let at = splits.next_deadline(proxy).max(self.now);
-            self.proxy_alarms[proxy].set(at, Event::Proxy(proxy as u32), &mut self.agenda);
+            let at = splits.next_deadline(proxy);
+            network.set_timer(&mut self.proxy_timers[proxy], at, Due::Proxy(proxy as u32));
         }
     }
 
     /// A packet of a split flow came to the end of its way: the server, the proxy or the user.
-    pub(super) fn arrive(&mut self, split: usize, side: Side, ticket: Ticket) {
-        let packet = *self.meters.slots.at(ticket);
-        self.meters.ledger.delivered += Bytes::new(u64::from(ticket.wire()));
-        self.meters.slots.give_back(ticket);
-        let (flow, now) = (packet.flow, self.now);
+    pub(super) fn arrive_split(
+        &mut self,
+        network: &mut Network<'a>,
+        split: usize,
+        side: Side,
+        handle: PacketHandle,
+    ) {
+        let packet = *network.meters.packets.at(handle);
+        network.deliver(handle);
+        let (flow, now) = (packet.flow, network.now());
         if packet.connection != self.flows[flow as usize].connection {
             return;
         }
@@ -94,24 +94,24 @@ impl Simulation<'_> {
         match (side, packet.direction) {
             (Side::Server, Direction::Forward) => {
                 splits.on_server_segment(split, &mut self.flows, now, &packet.segment);
-                self.stir(split);
+                self.stir(network, split);
             }
             (Side::User, Direction::Back) => {
                 let rtt = splits.on_user_segment(split, &mut self.flows, now, &packet.segment);
                 if let Some(whole) = rtt.and_then(|rtt| splits.whole_rtt(split, rtt)) {
-                    self.meters.on_rtt(flow, whole);
+                    network.meters.on_rtt(flow, whole);
                 }
-                self.stir(split);
+                self.stir(network, split);
             }
             (Side::Server, Direction::Back) => {
                 if let Some(rtt) = self.flows[flow as usize].on_feedback(now, &packet.segment) {
-                    self.meters.on_rtt(flow, rtt);
+                    network.meters.on_rtt(flow, rtt);
                     let ends = &self.flows[flow as usize].ends;
                     let is_quiet = matches!(ends, Ends::Tcp(server, _) if server.in_flight() == 0);
                     splits.on_wan_rtt(split, rtt, is_quiet);
                 }
-                self.pump(flow, Direction::Forward);
-                self.arm_sender(flow);
+                self.pump(network, flow, Direction::Forward);
+                self.arm_sender(network, flow);
             }
             (Side::User, Direction::Forward) => {
                 let state = &mut self.flows[flow as usize];
@@ -124,75 +124,77 @@ impl Simulation<'_> {
                     splits.proxy_of(split)
                 });
                 if let Some(proxy) = proxy {
-                    self.follow(proxy);
+                    self.follow(network, proxy);
                 }
                 if let Some(next) = next {
-                    self.agenda.enter(next, Event::Start(flow));
+                    network.enter(next, Due::Start(flow));
                 }
-                self.pump(flow, Direction::Back);
-                self.arm_receiver(flow);
+                self.pump(network, flow, Direction::Back);
+                self.arm_receiver(network, flow);
             }
         }
     }
 
     /// The same, and what else the proxy has decided by what came.
-    fn stir(&mut self, split: usize) {
-        self.send_on(split);
+    fn stir(&mut self, network: &mut Network<'a>, split: usize) {
+        self.send_on(network, split);
         if let Some(splits) = &self.splits {
             let proxy = splits.proxy_of(split);
-            self.follow(proxy);
+            self.follow(network, proxy);
         }
     }
 
     /// Has the proxy send what it can on both sides.
-    fn send_on(&mut self, split: usize) {
+    fn send_on(&mut self, network: &mut Network<'a>, split: usize) {
         let Some(splits) = &self.splits else { return };
         let (flow, leg) = (splits.at(split).flow, splits.at(split).leg);
-        self.pump(flow, Direction::Forward);
-        self.arm_sender(flow);
+        self.pump(network, flow, Direction::Forward);
+        self.arm_sender(network, flow);
         if let Some(splits) = &mut self.splits {
-            splits.settle(split, &mut self.flows, self.now);
+            splits.settle(split, &mut self.flows, network.now());
         }
-        self.pump(leg, Direction::Back);
-        self.arm_receiver(leg);
+        self.pump(network, leg, Direction::Back);
+        self.arm_receiver(network, leg);
     }
 
     /// The sender of a flow has sent because its deadline came.
-    pub(super) fn after_sending(&mut self, flow: u32) {
+    pub(super) fn after_sending(&mut self, network: &mut Network<'a>, flow: u32) {
         if let Some((split, Side::User)) = self.splits.as_ref().and_then(|splits| splits.of(flow)) {
-            self.stir(split);
+            self.stir(network, split);
         }
     }
 
     /// The application wrote.
-    pub(super) fn supply_leg(&mut self, flow: u32) {
+    pub(super) fn supply_leg(&mut self, network: &mut Network<'a>, flow: u32) {
         let Some(splits) = &mut self.splits else { return };
         let Some((split, _)) = splits.of(flow) else { return };
         splits.supply(split, &mut self.flows);
         let leg = splits.at(split).leg;
-        self.pump(leg, Direction::Forward);
-        self.arm_sender(leg);
+        self.pump(network, leg, Direction::Forward);
+        self.arm_sender(network, leg);
     }
 
     /// The application stops: the server sends nothing new.
-    pub(super) fn stop_leg(&mut self, flow: u32) {
+    pub(super) fn stop_leg(&mut self, network: &mut Network<'a>, flow: u32) {
         let Some((split, _)) = self.splits.as_ref().and_then(|splits| splits.of(flow)) else { return };
         let Some(splits) = &self.splits else { return };
         let leg = splits.at(split).leg;
         self.flows[leg as usize].stop();
-        self.arm_sender(leg);
+        self.arm_sender(network, leg);
     }
 
     /// Rows of the series of flows that are split take in what their legs measured and what proxies show.
-    pub(super) fn sample_splits(&mut self) {
+    pub(super) fn sample_splits(&mut self, network: &mut Network<'a>) {
         let Some(splits) = &self.splits else { return };
         for split in 0..splits.legs() {
             let (flow, leg) = (splits.at(split).flow as usize, splits.at(split).leg as usize);
-            if let Ok([meter, behind]) = self.meters.flows.get_disjoint_mut([flow, leg]) {
+            if let Ok([meter, behind]) = network.meters.flows.get_disjoint_mut([flow, leg]) {
                 meter.take_row(behind);
             }
-            let rows = &mut self.flow_rows[flow];
-            splits.inspect(split, &self.flows, self.now, &mut |name, value| rows.show_proxy(name, value));
+            let rows = &mut self.rows[flow];
+            splits.inspect(split, &self.flows, network.now(), &mut |name, value| {
+                rows.show_next(Shows::Proxy, name, value)
+            });
         }
     }
 }

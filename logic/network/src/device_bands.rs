@@ -13,7 +13,7 @@ use ranpace_radio::uplink::{Band, Offered, RealTimeFirst};
 use ranpace_scenario::{Scenario, Transport, UserSpec};
 use ranpace_units::{Rate, Span, Time};
 
-use crate::packet::Ticket;
+use crate::packet::PacketHandle;
 
 /// For how long the modem's rate is believed. Ours: a CQI period or two.
 const KNOWN_FOR: Span = Span::from_millis(10);
@@ -51,7 +51,7 @@ impl Device {
         &mut self,
         now: Time,
         scenario: &Scenario,
-        (direction, bearer, packet): (Direction, u8, Ticket),
+        (direction, bearer, packet): (Direction, u8, PacketHandle),
         capacity: impl FnOnce() -> Rate,
     ) -> u8 {
         let transport = scenario.flows.get(packet.flow() as usize).map(|flow| &flow.transport);

@@ -34,13 +34,13 @@ const TEXT_REPORT: u64 = 170;
 
 /// Who reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub enum Reader {
     /// The control at the sender of this flow.
     Flow(u32),
     /// A middlebox of this number.
     Middlebox(u32),
-    /// Whoever plays the simulation.
-    Onlooker,
+    /// Whoever plays the scenario.
+    Observer,
 }
 
 /// Where hints come from.
@@ -54,9 +54,12 @@ pub enum Source {
 
 /// A hint that has come.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub struct Told {
+    /// For whom.
     pub reader: Reader,
+    /// Of which user.
     pub user: u32,
+    /// What is told.
     pub hint: RadioHint,
 }
 

@@ -6,8 +6,9 @@ use ranpace_link::{DropCause, Observer};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::histogram::Histogram;
-use crate::packet::{Direction, Slots, Ticket};
-use crate::results::Ledger;
+use crate::packet::{Direction, PacketHandle, PacketPool};
+use crate::results::{Ledger, LinkResult};
+use crate::series::LinkRows;
 use crate::tap::{Tap, TapEvent};
 
 /// Weight of a new difference in jitter J1 (RFC 3550, 6.4.1).
@@ -16,24 +17,35 @@ const JITTER_WEIGHT: f64 = 1.0 / 16.0;
 /// Figures of one flow's packets in the network. In memory as it is written here: first what every packet needs.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
-pub(crate) struct FlowMeter {
+pub struct FlowMeter {
     /// Since the last row of the series.
-    pub row_delay_sum: f64,
-    pub row_delay_max: f64,
-    pub row_delay_count: u64,
+    row_delay_sum: f64,
+    row_delay_max: f64,
+    row_delay_count: u64,
+    /// The slowest place on its way, as an index into [`crate::RunResult::links`].
     pub bottleneck: Option<u32>,
+    /// Bytes that left the bottleneck.
     pub bottleneck_bytes: u64,
-    pub(crate) last_delay: Option<f64>,
-    pub(crate) jitter: f64,
-    pub(crate) jitter_sum: f64,
-    pub(crate) jitter_count: u64,
+    last_delay: Option<f64>,
+    jitter: f64,
+    jitter_sum: f64,
+    jitter_count: u64,
+    /// Time of each packet in the bottleneck.
     pub delay: Histogram,
+    /// Samples of the RTT.
     pub rtt: Histogram,
+    /// Data packets dropped on the way.
     pub dropped: u64,
+    /// Data packets marked on the way.
     pub marked: u64,
 }
 
 impl FlowMeter {
+    /// Of a flow whose bottleneck is there.
+    pub(crate) fn at(bottleneck: Option<u32>) -> Self {
+        Self { bottleneck, ..Self::default() }
+    }
+
     #[inline]
     fn on_departed(&mut self, wire: u32, waited: Span, measuring: bool) {
         let delay = waited.as_nanos() as f64;
@@ -61,6 +73,17 @@ impl FlowMeter {
         self.row_delay_count += core::mem::take(&mut other.row_delay_count);
     }
 
+    /// Mean and largest delay of the row of the series, in seconds, NaN without a packet; the next row begins.
+    pub(crate) fn take_row_delay(&mut self) -> [f64; 2] {
+        let [mut mean, mut max] = [f64::NAN; 2];
+        if self.row_delay_count > 0 {
+            mean = self.row_delay_sum / self.row_delay_count as f64 / 1e9;
+            max = self.row_delay_max / 1e9;
+        }
+        (self.row_delay_sum, self.row_delay_max, self.row_delay_count) = (0.0, 0.0, 0);
+        [mean, max]
+    }
+
     /// Jitter J1: mean of the smoothed difference between successive delays.
     pub fn jitter_ewma(&self) -> Span {
         if self.jitter_count == 0 {
@@ -86,6 +109,26 @@ pub(crate) struct LinkMeter {
     pub row_packets: u64,
 }
 
+impl LinkMeter {
+    /// What a link of this name did; `capacity` is what it could have carried.
+    pub(crate) fn result(self, name: String, capacity: Option<Bytes>, rows: LinkRows) -> LinkResult {
+        LinkResult {
+            name,
+            departed: Bytes::new(self.departed),
+            departed_packets: self.departed_packets,
+            dropped_packets: self.dropped,
+            lost_packets: self.lost,
+            marked_packets: self.marked,
+            capacity,
+            utilisation: capacity
+                .filter(|capacity| !capacity.is_zero())
+                .map(|capacity| self.departed as f64 / capacity.as_f64()),
+            queueing_delay: self.delay.distribution(),
+            series: rows.finish(),
+        }
+    }
+}
+
 /// A measurement that is not in its flow's meter yet.
 #[derive(Clone, Copy, Debug)]
 struct Note {
@@ -108,25 +151,28 @@ const NOTES: usize = 256;
 const TOGETHER: usize = 32;
 
 /// All meters.
-pub(crate) struct Meters<'a> {
+pub struct Meters<'a> {
+    /// Of each flow; behind them, of the connections to servers of those that proxies split.
     pub flows: Vec<FlowMeter>,
-    pub links: Vec<LinkMeter>,
-    pub ledger: Ledger,
-    pub measuring: bool,
-    /// The packets that links hold tickets of.
-    pub slots: Slots,
+    pub(crate) links: Vec<LinkMeter>,
+    pub(crate) ledger: Ledger,
+    /// The measured part has begun.
+    pub(crate) measuring: bool,
+    /// The packets that links hold handles of.
+    pub packets: PacketPool,
+    /// Is shown packets.
     pub tap: Option<&'a mut dyn Tap>,
     notes: Vec<Note>,
 }
 
 impl<'a> Meters<'a> {
-    pub fn new(flows: Vec<FlowMeter>, links: Vec<LinkMeter>) -> Self {
+    pub(crate) fn new(flows: Vec<FlowMeter>, links: Vec<LinkMeter>) -> Self {
         Self {
             flows,
             links,
             ledger: Ledger::default(),
             measuring: false,
-            slots: Slots::default(),
+            packets: PacketPool::default(),
             tap: None,
             notes: Vec::with_capacity(NOTES),
         }
@@ -152,7 +198,7 @@ impl<'a> Meters<'a> {
     ///
     /// With many flows the meter of a packet's flow is far away in memory: some are fetched at the same time, and then what
     /// they point to, before the first is written to.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         let mut notes = core::mem::take(&mut self.notes);
         for notes in notes.chunks(TOGETHER) {
             for note in notes {
@@ -185,7 +231,7 @@ impl<'a> Meters<'a> {
     }
 
     #[inline]
-    pub fn at<'b>(&'b mut self, link: u32) -> AtLink<'a, 'b> {
+    pub(crate) fn at<'b>(&'b mut self, link: u32) -> AtLink<'a, 'b> {
         AtLink { meters: self, link }
     }
 }
@@ -196,8 +242,8 @@ pub(crate) struct AtLink<'a, 'b> {
     link: u32,
 }
 
-impl Observer<Ticket> for AtLink<'_, '_> {
-    fn on_dropped(&mut self, now: Time, packet: &Ticket, cause: DropCause) {
+impl Observer<PacketHandle> for AtLink<'_, '_> {
+    fn on_dropped(&mut self, now: Time, packet: &PacketHandle, cause: DropCause) {
         let meters = &mut *self.meters;
         let (link, size) = (&mut meters.links[self.link as usize], Bytes::new(u64::from(packet.wire())));
         link.row_dropped += 1;
@@ -218,13 +264,13 @@ impl Observer<Ticket> for AtLink<'_, '_> {
             }
         }
         if let Some(tap) = &mut meters.tap {
-            tap.on_packet(now, self.link as usize, meters.slots.at(*packet), TapEvent::Dropped);
+            tap.on_packet(now, self.link as usize, meters.packets.at(*packet), TapEvent::Dropped);
         }
-        meters.slots.give_back(*packet);
+        meters.packets.release(*packet);
     }
 
     #[inline]
-    fn on_departed(&mut self, now: Time, packet: &Ticket, waited: Span, marked: bool) {
+    fn on_departed(&mut self, now: Time, packet: &PacketHandle, waited: Span, marked: bool) {
         let meters = &mut *self.meters;
         let link = &mut meters.links[self.link as usize];
         link.row_departed += u64::from(packet.wire());
@@ -249,7 +295,7 @@ impl Observer<Ticket> for AtLink<'_, '_> {
             meters.flows[packet.flow() as usize].marked += 1;
         }
         if let Some(tap) = &mut meters.tap {
-            tap.on_packet(now, self.link as usize, meters.slots.at(*packet), TapEvent::Departed);
+            tap.on_packet(now, self.link as usize, meters.packets.at(*packet), TapEvent::Departed);
         }
     }
 }

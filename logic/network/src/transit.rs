@@ -1,5 +1,5 @@
-//! The network of a scenario without its endpoints: packets with content come from outside and leave again, at the pace of
-//! whoever drives it. The real-time emulator does, by the real clock.
+//! A network whose ends are elsewhere: packets with content come from outside and leave again, at the pace of whoever drives
+//! it. The real-time emulator does, by the real clock.
 //!
 //! Links and cells play what was due at its own instant, however late they are called. So a caller that is late delivers
 //! late, and decides nothing: [`Arrived::due`] says when the packet had arrived.
@@ -7,25 +7,24 @@
 use std::collections::VecDeque;
 use std::hint::black_box;
 
-use ranpace_scenario::Scenario;
+use ranpace_cc::RadioHint;
+use ranpace_scenario::{ChangeKind, Scenario};
 use ranpace_units::{Bytes, Span, Time};
 
-use super::{FORESIGHT, Simulation};
-use crate::agenda::Event;
+use crate::event_queue::Event;
+use crate::feed::Told;
 use crate::histogram::Histogram;
-use crate::packet::{Direction, OUTSIDE, Ticket};
-use crate::results::{Distribution, Moment, RunResult};
-use crate::series::LinkRows;
+use crate::network::{Drive, Hosts, Network};
+use crate::packet::{Direction, OUTSIDE, PacketHandle};
+use crate::results::{Distribution, FlowCounts, FlowResult, FlowTotals, Moment, RunResult};
+use crate::series::{FlowRow, FlowRows, LinkRows};
 
-/// Where packets are left that came to their end.
-#[derive(Debug, Default)]
-pub(super) struct Outlet {
-    arrived: VecDeque<(Time, Ticket)>,
-}
+/// Packets whose contents are prefetched at a time.
+const AHEAD: usize = 16;
 
 /// What is told of a packet from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cargo {
+pub struct PacketInfo {
     /// Index of the scenario's flow whose way it takes.
     pub flow: u32,
     /// Tells the streams of a flow apart, for queues that do.
@@ -49,124 +48,186 @@ pub struct Arrived {
     pub marked: bool,
 }
 
+/// Nothing is ever due at hosts that are outside.
+#[derive(Clone, Copy, Debug)]
+enum Never {}
+
+/// The hosts: all of them are outside.
+#[derive(Debug)]
+struct Outside {
+    /// Packets that came to their end.
+    egress: VecDeque<(Time, PacketHandle)>,
+    /// Of each flow.
+    counts: Vec<FlowCounts>,
+    /// What there was when the measured part began.
+    before: Vec<FlowCounts>,
+    rows: Vec<FlowRows>,
+}
+
+impl<'a> Hosts<'a> for Outside {
+    type Event = Never;
+
+    fn on_packet(&mut self, network: &mut Network<'a, Never>, packet: PacketHandle) {
+        if network.send_on(packet) {
+            return;
+        }
+        network.count_delivered(packet);
+        let payload = network.meters.packets.at(packet).segment.length;
+        if let Some(count) = self.counts.get_mut(packet.flow() as usize) {
+            count.delivered += u64::from(payload);
+        }
+        self.egress.push_back((network.now(), packet));
+    }
+
+    fn on_event(&mut self, _: &mut Network<'a, Never>, event: Never) {
+        match event {}
+    }
+
+    fn on_hint(&mut self, _: &mut Network<'a, Never>, _: &Told) {}
+
+    fn on_grant(&mut self, _: &mut Network<'a, Never>, _: u32, _: &RadioHint) {}
+
+    fn on_measure(&mut self, _: &mut Network<'a, Never>) {
+        self.before.clone_from(&self.counts);
+    }
+
+    fn on_sample(&mut self, network: &mut Network<'a, Never>, interval: Span) {
+        let now = network.now();
+        let flows = self.rows.iter_mut().zip(&self.counts).zip(&mut network.meters.flows);
+        flows.for_each(|((rows, counts), meter)| {
+            rows.sample(now, interval, &FlowRow::of_counts(*counts), meter);
+        });
+    }
+
+    fn on_change(&mut self, _: &mut Network<'a, Never>, _: &ChangeKind) {}
+
+    fn prefetch(&self, network: &Network<'a, Never>, packets: &[PacketHandle]) {
+        packets.iter().for_each(|packet| network.meters.packets.prefetch_header(packet));
+    }
+}
+
 /// The links and cells of a scenario, and what is measured there. Of its flows only the ways are played: none begins by
 /// itself, and each counts what is sent on its way. A packet's content is whatever its caller needs to know it again.
-pub struct Network<'a, C> {
-    simulation: Simulation<'a>,
+pub struct Transit<'a, C> {
+    scenario: &'a Scenario,
+    network: Network<'a, Never>,
+    outside: Outside,
     /// In the places of their packets' slots; of packets that are gone until others take their places.
     contents: Vec<C>,
-    /// How many of those that are taken next were brought into the processor's cache.
-    foreseen: usize,
+    /// How many of those that are taken next were prefetched.
+    prefetched: usize,
     slots: Histogram,
     late_slots: u64,
     slot: Span,
+    events: u64,
     /// Links from which everything goes into a cell.
     before_cells: Vec<bool>,
 }
 
-impl<'a, C: Copy + Default> Network<'a, C> {
+impl<'a, C: Copy + Default> Transit<'a, C> {
     /// Prepares a scenario, in which nothing has been sent. Proxies and PEPs are not played.
     pub fn new(scenario: &'a Scenario) -> Self {
         let slots = scenario.cells.iter().filter_map(|cell| cell.config.air.frame().ok());
         let slot = slots.map(|frame| frame.slot()).min().unwrap_or(Span::from_millis(1));
-        let simulation = Simulation::prepare(scenario, Some(Box::default()));
-        let before_cells = simulation.routes.before_cells(scenario.links.len());
+        let mut network = Network::new(scenario, Drive { prefetches: true, arrivals_only: true });
+        network.start();
+        let none = vec![FlowCounts::default(); scenario.flows.len()];
+        let rows = scenario.flows.iter().map(|_| FlowRows::default()).collect();
         Self {
-            simulation,
+            scenario,
+            before_cells: network.before_cells(),
+            network,
+            outside: Outside { egress: VecDeque::new(), counts: none.clone(), before: none, rows },
             contents: Vec::new(),
-            foreseen: 0,
+            prefetched: 0,
             slots: Histogram::default(),
             late_slots: 0,
             slot,
-            before_cells,
+            events: 0,
         }
     }
 
     /// When a packet can come out, or something changes, or earlier; [`Time::MAX`] if nothing is under way. What comes to a cell whose
     /// next slot is to be played soon waits for that slot, in which it would have its part at the earliest.
     pub fn next_event(&self) -> Time {
-        let slot = self.simulation.next_slot();
-        let waits = |link: u32, at: Time| {
+        let slot = self.network.next_slot();
+        let can_wait = |link: u32, at: Time| {
             self.before_cells.get(link as usize).is_some_and(|into| *into) && slot <= at + self.slot
         };
-        self.simulation.agenda.next_time_but(waits)
+        self.network.queue.next_time_but(can_wait)
     }
 
     /// A packet is sent at `now`, or at [`Self::now`] if that is later; what was due by then happens first. Returns the content of an earlier packet that was lost, or of this one if it goes nowhere; mostly the default.
-    pub fn inject(&mut self, now: Time, cargo: Cargo, content: C) -> C {
+    pub fn inject(&mut self, now: Time, info: PacketInfo, content: C) -> C {
         self.advance(now);
-        let simulation = &mut self.simulation;
-        simulation.now = simulation.now.max(now);
-        let Some(first) = simulation.routes.place(cargo.flow, Direction::Forward, 0) else { return content };
-        let packet = simulation.meters.slots.vacant();
-        packet.flow = cargo.flow;
-        packet.connection = OUTSIDE | (cargo.stream & STREAMS);
+        let network = &mut self.network;
+        network.set_now(network.now().max(now));
+        let Some(first) = network.routes.place(info.flow, Direction::Forward, 0) else { return content };
+        let packet = network.vacant();
+        packet.flow = info.flow;
+        packet.connection = OUTSIDE | (info.stream & STREAMS);
         packet.hop = 0;
         packet.direction = Direction::Forward;
         // The rest stays as it was when the slot was made: nobody writes to it here.
         let segment = &mut packet.segment;
-        (segment.wire, segment.length) = (cargo.wire, cargo.payload);
-        (segment.ect, segment.ce) = (cargo.ect, false);
-        let Some(ticket) = simulation.meters.slots.take() else { return content };
-        let slot = ticket.slot();
+        (segment.wire, segment.length) = (info.wire, info.payload);
+        (segment.ect, segment.ce) = (info.ect, false);
+        let Some(slot) = network.meters.packets.next_slot() else { return content };
         if self.contents.len() <= slot {
             self.contents.resize_with(slot + 1, C::default);
         }
         let lost = core::mem::replace(&mut self.contents[slot], content);
-        simulation.meters.ledger.offered += Bytes::new(u64::from(ticket.wire()));
-        if let Some(flow) = simulation.flows.get_mut(cargo.flow as usize) {
-            flow.count_outside((1, u64::from(cargo.payload)), 0);
+        if let Some(count) = self.outside.counts.get_mut(info.flow as usize) {
+            count.sent += 1;
+            count.sent_bytes += u64::from(info.payload);
         }
-        simulation.offer(first, ticket);
+        network.send(first);
         lost
     }
 
     /// Does what is due by `now`, each at its instant.
     pub fn advance(&mut self, now: Time) {
-        let simulation = &mut self.simulation;
-        while let Some((at, event)) = simulation.agenda.next(now) {
-            simulation.now = simulation.now.max(at);
-            simulation.events += 1;
+        while let Some((at, event)) = self.network.queue.next(now) {
+            self.network.set_now(self.network.now().max(at));
+            self.events += 1;
             if matches!(event, Event::Radio) {
                 let late = now - at;
                 self.slots.record(late);
                 self.late_slots += u64::from(late > self.slot);
             }
             if matches!(event, Event::Change(_) | Event::Measure | Event::Sample) {
-                simulation.catch_up();
+                self.network.catch_up(&mut self.outside);
             }
-            simulation.handle(event);
+            self.network.handle(event, &mut self.outside);
         }
     }
 
     /// The next packet that came to its end, and its content.
     pub fn take(&mut self) -> Option<(Arrived, C)> {
-        let simulation = &mut self.simulation;
-        let arrived = &mut simulation.outlet.as_mut()?.arrived;
-        if arrived.is_empty() {
-            self.foreseen = 0;
+        let egress = &mut self.outside.egress;
+        if egress.is_empty() {
+            self.prefetched = 0;
             return None;
         }
-        if self.foreseen == 0 {
+        if self.prefetched == 0 {
             // Their contents lie where packets were put 10 ms ago and more: fetched one by one, each would be waited for.
-            let ahead =
-                arrived.iter().take(FORESIGHT).filter_map(|(_, ticket)| self.contents.get(ticket.slot()));
+            let ahead = egress.iter().take(AHEAD).filter_map(|(_, packet)| self.contents.get(packet.slot()));
             for content in ahead {
                 let _ = black_box(*content);
             }
-            self.foreseen = FORESIGHT;
+            self.prefetched = AHEAD;
         }
-        self.foreseen -= 1;
-        let (due, ticket) = arrived.pop_front()?;
-        let content = self.contents.get_mut(ticket.slot()).map(core::mem::take).unwrap_or_default();
-        let arrived = Arrived { flow: ticket.flow(), due, marked: ticket.is_marked() };
-        simulation.meters.slots.give_back(ticket);
+        self.prefetched -= 1;
+        let (due, packet) = egress.pop_front()?;
+        let content = self.contents.get_mut(packet.slot()).map(core::mem::take).unwrap_or_default();
+        let arrived = Arrived { flow: packet.flow(), due, marked: packet.is_marked() };
+        self.network.meters.packets.release(packet);
         Some((arrived, content))
     }
 
     /// When something last happened: nothing can happen before it.
     pub fn now(&self) -> Time {
-        self.simulation.now
+        self.network.now()
     }
 
     /// How long a slot of its cells is, the shortest of them; 1 ms without a cell, as in traces.
@@ -181,52 +242,49 @@ impl<'a, C: Copy + Default> Network<'a, C> {
 
     /// Rows that the series of links have so far: one for each of the scenario's `sample`.
     pub fn rows(&self) -> usize {
-        self.simulation.link_rows.first().map_or(0, LinkRows::rows)
+        self.network.link_rows().first().map_or(0, LinkRows::rows)
     }
 
     /// What each link and each direction of a user did in the rows from this one on, in the order of [`RunResult::links`].
     pub fn lately(&self, from: usize) -> impl Iterator<Item = Moment> {
-        self.simulation.link_rows.iter().map(move |rows| rows.lately(from))
+        self.network.link_rows().iter().map(move |rows| rows.lately(from))
     }
 
     /// Time is over. Of flows there is what was counted on their ways: payload, packets, drops, delays.
     pub fn finish(mut self, now: Time) -> RunResult {
         self.advance(now);
-        self.simulation.now = self.simulation.now.max(now);
-        self.simulation.catch_up();
-        self.simulation.finish(false)
+        self.network.set_now(self.network.now().max(now));
+        self.network.catch_up(&mut self.outside);
+        let end = self.network.now();
+        let result = self.network.finish();
+        let from = result.measured_from;
+        let counts = self.outside.before.into_iter().zip(self.outside.counts);
+        let flows = self.scenario.flows.iter().zip(&result.flows).zip(counts.zip(self.outside.rows));
+        let flows = flows.map(|((spec, meter), ((before, after), rows))| {
+            let measured = spec.stop.unwrap_or(Time::MAX).min(end) - from.max(spec.start);
+            let flow = FlowResult::of(spec, meter, [before, after], measured, rows.finish());
+            let totals = FlowTotals { sent_once: Bytes::new(after.sent_bytes), ..flow.totals };
+            FlowResult { totals, ..flow }
+        });
+        RunResult {
+            seed: self.scenario.seed,
+            measured_from: from,
+            end,
+            interrupted: false,
+            flows: flows.collect(),
+            links: result.links,
+            cells: result.cells,
+            users: result.users,
+            feed: result.feed,
+            peps: Vec::new(),
+            ledger: result.ledger,
+            events: self.events,
+        }
     }
 }
 
 /// Bits of a stream's number that packets keep.
 const STREAMS: u32 = (1 << 29) - 1;
-
-impl Simulation<'_> {
-    /// When cells are to be asked next; [`Time::MAX`] while they sleep.
-    fn next_slot(&self) -> Time {
-        self.radio_alarm.at()
-    }
-
-    /// Links do what is due by now, which they leave until packets arrive.
-    fn catch_up(&mut self) {
-        (0..self.links.len() as u32).for_each(|link| self.on_link(link));
-    }
-
-    /// A packet came to its end, which is outside.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn let_out(&mut self, ticket: Ticket) {
-        let packet = self.meters.slots.at(ticket);
-        let (flow, payload) = (packet.flow, u64::from(packet.segment.length));
-        self.meters.ledger.delivered += Bytes::new(u64::from(ticket.wire()));
-        if let Some(flow) = self.flows.get_mut(flow as usize) {
-            flow.count_outside((0, 0), payload);
-        }
-        if let Some(outlet) = &mut self.outlet {
-            outlet.arrived.push_back((self.now, ticket));
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -251,17 +309,17 @@ mod tests {
         cc = "newreno"
     "#;
 
-    fn cargo(wire: u32) -> Cargo {
-        Cargo { flow: 0, stream: 7, wire, payload: wire - 52, ect: false }
+    fn info(wire: u32) -> PacketInfo {
+        PacketInfo { flow: 0, stream: 7, wire, payload: wire - 52, ect: false }
     }
 
     #[test]
     fn a_packet_comes_out_with_its_content_at_its_instant_however_late_the_caller_is() {
         let scenario = scenario(LINK);
         for late in [0, 3, 500] {
-            let mut network = Network::new(&scenario);
+            let mut network = Transit::new(&scenario);
             for text in ["first", "second"] {
-                assert_eq!(network.inject(Time::from_millis(100), cargo(1500), text), "", "nothing is lost");
+                assert_eq!(network.inject(Time::from_millis(100), info(1500), text), "", "nothing is lost");
             }
             network.advance(Time::from_millis(120));
             assert_eq!(network.take(), None, "20 ms and 1 ms are not over");
@@ -284,8 +342,8 @@ mod tests {
     #[test]
     fn nobody_is_woken_before_a_packet_can_come_out() {
         let scenario = scenario(LINK);
-        let mut network = Network::new(&scenario);
-        (0..3).for_each(|_| network.inject(Time::from_millis(1), cargo(1500), ()));
+        let mut network = Transit::new(&scenario);
+        (0..3).for_each(|_| network.inject(Time::from_millis(1), info(1500), ()));
         // 1 ms each, and 20 ms of delay.
         for at in [22, 23, 24] {
             assert_eq!(network.next_event(), Time::from_millis(at));
@@ -300,12 +358,12 @@ mod tests {
     fn a_shorter_delay_holds_for_what_has_not_left_the_queue() {
         let change = "[[change]]\nat = \"500us\"\nlink = \"link1\"\ndelay = \"2ms\"";
         let scenario = scenario(&format!("{LINK}{change}"));
-        let mut network = Network::new(&scenario);
-        network.inject(Time::ZERO, cargo(1500), 1);
+        let mut network = Transit::new(&scenario);
+        network.inject(Time::ZERO, info(1500), 1);
         network.advance(Time::from_nanos(600_000));
         assert_eq!(network.next_event(), Time::from_millis(3), "1 ms for 1500 B, and 2 ms");
         // Between this instant and that of the longer delay something else is sent.
-        network.inject(Time::from_millis(10), cargo(1500), 2);
+        network.inject(Time::from_millis(10), info(1500), 2);
         assert_eq!(network.next_event(), Time::from_millis(13));
         network.advance(Time::from_millis(13));
         let due = [network.take(), network.take()]
@@ -316,9 +374,9 @@ mod tests {
     #[test]
     fn what_does_not_fit_the_queue_is_dropped_and_counted() {
         let scenario = scenario(LINK);
-        let mut network = Network::new(&scenario);
+        let mut network = Transit::new(&scenario);
         // Whoever takes the place of one that was lost is told which it was.
-        let lost: Vec<u32> = (1..=5).map(|number| network.inject(Time::ZERO, cargo(1500), number)).collect();
+        let lost: Vec<u32> = (1..=5).map(|number| network.inject(Time::ZERO, info(1500), number)).collect();
         assert_eq!(lost, [0, 0, 0, 0, 4]);
         network.advance(Time::from_secs(1));
         // One in service, two in the queue of 3000 B.
@@ -331,10 +389,10 @@ mod tests {
     #[test]
     fn what_links_did_lately_is_what_their_series_say() {
         let scenario = scenario(LINK);
-        let mut network = Network::new(&scenario);
+        let mut network = Transit::new(&scenario);
         // In 40 ms, in which 40 of them can leave; two wait, and one is in service.
         for number in 0..60 {
-            network.inject(Time::from_nanos(number * 667_000), cargo(1500), ());
+            network.inject(Time::from_nanos(number * 667_000), info(1500), ());
         }
         network.advance(Time::from_millis(150));
         assert_eq!(network.rows(), 1, "a row every 100 ms");
@@ -359,7 +417,7 @@ mod tests {
         let scenario = scenario(CELL);
         // Every 10 us, and only when it says so.
         let play = |often: bool| {
-            let mut network = Network::new(&scenario);
+            let mut network = Transit::new(&scenario);
             let (mut now, mut out, mut woken) = (Time::ZERO, Vec::new(), 0);
             for number in 0..3_000_u64 {
                 let next = Time::from_nanos(number * 130_000);
@@ -375,7 +433,7 @@ mod tests {
                         out.push((arrived, content));
                     }
                 }
-                network.inject(now, Cargo { flow: (number % 2) as u32, ..cargo(1000) }, number);
+                network.inject(now, PacketInfo { flow: (number % 2) as u32, ..info(1000) }, number);
             }
             assert!(network.finish(now).ledger.balances());
             (out, woken)
@@ -390,7 +448,7 @@ mod tests {
     #[test]
     fn no_flow_of_the_scenario_begins() {
         let scenario = scenario(LINK);
-        let mut network = Network::<()>::new(&scenario);
+        let mut network = Transit::<()>::new(&scenario);
         network.advance(Time::from_secs(10));
         let result = network.finish(Time::from_secs(10));
         assert_eq!((result.flows[0].sent_packets, result.links[0].departed_packets), (0, 0));
@@ -424,11 +482,11 @@ mod tests {
     #[test]
     fn a_cell_carries_what_comes_from_outside_both_ways() {
         let scenario = scenario(CELL);
-        let mut network = Network::new(&scenario);
+        let mut network = Transit::new(&scenario);
         for flow in 0..2 {
             for number in 0..20_u8 {
                 let wire = 1000;
-                network.inject(Time::ZERO, Cargo { flow, ..cargo(wire) }, number);
+                network.inject(Time::ZERO, PacketInfo { flow, ..info(wire) }, number);
             }
         }
         let mut seen = [Vec::new(), Vec::new()];

@@ -13,7 +13,7 @@ use ranpace_scenario::{FlowSpec, Transport, Workload};
 use ranpace_tcp::Segment;
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::random::{mix, unit};
+use crate::random::{mix, part_seed, unit};
 
 /// A burst (or the endless one of a constant bit rate): when its next packet is due, and when it ends.
 type Burst = Reverse<(Time, u64, Time)>;
@@ -84,16 +84,17 @@ impl Arrivals {
 }
 
 impl UdpSource {
-    /// The source of a UDP flow that begins at `now`, as [`Simulation`](crate::Simulation) has it: `seed` is the scenario's, and
+    /// The source of a UDP flow that begins at `now`, as the simulator has it: `seed` is the scenario's, and
     /// `flow` its number there. `None` for other flows.
     pub fn of_flow(spec: &FlowSpec, seed: u64, flow: usize, now: Time) -> Option<Self> {
         let Transport::Udp { packet, .. } = spec.transport else { return None };
-        // The seeds of `Simulation::prepare` and, of a first connection, of `Flow::renew`.
-        let seed = mix(mix(mix(seed, 1), flow as u64), 0);
+        // Of the flow's first connection.
+        let seed = mix(part_seed(seed, 1, flow), 0);
         Some(Self::new(&spec.workload, packet, now, seed))
     }
 
-    pub(crate) fn new(workload: &Workload, packet: Bytes, now: Time, seed: u64) -> Self {
+    /// Of a workload with packets of this size; another workload sends nothing.
+    pub fn new(workload: &Workload, packet: Bytes, now: Time, seed: u64) -> Self {
         let mut source = Self {
             packet,
             gap: Span::MAX,

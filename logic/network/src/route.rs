@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 
 use ranpace_phy::Direction as Way;
-use ranpace_scenario::{Hop, Scenario};
+use ranpace_scenario::{Hop, Scenario, SplitSpec};
 
 use crate::packet::Direction;
-use crate::split;
 
 /// A step on a way, as a number: below the number of links a link, and behind them the radio of a user, downlink and uplink.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place(u32);
+pub struct Place(u32);
 
 /// What a place is.
 pub(crate) enum Step {
@@ -22,7 +21,7 @@ pub(crate) enum Step {
 
 impl Place {
     #[inline]
-    pub fn step(self, links: usize) -> Step {
+    pub(crate) fn step(self, links: usize) -> Step {
         match self.0.checked_sub(links as u32) {
             None => Step::Link(self.0),
             Some(radio) if radio.is_multiple_of(2) => Step::Radio(radio / 2, Way::Downlink),
@@ -34,7 +33,7 @@ impl Place {
 /// The ways of all flows. Flows mostly share them, so that they stay in the processor's cache, where the scenario's entry
 /// of a flow among thousands does not.
 #[derive(Debug)]
-pub(crate) struct Routes {
+pub struct Routes {
     /// The distinct ways, one behind the other.
     places: Vec<Place>,
     /// For every flow its stretch of `places`, forwards and back.
@@ -50,7 +49,7 @@ struct Stretch {
 }
 
 impl Routes {
-    pub fn new(scenario: &Scenario) -> Self {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
         let (mut places, mut known) = (Vec::new(), HashMap::new());
         let links = scenario.links.len() as u32;
         let mut stretch = |path: &'_ [Hop]| {
@@ -68,7 +67,7 @@ impl Routes {
         let mut flows: Vec<[Stretch; 2]> =
             scenario.flows.iter().map(|flow| [stretch(&flow.path), stretch(&flow.back)]).collect();
         let mut splits = Vec::new();
-        for split in split::specs(scenario) {
+        for (_, split) in self::splits(scenario) {
             let flow = &scenario.flows[split.flow];
             let (to_proxy, to_user) = flow.path.split_at(split.forward);
             let (from_user, from_proxy) = flow.back.split_at(split.back);
@@ -108,4 +107,13 @@ impl Routes {
         let place = begin + u32::from(hop);
         if place < end { self.places.get(place as usize).copied() } else { None }
     }
+}
+
+/// The flows that proxies split, with the index of their proxy: in the order of the flows' connections to servers, which
+/// are numbered behind the scenario's flows.
+pub fn splits(scenario: &Scenario) -> impl Iterator<Item = (usize, SplitSpec)> {
+    let of_proxy = |(index, proxy): (usize, &ranpace_scenario::ProxySpec)| {
+        proxy.splits.iter().map(move |split| (index, *split)).collect::<Vec<_>>()
+    };
+    scenario.proxies.iter().enumerate().flat_map(of_proxy)
 }

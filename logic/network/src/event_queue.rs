@@ -1,60 +1,55 @@
-//! What is to happen when: events in the order of time, and of entry where times are equal.
+//! What happens when: events in the order of time, and of entry where times are equal.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use ranpace_units::Time;
 
-/// Something that is due.
+/// Something that is due: in the network, or at its hosts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
+pub enum Event<E> {
     /// A link has something to do.
     Link(u32),
     /// A cell has.
     Radio,
-    /// A deadline of a flow's sender or receiver.
-    Sender(u32),
-    Receiver(u32),
-    /// A hint of radio information comes.
+    /// A hint of radio information arrives.
     Feed,
-    /// A Lightweight PEP of this number has something to say, or was heard.
-    Pep(u32),
-    /// A proxy of this number decides.
-    Proxy(u32),
-    /// The modem at a flow's receiver measures.
-    Modem(u32),
-    /// A flow begins, ends, or its application writes.
-    Start(u32),
-    Stop(u32),
-    Write(u32),
-    /// The scenario's change of this index.
+    /// The scenario's change of this index takes place.
     Change(u32),
     /// The warm-up is over.
     Measure,
     /// A row of the series is due.
     Sample,
+    /// Something is due at the hosts.
+    Host(E),
 }
 
-/// The agenda. Events of one instant come in the order in which they were entered: runs are deterministic.
+/// The event queue. Events of one instant come in the order in which they were entered: runs are deterministic.
 ///
-/// Links and the rest wait in heaps of their own. Most events are those of a few links, and nearly always among the next
+/// Links and the rest have heaps of their own. Most events are those of a few links, and nearly always among the next
 /// ones: in one heap, each would climb past the deadlines of all flows, which lie far ahead and seldom come.
-#[derive(Debug, Default)]
-pub(crate) struct Agenda {
-    links: BinaryHeap<Reverse<Entry>>,
-    others: BinaryHeap<Reverse<Entry>>,
+#[derive(Debug)]
+pub struct EventQueue<E> {
+    links: BinaryHeap<Reverse<Entry<E>>>,
+    others: BinaryHeap<Reverse<Entry<E>>>,
     entered: u64,
+}
+
+impl<E> Default for EventQueue<E> {
+    fn default() -> Self {
+        Self { links: BinaryHeap::new(), others: BinaryHeap::new(), entered: 0 }
+    }
 }
 
 /// What is due, when, and in which order of entry.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct Entry<E> {
     at: Time,
     order: u64,
-    event: Event,
+    event: Event<E>,
 }
 
-impl Entry {
+impl<E> Entry<E> {
     /// One number, so that heaps compare without a branch that nobody could predict.
     #[inline]
     fn key(&self) -> u128 {
@@ -62,15 +57,15 @@ impl Entry {
     }
 }
 
-impl PartialEq for Entry {
+impl<E> PartialEq for Entry<E> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Entry {}
+impl<E> Eq for Entry<E> {}
 
-impl PartialOrd for Entry {
+impl<E> PartialOrd for Entry<E> {
     #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
@@ -93,16 +88,17 @@ impl PartialOrd for Entry {
     }
 }
 
-impl Ord for Entry {
+impl<E> Ord for Entry<E> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         self.key().cmp(&other.key())
     }
 }
 
-impl Agenda {
+impl<E: Copy> EventQueue<E> {
+    /// Enters an event; one at [`Time::MAX`] never comes.
     #[inline]
-    pub fn enter(&mut self, at: Time, event: Event) {
+    pub fn enter(&mut self, at: Time, event: Event<E>) {
         if at < Time::MAX {
             self.entered += 1;
             let heap = if matches!(event, Event::Link(_) | Event::Radio) {
@@ -114,18 +110,18 @@ impl Agenda {
         }
     }
 
-    /// When the next event is due, [`Time::MAX`] if there is none; without the links for which `waits` says that they can.
-    pub fn next_time_but(&self, waits: impl Fn(u32, Time) -> bool) -> Time {
+    /// When the next event is due, [`Time::MAX`] if there is none; without the links for which `can_wait` says so.
+    pub fn next_time_but(&self, can_wait: impl Fn(u32, Time) -> bool) -> Time {
         let others = self.others.peek().map_or(Time::MAX, |first| first.0.at);
         self.links.iter().fold(others, |next, Reverse(entry)| match entry.event {
-            Event::Link(link) if waits(link, entry.at) => next,
+            Event::Link(link) if can_wait(link, entry.at) => next,
             _ => next.min(entry.at),
         })
     }
 
     /// The next event, if it is due by `end`.
     #[inline]
-    pub fn next(&mut self, end: Time) -> Option<(Time, Event)> {
+    pub fn next(&mut self, end: Time) -> Option<(Time, Event<E>)> {
         let of_link = match (self.links.peek(), self.others.peek()) {
             (Some(Reverse(link)), Some(Reverse(other))) => link < other,
             (link, _) => link.is_some(),
@@ -137,39 +133,40 @@ impl Agenda {
         heap.pop().map(|Reverse(entry)| (entry.at, entry.event))
     }
 
-    /// Flows whose senders' deadlines are among the next, as far as a glance at the heap shows.
-    pub fn soon(&self) -> impl Iterator<Item = u32> {
+    /// Events of hosts that are among the next, as far as a glance at the heap shows: for prefetching.
+    pub fn soon(&self) -> impl Iterator<Item = E> {
         self.others.as_slice().iter().take(7).filter_map(|Reverse(entry)| match entry.event {
-            Event::Sender(flow) => Some(flow),
+            Event::Host(event) => Some(event),
             _ => None,
         })
     }
 }
 
-/// A moving deadline with at most one live entry in the agenda: postponing costs nothing.
+/// A deadline that moves, with at most one live entry in the event queue: postponing it costs nothing.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Alarm(Time);
+pub struct Timer(Time);
 
-impl Alarm {
+impl Timer {
+    /// Not set.
     pub const OFF: Self = Self(Time::MAX);
 
-    /// When it rings; [`Time::MAX`] if it does not.
+    /// When it fires; [`Time::MAX`] if it does not.
     pub const fn at(&self) -> Time {
         self.0
     }
 
-    /// Sees to it that the event comes no later than `at`.
+    /// Has the event come no later than `at`.
     #[inline]
-    pub fn set(&mut self, at: Time, event: Event, agenda: &mut Agenda) {
+    pub fn set<E: Copy>(&mut self, at: Time, event: Event<E>, queue: &mut EventQueue<E>) {
         if at < self.0 {
             self.0 = at;
-            agenda.enter(at, event);
+            queue.enter(at, event);
         }
     }
 
-    /// Whether an event that came at `now` is the live one; it then rings no more.
+    /// Whether an event that came at `now` is the live one; the timer is then off.
     #[inline]
-    pub fn rings(&mut self, now: Time) -> bool {
+    pub fn fires(&mut self, now: Time) -> bool {
         let live = self.0 == now;
         if live {
             self.0 = Time::MAX;

@@ -33,7 +33,7 @@ pub struct Packet {
 /// A packet as links pass it on: 16 bytes in place of 150, because a packet is moved ten times on its way. In two words, as
 /// the processor has registers for them: a structure of small fields is slow to copy just after it was written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticket {
+pub struct PacketHandle {
     /// The slot where the packet lies, and above it its bytes on the wire.
     place: u64,
     /// Index of its flow, and above it the flags.
@@ -48,7 +48,10 @@ const STREAM: u32 = 35;
 /// Set in the connection of such packets; below it is their stream.
 pub(crate) const OUTSIDE: u32 = 1 << 31;
 
-impl Ticket {
+impl PacketHandle {
+    /// Of no packet.
+    pub(crate) const NONE: Self = Self { place: 0, marks: 0 };
+
     #[inline]
     fn new(slot: u32, packet: &Packet) -> Self {
         let Segment { wire, ect, ce, .. } = packet.segment;
@@ -93,7 +96,7 @@ impl Ticket {
     }
 }
 
-impl ranpace_link::Packet for Ticket {
+impl ranpace_link::Packet for PacketHandle {
     #[inline]
     fn size(&self) -> Bytes {
         Bytes::new(u64::from(self.wire()))
@@ -101,7 +104,7 @@ impl ranpace_link::Packet for Ticket {
     #[inline]
     fn flow(&self) -> u32 {
         // Feedback is a flow of its own for flow queueing.
-        let flow = Ticket::flow(*self) * 2 + u32::from(self.direction() == Direction::Back);
+        let flow = PacketHandle::flow(*self) * 2 + u32::from(self.direction() == Direction::Back);
         flow ^ (self.marks >> STREAM << 3) as u32
     }
     #[inline]
@@ -123,16 +126,16 @@ const NO_PACKET: Packet = Packet {
     direction: Direction::Forward,
 };
 
-/// The packets in the network, each in a slot; slots are used again, the last one given back first.
+/// The packets in the network, each in a slot; slots are used again, the last one released first.
 #[derive(Debug, Default)]
-pub(crate) struct Slots {
+pub struct PacketPool {
     packets: Vec<Packet>,
     free: Vec<u32>,
     /// What packets of some flows say beside their segments, in the places of their slots; as many as were ever needed.
     contents: Vec<Vec<u8>>,
 }
 
-impl Slots {
+impl PacketPool {
     /// Where the next packet is to be written: its sender writes it here. It is nothing until [`Self::take`].
     #[inline]
     pub fn vacant(&mut self) -> &mut Packet {
@@ -159,45 +162,51 @@ impl Slots {
     }
 
     /// [`Self::at`] with its content.
-    pub fn at_with_content(&mut self, ticket: Ticket) -> (&mut Packet, &[u8]) {
-        self.at(ticket);
-        let slot = ticket.slot();
+    pub fn at_with_content(&mut self, handle: PacketHandle) -> (&mut Packet, &[u8]) {
+        self.at(handle);
+        let slot = handle.slot();
         (&mut self.packets[slot], self.contents.get(slot).map_or(&[], Vec::as_slice))
+    }
+
+    /// The slot of the packet that was written to [`Self::vacant`].
+    #[inline]
+    pub fn next_slot(&self) -> Option<usize> {
+        self.free.last().map(|&slot| slot as usize)
     }
 
     /// Takes in the packet that was written to [`Self::vacant`].
     #[inline]
-    pub fn take(&mut self) -> Option<Ticket> {
+    pub fn take(&mut self) -> Option<PacketHandle> {
         let slot = self.free.pop()?;
-        Some(Ticket::new(slot, &self.packets[slot as usize]))
+        Some(PacketHandle::new(slot, &self.packets[slot as usize]))
     }
 
-    /// The packet of a ticket, with what happened to it on the way.
+    /// The packet of a handle, with what happened to it on the way.
     #[inline]
-    pub fn at(&mut self, ticket: Ticket) -> &mut Packet {
-        let packet = &mut self.packets[ticket.slot()];
-        packet.segment.ce = ticket.is_marked();
+    pub fn at(&mut self, handle: PacketHandle) -> &mut Packet {
+        let packet = &mut self.packets[handle.slot()];
+        packet.segment.ce = handle.is_marked();
         packet
     }
 
-    /// Brings the packet of a ticket into the processor's cache.
+    /// Brings the packet of a handle into the processor's cache.
     #[inline]
-    pub fn warm(&self, ticket: &Ticket) {
-        let packet = &self.packets[ticket.slot()];
+    pub fn prefetch(&self, handle: &PacketHandle) {
+        let packet = &self.packets[handle.slot()];
         let sack = packet.segment.sack.as_slice().len() as u64;
         black_box(packet.segment.seq ^ u64::from(packet.flow) ^ sack);
     }
 
     /// The same for a packet from outside, of which only its way and its length count.
     #[inline]
-    pub fn warm_way(&self, ticket: &Ticket) {
-        let packet = &self.packets[ticket.slot()];
+    pub fn prefetch_header(&self, handle: &PacketHandle) {
+        let packet = &self.packets[handle.slot()];
         black_box(packet.segment.length ^ u32::from(packet.hop));
     }
 
-    /// Gives a slot back: the packet has arrived, or is no more.
+    /// Releases a slot: the packet has arrived, or is no more.
     #[inline]
-    pub fn give_back(&mut self, ticket: Ticket) {
-        self.free.push(ticket.slot() as u32);
+    pub fn release(&mut self, handle: PacketHandle) {
+        self.free.push(handle.slot() as u32);
     }
 }

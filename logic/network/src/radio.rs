@@ -1,4 +1,4 @@
-//! The radio network of a simulation: packets in and out of cells, and what is measured of users.
+//! The radio network of a scenario: packets in and out of cells, and what is measured of users.
 
 use ranpace_cc::RadioHint;
 use ranpace_phy::{Both, Direction};
@@ -9,11 +9,11 @@ use ranpace_rnis::{Event, EventKind, Grant, LinkReport, Report};
 use ranpace_scenario::Scenario;
 use ranpace_units::{Bytes, Rate, Span, Time};
 
+use crate::device_bands;
 use crate::feed::{self, Feed, Source};
 use crate::meter::Meters;
-use crate::packet::Ticket;
+use crate::packet::PacketHandle;
 use crate::random::mix;
-use crate::real_time;
 use crate::results::{CellResult, RadioLinkResult, UserResult};
 use crate::series::{LinkRows, RadioRow, RadioRows};
 
@@ -22,11 +22,11 @@ const BOTH: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 /// The cells of a scenario, and their users.
 pub(crate) struct Radio<'a> {
     scenario: &'a Scenario,
-    network: RadioNetwork<Ticket>,
+    network: RadioNetwork<PacketHandle>,
     heard: Heard,
     users: Vec<User>,
     /// Bands of the users that have them.
-    devices: Vec<Option<real_time::Device>>,
+    devices: Vec<Option<device_bands::Device>>,
     /// Radio information for those who want it.
     feed: Feed,
     /// Who is shown the cells' reports.
@@ -36,11 +36,11 @@ pub(crate) struct Radio<'a> {
 }
 
 /// Is shown reports.
-pub(crate) type Reader<'a> = &'a mut dyn FnMut(&Report<'_>);
+pub type ReportReader<'a> = &'a mut dyn FnMut(&Report<'_>);
 
 /// A reader, and which reports it wants.
 struct Watcher<'a> {
-    reader: Reader<'a>,
+    reader: ReportReader<'a>,
     subscription: Subscription,
     /// The first slot of each cell of which it wants to know.
     next: Vec<u64>,
@@ -77,7 +77,7 @@ struct User {
 /// What cells tell of while they are polled.
 #[derive(Default)]
 struct Heard {
-    arrived: Vec<Ticket>,
+    arrived: Vec<PacketHandle>,
     failures: Vec<Both<u64>>,
     handovers: Vec<u32>,
     /// Users whose modems are listened to, and what they heard.
@@ -86,8 +86,8 @@ struct Heard {
     measuring: bool,
 }
 
-/// Hears of packets in the name of the meters.
-struct Ears<'a, 'b, 'c> {
+/// Tells the meters and the feed what cells do.
+struct RadioObserver<'a, 'b, 'c> {
     meters: &'b mut Meters<'a>,
     heard: &'b mut Heard,
     users: &'b [User],
@@ -95,18 +95,18 @@ struct Ears<'a, 'b, 'c> {
     reader: Option<&'b mut Watcher<'c>>,
 }
 
-impl Ears<'_, '_, '_> {
+impl RadioObserver<'_, '_, '_> {
     fn link(&self, user: u32, direction: Direction) -> Option<u32> {
         let first = self.users.get(user as usize)?.meters?;
         Some(first + u32::from(direction == Direction::Uplink))
     }
 }
 
-impl Listener<Ticket> for Ears<'_, '_, '_> {
-    fn on_delivered(&mut self, _: Time, _: u32, _: Direction, packet: Ticket) {
+impl Listener<PacketHandle> for RadioObserver<'_, '_, '_> {
+    fn on_delivered(&mut self, _: Time, _: u32, _: Direction, packet: PacketHandle) {
         self.heard.arrived.push(packet);
     }
-    fn on_waited(&mut self, now: Time, user: u32, direction: Direction, packet: &Ticket, waited: Span) {
+    fn on_waited(&mut self, now: Time, user: u32, direction: Direction, packet: &PacketHandle, waited: Span) {
         if let Some(link) = self.link(user, direction) {
             use ranpace_link::Observer as _;
             // Marks of a cell's queue are on the packet, and not counted here: RLC does not tell of them.
@@ -118,7 +118,14 @@ impl Listener<Ticket> for Ears<'_, '_, '_> {
             self.heard.grants.push((user, *grant));
         }
     }
-    fn on_dropped(&mut self, now: Time, user: u32, direction: Direction, packet: &Ticket, cause: DropCause) {
+    fn on_dropped(
+        &mut self,
+        now: Time,
+        user: u32,
+        direction: Direction,
+        packet: &PacketHandle,
+        cause: DropCause,
+    ) {
         if let Some(link) = self.link(user, direction) {
             use ranpace_link::Observer as _;
             let cause = match cause {
@@ -161,7 +168,7 @@ impl<'a> Radio<'a> {
     /// The cells of a scenario; `first` is where the meters of its users begin. Only users of flows have some.
     pub fn new(scenario: &'a Scenario, first: u32, seed: u64) -> Self {
         let configs: Vec<_> = scenario.cells.iter().map(|cell| cell.config.clone()).collect();
-        let own: Vec<_> = scenario.users.iter().map(real_time::with_bearer).collect();
+        let own: Vec<_> = scenario.users.iter().map(device_bands::with_bearer).collect();
         let homes: Vec<_> = scenario.users.iter().zip(&own).map(|(user, own)| (user.cell, &**own)).collect();
         let mut heard = Heard {
             failures: vec![Both::default(); homes.len()],
@@ -191,7 +198,7 @@ impl<'a> Radio<'a> {
             }
         });
         let before = vec![(0, Both::default()); configs.len()];
-        let devices = real_time::Device::all(scenario);
+        let devices = device_bands::Device::all(scenario);
         Self { scenario, users: users.collect(), devices, network, heard, feed, reader: None, before }
     }
 
@@ -203,24 +210,24 @@ impl<'a> Radio<'a> {
         user: u32,
         direction: Direction,
         bearer: u8,
-        packet: Ticket,
+        packet: PacketHandle,
         meters: &mut Meters<'_>,
     ) {
         let bearer = self.bearer(now, user, direction, bearer, packet);
-        let mut ears = Ears {
+        let mut observer = RadioObserver {
             meters,
             heard: &mut self.heard,
             users: &self.users,
             feed: &mut self.feed,
             reader: self.reader.as_mut(),
         };
-        let sent = self.network.send(now, user, direction, bearer, packet, &mut ears);
+        let sent = self.network.send(now, user, direction, bearer, packet, &mut observer);
         debug_assert!(sent, "flows lead over users that there are");
     }
 
     /// The bearer that a packet takes, where its flow has `bearer`.
     #[inline]
-    fn bearer(&mut self, now: Time, user: u32, direction: Direction, bearer: u8, packet: Ticket) -> u8 {
+    fn bearer(&mut self, now: Time, user: u32, direction: Direction, bearer: u8, packet: PacketHandle) -> u8 {
         let Some(Some(device)) = self.devices.get_mut(user as usize) else { return bearer };
         let network = &mut self.network;
         device.bearer(now, self.scenario, (direction, bearer, packet), || {
@@ -237,7 +244,7 @@ impl<'a> Radio<'a> {
     }
 
     /// Shows reports to `reader`; to the feed, of every slot.
-    pub fn subscribe(&mut self, subscription: Subscription, reader: Reader<'a>) {
+    pub fn subscribe(&mut self, subscription: Subscription, reader: ReportReader<'a>) {
         let next = vec![0; self.scenario.cells.len()];
         let reader = Watcher { reader, subscription, next };
         let wanted = if self.feed.is_read() { reader.of_every_slot() } else { subscription };
@@ -275,10 +282,10 @@ impl<'a> Radio<'a> {
     }
 
     /// Does what is due, and puts the packets that arrived into `arrived`.
-    pub fn poll(&mut self, now: Time, meters: &mut Meters<'_>, arrived: &mut Vec<Ticket>) {
+    pub fn poll(&mut self, now: Time, meters: &mut Meters<'_>, arrived: &mut Vec<PacketHandle>) {
         self.network.poll(
             now,
-            &mut Ears {
+            &mut RadioObserver {
                 meters,
                 heard: &mut self.heard,
                 users: &self.users,
@@ -323,14 +330,14 @@ impl<'a> Radio<'a> {
         interruption: Span,
         meters: &mut Meters<'_>,
     ) {
-        let mut ears = Ears {
+        let mut observer = RadioObserver {
             meters,
             heard: &mut self.heard,
             users: &self.users,
             feed: &mut self.feed,
             reader: self.reader.as_mut(),
         };
-        self.network.hand_over(now, user, to, forward, interruption, &mut ears);
+        self.network.hand_over(now, user, to, forward, interruption, &mut observer);
     }
 
     /// The measured part begins.
@@ -493,7 +500,7 @@ impl<'a> Radio<'a> {
 }
 
 /// What a cell could carry for a user that it has been probed for, if it were alone, in bytes per second.
-fn whole_band(cell: &Cell<Ticket>, probe: &Both<Probe>) -> Both<f64> {
+fn whole_band(cell: &Cell<PacketHandle>, probe: &Both<Probe>) -> Both<f64> {
     let info = cell.info();
     Both::of(|direction| {
         // A block of a whole slot, as often as there are such slots.
@@ -508,8 +515,8 @@ fn whole_band(cell: &Cell<Ticket>, probe: &Both<Probe>) -> Both<f64> {
 /// Hears nothing: users that come at the beginning.
 struct Silent;
 
-impl Listener<Ticket> for Silent {
-    fn on_delivered(&mut self, _: Time, _: u32, _: Direction, _: Ticket) {}
+impl Listener<PacketHandle> for Silent {
+    fn on_delivered(&mut self, _: Time, _: u32, _: Direction, _: PacketHandle) {}
 }
 
 /// Of each user, whether a flow leads over it.

@@ -1,0 +1,468 @@
+//! What stands at the hosts of a simulation: the ends of flows, proxies and Lightweight PEPs.
+
+use ranpace_network::random::part_seed;
+use ranpace_network::{Direction, FlowCounts, FlowRows, Hosts, PacketHandle, Reader, Timer, Told};
+use ranpace_phy::Direction as Way;
+use ranpace_rnis::RadioHint;
+use ranpace_scenario::{ChangeKind, Hop, Scenario};
+use ranpace_units::Span;
+
+use super::{HintObserver, Network};
+use crate::flow::{Ends, Flow};
+use crate::lightweight::{Heard, Watchers};
+use crate::memories::Memories;
+use crate::series;
+use crate::split::Splits;
+
+/// Between two CQIs that a receiver is told (Zhong 2020, section 5.3.2: every 2 ms).
+const QUALITY_PERIOD: Span = Span::from_millis(2);
+/// Deadlines of senders between two looks at the next seven: so many of these come first, mostly.
+const TIMERS: usize = 4;
+
+/// What is due at the hosts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Due {
+    /// A deadline of a flow's sender or receiver.
+    Sender(u32),
+    Receiver(u32),
+    /// A Lightweight PEP of this number has something to say, or was heard.
+    Pep(u32),
+    /// A proxy of this number decides.
+    Proxy(u32),
+    /// The modem at a flow's receiver measures.
+    Modem(u32),
+    /// A flow begins, ends, or its application writes.
+    Start(u32),
+    Stop(u32),
+    Write(u32),
+}
+
+/// Flows, proxies and PEPs.
+pub(super) struct Endpoints<'a> {
+    pub(super) scenario: &'a Scenario,
+    /// The scenario's, and behind them the connections to servers of those that are split.
+    pub(super) flows: Vec<Flow>,
+    /// Flows that proxies split, if there are any.
+    pub(super) splits: Option<Box<Splits<'a>>>,
+    pub(super) proxy_timers: Vec<Timer>,
+    /// Lightweight PEPs, if there are any.
+    pub(super) watchers: Option<Box<Watchers<'a>>>,
+    watcher_timers: Vec<Timer>,
+    sender_timers: Vec<Timer>,
+    receiver_timers: Vec<Timer>,
+    modem_timers: Vec<Timer>,
+    /// For each user the flows whose receivers listen to its modem.
+    listeners: Vec<Vec<u32>>,
+    /// What devices know of destinations.
+    memories: Memories,
+    hint_observer: Option<HintObserver<'a>>,
+    pub(super) rows: Vec<FlowRows>,
+    /// What every flow had when the measured part (or the flow, if later) began.
+    pub(super) before: Vec<FlowCounts>,
+    prefetches: bool,
+    /// Deadlines of senders until the next ones are prefetched.
+    prefetched_timers: usize,
+}
+
+impl<'a> Endpoints<'a> {
+    /// Those of a scenario; the beginnings of its flows are entered.
+    pub fn new(scenario: &'a Scenario, network: &mut Network<'a>, prefetches: bool) -> Self {
+        let splits = Splits::new(scenario);
+        let count = scenario.flows.len() + splits.as_ref().map_or(0, |splits| splits.legs());
+        for (index, flow) in scenario.flows.iter().enumerate() {
+            network.enter(flow.start, Due::Start(index as u32));
+            if let Some(stop) = flow.stop {
+                network.enter(stop, Due::Stop(index as u32));
+            }
+        }
+        let mut endpoints = Self {
+            flows: (0..count).map(|index| Flow::new(part_seed(scenario.seed, 1, index))).collect(),
+            splits,
+            proxy_timers: Vec::new(),
+            watchers: Watchers::new(scenario, part_seed(scenario.seed, 4, 0)),
+            watcher_timers: vec![Timer::OFF; scenario.peps.len()],
+            sender_timers: vec![Timer::OFF; count],
+            receiver_timers: vec![Timer::OFF; count],
+            modem_timers: vec![Timer::OFF; if scenario.users.is_empty() { 0 } else { scenario.flows.len() }],
+            listeners: vec![Vec::new(); scenario.users.len()],
+            memories: Memories::new(scenario),
+            hint_observer: None,
+            rows: scenario.flows.iter().map(|_| FlowRows::default()).collect(),
+            before: vec![FlowCounts::default(); count],
+            prefetches,
+            prefetched_timers: 0,
+            scenario,
+        };
+        endpoints.subscribe_proxies(network);
+        endpoints
+    }
+
+    /// Has hints for the observer shown to this one.
+    pub fn observe_hints(&mut self, observer: HintObserver<'a>) {
+        self.hint_observer = Some(observer);
+    }
+
+    /// A connection of a flow begins, the first or another one.
+    fn begin(&mut self, network: &mut Network<'a>, flow: u32) {
+        let spec = &self.scenario.flows[flow as usize];
+        if self.flows[flow as usize].stopped || (self.splits.is_some() && self.begin_split(network, flow)) {
+            return;
+        }
+        let memory = self.memories.recall(flow, &self.flows);
+        let state = &mut self.flows[flow as usize];
+        if let Some(next) = state.begin(spec, network.now()) {
+            network.enter(next, Due::Write(flow));
+        }
+        match (memory, &mut state.ends) {
+            (Some(memory), Ends::Tcp(sender, _)) => sender.recall(memory),
+            (Some(memory), Ends::Quic(ends)) => ends.recall(memory),
+            _ => {}
+        }
+        if self.watchers.as_ref().is_some_and(|watchers| watchers.watches(flow)) {
+            state.remember_tags();
+        }
+        self.listen(network, flow);
+        self.pump(network, flow, Direction::Forward);
+        self.pump(network, flow, Direction::Back);
+        self.arm_sender(network, flow);
+        self.arm_receiver(network, flow);
+    }
+
+    /// Brings what senders whose deadlines are among the next will need into the processor's cache.
+    fn prefetch_senders(&mut self, network: &Network<'a>) {
+        if self.prefetched_timers > 0 {
+            self.prefetched_timers -= 1;
+            return;
+        }
+        self.prefetched_timers = TIMERS - 1;
+        for step in 0..3 {
+            for due in network.queue.soon() {
+                if let Due::Sender(flow) = due {
+                    self.flows[flow as usize].warm_to_send(step);
+                }
+            }
+        }
+    }
+
+    /// A packet came to an end of its flow.
+    fn arrive(&mut self, network: &mut Network<'a>, handle: PacketHandle) {
+        let now = network.now();
+        let packet = network.meters.packets.at(handle);
+        let (flow, direction) = (packet.flow, packet.direction);
+        let state = &mut self.flows[flow as usize];
+        let current = packet.connection == state.connection; // else of a connection that is over
+        let (mut next, mut rtt) = (None, None);
+        if current && state.has_content() {
+            let (packet, content) = network.meters.packets.at_with_content(handle);
+            state.arrive(direction, now, &packet.segment, content);
+        }
+        let packet = network.meters.packets.at(handle);
+        match direction {
+            Direction::Forward if current => {
+                let workload = &self.scenario.flows[flow as usize].workload;
+                next = state.on_data(workload, now, &packet.segment);
+            }
+            Direction::Back if current => rtt = state.on_feedback(now, &packet.segment),
+            _ => {}
+        }
+        network.deliver(handle);
+        if !current {
+            return;
+        }
+        match direction {
+            Direction::Forward => {
+                if let Some(next) = next {
+                    network.enter(next, Due::Start(flow));
+                }
+                self.pump(network, flow, Direction::Back);
+                self.arm_receiver(network, flow);
+            }
+            Direction::Back => {
+                if let Some(rtt) = rtt {
+                    network.meters.on_rtt(flow, rtt);
+                }
+                self.pump(network, flow, Direction::Forward);
+                self.arm_sender(network, flow);
+            }
+        }
+    }
+
+    /// Has the receiver of a flow listen to the modem that it sits behind, if it wants to.
+    pub(super) fn listen(&mut self, network: &mut Network<'a>, flow: u32) {
+        if !self.flows[flow as usize].wants_radio().0 {
+            return;
+        }
+        let Some(user) = modem_of(self.scenario, flow) else { return };
+        if !network.listen(user) {
+            return;
+        }
+        let listeners = &mut self.listeners[user as usize];
+        if !listeners.contains(&flow) {
+            listeners.push(flow);
+        }
+        self.measure_quality(network, flow);
+    }
+
+    /// The modem of a flow's receiver tells the CQI, as long as the receiver wants to know it.
+    fn measure_quality(&mut self, network: &mut Network<'a>, flow: u32) {
+        let Some(user) = modem_of(self.scenario, flow) else { return };
+        if !self.flows[flow as usize].wants_radio().1 {
+            return;
+        }
+        if let Some(hint) = network.modem_quality(user) {
+            self.flows[flow as usize].on_modem(network.now(), &hint);
+            self.arm_receiver(network, flow);
+        }
+        let next = network.now() + QUALITY_PERIOD;
+        network.set_timer(&mut self.modem_timers[flow as usize], next, Due::Modem(flow));
+    }
+
+    /// What a Lightweight PEP says to servers.
+    fn hear(&mut self, network: &mut Network<'a>, pep: usize) {
+        let now = network.now();
+        while let Some(told) = self.watchers.as_mut().and_then(|watchers| watchers.poll(pep, now)) {
+            let state = &mut self.flows[told.flow as usize];
+            if state.connection != told.connection {
+                continue;
+            }
+            match told.tell(now, &mut state.ends) {
+                Heard::Yes => {
+                    state.note_handover(now);
+                    self.pump(network, told.flow, Direction::Forward);
+                    self.arm_sender(network, told.flow);
+                }
+                Heard::Nonsense { impossible } => {
+                    if let Some(watchers) = &mut self.watchers {
+                        watchers.reject(pep, now, &told, impossible);
+                    }
+                }
+                Heard::No => {}
+            }
+        }
+        self.arm_watcher(network, pep);
+    }
+
+    fn arm_watcher(&mut self, network: &mut Network<'a>, pep: usize) {
+        let Some(watchers) = &self.watchers else { return };
+        network.set_timer(&mut self.watcher_timers[pep], watchers.next_event(pep), Due::Pep(pep as u32));
+    }
+
+    /// Has an end of a flow send all that it can.
+    #[inline]
+    pub(super) fn pump(&mut self, network: &mut Network<'a>, flow: u32, direction: Direction) {
+        let (now, connection) = (network.now(), self.flows[flow as usize].connection);
+        // The scenario's parser gives every flow a path; only UDP has no way back, and sends nothing there.
+        let Some(first) = network.routes.place(flow, direction, 0) else { return };
+        loop {
+            let state = &mut self.flows[flow as usize];
+            let sends = if state.has_content() {
+                let (packet, content) = network.meters.packets.vacant_with_content();
+                state.transmit_content(direction, now, &mut packet.segment, content)
+            } else {
+                state.transmit(direction, now, &mut network.vacant().segment)
+            };
+            if !sends {
+                return;
+            }
+            let packet = network.vacant();
+            (packet.flow, packet.connection, packet.hop, packet.direction) = (flow, connection, 0, direction);
+            if network.send(first).is_none() {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn arm_sender(&mut self, network: &mut Network<'a>, flow: u32) {
+        let at = self.flows[flow as usize].sender_deadline();
+        network.set_timer(&mut self.sender_timers[flow as usize], at, Due::Sender(flow));
+    }
+
+    #[inline]
+    pub(super) fn arm_receiver(&mut self, network: &mut Network<'a>, flow: u32) {
+        let at = self.flows[flow as usize].receiver_deadline();
+        network.set_timer(&mut self.receiver_timers[flow as usize], at, Due::Receiver(flow));
+    }
+}
+
+impl<'a> Hosts<'a> for Endpoints<'a> {
+    type Event = Due;
+
+    /// A packet came out of a link: past PEPs and proxies to the next one, or to its endpoint.
+    #[inline]
+    fn on_packet(&mut self, network: &mut Network<'a>, handle: PacketHandle) {
+        let now = network.now();
+        let packet = network.meters.packets.at(handle);
+        let (flow, direction, hop) = (packet.flow, packet.direction, packet.hop);
+        if let Some(watchers) = &mut self.watchers
+            && direction == Direction::Forward
+            && let Some(pep) = watchers.at(flow, hop)
+        {
+            let connection = packet.connection;
+            if self.flows[flow as usize].has_content() {
+                let (packet, content) = network.meters.packets.at_with_content(handle);
+                watchers.watch(pep, now, (flow, connection), &packet.segment, Some(content));
+            } else {
+                watchers.watch(pep, now, (flow, connection), &packet.segment, None);
+            }
+            self.arm_watcher(network, pep);
+        }
+        if let Some(splits) = &mut self.splits
+            && direction == Direction::Forward
+        {
+            splits.on_passing(flow, hop, handle.wire());
+        }
+        if network.send_on(handle) {
+            return;
+        }
+        if let Some(splits) = &self.splits
+            && let Some((split, side)) = splits.of(flow)
+        {
+            self.arrive_split(network, split, side, handle);
+            return;
+        }
+        self.arrive(network, handle);
+    }
+
+    fn on_event(&mut self, network: &mut Network<'a>, due: Due) {
+        let now = network.now();
+        match due {
+            Due::Sender(flow) => {
+                if self.sender_timers[flow as usize].fires(now) {
+                    if self.prefetches {
+                        self.prefetch_senders(network);
+                    }
+                    let state = &mut self.flows[flow as usize];
+                    if state.sender_deadline() <= now {
+                        state.on_sender_deadline(now);
+                        self.pump(network, flow, Direction::Forward);
+                        if self.splits.is_some() {
+                            self.after_sending(network, flow);
+                        }
+                    }
+                    self.arm_sender(network, flow);
+                }
+            }
+            Due::Receiver(flow) => {
+                if self.receiver_timers[flow as usize].fires(now) {
+                    let state = &mut self.flows[flow as usize];
+                    if state.receiver_deadline() <= now {
+                        state.on_receiver_deadline(now);
+                        self.pump(network, flow, Direction::Back);
+                    }
+                    self.arm_receiver(network, flow);
+                }
+            }
+            Due::Modem(flow) => {
+                if self.modem_timers[flow as usize].fires(now) {
+                    self.measure_quality(network, flow);
+                }
+            }
+            Due::Proxy(proxy) => self.on_proxy(network, proxy),
+            Due::Pep(pep) => {
+                if self.watcher_timers[pep as usize].fires(now) {
+                    self.hear(network, pep as usize);
+                }
+            }
+            Due::Start(flow) => self.begin(network, flow),
+            Due::Stop(flow) => {
+                self.flows[flow as usize].stop();
+                self.arm_sender(network, flow);
+                if self.splits.is_some() {
+                    self.stop_leg(network, flow);
+                }
+            }
+            Due::Write(flow) => {
+                let spec = &self.scenario.flows[flow as usize];
+                if let Some(next) = self.flows[flow as usize].write(&spec.workload, now) {
+                    network.enter(next, Due::Write(flow));
+                }
+                self.pump(network, flow, Direction::Forward);
+                self.arm_sender(network, flow);
+                if self.splits.is_some() {
+                    self.supply_leg(network, flow);
+                }
+            }
+        }
+    }
+
+    fn on_hint(&mut self, network: &mut Network<'a>, told: &Told) {
+        let now = network.now();
+        match told.reader {
+            Reader::Flow(flow) => {
+                let state = &mut self.flows[flow as usize];
+                if state.sender_wants_radio() {
+                    let ahead = network.rate_ahead(told.user);
+                    state.on_hint(now, &RadioHint { ahead, ..told.hint });
+                    self.pump(network, flow, Direction::Forward);
+                    self.arm_sender(network, flow);
+                }
+            }
+            Reader::Middlebox(proxy) => self.tell_proxy(network, proxy, told.user, &told.hint),
+            Reader::Observer => {
+                if let Some(observer) = &mut self.hint_observer {
+                    observer(now, told.user, &told.hint);
+                }
+            }
+        }
+    }
+
+    fn on_grant(&mut self, network: &mut Network<'a>, user: u32, grant: &RadioHint) {
+        let now = network.now();
+        for &flow in &self.listeners[user as usize] {
+            let state = &mut self.flows[flow as usize];
+            state.on_modem(now, grant);
+            let at = state.receiver_deadline();
+            network.set_timer(&mut self.receiver_timers[flow as usize], at, Due::Receiver(flow));
+        }
+    }
+
+    fn on_measure(&mut self, _: &mut Network<'a>) {
+        for (before, flow) in self.before.iter_mut().zip(&self.flows) {
+            *before = flow.account();
+        }
+    }
+
+    fn on_sample(&mut self, network: &mut Network<'a>, interval: Span) {
+        if self.splits.is_some() {
+            self.sample_splits(network);
+        }
+        let now = network.now();
+        let meters = network.meters.flows.iter_mut();
+        for (index, ((rows, flow), meter)) in self.rows.iter_mut().zip(&self.flows).zip(meters).enumerate() {
+            let leg = self.splits.as_ref().and_then(|splits| splits.leg_of(index));
+            let leg = leg.map(|(leg, waited)| (&self.flows[leg], waited));
+            series::sample(rows, now, interval, flow, leg, meter);
+        }
+    }
+
+    fn on_change(&mut self, _: &mut Network<'a>, change: &ChangeKind) {
+        let &ChangeKind::FlowTarget { flow, target } = change else { return };
+        let flow = self.splits.as_ref().map_or(flow, |splits| splits.server_end(flow));
+        match &mut self.flows[flow].ends {
+            Ends::Tcp(sender, _) => sender.set_target(target),
+            Ends::Quic(ends) => ends.set_target(target),
+            Ends::Datagram(sender, _) => sender.set_target(target),
+            Ends::Udp(..) | Ends::None => false,
+        };
+    }
+
+    #[inline]
+    fn prefetch(&self, network: &Network<'a>, packets: &[PacketHandle]) {
+        packets.iter().for_each(|packet| network.meters.packets.prefetch(packet));
+        for step in 0..Flow::STEPS {
+            for packet in packets {
+                self.flows[packet.flow() as usize].warm(packet.direction(), step);
+            }
+        }
+    }
+}
+
+/// The user over whose downlink a flow's data come last: its receiver sits behind that modem.
+fn modem_of(scenario: &Scenario, flow: u32) -> Option<u32> {
+    let path = &scenario.flows.get(flow as usize)?.path;
+    path.iter().rev().find_map(|hop| match *hop {
+        Hop::Radio { user, direction: Way::Downlink } => Some(user),
+        _ => None,
+    })
+}

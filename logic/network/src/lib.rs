@@ -1,0 +1,38 @@
+//! The network of a scenario: links, cells, routes and radio information put together.
+//!
+//! Pure: whoever drives it tells it the time, and takes from it what is due. `ranpace-sim` drives it by virtual time with
+//! endpoints at its hosts, `ranpace-emulator` by the real clock for packets that come from outside ([`Transit`]).
+#![forbid(unsafe_code)]
+
+mod device_bands;
+mod event_queue;
+mod feed;
+mod histogram;
+mod meter;
+mod network;
+mod packet;
+mod radio;
+pub mod random;
+mod results;
+mod route;
+mod series;
+mod tap;
+mod transit;
+mod udp_source;
+
+pub use event_queue::{Event, EventQueue, Timer};
+pub use feed::{Reader, Source, Told};
+pub use histogram::Histogram;
+pub use meter::{FlowMeter, Meters};
+pub use network::{Drive, Hosts, Network, NetworkResult, link_names};
+pub use packet::{Direction, Packet, PacketHandle, PacketPool};
+pub use radio::ReportReader;
+pub use results::{
+    CellResult, Column, Distribution, FeedResult, FlowCounts, FlowResult, FlowTotals, Ledger, LinkResult,
+    LostConnection, Moment, PepResult, RadioLinkResult, RunResult, Series, SplitResult, Transfer, UserResult,
+};
+pub use route::{Place, Routes, splits};
+pub use series::{FlowRow, FlowRows, LinkRows, Shows};
+pub use tap::{Tap, TapEvent};
+pub use transit::{Arrived, PacketInfo, Transit};
+pub use udp_source::UdpSource;

@@ -1,0 +1,568 @@
+//! The links, cells and routes of a scenario: packets in, packets and events out.
+//!
+//! A network has no ends and reads no clock. Whoever drives it takes the next event from [`Network::queue`], tells the network
+//! the time by [`Network::set_now`], and hands the event to [`Network::handle`]: the simulator at the event's own time, the
+//! emulator when the real clock has reached it. What stands at the hosts is the driver's: see [`Hosts`].
+
+use ranpace_cc::RadioHint;
+use ranpace_link::{Link, Service};
+use ranpace_phy::Direction as Way;
+use ranpace_radio::cell::Subscription;
+use ranpace_rnis::Grant;
+use ranpace_scenario::{ChangeKind, Hop, Scenario};
+use ranpace_units::{Bytes, Rate, Span, Time};
+
+use crate::event_queue::{Event, EventQueue, Timer};
+use crate::feed::{Reader, Source, Told};
+use crate::meter::{FlowMeter, LinkMeter, Meters};
+use crate::packet::{Packet, PacketHandle};
+use crate::radio::{self, Radio, ReportReader};
+use crate::random::part_seed;
+use crate::results::{CellResult, FeedResult, LinkResult, UserResult};
+use crate::route::{Place, Routes, Step, splits};
+use crate::series::LinkRows;
+
+/// Packets that are prefetched at a time.
+const AHEAD: usize = 16;
+
+/// What stands at the hosts of a network: endpoints, proxies, taps. Each method may send packets and enter events.
+pub trait Hosts<'a> {
+    /// What may be due at hosts.
+    type Event: Copy;
+
+    /// A packet came out of a link or cell, which [`Packet::hop`] counts already. Whoever keeps it releases it; whoever does not hands it to
+    /// [`Network::send_on`].
+    fn on_packet(&mut self, network: &mut Network<'a, Self::Event>, packet: PacketHandle);
+
+    /// Something that was entered by [`Network::enter`] is due.
+    fn on_event(&mut self, network: &mut Network<'a, Self::Event>, event: Self::Event);
+
+    /// Radio information has come for one of its readers.
+    fn on_hint(&mut self, network: &mut Network<'a, Self::Event>, told: &Told);
+
+    /// The modem of a user that is listened to heard a grant.
+    fn on_grant(&mut self, network: &mut Network<'a, Self::Event>, user: u32, grant: &RadioHint);
+
+    /// The measured part begins.
+    fn on_measure(&mut self, network: &mut Network<'a, Self::Event>);
+
+    /// A row of the series is due, for the interval that ends now.
+    fn on_sample(&mut self, network: &mut Network<'a, Self::Event>, interval: Span);
+
+    /// A change of the scenario that does not concern the network takes place.
+    fn on_change(&mut self, network: &mut Network<'a, Self::Event>, change: &ChangeKind);
+
+    /// These packets come out of links next: brings what they will need into the processor's cache.
+    fn prefetch(&self, network: &Network<'a, Self::Event>, packets: &[PacketHandle]);
+}
+
+/// How a network is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drive {
+    /// There is so much state that it does not stay in the processor's cache: it is prefetched.
+    pub prefetches: bool,
+    /// Links have an event only when a packet can come out of them. What happens inside a link happens at its own
+    /// instant all the same, but is seen later. For those who pay for each event: drivers by the real clock.
+    pub arrivals_only: bool,
+}
+
+/// A network. `E` is what may be due at its hosts.
+pub struct Network<'a, E> {
+    scenario: &'a Scenario,
+    now: Time,
+    /// What is due.
+    pub queue: EventQueue<E>,
+    /// What is measured, and the packets.
+    pub meters: Meters<'a>,
+    /// The ways of flows.
+    pub routes: Routes,
+    drive: Drive,
+    links: Vec<Link<PacketHandle>>,
+    link_timers: Vec<Timer>,
+    /// The cells, if there are any.
+    radio: Option<Box<Radio<'a>>>,
+    radio_timer: Timer,
+    feed_timer: Timer,
+    /// Packets that came out of the cells just now.
+    arrived: Vec<PacketHandle>,
+    /// What modems heard just now.
+    heard: Vec<(u32, Grant)>,
+    /// Packets that were prefetched and are still to come, of each link.
+    prefetched: Vec<usize>,
+    link_rows: Vec<LinkRows>,
+    measured_from: Time,
+    last_sample: Time,
+}
+
+/// What a network leaves behind.
+#[derive(Debug)]
+pub struct NetworkResult {
+    /// From here on figures were counted.
+    pub measured_from: Time,
+    /// As in [`crate::RunResult::links`].
+    pub links: Vec<LinkResult>,
+    /// Per cell.
+    pub cells: Vec<CellResult>,
+    /// Per user of the cells.
+    pub users: Vec<UserResult>,
+    /// What the edge's feed took; `None` if nobody read it.
+    pub feed: Option<FeedResult>,
+    /// Of each flow, and of the connections to servers of those that are split.
+    pub flows: Vec<FlowMeter>,
+    /// Where every byte went.
+    pub ledger: crate::results::Ledger,
+}
+
+impl<'a, E: Copy> Network<'a, E> {
+    /// Prepares a scenario; nothing has been sent. [`Self::start`] follows.
+    pub fn new(scenario: &'a Scenario, drive: Drive) -> Self {
+        let links: Vec<Link<PacketHandle>> = scenario
+            .links
+            .iter()
+            .enumerate()
+            .map(|(index, link)| {
+                Link::new(&link.config, part_seed(scenario.seed, 0, index)).with_overhead(link.overhead)
+            })
+            .collect();
+        let link_meters = scenario.links.iter().map(|link| LinkMeter {
+            limited: mean_rate(&link.config.service).is_some(),
+            ..LinkMeter::default()
+        });
+        let first = scenario.links.len() as u32;
+        let mut radio = (!scenario.cells.is_empty())
+            .then(|| Box::new(Radio::new(scenario, first, part_seed(scenario.seed, 2, 0))));
+        let on_air = radio.as_ref().map_or(0, |radio| radio.metered());
+        let air_meter = LinkMeter { limited: true, ..LinkMeter::default() };
+        let link_meters = link_meters.chain(std::iter::repeat_n(air_meter, 2 * on_air));
+        let mut bottleneck = |path: &[Hop]| bottleneck(scenario, radio.as_deref_mut(), path);
+        let mut flow_meters: Vec<FlowMeter> =
+            scenario.flows.iter().map(|flow| FlowMeter::at(bottleneck(&flow.path))).collect();
+        // Packets between server and proxy are measured where the whole flow's are.
+        for (_, split) in splits(scenario) {
+            flow_meters.push(FlowMeter::at(flow_meters[split.flow].bottleneck));
+        }
+        let mut queue = EventQueue::default();
+        // What is measured lies after the warm-up's end, as capacities are counted; without one, all counts.
+        let instant = if scenario.warmup.is_zero() { Span::ZERO } else { Span::from_nanos(1) };
+        queue.enter(Time::ZERO + scenario.warmup + instant, Event::Measure);
+        Self {
+            now: Time::ZERO,
+            queue,
+            link_timers: vec![Timer::OFF; links.len()],
+            link_rows: (0..links.len() + 2 * on_air).map(|_| LinkRows::default()).collect(),
+            links,
+            meters: Meters::new(flow_meters, link_meters.collect()),
+            radio_timer: Timer::OFF,
+            feed_timer: Timer::OFF,
+            radio,
+            arrived: Vec::new(),
+            heard: Vec::new(),
+            routes: Routes::new(scenario),
+            drive,
+            prefetched: vec![0; scenario.links.len()],
+            measured_from: Time::ZERO + scenario.warmup,
+            last_sample: Time::ZERO,
+            scenario,
+        }
+    }
+
+    /// Enters what the scenario has in store. Events that hosts entered before come first where times are equal.
+    pub fn start(&mut self) {
+        for (index, change) in self.scenario.changes.iter().enumerate() {
+            self.queue.enter(change.at, Event::Change(index as u32));
+        }
+        self.queue.enter(Time::ZERO + self.scenario.sample, Event::Sample);
+        // Cells report from the beginning where somebody reads.
+        if self.radio.as_mut().is_some_and(|radio| radio.feed().is_read()) {
+            self.arm_radio();
+        }
+    }
+
+    /// The time of what happens now.
+    #[inline]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Tells the time: it never runs backwards.
+    #[inline]
+    pub fn set_now(&mut self, now: Time) {
+        debug_assert!(now >= self.now, "time runs forwards");
+        self.now = now;
+    }
+
+    /// Enters something that is due at the hosts.
+    #[inline]
+    pub fn enter(&mut self, at: Time, event: E) {
+        self.queue.enter(at, Event::Host(event));
+    }
+
+    /// Sets a timer of the hosts.
+    #[inline]
+    pub fn set_timer(&mut self, timer: &mut Timer, at: Time, event: E) {
+        timer.set(at.max(self.now), Event::Host(event), &mut self.queue);
+    }
+
+    /// Does what is due now.
+    pub fn handle<H: Hosts<'a, Event = E>>(&mut self, event: Event<E>, hosts: &mut H) {
+        match event {
+            Event::Host(event) => hosts.on_event(self, event),
+            Event::Link(link) => {
+                if self.link_timers[link as usize].fires(self.now) {
+                    self.on_link(link, hosts);
+                }
+            }
+            Event::Radio => {
+                if self.radio_timer.fires(self.now) {
+                    self.on_radio(hosts);
+                }
+            }
+            Event::Feed => {
+                if self.feed_timer.fires(self.now) {
+                    self.tell_hints(hosts);
+                }
+            }
+            Event::Change(index) => self.change(index as usize, hosts),
+            Event::Measure => {
+                self.meters.settle();
+                self.meters.measuring = true;
+                hosts.on_measure(self);
+                if let Some(radio) = &mut self.radio {
+                    radio.measure(self.now);
+                }
+            }
+            Event::Sample => {
+                self.sample(hosts);
+                self.queue.enter(self.now + self.scenario.sample, Event::Sample);
+            }
+        }
+    }
+
+    /// Where the next packet of a host is to be written; it is nothing until [`Self::send`].
+    #[inline]
+    pub fn vacant(&mut self) -> &mut Packet {
+        self.meters.packets.vacant()
+    }
+
+    /// Sends the packet that was written to [`Self::vacant`] on its way, which begins at `first`.
+    #[inline]
+    pub fn send(&mut self, first: Place) -> Option<PacketHandle> {
+        let packet = self.meters.packets.take()?;
+        self.meters.ledger.offered += Bytes::new(u64::from(packet.wire()));
+        self.offer(first, packet);
+        Some(packet)
+    }
+
+    /// Sends a packet on to the next place on its way. False if its way ends here.
+    #[inline]
+    pub fn send_on(&mut self, handle: PacketHandle) -> bool {
+        let packet = self.meters.packets.at(handle);
+        let (flow, direction, hop) = (packet.flow, packet.direction, packet.hop);
+        let Some(next) = self.routes.place(flow, direction, hop) else { return false };
+        self.offer(next, handle);
+        true
+    }
+
+    /// A packet has reached an end of its way, and is no more.
+    #[inline]
+    pub fn deliver(&mut self, packet: PacketHandle) {
+        self.count_delivered(packet);
+        self.meters.packets.release(packet);
+    }
+
+    /// The same without releasing it: its content is still wanted.
+    #[inline]
+    pub fn count_delivered(&mut self, packet: PacketHandle) {
+        self.meters.ledger.delivered += Bytes::new(u64::from(packet.wire()));
+    }
+
+    #[inline]
+    fn offer(&mut self, place: Place, packet: PacketHandle) {
+        match place.step(self.links.len()) {
+            Step::Link(link) => {
+                self.links[link as usize].send(self.now, packet, &mut self.meters.at(link));
+                self.arm_link(link);
+            }
+            Step::Radio(user, direction) => {
+                let bearer = self.scenario.flows[packet.flow() as usize].bearer;
+                if let Some(radio) = &mut self.radio {
+                    radio.send(self.now, user, direction, bearer, packet, &mut self.meters);
+                    let at = radio.next_event().max(self.now);
+                    self.radio_timer.set(at, Event::Radio, &mut self.queue);
+                }
+            }
+        }
+    }
+
+    fn on_link<H: Hosts<'a, Event = E>>(&mut self, link: u32, hosts: &mut H) {
+        while let Some(packet) = self.links[link as usize].poll(self.now, &mut self.meters.at(link)) {
+            if self.drive.prefetches {
+                self.prefetch(link as usize, hosts);
+            }
+            self.forward(packet, hosts);
+        }
+        self.arm_link(link);
+    }
+
+    /// Brings what the next packets out of a link will need into the processor's cache, many at a time: fetched one by one
+    /// when they arrive, each would be waited for.
+    #[inline]
+    fn prefetch<H: Hosts<'a, Event = E>>(&mut self, link: usize, hosts: &mut H) {
+        if self.prefetched[link] > 0 {
+            self.prefetched[link] -= 1;
+            return;
+        }
+        let mut ahead = [PacketHandle::NONE; AHEAD];
+        let mut count = 0;
+        for (place, ahead) in ahead.iter_mut().enumerate() {
+            let Some(packet) = self.links[link].upcoming(place) else { break };
+            *ahead = *packet;
+            count += 1;
+        }
+        hosts.prefetch(self, &ahead[..count]);
+        self.prefetched[link] = AHEAD - 1;
+    }
+
+    /// A packet came out of a link or cell.
+    #[inline]
+    fn forward<H: Hosts<'a, Event = E>>(&mut self, packet: PacketHandle, hosts: &mut H) {
+        self.meters.packets.at(packet).hop += 1;
+        hosts.on_packet(self, packet);
+    }
+
+    /// Slots of cells are played, and what came out of them goes on.
+    fn on_radio<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
+        let Some(radio) = &mut self.radio else { return };
+        let mut arrived = std::mem::take(&mut self.arrived);
+        radio.poll(self.now, &mut self.meters, &mut arrived);
+        self.tell_grants(hosts);
+        self.tell_hints(hosts);
+        for packet in arrived.drain(..) {
+            self.forward(packet, hosts);
+        }
+        self.arrived = arrived;
+        self.arm_radio();
+    }
+
+    /// What modems heard goes to those who listen to them.
+    fn tell_grants<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
+        let Some(radio) = &mut self.radio else { return };
+        let mut heard = std::mem::take(&mut self.heard);
+        radio.heard(&mut heard);
+        for (user, grant) in heard.drain(..) {
+            let Some(hint) = self.radio.as_ref().and_then(|radio| radio.modem(self.now, user)) else {
+                continue;
+            };
+            let hint = RadioHint {
+                tbs_bits: Some(grant.block.bits()),
+                granted: grant.prbs.into(),
+                mcs: grant.mcs,
+                ..hint
+            };
+            hosts.on_grant(self, user, &hint);
+        }
+        self.heard = heard;
+    }
+
+    /// Radio information that has come goes to its readers.
+    fn tell_hints<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
+        while let Some(told) = self.radio.as_mut().and_then(|radio| radio.feed().next(self.now)) {
+            hosts.on_hint(self, &told);
+        }
+        if let Some(radio) = &mut self.radio {
+            self.feed_timer.set(radio.feed().next_due(), Event::Feed, &mut self.queue);
+        }
+    }
+
+    fn change<H: Hosts<'a, Event = E>>(&mut self, index: usize, hosts: &mut H) {
+        match &self.scenario.changes[index].what {
+            &ChangeKind::Handover { user, to, forward, interruption } => {
+                if let Some(radio) = &mut self.radio {
+                    radio.hand_over(self.now, (user as u32, to), forward, interruption, &mut self.meters);
+                }
+                self.tell_hints(hosts);
+                self.arm_radio();
+            }
+            &ChangeKind::LinkRate { link, rate } => {
+                self.on_link(link as u32, hosts);
+                self.links[link].set_rate(self.now, rate);
+                self.arm_link(link as u32);
+            }
+            &ChangeKind::LinkDelay { link, delay } => {
+                self.links[link].set_delay(delay);
+                if self.drive.arrivals_only {
+                    // What has not left the queue may arrive earlier now.
+                    self.arm_link(link as u32);
+                }
+            }
+            other => hosts.on_change(self, other),
+        }
+    }
+
+    fn sample<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
+        let interval = self.now - self.last_sample;
+        if interval.is_zero() {
+            return;
+        }
+        self.meters.settle();
+        hosts.on_sample(self, interval);
+        for ((rows, link), meter) in self.link_rows.iter_mut().zip(&self.links).zip(&mut self.meters.links) {
+            let capacity = link.capacity(self.last_sample, self.now);
+            rows.sample(self.now, interval, link.queued(), capacity, meter);
+        }
+        if let Some(radio) = &mut self.radio {
+            radio.sample(self.now, interval, &mut self.meters, &mut self.link_rows);
+        }
+        self.last_sample = self.now;
+    }
+
+    /// Has links do what is due by now, where [`Drive::arrivals_only`] leaves it until packets arrive.
+    pub fn catch_up<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
+        (0..self.links.len() as u32).for_each(|link| self.on_link(link, hosts));
+    }
+
+    #[inline]
+    fn arm_link(&mut self, link: u32) {
+        let state = &self.links[link as usize];
+        let at =
+            if self.drive.arrivals_only { state.next_arrival().max(self.now) } else { state.next_event() };
+        self.link_timers[link as usize].set(at, Event::Link(link), &mut self.queue);
+    }
+
+    /// Has cells asked when they have something to do.
+    pub fn arm_radio(&mut self) {
+        if let Some(radio) = &self.radio {
+            let at = radio.next_event().max(self.now);
+            self.radio_timer.set(at, Event::Radio, &mut self.queue);
+        }
+    }
+
+    /// When cells are asked next; [`Time::MAX`] while they sleep.
+    pub fn next_slot(&self) -> Time {
+        self.radio_timer.at()
+    }
+
+    /// For each link whether all that comes out of it goes into a cell.
+    pub fn before_cells(&self) -> Vec<bool> {
+        self.routes.before_cells(self.links.len())
+    }
+
+    /// Rows of the series of links so far.
+    pub fn link_rows(&self) -> &[LinkRows] {
+        &self.link_rows
+    }
+
+    // Radio information.
+
+    /// Has what the cells report shown to `reader`.
+    pub fn subscribe_reports(&mut self, subscription: Subscription, reader: ReportReader<'a>) {
+        if let Some(radio) = &mut self.radio {
+            radio.subscribe(subscription, reader);
+            self.arm_radio();
+        }
+    }
+
+    /// Has hints of a user in one direction told to `reader`; `bearer` is the one whose queue is meant. Before the first event.
+    pub fn subscribe_hints(&mut self, source: Source, reader: Reader, user: u32, direction: Way, bearer: u8) {
+        if let Some(radio) = &mut self.radio {
+            radio.read_hints(source, reader, user, direction, bearer);
+        }
+    }
+
+    /// Has grants that a user's modem hears told to the hosts from now on. False where there are no cells.
+    pub fn listen(&mut self, user: u32) -> bool {
+        self.radio.as_mut().map(|radio| radio.listen(user)).is_some()
+    }
+
+    /// What a user's modem measures now; `None` while no cell serves it.
+    pub fn modem_quality(&mut self, user: u32) -> Option<RadioHint> {
+        self.radio.as_mut()?.quality(self.now, user)
+    }
+
+    /// Rate of what a user's device sends before everything else.
+    pub fn rate_ahead(&mut self, user: u32) -> Rate {
+        self.radio.as_mut().map_or(Rate::ZERO, |radio| radio.ahead(self.now, user))
+    }
+
+    /// What was measured becomes results. What is due now is still counted, and so is what is left in the network.
+    pub fn finish(mut self) -> NetworkResult {
+        for link in 0..self.links.len() {
+            let observer = &mut self.meters.at(link as u32);
+            let mut waiting = Bytes::ZERO;
+            while let Some(packet) = self.links[link].poll(self.now, observer) {
+                waiting += Bytes::new(u64::from(packet.wire()));
+            }
+            waiting += self.links[link].drain().map(|packet| Bytes::new(u64::from(packet.wire()))).sum();
+            self.meters.ledger.in_network += waiting;
+        }
+        if let Some(radio) = &self.radio {
+            self.meters.ledger.in_network += radio.under_way();
+        }
+        self.meters.settle();
+        let (from, end) = (self.measured_from, self.now);
+        let wired = self.links.iter().map(|link| link.capacity(from, end.max(from)));
+        let mut capacities: Vec<Option<Bytes>> = wired.collect();
+        let (mut cells, mut users, mut feed) = (Vec::new(), Vec::new(), None);
+        if let Some(mut radio) = self.radio {
+            feed = radio.feed().result(from, end.max(from));
+            capacities.extend(radio.capacities().map(Some));
+            (cells, users) = radio.finish(end);
+        }
+        let links = link_names(self.scenario)
+            .into_iter()
+            .zip(capacities)
+            .zip(self.meters.links)
+            .zip(self.link_rows)
+            .map(|(((name, capacity), meter), rows)| meter.result(name, capacity, rows))
+            .collect();
+        NetworkResult {
+            measured_from: from,
+            links,
+            cells,
+            users,
+            feed,
+            flows: self.meters.flows,
+            ledger: self.meters.ledger,
+        }
+    }
+}
+
+/// Names of what [`NetworkResult::links`] holds: the links, then both directions of the users that have flows.
+pub fn link_names(scenario: &Scenario) -> Vec<String> {
+    let wired = scenario.links.iter().map(|link| link.name.clone());
+    let users = scenario.users.iter().zip(radio::metered(scenario)).filter(|(_, has_flows)| *has_flows);
+    let air = users.flat_map(|(user, _)| ["down", "up"].map(|way| format!("{}.{way}", user.name)));
+    wired.chain(air).collect()
+}
+
+/// Mean rate of a service; `None` if it is unlimited.
+fn mean_rate(service: &Service) -> Option<f64> {
+    match service {
+        Service::Unlimited => None,
+        Service::Fixed(rate) => Some(rate.as_f64()),
+        Service::Trace(play) => Some(play.trace.mean_rate().as_f64() * play.scale),
+    }
+}
+
+/// The place where a path is slowest, as an index into [`NetworkResult::links`]; of equally slow ones the first. What a cell
+/// could carry for its user alone counts as its rate, at the beginning.
+fn bottleneck(scenario: &Scenario, mut radio: Option<&mut Radio<'_>>, path: &[Hop]) -> Option<u32> {
+    let mut slowest: Option<(u32, f64)> = None;
+    for hop in path {
+        let found = match *hop {
+            Hop::Link(link) => {
+                let rate = mean_rate(&scenario.links[link as usize].config.service);
+                rate.map(|rate| (link, rate))
+            }
+            Hop::Radio { user, direction } => {
+                radio.as_deref_mut().and_then(|radio| radio.rate(user, direction))
+            }
+        };
+        if let Some((place, rate)) = found
+            && slowest.is_none_or(|(_, least)| rate < least)
+        {
+            slowest = Some((place, rate));
+        }
+    }
+    slowest.map(|(place, _)| place)
+}
