@@ -80,11 +80,9 @@ struct Watcher<'a> {
 #[derive(Debug)]
 pub(crate) struct Watchers<'a> {
     all: Vec<Watcher<'a>>,
-    /// Of each flow the PEP that watches it and the hops before it; PEP [`NOBODY`] if none does.
-    of: Vec<(u16, u16)>,
+    /// For each flow whether a PEP watches it.
+    watched: Vec<bool>,
 }
-
-const NOBODY: u16 = u16::MAX;
 
 /// What became of what a sender was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +109,7 @@ impl<'a> Watchers<'a> {
         if scenario.peps.is_empty() {
             return None;
         }
-        let mut of = vec![(NOBODY, 0); scenario.flows.len()];
+        let mut watched = vec![false; scenario.flows.len()];
         let mut all = Vec::new();
         for (index, spec) in scenario.peps.iter().enumerate() {
             let mut delays = vec![(Span::ZERO, Span::ZERO); scenario.flows.len()];
@@ -120,7 +118,7 @@ impl<'a> Watchers<'a> {
                 Hop::Radio { .. } => sum,
             };
             for watch in &spec.watches {
-                of[watch.flow] = (index as u16, watch.forward as u16);
+                watched[watch.flow] = true;
                 let flow = &scenario.flows[watch.flow];
                 let back = flow.back.iter().skip(watch.back).fold(Span::ZERO, delay_of);
                 let forward = flow.path.iter().take(watch.forward).fold(Span::ZERO, delay_of);
@@ -144,21 +142,12 @@ impl<'a> Watchers<'a> {
                 resyncs: 0,
             });
         }
-        Some(Box::new(Self { all, of }))
-    }
-
-    /// The PEP that a packet has reached with its last hop.
-    #[inline]
-    pub fn at(&self, flow: u32, hop: u16) -> Option<usize> {
-        match self.of.get(flow as usize) {
-            Some(&(pep, forward)) if pep != NOBODY && forward == hop => Some(usize::from(pep)),
-            _ => None,
-        }
+        Some(Box::new(Self { all, watched }))
     }
 
     /// Whether a PEP watches a flow.
     pub fn watches(&self, flow: u32) -> bool {
-        self.of.get(flow as usize).is_some_and(|&(pep, _)| pep != NOBODY)
+        self.watched.get(flow as usize).is_some_and(|watched| *watched)
     }
 
     /// A packet goes by. `content` is what it says, where it is a datagram of QUIC.

@@ -1,44 +1,41 @@
-//! Flows that pass by a proxy: UDP, datagrams and QUIC. It lets them through and may count them.
+//! What packets pass on their way that is none of their ends: Lightweight PEPs, and proxies that count what they let through.
 
+use ranpace_network::{Direction, Stop};
 use ranpace_scenario::{ProxyKind, Scenario};
 
-/// The proxies that count what passes by, and what that is.
-#[derive(Debug)]
-pub(crate) struct Passing {
-    /// Of each flow its proxy, the hops before that, and its user; proxy [`NOBODY`] if none counts it. Empty if none counts any.
-    of: Vec<(u16, u16, u32)>,
+/// Somebody whom packets pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passed {
+    /// A Lightweight PEP, by its number.
+    Pep(usize),
+    /// A proxy, by its number, that counts what goes to this user: UDP, datagrams and QUIC.
+    Proxy(usize, u32),
 }
 
-const NOBODY: u16 = u16::MAX;
-
-impl Passing {
-    /// Those of a scenario. A flow that passes several proxies by is counted by the first of them in the file.
-    pub fn new(scenario: &Scenario) -> Self {
-        let mut of = Vec::new();
-        for (index, proxy) in scenario.proxies.iter().enumerate() {
-            if !matches!(&proxy.kind, ProxyKind::Rapid(settings) if settings.account_udp) {
-                continue;
-            }
-            of.resize(scenario.flows.len(), (NOBODY, 0, 0));
-            for passing in &proxy.passing {
-                let entry = &mut of[passing.flow];
-                if entry.0 == NOBODY {
-                    // The parser bounds proxies, hops and users far below.
-                    *entry = (index as u16, passing.forward as u16, passing.user as u32);
-                }
+/// All of them, and where packets pass them. A flow that passes several proxies is counted by the first of them in the
+/// file.
+pub(crate) fn participants(scenario: &Scenario) -> (Vec<Passed>, Vec<Stop>) {
+    let (mut passed, mut stops) = (Vec::new(), Vec::new());
+    let mut stop = |who: Passed, flow: usize, hop: usize| {
+        let place = passed.iter().position(|known| *known == who).unwrap_or_else(|| {
+            passed.push(who);
+            passed.len() - 1
+        });
+        stops.push(Stop { flow, direction: Direction::Forward, hop, participant: place as u32 });
+    };
+    for (index, pep) in scenario.peps.iter().enumerate() {
+        pep.watches.iter().for_each(|watch| stop(Passed::Pep(index), watch.flow, watch.forward));
+    }
+    let mut counted = vec![false; scenario.flows.len()];
+    for (index, proxy) in scenario.proxies.iter().enumerate() {
+        if !matches!(&proxy.kind, ProxyKind::Rapid(settings) if settings.account_udp) {
+            continue;
+        }
+        for passing in &proxy.passing {
+            if !std::mem::replace(&mut counted[passing.flow], true) {
+                stop(Passed::Proxy(index, passing.user as u32), passing.flow, passing.forward);
             }
         }
-        Self { of }
     }
-
-    /// The proxy that a packet has reached with its last hop, if it counts it, and the user.
-    #[inline]
-    pub fn at(&self, flow: u32, hop: u16) -> Option<(usize, u32)> {
-        match self.of.get(flow as usize) {
-            Some(&(proxy, forward, user)) if proxy != NOBODY && forward == hop => {
-                Some((usize::from(proxy), user))
-            }
-            _ => None,
-        }
-    }
+    (passed, stops)
 }

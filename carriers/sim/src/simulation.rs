@@ -13,6 +13,8 @@ mod splitting;
 
 use endpoints::{Due, Endpoints};
 
+use crate::passing::participants;
+
 /// Work between two looks at whether to go on, in events; they take some hundred nanoseconds each, mostly.
 const CHECK_EVERY: u64 = 1 << 14;
 
@@ -37,8 +39,9 @@ impl<'a> Simulation<'a> {
     /// Prepares a scenario.
     pub fn new(scenario: &'a Scenario) -> Self {
         let drive = Drive { prefetches: scenario.flows.len() >= CROWD, arrivals_only: false };
-        let mut network = Network::new(scenario, drive);
-        let endpoints = Endpoints::new(scenario, &mut network, drive.prefetches);
+        let (passed, stops) = participants(scenario);
+        let mut network = Network::new(scenario, drive, &stops);
+        let endpoints = Endpoints::new(scenario, &mut network, passed, drive.prefetches);
         network.start();
         Self { scenario, network, endpoints, events: 0 }
     }

@@ -25,7 +25,6 @@ use ranpace_tcp::{Config, Kind, Receiver, Segment, Sender};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::flow::{Ends, Flow};
-use crate::passing::Passing;
 use ranpace_network::Histogram;
 use ranpace_network::random::mix;
 use ranpace_network::{Distribution, SplitResult};
@@ -43,7 +42,6 @@ pub(crate) struct Splits<'a> {
     all: Vec<Split>,
     /// Of each flow, and of each leg behind them, its split, if it has one.
     of: Vec<Option<u32>>,
-    passing: Passing,
 }
 
 /// A proxy while it is played.
@@ -172,10 +170,7 @@ impl<'a> Splits<'a> {
                 }
             },
         });
-        (!all.is_empty()).then(|| {
-            let passing = Passing::new(scenario);
-            Box::new(Self { scenario, proxies: proxies.collect(), all, of, passing })
-        })
+        (!all.is_empty()).then(|| Box::new(Self { scenario, proxies: proxies.collect(), all, of }))
     }
 
     /// The users of whom proxies want to know: the proxy, the user, and the bearer of one of its flows.
@@ -193,12 +188,10 @@ impl<'a> Splits<'a> {
         readers
     }
 
-    /// A packet of a flow has gone so many hops: a proxy that it passes by may count it.
+    /// A packet to a user passes a proxy that counts it.
     #[inline]
-    pub fn on_passing(&mut self, flow: u32, hop: u16, wire: u32) {
-        if let Some((proxy, user)) = self.passing.at(flow, hop)
-            && let Some(rapid) = &mut self.proxies[proxy].rapid
-        {
+    pub fn on_passing(&mut self, proxy: usize, user: u32, wire: u32) {
+        if let Some(rapid) = &mut self.proxies[proxy].rapid {
             rapid.on_passing(user, Bytes::new(wire.into()));
         }
     }

@@ -24,14 +24,14 @@ pub use event_queue::{Event, EventQueue, Timer};
 pub use feed::{Reader, Source, Told};
 pub use histogram::Histogram;
 pub use meter::{FlowMeter, Meters};
-pub use network::{Drive, Hosts, Network, NetworkResult, link_names};
+pub use network::{Drive, Hosts, Network, NetworkResult, Verdict, link_names};
 pub use packet::{Direction, Packet, PacketHandle, PacketPool};
 pub use radio::ReportReader;
 pub use results::{
     CellResult, Column, Distribution, FeedResult, FlowCounts, FlowResult, FlowTotals, Ledger, LinkResult,
     LostConnection, Moment, PepResult, RadioLinkResult, RunResult, Series, SplitResult, Transfer, UserResult,
 };
-pub use route::{Place, Routes, splits};
+pub use route::{Place, Routes, Stop, splits};
 pub use series::{FlowRow, FlowRows, LinkRows, Shows};
 pub use tap::{Tap, TapEvent};
 pub use transit::{Arrived, PacketInfo, Transit};

@@ -19,7 +19,7 @@ use crate::packet::{Packet, PacketHandle};
 use crate::radio::{self, Radio, ReportReader};
 use crate::random::part_seed;
 use crate::results::{CellResult, FeedResult, LinkResult, UserResult};
-use crate::route::{Place, Routes, Step, splits};
+use crate::route::{Place, Routes, Step, Stop, splits};
 use crate::series::LinkRows;
 
 /// Packets that are prefetched at a time.
@@ -30,9 +30,16 @@ pub trait Hosts<'a> {
     /// What may be due at hosts.
     type Event: Copy;
 
-    /// A packet came out of a link or cell, which [`Packet::hop`] counts already. Whoever keeps it releases it; whoever does not hands it to
-    /// [`Network::send_on`].
-    fn on_packet(&mut self, network: &mut Network<'a, Self::Event>, packet: PacketHandle);
+    /// A packet came to the end of its way. It is the hosts' now: see [`Network::deliver`].
+    fn on_arrived(&mut self, network: &mut Network<'a, Self::Event>, packet: PacketHandle);
+
+    /// A packet passes a participant that is none of its ends: one of the [`Stop`]s.
+    fn on_passing(
+        &mut self,
+        network: &mut Network<'a, Self::Event>,
+        participant: u32,
+        packet: PacketHandle,
+    ) -> Verdict;
 
     /// Something that was entered by [`Network::enter`] is due.
     fn on_event(&mut self, network: &mut Network<'a, Self::Event>, event: Self::Event);
@@ -54,6 +61,15 @@ pub trait Hosts<'a> {
 
     /// These packets come out of links next: brings what they will need into the processor's cache.
     fn prefetch(&self, network: &Network<'a, Self::Event>, packets: &[PacketHandle]);
+}
+
+/// What a participant does with a packet that passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    Pass,
+    /// It is no more.
+    Drop,
 }
 
 /// How a network is driven.
@@ -114,8 +130,8 @@ pub struct NetworkResult {
 }
 
 impl<'a, E: Copy> Network<'a, E> {
-    /// Prepares a scenario; nothing has been sent. [`Self::start`] follows.
-    pub fn new(scenario: &'a Scenario, drive: Drive) -> Self {
+    /// Prepares a scenario; packets pass participants at `stops`. Nothing has been sent, and [`Self::start`] follows.
+    pub fn new(scenario: &'a Scenario, drive: Drive, stops: &[Stop]) -> Self {
         let links: Vec<Link<PacketHandle>> = scenario
             .links
             .iter()
@@ -157,7 +173,7 @@ impl<'a, E: Copy> Network<'a, E> {
             radio,
             arrived: Vec::new(),
             heard: Vec::new(),
-            routes: Routes::new(scenario),
+            routes: Routes::new(scenario, stops),
             drive,
             prefetched: vec![0; scenario.links.len()],
             measured_from: Time::ZERO + scenario.warmup,
@@ -253,16 +269,6 @@ impl<'a, E: Copy> Network<'a, E> {
         Some(packet)
     }
 
-    /// Sends a packet on to the next place on its way. False if its way ends here.
-    #[inline]
-    pub fn send_on(&mut self, handle: PacketHandle) -> bool {
-        let packet = self.meters.packets.at(handle);
-        let (flow, direction, hop) = (packet.flow, packet.direction, packet.hop);
-        let Some(next) = self.routes.place(flow, direction, hop) else { return false };
-        self.offer(next, handle);
-        true
-    }
-
     /// A packet has reached an end of its way, and is no more.
     #[inline]
     pub fn deliver(&mut self, packet: PacketHandle) {
@@ -278,7 +284,7 @@ impl<'a, E: Copy> Network<'a, E> {
 
     #[inline]
     fn offer(&mut self, place: Place, packet: PacketHandle) {
-        match place.step(self.links.len()) {
+        match self.routes.step(place) {
             Step::Link(link) => {
                 self.links[link as usize].send(self.now, packet, &mut self.meters.at(link));
                 self.arm_link(link);
@@ -291,6 +297,8 @@ impl<'a, E: Copy> Network<'a, E> {
                     self.radio_timer.set(at, Event::Radio, &mut self.queue);
                 }
             }
+            // `forward` has asked them, and no way begins with one.
+            Step::Participant(_) => debug_assert!(false, "a participant is no link"),
         }
     }
 
@@ -323,11 +331,24 @@ impl<'a, E: Copy> Network<'a, E> {
         self.prefetched[link] = AHEAD - 1;
     }
 
-    /// A packet came out of a link or cell.
+    /// A packet came out of a link or cell: past participants into the next one, or to its end.
     #[inline]
-    fn forward<H: Hosts<'a, Event = E>>(&mut self, packet: PacketHandle, hosts: &mut H) {
-        self.meters.packets.at(packet).hop += 1;
-        hosts.on_packet(self, packet);
+    fn forward<H: Hosts<'a, Event = E>>(&mut self, handle: PacketHandle, hosts: &mut H) {
+        loop {
+            let packet = self.meters.packets.at(handle);
+            packet.hop += 1;
+            let Some(next) = self.routes.place(packet.flow, packet.direction, packet.hop) else {
+                return hosts.on_arrived(self, handle);
+            };
+            let Step::Participant(participant) = self.routes.step(next) else {
+                return self.offer(next, handle);
+            };
+            if hosts.on_passing(self, participant, handle) == Verdict::Drop {
+                self.meters.ledger.dropped += Bytes::new(u64::from(handle.wire()));
+                self.meters.packets.release(handle);
+                return;
+            }
+        }
     }
 
     /// Slots of cells are played, and what came out of them goes on.
@@ -444,7 +465,7 @@ impl<'a, E: Copy> Network<'a, E> {
 
     /// For each link whether all that comes out of it goes into a cell.
     pub fn before_cells(&self) -> Vec<bool> {
-        self.routes.before_cells(self.links.len())
+        self.routes.before_cells()
     }
 
     /// Rows of the series of links so far.

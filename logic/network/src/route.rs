@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use ranpace_phy::Direction as Way;
-use ranpace_scenario::{Hop, Scenario, SplitSpec};
+use ranpace_scenario::{FlowSpec, Hop, Scenario, SplitSpec};
 
 use crate::packet::Direction;
 
-/// A step on a way, as a number: below the number of links a link, and behind them the radio of a user, downlink and uplink.
-#[derive(Clone, Copy, Debug)]
+/// A step on a way, as a number: below the number of links a link; behind them the radio of a user, downlink and uplink; and
+/// behind those a participant that packets pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place(u32);
 
 /// What a place is.
@@ -17,15 +18,55 @@ pub(crate) enum Step {
     Link(u32),
     /// The radio of a user.
     Radio(u32, Way),
+    /// A participant, by its number.
+    Participant(u32),
 }
 
-impl Place {
+/// Where packets of a flow pass a participant that is none of their ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Index of the flow.
+    pub flow: usize,
+    /// Of which of its packets.
+    pub direction: Direction,
+    /// Hops before it; at least one. Where a proxy splits the flow, those behind the proxy pass it, and no others.
+    pub hop: usize,
+    /// Number of the participant, as [`Hosts::on_passing`](crate::Hosts::on_passing) is told it.
+    pub participant: u32,
+}
+
+/// The numbers of places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbering {
+    links: u32,
+    users: u32,
+}
+
+impl Numbering {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        Self { links: scenario.links.len() as u32, users: scenario.users.len() as u32 }
+    }
+
+    fn hop(self, hop: Hop) -> Place {
+        match hop {
+            Hop::Link(link) => Place(link),
+            Hop::Radio { user, direction } => {
+                Place(self.links + 2 * user + u32::from(direction == Way::Uplink))
+            }
+        }
+    }
+
+    fn participant(self, number: u32) -> Place {
+        Place(self.links + 2 * self.users + number)
+    }
+
     #[inline]
-    pub(crate) fn step(self, links: usize) -> Step {
-        match self.0.checked_sub(links as u32) {
-            None => Step::Link(self.0),
-            Some(radio) if radio.is_multiple_of(2) => Step::Radio(radio / 2, Way::Downlink),
-            Some(radio) => Step::Radio(radio / 2, Way::Uplink),
+    pub(crate) fn step(self, place: Place) -> Step {
+        let Some(radio) = place.0.checked_sub(self.links) else { return Step::Link(place.0) };
+        match radio.checked_sub(2 * self.users) {
+            Some(participant) => Step::Participant(participant),
+            None if radio.is_multiple_of(2) => Step::Radio(radio / 2, Way::Downlink),
+            None => Step::Radio(radio / 2, Way::Uplink),
         }
     }
 }
@@ -34,6 +75,7 @@ impl Place {
 /// of a flow among thousands does not.
 #[derive(Debug)]
 pub struct Routes {
+    numbering: Numbering,
     /// The distinct ways, one behind the other.
     places: Vec<Place>,
     /// For every flow its stretch of `places`, forwards and back.
@@ -49,33 +91,48 @@ struct Stretch {
 }
 
 impl Routes {
-    pub(crate) fn new(scenario: &Scenario) -> Self {
+    /// The ways of a scenario, with the participants that packets pass.
+    pub(crate) fn new(scenario: &Scenario, stops: &[Stop]) -> Self {
+        let numbering = Numbering::new(scenario);
         let (mut places, mut known) = (Vec::new(), HashMap::new());
-        let links = scenario.links.len() as u32;
-        let mut stretch = |path: &'_ [Hop]| {
-            *known.entry(path.to_vec()).or_insert_with(|| {
+        // Hops from `first` on, and the participants behind each.
+        let mut stretch = |flow: usize, direction: Direction, first: usize, path: &[Hop]| {
+            let mut way = Vec::with_capacity(path.len());
+            for (hop, &over) in (first + 1..).zip(path) {
+                way.push(numbering.hop(over));
+                let here = |stop: &&Stop| stop.flow == flow && stop.direction == direction && stop.hop == hop;
+                way.extend(stops.iter().filter(here).map(|stop| numbering.participant(stop.participant)));
+            }
+            *known.entry(way).or_insert_with_key(|way| {
                 let begin = places.len() as u32;
-                places.extend(path.iter().map(|hop| match *hop {
-                    Hop::Link(link) => Place(link),
-                    Hop::Radio { user, direction } => {
-                        Place(links + 2 * user + u32::from(direction == Way::Uplink))
-                    }
-                }));
+                places.extend(way);
                 Stretch { begin, end: places.len() as u32 }
             })
         };
-        let mut flows: Vec<[Stretch; 2]> =
-            scenario.flows.iter().map(|flow| [stretch(&flow.path), stretch(&flow.back)]).collect();
+        let whole = |(index, flow): (usize, &FlowSpec)| {
+            [
+                stretch(index, Direction::Forward, 0, &flow.path),
+                stretch(index, Direction::Back, 0, &flow.back),
+            ]
+        };
+        let mut flows: Vec<[Stretch; 2]> = scenario.flows.iter().enumerate().map(whole).collect();
         let mut splits = Vec::new();
         for (_, split) in self::splits(scenario) {
             let flow = &scenario.flows[split.flow];
             let (to_proxy, to_user) = flow.path.split_at(split.forward);
             let (from_user, from_proxy) = flow.back.split_at(split.back);
-            let behind = [stretch(to_user), stretch(from_user)];
+            let behind = [
+                stretch(split.flow, Direction::Forward, split.forward, to_user),
+                stretch(split.flow, Direction::Back, 0, from_user),
+            ];
             splits.push((split.flow as u32, flows[split.flow], behind));
-            flows.push([stretch(to_proxy), stretch(from_proxy)]);
+            let nobody = usize::MAX;
+            flows.push([
+                stretch(nobody, Direction::Forward, 0, to_proxy),
+                stretch(nobody, Direction::Back, split.back, from_proxy),
+            ]);
         }
-        Self { places, flows, splits }
+        Self { numbering, places, flows, splits }
     }
 
     /// From now on the packets of a split flow go only between proxy and user, or all the way.
@@ -85,18 +142,23 @@ impl Routes {
     }
 
     /// For each link whether all that comes out of it goes into a cell.
-    pub fn before_cells(&self, links: usize) -> Vec<bool> {
-        let mut before_cells = vec![true; links];
+    pub fn before_cells(&self) -> Vec<bool> {
+        let mut before_cells = vec![true; self.numbering.links as usize];
         for Stretch { begin, end } in self.flows.iter().flatten() {
             let way = self.places.get(*begin as usize..*end as usize).unwrap_or_default();
             for (place, next) in way.iter().zip(way.iter().skip(1).map(Some).chain([None])) {
-                let goes = next.is_some_and(|next| matches!(next.step(links), Step::Radio(..)));
-                if let Step::Link(link) = place.step(links) {
+                let goes = next.is_some_and(|next| matches!(self.step(*next), Step::Radio(..)));
+                if let Step::Link(link) = self.step(*place) {
                     before_cells[link as usize] &= goes;
                 }
             }
         }
         before_cells
+    }
+
+    #[inline]
+    pub(crate) fn step(&self, place: Place) -> Step {
+        self.numbering.step(place)
     }
 
     /// What comes after `hop` others, or `None` at the end of the way.

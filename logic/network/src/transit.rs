@@ -14,7 +14,7 @@ use ranpace_units::{Bytes, Span, Time};
 use crate::event_queue::Event;
 use crate::feed::Told;
 use crate::histogram::Histogram;
-use crate::network::{Drive, Hosts, Network};
+use crate::network::{Drive, Hosts, Network, Verdict};
 use crate::packet::{Direction, OUTSIDE, PacketHandle};
 use crate::results::{Distribution, FlowCounts, FlowResult, FlowTotals, Moment, RunResult};
 use crate::series::{FlowRow, FlowRows, LinkRows};
@@ -67,10 +67,11 @@ struct Outside {
 impl<'a> Hosts<'a> for Outside {
     type Event = Never;
 
-    fn on_packet(&mut self, network: &mut Network<'a, Never>, packet: PacketHandle) {
-        if network.send_on(packet) {
-            return;
-        }
+    fn on_passing(&mut self, _: &mut Network<'a, Never>, _: u32, _: PacketHandle) -> Verdict {
+        Verdict::Pass
+    }
+
+    fn on_arrived(&mut self, network: &mut Network<'a, Never>, packet: PacketHandle) {
         network.count_delivered(packet);
         let payload = network.meters.packets.at(packet).segment.length;
         if let Some(count) = self.counts.get_mut(packet.flow() as usize) {
@@ -129,7 +130,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
     pub fn new(scenario: &'a Scenario) -> Self {
         let slots = scenario.cells.iter().filter_map(|cell| cell.config.air.frame().ok());
         let slot = slots.map(|frame| frame.slot()).min().unwrap_or(Span::from_millis(1));
-        let mut network = Network::new(scenario, Drive { prefetches: true, arrivals_only: true });
+        let mut network = Network::new(scenario, Drive { prefetches: true, arrivals_only: true }, &[]);
         network.start();
         let none = vec![FlowCounts::default(); scenario.flows.len()];
         let rows = scenario.flows.iter().map(|_| FlowRows::default()).collect();

@@ -1,7 +1,7 @@
 //! What stands at the hosts of a simulation: the ends of flows, proxies and Lightweight PEPs.
 
 use ranpace_network::random::part_seed;
-use ranpace_network::{Direction, FlowCounts, FlowRows, Hosts, PacketHandle, Reader, Timer, Told};
+use ranpace_network::{Direction, FlowCounts, FlowRows, Hosts, PacketHandle, Reader, Timer, Told, Verdict};
 use ranpace_phy::Direction as Way;
 use ranpace_rnis::RadioHint;
 use ranpace_scenario::{ChangeKind, Hop, Scenario};
@@ -11,6 +11,7 @@ use super::{HintObserver, Network};
 use crate::flow::{Ends, Flow};
 use crate::lightweight::{Heard, Watchers};
 use crate::memories::Memories;
+use crate::passing::Passed;
 use crate::series;
 use crate::split::Splits;
 
@@ -42,6 +43,8 @@ pub(super) struct Endpoints<'a> {
     pub(super) scenario: &'a Scenario,
     /// The scenario's, and behind them the connections to servers of those that are split.
     pub(super) flows: Vec<Flow>,
+    /// Whom packets pass, by number.
+    passed: Vec<Passed>,
     /// Flows that proxies split, if there are any.
     pub(super) splits: Option<Box<Splits<'a>>>,
     pub(super) proxy_timers: Vec<Timer>,
@@ -66,7 +69,12 @@ pub(super) struct Endpoints<'a> {
 
 impl<'a> Endpoints<'a> {
     /// Those of a scenario; the beginnings of its flows are entered.
-    pub fn new(scenario: &'a Scenario, network: &mut Network<'a>, prefetches: bool) -> Self {
+    pub fn new(
+        scenario: &'a Scenario,
+        network: &mut Network<'a>,
+        passed: Vec<Passed>,
+        prefetches: bool,
+    ) -> Self {
         let splits = Splits::new(scenario);
         let count = scenario.flows.len() + splits.as_ref().map_or(0, |splits| splits.legs());
         for (index, flow) in scenario.flows.iter().enumerate() {
@@ -77,6 +85,7 @@ impl<'a> Endpoints<'a> {
         }
         let mut endpoints = Self {
             flows: (0..count).map(|index| Flow::new(part_seed(scenario.seed, 1, index))).collect(),
+            passed,
             splits,
             proxy_timers: Vec::new(),
             watchers: Watchers::new(scenario, part_seed(scenario.seed, 4, 0)),
@@ -288,40 +297,31 @@ impl<'a> Endpoints<'a> {
 impl<'a> Hosts<'a> for Endpoints<'a> {
     type Event = Due;
 
-    /// A packet came out of a link: past PEPs and proxies to the next one, or to its endpoint.
     #[inline]
-    fn on_packet(&mut self, network: &mut Network<'a>, handle: PacketHandle) {
-        let now = network.now();
-        let packet = network.meters.packets.at(handle);
-        let (flow, direction, hop) = (packet.flow, packet.direction, packet.hop);
-        if let Some(watchers) = &mut self.watchers
-            && direction == Direction::Forward
-            && let Some(pep) = watchers.at(flow, hop)
-        {
-            let connection = packet.connection;
-            if self.flows[flow as usize].has_content() {
-                let (packet, content) = network.meters.packets.at_with_content(handle);
-                watchers.watch(pep, now, (flow, connection), &packet.segment, Some(content));
-            } else {
-                watchers.watch(pep, now, (flow, connection), &packet.segment, None);
-            }
-            self.arm_watcher(network, pep);
-        }
-        if let Some(splits) = &mut self.splits
-            && direction == Direction::Forward
-        {
-            splits.on_passing(flow, hop, handle.wire());
-        }
-        if network.send_on(handle) {
-            return;
-        }
+    fn on_arrived(&mut self, network: &mut Network<'a>, handle: PacketHandle) {
         if let Some(splits) = &self.splits
-            && let Some((split, side)) = splits.of(flow)
+            && let Some((split, side)) = splits.of(handle.flow())
         {
             self.arrive_split(network, split, side, handle);
             return;
         }
         self.arrive(network, handle);
+    }
+
+    fn on_passing(&mut self, network: &mut Network<'a>, who: u32, handle: PacketHandle) -> Verdict {
+        match (self.passed[who as usize], &mut self.watchers, &mut self.splits) {
+            (Passed::Pep(pep), Some(watchers), _) => {
+                let (now, flow) = (network.now(), handle.flow());
+                let has_content = self.flows[flow as usize].has_content();
+                let (packet, content) = network.meters.packets.at_with_content(handle);
+                let content = has_content.then_some(content);
+                watchers.watch(pep, now, (flow, packet.connection), &packet.segment, content);
+                self.arm_watcher(network, pep);
+            }
+            (Passed::Proxy(proxy, user), _, Some(splits)) => splits.on_passing(proxy, user, handle.wire()),
+            _ => {}
+        }
+        Verdict::Pass
     }
 
     fn on_event(&mut self, network: &mut Network<'a>, due: Due) {
