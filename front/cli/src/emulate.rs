@@ -29,7 +29,7 @@ const SNAPSHOTS: usize = 2;
 #[command(after_help = "Examples:\n  \
     ranpace emulate drive.toml                  its own flows, over the kernel's TCP and UDP\n  \
     ranpace emulate drive.toml --cc bbr\n  \
-    ranpace emulate drive.toml -- curl http://10.77.0.1:8000/        behind the first user\n  \
+    ranpace emulate drive.toml -- curl http://10.77.0.1:8000/        where its first flow ends\n  \
     ranpace emulate drive.toml --also server='iperf3 -s' -- iperf3 -c server\n  \
     ranpace emulate cell.toml --in walker.2 -- ./my-program\n  \
     ranpace emulate cell.toml --shell phone\n  \
