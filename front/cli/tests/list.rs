@@ -34,7 +34,9 @@ fn everything_is_listed_for_people_and_for_programs() {
 fn experiments_are_listed_by_their_names_and_aliases() {
     let output = Command::new(env!("CARGO_BIN_EXE_ranpace")).args(["reproduce", "--list"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    for (name, title) in [("001-a3-table1, c2tcp-table1 ", "Seven algorithms"), ("edge-sigma ", "What SIGMA loses")] {
+    for (name, title) in
+        [("001-a3-table1, c2tcp-table1 ", "Seven algorithms"), ("edge-sigma ", "What SIGMA loses")]
+    {
         let line = text.lines().find(|line| line.starts_with(name));
         assert!(line.is_some_and(|line| line.contains(title)), "{name}: {text}");
     }
