@@ -32,14 +32,14 @@
 //! | 4 loss | more than [`LOSS`] lost in the last rounds | hold from [`LOSS_HOLD`] on |
 //! | 5 timeout | the timer fires | CUBIC's answer |
 //! | 6 mark | the network marks | CUBIC's answer, hold from [`HOLD`] on |
-//! | 7 rival | a loss in a queue of more than [`FLIGHT`] smallest RTTs | CUBIC in slow start, hold of [`LONGEST_HOLD`] |
+//! | 7 rival | a loss while the RTT is more than [`QUEUE_RATIO`] times [`FLIGHT`] smallest ones | CUBIC's answer, then its slow start; hold of [`LONGEST_HOLD`] |
 //!
 //! The last is no contradiction either. With [`FLIGHT`] BDPs in flight this flow alone does not make such a queue, so a buffer that
 //! overflows with it is full of others' data; all these controls drain a queue, and would give all that they have to those who
 //! do not. CUBIC takes its place beside them, which takes it many RTTs of that length.
 //!
-//! The way back: the hold is over, [`GOOD_ROUNDS`] rounds in a row had fresh reports that were not contradicted, and CUBIC is not
-//! in slow start, which finds what there is faster than any of these controls. A hold doubles each time up to
+//! The way back: the hold is over, [`GOOD_ROUNDS`] rounds in a row had fresh reports that were not contradicted, nothing is being
+//! repaired, and CUBIC's slow start is over, or has made a queue: it finds what there is faster than any of these controls. A hold doubles each time up to
 //! [`LONGEST_HOLD`], and begins anew after a driven time as long as it was.
 //!
 //! Reports of a cellular link differ by many times within a round, and are true all the same: what counts is their mean,
@@ -243,6 +243,8 @@ pub struct Guard {
     since_lift: u32,
     /// What a lift goes up to in bit/s, until a time, after one that overflowed.
     ceiling: (f64, Time),
+    /// CUBIC's slow start begins when what was lost has been repaired.
+    restart: bool,
     /// Delivered and reported rate of the last rounds in bit/s, as they were compared.
     compared: (f64, f64),
 }
@@ -281,6 +283,7 @@ impl Guard {
             lift: None,
             since_lift: u32::MAX,
             ceiling: (f64::INFINITY, Time::ZERO),
+            restart: false,
             compared: (0.0, 0.0),
         }
     }
@@ -337,7 +340,7 @@ impl Guard {
 
     fn drive(&mut self, cx: &Context, w: &mut Window) {
         (self.mode, self.since) = (Mode::Driven, cx.now);
-        (self.high, self.low, self.lift) = (0, 0, None);
+        (self.high, self.low, self.lift, self.restart) = (0, 0, None, false);
         // What was lost was CUBIC's.
         self.past.iter_mut().for_each(|past| past.lost = 0);
         self.bound(cx);
@@ -366,6 +369,8 @@ impl Guard {
         }
         (self.mode, self.reason, self.since, self.good) = (Mode::Plain, reason, cx.now, 0);
         self.lift = None;
+        // A flow that begins beside others begins with slow start; the loss was of the others' making.
+        self.restart = reason == Reason::Rival;
         self.cubic = Cubic::new(Params::LINUX, hystart::Kind::Classic);
         w.cwnd = (cx.in_flight as f64).max(LEAST_FLIGHT).min(w.cwnd.max(LEAST_FLIGHT));
         // After reports that were too low slow start finds what there is; otherwise what is in flight is about right.
@@ -496,18 +501,15 @@ impl CongestionControl for Guard {
                     self.publish(cx, w);
                     return own;
                 }
-                Signal::Loss => {
-                    self.fall_back(cx, w, Reason::Rival);
-                    // A flow that begins beside others begins with slow start; the loss was of the others' making.
-                    w.ssthresh = f64::INFINITY;
-                    return Answer::Own;
-                }
+                Signal::Loss => self.fall_back(cx, w, Reason::Rival),
                 Signal::Timeout { .. } => self.fall_back(cx, w, Reason::Timeout),
                 Signal::Ecn => self.fall_back(cx, w, Reason::Mark),
             }
             // An episode that was the control's own begins anew for CUBIC.
             return self.cubic.on_congestion(cx, w, &Congestion { first: true, ..*event });
         }
+        // Another sign of congestion has its own answer.
+        self.restart &= event.kind == Signal::Loss;
         self.cubic.on_congestion(cx, w, event)
     }
 
@@ -574,13 +576,19 @@ impl CongestionControl for Guard {
     fn on_recovered(&mut self, cx: &Context, w: &mut Window) {
         self.control.on_recovered(cx, &mut self.wanted);
         match self.mode {
-            Mode::Plain => self.cubic.on_recovered(cx, w),
+            Mode::Plain => {
+                self.cubic.on_recovered(cx, w);
+                if core::mem::take(&mut self.restart) {
+                    w.ssthresh = f64::INFINITY;
+                }
+            }
             Mode::Driven => self.publish(cx, w),
         }
     }
 
     fn on_spurious(&mut self, cx: &Context, w: &mut Window, prior: &Window) {
         self.control.on_spurious(cx, &mut self.wanted, prior);
+        self.restart = false;
         match self.mode {
             Mode::Plain => self.cubic.on_spurious(cx, w, prior),
             Mode::Driven => self.publish(cx, w),

@@ -254,13 +254,23 @@ fn a_loss_is_a_rivals_where_the_queue_is_deeper_than_this_flow_makes_one() {
         cx.in_flight = 20;
         let loss =
             Congestion { kind: Signal::Loss, lost: 1, largest: cx.mss, newest_sent_at: cx.now, first: true };
-        guard.on_congestion(&cx, &mut w, &loss);
+        let answer = guard.on_congestion(&cx, &mut w, &loss);
         assert_eq!(
             (guard.reason, guard.mode == Mode::Driven),
             (reason, reason == Reason::None),
             "{rtt_ms} ms"
         );
-        assert!(reason == Reason::None || w.in_slow_start(), "{w:?}");
+        assert_eq!(answer == Answer::Own, guard.owns_recovery(), "{rtt_ms} ms: {answer:?}");
+        if let Answer::ReduceTo(ssthresh) = answer {
+            // CUBIC's answer; when what was lost is repaired, its slow start.
+            assert_eq!(ssthresh, 7.0);
+            w = Window { cwnd: ssthresh, ssthresh, ..w };
+            guard.on_recovered(&cx, &mut w);
+            assert!(w.in_slow_start(), "{w:?}");
+            w.ssthresh = 7.0;
+            guard.on_recovered(&cx, &mut w);
+            assert!(!w.in_slow_start(), "only once: {w:?}");
+        }
     }
 }
 
