@@ -168,6 +168,9 @@ pub enum Transport {
         algorithm: Algorithm,
         /// Its settings.
         config: ranpace_tcp::Config,
+        /// `ack_every` as it is written, which holds for whatever control sends (behind a proxy, another one); `None`: as the
+        /// control wants it.
+        ack_every: Option<u32>,
     },
     /// A QUIC connection.
     Quic {
