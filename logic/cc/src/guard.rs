@@ -36,7 +36,8 @@
 //!
 //! The last is no contradiction either. With [`FLIGHT`] BDPs in flight this flow alone does not make such a queue, so a buffer that
 //! overflows with it is full of others' data; all these controls drain a queue, and would give all that they have to those who
-//! do not. CUBIC takes its place beside them, which takes it many RTTs of that length.
+//! do not. (For the same reason the bound on what is in flight counts with the RTT as it is then: with the smallest one this flow would be
+//! held below its share of a queue that is not its own.) CUBIC takes its place beside them, which takes it many RTTs of that length.
 //!
 //! The way back: the hold is over, [`GOOD_ROUNDS`] rounds in a row had fresh reports that were not contradicted, nothing is being
 //! repaired, and CUBIC's slow start is over, or has made a queue: it finds what there is faster than any of these controls. A hold doubles each time up to
@@ -231,8 +232,8 @@ pub struct Guard {
     news_at: Time,
     /// Whether the last round had a queue.
     queue: bool,
-    /// Whether it was longer than this flow alone makes one.
-    deep: bool,
+    /// Its smallest RTT, if that was longer than this flow alone makes it.
+    deep: Option<Span>,
     /// Rounds in a row: good ones, and those in which the reports were too high and too low.
     good: u32,
     high: u32,
@@ -276,7 +277,7 @@ impl Guard {
             acked_at: Time::ZERO,
             news_at: Time::ZERO,
             queue: false,
-            deep: false,
+            deep: None,
             good: 0,
             high: 0,
             low: 0,
@@ -311,7 +312,9 @@ impl Guard {
     fn bound(&mut self, cx: &Context) {
         let delivered = self.delivered.get() as f64;
         let mss = cx.mss.as_f64().max(1.0);
-        let bdp = delivered / 8.0 * cx.min_rtt.min(Span::from_secs(10)).as_secs_f64() / mss;
+        // What of a queue this flow cannot have made is no reason to send less.
+        let rtt = self.deep.unwrap_or(cx.min_rtt);
+        let bdp = delivered / 8.0 * rtt.min(Span::from_secs(10)).as_secs_f64() / mss;
         let wire = cx.wire.as_f64();
         let least = 8.0 * LEAST_FLIGHT * wire / cx.srtt.max(Span::from_millis(1)).as_secs_f64();
         self.most_flight = (FLIGHT * bdp).max(LEAST_FLIGHT);
@@ -384,7 +387,7 @@ impl Guard {
         let (bytes, length) = (cx.mss * round.delivered, cx.now.since(round.begin).max(Span::from_micros(1)));
         let delivered = Rate::of(bytes, length);
         self.queue = Self::is_queue(cx, round.rtt, 1.0, delivered);
-        self.deep = Self::is_queue(cx, round.rtt, FLIGHT, delivered);
+        self.deep = Self::is_queue(cx, round.rtt, FLIGHT, delivered).then_some(round.rtt);
         let overflows = round.lost >= LEAST_LOST_IN_ROUND
             && round.lost as f64 > LOSS * (round.delivered + round.lost) as f64;
         self.since_lift = if self.lift.is_some() { 0 } else { self.since_lift.saturating_add(1) };
@@ -497,7 +500,7 @@ impl CongestionControl for Guard {
         }
         if self.mode == Mode::Driven {
             match event.kind {
-                Signal::Loss if !self.deep => {
+                Signal::Loss if self.deep.is_none() => {
                     self.publish(cx, w);
                     return own;
                 }
@@ -611,7 +614,7 @@ impl CongestionControl for Guard {
 
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         self.control.on_path_change(cx, &mut self.wanted);
-        (self.round, self.queue, self.deep) = (None, false, false);
+        (self.round, self.queue, self.deep) = (None, false, None);
         self.delivered = MaxFilter::default();
         self.rounds = 0;
         (self.past, self.unreported) = ([Past::default(); ROUNDS], 0.0);

@@ -274,6 +274,27 @@ fn a_loss_is_a_rivals_where_the_queue_is_deeper_than_this_flow_makes_one() {
     }
 }
 
+#[test]
+fn in_a_queue_that_others_make_the_bound_counts_with_the_rtt_as_it_is() {
+    for (rtt_ms, counted_ms) in [(140, 60), (200, 200)] {
+        let mut guard = Guard::new(Box::new(Draining), Format::V1);
+        let cx = Context { min_rtt: Span::from_millis(60), ..crate::testbed::context(Time::from_secs(7)) };
+        let mut w = Window::new(10.0);
+        guard.drive(&cx, &mut w);
+        let rate = Rate::from_mbit_per_s(20);
+        guard.delivered.update(RATE_ROUNDS, 0, rate.bits_per_s());
+        let round = Round {
+            delivered: 100,
+            rtt: Span::from_millis(rtt_ms),
+            ..Round::new(cx.now - Span::from_millis(100))
+        };
+        guard.judge(&cx, &mut w, &round);
+        guard.bound(&cx);
+        let expected = FLIGHT * rate.bytes_in(Span::from_millis(counted_ms)).as_f64() / cx.mss.as_f64();
+        assert!((guard.most_flight - expected).abs() < 1.0, "{rtt_ms} ms: {}", guard.most_flight);
+    }
+}
+
 /// Paces at 6 Mbit/s, whatever happens.
 #[derive(Debug)]
 struct Draining;
