@@ -33,6 +33,8 @@ pub struct Scenario {
     pub rnis: FeedSpec,
     /// What a device is told by its own modem.
     pub modem: FeedSpec,
+    /// Which of these two tables are written, with whatever values.
+    pub feed_tables: Vec<&'static str>,
     /// Flows; at least one.
     pub flows: Vec<FlowSpec>,
     /// Proxies that split TCP connections.
