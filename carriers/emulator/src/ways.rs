@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ranpace_scenario::{ChangeKind, FeedSpec, FlowSpec, Hop, Scenario, Transport, Workload};
+use ranpace_scenario::{ChangeKind, FlowSpec, Hop, Scenario, Transport, Workload};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::addresses::MOST_HOSTS;
