@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ranpace_scenario::{ChangeKind, FeedSpec, FlowSpec, Hop, Scenario, Transport, Workload};
+use ranpace_scenario::{ChangeKind, FlowSpec, Hop, Scenario, Transport, Workload};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::addresses::MOST_HOSTS;
@@ -132,14 +132,10 @@ impl Ways {
         if played.changes.len() < changes {
             notes.push("changes of a flow's target are left out: programs set their own".to_owned());
         }
-        for (table, spec, plain) in
-            [("rnis", scenario.rnis, FeedSpec::EDGE), ("modem", scenario.modem, FeedSpec::MODEM)]
-        {
-            if spec != plain {
-                notes.push(format!(
-                    "[{table}] is left out: neither programs nor the kernel's TCP are told anything of the radio"
-                ));
-            }
+        for table in &scenario.feed_tables {
+            notes.push(format!(
+                "[{table}] is left out: neither programs nor the kernel's TCP are told anything of the radio"
+            ));
         }
         for user in played.users.iter_mut().filter(|user| user.real_time_first) {
             user.real_time_first = false;
@@ -348,12 +344,19 @@ mod tests {
             Ways::new(&scenario(&format!("{more}{TWO_USERS}"))).expect("it can be emulated").notes
         };
         assert_eq!(notes(""), Vec::<String>::new());
-        let both = notes("rnis = { delay = \"9ms\" }\nmodem = { every = 2 }\n");
-        assert_eq!(both.len(), 2, "{both:?}");
-        assert!(
-            both[0].starts_with("[rnis] is left out") && both[1].starts_with("[modem] is left out"),
-            "{both:?}"
-        );
+        // Also where the values are those that there are without the table.
+        for tables in [
+            "rnis = { delay = \"9ms\" }\nmodem = { every = 2 }\n",
+            "rnis = { delay = \"1ms\" }\nmodem = { every = 1 }\n",
+            "rnis = {}\nmodem = {}\n",
+        ] {
+            let both = notes(tables);
+            assert_eq!(both.len(), 2, "{tables}: {both:?}");
+            assert!(
+                both[0].starts_with("[rnis] is left out") && both[1].starts_with("[modem] is left out"),
+                "{both:?}"
+            );
+        }
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Workloads {
     fn settings_of(&self, flow: &FlowSpec, known: &str) -> Result<Option<Settings>, WorkloadError> {
         let cannot = |what: String| Err(WorkloadError::Socket { flow: flow.name.clone(), what });
         let (algorithm, config) = match &flow.transport {
-            Transport::Tcp { algorithm, config } => (algorithm, config),
+            Transport::Tcp { algorithm, config, .. } => (algorithm, config),
             Transport::Udp { packet, .. } if packet.get() > MTU.into() => {
                 return cannot(format!("UDP in packets of {packet} (at most {MTU} B)"));
             }
@@ -165,7 +165,7 @@ fn kernel_name(algorithm: &str) -> String {
 fn unplayed(flow: &FlowSpec) -> Vec<String> {
     let mut notes = Vec::new();
     let (algorithm, config) = match &flow.transport {
-        Transport::Tcp { algorithm, config } => (algorithm, config),
+        Transport::Tcp { algorithm, config, .. } => (algorithm, config),
         Transport::Udp { estimator: Some(estimator), .. } => {
             return vec![format!("its estimator, {estimator}, does not listen")];
         }

@@ -114,7 +114,7 @@ impl Flow {
         let seed = self.renew();
         self.diverted = None;
         self.ends = match &spec.transport {
-            Transport::Tcp { algorithm, config } => {
+            Transport::Tcp { algorithm, config, .. } => {
                 let mut sender = Box::new(Sender::new(config, algorithm.build(seed)));
                 let mut receiver = Box::new(Receiver::new(config, algorithm.receiver()));
                 sender.open(now);

@@ -321,7 +321,7 @@ impl<'a> Splits<'a> {
         let spec = &self.scenario.flows[one.flow as usize];
         let proxy = self.proxies[one.proxy].spec;
         // Only flows of TCP are split.
-        let Transport::Tcp { algorithm, config } = &spec.transport else { return None };
+        let Transport::Tcp { algorithm, config, ack_every } = &spec.transport else { return None };
         (one.held, one.answer, one.asked, one.relayed) = (None, None, None, 0);
         one.waiting.clear();
         one.waited = Span::ZERO;
@@ -347,7 +347,10 @@ impl<'a> Splits<'a> {
         let flow = flows.get_mut(one.flow as usize)?;
         let seed = flow.renew();
         let to_user = Config { send_buffer: Bytes::MAX, ..config.clone() };
-        let mut receiver = Box::new(Receiver::new(config, proxy.ran_cc.receiver()));
+        // Unless the scenario says how often, a user acknowledges as the control wants it that sends to it.
+        let ack_every = ack_every.or_else(|| proxy.ran_cc.ack_every()).unwrap_or(platform.ack_every);
+        let at_user = Config { ack_every, ..config.clone() };
+        let mut receiver = Box::new(Receiver::new(&at_user, proxy.ran_cc.receiver()));
         receiver.open(now);
         let sender = Box::new(Sender::new(&to_user, proxy.ran_cc.build(mix(seed, 1))));
         flow.ends = Ends::Tcp(sender, receiver);

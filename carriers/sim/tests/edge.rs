@@ -259,3 +259,28 @@ fn sigma_with_a_modem_that_says_anything_has_cubics_goodput_after_five_seconds()
         assert!(without < 0.5, "seed {seed}: {without} without trials: the case has become harmless");
     }
 }
+
+/// Far from the mast and fast, where reports differ most. The whole table: `examples/sigma_coherence.rs`.
+#[test]
+fn true_reports_do_not_contradict_each_other_at_any_speed_and_random_ones_do() {
+    for (kmh, content, unlike) in [
+        (0, "measured", 0.0..0.1),
+        (30, "measured", 0.02..0.25),
+        (120, "measured", 0.02..0.25),
+        (0, "random", 0.4..0.7),
+        (120, "random", 0.4..0.7),
+    ] {
+        let result = play(&format!(
+            "duration = \"6s\"\n\
+             [[link]]\nname = \"core\"\nfrom = \"server\"\nto = \"mast\"\nrate = \"1Gbit/s\"\ndelay = \"16ms\"\nduplex = true\n\
+             [[cell]]\nhost = \"mast\"\npreset = \"lte\"\nfading = \"epa\"\nfading_speed = \"{kmh}km/h\"\n\
+             [[user]]\nname = \"phone\"\nposition = [700, 0]\n\
+             [[flow]]\nfrom = \"phone\"\nto = \"server\"\ncc = \"sigma\"\n[modem]\ncontent = \"{content}\"\n"
+        ));
+        let flow = &result.flows[0];
+        let most = column(flow, "state_reports_unlike").iter().copied().filter(|share| !share.is_nan());
+        let most = most.fold(0.0, f64::max);
+        assert!(unlike.contains(&most), "{kmh} km/h, {content}: {most}");
+        assert_eq!(last(flow, "state_contradictions") > 0.0, content == "random", "{kmh} km/h, {content}");
+    }
+}

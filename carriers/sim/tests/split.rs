@@ -322,3 +322,23 @@ fn beside_udp_a_download_does_not_stay_at_its_floor_in_the_field() {
         }
     }
 }
+
+#[test]
+fn a_user_acknowledges_as_the_control_wants_it_that_sends_to_it() {
+    // Vivace's measurements need an acknowledgement for each segment; other controls do not.
+    for (flow, ran_cc, each) in [
+        ("cc = \"cubic\"", "vivace", true),
+        ("cc = \"vivace\"", "newreno", false),
+        // What the scenario says holds for both.
+        ("cc = \"cubic\"\nack_every = 2", "vivace", false),
+        ("cc = \"cubic\"\nack_every = 1", "newreno", true),
+    ] {
+        let result = play(&text(WAN, RAN, &[flow], &format!("kind = \"split\"\nran_cc = \"{ran_cc}\"")));
+        let link = |name: &str| {
+            let link = result.links.iter().find(|link| link.name == name);
+            link.unwrap_or_else(|| panic!("{:?}", result.links.iter().map(|l| &l.name).collect::<Vec<_>>()))
+        };
+        let share = link("ran.back").departed_packets as f64 / link("ran").departed_packets as f64;
+        assert_eq!(share > 0.8, each, "{flow}, {ran_cc}: {share} acknowledgements for each segment");
+    }
+}

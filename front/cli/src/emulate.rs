@@ -29,7 +29,7 @@ const SNAPSHOTS: usize = 2;
 #[command(after_help = "Examples:\n  \
     ranpace emulate drive.toml                  its own flows, over the kernel's TCP and UDP\n  \
     ranpace emulate drive.toml --cc bbr\n  \
-    ranpace emulate drive.toml -- curl http://10.77.0.1:8000/        behind the first user\n  \
+    ranpace emulate drive.toml -- curl http://10.77.0.1:8000/        where its first flow ends\n  \
     ranpace emulate drive.toml --also server='iperf3 -s' -- iperf3 -c server\n  \
     ranpace emulate cell.toml --in walker.2 -- ./my-program\n  \
     ranpace emulate cell.toml --shell phone\n  \
@@ -316,27 +316,39 @@ impl Emulate {
         common::say(&format!("machine: {}", honesty.line()));
         common::say(&format!("results: {}", folder.display()));
         common::say(&format!("report: {}", page.display()));
+        let mut not_captured = None;
         match captured.zip(self.pcap.as_ref()) {
             Some((Ok(captured), path)) => common::say(&capture_line(captured, path)),
-            Some((Err(error), _)) => return Err(Failure::ours(error)),
+            Some((Err(error), _)) => not_captured = Some(error.to_string()),
             None => {}
         }
-        verdict(interrupted.then_some(result.end), honesty.invalid(), code)
+        verdict(interrupted.then_some(result.end), honesty.invalid(), not_captured, code)
     }
 }
 
-/// How the command ends: after Ctrl-C at a time, with a run that does not count, or as its program did.
-fn verdict(stopped: Option<Time>, invalid: Option<String>, code: Option<i32>) -> Result<(), Failure> {
+/// How the command ends: after Ctrl-C at a time, with a run that does not count, without the capture that was asked for, or as
+/// its program did.
+fn verdict(
+    stopped: Option<Time>,
+    invalid: Option<String>,
+    not_captured: Option<String>,
+    code: Option<i32>,
+) -> Result<(), Failure> {
     let invalid = invalid.map(|why| format!("invalid, the machine could not keep up: {why}"));
-    match (stopped, invalid, code) {
-        (Some(at), Some(why), _) => {
-            Err(Failure::Interrupted(format!("stopped after {at}; what was measured until then is {why}")))
+    let also = not_captured.as_ref().map_or(String::new(), |error| format!("; and {error}"));
+    match (stopped, invalid, not_captured, code) {
+        (Some(at), Some(why), ..) => {
+            let text = format!("stopped after {at}; what was measured until then is {why}{also}");
+            Err(Failure::Interrupted(text))
         }
-        (Some(at), None, _) => Err(Failure::Interrupted(format!("stopped after {at}"))),
-        (None, Some(why), _) => Err(Failure::Status(INVALID, Some(why))),
+        (Some(at), ..) => Err(Failure::Interrupted(format!("stopped after {at}{also}"))),
+        (None, Some(why), ..) => Err(Failure::Status(INVALID, Some(why + &also))),
+        (None, None, Some(error), _) => Err(Failure::Ours(error)),
         // A status is of eight bits.
-        (None, None, Some(code)) if code != 0 => Err(Failure::Status(u8::try_from(code).unwrap_or(1), None)),
-        (None, None, _) => Ok(()),
+        (None, None, None, Some(code)) if code != 0 => {
+            Err(Failure::Status(u8::try_from(code).unwrap_or(1), None))
+        }
+        (None, None, None, _) => Ok(()),
     }
 }
 
@@ -396,12 +408,32 @@ mod tests {
     #[test]
     fn ctrl_c_comes_before_what_was_measured_and_that_before_the_program() {
         let (at, late) = (Time::from_millis(1_500), || Some("10 of 20 packets were late".to_owned()));
-        let ended = |stopped, invalid, code| match verdict(stopped, invalid, code) {
+        let ended_without = |capture: Option<&str>, stopped, invalid, code| match verdict(
+            stopped,
+            invalid,
+            capture.map(str::to_owned),
+            code,
+        ) {
             Ok(()) => (0, String::new()),
+            Err(Failure::Ours(text)) => (1, text),
             Err(Failure::Interrupted(text)) => (130, text),
             Err(Failure::Status(code, text)) => (code, text.unwrap_or_default()),
             Err(failure) => panic!("{failure:?}"),
         };
+        let ended = |stopped, invalid, code| ended_without(None, stopped, invalid, code);
+        // A capture that failed is told of, and hides neither.
+        let full = Some("a.pcap: no space is left");
+        for (stopped, invalid, code, expected) in [
+            (Some(at), late(), Some(3), 130),
+            (Some(at), None, None, 130),
+            (None, late(), Some(3), INVALID),
+            (None, None, Some(3), 1),
+            (None, None, Some(0), 1),
+        ] {
+            let (status, text) = ended_without(full, stopped, invalid, code);
+            assert_eq!(status, expected, "{text}");
+            assert!(text.contains("no space is left"), "{text}");
+        }
         let (status, text) = ended(Some(at), late(), Some(3));
         assert_eq!(status, 130);
         assert!(text.contains("1.5s") && text.contains("10 of 20 packets were late"), "{text}");

@@ -103,7 +103,8 @@ impl Reproduce {
         }
         for listed in reproduce::listing(experiments) {
             let pending = if listed.pending.is_some() { " (pending)" } else { "" };
-            let names = format!("{}, {}", listed.name, listed.alias.join(", "));
+            let alias: String = listed.alias.iter().map(|alias| format!(", {alias}")).collect();
+            let names = format!("{}{alias}", listed.name);
             output::line(format!("{names:<42}  {}{pending}\n{:<42}  {}", listed.title, "", listed.source))?;
         }
         Ok(())

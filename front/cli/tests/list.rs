@@ -31,6 +31,18 @@ fn everything_is_listed_for_people_and_for_programs() {
 }
 
 #[test]
+fn experiments_are_listed_by_their_names_and_aliases() {
+    let output = Command::new(env!("CARGO_BIN_EXE_ranpace")).args(["reproduce", "--list"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for (name, title) in
+        [("001-a3-table1, c2tcp-table1 ", "Seven algorithms"), ("edge-sigma ", "What SIGMA loses")]
+    {
+        let line = text.lines().find(|line| line.starts_with(name));
+        assert!(line.is_some_and(|line| line.contains(title)), "{name}: {text}");
+    }
+}
+
+#[test]
 fn every_algorithm_listed_has_its_options() {
     let (_, text, _) = list(&["cc", "--json"]);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -192,8 +192,14 @@ impl Store {
         }
     }
 
-    /// Removes the folder if nothing is in it.
+    /// Removes the folder if nothing is in it, or only files in which there is nothing.
     pub fn remove_if_empty(&self) {
+        let files: Vec<_> = fs::read_dir(&self.folder).into_iter().flatten().flatten().collect();
+        if files.iter().all(|file| file.metadata().is_ok_and(|data| data.is_file() && data.len() == 0)) {
+            for file in files {
+                let _ = fs::remove_file(file.path());
+            }
+        }
         // It is not empty, mostly.
         let _ = fs::remove_dir(&self.folder);
     }
@@ -514,8 +520,15 @@ mod tests {
         assert_eq!(store.summaries().unwrap().len(), 8);
         let empty = store.next().unwrap();
         assert!(empty.folder().ends_with("9"));
+        // What programs print would be there, but no program was begun.
+        empty.write("programs.log", b"").unwrap();
         empty.remove_if_empty();
         assert!(!empty.folder().exists());
+        let begun = store.next().unwrap();
+        begun.write("programs.log", b"it began").unwrap();
+        begun.write("other.log", b"").unwrap();
+        begun.remove_if_empty();
+        assert!(begun.folder().join("programs.log").exists() && begun.folder().join("other.log").exists());
     }
 
     #[cfg(unix)]

@@ -47,8 +47,12 @@ fn the_overview_counts_what_is_recorded() {
 }
 
 #[test]
-fn a_finding_is_explained_on_its_page_and_a_reading_says_why_it_is_admissible() {
+fn a_finding_has_a_second_reading_on_its_page_and_every_reading_says_what_admits_it() {
     for experiment in reproduce::experiments().unwrap() {
+        for reading in &experiment.readings {
+            let (id, name, why) = (&experiment.id, reading.name.trim(), reading.why.trim());
+            assert!(why.split_whitespace().count() > 1 && why != name, "{id}: {name}: why: {why:?}");
+        }
         let Some(record) = Record::read(&folder(), &experiment.id).unwrap() else { continue };
         if record.rows.iter().any(|row| row.verdict == Verdict::Finding) {
             let page = std::fs::read_to_string(folder().join(&experiment.id).join("README.md")).unwrap();

@@ -32,14 +32,15 @@
 //! | 4 loss | more than [`LOSS`] lost in the last rounds | hold from [`LOSS_HOLD`] on |
 //! | 5 timeout | the timer fires | CUBIC's answer |
 //! | 6 mark | the network marks | CUBIC's answer, hold from [`HOLD`] on |
-//! | 7 rival | a loss in a queue of more than [`FLIGHT`] smallest RTTs | CUBIC in slow start, hold of [`LONGEST_HOLD`] |
+//! | 7 rival | a loss while the RTT is more than [`QUEUE_RATIO`] times [`FLIGHT`] smallest ones | CUBIC's answer, then its slow start; hold of [`LONGEST_HOLD`] |
 //!
 //! The last is no contradiction either. With [`FLIGHT`] BDPs in flight this flow alone does not make such a queue, so a buffer that
 //! overflows with it is full of others' data; all these controls drain a queue, and would give all that they have to those who
-//! do not. CUBIC takes its place beside them, which takes it many RTTs of that length.
+//! do not. (For the same reason the bound on what is in flight counts with the RTT as it is then: with the smallest one this flow would be
+//! held below its share of a queue that is not its own.) CUBIC takes its place beside them, which takes it many RTTs of that length.
 //!
-//! The way back: the hold is over, [`GOOD_ROUNDS`] rounds in a row had fresh reports that were not contradicted, and CUBIC is not
-//! in slow start, which finds what there is faster than any of these controls. A hold doubles each time up to
+//! The way back: the hold is over, [`GOOD_ROUNDS`] rounds in a row had fresh reports that were not contradicted, nothing is being
+//! repaired, and CUBIC's slow start is over, or has made a queue: it finds what there is faster than any of these controls. A hold doubles each time up to
 //! [`LONGEST_HOLD`], and begins anew after a driven time as long as it was.
 //!
 //! Reports of a cellular link differ by many times within a round, and are true all the same: what counts is their mean,
@@ -231,8 +232,8 @@ pub struct Guard {
     news_at: Time,
     /// Whether the last round had a queue.
     queue: bool,
-    /// Whether it was longer than this flow alone makes one.
-    deep: bool,
+    /// Its smallest RTT, if that was longer than this flow alone makes it.
+    deep: Option<Span>,
     /// Rounds in a row: good ones, and those in which the reports were too high and too low.
     good: u32,
     high: u32,
@@ -243,6 +244,8 @@ pub struct Guard {
     since_lift: u32,
     /// What a lift goes up to in bit/s, until a time, after one that overflowed.
     ceiling: (f64, Time),
+    /// CUBIC's slow start begins when what was lost has been repaired.
+    restart: bool,
     /// Delivered and reported rate of the last rounds in bit/s, as they were compared.
     compared: (f64, f64),
 }
@@ -274,13 +277,14 @@ impl Guard {
             acked_at: Time::ZERO,
             news_at: Time::ZERO,
             queue: false,
-            deep: false,
+            deep: None,
             good: 0,
             high: 0,
             low: 0,
             lift: None,
             since_lift: u32::MAX,
             ceiling: (f64::INFINITY, Time::ZERO),
+            restart: false,
             compared: (0.0, 0.0),
         }
     }
@@ -308,7 +312,9 @@ impl Guard {
     fn bound(&mut self, cx: &Context) {
         let delivered = self.delivered.get() as f64;
         let mss = cx.mss.as_f64().max(1.0);
-        let bdp = delivered / 8.0 * cx.min_rtt.min(Span::from_secs(10)).as_secs_f64() / mss;
+        // What of a queue this flow cannot have made is no reason to send less.
+        let rtt = self.deep.unwrap_or(cx.min_rtt);
+        let bdp = delivered / 8.0 * rtt.min(Span::from_secs(10)).as_secs_f64() / mss;
         let wire = cx.wire.as_f64();
         let least = 8.0 * LEAST_FLIGHT * wire / cx.srtt.max(Span::from_millis(1)).as_secs_f64();
         self.most_flight = (FLIGHT * bdp).max(LEAST_FLIGHT);
@@ -337,7 +343,7 @@ impl Guard {
 
     fn drive(&mut self, cx: &Context, w: &mut Window) {
         (self.mode, self.since) = (Mode::Driven, cx.now);
-        (self.high, self.low, self.lift) = (0, 0, None);
+        (self.high, self.low, self.lift, self.restart) = (0, 0, None, false);
         // What was lost was CUBIC's.
         self.past.iter_mut().for_each(|past| past.lost = 0);
         self.bound(cx);
@@ -366,6 +372,8 @@ impl Guard {
         }
         (self.mode, self.reason, self.since, self.good) = (Mode::Plain, reason, cx.now, 0);
         self.lift = None;
+        // A flow that begins beside others begins with slow start; the loss was of the others' making.
+        self.restart = reason == Reason::Rival;
         self.cubic = Cubic::new(Params::LINUX, hystart::Kind::Classic);
         w.cwnd = (cx.in_flight as f64).max(LEAST_FLIGHT).min(w.cwnd.max(LEAST_FLIGHT));
         // After reports that were too low slow start finds what there is; otherwise what is in flight is about right.
@@ -379,7 +387,7 @@ impl Guard {
         let (bytes, length) = (cx.mss * round.delivered, cx.now.since(round.begin).max(Span::from_micros(1)));
         let delivered = Rate::of(bytes, length);
         self.queue = Self::is_queue(cx, round.rtt, 1.0, delivered);
-        self.deep = Self::is_queue(cx, round.rtt, FLIGHT, delivered);
+        self.deep = Self::is_queue(cx, round.rtt, FLIGHT, delivered).then_some(round.rtt);
         let overflows = round.lost >= LEAST_LOST_IN_ROUND
             && round.lost as f64 > LOSS * (round.delivered + round.lost) as f64;
         self.since_lift = if self.lift.is_some() { 0 } else { self.since_lift.saturating_add(1) };
@@ -492,22 +500,19 @@ impl CongestionControl for Guard {
         }
         if self.mode == Mode::Driven {
             match event.kind {
-                Signal::Loss if !self.deep => {
+                Signal::Loss if self.deep.is_none() => {
                     self.publish(cx, w);
                     return own;
                 }
-                Signal::Loss => {
-                    self.fall_back(cx, w, Reason::Rival);
-                    // A flow that begins beside others begins with slow start; the loss was of the others' making.
-                    w.ssthresh = f64::INFINITY;
-                    return Answer::Own;
-                }
+                Signal::Loss => self.fall_back(cx, w, Reason::Rival),
                 Signal::Timeout { .. } => self.fall_back(cx, w, Reason::Timeout),
                 Signal::Ecn => self.fall_back(cx, w, Reason::Mark),
             }
             // An episode that was the control's own begins anew for CUBIC.
             return self.cubic.on_congestion(cx, w, &Congestion { first: true, ..*event });
         }
+        // Another sign of congestion has its own answer.
+        self.restart &= event.kind == Signal::Loss;
         self.cubic.on_congestion(cx, w, event)
     }
 
@@ -574,13 +579,19 @@ impl CongestionControl for Guard {
     fn on_recovered(&mut self, cx: &Context, w: &mut Window) {
         self.control.on_recovered(cx, &mut self.wanted);
         match self.mode {
-            Mode::Plain => self.cubic.on_recovered(cx, w),
+            Mode::Plain => {
+                self.cubic.on_recovered(cx, w);
+                if core::mem::take(&mut self.restart) {
+                    w.ssthresh = f64::INFINITY;
+                }
+            }
             Mode::Driven => self.publish(cx, w),
         }
     }
 
     fn on_spurious(&mut self, cx: &Context, w: &mut Window, prior: &Window) {
         self.control.on_spurious(cx, &mut self.wanted, prior);
+        self.restart = false;
         match self.mode {
             Mode::Plain => self.cubic.on_spurious(cx, w, prior),
             Mode::Driven => self.publish(cx, w),
@@ -603,7 +614,7 @@ impl CongestionControl for Guard {
 
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         self.control.on_path_change(cx, &mut self.wanted);
-        (self.round, self.queue, self.deep) = (None, false, false);
+        (self.round, self.queue, self.deep) = (None, false, None);
         self.delivered = MaxFilter::default();
         self.rounds = 0;
         (self.past, self.unreported) = ([Past::default(); ROUNDS], 0.0);

@@ -93,7 +93,8 @@ pub struct Context {
     /// Smoothed RTT (RFC 6298); zero before the first sample.
     pub srtt: Span,
     /// Smallest RTT of the last 300 s, as Linux keeps it; [`Span::MAX`] before the first sample. A control that wants
-    /// another window keeps its own from [`Sample::rtt`].
+    /// another window keeps its own from [`Sample::rtt`]. An endpoint that tells its controls the smoothed RTT in place of samples
+    /// (ns-3.26) has the smallest smoothed one here, which is above the path's.
     pub min_rtt: Span,
     /// Segments sent and neither acknowledged nor taken for lost.
     pub in_flight: u64,

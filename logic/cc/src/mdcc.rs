@@ -385,6 +385,10 @@ impl Mdcc {
         if self.radio.window.cwnd <= self.wired.window.cwnd {
             self.wired.window.ssthresh = self.wired.window.ssthresh.min(self.radio.window.ssthresh);
         }
+        if let Some(undo) = &mut self.wired.undo {
+            // What comes back is what was in flight, and the radio's window was a bound too.
+            undo.1.cwnd = undo.1.cwnd.min(self.radio.window.cwnd);
+        }
         self.mode = Mode::Alone;
         (self.claim, self.verdict) = (None, None);
         self.messages = 0;
@@ -479,7 +483,7 @@ impl Mdcc {
     }
 
     /// The receiver has a packet.
-    fn on_acked(&mut self, cx: &Context, packet: &Packet, rtt: Span) {
+    fn on_acked(&mut self, cx: &Context, w: &mut Window, packet: &Packet, rtt: Span) {
         if let (Some(claim), None) = (&mut self.claim, self.verdict) {
             self.verdict = claim.on_acked(packet.number, rtt, cx.min_rtt);
         }
@@ -494,7 +498,13 @@ impl Mdcc {
         if called_missing {
             self.doubts.false_gaps += 1;
             let was_cause = self.wired.undo.as_ref().is_some_and(|undo| undo.2 == Some(packet.number));
-            if was_cause {
+            if was_cause && self.mode == Mode::Alone {
+                // The window is the endpoint's, and the PEP's RTTs mean nothing to CUBIC.
+                self.wired.window = *w;
+                self.undo_wired();
+                self.wired.cubic.on_path_change(cx, &mut self.wired.window);
+                self.show(w);
+            } else if was_cause {
                 self.undo_wired();
             }
         }
@@ -577,9 +587,9 @@ impl CongestionControl for Mdcc {
         true
     }
 
-    fn on_packet(&mut self, cx: &Context, _: &mut Window, packet: &Packet) {
+    fn on_packet(&mut self, cx: &Context, w: &mut Window, packet: &Packet) {
         match packet.fate {
-            Fate::Acked { rtt, .. } => self.on_acked(cx, packet, rtt),
+            Fate::Acked { rtt, .. } => self.on_acked(cx, w, packet, rtt),
             Fate::Seen { .. } => {
                 if self.ledger.on_seen(packet.number) {
                     self.newly_seen += u64::from(packet.number >= self.wired.since);
@@ -605,6 +615,8 @@ impl CongestionControl for Mdcc {
         let (told, answers) = (core::mem::take(&mut self.told), core::mem::take(&mut self.lost));
         if self.mode == Mode::Alone {
             self.met = true;
+            // A reduction of the endpoint's own takes the place of the last one.
+            self.wired.undo = self.wired.undo.take().filter(|_| !event.first);
             return self.wired.cubic.on_congestion(cx, w, event);
         }
         let answers = match event.kind {

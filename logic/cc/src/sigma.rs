@@ -723,6 +723,9 @@ impl CongestionControl for Sigma {
         if let Some(trials) = &self.trials {
             show("trial_segments", trials.window().unwrap_or(0.0));
             show("contradictions", f64::from(trials.contradictions()));
+            if let Some(share) = trials.unlike() {
+                show("reports_unlike", share);
+            }
             if let Some(ratio) = trials.ratio() {
                 show("delivered_over_granted", ratio);
             }

@@ -41,7 +41,7 @@ pub enum Patience {
     Meld,
     /// RAPID keeps what it has: after 3 periods, at least 100 ms.
     RapidHold,
-    /// RAPID lets connections run as they are: after 1 s.
+    /// RAPID lets connections run as they are: after 3 periods, at least 1 s.
     RapidOpen,
     /// SIGMA is CUBIC: after 4 times the connection's smallest RTT, at least 100 ms.
     Sigma {
@@ -56,7 +56,7 @@ impl Patience {
         match self {
             Self::Meld => (period * 3).max(Span::from_millis(50)),
             Self::RapidHold => (period * 3).max(Span::from_millis(100)),
-            Self::RapidOpen => Span::from_secs(1),
+            Self::RapidOpen => (period * 3).max(Span::SECOND),
             Self::Sigma { rtt_min } => (rtt_min * 4).max(Span::from_millis(100)),
         }
     }
@@ -90,6 +90,7 @@ mod tests {
             (Patience::RapidHold, 8, 100),
             (Patience::RapidHold, 100, 300),
             (Patience::RapidOpen, 8, 1000),
+            (Patience::RapidOpen, 1000, 3000),
             (sigma(10), 1, 100),
             (sigma(40), 1, 160),
         ] {

@@ -206,7 +206,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     }
     // Read with every algorithm, so that algorithms can be exchanged; datagrams use the mtu alone.
     let algorithm = cc.as_ref().map(read_algorithm);
-    let config = tcp::read(section, algorithm.as_ref().and_then(|a| a.as_ref()?.ack_every()));
+    let (config, ack_every) = tcp::read(section, algorithm.as_ref().and_then(|a| a.as_ref()?.ack_every()));
     let Some(algorithm) = algorithm else {
         if written != Some(None) {
             section.error(
@@ -224,7 +224,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
         field.error(format!("{algorithm} is carried by {carrier:?}, not by {written:?}; leave this out"));
     }
     Some(match algorithm.transport() {
-        ranpace_cc::Transport::Tcp => Transport::Tcp { algorithm, config },
+        ranpace_cc::Transport::Tcp => Transport::Tcp { algorithm, config, ack_every },
         ranpace_cc::Transport::Datagram => Transport::Datagram { algorithm, mtu: config.mtu },
     })
 }

@@ -33,6 +33,8 @@ pub struct Scenario {
     pub rnis: FeedSpec,
     /// What a device is told by its own modem.
     pub modem: FeedSpec,
+    /// Which of these two tables are written, with whatever values.
+    pub feed_tables: Vec<&'static str>,
     /// Flows; at least one.
     pub flows: Vec<FlowSpec>,
     /// Proxies that split TCP connections.
@@ -168,6 +170,9 @@ pub enum Transport {
         algorithm: Algorithm,
         /// Its settings.
         config: ranpace_tcp::Config,
+        /// `ack_every` as it is written, which holds for whatever control sends (behind a proxy, another one); `None`: as the
+        /// control wants it.
+        ack_every: Option<u32>,
     },
     /// A QUIC connection.
     Quic {

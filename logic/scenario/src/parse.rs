@@ -54,7 +54,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
     let files = &mut Traces::new(traces);
     let mut network = Network::read(&mut root, files);
     cell::read(&mut root, &mut network, files);
-    let (rnis, modem) = rnis::read(&mut root);
+    let (rnis, modem, feed_tables) = rnis::read(&mut root);
     let flows = Flows::read(&mut root, &network, duration);
     let proxies = proxy::read(&mut root, &network, &flows, &rnis);
     let peps = pep::read(&mut root, &network, &flows);
@@ -74,6 +74,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
         users,
         rnis,
         modem,
+        feed_tables,
         flows: flows.all,
         proxies,
         peps,

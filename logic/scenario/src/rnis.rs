@@ -93,16 +93,18 @@ impl FeedSpec {
     }
 }
 
-/// Reads both tables.
-pub(crate) fn read(root: &mut Section<'_>) -> (FeedSpec, FeedSpec) {
+/// Reads both tables; and which of them are written.
+pub(crate) fn read(root: &mut Section<'_>) -> (FeedSpec, FeedSpec, Vec<&'static str>) {
     let [mut rnis, mut modem] = [FeedSpec::EDGE, FeedSpec::MODEM];
+    let mut written = Vec::new();
     for (key, spec) in TABLES.into_iter().zip([&mut rnis, &mut modem]) {
         let section = root.field(key).and_then(|field| field.section(format!("in [{key}]")));
         if let Some(section) = section {
+            written.push(key);
             read_table(section, spec);
         }
     }
-    (rnis, modem)
+    (rnis, modem, written)
 }
 
 fn read_table(mut section: Section<'_>, spec: &mut FeedSpec) {

@@ -45,8 +45,9 @@ const LEAST_TIMEOUT: Span = Span::from_millis(1);
 /// Largest window that TCP can announce (RFC 7323 section 2.3).
 const MOST_WINDOW: Bytes = Bytes::new(1 << 30);
 
-/// Reads the settings of a flow; without `ack_every` its receiver acknowledges as the algorithm wants it, if it wants something.
-pub(crate) fn read(flow: &mut Section<'_>, wanted: Option<u32>) -> Config {
+/// Reads the settings of a flow, and `ack_every` as it is written; without it the receiver acknowledges as the algorithm wants it,
+/// if it wants something.
+pub(crate) fn read(flow: &mut Section<'_>, wanted: Option<u32>) -> (Config, Option<u32>) {
     let mut table = flow.field("tcp").and_then(|field| field.section("in tcp of [[flow]]"));
     let [
         mtu,
@@ -91,8 +92,8 @@ pub(crate) fn read(flow: &mut Section<'_>, wanted: Option<u32>) -> Config {
     };
 
     whole(&mut config.initial_window, initial_window, 1..=65_535);
-    config.ack_every = wanted.unwrap_or(config.ack_every);
-    whole(&mut config.ack_every, ack_every, 1..=1_000);
+    let ack_every = ack_every.and_then(|f| f.whole(1..=1_000)).and_then(|number| u32::try_from(number).ok());
+    config.ack_every = ack_every.or(wanted).unwrap_or(config.ack_every);
     whole(&mut config.quick_acks, quick_acks, 0..=65_535);
     flag(&mut config.timestamps, timestamps);
     flag(&mut config.ecn, ecn);
@@ -155,7 +156,7 @@ pub(crate) fn read(flow: &mut Section<'_>, wanted: Option<u32>) -> Config {
         Some(_) => config.opener = Opener::Sender,
         None => {}
     }
-    config
+    (config, ack_every)
 }
 
 fn whole(place: &mut u32, field: Option<Field<'_>>, range: RangeInclusive<u64>) {

@@ -88,6 +88,7 @@ pub fn start(
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
             screen.tail = tail(&log);
+            screen.stops = interrupt::is_set();
             let _drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
             if IS_STALE.swap(false, Ordering::Relaxed) {
                 // One that knows nothing of what was drawn draws everything. (`clear` would ask the terminal where its cursor is, and
@@ -192,6 +193,8 @@ pub struct Screen {
     /// Where to enter the namespaces, while no program says anything.
     hints: Vec<String>,
     tail: Vec<String>,
+    /// Ctrl-C was heard.
+    stops: bool,
 }
 
 /// A link.
@@ -206,7 +209,14 @@ impl Screen {
     /// Of links with these names; `hints` are shown until programs print something.
     pub fn new(title: String, links: Vec<String>, hints: Vec<String>) -> Self {
         let panel = |name| Panel { name, moments: VecDeque::new(), is_used: false };
-        Self { title, links: links.into_iter().map(panel).collect(), last: None, hints, tail: Vec::new() }
+        Self {
+            title,
+            links: links.into_iter().map(panel).collect(),
+            last: None,
+            hints,
+            tail: Vec::new(),
+            stops: false,
+        }
     }
 
     /// Takes in what happened.
@@ -249,9 +259,16 @@ impl Screen {
     }
 
     fn headline(&self) -> String {
-        let Some(last) = &self.last else { return format!("{}: it begins", self.title) };
+        let end = if self.stops { "it stops; Ctrl-C again gives it up" } else { "Ctrl-C ends it" };
+        let Some(last) = &self.last else {
+            return if self.stops {
+                format!("{}: {end}", self.title)
+            } else {
+                format!("{}: it begins", self.title)
+            };
+        };
         format!(
-            "{}   {:.1} s   {} packets, {} late   loop {:.0} % of a core   Ctrl-C ends it",
+            "{}   {:.1} s   {} packets, {} late   loop {:.0} % of a core   {end}",
             self.title,
             last.at.as_secs_f64(),
             last.packets,
@@ -337,6 +354,15 @@ mod tests {
     fn screen(names: &[&str]) -> Screen {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         Screen::new("drive".to_owned(), names, vec!["namespace: ranpace-1-phone".to_owned()])
+    }
+
+    #[test]
+    fn the_headline_says_that_ctrl_c_was_heard() {
+        let mut screen = screen(&["down"]);
+        screen.stops = true;
+        assert_eq!(screen.headline(), "drive: it stops; Ctrl-C again gives it up");
+        screen.add(snapshot(1_500, &[(1, 1)]));
+        assert!(screen.headline().ends_with("of a core   it stops; Ctrl-C again gives it up"));
     }
 
     #[test]

@@ -254,13 +254,44 @@ fn a_loss_is_a_rivals_where_the_queue_is_deeper_than_this_flow_makes_one() {
         cx.in_flight = 20;
         let loss =
             Congestion { kind: Signal::Loss, lost: 1, largest: cx.mss, newest_sent_at: cx.now, first: true };
-        guard.on_congestion(&cx, &mut w, &loss);
+        let answer = guard.on_congestion(&cx, &mut w, &loss);
         assert_eq!(
             (guard.reason, guard.mode == Mode::Driven),
             (reason, reason == Reason::None),
             "{rtt_ms} ms"
         );
-        assert!(reason == Reason::None || w.in_slow_start(), "{w:?}");
+        assert_eq!(answer == Answer::Own, guard.owns_recovery(), "{rtt_ms} ms: {answer:?}");
+        if let Answer::ReduceTo(ssthresh) = answer {
+            // CUBIC's answer; when what was lost is repaired, its slow start.
+            assert_eq!(ssthresh, 7.0);
+            w = Window { cwnd: ssthresh, ssthresh, ..w };
+            guard.on_recovered(&cx, &mut w);
+            assert!(w.in_slow_start(), "{w:?}");
+            w.ssthresh = 7.0;
+            guard.on_recovered(&cx, &mut w);
+            assert!(!w.in_slow_start(), "only once: {w:?}");
+        }
+    }
+}
+
+#[test]
+fn in_a_queue_that_others_make_the_bound_counts_with_the_rtt_as_it_is() {
+    for (rtt_ms, counted_ms) in [(140, 60), (200, 200)] {
+        let mut guard = Guard::new(Box::new(Draining), Format::V1);
+        let cx = Context { min_rtt: Span::from_millis(60), ..crate::testbed::context(Time::from_secs(7)) };
+        let mut w = Window::new(10.0);
+        guard.drive(&cx, &mut w);
+        let rate = Rate::from_mbit_per_s(20);
+        guard.delivered.update(RATE_ROUNDS, 0, rate.bits_per_s());
+        let round = Round {
+            delivered: 100,
+            rtt: Span::from_millis(rtt_ms),
+            ..Round::new(cx.now - Span::from_millis(100))
+        };
+        guard.judge(&cx, &mut w, &round);
+        guard.bound(&cx);
+        let expected = FLIGHT * rate.bytes_in(Span::from_millis(counted_ms)).as_f64() / cx.mss.as_f64();
+        assert!((guard.most_flight - expected).abs() < 1.0, "{rtt_ms} ms: {}", guard.most_flight);
     }
 }
 

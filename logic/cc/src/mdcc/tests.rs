@@ -325,6 +325,31 @@ fn a_gap_that_turns_out_to_be_none_is_taken_back() {
 }
 
 #[test]
+fn a_gap_is_taken_back_although_the_pep_has_fallen_silent_meanwhile() {
+    // CUBIC alone has the window by then; it goes back to what was in flight: the smaller window.
+    for (radio, back) in [(120.0, 100.0), (90.0, 90.0)] {
+        let mut rig = Rig::with(100.0, radio);
+        let first = rig.send(20);
+        rig.fate(first, Fate::Missing);
+        rig.report(None, 1, None);
+        let reduced = rig.w.cwnd;
+        assert!((reduced - 0.7 * back).abs() < 1e-9, "{reduced}");
+        rig.control.fall_back(&rig.cx);
+        rig.acknowledge(first + 1..first + 2);
+        assert!((reduced..reduced + 1.0).contains(&rig.w.cwnd), "nothing is known yet: {:?}", rig.w);
+        let mut lost = rig.clone();
+        rig.acknowledge(first..first + 1);
+        assert!((back..back + 1.0).contains(&rig.w.cwnd), "{:?}", rig.w);
+        assert_eq!(rig.w.cwnd, rig.control.wired.window.cwnd);
+        // A loss that the endpoint has answered since stands.
+        lost.lose(&[first + 2]);
+        let after_loss = lost.w.cwnd;
+        lost.fate(first, Fate::Acked { rtt: RTT, one_way: None });
+        assert_eq!(lost.w.cwnd, after_loss);
+    }
+}
+
+#[test]
 fn an_early_repair_counts_once_for_congestion_and_waits_a_quarter_of_the_rtt_to_the_pep() {
     for early_retransmit in [false, true] {
         let mut rig = Rig::with(100.0, 120.0);

@@ -130,7 +130,7 @@ impl RandomWalk {
 fn inside(area: Disc, at: Position) -> Position {
     let radius = area.radius_m.max(0.0);
     let distance = area.centre.ground_distance_m(at);
-    if distance <= radius && at.z.is_finite() {
+    if distance <= radius && [at.x, at.y, at.z].iter().all(|part| part.is_finite()) {
         return at;
     }
     let share = radius / distance;
@@ -147,6 +147,12 @@ fn inside(area: Disc, at: Position) -> Position {
 fn mirrored(centre: Position, at: Position, [vx, vy]: [f64; 2]) -> [f64; 2] {
     let (x, y) = (at.x - centre.x, at.y - centre.y);
     let square = x * x + y * y;
+    if !square.is_normal() && (x != 0.0 || y != 0.0) {
+        // Too far from the middle, or too near it, for a square: only the direction matters.
+        let largest = x.abs().max(y.abs());
+        let at = Position::new(x / largest, y / largest, 0.0);
+        return mirrored(Position::new(0.0, 0.0, 0.0), at, [vx, vy]);
+    }
     let outward = vx * x + vy * y;
     if square > 0.0 && outward > 0.0 {
         let twice = 2.0 * outward / square;
@@ -211,6 +217,29 @@ mod tests {
             often.at(Time::from_millis(ms));
         }
         assert_eq!(often.at(Time::from_millis(29_990)), seldom.at(Time::from_millis(29_990)));
+    }
+
+    #[test]
+    fn walks_at_the_end_of_all_numbers_are_somewhere() {
+        // Squares of these are infinite, or nothing.
+        for far in [f64::MAX, 1e308, 1e200, 1e-160, 1e-170, f64::MIN_POSITIVE, 5e-324, f64::INFINITY] {
+            for (x, y) in [(far, 0.0), (far, far), (-far, far / 2.0)] {
+                let area = Disc { centre: Position::default(), radius_m: far, spread: Spread::Area };
+                let rule = WalkRule { area, speed_m_s: [3.0, MOST_M_S], leg: Span::from_secs(1) };
+                let mut walk = RandomWalk::new(rule, Position::new(x, y, 0.0), 1, 1);
+                for ms in 0..3_000 {
+                    let motion = walk.at(Time::from_millis(ms));
+                    let Position { x, y, .. } = motion.position;
+                    assert!(
+                        x.is_finite() && y.is_finite() && motion.travelled_m.is_finite(),
+                        "{far}: {motion:?}"
+                    );
+                    let velocity = walk.piece.velocity;
+                    let speed = velocity[0].hypot(velocity[1]);
+                    assert!((speed / walk.piece.speed_m_s - 1.0).abs() < 1e-6, "{far}: {velocity:?}");
+                }
+            }
+        }
     }
 
     proptest! {
