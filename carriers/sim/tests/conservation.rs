@@ -238,3 +238,52 @@ proptest! {
         prop_assert_eq!(result.ledger.offered, result.ledger.delivered + result.ledger.in_network);
     }
 }
+
+#[test]
+fn a_middlebox_drops_every_nth_packet_of_each_flow_and_they_are_counted() {
+    let text = |middlebox: &str| {
+        format!(
+            r#"
+            duration = "10s"
+            [[link]]
+            from = "server"
+            to = "edge"
+            rate = "100Mbit/s"
+            delay = "10ms"
+            duplex = true
+            [[link]]
+            from = "edge"
+            to = "phone"
+            rate = "100Mbit/s"
+            delay = "1ms"
+            duplex = true
+            [[flow]]
+            from = "server"
+            to = "phone"
+            transport = "udp"
+            packet = "1500B"
+            workload = {{ kind = "cbr", rate = "12Mbit/s" }}
+            [[flow]]
+            from = "phone"
+            to = "server"
+            cc = "cubic"
+            workload = {{ kind = "fixed", size = "1MB" }}
+            {middlebox}
+            "#
+        )
+    };
+    let play = |middlebox: &str| {
+        let scenario = ranpace_scenario::parse(&text(middlebox), "test.toml", &mut ()).expect("it is right");
+        ranpace_sim::Simulation::new(&scenario).run()
+    };
+    let plain = play("");
+    let with = play("[[middlebox]]\nhost = \"edge\"\nkind = \"drop_every\"\npackets = 50");
+    assert!(with.ledger.balances(), "{:?}", with.ledger);
+    assert_eq!(plain.flows[0].dropped_packets, 0);
+    // 1000 packets a second for ten seconds.
+    assert_eq!(with.flows[0].sent_packets, 10_000);
+    assert!((199..=200).contains(&with.flows[0].dropped_packets), "{}", with.flows[0].dropped_packets);
+    // 691 segments of 1448 B and what is sent again.
+    assert!((13..=15).contains(&with.flows[1].dropped_packets), "{}", with.flows[1].dropped_packets);
+    assert_eq!(with.flows[1].delivered, ranpace_units::Bytes::new(1_000_000), "lost packets are sent again");
+}

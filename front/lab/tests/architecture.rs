@@ -103,7 +103,7 @@ const LOGIC: &[(&str, &[&str])] = &[
     ("tcp", &["units", "phy", "rnis", "cc"]),
     ("quic", &["units", "phy", "rnis", "cc"]),
     ("scenario", &["units", "phy", "rnis", "link", "radio", "cc", "pep", "tcp", "quic"]),
-    ("network", &["units", "phy", "rnis", "link", "radio", "cc", "tcp", "scenario"]),
+    ("network", &["units", "phy", "rnis", "link", "radio", "cc", "pep", "tcp", "scenario"]),
 ];
 
 #[test]

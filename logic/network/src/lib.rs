@@ -24,7 +24,7 @@ pub use event_queue::{Event, EventQueue, Timer};
 pub use feed::{Reader, Source, Told};
 pub use histogram::Histogram;
 pub use meter::{FlowMeter, Meters};
-pub use network::{Drive, Hosts, Network, NetworkResult, Verdict, link_names};
+pub use network::{Drive, Hosts, Network, NetworkResult, link_names};
 pub use packet::{Direction, Packet, PacketHandle, PacketPool};
 pub use radio::ReportReader;
 pub use results::{

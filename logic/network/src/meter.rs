@@ -186,6 +186,15 @@ impl<'a> Meters<'a> {
         }
     }
 
+    /// A participant dropped a packet that passed.
+    pub(crate) fn on_dropped_by_participant(&mut self, packet: PacketHandle) {
+        self.ledger.dropped += Bytes::new(u64::from(packet.wire()));
+        if self.measuring && packet.direction() == Direction::Forward {
+            self.flows[packet.flow() as usize].dropped += 1;
+        }
+        self.packets.release(packet);
+    }
+
     #[inline]
     fn note(&mut self, note: Note) {
         self.notes.push(note);

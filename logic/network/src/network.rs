@@ -6,6 +6,7 @@
 
 use ranpace_cc::RadioHint;
 use ranpace_link::{Link, Service};
+use ranpace_pep::middlebox::{Middlebox, Passing, Verdict};
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::Subscription;
 use ranpace_rnis::Grant;
@@ -15,7 +16,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 use crate::event_queue::{Event, EventQueue, Timer};
 use crate::feed::{Reader, Source, Told};
 use crate::meter::{FlowMeter, LinkMeter, Meters};
-use crate::packet::{Packet, PacketHandle};
+use crate::packet::{Direction, Packet, PacketHandle};
 use crate::radio::{self, Radio, ReportReader};
 use crate::random::part_seed;
 use crate::results::{CellResult, FeedResult, LinkResult, UserResult};
@@ -63,15 +64,6 @@ pub trait Hosts<'a> {
     fn prefetch(&self, network: &Network<'a, Self::Event>, packets: &[PacketHandle]);
 }
 
-/// What a participant does with a packet that passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It goes on.
-    Pass,
-    /// It is no more.
-    Drop,
-}
-
 /// How a network is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drive {
@@ -93,6 +85,8 @@ pub struct Network<'a, E> {
     /// The ways of flows.
     pub routes: Routes,
     drive: Drive,
+    /// The scenario's, which have the first numbers of participants.
+    middleboxes: Vec<Box<dyn Middlebox>>,
     links: Vec<Link<PacketHandle>>,
     link_timers: Vec<Timer>,
     /// The cells, if there are any.
@@ -174,6 +168,7 @@ impl<'a, E: Copy> Network<'a, E> {
             arrived: Vec::new(),
             heard: Vec::new(),
             routes: Routes::new(scenario, stops),
+            middleboxes: scenario.middleboxes.iter().map(|spec| spec.kind.build()).collect(),
             drive,
             prefetched: vec![0; scenario.links.len()],
             measured_from: Time::ZERO + scenario.warmup,
@@ -343,10 +338,19 @@ impl<'a, E: Copy> Network<'a, E> {
             let Step::Participant(participant) = self.routes.step(next) else {
                 return self.offer(next, handle);
             };
-            if hosts.on_passing(self, participant, handle) == Verdict::Drop {
-                self.meters.ledger.dropped += Bytes::new(u64::from(handle.wire()));
-                self.meters.packets.release(handle);
-                return;
+            let verdict = match self.middleboxes.get_mut(participant as usize) {
+                Some(middlebox) => {
+                    let forward = packet.direction == Direction::Forward;
+                    let wire = Bytes::new(u64::from(handle.wire()));
+                    middlebox.on_packet(self.now, &Passing { flow: packet.flow, forward, wire })
+                }
+                None => {
+                    let of_hosts = participant - self.middleboxes.len() as u32;
+                    hosts.on_passing(self, of_hosts, handle)
+                }
+            };
+            if verdict == Verdict::Drop {
+                return self.meters.on_dropped_by_participant(handle);
             }
         }
     }

@@ -31,7 +31,7 @@ pub struct Stop {
     pub direction: Direction,
     /// Hops before it; at least one. Where a proxy splits the flow, those behind the proxy pass it, and no others.
     pub hop: usize,
-    /// Number of the participant, as [`Hosts::on_passing`](crate::Hosts::on_passing) is told it.
+    /// Number of the participant among those of the hosts, as [`Hosts::on_passing`](crate::Hosts::on_passing) is told it.
     pub participant: u32,
 }
 
@@ -91,17 +91,22 @@ struct Stretch {
 }
 
 impl Routes {
-    /// The ways of a scenario, with the participants that packets pass.
+    /// The ways of a scenario, with the participants that packets pass: at a host its middleboxes first.
     pub(crate) fn new(scenario: &Scenario, stops: &[Stop]) -> Self {
         let numbering = Numbering::new(scenario);
+        let middleboxes = scenario.middleboxes.len() as u32;
         let (mut places, mut known) = (Vec::new(), HashMap::new());
         // Hops from `first` on, and the participants behind each.
         let mut stretch = |flow: usize, direction: Direction, first: usize, path: &[Hop]| {
             let mut way = Vec::with_capacity(path.len());
             for (hop, &over) in (first + 1..).zip(path) {
                 way.push(numbering.hop(over));
+                let host = scenario.ends(over).1;
+                let at_host = (0..).zip(&scenario.middleboxes).filter(|(_, own)| own.host == host);
+                way.extend(at_host.map(|(number, _)| numbering.participant(number)));
                 let here = |stop: &&Stop| stop.flow == flow && stop.direction == direction && stop.hop == hop;
-                way.extend(stops.iter().filter(here).map(|stop| numbering.participant(stop.participant)));
+                let numbers = stops.iter().filter(here).map(|stop| middleboxes + stop.participant);
+                way.extend(numbers.map(|number| numbering.participant(number)));
             }
             *known.entry(way).or_insert_with_key(|way| {
                 let begin = places.len() as u32;

@@ -8,13 +8,14 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use ranpace_cc::RadioHint;
+use ranpace_pep::middlebox::Verdict;
 use ranpace_scenario::{ChangeKind, Scenario};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::event_queue::Event;
 use crate::feed::Told;
 use crate::histogram::Histogram;
-use crate::network::{Drive, Hosts, Network, Verdict};
+use crate::network::{Drive, Hosts, Network};
 use crate::packet::{Direction, OUTSIDE, PacketHandle};
 use crate::results::{Distribution, FlowCounts, FlowResult, FlowTotals, Moment, RunResult};
 use crate::series::{FlowRow, FlowRows, LinkRows};
@@ -126,7 +127,7 @@ pub struct Transit<'a, C> {
 }
 
 impl<'a, C: Copy + Default> Transit<'a, C> {
-    /// Prepares a scenario, in which nothing has been sent. Proxies and PEPs are not played.
+    /// Prepares a scenario, in which nothing has been sent. Its middleboxes are played; proxies and PEPs are not.
     pub fn new(scenario: &'a Scenario) -> Self {
         let slots = scenario.cells.iter().filter_map(|cell| cell.config.air.frame().ok());
         let slot = slots.map(|frame| frame.slot()).min().unwrap_or(Span::from_millis(1));

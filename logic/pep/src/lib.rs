@@ -2,11 +2,14 @@
 //!
 //! * [`lightweight`]: a proxy that only watches, and tells servers which of their packets came by.
 //! * [`rapid`]: a proxy that splits TCP connections shares a user's radio bandwidth among them by demand.
+//! * [`middlebox`]: what decides about packets one by one, as they pass.
 //! * [`RightEdge`]: a receive window as it may be advertised, for whoever imposes one.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod drop_every;
 pub mod lightweight;
+pub mod middlebox;
 pub mod rapid;
 mod right_edge;
 

@@ -38,6 +38,7 @@ mod flow;
 mod link;
 mod listing;
 mod measure;
+mod middlebox;
 mod model;
 mod network;
 mod parse;
@@ -56,8 +57,8 @@ pub use link::TraceSource;
 pub use listing::{Kind, QUEUES, WORKLOADS};
 pub use measure::distance_m;
 pub use model::{
-    CellSpec, Change, ChangeKind, FlowSpec, Hop, LinkSpec, PassingSpec, PepLie, PepSpec, ProxyBuffers,
-    ProxyKind, ProxySpec, Scenario, SplitSpec, Transport, UserSpec, WatchSpec, Workload,
+    CellSpec, Change, ChangeKind, FlowSpec, Hop, LinkSpec, MiddleboxSpec, PassingSpec, PepLie, PepSpec,
+    ProxyBuffers, ProxyKind, ProxySpec, Scenario, SplitSpec, Transport, UserSpec, WatchSpec, Workload,
 };
 pub use parse::parse;
 pub use rnis::{Content, Encoding, FeedSpec};

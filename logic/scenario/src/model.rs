@@ -41,6 +41,8 @@ pub struct Scenario {
     pub proxies: Vec<ProxySpec>,
     /// Lightweight PEPs: they only watch.
     pub peps: Vec<PepSpec>,
+    /// Middleboxes that all packets pass that cross their hosts.
+    pub middleboxes: Vec<MiddleboxSpec>,
     /// What changes during the run, by time; changes of the same instant are in the file's order.
     pub changes: Vec<Change>,
 }
@@ -331,6 +333,17 @@ pub struct PepSpec {
     pub faults_from: Time,
     /// The flows that it watches, and where.
     pub watches: Vec<WatchSpec>,
+}
+
+/// A middlebox that decides about packets one by one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MiddleboxSpec {
+    /// Its name, unique among the middleboxes.
+    pub name: String,
+    /// Index of its host.
+    pub host: usize,
+    /// What it does.
+    pub kind: ranpace_pep::middlebox::Kind,
 }
 
 /// How a PEP lies.

@@ -9,7 +9,7 @@ use crate::link::{TraceSource, Traces};
 use crate::model::Scenario;
 use crate::network::Network;
 use crate::reader::{Field, Section};
-use crate::{cell, change, link, pep, proxy, rnis};
+use crate::{cell, change, link, middlebox, pep, proxy, rnis};
 
 /// Longest run: 1000 days. Ours.
 const MOST_DURATION: Span = Span::from_secs(1_000 * 86_400);
@@ -58,6 +58,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
     let flows = Flows::read(&mut root, &network, duration);
     let proxies = proxy::read(&mut root, &network, &flows, &rnis);
     let peps = pep::read(&mut root, &network, &flows);
+    let middleboxes = middlebox::read(&mut root, &network);
     let changes = change::read(&mut root, &network, &flows, duration);
     let sample = read_sample(sample, duration, &network, &flows);
     root.finish();
@@ -78,6 +79,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
         flows: flows.all,
         proxies,
         peps,
+        middleboxes,
         changes,
     })
 }

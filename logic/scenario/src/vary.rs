@@ -3,7 +3,7 @@
 use toml_edit::{DocumentMut, InlineTable, Item, Key, TableLike, Value};
 
 use crate::error::{Report, ScenarioError, did_you_mean};
-use crate::{cell, pep, proxy, quic, rnis, tcp};
+use crate::{cell, middlebox, pep, proxy, quic, rnis, tcp};
 
 /// Keys whose value is always a string, even if it looks like a number.
 const STRINGS: [&str; 18] = [
@@ -27,7 +27,7 @@ const STRINGS: [&str; 18] = [
     "file",
 ];
 /// Kinds of entries, each a list of tables.
-const KINDS: [&str; 7] = ["link", "cell", "user", "flow", "proxy", "pep", "change"];
+const KINDS: [&str; 8] = ["link", "cell", "user", "flow", "proxy", "pep", "middlebox", "change"];
 /// Where a user is; one takes the place of the others.
 const PLACES: [&str; 5] = ["position", "drop", "walk", "waypoints", "trajectory"];
 /// How wide a band is, likewise.
@@ -194,7 +194,7 @@ fn example(kind: &str) -> &'static str {
         "user" => "position",
         "flow" => "cc",
         "proxy" => "ran_cc",
-        "pep" => "host",
+        "pep" | "middlebox" => "host",
         _ => "at",
     }
 }
@@ -210,6 +210,7 @@ fn keys_of(kind: &str) -> Vec<&'static str> {
         }
         "proxy" => proxy::KEYS.to_vec(),
         "pep" => pep::KEYS.to_vec(),
+        "middlebox" => middlebox::KEYS.to_vec(),
         _ => CHANGE.to_vec(),
     }
 }

@@ -1,7 +1,8 @@
 //! What stands at the hosts of a simulation: the ends of flows, proxies and Lightweight PEPs.
 
 use ranpace_network::random::part_seed;
-use ranpace_network::{Direction, FlowCounts, FlowRows, Hosts, PacketHandle, Reader, Timer, Told, Verdict};
+use ranpace_network::{Direction, FlowCounts, FlowRows, Hosts, PacketHandle, Reader, Timer, Told};
+use ranpace_pep::middlebox::Verdict;
 use ranpace_phy::Direction as Way;
 use ranpace_rnis::RadioHint;
 use ranpace_scenario::{ChangeKind, Hop, Scenario};
