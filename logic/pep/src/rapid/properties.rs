@@ -12,9 +12,9 @@ use super::*;
 fn settings() -> impl Strategy<Value = Settings> {
     let estimators = [Estimator::AllocPlusUnused, Estimator::FairShare, Estimator::Larger];
     let slacks = [Slack::Fixed(Span::from_micros(1_500)), Slack::HalfRtt];
-    ((0..2_usize, 0..2_usize), 0..3_usize, 0..2_usize, 1..=16u8, 0.5..1.0).prop_map(
+    ((0..2_usize, 0..3_usize), 0..3_usize, 0..2_usize, 1..=16u8, 0.5..1.0).prop_map(
         move |((profile, window), estimator, slack, average, efficiency)| Settings {
-            window: [WindowRule::Wired, WindowRule::Whole][window],
+            window: [WindowRule::Wired, WindowRule::Whole, WindowRule::Module][window],
             estimator: estimators[estimator],
             slack: slacks[slack],
             average,
