@@ -298,7 +298,7 @@ mod tests {
         let mut hystart = HyStart::new(Kind::Ns3);
         let (mut w, mut cx) = (Window::new(100.0), context(Time::from_secs(1)));
         hystart.reset(&cx);
-        assert_eq!(ended(&mut hystart, &mut w, &mut cx, &[(1_000, 40_000); 60], 40), Some(40));
+        assert_eq!(ended(&mut hystart, &mut w, &mut cx, &[(1_000, 40_000); 60], 40), Some(41));
         // A rise by all of it, at least 4 ms.
         for (path_ms, rtt_us, ends) in
             [(20, 40_000, false), (20, 40_001, true), (2, 6_000, false), (2, 6_001, true)]
