@@ -72,6 +72,18 @@ pub(crate) enum Unit {
     Wire,
 }
 
+/// The option for `PktSize` where reports count packets with their headers.
+pub(crate) const PKT: OptionInfo = OptionInfo {
+    key: "pkt",
+    values: "headers, segment",
+    about: "what a packet counts in the pacing interval: its headers too, or a segment's payload alone (as published)",
+};
+
+/// The unit that [`PKT`] chooses.
+pub(crate) fn unit(options: &mut Options) -> Result<Unit, OptionError> {
+    options.choice(PKT.key, &[("headers", Unit::Wire), ("segment", Unit::Payload)])
+}
+
 /// The path as the sender sees it: the bandwidth in use and the smallest RTT.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipe {
@@ -236,6 +248,15 @@ mod tests {
         pipe(Unit::Payload, 11_200_000, 100).apply(&cx, &mut w, 1.0, 2.0);
         let Pacing::Rate(pace) = w.pacing else { panic!("{w:?}") };
         assert_eq!(pace.time_for(cx.wire), Span::from_millis(1));
+    }
+
+    #[test]
+    fn a_packet_counts_with_its_headers_or_without() {
+        let unit = |value: &str| unit(&mut Options::new([("pkt".to_owned(), Some(value.to_owned()))]));
+        assert_eq!(unit("headers").unwrap(), Unit::Wire);
+        assert_eq!(unit("segment").unwrap(), Unit::Payload);
+        assert!(unit("frame").is_err());
+        assert_eq!(super::unit(&mut Options::default()).unwrap(), Unit::Wire);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! link, so packets are paced with their headers (ours, see [`crate::client_driven`]).
 
 use crate::cdbe::{self, server::CdbeServer};
-use crate::client_driven::{self, Unit};
+use crate::client_driven;
 use crate::interface::ReceiverHalf;
 use crate::options::{OptionError, Options};
 use crate::registry::{Control, Entry, Transport};
@@ -20,12 +20,15 @@ pub const ENTRY: Entry = Entry {
     source: "Zhong 2020, section 6.5",
     options: &[
         dcic::ESTIMATOR,
+        client_driven::PKT,
         cdbe::DSDL,
         cdbe::TS_GRANULARITY,
         cdbe::DSDLMIN_UPDATE,
         cdbe::DSDLMIN_WINDOW,
         cdbe::DRAIN_CAP,
         cdbe::RESTART,
+        cdbe::GROWTH,
+        cdbe::STARTUP,
         client_driven::REPORT,
         client_driven::REPORT_EVERY,
         guard::GUARD,
@@ -39,7 +42,8 @@ pub const ENTRY: Entry = Entry {
 fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     let format = client_driven::format(options)?;
     let params = cdbe::server_params(options)?;
-    guard::build(CdbeServer::new(format, Unit::Wire, params), format, options)
+    let unit = client_driven::unit(options)?;
+    guard::build(CdbeServer::new(format, unit, params), format, options)
 }
 
 fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {

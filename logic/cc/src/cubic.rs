@@ -38,7 +38,7 @@ pub const ENTRY: Entry = Entry {
         OptionInfo { key: "rfc9438", values: "off, on", about: "the RFC's formulas instead of Linux's" },
         OptionInfo {
             key: "hystart",
-            values: "classic, plusplus, off",
+            values: "classic, plusplus, ns-3, off",
             about: "how slow start ends without loss",
         },
         OptionInfo {
@@ -69,6 +69,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     let kinds = [
         ("classic", hystart::Kind::Classic),
         ("plusplus", hystart::Kind::PlusPlus),
+        ("ns-3", hystart::Kind::Ns3),
         ("off", hystart::Kind::Off),
     ];
     let hystart = options.choice("hystart", &kinds)?;

@@ -22,7 +22,13 @@ pub const ENTRY: Entry = Entry {
     name: "dcic",
     about: "sends at the rate of the downlink grants that the device sees",
     source: "Zhong 2020, sections 5.3 and 5.4",
-    options: &[ESTIMATOR, client_driven::REPORT, client_driven::REPORT_EVERY, guard::GUARD],
+    options: &[
+        ESTIMATOR,
+        client_driven::PKT,
+        client_driven::REPORT,
+        client_driven::REPORT_EVERY,
+        guard::GUARD,
+    ],
     transport: Transport::Tcp,
     loss_based: false,
     build,
@@ -38,7 +44,8 @@ pub(crate) const ESTIMATOR: OptionInfo = OptionInfo {
 
 fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     let format = client_driven::format(options)?;
-    guard::build(Dcic::new(format), format, options)
+    let unit = client_driven::unit(options)?;
+    guard::build(Dcic { pipe: Pipe::new(format, unit) }, format, options)
 }
 
 /// The client's half, for CQIC-S too.

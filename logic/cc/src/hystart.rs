@@ -13,11 +13,14 @@ use ranpace_units::{Bytes, Span, Time};
 use crate::interface::{Context, Pacing, Window};
 use crate::round::Round;
 
-/// Which of the two.
+/// Which of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// As in Linux.
     Classic,
+    /// As in ns-3: the same with a train as long as the smallest RTT, paced or not, and a tolerated rise of all of it, 4 ms to 1 s
+    /// (`TcpCubic::HystartUpdate`, `HystartDelayThresh`).
+    Ns3,
     /// RFC 9406.
     PlusPlus,
     /// Neither: slow start ends by loss.
@@ -40,6 +43,8 @@ const SAMPLES: u32 = 8;
 const RISE: (Span, Span) = (Span::from_millis(4), Span::from_millis(16));
 /// The rise tolerated between them is the delay over this (Linux: shift by 3; RFC 9406 MIN_RTT_DIVISOR).
 const RISE_DIVISOR: u64 = 8;
+/// Bounds of the tolerated rise in ns-3 (`HyStartDelayMin`, `HyStartDelayMax`).
+const NS_3_RISE: (Span, Span) = (Span::from_millis(4), Span::from_secs(1));
 /// Conservative slow start grows this many times slower (RFC 9406 CSS_GROWTH_DIVISOR).
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 /// Rounds of conservative slow start (RFC 9406 CSS_ROUNDS).
@@ -80,7 +85,7 @@ impl HyStart {
         }
     }
 
-    /// Which of the two it is.
+    /// Which of them it is.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -117,8 +122,8 @@ impl HyStart {
         }
         match self.kind {
             Kind::Off => {}
-            Kind::Classic if self.found => {}
-            Kind::Classic => self.classic(cx, w, rtt, path),
+            Kind::Classic | Kind::Ns3 if self.found => {}
+            Kind::Classic | Kind::Ns3 => self.classic(cx, w, rtt, path),
             // RFC 9406, section 4.3: in the initial slow start only.
             Kind::PlusPlus if w.ssthresh.is_finite() => self.conservative = None,
             Kind::PlusPlus => self.plus_plus(cx, w, rtt),
@@ -134,8 +139,9 @@ impl HyStart {
         }
         if cx.now.since(self.last_ack) <= TRAIN_GAP {
             self.last_ack = cx.now;
-            let mut threshold = path + ack_delay(cx, w);
-            if !cx.paced {
+            let is_ns_3 = self.kind == Kind::Ns3;
+            let mut threshold = if is_ns_3 { path } else { path + ack_delay(cx, w) };
+            if !cx.paced && !is_ns_3 {
                 // Pacing itself stretches a train to half an RTT, the endpoint's own as well as the control's; without it half
                 // the delay is enough (Linux asks for `SK_PACING_NONE`).
                 threshold = threshold / 2;
@@ -146,7 +152,11 @@ impl HyStart {
         if self.samples < SAMPLES {
             self.samples += 1;
         } else {
-            self.found |= self.round_min > path + tolerated(path);
+            let rise = match self.kind {
+                Kind::Ns3 => path.clamp(NS_3_RISE.0, NS_3_RISE.1),
+                _ => tolerated(path),
+            };
+            self.found |= self.round_min > path + rise;
         }
         if self.found {
             w.ssthresh = w.cwnd;
@@ -280,6 +290,24 @@ mod tests {
         let mut acks = [(1_000, 40_000); 60];
         acks[5].0 = 2_001;
         assert_eq!(ended(&mut hystart, &mut w, &mut cx, &acks, 40), None);
+    }
+
+    #[test]
+    fn ns_3_waits_for_all_of_the_smallest_rtt() {
+        // ACKs 1 ms apart, not paced: over 40 ms after the first.
+        let mut hystart = HyStart::new(Kind::Ns3);
+        let (mut w, mut cx) = (Window::new(100.0), context(Time::from_secs(1)));
+        hystart.reset(&cx);
+        assert_eq!(ended(&mut hystart, &mut w, &mut cx, &[(1_000, 40_000); 60], 40), Some(41));
+        // A rise by all of it, at least 4 ms.
+        for (path_ms, rtt_us, ends) in
+            [(20, 40_000, false), (20, 40_001, true), (2, 6_000, false), (2, 6_001, true)]
+        {
+            let mut hystart = HyStart::new(Kind::Ns3);
+            let (mut w, mut cx) = (Window::new(100.0), context(Time::from_secs(1)));
+            let at = ended(&mut hystart, &mut w, &mut cx, &[(3_000, rtt_us); 20], path_ms);
+            assert_eq!(at, ends.then_some(8), "{rtt_us} us for {path_ms} ms");
+        }
     }
 
     #[test]

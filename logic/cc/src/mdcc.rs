@@ -235,7 +235,7 @@ impl Mdcc {
     fn hystart_alone(&self) -> hystart::Kind {
         match self.settings.hystart {
             hystart::Kind::Off => hystart::Kind::Off,
-            hystart::Kind::Classic | hystart::Kind::PlusPlus => hystart::Kind::Classic,
+            hystart::Kind::Classic | hystart::Kind::PlusPlus | hystart::Kind::Ns3 => hystart::Kind::Classic,
         }
     }
 

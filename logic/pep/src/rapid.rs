@@ -14,8 +14,8 @@
 //!   `r^ = r^ / 8 + 7 r / 8` (5.9), which begins anew with each period.
 //! * At its end the flow is slow if `r < 0.8 R`, `R = RW / RTT_WAN` (5.8), with `r` and `RW` of the last RTT. Slow:
 //!   `RW = r^ / R RW` (5.10), at most S. What slow flows leave goes to fast ones (5.12, 5.13), in equal parts.
-//! * On the user's side `cwnd = RW / RTTmin_WAN RTTmin_RAN`, at least 10 segments. [`WindowRule`] has the rule of the authors'
-//!   ns-3 code.
+//! * On the user's side `cwnd = RW / RTTmin_WAN RTTmin_RAN`, at least 10 segments. [`WindowRule`] has the rules of the authors'
+//!   ns-3 code and of their Linux module.
 //!
 //! Ours, or read so:
 //!
@@ -136,6 +136,8 @@ enum Due {
 
 /// A user without flows whose reports are contradicted is remembered as long as it is reported of at least so often.
 const HEARD: Span = Span::SECOND;
+/// What the server's window is counted in with [`WindowRule::Whole`]: a window scale of 14 (the authors' ns-3 code).
+const WHOLE_UNIT: Bytes = Bytes::new(1 << 14);
 /// Part of a user's cap down to which what waits has to fall before its windows are open again, in quarters.
 const REOPEN: (u64, u64) = (3, 4);
 
@@ -528,7 +530,11 @@ impl<O: Observer> Rapid<O> {
         if user.full {
             return Some(Bytes::ZERO);
         }
-        Some(Bytes::new(flow.open(&self.settings) as u64))
+        let open = flow.open(&self.settings) as u64;
+        Some(match self.settings.window {
+            WindowRule::Whole => WHOLE_UNIT * (open / WHOLE_UNIT.get()).max(1),
+            WindowRule::Wired | WindowRule::Module => Bytes::new(open),
+        })
     }
 
     fn towards_user(&self, user: &User, flow: &Flow) -> Option<Bytes> {

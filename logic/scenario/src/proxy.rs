@@ -227,8 +227,9 @@ fn read_rapid(section: &mut Section<'_>, is_rapid: bool, period: Span) -> Settin
         }
         None => settings.sr_allowance,
     };
-    settings.window = match word(window, &["wired", "whole"]) {
+    settings.window = match word(window, &["wired", "whole", "module"]) {
         Some("whole") => WindowRule::Whole,
+        Some("module") => WindowRule::Module,
         Some(_) => WindowRule::Wired,
         None => settings.window,
     };
@@ -354,6 +355,9 @@ cc = "cubic"
             ..Settings::FIELD
         };
         assert_eq!(**settings, expected);
+        let scenario = parse(&text.replace("\"whole\"", "\"module\""), "", &mut ()).unwrap();
+        let ProxyKind::Rapid(settings) = &scenario.proxies[0].kind else { panic!() };
+        assert_eq!(settings.window, WindowRule::Module);
         let expected: ranpace_cc::Algorithm = "rapid".parse().unwrap();
         assert_eq!(scenario.proxies[0].ran_cc, expected);
     }

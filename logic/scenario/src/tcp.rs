@@ -121,8 +121,9 @@ pub(crate) fn read(flow: &mut Section<'_>, wanted: Option<u32>) -> (Config, Opti
         Some(_) => config.control_rtt = ControlRtt::Sample,
         None => {}
     }
-    match growth.and_then(|f| f.word(&["segments", "acks"])) {
+    match growth.and_then(|f| f.word(&["segments", "acks", "slow_start_acks"])) {
         Some("acks") => config.growth = Growth::Acks,
+        Some("slow_start_acks") => config.growth = Growth::SlowStartAcks,
         Some(_) => config.growth = Growth::Segments,
         None => {}
     }

@@ -83,6 +83,8 @@ pub enum Growth {
     /// Acknowledgements: each counts as one segment, however much it acknowledges, in slow start and in congestion avoidance
     /// (RFC 5681 without byte counting; ns-3.26 `TcpNewReno::SlowStart`, `CongestionAvoidance`).
     Acks,
+    /// Acknowledgements in slow start, segments after it (ns-3 `TcpCubic::IncreaseWindow`).
+    SlowStartAcks,
 }
 
 /// Which of the segments that an acknowledgement covers its RTT sample is of.

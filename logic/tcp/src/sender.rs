@@ -122,9 +122,9 @@ pub struct Sender {
     cwnd_limited: bool,
     wants_packets: bool,
     sack: bool,
-    /// [`ControlRtt::Smoothed`], and [`Growth::Acks`].
+    /// [`ControlRtt::Smoothed`].
     smoothed: bool,
-    per_ack: bool,
+    growth: Growth,
     state: State,
     /// The episode was answered `Ignore`: retransmit, change nothing.
     ignored: bool,
@@ -162,7 +162,7 @@ impl Sender {
             wants_packets: control.wants_packets(),
             sack: config.sack,
             smoothed: config.control_rtt == ControlRtt::Smoothed,
-            per_ack: config.growth == Growth::Acks,
+            growth: config.growth,
             plain: Duplicates::default(),
             control,
             window: Window::new(f64::from(config.initial_window)),
@@ -426,7 +426,11 @@ impl Sender {
     /// By how many segments controls are told that their window may grow.
     #[inline]
     fn growth(&self, acked: u64) -> u64 {
-        if self.per_ack { acked.min(1) } else { acked }
+        match self.growth {
+            Growth::Acks => acked.min(1),
+            Growth::SlowStartAcks if self.window.in_slow_start() => acked.min(1),
+            Growth::SlowStartAcks | Growth::Segments => acked,
+        }
     }
 
     /// Linux `tcp_is_cwnd_limited`.

@@ -109,10 +109,26 @@ pub struct Reading {
     /// What in the source admits it.
     pub why: String,
     /// For the label of a scheme, that of the scheme whose runs take its place.
+    #[serde(default)]
     pub instead: BTreeMap<String, String>,
+    /// What comparisons on the same drops look at in place of a figure.
+    #[serde(default)]
+    pub figures: Vec<OtherFigure>,
     /// The criteria that it is about; all robust ones if there are none.
     #[serde(default)]
     pub criteria: Vec<String>,
+}
+
+/// A figure that a reading takes in another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OtherFigure {
+    /// The criterion's figure.
+    pub of: Metric,
+    /// The one in its place.
+    pub metric: Metric,
+    /// What that is divided by, each over the drops first.
+    pub per: Option<Metric>,
 }
 
 impl Reading {
@@ -422,7 +438,7 @@ impl Experiment {
         }
         for reading in &self.readings {
             let name = &reading.name;
-            if reading.why.trim().is_empty() || reading.instead.is_empty() {
+            if reading.why.trim().is_empty() || (reading.instead.is_empty() && reading.figures.is_empty()) {
                 return Some(format!(
                     "the reading {name:?} must say why it is admissible, and what it replaces"
                 ));

@@ -2,6 +2,10 @@
 //!
 //! Runs of a scheme that have the same places but for the seed are one sample; a ratio is taken run by run, the runs of both
 //! schemes in the order of the experiment.
+//!
+//! The RTT of a split flow is that of both connections and what its payload waited in the proxy. A scheme that sets `rtts =
+//! "sockets"` is measured as sockets see it: the two connections' RTTs added, without the wait; percentiles are then of the rows of
+//! the series.
 
 use ranpace_sim::{Distribution, FlowResult, RunResult, SplitResult};
 use ranpace_units::Time;
@@ -114,7 +118,7 @@ impl Figure {
     }
 
     /// The same from the series, of the time in which all flows run.
-    fn while_all(self, run: &RunResult, name: Option<&str>) -> f64 {
+    fn while_all(self, run: &RunResult, name: Option<&str>, sockets: bool) -> f64 {
         let all: Vec<&FlowResult> = run.flows.iter().filter(|flow| flow.cc != "udp").collect();
         let from = all.iter().map(|flow| start_of(run, flow)).fold(f64::NEG_INFINITY, f64::max);
         let until = all.iter().map(|flow| end_of(run, flow)).fold(f64::INFINITY, f64::min);
@@ -125,11 +129,9 @@ impl Figure {
             let rows = times.iter().copied().zip(values.iter().copied());
             rows.filter(|(at, value)| (from..=until).contains(at) && value.is_finite()).collect()
         };
-        let quantile = |flow: &FlowResult, share: f64| {
-            let mut rtts: Vec<f64> = column(flow, "rtt_last_s").into_iter().map(|(_, rtt)| rtt).collect();
-            rtts.sort_unstable_by(f64::total_cmp);
-            let index = (share * rtts.len() as f64).ceil() as usize;
-            rtts.get(index.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+        let quantile = |flow: &FlowResult, share: f64| match sockets {
+            true if flow.split.is_some() => percentile(sums(flow, from, until), share),
+            _ => percentile(column(flow, "rtt_last_s").into_iter().map(|(_, rtt)| rtt).collect(), share),
         };
         let each = flows.map(|flow| match self {
             Self::Goodput => {
@@ -149,7 +151,26 @@ impl Figure {
         }
     }
 
-    fn of(self, run: &RunResult, name: Option<&str>) -> f64 {
+    /// An RTT of split flows as their sockets see it; `None` if the figure is no RTT, or none of them is split.
+    fn of_sockets(self, run: &RunResult, flows: &[&FlowResult]) -> Option<f64> {
+        let share = match self {
+            Self::RttMean => None,
+            Self::RttP40 => Some(0.4),
+            Self::RttP50 => Some(0.5),
+            Self::RttP90 => Some(0.9),
+            _ => return None,
+        };
+        let one = |flow: &&FlowResult| {
+            let split = flow.split.as_ref()?;
+            Some(match share {
+                None => (split.wan_rtt.mean + split.ran_rtt.mean).as_secs_f64(),
+                Some(share) => percentile(sums(flow, start_of(run, flow), end_of(run, flow)), share),
+            })
+        };
+        stats::mean(&flows.iter().filter_map(one).collect::<Vec<f64>>())
+    }
+
+    fn of(self, run: &RunResult, name: Option<&str>, sockets: bool) -> f64 {
         let is_meant = |flow: &&FlowResult| name.map_or(flow.cc != "udp", |name| flow.name == name);
         let flows: Vec<&FlowResult> = run.flows.iter().filter(is_meant).collect();
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput.as_f64()).collect();
@@ -158,6 +179,9 @@ impl Figure {
                 flows.iter().filter(|flow| flow.rtt.count > 0).map(|flow| of(&flow.rtt)).collect();
             stats::mean(&all).unwrap_or(f64::NAN)
         };
+        if sockets && let Some(value) = self.of_sockets(run, &flows) {
+            return value;
+        }
         let one = || flows.first().copied();
         let of_one = |of: fn(&FlowResult) -> f64| one().map_or(f64::NAN, of);
         match self {
@@ -218,6 +242,21 @@ impl Figure {
             Self::Feed => run.feed.as_ref().map_or(f64::NAN, |feed| feed.rate.as_f64()),
         }
     }
+}
+
+/// The RTTs of both connections of a split flow, added: the last samples in each row of its series from one time to another.
+fn sums(flow: &FlowResult, from: f64, until: f64) -> Vec<f64> {
+    let column = |name| flow.series.get(name).unwrap_or_default().iter().copied();
+    let sums = column("proxy_wan_rtt_s").zip(column("proxy_ran_rtt_s")).map(|(wan, ran)| wan + ran);
+    let rows = column("time_s").zip(sums);
+    rows.filter(|(at, sum)| (from..=until).contains(at) && sum.is_finite()).map(|(_, sum)| sum).collect()
+}
+
+/// The least value that so many of them do not exceed.
+fn percentile(mut values: Vec<f64>, share: f64) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let index = (share * values.len() as f64).ceil() as usize;
+    values.get(index.saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
 /// When a flow has all that it will have.
@@ -378,11 +417,14 @@ fn values<'c>(part: &Part, scheme: &str, cells: &'c Cells) -> Result<Vec<(&'c Ce
     let runs = cells.of(scheme, &[])?.into_iter().map(|(_, cell)| cell);
     let meant =
         runs.filter(|cell| part.at.iter().all(|(place, value)| cell.places.get(place) == Some(value)));
-    let of = |run: &RunResult| match part.while_all {
-        true => part.figure.while_all(run, part.flow.as_deref()),
-        false => part.figure.of(run, part.flow.as_deref()),
+    let of = |cell: &Cell| {
+        let sockets = cell.places.get("rtts").is_some_and(|rtts| rtts == "sockets");
+        match part.while_all {
+            true => part.figure.while_all(&cell.run, part.flow.as_deref(), sockets),
+            false => part.figure.of(&cell.run, part.flow.as_deref(), sockets),
+        }
     };
-    let found: Vec<_> = meant.map(|cell| (cell, of(&cell.run))).collect();
+    let found: Vec<_> = meant.map(|cell| (cell, of(cell))).collect();
     if found.is_empty() {
         return Err(Absent::Nothing(format!("{scheme} is not played there")));
     }
@@ -463,6 +505,41 @@ mod tests {
         assert_eq!(value(&format!("{all}figure = 'goodput'\nflow = 'a'\nto = {{ flow = 'b' }}")), 3.0);
         assert_eq!(value(&format!("{all}figure = 'rtt_p50'")), 0.4);
         assert_eq!(value(&format!("{all}figure = 'rtt_p90'")), 0.5);
+    }
+
+    #[test]
+    fn as_sockets_see_it_the_wait_in_the_proxy_is_not_in_the_rtt() {
+        let mut run = synthetic::run_of(&["cubic"], 1);
+        let of = |ms: u64| Distribution { count: 1, mean: Span::from_millis(ms), ..Distribution::default() };
+        let flow = &mut run.flows[0];
+        (flow.rtt, flow.split) =
+            (of(900), Some(SplitResult { wan_rtt: of(20), ran_rtt: of(50), ..SplitResult::default() }));
+        flow.transfers.clear();
+        let column = |name: &str, values: [f64; 4]| Column { name: name.to_owned(), values: values.to_vec() };
+        flow.series = Series {
+            columns: vec![
+                column("time_s", [0.0, 1.0, 2.0, 3.0]),
+                column("rtt_last_s", [0.9; 4]),
+                column("proxy_wan_rtt_s", [0.02, f64::NAN, 0.02, 0.02]),
+                column("proxy_ran_rtt_s", [0.03, 0.05, 0.05, 0.06]),
+            ],
+        };
+        (run.measured_from, run.end) = (Time::ZERO, Time::from_secs(3));
+        let value = |rtts: &str, text: &str| {
+            let mut cells = Cells::default();
+            let places: Values = [("rtts".to_owned(), rtts.to_owned())].into_iter().collect();
+            cells.enter("x", "1", Ok(Cell::new(places, run.clone())));
+            figure(text).of(&["x".to_owned()], &cells).unwrap().value
+        };
+        for (text, with_the_wait, sockets) in [
+            ("figure = 'rtt_mean'", 0.9, 0.07),
+            ("figure = 'rtt_p90'\nwhile_all = true", 0.9, 0.08),
+            ("figure = 'rtt_p50'\nwhile_all = true", 0.9, 0.07),
+        ] {
+            assert_eq!(value("", text), with_the_wait, "{text}");
+            assert!((value("sockets", text) - sockets).abs() < 1e-12, "{text}");
+        }
+        assert!((value("sockets", "figure = 'rtt_p90'") - 0.08).abs() < 1e-12);
     }
 
     #[test]

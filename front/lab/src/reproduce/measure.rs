@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::cells::{Absent, Cell, Cells};
-use super::experiment::Mean;
+use super::experiment::{Mean, OtherFigure};
 use super::functions::{self, Function};
 use super::metric::Metric;
 use super::paired::{Compare, Paired, Part};
@@ -212,6 +212,17 @@ impl Measure {
             Self::PairedRatio(paired) | Self::PairedDifference(paired) => {
                 paired.of.iter_mut().chain(&mut paired.to).for_each(one);
             }
+        }
+        other
+    }
+
+    /// The same with other figures, where schemes are compared on the same drops.
+    pub fn with_figures(&self, figures: &[OtherFigure]) -> Self {
+        let mut other = self.clone();
+        if let Self::PairedRatio(paired) | Self::PairedDifference(paired) = &mut other
+            && let Some(figure) = figures.iter().find(|figure| figure.of == paired.metric)
+        {
+            (paired.metric, paired.per) = (figure.metric, figure.per);
         }
         other
     }

@@ -59,6 +59,18 @@ pub enum Metric {
     RetransmissionEvents,
     /// Payload sent again over all payload sent.
     RetransmittedShare,
+    /// Payload sent again.
+    SentAgain,
+    /// Payload sent, what was sent again included.
+    Sent,
+    /// The sender's RTT samples, added up.
+    RttSum,
+    /// Their number.
+    RttSamples,
+    /// Times of data from end to end, added up.
+    OneWaySum,
+    /// Packets of data that arrived.
+    Received,
     /// PDUs and parts of them that RLC sent again in the uplink, per user.
     UplinkRlcRetransmissions,
     /// Jain's index of the flows' [`Self::AckedRate`].
@@ -101,7 +113,7 @@ pub enum Metric {
 
 impl Metric {
     /// All of them; the order is that of [`Figures`](super::Figures)' values.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 48] = [
         Self::Throughput,
         Self::Goodput,
         Self::DelayMean,
@@ -125,6 +137,12 @@ impl Metric {
         Self::RttP99,
         Self::RetransmissionEvents,
         Self::RetransmittedShare,
+        Self::SentAgain,
+        Self::Sent,
+        Self::RttSum,
+        Self::RttSamples,
+        Self::OneWaySum,
+        Self::Received,
         Self::UplinkRlcRetransmissions,
         Self::JainAcked,
         Self::SentAllShare,
@@ -172,6 +190,12 @@ impl Metric {
             Self::RttP99 => "p99 RTT",
             Self::RetransmissionEvents => "Retx per flow",
             Self::RetransmittedShare => "sent again",
+            Self::SentAgain => "sent again per flow",
+            Self::Sent => "sent per flow",
+            Self::RttSum => "RTTs per flow",
+            Self::RttSamples => "RTT samples per flow",
+            Self::OneWaySum => "DL delays per flow",
+            Self::Received => "packets received per flow",
             Self::UplinkRlcRetransmissions => "uplink RLC sent again",
             Self::JainAcked => "Jain of goodput",
             Self::SentAllShare => "sent all",
@@ -208,7 +232,7 @@ impl Metric {
             | Self::ServedReport
             | Self::ReceiverReport
             | Self::RlcRate => Quantity::Rate,
-            Self::Acked | Self::LeastSent => Quantity::Size,
+            Self::Acked | Self::LeastSent | Self::SentAgain | Self::Sent => Quantity::Size,
             Self::Utilisation
             | Self::Share
             | Self::Loss
@@ -225,6 +249,8 @@ impl Metric {
             | Self::OneWay
             | Self::FeedbackOneWay
             | Self::RttOfFlows
+            | Self::RttSum
+            | Self::OneWaySum
             | Self::RttP75
             | Self::RttP99
             | Self::ReportLag
@@ -236,6 +262,8 @@ impl Metric {
             Self::RttP90OverMin
             | Self::Jain
             | Self::RetransmissionEvents
+            | Self::RttSamples
+            | Self::Received
             | Self::UplinkRlcRetransmissions
             | Self::JainAcked => Quantity::Plain,
         }
@@ -297,6 +325,12 @@ impl Metric {
             Self::RttP99 => totals::rtt_p99(run),
             Self::RetransmissionEvents => totals::retransmission_events(run),
             Self::RetransmittedShare => totals::retransmitted_share(run),
+            Self::SentAgain => totals::sent_again(run),
+            Self::Sent => totals::sent(run),
+            Self::RttSum => totals::rtt_sum(run),
+            Self::RttSamples => totals::rtt_samples(run),
+            Self::OneWaySum => totals::one_way_sum(run),
+            Self::Received => totals::received(run),
             Self::UplinkRlcRetransmissions => totals::uplink_rlc_retransmissions(run),
             Self::JainAcked => totals::jain_acked(run),
             Self::SentAllShare => totals::sent_all_share(run),

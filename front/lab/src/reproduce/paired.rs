@@ -7,7 +7,7 @@
 
 use serde::Deserialize;
 
-use super::cells::{Absent, Cells};
+use super::cells::{Absent, Cell, Cells};
 use super::measure::Measured;
 use super::metric::Metric;
 use crate::figures::number;
@@ -24,6 +24,9 @@ const SEED: u64 = 0x004_5eed;
 pub struct Paired {
     /// Which figure.
     pub metric: Metric,
+    /// The figure of a scheme is a quotient: `metric` over this one, each of which becomes one over the drops before it is
+    /// divided. A share of all bytes is not the mean of the drops' shares.
+    pub per: Option<Metric>,
     /// Another figure for the schemes below.
     pub to_metric: Option<Metric>,
     /// The schemes above.
@@ -93,8 +96,10 @@ impl Part {
     }
 }
 
+/// A figure of a drop and what it is divided by over the drops, one if nothing.
+type Figure = [f64; 2];
 /// Drops of a pair in a group (and in that of `against`): the figures of both schemes.
-type Drops = Vec<[f64; 2]>;
+type Drops = Vec<[Figure; 2]>;
 
 impl Paired {
     /// Whether every scheme has its counterpart.
@@ -160,7 +165,9 @@ impl Paired {
         let pairs = points.iter().zip(others);
         pairs
             .map(|(of_at, to_at)| {
-                Ok([cells.at(of, of_at)?.get(self.metric), cells.at(to, to_at)?.get(below)])
+                let figure =
+                    |cell: &Cell, metric| [cell.get(metric), self.per.map_or(1.0, |per| cell.get(per))];
+                Ok([figure(cells.at(of, of_at)?, self.metric), figure(cells.at(to, to_at)?, below)])
             })
             .collect()
     }
@@ -197,13 +204,19 @@ impl Paired {
         Part { value, interval: at(0.025).zip(at(0.975)), neutral }
     }
 
+    /// What the figures of the drops become.
+    fn one(&self, figures: &[Figure]) -> f64 {
+        let of = |part: usize| self.drops.of(figures.iter().map(|figure| figure[part]).collect());
+        if self.per.is_some() { of(0) / of(1) } else { of(0) }
+    }
+
     /// The comparison over the drops that are picked.
     fn compared(&self, compare: Compare, drops: &Drops, pick: &dyn Fn(usize) -> usize) -> f64 {
         // Groups of one experiment have as many drops each; if not, the shorter one is gone through again.
         let chosen = (0..drops.len()).map(|drop| drops[pick(drop) % drops.len()]);
-        let both = chosen.filter(|[of, to]| of.is_finite() && to.is_finite());
-        let (of, to): (Vec<f64>, Vec<f64>) = both.map(|[of, to]| (of, to)).unzip();
-        let (of, to) = (self.drops.of(of), self.drops.of(to));
+        let both = chosen.filter(|figures| figures.as_flattened().iter().all(|figure| figure.is_finite()));
+        let (of, to): (Vec<Figure>, Vec<Figure>) = both.map(|[of, to]| (of, to)).unzip();
+        let (of, to) = (self.one(&of), self.one(&to));
         match compare {
             Compare::Ratio => of / to,
             Compare::Difference => of - to,
@@ -243,7 +256,6 @@ impl Draws {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::Cell;
     use super::super::experiment::Values;
     use super::*;
     use crate::synthetic;
@@ -298,6 +310,29 @@ mod tests {
         let own = paired("at = [\"1MB\"]\nto_at = \"10MB\"").find(Compare::Ratio, &cells).unwrap();
         assert!((own.0.value - 2.0).abs() < 0.01, "{:?}", own.0);
         assert!(matches!(paired("at = [\"2MB\"]").find(Compare::Ratio, &cells), Err(Absent::Nothing(_))));
+    }
+
+    #[test]
+    fn a_share_of_all_bytes_is_not_the_mean_of_shares() {
+        let mut cells = Cells::default();
+        let run = synthetic::run("cubic", 1);
+        // Sent again: 1 of 10 and 0 of 990 bytes; 5 of 500 in both drops of the other.
+        for (scheme, drops) in [("a", [(1.0, 10.0), (0.0, 990.0)]), ("b", [(5.0, 500.0); 2])] {
+            for (drop, (again, sent)) in drops.into_iter().enumerate() {
+                let cell = Cell::new(Values::new(), run.clone())
+                    .with(Metric::SentAgain, again)
+                    .with(Metric::Sent, sent)
+                    .with(Metric::RetransmittedShare, again / sent);
+                cells.enter(scheme, &format!("1MB drop {drop}"), Ok(cell));
+            }
+        }
+        let paired = |metric: &str| -> Paired {
+            let text = format!("metric = {metric}\nof = [\"a\"]\nto = [\"b\"]");
+            toml_edit::de::from_str(&text).unwrap()
+        };
+        let found = |metric| paired(metric).find(Compare::Ratio, &cells).unwrap().0.value;
+        assert!((found("\"retransmitted_share\"") - 5.0).abs() < 1e-9);
+        assert!((found("\"sent_again\"\nper = \"sent\"") - 0.1).abs() < 1e-9);
     }
 
     #[test]

@@ -117,6 +117,30 @@ pub(super) fn retransmitted_share(run: &RunResult) -> f64 {
     })
 }
 
+pub(super) fn sent_again(run: &RunResult) -> f64 {
+    mean(run, |flow| Some(flow.totals.sent.as_f64() - flow.totals.sent_once.as_f64()))
+}
+
+pub(super) fn sent(run: &RunResult) -> f64 {
+    mean(run, |flow| Some(flow.totals.sent.as_f64()))
+}
+
+pub(super) fn rtt_sum(run: &RunResult) -> f64 {
+    mean(run, |flow| Some(flow.rtt.mean.as_secs_f64() * flow.rtt.count as f64))
+}
+
+pub(super) fn rtt_samples(run: &RunResult) -> f64 {
+    mean(run, |flow| Some(flow.rtt.count as f64))
+}
+
+pub(super) fn one_way_sum(run: &RunResult) -> f64 {
+    mean(run, |flow| Some(flow.totals.one_way_mean.as_secs_f64() * flow.totals.received_packets as f64))
+}
+
+pub(super) fn received(run: &RunResult) -> f64 {
+    mean(run, |flow| Some(flow.totals.received_packets as f64))
+}
+
 pub(super) fn uplink_rlc_retransmissions(run: &RunResult) -> f64 {
     let each: Vec<f64> = run.users.iter().map(|user| user.uplink.rlc_sent_again as f64).collect();
     stats::mean(&each).unwrap_or(f64::NAN)
@@ -223,9 +247,13 @@ mod tests {
             ("ACKed bytes", acked_bytes(&run), 1.6e6 / 3.0),
             ("ACKed ratio, each byte once", acked_ratio(&run), (0.75 + 1.0) / 2.0),
             ("DL delay of those that received", one_way(&run), 0.075),
+            ("DL delays", one_way_sum(&run), 1.5 / 3.0),
+            ("packets received", received(&run), 20.0 / 3.0),
             ("UL delay", feedback_one_way(&run), 0.3),
             ("events", retransmission_events(&run), 1.0),
             ("sent again", retransmitted_share(&run), 50.0 / 850.0 / 2.0),
+            ("bytes sent again, of all flows", sent_again(&run), 50_000.0 / 3.0),
+            ("bytes sent", sent(&run), 1.85e6 / 3.0),
             ("Jain", jain_acked(&run), 2.8 * 2.8 / (3.0 * (0.64 + 4.0))),
             ("sent all", sent_all_share(&run), third),
             ("all ACKed", acked_all_share(&run), third),

@@ -138,6 +138,7 @@ fn by_readings(
     let mut text = own.clone();
     for reading in experiment.readings.iter().filter(|reading| reading.is_about(criterion)) {
         let Some(measure) = &criterion.measure else { continue };
+        let measure = measure.with_figures(&reading.figures);
         let (figure, holds) = match measure.find(&cells.instead(&reading.instead)) {
             // A reading that replaces nothing that this criterion looks at says nothing about it.
             Ok((measured, parts)) if measured.text == own && self::holds(criterion, &parts) == holds_here => {
@@ -240,6 +241,29 @@ mod tests {
         let elsewhere = readings.replace("x = \"y\"", "y = \"x\"");
         let change = format!("robust = true\nat_least = 0.6\n{elsewhere}");
         assert_eq!(verdict(&change, &cells, false), (Verdict::Missed, "50.00 %".to_owned()));
+    }
+
+    #[test]
+    fn a_reading_may_take_a_figure_in_another_way() {
+        let mut cells = Cells::default();
+        for (scheme, share, sum, count) in [("x", 0.5, 4.0, 2.0), ("y", 0.7, 3.0, 3.0)] {
+            for drop in 1..=3 {
+                let cell = Cell::new(Values::new(), synthetic::run("cubic", 1))
+                    .with(Metric::Share, share)
+                    .with(Metric::RttSum, sum)
+                    .with(Metric::RttSamples, count);
+                cells.enter(scheme, &format!("1MB drop {drop}"), Ok(cell));
+            }
+        }
+        let text = "id = \"0\"\ntitle = \"\"\nsource = \"\"\nsays = \"\"\n\
+            [[scheme]]\nlabel = \"x\"\nset = {}\n[[scheme]]\nlabel = \"y\"\nset = {}\n\
+            [[reading]]\nname = \"other\"\nwhy = \"its table 2\"\n\
+            figures = [{ of = \"share\", metric = \"rtt_sum\", per = \"rtt_samples\" }]\n\
+            [[criterion]]\nid = \"c\"\ntext = \"\"\npublished = \"\"\nrobust = true\nat_least = 1.5\n\
+            measure = { kind = \"paired_ratio\", metric = \"share\", of = [\"x\"], to = [\"y\"] }\n";
+        let rows = judge(&Experiment::parse(text, "test").unwrap(), &cells, false);
+        let expected = "0.7143 [0.7143, 0.7143]; other: 2.000 [2.000, 2.000]";
+        assert_eq!((rows[0].verdict, rows[0].measured.as_str()), (Verdict::Depends, expected));
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub mod server;
 use ranpace_units::Span;
 
 use client::{CdbeClient, Fence, GapUnit};
-use server::{CdbeServer, Params, Restart};
+use server::{CdbeServer, Growth, Params, Restart, STARTUP_EVALUATIONS};
 
 use crate::client_driven::{self, Reporter, Unit};
 use crate::guard;
@@ -47,6 +47,8 @@ pub const ENTRY: Entry = Entry {
         DSDLMIN_WINDOW,
         DRAIN_CAP,
         RESTART,
+        GROWTH,
+        STARTUP,
         client_driven::REPORT,
         client_driven::REPORT_EVERY,
         guard::GUARD,
@@ -87,10 +89,19 @@ pub(crate) const RESTART: OptionInfo = OptionInfo {
     values: "flight, after_limit",
     about: "STARTUP again whenever less than half a BDP is in flight, or only after the application was the limit",
 };
+pub(crate) const GROWTH: OptionInfo = OptionInfo {
+    key: "growth",
+    values: "beta, alpha",
+    about: "how far above the smallest delay growth is obvious: a quarter (as printed), or a tenth (as explained)",
+};
+pub(crate) const STARTUP: OptionInfo =
+    OptionInfo { key: "startup", values: "1 to 1000000 (10)", about: "longest first STARTUP in evaluations" };
 
 /// The server's switches.
 pub(crate) fn server_params(options: &mut Options) -> Result<Params, OptionError> {
     Ok(Params {
+        growth: options.choice(GROWTH.key, &[("beta", Growth::Beta), ("alpha", Growth::Alpha)])?,
+        startup: options.number(STARTUP.key, 1.0, 1e6, f64::from(STARTUP_EVALUATIONS))? as u32,
         restart: options
             .choice(RESTART.key, &[("flight", Restart::Flight), ("after_limit", Restart::AfterLimit)])?,
         pinned: options.choice(DSDL.key, &[("pinned", true), ("true", false)])?,

@@ -48,7 +48,7 @@ const DECLINES: u32 = 2;
 /// Consecutive evaluations without growth of rBW that end STARTUP (section 6.4.1).
 const FLAT: u32 = 2;
 /// Longest STARTUP in evaluations, StartupCount. Ours: not meant to be reached.
-const STARTUP_EVALUATIONS: u32 = 10;
+pub(crate) const STARTUP_EVALUATIONS: u32 = 10;
 /// The same where STARTUP is entered again. Ours.
 const RESTART_EVALUATIONS: u32 = 3;
 /// Share of the BDP below which STARTUP is entered again, gamma. Ours: below the 0.75 of DRAIN.
@@ -98,14 +98,16 @@ struct Delays {
     min: f64,
     /// A when GROW or DRAIN was entered.
     entered: Option<f64>,
+    /// How far above DSDL_min growth is obvious.
+    above_min: f64,
 }
 
 impl Delays {
-    /// Obvious growth. Printed with beta and explained with alpha; beta leaves a band in which NORMAL can rest. The sum of
-    /// differences of equation 6.9 has the sign of A_i - A_{i-1}, so the first inequality implies what is asked of it.
+    /// Obvious growth. The sum of differences of equation 6.9 has the sign of A_i - A_{i-1}, so the first inequality implies
+    /// what is asked of it.
     fn up(&self) -> bool {
         self.before.is_some_and(|before| self.mean > (1.0 + ALPHA) * before)
-            || self.mean > (1.0 + BETA) * self.min
+            || self.mean > (1.0 + self.above_min) * self.min
     }
 
     /// Obvious decline.
@@ -178,9 +180,22 @@ pub enum Restart {
     AfterLimit,
 }
 
+/// How far above the smallest delay a mean delay is obvious growth: section 6.4.2 prints beta and explains alpha.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// A quarter, as printed. Leaves a band in which NORMAL can rest.
+    Beta,
+    /// A tenth, as explained.
+    Alpha,
+}
+
 /// The switches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
+    /// How far above the smallest delay growth is obvious.
+    pub growth: Growth,
+    /// Longest first STARTUP in evaluations, StartupCount.
+    pub startup: u32,
     /// When little in flight begins STARTUP again.
     pub restart: Restart,
     /// The smallest delay is half of RTT_min, whatever the clocks say.
@@ -198,6 +213,8 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
+            growth: Growth::Beta,
+            startup: STARTUP_EVALUATIONS,
             restart: Restart::Flight,
             pinned: true,
             granularity: Span::from_millis(1),
@@ -293,7 +310,7 @@ impl CdbeServer {
             waiting: false,
             was_limited: false,
             evaluations: 0,
-            startup_limit: STARTUP_EVALUATIONS,
+            startup_limit: params.startup,
             startup_bandwidth: None,
             flat: 0,
             drained: Span::ZERO,
@@ -369,6 +386,10 @@ impl CdbeServer {
             before: self.mean.map(|before| before + shift),
             min: self.smallest(),
             entered: self.entered.map(|entered| entered + shift),
+            above_min: match self.params.growth {
+                Growth::Beta => BETA,
+                Growth::Alpha => ALPHA,
+            },
         };
         self.ups = if delays.up() { self.ups + 1 } else { 0 };
         self.downs = if delays.down() { self.downs + 1 } else { 0 };
@@ -394,7 +415,7 @@ impl CdbeServer {
     fn enter(&mut self, state: State) {
         if state == State::Startup {
             self.was_limited = false;
-            (self.startup_limit, self.flat) = (RESTART_EVALUATIONS, 0);
+            (self.startup_limit, self.flat) = (RESTART_EVALUATIONS.min(self.params.startup), 0);
             self.startup_bandwidth = Some(self.pipe.bandwidth.as_f64());
         }
         if matches!(state, State::Grow | State::Drain) || self.state == State::Drain {

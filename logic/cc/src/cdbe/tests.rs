@@ -221,7 +221,7 @@ fn gains_are_the_published_ones() {
 fn delays_are_judged_as_in_section_6_4_2() {
     // cdbe.md, section 5; in ms, DSDL_min 55.
     let judged = |before: f64, mean: f64| {
-        let delays = Delays { mean, before: Some(before), min: 55.0, entered: None };
+        let delays = Delays { mean, before: Some(before), min: 55.0, entered: None, above_min: BETA };
         (delays.up(), delays.jumped(), delays.down(), delays.fell())
     };
     assert_eq!(judged(60.0, 67.0), (true, false, false, false));
@@ -230,10 +230,13 @@ fn delays_are_judged_as_in_section_6_4_2() {
     assert_eq!(judged(61.0, 62.0), (false, false, false, false));
     // Above 1.25 DSDL_min is growth whatever was before; a quarter less is a firm decline.
     assert_eq!(judged(100.0, 74.0), (true, false, true, true));
-    let first = Delays { mean: 60.0, before: None, min: 55.0, entered: Some(48.0) };
+    let first = Delays { mean: 60.0, before: None, min: 55.0, entered: Some(48.0), above_min: BETA };
     assert!(first.down() && !first.up() && first.up_grow());
     assert!(Delays { mean: 66.0, entered: Some(88.0), ..first }.down_drain());
     assert!(!Delays { mean: 67.0, entered: Some(88.0), ..first }.down_drain());
+    // 62 ms are a tenth above DSDL_min, but not a quarter.
+    let above = Delays { mean: 62.0, ..first };
+    assert!(!above.up() && Delays { above_min: ALPHA, ..above }.up());
 }
 
 /// A server that is fed with windows of equal delays.
@@ -313,6 +316,21 @@ fn startup_ends_when_the_bandwidth_no_longer_grows() {
     assert_eq!(ended(&[10.0, 9.0, 8.0]), Some(2), "decline is no growth");
     let doubling: Vec<f64> = (0..20).map(|n| 0.1 * f64::from(1 << n)).collect();
     assert_eq!(ended(&doubling), Some(9), "10 evaluations at most");
+}
+
+#[test]
+fn startup_count_and_obvious_growth_are_options() {
+    let build = |text: &str| {
+        let option = text.split_once('=').map(|(key, value)| (key.to_owned(), Some(value.to_owned())));
+        crate::cdbe::server_params(&mut Options::new(option)).unwrap()
+    };
+    assert_eq!(build(""), Params::default());
+    assert_eq!(build("growth=alpha"), Params { growth: Growth::Alpha, ..Params::default() });
+    let mut rig = Rig::new(Params { pinned: false, ..build("startup=2") });
+    rig.report(1.0);
+    assert_eq!(rig.window(55), State::Startup);
+    rig.report(2.0);
+    assert_eq!(rig.window(55), State::Normal, "although it doubles");
 }
 
 #[test]

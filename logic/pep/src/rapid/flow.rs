@@ -16,6 +16,8 @@ const OPEN_BDPS: f64 = 2.0;
 const BOUND: (u64, u64) = (3, 2);
 /// Least RTTs to the user and to the server of [`WindowRule::Whole`], whose clock has milliseconds (the authors' ns-3 code).
 const WHOLE_LEAST: (Span, Span) = (Span::from_millis(1), Span::from_millis(2));
+/// What a segment on the user's side counts for with [`WindowRule::Module`], in bytes (the power of two in 1460, in `rapid-llc.c`).
+const MODULE_SEGMENT: f64 = 1_024.0;
 /// Shortest and longest RTT that is believed. Ours.
 const RTTS: (Span, Span) = (Span::from_micros(10), Span::from_secs(10));
 /// Shortest round, so that a server next door costs no more than others. Ours.
@@ -284,7 +286,7 @@ impl Flow {
     /// The RTT that its window is for, in seconds.
     pub(super) fn rtt_min(&self, settings: &Settings) -> f64 {
         match settings.window {
-            WindowRule::Wired => self.wan.least,
+            WindowRule::Wired | WindowRule::Module => self.wan.least,
             WindowRule::Whole => {
                 let ran = self.ran_rtt_min(settings).unwrap_or_default();
                 ran.max(WHOLE_LEAST.0) + self.wan.smoothed.max(WHOLE_LEAST.1)
@@ -322,6 +324,13 @@ impl Flow {
         match settings.window {
             WindowRule::Wired => self.allocation(settings) * least.as_secs_f64(),
             WindowRule::Whole => self.window,
+            WindowRule::Module => {
+                // RTTs are at least 10 us; see `believed`.
+                let log2 = |rtt: Span| (rtt.as_nanos() / 1_000).max(1).ilog2();
+                let shifted = self.window * f64::from(2 << log2(least).min(30))
+                    / f64::from(1 << log2(self.wan.least).min(30));
+                (shifted / MODULE_SEGMENT).floor() * self.mss
+            }
         }
     }
 

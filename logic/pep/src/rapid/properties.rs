@@ -12,9 +12,9 @@ use super::*;
 fn settings() -> impl Strategy<Value = Settings> {
     let estimators = [Estimator::AllocPlusUnused, Estimator::FairShare, Estimator::Larger];
     let slacks = [Slack::Fixed(Span::from_micros(1_500)), Slack::HalfRtt];
-    ((0..2_usize, 0..2_usize), 0..3_usize, 0..2_usize, 1..=16u8, 0.5..1.0).prop_map(
+    ((0..2_usize, 0..3_usize), 0..3_usize, 0..2_usize, 1..=16u8, 0.5..1.0).prop_map(
         move |((profile, window), estimator, slack, average, efficiency)| Settings {
-            window: [WindowRule::Wired, WindowRule::Whole][window],
+            window: [WindowRule::Wired, WindowRule::Whole, WindowRule::Module][window],
             estimator: estimators[estimator],
             slack: slacks[slack],
             average,
@@ -141,7 +141,9 @@ fn check_windows(rapid: &Rapid, now: Time) -> Result<(), TestCaseError> {
                 prop_assert!(flow.window() <= floor.max(10.0 * flow.mss));
             }
         }
-        prop_assert!(sum <= capacity * (1.0 + 1e-9), "{sum} of {capacity}");
+        // By shifts 15 flows have an eighth each, and what slow ones leave is shared so, too: less than twice, twice.
+        let times = if rapid.settings.window == WindowRule::Module { 4.0 } else { 1.0 };
+        prop_assert!(sum <= times * capacity * (1.0 + 1e-9), "{sum} of {capacity}");
     }
     Ok(())
 }

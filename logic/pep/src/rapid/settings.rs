@@ -138,8 +138,14 @@ pub enum WindowRule {
     Wired,
     /// The authors' ns-3 code: both RTTs together, in whole milliseconds at least one to the user and two to the server; on the user's
     /// side it is the same window. It is worked out only when data come from the server, so that a flow whose server has sent
-    /// all keeps it until what waits has left.
+    /// all keeps it until what waits has left. Its window field counts in 16 KiB: the server is told whole multiples, rounded down,
+    /// one at least.
     Whole,
+    /// The authors' Linux module, which has shifts where the text divides: N flows have 1/1, 1/2, 1/4 (of 3 to 7), 1/8 ... of `C`
+    /// each; the user's side has `RW 2^(1 + floor(log2 RTTmin_RAN) - floor(log2 RTTmin_WAN))` (times in microseconds, what is
+    /// added to the first included), counted in segments by 1024 B each. Ours: `floor` bounds the server's window, where the module
+    /// has 2000 B, of which the second segment is missing that an acknowledgement waits for.
+    Module,
 }
 
 /// What is added to the smallest RTT towards the user. An acknowledgement waits for the device's next scheduling request, but the

@@ -6,7 +6,7 @@
 use ranpace_units::Time;
 
 use super::flow::Flow;
-use super::settings::{Accounting, Settings};
+use super::settings::{Accounting, Settings, WindowRule};
 
 /// Segments of an idle flow's window.
 const IDLE_SEGMENTS: f64 = 10.0;
@@ -34,8 +34,8 @@ pub(super) fn share(
     mut changed: impl FnMut(&mut Flow, u32),
 ) -> Shared {
     let mut of = Shared { flows: active(slots, flows), ..Shared::default() };
-    let each = capacity / f64::from(of.flows.max(1));
-    let idle = capacity / f64::from(of.flows + 1);
+    let each = capacity / parts(settings, of.flows);
+    let idle = capacity / parts(settings, of.flows + 1);
     let mut released = 0u64;
     for &slot in slots {
         let Some(flow) = flows.get_mut(slot as usize).and_then(Option::as_mut) else { continue };
@@ -61,7 +61,7 @@ pub(super) fn share(
         }
     }
     of.released = released as f64 / PARTS;
-    let extra = of.released / f64::from((of.flows - of.slow).max(1));
+    let extra = of.released / parts(settings, of.flows - of.slow);
     for &slot in slots {
         let Some(flow) = flows.get_mut(slot as usize).and_then(Option::as_mut) else { continue };
         if !flow.active || flow.limit.is_some() {
@@ -78,6 +78,15 @@ pub(super) fn share(
         }
     }
     of
+}
+
+/// In how many parts so many flows share: as many, or as the authors' module has it a power of two, of three flows the next one.
+fn parts(settings: &Settings, flows: u32) -> f64 {
+    f64::from(match (settings.window, flows.max(1)) {
+        (WindowRule::Module, 3) => 4,
+        (WindowRule::Module, flows) => 1 << flows.ilog2(),
+        (WindowRule::Wired | WindowRule::Whole, flows) => flows,
+    })
 }
 
 fn active(slots: &[u32], flows: &[Option<Flow>]) -> u32 {

@@ -825,6 +825,49 @@ fn in_the_authors_code_both_windows_are_one_for_both_rtts_in_whole_milliseconds(
 }
 
 #[test]
+fn in_the_authors_ns_3_code_a_server_is_told_whole_multiples_of_16_kib() {
+    let settings = Settings { window: WindowRule::Whole, ran_rttmin: RanRttMin::Plain, ..Settings::THESIS };
+    // 2 292 000 B/s for both RTTs: 9 ms are 20 628 B, 30 ms 68 760 B. The user's side has them as they are.
+    for (wan, ran, told) in [(2, 1, 1), (8, 1, 1), (8, 22, 4)] {
+        let mut rig = Rig::new(Settings { ran_floor: 1, ..settings });
+        let flow = rig.open(Span::from_millis(wan));
+        rig.rapid.on_ran_rtt(rig.now, flow, Span::from_millis(ran));
+        assert_eq!(rig.rapid.window(flow), Some(Bytes::new(told * 16_384)), "{wan}, {ran}");
+        assert_eq!(rig.rapid.ran_window(flow), Some(Bytes::new(2_292 * (wan + ran))));
+    }
+}
+
+#[test]
+fn the_authors_linux_module_shifts_where_the_text_divides() {
+    let allowance = Allowance::Fixed(Span::from_millis(16));
+    let settings = Settings {
+        window: WindowRule::Module,
+        ran_rttmin: RanRttMin::Plain,
+        sr_allowance: allowance,
+        ..Settings::THESIS
+    };
+    // 2 292 000 B/s for 20 ms. Towards the user 27 and 16 ms: 43 000 us have 15 as their logarithm, 20 000 us have 14, so that it is
+    // four times that, of which each 1024 B are a segment.
+    for (flows, share, segments) in
+        [(1, 45_840, 179), (2, 22_920, 89), (3, 11_460, 44), (4, 11_460, 44), (8, 5_730, 22)]
+    {
+        let mut rig = Rig::new(settings);
+        let flows: Vec<FlowId> = (0..flows).map(|_| rig.open(RTT)).collect();
+        for flow in &flows {
+            rig.rapid.on_ran_rtt(rig.now, *flow, Span::from_millis(27));
+            assert_eq!(rig.rapid.window(*flow), Some(Bytes::new(share)));
+            assert_eq!(rig.rapid.ran_window(*flow), Some(MSS * segments));
+        }
+    }
+    // Two segments at least for the server, 2880 B; for the user 2^(1 + 14 - 9) times that, 180 segments: 17 000 us have 14, too.
+    let mut rig = Rig::new(settings);
+    let flows = [(); 2].map(|()| rig.open(Span::from_millis(1)));
+    rig.rapid.on_ran_rtt(rig.now, flows[0], Span::from_millis(1));
+    assert_eq!(rig.rapid.window(flows[0]), Some(Bytes::new(2_880)));
+    assert_eq!(rig.rapid.ran_window(flows[0]), Some(MSS * 180));
+}
+
+#[test]
 fn a_server_has_headroom_that_what_waits_is_taken_off_and_a_short_dip_does_not_stop_it() {
     let mut rig = Rig::new(Settings::FIELD);
     let flow = rig.open(RTT);

@@ -141,7 +141,8 @@ fn a_control_is_told_the_sample_or_with_each_acknowledgement_the_mean() {
 
 #[test]
 fn a_window_grows_by_segments_or_by_acknowledgements() {
-    for (growth, in_slow_start, after) in [(Growth::Segments, 8.0, 8.5), (Growth::Acks, 5.0, 5.2)] {
+    let cases = [(Growth::Segments, 8.0, 8.5), (Growth::Acks, 5.0, 5.2), (Growth::SlowStartAcks, 5.0, 5.8)];
+    for (growth, in_slow_start, after) in cases {
         let mut b = Bench::new(Config { growth, ..window(4) }, halve);
         b.poll();
         b.now += RTT;
