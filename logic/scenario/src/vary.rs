@@ -472,7 +472,8 @@ transport = "udp"
             (
                 "duratoin",
                 "cannot vary \"duratoin\": expected one of name, duration, warmup, seed, sample, or link.KEY, \
-                          cell.KEY, user.KEY, flow.KEY, proxy.KEY, pep.KEY, change.KEY, \
+                          cell.KEY, user.KEY, flow.KEY, proxy.KEY, pep.KEY, \
+                          middlebox.KEY, change.KEY, \
                           rnis.KEY, modem.KEY; did you mean \"duration\"?",
             ),
             ("flow", "cannot vary \"flow\": flow what? such as flow.cc"),
