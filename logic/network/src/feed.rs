@@ -6,9 +6,9 @@
 //!
 //! - A flow whose sender's control wants radio information gets it by itself: of its own modem if its host is a user, of the
 //!   edge for the user that its data go to otherwise ([`Feed::of_flow`]).
-//! - **A middlebox calls [`Radio::read_hints`]** once for each user while the simulation is made, with [`Reader::Middlebox`] and
-//!   a number of its choice. `Simulation::tell_hints` hands it each hint at the time at which it comes, in the arm of that name.
-//! - Whoever plays a simulation can look on by [`Simulation::with_hints`](crate::Simulation::with_hints).
+//! - **Whoever stands at a host calls [`Network::subscribe_hints`](crate::Network::subscribe_hints)** once for each user before the first event, with
+//!   [`Reader::Middlebox`] and a number of its choice. [`Hosts::on_hint`](crate::Hosts::on_hint) gets each hint at the time at which it comes.
+//! - An observer of the whole is a reader likewise, [`Reader::Observer`].
 //!
 //! Without a reader nothing is made: cells report to nobody, and sleep as ever. Ours: a report's error is drawn anew for
 //! each report and user, evenly between both ends, once for its block and grants, once for what is unused and once for the queue;
