@@ -81,7 +81,7 @@ mod emulator {
         },
         Case {
             name: "500-joined",
-            what: "trace of 500 Mbit/s, --coalesce",
+            what: "trace of 500 Mbit/s, --gro",
             scenario: || trace(500),
             delivery: Delivery::Joined,
             aims: &[Aim::Packet(1.5)],
@@ -95,7 +95,7 @@ mod emulator {
         },
         Case {
             name: "1000-joined",
-            what: "trace of 1 Gbit/s, --coalesce",
+            what: "trace of 1 Gbit/s, --gro",
             scenario: || trace(1000),
             delivery: Delivery::Joined,
             aims: &[Aim::Carried(1e9, 0.94), Aim::Packet(f64::NAN)],
@@ -109,7 +109,7 @@ mod emulator {
         },
         Case {
             name: "100-joined",
-            what: "the same, --coalesce",
+            what: "the same, --gro",
             scenario: || trace(100),
             delivery: Delivery::Joined,
             aims: &[Aim::Packet(f64::NAN)],
@@ -123,7 +123,7 @@ mod emulator {
         },
         Case {
             name: "fixed-100-joined",
-            what: "fixed link of 100 Mbit/s, --coalesce",
+            what: "fixed link of 100 Mbit/s, --gro",
             scenario: || fixed(100),
             delivery: Delivery::Joined,
             aims: &[Aim::Packet(f64::NAN), Aim::Times("100-joined", 1.5), Aim::Carried(1e8, f64::NAN)],
@@ -137,7 +137,7 @@ mod emulator {
         },
         Case {
             name: "fixed-500-joined",
-            what: "fixed link of 500 Mbit/s, --coalesce",
+            what: "fixed link of 500 Mbit/s, --gro",
             scenario: || fixed(500),
             delivery: Delivery::Joined,
             aims: &[Aim::Packet(f64::NAN), Aim::Times("500-joined", 1.5), Aim::Carried(5e8, f64::NAN)],
@@ -151,7 +151,7 @@ mod emulator {
         },
         Case {
             name: "fixed-1000-joined",
-            what: "fixed link of 1 Gbit/s, --coalesce",
+            what: "fixed link of 1 Gbit/s, --gro",
             scenario: || fixed(1000),
             delivery: Delivery::Joined,
             aims: &[Aim::Packet(f64::NAN), Aim::Times("1000-joined", 1.5), Aim::Carried(1e9, f64::NAN)],
@@ -165,7 +165,7 @@ mod emulator {
         },
         Case {
             name: "fixed-2000-joined",
-            what: "fixed link of 2 Gbit/s, --coalesce",
+            what: "fixed link of 2 Gbit/s, --gro",
             scenario: || fixed(2000),
             delivery: Delivery::Joined,
             aims: &[Aim::Packet(f64::NAN), Aim::Carried(2e9, f64::NAN)],
@@ -179,7 +179,7 @@ mod emulator {
         },
         Case {
             name: "cell-joined",
-            what: "the same, --coalesce",
+            what: "the same, --gro",
             scenario: cell,
             delivery: Delivery::Joined,
             aims: &[Aim::Core(f64::NAN), Aim::Timers(f64::NAN)],

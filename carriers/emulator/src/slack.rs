@@ -34,15 +34,15 @@ pub struct Slack {
 }
 
 impl Slack {
-    /// Longest slack, and with `--coalesce`, where rates matter alone. Ours: at these a fixed link of 500 Mbit/s takes 1.0 to 1.4 times the CPU time
+    /// Longest slack, and with `--gro`, where rates matter alone. Ours: at these a fixed link of 500 Mbit/s takes 1.0 to 1.4 times the CPU time
     /// of a trace, which delivers once in 1 ms (docs/performance.md). A packet may be 1 ms late in a run that counts ([`crate::LATE`]). Delays in
     /// steps of 5 and of 1 ms are whole numbers of them, so that acknowledgements that are sent at a poll arrive at one.
     const LONGEST: [Span; 2] = [Span::from_nanos(312_500), Span::from_micros(500)];
-    /// It is at most this part of the base RTT, and with `--coalesce`. Ours: the longest hold from 20 ms on.
+    /// It is at most this part of the base RTT, and with `--gro`. Ours: the longest hold from 20 ms on.
     const PART_OF_RTT: [u64; 2] = [64, 40];
     /// Shortest slack. Ours: a wakeup at an instant of its own is as late as that (20 to 50 us).
     const SHORTEST: Span = Span::from_micros(50);
-    /// Instants that come no closer than this have wakeups of their own, but with `--coalesce`, which polls where they come more often
+    /// Instants that come no closer than this have wakeups of their own, but with `--gro`, which polls where they come more often
     /// than once per slack. Ours: links up to 120 Mbit/s keep their instants. There a slack hardly gathers packets, and BBR, which takes the largest
     /// rate that it has seen, overestimates by what a poll hands over at once: over 100 Mbit/s and 20 ms its mean RTT was 31 ms for 25.
     const SPACING: Span = Span::from_micros(50);

@@ -58,13 +58,20 @@ pub struct Emulate {
     /// End after this time at the latest, such as "30s" [default: without a program, the scenario's duration]
     #[arg(long = "for", value_name = "TIME")]
     limit: Option<Span>,
-    /// Hand over packets of one connection that are due together in one piece, as a modem with receive offload does: less
-    /// work, and fewer acknowledgements
+    /// Generic receive offload: hand over packets of one connection that are due together in one piece, as a modem with
+    /// receive offload does: less work, and fewer acknowledgements
+    #[arg(long, conflicts_with = "no_gso")]
+    gro: bool,
+    /// No segmentation offload: write each packet to its host's kernel by itself. More work, but nothing is set up at the
+    /// ingress of its device [default: those of one connection that are due together cross in one piece, which the kernel
+    /// segments]
     #[arg(long)]
+    no_gso: bool,
+    /// The former name of --gro
+    #[arg(long, hide = true, conflicts_with_all = ["no_gso", "one_by_one"])]
     coalesce: bool,
-    /// Write each packet to its host's kernel by itself: more work, but nothing is set up at the ingress of its device
-    /// [default: those of one connection that are due together cross in one piece, which the kernel cuts]
-    #[arg(long, conflicts_with = "coalesce")]
+    /// The former name of --no-gso
+    #[arg(long, hide = true, conflicts_with = "gro")]
     one_by_one: bool,
     /// Let idle processors sleep: less electricity, but it takes the machine longer to see a packet or an instant, on some
     /// machines by 0.1 ms and more [default: none sleeps, where that is allowed]
@@ -263,7 +270,16 @@ impl Emulate {
         let plays = self.workloads || self.cc.is_some() || main.is_none() && !self.hosts_only;
         let workloads = plays.then(|| Workloads { cc: self.cc.clone() });
         let views = Views { capture: self.pcap.clone(), ..Views::default() };
-        let delivery = match (self.coalesce, self.one_by_one) {
+        for (is_old, old, new) in
+            [(self.coalesce, "--coalesce", "--gro"), (self.one_by_one, "--one-by-one", "--no-gso")]
+        {
+            if is_old {
+                common::say(&format!(
+                    "note: {old} is called {new} now; the old name will go with the next release"
+                ));
+            }
+        }
+        let delivery = match (self.gro || self.coalesce, self.no_gso || self.one_by_one) {
             (true, _) => Delivery::Joined,
             (_, true) => Delivery::Alone,
             _ => Delivery::Each,

@@ -109,9 +109,9 @@ fn a_capture_has_what_hosts_sent_and_got_and_pieces_arrive_as_they_were_sent() {
     let Some(_turn) = rights() else { return };
     for (case, host, more) in [
         ("packet by packet", v4(0), &[][..]),
-        ("each written by itself", v4(0), &["--one-by-one"]),
-        ("in pieces", v4(0), &["--coalesce"]),
-        ("v6", v6(0), &["--coalesce"]),
+        ("each written by itself", v4(0), &["--no-gso"]),
+        ("in pieces", v4(0), &["--gro"]),
+        ("v6, by the former name", v6(0), &["--coalesce"]),
     ] {
         let options = [&["--pcap", "file.pcapng"], more].concat();
         let mut emulation = Emulation::start_with(folder_with(LINK), ":", &options);
