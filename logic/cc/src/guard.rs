@@ -21,6 +21,11 @@
 //!   *lift*): the delivered rate rises until the report is found out, or until there is a queue, and then the report is true. The
 //!   same lift takes a control along that holds back on an empty link.
 //!
+//! **A newcomer beside flows of its own kind** has their queue in its smallest RTT. It would see no queue and lift for ever, and have
+//! all that the others give up, who see it. So where nobody fills the buffer (no loss and no deep queue for [`CALM`] rounds), a flow that sees no
+//! queue *checks* every now and then: it has little more than half a BDP in flight for two rounds, in which its own part of a queue drains, and the smallest
+//! RTT shows what was behind it.
+//!
 //! A queue is there if the smallest RTT of a round is above [`QUEUE_RATIO`] times the connection's, [`QUEUE_SLACK`] and
 //! [`QUEUE_SEGMENTS`]. A lift that overflows a buffer too small to show one is bounded for a while ([`CEILING`]); what
 //! it loses is not held against the reports.
@@ -97,6 +102,18 @@ const FLIGHT: f64 = 2.0;
 /// Pace over the largest delivered rate: 2/ln 2, the least at which what is in flight can double each RTT (Zhong 2020, section
 /// 6.4.1, as BBR).
 const PACE: f64 = core::f64::consts::LOG2_E * 2.0;
+/// In flight in a check, over the BDP, and at least in segments: it drains what this flow has queued. Not below half, at which these controls
+/// begin STARTUP again (Zhong 2020, section 6.4.2).
+const CHECK_FLIGHT: f64 = 0.6;
+const LEAST_CHECK_FLIGHT: f64 = 4.0;
+/// Rounds that a check takes: one to drain, one to see the path without.
+const CHECK_ROUNDS: u32 = 2;
+/// Rounds without a loss or a deep queue before a check: no rival is there that would take what is given up.
+const CALM: u32 = 64;
+/// From one check to the next, at least: in time as BBR's PROBE_RTT (Cardwell et al. 2016), and in smoothed RTTs, so that it costs at most
+/// 2 % of the rate.
+const CHECK_EVERY: Span = Span::from_secs(10);
+const CHECK_EVERY_RTTS: u64 = 64;
 /// Segments that may be in flight whatever was delivered: an initial window.
 const LEAST_FLIGHT: f64 = 10.0;
 /// Rounds of which the largest delivered rate counts.
@@ -240,6 +257,12 @@ pub struct Guard {
     low: u32,
     /// What is sent at least in bit/s of payload, where there is no queue.
     lift: Option<f64>,
+    /// Rounds in a row without a loss or a deep queue; rounds that are left of a check; when the next one may be.
+    calm: u32,
+    checking: u32,
+    check_at: Time,
+    /// The last round was one of a check: the delivered rate of the next one is still of it.
+    checked: bool,
     /// Rounds since the last that was lifted: what it lost comes in for two more.
     since_lift: u32,
     /// What a lift goes up to in bit/s, until a time, after one that overflowed.
@@ -282,6 +305,10 @@ impl Guard {
             high: 0,
             low: 0,
             lift: None,
+            calm: 0,
+            checking: 0,
+            check_at: Time::ZERO,
+            checked: false,
             since_lift: u32::MAX,
             ceiling: (f64::INFINITY, Time::ZERO),
             restart: false,
@@ -337,6 +364,9 @@ impl Guard {
             (window, Rate::from_bits_per_s_f64(rate * cx.wire.as_f64() / mss))
         });
         w.cwnd = self.wanted.cwnd.max(window).min(self.most_flight).max(1.0);
+        if self.checking > 0 {
+            w.cwnd = w.cwnd.min((self.most_flight * CHECK_FLIGHT / FLIGHT).max(LEAST_CHECK_FLIGHT));
+        }
         w.ssthresh = self.wanted.ssthresh;
         w.pacing = Pacing::Rate(wanted.max(pace).min(self.most_pace).max(Rate::from_bits_per_s(1)));
     }
@@ -344,6 +374,7 @@ impl Guard {
     fn drive(&mut self, cx: &Context, w: &mut Window) {
         (self.mode, self.since) = (Mode::Driven, cx.now);
         (self.high, self.low, self.lift, self.restart) = (0, 0, None, false);
+        self.checking = 0;
         // What was lost was CUBIC's.
         self.past.iter_mut().for_each(|past| past.lost = 0);
         self.bound(cx);
@@ -371,7 +402,7 @@ impl Guard {
             self.hold = (self.hold * 2).min(LONGEST_HOLD);
         }
         (self.mode, self.reason, self.since, self.good) = (Mode::Plain, reason, cx.now, 0);
-        self.lift = None;
+        (self.lift, self.checking) = (None, 0);
         // A flow that begins beside others begins with slow start; the loss was of the others' making.
         self.restart = reason == Reason::Rival;
         self.cubic = Cubic::new(Params::LINUX, hystart::Kind::Classic);
@@ -392,15 +423,19 @@ impl Guard {
             && round.lost as f64 > LOSS * (round.delivered + round.lost) as f64;
         self.since_lift = if self.lift.is_some() { 0 } else { self.since_lift.saturating_add(1) };
         let lifted = self.since_lift <= LIFT_LOSES_FOR;
+        let is_calm = round.lost == 0 && self.deep.is_none();
+        self.calm = if is_calm { self.calm.saturating_add(1) } else { 0 };
+        let was_checked = core::mem::replace(&mut self.checked, self.checking > 0);
+        // What was held back, by the application or by a check, says nothing about reports.
+        let left_out = round.app_limited || self.checked || was_checked;
         self.past.rotate_left(1);
         self.past[ROUNDS - 1] = Past {
             delivered: round.delivered,
             // What a lift loses speaks against the lift, not against the reports.
             lost: if lifted { 0 } else { round.lost },
-            bytes: if round.app_limited { 0.0 } else { bytes.as_f64() },
-            seconds: if round.app_limited { 0.0 } else { length.as_secs_f64() },
-            // What the application held back says nothing about the report.
-            reported: if round.app_limited { (0.0, 0.0) } else { round.reported },
+            bytes: if left_out { 0.0 } else { bytes.as_f64() },
+            seconds: if left_out { 0.0 } else { length.as_secs_f64() },
+            reported: if left_out { (0.0, 0.0) } else { round.reported },
         };
         self.rounds += 1;
         if lifted && overflows {
@@ -428,7 +463,8 @@ impl Guard {
                     Reason::Low
                 } else {
                     let ceiling = if cx.now < self.ceiling.1 { self.ceiling.0 } else { f64::INFINITY };
-                    let goes = !self.queue && !overflows && !round.app_limited;
+                    let is_free = !self.queue && !overflows && !round.app_limited;
+                    let goes = !self.advance_check(cx, is_free) && is_free;
                     let delivered = delivered.as_f64().max(self.compared.0).max(round.rate.as_f64());
                     self.lift = goes.then(|| (LIFT * delivered).min(ceiling));
                     return;
@@ -436,6 +472,19 @@ impl Guard {
                 self.fall_back(cx, w, reason);
             }
         }
+    }
+
+    /// Counts the rounds of a check, and begins one where it is time and there `is_free` room. Whether the next round is one of it.
+    fn advance_check(&mut self, cx: &Context, is_free: bool) -> bool {
+        if self.checking > 0 {
+            self.checking -= 1;
+            if self.checking == 0 {
+                self.check_at = cx.now + CHECK_EVERY.max(cx.srtt * CHECK_EVERY_RTTS);
+            }
+        } else if is_free && self.calm >= CALM && cx.now >= self.check_at {
+            self.checking = CHECK_ROUNDS;
+        }
+        self.checking > 0
     }
 
     /// Whether the delivered rate contradicts the reports of the last rounds; `None` if there were none.
@@ -619,6 +668,7 @@ impl CongestionControl for Guard {
         self.rounds = 0;
         (self.past, self.unreported) = ([Past::default(); ROUNDS], 0.0);
         (self.good, self.high, self.low, self.lift) = (0, 0, 0, None);
+        (self.calm, self.checking, self.check_at) = (0, 0, Time::ZERO);
         (self.report, self.ceiling, self.since_lift) = (None, (f64::INFINITY, Time::ZERO), u32::MAX);
         match self.mode {
             Mode::Plain => self.cubic.on_path_change(cx, w),
