@@ -223,7 +223,7 @@ fn levels<T: Copy>(cells: &[Option<T>]) -> (Vec<i16>, Vec<T>) {
     )
 }
 
-/// The table and the metadata in the bytes of a file that [`write`] made.
+/// The table and the metadata in the bytes of a file that [`write()`] made.
 pub fn read(file: Vec<u8>) -> Result<(Frame, Metadata), ColumnarError> {
     let reader = SerializedFileReader::new(Bytes::from(file))?;
     let description = reader.metadata().file_metadata();

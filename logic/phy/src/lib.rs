@@ -5,7 +5,7 @@
 //!
 //! - LTE: [`LteGrant`] (TS 36.213), [`LteBandwidth`]; what is left to their builders: [`CqiThresholds`], [`McsRule`];
 //! - NR: [`NrGrant`] (TS 38.214 clause 5.1.3.2), [`Numerology`], [`nr_prbs`], [`TddPattern`];
-//! - both: [`Frame`], [`TransportBlock`], [`BlerCurve`], [`initial_rate`];
+//! - both: [`Frame`], [`TransportBlock`], [`BlerCurve`], [`initial_rate()`];
 //! - the frame of published experiments on millimetre waves: [`Frame::MMWAVE`], [`MmwaveGrant`].
 //!
 //! ```

@@ -1,8 +1,8 @@
 //! The scenario file: what is to be played, parsed and checked, the same for virtual and for real time.
 //!
-//! A scenario is one TOML text. [`parse`] turns it into a [`Scenario`] in which names are indices, defaults are filled in
+//! A scenario is one TOML text. [`parse()`] turns it into a [`Scenario`] in which names are indices, defaults are filled in
 //! and every value has been checked, or into a [`ScenarioError`] that lists everything that is wrong with it, each
-//! with file, line and column. [`vary`] changes one key of a text, and [`presets`] write common scenarios as
+//! with file, line and column. [`vary()`] changes one key of a text, and [`presets`] write common scenarios as
 //! texts. Nothing here reads a file: traces come through a [`TraceSource`]. The format is described in
 //! `docs/scenarios.md`.
 //!

@@ -138,7 +138,7 @@ impl<'a> DumbbellSpec<'a> {
 
 /// The text of a scenario with the hosts "server" and "phone", the links "down" (the bottleneck) and "up", and
 /// flows from the server to the phone: "flow", or "flow.1" and so on if there are several. Values that a
-/// scenario cannot have, such as no flows, are written as they are, and refused by [`crate::parse`].
+/// scenario cannot have, such as no flows, are written as they are, and refused by [`crate::parse()`].
 pub fn dumbbell(spec: &DumbbellSpec<'_>) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.

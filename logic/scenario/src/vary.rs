@@ -115,7 +115,7 @@ const TABLES: [&str; 26] = [
 ///
 /// `value` is written as in the scenario, with or without quotes: `20ms`, `5`, `0.01`, `true`,
 /// `{ kind = "list", packets = [5] }`. Setting `rate` removes `trace` and what belongs to it, and the other way
-/// round. The result is not checked further; [`crate::parse`] does that.
+/// round. The result is not checked further; [`crate::parse()`] does that.
 pub fn vary(text: &str, key: &str, value: &str) -> Result<String, ScenarioError> {
     let mut document: DocumentMut = match text.parse() {
         Ok(document) => document,

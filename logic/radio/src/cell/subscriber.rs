@@ -60,7 +60,7 @@ impl<P: Packet> Subscriber<P> {
     }
 
     /// Its bearers are set up anew, as a handover does. What was not delivered downlink is sent again by the new base
-    /// station if the old one `forward`s it, and is lost otherwise ([`DropCause::Reset`]); what waits on the device stays.
+    /// station if the old one `forward`s it, and is lost otherwise ([`DropCause::Reset`](crate::rlc::DropCause::Reset)); what waits on the device stays.
     pub fn restart<L: Listener<P>>(&mut self, now: Time, forward: bool, listener: &mut L) {
         for bearer in 0..self.rlc.bearers().len() as u8 {
             let Some(bearer) = self.rlc.bearer_mut(bearer) else { continue };

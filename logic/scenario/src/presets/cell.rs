@@ -50,7 +50,7 @@ impl<'a> CellRunSpec<'a> {
 
 /// The text of a scenario with the host "server", the cell "cell", its user "user", or "user.1" and so on if there are
 /// several, and flows between them: "flow", or "flow.1" and so on. Values that a scenario cannot have, such as no flows,
-/// are written as they are, and refused by [`crate::parse`].
+/// are written as they are, and refused by [`crate::parse()`].
 pub fn cell(spec: &CellRunSpec<'_>) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
