@@ -448,6 +448,26 @@ mod tests {
     }
 
     #[test]
+    fn packets_from_outside_pass_middleboxes_too() {
+        let middlebox = "[[middlebox]]\nhost = \"phone\"\nkind = \"drop_every\"\npackets = 4\n";
+        let scenario = scenario(&format!("{LINK}{middlebox}"));
+        let mut network = Transit::new(&scenario);
+        let mut out = Vec::new();
+        for number in 1..=8_u64 {
+            network.inject(Time::from_millis(2 * number), info(1500), number);
+            network.advance(Time::from_millis(2 * number + 1));
+        }
+        network.advance(Time::from_secs(1));
+        while let Some((_, number)) = network.take() {
+            out.push(number);
+        }
+        assert_eq!(out, [1, 2, 3, 5, 6, 7]);
+        let result = network.finish(Time::from_secs(1));
+        assert_eq!(result.flows[0].dropped_packets, 2);
+        assert!(result.ledger.balances(), "{:?}", result.ledger);
+    }
+
+    #[test]
     fn no_flow_of_the_scenario_begins() {
         let scenario = scenario(LINK);
         let mut network = Transit::<()>::new(&scenario);
