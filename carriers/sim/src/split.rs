@@ -10,17 +10,17 @@
 //! server's answer to the proxy's SYN is held until that segment has come: the server's first RTT sample
 //! has the user's part in it, and all others have not.
 //!
-//! A proxy of kind `rapid` asks [`Rapid`] for windows and allocations. It reads hints of the downlink of each of its users
-//! from the edge's feed. While RAPID has no window for a flow, the proxy is a plain split proxy; while its control towards
-//! the user has no allocation, that is what it is without one.
+//! [`SplitProxy`] decides which connections are split, what servers may send and, where it is RAPID, what flows are allocated. It
+//! reads hints of the downlink of each of its users from the edge's feed.
 
 use std::collections::VecDeque;
 
 use ranpace_cc::Allocation;
-use ranpace_pep::rapid::{Category, Doubt, FlowId, FlowRecord, Mode, Observer, Rapid};
+use ranpace_pep::rapid::{Category, Doubt, Mode};
+use ranpace_pep::split::{Buffers, SplitProxy};
 use ranpace_phy::Direction as Way;
 use ranpace_rnis::RadioHint;
-use ranpace_scenario::{FlowSpec, Hop, ProxyKind, ProxySpec, Scenario, Transport};
+use ranpace_scenario::{FlowSpec, Hop, ProxyBuffers, ProxyKind, ProxySpec, Scenario, Transport};
 use ranpace_tcp::{Config, Kind, Receiver, Segment, Sender};
 use ranpace_units::{Bytes, Span, Time};
 
@@ -48,30 +48,9 @@ pub(crate) struct Splits<'a> {
 #[derive(Debug)]
 struct Proxy<'a> {
     spec: &'a ProxySpec,
-    /// Open connections: of each user (the last entry: of flows to no user), and what may wait of all.
-    open: Vec<u32>,
-    promised: Bytes,
-    /// What decides, where it is RAPID.
-    rapid: Option<Rapid<Periods>>,
-}
-
-/// Counts the periods of RAPID's flows.
-#[derive(Debug, Default)]
-struct Periods {
-    /// The split of each of RAPID's flows, by its index.
-    splits: Vec<u32>,
-    /// Of each split the periods, and those at whose end it was slow.
-    counts: Vec<(u64, u64)>,
-}
-
-impl Observer for Periods {
-    fn on_period(&mut self, record: &FlowRecord) {
-        let split = self.splits.get(record.flow.index()).copied().unwrap_or(u32::MAX) as usize;
-        if let Some((periods, slow)) = self.counts.get_mut(split) {
-            *periods += 1;
-            *slow += u64::from(record.category == Category::Slow);
-        }
-    }
+    decides: SplitProxy,
+    /// The split of each of its places.
+    splits: Vec<usize>,
 }
 
 /// A flow that is split.
@@ -80,13 +59,13 @@ pub(crate) struct Split {
     /// Index of the flow, and of its leg to the server.
     pub flow: u32,
     pub leg: u32,
+    /// Its proxy, and its place there.
     proxy: usize,
-    /// The user that its data go to, or the number of users where there is none.
-    user: usize,
+    place: usize,
+    /// The user that its data go to, if it is one.
+    user: Option<usize>,
     /// The current connection is split, and not passed through.
     pub active: bool,
-    /// It counts among the proxy's open ones, with so much promised.
-    promised: Option<Bytes>,
     /// What one side began the handshake with, until the other has answered; and the server's answer.
     held: Option<Segment>,
     answer: Option<Segment>,
@@ -97,11 +76,6 @@ pub(crate) struct Split {
     waiting: VecDeque<(u64, Time)>,
     /// How long the payload that left last had waited.
     waited: Span,
-    /// RAPID's name for it, and what it was allocated.
-    rapid: Option<FlowId>,
-    allocation: Option<Allocation>,
-    /// The window that the server is told, at most.
-    limit: Bytes,
     /// The last timestamp of the proxy that came back from the server.
     echo: Time,
     /// RTTs: of the connection to the server, as the server and as the proxy measured it last.
@@ -116,8 +90,6 @@ struct SplitMeter {
     ran_rtt: Histogram,
     delay: Histogram,
     largest: u64,
-    passed: u64,
-    connections: u64,
 }
 
 /// On which side of the proxy a connection is.
@@ -130,26 +102,36 @@ pub(crate) enum Side {
 impl<'a> Splits<'a> {
     /// Those of a scenario; `None` if nothing is split.
     pub fn new(scenario: &'a Scenario) -> Option<Box<Self>> {
+        let proxy = |spec: &'a ProxySpec| {
+            let ProxyBuffers { flow, user, total } = spec.buffers;
+            let settings = match &spec.kind {
+                ProxyKind::Split => None,
+                ProxyKind::Rapid(settings) => Some(**settings),
+            };
+            let decides = SplitProxy::new(Buffers { flow, user, total }, settings, scenario.users.len());
+            Proxy { spec, decides, splits: Vec::new() }
+        };
+        let mut proxies: Vec<Proxy<'a>> = scenario.proxies.iter().map(proxy).collect();
         let mut of = vec![None; scenario.flows.len()];
         let mut all = Vec::new();
         for (leg, (proxy, split)) in (scenario.flows.len() as u32..).zip(ranpace_network::splits(scenario)) {
             of[split.flow] = Some(all.len() as u32);
+            let user = user_of(&scenario.flows[split.flow]);
+            let place = proxies[proxy].decides.add_place(user.unwrap_or(usize::MAX));
+            proxies[proxy].splits.push(all.len());
             all.push(Split {
                 flow: split.flow as u32,
                 leg,
                 proxy,
-                user: user_of(&scenario.flows[split.flow]).unwrap_or(scenario.users.len()),
+                place,
+                user,
                 active: false,
-                promised: None,
                 held: None,
                 answer: None,
                 asked: None,
                 relayed: 0,
                 waiting: VecDeque::new(),
                 waited: Span::ZERO,
-                rapid: None,
-                allocation: None,
-                limit: Bytes::ZERO,
                 echo: Time::ZERO,
                 wan_rtt: None,
                 proxy_rtt: None,
@@ -157,32 +139,17 @@ impl<'a> Splits<'a> {
             });
         }
         of.extend((0..all.len() as u32).map(Some));
-        let count = all.len();
-        let proxies = scenario.proxies.iter().map(|spec| Proxy {
-            spec,
-            open: vec![0; scenario.users.len() + 1],
-            promised: Bytes::ZERO,
-            rapid: match &spec.kind {
-                ProxyKind::Split => None,
-                ProxyKind::Rapid(settings) => {
-                    let periods = Periods { splits: Vec::new(), counts: vec![(0, 0); count] };
-                    Some(Rapid::observed(**settings, periods))
-                }
-            },
-        });
-        (!all.is_empty()).then(|| Box::new(Self { scenario, proxies: proxies.collect(), all, of }))
+        (!all.is_empty()).then(|| Box::new(Self { scenario, proxies, all, of }))
     }
 
     /// The users of whom proxies want to know: the proxy, the user, and the bearer of one of its flows.
     pub fn readers(&self) -> Vec<(u32, u32, u8)> {
-        let wants = |split: &&Split| self.proxies[split.proxy].rapid.is_some();
-        let users = self.all.iter().filter(wants).filter(|split| split.user < self.scenario.users.len());
-        let mut readers: Vec<(u32, u32, u8)> = users
-            .map(|split| {
-                let bearer = self.scenario.flows[split.flow as usize].bearer;
-                (split.proxy as u32, split.user as u32, bearer)
-            })
-            .collect();
+        let wants = |split: &&Split| self.proxies[split.proxy].decides.is_rapid();
+        let reader = |split: &Split| {
+            let bearer = self.scenario.flows[split.flow as usize].bearer;
+            Some((split.proxy as u32, split.user? as u32, bearer))
+        };
+        let mut readers: Vec<(u32, u32, u8)> = self.all.iter().filter(wants).filter_map(reader).collect();
         readers.sort_unstable();
         readers.dedup_by_key(|(proxy, user, _)| (*proxy, *user));
         readers
@@ -191,9 +158,7 @@ impl<'a> Splits<'a> {
     /// A packet to a user passes a proxy that counts it.
     #[inline]
     pub fn on_passing(&mut self, proxy: usize, user: u32, wire: u32) {
-        if let Some(rapid) = &mut self.proxies[proxy].rapid {
-            rapid.on_passing(user, Bytes::new(wire.into()));
-        }
+        self.proxies[proxy].decides.on_passing(user, Bytes::new(wire.into()));
     }
 
     /// How many proxies there are.
@@ -208,42 +173,30 @@ impl<'a> Splits<'a> {
 
     /// Radio information about a user came to a proxy.
     pub fn on_hint(&mut self, now: Time, proxy: usize, user: u32, hint: &RadioHint) {
-        if let Some(rapid) = &mut self.proxies[proxy].rapid {
-            rapid.on_radio(now, user, hint);
-        }
+        self.proxies[proxy].decides.on_radio(now, user, hint);
     }
 
     /// When a proxy has something to decide.
     pub fn next_deadline(&self, proxy: usize) -> Time {
-        let rapid = self.proxies[proxy].rapid.as_ref();
-        rapid.and_then(Rapid::next_deadline).unwrap_or(Time::MAX)
+        self.proxies[proxy].decides.next_deadline()
     }
 
     /// It decides.
     pub fn on_deadline(&mut self, now: Time, proxy: usize) {
-        if let Some(rapid) = &mut self.proxies[proxy].rapid {
-            rapid.on_deadline(now);
-        }
+        self.proxies[proxy].decides.on_deadline(now);
     }
 
     /// A split of a proxy for which something else was decided; its sender knows of its allocation.
     pub fn next_change(&mut self, proxy: usize, flows: &mut [Flow], now: Time) -> Option<usize> {
-        let rapid = self.proxies[proxy].rapid.as_mut()?;
-        while let Some(id) = rapid.next_change() {
-            let split = rapid.observer().splits.get(id.index()).copied().unwrap_or(u32::MAX) as usize;
-            let Some(one) = self.all.get_mut(split).filter(|one| one.rapid == Some(id)) else { continue };
-            let allocation = rapid.allocation(id).zip(rapid.ran_window(id));
-            let allocation = allocation.map(|(rate, window)| Allocation { rate, window });
-            if allocation != one.allocation {
-                one.allocation = allocation;
-                let ends = flows.get_mut(one.flow as usize).map(|flow| &mut flow.ends);
-                if let Some(Ends::Tcp(to_user, _)) = ends {
-                    to_user.on_allocation(now, allocation);
-                }
-            }
-            return Some(split);
+        let proxy = &mut self.proxies[proxy];
+        let (place, is_reallocated) = proxy.decides.next_change()?;
+        let split = proxy.splits[place];
+        let to_user = flows.get_mut(self.all[split].flow as usize).map(|flow| &mut flow.ends);
+        if let (true, Some(Ends::Tcp(to_user, _))) = (is_reallocated, to_user) {
+            let allocation = proxy.decides.allocation(place);
+            to_user.on_allocation(now, allocation.map(|own| Allocation { rate: own.rate, window: own.window }));
         }
-        None
+        Some(split)
     }
 
     /// How many legs there are.
@@ -282,37 +235,21 @@ impl<'a> Splits<'a> {
 
     /// A connection begins. Returns whether it is split: not while more is promised than may wait in all.
     pub fn admit(&mut self, split: usize, now: Time) -> bool {
-        self.release(split, now);
         let one = &mut self.all[split];
         let proxy = &mut self.proxies[one.proxy];
-        let promise = match &proxy.rapid {
-            Some(_) => Bytes::ZERO,
-            None => proxy.spec.buffers.flow.unwrap_or(proxy.spec.buffers.user),
+        // A server has its first window by its own settings; `begin` says the same to its peer.
+        let first = match &self.scenario.flows[one.flow as usize].transport {
+            Transport::Tcp { config, .. } => first_window(config, &proxy.spec.kind),
+            _ => Bytes::ZERO,
         };
-        one.active = proxy.promised + promise <= proxy.spec.buffers.total
-            && proxy.rapid.as_ref().is_none_or(Rapid::admits);
-        if one.active {
-            proxy.promised += promise;
-            proxy.open[one.user] += 1;
-            one.promised = Some(promise);
-            one.meter.connections += 1;
-        } else {
-            one.meter.passed += 1;
-        }
+        one.active = proxy.decides.admit(now, one.place, first);
         one.active
     }
 
     /// A connection is over: it promises nothing any more.
     pub fn release(&mut self, split: usize, now: Time) {
-        let one = &mut self.all[split];
-        let proxy = &mut self.proxies[one.proxy];
-        if let Some(promised) = one.promised.take() {
-            proxy.promised -= promised;
-            proxy.open[one.user] -= 1;
-        }
-        if let (Some(id), Some(rapid)) = (one.rapid.take(), &mut proxy.rapid) {
-            rapid.close(now, id);
-        }
+        let one = &self.all[split];
+        self.proxies[one.proxy].decides.release(now, one.place);
     }
 
     /// Opens both connections of a split flow. Returns when the application is to be asked again.
@@ -325,23 +262,17 @@ impl<'a> Splits<'a> {
         (one.held, one.answer, one.asked, one.relayed) = (None, None, None, 0);
         one.waiting.clear();
         one.waited = Span::ZERO;
-        (one.echo, one.wan_rtt, one.proxy_rtt, one.allocation) = (Time::ZERO, None, None, None);
+        (one.echo, one.wan_rtt, one.proxy_rtt) = (Time::ZERO, None, None);
 
         let leg = flows.get_mut(one.leg as usize)?;
         let seed = leg.renew();
         let platform = Config::default();
-        let (receive_buffer, receive_buffer_max) = match proxy.kind {
-            ProxyKind::Split => (platform.receive_buffer, platform.receive_buffer_max),
-            // The limit alone decides.
-            ProxyKind::Rapid(_) => (MOST_WINDOW, MOST_WINDOW),
-        };
+        let (receive_buffer, receive_buffer_max) = receive_buffers(&proxy.kind);
         let at_proxy = Config { receive_buffer, receive_buffer_max, ..config.clone() };
         let mut sender = Box::new(Sender::new(config, algorithm.build(seed)));
         sender.open(now);
         let mut receiver = Box::new(Receiver::new(&at_proxy, algorithm.receiver()));
-        let initial = config.mss() * FIRST_WINDOW;
-        one.limit = initial.min(receive_buffer);
-        receiver.set_window_limit(one.limit);
+        receiver.set_window_limit(first_window(config, &proxy.kind));
         leg.ends = Ends::Tcp(sender, receiver);
 
         let flow = flows.get_mut(one.flow as usize)?;
@@ -373,7 +304,7 @@ impl<'a> Splits<'a> {
     /// A segment of the server reached the proxy.
     pub fn on_server_segment(&mut self, split: usize, flows: &mut [Flow], now: Time, segment: &Segment) {
         let one = &mut self.all[split];
-        let rapid = self.proxies[one.proxy].rapid.as_mut();
+        let decides = &mut self.proxies[one.proxy].decides;
         let [Some(flow), Some(leg)] = pair(flows, one) else { return };
         let Ends::Tcp(to_user, _) = &mut flow.ends else { return };
         match segment.kind {
@@ -385,7 +316,7 @@ impl<'a> Splits<'a> {
             }
             // The user's SYN is answered now, and the server when the user's request is there.
             Kind::SynAck if !to_user.is_established() => {
-                one.learn_rtt(split, rapid, to_user, now);
+                one.learn_rtt(decides, to_user, now);
                 one.answer = Some(*segment);
                 if let Some(held) = one.held.take() {
                     to_user.on_segment(now, &held);
@@ -394,14 +325,11 @@ impl<'a> Splits<'a> {
             }
             Kind::Syn | Kind::SynAck => {}
             _ => {
-                let mut rapid = rapid;
-                one.learn_rtt(split, rapid.as_deref_mut(), to_user, now);
+                one.learn_rtt(decides, to_user, now);
                 if segment.echo > one.echo {
                     one.echo = segment.echo;
                     one.proxy_rtt = Some(now - segment.echo);
-                    if let (Some(rapid), Some(id)) = (rapid, one.rapid) {
-                        rapid.on_wan_rtt(now, id, now - segment.echo);
-                    }
+                    decides.on_wan_rtt(now, one.place, now - segment.echo);
                 }
             }
         }
@@ -415,9 +343,7 @@ impl<'a> Splits<'a> {
         if came > one.relayed {
             let bytes = Bytes::new(came - one.relayed);
             to_user.write(bytes);
-            if let (Some(rapid), Some(id)) = (&mut self.proxies[one.proxy].rapid, one.rapid) {
-                rapid.on_wan_data(now, id, bytes);
-            }
+            decides.on_wan_data(now, one.place, bytes);
             one.relayed = came;
             one.waiting.push_back((came, now));
         }
@@ -446,10 +372,9 @@ impl<'a> Splits<'a> {
         let before = acked(flow);
         let rtt = flow.on_feedback(now, segment);
         let newly = acked(flow) - before;
-        if !newly.is_zero()
-            && let (Some(rapid), Some(id)) = (&mut self.proxies[one.proxy].rapid, one.rapid)
-        {
-            rapid.on_ran_acked(id, newly);
+        let decides = &mut self.proxies[one.proxy].decides;
+        if !newly.is_zero() {
+            decides.on_ran_acked(one.place, newly);
         }
         // The user has answered: so does the proxy.
         if let Ends::Tcp(to_user, _) = &flow.ends
@@ -465,9 +390,7 @@ impl<'a> Splits<'a> {
         }
         if let Some(rtt) = rtt {
             one.meter.ran_rtt.record(rtt);
-            if let (Some(rapid), Some(id)) = (&mut self.proxies[one.proxy].rapid, one.rapid) {
-                rapid.on_ran_rtt(now, id, rtt);
-            }
+            decides.on_ran_rtt(now, one.place, rtt);
         }
         rtt
     }
@@ -501,25 +424,11 @@ impl<'a> Splits<'a> {
         }
         let backlog = one.relayed - sent;
         one.meter.largest = one.meter.largest.max(backlog);
-        let proxy = &mut self.proxies[one.proxy];
-        let buffers = &proxy.spec.buffers;
-        let of_user = buffers.user / u64::from(proxy.open[one.user].max(1));
-        let cap = buffers.flow.map_or(of_user, |own| own.min(of_user));
-        let mut limit = cap - Bytes::new(backlog);
-        match (&mut proxy.rapid, one.rapid) {
-            (Some(rapid), Some(id)) => {
-                rapid.on_backlog(now, id, Bytes::new(backlog));
-                limit = rapid.window(id).unwrap_or_else(|| limit.min(rapid.room(id)));
-            }
-            // Before RAPID knows it, and after it is over.
-            (Some(_), None) => limit = one.limit,
-            (None, _) => {}
-        }
+        let decides = &mut self.proxies[one.proxy].decides;
         // Also where it is what it was: what came has used up a part of what was announced.
-        one.limit = limit;
-        from_server.set_window_limit(limit);
+        from_server.set_window_limit(decides.window(now, one.place, Bytes::new(backlog)));
         // Nothing more will come.
-        let is_over = flow.stopped && one.promised.is_some();
+        let is_over = flow.stopped && decides.is_open(one.place);
         if is_over && to_user.is_done() && matches!(&leg.ends, Ends::Tcp(server, _) if server.is_done()) {
             self.release(split, now);
         }
@@ -528,12 +437,13 @@ impl<'a> Splits<'a> {
     /// Shows what the proxy has of a flow, for a row of its series.
     pub fn inspect(&self, split: usize, flows: &[Flow], now: Time, show: &mut dyn FnMut(&'static str, f64)) {
         let one = &self.all[split];
+        let decides = &self.proxies[one.proxy].decides;
         let flow = flows.get(one.flow as usize).map(|flow| &flow.ends);
         let Some(Ends::Tcp(to_user, _)) = flow else { return };
         let mss = to_user.mss().as_f64();
         show("backlog_bytes", one.backlog(to_user) as f64);
         show("delay_s", one.waiting.front().map_or(0.0, |(_, came)| (now - *came).as_secs_f64()));
-        show("window_bytes", one.limit.as_f64());
+        show("window_bytes", decides.limit(one.place).as_f64());
         show("ran_cwnd_bytes", to_user.window().cwnd * mss);
         show("ran_in_flight_bytes", to_user.in_flight() as f64 * mss);
         if let Some(rtt) = to_user.rtt().latest() {
@@ -542,13 +452,9 @@ impl<'a> Splits<'a> {
         if let Some(rtt) = one.wan_rtt {
             show("wan_rtt_s", rtt.as_secs_f64());
         }
-        let rapid = self.proxies[one.proxy].rapid.as_ref();
-        if let Some((user, record)) = rapid
-            .zip(one.rapid)
-            .and_then(|(rapid, id)| rapid.user(now, one.user as u32).zip(rapid.look(now, id)))
-        {
-            let nothing = f64::NAN;
-            show("allocation_bit_s", one.allocation.map_or(nothing, |allocation| allocation.rate.as_f64()));
+        if let Some((user, record)) = decides.look(now, one.place) {
+            let rate = decides.allocation(one.place).map(|allocation| allocation.rate.as_f64());
+            show("allocation_bit_s", rate.unwrap_or(f64::NAN));
             show("share_bytes", record.share.as_f64());
             show("demand_bit_s", record.demand.as_f64());
             let category = match record.category {
@@ -578,9 +484,7 @@ impl<'a> Splits<'a> {
     /// What is left to tell of a flow at the end.
     pub fn result(&self, split: usize, wan_rtt: &Histogram) -> SplitResult {
         let one = &self.all[split];
-        let rapid = self.proxies[one.proxy].rapid.as_ref();
-        let counts = rapid.and_then(|rapid| rapid.observer().counts.get(split)).copied();
-        let (periods, slow_periods) = counts.unwrap_or_default();
+        let counts = self.proxies[one.proxy].decides.counts(one.place);
         let figures = |of: &Histogram| Distribution { cdf: Vec::new(), ..of.distribution() };
         SplitResult {
             proxy: self.proxies[one.proxy].spec.name.clone(),
@@ -588,11 +492,11 @@ impl<'a> Splits<'a> {
             ran_rtt: figures(&one.meter.ran_rtt),
             delay: figures(&one.meter.delay),
             largest_backlog: Bytes::new(one.meter.largest),
-            passed_through: one.meter.passed,
-            connections: one.meter.connections,
+            passed_through: counts.passed,
+            connections: counts.connections,
             ran_dropped_packets: 0, // the flow knows
-            periods,
-            slow_periods,
+            periods: counts.periods,
+            slow_periods: counts.slow_periods,
         }
     }
 }
@@ -603,20 +507,27 @@ impl Split {
     }
 
     /// The server answered the proxy's part of the handshake: RAPID knows the flow from now on.
-    fn learn_rtt(&mut self, split: usize, rapid: Option<&mut Rapid<Periods>>, to_user: &Sender, now: Time) {
+    fn learn_rtt(&mut self, decides: &mut SplitProxy, to_user: &Sender, now: Time) {
         let Some(asked) = self.asked.take() else { return };
         let rtt = (now - asked).max(Span::from_nanos(1));
         self.proxy_rtt = Some(rtt);
-        let Some(rapid) = rapid else { return };
-        let id = rapid.open(now, self.user as u32, rtt, to_user.mss());
-        let splits = &mut rapid.observer_mut().splits;
-        splits.resize(splits.len().max(id.index() + 1), u32::MAX);
-        splits[id.index()] = split as u32;
-        self.rapid = Some(id);
-        if let Some(rtt) = to_user.rtt().latest() {
-            rapid.on_ran_rtt(now, id, rtt);
-        }
+        decides.on_handshake(now, self.place, rtt, to_user.mss(), to_user.rtt().latest());
     }
+}
+
+/// What the proxy's end of a connection to a server has room for, and the most that it may have.
+fn receive_buffers(kind: &ProxyKind) -> (Bytes, Bytes) {
+    let platform = Config::default();
+    match kind {
+        ProxyKind::Split => (platform.receive_buffer, platform.receive_buffer_max),
+        // RAPID's window alone decides.
+        ProxyKind::Rapid(_) => (MOST_WINDOW, MOST_WINDOW),
+    }
+}
+
+/// What a server may send before the proxy has decided more.
+fn first_window(config: &Config, kind: &ProxyKind) -> Bytes {
+    (config.mss() * FIRST_WINDOW).min(receive_buffers(kind).0)
 }
 
 /// The user over whose downlink a flow's data come last.
