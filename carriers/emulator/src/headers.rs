@@ -37,10 +37,11 @@ const AUTHENTICATION: u8 = 51;
 const MOST_EXTENSIONS: usize = 8;
 
 /// What stands behind the headers of IP.
-struct Transport {
-    protocol: u8,
+pub struct Transport {
+    /// Its number (IANA, "Protocol Numbers").
+    pub protocol: u8,
     /// Where it begins.
-    offset: usize,
+    pub offset: usize,
     /// Part of a larger datagram.
     is_fragment: bool,
     /// The beginning of its datagram, or all of it.
@@ -48,6 +49,37 @@ struct Transport {
 }
 
 impl Transport {
+    /// Reads the headers of IP: source, destination and what stands behind; `None` if it is no packet.
+    pub fn read(packet: &[u8]) -> Option<(IpAddr, IpAddr, Self)> {
+        match packet.first()? >> 4 {
+            4 => {
+                let header: &[u8; 20] = packet.first_chunk()?;
+                let address = |at: usize| {
+                    Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]).into()
+                };
+                Some((address(12), address(16), Self::of_v4(header)?))
+            }
+            6 => {
+                let header: &[u8; 40] = packet.first_chunk()?;
+                let from: &[u8; 16] = header[8..24].first_chunk()?;
+                let to: &[u8; 16] = header.last_chunk()?;
+                let behind = Self::of_v6(header[6], packet);
+                Some((Ipv6Addr::from(*from).into(), Ipv6Addr::from(*to).into(), behind))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is a TCP segment, and not a part of one.
+    pub fn is_whole_tcp(&self) -> bool {
+        self.protocol == TCP && !self.is_fragment
+    }
+
+    /// Whether it is a UDP datagram, and not a part of one.
+    pub fn is_whole_udp(&self) -> bool {
+        self.protocol == UDP && !self.is_fragment
+    }
+
     /// Behind an IPv4 header; `None` if that is shorter than any.
     #[inline]
     fn of_v4(header: &[u8; 20]) -> Option<Self> {

@@ -41,7 +41,13 @@ mod netlink;
 #[cfg(target_os = "linux")]
 mod pace;
 #[cfg(target_os = "linux")]
+mod participant;
+#[cfg(target_os = "linux")]
+mod participants;
+#[cfg(target_os = "linux")]
 mod pcap;
+#[cfg(target_os = "linux")]
+mod pep;
 #[cfg(target_os = "linux")]
 mod pieces;
 #[cfg(target_os = "linux")]
@@ -50,6 +56,8 @@ mod player;
 mod processor;
 #[cfg(target_os = "linux")]
 mod programs;
+#[cfg(target_os = "linux")]
+mod proxy;
 #[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]

@@ -1,6 +1,6 @@
 //! What the network counted and what the kernel says become the results of flows.
 
-use ranpace_network::{FlowResult, FlowTotals, RunResult};
+use ranpace_network::{FlowResult, FlowTotals, RunResult, SplitResult};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::player::{Ends, Played, Report, Seen};
@@ -28,6 +28,45 @@ pub fn merge(ways: &Ways, mut result: RunResult, report: &Report<'_>) -> RunResu
     }));
     result.flows.extend(connections);
     result
+}
+
+/// Adds to the flows of ways that are cut what was counted on their other parts, which are then no flows any more, and what a proxy
+/// had of them.
+pub fn add_parts(ways: &Ways, result: &mut RunResult, split: impl Fn(u32) -> Option<SplitResult>) {
+    let parts = result.flows.split_off(ways.whole().min(result.flows.len()));
+    let capacity = |flow: &FlowResult| flow.bottleneck.and_then(|link| result.links.get(link)?.capacity);
+    for (way, flow) in (0_u32..).zip(&mut result.flows) {
+        let mut next = ways.cut_of(way);
+        flow.split = split(way);
+        while let Some(cut) = next {
+            let Some(part) = parts.get(cut.onward as usize - ways.whole()) else { break };
+            if let Some(split) = &mut flow.split {
+                split.ran_dropped_packets += part.dropped_packets;
+            }
+            let is_slower = match (capacity(part), capacity(flow)) {
+                (Some(part), Some(flow)) => part < flow,
+                (part, flow) => part.is_some() || flow.is_none(),
+            };
+            let sums = FlowResult {
+                name: std::mem::take(&mut flow.name),
+                sent_packets: flow.sent_packets,
+                dropped_packets: flow.dropped_packets + part.dropped_packets,
+                marked_packets: flow.marked_packets + part.marked_packets,
+                loss_rate: share(flow.dropped_packets + part.dropped_packets, flow.sent_packets),
+                delivered: part.delivered,
+                goodput: part.goodput,
+                totals: flow.totals,
+                split: flow.split.take(),
+                ..if is_slower { part.clone() } else { flow.clone() }
+            };
+            *flow = sums;
+            next = ways.cut_of(cut.onward);
+        }
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 fn rate(bytes: Bytes, span: Span) -> Rate {
@@ -63,11 +102,7 @@ fn kernel(flow: &mut FlowResult, record: &crate::record::Record) {
     flow.sent_packets = measured.segments_sent;
     flow.retransmitted_packets = measured.retransmitted;
     flow.timeouts = measured.timeouts;
-    flow.loss_rate = if measured.segments_sent == 0 {
-        0.0
-    } else {
-        flow.dropped_packets as f64 / measured.segments_sent as f64
-    };
+    flow.loss_rate = share(flow.dropped_packets, measured.segments_sent);
     flow.rtt = record.rtt();
     flow.totals = FlowTotals {
         sent: Bytes::new(total.bytes_sent),
@@ -91,6 +126,7 @@ fn connection(ways: &Ways, way: &FlowResult, seen: &Seen, report: &Report<'_>) -
     flow.delivered = Bytes::new(delivered);
     flow.goodput = rate(flow.delivered, flow.measured);
     // These are known of the whole way alone.
+    flow.split = None;
     flow.bottleneck_bytes = Bytes::ZERO;
     flow.dropped_packets = 0;
     flow.marked_packets = 0;

@@ -20,7 +20,11 @@ use crate::held::{Held, Part};
 use crate::honesty::{Honesty, Machine, Watch};
 use crate::joined::{Joiner, Leaving};
 use crate::live::Live;
+use crate::merge::add_parts;
+use crate::participant::Verdict;
+use crate::participants::Participants;
 use crate::pcap::Tap;
+use crate::pieces::OFFSET;
 use crate::processor::Processor;
 use crate::segmentation;
 use crate::slack::{Slack, Wakeup};
@@ -99,6 +103,8 @@ pub fn run(
         watch: Watch::default(),
         handed: vec![Time::ZERO; devices.len()],
         latest: Time::ZERO,
+        participants: Participants::new(ways, &mut network),
+        passing: Vec::new(),
     };
     let mut lead = Lead::default();
     let (mut asleep_for, mut asleep_until, mut dozes) = (Time::ZERO, Time::ZERO, false);
@@ -113,7 +119,12 @@ pub fn run(
     let early = if is_early { NEAR } else { Span::ZERO };
     // A cell's slots keep their instants, and most packets come out at these.
     let has_cells = !ways.scenario.cells.is_empty();
-    let mut slack = if has_cells { Slack::none() } else { Slack::for_rtt(ways.base_rtt(), delivery) };
+    // Participants answer at their own instants too.
+    let mut slack = if has_cells || exits.participants.is_some() {
+        Slack::none()
+    } else {
+        Slack::for_rtt(ways.base_rtt(), delivery)
+    };
     exits.watch.slack = slack.span();
     let mut budget = Budget::new(clock());
     // Until when the loop was to go on at the latest; whether it polls; whether devices have more than was read.
@@ -132,8 +143,8 @@ pub fn run(
         expected = now;
         // What is played, and from when on counts what hosts send until the next poll.
         let instant = if polls { slack.last_poll(now) } else { now + early };
-        let is_due = network.next_event() <= instant;
-        network.advance(instant);
+        let is_due = exits.next_event(&network) <= instant;
+        exits.advance(&mut network, ways, instant);
         let instants = exits.deliver(&mut network, tap.as_mut(), polls.then_some(instant), &clock);
         let handed_over = instants > 0;
         slack.book(now, instants.max(is_due.into()));
@@ -143,7 +154,7 @@ pub fn run(
         if let Some(live) = &mut live {
             live.look(clock(), &network, &exits.watch, || cpu_time() - cpu);
         }
-        let wakeup = slack.wakeup(network.next_event());
+        let wakeup = slack.wakeup(exits.next_event(&network));
         let before = clock();
         polls = matches!(wakeup, Wakeup::Poll(_));
         match wakeup {
@@ -231,7 +242,14 @@ pub fn run(
     exits.watch.elapsed = span(began);
     let slots = network.slots();
     let honesty = exits.watch.finish(slots, machine);
-    Ok(Played { result: network.finish(clock()), honesty, left_out })
+    let end = clock();
+    exits.advance(&mut network, ways, end);
+    let mut result = network.finish(end);
+    if let Some(participants) = exits.participants {
+        result.peps = participants.peps();
+        add_parts(ways, &mut result, |way| participants.split(way));
+    }
+    Ok(Played { result, honesty, left_out })
 }
 
 /// What the loop leaves.
@@ -280,7 +298,21 @@ fn info_of(ways: &Ways, from: usize, packet: &[u8]) -> Option<PacketInfo> {
     let headers = Headers::read(packet)?;
     let flow = ways.way_of(from, host_of(headers.destination)?, packet)?;
     let wire = packet.len() as u32;
-    Some(PacketInfo { flow, stream: headers.stream, wire, payload: headers.payload, ect: headers.ect })
+    Some(PacketInfo {
+        flow,
+        stream: headers.stream,
+        wire,
+        payload: headers.payload,
+        ect: headers.ect,
+        marked: false,
+    })
+}
+
+/// What the network is told of a packet that goes on, or begins, at participants.
+fn info_on(flow: u32, packet: &[u8], marked: bool) -> Option<PacketInfo> {
+    let headers = Headers::read(packet)?;
+    let (wire, payload) = (packet.len() as u32, headers.payload);
+    Some(PacketInfo { flow, stream: headers.stream, wire, payload, ect: headers.ect, marked })
 }
 
 /// Where packets enter and leave.
@@ -295,6 +327,9 @@ struct Exits<'a> {
     handed: Vec<Time>,
     /// When a packet last entered the network or left it.
     latest: Time,
+    /// What packets pass on their way, if anything, and the bytes of the packet that passes.
+    participants: Option<Participants<'a>>,
+    passing: Vec<u8>,
 }
 
 impl Exits<'_> {
@@ -341,6 +376,67 @@ impl Exits<'_> {
         if answers { self.latest } else { now.max(self.latest) }
     }
 
+    /// When something is due in the network or at participants.
+    #[inline]
+    fn next_event(&self, network: &Transit<'_, Part>) -> Time {
+        let participants = self.participants.as_ref().map_or(Time::MAX, Participants::next_deadline);
+        network.next_event().min(participants)
+    }
+
+    /// Plays the network up to `instant`, and the participants at their own instants until then.
+    #[inline]
+    fn advance(&mut self, network: &mut Transit<'_, Part>, ways: &Ways, instant: Time) {
+        if self.participants.is_none() {
+            return network.advance(instant);
+        }
+        let mut from = network.now();
+        loop {
+            let at = self.next_event(network).max(from).min(instant);
+            network.advance(at);
+            self.play_participants(network, ways, at);
+            if at >= instant {
+                return;
+            }
+            // What participants do at an instant is played at the next one: each has its turn once.
+            from = at + Span::from_nanos(1);
+        }
+    }
+
+    /// Shows participants what has come to them by `now`, and sends what they send.
+    fn play_participants(&mut self, network: &mut Transit<'_, Part>, ways: &Ways, now: Time) {
+        let Self { held, participants: Some(participants), passing, .. } = self else { return };
+        while let Some((at, told)) = network.take_hint() {
+            participants.on_hint(at, &told);
+        }
+        while let Some((arrived, part)) = network.take_stopped() {
+            let Some(cut) = ways.cut_of(arrived.flow) else { continue };
+            passing.clear();
+            held.show(part, arrived.marked, |bytes| {
+                bytes.iter().for_each(|bytes| passing.extend_from_slice(bytes));
+            });
+            let packet = passing.get(OFFSET..).unwrap_or_default();
+            let verdict = participants.on_packet(now, cut, packet, arrived.marked);
+            let onward = info_on(cut.onward, packet, arrived.marked);
+            let lost = match onward.filter(|_| verdict == Verdict::Pass) {
+                Some(info) => network.inject(now, info, part),
+                None => part,
+            };
+            held.release(lost.piece(), 1);
+        }
+        participants.on_deadline(now);
+        while let Some((way, packet)) = participants.take() {
+            if let Some(into) = held.buffer().get_mut(..packet.len()) {
+                into.copy_from_slice(&packet);
+                let info = info_on(way, packet.get(OFFSET..).unwrap_or_default(), false);
+                for part in held.take_in(packet.len()) {
+                    let lost = info.map_or(part, |info| network.inject(now, info, part));
+                    held.release(lost.piece(), 1);
+                }
+            }
+            participants.give_back(packet);
+        }
+    }
+
     /// Hands over what has arrived; returns at how many instants. What answers it counts from now, or from that poll.
     #[inline]
     fn deliver(
@@ -350,7 +446,7 @@ impl Exits<'_> {
         poll: Option<Time>,
         clock: &impl Fn() -> Time,
     ) -> u64 {
-        let Self { devices, ends, held, joiner, watch, handed, latest } = self;
+        let Self { devices, ends, held, joiner, watch, handed, latest, .. } = self;
         // The network may be a little ahead, and what was sent a moment ago too.
         let now = Cell::new(clock().max(network.now()).max(*latest));
         let (mut instants, mut last) = (0, Time::MAX);

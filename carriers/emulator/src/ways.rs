@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ranpace_scenario::{ChangeKind, FlowSpec, Hop, Scenario, Transport, Workload};
+use ranpace_scenario::{
+    ChangeKind, FlowSpec, Hop, PepSpec, ProxyKind, ProxySpec, Scenario, Transport, Workload,
+};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::addresses::MOST_HOSTS;
@@ -34,16 +36,6 @@ fn ports_of(packet: &[u8]) -> Option<[u16; 2]> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WaysError {
-    /// Middleboxes are not played in real time.
-    #[error(
-        "the scenario has a {what} ({name:?}), which `ranpace emulate` does not play; take it out, or use `ranpace run`"
-    )]
-    Middlebox {
-        /// What it is.
-        what: &'static str,
-        /// Its name.
-        name: String,
-    },
     /// More hosts than namespaces.
     #[error("{found} hosts would get a namespace each; at most {MOST_HOSTS} can")]
     Crowd {
@@ -52,10 +44,30 @@ pub enum WaysError {
     },
 }
 
+/// A way that is played in two parts, because it passes a host with participants ([`crate::participant`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Index of the host.
+    pub host: usize,
+    /// The part behind it.
+    pub onward: u32,
+    /// The part of the way back that begins there, if that way passes the same host.
+    pub backward: Option<u32>,
+    /// The whole way, and the way back.
+    pub way: u32,
+    /// See `way`.
+    pub answers: Option<u32>,
+    /// The user at the end of the way, and the one at its beginning.
+    pub to_user: Option<u32>,
+    /// See `to_user`.
+    pub from_user: Option<u32>,
+}
+
 /// Hosts with namespaces, and the ways between them.
 #[derive(Clone, Debug)]
 pub struct Ways {
-    /// The scenario as it is played: its flows are the ways, one in each direction.
+    /// The scenario as it is played: its flows are the ways, one in each direction, and behind them the parts of those that are
+    /// cut.
     pub scenario: Scenario,
     /// Indices of the hosts that get a namespace, in the scenario's order; an address counts in this order.
     pub hosts: Vec<usize>,
@@ -63,6 +75,15 @@ pub struct Ways {
     pub notes: Vec<String>,
     /// The flow for each pair of hosts, by their places in `hosts`: from times their number plus to.
     table: Vec<Option<u32>>,
+    /// The participants that packets pass.
+    pub proxies: Vec<ProxySpec>,
+    /// See `proxies`.
+    pub peps: Vec<PepSpec>,
+    /// The whole ways, and of each the way back.
+    whole: Vec<FlowSpec>,
+    answers: Vec<Option<u32>>,
+    /// Of each flow of `scenario` where it ends at participants.
+    cuts: Vec<Option<Cut>>,
     /// The flows of the scenario, as they were asked for.
     flows: Vec<FlowSpec>,
     /// With workloads: where each flow of the scenario begins and ends, by places. Its data have the way of the same number,
@@ -75,12 +96,6 @@ impl Ways {
     /// them is a way if one is not a user, or a flow of the scenario leads there: along the first such flow, or else as a
     /// flow without a path of its own would go.
     pub fn new(scenario: &Scenario) -> Result<Self, WaysError> {
-        if let Some(proxy) = scenario.proxies.first() {
-            return Err(WaysError::Middlebox { what: "proxy", name: proxy.name.clone() });
-        }
-        if let Some(pep) = scenario.peps.first() {
-            return Err(WaysError::Middlebox { what: "PEP", name: pep.name.clone() });
-        }
         let mut notes = Vec::new();
         let mut is_end = vec![false; scenario.hosts.len()];
         let mut is_user = is_end.clone();
@@ -132,9 +147,10 @@ impl Ways {
         if played.changes.len() < changes {
             notes.push("changes of a flow's target are left out: programs set their own".to_owned());
         }
-        for table in &scenario.feed_tables {
+        let has_readers = scenario.proxies.iter().any(|proxy| matches!(proxy.kind, ProxyKind::Rapid(_)));
+        for table in scenario.feed_tables.iter().filter(|table| **table != "rnis" || !has_readers) {
             notes.push(format!(
-                "[{table}] is left out: neither programs nor the kernel's TCP are told anything of the radio"
+                "nobody reads what [{table}] sets: the kernel's TCP knows nothing of the radio (`--hints FILE` writes it down)"
             ));
         }
         for user in played.users.iter_mut().filter(|user| user.real_time_first) {
@@ -142,7 +158,111 @@ impl Ways {
             notes.push(format!("{}: real_time_first is left out, its packets go in order", user.name));
         }
         let flows = scenario.flows.clone();
-        Ok(Self { scenario: played, hosts, notes, table, flows, own: Vec::new() })
+        let whole = std::mem::take(&mut played.flows);
+        // The network below knows nothing of them.
+        let (proxies, peps) = (std::mem::take(&mut played.proxies), std::mem::take(&mut played.peps));
+        let place = |host| hosts.iter().position(|at| *at == host);
+        let answers = whole.iter().map(|way| {
+            let (from, to) = (place(way.from)?, place(way.to)?);
+            table[to * hosts.len() + from]
+        });
+        let answers = answers.collect();
+        let mut ways = Self {
+            scenario: played,
+            proxies,
+            peps,
+            whole,
+            answers,
+            cuts: Vec::new(),
+            hosts,
+            notes,
+            table,
+            flows,
+            own: Vec::new(),
+        };
+        ways.cut();
+        Ok(ways)
+    }
+
+    /// Makes the flows that are played from the whole ways.
+    fn cut(&mut self) {
+        let scenario = &self.scenario;
+        let has_participants = |host: usize| {
+            self.proxies.iter().any(|proxy| proxy.host == host)
+                || self.peps.iter().any(|pep| pep.host == host)
+        };
+        let user_at = |host: usize| {
+            let user = scenario.users.iter().position(|user| user.host == host);
+            user.and_then(|user| u32::try_from(user).ok())
+        };
+        let mut flows = self.whole.clone();
+        let mut cuts: Vec<Option<Cut>> = vec![None; flows.len()];
+        for (way, whole) in (0_u32..).zip(&self.whole) {
+            let (mut part, mut first) = (way as usize, 0);
+            for (hop, over) in whole.path.iter().enumerate().take(whole.path.len().saturating_sub(1)) {
+                let host = scenario.ends(*over).1;
+                if !has_participants(host) {
+                    continue;
+                }
+                let onward = flows.len();
+                (flows[part].path, flows[part].to) = (whole.path[first..=hop].to_vec(), host);
+                flows.push(FlowSpec {
+                    name: format!("{}, from {}", whole.name, scenario.hosts[host]),
+                    from: host,
+                    path: whole.path[hop + 1..].to_vec(),
+                    ..whole.clone()
+                });
+                cuts.push(None);
+                cuts[part] = Some(Cut {
+                    host,
+                    onward: onward as u32,
+                    backward: None,
+                    way,
+                    answers: self.answers[way as usize],
+                    to_user: user_at(whole.to),
+                    from_user: user_at(whole.from),
+                });
+                (part, first) = (onward, hop + 1);
+            }
+        }
+        // What goes back from a host is the part of the way back that begins there.
+        let all = cuts.clone();
+        for cut in cuts.iter_mut().flatten() {
+            let of_answers = |other: &&Cut| Some(other.way) == cut.answers && other.host == cut.host;
+            cut.backward = all.iter().flatten().find(of_answers).map(|other| other.onward);
+        }
+        (self.scenario.flows, self.cuts) = (flows, cuts);
+    }
+
+    /// Where a flow of the played scenario ends at participants, if it does.
+    #[inline]
+    pub fn cut_of(&self, flow: u32) -> Option<&Cut> {
+        self.cuts.get(flow as usize)?.as_ref()
+    }
+
+    /// All of these places.
+    pub fn cuts(&self) -> impl Iterator<Item = &Cut> {
+        self.cuts.iter().flatten()
+    }
+
+    /// The bearer on which the packets of a whole way are.
+    pub fn bearer(&self, way: u32) -> u8 {
+        self.whole.get(way as usize).map_or(0, |way| way.bearer)
+    }
+
+    /// How many whole ways there are: they come first among the flows of the played scenario.
+    pub fn whole(&self) -> usize {
+        self.whole.len()
+    }
+
+    /// The way back of a whole way.
+    pub fn answers(&self, way: u32) -> Option<u32> {
+        *self.answers.get(way as usize)?
+    }
+
+    /// The path of a whole way.
+    pub fn path(&self, way: u32) -> &[Hop] {
+        self.whole.get(way as usize).map_or(&[], |way| &way.path)
     }
 
     /// The flow on which packets go from the host at one place to that at another.
@@ -173,9 +293,13 @@ impl Ways {
             back: Vec::new(),
             ..plain(flow)
         });
-        ways.scenario.flows = there.chain(back).chain(self.scenario.flows.iter().cloned()).collect();
-        let first = 2 * self.flows.len() as u32;
+        ways.whole = there.chain(back).chain(self.whole.iter().cloned()).collect();
+        let count = self.flows.len() as u32;
+        let first = 2 * count;
         ways.table.iter_mut().flatten().for_each(|way| *way += first);
+        let own = (count..first).chain(0..count).map(Some);
+        ways.answers = own.chain(self.answers.iter().map(|way| Some((*way)? + first))).collect();
+        ways.cut();
         let place = |host| self.hosts.iter().position(|at| *at == host).unwrap_or(usize::MAX);
         ways.own = self.flows.iter().map(|flow| (place(flow.from), place(flow.to))).collect();
         ways
@@ -236,7 +360,7 @@ impl Ways {
             }
         }
         let mut ways: BTreeMap<(usize, usize), Span> = BTreeMap::new();
-        for flow in &self.scenario.flows {
+        for flow in &self.whole {
             let links = flow.path.iter().filter_map(|hop| delays.get(hop.link()?));
             let (delay, ends): (Span, _) = (links.copied().sum(), (flow.from, flow.to));
             ways.entry(ends).and_modify(|least| *least = delay.min(*least)).or_insert(delay);
@@ -353,7 +477,7 @@ mod tests {
             let both = notes(tables);
             assert_eq!(both.len(), 2, "{tables}: {both:?}");
             assert!(
-                both[0].starts_with("[rnis] is left out") && both[1].starts_with("[modem] is left out"),
+                both[0].starts_with("nobody reads what [rnis] sets") && both[1].contains("[modem]"),
                 "{both:?}"
             );
         }

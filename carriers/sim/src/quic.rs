@@ -6,6 +6,7 @@
 use std::time::Instant;
 
 use ranpace_cc::{Algorithm, Pacing, PathMemory, RadioHint};
+use ranpace_network::PEP_TAG_KEY;
 use ranpace_pep::lightweight::digest::tag;
 use ranpace_pep::lightweight::message::View;
 use ranpace_pep::lightweight::{SentTags, Unlocated, Verified};
@@ -13,7 +14,6 @@ use ranpace_quic::{Clock, Config, PepView, Receiver, Sender};
 use ranpace_tcp::{Kind, Segment};
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::lightweight::TAG_KEY;
 use ranpace_network::Direction;
 use ranpace_network::FlowCounts;
 use ranpace_network::random::mix;
@@ -128,7 +128,7 @@ impl QuicEnds {
             Direction::Forward => match self.sender.poll_transmit(now, content) {
                 Some(departure) => {
                     if let Some(tags) = &mut self.tags {
-                        let tag = tag(&TAG_KEY, content, content.len() as u32);
+                        let tag = tag(&PEP_TAG_KEY, content, content.len() as u32);
                         tags.on_sent(now, departure.number, tag);
                     }
                     (Kind::Datagram, departure.ect, departure.data)

@@ -17,10 +17,10 @@ use std::collections::VecDeque;
 
 use ranpace_cc::Allocation;
 use ranpace_pep::rapid::{Category, Doubt, Mode};
-use ranpace_pep::split::{Buffers, SplitProxy};
+use ranpace_pep::split::SplitProxy;
 use ranpace_phy::Direction as Way;
 use ranpace_rnis::RadioHint;
-use ranpace_scenario::{FlowSpec, Hop, ProxyBuffers, ProxyKind, ProxySpec, Scenario, Transport};
+use ranpace_scenario::{FlowSpec, Hop, ProxyKind, ProxySpec, Scenario, Transport};
 use ranpace_tcp::{Config, Kind, Receiver, Segment, Sender};
 use ranpace_units::{Bytes, Span, Time};
 
@@ -103,12 +103,11 @@ impl<'a> Splits<'a> {
     /// Those of a scenario; `None` if nothing is split.
     pub fn new(scenario: &'a Scenario) -> Option<Box<Self>> {
         let proxy = |spec: &'a ProxySpec| {
-            let ProxyBuffers { flow, user, total } = spec.buffers;
             let settings = match &spec.kind {
                 ProxyKind::Split => None,
                 ProxyKind::Rapid(settings) => Some(**settings),
             };
-            let decides = SplitProxy::new(Buffers { flow, user, total }, settings, scenario.users.len());
+            let decides = SplitProxy::new(spec.buffers, settings, scenario.users.len());
             Proxy { spec, decides, splits: Vec::new() }
         };
         let mut proxies: Vec<Proxy<'a>> = scenario.proxies.iter().map(proxy).collect();
@@ -194,7 +193,8 @@ impl<'a> Splits<'a> {
         let to_user = flows.get_mut(self.all[split].flow as usize).map(|flow| &mut flow.ends);
         if let (true, Some(Ends::Tcp(to_user, _))) = (is_reallocated, to_user) {
             let allocation = proxy.decides.allocation(place);
-            to_user.on_allocation(now, allocation.map(|own| Allocation { rate: own.rate, window: own.window }));
+            to_user
+                .on_allocation(now, allocation.map(|own| Allocation { rate: own.rate, window: own.window }));
         }
         Some(split)
     }

@@ -11,6 +11,7 @@ mod histogram;
 mod meter;
 mod network;
 mod packet;
+mod pep;
 mod radio;
 pub mod random;
 mod results;
@@ -26,6 +27,7 @@ pub use histogram::Histogram;
 pub use meter::{FlowMeter, Meters};
 pub use network::{Drive, Hosts, Network, NetworkResult, link_names};
 pub use packet::{Direction, Packet, PacketHandle, PacketPool};
+pub use pep::{PEP_SERVER, PEP_TAG_KEY, PepTold, Seen, WatchingPep, message_delays};
 pub use radio::ReportReader;
 pub use results::{
     CellResult, Column, Distribution, FeedResult, FlowCounts, FlowResult, FlowTotals, Ledger, LinkResult,

@@ -9,11 +9,12 @@ use std::hint::black_box;
 
 use ranpace_cc::RadioHint;
 use ranpace_pep::middlebox::Verdict;
+use ranpace_phy::Direction as Way;
 use ranpace_scenario::{ChangeKind, Scenario};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::event_queue::Event;
-use crate::feed::Told;
+use crate::feed::{Reader, Source, Told};
 use crate::histogram::Histogram;
 use crate::network::{Drive, Hosts, Network};
 use crate::packet::{Direction, OUTSIDE, PacketHandle};
@@ -36,6 +37,8 @@ pub struct PacketInfo {
     pub payload: u32,
     /// ECN-capable (RFC 3168).
     pub ect: bool,
+    /// Congestion Experienced was set before.
+    pub marked: bool,
 }
 
 /// A packet that came to its end.
@@ -58,11 +61,16 @@ enum Never {}
 struct Outside {
     /// Packets that came to their end.
     egress: VecDeque<(Time, PacketHandle)>,
+    /// Flows whose packets are not at their end there, and those packets.
+    stops: Vec<bool>,
+    stopped: VecDeque<(Time, PacketHandle)>,
     /// Of each flow.
     counts: Vec<FlowCounts>,
     /// What there was when the measured part began.
     before: Vec<FlowCounts>,
     rows: Vec<FlowRows>,
+    /// Radio information that has come for readers outside.
+    told: VecDeque<(Time, Told)>,
 }
 
 impl<'a> Hosts<'a> for Outside {
@@ -78,14 +86,18 @@ impl<'a> Hosts<'a> for Outside {
         if let Some(count) = self.counts.get_mut(packet.flow() as usize) {
             count.delivered += u64::from(payload);
         }
-        self.egress.push_back((network.now(), packet));
+        let stops = self.stops.get(packet.flow() as usize).is_some_and(|stops| *stops);
+        let queue = if stops { &mut self.stopped } else { &mut self.egress };
+        queue.push_back((network.now(), packet));
     }
 
     fn on_event(&mut self, _: &mut Network<'a, Never>, event: Never) {
         match event {}
     }
 
-    fn on_hint(&mut self, _: &mut Network<'a, Never>, _: &Told) {}
+    fn on_hint(&mut self, network: &mut Network<'a, Never>, told: &Told) {
+        self.told.push_back((network.now(), *told));
+    }
 
     fn on_grant(&mut self, _: &mut Network<'a, Never>, _: u32, _: &RadioHint) {}
 
@@ -127,7 +139,7 @@ pub struct Transit<'a, C> {
 }
 
 impl<'a, C: Copy + Default> Transit<'a, C> {
-    /// Prepares a scenario, in which nothing has been sent. Its middleboxes are played; proxies and PEPs are not.
+    /// Prepares a scenario, in which nothing has been sent. Its middleboxes are played; its proxies and PEPs are its driver's.
     pub fn new(scenario: &'a Scenario) -> Self {
         let slots = scenario.cells.iter().filter_map(|cell| cell.config.air.frame().ok());
         let slot = slots.map(|frame| frame.slot()).min().unwrap_or(Span::from_millis(1));
@@ -139,7 +151,15 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
             scenario,
             before_cells: network.before_cells(),
             network,
-            outside: Outside { egress: VecDeque::new(), counts: none.clone(), before: none, rows },
+            outside: Outside {
+                egress: VecDeque::new(),
+                stops: Vec::new(),
+                stopped: VecDeque::new(),
+                counts: none.clone(),
+                before: none,
+                rows,
+                told: VecDeque::new(),
+            },
             contents: Vec::new(),
             prefetched: 0,
             slots: Histogram::default(),
@@ -173,7 +193,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
         // The rest stays as it was when the slot was made: nobody writes to it here.
         let segment = &mut packet.segment;
         (segment.wire, segment.length) = (info.wire, info.payload);
-        (segment.ect, segment.ce) = (info.ect, false);
+        (segment.ect, segment.ce) = (info.ect, info.marked);
         let Some(slot) = network.meters.packets.next_slot() else { return content };
         if self.contents.len() <= slot {
             self.contents.resize_with(slot + 1, C::default);
@@ -204,6 +224,17 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
         }
     }
 
+    /// Has [`Self::take_stopped`] and not [`Self::take`] give the packets of these flows: their way goes on elsewhere.
+    pub fn stop(&mut self, flows: Vec<bool>) {
+        self.outside.stops = flows;
+    }
+
+    /// The next packet of one of the flows that [`Self::stop`] names, and its content.
+    pub fn take_stopped(&mut self) -> Option<(Arrived, C)> {
+        let (due, packet) = self.outside.stopped.pop_front()?;
+        Some(self.leave(due, packet))
+    }
+
     /// The next packet that came to its end, and its content.
     pub fn take(&mut self) -> Option<(Arrived, C)> {
         let egress = &mut self.outside.egress;
@@ -221,10 +252,26 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
         }
         self.prefetched -= 1;
         let (due, packet) = egress.pop_front()?;
+        Some(self.leave(due, packet))
+    }
+
+    #[inline]
+    fn leave(&mut self, due: Time, packet: PacketHandle) -> (Arrived, C) {
         let content = self.contents.get_mut(packet.slot()).map(core::mem::take).unwrap_or_default();
         let arrived = Arrived { flow: packet.flow(), due, marked: packet.is_marked() };
         self.network.meters.packets.release(packet);
-        Some((arrived, content))
+        (arrived, content)
+    }
+
+    /// Has [`Self::take_hint`] give what this source tells of a user from the first event on.
+    pub fn subscribe_hints(&mut self, source: Source, reader: Reader, user: u32, direction: Way, bearer: u8) {
+        self.network.subscribe_hints(source, reader, user, direction, bearer);
+        self.network.arm_radio();
+    }
+
+    /// The next radio information that has come, and when.
+    pub fn take_hint(&mut self) -> Option<(Time, Told)> {
+        self.outside.told.pop_front()
     }
 
     /// When something last happened: nothing can happen before it.
@@ -312,7 +359,7 @@ mod tests {
     "#;
 
     fn info(wire: u32) -> PacketInfo {
-        PacketInfo { flow: 0, stream: 7, wire, payload: wire - 52, ect: false }
+        PacketInfo { flow: 0, stream: 7, wire, payload: wire - 52, ect: false, marked: false }
     }
 
     #[test]

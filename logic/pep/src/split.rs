@@ -303,7 +303,8 @@ mod tests {
     const KB: u64 = 1_000;
 
     fn plain(flow: Option<u64>, user: u64, total: u64) -> SplitProxy {
-        let buffers = Buffers { flow: flow.map(Bytes::new), user: Bytes::new(user), total: Bytes::new(total) };
+        let buffers =
+            Buffers { flow: flow.map(Bytes::new), user: Bytes::new(user), total: Bytes::new(total) };
         SplitProxy::new(buffers, None, 2)
     }
 

@@ -58,7 +58,7 @@ pub use listing::{Kind, QUEUES, WORKLOADS};
 pub use measure::distance_m;
 pub use model::{
     CellSpec, Change, ChangeKind, FlowSpec, Hop, LinkSpec, MiddleboxSpec, PassingSpec, PepLie, PepSpec,
-    ProxyBuffers, ProxyKind, ProxySpec, Scenario, SplitSpec, Transport, UserSpec, WatchSpec, Workload,
+    ProxyKind, ProxySpec, Scenario, SplitSpec, Transport, UserSpec, WatchSpec, Workload,
 };
 pub use parse::parse;
 pub use rnis::{Content, Encoding, FeedSpec};

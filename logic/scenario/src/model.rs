@@ -2,6 +2,7 @@
 
 use ranpace_cc::Algorithm;
 use ranpace_link::LinkConfig;
+use ranpace_pep::split::Buffers;
 use ranpace_phy::Direction;
 use ranpace_radio::cell::{CellConfig, UserConfig};
 use ranpace_units::{Bytes, Rate, Span, Time};
@@ -263,7 +264,7 @@ pub struct ProxySpec {
     /// Congestion control of the connections towards users.
     pub ran_cc: Algorithm,
     /// What may wait in it.
-    pub buffers: ProxyBuffers,
+    pub buffers: Buffers,
     /// The flows that it splits, and where.
     pub splits: Vec<SplitSpec>,
     /// Flows to users that pass by it, because they are not TCP's.
@@ -288,17 +289,6 @@ pub enum ProxyKind {
     Split,
     /// RAPID, by the radio information of the edge's feed.
     Rapid(Box<ranpace_pep::rapid::Settings>),
-}
-
-/// What may wait in a proxy: payload that came from the servers and was not sent to users yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProxyBuffers {
-    /// Of one flow; `None` leaves it to the kind of proxy.
-    pub flow: Option<Bytes>,
-    /// Of all flows of a user.
-    pub user: Bytes,
-    /// Of all flows.
-    pub total: Bytes,
 }
 
 /// A flow that is split.

@@ -9,7 +9,7 @@ use ranpace_pep::rapid::{
 use ranpace_units::{Bytes, Span};
 
 use crate::flow::{Flows, read_algorithm};
-use crate::model::{PassingSpec, ProxyBuffers, ProxyKind, ProxySpec, SplitSpec};
+use crate::model::{PassingSpec, ProxyKind, ProxySpec, SplitSpec};
 use crate::network::{Network, unknown};
 use crate::reader::{Field, Section};
 use crate::rnis::FeedSpec;
@@ -111,7 +111,7 @@ fn read_entry(
         }),
         None => own.parse().ok(),
     };
-    let buffers = ProxyBuffers {
+    let buffers = ranpace_pep::split::Buffers {
         flow: section.field("flow_buffer").and_then(|field| {
             let is_auto = field.is_text() && field.text("") == Some("auto");
             if is_auto { None } else { field.quantity(LEAST_BUFFER..=MOST_BUFFER) }

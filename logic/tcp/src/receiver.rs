@@ -453,8 +453,8 @@ impl Receiver {
         if self.config.timestamps { OPTIONS - TIMESTAMPS as usize } else { OPTIONS }
     }
 
-    /// The window to say; the right edge never moves left.
-    fn offer(&mut self) -> u32 {
+    /// The window that a segment sent now is to say; the right edge never moves left.
+    pub fn offer(&mut self) -> u32 {
         self.edge = self.edge.max(self.next + self.window.min(self.clamp));
         u32::try_from(self.edge - self.next).unwrap_or(u32::MAX)
     }

@@ -256,6 +256,11 @@ impl Sender {
         Bytes::new(self.next)
     }
 
+    /// Bytes that were written and not sent yet.
+    pub fn unsent(&self) -> Bytes {
+        Bytes::new(self.written - self.next)
+    }
+
     /// The window as it stands.
     pub fn window(&self) -> &Window {
         &self.window

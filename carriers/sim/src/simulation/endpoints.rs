@@ -10,7 +10,7 @@ use ranpace_units::Span;
 
 use super::{HintObserver, Network};
 use crate::flow::{Ends, Flow};
-use crate::lightweight::{Heard, Watchers};
+use crate::lightweight::{Heard, Watchers, tell};
 use crate::memories::Memories;
 use crate::passing::Passed;
 use crate::series;
@@ -235,7 +235,7 @@ impl<'a> Endpoints<'a> {
             if state.connection != told.connection {
                 continue;
             }
-            match told.tell(now, &mut state.ends) {
+            match tell(&told, now, &mut state.ends) {
                 Heard::Yes => {
                     state.note_handover(now);
                     self.pump(network, told.flow, Direction::Forward);

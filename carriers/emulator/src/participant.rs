@@ -1,0 +1,55 @@
+//! What stands at hosts on the way of packets in an emulation: proxies that split connections, and Lightweight PEPs.
+//!
+//! A way that passes such a host is played in two parts, and packets that come to the end of the first are shown to the
+//! [`Participant`]s of the host one after another. A packet that all let pass goes on over the second part as it is.
+
+use ranpace_cc::RadioHint;
+use ranpace_units::Time;
+
+/// What a participant is shown of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Passing<'a> {
+    /// All of it, from IP's header on.
+    pub packet: &'a [u8],
+    /// Whether Congestion Experienced was set on the way so far.
+    pub marked: bool,
+    /// The way on which it goes on from here.
+    pub onward: u32,
+    /// The way to where it came from; `None` if packets from there come here, and those to there do not.
+    pub backward: Option<u32>,
+    /// The way that it was sent on, and the one that answers are sent on: what results are counted for.
+    pub way: u32,
+    /// See `way`.
+    pub answers: Option<u32>,
+    /// The user that it goes to, and the user that it comes from.
+    pub to_user: Option<u32>,
+    /// See `to_user`.
+    pub from_user: Option<u32>,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on as it is.
+    Pass,
+    /// It ends here.
+    Take,
+}
+
+/// Sends a packet on a way: its virtio header first.
+pub type Send<'a> = &'a mut dyn FnMut(u32, &[u8]);
+
+/// Something that stands at a host.
+pub trait Participant {
+    /// A packet passes.
+    fn on_packet(&mut self, now: Time, passing: &Passing<'_>, send: Send<'_>) -> Verdict;
+
+    /// Radio information about a user's downlink has come.
+    fn on_hint(&mut self, now: Time, user: u32, hint: &RadioHint, send: Send<'_>);
+
+    /// When [`Self::on_deadline`] is to be called; [`Time::MAX`] for never.
+    fn next_deadline(&self) -> Time;
+
+    /// Its deadline has come.
+    fn on_deadline(&mut self, now: Time, send: Send<'_>);
+}

@@ -1,0 +1,140 @@
+//! All participants of an emulation: who is shown which packet, what they send, and when they are due.
+
+use std::collections::VecDeque;
+
+use ranpace_network::random::part_seed;
+use ranpace_network::{PepResult, Reader, Source, SplitResult, Transit};
+use ranpace_phy::Direction;
+use ranpace_units::Time;
+
+use crate::participant::{Participant, Passing, Verdict};
+use crate::pep::PepAtHost;
+use crate::proxy::Proxy;
+use crate::ways::{Cut, Ways};
+
+/// The participants of an emulation.
+pub struct Participants<'a> {
+    /// With their hosts. Packets pass the PEPs of a host first.
+    peps: Vec<(usize, PepAtHost<'a>)>,
+    proxies: Vec<(usize, Proxy<'a>)>,
+    out: Out,
+}
+
+/// Packets that participants send: the way that each takes.
+#[derive(Debug, Default)]
+struct Out {
+    packets: VecDeque<(u32, Vec<u8>)>,
+    /// Buffers that can be used again.
+    free: Vec<Vec<u8>>,
+}
+
+impl Out {
+    fn push(&mut self, way: u32, packet: &[u8]) {
+        let mut buffer = self.free.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(packet);
+        self.packets.push_back((way, buffer));
+    }
+}
+
+impl<'a> Participants<'a> {
+    /// Those of the ways; `None` if no way passes one. They read the radio information of their users from the first event on.
+    pub fn new<C: Copy + Default>(ways: &'a Ways, network: &mut Transit<'_, C>) -> Option<Self> {
+        ways.cuts().next()?;
+        let flows = 0..ways.scenario.flows.len() as u32;
+        network.stop(flows.map(|flow| ways.cut_of(flow).is_some()).collect());
+        let (users, seed) = (ways.scenario.users.len(), ways.scenario.seed);
+        let proxy = |(number, spec)| {
+            let spec: &ranpace_scenario::ProxySpec = spec;
+            (spec.host, Proxy::new(spec, users, part_seed(seed, 6, number)))
+        };
+        let proxies: Vec<(usize, Proxy<'_>)> = ways.proxies.iter().enumerate().map(proxy).collect();
+        for (reader, (host, proxy)) in (0..).zip(&proxies) {
+            if !proxy.is_rapid() {
+                continue;
+            }
+            let mut users: Vec<(u32, u8)> = (ways.cuts().filter(|cut| cut.host == *host))
+                .filter_map(|cut| Some((cut.to_user?, ways.bearer(cut.way))))
+                .collect();
+            users.sort_unstable();
+            users.dedup_by_key(|(user, _)| *user);
+            for (user, bearer) in users {
+                let reader = Reader::Middlebox(reader);
+                network.subscribe_hints(Source::Edge, reader, user, Direction::Downlink, bearer);
+            }
+        }
+        let pep = |(number, spec)| {
+            let spec: &ranpace_scenario::PepSpec = spec;
+            (spec.host, PepAtHost::new(spec, number, ways))
+        };
+        let peps = (0..).zip(&ways.peps).map(pep).collect();
+        Some(Self { peps, proxies, out: Out::default() })
+    }
+
+    fn all(&mut self) -> (impl Iterator<Item = (usize, &mut dyn Participant)>, &mut Out) {
+        let Self { peps, proxies, out } = self;
+        let peps = peps.iter_mut().map(|(host, pep)| (*host, pep as &mut dyn Participant));
+        let proxies = proxies.iter_mut().map(|(host, proxy)| (*host, proxy as &mut dyn Participant));
+        (peps.chain(proxies), out)
+    }
+
+    /// A packet came to the participants of a host. `packet` begins with IP's header.
+    pub fn on_packet(&mut self, now: Time, cut: &Cut, packet: &[u8], marked: bool) -> Verdict {
+        let Cut { host, onward, backward, way, answers, to_user, from_user } = *cut;
+        let passing = Passing { packet, marked, onward, backward, way, answers, to_user, from_user };
+        let (all, out) = self.all();
+        for (_, participant) in all.filter(|(at, _)| *at == host) {
+            let verdict = participant.on_packet(now, &passing, &mut |way, packet| out.push(way, packet));
+            if verdict == Verdict::Take {
+                return Verdict::Take;
+            }
+        }
+        Verdict::Pass
+    }
+
+    /// Radio information has come for a participant, if it is for one.
+    pub fn on_hint(&mut self, now: Time, told: &ranpace_network::Told) {
+        let Self { proxies, out, .. } = self;
+        let Reader::Middlebox(number) = told.reader else { return };
+        if let Some((_, proxy)) = proxies.get_mut(number as usize) {
+            proxy.on_hint(now, told.user, &told.hint, &mut |way, packet| out.push(way, packet));
+        }
+    }
+
+    /// When one of them has something to do.
+    pub fn next_deadline(&self) -> Time {
+        let peps = self.peps.iter().map(|(_, pep)| pep.next_deadline());
+        let proxies = self.proxies.iter().map(|(_, proxy)| proxy.next_deadline());
+        peps.chain(proxies).fold(Time::MAX, Time::min)
+    }
+
+    /// Those that have something to do at `now` do it.
+    pub fn on_deadline(&mut self, now: Time) {
+        let (all, out) = self.all();
+        for (_, participant) in all {
+            if participant.next_deadline() <= now {
+                participant.on_deadline(now, &mut |way, packet| out.push(way, packet));
+            }
+        }
+    }
+
+    /// The next packet that one of them sends: its way, and its bytes, a virtio header first.
+    pub fn take(&mut self) -> Option<(u32, Vec<u8>)> {
+        self.out.packets.pop_front()
+    }
+
+    /// A buffer that [`Self::take`] gave is not wanted any more.
+    pub fn give_back(&mut self, buffer: Vec<u8>) {
+        self.out.free.push(buffer);
+    }
+
+    /// What became of the PEPs.
+    pub fn peps(&self) -> Vec<PepResult> {
+        self.peps.iter().map(|(_, pep)| pep.result()).collect()
+    }
+
+    /// What the first proxy that split connections of a way had of them.
+    pub fn split(&self, way: u32) -> Option<SplitResult> {
+        self.proxies.iter().find_map(|(_, proxy)| proxy.result(way))
+    }
+}

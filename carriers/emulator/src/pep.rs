@@ -1,0 +1,117 @@
+//! A Lightweight PEP of the scenario for real packets: it watches what goes to users, and lets everything pass.
+//!
+//! Its reports go to the agent of the server behind it, as in the simulator ([`WatchingPep`]). The agent tells nobody: a kernel's TCP
+//! cannot be told. What was reported and let through is in the results.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use ranpace_cc::RadioHint;
+use ranpace_network::random::part_seed;
+use ranpace_network::{PEP_SERVER, PepResult, Seen, WatchingPep, message_delays};
+use ranpace_pep::lightweight::{Body, FlowId};
+use ranpace_scenario::{Hop, PepSpec};
+use ranpace_units::{Span, Time};
+
+use crate::headers::Transport;
+use crate::participant::{Participant, Passing, Send, Verdict};
+use crate::ways::Ways;
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// Flags of TCP's header (RFC 9293 section 3.1).
+const SYN: u8 = 0x02;
+/// See [`SYN`].
+const RST: u8 = 0x04;
+
+/// A PEP at a host.
+pub struct PepAtHost<'a> {
+    pep: WatchingPep<'a>,
+    /// Of each whole way, how long messages are under way to its server, and from there.
+    delays: Vec<(Span, Span)>,
+    /// Numbers of connections, in the order in which they were seen.
+    numbers: HashMap<FlowId, u32>,
+}
+
+impl<'a> PepAtHost<'a> {
+    /// The PEP of this number.
+    pub fn new(spec: &'a PepSpec, number: u32, ways: &Ways) -> Self {
+        let scenario = &ways.scenario;
+        let to_host = |hop: &Hop| scenario.ends(*hop).1 == spec.host;
+        let delays = (0..ways.whole() as u32).map(|way| {
+            let there = ways.path(way);
+            let there = &there[..there.iter().position(to_host).map_or(0, |hop| hop + 1)];
+            let back = ways.answers(way).map_or(&[][..], |way| ways.path(way));
+            let back = &back[back.iter().position(to_host).map_or(back.len(), |hop| hop + 1)..];
+            message_delays(scenario, back, there)
+        });
+        let seed = part_seed(scenario.seed, 4, 0);
+        Self { pep: WatchingPep::new(spec, number, seed), delays: delays.collect(), numbers: HashMap::new() }
+    }
+
+    /// What became of it.
+    pub fn result(&self) -> PepResult {
+        self.pep.result()
+    }
+}
+
+/// What a packet is called on the wire and what it says, with the bytes behind IP's header; `None` for what is neither whole TCP nor
+/// whole UDP.
+fn content(packet: &[u8]) -> Option<(FlowId, Body<'_>, u32)> {
+    let (_, to, transport) = Transport::read(packet)?;
+    let behind = packet.get(transport.offset..)?;
+    let ports: &[u8; 4] = behind.first_chunk()?;
+    let body = match transport.protocol {
+        TCP if transport.is_whole_tcp() => {
+            let header: &[u8; 20] = behind.first_chunk()?;
+            let payload = behind.len().checked_sub(usize::from(header[12] >> 4) * 4)?;
+            let seq = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
+            let (syn, reset) = (header[13] & SYN != 0, header[13] & RST != 0);
+            Body::Tcp { seq, length: payload as u32 + u32::from(syn), syn, reset }
+        }
+        UDP if transport.is_whole_udp() => {
+            let payload = behind.get(8..)?;
+            Body::Opaque { payload, length: payload.len() as u32 }
+        }
+        _ => return None,
+    };
+    let destination = match to {
+        IpAddr::V4(to) => to.to_ipv6_mapped().octets(),
+        IpAddr::V6(to) => to.octets(),
+    };
+    let id = FlowId {
+        // One server is behind all flows of a PEP.
+        source: PEP_SERVER,
+        destination,
+        source_port: u16::from_be_bytes([ports[0], ports[1]]),
+        destination_port: u16::from_be_bytes([ports[2], ports[3]]),
+        protocol: transport.protocol,
+    };
+    Some((id, body, behind.len() as u32))
+}
+
+impl Participant for PepAtHost<'_> {
+    fn on_packet(&mut self, now: Time, passing: &Passing<'_>, _: Send<'_>) -> Verdict {
+        // What users send is of no interest to servers.
+        if passing.from_user.is_none()
+            && let Some((id, body, bytes)) = content(passing.packet)
+        {
+            let next = self.numbers.len() as u32;
+            let flow = *self.numbers.entry(id).or_insert(next);
+            let delays = self.delays.get(passing.way as usize).copied().unwrap_or_default();
+            let seen = Seen { flow, connection: 0, id, delays, bytes, marked: passing.marked, body };
+            self.pep.see(now, &seen);
+        }
+        Verdict::Pass
+    }
+
+    fn on_hint(&mut self, _: Time, _: u32, _: &RadioHint, _: Send<'_>) {}
+
+    fn next_deadline(&self) -> Time {
+        self.pep.next_event()
+    }
+
+    fn on_deadline(&mut self, now: Time, _: Send<'_>) {
+        while self.pep.poll(now).is_some() {}
+    }
+}

@@ -1,0 +1,477 @@
+//! The proxy's end of one TCP connection with a kernel: the simulator's sending and receiving half ([`Sender`], [`Receiver`]), and
+//! between them and the wire sequence numbers of 32 bits, scaled windows, timestamps and FIN.
+//!
+//! Both halves count payload from zero: a place in the stream is the sequence number less that of the SYN and one. FIN comes
+//! after the payload, is sent when all of that was sent once, and again with its own timer.
+
+use ranpace_cc::CongestionControl;
+use ranpace_tcp::{Config, Kind, Opener, Receiver, SackBlock, Segment, Sender};
+use ranpace_units::{Bytes, Span, Time};
+
+use super::buffer::StreamBuffer;
+use super::wire::{Ends, WireSegment};
+
+/// Scale of the windows that the proxy announces: up to 64 MB (RFC 7323 section 2.3) in steps of 1 KB. Ours.
+const SCALE: u8 = 10;
+/// Nanoseconds of a tick of its timestamps, as a power of two: 16 us. They come round after 19 h. Ours.
+const TICK: u32 = 14;
+/// Largest maximum segment size: of packets of 1500 B.
+const MOST_MSS: u16 = 1460;
+/// The maximum segment size of a peer that says none (RFC 9293 section 3.7.1).
+const MSS_UNSAID: u16 = 536;
+/// FINs are sent so often before the connection is given up (Linux `tcp_orphan_retries`).
+const FINS: u32 = 8;
+
+/// What a peer said in its SYN.
+#[derive(Clone, Debug)]
+pub struct Hello {
+    /// The segment.
+    pub segment: WireSegment,
+}
+
+impl Hello {
+    /// Payload of the largest segment that the peer takes, without options.
+    pub fn mss(&self) -> u16 {
+        self.segment.mss.unwrap_or(MSS_UNSAID).clamp(64, MOST_MSS)
+    }
+
+    fn window(&self) -> u32 {
+        self.segment.window.into()
+    }
+}
+
+/// How the proxy plays one end.
+pub struct Setup {
+    /// Settings of both halves.
+    pub config: Config,
+    /// Control of what is sent to the peer.
+    pub control: Box<dyn CongestionControl>,
+    /// What the peer may send at first.
+    pub first: Bytes,
+    /// The proxy's first sequence number.
+    pub number: u32,
+}
+
+/// What a segment brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Brought {
+    /// A sample of the RTT to the peer.
+    pub rtt: Option<Span>,
+    /// So much more was acknowledged.
+    pub acked: Bytes,
+    /// So much more payload is there in order.
+    pub payload: Bytes,
+    /// The newest of the proxy's own timestamps that came back for the first time, on data.
+    pub echo: Option<Time>,
+}
+
+/// One end. See the module's head.
+#[derive(Debug)]
+pub struct TcpEnd {
+    sender: Sender,
+    receiver: Receiver,
+    /// Of the proxy's packets.
+    ends: Ends,
+    /// Sequence numbers of both SYNs.
+    own: u32,
+    peer: u32,
+    /// Scales of both windows: zero where the peer does not scale.
+    own_scale: u8,
+    peer_scale: u8,
+    timestamps: bool,
+    sack: bool,
+    mss: u16,
+    /// The peer's clock as it was newest, with the rounds that it made.
+    peer_clock: u64,
+    /// The newest timestamp of the proxy that came back.
+    echo: Time,
+    /// Place at which the peer's payload ends.
+    peer_end: Option<u64>,
+    /// The proxy's own FIN.
+    fin: Fin,
+    /// IPv4's identification of the next packet.
+    identification: u16,
+}
+
+/// The proxy's FIN to a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Fin {
+    #[default]
+    None,
+    /// To be sent when the payload was.
+    Wanted,
+    /// Sent so many times; again at this instant.
+    Sent {
+        times: u32,
+        again: Time,
+    },
+    Acked,
+}
+
+impl TcpEnd {
+    /// The end of a connection that the peer opens: `hello` is its SYN, which is answered with the next [`Self::transmit`].
+    pub fn answer(hello: &Hello, setup: Setup, now: Time) -> Self {
+        let mut end = Self::new(hello, setup, Opener::Receiver);
+        let syn = end.incoming(now, &hello.segment, Kind::Syn);
+        end.sender.on_segment(now, &syn);
+        end
+    }
+
+    /// The end of a connection that the proxy opened with a SYN at `asked`, and that `hello` answered.
+    pub fn open(hello: &Hello, setup: Setup, asked: Time, now: Time) -> Self {
+        let mut end = Self::new(hello, setup, Opener::Sender);
+        end.sender.open(asked);
+        // The SYN has been sent.
+        end.sender.poll_transmit(asked);
+        let answer = Segment { window: hello.window(), ..end.incoming(now, &hello.segment, Kind::SynAck) };
+        end.sender.on_segment(now, &answer);
+        end.receiver.on_segment(now, &Segment { kind: Kind::Ack, ..answer });
+        end
+    }
+
+    fn new(hello: &Hello, setup: Setup, opener: Opener) -> Self {
+        let Setup { config, control, first, number } = setup;
+        let said = &hello.segment;
+        let (timestamps, sack) = (said.timestamps.is_some(), said.sack_permitted);
+        let scales = said.scale.is_some();
+        // The settings count an IPv4 header; the maximum segment size is what counts.
+        let mtu = Bytes::new(40 + u64::from(hello.mss()));
+        let most = Bytes::new(if scales { 1 << (16 + SCALE) } else { 1 << 16 } - 1);
+        let config = Config {
+            mtu,
+            timestamps,
+            sack,
+            ecn: false,
+            opener,
+            receive_buffer_max: config.receive_buffer_max.min(most),
+            receive_buffer: config.receive_buffer.min(most),
+            send_buffer: Bytes::MAX,
+            ..config
+        };
+        let mut receiver = Receiver::new(&config, None);
+        receiver.set_window_limit(first);
+        let sender = Sender::new(&config, control);
+        Self {
+            sender,
+            receiver,
+            ends: said.ends.reversed(),
+            own: number,
+            peer: said.seq,
+            own_scale: if scales { SCALE } else { 0 },
+            peer_scale: said.scale.unwrap_or(0).min(14),
+            timestamps,
+            sack,
+            mss: hello.mss(),
+            // So that it can be a round earlier.
+            peer_clock: (1 << 32) | u64::from(said.timestamps.unwrap_or_default().0),
+            echo: Time::ZERO,
+            peer_end: None,
+            fin: Fin::None,
+            identification: number as u16,
+        }
+    }
+
+    /// The SYN that the proxy sends to the other side for a peer's: the same ends, and no more than both understand.
+    pub fn syn(hello: &Hello, number: u32, now: Time) -> WireSegment {
+        let said = &hello.segment;
+        WireSegment {
+            syn: true,
+            window: u16::MAX,
+            mss: Some(hello.mss()),
+            scale: said.scale.map(|_| SCALE),
+            sack_permitted: said.sack_permitted,
+            timestamps: said.timestamps.map(|_| (ticks(now), 0)),
+            ..WireSegment::new(said.ends, number)
+        }
+    }
+
+    /// What a segment of the peer says for either half, with numbers as places in the streams.
+    fn incoming(&mut self, now: Time, wire: &WireSegment, kind: Kind) -> Segment {
+        let mut segment = Segment::new(kind, now);
+        segment.timestamp = Time::ZERO;
+        if let Some((own, echo)) = wire.timestamps.filter(|_| self.timestamps) {
+            // As many nanoseconds as the peer's clock has ticks: it is only compared, and echoed.
+            let clock = unwrap(own, self.peer_clock).unwrap_or(self.peer_clock);
+            self.peer_clock = self.peer_clock.max(clock);
+            (segment.timestamp, segment.echo) = (Time::from_nanos(clock), time_of(echo, now));
+        }
+        segment
+    }
+
+    /// A segment of the peer; its payload goes to `incoming`, and what it acknowledges is discarded from `outgoing`.
+    pub fn on_segment(
+        &mut self,
+        now: Time,
+        wire: &WireSegment,
+        payload: &[u8],
+        incoming: &mut StreamBuffer,
+        outgoing: &mut StreamBuffer,
+    ) -> Brought {
+        let mut brought = Brought::default();
+        if wire.syn {
+            // The peer has not heard what answered its SYN.
+            let kind = if wire.ack.is_some() { Kind::SynAck } else { Kind::Syn };
+            let again = self.incoming(now, wire, kind);
+            self.sender.on_segment(now, &again);
+            return brought;
+        }
+        if let Some(ack) = wire.ack {
+            self.on_ack(now, wire, ack, payload.is_empty(), &mut brought);
+            outgoing.discard(self.sender.acked().get());
+        }
+        let next = self.receiver.delivered().get();
+        let at = unwrap(wire.seq.wrapping_sub(self.peer).wrapping_sub(1), next);
+        let is_old = at.is_none_or(|at| at < next);
+        if payload.is_empty() && !wire.fin && !is_old {
+            return brought;
+        }
+        // What lies before the stream is asked for again, and so is what is farther than is kept; both are answered.
+        let (at, payload, fin) = match at {
+            Some(at) if incoming.put(at, payload) => (at, payload, wire.fin),
+            _ => (next, &[][..], false),
+        };
+        let mut data = self.incoming(now, wire, Kind::Data);
+        (data.seq, data.length) = (at, payload.len() as u32);
+        data.wire = (payload.len() + 40) as u32;
+        if self.timestamps && data.echo > self.echo {
+            self.echo = data.echo;
+            brought.echo = Some(data.echo);
+        }
+        self.receiver.on_segment(now, &data);
+        if fin {
+            self.peer_end.get_or_insert(at + payload.len() as u64);
+            // A segment without payload is acknowledged at once.
+            self.receiver.on_segment(now, &Segment { length: 0, ..data });
+        }
+        brought.payload = Bytes::new(self.receiver.delivered().get() - next);
+        brought
+    }
+
+    fn on_ack(&mut self, now: Time, wire: &WireSegment, number: u32, is_pure: bool, brought: &mut Brought) {
+        let (acked, sent) = (self.sender.acked().get(), self.sender.sent().get());
+        let Some(place) = unwrap(number.wrapping_sub(self.own).wrapping_sub(1), acked) else { return };
+        // The FIN takes a number too.
+        if place == sent + 1 && matches!(self.fin, Fin::Sent { .. }) {
+            self.fin = Fin::Acked;
+        }
+        let mut ack = self.incoming(now, wire, Kind::Ack);
+        ack.ack = place.min(sent);
+        ack.window = u32::from(wire.window) << self.peer_scale;
+        for (index, &(from, to)) in wire.sack.iter().enumerate() {
+            let own = self.own;
+            let place_of = |number: u32| unwrap(number.wrapping_sub(own).wrapping_sub(1), place);
+            let (Some(from), Some(to)) = (place_of(from), place_of(to)) else { continue };
+            let to = to.min(sent);
+            if index == 0 && from < place {
+                ack.duplicate = u32::try_from(place - from).ok();
+            } else if from >= ack.ack && from < to {
+                let distance = |place: u64| u32::try_from(place - ack.ack).ok();
+                if let (Some(from), Some(to)) = (distance(from), distance(to)) {
+                    ack.sack.push(SackBlock { from, to });
+                }
+            }
+        }
+        let was_open = self.sender.is_established();
+        // Data that acknowledge nothing new are no duplicate acknowledgement (RFC 5681 section 2).
+        if is_pure || ack.ack > acked || !was_open || self.sack {
+            brought.rtt = self.sender.on_segment(now, &ack);
+        }
+        if !was_open && self.sender.is_established() {
+            self.receiver.on_segment(now, &Segment { kind: Kind::Ack, ..ack });
+        }
+        brought.acked = self.sender.acked() - Bytes::new(acked);
+    }
+
+    /// So much more is to be sent to the peer.
+    pub fn write(&mut self, bytes: Bytes) {
+        self.sender.write(bytes);
+    }
+
+    /// Nothing more will be.
+    pub fn close(&mut self) {
+        if self.fin == Fin::None {
+            self.fin = Fin::Wanted;
+        }
+    }
+
+    /// Calls `send` with each segment that is to be sent now, written out; payload is taken from `outgoing`.
+    pub fn transmit(&mut self, now: Time, outgoing: &StreamBuffer, send: &mut dyn FnMut(&[u8])) {
+        let mut packet = Vec::with_capacity(2048);
+        let mut payload = Vec::with_capacity(2048);
+        while let Some(segment) = self.sender.poll_transmit(now) {
+            let mut wire = self.outgoing(&segment, now);
+            payload.clear();
+            match segment.kind {
+                Kind::Syn => continue,
+                Kind::SynAck => {
+                    wire = WireSegment { syn: true, seq: self.own, ..wire };
+                    (wire.mss, wire.sack_permitted) = (Some(self.mss), self.sack);
+                    wire.scale = (self.own_scale > 0).then_some(self.own_scale);
+                    // Windows of SYNs are not scaled.
+                    wire.window = self.window(0);
+                }
+                Kind::Data if segment.length > 0 => {
+                    outgoing.copy(segment.seq, segment.length as usize, &mut payload);
+                    wire.push = segment.seq + u64::from(segment.length) == self.sender.sent().get();
+                }
+                // A probe of a shut window: a number that was acknowledged already is answered (Linux `tcp_xmit_probe_skb`).
+                Kind::Data => wire.seq = wire.seq.wrapping_sub(1),
+                _ => {}
+            }
+            self.emit(&wire, &payload, &mut packet, send);
+        }
+        while let Some(segment) = self.receiver.poll_transmit(now) {
+            let mut wire = self.outgoing(&Segment { seq: self.sender.sent().get(), ..segment }, now);
+            let next = segment.ack;
+            let number = |place: u64| self.peer.wrapping_add(1).wrapping_add(place as u32);
+            if let Some(below) = segment.duplicate {
+                // Linux says the whole segment; its beginning is what is looked at.
+                let from = next - u64::from(below).min(next);
+                wire.sack.push((number(from), number(next.min(from + 1))));
+            }
+            let blocks = segment.sack.as_slice().iter();
+            wire.sack.extend(
+                blocks
+                    .map(|block| (number(next + u64::from(block.from)), number(next + u64::from(block.to)))),
+            );
+            self.emit(&wire, &[], &mut packet, send);
+        }
+        if self.wants_fin(now) {
+            let times = if let Fin::Sent { times, .. } = self.fin { times + 1 } else { 1 };
+            let wait = self.sender.rtt().smoothed() * 2 + Span::from_millis(200);
+            self.fin = Fin::Sent { times, again: now + wait * (1 << times.min(6)) / 2 };
+            let last = Segment::new(Kind::Ack, now);
+            let wire = WireSegment {
+                fin: true,
+                seq: self.number(self.sender.sent().get()),
+                ..self.outgoing(&last, now)
+            };
+            self.emit(&wire, &[], &mut packet, send);
+        }
+    }
+
+    /// The sequence number of a place in what is sent.
+    fn number(&self, place: u64) -> u32 {
+        self.own.wrapping_add(1).wrapping_add(place as u32)
+    }
+
+    fn wants_fin(&self, now: Time) -> bool {
+        match self.fin {
+            // All that was written has been sent.
+            Fin::Wanted => self.sender.is_established() && self.sender.unsent().is_zero(),
+            Fin::Sent { again, .. } => again <= now,
+            Fin::None | Fin::Acked => false,
+        }
+    }
+
+    fn emit(
+        &mut self,
+        wire: &WireSegment,
+        payload: &[u8],
+        packet: &mut Vec<u8>,
+        send: &mut dyn FnMut(&[u8]),
+    ) {
+        wire.write(self.identification, payload, packet);
+        self.identification = self.identification.wrapping_add(1);
+        send(packet);
+    }
+
+    /// What each segment to the peer says, with this place as its number.
+    fn outgoing(&mut self, segment: &Segment, now: Time) -> WireSegment {
+        let echo = if segment.echo > Time::ZERO { segment.echo.as_nanos() as u32 } else { 0 };
+        let next = self.receiver.delivered().get();
+        let fin = u64::from(self.peer_end.is_some_and(|end| end <= next));
+        let ack = self.peer.wrapping_add(1).wrapping_add((next + fin) as u32);
+        // Behind a FIN that was sent lies what follows it.
+        let is_behind = segment.kind == Kind::Ack && matches!(self.fin, Fin::Sent { .. } | Fin::Acked);
+        WireSegment {
+            ack: Some(ack),
+            window: self.window(self.own_scale),
+            timestamps: self.timestamps.then(|| (ticks(now), echo)),
+            ..WireSegment::new(self.ends, self.number(segment.seq + u64::from(is_behind)))
+        }
+    }
+
+    /// The window as it stands on the wire: rounded up, as Linux does.
+    fn window(&mut self, scale: u8) -> u16 {
+        let window = self.receiver.offer();
+        u16::try_from(window.div_ceil(1 << scale)).unwrap_or(u16::MAX)
+    }
+
+    /// Ends the connection at once.
+    pub fn reset(&mut self, now: Time, send: &mut dyn FnMut(&[u8])) {
+        let last = Segment { seq: self.sender.sent().get(), ..Segment::new(Kind::Ack, now) };
+        let wire = WireSegment { rst: true, ..self.outgoing(&last, now) };
+        self.emit(&wire, &[], &mut Vec::new(), send);
+    }
+
+    /// When [`Self::on_deadline`] is to be called; [`Time::MAX`] for never.
+    pub fn next_deadline(&self) -> Time {
+        let fin = if let Fin::Sent { again, .. } = self.fin { again } else { Time::MAX };
+        self.sender.next_deadline().min(self.receiver.next_deadline()).min(fin)
+    }
+
+    /// A deadline has come; [`Self::transmit`] follows. False if the peer has not answered for so long that it is gone.
+    pub fn on_deadline(&mut self, now: Time) -> bool {
+        if self.sender.next_deadline() <= now {
+            self.sender.on_deadline(now);
+        }
+        if self.receiver.next_deadline() <= now {
+            self.receiver.on_deadline(now);
+        }
+        !matches!(self.fin, Fin::Sent { times, again } if times >= FINS && again <= now)
+    }
+
+    /// The sending half.
+    pub fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// The same, to tell it something.
+    pub fn sender_mut(&mut self) -> &mut Sender {
+        &mut self.sender
+    }
+
+    /// Bounds what the peer may send.
+    pub fn set_window_limit(&mut self, limit: Bytes) {
+        self.receiver.set_window_limit(limit);
+    }
+
+    /// Payload of the peer that is there in order.
+    pub fn delivered(&self) -> u64 {
+        self.receiver.delivered().get()
+    }
+
+    /// Whether the peer sends nothing more, and all that it sent is there.
+    pub fn has_ended(&self) -> bool {
+        self.peer_end.is_some_and(|end| end <= self.delivered())
+    }
+
+    /// Whether the peer knows that nothing more comes.
+    pub fn is_closed(&self) -> bool {
+        self.fin == Fin::Acked
+    }
+
+    /// Largest payload of a segment to the peer.
+    pub fn mss(&self) -> Bytes {
+        self.sender.mss()
+    }
+}
+
+/// The clock as it stands in timestamps; never zero.
+pub fn ticks(now: Time) -> u32 {
+    ((now.as_nanos() >> TICK) as u32).wrapping_add(1)
+}
+
+/// The latest time not after `now` at which the clock stood so.
+pub fn time_of(ticks: u32, now: Time) -> Time {
+    let tick = (now.as_nanos() >> TICK) + 1;
+    let back = u64::from((tick as u32).wrapping_sub(ticks));
+    Time::from_nanos(tick.saturating_sub(back + 1) << TICK)
+}
+
+/// The place nearest to `near` whose last 32 bits are these; `None` if it is before the beginning.
+fn unwrap(number: u32, near: u64) -> Option<u64> {
+    let distance = number.wrapping_sub(near as u32) as i32;
+    near.checked_add_signed(i64::from(distance))
+}

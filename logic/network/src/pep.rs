@@ -1,0 +1,325 @@
+//! A Lightweight PEP on the path and the agent of its server: what goes by is shown to [`Pep`], what that says goes to [`Agent`], and
+//! what the agent lets through is for the flow's sender.
+//!
+//! One server is behind all flows of a PEP; its subscription is there from the beginning. Reports take the propagation delays of
+//! the way back and the scenario's `delay`, what the server asks those of the way there; queues on these ways, and the room that
+//! messages take there, are left out. A PEP that lies does so here, where its packets or its messages go through.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use ranpace_pep::lightweight::message::{Subscribe, View};
+use ranpace_pep::lightweight::{Agent, Body, FlowId, Packet, Pep, PepSettings, Verified};
+use ranpace_scenario::{Hop, PepLie, PepSpec, Scenario};
+use ranpace_units::{Bytes, Span, Time};
+
+use crate::random::{mix, unit};
+use crate::results::PepResult;
+
+/// The server, as the PEP sees it.
+pub const PEP_SERVER: [u8; 16] = [1; 16];
+const SECRET: &[u8] = b"simulated";
+const KEY: u16 = 1;
+/// What tags of packets are made with, at either end.
+pub const PEP_TAG_KEY: [u8; 16] = [4; 16];
+/// Between two requests for a new epoch of a flow: as long as a PEP may be silent. Ours.
+const ASK_AGAIN: Span = Span::from_millis(200);
+/// [`PepLie::Gaps`]: one packet in so many is called missing.
+const GAP_EVERY: u64 = 20;
+/// [`PepLie::All`] and [`PepLie::Ahead`] of a flow by digests: with one packet in so many another that never was.
+const INVENTED_EVERY: u64 = 20;
+/// [`PepLie::Ahead`]: so many bytes more than were seen.
+const AHEAD: u32 = 10_000_000;
+/// [`PepLie::Replay`]: when copies come.
+const COPIES: [Span; 2] = [Span::from_millis(5), Span::from_millis(50)];
+/// [`PepLie::Flood`]: messages of noise with every report.
+const NOISE: u64 = 20;
+
+/// A message on its way.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Message {
+    at: Time,
+    order: u64,
+    to_server: bool,
+    bytes: Vec<u8>,
+}
+
+/// A packet as the PEP sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'b> {
+    /// A number of the carrier's choice for its flow, and for the flow's connections one after another.
+    pub flow: u32,
+    /// See `flow`.
+    pub connection: u32,
+    /// The connection's name on the wire.
+    pub id: FlowId,
+    /// How long messages are under way to the flow's server, and from there.
+    pub delays: (Span, Span),
+    /// Bytes of the packet without the IP header.
+    pub bytes: u32,
+    /// Congestion Experienced is set.
+    pub marked: bool,
+    /// What it says.
+    pub body: Body<'b>,
+}
+
+/// A connection that the server knows.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    flow: u32,
+    connection: u32,
+    id: FlowId,
+    delays: (Span, Span),
+}
+
+/// A PEP while it is played. See the module's head.
+#[derive(Debug)]
+pub struct WatchingPep<'a> {
+    spec: &'a PepSpec,
+    pep: Pep,
+    agent: Agent,
+    /// By the number that the agent has.
+    known: Vec<Known>,
+    /// Of each flow its connection, and by which number it is known.
+    latest: HashMap<u32, (u32, usize)>,
+    /// When a new epoch of a flow may be asked for again.
+    ask_from: HashMap<u32, Time>,
+    /// Messages on their way.
+    channel: BinaryHeap<Reverse<Message>>,
+    order: u64,
+    random: u64,
+    packets: u64,
+    resyncs: u64,
+}
+
+/// What a flow's sender is to be told.
+#[derive(Clone, Debug)]
+pub struct PepTold {
+    /// The flow, and which of its connections.
+    pub flow: u32,
+    /// See `flow`.
+    pub connection: u32,
+    /// What the agent let through.
+    pub report: Verified,
+    known: usize,
+}
+
+impl<'a> WatchingPep<'a> {
+    /// The PEP of this number in the scenario.
+    pub fn new(spec: &'a PepSpec, number: u32, seed: u64) -> Self {
+        let settings = PepSettings { id: number, ..PepSettings::default() };
+        let mut pep = Pep::new(settings);
+        pep.add_server(PEP_SERVER, SECRET, KEY);
+        Self {
+            spec,
+            pep,
+            agent: Agent::new(SECRET, settings.id, KEY, Subscribe::new([3; 32], PEP_TAG_KEY)),
+            known: Vec::new(),
+            latest: HashMap::new(),
+            ask_from: HashMap::new(),
+            channel: BinaryHeap::new(),
+            order: 0,
+            random: mix(seed, u64::from(number)),
+            packets: 0,
+            resyncs: 0,
+        }
+    }
+
+    /// When it, or a message on its way, is due.
+    pub fn next_event(&self) -> Time {
+        let message = self.channel.peek().map_or(Time::MAX, |Reverse(message)| message.at);
+        self.pep.next_deadline().min(message)
+    }
+
+    /// What became of it.
+    pub fn result(&self) -> PepResult {
+        let (pep, agent) = (self.pep.stats(), self.agent.stats());
+        PepResult {
+            name: self.spec.name.clone(),
+            packets: pep.packets,
+            flows: pep.flows,
+            evicted: pep.evicted,
+            aged: pep.aged,
+            reports: pep.reports,
+            report_bytes: Bytes::new(pep.report_bytes),
+            verified: agent.verified,
+            refused: agent.messages - agent.verified,
+            impossible: agent.impossible,
+            distrusted: agent.distrusted,
+            resyncs: self.resyncs,
+        }
+    }
+
+    /// What was told made no sense: it counts against the PEP if it could not be, and another epoch is asked for where its flow is
+    /// told by digests.
+    pub fn reject(&mut self, now: Time, told: &PepTold, impossible: bool) {
+        if impossible {
+            self.agent.reject(now);
+        }
+        if matches!(told.report.report.view, View::Opaque(_)) {
+            self.ask_for_epoch(now, told);
+        }
+    }
+
+    fn is_there(&self, now: Time) -> bool {
+        now >= self.spec.start && self.spec.stop.is_none_or(|stop| now < stop)
+    }
+
+    /// How it lies now.
+    fn lie(&self, now: Time) -> PepLie {
+        if now >= self.spec.faults_from { self.spec.lie } else { PepLie::None }
+    }
+
+    /// A packet goes by.
+    pub fn see(&mut self, now: Time, seen: &Seen<'_>) {
+        if !self.is_there(now) {
+            return;
+        }
+        self.subscribe(now);
+        self.learn(seen);
+        self.packets += 1;
+        let lie = self.lie(now);
+        if lie == PepLie::Gaps && self.packets.is_multiple_of(GAP_EVERY) {
+            return;
+        }
+        let mut packet = Packet { flow: seen.id, bytes: seen.bytes, marked: seen.marked, body: seen.body };
+        match &mut packet.body {
+            Body::Tcp { seq, length, .. } => match lie {
+                // As if everything before it had come, too.
+                PepLie::All => {
+                    let end = seq.wrapping_add(*length);
+                    *seq = 1;
+                    *length = end.wrapping_sub(1).min(i32::MAX as u32);
+                }
+                PepLie::Ahead => *length += AHEAD,
+                _ => {}
+            },
+            Body::Opaque { length, .. } => {
+                let length = *length;
+                self.pep.on_packet(now, &packet);
+                let invents = matches!(lie, PepLie::All | PepLie::Ahead);
+                if invents && self.packets.is_multiple_of(INVENTED_EVERY) {
+                    // It cannot know the tags of what it has not seen.
+                    let noise = self.packets.to_be_bytes();
+                    packet.body = Body::Opaque { payload: &noise, length };
+                    self.pep.on_packet(now, &packet);
+                }
+                return;
+            }
+        }
+        self.pep.on_packet(now, &packet);
+    }
+
+    /// The server knows its connections. What is over is forgotten.
+    fn learn(&mut self, seen: &Seen<'_>) {
+        let latest = self.latest.get(&seen.flow).copied();
+        if latest.is_some_and(|(connection, _)| connection == seen.connection) {
+            return;
+        }
+        if let Some((_, before)) = latest {
+            self.agent.release(&self.known[before].id);
+        }
+        self.latest.insert(seen.flow, (seen.connection, self.known.len()));
+        self.agent.register(seen.id, self.known.len() as u32);
+        let Seen { flow, connection, id, delays, .. } = *seen;
+        self.known.push(Known { flow, connection, id, delays });
+    }
+
+    /// The server asks, and asks again when half of the time is over.
+    fn subscribe(&mut self, now: Time) {
+        if let Some(mut asked) = self.agent.poll(now) {
+            self.pep.on_datagram(now, PEP_SERVER, asked.as_mut_slice());
+        }
+    }
+
+    /// The server asks for a new epoch of a flow whose digests make no sense any more.
+    fn ask_for_epoch(&mut self, now: Time, told: &PepTold) {
+        if self.ask_from.get(&told.flow).is_some_and(|at| now < *at) {
+            return;
+        }
+        let Known { id, delays, .. } = self.known[told.known];
+        let Some(asked) = self.agent.resync(&id) else { return };
+        self.ask_from.insert(told.flow, now + ASK_AGAIN);
+        self.resyncs += 1;
+        let at = now + delays.1;
+        self.enter(at, false, asked.as_slice().to_vec());
+    }
+
+    fn chance(&mut self) -> f64 {
+        self.random = mix(self.random, 1);
+        unit(self.random)
+    }
+
+    /// What the PEP has to say goes on its way.
+    fn send(&mut self, now: Time) {
+        let (lie, faulty) = (self.lie(now), now >= self.spec.faults_from);
+        while let Some(datagram) = self.pep.poll(now) {
+            if !self.is_there(now) || (faulty && self.spec.loss > 0.0 && self.chance() < self.spec.loss) {
+                continue;
+            }
+            // All flows of a PEP mostly have one way to their servers; the last one that was seen tells.
+            let delay = self.known.last().map_or(Span::ZERO, |known| known.delays.0);
+            let delay = if faulty { delay + self.spec.delay } else { delay };
+            let mut bytes = datagram.content.as_slice().to_vec();
+            match lie {
+                PepLie::Replay => {
+                    for later in COPIES {
+                        self.enter(now + delay + later, true, bytes.clone());
+                    }
+                }
+                PepLie::Flood => {
+                    for _ in 0..NOISE {
+                        let mut noise = bytes.clone();
+                        for byte in &mut noise[16..] {
+                            self.random = mix(self.random, 2);
+                            *byte = self.random as u8;
+                        }
+                        // The sequence numbers that genuine ones will have.
+                        noise[15] = noise[15].wrapping_add(1 + (self.random >> 8) as u8 % 16);
+                        self.enter(now + delay, true, noise);
+                    }
+                }
+                PepLie::Forge => {
+                    let place = bytes.len() / 2;
+                    bytes[place] ^= 0x55;
+                }
+                _ => {}
+            }
+            self.enter(now + delay, true, bytes);
+        }
+    }
+
+    fn enter(&mut self, at: Time, to_server: bool, bytes: Vec<u8>) {
+        self.order += 1;
+        self.channel.push(Reverse(Message { at, order: self.order, to_server, bytes }));
+    }
+
+    /// What is to be told a sender now. Call until `None`.
+    pub fn poll(&mut self, now: Time) -> Option<PepTold> {
+        self.send(now);
+        while self.channel.peek().is_some_and(|Reverse(message)| message.at <= now) {
+            let Some(Reverse(mut message)) = self.channel.pop() else { break };
+            if !message.to_server {
+                if self.is_there(now) {
+                    self.pep.on_datagram(now, PEP_SERVER, &mut message.bytes);
+                }
+                continue;
+            }
+            let Ok(report) = self.agent.on_datagram(now, &mut message.bytes) else { continue };
+            let number = report.flow as usize;
+            let Some(&Known { flow, connection, .. }) = self.known.get(number) else { continue };
+            return Some(PepTold { flow, connection, report, known: number });
+        }
+        None
+    }
+}
+
+/// How long messages of a PEP are under way on the ways of a flow to its server, and from there: propagation alone. `back` leads
+/// from the PEP to the server, `there` from the server to the PEP.
+pub fn message_delays(scenario: &Scenario, back: &[Hop], there: &[Hop]) -> (Span, Span) {
+    let delay = |hops: &[Hop]| {
+        let links = hops.iter().filter_map(|hop| scenario.links.get(hop.link()?));
+        links.map(|link| link.config.delay).sum()
+    };
+    (delay(back), delay(there))
+}
