@@ -13,6 +13,7 @@ use ranpace_units::Span;
 
 use crate::devices::Device;
 use crate::estate::{Estate, EstateError, is_too_many_files, within};
+use crate::hints::{HintWriter, hints_to};
 use crate::honesty::Honesty;
 use crate::live::{Live, Snapshot};
 use crate::merge::merge;
@@ -98,6 +99,8 @@ pub struct Views {
     pub capture: Option<PathBuf>,
     /// Is told how it is, ten times a second; who is slow misses some.
     pub live: Option<SyncSender<Snapshot>>,
+    /// Radio information is written to this file, a line of JSON for each hint.
+    pub hints: Option<PathBuf>,
     /// What programs print goes to this file instead, and they have nothing to read.
     pub output: Option<PathBuf>,
 }
@@ -163,6 +166,7 @@ pub fn emulate(
     let names: Vec<&str> = (0..ways.hosts.len()).map(|place| ways.name(place)).collect();
     let capture = plan.views.capture.as_ref().map(|path| Writer::create(path, &names)).transpose()?;
     let (tap, writer) = capture.unzip();
+    let (hints, hint_writer) = plan.views.hints.clone().map(|path| hints_to(path, &ways.scenario)).unzip();
     let over = AtomicBool::new(false);
     let (played, code, report, captured) = thread::scope(|scope| {
         // Whatever happens below, the loop ends.
@@ -192,8 +196,15 @@ pub fn emulate(
         let writing = writer.map(|writer| scope.spawn(|| writer.run()));
         let devices = &devices;
         let live = plan.views.live.clone().map(Live::new);
-        let beside =
-            Beside { delivery: plan.delivery, cuts, saves_power: plan.saves_power, processor, tap, live };
+        let beside = Beside {
+            delivery: plan.delivery,
+            cuts,
+            saves_power: plan.saves_power,
+            processor,
+            tap,
+            live,
+            hints,
+        };
         let played = scope.spawn(move || {
             pace::run(ways, devices, beside, is_over, |begun| {
                 let _ = (say_begun.send(begun), say_started.send(begun));
@@ -220,7 +231,14 @@ pub fn emulate(
         Ok((played, code, report, captured))
     })?;
     let code = code?;
-    let Played { result, mut honesty, left_out } = played.map_err(EmulationError::Loop)?;
+    let Played { result, mut honesty, left_out, hints_left_out } = played.map_err(EmulationError::Loop)?;
+    if let Some((Err(error), path)) = hint_writer.map(HintWriter::finish).zip(plan.views.hints.as_ref()) {
+        notes.push(format!("radio information could not be written to {}: {error}", path.display()));
+    } else if hints_left_out > 0 {
+        notes.push(format!(
+            "{hints_left_out} lines of radio information are left out: they came faster than they were read"
+        ));
+    }
     if cuts == Some(true) {
         for name in estate.names() {
             // Nothing that was measured is lost for it.

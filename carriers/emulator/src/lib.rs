@@ -31,6 +31,8 @@ mod estate;
 #[cfg(target_os = "linux")]
 mod held;
 #[cfg(target_os = "linux")]
+mod hints;
+#[cfg(target_os = "linux")]
 mod joined;
 #[cfg(target_os = "linux")]
 mod live;

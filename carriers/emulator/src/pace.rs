@@ -17,6 +17,7 @@ use crate::budget::Budget;
 use crate::devices::Device;
 use crate::headers::Headers;
 use crate::held::{Held, Part};
+use crate::hints::HintLines;
 use crate::honesty::{Honesty, Machine, Watch};
 use crate::joined::{Joiner, Leaving};
 use crate::live::Live;
@@ -74,6 +75,8 @@ pub struct Beside {
     pub tap: Option<Tap>,
     /// Shows how it is.
     pub live: Option<Live>,
+    /// Takes radio information.
+    pub hints: Option<HintLines>,
 }
 
 /// Plays a network until `stop` is set; the device at a place is that of the host there. `say` is told its beginning.
@@ -84,12 +87,15 @@ pub fn run(
     stop: &AtomicBool,
     say: impl FnOnce(Instant),
 ) -> io::Result<Played> {
-    let Beside { delivery, cuts, saves_power, processor, mut tap, mut live } = beside;
+    let Beside { delivery, cuts, saves_power, processor, mut tap, mut live, hints } = beside;
     let awake = if saves_power { None } else { Awake::ask().ok() };
     let machine = Machine { real_time: hurry(), awake: awake.is_some(), cuts };
     // Where that is forbidden it goes where there is room.
     let _ = processor.as_ref().map(Processor::keep);
     let mut network = Transit::new(&ways.scenario);
+    if let Some(hints) = &hints {
+        hints.subscribe(&ways.scenario, &mut network);
+    }
     let joiner = match delivery {
         Delivery::Joined => Some(Joiner::default()),
         _ if cuts == Some(true) => Some(Joiner::from_length(segmentation::FROM)),
@@ -104,6 +110,7 @@ pub fn run(
         handed: vec![Time::ZERO; devices.len()],
         latest: Time::ZERO,
         participants: Participants::new(ways, &mut network),
+        hints,
         passing: Vec::new(),
     };
     let mut lead = Lead::default();
@@ -249,7 +256,8 @@ pub fn run(
         result.peps = participants.peps();
         add_parts(ways, &mut result, |way| participants.split(way));
     }
-    Ok(Played { result, honesty, left_out })
+    let hints_left_out = exits.hints.map_or(0, |hints| hints.left_out());
+    Ok(Played { result, honesty, left_out, hints_left_out })
 }
 
 /// What the loop leaves.
@@ -260,6 +268,8 @@ pub struct Played {
     pub honesty: Honesty,
     /// Packets that the tap left out.
     pub left_out: u64,
+    /// Hints that were not written down, because there was no room for them.
+    pub hints_left_out: u64,
 }
 
 /// How long before an instant a sleep is to end. A sleep ends late, by what the machine takes to wake a thread (20 to 70 us were
@@ -329,6 +339,8 @@ struct Exits<'a> {
     latest: Time,
     /// What packets pass on their way, if anything, and the bytes of the packet that passes.
     participants: Option<Participants<'a>>,
+    /// Where radio information is written down.
+    hints: Option<HintLines>,
     passing: Vec<u8>,
 }
 
@@ -387,7 +399,11 @@ impl Exits<'_> {
     #[inline]
     fn advance(&mut self, network: &mut Transit<'_, Part>, ways: &Ways, instant: Time) {
         if self.participants.is_none() {
-            return network.advance(instant);
+            network.advance(instant);
+            while let Some((at, told)) = network.take_hint() {
+                self.hints.iter_mut().for_each(|hints| hints.take(at, &told));
+            }
+            return;
         }
         let mut from = network.now();
         loop {
@@ -404,8 +420,9 @@ impl Exits<'_> {
 
     /// Shows participants what has come to them by `now`, and sends what they send.
     fn play_participants(&mut self, network: &mut Transit<'_, Part>, ways: &Ways, now: Time) {
-        let Self { held, participants: Some(participants), passing, .. } = self else { return };
+        let Self { held, participants: Some(participants), passing, hints, .. } = self else { return };
         while let Some((at, told)) = network.take_hint() {
+            hints.iter_mut().for_each(|hints| hints.take(at, &told));
             participants.on_hint(at, &told);
         }
         while let Some((arrived, part)) = network.take_stopped() {

@@ -9,7 +9,7 @@ use std::sync::mpsc::sync_channel;
 use ranpace_emulator::{
     Captured, Delivery, EmulationError, EstateError, Honesty, Outcome, Plan, Program, Views, Ways, Workloads,
 };
-use ranpace_lab::{CompareRow, Comparison, Job, Report, RunSummary, Store, radio, table};
+use ranpace_lab::{CompareRow, Comparison, Job, Report, RunSummary, Store, peps, proxies, radio, table};
 use ranpace_scenario::Scenario;
 use ranpace_units::{Span, Time};
 use serde::Serialize;
@@ -90,6 +90,10 @@ pub struct Emulate {
     /// it gets
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Write what the edge's RNIS and the modems of users tell to this file or named pipe while it comes: a line of JSON for
+    /// each hint
+    #[arg(long, value_name = "FILE")]
+    hints: Option<PathBuf>,
     /// Draw rate, delay and queue of each link in the terminal meanwhile; what programs print goes to programs.log beside the
     /// report
     #[arg(long, conflicts_with = "shell")]
@@ -269,7 +273,7 @@ impl Emulate {
         let inside = (exe, vec!["emulate-inside".into()]);
         let plays = self.workloads || self.cc.is_some() || main.is_none() && !self.hosts_only;
         let workloads = plays.then(|| Workloads { cc: self.cc.clone() });
-        let views = Views { capture: self.pcap.clone(), ..Views::default() };
+        let views = Views { capture: self.pcap.clone(), hints: self.hints.clone(), ..Views::default() };
         for (is_old, old, new) in
             [(self.coalesce, "--coalesce", "--gro"), (self.one_by_one, "--one-by-one", "--no-gso")]
         {
@@ -325,9 +329,9 @@ impl Emulate {
             output::json(&Both { summary: RunSummary::of(&origin, &result), emulation })?;
         } else if !rows.is_empty() {
             common::say(&table::comparison(&rows).to_string());
-            if let Some(tables) = radio::tables(&[("", &result)]) {
-                common::say(&tables);
-            }
+            let runs = [("", &result)];
+            let tables = [proxies::tables(&runs), peps::tables(&runs), radio::tables(&runs)];
+            tables.iter().flatten().for_each(|tables| common::say(tables));
         }
         common::say(&format!("machine: {}", honesty.line()));
         common::say(&format!("results: {}", folder.display()));

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use emulation::{
     CELL, Emulation, LINK, NOBODY, PATIENCE, command, content, folder_of_nobody, folder_with, hurry, output,
-    output_of, program, rights, skip, v4, v6,
+    output_of, program, rights, skip, transferred, v4, v6,
 };
 
 /// Sends datagrams from one host to another and back, until one was back within `goal` or patience is at an end; returns the
@@ -78,33 +78,6 @@ fn awaited(socket: &UdpSocket, number: u64) -> Option<SocketAddr> {
         }
     }
     None
-}
-
-/// Sends `content` over TCP from one host to another; returns what arrived.
-fn transferred(emulation: &Emulation, from: &str, to: (&str, IpAddr), content: Vec<u8>) -> Vec<u8> {
-    let address = SocketAddr::new(to.1, 7_008);
-    let server = emulation.behind(to.0, move || {
-        let listener = TcpListener::bind(address).unwrap();
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut all = Vec::new();
-        stream.read_to_end(&mut all).unwrap();
-        all
-    });
-    let client = emulation.behind(from, move || {
-        let begun = Instant::now();
-        let mut stream = loop {
-            match TcpStream::connect(address) {
-                Ok(stream) => break stream,
-                Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
-            }
-        };
-        stream.write_all(&content).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
-        // Until the other end has it all and closes.
-        let _ = stream.read(&mut [0]);
-    });
-    client.join().unwrap();
-    server.join().unwrap()
 }
 
 #[test]
@@ -277,14 +250,9 @@ fn a_program_sees_the_names_and_the_device_of_its_host_and_its_exit_status_is_pa
 fn what_cannot_be_emulated_is_said() {
     let folder = folder_with(LINK);
     let here = folder.path();
-    let proxy = LINK.replace("to = \"phone\"\nrate", "to = \"mid\"\nrate")
-        + "[[link]]\nfrom = \"mid\"\nto = \"phone\"\nrate = \"unlimited\"\nduplex = true\n\
-           [[proxy]]\nname = \"middle\"\nhost = \"mid\"\nkind = \"split\"\n";
-    fs::write(here.join("proxy.toml"), proxy).unwrap();
     fs::write(here.join("small.toml"), format!("{LINK}mtu = \"127B\"\n")).unwrap();
     for (arguments, said) in [
-        (&["proxy.toml", "--", "true"][..], "a proxy (\"middle\")"),
-        (&["small.toml"], "TCP in packets of 127B (mtu; at least 128 B)"),
+        (&["small.toml"][..], "TCP in packets of 127B (mtu; at least 128 B)"),
         (&["nowhere.toml", "--", "true"], "cannot read the scenario"),
         (&["--", "true"], "SCENARIO"),
         (&["scenario.toml", "--also", "server", "--", "true"], "HOST=COMMAND"),

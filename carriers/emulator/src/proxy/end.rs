@@ -434,7 +434,10 @@ impl TcpEnd {
 
     /// Bounds what the peer may send.
     pub fn set_window_limit(&mut self, limit: Bytes) {
-        self.receiver.set_window_limit(limit);
+        // A peer that has closed may be gone: it would answer a window with a reset.
+        if self.peer_end.is_none() {
+            self.receiver.set_window_limit(limit);
+        }
     }
 
     /// Payload of the peer that is there in order.
@@ -450,6 +453,11 @@ impl TcpEnd {
     /// Whether the peer knows that nothing more comes.
     pub fn is_closed(&self) -> bool {
         self.fin == Fin::Acked
+    }
+
+    /// Whether the connection is over in both directions.
+    pub fn is_over(&self) -> bool {
+        self.is_closed() && self.has_ended()
     }
 
     /// Largest payload of a segment to the peer.

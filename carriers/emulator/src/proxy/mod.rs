@@ -108,6 +108,8 @@ pub struct Proxy<'a> {
     free: Vec<usize>,
     by_ends: HashMap<Ends, usize>,
     due: BTreeSet<(Time, usize)>,
+    /// Connections that passed because there was no room, and until when they are remembered: a SYN of theirs that comes again passes too.
+    passed: HashMap<Ends, Time>,
     /// The relay of each place.
     of_place: Vec<usize>,
     accounts: Vec<Account>,
@@ -132,6 +134,7 @@ impl<'a> Proxy<'a> {
             free: Vec::new(),
             by_ends: HashMap::new(),
             due: BTreeSet::new(),
+            passed: HashMap::new(),
             of_place: Vec::new(),
             accounts: Vec::new(),
             of_way: HashMap::new(),
@@ -173,6 +176,9 @@ impl<'a> Proxy<'a> {
     /// A SYN of a connection that is not known yet. Returns whether it is split.
     fn begin(&mut self, now: Time, segment: WireSegment, passing: &Passing<'_>, send: Send<'_>) -> bool {
         let Some(backward) = passing.backward else { return false };
+        if self.passed.get(&segment.ends).is_some_and(|until| *until > now) {
+            return false;
+        }
         if self.relays.len() - self.free.len() >= MOST_CONNECTIONS {
             return false;
         }
@@ -198,6 +204,8 @@ impl<'a> Proxy<'a> {
         let first = Bytes::new(u64::from(hello.mss()) * FIRST_WINDOW);
         if !self.decides.admit(now, place, first) {
             self.accounts[account].free.push(place);
+            self.passed.retain(|_, until| *until > now);
+            self.passed.insert(hello.segment.ends, now + OPENING);
             return false;
         }
         self.opened += 1;
@@ -253,6 +261,9 @@ impl<'a> Proxy<'a> {
         let Some(relay) = &mut self.relays[slot] else { return Verdict::Pass };
         let from_opener = segment.ends == relay.ends;
         let side = if from_opener { relay.opener } else { relay.opener.other() };
+        if segment.rst && relay.end(side).is_some_and(TcpEnd::is_over) {
+            return Verdict::Take;
+        }
         if segment.rst {
             let other = side.other();
             let way = relay.way_to(other);
@@ -439,9 +450,8 @@ impl<'a> Proxy<'a> {
         if let Some(end) = &mut relay.user {
             end.transmit(now, &relay.down, &mut |packet| send(to_user, packet));
         }
-        let is_over =
-            [&relay.user, &relay.server].into_iter().flatten().filter(|end| end.is_closed()).count() == 2;
-        if is_over && relay.forget_at == Time::MAX {
+        let is_over = |end: &Option<TcpEnd>| end.as_ref().is_some_and(TcpEnd::is_over);
+        if is_over(&relay.user) && is_over(&relay.server) && relay.forget_at == Time::MAX {
             relay.forget_at = now + LINGER;
             self.decides.release(now, relay.place);
         }

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -282,4 +282,31 @@ fn answer(
     stream.shutdown(std::net::Shutdown::Write)?;
     // Until the other end has it all and closes.
     stream.read(&mut [0]).map(drop)
+}
+
+/// Sends `content` over TCP from one host to another; returns what arrived.
+pub fn transferred(emulation: &Emulation, from: &str, to: (&str, IpAddr), content: Vec<u8>) -> Vec<u8> {
+    let address = SocketAddr::new(to.1, 7_008);
+    let server = emulation.behind(to.0, move || {
+        let listener = TcpListener::bind(address).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        all
+    });
+    let client = emulation.behind(from, move || {
+        let begun = Instant::now();
+        let mut stream = loop {
+            match TcpStream::connect(address) {
+                Ok(stream) => break stream,
+                Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+            }
+        };
+        stream.write_all(&content).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        // Until the other end has it all and closes.
+        let _ = stream.read(&mut [0]);
+    });
+    client.join().unwrap();
+    server.join().unwrap()
 }

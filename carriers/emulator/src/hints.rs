@@ -1,0 +1,193 @@
+//! Radio information written down while it comes: a line of JSON for each hint, to a file or a named pipe.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
+use std::time::Duration;
+
+use ranpace_cc::RadioHint;
+use ranpace_network::{Reader, Source, Told, Transit};
+use ranpace_phy::Direction;
+use ranpace_scenario::Scenario;
+use ranpace_units::Time;
+use serde::Serialize;
+
+/// Lines that may wait for the file: a second of 60 users each millisecond. Ours.
+const WAITING: usize = 1 << 16;
+/// Lines that nobody waits for are in the file after this time. Ours.
+const FLUSH: Duration = Duration::from_millis(1);
+/// The file has so long for what is left at the end. Ours.
+const GRACE: Duration = Duration::from_secs(2);
+/// What is written down: where it comes from, and of which direction. Readers are numbered from the largest number down, since those of
+/// participants begin at zero.
+const STREAMS: [(Source, Direction); 3] = [
+    (Source::Edge, Direction::Downlink),
+    (Source::Edge, Direction::Uplink),
+    (Source::Modem, Direction::Uplink),
+];
+
+/// A line.
+#[derive(Serialize)]
+struct Line<'a> {
+    /// When it came, and when it was measured, in seconds after the beginning.
+    at_s: f64,
+    measured_at_s: f64,
+    /// "rnis" or "modem".
+    source: &'static str,
+    user: &'a str,
+    /// "downlink" or "uplink".
+    direction: &'static str,
+    cqi: Option<u8>,
+    mcs: u8,
+    layers: u8,
+    /// Largest transport block of the reporting period.
+    tbs_bits: Option<u32>,
+    /// PRBs per TTI: granted to the user, used by nobody, all of the cell.
+    granted_prbs: f64,
+    unused_prbs: f64,
+    cell_prbs: u16,
+    active_users: u16,
+    queue_bytes: u64,
+    handover: bool,
+}
+
+/// Sends lines to the thread that writes them.
+#[derive(Debug)]
+pub struct HintLines {
+    lines: SyncSender<(Time, Told)>,
+    /// Lines that there was no room for.
+    left_out: u64,
+}
+
+/// The thread that writes them. It is not waited for without end: a named pipe that nobody reads takes nothing.
+pub struct HintWriter {
+    ended: Receiver<io::Result<u64>>,
+}
+
+/// Begins to write to a file. A named pipe is opened when somebody reads it.
+pub fn hints_to(path: PathBuf, scenario: &Scenario) -> (HintLines, HintWriter) {
+    let (sender, lines) = mpsc::sync_channel(WAITING);
+    let (say_ended, ended) = mpsc::channel();
+    let users = scenario.users.iter().map(|user| user.name.clone()).collect();
+    thread::spawn(move || {
+        // Nobody may wait for it any more.
+        let _ = say_ended.send(write(&path, &lines, users));
+    });
+    (HintLines { lines: sender, left_out: 0 }, HintWriter { ended })
+}
+
+impl HintLines {
+    /// Subscribes to both feeds of all users.
+    pub fn subscribe<C: Copy + Default>(&self, scenario: &Scenario, network: &mut Transit<'_, C>) {
+        for user in 0..scenario.users.len() as u32 {
+            for (number, (source, direction)) in (0..).zip(STREAMS) {
+                network.subscribe_hints(source, Reader::Middlebox(u32::MAX - number), user, direction, 0);
+            }
+        }
+    }
+
+    /// Takes a hint, if it is one of those.
+    pub fn take(&mut self, at: Time, told: &Told) {
+        if stream_of(told).is_some() {
+            self.left_out += u64::from(self.lines.try_send((at, *told)).is_err());
+        }
+    }
+
+    /// How many were left out because the file was too slow.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+}
+
+fn stream_of(told: &Told) -> Option<(Source, Direction)> {
+    let Reader::Middlebox(number) = told.reader else { return None };
+    STREAMS.get((u32::MAX - number) as usize).copied()
+}
+
+impl HintWriter {
+    /// Waits until what was taken is written; how many lines there are.
+    pub fn finish(self) -> io::Result<u64> {
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "nobody reads it");
+        self.ended.recv_timeout(GRACE).unwrap_or_else(|_| Err(late()))
+    }
+}
+
+/// Writes lines until there are no more.
+fn write(path: &Path, lines: &Receiver<(Time, Told)>, users: Vec<String>) -> io::Result<u64> {
+    let mut file = BufWriter::new(File::create(path)?);
+    let mut count = 0;
+    loop {
+        match lines.recv_timeout(FLUSH) {
+            Ok((at, told)) => {
+                serde_json::to_writer(&mut file, &line(&users, at, &told))?;
+                file.write_all(b"\n")?;
+                count += 1;
+            }
+            Err(RecvTimeoutError::Timeout) => file.flush()?,
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    file.flush()?;
+    Ok(count)
+}
+
+fn line<'a>(users: &'a [String], at: Time, told: &Told) -> Line<'a> {
+    let Told { user, hint, .. } = told;
+    let (source, direction) = stream_of(told).unwrap_or(STREAMS[0]);
+    let RadioHint { measured_at, cqi, mcs, layers, tbs_bits, active_users, handover, .. } = *hint;
+    Line {
+        at_s: at.as_secs_f64(),
+        measured_at_s: measured_at.as_secs_f64(),
+        source: if source == Source::Edge { "rnis" } else { "modem" },
+        user: users.get(*user as usize).map_or("", String::as_str),
+        direction: if direction == Direction::Downlink { "downlink" } else { "uplink" },
+        cqi,
+        mcs,
+        layers,
+        tbs_bits,
+        granted_prbs: hint.granted,
+        unused_prbs: hint.unused,
+        cell_prbs: hint.cell,
+        active_users,
+        queue_bytes: hint.queue.get(),
+        handover,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_hint_of_both_feeds_is_a_line() {
+        let text = format!(
+            "rnis = {{ period = \"10ms\" }}\nmodem = {{ every = 5 }}\n{}",
+            include_str!("../tests/scenarios/cell.toml")
+        );
+        let scenario = ranpace_scenario::parse(&text, "test.toml", &mut ()).expect("it is right");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("hints.jsonl");
+        let mut network = Transit::<u32>::new(&scenario);
+        let (mut lines, writer) = hints_to(path.clone(), &scenario);
+        lines.subscribe(&scenario, &mut network);
+        network.advance(Time::from_millis(200));
+        while let Some((at, told)) = network.take_hint() {
+            lines.take(at, &told);
+        }
+        assert_eq!(lines.left_out(), 0);
+        drop(lines);
+        let count = writer.finish().expect("it is written");
+        let written = std::fs::read_to_string(&path).expect("it is there");
+        let lines: Vec<serde_json::Value> =
+            written.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+        assert_eq!(lines.len() as u64, count);
+        for (source, direction) in [("rnis", "downlink"), ("rnis", "uplink"), ("modem", "uplink")] {
+            let of = lines.iter().filter(|line| line["source"] == source && line["direction"] == direction);
+            let of: Vec<_> = of.filter(|line| line["user"] == "ue2").collect();
+            assert!(of.len() >= 15, "{source} {direction}: {}", of.len());
+            assert!(of.iter().all(|line| line["measured_at_s"].as_f64() <= line["at_s"].as_f64()));
+        }
+    }
+}
