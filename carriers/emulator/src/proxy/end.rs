@@ -483,3 +483,192 @@ fn unwrap(number: u32, near: u64) -> Option<u64> {
     let distance = number.wrapping_sub(near as u32) as i32;
     near.checked_add_signed(i64::from(distance))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::net::SocketAddr;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::pieces::OFFSET;
+
+    fn addresses() -> Ends {
+        let at = |host, port| SocketAddr::new(crate::addresses::v4(host).into(), port);
+        Ends { from: at(0, 443), to: at(1, 50_000) }
+    }
+
+    fn setup(number: u32) -> Setup {
+        let control = "cubic".parse::<ranpace_cc::Algorithm>().expect("it is there").build(1);
+        Setup { config: Config::default(), control, first: Bytes::new(5_000), number }
+    }
+
+    /// Two ends that talk with each other over 10 ms each way, and what lies between.
+    struct Pair {
+        ends: [TcpEnd; 2],
+        /// What each sends, and what each has got.
+        out: [StreamBuffer; 2],
+        into: [StreamBuffer; 2],
+        /// Packets on their way to each.
+        wires: [VecDeque<(Time, Vec<u8>)>; 2],
+        now: Time,
+    }
+
+    impl Pair {
+        /// After the handshake; `numbers` are the first ones of each.
+        fn open(numbers: [u32; 2], options: (bool, bool, bool)) -> Self {
+            let (timestamps, sack, scales) = options;
+            let hello = Hello {
+                segment: WireSegment {
+                    sack_permitted: sack,
+                    timestamps: timestamps.then_some((77, 0)),
+                    scale: scales.then_some(7),
+                    mss: Some(1400),
+                    window: 60_000,
+                    ..WireSegment::new(addresses(), 0)
+                },
+            };
+            let now = Time::from_secs(3);
+            // Each one's SYN is the other's hello.
+            let syn = Hello { segment: TcpEnd::syn(&hello, numbers[0], now) };
+            let mut answering = TcpEnd::answer(&syn, setup(numbers[1]), now);
+            let mut answer = None;
+            let none = StreamBuffer::default();
+            answering.transmit(now, &none, &mut |packet| {
+                answer = WireSegment::read(&packet[OFFSET..]).map(|(segment, _)| segment);
+            });
+            let answer = Hello { segment: answer.expect("a SYN is answered") };
+            assert!(answer.segment.syn && answer.segment.ack == Some(numbers[0].wrapping_add(1)));
+            let later = now + Span::from_millis(20);
+            let asking = TcpEnd::open(&answer, setup(numbers[0]), now, later);
+            Self {
+                ends: [asking, answering],
+                out: Default::default(),
+                into: Default::default(),
+                wires: Default::default(),
+                now: later,
+            }
+        }
+
+        fn write(&mut self, side: usize, at: u64, data: &[u8]) {
+            self.out[side].put(at, data);
+            self.ends[side].write(Bytes::new(data.len() as u64));
+        }
+
+        /// Plays until nothing is due or `end` has come; `fate` says of each packet whether it is lost, and how much later it is.
+        fn play(&mut self, end: Time, mut fate: impl FnMut() -> (bool, Span)) {
+            loop {
+                for side in 0..2 {
+                    let (now, wire) = (self.now, &mut self.wires[1 - side]);
+                    self.ends[side].transmit(now, &self.out[side], &mut |packet| {
+                        let (is_lost, later) = fate();
+                        if !is_lost {
+                            let at = now + Span::from_millis(10) + later;
+                            let place = wire.partition_point(|(other, _)| *other <= at);
+                            wire.insert(place, (at, packet[OFFSET..].to_vec()));
+                        }
+                    });
+                }
+                let under_way = self.wires.iter().filter_map(|wire| Some(wire.front()?.0));
+                let due = self.ends.iter().map(TcpEnd::next_deadline);
+                let next = under_way.chain(due).fold(Time::MAX, Time::min).max(self.now);
+                if next > end {
+                    return;
+                }
+                self.now = next;
+                for side in 0..2 {
+                    self.ends[side].on_deadline(next);
+                    while self.wires[side].front().is_some_and(|(at, _)| *at <= next) {
+                        let Some((_, packet)) = self.wires[side].pop_front() else { break };
+                        let (segment, payload) = WireSegment::read(&packet).expect("an end wrote it");
+                        let (into, out) = (&mut self.into[side], &mut self.out[side]);
+                        self.ends[side].on_segment(next, &segment, &packet[payload], into, out);
+                    }
+                }
+            }
+        }
+    }
+
+    fn content(length: usize) -> Vec<u8> {
+        (0..length).map(|at| (at * 31 + at / 1000) as u8).collect()
+    }
+
+    #[test]
+    fn a_sample_of_the_rtt_is_the_way_there_and_back_and_the_window_is_kept() {
+        let mut pair = Pair::open([5, 9], (true, true, true));
+        pair.write(0, 0, &content(200_000));
+        pair.play(pair.now + Span::from_millis(15), || (false, Span::ZERO));
+        assert_eq!(pair.ends[1].delivered(), 5_000 / 1388 * 1388, "no more than it was told");
+        let rtt = pair.ends[0].sender().rtt().latest().expect("there are samples");
+        assert_eq!(rtt, Span::from_millis(20));
+        pair.ends[1].set_window_limit(Bytes::new(1 << 20));
+        pair.play(Time::from_secs(9), || (false, Span::ZERO));
+        assert_eq!(pair.ends[1].delivered(), 200_000);
+        assert!(pair.ends.iter().all(|end| !end.is_over()), "nobody has closed");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        /// Whatever is lost or comes late, whatever the first numbers and options: payload arrives as it was, and both ends close.
+        #[test]
+        fn payload_arrives_as_it_was_and_both_ends_close(
+            numbers in prop::array::uniform2(prop_oneof![any::<u32>(), (0..50_000_u32).prop_map(|below| u32::MAX - below)]),
+            lengths in prop::array::uniform2(0..120_000_usize),
+            loss in 0..8_u64,
+            jitter in 0..5_u64,
+            seed in any::<u64>(),
+            options in any::<(bool, bool, bool)>(),
+        ) {
+            let mut pair = Pair::open(numbers, options);
+            for (side, length) in lengths.into_iter().enumerate() {
+                pair.ends[side].set_window_limit(Bytes::new(1 << 20));
+                pair.write(side, 0, &content(length));
+                pair.ends[side].close();
+            }
+            let mut random = seed;
+            pair.play(Time::from_secs(600), || {
+                random = ranpace_network::random::mix(random, 1);
+                (random % 100 < loss, Span::from_micros((random >> 32) % 1_000 * jitter))
+            });
+            for side in 0..2 {
+                let got = &pair.ends[side];
+                prop_assert!(got.has_ended() && got.delivered() == lengths[1 - side] as u64,
+                    "{side}: {} of {}", got.delivered(), lengths[1 - side]);
+                prop_assert!(got.is_over());
+                let mut all = Vec::new();
+                pair.into[side].copy(0, lengths[1 - side], &mut all);
+                prop_assert_eq!(all, content(lengths[1 - side]));
+            }
+        }
+
+        /// Whatever a peer says: nothing breaks, and no more is kept than may be.
+        #[test]
+        fn nonsense_of_a_peer_breaks_nothing(
+            segments in prop::collection::vec(
+                (any::<(u32, Option<u32>, u16)>(), any::<[bool; 4]>(), any::<Option<(u32, u32)>>(),
+                 prop::collection::vec(any::<(u32, u32)>(), 0..4), 0..1500_usize), 1..60),
+            near in any::<bool>(),
+        ) {
+            let mut pair = Pair::open([1_000, 2_000], (true, true, true));
+            pair.write(0, 0, &content(50_000));
+            for ((seq, ack, window), [syn, fin, push, ours], timestamps, sack, length) in segments {
+                // Near to what could be, or anywhere.
+                let seq = if near { 2_001 + seq % 100_000 } else { seq };
+                let ack = if ours { Some(1_001 + ack.unwrap_or(0) % 60_000) } else { ack };
+                let segment = WireSegment {
+                    ack, syn, fin, push, window, timestamps, sack,
+                    ..WireSegment::new(addresses().reversed(), seq)
+                };
+                let now = pair.now + Span::from_millis(1);
+                let (into, out) = (&mut pair.into[0], &mut pair.out[0]);
+                pair.ends[0].on_segment(now, &segment, &content(length), into, out);
+                pair.now = now;
+                pair.ends[0].on_deadline(now);
+                let mut sent = 0;
+                pair.ends[0].transmit(now, &pair.out[0], &mut |_| sent += 1);
+                prop_assert!(sent < 1_000);
+            }
+        }
+    }
+}
