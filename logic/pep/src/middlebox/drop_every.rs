@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ranpace_units::Time;
 
-use crate::middlebox::{Middlebox, Passing, Verdict};
+use super::{Middlebox, Passing, Verdict};
 
 /// The middlebox.
 #[derive(Debug)]
