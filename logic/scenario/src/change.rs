@@ -5,7 +5,7 @@ use ranpace_units::{Span, Time};
 
 use crate::flow::{Flows, LEAST_ROUND_TRIP};
 use crate::key::{ANY_TIME, Duration, Flag, Group, Is, Key, Kind as _, Name, Open, Rates, Required, Within};
-use crate::link::{LEAST_RATE, LEAST_SPAN, MOST_DELAY, MOST_RATE};
+use crate::limits::{LEAST_RATE, LEAST_SPAN, MOST_DELAY, MOST_RATE};
 use crate::model::{Change, ChangeKind, Transport};
 use crate::network::Network;
 use crate::reader::{Field, Section};

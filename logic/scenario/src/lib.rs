@@ -38,6 +38,7 @@ mod error;
 mod field;
 mod flow;
 mod key;
+mod limits;
 mod link;
 mod listing;
 mod measure;

@@ -6,25 +6,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ranpace_link::{Jitter, Limit, LinkConfig, Loss, QueueConfig, Reorder, Service, Trace, TraceService};
-use ranpace_units::{Bytes, Rate, Span};
+use ranpace_units::{Bytes, Span};
 
 pub(crate) use self::keys::KEYS;
 use self::keys::*;
 use crate::key::{Group, Kind as _};
-use crate::listing::QUEUES;
+use crate::limits::{LEAST_SPAN, MOST_DELAY};
+use crate::listing::{QUEUES, queues};
 use crate::reader::{Field, Section};
 
 /// The keys of `[[link]]`.
 pub(crate) const GROUPS: &[Group] = &[KEYS];
 
-/// Fastest rate that is believed, 10 Tbit/s. Ours, as all limits here: beyond it is a slip of the pen.
-pub(crate) const MOST_RATE: Rate = Rate::from_mbit_per_s(10_000_000);
-/// Slowest rate that there is.
-pub(crate) const LEAST_RATE: Rate = Rate::from_bits_per_s(1);
-/// Longest delay on a link that is believed: light goes to Saturn in less than two hours.
-pub(crate) const MOST_DELAY: Span = Span::from_secs(7_200);
-/// Shortest span above zero.
-pub(crate) const LEAST_SPAN: Span = Span::from_nanos(1);
 /// Packets that a queue holds unless told otherwise: Linux's default length of a device's queue.
 const PACKETS: u32 = 1_000;
 /// Packets that FQ-CoDel holds unless told otherwise (RFC 8290 section 5.2.3).
@@ -316,37 +309,30 @@ pub(crate) fn read_queue_of(field: &Field<'_>, what: &str, limit: Option<Limit>)
     let kind = section.required("kind")?.word(&kinds)?;
     let limit = match limit {
         Some(limit) => Some(limit),
-        None => section.field("limit").and_then(|field| read_limit(&field)),
+        None => section.raw(&queues::LIMIT).and_then(|field| read_limit(&field)),
     };
     let mut queue = queue_of(kind, limit);
-    let span = |section: &mut Section<'_>, key, place: &mut Span| {
-        if let Some(value) = section.quantity(key, LEAST_SPAN..=Span::from_secs(3_600)) {
-            *place = value;
-        }
-    };
     match &mut queue {
         QueueConfig::DropTail { ecn, .. } => {
-            *ecn = section.field("ecn").and_then(|field| read_threshold(&field));
+            *ecn = section.raw(&queues::THRESHOLD).and_then(|field| read_threshold(&field));
         }
         QueueConfig::CoDel { target, interval, ecn, .. } => {
-            span(&mut section, "target", target);
-            span(&mut section, "interval", interval);
-            *ecn = section.flag("ecn").unwrap_or(false);
+            *target = section.get(&queues::CODEL_TARGET);
+            *interval = section.get(&queues::INTERVAL);
+            *ecn = section.get(&queues::ECN);
         }
         QueueConfig::FqCoDel { target, interval, quantum, flows, ecn, .. } => {
-            span(&mut section, "target", target);
-            span(&mut section, "interval", interval);
-            let most = Bytes::new(1_000_000);
-            *quantum = section.quantity("quantum", Bytes::new(1)..=most).unwrap_or(*quantum);
-            *flows = section.whole("flows", 1..=65_536).unwrap_or(*flows);
-            *ecn = section.flag("ecn").unwrap_or(false);
+            *target = section.get(&queues::CODEL_TARGET);
+            *interval = section.get(&queues::INTERVAL);
+            *quantum = section.get(&queues::QUANTUM);
+            *flows = section.get(&queues::FLOWS);
+            *ecn = section.get(&queues::ECN);
         }
         QueueConfig::Pie { target, update, max_burst, ecn, .. } => {
-            span(&mut section, "target", target);
-            span(&mut section, "update", update);
-            let most = Span::from_secs(3_600);
-            *max_burst = section.quantity("max_burst", Span::ZERO..=most).unwrap_or(*max_burst);
-            *ecn = section.flag("ecn").unwrap_or(false);
+            *target = section.get(&queues::PIE_TARGET);
+            *update = section.get(&queues::UPDATE);
+            *max_burst = section.get(&queues::MAX_BURST);
+            *ecn = section.get(&queues::ECN);
         }
     }
     section.finish();

@@ -10,14 +10,14 @@ use crate::link::{TraceSource, Traces};
 use crate::model::Scenario;
 use crate::network::Network;
 use crate::reader::{Field, Section};
-use crate::{cell, change, link, middlebox, pep, proxy, rnis};
+use crate::{cell, change, limits, middlebox, pep, proxy, rnis};
 
 /// Longest run: 1000 days. Ours.
 const MOST_DURATION: Span = Span::from_secs(1_000 * 86_400);
 const NAME: Key<Name> = Key { name: "name", kind: Name("text"), default: Open("the file's name"), about: "" };
 const DURATION: Key<Duration, Required> = Key {
     name: "duration",
-    kind: Within(link::LEAST_SPAN..=MOST_DURATION),
+    kind: Within(limits::LEAST_SPAN..=MOST_DURATION),
     default: Required,
     about: "how long it is played",
 };
@@ -35,7 +35,7 @@ const SEED: Key<Whole<u64>, Is<u64>> = Key {
 };
 const SAMPLE: Key<Duration, Is<Span>> = Key {
     name: "sample",
-    kind: Within(link::LEAST_SPAN..=MOST_DURATION),
+    kind: Within(limits::LEAST_SPAN..=MOST_DURATION),
     default: Is(Span::from_millis(100)),
     about: "interval of the series over time; all series of a run together take at most 2 GB, which is 7 \
             million samples of one flow over a link there and back, or 70 000 of a hundred (a run that is \

@@ -3,7 +3,7 @@
 use ranpace_units::{Span, Time};
 
 use crate::key::{ANY_TIME, Duration, Group, Is, Key, Kind as _, Number, Open, Whole, Within, Words};
-use crate::link::LEAST_SPAN;
+use crate::limits::LEAST_SPAN;
 use crate::reader::Section;
 
 /// The tables.

@@ -10,7 +10,8 @@ use ranpace_units::Span;
 
 use super::keys::{self, LEVELS};
 use crate::key::{In, Key, Kind as _};
-use crate::link::{LEAST_SPAN, Traces};
+use crate::limits::LEAST_SPAN;
+use crate::link::Traces;
 use crate::measure::{DISTANCE, GAIN, POWER};
 use crate::reader::{Field, Section};
 

@@ -13,7 +13,7 @@ use crate::key::{
     Duration, Flag, Group, In, Key, Name, Open, Own, Positive, Size, Table, Text, Whole, Within, WordOr,
     Words,
 };
-use crate::link::LEAST_SPAN;
+use crate::limits::LEAST_SPAN;
 use crate::measure::{self, DISTANCE, FREQUENCY, SPEED};
 
 /// Levels in dB and dBm that are believed, as [`ranpace_radio::cell::CellConfig::check`] has them.

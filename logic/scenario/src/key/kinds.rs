@@ -147,6 +147,12 @@ impl Kind for Positive {
     }
 }
 
+impl Print for Positive {
+    fn print(&self, value: &f64) -> String {
+        value.to_string()
+    }
+}
+
 /// A quantity of radio, in a range of its own unit.
 pub(crate) struct In(pub &'static Measure, pub RangeInclusive<f64>);
 

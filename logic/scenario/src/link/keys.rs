@@ -2,10 +2,10 @@
 
 use ranpace_units::{Bytes, Span};
 
-use super::{LEAST_RATE, MOST_DELAY, MOST_RATE};
 use crate::key::{
     Duration, Flag, Group, Is, Key, Name, Open, Positive, Rates, Required, Size, Table, Text, Within, WordOr,
 };
+use crate::limits::{LEAST_RATE, MOST_DELAY, MOST_RATE};
 
 pub(super) const NAME: Key<Name> =
     Key { name: "name", kind: Name("text"), default: Open("`link1`, `link2` ... by position"), about: "" };

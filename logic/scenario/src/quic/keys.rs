@@ -6,7 +6,7 @@ use ranpace_quic::{Config, Opener};
 use ranpace_units::{Bytes, Span};
 
 use crate::key::{Duration, Flag, Group, Key, Open, Size, Whole, Within, Words};
-use crate::link::LEAST_SPAN;
+use crate::limits::LEAST_SPAN;
 
 /// Receive windows: at least a packet of Ethernet, at most what is believed.
 const WINDOW: RangeInclusive<Bytes> = Bytes::new(1_500)..=Bytes::new(1 << 40);

@@ -4,7 +4,7 @@ use ranpace_tcp::{ControlRtt, Growth, Opener, RtoRule, RttSample};
 use ranpace_units::{Bytes, Span};
 
 use crate::key::{Duration, Flag, Group, Is, Key, Open, Size, Whole, Within, WordOr, Words};
-use crate::link::LEAST_SPAN;
+use crate::limits::LEAST_SPAN;
 
 /// Shortest timeouts: a tick of Linux's clock at its fastest (HZ = 1000), which its TCP timers count in. Connections with shorter
 /// ones would do little else than run out.
