@@ -67,8 +67,8 @@ struct ListedOption {
 struct Simple {
     name: String,
     about: &'static str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    keys: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    keys: String,
     #[serde(skip_serializing_if = "str::is_empty")]
     example: &'static str,
 }
@@ -149,7 +149,7 @@ impl List {
             .map(|kind| Simple {
                 name: kind.name.to_owned(),
                 about: kind.about,
-                keys: kind.keys,
+                keys: kind.keys(),
                 example: kind.example,
             })
             .collect();
@@ -160,8 +160,9 @@ impl List {
         let mut text = String::new();
         for kind in kinds {
             text.push_str(&format!("{:width$}  {}\n", kind.name, kind.about));
-            if !kind.keys.is_empty() {
-                text.push_str(&format!("{:width$}  keys: {}\n", "", kind.keys));
+            let keys = kind.keys();
+            if !keys.is_empty() {
+                text.push_str(&format!("{:width$}  keys: {keys}\n", ""));
             }
             text.push_str(&format!("{:width$}  {what} = {}\n\n", "", kind.example));
         }
@@ -189,7 +190,7 @@ impl List {
             .map(|builtin| Simple {
                 name: format!("builtin:{}", builtin.name),
                 about: builtin.about,
-                keys: "",
+                keys: String::new(),
                 example: "",
             })
             .collect();

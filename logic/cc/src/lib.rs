@@ -1,4 +1,4 @@
-//! Congestion control: one algorithm, one file; what it may know and what it may set is in [`interface`].
+//! Congestion control: one algorithm, one file. [`interface`] says what a control is told and what it may set.
 //!
 //! An algorithm is named by text, `NAME(+DECORATOR)*(:key=value)*`, and built by [`Algorithm`]:
 //!
@@ -9,49 +9,29 @@
 //! # drop(control);
 //! # Ok::<(), ranpace_cc::AlgorithmError>(())
 //! ```
+//!
+//! The algorithms are in folders by what they go by: `classic`, `rate_based`, `client_driven` and `radio`; `decorators` wrap
+//! others. Each declares an [`Entry`] or a [`Decorator`], and the registry lists them all.
 #![forbid(unsafe_code)]
 
-pub mod bbr1;
-pub mod bbr_zhong;
-pub mod bw_report;
-pub mod c2tcp;
-pub mod cdbe;
-pub mod cdbev2;
+mod algorithm;
+mod classic;
 mod client_driven;
-pub mod cqic_s;
-pub mod cubic;
-pub mod dcic;
-#[cfg(test)]
-mod fifo;
+mod decorators;
+mod entry;
 mod filter;
-mod guard;
-pub mod hystart;
 pub mod interface;
-pub mod mdcc;
-pub mod meld;
-pub mod newreno;
 mod options;
-pub mod quic_cqic;
-pub mod rapid;
+mod radio;
+mod rate_based;
 mod registry;
 mod round;
-pub mod scalable;
-pub mod sigma;
-pub mod sprout;
 #[cfg(test)]
-mod testbed;
-#[cfg(test)]
-mod torture;
-pub mod vegas;
-pub mod veno;
-pub mod verus;
-pub mod vivace;
-pub mod westwood;
-pub mod yeah;
+mod testing;
 
+pub use algorithm::{Algorithm, AlgorithmError};
+pub use client_driven::{bw_report, cdbev2};
+pub use entry::{BuildReceiver, Control, Decorator, Entry, Transport, Wrap};
 pub use interface::*;
 pub use options::{OptionError, OptionInfo, Options};
-pub use registry::{
-    ALIASES, ALL, Algorithm, AlgorithmError, BuildReceiver, Control, DECORATORS, Decorator, Entry, Transport,
-    Wrap,
-};
+pub use registry::{ALIASES, ALL, DECORATORS};

@@ -9,7 +9,7 @@
 
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::queue::Fifo;
+use crate::fifo::Fifo;
 use crate::{DropCause, Limit, Observer, Packet, Queued};
 
 /// A queue with no more than one packet of this size is never dropped from; RFC 8289 section 4.2.

@@ -5,7 +5,7 @@
 
 use ranpace_units::{Bytes, Time};
 
-use crate::queue::Fifo;
+use crate::fifo::Fifo;
 use crate::{DropCause, Limit, Observer, Packet, Queued};
 
 /// A plain queue.

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::codel::{Control, Law};
-use crate::queue::Fifo;
+use crate::fifo::Fifo;
 use crate::random::{self, Purpose};
 use crate::{DropCause, Limit, Observer, Packet, Queued};
 

@@ -11,7 +11,7 @@
 
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::queue::Fifo;
+use crate::fifo::Fifo;
 use crate::random::{self, Purpose, Random};
 use crate::{DropCause, Limit, Observer, Packet, Queued};
 

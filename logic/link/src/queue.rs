@@ -1,21 +1,8 @@
-//! Any of the queues, dispatched statically, and the ring of packets that they are made of.
-
-use std::collections::VecDeque;
+//! Any of the queues, dispatched statically.
 
 use ranpace_units::{Bytes, Time};
 
-use crate::{CoDel, DropTail, FqCoDel, Limit, Observer, Packet, Pie, QueueConfig};
-
-/// A packet and what its queue noted of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queued<P> {
-    /// The packet.
-    pub packet: P,
-    /// When it joined the queue.
-    pub enqueued: Time,
-    /// Whether this queue set Congestion Experienced.
-    pub marked: bool,
-}
+use crate::{CoDel, DropTail, FqCoDel, Observer, Packet, Pie, QueueConfig, Queued};
 
 /// A queue of packets; times given to it must not decrease. It tells an [`Observer`] of packets that join and
 /// of packets that it drops; who takes packets out knows of their departure.
@@ -89,52 +76,10 @@ impl<P: Packet> Queue<P> {
     }
 }
 
-/// Packets in the order of their arrival, and how many bytes they are.
-pub(crate) struct Fifo<P> {
-    ring: VecDeque<Queued<P>>,
-    bytes: Bytes,
-}
-
-impl<P: Packet> Fifo<P> {
-    pub fn new() -> Self {
-        Self { ring: VecDeque::new(), bytes: Bytes::ZERO }
-    }
-
-    #[inline]
-    pub fn bytes(&self) -> Bytes {
-        self.bytes
-    }
-
-    #[inline]
-    pub fn packets(&self) -> usize {
-        self.ring.len()
-    }
-
-    /// Whether one more packet fits.
-    #[inline]
-    pub fn has_room(&self, limit: Limit, packet: &P) -> bool {
-        limit.holds(self.bytes + packet.size(), self.ring.len() + 1)
-    }
-
-    /// Appends a packet and tells of it.
-    #[inline]
-    pub fn push(&mut self, now: Time, packet: P, marked: bool, observer: &mut impl Observer<P>) {
-        self.bytes += packet.size();
-        observer.on_enqueued(now, &packet, self.bytes);
-        self.ring.push_back(Queued { packet, enqueued: now, marked });
-    }
-
-    #[inline]
-    pub fn pop(&mut self) -> Option<Queued<P>> {
-        let queued = self.ring.pop_front()?;
-        self.bytes -= queued.packet.size();
-        Some(queued)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Limit;
     use crate::testing::{Log, TestPacket, every_queue};
     use proptest::prelude::*;
 

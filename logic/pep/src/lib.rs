@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod drop_every;
 pub mod lightweight;
 pub mod middlebox;
 pub mod rapid;

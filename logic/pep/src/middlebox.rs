@@ -1,13 +1,15 @@
 //! A middlebox that decides about packets one by one: the narrow interface, and the registration of all of them.
 //!
-//! A new one is a file beside `drop_every.rs` and a line in [`Kind::build`]. The network has packets pass it at its host
-//! (`ranpace-network`), in virtual and in real time alike.
+//! A new one is a file beside `middlebox/drop_every.rs`, declared here, and a line in [`Kind::build`]. The network has packets
+//! pass it at its host (`ranpace-network`), in virtual and in real time alike.
+
+mod drop_every;
 
 use std::fmt::Debug;
 
 use ranpace_units::{Bytes, Time};
 
-use crate::drop_every::DropEvery;
+use self::drop_every::DropEvery;
 
 /// What a middlebox sees of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

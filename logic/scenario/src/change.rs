@@ -4,13 +4,72 @@ use ranpace_link::Service;
 use ranpace_units::{Span, Time};
 
 use crate::flow::{Flows, LEAST_ROUND_TRIP};
-use crate::link::{LEAST_RATE, LEAST_SPAN, MOST_DELAY, MOST_RATE};
+use crate::key::{ANY_TIME, Duration, Flag, Group, Is, Key, Kind as _, Name, Open, Rates, Required, Within};
+use crate::limits::{LEAST_RATE, LEAST_SPAN, MOST_DELAY, MOST_RATE};
 use crate::model::{Change, ChangeKind, Transport};
 use crate::network::Network;
 use crate::reader::{Field, Section};
 
-/// For how long nothing is sent in a handover unless told otherwise. Ours: what users of LTE see, to the nearest ten.
-const INTERRUPTION: Span = Span::from_millis(50);
+const AT: Key<Duration, Required> =
+    Key { name: "at", kind: ANY_TIME, default: Required, about: "before the scenario's end" };
+const LINK: Key<Name> = Key {
+    name: "link",
+    kind: Name("name"),
+    default: Open(""),
+    about: "with `rate`, `delay` or both. A link that was unlimited or played a trace has a fixed rate from \
+            then on",
+};
+const FLOW: Key<Name> = Key {
+    name: "flow",
+    kind: Name("name"),
+    default: Open(""),
+    about: "with `target`, the delay that its application asks for. The name of a flow with `count` stands for \
+            all of them",
+};
+const USER: Key<Name> = Key {
+    name: "user",
+    kind: Name("name"),
+    default: Open(""),
+    about: "with `to`, another [cell](cells.md) at the same host. The name of a user with `count` stands for \
+            all of them",
+};
+const RATE: Key<Rates> = Key {
+    name: "rate",
+    kind: Within(LEAST_RATE..=MOST_RATE),
+    default: Open("as before"),
+    about: "the link's new rate",
+};
+const DELAY: Key<Duration> = Key {
+    name: "delay",
+    kind: Within(Span::ZERO..=MOST_DELAY),
+    default: Open("as before"),
+    about: "the link's new delay",
+};
+const TARGET: Key<Duration> = Key {
+    name: "target",
+    kind: Within(LEAST_SPAN..=Span::from_secs(3_600)),
+    default: Open(""),
+    about: "the flow's new target",
+};
+const TO: Key<Name> = Key {
+    name: "to",
+    kind: Name("cell"),
+    default: Open(""),
+    about: "the cell that the user is handed over to",
+};
+const FORWARD: Key<Flag, Is<bool>> =
+    Key { name: "forward", kind: Flag, default: Is(true), about: "of a user: keeps what waits" };
+const INTERRUPTION: Key<Duration, Is<Span>> = Key {
+    name: "interruption",
+    kind: Within(Span::ZERO..=MOST_DELAY),
+    default: Is(Span::from_millis(50)),
+    about: "of a user: for how long nothing is sent. Ours: what users of LTE see, to the nearest ten \
+            milliseconds",
+};
+
+/// The keys of `[[change]]`.
+pub(crate) const KEYS: Group =
+    &[&AT, &LINK, &FLOW, &USER, &RATE, &DELAY, &TARGET, &TO, &FORWARD, &INTERRUPTION];
 
 /// Reads all `[[change]]`, in the order of time.
 pub(crate) fn read(
@@ -22,7 +81,7 @@ pub(crate) fn read(
     let mut changes: Vec<(Change, usize)> = Vec::new();
     let sections = root.field("change").map(|field| field.tables()).unwrap_or_default();
     for section in sections {
-        read_entry(section, network, flows, duration, &mut changes);
+        read_entry(section.of(&[KEYS]), network, flows, duration, &mut changes);
     }
     // Stable: changes of the same instant stay in the file's order.
     changes.sort_by_key(|(change, _)| change.at);
@@ -60,21 +119,24 @@ fn read_entry(
     duration: Option<Span>,
     changes: &mut Vec<(Change, usize)>,
 ) {
-    let at = section.required("at").and_then(|field| {
-        let at = field.quantity(Span::ZERO..=Span::MAX)?;
+    let at = section.find(&AT).and_then(|field| {
+        let at = AT.kind.read(&field)?;
         if let Some(duration) = duration.filter(|duration| at >= *duration) {
             field.error(format!("is at {at}, but the scenario ends at {duration}"));
         }
         Some(Time::ZERO + at)
     });
     let when = at.unwrap_or(Time::ZERO);
-    let (link, flow, user) = (section.field("link"), section.field("flow"), section.field("user"));
-    let [rate, delay, target] = ["rate", "delay", "target"].map(|key| section.field(key));
-    let handover = ["to", "forward", "interruption"].map(|key| section.field(key));
+    let (link, flow, user) = (section.find(&LINK), section.find(&FLOW), section.find(&USER));
+    let (rate, delay, target) = (section.find(&RATE), section.find(&DELAY), section.find(&TARGET));
+    let (to, forward, interruption) =
+        (section.find(&TO), section.find(&FORWARD), section.find(&INTERRUPTION));
     let place = section.at;
     let mut add = |what| changes.push((Change { at: when, what }, place));
     if user.is_none() {
-        handover.iter().for_each(|field| refuse(field, "belongs to a user"));
+        for field in [&to, &forward, &interruption] {
+            refuse(field, "belongs to a user");
+        }
     }
     match (link, flow, user) {
         (Some(link), None, None) => {
@@ -83,7 +145,7 @@ fn read_entry(
                 section.error("missing key \"rate\" or \"delay\" in [[change]] of a link");
             }
             let index = network.link_of(&link);
-            let rate = rate.and_then(|f| f.quantity(LEAST_RATE..=MOST_RATE));
+            let rate = rate.and_then(|f| RATE.kind.read(&f));
             // Without a rate the delay is all that bounds what a flow can send.
             let unlimited =
                 index.is_some_and(|index| network.links[index].config.service == Service::Unlimited);
@@ -102,7 +164,7 @@ fn read_entry(
             if target.is_none() {
                 section.error("missing key \"target\" in [[change]] of a flow");
             }
-            let target = target.and_then(|f| f.quantity(LEAST_SPAN..=Span::from_secs(3_600)));
+            let target = target.and_then(|f| TARGET.kind.read(&f));
             let named = flows.named(&flow).unwrap_or(0..0);
             let is_udp = |index: usize| {
                 matches!(flows.all.get(index).map(|flow| &flow.transport), Some(Transport::Udp { .. }))
@@ -120,15 +182,14 @@ fn read_entry(
             for field in [&rate, &delay, &target] {
                 refuse(field, "belongs to a link or a flow; a user has to, forward and interruption");
             }
-            let [to, forward, interruption] = handover;
             if to.is_none() {
                 section.error("missing key \"to\" in [[change]] of a user: the cell that it goes to");
             }
             let at = to.as_ref().map_or(section.at, |to| to.at);
             let to = to.and_then(|to| network.cell_of(&to));
-            let forward = forward.and_then(|f| f.flag()).unwrap_or(true);
-            let interruption = interruption.and_then(|f| f.quantity(Span::ZERO..=MOST_DELAY));
-            let interruption = interruption.unwrap_or(INTERRUPTION);
+            let forward = forward.and_then(|f| FORWARD.kind.read(&f)).unwrap_or(FORWARD.default.0);
+            let interruption = interruption.and_then(|f| INTERRUPTION.kind.read(&f));
+            let interruption = interruption.unwrap_or(INTERRUPTION.default.0);
             for user in network.users_of(&user).unwrap_or(0..0) {
                 if let Some(to) = to {
                     let what = ChangeKind::Handover { user, to, forward, interruption };

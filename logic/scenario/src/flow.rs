@@ -1,21 +1,24 @@
 //! `[[flow]]`: one flow, or `count` of them.
 
+pub(crate) mod keys;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
-use ranpace_cc::Algorithm;
 use ranpace_link::{Limit, QueueConfig, Service};
 use ranpace_phy::Direction;
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::cell::MOST_BEARERS;
+use self::keys::*;
+use crate::algorithm::read_algorithm;
+use crate::key::{Group, Kind as _};
 use crate::model::{FlowSpec, Hop, Transport, Workload};
 use crate::network::{Network, unknown};
 use crate::reader::{Field, Section};
 use crate::{quic, tcp, workload};
 
-/// Most flows of a scenario. Ours.
-const MOST_FLOWS: usize = 100_000;
+/// The keys of `[[flow]]` with the settings that may stand in it.
+pub(crate) const GROUPS: &[Group] = &[KEYS, tcp::KEYS, quic::KEYS];
 
 /// The flows of a scenario.
 #[derive(Default)]
@@ -40,7 +43,7 @@ impl Flows {
             field.error("a scenario has at least one flow");
         }
         for (index, section) in field.tables().into_iter().enumerate() {
-            flows.read_entry(section, index + 1, network, duration);
+            flows.read_entry(section.of(GROUPS), index + 1, network, duration);
         }
         flows
     }
@@ -62,27 +65,27 @@ impl Flows {
         network: &Network,
         duration: Option<Span>,
     ) {
-        let name_field = section.field("name");
+        let name_field = section.find(&NAME);
         let name =
             name_field.as_ref().and_then(Field::name).map_or_else(|| format!("flow{number}"), str::to_owned);
         let name_at = name_field.map_or(section.at, |field| field.at);
         let report = section.report;
-        let count: Option<usize> = section.whole("count", 1..=MOST_FLOWS as u64);
-        let is_replicated = section.has("count");
+        let count: Option<usize> = section.get(&COUNT);
+        let is_replicated = section.has(COUNT.name);
         let transport = read_transport(&mut section);
         let ways = read_ways(&mut section, network, transport.as_ref(), count);
         // One for each user, where an end is all the users of an entry.
         let is_replicated = is_replicated || ways.as_ref().is_some_and(|ways| ways.of_all_users);
         let count = count.or(ways.as_ref().map(|ways| ways.each.len())).unwrap_or(1).max(1);
-        let stagger = section.field("stagger");
+        let stagger = section.find(&STAGGER);
         if let (Some(stagger), false) = (&stagger, is_replicated) {
             stagger.error("is the time between the starts of `count` flows, and there is no `count`");
         }
-        let stagger = stagger.and_then(|f| f.quantity(Span::ZERO..=Span::MAX)).unwrap_or(Span::ZERO);
+        let stagger = stagger.and_then(|f| STAGGER.kind.read(&f)).unwrap_or(STAGGER.default.0);
         let (start, stop) = read_times(&mut section, stagger * (count as u64 - 1), duration);
         let workload = read_workload(&mut section, transport.as_ref());
-        let bearer_field = section.field("bearer");
-        let bearer = bearer_field.as_ref().and_then(|f| f.whole(0..=MOST_BEARERS as u64 - 1)).unwrap_or(0);
+        let bearer_field = section.find(&BEARER);
+        let bearer = bearer_field.as_ref().and_then(|f| BEARER.kind.read(f)).unwrap_or(BEARER.default.0);
         section.finish();
         let (Some(transport), Some(ways)) = (transport, ways) else {
             self.incomplete = true;
@@ -97,11 +100,11 @@ impl Flows {
         // Ways of users of one entry differ in nothing that matters here: one problem is enough.
         for problem in [
             ways.each.iter().find_map(|way| timeless(network, &way.path, &way.back)),
-            ways.each.iter().find_map(|way| too_large(network, &way.path, packet, bearer as usize)),
+            ways.each.iter().find_map(|way| too_large(network, &way.path, packet, bearer.into())),
         ] {
             problem.into_iter().for_each(|why| report.add(name_at, format!("flow {name:?}: {why}")));
         }
-        if let Some(problem) = ways.each.iter().find_map(|way| no_bearer(network, way, bearer as usize)) {
+        if let Some(problem) = ways.each.iter().find_map(|way| no_bearer(network, way, bearer.into())) {
             let at = bearer_field.map_or(name_at, |field| field.at);
             report.add(at, format!("bearer: {problem}"));
         }
@@ -121,8 +124,7 @@ impl Flows {
                 to: way.to,
                 path: way.path.clone(),
                 back: way.back.clone(),
-                // Below MOST_BEARERS.
-                bearer: bearer as u8,
+                bearer,
                 start: start + stagger * replicate as u64,
                 stop,
                 transport: transport.clone(),
@@ -144,9 +146,8 @@ impl Flows {
 
 /// `start` and `stop`; the last of the flows starts `later` than the first.
 fn read_times(section: &mut Section<'_>, later: Span, duration: Option<Span>) -> (Time, Option<Time>) {
-    let start_field = section.field("start");
-    let any = Span::ZERO..=Span::MAX;
-    let start = start_field.as_ref().and_then(|f| f.quantity(any.clone())).unwrap_or(Span::ZERO);
+    let start_field = section.find(&START);
+    let start = start_field.as_ref().and_then(|f| START.kind.read(f)).unwrap_or(START.default.0);
     let last = start + later;
     let at = start_field.map_or(section.at, |field| field.at);
     if let Some(duration) = duration.filter(|duration| last >= *duration) {
@@ -154,8 +155,8 @@ fn read_times(section: &mut Section<'_>, later: Span, duration: Option<Span>) ->
             .report
             .add(at, format!("start: the flow would start at {last}, but the scenario ends at {duration}"));
     }
-    let stop = section.field("stop").and_then(|field| {
-        let stop = field.quantity(any)?;
+    let stop = section.find(&STOP).and_then(|field| {
+        let stop = STOP.kind.read(&field)?;
         if stop <= last {
             field.error(format!("the flow would stop at {stop}, but start at {last}"));
         }
@@ -166,21 +167,21 @@ fn read_times(section: &mut Section<'_>, later: Span, duration: Option<Span>) ->
 
 /// `transport`, `cc`, `packet` and the settings.
 fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
-    let transport = section.field("transport");
-    let (cc, packet) = (section.field("cc"), section.field("packet"));
-    let estimator = section.field("estimator");
-    let written = transport.as_ref().map(|field| field.word(&["tcp", "quic", "udp", "datagram"]));
-    if written == Some(Some("udp")) {
-        for key in tcp::KEYS.into_iter().chain(["cc", "tcp"]) {
-            if let Some(field) = section.field(key) {
-                let instead = if key == "mtu" { "; the size of its packets is `packet`" } else { "" };
+    let transport = section.find(&TRANSPORT);
+    let (cc, packet) = (section.raw(&CC), section.find(&PACKET));
+    let estimator = section.raw(&ESTIMATOR);
+    let written = transport.as_ref().map(|field| TRANSPORT.kind.read(field));
+    if written == Some(Some(TransportWord::Udp)) {
+        for name in tcp::KEYS.iter().map(|key| key.name()).chain([CC.name, TCP.name]) {
+            if let Some(field) = section.field(name) {
+                let instead =
+                    if name == tcp::MTU.name { "; the size of its packets is `packet`" } else { "" };
                 field.error(format!("belongs to TCP, and this flow's transport is \"udp\"{instead}"));
             }
         }
-        // Headers of IPv4 and UDP, and a byte (RFC 791, RFC 768), to what IPv4's length field holds.
         let packet = match packet {
-            Some(packet) => packet.quantity(Bytes::new(29)..=Bytes::new(65_535))?,
-            None => Bytes::new(1_500),
+            Some(packet) => PACKET.kind.read(&packet)?,
+            None => PACKET.default.0,
         };
         let estimator = match estimator {
             Some(field) => {
@@ -201,7 +202,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     if let Some(packet) = packet {
         packet.error("belongs to transport = \"udp\"; the largest packet of other transports is `mtu`");
     }
-    if written == Some(Some("quic")) {
+    if written == Some(Some(TransportWord::Quic)) {
         return quic::read(section);
     }
     // Read with every algorithm, so that algorithms can be exchanged; datagrams use the mtu alone.
@@ -217,10 +218,11 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     };
     let algorithm = algorithm?;
     let carrier = match algorithm.transport() {
-        ranpace_cc::Transport::Tcp => "tcp",
-        ranpace_cc::Transport::Datagram => "datagram",
+        ranpace_cc::Transport::Tcp => TransportWord::Tcp,
+        ranpace_cc::Transport::Datagram => TransportWord::Datagram,
     };
     if let (Some(field), Some(written)) = (transport, written.flatten().filter(|&word| word != carrier)) {
+        let [carrier, written] = [carrier, written].map(|word| TRANSPORT.kind.word(word));
         field.error(format!("{algorithm} is carried by {carrier:?}, not by {written:?}; leave this out"));
     }
     Some(match algorithm.transport() {
@@ -229,21 +231,9 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     })
 }
 
-/// The algorithm that a field names.
-pub(crate) fn read_algorithm(field: &Field<'_>) -> Option<Algorithm> {
-    match field.text("the name of an algorithm, such as \"cubic\"")?.parse() {
-        Ok(algorithm) => Some(algorithm),
-        Err(error) => {
-            let error: ranpace_cc::AlgorithmError = error;
-            field.error(error.to_string());
-            None
-        }
-    }
-}
-
 /// `workload`, if it fits.
 fn read_workload(section: &mut Section<'_>, transport: Option<&Transport>) -> Option<Workload> {
-    let Some(field) = section.field("workload") else {
+    let Some(field) = section.raw(&WORKLOAD) else {
         if let Some(Transport::Udp { .. }) = transport {
             section.error("missing key \"workload\" in [[flow]]; transport \"udp\" carries cbr or ppbp");
         }
@@ -280,8 +270,8 @@ fn read_ways(
     transport: Option<&Transport>,
     count: Option<usize>,
 ) -> Option<Ways> {
-    let (from_field, to_field) = (section.required("from"), section.required("to"));
-    let (path, back) = (section.field("path"), section.field("back"));
+    let (from_field, to_field) = (section.find(&FROM), section.find(&TO));
+    let (path, back) = (section.raw(&PATH), section.raw(&BACK));
     let from = from_field.as_ref().and_then(|field| network.hosts_of(field));
     let to = to_field.as_ref().and_then(|field| network.hosts_of(field));
     let ((from, from_all), (to, to_all), to_field) = (from?, to?, to_field?);

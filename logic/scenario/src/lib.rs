@@ -30,11 +30,15 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod algorithm;
 mod cell;
 pub mod cells;
 mod change;
 mod error;
+mod field;
 mod flow;
+mod key;
+mod limits;
 mod link;
 mod listing;
 mod measure;
@@ -48,6 +52,8 @@ mod proxy;
 mod quic;
 mod reader;
 mod rnis;
+mod settings;
+mod tables;
 mod tcp;
 mod vary;
 mod workload;
@@ -62,4 +68,5 @@ pub use model::{
 };
 pub use parse::parse;
 pub use rnis::{Content, Encoding, FeedSpec};
+pub use tables::{key_groups, key_table};
 pub use vary::vary;

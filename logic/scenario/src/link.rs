@@ -1,22 +1,23 @@
 //! `[[link]]`: one link, or two with `duplex`.
 
+mod keys;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use ranpace_link::{Jitter, Limit, LinkConfig, Loss, QueueConfig, Reorder, Service, Trace, TraceService};
-use ranpace_units::{Bytes, Rate, Span};
+use ranpace_units::{Bytes, Span};
 
-use crate::listing::QUEUES;
+pub(crate) use self::keys::KEYS;
+use self::keys::*;
+use crate::key::{Group, Kind as _};
+use crate::limits::{LEAST_SPAN, MOST_DELAY};
+use crate::listing::{QUEUES, queues};
 use crate::reader::{Field, Section};
 
-/// Fastest rate that is believed, 10 Tbit/s. Ours, as all limits here: beyond it is a slip of the pen.
-pub(crate) const MOST_RATE: Rate = Rate::from_mbit_per_s(10_000_000);
-/// Slowest rate that there is.
-pub(crate) const LEAST_RATE: Rate = Rate::from_bits_per_s(1);
-/// Longest delay on a link that is believed: light goes to Saturn in less than two hours.
-pub(crate) const MOST_DELAY: Span = Span::from_secs(7_200);
-/// Shortest span above zero.
-pub(crate) const LEAST_SPAN: Span = Span::from_nanos(1);
+/// The keys of `[[link]]`.
+pub(crate) const GROUPS: &[Group] = &[KEYS];
+
 /// Packets that a queue holds unless told otherwise: Linux's default length of a device's queue.
 const PACKETS: u32 = 1_000;
 /// Packets that FQ-CoDel holds unless told otherwise (RFC 8290 section 5.2.3).
@@ -113,28 +114,26 @@ pub(crate) struct Configured {
 }
 
 /// Reads the entry number `number`, from 1.
-pub(crate) fn read<'t>(mut section: Section<'t>, number: usize, traces: &mut Traces<'_>) -> Entry<'t> {
-    let name_field = section.field("name");
+pub(crate) fn read<'t>(section: Section<'t>, number: usize, traces: &mut Traces<'_>) -> Entry<'t> {
+    let mut section = section.of(GROUPS);
+    let name_field = section.find(&NAME);
     let name =
         name_field.as_ref().and_then(Field::name).map_or_else(|| format!("link{number}"), str::to_owned);
     let at = name_field.map_or(section.at, |field| field.at);
-    let (from, to) = (section.required("from"), section.required("to"));
+    let (from, to) = (section.find(&FROM), section.find(&TO));
     let config = read_config(&mut section, None, traces);
-    let duplex = section.field("duplex");
-    let back = section.field("back");
+    let duplex = section.find(&DUPLEX);
+    let back = section.raw(&BACK);
     let is_duplex = duplex.as_ref().and_then(Field::flag);
     if let (Some(duplex), Some(_), Some(false)) = (duplex, &back, is_duplex) {
         duplex.error("is false, but `back` describes a link in the other direction");
     }
     let has_back = back.is_some() || is_duplex == Some(true);
-    let back_section = back.and_then(|back| back.section("in back of [[link]]"));
+    let back_section = back.and_then(|back| back.section("in back of [[link]]")).map(|back| back.of(GROUPS));
     let back = has_back.then(|| match back_section {
         None => (format!("{name}.back"), config.clone()),
         Some(mut back) => {
-            let back_name = back
-                .field("name")
-                .and_then(|f| f.name())
-                .map_or_else(|| format!("{name}.back"), str::to_owned);
+            let back_name = back.get(&NAME).unwrap_or_else(|| format!("{name}.back"));
             let config = read_config(&mut back, Some(&config), traces);
             back.finish();
             (back_name, config)
@@ -149,21 +148,19 @@ fn read_config(section: &mut Section<'_>, base: Option<&Configured>, traces: &mu
     let (service, overhead) = read_service(section, base, traces);
     let mut config = match base {
         Some(base) => LinkConfig { service, ..base.link.clone() },
-        None => LinkConfig::new(service, QueueConfig::drop_tail(Limit::Packets(PACKETS)), Span::ZERO),
+        None => LinkConfig::new(service, QueueConfig::drop_tail(Limit::Packets(PACKETS)), DELAY.default.0),
     };
-    if let Some(delay) = section.quantity("delay", Span::ZERO..=MOST_DELAY) {
-        config.delay = delay;
-    }
-    if let Some(jitter) = section.field("jitter").and_then(|field| read_jitter(&field)) {
+    section.set(&mut config.delay, &DELAY);
+    if let Some(jitter) = section.raw(&JITTER).and_then(|field| read_jitter(&field)) {
         config.jitter = jitter;
     }
-    if let Some(queue) = section.field("queue").and_then(|field| read_queue(&field)) {
+    if let Some(queue) = section.raw(&QUEUE).and_then(|field| read_queue(&field)) {
         config.queue = queue;
     }
-    if let Some(loss) = section.field("loss").and_then(|field| read_loss(&field)) {
+    if let Some(loss) = section.raw(&LOSS).and_then(|field| read_loss(&field)) {
         config.loss = loss;
     }
-    if let Some(mut reorder) = section.field("reorder").and_then(|f| f.section("in reorder of [[link]]")) {
+    if let Some(mut reorder) = section.raw(&REORDER).and_then(|f| f.section("in reorder of [[link]]")) {
         let probability = reorder.required("probability").and_then(|f| f.number(0.0..=1.0));
         let extra = reorder.required("delay").and_then(|f| f.quantity(LEAST_SPAN..=MOST_DELAY));
         config.reorder = probability.zip(extra).map(|(probability, extra)| Reorder { probability, extra });
@@ -180,7 +177,7 @@ fn read_service(
 ) -> (Service, Bytes) {
     let (base_overhead, base) =
         (base.map_or(Bytes::ZERO, |base| base.overhead), base.map(|b| &b.link.service));
-    let (rate, trace) = (section.field("rate"), section.field("trace"));
+    let (rate, trace) = (section.find(&RATE), section.raw(&TRACE));
     let played = if rate.is_some() || trace.is_some() || base.is_none() {
         let trace = trace.as_ref().filter(|_| rate.is_none());
         trace.and_then(|trace| traces.load(trace)).map(TraceService::new)
@@ -191,8 +188,8 @@ fn read_service(
     };
     // Without a trace they are read into the void, so that their errors are reported all the same.
     let is_trace = trace.is_some() || played.is_some();
-    let details = ["repeat", "scale", "opportunity", "overhead"].map(|key| section.field(key));
-    let [repeat, scale, opportunity, overhead] = details;
+    let (repeat, scale) = (section.find(&REPEAT), section.find(&SCALE));
+    let (opportunity, overhead) = (section.find(&OPPORTUNITY), section.find(&OVERHEAD));
     if !is_trace {
         for detail in [&repeat, &scale, &opportunity].into_iter().flatten() {
             detail.error("belongs to a trace, and this link has none");
@@ -205,10 +202,10 @@ fn read_service(
             overhead.error("belongs to a trace or a rate, and this link has neither");
         }
     }
-    let repeat = repeat.and_then(|f| f.flag());
-    let scale = scale.and_then(|f| f.positive(1e6));
-    let opportunity = opportunity.and_then(|f| f.quantity(Bytes::new(1)..=Bytes::new(1_000_000)));
-    let overhead = overhead.and_then(|f| f.quantity(Bytes::ZERO..=Bytes::new(1_000)));
+    let repeat = repeat.and_then(|f| REPEAT.kind.read(&f));
+    let scale = scale.and_then(|f| SCALE.kind.read(&f));
+    let opportunity = opportunity.and_then(|f| OPPORTUNITY.kind.read(&f));
+    let overhead = overhead.and_then(|f| OVERHEAD.kind.read(&f));
     match (&rate, &trace) {
         (Some(_), Some(trace)) => trace.error("a link has a rate or a trace, not both"),
         (None, None) if base.is_none() => {
@@ -228,9 +225,8 @@ fn read_service(
         return (service, Bytes::ZERO);
     }
     let service = match (rate, base) {
-        (Some(rate), _) if rate.is_text() && rate.text("") == Some("unlimited") => Service::Unlimited,
         // Where the rate was refused, what follows does not matter.
-        (Some(rate), _) => rate.quantity(LEAST_RATE..=MOST_RATE).map_or(Service::Unlimited, Service::Fixed),
+        (Some(rate), _) => RATE.kind.read(&rate).flatten().map_or(Service::Unlimited, Service::Fixed),
         (None, Some(base)) => base.clone(),
         (None, None) => Service::Unlimited,
     };
@@ -313,37 +309,30 @@ pub(crate) fn read_queue_of(field: &Field<'_>, what: &str, limit: Option<Limit>)
     let kind = section.required("kind")?.word(&kinds)?;
     let limit = match limit {
         Some(limit) => Some(limit),
-        None => section.field("limit").and_then(|field| read_limit(&field)),
+        None => section.raw(&queues::LIMIT).and_then(|field| read_limit(&field)),
     };
     let mut queue = queue_of(kind, limit);
-    let span = |section: &mut Section<'_>, key, place: &mut Span| {
-        if let Some(value) = section.quantity(key, LEAST_SPAN..=Span::from_secs(3_600)) {
-            *place = value;
-        }
-    };
     match &mut queue {
         QueueConfig::DropTail { ecn, .. } => {
-            *ecn = section.field("ecn").and_then(|field| read_threshold(&field));
+            *ecn = section.raw(&queues::THRESHOLD).and_then(|field| read_threshold(&field));
         }
         QueueConfig::CoDel { target, interval, ecn, .. } => {
-            span(&mut section, "target", target);
-            span(&mut section, "interval", interval);
-            *ecn = section.flag("ecn").unwrap_or(false);
+            *target = section.get(&queues::CODEL_TARGET);
+            *interval = section.get(&queues::INTERVAL);
+            *ecn = section.get(&queues::ECN);
         }
         QueueConfig::FqCoDel { target, interval, quantum, flows, ecn, .. } => {
-            span(&mut section, "target", target);
-            span(&mut section, "interval", interval);
-            let most = Bytes::new(1_000_000);
-            *quantum = section.quantity("quantum", Bytes::new(1)..=most).unwrap_or(*quantum);
-            *flows = section.whole("flows", 1..=65_536).unwrap_or(*flows);
-            *ecn = section.flag("ecn").unwrap_or(false);
+            *target = section.get(&queues::CODEL_TARGET);
+            *interval = section.get(&queues::INTERVAL);
+            *quantum = section.get(&queues::QUANTUM);
+            *flows = section.get(&queues::FLOWS);
+            *ecn = section.get(&queues::ECN);
         }
         QueueConfig::Pie { target, update, max_burst, ecn, .. } => {
-            span(&mut section, "target", target);
-            span(&mut section, "update", update);
-            let most = Span::from_secs(3_600);
-            *max_burst = section.quantity("max_burst", Span::ZERO..=most).unwrap_or(*max_burst);
-            *ecn = section.flag("ecn").unwrap_or(false);
+            *target = section.get(&queues::PIE_TARGET);
+            *update = section.get(&queues::UPDATE);
+            *max_burst = section.get(&queues::MAX_BURST);
+            *ecn = section.get(&queues::ECN);
         }
     }
     section.finish();

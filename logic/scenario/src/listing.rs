@@ -1,56 +1,75 @@
 //! The kinds of workloads and queues, with what each is: what the parser knows is what is listed.
 
+pub(crate) mod queues;
+pub(crate) mod workloads;
+
+use crate::key::Group;
+
 /// A kind of something, as it is listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Kind {
     /// As a scenario writes it.
     pub name: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
-    /// Its keys, with their defaults in brackets; those without one are required.
-    pub keys: &'static str,
+    /// Its keys, but `kind`.
+    settings: Group,
     /// How a scenario writes it: a value that can be pasted.
     pub example: &'static str,
+}
+
+impl Kind {
+    /// Its keys, with their defaults in brackets; those without one are required.
+    pub fn keys(&self) -> String {
+        let shown = self.settings.iter().map(|key| {
+            let [_, _, default, _] = key.row();
+            match default.as_str() {
+                "required" => key.name().to_owned(),
+                default => format!("{} ({})", key.name(), default.replace(['`', '"'], "")),
+            }
+        });
+        shown.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// The kinds of workload, in the order in which they are listed. `cbr` and `ppbp` need `transport = "udp"`, the others
 /// need TCP; `bulk` can also be carried by datagram algorithms.
 pub const WORKLOADS: [Kind; 7] = [
-    Kind { name: "bulk", about: "as much as can be sent, without end", keys: "", example: "\"bulk\"" },
+    Kind { name: "bulk", about: "as much as can be sent, without end", settings: &[], example: "\"bulk\"" },
     Kind {
         name: "fixed",
         about: "one transfer of a given size",
-        keys: "size",
+        settings: workloads::FIXED,
         example: "{ kind = \"fixed\", size = \"1MB\" }",
     },
     Kind {
         name: "repeat",
         about: "transfers of a given size, one after the other",
-        keys: "size, pause (0s), count (without end)",
+        settings: workloads::REPEAT,
         example: "{ kind = \"repeat\", size = \"100KB\", pause = \"500ms\" }",
     },
     Kind {
         name: "paced",
         about: "an application that writes at a rate, such as a call or a live stream",
-        keys: "rate, interval (10ms)",
+        settings: workloads::PACED,
         example: "{ kind = \"paced\", rate = \"2Mbit/s\" }",
     },
     Kind {
         name: "web",
         about: "a page at regular intervals",
-        keys: "page, interval (1s)",
+        settings: workloads::WEB,
         example: "{ kind = \"web\", page = \"2MB\", interval = \"5s\" }",
     },
     Kind {
         name: "cbr",
         about: "UDP packets at a constant rate",
-        keys: "rate",
+        settings: workloads::CBR,
         example: "{ kind = \"cbr\", rate = \"10Mbit/s\" }",
     },
     Kind {
         name: "ppbp",
         about: "UDP cross traffic with long memory: a Poisson-Pareto burst process",
-        keys: "rate, burst_mean (100ms), active_mean (3), hurst (0.7)",
+        settings: workloads::PPBP,
         example: "{ kind = \"ppbp\", rate = \"2Mbit/s\" }",
     },
 ];
@@ -60,25 +79,25 @@ pub const QUEUES: [Kind; 4] = [
     Kind {
         name: "droptail",
         about: "first in, first out; drops what finds it full",
-        keys: "limit (1000 packets), ecn (never marks)",
+        settings: queues::DROP_TAIL,
         example: "{ kind = \"droptail\", limit = \"150KB\" }",
     },
     Kind {
         name: "codel",
         about: "CoDel (RFC 8289): drops when packets wait too long for too long",
-        keys: "limit (1000 packets), target (5ms), interval (100ms), ecn (false)",
+        settings: queues::CODEL,
         example: "{ kind = \"codel\", target = \"5ms\", interval = \"100ms\" }",
     },
     Kind {
         name: "fq_codel",
         about: "FQ-CoDel (RFC 8290): a CoDel for each flow, served in turn",
-        keys: "limit (10240 packets), target (5ms), interval (100ms), quantum (1514B), flows (1024), ecn (false)",
+        settings: queues::FQ_CODEL,
         example: "{ kind = \"fq_codel\", quantum = \"1514B\" }",
     },
     Kind {
         name: "pie",
         about: "PIE (RFC 8033): drops at random, more often the longer packets wait",
-        keys: "limit (1000 packets), target (15ms), update (15ms), max_burst (150ms), ecn (false)",
+        settings: queues::PIE,
         example: "{ kind = \"pie\", target = \"15ms\" }",
     },
 ];
@@ -127,7 +146,7 @@ mod tests {
             let expected = expected.split("; did you mean").next().unwrap_or_default();
             let mut expected: Vec<String> =
                 expected.split(", ").filter(|key| !key.is_empty()).map(str::to_owned).collect();
-            let mut keys = listed(kind.keys);
+            let mut keys = listed(&kind.keys());
             expected.sort();
             keys.sort();
             assert_eq!(keys, expected, "{}", kind.name);
@@ -147,7 +166,8 @@ mod tests {
     fn defaults_of_queues_are_as_listed() {
         for kind in QUEUES {
             let bare = scenario("\"bulk\"", &format!("{:?}", kind.name)).unwrap();
-            let given = kind.keys.split(", ").filter_map(|key| {
+            let keys = kind.keys();
+            let given = keys.split(", ").filter_map(|key| {
                 let (name, default) = key.strip_suffix(')')?.split_once(" (")?;
                 let text = match default {
                     "never marks" => return None,

@@ -2,6 +2,8 @@
 
 /// A kind of quantity and its units.
 pub(crate) struct Measure {
+    /// As pages say it.
+    pub name: &'static str,
     /// As messages say it.
     pub expected: &'static str,
     /// Names of units with their powers of ten, and what to divide by; the unit in which values are counted is last.
@@ -10,20 +12,28 @@ pub(crate) struct Measure {
 
 /// Hz.
 pub(crate) const FREQUENCY: Measure = Measure {
+    name: "frequency",
     expected: "a frequency such as \"2120MHz\"",
     units: &[("GHz", 9, 1.0), ("MHz", 6, 1.0), ("kHz", 3, 1.0), ("Hz", 0, 1.0)],
 };
 /// Metres.
-pub(crate) const DISTANCE: Measure =
-    Measure { expected: "a distance such as \"50m\"", units: &[("km", 3, 1.0), ("m", 0, 1.0)] };
+pub(crate) const DISTANCE: Measure = Measure {
+    name: "distance",
+    expected: "a distance such as \"50m\"",
+    units: &[("km", 3, 1.0), ("m", 0, 1.0)],
+};
 /// Metres each second.
-pub(crate) const SPEED: Measure =
-    Measure { expected: "a speed such as \"3km/h\"", units: &[("km/h", 0, 3.6), ("m/s", 0, 1.0)] };
+pub(crate) const SPEED: Measure = Measure {
+    name: "speed",
+    expected: "a speed such as \"3km/h\"",
+    units: &[("km/h", 0, 3.6), ("m/s", 0, 1.0)],
+};
 /// dBm.
 pub(crate) const POWER: Measure =
-    Measure { expected: "a power such as \"46dBm\"", units: &[("dBm", 0, 1.0)] };
+    Measure { name: "power", expected: "a power such as \"46dBm\"", units: &[("dBm", 0, 1.0)] };
 /// dB.
-pub(crate) const GAIN: Measure = Measure { expected: "a ratio such as \"10dB\"", units: &[("dB", 0, 1.0)] };
+pub(crate) const GAIN: Measure =
+    Measure { name: "ratio", expected: "a ratio such as \"10dB\"", units: &[("dB", 0, 1.0)] };
 
 impl Measure {
     /// The unit in which values are counted.

@@ -167,6 +167,16 @@ impl Network {
         Some((self.users[users?].iter().map(|user| user.host).collect(), true))
     }
 
+    /// The host that a field names.
+    pub fn host_of(&self, field: &Field<'_>) -> Option<usize> {
+        let name = field.name()?;
+        let host = self.hosts.iter().position(|host| host == name);
+        if host.is_none() && !self.incomplete {
+            field.error(unknown("host", name, self.hosts.iter().map(String::as_str)));
+        }
+        host
+    }
+
     /// The users that a field names: one, or all of an entry with `count`.
     pub fn users_of(&self, field: &Field<'_>) -> Option<Range<usize>> {
         let name = field.name()?;

@@ -5,14 +5,46 @@ use toml_edit::Document;
 
 use crate::error::{Report, ScenarioError};
 use crate::flow::Flows;
+use crate::key::{ANY_TIME, Duration, Group, Is, Key, Kind as _, Name, Open, Required, Whole, Within};
 use crate::link::{TraceSource, Traces};
 use crate::model::Scenario;
 use crate::network::Network;
 use crate::reader::{Field, Section};
-use crate::{cell, change, link, middlebox, pep, proxy, rnis};
+use crate::{cell, change, limits, middlebox, pep, proxy, rnis};
 
 /// Longest run: 1000 days. Ours.
 const MOST_DURATION: Span = Span::from_secs(1_000 * 86_400);
+const NAME: Key<Name> = Key { name: "name", kind: Name("text"), default: Open("the file's name"), about: "" };
+const DURATION: Key<Duration, Required> = Key {
+    name: "duration",
+    kind: Within(limits::LEAST_SPAN..=MOST_DURATION),
+    default: Required,
+    about: "how long it is played",
+};
+const WARMUP: Key<Duration, Is<Span>> = Key {
+    name: "warmup",
+    kind: ANY_TIME,
+    default: Is(Span::ZERO),
+    about: "figures are counted from here; less than `duration`",
+};
+const SEED: Key<Whole<u64>, Is<u64>> = Key {
+    name: "seed",
+    kind: Whole::new(0..=u64::MAX),
+    default: Is(1),
+    about: "feeds every random choice; numbers above 2^63 go in quotes",
+};
+const SAMPLE: Key<Duration, Is<Span>> = Key {
+    name: "sample",
+    kind: Within(limits::LEAST_SPAN..=MOST_DURATION),
+    default: Is(Span::from_millis(100)),
+    about: "interval of the series over time; all series of a run together take at most 2 GB, which is 7 \
+            million samples of one flow over a link there and back, or 70 000 of a hundred (a run that is \
+            longer gets a longer default)",
+};
+
+/// The keys at the top of a scenario.
+pub(crate) const KEYS: Group = &[&NAME, &DURATION, &WARMUP, &SEED, &SAMPLE];
+
 /// Most memory that the series of a run take: 2 GB. Ours.
 const MOST_MEMORY: u64 = 2_000_000_000;
 /// What a sample takes of it, 8 B a column: of a flow (14 columns, and some ten that its control shows), of a link (6), of a
@@ -42,15 +74,15 @@ pub fn parse(text: &str, file: &str, traces: &mut dyn TraceSource) -> Result<Sce
 
 /// `None` only if something was reported.
 fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Option<Scenario> {
-    let name = root.field("name").and_then(|field| field.name()).map_or_else(|| stem(file), str::to_owned);
-    let duration = root.required("duration").and_then(|f| f.quantity(link::LEAST_SPAN..=MOST_DURATION));
-    let warmup_field = root.field("warmup");
-    let warmup = warmup_field.as_ref().and_then(|f| f.quantity(Span::ZERO..=Span::MAX)).unwrap_or(Span::ZERO);
+    let name = root.get(&NAME).unwrap_or_else(|| stem(file));
+    let duration = root.get(&DURATION);
+    let warmup_field = root.find(&WARMUP);
+    let warmup = warmup_field.as_ref().and_then(|f| WARMUP.kind.read(f)).unwrap_or(WARMUP.default.0);
     if let (Some(field), Some(duration)) = (warmup_field, duration.filter(|duration| warmup >= *duration)) {
         field.error(format!("{warmup} leaves nothing of the scenario, which ends at {duration}"));
     }
-    let seed = root.whole("seed", 0..=u64::MAX).unwrap_or(1);
-    let sample = root.field("sample");
+    let seed = root.get(&SEED);
+    let sample = root.find(&SAMPLE);
     let files = &mut Traces::new(traces);
     let mut network = Network::read(&mut root, files);
     cell::read(&mut root, &mut network, files);
@@ -86,8 +118,8 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
 
 /// The interval of the series: 100 ms unless told otherwise.
 fn read_sample(field: Option<Field<'_>>, duration: Option<Span>, network: &Network, flows: &Flows) -> Span {
-    let read = field.as_ref().and_then(|f| f.quantity(link::LEAST_SPAN..=MOST_DURATION));
-    let sample = read.unwrap_or(Span::from_millis(100));
+    let read = field.as_ref().and_then(|f| SAMPLE.kind.read(f));
+    let sample = read.unwrap_or(SAMPLE.default.0);
     let Some(duration) = duration else { return sample };
     let mut has_flows = vec![false; network.users.len()];
     for user in

@@ -3,58 +3,24 @@
 //! Which flows: those of TCP whose data cross the host on their way, coming over wires. What a user sends, UDP and datagrams
 //! pass by.
 
-use ranpace_pep::rapid::{
-    Accounting, Allowance, Caps, Estimator, Hold, RanRttMin, Settings, Slack, WindowRule,
-};
-use ranpace_units::{Bytes, Span};
+mod keys;
 
-use crate::flow::{Flows, read_algorithm};
+use ranpace_pep::rapid::{Allowance, Caps, Settings, Slack};
+use ranpace_pep::split::Buffers;
+use ranpace_units::Span;
+
+use self::keys::*;
+pub(crate) use self::keys::{KEYS, RAPID_KEYS};
+
+use crate::algorithm::read_algorithm;
+use crate::flow::Flows;
 use crate::model::{PassingSpec, ProxyKind, ProxySpec, SplitSpec};
-use crate::network::{Network, unknown};
-use crate::reader::{Field, Section};
+use crate::network::Network;
+use crate::reader::Section;
 use crate::rnis::FeedSpec;
-
-/// The keys of `[[proxy]]`. A test compares them with what is read.
-pub(crate) const KEYS: [&str; 25] = [
-    "name",
-    "host",
-    "kind",
-    "ran_cc",
-    "flow_buffer",
-    "user_buffer",
-    "total_buffer",
-    "profile",
-    "estimator",
-    "accounting",
-    "efficiency",
-    "theta",
-    "floor",
-    "slack",
-    "ran_rttmin",
-    "sr_allowance",
-    "ran_floor",
-    "shrink",
-    "account_udp",
-    "hold",
-    "guard",
-    "window",
-    "alpha",
-    "headroom",
-    "spare",
-];
-/// The kinds of proxies.
-const KINDS: [&str; 2] = ["split", "rapid"];
 
 /// Most proxies of a scenario. Ours.
 const MOST_PROXIES: usize = 100;
-/// What all flows of a user may have waiting (the specification's, its section 7).
-const USER_BUFFER: Bytes = Bytes::new(4 << 20);
-/// What all flows may have waiting. Ours.
-const TOTAL_BUFFER: Bytes = Bytes::new(256 << 20);
-/// Least buffer: a packet of the largest size. Ours.
-const LEAST_BUFFER: Bytes = Bytes::new(65_535);
-const MOST_BUFFER: Bytes = Bytes::new(1 << 40);
-
 /// Reads all `[[proxy]]`.
 pub(crate) fn read(
     root: &mut Section<'_>,
@@ -70,7 +36,10 @@ pub(crate) fn read(
             break;
         }
         let (at, report) = (section.at, section.report);
-        let Some(proxy) = read_entry(section, index + 1, network, flows, feed.period) else { continue };
+        let Some(proxy) = read_entry(section.of(&[KEYS, RAPID_KEYS]), index + 1, network, flows, feed.period)
+        else {
+            continue;
+        };
         if proxies.iter().any(|other| other.name == proxy.name) {
             report.add(at, format!("there is another proxy called {:?}", proxy.name));
         }
@@ -93,39 +62,34 @@ fn read_entry(
     flows: &Flows,
     period: Span,
 ) -> Option<ProxySpec> {
-    let name = section.field("name").and_then(|field| field.name().map(str::to_owned));
-    let name = name.unwrap_or_else(|| format!("proxy{number}"));
-    let host_field = section.required("host");
-    let host = host_field.as_ref().and_then(|field| host_of(field, network));
-    let kind = section.required("kind").and_then(|field| field.word(&KINDS));
-    let rapid = read_rapid(&mut section, kind == Some("rapid"), period);
-    let ran_cc = section.field("ran_cc");
-    let own = if kind == Some("rapid") { "rapid" } else { "cubic" };
-    let ran_cc = match &ran_cc {
-        Some(field) => read_algorithm(field).filter(|algorithm| {
+    let name = section.get(&NAME).unwrap_or_else(|| format!("proxy{number}"));
+    let host_field = section.find(&HOST);
+    let host = host_field.as_ref().and_then(|field| network.host_of(field));
+    let kind = section.get(&KIND);
+    let is_rapid = kind == Some(KindWord::Rapid);
+    let rapid = if is_rapid { read_rapid(&mut section, period) } else { refuse_rapid(&mut section) };
+    let ran_cc = match section.raw(&RAN_CC) {
+        Some(field) => read_algorithm(&field).filter(|algorithm| {
             let is_tcp = algorithm.transport() == ranpace_cc::Transport::Tcp;
             if !is_tcp {
                 field.error(format!("{algorithm} is not carried by TCP"));
             }
             is_tcp
         }),
-        None => own.parse().ok(),
+        None => if is_rapid { "rapid" } else { "cubic" }.parse().ok(),
     };
-    let buffers = ranpace_pep::split::Buffers {
-        flow: section.field("flow_buffer").and_then(|field| {
-            let is_auto = field.is_text() && field.text("") == Some("auto");
-            if is_auto { None } else { field.quantity(LEAST_BUFFER..=MOST_BUFFER) }
-        }),
-        user: section.quantity("user_buffer", LEAST_BUFFER..=MOST_BUFFER).unwrap_or(USER_BUFFER),
-        total: section.quantity("total_buffer", LEAST_BUFFER..=MOST_BUFFER).unwrap_or(TOTAL_BUFFER),
+    let buffers = Buffers {
+        flow: section.get(&FLOW_BUFFER),
+        user: section.get(&USER_BUFFER),
+        total: section.get(&TOTAL_BUFFER),
     };
     let kind = kind.map(|kind| match kind {
-        "rapid" => {
+        KindWord::Rapid => {
             let flow = buffers.flow.unwrap_or(rapid.caps.flow);
             let caps = Caps { flow, user: buffers.user, total: buffers.total, ..rapid.caps };
             ProxyKind::Rapid(Box::new(Settings { caps, ..rapid }))
         }
-        _ => ProxyKind::Split,
+        KindWord::Split => ProxyKind::Split,
     });
     section.finish();
     let (host, host_field) = (host?, host_field?);
@@ -148,122 +112,48 @@ fn read_entry(
     Some(ProxySpec { name, host, kind: kind?, ran_cc: ran_cc?, buffers, splits, passing })
 }
 
-/// RAPID's settings; `is_rapid` says whether they belong there. Reports come every `period`.
-fn read_rapid(section: &mut Section<'_>, is_rapid: bool, period: Span) -> Settings {
-    let fields = KEYS[7..].iter().map(|key| section.field(key));
-    let fields: Vec<Option<Field<'_>>> = fields.collect();
-    if !is_rapid {
-        for field in fields.into_iter().flatten() {
-            field.error("belongs to kind = \"rapid\"");
-        }
-        return Settings::THESIS;
-    }
-    let [
-        profile,
-        estimator,
-        accounting,
-        efficiency,
-        theta,
-        floor,
-        slack,
-        ran_rttmin,
-        sr,
-        ran_floor,
-        shrink,
-        udp,
-        hold,
-        guard,
-        window,
-        alpha,
-        headroom,
-        spare,
-    ] = &fields[..]
-    else {
-        return Settings::THESIS;
-    };
-    let word = |field: &Option<Field<'_>>, words: &[&'static str]| field.as_ref().and_then(|f| f.word(words));
-    let mut settings = match word(profile, &["thesis", "field"]) {
-        Some("thesis") => Settings::THESIS,
-        _ => Settings::FIELD,
-    };
+/// RAPID's settings. Reports come every `period`.
+fn read_rapid(section: &mut Section<'_>, period: Span) -> Settings {
+    let mut settings = section.get(&PROFILE).copied().unwrap_or(Settings::FIELD);
     settings.period = period;
-    settings.estimator = match word(estimator, &["alloc_plus_unused", "fair_share", "larger"]) {
-        Some("alloc_plus_unused") => Estimator::AllocPlusUnused,
-        Some("fair_share") => Estimator::FairShare,
-        Some(_) => Estimator::Larger,
-        None => settings.estimator,
-    };
-    settings.accounting = match word(accounting, &["rate", "share_bytes", "literal"]) {
-        Some("share_bytes") => Accounting::ShareBytes,
-        Some("literal") => Accounting::Literal,
-        _ => Accounting::Rate,
-    };
-    settings.ran_rttmin = match word(ran_rttmin, &["smoothed", "bounded", "plain"]) {
-        Some("smoothed") => RanRttMin::Smoothed,
-        Some("bounded") => RanRttMin::Bounded,
-        Some("plain") => RanRttMin::Plain,
-        _ => settings.ran_rttmin,
-    };
-    let number = |field: &Option<Field<'_>>, else_: f64| {
-        field.as_ref().and_then(|f| f.number(0.01..=1.0)).unwrap_or(else_)
-    };
-    settings.efficiency = number(efficiency, settings.efficiency);
-    settings.theta = number(theta, settings.theta);
-    let segments = |field: &Option<Field<'_>>, else_: u32| {
-        let read = field.as_ref().and_then(|f| f.whole(1..=10_000)).and_then(|n| u32::try_from(n).ok());
-        read.unwrap_or(else_)
-    };
-    settings.floor = segments(floor, settings.floor);
-    settings.ran_floor = segments(ran_floor, settings.ran_floor);
-    settings.slack = match slack {
-        Some(field) if field.is_text() && field.text("") == Some("half_rtt") => Slack::HalfRtt,
-        Some(field) => field.quantity(Span::ZERO..=Span::SECOND).map_or(settings.slack, Slack::Fixed),
-        None => settings.slack,
-    };
-    settings.sr_allowance = match sr {
-        Some(field) if field.is_text() && field.text("") == Some("technology") => Allowance::Technology,
-        Some(field) => {
-            field.quantity(Span::ZERO..=Span::SECOND).map_or(settings.sr_allowance, Allowance::Fixed)
-        }
-        None => settings.sr_allowance,
-    };
-    settings.window = match word(window, &["wired", "whole", "module"]) {
-        Some("whole") => WindowRule::Whole,
-        Some("module") => WindowRule::Module,
-        Some(_) => WindowRule::Wired,
-        None => settings.window,
-    };
-    settings.alpha = alpha.as_ref().and_then(|f| f.number(0.0..=0.99)).unwrap_or(settings.alpha);
-    settings.headroom = headroom.as_ref().and_then(|f| f.number(1.0..=100.0)).unwrap_or(settings.headroom);
-    settings.spare = spare
-        .as_ref()
-        .and_then(|f| f.whole(0..=10_000))
-        .and_then(|n| u32::try_from(n).ok())
-        .unwrap_or(settings.spare);
-    settings.account_udp = udp.as_ref().and_then(Field::flag).unwrap_or(settings.account_udp);
-    settings.hold = match word(hold, &["least", "mean"]) {
-        Some("least") => Hold::Least,
-        Some(_) => Hold::Mean,
-        None => settings.hold,
-    };
-    settings.guard = guard.as_ref().and_then(Field::flag).unwrap_or(settings.guard);
-    settings.shrink = shrink.as_ref().and_then(Field::flag).unwrap_or(settings.shrink);
+    section.set(&mut settings.estimator, &ESTIMATOR);
+    section.set(&mut settings.accounting, &ACCOUNTING);
+    section.set(&mut settings.ran_rttmin, &RAN_RTTMIN);
+    section.set(&mut settings.efficiency, &EFFICIENCY);
+    section.set(&mut settings.theta, &THETA);
+    section.set(&mut settings.floor, &FLOOR);
+    section.set(&mut settings.ran_floor, &RAN_FLOOR);
+    settings.slack = section.get(&SLACK).map_or(Slack::HalfRtt, Slack::Fixed);
+    if let Some(allowance) = section.get(&SR_ALLOWANCE) {
+        settings.sr_allowance = allowance.map_or(Allowance::Technology, Allowance::Fixed);
+    }
+    section.set(&mut settings.window, &WINDOW);
+    section.set(&mut settings.alpha, &ALPHA);
+    section.set(&mut settings.headroom, &HEADROOM);
+    section.set(&mut settings.spare, &SPARE);
+    section.set(&mut settings.account_udp, &ACCOUNT_UDP);
+    section.set(&mut settings.hold, &HOLD);
+    section.set(&mut settings.guard, &GUARD);
+    section.set(&mut settings.shrink, &SHRINK);
     settings
 }
 
-/// The host that a field names.
-fn host_of(field: &Field<'_>, network: &Network) -> Option<usize> {
-    let name = field.name()?;
-    let host = network.hosts.iter().position(|host| host == name);
-    if host.is_none() && !network.incomplete {
-        field.error(unknown("host", name, network.hosts.iter().map(String::as_str)));
+/// Reports RAPID's settings in a proxy of another kind.
+fn refuse_rapid(section: &mut Section<'_>) -> Settings {
+    for key in RAPID_KEYS {
+        if let Some(field) = section.field(key.name()) {
+            field.error("belongs to kind = \"rapid\"");
+        }
     }
-    host
+    Settings::THESIS
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)] // a test may
+
+    use ranpace_pep::rapid::{Estimator, Hold, RanRttMin, WindowRule};
+    use ranpace_units::Bytes;
 
     use super::*;
     use crate::parse;
@@ -351,7 +241,7 @@ cc = "cubic"
             headroom: 1.5,
             spare: 3,
             period: Span::from_millis(1),
-            caps: Caps { user: Bytes::new(1_000_000), total: super::TOTAL_BUFFER, ..Settings::FIELD.caps },
+            caps: Caps { user: Bytes::new(1_000_000), total: TOTAL_BUFFER.default.0, ..Settings::FIELD.caps },
             ..Settings::FIELD
         };
         assert_eq!(**settings, expected);
@@ -381,22 +271,5 @@ cc = "cubic"
             let error = parse(&with(proxy), "", &mut ()).unwrap_err().to_string();
             assert!(error.contains(expected), "{proxy}: {error}");
         }
-    }
-
-    #[test]
-    fn every_key_can_be_varied_and_is_on_its_page() {
-        const PAGE: &str = include_str!("../../../docs/proxy.md");
-        let error =
-            parse(&with("host = \"edge\"\nkind = \"split\"\nzzz = 1"), "", &mut ()).unwrap_err().to_string();
-        let known = error.split("expected one of ").nth(1).unwrap().split(';').next().unwrap();
-        let mut keys: Vec<&str> = known.lines().next().unwrap().split(", ").collect();
-        for key in &keys {
-            assert!(PAGE.contains(&format!("`{key}`")), "{key} is not on the page");
-            assert!(crate::vary(&with(""), &format!("proxy.{key}"), "1").is_ok(), "{key}");
-        }
-        keys.sort_unstable();
-        let mut own = super::KEYS.to_vec();
-        own.sort_unstable();
-        assert_eq!(keys, own);
     }
 }

@@ -1,48 +1,31 @@
 //! The settings of a QUIC connection, flat in `[[flow]]` or in its table `quic`, and what QUIC can carry.
 
-use core::ops::RangeInclusive;
+mod keys;
 
 use ranpace_cc::Algorithm;
-use ranpace_quic::{Config, Opener};
-use ranpace_units::{Bytes, Span};
+use ranpace_quic::Config;
 
-use crate::flow::read_algorithm;
-use crate::link::LEAST_SPAN;
+pub(crate) use self::keys::KEYS;
+use self::keys::*;
+use crate::algorithm::read_algorithm;
+use crate::flow::keys as flow;
 use crate::model::Transport;
-use crate::reader::{Field, Section};
+use crate::reader::Section;
+use crate::settings::Settings;
 use crate::tcp;
 
-/// The keys of the settings.
-pub(crate) const KEYS: [&str; 10] = [
-    "mtu",
-    "initial_window",
-    "max_data",
-    "max_stream_data",
-    "ack_every",
-    "ack_delay",
-    "ecn",
-    "pacing",
-    "opener",
-    "certificates",
-];
-
-/// Largest IP packet: what its length field holds (RFC 791).
-const MTU: RangeInclusive<Bytes> = Config::LEAST_MTU..=Bytes::new(65_535);
-/// Receive windows: at least a packet of Ethernet, at most what is believed.
-const WINDOW: RangeInclusive<Bytes> = Bytes::new(1_500)..=Bytes::new(1 << 40);
-/// A chain that the handshake's buffer holds.
-const CERTIFICATES: RangeInclusive<Bytes> = Bytes::new(0)..=Bytes::new(12_000);
-
 /// Reads the settings and the algorithm of a flow with `transport = "quic"`.
-pub(crate) fn read(flow: &mut Section<'_>) -> Option<Transport> {
-    for key in tcp::KEYS.into_iter().filter(|key| !KEYS.contains(key)).chain(["tcp"]) {
-        if let Some(field) = flow.field(key) {
+pub(crate) fn read(section: &mut Section<'_>) -> Option<Transport> {
+    let own = |name: &str| KEYS.iter().any(|key| key.name() == name);
+    let names = tcp::KEYS.iter().map(|key| key.name()).filter(|name| !own(name));
+    for name in names.chain([flow::TCP.name]) {
+        if let Some(field) = section.field(name) {
             field.error("belongs to TCP, and this flow's transport is \"quic\"");
         }
     }
-    let mut config = read_config(flow);
-    let Some(field) = flow.field("cc") else {
-        flow.error("missing key \"cc\" in [[flow]]");
+    let mut config = read_config(section);
+    let Some(field) = section.raw(&flow::CC) else {
+        section.error("missing key \"cc\" in [[flow]]");
         return None;
     };
     let algorithm = read_algorithm(&field)?;
@@ -69,51 +52,19 @@ fn fits(algorithm: &Algorithm) -> Result<(), String> {
 }
 
 fn read_config(flow: &mut Section<'_>) -> Config {
-    let mut table = flow.field("quic").and_then(|field| field.section("in quic of [[flow]]"));
-    let [
-        mtu,
-        initial_window,
-        max_data,
-        max_stream_data,
-        ack_every,
-        ack_delay,
-        ecn,
-        pacing,
-        opener,
-        certificates,
-    ] = KEYS.map(|key| {
-        let (flat, inner) = (flow.field(key), table.as_mut().and_then(|table| table.field(key)));
-        if let (Some(flat), Some(_)) = (&flat, &inner) {
-            flat.error("is given twice, here and in `quic`");
-        }
-        inner.or(flat)
-    });
-    if let Some(table) = table {
-        table.finish();
-    }
-    let size =
-        |field: Option<Field<'_>>, range, default| field.and_then(|f| f.quantity(range)).unwrap_or(default);
-    let whole = |field: Option<Field<'_>>, range| {
-        field.and_then(|f| f.whole(range)).and_then(|number| u32::try_from(number).ok())
-    };
-    let flag = |field: Option<Field<'_>>, default| field.and_then(|f| f.flag()).unwrap_or(default);
-    let default = Config::default();
-    let max_data = size(max_data, WINDOW, default.max_data);
-    Config {
-        mtu: size(mtu, MTU, default.mtu),
-        initial_window: whole(initial_window, 1..=65_535).unwrap_or(default.initial_window),
-        max_data,
-        // One stream carries all: what the connection takes, it may take.
-        max_stream_data: size(max_stream_data, WINDOW, max_data),
-        ack_every: whole(ack_every, 1..=1_000),
-        ack_delay: ack_delay.and_then(|f| f.quantity(LEAST_SPAN..=Span::from_secs(10))),
-        ecn: flag(ecn, default.ecn),
-        pacing: flag(pacing, default.pacing),
-        opener: match opener.and_then(|f| f.word(&["sender", "receiver"])) {
-            Some("receiver") => Opener::Receiver,
-            Some(_) => Opener::Sender,
-            None => default.opener,
-        },
-        certificates: size(certificates, CERTIFICATES, default.certificates),
-    }
+    let mut settings = Settings::open(flow, &flow::QUIC, &[KEYS]);
+    let mut config = Config::default();
+    settings.set(&mut config.mtu, &MTU);
+    settings.set(&mut config.initial_window, &INITIAL_WINDOW);
+    settings.set(&mut config.max_data, &MAX_DATA);
+    // One stream carries all: what the connection takes, it may take.
+    config.max_stream_data = settings.get(&MAX_STREAM_DATA).unwrap_or(config.max_data);
+    config.ack_every = settings.get(&ACK_EVERY);
+    config.ack_delay = settings.get(&ACK_DELAY);
+    settings.set(&mut config.ecn, &ECN);
+    settings.set(&mut config.pacing, &PACING);
+    settings.set(&mut config.opener, &OPENER);
+    settings.set(&mut config.certificates, &CERTIFICATES);
+    settings.finish();
+    config
 }

@@ -2,18 +2,70 @@
 
 use ranpace_units::{Span, Time};
 
-use crate::link::LEAST_SPAN;
+use crate::key::{ANY_TIME, Duration, Group, Is, Key, Kind as _, Number, Open, Whole, Within, Words};
+use crate::limits::LEAST_SPAN;
 use crate::reader::Section;
 
 /// The tables.
 pub(crate) const TABLES: [&str; 2] = ["rnis", "modem"];
-/// Their keys.
-pub(crate) const KEYS: [&str; 8] =
-    ["period", "delay", "error", "every", "stop", "resume", "content", "encoding"];
 /// Longest period, and longest way of a report. Ours.
 const MOST: Span = Span::from_secs(60);
 /// Largest share by which a report may be wrong: with more, what there is could be reported as nothing. Ours.
 const MOST_ERROR: f64 = 0.9;
+
+const PERIOD: Key<Duration> = Key {
+    name: "period",
+    kind: Within(LEAST_SPAN..=MOST),
+    default: Open("`\"8ms\"`; of a modem one TTI"),
+    about: "between two reports, and over what they are means",
+};
+const DELAY: Key<Duration> = Key {
+    name: "delay",
+    kind: Within(Span::ZERO..=MOST),
+    default: Open("`\"1ms\"`; of a modem `\"0s\"`"),
+    about: "from what was measured until it can be read",
+};
+const ERROR: Key<Number, Is<f64>> = Key {
+    name: "error",
+    kind: Number(0.0..=MOST_ERROR),
+    default: Is(0.0),
+    about: "block, PRBs and queue of each report are wrong by up to this share, either way",
+};
+const EVERY: Key<Whole<u32>, Is<u32>> = Key {
+    name: "every",
+    kind: Whole::new(1..=1_000_000),
+    default: Is(1),
+    about: "only one report in so many comes",
+};
+const STOP: Key<Duration> = Key {
+    name: "stop",
+    kind: ANY_TIME,
+    default: Open("never"),
+    about: "from then on nothing that is measured comes, until `resume`",
+};
+const RESUME: Key<Duration> =
+    Key { name: "resume", kind: ANY_TIME, default: Open("never"), about: "comes after `stop`" };
+const CONTENT: Key<Words<Content>, Is<Content>> = Key {
+    name: "content",
+    kind: Words(&[
+        ("measured", Content::Measured),
+        ("full", Content::Full),
+        ("empty", Content::Empty),
+        ("random", Content::Random),
+    ]),
+    default: Is(Content::Measured),
+    about: "what reports say: `\"full\"` (one PRB for this user, none free, 100 users, the queue at its limit), `\"empty\"` \
+            (all PRBs free, no queue, blocks of the whole cell) or `\"random\"`, whatever the cell does",
+};
+const ENCODING: Key<Words<Encoding>, Is<Encoding>> = Key {
+    name: "encoding",
+    kind: Words(&[("compact", Encoding::Compact), ("text", Encoding::Text)]),
+    default: Is(Encoding::Compact),
+    about: "what a report of the edge takes on the wire: our datagrams, or `\"text\"`, 170 bytes a user",
+};
+
+/// The keys of both tables.
+pub(crate) const KEYS: Group = &[&PERIOD, &DELAY, &ERROR, &EVERY, &STOP, &RESUME, &CONTENT, &ENCODING];
 
 /// How reports of users come to those who read them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,20 +99,6 @@ pub enum Content {
     Empty,
     /// Anything: grants, free PRBs, queue, users and MCS are drawn anew for each report.
     Random,
-}
-
-impl Content {
-    /// As scenarios call them.
-    const WORDS: [&str; 4] = ["measured", "full", "empty", "random"];
-
-    fn of(word: &str) -> Self {
-        match word {
-            "full" => Self::Full,
-            "empty" => Self::Empty,
-            "random" => Self::Random,
-            _ => Self::Measured,
-        }
-    }
 }
 
 /// What reports take on the wire.
@@ -101,35 +139,28 @@ pub(crate) fn read(root: &mut Section<'_>) -> (FeedSpec, FeedSpec, Vec<&'static 
         let section = root.field(key).and_then(|field| field.section(format!("in [{key}]")));
         if let Some(section) = section {
             written.push(key);
-            read_table(section, spec);
+            read_table(section.of(&[KEYS]), spec);
         }
     }
     (rnis, modem, written)
 }
 
 fn read_table(mut section: Section<'_>, spec: &mut FeedSpec) {
-    spec.period = section.quantity("period", LEAST_SPAN..=MOST).unwrap_or(spec.period);
-    spec.delay = section.quantity("delay", Span::ZERO..=MOST).unwrap_or(spec.delay);
-    spec.error = section.number("error", 0.0..=MOST_ERROR).unwrap_or(spec.error);
-    spec.every = section.whole("every", 1..=1_000_000).unwrap_or(spec.every);
-    let mut time = |key| {
-        let field = section.field(key)?;
-        let at = field.quantity(Span::ZERO..=Span::MAX)?;
-        Some((field, Time::ZERO + at))
-    };
-    let (stop, resume) = (time("stop"), time("resume"));
-    if let Some((field, at)) = &resume
-        && stop.as_ref().is_none_or(|(_, stop)| stop >= at)
+    section.set(&mut spec.period, &PERIOD);
+    section.set(&mut spec.delay, &DELAY);
+    spec.error = section.get(&ERROR);
+    spec.every = section.get(&EVERY);
+    let stop = section.get(&STOP);
+    let resume_field = section.find(&RESUME);
+    let resume = resume_field.as_ref().and_then(|field| RESUME.kind.read(field));
+    if let (Some(field), Some(at)) = (resume_field, resume)
+        && stop.is_none_or(|stop| stop >= at)
     {
         field.error("comes after `stop`");
     }
-    (spec.stop, spec.resume) = (stop.map(|(_, at)| at), resume.map(|(_, at)| at));
-    if let Some(content) = section.field("content").and_then(|field| field.word(&Content::WORDS)) {
-        spec.content = Content::of(content);
-    }
-    if let Some(encoding) = section.field("encoding").and_then(|field| field.word(&["compact", "text"])) {
-        spec.encoding = if encoding == "text" { Encoding::Text } else { Encoding::Compact };
-    }
+    (spec.stop, spec.resume) = (stop.map(|at| Time::ZERO + at), resume.map(|at| Time::ZERO + at));
+    spec.content = section.get(&CONTENT);
+    spec.encoding = section.get(&ENCODING);
     section.finish();
 }
 

@@ -1,191 +1,105 @@
 //! The settings of a TCP connection, flat in `[[flow]]` or in its table `tcp`.
 
-use core::ops::RangeInclusive;
+mod keys;
 
-use ranpace_tcp::{Config, ControlRtt, Growth, Opener, RtoRule, RttSample};
+use ranpace_tcp::Config;
 use ranpace_units::{Bytes, Span};
 
-use crate::link::LEAST_SPAN;
+use self::keys::*;
+pub(crate) use self::keys::{KEYS, MTU};
+use crate::flow::keys as flow;
+use crate::key::{Key, Kind as _, Size};
 use crate::reader::{Field, Section};
-
-/// The keys of the settings; all but `mtu` are TCP's alone.
-pub(crate) const KEYS: [&str; 25] = [
-    "mtu",
-    "initial_window",
-    "timestamps",
-    "ecn",
-    "ack_every",
-    "ack_delay",
-    "quick_acks",
-    "min_rto",
-    "initial_rto",
-    "max_rto",
-    "receive_buffer",
-    "receive_buffer_max",
-    "send_buffer",
-    "slow_start_after_idle",
-    "gso",
-    "pacing",
-    "opener",
-    "stack",
-    "sack",
-    "inflate_own",
-    "rtt_sample",
-    "timestamp_granularity",
-    "rto",
-    "control_rtt",
-    "growth",
-];
-
-/// Smallest and largest IP packet: ours, and what its length field holds (RFC 791).
-const MTU: RangeInclusive<Bytes> = Bytes::new(100)..=Bytes::new(65_535);
-/// Shortest timeouts: a tick of Linux's clock at its fastest (HZ = 1000), which its TCP timers count in. Connections with shorter
-/// ones would do little else than run out.
-const LEAST_TIMEOUT: Span = Span::from_millis(1);
-/// Largest window that TCP can announce (RFC 7323 section 2.3).
-const MOST_WINDOW: Bytes = Bytes::new(1 << 30);
+use crate::settings::Settings;
 
 /// Reads the settings of a flow, and `ack_every` as it is written; without it the receiver acknowledges as the algorithm wants it,
 /// if it wants something.
-pub(crate) fn read(flow: &mut Section<'_>, wanted: Option<u32>) -> (Config, Option<u32>) {
-    let mut table = flow.field("tcp").and_then(|field| field.section("in tcp of [[flow]]"));
-    let [
-        mtu,
-        initial_window,
-        timestamps,
-        ecn,
-        ack_every,
-        ack_delay,
-        quick_acks,
-        min_rto,
-        initial_rto,
-        max_rto,
-        receive_buffer,
-        receive_buffer_max,
-        send_buffer,
-        slow_start_after_idle,
-        gso,
-        pacing,
-        opener,
-        stack,
-        sack,
-        inflate_own,
-        rtt_sample,
-        timestamp_granularity,
-        rto,
-        control_rtt,
-        growth,
-    ] = KEYS.map(|key| {
-        let (flat, inner) = (flow.field(key), table.as_mut().and_then(|table| table.field(key)));
-        if let (Some(flat), Some(_)) = (&flat, &inner) {
-            flat.error("is given twice, here and in `tcp`");
-        }
-        inner.or(flat)
-    });
-    if let Some(table) = table {
-        table.finish();
-    }
-    let mtu = mtu.and_then(|f| f.quantity(MTU)).unwrap_or(Config::default().mtu);
-    let mut config = match stack.and_then(|f| f.word(&["linux", "ns-3.26"])) {
-        Some("ns-3.26") => Config { mtu, ..Config::ns_3_26() },
-        _ => Config { mtu, ..Config::default() },
+pub(crate) fn read(section: &mut Section<'_>, wanted: Option<u32>) -> (Config, Option<u32>) {
+    let mut settings = Settings::open(section, &flow::TCP, &[KEYS]);
+    let mtu = settings.get(&MTU).unwrap_or(Config::default().mtu);
+    let mut config = match settings.get(&STACK) {
+        Stack::Ns3 => Config { mtu, ..Config::ns_3_26() },
+        Stack::Linux => Config { mtu, ..Config::default() },
     };
-
-    whole(&mut config.initial_window, initial_window, 1..=65_535);
-    let ack_every = ack_every.and_then(|f| f.whole(1..=1_000)).and_then(|number| u32::try_from(number).ok());
+    settings.set(&mut config.initial_window, &INITIAL_WINDOW);
+    let ack_every = settings.get(&ACK_EVERY);
     config.ack_every = ack_every.or(wanted).unwrap_or(config.ack_every);
-    whole(&mut config.quick_acks, quick_acks, 0..=65_535);
-    flag(&mut config.timestamps, timestamps);
-    flag(&mut config.ecn, ecn);
-    flag(&mut config.slow_start_after_idle, slow_start_after_idle);
-    flag(&mut config.gso, gso);
-    flag(&mut config.pacing, pacing);
-    flag(&mut config.sack, sack);
-    flag(&mut config.inflate_own, inflate_own);
-    span(&mut config.ack_delay, &ack_delay, Span::ZERO);
-    span(&mut config.initial_rto, &initial_rto, LEAST_TIMEOUT);
-    span(&mut config.min_rto, &min_rto, LEAST_TIMEOUT);
-    span(&mut config.max_rto, &max_rto, LEAST_TIMEOUT);
-    match rto.and_then(|f| f.word(&["linux", "rfc6298"])) {
-        Some("rfc6298") => config.rto = RtoRule::Rfc6298,
-        Some(_) => config.rto = RtoRule::Linux,
-        None => {}
+    settings.set(&mut config.quick_acks, &QUICK_ACKS);
+    settings.set(&mut config.timestamps, &TIMESTAMPS);
+    settings.set(&mut config.ecn, &ECN);
+    settings.set(&mut config.slow_start_after_idle, &SLOW_START_AFTER_IDLE);
+    settings.set(&mut config.gso, &GSO);
+    settings.set(&mut config.pacing, &PACING);
+    settings.set(&mut config.sack, &SACK);
+    settings.set(&mut config.inflate_own, &INFLATE_OWN);
+    settings.set(&mut config.ack_delay, &ACK_DELAY);
+    settings.set(&mut config.rto, &RTO);
+    settings.set(&mut config.rtt_sample, &RTT_SAMPLE);
+    settings.set(&mut config.control_rtt, &CONTROL_RTT);
+    settings.set(&mut config.growth, &GROWTH);
+    settings.set(&mut config.opener, &OPENER);
+    if let Some(granularity) = settings.get(&TIMESTAMP_GRANULARITY) {
+        config.timestamp_granularity = granularity.unwrap_or(Span::ZERO);
     }
-    match rtt_sample.and_then(|f| f.word(&["newest", "oldest"])) {
-        Some("oldest") => config.rtt_sample = RttSample::Oldest,
-        Some(_) => config.rtt_sample = RttSample::Newest,
-        None => {}
-    }
-    match control_rtt.and_then(|f| f.word(&["sample", "smoothed"])) {
-        Some("smoothed") => config.control_rtt = ControlRtt::Smoothed,
-        Some(_) => config.control_rtt = ControlRtt::Sample,
-        None => {}
-    }
-    match growth.and_then(|f| f.word(&["segments", "acks", "slow_start_acks"])) {
-        Some("acks") => config.growth = Growth::Acks,
-        Some("slow_start_acks") => config.growth = Growth::SlowStartAcks,
-        Some(_) => config.growth = Growth::Segments,
-        None => {}
-    }
-    match timestamp_granularity {
-        Some(field) if field.is_text() && field.text("") == Some("exact") => {
-            config.timestamp_granularity = Span::ZERO;
-        }
-        field => span(&mut config.timestamp_granularity, &field, LEAST_SPAN),
-    }
-    if let (Some(field), true) = (max_rto.or(min_rto), config.max_rto < config.min_rto) {
-        field.error(format!("max_rto, {}, is less than min_rto, {}", config.max_rto, config.min_rto));
-    }
-
-    window(&mut config.receive_buffer, &receive_buffer, mtu);
-    // A larger buffer than autotuning would ever reach is not made smaller by it.
-    config.receive_buffer_max = config.receive_buffer_max.max(config.receive_buffer);
-    window(&mut config.receive_buffer_max, &receive_buffer_max, mtu);
-    if let (Some(field), true) = (receive_buffer_max, config.receive_buffer_max < config.receive_buffer) {
-        let (most, first) = (config.receive_buffer_max, config.receive_buffer);
-        field.error(format!("{most} is less than receive_buffer, which is {first}"));
-    }
-    match send_buffer {
-        Some(field) if field.is_text() && field.text("") == Some("unlimited") => {
-            config.send_buffer = Bytes::MAX;
-        }
-        field => window(&mut config.send_buffer, &field, mtu),
-    }
-
-    match opener.and_then(|f| f.word(&["sender", "receiver"])) {
-        Some("receiver") => config.opener = Opener::Receiver,
-        Some(_) => config.opener = Opener::Sender,
-        None => {}
-    }
+    read_timeouts(&mut settings, &mut config);
+    read_buffers(&mut settings, &mut config);
+    settings.finish();
     (config, ack_every)
 }
 
-fn whole(place: &mut u32, field: Option<Field<'_>>, range: RangeInclusive<u64>) {
-    let read = field.and_then(|f| f.whole(range)).and_then(|number| u32::try_from(number).ok());
-    *place = read.unwrap_or(*place);
+fn read_timeouts(settings: &mut Settings<'_, '_>, config: &mut Config) {
+    settings.set(&mut config.initial_rto, &INITIAL_RTO);
+    let (least, most) = (settings.find(&MIN_RTO), settings.find(&MAX_RTO));
+    for (field, key, place) in
+        [(&least, &MIN_RTO, &mut config.min_rto), (&most, &MAX_RTO, &mut config.max_rto)]
+    {
+        *place = field.as_ref().and_then(|field| key.kind.read(field)).unwrap_or(*place);
+    }
+    if let (Some(field), true) = (most.or(least), config.max_rto < config.min_rto) {
+        field.error(format!("max_rto, {}, is less than min_rto, {}", config.max_rto, config.min_rto));
+    }
 }
 
-fn flag(place: &mut bool, field: Option<Field<'_>>) {
-    *place = field.and_then(|f| f.flag()).unwrap_or(*place);
-}
-
-fn span(place: &mut Span, field: &Option<Field<'_>>, least: Span) {
-    let read = field.as_ref().and_then(|f| f.quantity(least..=Span::from_secs(3_600)));
-    *place = read.unwrap_or(*place);
+fn read_buffers(settings: &mut Settings<'_, '_>, config: &mut Config) {
+    let mtu = config.mtu;
+    if let Some(field) = settings.find(&RECEIVE_BUFFER) {
+        config.receive_buffer = window(&RECEIVE_BUFFER, &field, mtu).unwrap_or(config.receive_buffer);
+    }
+    // A larger buffer than autotuning would ever reach is not made smaller by it.
+    config.receive_buffer_max = config.receive_buffer_max.max(config.receive_buffer);
+    if let Some(field) = settings.find(&RECEIVE_BUFFER_MAX) {
+        let most = window(&RECEIVE_BUFFER_MAX, &field, mtu).unwrap_or(config.receive_buffer_max);
+        config.receive_buffer_max = most;
+        if most < config.receive_buffer {
+            field.error(format!("{most} is less than receive_buffer, which is {}", config.receive_buffer));
+        }
+    }
+    if let Some(field) = settings.find(&SEND_BUFFER) {
+        let size = SEND_BUFFER.kind.read(&field);
+        if let Some(Some(size)) = size {
+            holds_a_packet(&field, size, mtu);
+        }
+        config.send_buffer = size.map_or(config.send_buffer, |size| size.unwrap_or(Bytes::MAX));
+    }
 }
 
 /// A buffer that holds at least a packet.
-fn window(place: &mut Bytes, field: &Option<Field<'_>>, mtu: Bytes) {
-    let Some(field) = field else { return };
-    let Some(size) = field.quantity(Bytes::new(1)..=MOST_WINDOW) else { return };
+fn window(key: &Key<Size>, field: &Field<'_>, mtu: Bytes) -> Option<Bytes> {
+    let size = key.kind.read(field)?;
+    holds_a_packet(field, size, mtu);
+    Some(size)
+}
+
+fn holds_a_packet(field: &Field<'_>, size: Bytes, mtu: Bytes) {
     if size < mtu {
         field.error(format!("{size} is less than one packet ({mtu}): the flow would stall"));
     }
-    *place = size;
 }
 
 #[cfg(test)]
 mod tests {
+    use ranpace_tcp::{ControlRtt, Growth, RtoRule, RttSample};
+
     use super::*;
 
     struct None;

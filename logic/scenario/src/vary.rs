@@ -3,107 +3,19 @@
 use toml_edit::{DocumentMut, InlineTable, Item, Key, TableLike, Value};
 
 use crate::error::{Report, ScenarioError, did_you_mean};
-use crate::{cell, middlebox, pep, proxy, quic, rnis, tcp};
+use crate::key::Group;
+use crate::tables::{self, TABLES, Table};
+use crate::{quic, tcp};
 
-/// Keys whose value is always a string, even if it looks like a number.
-const STRINGS: [&str; 18] = [
-    "lie",
-    "name",
-    "from",
-    "to",
-    "cc",
-    "ran_cc",
-    "trace",
-    "transport",
-    "kind",
-    "opener",
-    "link",
-    "flow",
-    "cell",
-    "user",
-    "host",
-    "preset",
-    "radio",
-    "file",
-];
-/// Kinds of entries, each a list of tables.
-const KINDS: [&str; 8] = ["link", "cell", "user", "flow", "proxy", "pep", "middlebox", "change"];
+/// Keys of tables within tables whose value is always a string, even if it looks like a number.
+const INNER_STRINGS: [&str; 2] = ["kind", "file"];
 /// Where a user is; one takes the place of the others.
 const PLACES: [&str; 5] = ["position", "drop", "walk", "waypoints", "trajectory"];
 /// How wide a band is, likewise.
 const WIDTHS: [&str; 2] = ["bandwidth", "prbs"];
 /// What plays a trace; `rate` takes its place and the other way round.
 const OF_A_TRACE: [&str; 5] = ["trace", "repeat", "scale", "opportunity", "overhead"];
-
-const TOP: [&str; 5] = ["name", "duration", "warmup", "seed", "sample"];
-const LINK: [&str; 15] = [
-    "name",
-    "from",
-    "to",
-    "rate",
-    "trace",
-    "repeat",
-    "scale",
-    "opportunity",
-    "overhead",
-    "delay",
-    "jitter",
-    "queue",
-    "loss",
-    "reorder",
-    "duplex",
-];
-const FLOW: [&str; 16] = [
-    "name",
-    "count",
-    "stagger",
-    "start",
-    "stop",
-    "transport",
-    "cc",
-    "packet",
-    "estimator",
-    "tcp",
-    "quic",
-    "workload",
-    "from",
-    "to",
-    "path",
-    "bearer",
-];
-const CHANGE: [&str; 10] =
-    ["at", "link", "flow", "user", "rate", "delay", "target", "to", "forward", "interruption"];
 const BACK: &str = "back";
-
-/// Keys that hold a table.
-const TABLES: [&str; 26] = [
-    "tcp",
-    "queue",
-    "loss",
-    "jitter",
-    "reorder",
-    BACK,
-    "workload",
-    "path_loss",
-    "sight",
-    "shadowing",
-    "fading",
-    "noise",
-    "noise_up",
-    "outer_loop",
-    "harq",
-    "harq_up",
-    "scheduler",
-    "ul_power",
-    "rlc_timers",
-    "aqm",
-    "aqm_up",
-    "drop",
-    "walk",
-    "waypoints",
-    "recording",
-    "quic",
-];
 
 /// The text with `key` set to `value`.
 ///
@@ -137,89 +49,94 @@ pub fn vary(text: &str, key: &str, value: &str) -> Result<String, ScenarioError>
 
 fn set(document: &mut DocumentMut, path: &[&str], value: &str) -> Result<(), String> {
     let (&first, rest) = path.split_first().ok_or("the key is empty")?;
-    if let (true, [key]) = (rnis::TABLES.contains(&first), rest) {
-        check_key(rest, &rnis::KEYS, first)?;
-        return put(inner_table(document.as_table_mut(), first)?, &[key], value);
-    }
-    if !KINDS.contains(&first) {
-        if !TOP.contains(&first) || !rest.is_empty() {
-            let known = TOP.iter().copied().chain(KINDS).chain(rnis::TABLES);
-            let near = did_you_mean(first, known);
-            let tables = KINDS.into_iter().chain(rnis::TABLES);
-            let kinds = tables.map(|kind| format!("{kind}.KEY")).collect::<Vec<_>>().join(", ");
-            return Err(format!("expected one of {}, or {kinds}{near}", TOP.join(", ")));
+    let Some(table) = TABLES.iter().find(|table| table.name == first && (table.is_list || rest.len() == 1))
+    else {
+        if !names(tables::TOP).contains(&first) || !rest.is_empty() {
+            return Err(no_such_key(first));
         }
-        return put(document.as_table_mut(), path, value);
+        return put(document.as_table_mut(), tables::TOP, path, value);
+    };
+    if !table.is_list {
+        check_key(rest, table)?;
+        return put(inner_table(document.as_table_mut(), first)?, table.keys, rest, value);
     }
-    let entries = entries_of(document.get_mut(first).ok_or(format!("there is no [[{first}]]"))?);
+    set_in_entries(document, table, rest, value)
+}
+
+/// Sets a key in the tables of `[[table]]`: in the one that `path` names, or in all in which it can stand.
+fn set_in_entries(
+    document: &mut DocumentMut,
+    table: &Table,
+    path: &[&str],
+    value: &str,
+) -> Result<(), String> {
+    let kind = table.name;
+    let entries = entries_of(document.get_mut(kind).ok_or(format!("there is no [[{kind}]]"))?);
     let names: Vec<String> = entries
         .iter()
         .enumerate()
         .map(|(index, entry)| {
             let name = entry.get("name").and_then(Item::as_str);
-            name.map_or_else(|| format!("{first}{}", index + 1), str::to_owned)
+            name.map_or_else(|| format!("{kind}{}", index + 1), str::to_owned)
         })
         .collect();
     let (&second, inner) =
-        rest.split_first().ok_or(format!("{first} what? such as {first}.{}", example(first)))?;
-    let named = if first == "change" { None } else { names.iter().position(|name| name == second) };
-    let keys = keys_of(first);
+        path.split_first().ok_or(format!("{kind} what? such as {kind}.{}", table.example))?;
+    let has_names = self::names(table.keys).contains(&"name");
+    let named = if has_names { names.iter().position(|name| name == second) } else { None };
     if let (Some(index), false) = (named, inner.is_empty()) {
-        check_key(inner, &keys, first)?;
+        check_key(inner, table)?;
         return match entries.into_iter().nth(index) {
-            Some(entry) => put(entry, inner, value),
-            None => Err(format!("there is no {first} {second:?}")),
+            Some(entry) => put(entry, table.keys, inner, value),
+            None => Err(format!("there is no {kind} {second:?}")),
         };
     }
+    let keys = self::names(table.keys);
     if !keys.contains(&second) {
         let near = did_you_mean(second, keys.iter().copied().chain(names.iter().map(String::as_str)));
         return Err(format!(
-            "{second:?} is neither a key of [[{first}]] nor a name in it with a key after it; names are {}, keys {}{near}",
+            "{second:?} is neither a key of [[{kind}]] nor a name in it with a key after it; names are {}, keys {}{near}",
             names.iter().take(10).cloned().collect::<Vec<_>>().join(", "),
             keys.join(", ")
         ));
     }
     let mut is_set = false;
-    for entry in entries.into_iter().filter(|entry| can_stand(first, second, *entry)) {
-        put(entry, rest, value)?;
+    for entry in entries.into_iter().filter(|entry| can_stand(kind, second, *entry)) {
+        put(entry, table.keys, path, value)?;
         is_set = true;
     }
-    if is_set { Ok(()) } else { Err(format!("no [[{first}]] has a place for {second:?}")) }
+    if is_set { Ok(()) } else { Err(format!("no [[{kind}]] has a place for {second:?}")) }
 }
 
-fn example(kind: &str) -> &'static str {
-    match kind {
-        "link" => "rate",
-        "cell" => "bandwidth",
-        "user" => "position",
-        "flow" => "cc",
-        "proxy" => "ran_cc",
-        "pep" | "middlebox" => "host",
-        _ => "at",
-    }
+/// What there is at the top, for one who asked for something else.
+fn no_such_key(asked: &str) -> String {
+    let top = names(tables::TOP);
+    let near = did_you_mean(asked, top.iter().copied().chain(TABLES.iter().map(|table| table.name)));
+    let keys: Vec<String> = TABLES.iter().map(|table| format!("{}.KEY", table.name)).collect();
+    format!("expected one of {}, or {}{near}", top.join(", "), keys.join(", "))
 }
 
-fn keys_of(kind: &str) -> Vec<&'static str> {
-    match kind {
-        "link" => LINK.into_iter().chain([BACK]).collect(),
-        "cell" => cell::CELL_KEYS.into_iter().chain(cell::BEARER_KEYS).collect(),
-        "user" => cell::USER_KEYS.into_iter().chain(cell::BEARER_KEYS).collect(),
-        "flow" => {
-            let of_quic = quic::KEYS.into_iter().filter(|key| !tcp::KEYS.contains(key));
-            FLOW.into_iter().chain([BACK]).chain(tcp::KEYS).chain(of_quic).collect()
+/// The names of keys, each once.
+fn names(keys: &[Group]) -> Vec<&'static str> {
+    let mut names: Vec<&str> = Vec::new();
+    for key in keys.iter().flat_map(|group| group.iter()) {
+        if !names.contains(&key.name()) {
+            names.push(key.name());
         }
-        "proxy" => proxy::KEYS.to_vec(),
-        "pep" => pep::KEYS.to_vec(),
-        "middlebox" => middlebox::KEYS.to_vec(),
-        _ => CHANGE.to_vec(),
     }
+    names
 }
 
-fn check_key(path: &[&str], keys: &[&str], kind: &str) -> Result<(), String> {
+fn has(group: Group, name: &str) -> bool {
+    group.iter().any(|key| key.name() == name)
+}
+
+fn check_key(path: &[&str], table: &Table) -> Result<(), String> {
+    let keys = names(table.keys);
     match path.first() {
         Some(key) if !keys.contains(key) => {
             let near = did_you_mean(key, keys.iter().copied());
-            Err(format!("{key:?} is not a key of [[{kind}]]; there are {}{near}", keys.join(", ")))
+            Err(format!("{key:?} is not a key of [[{}]]; there are {}{near}", table.name, keys.join(", ")))
         }
         _ => Ok(()),
     }
@@ -234,9 +151,9 @@ fn can_stand(kind: &str, key: &str, entry: &dyn TableLike) -> bool {
         ("flow", "cc" | BACK) => !is_udp,
         ("flow", "tcp") => !is_udp && !is_quic,
         ("flow", "quic") => is_quic,
-        ("flow", key) if is_quic && tcp::KEYS.contains(&key) => quic::KEYS.contains(&key),
-        ("flow", key) if tcp::KEYS.contains(&key) => !is_udp,
-        ("flow", key) if quic::KEYS.contains(&key) => is_quic,
+        ("flow", key) if is_quic && has(tcp::KEYS, key) => has(quic::KEYS, key),
+        ("flow", key) if has(tcp::KEYS, key) => !is_udp,
+        ("flow", key) if has(quic::KEYS, key) => is_quic,
         ("link", BACK) => {
             entry.contains_key(BACK) || entry.get("duplex").and_then(Item::as_bool) == Some(true)
         }
@@ -261,28 +178,34 @@ fn entries_of(item: &mut Item) -> Vec<&mut dyn TableLike> {
     }
 }
 
-/// Sets a value in a table, making the tables on the way.
-fn put(table: &mut dyn TableLike, path: &[&str], value: &str) -> Result<(), String> {
+/// Sets a value in a table with these keys, making the tables on the way.
+fn put(table: &mut dyn TableLike, keys: &[Group], path: &[&str], value: &str) -> Result<(), String> {
     let (&key, rest) = path.split_first().ok_or("the key is empty")?;
     // A setting of TCP may be written flat or in `tcp`; it is changed where it is. Likewise for QUIC.
-    for (name, keys) in [("tcp", tcp::KEYS.as_slice()), ("quic", quic::KEYS.as_slice())] {
+    for (name, settings) in [("tcp", tcp::KEYS), ("quic", quic::KEYS)] {
         if let [inner] = rest
             && key == name
             && table.contains_key(inner)
-            && keys.contains(inner)
+            && has(settings, inner)
         {
-            return put(table, rest, value);
+            return put(table, keys, rest, value);
         }
         let inner = table.get(name).and_then(Item::as_table_like);
-        if rest.is_empty() && keys.contains(&key) && inner.is_some_and(|inner| inner.contains_key(key)) {
-            return put(inner_table(table, name)?, path, value);
+        if rest.is_empty() && has(settings, key) && inner.is_some_and(|inner| inner.contains_key(key)) {
+            return put(inner_table(table, name)?, keys, path, value);
         }
     }
     if !rest.is_empty() {
-        if !TABLES.contains(&key) {
-            return Err(format!("{key:?} has no keys in it; {} have", TABLES.join(", ")));
+        let mut declared = keys.iter().flat_map(|group| group.iter());
+        if !declared.any(|declared| declared.name() == key && declared.is_table()) {
+            let tables = keys.iter().flat_map(|group| group.iter()).filter(|key| key.is_table());
+            let tables: Vec<&str> = tables.map(|key| key.name()).collect();
+            return Err(match tables.as_slice() {
+                [] => format!("{key:?} has no keys in it"),
+                tables => format!("{key:?} has no keys in it; {} have", tables.join(", ")),
+            });
         }
-        return put(inner_table(table, key)?, rest, value);
+        return put(inner_table(table, key)?, keys, rest, value);
     }
     if key == "rate" && table.contains_key("trace") {
         OF_A_TRACE.iter().for_each(|other| drop(table.remove(other)));
@@ -293,7 +216,7 @@ fn put(table: &mut dyn TableLike, path: &[&str], value: &str) -> Result<(), Stri
     for instead in [PLACES.as_slice(), &WIDTHS].into_iter().filter(|keys| keys.contains(&key)) {
         instead.iter().filter(|other| **other != key).for_each(|other| drop(table.remove(other)));
     }
-    let mut value = toml_value(key, value);
+    let mut value = toml_value(key, keys, value);
     match table.get_mut(key) {
         Some(old) => {
             // What stands around the old value, such as a comment after it, stays.
@@ -328,7 +251,10 @@ fn inner_table<'t>(table: &'t mut dyn TableLike, key: &str) -> Result<&'t mut dy
 }
 
 /// The value as TOML: what cannot be anything else is a string.
-fn toml_value(key: &str, text: &str) -> Value {
+fn toml_value(key: &str, keys: &[Group], text: &str) -> Value {
+    let mut declared = keys.iter().flat_map(|group| group.iter());
+    let is_text =
+        INNER_STRINGS.contains(&key) || declared.any(|declared| declared.name() == key && declared.is_text());
     let text = text.trim();
     let string = Value::from(text);
     match text.parse::<Value>() {
@@ -336,7 +262,7 @@ fn toml_value(key: &str, text: &str) -> Value {
         // The set of timers of TS 36.331.
         Ok(Value::Integer(_)) if key == "rlc_timers" => string,
         Ok(value @ Value::String(_)) => value,
-        Ok(_) if STRINGS.contains(&key) => string,
+        Ok(_) if is_text => string,
         Ok(value) => value,
     }
 }
@@ -481,7 +407,7 @@ transport = "udp"
             ("flow.cx", "cannot vary \"flow.cx\": \"cx\" is neither a key of [[flow]] nor a name"),
             ("flow.wbe.cc", "cannot vary \"flow.wbe.cc\": \"wbe\" is neither a key of [[flow]] nor a name"),
             ("flow.web.cx", "cannot vary \"flow.web.cx\": \"cx\" is not a key of [[flow]]"),
-            ("link.delay.x", "cannot vary \"link.delay.x\": \"delay\" has no keys in it; tcp, queue"),
+            ("link.delay.x", "cannot vary \"link.delay.x\": \"delay\" has no keys in it; jitter, queue"),
             (
                 "link.\"up.1\".back.delay.x",
                 "cannot vary \"link.\\\"up.1\\\".back.delay.x\": \"delay\" has no keys",

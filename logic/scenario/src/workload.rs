@@ -1,18 +1,10 @@
 //! `workload` of `[[flow]]`: what data there is to carry.
 
-use ranpace_units::{Bytes, Span};
-
-use crate::link::{LEAST_RATE, LEAST_SPAN, MOST_RATE};
+use crate::key::Kind as _;
 use crate::listing::WORKLOADS;
+use crate::listing::workloads::*;
 use crate::model::{Transport, Workload};
-use crate::reader::Field;
-
-/// Largest transfer that is believed.
-const MOST_SIZE: Bytes = Bytes::new(1_000_000_000_000_000);
-/// Shortest interval between two writes. Ours: a shorter one is a rate.
-const LEAST_INTERVAL: Span = Span::from_micros(1);
-/// Longest interval.
-const MOST_INTERVAL: Span = Span::from_secs(86_400);
+use crate::reader::{Field, Section};
 
 /// Reads `workload = "bulk"` or a table.
 pub(crate) fn read(field: &Field<'_>) -> Option<Workload> {
@@ -27,55 +19,44 @@ pub(crate) fn read(field: &Field<'_>) -> Option<Workload> {
     }
     let mut section = field.section("in workload of [[flow]]")?;
     let kind = section.required("kind")?.word(&kinds)?;
-    let one = Bytes::new(1);
-    let rates = LEAST_RATE..=MOST_RATE;
-    let intervals = LEAST_INTERVAL..=MOST_INTERVAL;
     let workload = match kind {
         "bulk" => Some(Workload::Bulk),
-        "fixed" => {
-            let size = section.required("size").and_then(|f| f.quantity(one..=MOST_SIZE));
-            size.map(|size| Workload::Fixed { size })
-        }
+        "fixed" => section.get(&SIZE).map(|size| Workload::Fixed { size }),
         "repeat" => {
-            let size = section.required("size").and_then(|f| f.quantity(one..=MOST_SIZE));
-            let pause = section.quantity("pause", Span::ZERO..=MOST_INTERVAL).unwrap_or(Span::ZERO);
-            let count = section.whole("count", 1..=u64::from(u32::MAX));
+            let (size, pause, count) = (section.get(&SIZE), section.get(&PAUSE), section.get(&COUNT));
             size.map(|size| Workload::Repeat { size, pause, count })
         }
         "paced" => {
-            let rate = section.required("rate").and_then(|f| f.quantity(rates));
-            let interval = section.quantity("interval", intervals).unwrap_or(Span::from_millis(10));
+            let (rate, interval) = (section.get(&RATE), section.get(&WRITE_INTERVAL));
             if let Some(rate) = rate.filter(|rate| rate.bytes_in(interval).is_zero()) {
                 section.error(format!("workload: {rate} is less than a byte in {interval}"));
             }
             rate.map(|rate| Workload::Paced { rate, interval })
         }
         "web" => {
-            let page = section.required("page").and_then(|f| f.quantity(one..=MOST_SIZE));
-            let interval = section.quantity("interval", intervals).unwrap_or(Span::SECOND);
+            let (page, interval) = (section.get(&PAGE), section.get(&PAGE_INTERVAL));
             page.map(|page| Workload::Web { page, interval })
         }
-        "cbr" => section.required("rate").and_then(|f| f.quantity(rates)).map(|rate| Workload::Cbr { rate }),
-        _ => {
-            let rate = section.required("rate").and_then(|f| f.quantity(rates));
-            let bursts = LEAST_SPAN..=MOST_INTERVAL;
-            let burst_mean = section.quantity("burst_mean", bursts).unwrap_or(Span::from_millis(100));
-            let active_mean = section.field("active_mean").and_then(|f| f.positive(100_000.0)).unwrap_or(3.0);
-            let hurst = section.field("hurst");
-            // The shape of the Pareto law, 3 - 2 H, lies between 1 (no mean) and 2 (no long memory).
-            let hurst = hurst.map_or(Some(0.7), |field| {
-                let hurst = field.number(0.5..=1.0)?;
-                if hurst <= 0.5 || hurst >= 1.0 {
-                    field.error(format!("expected a number above 0.5 and below 1, found {hurst}"));
-                    return None;
-                }
-                Some(hurst)
-            });
-            rate.zip(hurst).map(|(rate, hurst)| Workload::Ppbp { rate, burst_mean, active_mean, hurst })
-        }
+        "cbr" => section.get(&RATE).map(|rate| Workload::Cbr { rate }),
+        _ => read_bursts(&mut section),
     };
     section.finish();
     workload
+}
+
+fn read_bursts(section: &mut Section<'_>) -> Option<Workload> {
+    let (rate, burst_mean) = (section.get(&RATE), section.get(&BURST_MEAN));
+    let active_mean = section.get(&ACTIVE_MEAN);
+    let hurst = section.find(&HURST).map_or(Some(HURST.default.0), |field| {
+        let hurst = HURST.kind.read(&field)?;
+        // Both ends of the range are out of it.
+        if HURST.kind.0.start() >= &hurst || HURST.kind.0.end() <= &hurst {
+            field.error(format!("expected a number above 0.5 and below 1, found {hurst}"));
+            return None;
+        }
+        Some(hurst)
+    });
+    rate.zip(hurst).map(|(rate, hurst)| Workload::Ppbp { rate, burst_mean, active_mean, hurst })
 }
 
 /// Whether the transport can carry the workload; otherwise what is wrong, in words for the user.

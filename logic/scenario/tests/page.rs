@@ -155,7 +155,7 @@ fn the_defaults_on_the_page_are_those_that_apply() {
     for row in tcp.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = row.split('|').collect();
         settings
-            .extend(quoted(cells[1]).into_iter().zip(quoted(cells[2])).map(|(k, v)| format!("{k} = {v}")));
+            .extend(quoted(cells[1]).into_iter().zip(quoted(cells[3])).map(|(k, v)| format!("{k} = {v}")));
     }
     assert_eq!(settings.len(), 25);
     let flow = format!("cc = \"newreno\"\ntcp = {{ {} }}", settings.join(", "));

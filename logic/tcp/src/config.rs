@@ -148,6 +148,8 @@ impl Default for Config {
     }
 }
 
+/// SYNs that are repeated at the same distance before it doubles (Linux `tcp_syn_linear_timeouts`).
+pub(crate) const LINEAR_SYNS: u32 = 4;
 /// IPv4 header without options.
 pub(crate) const IP_HEADER: u64 = 20;
 /// TCP header without options.

@@ -33,6 +33,3 @@ pub use receiver::Receiver;
 pub use rtt::Rtt;
 pub use segment::{Kind, SackBlock, SackBlocks, Segment};
 pub use sender::{PepView, Sender, SenderStats};
-
-/// SYNs that are repeated at the same distance before it doubles (Linux `tcp_syn_linear_timeouts`).
-const LINEAR_SYNS: u32 = 4;

@@ -7,8 +7,7 @@
 use ranpace_cc::{RadioHint, Received, ReceiverHalf, Report};
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::LINEAR_SYNS;
-use crate::config::{Config, Opener, SYN_OPTIONS, TIMESTAMPS};
+use crate::config::{Config, LINEAR_SYNS, Opener, SYN_OPTIONS, TIMESTAMPS};
 use crate::ranges::Ranges;
 use crate::segment::{Kind, SackBlock, Segment};
 

@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 use core::str::FromStr;
 
-use crate::mul_div;
+use crate::mul_div::mul_div;
 use crate::text::{self, ParseError, Unit};
 
 /// An amount of data in bytes. Arithmetic saturates.

@@ -4,8 +4,9 @@ use core::fmt;
 use core::ops::{Add, Div, Mul, Sub};
 use core::str::FromStr;
 
+use crate::mul_div::{mul_div, mul_div_up};
 use crate::text::{self, ParseError, Unit};
-use crate::{Bytes, Span, mul_div, mul_div_up};
+use crate::{Bytes, Span};
 
 /// A data rate in bits per second. Arithmetic saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

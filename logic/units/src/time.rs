@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
 use core::str::FromStr;
 
-use crate::mul_div;
+use crate::mul_div::mul_div;
 use crate::text::{self, ParseError, Unit};
 
 /// An instant, in nanoseconds since the run began. Saturates at both ends (584 years).

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use ranpace_phy::LteBandwidth;
 use ranpace_rnis::CellInfo;
+use ranpace_units::{Span, Time};
 
 use super::*;
-use crate::bw_report::Format;
-use crate::guard::Guard;
-use crate::testbed::{ack, context, loss, sample};
+use crate::client_driven::bw_report::Format;
+use crate::client_driven::guard::Guard;
+use crate::testing::testbed::{ack, context, loss, sample};
 use crate::{DECORATORS, Options};
 
 /// Writes down which of its hooks are called.
@@ -126,7 +127,7 @@ impl LossBased for Recorder {
 
 /// The hooks of a trait, read from where it is defined, without those that a decorator names its control by.
 fn hooks(name: &str) -> BTreeSet<&'static str> {
-    let source = include_str!("../interface.rs");
+    let source = include_str!("control.rs");
     let begin = source.find(&format!("pub trait {name}:")).unwrap();
     let definition = &source[begin..begin + source[begin..].find("\n}").unwrap()];
     let names = definition.lines().filter_map(|line| line.strip_prefix("    fn ")?.split(['(', '<']).next());

@@ -5,10 +5,8 @@
 
 use ranpace_units::{Span, Time};
 
-use super::message::TcpView;
+use super::message::{RANGES, TcpView};
 
-/// Ranges that are kept; as many as a report holds.
-pub(crate) const RANGES: usize = 8;
 /// Later packets after which a gap is told.
 const LATER: u8 = 3;
 /// Time after which it is told.

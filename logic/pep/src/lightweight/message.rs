@@ -7,7 +7,6 @@
 use ranpace_units::Span;
 
 use super::digest::{POWERS, PowerSums};
-use super::gaps::RANGES;
 
 /// Bytes of the header.
 pub const HEADER: usize = 16;
@@ -16,6 +15,8 @@ pub const SEAL: usize = 16;
 /// Most bytes of a message.
 pub const LARGEST: usize = HEADER + 28 + 4 + 5 + 4 * POWERS + SEAL;
 const VERSION: u8 = 1;
+/// Ranges above gaps that a report holds.
+pub(crate) const RANGES: usize = 8;
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,12 +5,10 @@ use ranpace_rnis::{RadioHint, Technology};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::record::Mode;
-use super::settings::{Estimator, Hold, Settings};
+use super::settings::{Estimator, Hold, MOST_REPORTS, Settings};
 
 /// No cell gives more to a user: 1 Tbit/s, in bytes per second. Ours, against reports that are nonsense.
 const MOST: f64 = 125e9;
-/// Reports that are averaged at most.
-pub(super) const MOST_REPORTS: usize = 16;
 /// Age of the newest report up to which all is as usual, unless three reporting periods are more; and that of the last grant up to
 /// which its MCS is that of the next. The latter is ours.
 const FRESH: Span = Span::from_millis(100);

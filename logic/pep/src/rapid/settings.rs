@@ -3,6 +3,9 @@
 use ranpace_rnis::{CellInfo, Technology};
 use ranpace_units::{Bytes, Span};
 
+/// Reports that are averaged at most.
+pub(super) const MOST_REPORTS: usize = 16;
+
 /// Everything that may be set. Start from [`Settings::THESIS`] or [`Settings::FIELD`] and change what is to be other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
@@ -261,7 +264,7 @@ impl Settings {
         if self.floor == 0 || self.ran_floor == 0 {
             return wrong("floor", "at least one segment");
         }
-        if !(1..=super::estimate::MOST_REPORTS as u8).contains(&self.average) {
+        if !(1..=MOST_REPORTS as u8).contains(&self.average) {
             return wrong("average", "1 to 16 TTIs");
         }
         if !(self.caps.bdps > 1.0 && self.caps.bdps <= 100.0) {

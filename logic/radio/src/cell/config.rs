@@ -16,6 +16,9 @@ use crate::scheduler::{Alloc, Policy};
 use crate::uplink::{AccessConfig, Power};
 use std::sync::Arc;
 
+/// Groups of resource blocks that a band has at most.
+pub(super) const MOST_GROUPS: usize = 32;
+
 /// A cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellConfig {

@@ -10,7 +10,7 @@ use ranpace_phy::{
     lte_is_decodable,
 };
 
-use super::quality::MOST_GROUPS;
+use super::config::MOST_GROUPS;
 use crate::scheduler::Units;
 
 /// Subframes after which everything repeats.

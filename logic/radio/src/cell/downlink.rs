@@ -6,8 +6,9 @@ use ranpace_rnis::Grant;
 use ranpace_units::Time;
 
 use super::air::{Granted, Layout};
+use super::config::MOST_GROUPS;
 use super::member::{Block, Ears, Member};
-use super::quality::{MOST_GROUPS, effective_of};
+use super::quality::effective_of;
 use super::{Cell, Listener};
 use crate::channel::to_db;
 use crate::harq::Attempt;

@@ -4,12 +4,9 @@ use ranpace_phy::{Cqi, Direction};
 use ranpace_units::Time;
 
 use super::air::Layout;
-use super::config::AdaptationConfig;
+use super::config::{AdaptationConfig, MOST_GROUPS};
 use crate::channel::{CqiScale, Look, Mobility, RadioPath, Site, effective_sinr};
 use crate::scheduler::Units;
-
-/// Groups of resource blocks that a band has at most.
-pub(super) const MOST_GROUPS: usize = 32;
 
 /// SINR of each group as a ratio.
 pub(super) type Sinrs = [f32; MOST_GROUPS];

@@ -6,9 +6,10 @@ use ranpace_rnis::Grant;
 use ranpace_units::{Bytes, Time};
 
 use super::air::Layout;
+use super::config::MOST_GROUPS;
 use super::member::{Block, Ears, Member, UplinkGrant};
 use super::plan::{Room, uplink_part};
-use super::quality::{Channel, MOST_GROUPS, Sinrs, effective, worst};
+use super::quality::{Channel, Sinrs, effective, worst};
 use super::{Air, Cell, CellConfig, Listener, Probe};
 use crate::channel::{CqiScale, Position, from_db, to_db};
 use crate::harq::Attempt;

@@ -5,18 +5,7 @@ use std::sync::Arc;
 use ranpace_units::{Span, Time};
 
 use super::recording::{Kind, Row, SECONDS, numbered};
-use super::{Position, RandomWalk, RecordingError};
-
-/// Where a user is at an instant, and how it got there.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Motion {
-    /// Where it is.
-    pub position: Position,
-    /// Its speed in m/s.
-    pub speed_m_s: f64,
-    /// Metres that it has travelled since the run began.
-    pub travelled_m: f64,
-}
+use super::{Motion, Position, RandomWalk, RecordingError};
 
 /// How a user moves.
 #[derive(Clone, Debug)]

@@ -46,10 +46,10 @@ pub use buildings::{
 };
 pub use decibel::{from_db, to_db};
 pub use fading::{Fading, FadingSpeed, FadingUser, Groups};
-pub use mobility::{Mobility, Motion, Trajectory, TrajectoryError};
+pub use mobility::{Mobility, Trajectory, TrajectoryError};
 pub use noise::{NoiseSource, Receiver, Transmitter};
 pub use path_loss::{Carrier, NoSuchCarrier, Path, PathLoss, umi_breakpoint_m, umi_clear_probability};
-pub use place::{Disc, Position, Spread};
+pub use place::{Disc, Motion, Position, Spread};
 pub use profiles::{DelayProfile, Tap};
 pub use quality::{CqiScale, effective_sinr};
 pub use radio_path::{Average, Fast, GRAIN, Look, RadioPath, Sight, Site};

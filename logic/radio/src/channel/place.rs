@@ -13,6 +13,17 @@ pub struct Position {
     pub z: f64,
 }
 
+/// Where a user is at an instant, and how it got there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Motion {
+    /// Where it is.
+    pub position: Position,
+    /// Its speed in m/s.
+    pub speed_m_s: f64,
+    /// Metres that it has travelled since the run began.
+    pub travelled_m: f64,
+}
+
 /// Twice around the Earth. What is farther away, or not a number, is put there, so that no distance is infinite.
 const FARTHEST_M: f64 = 8e7;
 

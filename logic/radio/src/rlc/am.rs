@@ -17,28 +17,10 @@ use ranpace_link::Packet;
 use ranpace_units::{Bytes, Span, Time};
 
 use self::claim::Claim;
-use super::receiver::{Receiver, Records};
+use super::receiver::{Receiver, Record, Records};
 use super::status::{Nack, Reports};
 use super::stream::{LATEST, Stream, shrink};
 use super::{Config, Counters, DropCause, Format, Kind, Observer, Pdu, Timers, room};
-
-/// A PDU, from when it is built until both ends are done with it.
-pub(super) struct Record {
-    pub start: u64,
-    pub len: u32,
-    /// Transmitter: when it, or a part of it, was sent last.
-    sent: Time,
-    /// Transmitter: how often it was considered for sending again.
-    retransmissions: u8,
-    /// Transmitter: the receiver has it, or it was given up.
-    acked: bool,
-    /// Transmitter: it, or a part of it, is to be sent again.
-    pending: bool,
-    /// Receiver: all of it came, or it was given up.
-    pub whole: bool,
-    /// Receiver: a part of it came.
-    pub partial: bool,
-}
 
 /// One direction of a bearer in acknowledged mode.
 pub struct Am<P> {
@@ -378,5 +360,5 @@ impl<P: Packet> Am<P> {
         if self.is_stalled() { again } else { again + self.stream.wanted() }
     }
 
-    super::channel::reports!();
+    super::figures::reports!();
 }

@@ -23,6 +23,7 @@ mod bearer;
 mod channel;
 mod config;
 mod counters;
+mod figures;
 mod receiver;
 mod status;
 mod stream;

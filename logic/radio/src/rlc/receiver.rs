@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use ranpace_units::{Span, Time};
 
 use super::Timers;
-use super::am::Record;
 use super::status::{Nack, Report};
 
 /// Parts of PDUs that were segmented again and did not come whole yet, in order and disjoint.
@@ -38,6 +37,24 @@ pub(super) struct Receiver {
     pieces: Vec<Piece>,
     reordering: Span,
     prohibit: Span,
+}
+
+/// A PDU, from when it is built until both ends are done with it.
+pub(super) struct Record {
+    pub start: u64,
+    pub len: u32,
+    /// Transmitter: when it, or a part of it, was sent last.
+    pub sent: Time,
+    /// Transmitter: how often it was considered for sending again.
+    pub retransmissions: u8,
+    /// Transmitter: the receiver has it, or it was given up.
+    pub acked: bool,
+    /// Transmitter: it, or a part of it, is to be sent again.
+    pub pending: bool,
+    /// Receiver: all of it came, or it was given up.
+    pub whole: bool,
+    /// Receiver: a part of it came.
+    pub partial: bool,
 }
 
 /// PDUs that were built and are not acknowledged at both ends.

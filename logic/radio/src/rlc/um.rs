@@ -203,5 +203,5 @@ impl<P: Packet> Um<P> {
         self.stream.wanted()
     }
 
-    super::channel::reports!();
+    super::figures::reports!();
 }

@@ -1,55 +1,37 @@
 //! Link adaptation and HARQ of `[[cell]]`.
 
-use ranpace_phy::{CqiThresholds, LteMcs, McsRule};
+use ranpace_phy::LteMcs;
 use ranpace_radio::cell::{CellConfig, Errors, OuterLoop};
 use ranpace_radio::harq::HarqConfig;
 use ranpace_units::Span;
 
-use super::slots;
+use super::{keys, slots};
 use crate::reader::{Field, Section};
 
 /// Reads the keys of link adaptation and of HARQ into `config`.
 pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Span) {
     let adaptation = &mut config.adaptation;
-    match section.field("cqi_table").and_then(|f| f.word(&["awgn", "ns3", "ns3-25", "piro"])) {
-        Some("awgn") => adaptation.thresholds = CqiThresholds::Awgn,
-        Some("ns3") => adaptation.thresholds = CqiThresholds::Ns3,
-        Some("ns3-25") => adaptation.thresholds = CqiThresholds::Ns3On25Prbs,
-        Some(_) => adaptation.thresholds = CqiThresholds::Ns3Piro,
-        None => {}
+    section.set(&mut adaptation.thresholds, &keys::CQI_TABLE);
+    section.set(&mut adaptation.worst_unit, &keys::WORST_UNIT);
+    section.set(&mut adaptation.control_errors, &keys::CONTROL_ERRORS);
+    section.set(&mut adaptation.rule, &keys::MCS_RULE);
+    if let Some(mcs) = section.get(&keys::FIXED_MCS) {
+        adaptation.fixed_mcs = mcs.and_then(LteMcs::new);
     }
-    adaptation.worst_unit = section.flag("worst_unit").unwrap_or(adaptation.worst_unit);
-    adaptation.control_errors = section.flag("control_errors").unwrap_or(adaptation.control_errors);
-    match section.field("mcs_rule").and_then(|f| f.word(&["lena", "oai"])) {
-        Some("oai") => adaptation.rule = McsRule::Oai,
-        Some(_) => adaptation.rule = McsRule::Lena,
-        None => {}
+    for (key, least, place) in [
+        (&keys::CQI_PERIOD, 1, &mut adaptation.period),
+        (&keys::CQI_DELAY, 0, &mut adaptation.delay.downlink),
+        (&keys::CQI_DELAY_UP, 0, &mut adaptation.delay.uplink),
+    ] {
+        *place = slots(section.raw(key), slot, least).unwrap_or(*place);
     }
-    if let Some(mcs) = section.field("fixed_mcs") {
-        adaptation.fixed_mcs = read_fixed(&mcs).unwrap_or(adaptation.fixed_mcs);
-    }
-    let field = section.field("cqi_period");
-    adaptation.period = slots(field, slot, 1).unwrap_or(adaptation.period);
-    let field = section.field("cqi_delay");
-    adaptation.delay.downlink = slots(field, slot, 0).unwrap_or(adaptation.delay.downlink);
-    let field = section.field("cqi_delay_up");
-    adaptation.delay.uplink = slots(field, slot, 0).unwrap_or(adaptation.delay.uplink);
-    if let Some(field) = section.field("outer_loop") {
+    if let Some(field) = section.raw(&keys::OUTER_LOOP) {
         adaptation.outer_loop = read_outer_loop(&field).unwrap_or(adaptation.outer_loop);
     }
-    if let Some(field) = section.field("block_errors") {
+    if let Some(field) = section.raw(&keys::BLOCK_ERRORS) {
         adaptation.errors = read_errors(&field).unwrap_or(adaptation.errors);
     }
     read_harq(section, config, slot);
-}
-
-/// `"none"` or 0 to 28.
-fn read_fixed(field: &Field<'_>) -> Option<Option<LteMcs>> {
-    if field.is_text() && field.text("") == Some("none") {
-        return Some(None);
-    }
-    let mcs = field.whole(0..=LteMcs::MAX.get().into())?;
-    LteMcs::new(u8::try_from(mcs).ok()?).map(Some)
 }
 
 /// `true`, `false` or a table.
@@ -101,11 +83,13 @@ impl HarqChanges {
 
 /// `harq` for both directions, then `harq_up` for the uplink.
 fn read_harq(section: &mut Section<'_>, config: &mut CellConfig, slot: Span) {
-    if let Some(changes) = section.field("harq").and_then(|f| read_changes(&f, "in harq of [[cell]]", slot)) {
+    if let Some(changes) =
+        section.raw(&keys::HARQ).and_then(|f| read_changes(&f, "in harq of [[cell]]", slot))
+    {
         changes.apply(&mut config.harq.downlink);
         changes.apply(&mut config.harq.uplink);
     }
-    let uplink = section.field("harq_up");
+    let uplink = section.raw(&keys::HARQ_UP);
     if let Some(changes) = uplink.and_then(|f| read_changes(&f, "in harq_up of [[cell]]", slot)) {
         changes.apply(&mut config.harq.uplink);
     }

@@ -3,26 +3,25 @@
 use ranpace_phy::{
     FrequencyRange, Layers, LteBandwidth, LtePrbs, Numerology, Prbs, QamTable, TddPattern, nr_prbs,
 };
-use ranpace_radio::cell::{Air, CellConfig, Division, Duplex};
+use ranpace_radio::cell::{Air, CellConfig, Duplex};
 use ranpace_radio::uplink::AccessConfig;
 
+use super::keys::{self, DuplexWord};
+use crate::key::Kind as _;
 use crate::measure::FREQUENCY;
 use crate::reader::{Field, Section};
 
-/// Keys that only NR has.
-const OF_NR: [&str; 7] = ["spacing", "duplex", "pattern", "qam", "layers", "overhead", "division"];
 /// Where millimetre waves begin: TS 38.101-2 clause 5.1, FR2.
 const FR2_HZ: f64 = 24.25e9;
 
 /// Reads the keys of the air interface into `config`.
 pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig) {
-    let (bandwidth, prbs) = (section.field("bandwidth"), section.field("prbs"));
-    let of_nr = OF_NR.map(|key| section.field(key));
+    let (bandwidth, prbs) = (section.find(&keys::BANDWIDTH), section.raw(&keys::PRBS));
     if let (Some(_), Some(prbs)) = (&bandwidth, &prbs) {
         prbs.error("a cell has a bandwidth or a number of PRBs, not both");
     }
     if !matches!(config.air, Air::Nr { .. }) {
-        for field in of_nr.iter().flatten() {
+        for field in keys::OF_NR.iter().filter_map(|key| section.field(key.name())) {
             field.error("belongs to radio = \"nr\"");
         }
     }
@@ -37,9 +36,9 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig) {
         }
         Air::Nr { .. } => {
             // Written `carrier` decides which bandwidths there are; it is read again, with its errors, by the channel.
-            let carrier = section.field("carrier").and_then(|field| field.measure_quietly(&FREQUENCY));
+            let carrier = section.find(&keys::CARRIER).and_then(|field| field.measure_quietly(&FREQUENCY));
             let carrier_hz = carrier.unwrap_or(config.channel.carrier.downlink.hz());
-            read_nr(config, carrier_hz, bandwidth, prbs, of_nr);
+            read_nr(section, config, carrier_hz, bandwidth, prbs);
         }
         Air::Mmwave => {
             for field in [bandwidth, prbs].into_iter().flatten() {
@@ -52,25 +51,24 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig) {
 }
 
 fn read_nr(
+    section: &mut Section<'_>,
     config: &mut CellConfig,
     carrier_hz: f64,
     bandwidth: Option<Field<'_>>,
     prbs: Option<Field<'_>>,
-    of_nr: [Option<Field<'_>>; OF_NR.len()],
 ) {
     let before = slots_per_ms(&config.air);
     let Air::Nr { band, numerology, table, layers, overhead, duplex, division } = &mut config.air else {
         return;
     };
-    let [spacing, duplex_field, pattern, qam, layers_field, overhead_field, division_field] = of_nr;
-    if let Some(field) = spacing {
+    if let Some(field) = section.find(&keys::SPACING) {
         *numerology = read_spacing(&field).unwrap_or(*numerology);
         if bandwidth.is_none() && prbs.is_none() {
             field.error("changes how many PRBs a bandwidth has: write bandwidth or prbs too");
         }
     }
     if let Some(field) = bandwidth {
-        let mhz = field.measure(&FREQUENCY, 1e6..=1e9).map(|hz| hz / 1e6);
+        let mhz = keys::BANDWIDTH.kind.read(&field).map(|hz| hz / 1e6);
         let range = if carrier_hz >= FR2_HZ { FrequencyRange::Fr2 } else { FrequencyRange::Fr1 };
         // A fraction of a MHz is no bandwidth, and is refused as 0.
         let whole = |mhz: f64| if mhz % 1.0 == 0.0 { mhz as u16 } else { 0 };
@@ -84,8 +82,8 @@ fn read_nr(
             field.whole(1..=Prbs::MAX.get().into()).and_then(|prbs| Prbs::new(u16::try_from(prbs).ok()?));
         *band = read.unwrap_or(*band);
     }
-    read_duplex(duplex, duplex_field.as_ref(), pattern.as_ref());
-    if let Some(field) = qam {
+    read_duplex(section, duplex);
+    if let Some(field) = section.raw(&keys::QAM) {
         match field.whole(64..=256) {
             Some(64) => *table = QamTable::Qam64,
             Some(256) => *table = QamTable::Qam256,
@@ -93,16 +91,10 @@ fn read_nr(
             None => {}
         }
     }
-    let read = layers_field.and_then(|f| f.whole(1..=Layers::MAX.get().into()));
+    let read = section.raw(&keys::LAYERS).and_then(|f| f.whole(1..=Layers::MAX.get().into()));
     *layers = read.and_then(|layers| Layers::new(u8::try_from(layers).ok()?)).unwrap_or(*layers);
-    // Of the 168 elements of a PRB and a slot at least one symbol's worth is for data (ours).
-    let read = overhead_field.and_then(|f| f.whole(0..=156));
-    *overhead = read.and_then(|elements| u8::try_from(elements).ok()).unwrap_or(*overhead);
-    match division_field.and_then(|f| f.word(&["frequency", "symbols"])) {
-        Some("symbols") => *division = Division::Symbols,
-        Some(_) => *division = Division::Frequency,
-        None => {}
-    }
+    section.set(overhead, &keys::OVERHEAD);
+    section.set(division, &keys::DIVISION);
     // Times of NR's uplink access are of slots and of milliseconds.
     let after = slots_per_ms(&config.air);
     if config.access == AccessConfig::nr(before) {
@@ -117,22 +109,23 @@ fn slots_per_ms(air: &Air) -> u64 {
     }
 }
 
-fn read_duplex(duplex: &mut Duplex, field: Option<&Field<'_>>, pattern: Option<&Field<'_>>) {
-    let word = field.and_then(|f| f.word(&["fdd", "tdd", "dynamic"]));
-    let read = pattern.and_then(|field| {
+fn read_duplex(section: &mut Section<'_>, duplex: &mut Duplex) {
+    let word = section.get(&keys::DUPLEX);
+    let pattern = section.raw(&keys::PATTERN);
+    let read = pattern.as_ref().and_then(|field| {
         let text = field.text("a TDD pattern such as \"DDDSU\"")?;
         text.parse::<TddPattern>().map_err(|error| field.error(error.to_string())).ok()
     });
     match word {
-        Some("fdd") => *duplex = Duplex::Fdd,
-        Some("dynamic") => *duplex = Duplex::Dynamic,
+        Some(DuplexWord::Fdd) => *duplex = Duplex::Fdd,
+        Some(DuplexWord::Dynamic) => *duplex = Duplex::Dynamic,
         // The usual pattern of networks at 30 kHz: ours.
-        Some(_) if !matches!(duplex, Duplex::Tdd(_)) => {
+        Some(DuplexWord::Tdd) if !matches!(duplex, Duplex::Tdd(_)) => {
             if let Ok(usual) = "DDDSU".parse() {
                 *duplex = Duplex::Tdd(usual);
             }
         }
-        _ => {}
+        Some(DuplexWord::Tdd) | None => {}
     }
     match (duplex, pattern) {
         (Duplex::Tdd(place), _) => *place = read.unwrap_or(*place),
@@ -142,7 +135,7 @@ fn read_duplex(duplex: &mut Duplex, field: Option<&Field<'_>>, pattern: Option<&
 }
 
 fn read_spacing(field: &Field<'_>) -> Option<Numerology> {
-    let hz = field.measure(&FREQUENCY, 1e3..=1e6)?;
+    let hz = keys::SPACING.kind.read(field)?;
     let found = Numerology::ALL.into_iter().find(|spacing| f64::from(spacing.spacing_khz()) * 1e3 == hz);
     if found.is_none() {
         field.error(format!("expected 15kHz, 30kHz, 60kHz or 120kHz, found {} kHz", hz / 1e3));
@@ -151,7 +144,7 @@ fn read_spacing(field: &Field<'_>) -> Option<Numerology> {
 }
 
 fn lte_bandwidth(field: &Field<'_>) -> Option<LtePrbs> {
-    let hz = field.measure(&FREQUENCY, 1e6..=1e9)?;
+    let hz = keys::BANDWIDTH.kind.read(field)?;
     // At most a million.
     let khz = if hz % 1e3 == 0.0 { (hz / 1e3) as u32 } else { 0 };
     match LteBandwidth::from_khz(khz) {

@@ -1,51 +1,40 @@
 //! What a bearer is: in `[[cell]]` for all its users, in `[[user]]`, and in each table of `bearers`.
 
 use ranpace_link::{Limit, QueueConfig};
-use ranpace_radio::rlc::{BearerConfig, Config, Format, Mode, NAMED_TIMERS, Timers};
+use ranpace_radio::rlc::{BearerConfig, Config, NAMED_TIMERS, Timers};
 use ranpace_units::{Bytes, Span};
 
-use crate::link::{LEAST_SPAN, read_limit, read_queue_of};
+use super::keys::{self, MOST_TIMER};
+use crate::key::Group;
+use crate::link::{read_limit, read_queue_of};
 use crate::reader::{Field, Section};
 
 /// Most bearers of a user: maxDRB of TS 36.331 clause 6.4.
 pub(crate) const MOST_BEARERS: usize = 11;
-/// Longest timer that is believed. Ours.
-const MOST_TIMER: Span = Span::from_secs(3_600);
+
+/// The keys of a table of `bearers`.
+const GROUPS: &[Group] = &[keys::BEARER];
 
 /// Reads the keys of a bearer into `bearer`; `table` is how messages call where they stand.
 pub(super) fn read(section: &mut Section<'_>, table: &str, bearer: &mut BearerConfig) {
-    let mode = section.field("rlc").and_then(|f| f.word(&["am", "um"]));
-    let timers = section.field("rlc_timers");
+    let mode = section.get(&keys::RLC);
+    let timers = section.raw(&keys::RLC_TIMERS);
     let timers =
         timers.and_then(|f| read_timers(&f, &format!("in rlc_timers of {table}"), bearer.downlink.timers));
-    let format = section.field("rlc_format").and_then(|f| f.word(&["lte", "nr"]));
-    let discard = section.field("discard").and_then(|field| {
-        if field.is_text() && field.text("") == Some("never") {
-            return Some(None);
-        }
-        field.quantity(LEAST_SPAN..=MOST_TIMER).map(Some)
-    });
+    let (format, discard) = (section.get(&keys::RLC_FORMAT), section.get(&keys::DISCARD));
     for direction in [&mut bearer.downlink, &mut bearer.uplink] {
-        direction.mode = match mode {
-            Some("am") => Mode::Acknowledged,
-            Some(_) => Mode::Unacknowledged,
-            None => direction.mode,
-        };
+        direction.mode = mode.unwrap_or(direction.mode);
         direction.timers = timers.unwrap_or(direction.timers);
-        direction.format = match format {
-            Some("lte") => Format::Lte,
-            Some(_) => Format::Nr,
-            None => direction.format,
-        };
+        direction.format = format.unwrap_or(direction.format);
         direction.discard = discard.unwrap_or(direction.discard);
     }
-    let limit = section.field("buffer").and_then(|field| read_limit(&field));
-    let limit_up = section.field("buffer_up").and_then(|field| read_limit(&field)).or(limit);
+    let limit = section.raw(&keys::BUFFER).and_then(|field| read_limit(&field));
+    let limit_up = section.raw(&keys::BUFFER_UP).and_then(|field| read_limit(&field)).or(limit);
     for (key, what, limit, direction) in [
-        ("aqm", "in aqm of ", limit, &mut bearer.downlink),
-        ("aqm_up", "in aqm_up of ", limit_up, &mut bearer.uplink),
+        (&keys::AQM, "in aqm of ", limit, &mut bearer.downlink),
+        (&keys::AQM_UP, "in aqm_up of ", limit_up, &mut bearer.uplink),
     ] {
-        let field = section.field(key);
+        let field = section.raw(key);
         read_buffer(field.as_ref(), &format!("{what}{table}"), limit, direction);
     }
 }
@@ -119,7 +108,7 @@ pub(super) fn read_list(field: &Field<'_>, base: &BearerConfig) -> Option<Vec<Be
     elements
         .iter()
         .map(|element| {
-            let mut section = element.section("in bearers of [[user]]")?;
+            let mut section = element.section("in bearers of [[user]]")?.of(GROUPS);
             let mut bearer = base.clone();
             read(&mut section, "bearers of [[user]]", &mut bearer);
             section.finish();

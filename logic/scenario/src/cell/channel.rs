@@ -3,21 +3,20 @@
 use ranpace_phy::Both;
 use ranpace_radio::cell::{Air, CellConfig, ChannelConfig, FadingConfig};
 use ranpace_radio::channel::{
-    Building, Carrier, DelayProfile, FadingSpeed, Flicker, Groups, NoiseSource, PathLoss, Receiver,
-    RecordedFading, STREET, Shadowing, Sight,
+    Building, Carrier, DelayProfile, FadingSpeed, Flicker, Groups, NoiseSource, PathLoss, RecordedFading,
+    STREET, Shadowing, Sight,
 };
 use ranpace_units::Span;
 
-use crate::link::{LEAST_SPAN, Traces};
-use crate::measure::{DISTANCE, FREQUENCY, GAIN, POWER, SPEED};
+use super::keys::{self, LEVELS};
+use crate::key::{In, Key, Kind as _};
+use crate::limits::LEAST_SPAN;
+use crate::link::Traces;
+use crate::measure::{DISTANCE, GAIN, POWER};
 use crate::reader::{Field, Section};
 
-/// Levels in dB and dBm that are believed, as [`CellConfig::check`] has them.
-const LEVELS: core::ops::RangeInclusive<f64> = -200.0..=200.0;
 /// Distances in metres that are believed. Ours.
 const DISTANCES: core::ops::RangeInclusive<f64> = 0.0..=1e6;
-/// Speeds in m/s that are believed: up to that of the fastest train, and then some.
-pub(super) const SPEEDS: core::ops::RangeInclusive<f64> = 0.0..=1_000.0;
 /// Most buildings. Ours.
 const MOST_BUILDINGS: usize = 10_000;
 
@@ -27,67 +26,52 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, files: &m
     let shared = config.air.frame().is_ok_and(|frame| frame.is_shared());
     let channel = &mut config.channel;
     let height = channel.position.z;
-    let position = section.field("position").and_then(|field| field.position(height));
+    let position = section.raw(&keys::POSITION).and_then(|field| field.position(height));
     channel.position = position.unwrap_or(channel.position);
     read_carriers(section, channel, shared);
-    if let Some(loss) = section.field("path_loss").and_then(|field| read_path_loss(&field)) {
+    if let Some(loss) = section.raw(&keys::PATH_LOSS).and_then(|field| read_path_loss(&field)) {
         channel.loss = loss;
     }
-    if let Some(sight) = section.field("sight").and_then(|field| read_sight(&field)) {
+    if let Some(sight) = section.raw(&keys::SIGHT).and_then(|field| read_sight(&field)) {
         channel.sight = sight;
     }
-    if let Some(shadowing) = section.field("shadowing").and_then(|field| read_shadowing(&field)) {
+    if let Some(shadowing) = section.raw(&keys::SHADOWING).and_then(|field| read_shadowing(&field)) {
         channel.shadowing = shadowing;
     }
     read_fading(section, channel, air, files);
-    for (key, measure, place) in [
-        ("power", &POWER, &mut channel.base_power_dbm),
-        ("gain", &GAIN, &mut channel.gain_db),
-        ("noise_figure", &GAIN, &mut channel.receiver.downlink.noise_figure_db),
-        ("noise_figure_up", &GAIN, &mut channel.receiver.uplink.noise_figure_db),
-    ] {
-        *place = section.measure(key, measure, LEVELS).unwrap_or(*place);
-    }
+    section.set(&mut channel.base_power_dbm, &keys::POWER);
+    section.set(&mut channel.gain_db, &keys::GAIN);
     let Both { downlink, uplink } = &mut channel.receiver;
-    for (interference, noise, receiver) in
-        [("interference", "noise", downlink), ("interference_up", "noise_up", uplink)]
-    {
-        read_receiver(section, interference, noise, receiver);
-    }
-}
-
-fn read_receiver(
-    section: &mut Section<'_>,
-    interference: &'static str,
-    noise: &'static str,
-    place: &mut Receiver,
-) {
-    let rise = section.measure(interference, &GAIN, 0.0..=200.0);
-    place.noise_rise_db = rise.unwrap_or(place.noise_rise_db);
-    if let Some(source) = section.field(noise).and_then(|field| read_noise(&field)) {
-        place.source = source;
+    section.set(&mut downlink.noise_figure_db, &keys::NOISE_FIGURE);
+    section.set(&mut uplink.noise_figure_db, &keys::NOISE_FIGURE_UP);
+    section.set(&mut downlink.noise_rise_db, &keys::INTERFERENCE);
+    section.set(&mut uplink.noise_rise_db, &keys::INTERFERENCE_UP);
+    for (key, receiver) in [(&keys::NOISE, downlink), (&keys::NOISE_UP, uplink)] {
+        if let Some(source) = section.raw(key).and_then(|field| read_noise(&field)) {
+            receiver.source = source;
+        }
     }
 }
 
 /// Both carriers. Where the directions share one, there is one; elsewhere the uplink's stays as far from the downlink's
 /// as it was.
 fn read_carriers(section: &mut Section<'_>, channel: &mut ChannelConfig, shared: bool) {
-    let carrier = |section: &mut Section<'_>, key| {
-        let field = section.field(key)?;
-        let hz = field.measure(&FREQUENCY, 1e6..=1e12)?;
+    let carrier = |section: &mut Section<'_>, key: &Key<In>| {
+        let field = section.find(key)?;
+        let hz = key.kind.read(&field)?;
         Carrier::from_hz(hz).map_err(|error| field.error(error.to_string())).ok()
     };
     let distance_hz = channel.carrier.downlink.hz() - channel.carrier.uplink.hz();
-    if let Some(downlink) = carrier(section, "carrier") {
+    if let Some(downlink) = carrier(section, &keys::CARRIER) {
         let uplink = Carrier::from_hz(downlink.hz() - distance_hz);
         channel.carrier = Both { downlink, uplink: uplink.unwrap_or(downlink) };
     }
     if shared {
         channel.carrier.uplink = channel.carrier.downlink;
-        if let Some(field) = section.field("carrier_up") {
+        if let Some(field) = section.find(&keys::CARRIER_UP) {
             field.error("belongs to FDD: here both directions are on `carrier`");
         }
-    } else if let Some(uplink) = carrier(section, "carrier_up") {
+    } else if let Some(uplink) = carrier(section, &keys::CARRIER_UP) {
         channel.carrier.uplink = uplink;
     }
 }
@@ -204,18 +188,14 @@ fn read_shadowing(field: &Field<'_>) -> Option<Option<Shadowing>> {
 }
 
 fn read_fading(section: &mut Section<'_>, channel: &mut ChannelConfig, air: Air, files: &mut Traces<'_>) {
-    let speed_field = section.field("fading_speed");
-    let speed = speed_field.as_ref().and_then(|field| {
-        if field.is_text() && field.text("") == Some("moving") {
-            return Some(FadingSpeed::AsMoving);
-        }
-        field.measure(&SPEED, SPEEDS).map(FadingSpeed::Fixed)
-    });
+    let speed_field = section.find(&keys::FADING_SPEED);
+    let speed = speed_field.as_ref().and_then(|field| keys::FADING_SPEED.kind.read(field));
+    let speed = speed.map(|speed| speed.map_or(FadingSpeed::AsMoving, FadingSpeed::Fixed));
     let own_speed = match &channel.fading {
         FadingConfig::Multipath(_, speed) => *speed,
         _ => FadingSpeed::AsMoving,
     };
-    let fading_field = section.field("fading");
+    let fading_field = section.raw(&keys::FADING);
     if let Some(fading) = fading_field.and_then(|field| read_fading_kind(&field, own_speed, air, files)) {
         channel.fading = fading;
     }

@@ -4,14 +4,16 @@ mod adaptation;
 mod air;
 mod bearer;
 mod channel;
+pub(crate) mod keys;
 mod uplink;
-mod user;
+pub(crate) mod user;
 
 use ranpace_radio::cell::{Air, CellConfig, UserConfig};
 use ranpace_radio::channel::Position;
 use ranpace_units::Span;
 
 use crate::cells;
+use crate::key::{Group, Kind as _};
 use crate::link::Traces;
 use crate::model::CellSpec;
 use crate::network::Network;
@@ -22,84 +24,11 @@ pub(crate) use self::bearer::MOST_BEARERS;
 /// Most cells of a scenario. Ours.
 const MOST_CELLS: usize = 1_000;
 
-/// The keys of `[[cell]]`, but for those of [`BEARER_KEYS`]. A test compares them with what is read.
-pub(crate) const CELL_KEYS: [&str; 57] = [
-    "name",
-    "host",
-    "preset",
-    "radio",
-    "bandwidth",
-    "prbs",
-    "spacing",
-    "duplex",
-    "pattern",
-    "qam",
-    "layers",
-    "overhead",
-    "division",
-    "position",
-    "carrier",
-    "carrier_up",
-    "path_loss",
-    "sight",
-    "shadowing",
-    "fading",
-    "fading_speed",
-    "power",
-    "gain",
-    "noise_figure",
-    "noise_figure_up",
-    "interference",
-    "interference_up",
-    "noise",
-    "noise_up",
-    "cqi_table",
-    "worst_unit",
-    "control_errors",
-    "mcs_rule",
-    "fixed_mcs",
-    "cqi_period",
-    "cqi_delay",
-    "cqi_delay_up",
-    "outer_loop",
-    "block_errors",
-    "harq",
-    "harq_up",
-    "scheduler",
-    "alloc",
-    "usable_ttis",
-    "control_channels",
-    "sr_period",
-    "sr_prohibit",
-    "sr_to_grant",
-    "grant_to_pusch",
-    "bsr_period",
-    "bsr_retransmission",
-    "bsr_levels",
-    "ideal_reports",
-    "first_grant",
-    "ul_power",
-    "user_power",
-    "user_height",
-];
-/// The keys of bearers, in `[[cell]]`, in `[[user]]` and in the tables of `bearers`.
-pub(crate) const BEARER_KEYS: [&str; 8] =
-    ["rlc", "rlc_timers", "rlc_format", "buffer", "buffer_up", "aqm", "aqm_up", "discard"];
-/// The keys of `[[user]]`, but for those of [`BEARER_KEYS`].
-pub(crate) const USER_KEYS: [&str; 12] = [
-    "name",
-    "cell",
-    "host",
-    "count",
-    "position",
-    "drop",
-    "walk",
-    "waypoints",
-    "trajectory",
-    "recording",
-    "bearers",
-    "real_time_first",
-];
+/// The keys of `[[cell]]`.
+pub(crate) const CELL_GROUPS: &[Group] =
+    &[keys::CELL, keys::AIR, keys::CHANNEL, keys::ADAPTATION, keys::UPLINK, keys::BEARER];
+/// The keys of `[[user]]`.
+pub(crate) const USER_GROUPS: &[Group] = &[user::KEYS, keys::BEARER];
 
 /// What a cell's users are unless they say otherwise.
 struct Defaults {
@@ -145,18 +74,14 @@ pub(crate) fn read(root: &mut Section<'_>, network: &mut Network, files: &mut Tr
 }
 
 /// Reads the entry number `number`, from 1, and adds it.
-fn read_cell(
-    mut section: Section<'_>,
-    number: usize,
-    network: &mut Network,
-    files: &mut Traces<'_>,
-) -> Defaults {
-    let name_field = section.field("name");
+fn read_cell(section: Section<'_>, number: usize, network: &mut Network, files: &mut Traces<'_>) -> Defaults {
+    let mut section = section.of(CELL_GROUPS);
+    let name_field = section.find(&keys::NAME);
     let name =
         name_field.as_ref().and_then(Field::name).map_or_else(|| format!("cell{number}"), str::to_owned);
     let at = name_field.map_or(section.at, |field| field.at);
-    let host = section.field("host").and_then(|field| field.name());
-    let host = network.host(host.unwrap_or(&name));
+    let host = section.get(&keys::HOST);
+    let host = network.host(host.as_ref().unwrap_or(&name));
     let (config, defaults) = read_config(&mut section, files);
     let report = section.report;
     section.finish();
@@ -169,10 +94,10 @@ fn read_cell(
 /// Reads what a cell is: the preset, or Ranpace's own cell of that radio, and what is different.
 fn read_config(section: &mut Section<'_>, files: &mut Traces<'_>) -> (CellConfig, Defaults) {
     let names: Vec<&str> = cells::PRESETS.iter().map(|preset| preset.name).collect();
-    let preset = section.field("preset").and_then(|field| field.word(&names));
+    let preset = section.raw(&keys::PRESET).and_then(|field| field.word(&names));
     let preset = preset.and_then(cells::by_name);
-    let radio_field = section.field("radio");
-    let radio = radio_field.as_ref().and_then(|field| field.word(&["lte", "nr", "mmwave"]));
+    let radio_field = section.find(&keys::RADIO);
+    let radio = radio_field.as_ref().and_then(|field| keys::RADIO.kind.read(field));
     let (mut config, user) = match preset {
         Some(preset) => (preset.config(), preset.user()),
         None => cells::of_radio(radio.unwrap_or("lte")),
@@ -201,7 +126,7 @@ fn read_config(section: &mut Section<'_>, files: &mut Traces<'_>) -> (CellConfig
     for bearer in &mut defaults.user.bearers {
         bearer::read(section, "[[cell]]", bearer);
     }
-    if let Some(height) = section.measure("user_height", &crate::measure::DISTANCE, 0.0..=100_000.0) {
+    if let Some(height) = section.get(&keys::USER_HEIGHT) {
         defaults.height_m = height;
         user::lift(&mut defaults.user.place, height);
     }

@@ -2,27 +2,22 @@
 
 use ranpace_phy::{LteControl, LtePrbs};
 use ranpace_radio::cell::{Air, CellConfig, ControlChannels};
-use ranpace_radio::scheduler::{Alloc, Policy};
-use ranpace_radio::uplink::{PowerControl, ReportLevels};
-use ranpace_units::{Bytes, Span};
+use ranpace_radio::scheduler::Policy;
+use ranpace_radio::uplink::PowerControl;
+use ranpace_units::Span;
 
-use super::slots;
+use super::{keys, slots};
 use crate::measure::POWER;
 use crate::reader::{Field, Section};
 
 /// Reads the keys of the scheduler and of the uplink into `config`.
 pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Span) {
-    if let Some(policy) = section.field("scheduler").and_then(|field| read_policy(&field)) {
+    if let Some(policy) = section.raw(&keys::SCHEDULER).and_then(|field| read_policy(&field)) {
         config.policy = policy;
     }
-    match section.field("alloc").and_then(|f| f.word(&["queue", "full"])) {
-        Some("queue") => config.alloc = Alloc::Queue,
-        Some(_) => config.alloc = Alloc::Full,
-        None => {}
-    }
-    let usable = section.field("usable_ttis").and_then(|f| f.positive(1.0));
-    config.usable_slots = usable.unwrap_or(config.usable_slots);
-    if let Some(field) = section.field("control_channels") {
+    section.set(&mut config.alloc, &keys::ALLOC);
+    section.set(&mut config.usable_slots, &keys::USABLE_TTIS);
+    if let Some(field) = section.raw(&keys::CONTROL_CHANNELS) {
         match config.air {
             Air::Lte { band } => {
                 config.control = read_control(&field, band).unwrap_or(config.control);
@@ -32,30 +27,24 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Spa
     }
     let access = &mut config.access;
     for (key, least, place) in [
-        ("sr_period", 1, &mut access.sr_period),
-        ("sr_prohibit", 0, &mut access.sr_prohibit),
-        ("sr_to_grant", 0, &mut access.sr_to_grant),
-        ("grant_to_pusch", 0, &mut access.grant_to_pusch),
-        ("bsr_period", 1, &mut access.bsr_period),
-        ("bsr_retransmission", 1, &mut access.bsr_retransmission),
+        (&keys::SR_PERIOD, 1, &mut access.sr_period),
+        (&keys::SR_PROHIBIT, 0, &mut access.sr_prohibit),
+        (&keys::SR_TO_GRANT, 0, &mut access.sr_to_grant),
+        (&keys::GRANT_TO_PUSCH, 0, &mut access.grant_to_pusch),
+        (&keys::BSR_PERIOD, 1, &mut access.bsr_period),
+        (&keys::BSR_RETRANSMISSION, 1, &mut access.bsr_retransmission),
     ] {
-        *place = slots(section.field(key), slot, least).unwrap_or(*place);
+        *place = slots(section.raw(key), slot, least).unwrap_or(*place);
     }
-    let first = section.quantity("first_grant", Bytes::new(1)..=Bytes::new(1_000_000));
+    let first = section.get(&keys::FIRST_GRANT);
     access.first_grant =
         first.and_then(|bytes| u32::try_from(bytes.get()).ok()).unwrap_or(access.first_grant);
-    match section.field("bsr_levels").and_then(|f| f.word(&["exact", "lte", "nr"])) {
-        Some("exact") => access.levels = ReportLevels::Exact,
-        Some("lte") => access.levels = ReportLevels::Lte,
-        Some(_) => access.levels = ReportLevels::Nr,
-        None => {}
-    }
-    access.ideal_reports = section.flag("ideal_reports").unwrap_or(access.ideal_reports);
-    if let Some(control) = section.field("ul_power").and_then(|field| read_power(&field)) {
+    section.set(&mut access.levels, &keys::BSR_LEVELS);
+    section.set(&mut access.ideal_reports, &keys::IDEAL_REPORTS);
+    if let Some(control) = section.raw(&keys::UL_POWER).and_then(|field| read_power(&field)) {
         config.power.control = control;
     }
-    let most = section.measure("user_power", &POWER, -200.0..=200.0);
-    config.power.most_dbm = most.unwrap_or(config.power.most_dbm);
+    section.set(&mut config.power.most_dbm, &keys::USER_POWER);
 }
 
 /// A word, or a table with the number of control symbols.

@@ -1,12 +1,16 @@
 //! `[[user]]`: one user of a cell, or `count` of them.
 
+mod keys;
+
 use std::sync::Arc;
 
 use ranpace_radio::cell::{Place, UserConfig};
 use ranpace_radio::channel::{Disc, Position, Recording, Spread, Trajectory, WalkRule};
 use ranpace_units::{Span, Time};
 
-use super::channel::SPEEDS;
+pub(crate) use self::keys::KEYS;
+use self::keys::*;
+use super::keys::SPEEDS;
 use super::{Defaults, bearer};
 use crate::link::Traces;
 use crate::measure::{DISTANCE, SPEED};
@@ -59,18 +63,19 @@ pub(super) fn read(field: &Field<'_>, network: &mut Network, defaults: &[Default
 
 /// Reads the entry number `number`, from 1, and adds its users; `None` if there are none.
 fn read_entry(
-    mut section: Section<'_>,
+    section: Section<'_>,
     number: usize,
     network: &mut Network,
     defaults: &[Defaults],
     files: &mut Traces<'_>,
 ) -> Option<()> {
+    let mut section = section.of(super::USER_GROUPS);
     let report = section.report;
-    let name_field = section.field("name");
+    let name_field = section.find(&NAME);
     let name =
         name_field.as_ref().and_then(Field::name).map_or_else(|| format!("user{number}"), str::to_owned);
     let at = name_field.map_or(section.at, |field| field.at);
-    let cell_field = section.field("cell");
+    let cell_field = section.find(&CELL);
     let cell = match &cell_field {
         Some(field) => network.cell_of(field),
         None if network.cells.len() == 1 => Some(0),
@@ -85,9 +90,9 @@ fn read_entry(
             None
         }
     };
-    let count: Option<usize> = section.whole("count", 1..=MOST_USERS as u64);
-    let is_replicated = section.has("count");
-    let host_field = section.field("host");
+    let count: Option<usize> = section.get(&COUNT);
+    let is_replicated = section.has(COUNT.name);
+    let host_field = section.find(&HOST);
     if let (Some(field), true) = (&host_field, is_replicated) {
         field.error("of users with `count`, each has a host of its own name");
     }
@@ -106,7 +111,7 @@ fn read_entry(
     if let Some(place) = read_place(&mut section, defaults, files) {
         config.place = place;
     }
-    let (recording, stagger) = match section.field("recording") {
+    let (recording, stagger) = match section.raw(&RECORDING) {
         Some(field) => read_recording(&field, files).unzip(),
         None => (None, None),
     };
@@ -114,7 +119,7 @@ fn read_entry(
         config.recording = Some(recording);
     }
     read_bearers(&mut section, &mut config);
-    let real_time_first = section.flag("real_time_first").unwrap_or(false);
+    let real_time_first = section.get(&REAL_TIME_FIRST);
     section.finish();
     let cell = cell?;
     let first = network.users.len();
@@ -149,11 +154,12 @@ fn read_entry(
 /// Where the user is: at most one of the keys.
 fn read_place(section: &mut Section<'_>, defaults: &Defaults, files: &mut Traces<'_>) -> Option<Place> {
     let height_m = defaults.height_m;
-    let found = ["position", "drop", "walk", "waypoints", "trajectory"].map(|key| section.field(key));
-    if let Some(second) = found.iter().flatten().nth(1) {
+    let (position, drop) = (section.raw(&POSITION), section.raw(&DROP));
+    let (walk, waypoints) = (section.raw(&WALK), section.raw(&WAYPOINTS));
+    let trajectory = section.raw(&TRAJECTORY);
+    if let Some(second) = [&position, &drop, &walk, &waypoints, &trajectory].into_iter().flatten().nth(1) {
         second.error("a user has one of position, drop, walk, waypoints and trajectory");
     }
-    let [position, drop, walk, waypoints, trajectory] = found;
     if let Some(field) = position {
         return field.position(height_m).map(Place::Static);
     }
@@ -274,7 +280,7 @@ fn read_bearers(section: &mut Section<'_>, config: &mut UserConfig) {
     for bearer in &mut config.bearers {
         bearer::read(section, "[[user]]", bearer);
     }
-    let list = section.field("bearers");
+    let list = section.raw(&BEARERS);
     if let (Some(field), Some(base)) = (list, config.bearers.first())
         && let Some(bearers) = bearer::read_list(&field, base)
     {

@@ -26,17 +26,6 @@ pub(super) struct Undo {
     pub lost: Vec<Packet>,
 }
 
-/// A loss probe that is out.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TailProbe {
-    pub seq: u64,
-    /// Next byte to send after it.
-    pub end: u64,
-    pub bytes: Bytes,
-    pub sent_at: Time,
-    pub retransmitted: bool,
-}
-
 /// What a look at the outstanding segments found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {

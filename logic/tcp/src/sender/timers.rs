@@ -3,11 +3,20 @@
 use ranpace_cc::State;
 use ranpace_units::{Bytes, Span, Time};
 
-use super::recovery::TailProbe;
 use super::{Phase, Sender};
-use crate::LINEAR_SYNS;
-use crate::config::Opener;
+use crate::config::{LINEAR_SYNS, Opener};
 use crate::segment::Kind;
+
+/// A loss probe that is out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TailProbe {
+    pub seq: u64,
+    /// Next byte to send after it.
+    pub end: u64,
+    pub bytes: Bytes,
+    pub sent_at: Time,
+    pub retransmitted: bool,
+}
 
 /// Shortest time of a loss probe and of RACK's timer beyond the RTT (Linux `TCP_TIMEOUT_MIN`, two jiffies of a
 /// millisecond).

@@ -1,0 +1,367 @@
+//! An algorithm by its text form, `NAME(+DECORATOR)*(:key=value)*`: parsed, checked and built.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::client_driven::guard::GUARD;
+use crate::entry::{Control, Decorator, Entry, Transport};
+use crate::interface::{CongestionControl, ReceiverHalf};
+use crate::options::{OptionError, Options};
+use crate::registry::{ALIASES, ALL, DECORATORS};
+
+/// An algorithm with its decorators and options, checked.
+#[derive(Clone)]
+pub struct Algorithm {
+    text: String,
+    entry: &'static Entry,
+    decorators: Vec<&'static Decorator>,
+    options: Options,
+}
+
+/// Why the name of an algorithm was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AlgorithmError {
+    /// No such algorithm.
+    #[error("unknown algorithm {name:?}; nearest: {nearest}; `ranpace list cc` shows all")]
+    UnknownName {
+        /// What was there.
+        name: String,
+        /// The nearest names.
+        nearest: String,
+    },
+    /// No such decorator.
+    #[error("unknown decorator {name:?} in {text:?}; there are: {all}")]
+    UnknownDecorator {
+        /// The whole text.
+        text: String,
+        /// What was there.
+        name: String,
+        /// All decorators.
+        all: String,
+    },
+    /// The decorator cannot wrap this algorithm.
+    #[error(
+        "{text:?}: {decorator} wraps loss-based controls only, and {name} is not one; it can be combined with {possible}"
+    )]
+    CannotCombine {
+        /// The whole text.
+        text: String,
+        /// The algorithm.
+        name: String,
+        /// The decorator.
+        decorator: String,
+        /// What it can be combined with.
+        possible: String,
+    },
+    /// No such option.
+    #[error("{text:?}: no option {key:?}; there are: {all}")]
+    UnknownOption {
+        /// The whole text.
+        text: String,
+        /// What was there.
+        key: String,
+        /// The options of this combination.
+        all: String,
+    },
+    /// More than anybody can mean.
+    #[error("{found} {what} in {text:?}...; at most {most} are understood")]
+    TooMany {
+        /// How the text begins.
+        text: String,
+        /// Of what there is too much.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// A value that the option cannot have.
+    #[error("{text:?}: {error}")]
+    BadOption {
+        /// The whole text.
+        text: String,
+        /// What is wrong with it.
+        error: OptionError,
+    },
+}
+
+/// Most decorators around a control. Ours: there are few, and more than one of each helps nobody.
+const MOST_DECORATORS: usize = 16;
+/// Longest name with its options, in bytes. Ours: all options of all decorators are a fifth of it.
+const MOST_TEXT: usize = 4_096;
+
+impl Algorithm {
+    /// The text it was written as, with `guard=on` where that is the default.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// What carries its packets.
+    pub fn transport(&self) -> Transport {
+        self.entry.transport
+    }
+
+    /// The algorithm without its decorators.
+    pub fn entry(&self) -> &'static Entry {
+        self.entry
+    }
+
+    /// A fresh control; `seed` feeds its random choices.
+    pub fn build(&self, seed: u64) -> Box<dyn CongestionControl> {
+        // Parsing built it once with the same options, so this cannot fail.
+        let mut options = self.options.clone();
+        self.try_build(&mut options, seed).expect("options were checked when the name was parsed")
+    }
+
+    /// Segments after which the receiver should acknowledge at once, if it matters; see [`CongestionControl::ack_every`].
+    pub fn ack_every(&self) -> Option<u32> {
+        self.build(0).ack_every()
+    }
+
+    /// A fresh receiver half, where the algorithm has one.
+    pub fn receiver(&self) -> Option<Box<dyn ReceiverHalf>> {
+        let mut options = self.options.clone();
+        // As above: parsing built it once.
+        self.entry
+            .receiver
+            .map(|build| build(&mut options).expect("options were checked when the name was parsed"))
+    }
+
+    fn try_build(&self, options: &mut Options, seed: u64) -> Result<Box<dyn CongestionControl>, OptionError> {
+        match (self.entry.build)(options, seed)? {
+            Control::LossBased(mut control) => {
+                for decorator in &self.decorators {
+                    control = (decorator.wrap)(control, options)?;
+                }
+                Ok(control)
+            }
+            Control::Other(control) => Ok(control),
+        }
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = AlgorithmError;
+
+    fn from_str(text: &str) -> Result<Self, AlgorithmError> {
+        let text = text.trim();
+        let refused = |what, found, most| {
+            let text = text.chars().take(40).collect();
+            Err(AlgorithmError::TooMany { text, what, found, most })
+        };
+        // What is added to it below does not count.
+        let length = text.strip_suffix(":guard=on").unwrap_or(text).len();
+        if length > MOST_TEXT {
+            return refused("bytes", length, MOST_TEXT);
+        }
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let wraps = name.matches('+').count();
+        if wraps > MOST_DECORATORS {
+            return refused("decorators", wraps, MOST_DECORATORS);
+        }
+        let (head, tail) = name.split_once('+').map_or((name, None), |(head, tail)| (head, Some(tail)));
+        let head = ALIASES.iter().find(|(alias, _)| *alias == head).map_or(head, |(_, full)| *full);
+        let full = tail.map_or_else(|| head.to_owned(), |tail| format!("{head}+{tail}"));
+        let mut names = full.split('+');
+        let base = names.next().unwrap_or_default();
+        let entry =
+            ALL.iter().copied().find(|entry| entry.name == base).ok_or_else(|| {
+                AlgorithmError::UnknownName { name: base.to_owned(), nearest: nearest(base) }
+            })?;
+        let mut decorators = Vec::new();
+        for name in names {
+            let decorator =
+                DECORATORS.iter().copied().find(|decorator| decorator.name == name).ok_or_else(|| {
+                    AlgorithmError::UnknownDecorator {
+                        text: text.to_owned(),
+                        name: name.to_owned(),
+                        all: join(DECORATORS.iter().map(|decorator| decorator.name)),
+                    }
+                })?;
+            if !entry.loss_based {
+                return Err(AlgorithmError::CannotCombine {
+                    text: text.to_owned(),
+                    name: entry.name.to_owned(),
+                    decorator: name.to_owned(),
+                    possible: join(ALL.iter().filter(|entry| entry.loss_based).map(|entry| entry.name)),
+                });
+            }
+            decorators.push(decorator);
+        }
+        let given = parts.map(|part| match part.split_once('=') {
+            Some((key, value)) => (key.trim().to_owned(), Some(value.trim().to_owned())),
+            None => (part.trim().to_owned(), None),
+        });
+        let mut algorithm = Self { text: text.to_owned(), entry, decorators, options: Options::new(given) };
+        let mut options = algorithm.options.clone();
+        let bad = |error| AlgorithmError::BadOption { text: text.to_owned(), error };
+        algorithm.try_build(&mut options, 0).map_err(bad)?;
+        if let Some(receiver) = entry.receiver {
+            receiver(&mut options).map_err(bad)?;
+        }
+        if let Some(key) = options.unread() {
+            let all = entry.options.iter().chain(algorithm.decorators.iter().flat_map(|d| d.options));
+            return Err(AlgorithmError::UnknownOption {
+                text: text.to_owned(),
+                key: key.to_owned(),
+                all: join(all.map(|option| option.key)),
+            });
+        }
+        // What is ours and not of the publication is said wherever the algorithm is named, also where it is on by default.
+        let mut known = entry.options.iter().chain(algorithm.decorators.iter().flat_map(|d| d.options));
+        if known.any(|option| option.key == GUARD.key) && !algorithm.options.has(GUARD.key) {
+            algorithm.text += &format!(":{}=on", GUARD.key);
+        }
+        Ok(algorithm)
+    }
+}
+
+/// The three nearest names, nearest first.
+fn nearest(name: &str) -> String {
+    let mut names: Vec<&str> =
+        ALL.iter().map(|entry| entry.name).chain(ALIASES.iter().map(|(alias, _)| *alias)).collect();
+    names.sort_by(|a, b| strsim::jaro_winkler(b, name).total_cmp(&strsim::jaro_winkler(a, name)));
+    join(names.into_iter().take(3))
+}
+
+fn join<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let joined = names.collect::<Vec<_>>().join(", ");
+    if joined.is_empty() { "none".to_owned() } else { joined }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+impl fmt::Debug for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Algorithm({})", self.text)
+    }
+}
+impl PartialEq for Algorithm {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+impl Eq for Algorithm {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Algorithm, AlgorithmError> {
+        text.parse()
+    }
+
+    #[test]
+    fn names_decorators_and_options_are_understood() {
+        for (text, entry, decorators) in [
+            ("cubic", "cubic", 0),
+            (" newreno ", "newreno", 0),
+            ("reno", "newreno", 0),
+            ("cubic+c2tcp:target=50ms", "cubic", 1),
+            ("cubic+c2tcp:target=50ms:deaf=1s", "cubic", 1),
+            ("c2tcp:tuner=off:alpha=2", "cubic", 1),
+            ("c2tcp+c2tcp", "cubic", 2),
+            ("reno+c2tcp: boost = integer", "newreno", 1),
+            ("cubic:rfc9438:hystart=off", "cubic", 0),
+        ] {
+            let algorithm = parse(text).unwrap();
+            assert_eq!(algorithm.entry().name, entry, "{text}");
+            assert_eq!(algorithm.decorators.len(), decorators, "{text}");
+            assert_eq!(algorithm.to_string(), text.trim());
+            drop(algorithm.build(1));
+        }
+    }
+
+    #[test]
+    fn a_guard_is_said_to_be_on() {
+        assert_eq!(parse("cdbev2").unwrap().as_str(), "cdbev2:guard=on");
+        assert_eq!(parse("cdbe:fence=literal").unwrap().as_str(), "cdbe:fence=literal:guard=on");
+        for text in ["cdbev2:guard=off", "cdbev2:guard=on", "cdbev2:guard", "cubic"] {
+            assert_eq!(parse(text).unwrap().as_str(), text);
+        }
+        assert_eq!(parse("cdbev2").unwrap(), parse("cdbev2:guard=on").unwrap());
+    }
+
+    #[test]
+    fn refusals_say_what_would_have_been_understood() {
+        for (text, expected) in [
+            ("cubik", "unknown algorithm \"cubik\"; nearest: cubic"),
+            ("c2tpc", "nearest: c2tcp"),
+            ("", "unknown algorithm \"\""),
+            ("vages", "nearest: vegas"),
+            (
+                "cubic+codel",
+                "unknown decorator \"codel\" in \"cubic+codel\"; there are: c2tcp, meld-de, meld-me",
+            ),
+            (
+                "bbr1+c2tcp",
+                "wraps loss-based controls only, and bbr1 is not one; it can be combined with newreno, cubic",
+            ),
+            ("cubic:target=50ms", "no option \"target\"; there are: rfc9438, hystart"),
+            ("newreno:target=50ms", "no option \"target\"; there are: none"),
+            (
+                "cubic+c2tcp:goal=50ms",
+                "no option \"goal\"; there are: rfc9438, hystart, c, beta, fast_convergence, friendliness, target",
+            ),
+            ("cubic+c2tcp:target=50", "option target: expected a time such as 50ms, found \"50\""),
+            ("cubic+c2tcp:target", "found \"\""),
+            ("cubic+c2tcp:alpha=0.5", "option alpha: expected a number from 1 to 100, found \"0.5\""),
+            ("cubic+c2tcp:alpha=NaN", "found \"NaN\""),
+            ("cubic+c2tcp:tuner=alg4", "expected one of alg3, eq16, memoryless, off, found \"alg4\""),
+            (
+                "cubic+c2tcp:min_alpha=5:max_alpha=2",
+                "option max_alpha: expected at least min_alpha (5), found \"2\"",
+            ),
+            (&format!("cubic{}", "+c2tcp".repeat(20_000)), "120005 bytes in \"cubic+c2tcp"),
+            (&format!("cubic{}", "+c2tcp".repeat(17)), "17 decorators in \"cubic+c2tcp"),
+            ("cubic:rfc9438=maybe", "expected on or off, found \"maybe\""),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_control_that_is_its_own_master_cannot_be_decorated() {
+        for entry in ALL {
+            for decorator in DECORATORS {
+                let text = format!("{}+{}", entry.name, decorator.name);
+                let refused = matches!(parse(&text), Err(AlgorithmError::CannotCombine { .. }));
+                assert_eq!(refused, !entry.loss_based, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_listed_is_true() {
+        let mut names: Vec<&str> =
+            ALL.iter().map(|entry| entry.name).chain(ALIASES.iter().map(|a| a.0)).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len() + ALIASES.len(), "a name is used twice");
+        let listed = ALL.iter().map(|entry| (entry.name.to_owned(), entry.options)).chain(
+            DECORATORS.iter().map(|decorator| (format!("newreno+{}", decorator.name), decorator.options)),
+        );
+        for (name, options) in listed {
+            parse(&name).unwrap();
+            for option in options {
+                // Somebody reads it, so it is refused for its value and not for its key.
+                let refused = parse(&format!("{name}:{}=@", option.key)).unwrap_err();
+                assert!(matches!(refused, AlgorithmError::BadOption { .. }), "{name}: {refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn loss_based_is_what_build_says() {
+        for entry in ALL {
+            let control = (entry.build)(&mut Options::default(), 1).unwrap();
+            assert_eq!(matches!(control, Control::LossBased(_)), entry.loss_based, "{}", entry.name);
+        }
+    }
+}

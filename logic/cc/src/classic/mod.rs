@@ -1,0 +1,10 @@
+//! Controls that set a window by loss and delay: what Linux ships, and the published comparators of its kind.
+
+pub(crate) mod cubic;
+pub(crate) mod hystart;
+pub(crate) mod newreno;
+pub(crate) mod scalable;
+pub(crate) mod vegas;
+pub(crate) mod veno;
+pub(crate) mod westwood;
+pub(crate) mod yeah;

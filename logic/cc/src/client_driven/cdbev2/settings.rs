@@ -1,0 +1,182 @@
+//! CDBEv2's options, read once.
+
+use core::num::NonZeroU32;
+
+use ranpace_units::Span;
+
+use super::client::TW;
+use super::filter::Compensation;
+use super::machine::Deep;
+use crate::client_driven::bw_report::Format;
+use crate::client_driven::guard::GUARD;
+use crate::options::{OptionError, OptionInfo, Options};
+
+/// What `ranpace list cc` says of them.
+pub(super) const OPTIONS: &[OptionInfo] = &[
+    OptionInfo {
+        key: "dd",
+        values: "dual, single or off [dual]",
+        about: "deep DRAINs, two with a pause or one, after 2.5 s without a minimal RTT",
+    },
+    OptionInfo {
+        key: "ndd",
+        values: "a whole number from 1 [5]",
+        about: "GROWs without a minimal RTT after which a deep DRAIN is due",
+    },
+    OptionInfo { key: "fqm", values: "on or off [on]", about: "five minimal RTTs end a deep DRAIN" },
+    OptionInfo {
+        key: "gc",
+        values: "bif, bdp or off [bif]",
+        about: "least growth in GROW: above what is in flight, above the BDP, or none",
+    },
+    OptionInfo {
+        key: "drain-ref",
+        values: "robust, live, pre, filt or past [robust]",
+        about: "bandwidth of DRAIN's target: live or pre as there is a queue; largest report since its beginning, filtered one before GROW, filtered one, largest of the past cycle",
+    },
+    OptionInfo {
+        key: "recovery",
+        values: "running, assigned or last [running]",
+        about: "bandwidth in loss recovery: largest report of the cycle, the same assigned to the filter (Algorithm 7.1 as printed), or that of the last cycle",
+    },
+    OptionInfo {
+        key: "thres1",
+        values: "dsdl or rtt [dsdl]",
+        about: "delay that ends STARTUP: twice the smallest one-way delay, or RTT",
+    },
+    OptionInfo {
+        key: "dsdl",
+        values: "pinned or true [pinned]",
+        about: "smallest one-way delay: half of the smallest RTT, or as the timestamps say (clocks that agree)",
+    },
+    OptionInfo { key: "k", values: "0.5 to 8 [1]", about: "smallest RTTs that the filter takes for 90 %" },
+    OptionInfo { key: "tw", values: "1ms to 1s [10ms]", about: "time that a measurement takes" },
+    OptionInfo {
+        key: "est",
+        values: "boundary or literal [boundary]",
+        about: "whether the packet that opens a window counts in it",
+    },
+    OptionInfo {
+        key: "report",
+        values: "thesis-v2, exp, v1 or bare [thesis-v2]",
+        about: "how a report is written",
+    },
+    OptionInfo {
+        key: "report-every",
+        values: "a whole number from 1 [1]",
+        about: "measurements for a report",
+    },
+    GUARD,
+];
+
+/// GROWs without a minimal RTT after which a deep DRAIN is due (section 7.2.3).
+const DEEP_AFTER: u32 = 5;
+/// What DRAIN's target is computed with. The thesis says "the maximum real-time BDP level for the past cycle" (Eq. 7.23).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrainReference {
+    /// The largest report since DRAIN began, and the filtered bandwidth at its beginning. Keeps some of what a probe gained in
+    /// a queue that others share, but lives with an RTT that jitter keeps above its minimum.
+    Live,
+    /// The filtered bandwidth from before the probe: a probe gains nothing in a shared queue, nor under jitter.
+    Pre,
+    /// The filtered bandwidth as it is.
+    Filtered,
+    /// The largest report of the cycle that ends.
+    Past,
+    /// As `Live` while there is no queue, as `Pre` while there is one: see [`floor`](super::floor). Ours.
+    Robust,
+}
+
+/// The bandwidth in use while losses are repaired. Section 7.2.2: "the BW_max in last Cycle also takes effect"; Algorithm 7.1
+/// assigns BW_max, which is reset at the beginning of each cycle, to BW(t).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recovery {
+    /// The largest report of the running cycle, or the filtered one if that is more; the filter goes on.
+    Running,
+    /// Algorithm 7.1 as printed: each report sets the filter to the largest of the running cycle.
+    Assigned,
+    /// The largest report of the cycle before, or the filtered one if that is more; the filter goes on.
+    Last,
+}
+
+/// The smallest one-way delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OneWay {
+    /// Half of the smallest RTT: timestamps of two clocks tell differences only.
+    Pinned,
+    /// As the timestamps say.
+    True,
+}
+
+/// The options of the sender.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) deep: Deep,
+    pub(super) deep_after: u32,
+    pub(super) fair_quit: bool,
+    pub(super) compensation: Compensation,
+    pub(super) reference: DrainReference,
+    pub(super) recovery: Recovery,
+    /// Whether Thres1 is twice the smallest RTT and not the smallest one-way delay.
+    pub(super) thres1_rtt: bool,
+    pub(super) one_way: OneWay,
+    pub(super) k: f64,
+    /// Time between reports.
+    pub(super) interval: Span,
+    pub(super) format: Format,
+}
+
+impl Settings {
+    pub(super) fn parse(options: &mut Options) -> Result<Self, OptionError> {
+        Ok(Self {
+            deep: options
+                .choice("dd", &[("dual", Deep::Dual), ("single", Deep::Single), ("off", Deep::Off)])?,
+            deep_after: whole(options, "ndd", DEEP_AFTER)?,
+            fair_quit: options.flag("fqm", true)?,
+            compensation: options.choice(
+                "gc",
+                &[("bif", Compensation::InFlight), ("bdp", Compensation::Bdp), ("off", Compensation::Off)],
+            )?,
+            reference: options.choice(
+                "drain-ref",
+                &[
+                    ("robust", DrainReference::Robust),
+                    ("live", DrainReference::Live),
+                    ("pre", DrainReference::Pre),
+                    ("filt", DrainReference::Filtered),
+                    ("past", DrainReference::Past),
+                ],
+            )?,
+            recovery: options.choice(
+                "recovery",
+                &[("running", Recovery::Running), ("assigned", Recovery::Assigned), ("last", Recovery::Last)],
+            )?,
+            thres1_rtt: options.choice("thres1", &[("dsdl", false), ("rtt", true)])?,
+            one_way: options.choice("dsdl", &[("pinned", OneWay::Pinned), ("true", OneWay::True)])?,
+            k: options.number("k", 0.5, 8.0, 1.0)?,
+            interval: window(options)? * u64::from(every(options)?),
+            format: format(options)?,
+        })
+    }
+}
+
+pub(super) fn format(options: &mut Options) -> Result<Format, OptionError> {
+    options.value("report", Format::NAMES, Format::ThesisV2)
+}
+
+fn whole(options: &mut Options, key: &'static str, default: u32) -> Result<u32, OptionError> {
+    let default = NonZeroU32::new(default).unwrap_or(NonZeroU32::MIN);
+    Ok(options.value(key, "a whole number from 1", default)?.get())
+}
+
+pub(super) fn every(options: &mut Options) -> Result<u32, OptionError> {
+    whole(options, "report-every", 1)
+}
+
+pub(super) fn window(options: &mut Options) -> Result<Span, OptionError> {
+    let tw = options.span("tw", TW)?;
+    if tw >= Span::from_millis(1) && tw <= Span::SECOND {
+        return Ok(tw);
+    }
+    Err(OptionError { key: "tw", expected: "a time from 1ms to 1s".to_owned(), found: tw.to_string() })
+}

@@ -1,0 +1,61 @@
+//! The ring of packets that every queue is made of.
+
+use std::collections::VecDeque;
+
+use ranpace_units::{Bytes, Time};
+
+use crate::{Limit, Observer, Packet};
+
+/// A packet and what its queue noted of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queued<P> {
+    /// The packet.
+    pub packet: P,
+    /// When it joined the queue.
+    pub enqueued: Time,
+    /// Whether this queue set Congestion Experienced.
+    pub marked: bool,
+}
+
+/// Packets in the order of their arrival, and how many bytes they are.
+pub(crate) struct Fifo<P> {
+    ring: VecDeque<Queued<P>>,
+    bytes: Bytes,
+}
+
+impl<P: Packet> Fifo<P> {
+    pub fn new() -> Self {
+        Self { ring: VecDeque::new(), bytes: Bytes::ZERO }
+    }
+
+    #[inline]
+    pub fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+
+    #[inline]
+    pub fn packets(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Whether one more packet fits.
+    #[inline]
+    pub fn has_room(&self, limit: Limit, packet: &P) -> bool {
+        limit.holds(self.bytes + packet.size(), self.ring.len() + 1)
+    }
+
+    /// Appends a packet and tells of it.
+    #[inline]
+    pub fn push(&mut self, now: Time, packet: P, marked: bool, observer: &mut impl Observer<P>) {
+        self.bytes += packet.size();
+        observer.on_enqueued(now, &packet, self.bytes);
+        self.ring.push_back(Queued { packet, enqueued: now, marked });
+    }
+
+    #[inline]
+    pub fn pop(&mut self) -> Option<Queued<P>> {
+        let queued = self.ring.pop_front()?;
+        self.bytes -= queued.packet.size();
+        Some(queued)
+    }
+}

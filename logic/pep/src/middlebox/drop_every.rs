@@ -1,0 +1,58 @@
+//! The smallest middlebox: it drops every n-th packet of the data of each flow. A loss that hits all flows alike and at known
+//! places, for tests of recovery; and the example of how a middlebox is added (`docs/middleboxes.md`).
+
+use std::collections::BTreeMap;
+
+use ranpace_units::Time;
+
+use super::{Middlebox, Passing, Verdict};
+
+/// The middlebox.
+#[derive(Debug)]
+pub struct DropEvery {
+    packets: u64,
+    /// Packets of each flow since the last that was dropped.
+    counts: BTreeMap<u32, u64>,
+}
+
+impl DropEvery {
+    /// Drops one of so many packets; with 0 none.
+    pub fn new(packets: u64) -> Self {
+        Self { packets, counts: BTreeMap::new() }
+    }
+}
+
+impl Middlebox for DropEvery {
+    fn on_packet(&mut self, _: Time, packet: &Passing) -> Verdict {
+        if !packet.forward {
+            return Verdict::Pass;
+        }
+        let count = self.counts.entry(packet.flow).or_default();
+        *count += 1;
+        if *count != self.packets {
+            return Verdict::Pass;
+        }
+        *count = 0;
+        Verdict::Drop
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ranpace_units::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn every_third_packet_of_each_flow_is_dropped_and_no_acknowledgement() {
+        let mut middlebox = DropEvery::new(3);
+        let mut dropped = |flow, forward| {
+            let packet = Passing { flow, forward, wire: Bytes::new(1500) };
+            middlebox.on_packet(Time::ZERO, &packet) == Verdict::Drop
+        };
+        let first: Vec<bool> = (0..6).map(|_| dropped(0, true)).collect();
+        assert_eq!(first, [false, false, true, false, false, true]);
+        assert!((0..9).all(|_| !dropped(0, false)));
+        assert!(!dropped(1, true), "another flow has its own count");
+    }
+}

@@ -1,0 +1,453 @@
+//! The keys of `[[cell]]` and those of bearers. What is not written is as in the preset.
+
+use core::ops::RangeInclusive;
+
+use ranpace_phy::{CqiThresholds, McsRule};
+use ranpace_radio::cell::Division;
+use ranpace_radio::rlc::{Format, Mode};
+use ranpace_radio::scheduler::Alloc;
+use ranpace_radio::uplink::ReportLevels;
+use ranpace_units::{Bytes, Span};
+
+use crate::key::{
+    Duration, Flag, Group, In, Key, Name, Open, Own, Positive, Size, Table, Text, Whole, Within, WordOr,
+    Words,
+};
+use crate::limits::LEAST_SPAN;
+use crate::measure::{self, DISTANCE, FREQUENCY, SPEED};
+
+/// Levels in dB and dBm that are believed, as [`ranpace_radio::cell::CellConfig::check`] has them.
+pub(super) const LEVELS: RangeInclusive<f64> = -200.0..=200.0;
+/// Speeds in m/s that are believed: up to that of the fastest train, and then some.
+pub(super) const SPEEDS: RangeInclusive<f64> = 0.0..=1_000.0;
+/// Longest timer of a bearer that is believed. Ours.
+pub(super) const MOST_TIMER: Span = Span::from_secs(3_600);
+
+/// What `duplex` may be.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum DuplexWord {
+    Fdd,
+    Tdd,
+    Dynamic,
+}
+
+pub(super) const NAME: Key<Name> =
+    Key { name: "name", kind: Name("text"), default: Open(""), about: "`cell1`, `cell2` ... by position" };
+pub(super) const HOST: Key<Name> = Key {
+    name: "host",
+    kind: Name("text"),
+    default: Open(""),
+    about: "where wired links end; the cell's name unless given. Several cells may be at one host",
+};
+pub(super) const PRESET: Key<Text> =
+    Key { name: "preset", kind: Text("see above"), default: Open(""), about: "" };
+pub(super) const RADIO: Key<Words<&str>> = Key {
+    name: "radio",
+    kind: Words(&[("lte", "lte"), ("nr", "nr"), ("mmwave", "mmwave")]),
+    default: Open(""),
+    about: "",
+};
+pub(super) const USER_HEIGHT: Key<In> = Key {
+    name: "user_height",
+    kind: In(&DISTANCE, 0.0..=100_000.0),
+    default: Open(""),
+    about: "height of users whose position has none",
+};
+
+/// What a cell is called, and what it begins with.
+pub(crate) const CELL: Group = &[&NAME, &HOST, &PRESET, &RADIO, &USER_HEIGHT];
+
+pub(super) const BANDWIDTH: Key<In> = Key {
+    name: "bandwidth",
+    kind: In(&FREQUENCY, 1e6..=1e9),
+    default: Open(""),
+    about: "LTE: 1.4, 3, 5, 10, 15, 20 MHz; NR: those of TS 38.101",
+};
+pub(super) const PRBS: Key<Own> = Key {
+    name: "prbs",
+    kind: Own("whole number"),
+    default: Open(""),
+    about: "in place of `bandwidth`: LTE 1 to 110, NR 1 to 275",
+};
+pub(super) const SPACING: Key<In> = Key {
+    name: "spacing",
+    kind: In(&FREQUENCY, 1e3..=1e6),
+    default: Open(""),
+    about: "NR, with `bandwidth` or `prbs`: `\"15kHz\"` to `\"120kHz\"`",
+};
+pub(super) const DUPLEX: Key<Words<DuplexWord>> = Key {
+    name: "duplex",
+    kind: Words(&[("fdd", DuplexWord::Fdd), ("tdd", DuplexWord::Tdd), ("dynamic", DuplexWord::Dynamic)]),
+    default: Open(""),
+    about: "NR; dynamic: symbol by symbol, as the scheduler likes",
+};
+pub(super) const PATTERN: Key<Text> = Key {
+    name: "pattern",
+    kind: Text("`\"DDDSU\"`, `\"DDDSU 6:4:4\"`"),
+    default: Open(""),
+    about: "NR with `\"tdd\"`; symbols of S down, gap, up. Both directions need symbols",
+};
+pub(super) const QAM: Key<Own> =
+    Key { name: "qam", kind: Own("`64`, `256`"), default: Open(""), about: "NR: the highest modulation" };
+pub(super) const LAYERS: Key<Own> =
+    Key { name: "layers", kind: Own("1 to 4"), default: Open(""), about: "NR" };
+// Of the 168 elements of a PRB and a slot at least one symbol's worth is for data (ours).
+pub(super) const OVERHEAD: Key<Whole<u8>> = Key {
+    name: "overhead",
+    kind: Whole::new(0..=156),
+    default: Open(""),
+    about: "NR: resource elements of each PRB and slot that carry no data",
+};
+pub(super) const DIVISION: Key<Words<Division>> = Key {
+    name: "division",
+    kind: Words(&[("frequency", Division::Frequency), ("symbols", Division::Symbols)]),
+    default: Open(""),
+    about: "NR: what the scheduler gives out",
+};
+
+/// The air interface.
+pub(crate) const AIR: Group =
+    &[&BANDWIDTH, &PRBS, &SPACING, &DUPLEX, &PATTERN, &QAM, &LAYERS, &OVERHEAD, &DIVISION];
+
+/// Keys that only NR has.
+pub(super) const OF_NR: Group = &[&SPACING, &DUPLEX, &PATTERN, &QAM, &LAYERS, &OVERHEAD, &DIVISION];
+
+pub(super) const POSITION: Key<Own> =
+    Key { name: "position", kind: Own("position"), default: Open(""), about: "of the base station" };
+pub(super) const CARRIER: Key<In> =
+    Key { name: "carrier", kind: In(&FREQUENCY, 1e6..=1e12), default: Open(""), about: "of the downlink" };
+pub(super) const CARRIER_UP: Key<In> = Key {
+    name: "carrier_up",
+    kind: In(&FREQUENCY, 1e6..=1e12),
+    default: Open(""),
+    about: "of the uplink; without it the uplink stays as far from the downlink as it was",
+};
+pub(super) const PATH_LOSS: Key<Table> = Key {
+    name: "path_loss",
+    kind: Table("`\"friis\"`, `\"log-distance\"`, `\"cost231\"`, `\"umi\"`, or a table"),
+    default: Open(""),
+    about: "`{ kind = \"log-distance\", exponent = 3.0, at_1m = \"46.6777dB\" }`, `{ kind = \"cost231\", \
+            base_height = \"30m\", user_height = \"1.5m\", extra = \"0dB\" }`; ns-3 has 50 m, 3 m, 10 dB",
+};
+pub(super) const SIGHT: Key<Table> = Key {
+    name: "sight",
+    kind: Table("`\"clear\"`, `\"blocked\"`, `\"chance\"`, `\"street\"`, or a table"),
+    default: Open(""),
+    about: "who sees the base station; `{ kind = \"buildings\", buildings = [{ x = [20, 63], y = [3, 58], \
+            height = \"28m\" }] }`",
+};
+pub(super) const SHADOWING: Key<Table> = Key {
+    name: "shadowing",
+    kind: Table("`\"none\"`, `\"umi\"`, or a table"),
+    default: Open(""),
+    about: "`{ clear = \"4dB\", blocked = \"7.82dB\", stretch = \"10m\" }`",
+};
+pub(super) const FADING: Key<Table> = Key {
+    name: "fading",
+    kind: Table("`\"none\"`, `\"flat\"`, `\"epa\"`, `\"eva\"`, `\"etu\"`, `\"mmwave\"`, or a table"),
+    default: Open(""),
+    about: "`{ kind = \"mmwave\", deviation = \"2dB\", every = \"1ms\" }`; `{ kind = \"recorded\", file = \
+            \"...\", every = \"1ms\" }` is a fading trace of ns-3, for LTE",
+};
+pub(super) const FADING_SPEED: Key<WordOr<In>> = Key {
+    name: "fading_speed",
+    kind: WordOr("moving", In(&SPEED, SPEEDS)),
+    default: Open(""),
+    about: "of fading over several paths; `\"moving\"`: as fast as each user moves, and one who stands does \
+            not fade",
+};
+pub(super) const POWER: Key<In> = Key {
+    name: "power",
+    kind: In(&measure::POWER, LEVELS),
+    default: Open(""),
+    about: "of the base station, over the whole band",
+};
+pub(super) const GAIN: Key<In> = Key {
+    name: "gain",
+    kind: In(&measure::GAIN, LEVELS),
+    default: Open(""),
+    about: "antennas and beams, both ends together",
+};
+pub(super) const NOISE_FIGURE: Key<In> =
+    Key { name: "noise_figure", kind: In(&measure::GAIN, LEVELS), default: Open(""), about: "of users" };
+pub(super) const NOISE_FIGURE_UP: Key<In> = Key {
+    name: "noise_figure_up",
+    kind: In(&measure::GAIN, LEVELS),
+    default: Open(""),
+    about: "of the base station",
+};
+pub(super) const INTERFERENCE: Key<In> = Key {
+    name: "interference",
+    kind: In(&measure::GAIN, 0.0..=200.0),
+    default: Open(""),
+    about: "by how much other cells raise the noise",
+};
+pub(super) const INTERFERENCE_UP: Key<In> = Key {
+    name: "interference_up",
+    kind: In(&measure::GAIN, 0.0..=200.0),
+    default: Open(""),
+    about: "likewise, in the uplink",
+};
+pub(super) const NOISE: Key<Table> = Key {
+    name: "noise",
+    kind: Table("power, `\"none\"`, or a table"),
+    default: Open(""),
+    about: "a generator of noise at the receiver, in each PRB; `{ prb = \"-90dBm\", on = \"5ms\", period = \
+            \"20ms\" }`; with `random = true` once in each period, at a time that is drawn, and as long as \
+            `on` on average (exponential)",
+};
+pub(super) const NOISE_UP: Key<Table> =
+    Key { name: "noise_up", kind: Table("as `noise`"), default: Open(""), about: "likewise, in the uplink" };
+
+/// The channel.
+pub(crate) const CHANNEL: Group = &[
+    &POSITION,
+    &CARRIER,
+    &CARRIER_UP,
+    &PATH_LOSS,
+    &SIGHT,
+    &SHADOWING,
+    &FADING,
+    &FADING_SPEED,
+    &POWER,
+    &GAIN,
+    &NOISE_FIGURE,
+    &NOISE_FIGURE_UP,
+    &INTERFERENCE,
+    &INTERFERENCE_UP,
+    &NOISE,
+    &NOISE_UP,
+];
+
+pub(super) const CQI_TABLE: Key<Words<CqiThresholds>> = Key {
+    name: "cqi_table",
+    kind: Words(&[
+        ("awgn", CqiThresholds::Awgn),
+        ("ns3", CqiThresholds::Ns3),
+        ("ns3-25", CqiThresholds::Ns3On25Prbs),
+        ("piro", CqiThresholds::Ns3Piro),
+    ]),
+    default: Open(""),
+    about: "from SINR to CQI",
+};
+pub(super) const WORST_UNIT: Key<Flag> = Key {
+    name: "worst_unit",
+    kind: Flag,
+    default: Open(""),
+    about: "MCS of the worst part of a grant, as ns-3; otherwise of the mean",
+};
+pub(super) const MCS_RULE: Key<Words<McsRule>> = Key {
+    name: "mcs_rule",
+    kind: Words(&[("lena", McsRule::Lena), ("oai", McsRule::Oai)]),
+    default: Open(""),
+    about: "from CQI to LTE's MCS",
+};
+pub(super) const FIXED_MCS: Key<WordOr<Whole<u8>>> = Key {
+    name: "fixed_mcs",
+    kind: WordOr("none", Whole::new(0..=28)),
+    default: Open(""),
+    about: "the MCS of every grant",
+};
+pub(super) const CQI_PERIOD: Key<Own> = Key {
+    name: "cqi_period",
+    kind: Own("time"),
+    default: Open(""),
+    about: "between two reports; at least a slot",
+};
+pub(super) const CQI_DELAY: Key<Own> =
+    Key { name: "cqi_delay", kind: Own("time"), default: Open(""), about: "until a report is used" };
+pub(super) const CQI_DELAY_UP: Key<Own> =
+    Key { name: "cqi_delay_up", kind: Own("time"), default: Open(""), about: "likewise, in the uplink" };
+pub(super) const OUTER_LOOP: Key<Table> = Key {
+    name: "outer_loop",
+    kind: Table("`true`, `false`, or a table"),
+    default: Open(""),
+    about: "moves the MCS towards a rate of errors: `{ target = 0.1, step = 0.5 }`",
+};
+pub(super) const BLOCK_ERRORS: Key<Own> = Key {
+    name: "block_errors",
+    kind: Own("`\"awgn\"`, `\"ns3\"`, or 0 to 1"),
+    default: Open(""),
+    about: "`\"ns3\"` is for LTE",
+};
+pub(super) const CONTROL_ERRORS: Key<Flag> = Key {
+    name: "control_errors",
+    kind: Flag,
+    default: Open(""),
+    about: "LTE: control information is lost too",
+};
+pub(super) const HARQ: Key<Table> = Key {
+    name: "harq",
+    kind: Table("table"),
+    default: Open(""),
+    about: "both directions: `{ processes = 8, retransmissions = 4, decode = \"3ms\", feedback = \"4ms\", \
+            turnaround = \"8ms\", misreading = 0.0, synchronous = false }`",
+};
+pub(super) const HARQ_UP: Key<Table> =
+    Key { name: "harq_up", kind: Table("table"), default: Open(""), about: "how the uplink's differs" };
+
+/// Link adaptation and HARQ.
+pub(crate) const ADAPTATION: Group = &[
+    &CQI_TABLE,
+    &WORST_UNIT,
+    &MCS_RULE,
+    &FIXED_MCS,
+    &CQI_PERIOD,
+    &CQI_DELAY,
+    &CQI_DELAY_UP,
+    &OUTER_LOOP,
+    &BLOCK_ERRORS,
+    &CONTROL_ERRORS,
+    &HARQ,
+    &HARQ_UP,
+];
+
+pub(super) const SCHEDULER: Key<Table> = Key {
+    name: "scheduler",
+    kind: Table("`\"pf\"`, `\"rr\"`, `\"max-ci\"`, or a table"),
+    default: Open(""),
+    about: "`{ kind = \"pf\", window = 99 }`",
+};
+pub(super) const ALLOC: Key<Words<Alloc>> = Key {
+    name: "alloc",
+    kind: Words(&[("queue", Alloc::Queue), ("full", Alloc::Full)]),
+    default: Open(""),
+    about: "what a user has waiting, or all there is",
+};
+pub(super) const USABLE_TTIS: Key<Positive> = Key {
+    name: "usable_ttis",
+    kind: Positive(1.0),
+    default: Open(""),
+    about: "share of the slots with new data; what reports say that PRBs would carry does not know it (RAPID's \
+            `efficiency` does, if told)",
+};
+pub(super) const CONTROL_CHANNELS: Key<Table> = Key {
+    name: "control_channels",
+    kind: Table("`\"narrow\"`, `\"3gpp\"`, `\"none\"`, or a table"),
+    default: Open(""),
+    about: "LTE: what the cell's own channels leave of a block, see below; `{ symbols = 3 }` sets the control \
+            symbols. `\"narrow\"`: as `\"3gpp\"` below 25 PRBs, and `\"none\"` from there on",
+};
+pub(super) const SR_PERIOD: Key<Own> = Key {
+    name: "sr_period",
+    kind: Own("time"),
+    default: Open(""),
+    about: "between opportunities to ask for a grant",
+};
+pub(super) const SR_PROHIBIT: Key<Own> =
+    Key { name: "sr_prohibit", kind: Own("time"), default: Open(""), about: "after asking in vain" };
+pub(super) const SR_TO_GRANT: Key<Own> =
+    Key { name: "sr_to_grant", kind: Own("time"), default: Open(""), about: "from asking to the grant" };
+pub(super) const GRANT_TO_PUSCH: Key<Own> =
+    Key { name: "grant_to_pusch", kind: Own("time"), default: Open(""), about: "from the grant to sending" };
+pub(super) const BSR_PERIOD: Key<Own> =
+    Key { name: "bsr_period", kind: Own("time"), default: Open(""), about: "between reports of the buffer" };
+pub(super) const BSR_RETRANSMISSION: Key<Own> = Key {
+    name: "bsr_retransmission",
+    kind: Own("time"),
+    default: Open(""),
+    about: "until one who heard nothing asks again",
+};
+pub(super) const BSR_LEVELS: Key<Words<ReportLevels>> = Key {
+    name: "bsr_levels",
+    kind: Words(&[("exact", ReportLevels::Exact), ("lte", ReportLevels::Lte), ("nr", ReportLevels::Nr)]),
+    default: Open(""),
+    about: "what a report can say",
+};
+pub(super) const IDEAL_REPORTS: Key<Flag> = Key {
+    name: "ideal_reports",
+    kind: Flag,
+    default: Open(""),
+    about: "reports of the buffer come beside the blocks in each slot in which something was added, without a \
+            request, as in ns-3",
+};
+pub(super) const FIRST_GRANT: Key<Size> = Key {
+    name: "first_grant",
+    kind: Within(Bytes::new(1)..=Bytes::new(1_000_000)),
+    default: Open(""),
+    about: "what is granted upon asking",
+};
+pub(super) const UL_POWER: Key<Table> = Key {
+    name: "ul_power",
+    kind: Table("`\"3gpp\"`, `\"lena\"`, `\"fixed\"`, or a table"),
+    default: Open(""),
+    about: "`{ kind = \"3gpp\", p0 = \"-90dBm\", alpha = 0.8 }`",
+};
+pub(super) const USER_POWER: Key<In> = Key {
+    name: "user_power",
+    kind: In(&measure::POWER, -200.0..=200.0),
+    default: Open(""),
+    about: "most that a user sends",
+};
+
+/// Scheduling and uplink.
+pub(crate) const UPLINK: Group = &[
+    &SCHEDULER,
+    &ALLOC,
+    &USABLE_TTIS,
+    &CONTROL_CHANNELS,
+    &SR_PERIOD,
+    &SR_PROHIBIT,
+    &SR_TO_GRANT,
+    &GRANT_TO_PUSCH,
+    &BSR_PERIOD,
+    &BSR_RETRANSMISSION,
+    &BSR_LEVELS,
+    &IDEAL_REPORTS,
+    &FIRST_GRANT,
+    &UL_POWER,
+    &USER_POWER,
+];
+
+pub(super) const RLC: Key<Words<Mode>> = Key {
+    name: "rlc",
+    kind: Words(&[("am", Mode::Acknowledged), ("um", Mode::Unacknowledged)]),
+    default: Open(""),
+    about: "",
+};
+pub(super) const RLC_TIMERS: Key<Table> = Key {
+    name: "rlc_timers",
+    kind: Table("`\"ns3\"`, `\"36331\"`, `\"mmwave\"`, or a table"),
+    default: Open(""),
+    about: "`{ kind = \"ns3\", reordering = \"10ms\", status_prohibit = \"10ms\", poll_retransmit = \"20ms\", \
+            max_retransmissions = \"never\", poll_pdus = 1, poll_bytes = \"50B\", window = 512, \
+            unacknowledged_report = \"0ms\", poll_sends_all = false }`. ns-3 has `\"20ms\"` and `true` for the \
+            last two: PDUs without an acknowledgement count as waiting, so that users whose acknowledgements \
+            do not come take blocks for nothing; and all of them are sent again when t-PollRetransmit runs out",
+};
+pub(super) const RLC_FORMAT: Key<Words<Format>> = Key {
+    name: "rlc_format",
+    kind: Words(&[("lte", Format::Lte), ("nr", Format::Nr)]),
+    default: Open(""),
+    about: "sizes of headers",
+};
+pub(super) const BUFFER: Key<Own> = Key {
+    name: "buffer",
+    kind: Own("as a queue's `limit`"),
+    default: Open(""),
+    about: "of the base station",
+};
+pub(super) const BUFFER_UP: Key<Own> = Key {
+    name: "buffer_up",
+    kind: Own("as a queue's `limit`"),
+    default: Open(""),
+    about: "of the user; without it as `buffer`",
+};
+pub(super) const AQM: Key<Table> = Key {
+    name: "aqm",
+    kind: Table("as a link's `queue`, without `limit`"),
+    default: Open(""),
+    about: "`\"droptail\"`, `{ kind = \"codel\", target = \"20ms\" }`",
+};
+pub(super) const AQM_UP: Key<Table> =
+    Key { name: "aqm_up", kind: Table("as `aqm`"), default: Open(""), about: "likewise, of the user" };
+pub(super) const DISCARD: Key<WordOr<Duration>> = Key {
+    name: "discard",
+    kind: WordOr("never", Within(LEAST_SPAN..=MOST_TIMER)),
+    default: Open(""),
+    about: "how long a packet may wait",
+};
+
+/// The keys of bearers: in `[[cell]]`, in `[[user]]` and in the tables of `bearers`.
+pub(crate) const BEARER: Group =
+    &[&RLC, &RLC_TIMERS, &RLC_FORMAT, &BUFFER, &BUFFER_UP, &AQM, &AQM_UP, &DISCARD];

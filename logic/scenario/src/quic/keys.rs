@@ -1,0 +1,80 @@
+//! The settings of QUIC.
+
+use core::ops::RangeInclusive;
+
+use ranpace_quic::{Config, Opener};
+use ranpace_units::{Bytes, Span};
+
+use crate::key::{Duration, Flag, Group, Key, Open, Size, Whole, Within, Words};
+use crate::limits::LEAST_SPAN;
+
+/// Receive windows: at least a packet of Ethernet, at most what is believed.
+const WINDOW: RangeInclusive<Bytes> = Bytes::new(1_500)..=Bytes::new(1 << 40);
+
+pub(super) const MTU: Key<Size> = Key {
+    name: "mtu",
+    kind: Within(Config::LEAST_MTU..=Bytes::new(65_535)),
+    default: Open("`\"1500B\"`"),
+    about: "largest IP packet; known from the beginning, not searched for",
+};
+pub(super) const INITIAL_WINDOW: Key<Whole<u32>> =
+    Key { name: "initial_window", kind: Whole::new(1..=65_535), default: Open("`10`"), about: "packets" };
+pub(super) const MAX_DATA: Key<Size> = Key {
+    name: "max_data",
+    kind: Within(WINDOW),
+    default: Open("`\"2MB\"`"),
+    about: "receive window of the connection; noq does not tune it. With more than 2.4 MB see below",
+};
+pub(super) const MAX_STREAM_DATA: Key<Size> = Key {
+    name: "max_stream_data",
+    kind: Within(WINDOW),
+    default: Open("as `max_data`"),
+    about: "receive window of the stream",
+};
+pub(super) const ACK_EVERY: Key<Whole<u32>> = Key {
+    name: "ack_every",
+    kind: Whole::new(1..=1_000),
+    default: Open("2, and nothing is asked for; or what the algorithm asks for (`vivace`: 1)"),
+    about: "ack-eliciting packets for an acknowledgement; a value is asked of the receiver by an ACK_FREQUENCY \
+            frame",
+};
+pub(super) const ACK_DELAY: Key<Duration> = Key {
+    name: "ack_delay",
+    kind: Within(LEAST_SPAN..=Span::from_secs(10)),
+    default: Open("25 ms, and nothing is asked for"),
+    about: "longest delay of an acknowledgement, likewise; noq bounds it by the RTT, but not below 25 ms",
+};
+pub(super) const ECN: Key<Flag> = Key { name: "ecn", kind: Flag, default: Open("`false`"), about: "" };
+pub(super) const PACING: Key<Flag> = Key {
+    name: "pacing",
+    kind: Flag,
+    default: Open("`true`"),
+    about: "noq's pacer for controls that set no rate",
+};
+pub(super) const OPENER: Key<Words<Opener>> = Key {
+    name: "opener",
+    kind: Words(&[("sender", Opener::Sender), ("receiver", Opener::Receiver)]),
+    default: Open("`\"sender\"`"),
+    about: "which side is the client: the data's `\"sender\"`, or their `\"receiver\"`, whose request then \
+            rides on the handshake's last flight",
+};
+pub(super) const CERTIFICATES: Key<Size> = Key {
+    name: "certificates",
+    kind: Within(Bytes::ZERO..=Bytes::new(12_000)),
+    default: Open("`\"2000B\"`"),
+    about: "of the server, in its first flight",
+};
+
+/// The settings of QUIC.
+pub(crate) const KEYS: Group = &[
+    &MTU,
+    &INITIAL_WINDOW,
+    &MAX_DATA,
+    &MAX_STREAM_DATA,
+    &ACK_EVERY,
+    &ACK_DELAY,
+    &ECN,
+    &PACING,
+    &OPENER,
+    &CERTIFICATES,
+];

@@ -1,0 +1,75 @@
+//! The tables of a scenario and their keys: what `vary` can set, and what the pages of the guide list.
+
+use crate::key::Group;
+use crate::{cell, change, flow, link, middlebox, parse, pep, proxy, quic, rnis, tcp};
+
+/// A table of a scenario.
+pub(crate) struct Table {
+    /// As a scenario writes it.
+    pub name: &'static str,
+    /// Whether there may be several: `[[name]]`.
+    pub is_list: bool,
+    pub keys: &'static [Group],
+    /// A key that a message gives as an example.
+    pub example: &'static str,
+}
+
+/// The keys at the top.
+pub(crate) const TOP: &[Group] = &[parse::KEYS];
+
+/// All tables, in the order in which messages name them.
+pub(crate) const TABLES: [Table; 10] = [
+    Table { name: "link", is_list: true, keys: link::GROUPS, example: "rate" },
+    Table { name: "cell", is_list: true, keys: cell::CELL_GROUPS, example: "bandwidth" },
+    Table { name: "user", is_list: true, keys: cell::USER_GROUPS, example: "position" },
+    Table { name: "flow", is_list: true, keys: flow::GROUPS, example: "cc" },
+    Table { name: "proxy", is_list: true, keys: &[proxy::KEYS, proxy::RAPID_KEYS], example: "ran_cc" },
+    Table { name: "pep", is_list: true, keys: &[pep::KEYS], example: "host" },
+    Table { name: "middlebox", is_list: true, keys: &[middlebox::KEYS], example: "host" },
+    Table { name: "change", is_list: true, keys: &[change::KEYS], example: "at" },
+    Table { name: "rnis", is_list: false, keys: &[rnis::KEYS], example: "period" },
+    Table { name: "modem", is_list: false, keys: &[rnis::KEYS], example: "period" },
+];
+
+/// What pages call groups of keys.
+const GROUPS: [(&str, Group); 18] = [
+    ("top", parse::KEYS),
+    ("link", link::KEYS),
+    ("flow", flow::keys::KEYS),
+    ("tcp", tcp::KEYS),
+    ("quic", quic::KEYS),
+    ("change", change::KEYS),
+    ("proxy", proxy::KEYS),
+    ("proxy.rapid", proxy::RAPID_KEYS),
+    ("pep", pep::KEYS),
+    ("middlebox", middlebox::KEYS),
+    ("rnis", rnis::KEYS),
+    ("cell", cell::keys::CELL),
+    ("cell.air", cell::keys::AIR),
+    ("cell.channel", cell::keys::CHANNEL),
+    ("cell.adaptation", cell::keys::ADAPTATION),
+    ("cell.uplink", cell::keys::UPLINK),
+    ("bearer", cell::keys::BEARER),
+    ("user", cell::user::KEYS),
+];
+
+/// The names by which [`key_table`] knows groups of keys.
+pub fn key_groups() -> impl Iterator<Item = &'static str> {
+    GROUPS.into_iter().map(|(name, _)| name)
+}
+
+/// The Markdown table of a group of keys, as pages of the guide show it; `None` if there is no such group.
+pub fn key_table(group: &str) -> Option<String> {
+    let (_, keys) = GROUPS.into_iter().find(|(name, _)| *name == group)?;
+    let rows: Vec<[String; 4]> = keys.iter().map(|key| key.row()).collect();
+    let has_defaults = rows.iter().any(|[_, _, default, _]| !default.is_empty());
+    let line = |[key, value, default, about]: &[String; 4]| {
+        let cells = if has_defaults { vec![key, value, default, about] } else { vec![key, value, about] };
+        let cells: Vec<String> =
+            cells.into_iter().map(|cell| format!(" {cell} ").replace("  ", " ")).collect();
+        format!("|{}|\n", cells.join("|"))
+    };
+    let head = ["key", "value", "default", ""].map(str::to_owned);
+    let rule = if has_defaults { "|---|---|---|---|\n" } else { "|---|---|---|\n" };
+    Some(line(&head) + rule + &rows.iter().map(line).collect::<String>())
+}
