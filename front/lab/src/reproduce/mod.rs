@@ -3,6 +3,7 @@
 //! An [`Experiment`] is data; [`play`] turns it into runs and the runs into [`Row`]s. `docs/reproductions.md` says how it
 //! is used and what the verdicts mean, `reproductions/` has the experiments with what was found.
 
+mod base;
 mod cells;
 mod experiment;
 mod functions;
@@ -17,10 +18,13 @@ mod functions_thesis;
 mod measure;
 mod metric;
 mod paired;
+mod patch;
+mod places;
 mod plan;
 mod record;
 mod recordings;
 mod show;
+mod toml;
 mod totals;
 mod tracking;
 mod verdict;
@@ -37,8 +41,8 @@ use sha2::{Digest as _, Sha256};
 
 pub use cells::{Absent, Cell, Cells};
 pub use experiment::{
-    Criterion, Experiment, ExperimentError, Mean, PlotSpec, Quick, Reading, Role, Runs, Scheme, Sensitivity,
-    TableSpec, Values, Variation,
+    Criterion, Experiment, ExperimentError, Mean, PlotSpec, Point, Quick, Reading, Role, Runs, Scheme,
+    Sensitivity, TableSpec, Values, Variation,
 };
 pub use functions::Function;
 pub use functions_ch7::{InTime, Quartiles};
@@ -51,10 +55,12 @@ pub use functions_thesis::ThesisFunction;
 pub use measure::{Measure, Measured, Over};
 pub use metric::Metric;
 pub use paired::{Paired, Statistic};
+pub use places::Set;
 pub use plan::{Planned, plan, vary};
 pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
 pub use recordings::{Recording, Recordings, Refused};
 pub use show::{Figures, group, verdict_text};
+pub use toml::{Table, Toml};
 pub use verdict::{Row, Verdict, verdict_counts};
 
 use crate::plot::PlotError;
