@@ -429,6 +429,35 @@ mod tests {
     }
 
     #[test]
+    fn every_planned_run_is_a_scenario() {
+        let mut recordings = recordings(Vec::new()).unwrap();
+        for experiment in experiments().unwrap() {
+            for quick in [false, true] {
+                for run in plan(&experiment, quick).unwrap() {
+                    job(&experiment, &run, &mut recordings).unwrap().ok();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_guide_is_an_experiment() {
+        let guide = include_str!("../../../../docs/reproductions.md");
+        let (_, rest) = guide.split_once("```toml\n").unwrap();
+        let experiment = Experiment::parse(rest.split_once("```").unwrap().0, "the guide").unwrap();
+        let planned = plan(&experiment, false).unwrap();
+        assert_eq!(planned.len(), 4 * 5 * 2);
+        let mut recordings = recordings(Vec::new()).unwrap();
+        for run in &planned {
+            let job = job(&experiment, run, &mut recordings).unwrap().unwrap();
+            assert_eq!(job.scenario.proxies.len(), usize::from(run.scheme != "none"), "{}", run.scheme);
+        }
+        let last = planned.last().unwrap();
+        assert_eq!((last.scheme.as_str(), last.point.as_str()), ("split, 50 ms", "20Mbit/s drop 5"));
+        assert!(last.text.contains("rate = \"20Mbit/s\"\ndelay = \"50ms\""), "{}", last.text);
+    }
+
+    #[test]
     fn one_pass_of_a_trace_is_played_to_its_end_or_for_the_time_given() {
         let recordings = recordings(Vec::new()).unwrap();
         for experiment in experiments().unwrap() {

@@ -103,8 +103,10 @@ fn change(changes: &Table, elements: &mut [Toml]) -> Result<(), String> {
 }
 
 fn names(elements: &[Toml]) -> Vec<&str> {
-    let name = |element| if let &Toml::Table(ref element) = element { element.name() } else { None };
-    elements.iter().filter_map(name).collect()
+    elements
+        .iter()
+        .filter_map(|element| if let Toml::Table(element) = element { element.name() } else { None })
+        .collect()
 }
 
 /// Removes what a path leads to: "section", "section.key", "section.element" or "section.element.key".
