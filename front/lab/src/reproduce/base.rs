@@ -4,24 +4,28 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::experiment::{Experiment, Runs};
-use super::patch;
 use super::places::Set;
+use super::runs::Runs;
 use super::toml::Table;
 
 /// A base. Its keys mean what they mean in an experiment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Base {
+    /// What holds for all experiments on it.
     #[serde(default)]
-    says: String,
-    scenario: Table,
+    pub says: String,
+    /// The scenario that theirs are patches on.
+    pub scenario: Table,
+    /// Patches by name.
     #[serde(default, rename = "patch")]
-    patches: BTreeMap<String, Table>,
+    pub patches: BTreeMap<String, Table>,
+    /// Values of places.
     #[serde(default)]
-    set: Set,
+    pub set: Set,
+    /// The runs of those that have none of their own.
     #[serde(default)]
-    runs: Vec<Runs>,
+    pub runs: Vec<Runs>,
 }
 
 /// The name and the text of a base.
@@ -53,21 +57,5 @@ impl Base {
             format!("there is no base {name:?}; there are: {}", known.join(", "))
         })?;
         toml_edit::de::from_str(text).map_err(|error| format!("reproductions/base/{name}.toml: {error}"))
-    }
-
-    /// An experiment on this base: its `[scenario]` is a patch on that of the base, its values and patches take precedence, its
-    /// `[[runs]]` replace those of the base, and what the base says follows what it says itself.
-    pub fn under(mut self, mut experiment: Experiment) -> Result<Experiment, String> {
-        patch::apply(&experiment.scenario, &mut self.scenario).map_err(|what| format!("scenario: {what}"))?;
-        experiment.scenario = self.scenario;
-        self.set.extend(experiment.set);
-        experiment.set = self.set;
-        self.patches.extend(experiment.patches);
-        experiment.patches = self.patches;
-        if experiment.runs.is_empty() {
-            experiment.runs = self.runs;
-        }
-        experiment.says.push_str(&self.says);
-        Ok(experiment)
     }
 }

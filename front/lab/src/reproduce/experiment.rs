@@ -11,7 +11,9 @@ use super::base::Base;
 use super::functions_edge::Faults;
 use super::measure::Measure;
 use super::metric::Metric;
+use super::patch;
 use super::places::Set;
+use super::runs::Runs;
 use super::toml::{Table, Toml};
 
 /// Values of places as texts, by the name of their place.
@@ -157,39 +159,6 @@ impl Reading {
     pub fn is_about(&self, criterion: &Criterion) -> bool {
         criterion.robust && (self.criteria.is_empty() || self.criteria.contains(&criterion.id))
     }
-}
-
-/// Schemes at points: one run for each of both.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Runs {
-    /// Their labels; all if there are none.
-    #[serde(default)]
-    pub schemes: Vec<String>,
-    /// The label of a point, with places for its values.
-    pub point: String,
-    /// Each point so many times, with the place `drop` from 1 on; all points of a drop stand together.
-    pub drops: Option<u32>,
-    /// The points.
-    #[serde(default)]
-    pub each: Vec<Point>,
-    /// Every combination of these values, for each of `each`; by name, the last one changing fastest.
-    #[serde(default)]
-    pub grid: BTreeMap<String, Vec<Toml>>,
-}
-
-/// What is different in the scenarios of a point. Every key but `use` and `patch` is a place.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct Point {
-    /// Patches by name.
-    #[serde(default, rename = "use")]
-    pub uses: Vec<String>,
-    /// A patch of its own.
-    #[serde(default)]
-    pub patch: Table,
-    /// Values of places.
-    #[serde(flatten)]
-    pub set: Set,
 }
 
 /// A quick look: shorter runs at fewer points. Nothing is judged by it.
@@ -387,7 +356,7 @@ impl Experiment {
         let mut experiment: Self = toml_edit::de::from_str(text).map_err(malformed)?;
         if let Some(name) = &experiment.base {
             let base = Base::named(name).map_err(wrong)?;
-            experiment = base.under(experiment).map_err(wrong)?;
+            experiment = experiment.on(base).map_err(wrong)?;
         }
         match experiment.contradiction() {
             Some(what) => Err(wrong(what)),
@@ -399,6 +368,22 @@ impl Experiment {
     pub fn is_called(&self, name: &str) -> bool {
         let begins = self.id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
         (begins && !name.is_empty()) || self.alias.iter().any(|alias| alias == name)
+    }
+
+    /// The experiment on a base: its `[scenario]` is a patch on that of the base, its values and patches take precedence, its
+    /// `[[runs]]` replace those of the base, and what the base says follows what it says itself.
+    fn on(mut self, mut base: Base) -> Result<Self, String> {
+        patch::apply(&self.scenario, &mut base.scenario).map_err(|what| format!("scenario: {what}"))?;
+        self.scenario = base.scenario;
+        base.set.extend(self.set);
+        self.set = base.set;
+        base.patches.extend(self.patches);
+        self.patches = base.patches;
+        if self.runs.is_empty() {
+            self.runs = base.runs;
+        }
+        self.says.push_str(&base.says);
+        Ok(self)
     }
 
     /// Its file in the repository.

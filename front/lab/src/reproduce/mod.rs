@@ -23,6 +23,7 @@ mod places;
 mod plan;
 mod record;
 mod recordings;
+mod runs;
 mod show;
 mod toml;
 mod totals;
@@ -41,8 +42,8 @@ use sha2::{Digest as _, Sha256};
 
 pub use cells::{Absent, Cell, Cells};
 pub use experiment::{
-    Criterion, Experiment, ExperimentError, Mean, PlotSpec, Point, Quick, Reading, Role, Runs, Scheme,
-    Sensitivity, TableSpec, Values, Variation,
+    Criterion, Experiment, ExperimentError, Mean, PlotSpec, Quick, Reading, Role, Scheme, Sensitivity,
+    TableSpec, Values, Variation,
 };
 pub use functions::Function;
 pub use functions_ch7::{InTime, Quartiles};
@@ -59,6 +60,7 @@ pub use places::Set;
 pub use plan::{Planned, plan, vary};
 pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
 pub use recordings::{Recording, Recordings, Refused};
+pub use runs::{Point, Runs};
 pub use show::{Figures, group, verdict_text};
 pub use toml::{Table, Toml};
 pub use verdict::{Row, Verdict, verdict_counts};

@@ -2,9 +2,10 @@
 
 use ranpace_units::Span;
 
-use super::experiment::{Experiment, ExperimentError, Point, Runs, Scheme, Values};
+use super::experiment::{Experiment, ExperimentError, Scheme, Values};
 use super::patch;
 use super::places::{Set, as_text, fill_table, fill_text};
+use super::runs::{Point, Runs};
 use super::toml::{Table, Toml};
 
 /// One run that is to be played.
@@ -39,7 +40,7 @@ fn plan_with(
 ) -> Result<Vec<Planned>, ExperimentError> {
     let mut planned = Vec::new();
     for runs in &experiment.runs {
-        let mut points = points(runs);
+        let mut points = runs.points();
         points.truncate(if quick { experiment.quick.points.min(most) } else { most });
         for point in points {
             let schemes = experiment.schemes.iter();
@@ -115,32 +116,6 @@ fn shorten(places: &mut Set, quick: &Set) {
             places.insert(key.clone(), value.clone());
         }
     }
-}
-
-/// In each drop every one of `each` with every combination of `grid`.
-fn points(runs: &Runs) -> Vec<Point> {
-    let mut begun = if runs.each.is_empty() { vec![Point::default()] } else { runs.each.clone() };
-    if let Some(drops) = runs.drops {
-        let with = |drop: u32| {
-            let number = move |mut point: Point| {
-                point.set.insert("drop".to_owned(), Toml::Integer(drop.into()));
-                point
-            };
-            begun.clone().into_iter().map(number)
-        };
-        begun = (1..=drops).flat_map(with).collect();
-    }
-    runs.grid.iter().fold(begun, |begun, (key, values)| {
-        let with = |point: &Point, value: &Toml| {
-            let mut point = point.clone();
-            point.set.insert(key.clone(), value.clone());
-            point
-        };
-        begun
-            .iter()
-            .flat_map(|point| values.iter().map(|value| with(point, value)).collect::<Vec<_>>())
-            .collect()
-    })
 }
 
 #[cfg(test)]
@@ -250,43 +225,6 @@ cc = "cubic"
 
     fn values(pairs: &[(&str, &str)]) -> Set {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), Toml::from(*value))).collect()
-    }
-
-    fn point(pairs: &[(&str, &str)]) -> Point {
-        Point { set: values(pairs), ..Point::default() }
-    }
-
-    /// The values of a point's places, joined.
-    fn joined(point: &Point, places: &[&str]) -> String {
-        places.iter().map(|place| point.set[*place].plain()).collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn points_are_all_combinations_in_order() {
-        let runs = Runs {
-            schemes: Vec::new(),
-            point: String::new(),
-            drops: None,
-            each: vec![point(&[("t", "1")]), point(&[("t", "2")])],
-            grid: [("b", vec!["x", "y"]), ("a", vec!["z"])]
-                .map(|(key, list)| (key.to_owned(), list.into_iter().map(Toml::from).collect()))
-                .into(),
-        };
-        let points: Vec<String> = points(&runs).iter().map(|point| joined(point, &["t", "a", "b"])).collect();
-        assert_eq!(points, ["1 z x", "1 z y", "2 z x", "2 z y"]);
-    }
-
-    #[test]
-    fn drops_are_numbered_and_stand_together() {
-        let runs = Runs {
-            schemes: Vec::new(),
-            point: String::new(),
-            drops: Some(2),
-            each: Vec::new(),
-            grid: [("size".to_owned(), vec!["1MB".into(), "10MB".into()])].into(),
-        };
-        let found: Vec<String> = points(&runs).iter().map(|point| joined(point, &["drop", "size"])).collect();
-        assert_eq!(found, ["1 1MB", "1 10MB", "2 1MB", "2 10MB"]);
     }
 
     #[test]
