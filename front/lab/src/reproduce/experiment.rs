@@ -7,11 +7,16 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::base::Base;
 use super::functions_edge::Faults;
 use super::measure::Measure;
 use super::metric::Metric;
+use super::patch;
+use super::places::Set;
+use super::runs::Runs;
+use super::toml::{Table, Toml};
 
-/// Texts that go into a scenario, by the name of their place.
+/// Values of places as texts, by the name of their place.
 pub type Values = BTreeMap<String, String>;
 
 /// A published experiment.
@@ -31,12 +36,20 @@ pub struct Experiment {
     pub says: String,
     /// Why it cannot be played yet; its criteria are pending then.
     pub pending: Option<String>,
-    /// The scenario, with places such as `${rtt}` for values.
+    /// The file of `reproductions/base/`, without `.toml`, whose scenario, values and patches this one builds on.
+    pub base: Option<String>,
+    /// The scenario, with places such as `"${rtt}"` for values; a patch on that of the base.
     #[serde(default)]
-    pub scenario: String,
-    /// Values that are the same in all runs, unless a scheme or a point has its own.
+    pub scenario: Table,
+    /// Patches by name, for `use`.
+    #[serde(default, rename = "patch")]
+    pub patches: BTreeMap<String, Table>,
+    /// Patches of all runs.
+    #[serde(default, rename = "use")]
+    pub uses: Vec<String>,
+    /// Values of places that are the same in all runs, unless a scheme or a point has its own.
     #[serde(default)]
-    pub set: Values,
+    pub set: Set,
     /// What is compared.
     #[serde(default, rename = "scheme")]
     pub schemes: Vec<Scheme>,
@@ -81,10 +94,20 @@ pub struct Scheme {
     /// Whether it judges, or is only shown.
     #[serde(default)]
     pub role: Role,
-    /// The scheme of which it is a variant: criteria are also compared for it, without a verdict.
+    /// The scheme of which it is a variant: criteria are also compared for it, without a verdict. It begins with all that is
+    /// different in that scheme's scenario.
     pub variant_of: Option<String>,
-    /// What is different in its scenario.
-    pub set: Values,
+    /// Another scheme with which it begins.
+    pub like: Option<String>,
+    /// The patches of its scenario, by name.
+    #[serde(default, rename = "use")]
+    pub uses: Vec<String>,
+    /// A patch of its own.
+    #[serde(default)]
+    pub patch: Table,
+    /// Its values of places.
+    #[serde(default)]
+    pub set: Set,
 }
 
 /// What a scheme is there for.
@@ -138,25 +161,6 @@ impl Reading {
     }
 }
 
-/// Schemes at points: one run for each of both.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Runs {
-    /// Their labels; all if there are none.
-    #[serde(default)]
-    pub schemes: Vec<String>,
-    /// The label of a point, with places for its values.
-    pub point: String,
-    /// Each point so many times, with the place `drop` from 1 on; all points of a drop stand together.
-    pub drops: Option<u32>,
-    /// The points.
-    #[serde(default)]
-    pub each: Vec<Values>,
-    /// Every combination of these values, for each of `each`; by name, the last one changing fastest.
-    #[serde(default)]
-    pub grid: BTreeMap<String, Vec<String>>,
-}
-
 /// A quick look: shorter runs at fewer points. Nothing is judged by it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -164,12 +168,12 @@ pub struct Quick {
     /// The first points of each `[[runs]]`.
     pub points: usize,
     /// Values instead of those of the points.
-    pub set: Values,
+    pub set: Set,
 }
 
 impl Default for Quick {
     fn default() -> Self {
-        Self { points: 3, set: Values::new() }
+        Self { points: 3, set: Set::new() }
     }
 }
 
@@ -203,7 +207,7 @@ pub struct Sensitivity {
 #[serde(deny_unknown_fields)]
 pub struct Variation {
     /// For each place its values, that of the experiment itself first.
-    pub set: BTreeMap<String, Vec<String>>,
+    pub set: BTreeMap<String, Vec<Toml>>,
     /// Tables of published ratios by which the nearest combination is found. Each says at which group of points.
     #[serde(default)]
     pub tables: Vec<String>,
@@ -347,10 +351,15 @@ pub enum ExperimentError {
 impl Experiment {
     /// Reads one. `file` is what errors call it.
     pub fn parse(text: &str, file: &str) -> Result<Self, ExperimentError> {
-        let experiment: Self = toml_edit::de::from_str(text)
-            .map_err(|source| ExperimentError::Malformed { file: file.to_owned(), source })?;
+        let malformed = |source| ExperimentError::Malformed { file: file.to_owned(), source };
+        let wrong = |what| ExperimentError::Wrong { file: file.to_owned(), what };
+        let mut experiment: Self = toml_edit::de::from_str(text).map_err(malformed)?;
+        if let Some(name) = &experiment.base {
+            let base = Base::named(name).map_err(wrong)?;
+            experiment = experiment.on(base).map_err(wrong)?;
+        }
         match experiment.contradiction() {
-            Some(what) => Err(ExperimentError::Wrong { file: file.to_owned(), what }),
+            Some(what) => Err(wrong(what)),
             None => Ok(experiment),
         }
     }
@@ -359,6 +368,40 @@ impl Experiment {
     pub fn is_called(&self, name: &str) -> bool {
         let begins = self.id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
         (begins && !name.is_empty()) || self.alias.iter().any(|alias| alias == name)
+    }
+
+    /// The experiment on a base: its `[scenario]` is a patch on that of the base, its values and patches take precedence, its
+    /// `[[runs]]` replace those of the base, and what the base says follows what it says itself.
+    fn on(mut self, mut base: Base) -> Result<Self, String> {
+        patch::apply(&self.scenario, &mut base.scenario).map_err(|what| format!("scenario: {what}"))?;
+        self.scenario = base.scenario;
+        base.set.extend(self.set);
+        self.set = base.set;
+        base.patches.extend(self.patches);
+        self.patches = base.patches;
+        if self.runs.is_empty() {
+            self.runs = base.runs;
+        }
+        self.says.push_str(&base.says);
+        Ok(self)
+    }
+
+    /// Its file in the repository.
+    pub fn file(&self) -> String {
+        format!("reproductions/{}/experiment.toml", self.id)
+    }
+
+    /// A scheme after all those with which it begins, the first one first.
+    pub fn lineage<'a>(&'a self, scheme: &'a Scheme) -> Result<Vec<&'a Scheme>, String> {
+        let mut lineage = vec![scheme];
+        while let Some(label) = lineage[0].like.as_ref().or(lineage[0].variant_of.as_ref()) {
+            let before = self.scheme(label).ok_or_else(|| format!("there is no scheme {label:?}"))?;
+            if lineage.iter().any(|scheme| scheme.label == before.label) {
+                return Err("it is like itself".to_owned());
+            }
+            lineage.insert(0, before);
+        }
+        Ok(lineage)
     }
 
     /// The scheme of this label.
@@ -373,10 +416,16 @@ impl Experiment {
         let labels: Vec<String> = sensitivity.combinations();
         let variant_of = judged.as_ref().filter(|_| sensitivity.criteria).map(|judged| judged.label.clone());
         for label in &labels {
-            let mut set = judged.as_ref().map_or_else(Values::new, |scheme| scheme.set.clone());
-            set.insert("cc".to_owned(), format!("{}:{}", sensitivity.cc, label.replace(' ', ":")));
-            let variant_of = variant_of.clone();
-            self.schemes.push(Scheme { label: label.clone(), role: Role::Shown, variant_of, set });
+            let cc = format!("{}:{}", sensitivity.cc, label.replace(' ', ":"));
+            self.schemes.push(Scheme {
+                label: label.clone(),
+                role: Role::Shown,
+                variant_of: variant_of.clone(),
+                like: judged.as_ref().map(|judged| judged.label.clone()),
+                uses: Vec::new(),
+                patch: Table::default(),
+                set: Set::from([("cc".to_owned(), Toml::Text(cc))]),
+            });
         }
         for runs in &mut self.runs {
             let plays_judged = judged.as_ref().is_some_and(|scheme| runs.schemes.contains(&scheme.label));
@@ -394,7 +443,7 @@ impl Experiment {
         schemes.extend(self.tables.iter().flat_map(|table| table.published.keys()));
         schemes.extend(self.tables.iter().filter_map(|table| Some(&table.faults.as_ref()?.plain)));
         schemes.extend(self.plots.iter().flat_map(|plot| &plot.schemes));
-        schemes.extend(self.schemes.iter().filter_map(|scheme| scheme.variant_of.as_ref()));
+        schemes.extend(self.schemes.iter().flat_map(|scheme| scheme.variant_of.iter().chain(&scheme.like)));
         schemes.extend(
             self.readings.iter().flat_map(|reading| reading.instead.iter().flat_map(|(old, new)| [old, new])),
         );
@@ -495,9 +544,9 @@ impl Sensitivity {
 
 impl Variation {
     /// Every combination, that of the experiment itself first; by name, the last place changing fastest.
-    pub fn combinations(&self) -> Vec<Values> {
-        self.set.iter().fold(vec![Values::new()], |begun, (place, values)| {
-            let with = |begun: &Values, value: &String| {
+    pub fn combinations(&self) -> Vec<Set> {
+        self.set.iter().fold(vec![Set::new()], |begun, (place, values)| {
+            let with = |begun: &Set, value: &Toml| {
                 let mut with = begun.clone();
                 with.insert(place.clone(), value.clone());
                 with
@@ -592,12 +641,12 @@ mod tests {
 
     #[test]
     fn places_are_combined() {
-        let list = |values: [&str; 2]| values.map(str::to_owned).to_vec();
+        let list = |values: [&str; 2]| values.map(Toml::from).to_vec();
         let set = BTreeMap::from([("b".to_owned(), list(["1", "2"])), ("a".to_owned(), list(["x", "y"]))]);
         let variation =
             Variation { set, tables: Vec::new(), criteria: Vec::new(), points: None, always: false };
         let found: Vec<String> =
-            variation.combinations().iter().map(|c| format!("{}{}", c["a"], c["b"])).collect();
+            variation.combinations().iter().map(|c| c["a"].plain() + &c["b"].plain()).collect();
         assert_eq!(found, ["x1", "x2", "y1", "y2"]);
     }
 

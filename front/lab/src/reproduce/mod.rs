@@ -3,6 +3,7 @@
 //! An [`Experiment`] is data; [`play`] turns it into runs and the runs into [`Row`]s. `docs/reproductions.md` says how it
 //! is used and what the verdicts mean, `reproductions/` has the experiments with what was found.
 
+mod base;
 mod cells;
 mod experiment;
 mod functions;
@@ -17,10 +18,14 @@ mod functions_thesis;
 mod measure;
 mod metric;
 mod paired;
+mod patch;
+mod places;
 mod plan;
 mod record;
 mod recordings;
+mod runs;
 mod show;
+mod toml;
 mod totals;
 mod tracking;
 mod verdict;
@@ -37,7 +42,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use cells::{Absent, Cell, Cells};
 pub use experiment::{
-    Criterion, Experiment, ExperimentError, Mean, PlotSpec, Quick, Reading, Role, Runs, Scheme, Sensitivity,
+    Criterion, Experiment, ExperimentError, Mean, PlotSpec, Quick, Reading, Role, Scheme, Sensitivity,
     TableSpec, Values, Variation,
 };
 pub use functions::Function;
@@ -51,10 +56,13 @@ pub use functions_thesis::ThesisFunction;
 pub use measure::{Measure, Measured, Over};
 pub use metric::Metric;
 pub use paired::{Paired, Statistic};
+pub use places::Set;
 pub use plan::{Planned, plan, vary};
 pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
 pub use recordings::{Recording, Recordings, Refused};
+pub use runs::{Point, Runs};
 pub use show::{Figures, group, verdict_text};
+pub use toml::{Table, Toml};
 pub use verdict::{Row, Verdict, verdict_counts};
 
 use crate::plot::PlotError;
@@ -420,6 +428,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_planned_run_is_a_scenario() {
+        let mut recordings = recordings(Vec::new()).unwrap();
+        for experiment in experiments().unwrap() {
+            for quick in [false, true] {
+                for run in plan(&experiment, quick).unwrap() {
+                    job(&experiment, &run, &mut recordings).unwrap().ok();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_guide_is_an_experiment() {
+        let guide = include_str!("../../../../docs/reproductions.md");
+        let (_, rest) = guide.split_once("```toml\n").unwrap();
+        let experiment = Experiment::parse(rest.split_once("```").unwrap().0, "the guide").unwrap();
+        let planned = plan(&experiment, false).unwrap();
+        assert_eq!(planned.len(), 4 * 5 * 2);
+        let mut recordings = recordings(Vec::new()).unwrap();
+        for run in &planned {
+            let job = job(&experiment, run, &mut recordings).unwrap().unwrap();
+            assert_eq!(job.scenario.proxies.len(), usize::from(run.scheme != "none"), "{}", run.scheme);
+        }
+        let last = planned.last().unwrap();
+        assert_eq!((last.scheme.as_str(), last.point.as_str()), ("split, 50 ms", "20Mbit/s drop 5"));
+        assert!(last.text.contains("rate = \"20Mbit/s\"\ndelay = \"50ms\""), "{}", last.text);
     }
 
     #[test]

@@ -2,7 +2,11 @@
 
 use ranpace_units::Span;
 
-use super::experiment::{Experiment, ExperimentError, Runs, Values};
+use super::experiment::{Experiment, ExperimentError, Scheme, Values};
+use super::patch;
+use super::places::{Set, as_text, fill_table, fill_text};
+use super::runs::{Point, Runs};
+use super::toml::{Table, Toml};
 
 /// One run that is to be played.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,11 +23,11 @@ pub struct Planned {
 
 /// All runs of an experiment, in the order in which it lists them.
 pub fn plan(experiment: &Experiment, quick: bool) -> Result<Vec<Planned>, ExperimentError> {
-    plan_with(experiment, quick, usize::MAX, &Values::new())
+    plan_with(experiment, quick, usize::MAX, &Set::new())
 }
 
 /// The runs of another combination of `[variation]`: of the schemes in its tables, with these values in place of others.
-pub fn vary(experiment: &Experiment, quick: bool, with: &Values) -> Result<Vec<Planned>, ExperimentError> {
+pub fn vary(experiment: &Experiment, quick: bool, with: &Set) -> Result<Vec<Planned>, ExperimentError> {
     let most = experiment.variation.as_ref().and_then(|variation| variation.points).unwrap_or(usize::MAX);
     plan_with(experiment, quick, most, with)
 }
@@ -32,146 +36,195 @@ fn plan_with(
     experiment: &Experiment,
     quick: bool,
     most: usize,
-    with: &Values,
+    with: &Set,
 ) -> Result<Vec<Planned>, ExperimentError> {
     let mut planned = Vec::new();
     for runs in &experiment.runs {
-        let mut points = points(runs);
+        let mut points = runs.points();
         points.truncate(if quick { experiment.quick.points.min(most) } else { most });
         for point in points {
             let schemes = experiment.schemes.iter();
             for scheme in schemes.filter(|s| runs.schemes.is_empty() || runs.schemes.contains(&s.label)) {
-                let mut places = experiment.set.clone();
-                places.extend(point.clone());
-                places.extend(scheme.set.clone());
-                places.extend(with.clone());
-                if quick {
-                    shorten(&mut places, &experiment.quick.set);
-                }
-                let wrong = |what| ExperimentError::Wrong { file: experiment.id.clone(), what };
-                let label = fill(&runs.point, &places).map_err(wrong)?;
-                places.insert("name".to_owned(), format!("{} {} {label}", experiment.id, scheme.label));
-                let text = fill(&experiment.scenario, &places).map_err(wrong)?;
-                planned.push(Planned { scheme: scheme.label.clone(), point: label, places, text });
+                let run = run(experiment, runs, &point, scheme, with, quick);
+                planned.push(run.map_err(|what| ExperimentError::Wrong {
+                    file: experiment.file(),
+                    what: format!("the scheme {:?}: {what}", scheme.label),
+                })?);
             }
         }
     }
     Ok(planned)
 }
 
+/// One run: the scenario, changed by the patches of the point and of the scheme, with its places filled.
+fn run(
+    experiment: &Experiment,
+    runs: &Runs,
+    point: &Point,
+    scheme: &Scheme,
+    with: &Set,
+    quick: bool,
+) -> Result<Planned, String> {
+    let lineage = experiment.lineage(scheme)?;
+    let mut places = experiment.set.clone();
+    places.extend(point.set.clone());
+    lineage.iter().for_each(|scheme| places.extend(scheme.set.clone()));
+    places.extend(with.clone());
+    if quick {
+        shorten(&mut places, &experiment.quick.set);
+    }
+    let label = fill_text(&runs.point, &places).map_err(|what| format!("point: {what}"))?;
+    let at = |what| format!("at the point {label:?}: {what}");
+    let mut scenario = experiment.scenario.clone();
+    apply_all(experiment, &experiment.uses, &Table::default(), &places, &mut scenario).map_err(at)?;
+    apply_all(experiment, &point.uses, &point.patch, &places, &mut scenario).map_err(at)?;
+    for scheme in lineage {
+        apply_all(experiment, &scheme.uses, &scheme.patch, &places, &mut scenario).map_err(at)?;
+    }
+    let mut scenario = fill_table(&scenario, &places).map_err(at)?;
+    let name = format!("{} {} {label}", experiment.id, scheme.label);
+    scenario.insert_first("name", Toml::Text(name));
+    let places = as_text(&places).map_err(at)?;
+    Ok(Planned { scheme: scheme.label.clone(), point: label, places, text: scenario.document() })
+}
+
+/// Applies the patches with these names, whose places are filled first, and one more.
+fn apply_all(
+    experiment: &Experiment,
+    names: &[String],
+    own: &Table,
+    places: &Set,
+    scenario: &mut Table,
+) -> Result<(), String> {
+    for name in names {
+        let name = fill_text(name, places).map_err(|what| format!("use: {what}"))?;
+        let patch = experiment.patches.get(&name).ok_or_else(|| {
+            let known: Vec<&str> = experiment.patches.keys().map(String::as_str).collect();
+            format!("use: there is no patch {name:?}; there are: {}", known.join(", "))
+        })?;
+        patch::apply(patch, scenario).map_err(|what| format!("the patch {name:?}: {what}"))?;
+    }
+    patch::apply(own, scenario).map_err(|what| format!("patch: {what}"))
+}
+
 /// Values of a quick run instead of the others; what lasts less already stays as it is.
-fn shorten(places: &mut Values, quick: &Values) {
+fn shorten(places: &mut Set, quick: &Set) {
     for (key, value) in quick {
-        let spans = (places.get(key).and_then(|old| old.parse::<Span>().ok()), value.parse::<Span>().ok());
+        let span = |value: &Toml| value.plain().parse::<Span>().ok();
+        let spans = (places.get(key).and_then(span), span(value));
         if !matches!(spans, (Some(old), Some(new)) if old <= new) {
             places.insert(key.clone(), value.clone());
         }
     }
 }
 
-/// In each drop every one of `each` with every combination of `grid`.
-fn points(runs: &Runs) -> Vec<Values> {
-    let mut begun = if runs.each.is_empty() { vec![Values::new()] } else { runs.each.clone() };
-    if let Some(drops) = runs.drops {
-        let with = |drop: u32| {
-            let number = move |mut point: Values| {
-                point.insert("drop".to_owned(), drop.to_string());
-                point
-            };
-            begun.clone().into_iter().map(number)
-        };
-        begun = (1..=drops).flat_map(with).collect();
-    }
-    runs.grid.iter().fold(begun, |begun, (key, values)| {
-        let with = |point: &Values, value: &String| {
-            let mut point = point.clone();
-            point.insert(key.clone(), value.clone());
-            point
-        };
-        begun
-            .iter()
-            .flat_map(|point| values.iter().map(|value| with(point, value)).collect::<Vec<_>>())
-            .collect()
-    })
-}
-
-/// Puts values in their places; a value may have places of its own.
-fn fill(template: &str, places: &Values) -> Result<String, String> {
-    /// Values within values within values: more is a circle.
-    const DEPTH: usize = 4;
-    let mut text = template.to_owned();
-    for _ in 0..DEPTH {
-        let Some(_) = text.find("${") else { return Ok(text) };
-        let mut filled = String::new();
-        let mut rest = text.as_str();
-        while let Some((before, after)) = rest.split_once("${") {
-            let (name, after) = after.split_once('}').ok_or("a \"${\" without its \"}\"")?;
-            let value = places.get(name).ok_or_else(|| format!("nothing goes into ${{{name}}}"))?;
-            filled.push_str(before);
-            filled.push_str(value);
-            rest = after;
-        }
-        filled.push_str(rest);
-        text = filled;
-    }
-    if text.contains("${") { Err("a value that contains itself".to_owned()) } else { Ok(text) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn values(pairs: &[(&str, &str)]) -> Values {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    const SMALL: &str = r#"
+        id = "000-a1-small"
+        title = "t"
+        source = "s"
+        says = ""
+        criterion = []
+        set = { duration = "20s", rate = "1Mbit/s" }
+        scheme = [
+            { label = "plain", set = { cc = "cubic" } },
+            { label = "fast", like = "plain", patch = { link.down.rate = "9Mbit/s" } },
+            { label = "edge", like = "fast", use = ["proxy"] },
+        ]
+        [scenario]
+        duration = "${duration}"
+        seed = "10${drop}"
+        [[scenario.link]]
+        name = "down"
+        rate = "${rate}"
+        [[scenario.flow]]
+        name = "flow"
+        cc = "${cc}"
+        [[patch.proxy.proxy]]
+        kind = "split"
+        [[runs]]
+        point = "drop ${drop}"
+        drops = 1
+        [quick]
+        set = { duration = "5s" }
+    "#;
+
+    fn text_of(scheme: &str, quick: bool) -> Result<String, String> {
+        let experiment = Experiment::parse(SMALL, "small").map_err(|e| e.to_string())?;
+        let planned = plan(&experiment, quick).map_err(|e| e.to_string())?;
+        Ok(planned.into_iter().find(|run| run.scheme == scheme).unwrap().text)
     }
 
     #[test]
-    fn places_are_filled_also_within_values() {
-        let places =
-            values(&[("cc", "c2tcp:target=${target}"), ("target", "50ms"), ("a", "${b}"), ("b", "${a}")]);
-        for (template, expected) in [
-            ("x", Ok("x")),
-            ("cc = \"${cc}\" { }", Ok("cc = \"c2tcp:target=50ms\" { }")),
-            ("${nothing}", Err("nothing goes into ${nothing}")),
-            ("${cc", Err("a \"${\" without its \"}\"")),
-            ("${a}", Err("a value that contains itself")),
+    fn a_scheme_is_the_scenario_with_its_patches_and_those_of_the_schemes_that_it_is_like() {
+        let plain = r#"name = "000-a1-small plain drop 1"
+duration = "20s"
+seed = 101
+
+[[link]]
+name = "down"
+rate = "1Mbit/s"
+
+[[flow]]
+name = "flow"
+cc = "cubic"
+"#;
+        assert_eq!(text_of("plain", false).unwrap(), plain);
+        assert_eq!(text_of("plain", true).unwrap(), plain.replace("20s", "5s"));
+        let fast = plain.replace("1Mbit/s", "9Mbit/s");
+        assert_eq!(text_of("fast", false).unwrap(), fast.replace("small plain", "small fast"));
+        let edge = fast.replace("small plain", "small edge") + "\n[[proxy]]\nkind = \"split\"\n";
+        assert_eq!(text_of("edge", false).unwrap(), edge);
+    }
+
+    #[test]
+    fn an_error_names_file_scheme_point_and_key() {
+        let file = "reproductions/000-a1-small/experiment.toml: the scheme";
+        for (case, from, to, expected) in [
+            (
+                "no value",
+                "cc = \"cubic\"",
+                "c = \"cubic\"",
+                "\"plain\": at the point \"drop 1\": flow.flow.cc: nothing goes into ${cc}",
+            ),
+            (
+                "no patch",
+                "use = [\"proxy\"]",
+                "use = [\"prox\"]",
+                "\"edge\": at the point \"drop 1\": use: there is no patch \"prox\"; there are: proxy",
+            ),
+            (
+                "no element",
+                "link.down.rate",
+                "link.up.rate",
+                "\"fast\": at the point \"drop 1\": patch: link: there is no element \"up\"; there are: down",
+            ),
+            (
+                "no value of a label",
+                "\"drop ${drop}\"",
+                "\"drop ${dropp}\"",
+                "\"plain\": point: nothing goes into ${dropp}",
+            ),
+            (
+                "a circle",
+                "{ label = \"plain\",",
+                "{ label = \"plain\", like = \"edge\",",
+                "\"plain\": it is like itself",
+            ),
         ] {
-            assert_eq!(
-                fill(template, &places).as_deref(),
-                expected.map_err(str::to_owned).as_deref(),
-                "{template}"
-            );
+            let text = SMALL.replace(from, to);
+            assert_ne!(text, SMALL, "{case}");
+            let experiment = Experiment::parse(&text, "small").unwrap();
+            let error = plan(&experiment, false).unwrap_err().to_string();
+            assert_eq!(error, format!("{file} {expected}"), "{case}");
         }
     }
 
-    #[test]
-    fn points_are_all_combinations_in_order() {
-        let runs = Runs {
-            schemes: Vec::new(),
-            point: String::new(),
-            drops: None,
-            each: vec![values(&[("t", "1")]), values(&[("t", "2")])],
-            grid: [("b", vec!["x", "y"]), ("a", vec!["z"])]
-                .map(|(key, list)| (key.to_owned(), list.into_iter().map(str::to_owned).collect()))
-                .into(),
-        };
-        let points: Vec<String> =
-            points(&runs).iter().map(|p| format!("{}{}{}", p["t"], p["a"], p["b"])).collect();
-        assert_eq!(points, ["1zx", "1zy", "2zx", "2zy"]);
-    }
-
-    #[test]
-    fn drops_are_numbered_and_stand_together() {
-        let runs = Runs {
-            schemes: Vec::new(),
-            point: String::new(),
-            drops: Some(2),
-            each: Vec::new(),
-            grid: [("size".to_owned(), vec!["1MB".to_owned(), "10MB".to_owned()])].into(),
-        };
-        let found: Vec<String> =
-            points(&runs).iter().map(|point| format!("{} {}", point["drop"], point["size"])).collect();
-        assert_eq!(found, ["1 1MB", "1 10MB", "2 1MB", "2 10MB"]);
+    fn values(pairs: &[(&str, &str)]) -> Set {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), Toml::from(*value))).collect()
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use maud::html;
 
 use super::cells::{Absent, Cell, Cells};
-use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec, Values};
+use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec};
 use super::functions_edge::of_group;
 use super::measure::{Measure, ratio};
 use super::metric::Metric;
+use super::places::Set;
 use super::verdict::{Row, Verdict, for_variant};
 use super::{Mean, Played};
 use crate::figures::{Quantity, number};
@@ -327,12 +328,12 @@ pub fn sensitivity(experiment: &Experiment, cells: &Cells) -> Option<(Figures, R
 }
 
 /// Label of a scheme under another combination of `[variation]`.
-pub fn varied(scheme: &str, with: &Values) -> String {
+pub fn varied(scheme: &str, with: &Set) -> String {
     format!("{scheme} [{}]", setting(with))
 }
 
-fn setting(with: &Values) -> String {
-    with.iter().map(|(place, value)| format!("{place}={value}")).collect::<Vec<_>>().join(" ")
+fn setting(with: &Set) -> String {
+    with.iter().map(|(place, value)| format!("{place}={}", value.plain())).collect::<Vec<_>>().join(" ")
 }
 
 /// Every combination of `[variation]`, the one nearest to the published figures first, and a row that names it.
@@ -570,7 +571,7 @@ mod tests {
             title = ""
             source = ""
             says = ""
-            scenario = "${delay} ${queue}"
+            scenario = { x = "${delay} ${queue}" }
             set = { delay = "1", queue = "x" }
             runs = [{ point = "short", each = [{ x = "deep", y = "shallow" }] }, { point = "long", each = [{ x = "deep", y = "deep" }] }]
             [[scheme]]
@@ -598,10 +599,16 @@ mod tests {
         .unwrap();
         let mut planned = super::super::plan(&experiment, false).unwrap();
         let same = super::super::add_variation(&experiment, false, &mut planned).unwrap();
-        let played: Vec<String> = planned.iter().map(|run| format!("{} {}", run.scheme, run.text)).collect();
+        let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
+        let played: Vec<String> =
+            planned.iter().map(|run| format!("{} {}", run.scheme, last(&run.text))).collect();
         // The second queue of the long point is its first one: it counts for both, and is played once.
-        let own = ["base 1 x", "base 1 x"];
-        let further = ["base [queue=${x}] 1 deep", "base [queue=${x}] 1 deep", "base [queue=${y}] 1 shallow"];
+        let own = [r#"base x = "1 x""#, r#"base x = "1 x""#];
+        let further = [
+            r#"base [queue=${x}] x = "1 deep""#,
+            r#"base [queue=${x}] x = "1 deep""#,
+            r#"base [queue=${y}] x = "1 shallow""#,
+        ];
         assert_eq!(played, [&own[..], &further[..]].concat());
         assert_eq!(same.len(), 1);
         let mut cells = Cells::default();
@@ -658,7 +665,7 @@ mod tests {
         )
         .unwrap()
         .with_sensitivity();
-        assert_eq!(experiment.schemes[3].set["cc"], "x:a=2");
+        assert_eq!(experiment.schemes[3].set["cc"], "x:a=2".into());
         assert_eq!(experiment.runs[0].schemes, ["own", "other", "a=1", "a=2"]);
         let mut cells = Cells::default();
         for (scheme, delay) in [("own", 0.01), ("other", 0.04), ("a=1", 0.005), ("a=2", 0.011)] {
