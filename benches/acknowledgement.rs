@@ -6,8 +6,8 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ranpace_cc::{
-    ALL, Ack, Algorithm, Context, Fate, Packet, RadioHint, RateSample, Received, ReceiverHalf, Report,
-    Sample, Sent, State, Transport, Window,
+    ALL, Ack, Algorithm, Context, Packet, PacketOutcome, RadioHint, RateSample, Received, ReceiverHalf,
+    Report, Sample, Sent, State, Transport, Window,
 };
 use ranpace_phy::LteBandwidth;
 use ranpace_rnis::CellInfo;
@@ -109,7 +109,7 @@ fn acknowledge(algorithm: &Algorithm, reports: &[Option<Report>]) -> f64 {
                     number: cx.next_packet - 200 + number,
                     bytes: cx.mss,
                     sent_at: Time::ZERO + (cx.now - Time::ZERO - rtt),
-                    fate: Fate::Acked { rtt, one_way: None },
+                    fate: PacketOutcome::Acked { rtt, one_way: None },
                 };
                 control.on_packet(&cx, &mut w, &packet);
             }

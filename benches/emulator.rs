@@ -28,7 +28,9 @@ mod emulator {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    use ranpace_emulator::{Delivery, Outcome, Plan, Program, Views, Ways, addresses, check, emulate, enter};
+    use ranpace_emulator::{
+        Delivery, Outcome, Plan, Program, Topology, Views, addresses, check, emulate, enter,
+    };
     use ranpace_link::Trace;
     use ranpace_scenario::{Scenario, TraceSource};
     use ranpace_sim::LinkResult;
@@ -76,112 +78,112 @@ mod emulator {
             name: "500",
             what: "trace of 500 Mbit/s, packet by packet",
             scenario: || trace(500),
-            delivery: Delivery::Each,
+            delivery: Delivery::Gso,
             aims: &[Aim::Packet(5.0)],
         },
         Case {
             name: "500-joined",
             what: "trace of 500 Mbit/s, --gro",
             scenario: || trace(500),
-            delivery: Delivery::Joined,
+            delivery: Delivery::Gro,
             aims: &[Aim::Packet(1.5)],
         },
         Case {
             name: "1000",
             what: "trace of 1 Gbit/s, packet by packet",
             scenario: || trace(1000),
-            delivery: Delivery::Each,
+            delivery: Delivery::Gso,
             aims: &[Aim::Carried(1e9, 0.94), Aim::Packet(f64::NAN)],
         },
         Case {
             name: "1000-joined",
             what: "trace of 1 Gbit/s, --gro",
             scenario: || trace(1000),
-            delivery: Delivery::Joined,
+            delivery: Delivery::Gro,
             aims: &[Aim::Carried(1e9, 0.94), Aim::Packet(f64::NAN)],
         },
         Case {
             name: "100",
             what: "trace of 100 Mbit/s, 1 ms",
             scenario: || trace(100),
-            delivery: Delivery::Each,
+            delivery: Delivery::Gso,
             aims: &[Aim::Timers(100.0), Aim::Core(f64::NAN), Aim::Packet(f64::NAN)],
         },
         Case {
             name: "100-joined",
             what: "the same, --gro",
             scenario: || trace(100),
-            delivery: Delivery::Joined,
+            delivery: Delivery::Gro,
             aims: &[Aim::Packet(f64::NAN)],
         },
         Case {
             name: "fixed-100",
             what: "fixed link of 100 Mbit/s, packet by packet",
             scenario: || fixed(100),
-            delivery: Delivery::Each,
+            delivery: Delivery::Gso,
             aims: &[Aim::Packet(f64::NAN), Aim::Times("100", 1.5), Aim::Carried(1e8, f64::NAN)],
         },
         Case {
             name: "fixed-100-joined",
             what: "fixed link of 100 Mbit/s, --gro",
             scenario: || fixed(100),
-            delivery: Delivery::Joined,
+            delivery: Delivery::Gro,
             aims: &[Aim::Packet(f64::NAN), Aim::Times("100-joined", 1.5), Aim::Carried(1e8, f64::NAN)],
         },
         Case {
             name: "fixed-500",
             what: "fixed link of 500 Mbit/s, packet by packet",
             scenario: || fixed(500),
-            delivery: Delivery::Each,
+            delivery: Delivery::Gso,
             aims: &[Aim::Packet(f64::NAN), Aim::Times("500", 1.5), Aim::Carried(5e8, f64::NAN)],
         },
         Case {
             name: "fixed-500-joined",
             what: "fixed link of 500 Mbit/s, --gro",
             scenario: || fixed(500),
-            delivery: Delivery::Joined,
+            delivery: Delivery::Gro,
             aims: &[Aim::Packet(f64::NAN), Aim::Times("500-joined", 1.5), Aim::Carried(5e8, f64::NAN)],
         },
         Case {
             name: "fixed-1000",
             what: "fixed link of 1 Gbit/s, packet by packet",
             scenario: || fixed(1000),
-            delivery: Delivery::Each,
+            delivery: Delivery::Gso,
             aims: &[Aim::Packet(f64::NAN), Aim::Times("1000", 1.5), Aim::Carried(1e9, f64::NAN)],
         },
         Case {
             name: "fixed-1000-joined",
             what: "fixed link of 1 Gbit/s, --gro",
             scenario: || fixed(1000),
-            delivery: Delivery::Joined,
+            delivery: Delivery::Gro,
             aims: &[Aim::Packet(f64::NAN), Aim::Times("1000-joined", 1.5), Aim::Carried(1e9, f64::NAN)],
         },
         Case {
             name: "fixed-2000",
             what: "fixed link of 2 Gbit/s, packet by packet",
             scenario: || fixed(2000),
-            delivery: Delivery::Each,
+            delivery: Delivery::Gso,
             aims: &[Aim::Packet(f64::NAN), Aim::Carried(2e9, f64::NAN)],
         },
         Case {
             name: "fixed-2000-joined",
             what: "fixed link of 2 Gbit/s, --gro",
             scenario: || fixed(2000),
-            delivery: Delivery::Joined,
+            delivery: Delivery::Gro,
             aims: &[Aim::Packet(f64::NAN), Aim::Carried(2e9, f64::NAN)],
         },
         Case {
             name: "cell",
             what: "NR cell, 10 users, 100 Mbit/s in total",
             scenario: cell,
-            delivery: Delivery::Each,
+            delivery: Delivery::Gso,
             aims: &[Aim::Core(0.25), Aim::Carried(1e8, f64::NAN), Aim::Timers(f64::NAN)],
         },
         Case {
             name: "cell-joined",
             what: "the same, --gro",
             scenario: cell,
-            delivery: Delivery::Joined,
+            delivery: Delivery::Gro,
             aims: &[Aim::Core(f64::NAN), Aim::Timers(f64::NAN)],
         },
     ];
@@ -240,7 +242,7 @@ mod emulator {
 
     /// CPU time a data packet, its acknowledgement included (us).
     fn per_packet(outcome: &Outcome) -> f64 {
-        outcome.honesty.busy.as_secs_f64() * 1e6 / down(outcome).departed_packets as f64
+        outcome.timeliness.busy.as_secs_f64() * 1e6 / down(outcome).departed_packets as f64
     }
 
     fn down(outcome: &Outcome) -> &LinkResult {
@@ -250,7 +252,7 @@ mod emulator {
     /// A row for each aim; one without a figure is told only. `all` is what the whole machine was busy with meanwhile, in cores, and
     /// `ours` what a packet took in the cases so far.
     fn show(case: &Case, outcome: &Outcome, all: Option<f64>, ours: &[(&Case, f64)]) {
-        let honesty = &outcome.honesty;
+        let timeliness = &outcome.timeliness;
         let rows = down(outcome).series.get("departed_bit_s").unwrap();
         // The last ones have the end of the transfer in them.
         let steady = &rows[STEADY * 10..(SECONDS as usize * 10 - 5).min(rows.len())];
@@ -262,14 +264,14 @@ mod emulator {
                     (figure, most, figure < most, "us a data packet with its ACK")
                 }
                 Aim::Core(most) => {
-                    let figure = honesty.busy.as_secs_f64() / honesty.elapsed.as_secs_f64();
+                    let figure = timeliness.busy.as_secs_f64() / timeliness.elapsed.as_secs_f64();
                     (figure, most, figure < most, "of a core")
                 }
                 Aim::Carried(of, least) => {
                     (rate / of, least, rate / of >= least, "of the link's rate carried")
                 }
                 Aim::Timers(most) => {
-                    let figure = honesty.timers.p99.as_secs_f64() * 1e6;
+                    let figure = timeliness.timers.p99.as_secs_f64() * 1e6;
                     (figure, most, figure < most, "us timer error at p99")
                 }
                 Aim::Times(name, most) => {
@@ -288,15 +290,15 @@ mod emulator {
             };
             println!("| {} | {figure:.3} {unit} | {aim} | {verdict} |", case.what);
         }
-        let invalid = honesty.invalid().map_or(String::new(), |why| format!("; invalid: {why}"));
-        let wakeups = honesty.wakeups as f64 / honesty.elapsed.as_secs_f64();
-        let stood = honesty.longest_standstill.as_secs_f64() * 1e3;
+        let invalid = timeliness.invalid().map_or(String::new(), |why| format!("; invalid: {why}"));
+        let wakeups = timeliness.wakeups as f64 / timeliness.elapsed.as_secs_f64();
+        let stood = timeliness.longest_standstill.as_secs_f64() * 1e3;
         let all = all.map_or(String::new(), |all| format!("; {all:.2} cores with programs and kernel"));
         println!(
             "| | machine: {}, {wakeups:.0} wakeups a second, {} polls, {} pauses, stood still for {stood:.1} ms at most{all}{invalid} | | |",
-            honesty.line(),
-            honesty.polls,
-            honesty.pauses,
+            timeliness.line(),
+            timeliness.polls,
+            timeliness.pauses,
         );
     }
 
@@ -314,17 +316,17 @@ mod emulator {
     /// Downloads by all users at once.
     fn play(case: &Case) -> Outcome {
         let scenario = (case.scenario)();
-        let ways = Ways::new(&scenario).unwrap();
+        let topology = Topology::new(&scenario).unwrap();
         let me = std::env::current_exe().unwrap();
-        let server = ways.place("server").unwrap();
+        let server = topology.place("server").unwrap();
         let program = |host: usize, words: &[&str]| Program {
-            host: ways.name(host).to_owned(),
+            host: topology.name(host).to_owned(),
             words: std::iter::once(me.clone().into_os_string())
                 .chain(words.iter().map(OsString::from))
                 .collect(),
         };
         let address = addresses::v4(server).to_string();
-        let users = (0..ways.hosts.len()).filter(|host| *host != server);
+        let users = (0..topology.hosts.len()).filter(|host| *host != server);
         let mut programs: Vec<Program> = users.map(|host| program(host, &["fetch", &address])).collect();
         let main = programs.pop();
         programs.push(program(server, &["serve"]));
@@ -338,7 +340,7 @@ mod emulator {
             views: Views::default(),
             inside: (me.clone(), vec!["inside".into()]),
         };
-        emulate(&ways, &plan, &AtomicBool::new(false), |_| {}).unwrap()
+        emulate(&topology, &plan, &AtomicBool::new(false), |_| {}).unwrap()
     }
 
     /// Sends to everybody who comes, for a while.

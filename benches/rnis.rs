@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ranpace_phy::{Both, Cqi, Direction, LteBandwidth, TransportBlock};
-use ranpace_rnis::board::{Board, Size, Writer};
+use ranpace_rnis::shared_table::{SharedTable, Size, Writer};
 use ranpace_rnis::wire::{Datagram, Decoder, Encoder, Record};
 use ranpace_rnis::{Averaging, CellInfo, Grant, LinkReport, Publisher, Report, UserReport};
 use ranpace_units::{Bytes, Span, Time};
@@ -62,9 +62,9 @@ fn report<'a>(cell: &'a CellInfo, slot: u64, users: &'a [UserReport]) -> Report<
     }
 }
 
-fn board(c: &mut Criterion) {
+fn table(c: &mut Criterion) {
     let cell = CellInfo::lte(0, LteBandwidth::Mhz20);
-    let mut group = c.benchmark_group("board");
+    let mut group = c.benchmark_group("table");
     for users in [50, 1_000] {
         let size = Size::one_cell(users);
         let words: Vec<AtomicU64> = (0..size.words().unwrap()).map(|_| AtomicU64::new(0)).collect();
@@ -78,7 +78,7 @@ fn board(c: &mut Criterion) {
                 slot += 1;
             });
         });
-        let board = Board::open(&words).unwrap();
+        let table = SharedTable::open(&words).unwrap();
         let mut user = 0;
         group.throughput(Throughput::Elements(1));
         // Users in an order that no cache foresees.
@@ -86,9 +86,9 @@ fn board(c: &mut Criterion) {
             user = (user * 5 + 3) % users;
             user
         };
-        group.bench_function(BenchmarkId::new("latest", users), |b| b.iter(|| black_box(board.user(next()))));
+        group.bench_function(BenchmarkId::new("latest", users), |b| b.iter(|| black_box(table.user(next()))));
         group.bench_function(BenchmarkId::new("hint", users), |b| {
-            b.iter(|| black_box(board.hint(next(), Direction::Downlink, 8)));
+            b.iter(|| black_box(table.hint(next(), Direction::Downlink, 8)));
         });
     }
     group.finish();
@@ -147,5 +147,5 @@ fn wire(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, board, publisher, wire);
+criterion_group!(benches, table, publisher, wire);
 criterion_main!(benches);

@@ -12,18 +12,18 @@ use ranpace_network::RunResult;
 use ranpace_units::Span;
 
 use crate::devices::Device;
-use crate::estate::{Estate, EstateError, is_too_many_files, within};
+use crate::event_loop::{self, Beside, Delivery, Played};
 use crate::hints::{HintWriter, hints_to};
-use crate::honesty::Honesty;
 use crate::live::{Live, Snapshot};
 use crate::merge::merge;
-use crate::pace::{self, Beside, Delivery, Played};
+use crate::namespaces::{NamespaceError, Namespaces, is_too_many_files, within};
 use crate::pcap::{CaptureError, Captured, Writer};
 use crate::player::Player;
 use crate::processor::Processor;
 use crate::programs::{Program, Running, write_hosts};
 use crate::segmentation;
-use crate::ways::{Ways, WaysError};
+use crate::timeliness::Timeliness;
+use crate::topology::{Topology, TopologyError};
 use crate::workloads::{WorkloadError, Workloads};
 
 /// How often it is looked whether programs have ended.
@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub enum EmulationError {
     /// The scenario cannot be emulated.
     #[error(transparent)]
-    Ways(#[from] WaysError),
+    Topology(#[from] TopologyError),
     /// A program is to run behind a host that has no namespace.
     #[error("no host {name:?} to run a program behind; there are {known}")]
     Host {
@@ -48,7 +48,7 @@ pub enum EmulationError {
     },
     /// Namespaces, devices or programs could not be had.
     #[error(transparent)]
-    Estate(#[from] EstateError),
+    Namespaces(#[from] NamespaceError),
     /// The scenario's workloads cannot be played.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
@@ -108,12 +108,12 @@ pub struct Views {
 /// What came of it.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What links, cells and ways carried. With workloads its flows are those of the scenario first, in the scenario's order and
-    /// under their names; their algorithm is "kernel cubic" or the like. Then come those ways that carried something of programs;
+    /// What links, cells and routes carried. With workloads its flows are those of the scenario first, in the scenario's order and
+    /// under their names; their algorithm is "kernel cubic" or the like. Then come those routes that carried something of programs;
     /// their algorithm is "kernel". Last come their TCP connections, with the kernel's figures.
     pub result: RunResult,
     /// Whether the machine kept up.
-    pub honesty: Honesty,
+    pub timeliness: Timeliness,
     /// Exit status of the main program; `None` if there was none, or it was ended.
     pub code: Option<i32>,
     /// Whether it was stopped from outside.
@@ -127,46 +127,50 @@ pub struct Outcome {
 /// Emulates until the main program ends, the time is over or `stop` is set. `ready` is told the names of the namespaces
 /// when packets can cross, before programs start.
 pub fn emulate(
-    ways: &Ways,
+    topology: &Topology,
     plan: &Plan,
     stop: &AtomicBool,
     ready: impl FnOnce(&[String]),
 ) -> Result<Outcome, EmulationError> {
     let place = |program: &Program| {
-        ways.place(&program.host).ok_or_else(|| EmulationError::Host {
+        topology.place(&program.host).ok_or_else(|| EmulationError::Host {
             name: program.host.clone(),
-            known: (0..ways.hosts.len()).map(|place| ways.name(place)).collect::<Vec<_>>().join(", "),
+            known: (0..topology.hosts.len()).map(|place| topology.name(place)).collect::<Vec<_>>().join(", "),
         })
     };
     let programs: Vec<(&Program, usize)> = (plan.beside.iter().chain(&plan.main))
         .map(|program| Ok((program, place(program)?)))
         .collect::<Result<_, EmulationError>>()?;
-    let with_flows = plan.workloads.as_ref().map(|_| ways.with_flows());
-    let ways = with_flows.as_ref().unwrap_or(ways);
+    let with_flows = plan.workloads.as_ref().map(|_| topology.with_flows());
+    let topology = with_flows.as_ref().unwrap_or(topology);
     let settings =
-        plan.workloads.as_ref().map_or(Ok(Vec::new()), |workloads| workloads.settings(ways.flows()))?;
-    let mut estate = Estate::new()?;
+        plan.workloads.as_ref().map_or(Ok(Vec::new()), |workloads| workloads.settings(topology.flows()))?;
+    let mut namespaces = Namespaces::new()?;
     let processor = Processor::claim("ranpace");
     let mut devices: Vec<Device> = Vec::new();
     let mut notes = Vec::new();
-    let cuts = (plan.delivery == Delivery::Each).then(|| match segmentation::check() {
+    let cuts = (plan.delivery == Delivery::Gso).then(|| match segmentation::check() {
         Ok(()) => true,
         Err(why) => {
             notes.push(format!("packets are written one by one, the kernel does not cut pieces: {why}"));
             false
         }
     });
-    for place in 0..ways.hosts.len() {
-        devices.push(estate.add(place, ways.name(place), cuts == Some(true))?);
+    for place in 0..topology.hosts.len() {
+        devices.push(namespaces.add(place, topology.name(place), cuts == Some(true))?);
     }
-    let hosts = estate.folder().join("hosts");
-    write_hosts(ways, &hosts).map_err(|source| {
-        EmulationError::Estate(EstateError::System { what: format!("write {}", hosts.display()), source })
+    let hosts = namespaces.folder().join("hosts");
+    write_hosts(topology, &hosts).map_err(|source| {
+        EmulationError::Namespaces(NamespaceError::System {
+            what: format!("write {}", hosts.display()),
+            source,
+        })
     })?;
-    let names: Vec<&str> = (0..ways.hosts.len()).map(|place| ways.name(place)).collect();
+    let names: Vec<&str> = (0..topology.hosts.len()).map(|place| topology.name(place)).collect();
     let capture = plan.views.capture.as_ref().map(|path| Writer::create(path, &names)).transpose()?;
     let (tap, writer) = capture.unzip();
-    let (hints, hint_writer) = plan.views.hints.clone().map(|path| hints_to(path, &ways.scenario)).unzip();
+    let (hints, hint_writer) =
+        plan.views.hints.clone().map(|path| hints_to(path, &topology.scenario)).unzip();
     let over = AtomicBool::new(false);
     let (played, code, report, captured) = thread::scope(|scope| {
         // Whatever happens below, the loop ends.
@@ -174,9 +178,9 @@ pub fn emulate(
         // Sockets wait before the first packet can cross.
         let (say_set_up, set_up) = mpsc::channel();
         let (say_begun, hear_begun) = mpsc::channel();
-        let (names, is_over, settings) = (estate.names(), &over, &settings);
+        let (names, is_over, settings) = (namespaces.names(), &over, &settings);
         let player = scope.spawn(move || {
-            let player = Player::new(ways, names, settings)?;
+            let player = Player::new(topology, names, settings)?;
             let _ = say_set_up.send(());
             // Nobody says so if the loop could not begin.
             let begun = hear_begun.recv().unwrap_or_else(|_| Instant::now());
@@ -206,16 +210,16 @@ pub fn emulate(
             hints,
         };
         let played = scope.spawn(move || {
-            pace::run(ways, devices, beside, is_over, |begun| {
+            event_loop::run(topology, devices, beside, is_over, |begun| {
                 let _ = (say_begun.send(begun), say_started.send(begun));
             })
         });
-        ready(estate.names());
+        ready(namespaces.names());
         let begun = started.recv().unwrap_or_else(|_| Instant::now());
         let limit = plan.limit.map(|limit| Duration::from_nanos(limit.as_nanos()));
         let started = programs
             .iter()
-            .map(|(program, place)| Running::start(program, &estate.names()[*place], &hosts, plan));
+            .map(|(program, place)| Running::start(program, &namespaces.names()[*place], &hosts, plan));
         let code = match started.collect::<Result<Vec<_>, _>>() {
             Ok(running) => attend(running, plan.main.is_some(), || {
                 let passed = limit.is_some_and(|limit| begun.elapsed() >= limit);
@@ -231,7 +235,7 @@ pub fn emulate(
         Ok((played, code, report, captured))
     })?;
     let code = code?;
-    let Played { result, mut honesty, left_out, hints_left_out } = played.map_err(EmulationError::Loop)?;
+    let Played { result, mut timeliness, left_out, hints_left_out } = played.map_err(EmulationError::Loop)?;
     if let Some((Err(error), path)) = hint_writer.map(HintWriter::finish).zip(plan.views.hints.as_ref()) {
         notes.push(format!("radio information could not be written to {}: {error}", path.display()));
     } else if hints_left_out > 0 {
@@ -240,22 +244,22 @@ pub fn emulate(
         ));
     }
     if cuts == Some(true) {
-        for name in estate.names() {
+        for name in namespaces.names() {
             // Nothing that was measured is lost for it.
             let dropped = within(name, segmentation::dropped).map_err(|error| error.to_string());
             match dropped.and_then(|dropped| dropped.map_err(|error| error.to_string())) {
-                Ok(dropped) => honesty.refused += dropped,
+                Ok(dropped) => timeliness.refused += dropped,
                 Err(why) => notes.push(format!("what was dropped before {name} is not counted: {why}")),
             }
         }
     }
     let captured = captured.map(|written| written.map(|packets| Captured { packets, left_out }));
     let report = report.map_err(EmulationError::Sockets)?;
-    let mut result = merge(ways, result, &report);
+    let mut result = merge(topology, result, &report);
     notes.extend(report.notes);
     let interrupted = stop.load(Ordering::Relaxed);
     result.interrupted = interrupted;
-    Ok(Outcome { result, honesty, code, interrupted, captured, notes })
+    Ok(Outcome { result, timeliness, code, interrupted, captured, notes })
 }
 
 /// Waits for the last of the programs, which is the main one if `has_main`; `ask` says whether the time is over, and whether
@@ -264,13 +268,13 @@ fn attend(
     mut running: Vec<Running>,
     has_main: bool,
     ask: impl Fn() -> (bool, bool),
-) -> Result<Option<i32>, EstateError> {
+) -> Result<Option<i32>, NamespaceError> {
     let mut patience = None;
     loop {
         if has_main && let Some(main) = running.last_mut() {
             let ended = main.ended();
             let what = || "wait for the program".to_owned();
-            if let Some(code) = ended.map_err(|source| EstateError::System { what: what(), source })? {
+            if let Some(code) = ended.map_err(|source| NamespaceError::System { what: what(), source })? {
                 return Ok(Some(code));
             }
         }

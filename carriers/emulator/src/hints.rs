@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use ranpace_cc::RadioHint;
-use ranpace_network::{Reader, Source, Told, Transit};
+use ranpace_network::{HintDelivery, Reader, Source, Transit};
 use ranpace_phy::Direction;
 use ranpace_scenario::Scenario;
 use ranpace_units::Time;
@@ -56,7 +56,7 @@ struct Line<'a> {
 /// Sends lines to the thread that writes them.
 #[derive(Debug)]
 pub struct HintLines {
-    lines: SyncSender<(Time, Told)>,
+    lines: SyncSender<(Time, HintDelivery)>,
     /// Lines that there was no room for.
     left_out: u64,
 }
@@ -89,7 +89,7 @@ impl HintLines {
     }
 
     /// Takes a hint, if it is one of those.
-    pub fn take(&mut self, at: Time, told: &Told) {
+    pub fn take(&mut self, at: Time, told: &HintDelivery) {
         if stream_of(told).is_some() {
             self.left_out += u64::from(self.lines.try_send((at, *told)).is_err());
         }
@@ -101,7 +101,7 @@ impl HintLines {
     }
 }
 
-fn stream_of(told: &Told) -> Option<(Source, Direction)> {
+fn stream_of(told: &HintDelivery) -> Option<(Source, Direction)> {
     let Reader::Middlebox(number) = told.reader else { return None };
     STREAMS.get((u32::MAX - number) as usize).copied()
 }
@@ -115,7 +115,7 @@ impl HintWriter {
 }
 
 /// Writes lines until there are no more.
-fn write(path: &Path, lines: &Receiver<(Time, Told)>, users: Vec<String>) -> io::Result<u64> {
+fn write(path: &Path, lines: &Receiver<(Time, HintDelivery)>, users: Vec<String>) -> io::Result<u64> {
     let mut file = BufWriter::new(File::create(path)?);
     let mut count = 0;
     loop {
@@ -133,8 +133,8 @@ fn write(path: &Path, lines: &Receiver<(Time, Told)>, users: Vec<String>) -> io:
     Ok(count)
 }
 
-fn line<'a>(users: &'a [String], at: Time, told: &Told) -> Line<'a> {
-    let Told { user, hint, .. } = told;
+fn line<'a>(users: &'a [String], at: Time, told: &HintDelivery) -> Line<'a> {
+    let HintDelivery { user, hint, .. } = told;
     let (source, direction) = stream_of(told).unwrap_or(STREAMS[0]);
     let RadioHint { measured_at, cqi, mcs, layers, tbs_bits, active_users, handover, .. } = *hint;
     Line {

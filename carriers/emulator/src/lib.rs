@@ -1,8 +1,8 @@
 //! Real time: the links and cells of a scenario between network namespaces, for programs nobody here wrote.
 //!
 //! The same network as in virtual time ([`ranpace_network::Transit`]: `radio::Cell`, links, queues, traces) is driven by the real
-//! clock. [`Ways`] says which hosts of a scenario get a namespace; [`emulate`] makes them with a TUN device each, moves packets
-//! between devices and network in one thread, and runs programs behind hosts. [`Honesty`] says whether the machine kept up.
+//! clock. [`Topology`] says which hosts of a scenario get a namespace; [`emulate`] makes them with a TUN device each, moves packets
+//! between devices and network in one thread, and runs programs behind hosts. [`Timeliness`] says whether the machine kept up.
 //!
 //! Everything that an emulation makes belongs to its process: a program is ended with it, however it ended, and what has a name
 //! is removed by the next one, or by [`clean`].
@@ -11,11 +11,9 @@
 
 pub mod addresses;
 mod headers;
-mod honesty;
-mod ways;
+mod timeliness;
+mod topology;
 
-#[cfg(target_os = "linux")]
-mod alarm;
 #[cfg(target_os = "linux")]
 mod awake;
 #[cfg(target_os = "linux")]
@@ -27,21 +25,23 @@ mod devices;
 #[cfg(target_os = "linux")]
 mod emulation;
 #[cfg(target_os = "linux")]
-mod estate;
+mod event_loop;
 #[cfg(target_os = "linux")]
-mod held;
+mod gro;
+#[cfg(target_os = "linux")]
+mod gso;
 #[cfg(target_os = "linux")]
 mod hints;
-#[cfg(target_os = "linux")]
-mod joined;
 #[cfg(target_os = "linux")]
 mod live;
 #[cfg(target_os = "linux")]
 mod merge;
 #[cfg(target_os = "linux")]
+mod namespaces;
+#[cfg(target_os = "linux")]
 mod netlink;
 #[cfg(target_os = "linux")]
-mod pace;
+mod packet_buffer;
 #[cfg(target_os = "linux")]
 mod participant;
 #[cfg(target_os = "linux")]
@@ -51,9 +51,9 @@ mod pcap;
 #[cfg(target_os = "linux")]
 mod pep;
 #[cfg(target_os = "linux")]
-mod pieces;
-#[cfg(target_os = "linux")]
 mod player;
+#[cfg(target_os = "linux")]
+mod poller;
 #[cfg(target_os = "linux")]
 mod processor;
 #[cfg(target_os = "linux")]
@@ -76,17 +76,17 @@ mod tcp_info;
 mod workloads;
 
 pub use headers::{Headers, mark_ce};
-pub use honesty::{Honesty, LATE, LATE_SHARE, Machine, STALL, STANDSTILL, Watch};
-pub use ways::{Ways, WaysError};
+pub use timeliness::{LATE, LATE_SHARE, Machine, STALL, STANDSTILL, Timeliness, Watch};
+pub use topology::{Topology, TopologyError};
 
 #[cfg(target_os = "linux")]
 pub use emulation::{EmulationError, Outcome, Plan, Views, emulate};
 #[cfg(target_os = "linux")]
-pub use estate::{EstateError, become_root, check, clean, within};
+pub use event_loop::Delivery;
 #[cfg(target_os = "linux")]
 pub use live::Snapshot;
 #[cfg(target_os = "linux")]
-pub use pace::Delivery;
+pub use namespaces::{NamespaceError, become_root, check, clean, within};
 #[cfg(target_os = "linux")]
 pub use pcap::{CaptureError, Captured};
 #[cfg(target_os = "linux")]

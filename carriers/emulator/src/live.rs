@@ -5,8 +5,8 @@ use std::sync::mpsc::SyncSender;
 use ranpace_network::{Moment, Transit};
 use ranpace_units::{Span, Time};
 
-use crate::held::Part;
-use crate::honesty::Watch;
+use crate::packet_buffer::Part;
+use crate::timeliness::Watch;
 
 /// How often it is shown. Ours: more often than anybody reads, and nothing beside the packets.
 pub const EVERY: Span = Span::from_millis(100);

@@ -4,22 +4,22 @@ use ranpace_network::{FlowResult, FlowTotals, RunResult, SplitResult};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::player::{Ends, Played, Report, Seen};
-use crate::ways::Ways;
+use crate::topology::Topology;
 
-/// Results of the scenario's flows first, in its order; then of the ways that carried something of programs; then of the
+/// Results of the scenario's flows first, in its order; then of the routes that carried something of programs; then of the
 /// connections of programs.
-pub fn merge(ways: &Ways, mut result: RunResult, report: &Report<'_>) -> RunResult {
-    let own = ways.own().len();
+pub fn merge(topology: &Topology, mut result: RunResult, report: &Report<'_>) -> RunResult {
+    let own = topology.own().len();
     let others = result.flows.split_off((2 * own).min(result.flows.len()));
     result.flows.truncate(own);
-    for ((flow, played), spec) in result.flows.iter_mut().zip(&report.flows).zip(ways.flows()) {
+    for ((flow, played), spec) in result.flows.iter_mut().zip(&report.flows).zip(topology.flows()) {
         flow.name.clone_from(&spec.name);
         own_flow(flow, played, report);
     }
     let connections: Vec<FlowResult> = (report.connections.iter())
         .filter_map(|seen| {
-            let way = ways.between(seen.ends.0, seen.ends.1)? as usize;
-            Some(connection(ways, others.get(way - 2 * own)?, seen, report))
+            let way = topology.between(seen.ends.0, seen.ends.1)? as usize;
+            Some(connection(topology, others.get(way - 2 * own)?, seen, report))
         })
         .collect();
     result.flows.extend(others.into_iter().filter(|flow| flow.sent_packets > 0).map(|mut flow| {
@@ -30,16 +30,16 @@ pub fn merge(ways: &Ways, mut result: RunResult, report: &Report<'_>) -> RunResu
     result
 }
 
-/// Adds to the flows of ways that are cut what was counted on their other parts, which are then no flows any more, and what a proxy
+/// Adds to the flows of routes that are cut what was counted on their other parts, which are then no flows any more, and what a proxy
 /// had of them.
-pub fn add_parts(ways: &Ways, result: &mut RunResult, split: impl Fn(u32) -> Option<SplitResult>) {
-    let parts = result.flows.split_off(ways.whole().min(result.flows.len()));
+pub fn add_parts(topology: &Topology, result: &mut RunResult, split: impl Fn(u32) -> Option<SplitResult>) {
+    let parts = result.flows.split_off(topology.whole().min(result.flows.len()));
     let capacity = |flow: &FlowResult| flow.bottleneck.and_then(|link| result.links.get(link)?.capacity);
     for (way, flow) in (0_u32..).zip(&mut result.flows) {
-        let mut next = ways.cut_of(way);
+        let mut next = topology.cut_of(way);
         flow.split = split(way);
         while let Some(cut) = next {
-            let Some(part) = parts.get(cut.onward as usize - ways.whole()) else { break };
+            let Some(part) = parts.get(cut.onward as usize - topology.whole()) else { break };
             if let Some(split) = &mut flow.split {
                 split.ran_dropped_packets += part.dropped_packets;
             }
@@ -60,7 +60,7 @@ pub fn add_parts(ways: &Ways, result: &mut RunResult, split: impl Fn(u32) -> Opt
                 ..if is_slower { part.clone() } else { flow.clone() }
             };
             *flow = sums;
-            next = ways.cut_of(cut.onward);
+            next = topology.cut_of(cut.onward);
         }
     }
 }
@@ -114,9 +114,9 @@ fn kernel(flow: &mut FlowResult, record: &crate::record::Record) {
 }
 
 /// A connection of a program, on a way of which `way` has what the network counted.
-fn connection(ways: &Ways, way: &FlowResult, seen: &Seen, report: &Report<'_>) -> FlowResult {
+fn connection(topology: &Topology, way: &FlowResult, seen: &Seen, report: &Report<'_>) -> FlowResult {
     let (here, there) = (&seen.connection.local, &seen.connection.remote);
-    let name = |place: usize, port: u16| format!("{}:{port}", ways.name(place));
+    let name = |place: usize, port: u16| format!("{}:{port}", topology.name(place));
     let from: Time = seen.first.max(report.measured_from);
     let delivered = seen.record.total().bytes_acked.saturating_sub(seen.acked_before);
     let mut flow = way.clone();

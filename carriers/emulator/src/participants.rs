@@ -10,7 +10,7 @@ use ranpace_units::Time;
 use crate::participant::{Participant, Passing, Verdict};
 use crate::pep::PepAtHost;
 use crate::proxy::Proxy;
-use crate::ways::{Cut, Ways};
+use crate::topology::{Cut, Topology};
 
 /// The participants of an emulation.
 pub struct Participants<'a> {
@@ -38,23 +38,23 @@ impl Out {
 }
 
 impl<'a> Participants<'a> {
-    /// Those of the ways; `None` if no way passes one. They read the radio information of their users from the first event on.
-    pub fn new<C: Copy + Default>(ways: &'a Ways, network: &mut Transit<'_, C>) -> Option<Self> {
-        ways.cuts().next()?;
-        let flows = 0..ways.scenario.flows.len() as u32;
-        network.stop(flows.map(|flow| ways.cut_of(flow).is_some()).collect());
-        let (users, seed) = (ways.scenario.users.len(), ways.scenario.seed);
+    /// Those of the routes; `None` if no way passes one. They read the radio information of their users from the first event on.
+    pub fn new<C: Copy + Default>(topology: &'a Topology, network: &mut Transit<'_, C>) -> Option<Self> {
+        topology.cuts().next()?;
+        let flows = 0..topology.scenario.flows.len() as u32;
+        network.stop(flows.map(|flow| topology.cut_of(flow).is_some()).collect());
+        let (users, seed) = (topology.scenario.users.len(), topology.scenario.seed);
         let proxy = |(number, spec)| {
             let spec: &ranpace_scenario::ProxySpec = spec;
             (spec.host, Proxy::new(spec, users, part_seed(seed, 6, number)))
         };
-        let proxies: Vec<(usize, Proxy<'_>)> = ways.proxies.iter().enumerate().map(proxy).collect();
+        let proxies: Vec<(usize, Proxy<'_>)> = topology.proxies.iter().enumerate().map(proxy).collect();
         for (reader, (host, proxy)) in (0..).zip(&proxies) {
             if !proxy.is_rapid() {
                 continue;
             }
-            let mut users: Vec<(u32, u8)> = (ways.cuts().filter(|cut| cut.host == *host))
-                .filter_map(|cut| Some((cut.to_user?, ways.bearer(cut.way))))
+            let mut users: Vec<(u32, u8)> = (topology.cuts().filter(|cut| cut.host == *host))
+                .filter_map(|cut| Some((cut.to_user?, topology.bearer(cut.way))))
                 .collect();
             users.sort_unstable();
             users.dedup_by_key(|(user, _)| *user);
@@ -65,9 +65,9 @@ impl<'a> Participants<'a> {
         }
         let pep = |(number, spec)| {
             let spec: &ranpace_scenario::PepSpec = spec;
-            (spec.host, PepAtHost::new(spec, number, ways))
+            (spec.host, PepAtHost::new(spec, number, topology))
         };
-        let peps = (0..).zip(&ways.peps).map(pep).collect();
+        let peps = (0..).zip(&topology.peps).map(pep).collect();
         Some(Self { peps, proxies, out: Out::default() })
     }
 
@@ -93,7 +93,7 @@ impl<'a> Participants<'a> {
     }
 
     /// Radio information has come for a participant, if it is for one.
-    pub fn on_hint(&mut self, now: Time, told: &ranpace_network::Told) {
+    pub fn on_hint(&mut self, now: Time, told: &ranpace_network::HintDelivery) {
         let Self { proxies, out, .. } = self;
         let Reader::Middlebox(number) = told.reader else { return };
         if let Some((_, proxy)) = proxies.get_mut(number as usize) {

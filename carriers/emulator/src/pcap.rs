@@ -25,7 +25,7 @@ use pcap_file::pcapng::{PcapNgBlock as _, PcapNgWriter};
 use pcap_file::{DataLink, PcapError};
 use ranpace_units::{Span, Time};
 
-use crate::pieces::{OFFSET, fill_checksum};
+use crate::gso::{OFFSET, fill_checksum};
 
 /// Bytes of packets that are handed to the thread at once. Ours: some 170 packets.
 const CHUNK: usize = 256 << 10;
@@ -260,7 +260,7 @@ mod tests {
     use pcap_file::pcapng::{Block, PcapNgReader};
 
     use super::*;
-    use crate::pieces::{NEEDS_SUM, UDP_SUM, addresses_sum, pseudo_sum};
+    use crate::gso::{NEEDS_SUM, UDP_SUM, addresses_sum, pseudo_sum};
 
     /// A UDP packet with this number in it, whose checksum is left to the card.
     fn packet(number: u16) -> Vec<u8> {

@@ -15,7 +15,7 @@ use ranpace_units::{Span, Time};
 
 use crate::headers::Transport;
 use crate::participant::{Participant, Passing, Send, Verdict};
-use crate::ways::Ways;
+use crate::topology::Topology;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -35,13 +35,13 @@ pub struct PepAtHost<'a> {
 
 impl<'a> PepAtHost<'a> {
     /// The PEP of this number.
-    pub fn new(spec: &'a PepSpec, number: u32, ways: &Ways) -> Self {
-        let scenario = &ways.scenario;
+    pub fn new(spec: &'a PepSpec, number: u32, topology: &Topology) -> Self {
+        let scenario = &topology.scenario;
         let to_host = |hop: &Hop| scenario.ends(*hop).1 == spec.host;
-        let delays = (0..ways.whole() as u32).map(|way| {
-            let there = ways.path(way);
+        let delays = (0..topology.whole() as u32).map(|way| {
+            let there = topology.path(way);
             let there = &there[..there.iter().position(to_host).map_or(0, |hop| hop + 1)];
-            let back = ways.answers(way).map_or(&[][..], |way| ways.path(way));
+            let back = topology.answers(way).map_or(&[][..], |way| topology.path(way));
             let back = &back[back.iter().position(to_host).map_or(back.len(), |hop| hop + 1)..];
             message_delays(scenario, back, there)
         });

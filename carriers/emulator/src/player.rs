@@ -22,12 +22,12 @@ use ranpace_units::{Span, Time};
 
 use crate::addresses::{self, host_of};
 use crate::datagrams::Datagrams;
-use crate::estate::Estate;
+use crate::namespaces::Namespaces;
 use crate::record::Record;
 use crate::routes::set_initial_window;
 use crate::stream::{CHUNK, Role, Stream};
 use crate::tcp_info::{Connection, Observer};
-use crate::ways::Ways;
+use crate::topology::Topology;
 use crate::workloads::{Settings, host_settings, initial_windows};
 
 /// How often TCP_INFO is read where there are connections: a hundred times a second, which costs about 1 % of a core for a few
@@ -113,7 +113,7 @@ struct Host {
 
 /// The thread's state.
 pub struct Player<'a> {
-    ways: &'a Ways,
+    topology: &'a Topology,
     hosts: Vec<Host>,
     /// The host whose namespace this thread is in.
     inside: usize,
@@ -123,7 +123,7 @@ pub struct Player<'a> {
     unseen: u64,
     poll: Poll,
     timer: TimerFd,
-    agenda: BinaryHeap<Reverse<(Time, What, usize)>>,
+    schedule: BinaryHeap<Reverse<(Time, What, usize)>>,
     /// Flows with something to do at once.
     ready: Vec<usize>,
     notes: Vec<String>,
@@ -134,28 +134,32 @@ pub struct Player<'a> {
 
 impl<'a> Player<'a> {
     /// Sets up hosts and sockets, in the thread that is to play; `names` are the namespaces, and `settings` those of the flows, or none without workloads.
-    pub fn new(ways: &'a Ways, names: &[String], settings: &'a [Option<Settings>]) -> io::Result<Self> {
+    pub fn new(
+        topology: &'a Topology,
+        names: &[String],
+        settings: &'a [Option<Settings>],
+    ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let timer =
             TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
         poll.registry().register(&mut SourceFd(&timer.as_fd().as_raw_fd()), TIMER, Interest::READABLE)?;
         let (mut hosts, mut notes) = (Vec::new(), Vec::new());
         for (place, name) in names.iter().enumerate() {
-            let namespace = File::open(Estate::path_of(name))?;
+            let namespace = File::open(Namespaces::path_of(name))?;
             setns(&namespace, CloneFlags::CLONE_NEWNET)?;
             if !settings.is_empty() {
-                for (key, value) in host_settings(ways, place).0 {
+                for (key, value) in host_settings(topology, place).0 {
                     if let Err(error) = fs::write(Path::new("/proc/sys/net/ipv4").join(key), value) {
-                        notes.push(format!("{}: {key} could not be set: {error}", ways.name(place)));
+                        notes.push(format!("{}: {key} could not be set: {error}", topology.name(place)));
                     }
                 }
             }
             if !settings.is_empty() {
-                for (to, window) in initial_windows(ways, place) {
+                for (to, window) in initial_windows(topology, place) {
                     if let Err(error) = set_initial_window(addresses::v4(to), window) {
                         notes.push(format!(
                             "{}: the initial window could not be set: {error}",
-                            ways.name(place)
+                            topology.name(place)
                         ));
                     }
                 }
@@ -163,18 +167,18 @@ impl<'a> Player<'a> {
             hosts.push(Host { namespace, observer: Observer::new()?, is_busy: false });
         }
         let inside = hosts.len().saturating_sub(1);
-        let flows = ways.flows().iter().zip(settings).zip(ways.own()).enumerate().map(
+        let flows = topology.flows().iter().zip(settings).zip(topology.own()).enumerate().map(
             |(flow, ((spec, settings), ends))| {
-                let number = (flow, Ways::port(flow));
+                let number = (flow, Topology::port(flow));
                 let ends = match settings {
                     Some(settings) => Ends::Tcp(Box::new(Stream::new(spec, number, *ends, settings))),
-                    None => Ends::Udp(Box::new(Datagrams::new(spec, number, *ends, ways.scenario.seed))),
+                    None => Ends::Udp(Box::new(Datagrams::new(spec, number, *ends, topology.scenario.seed))),
                 };
                 Played { ends, record: Record::default(), delivered_before: 0 }
             },
         );
         let mut player = Self {
-            ways,
+            topology,
             hosts,
             inside,
             flows: flows.collect(),
@@ -183,7 +187,7 @@ impl<'a> Player<'a> {
             unseen: 0,
             poll,
             timer,
-            agenda: BinaryHeap::new(),
+            schedule: BinaryHeap::new(),
             ready: Vec::new(),
             notes,
             began: Instant::now(),
@@ -197,8 +201,8 @@ impl<'a> Player<'a> {
 
     /// Makes the sockets that wait, and the senders of UDP.
     fn listen(&mut self) -> io::Result<()> {
-        let Self { hosts, inside, flows, poll, ways, .. } = self;
-        for (flow, (from, to)) in flows.iter_mut().zip(ways.own()) {
+        let Self { hosts, inside, flows, poll, topology, .. } = self;
+        for (flow, (from, to)) in flows.iter_mut().zip(topology.own()) {
             match &mut flow.ends {
                 Ends::Tcp(stream) => {
                     enter(hosts, inside, stream.places().1)?;
@@ -222,28 +226,28 @@ impl<'a> Player<'a> {
     /// Plays from `began` on until `stop` is set.
     pub fn run(mut self, began: Instant, stop: &AtomicBool) -> io::Result<Report<'a>> {
         self.began = began;
-        for (number, spec) in self.ways.flows().iter().enumerate().take(self.flows.len()) {
-            self.agenda.push(Reverse((spec.start, What::Begin, number)));
+        for (number, spec) in self.topology.flows().iter().enumerate().take(self.flows.len()) {
+            self.schedule.push(Reverse((spec.start, What::Begin, number)));
             if let Some(stop) = spec.stop {
-                self.agenda.push(Reverse((stop, What::Stop, number)));
+                self.schedule.push(Reverse((stop, What::Stop, number)));
             }
         }
-        let scenario = &self.ways.scenario;
+        let scenario = &self.topology.scenario;
         let measured_from = Time::ZERO + scenario.warmup;
-        self.agenda.push(Reverse((measured_from, What::Measure, 0)));
+        self.schedule.push(Reverse((measured_from, What::Measure, 0)));
         // The sampling instants are looks too.
         let looks = scenario.sample.as_nanos().div_ceil(LOOK.as_nanos()).max(1);
         let look = Span::from_nanos((scenario.sample.as_nanos() / looks).max(1));
         let mut look_number = 1;
-        self.agenda.push(Reverse((Time::ZERO + look, What::Look, 0)));
+        self.schedule.push(Reverse((Time::ZERO + look, What::Look, 0)));
         let mut events = Events::with_capacity(1024);
         let mut buffer = vec![0; CHUNK];
         while !stop.load(Ordering::Relaxed) {
             let now = self.now();
-            while let Some(&Reverse((at, what, number))) = self.agenda.peek()
+            while let Some(&Reverse((at, what, number))) = self.schedule.peek()
                 && at <= now
             {
-                self.agenda.pop();
+                self.schedule.pop();
                 if what == What::Look {
                     let is_row = look_number % looks == 0;
                     self.look(is_row)?;
@@ -251,7 +255,7 @@ impl<'a> Player<'a> {
                         self.sample(at);
                     }
                     look_number += 1;
-                    self.agenda.push(Reverse((at + look, What::Look, 0)));
+                    self.schedule.push(Reverse((at + look, What::Look, 0)));
                 } else {
                     self.on_due(now, what, number)?;
                 }
@@ -276,7 +280,7 @@ impl<'a> Player<'a> {
 
     /// Sets the timer for what is due next; returns how long to wait at most.
     fn arm(&self) -> io::Result<Duration> {
-        let Some(Reverse((at, ..))) = self.agenda.peek() else { return Ok(NAP) };
+        let Some(Reverse((at, ..))) = self.schedule.peek() else { return Ok(NAP) };
         let wait = Duration::from_nanos((*at - self.now()).as_nanos());
         if wait.is_zero() {
             return Ok(wait);
@@ -304,23 +308,23 @@ impl<'a> Player<'a> {
             // Before it is gone.
             self.look_at_sender(number)?;
         }
-        let Self { hosts, inside, flows, poll, agenda, ready, .. } = self;
+        let Self { hosts, inside, flows, poll, schedule, ready, .. } = self;
         let Some(flow) = flows.get_mut(number) else { return Ok(()) };
-        let mut enter_agenda = |at: Option<Time>, what| {
+        let mut enter_schedule = |at: Option<Time>, what| {
             if let Some(at) = at.filter(|at| *at < Time::MAX) {
-                agenda.push(Reverse((at, what, number)));
+                schedule.push(Reverse((at, what, number)));
             }
         };
         match (&mut flow.ends, what) {
             (Ends::Tcp(stream), What::Begin) => {
                 enter(hosts, inside, stream.places().0)?;
                 match stream.begin(now, poll.registry()) {
-                    Ok(next) => enter_agenda(next, What::Write),
+                    Ok(next) => enter_schedule(next, What::Write),
                     Err(error) => self.fail(number, &error),
                 }
             }
             (Ends::Tcp(stream), What::Write) => {
-                enter_agenda(stream.write(now), What::Write);
+                enter_schedule(stream.write(now), What::Write);
                 ready.push(number);
             }
             (Ends::Tcp(stream), What::Stop) => {
@@ -328,8 +332,8 @@ impl<'a> Player<'a> {
                 flow.record.close();
                 ready.push(number);
             }
-            (Ends::Udp(datagrams), What::Begin) => enter_agenda(Some(datagrams.begin()), What::Send),
-            (Ends::Udp(datagrams), What::Send) => enter_agenda(Some(datagrams.send(now)), What::Send),
+            (Ends::Udp(datagrams), What::Begin) => enter_schedule(Some(datagrams.begin()), What::Send),
+            (Ends::Udp(datagrams), What::Send) => enter_schedule(Some(datagrams.send(now)), What::Send),
             (Ends::Udp(datagrams), What::Stop) => datagrams.stop(),
             _ => {}
         }
@@ -378,14 +382,14 @@ impl<'a> Player<'a> {
                 self.ready.push(number);
             }
             if let Some(next) = work.next {
-                self.agenda.push(Reverse((next, What::Begin, number)));
+                self.schedule.push(Reverse((next, What::Begin, number)));
             }
         }
         Ok(())
     }
 
     fn fail(&mut self, number: usize, error: &io::Error) {
-        let name = self.ways.flows().get(number).map_or("", |flow| flow.name.as_str());
+        let name = self.topology.flows().get(number).map_or("", |flow| flow.name.as_str());
         if self.notes.len() >= MOST_NOTES {
             return;
         }
@@ -393,7 +397,7 @@ impl<'a> Player<'a> {
     }
 
     fn look_at_sender(&mut self, number: usize) -> io::Result<()> {
-        match self.ways.own().get(number) {
+        match self.topology.own().get(number) {
             Some((from, _)) => self.look_at(*from),
             None => Ok(()),
         }
@@ -402,7 +406,7 @@ impl<'a> Player<'a> {
     /// Reads TCP_INFO everywhere, or only where connections are known.
     fn look(&mut self, everywhere: bool) -> io::Result<()> {
         let mut places = vec![everywhere; self.hosts.len()];
-        for (flow, (from, _)) in self.flows.iter().zip(self.ways.own()) {
+        for (flow, (from, _)) in self.flows.iter().zip(self.topology.own()) {
             if matches!(&flow.ends, Ends::Tcp(stream) if stream.is_open()) {
                 places[*from] = true;
             }
@@ -417,12 +421,12 @@ impl<'a> Player<'a> {
 
     fn look_at(&mut self, place: usize) -> io::Result<()> {
         let now = self.now();
-        let Self { ways, hosts, flows, seen, order, unseen, rows, measuring, .. } = self;
+        let Self { topology, hosts, flows, seen, order, unseen, rows, measuring, .. } = self;
         let Some(host) = hosts.get_mut(place) else { return Ok(()) };
         let mut is_busy = false;
         let looked = host.observer.look(|connection| {
             let Some(peer) = host_of(connection.remote.0) else { return };
-            match ways.own_flow(place, peer, [connection.local.1, connection.remote.1]) {
+            match topology.own_flow(place, peer, [connection.local.1, connection.remote.1]) {
                 Some((flow, true)) => {
                     let flow = flows.get_mut(flow).filter(|_| connection.is_open);
                     if let Some(Played { ends: Ends::Tcp(stream), record, .. }) = flow
@@ -474,7 +478,7 @@ impl<'a> Player<'a> {
             enter(hosts, inside, place)?;
             hosts[place].observer = Observer::new()?;
             if notes.len() < MOST_NOTES {
-                notes.push(format!("{}: TCP_INFO was missed once: {error}", self.ways.name(place)));
+                notes.push(format!("{}: TCP_INFO was missed once: {error}", self.topology.name(place)));
             }
         }
         Ok(())
@@ -482,7 +486,7 @@ impl<'a> Player<'a> {
 
     /// A row of every series.
     fn sample(&mut self, at: Time) {
-        let interval = self.ways.scenario.sample;
+        let interval = self.topology.scenario.sample;
         self.rows += 1;
         for flow in &mut self.flows {
             let delivered = flow.delivered();

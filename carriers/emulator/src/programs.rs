@@ -19,8 +19,8 @@ use nix::unistd::{Pid, getpgrp, getpid, tcgetpgrp, tcsetpgrp};
 
 use crate::addresses;
 use crate::emulation::Plan;
-use crate::estate::{Estate, EstateError, is_too_many_files};
-use crate::ways::Ways;
+use crate::namespaces::{NamespaceError, Namespaces, is_too_many_files};
+use crate::topology::Topology;
 
 /// A program that is to run behind a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,14 +42,19 @@ pub struct Running {
 impl Running {
     /// Starts a program in the namespace of this name. The plan's `inside` is the command that calls [`enter`] with the arguments
     /// behind it: namespace, leash, hosts file, program.
-    pub fn start(program: &Program, namespace: &str, hosts: &Path, plan: &Plan) -> Result<Self, EstateError> {
+    pub fn start(
+        program: &Program,
+        namespace: &str,
+        hosts: &Path,
+        plan: &Plan,
+    ) -> Result<Self, NamespaceError> {
         let failed = |source: io::Error| {
             let name = program.words.first().map(|word| Path::new(word).display().to_string());
             let what = format!("start {}", name.unwrap_or_default());
             if is_too_many_files(&source) {
-                EstateError::TooManyFiles { what, source }
+                NamespaceError::TooManyFiles { what, source }
             } else {
-                EstateError::System { what, source }
+                NamespaceError::System { what, source }
             }
         };
         let (other_end, leash) = io::pipe().map_err(failed)?;
@@ -61,7 +66,7 @@ impl Running {
         }
         command
             .args(&plan.inside.1)
-            .arg(Estate::path_of(namespace))
+            .arg(Namespaces::path_of(namespace))
             .arg(format!("/proc/{}/fd/{}", std::process::id(), other_end.as_raw_fd()))
             .arg(hosts)
             .args(&program.words)
@@ -128,10 +133,10 @@ fn code(status: ExitStatus) -> i32 {
 }
 
 /// Writes the names of all hosts, before those that this machine knows.
-pub fn write_hosts(ways: &Ways, path: &Path) -> io::Result<()> {
+pub fn write_hosts(topology: &Topology, path: &Path) -> io::Result<()> {
     let mut file = File::create(path)?;
-    for place in 0..ways.hosts.len() {
-        let name = ways.name(place);
+    for place in 0..topology.hosts.len() {
+        let name = topology.name(place);
         // What cannot be a name is reached by its address.
         if !name.contains(|letter: char| letter.is_whitespace() || letter == '#') {
             writeln!(file, "{}\t{name}\n{}\t{name}", addresses::v4(place), addresses::v6(place))?;

@@ -25,8 +25,8 @@ use tun_rs::{VIRTIO_NET_HDR_GSO_TCPV4, VirtioNetHdr};
 
 use crate::addresses;
 use crate::devices::{self, Device};
+use crate::gso::{NEEDS_SUM, OFFSET, TCP_SUM, sum_ipv4};
 use crate::netlink;
-use crate::pieces::{NEEDS_SUM, OFFSET, TCP_SUM, sum_ipv4};
 
 /// Pieces of this length and above are cut, from IP's header on: longer than any packet.
 pub const FROM: usize = devices::MTU as usize + 1;
@@ -220,7 +220,7 @@ mod tests {
     use tun_rs::VIRTIO_NET_HDR_GSO_TCPV6;
 
     use super::*;
-    use crate::pieces::{addresses_sum, cut, pseudo_sum};
+    use crate::gso::{addresses_sum, cut, pseudo_sum};
 
     /// Packets of TCP for the device, in one piece as a kernel sends them.
     fn sent(v6: bool, payload: usize) -> Vec<u8> {

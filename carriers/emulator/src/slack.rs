@@ -11,7 +11,7 @@
 
 use ranpace_units::{Span, Time};
 
-use crate::pace::Delivery;
+use crate::event_loop::Delivery;
 
 /// When the loop is to wake next, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +51,9 @@ impl Slack {
 
     /// For paths with this base RTT and longer ones.
     pub fn for_rtt(base: Span, delivery: Delivery) -> Self {
-        let which = usize::from(delivery == Delivery::Joined);
+        let which = usize::from(delivery == Delivery::Gro);
         let span = (base / Self::PART_OF_RTT[which]).clamp(Self::SHORTEST, Self::LONGEST[which]);
-        let spacing = if delivery == Delivery::Joined { span } else { Self::SPACING };
+        let spacing = if delivery == Delivery::Gro { span } else { Self::SPACING };
         Self { span, spacing, booked: Time::ZERO }
     }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     fn slack(rtt: Span) -> Slack {
-        Slack::for_rtt(rtt, Delivery::Each)
+        Slack::for_rtt(rtt, Delivery::Gso)
     }
 
     fn micros(us: u64) -> Time {
@@ -127,11 +127,11 @@ mod tests {
         // 1500 B at 500, 100 and 20 Mbit/s for a second, and what they share: 3,200 or 2,000 polls, and those before the credit is used
         // (20 instants, of which each that comes after 24 us takes 26 of 50 us more than it brings: 39).
         for (delivery, spacing, count, most) in [
-            (Delivery::Each, 24, 41_667, 3_240),
-            (Delivery::Each, 120, 8_333, 8_333),
-            (Delivery::Joined, 24, 41_667, 2_030),
-            (Delivery::Joined, 120, 8_333, 2_030),
-            (Delivery::Joined, 600, 1_667, 1_667),
+            (Delivery::Gso, 24, 41_667, 3_240),
+            (Delivery::Gso, 120, 8_333, 8_333),
+            (Delivery::Gro, 24, 41_667, 2_030),
+            (Delivery::Gro, 120, 8_333, 2_030),
+            (Delivery::Gro, 600, 1_667, 1_667),
         ] {
             let slack = Slack::for_rtt(Span::from_millis(20), delivery);
             let span = slack.span();
@@ -165,7 +165,7 @@ mod tests {
             (300_000, 312_500, 500_000),
         ] {
             let span = |delivery| Slack::for_rtt(Span::from_micros(rtt), delivery).span().as_nanos();
-            let spans = [Delivery::Each, Delivery::Alone, Delivery::Joined].map(span);
+            let spans = [Delivery::Gso, Delivery::Single, Delivery::Gro].map(span);
             assert_eq!(spans, [each, each, joined], "{rtt} us");
         }
         let mut none = Slack::none();

@@ -9,7 +9,7 @@ use ranpace_tcp::{Config, Opener};
 use ranpace_units::{Bytes, Span};
 
 use crate::devices::MTU;
-use crate::ways::{MOST_FLOWS, Ways};
+use crate::topology::{MOST_FLOWS, Topology};
 
 /// Plays the flows of the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,10 +85,10 @@ pub(crate) struct Settings {
 
 impl Workloads {
     /// Whether the flows of the scenario can be played; returns what is not played as the scenario says.
-    pub fn check(&self, ways: &Ways) -> Result<Vec<String>, WorkloadError> {
-        self.settings(ways.flows())?;
+    pub fn check(&self, topology: &Topology) -> Result<Vec<String>, WorkloadError> {
+        self.settings(topology.flows())?;
         let mut notes = BTreeMap::new();
-        for flow in ways.flows() {
+        for flow in topology.flows() {
             for what in unplayed(flow) {
                 notes.entry(what).or_insert_with(Vec::new).push(flow.name.as_str());
             }
@@ -100,9 +100,9 @@ impl Workloads {
                 format!("{}{more}: {what}", flows[0])
             })
             .collect();
-        for place in 0..ways.hosts.len() {
-            for what in host_settings(ways, place).1 {
-                notes.push(format!("{}: {what}", ways.name(place)));
+        for place in 0..topology.hosts.len() {
+            for what in host_settings(topology, place).1 {
+                notes.push(format!("{}: {what}", topology.name(place)));
             }
         }
         Ok(notes)
@@ -197,11 +197,11 @@ fn unplayed(flow: &FlowSpec) -> Vec<String> {
 }
 
 /// Places of the hosts to which flows from this one begin with another window than the kernel's, and that window, in segments.
-pub(crate) fn initial_windows(ways: &Ways, place: usize) -> BTreeMap<usize, u32> {
+pub(crate) fn initial_windows(topology: &Topology, place: usize) -> BTreeMap<usize, u32> {
     let mut windows = BTreeMap::new();
     let kernels = Config::default().initial_window;
-    for flow in ways.flows().iter().filter(|flow| Some(&flow.from) == ways.hosts.get(place)) {
-        let to = ways.hosts.iter().position(|host| *host == flow.to);
+    for flow in topology.flows().iter().filter(|flow| Some(&flow.from) == topology.hosts.get(place)) {
+        let to = topology.hosts.iter().position(|host| *host == flow.to);
         if let (Transport::Tcp { config, .. }, Some(to)) = (&flow.transport, to) {
             let window = windows.entry(to).or_insert(config.initial_window);
             *window = config.initial_window.max(*window);
@@ -212,9 +212,9 @@ pub(crate) fn initial_windows(ways: &Ways, place: usize) -> BTreeMap<usize, u32>
 }
 
 /// Settings of a host's network namespace, below /proc/sys/net/ipv4, and what its flows would have otherwise.
-pub(crate) fn host_settings(ways: &Ways, place: usize) -> (Vec<(&'static str, String)>, Vec<String>) {
-    let host = ways.hosts.get(place).copied();
-    let here = ways.flows().iter().filter_map(|flow| match &flow.transport {
+pub(crate) fn host_settings(topology: &Topology, place: usize) -> (Vec<(&'static str, String)>, Vec<String>) {
+    let host = topology.hosts.get(place).copied();
+    let here = topology.flows().iter().filter_map(|flow| match &flow.transport {
         Transport::Tcp { config, .. } => Some((Some(flow.from) == host, Some(flow.to) == host, config)),
         _ => None,
     });

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ranpace_emulator::{
-    EmulationError, Outcome, Plan, Ways, WorkloadError, Workloads, check, emulate, within,
+    EmulationError, Outcome, Plan, Topology, WorkloadError, Workloads, check, emulate, within,
 };
 use ranpace_sim::{FlowResult, RunResult, Simulation};
 
@@ -46,17 +46,17 @@ fn by_both(flows: &str, cc: Option<&str>) -> Option<(RunResult, Outcome)> {
     let simulated = Simulation::new(&scenario).run();
     let workloads = Some(Workloads { cc: cc.map(str::to_owned) });
     let plan = Plan { limit: Some(scenario.duration), workloads, ..Plan::default() };
-    let ways = Ways::new(&scenario).unwrap();
-    let play = || emulate(&ways, &plan, &AtomicBool::new(false), |_| {}).unwrap();
+    let topology = Topology::new(&scenario).unwrap();
+    let play = || emulate(&topology, &plan, &AtomicBool::new(false), |_| {}).unwrap();
     // A run whose machine did not keep up says nothing.
     let mut outcome = play();
     for _ in 1..TRIES {
-        if outcome.honesty.invalid().is_none() {
+        if outcome.timeliness.invalid().is_none() {
             break;
         }
         outcome = play();
     }
-    eprintln!("{}; {:?}", outcome.honesty.line(), outcome.notes);
+    eprintln!("{}; {:?}", outcome.timeliness.line(), outcome.notes);
     for flow in simulated.flows.iter().chain(&outcome.result.flows) {
         eprintln!(
             "{} {}: {} of {}, {} sent, {} again, {} dropped, RTT {} ({}), {} timeouts, {:?}",
@@ -268,9 +268,9 @@ fn connections_of_programs_are_in_the_results_beside_the_flows_of_the_scenario()
         let scenario = ranpace_scenario::parse(&format!("{LINK}{flows}"), "test.toml", &mut ()).unwrap();
         let own = usize::from(workloads.is_some());
         let plan = Plan { limit: Some(scenario.duration), workloads, ..Plan::default() };
-        let ways = Ways::new(&scenario).unwrap();
+        let topology = Topology::new(&scenario).unwrap();
         let mut program = None;
-        let outcome = emulate(&ways, &plan, &AtomicBool::new(false), |names| {
+        let outcome = emulate(&topology, &plan, &AtomicBool::new(false), |names| {
             let (server, phone) = (names[0].clone(), names[1].clone());
             let address = if v6 { "[fd72:616e:7061:6365::1]:5201" } else { "10.77.0.1:5201" };
             program = Some(std::thread::spawn(move || {
@@ -323,15 +323,15 @@ fn what_the_kernel_cannot_play_is_said() {
     ] {
         let text = format!("{LINK}[[flow]]\nname = \"it\"\nfrom = \"server\"\nto = \"phone\"\n{text}\n");
         let scenario = ranpace_scenario::parse(&text, "test.toml", &mut ()).unwrap();
-        let ways = Ways::new(&scenario).unwrap();
-        let error = Workloads { cc: cc.map(str::to_owned) }.check(&ways).unwrap_err();
+        let topology = Topology::new(&scenario).unwrap();
+        let error = Workloads { cc: cc.map(str::to_owned) }.check(&topology).unwrap_err();
         assert!(
             error.to_string().contains(needle) && error.to_string().contains("\"it\""),
             "{case}: {error}"
         );
         if matches!(error, WorkloadError::Control { .. }) {
             let plan = Plan { workloads: Some(Workloads { cc: cc.map(str::to_owned) }), ..Plan::default() };
-            let ended = emulate(&ways, &plan, &AtomicBool::new(true), |_| {});
+            let ended = emulate(&topology, &plan, &AtomicBool::new(true), |_| {});
             assert!(matches!(ended, Err(EmulationError::Workload(_))), "{case}");
         }
     }
@@ -339,6 +339,6 @@ fn what_the_kernel_cannot_play_is_said() {
         "{LINK}[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"cubic:hystart=off\"\npacing = true\n"
     );
     let scenario = ranpace_scenario::parse(&text, "test.toml", &mut ()).unwrap();
-    let notes = Workloads::default().check(&Ways::new(&scenario).unwrap()).unwrap();
+    let notes = Workloads::default().check(&Topology::new(&scenario).unwrap()).unwrap();
     assert_eq!(notes.len(), 2, "{notes:?}");
 }

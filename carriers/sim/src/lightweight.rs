@@ -29,7 +29,7 @@ pub(crate) struct Watchers<'a> {
 
 /// What became of what a sender was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum PepOutcome {
     /// It knows.
     Yes,
     /// It made no sense: a new epoch is wanted. It may be that it could not be.
@@ -133,18 +133,18 @@ fn id_of(flow: u32, connection: u32, quic: bool) -> FlowId {
 }
 
 /// Hands what was told to the sender.
-pub(crate) fn tell(told: &PepTold, now: Time, ends: &mut Ends) -> Heard {
+pub(crate) fn tell(told: &PepTold, now: Time, ends: &mut Ends) -> PepOutcome {
     match (ends, &told.report.report.view) {
         (Ends::Tcp(sender, _), View::Tcp(_)) => match tell_tcp(told, now, sender) {
-            true => Heard::Yes,
-            false => Heard::Nonsense { impossible: true },
+            true => PepOutcome::Yes,
+            false => PepOutcome::Nonsense { impossible: true },
         },
         (Ends::Quic(ends), View::Opaque(_)) => match ends.on_pep_report(now, &told.report) {
-            Ok(()) => Heard::Yes,
-            Err(Unlocated::GivenUp) => Heard::No,
-            Err(error) => Heard::Nonsense { impossible: error == Unlocated::Impossible },
+            Ok(()) => PepOutcome::Yes,
+            Err(Unlocated::GivenUp) => PepOutcome::No,
+            Err(error) => PepOutcome::Nonsense { impossible: error == Unlocated::Impossible },
         },
-        _ => Heard::No,
+        _ => PepOutcome::No,
     }
 }
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
 use ranpace_emulator::{
-    Captured, Delivery, EmulationError, EstateError, Honesty, Outcome, Plan, Program, Views, Ways, Workloads,
+    Captured, Delivery, EmulationError, NamespaceError, Outcome, Plan, Program, Timeliness, Topology, Views,
+    Workloads,
 };
 use ranpace_lab::{CompareRow, Comparison, Job, Report, RunSummary, Store, peps, proxies, radio, table};
 use ranpace_scenario::Scenario;
@@ -153,35 +154,35 @@ struct EmulationSummary {
 }
 
 impl EmulationSummary {
-    fn of(honesty: &Honesty, code: Option<i32>) -> Self {
-        let invalid = honesty.invalid();
+    fn of(timeliness: &Timeliness, code: Option<i32>) -> Self {
+        let invalid = timeliness.invalid();
         Self {
             valid: invalid.is_none(),
             invalid_because: invalid,
-            real_time_priority: honesty.machine.real_time,
-            processors_awake: honesty.machine.awake,
-            pieces_cut_by_kernels: honesty.machine.cuts,
-            timers: honesty.timers.count,
-            timer_error_p50_s: honesty.timers.p50.as_secs_f64(),
-            timer_error_p99_s: honesty.timers.p99.as_secs_f64(),
-            timer_error_max_s: honesty.timers.max.as_secs_f64(),
-            packets: honesty.packets.count,
-            packets_late: honesty.late_packets,
-            packet_lateness_p50_s: honesty.packets.p50.as_secs_f64(),
-            packet_lateness_p99_s: honesty.packets.p99.as_secs_f64(),
-            packet_lateness_max_s: honesty.packets.max.as_secs_f64(),
-            slots: honesty.slots.count,
-            slots_late: honesty.late_slots,
-            packets_without_way: honesty.strays,
-            packets_refused: honesty.refused,
-            wakeups: honesty.wakeups,
-            polls: honesty.polls,
-            slack_s: honesty.slack.as_secs_f64(),
-            pauses: honesty.pauses,
-            standstills: honesty.standstills,
-            longest_standstill_s: honesty.longest_standstill.as_secs_f64(),
-            loop_cpu_s: honesty.busy.as_secs_f64(),
-            loop_s: honesty.elapsed.as_secs_f64(),
+            real_time_priority: timeliness.machine.real_time,
+            processors_awake: timeliness.machine.awake,
+            pieces_cut_by_kernels: timeliness.machine.cuts,
+            timers: timeliness.timers.count,
+            timer_error_p50_s: timeliness.timers.p50.as_secs_f64(),
+            timer_error_p99_s: timeliness.timers.p99.as_secs_f64(),
+            timer_error_max_s: timeliness.timers.max.as_secs_f64(),
+            packets: timeliness.packets.count,
+            packets_late: timeliness.late_packets,
+            packet_lateness_p50_s: timeliness.packets.p50.as_secs_f64(),
+            packet_lateness_p99_s: timeliness.packets.p99.as_secs_f64(),
+            packet_lateness_max_s: timeliness.packets.max.as_secs_f64(),
+            slots: timeliness.slots.count,
+            slots_late: timeliness.late_slots,
+            packets_without_way: timeliness.strays,
+            packets_refused: timeliness.refused,
+            wakeups: timeliness.wakeups,
+            polls: timeliness.polls,
+            slack_s: timeliness.slack.as_secs_f64(),
+            pauses: timeliness.pauses,
+            standstills: timeliness.standstills,
+            longest_standstill_s: timeliness.longest_standstill.as_secs_f64(),
+            loop_cpu_s: timeliness.busy.as_secs_f64(),
+            loop_s: timeliness.elapsed.as_secs_f64(),
             program_exit_status: code,
         }
     }
@@ -207,9 +208,9 @@ impl Emulate {
         }
         let mut job = Job::new("", text, &file, &mut self.common.traces())?;
         job.label.clone_from(&job.scenario.name);
-        let ways = Ways::new(&job.scenario).map_err(Failure::asked)?;
+        let topology = Topology::new(&job.scenario).map_err(Failure::asked)?;
         let mut plan = self.plan(&job.scenario)?;
-        let notes = plan.workloads.as_ref().map_or(Ok(Vec::new()), |workloads| workloads.check(&ways));
+        let notes = plan.workloads.as_ref().map_or(Ok(Vec::new()), |workloads| workloads.check(&topology));
         let notes = notes.map_err(Failure::asked)?;
         // Before there is a second thread.
         ranpace_emulator::become_root().map_err(failure)?;
@@ -218,7 +219,7 @@ impl Emulate {
         let all = self.common.store(&common::folder_name(&format!("{}.emulated", job.scenario.name)))?;
         let store = all.next()?;
         let stop = interrupt::flag();
-        ways.notes.iter().chain(&notes).for_each(|note| common::say(&format!("note: {note}")));
+        topology.notes.iter().chain(&notes).for_each(|note| common::say(&format!("note: {note}")));
         let has_program = plan.main.is_some();
         let mut from = None;
         let log = store.folder().join("programs.log");
@@ -228,10 +229,10 @@ impl Emulate {
             (plan.views.live, plan.views.output, from) = (Some(to), Some(log.clone()), Some(snapshots));
         }
         let mut drawing = None;
-        let outcome = ranpace_emulator::emulate(&ways, &plan, stop, |names| {
+        let outcome = ranpace_emulator::emulate(&topology, &plan, stop, |names| {
             let hints = names.iter().map(|name| format!("namespace: {name}"));
             if let Some(from) = from {
-                let links = ranpace_sim::link_names(&ways.scenario);
+                let links = ranpace_sim::link_names(&topology.scenario);
                 let screen = live::Screen::new(job.scenario.name.clone(), links, hints.collect());
                 drawing = Some(live::start(screen, from, log, signals));
             } else if !has_program {
@@ -258,7 +259,7 @@ impl Emulate {
                 Some(Program { host: host.clone(), words: vec![shell] })
             }
             (None, false) => {
-                let first = || Ways::first_user(scenario).map(str::to_owned);
+                let first = || Topology::first_user(scenario).map(str::to_owned);
                 let host = self.host.clone().or_else(first).unwrap_or_default();
                 Some(Program { host, words: self.program.clone() })
             }
@@ -284,9 +285,9 @@ impl Emulate {
             }
         }
         let delivery = match (self.gro || self.coalesce, self.no_gso || self.one_by_one) {
-            (true, _) => Delivery::Joined,
-            (_, true) => Delivery::Alone,
-            _ => Delivery::Each,
+            (true, _) => Delivery::Gro,
+            (_, true) => Delivery::Single,
+            _ => Delivery::Gso,
         };
         let (beside, saves_power) = (beside.collect(), self.save_power);
         Ok(Plan { main, beside, limit, workloads, delivery, saves_power, views, inside })
@@ -294,7 +295,7 @@ impl Emulate {
 
     /// Writes the results and says how it was.
     fn tell(&self, job: &Job, store: &Store, outcome: Outcome) -> Result<(), Failure> {
-        let Outcome { result, honesty, code, interrupted, captured, notes } = outcome;
+        let Outcome { result, timeliness, code, interrupted, captured, notes } = outcome;
         notes.iter().for_each(|note| common::say(&format!("note: {note}")));
         // Not to be taken for what was played in virtual time.
         let mut origin = job.origin();
@@ -313,9 +314,9 @@ impl Emulate {
                 plates: Vec::new(),
             }],
             verdicts: Vec::new(),
-            warnings: honesty.invalid().into_iter().collect(),
+            warnings: timeliness.invalid().into_iter().collect(),
         };
-        let emulation = EmulationSummary::of(&honesty, code);
+        let emulation = EmulationSummary::of(&timeliness, code);
         let json = serde_json::to_string_pretty(&emulation).map_err(Failure::ours)?;
         store.write("emulation.json", json.as_bytes())?;
         let page = store.write("report.html", report.html().map_err(Failure::ours)?.as_bytes())?;
@@ -333,7 +334,7 @@ impl Emulate {
             let tables = [proxies::tables(&runs), peps::tables(&runs), radio::tables(&runs)];
             tables.iter().flatten().for_each(|tables| common::say(tables));
         }
-        common::say(&format!("machine: {}", honesty.line()));
+        common::say(&format!("machine: {}", timeliness.line()));
         common::say(&format!("results: {}", folder.display()));
         common::say(&format!("report: {}", page.display()));
         let mut not_captured = None;
@@ -342,7 +343,7 @@ impl Emulate {
             Some((Err(error), _)) => not_captured = Some(error.to_string()),
             None => {}
         }
-        verdict(interrupted.then_some(result.end), honesty.invalid(), not_captured, code)
+        verdict(interrupted.then_some(result.end), timeliness.invalid(), not_captured, code)
     }
 }
 
@@ -381,13 +382,13 @@ fn capture_line(Captured { packets, left_out }: Captured, path: &Path) -> String
     line
 }
 
-fn failure(error: EstateError) -> Failure {
+fn failure(error: NamespaceError) -> Failure {
     Failure::ours(error)
 }
 
 fn emulation_failure(error: EmulationError) -> Failure {
     match error {
-        EmulationError::Ways(_)
+        EmulationError::Topology(_)
         | EmulationError::Host { .. }
         | EmulationError::Workload(_)
         | EmulationError::Capture(_) => Failure::asked(error),

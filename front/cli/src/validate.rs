@@ -101,7 +101,7 @@ mod tcp {
     use std::thread;
     use std::time::Duration;
 
-    use ranpace_emulator::{Delivery, Plan, Views, Ways, Workloads};
+    use ranpace_emulator::{Delivery, Plan, Topology, Views, Workloads};
     use ranpace_lab::validate::tcp::{self, Attempt, Found, How, Kernel, RECORDING};
     use ranpace_lab::{Job, Origin, Store};
 
@@ -246,7 +246,7 @@ mod tcp {
             let file = self.scenario.display().to_string();
             let job = Job::new("", text, &file, &mut self.common.traces())?;
             let origin = Origin { version: self.version, ..job.origin() };
-            let ways = Ways::new(&job.scenario).map_err(Failure::asked)?;
+            let ways = Topology::new(&job.scenario).map_err(Failure::asked)?;
             ranpace_emulator::become_root().map_err(Failure::ours)?;
             let store = self.common.store(FOLDER)?;
             let stop = interrupt::flag();
@@ -261,7 +261,7 @@ mod tcp {
                 beside: Vec::new(),
                 limit: Some(job.scenario.duration),
                 workloads: Some(Workloads::default()),
-                delivery: Delivery::Each,
+                delivery: Delivery::Gso,
                 saves_power: false,
                 views: Views::default(),
                 inside,
@@ -270,11 +270,11 @@ mod tcp {
             if outcome.interrupted {
                 return Err(Failure::Interrupted("stopped".to_owned()));
             }
-            if let Some(why) = outcome.honesty.invalid() {
+            if let Some(why) = outcome.timeliness.invalid() {
                 return Err(Failure::Status(INVALID, Some(why)));
             }
             let folder = store.save(&origin, &outcome.result)?;
-            ranpace_lab::put(&folder.join("machine.txt"), outcome.honesty.line().as_bytes())?;
+            ranpace_lab::put(&folder.join("machine.txt"), outcome.timeliness.line().as_bytes())?;
             Ok(())
         }
     }

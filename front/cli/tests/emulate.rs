@@ -103,7 +103,7 @@ fn the_base_rtt_of_a_fixed_link_is_the_configured_one_within_a_fifth_of_a_millis
     assert_eq!(machine["processors_awake"], may_ask);
     assert!(machine["packets"].as_u64().unwrap() > 0 && machine["timers"].as_u64().unwrap() > 0);
     let flows = summary["flows"].as_array().unwrap();
-    assert_eq!(flows.len(), 2, "both ways: {flows:?}");
+    assert_eq!(flows.len(), 2, "both topology: {flows:?}");
     assert_eq!((&flows[0]["name"], &flows[0]["cc"]), (&"server to phone".into(), &"kernel".into()));
 }
 

@@ -54,7 +54,7 @@ fn proxy(kind: &str) -> String {
     with(&format!("[[proxy]]\nname = \"proxy\"\nhost = \"edge\"\nkind = \"{kind}\"\n"))
 }
 
-/// What all connections of the ways had in the proxy: this member, added up.
+/// What all connections of the topology had in the proxy: this member, added up.
 fn of_splits(summary: &serde_json::Value, member: &str) -> u64 {
     let flows = summary["flows"].as_array().unwrap();
     flows.iter().filter_map(|flow| flow["split"][member].as_u64()).sum()

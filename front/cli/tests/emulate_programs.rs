@@ -89,7 +89,7 @@ fn iperf3_runs_over_tcp_and_udp_both_ways_and_both_versions_of_ip() {
             }
         }
         let carried = summary["flows"].as_array().unwrap();
-        assert!(carried.len() >= 2, "{case}: both ways carried something: {carried:?}");
+        assert!(carried.len() >= 2, "{case}: both topology carried something: {carried:?}");
     }
 }
 

@@ -4,8 +4,8 @@
 //! control for a network that others use.
 
 use ranpace_cc::{
-    Ack, Answer, Congestion, CongestionControl, Context, Control, Entry, OptionError, OptionInfo, Options,
-    Pacing, RateSample, Signal, State, Transport, Window,
+    Ack, Congestion, CongestionControl, Context, Control, Entry, LossResponse, OptionError, OptionInfo,
+    Options, Pacing, RateSample, Signal, State, Transport, Window,
 };
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -49,18 +49,18 @@ impl CongestionControl for Constant {
 
     /// Loss changes nothing. After a timeout nothing is known to be in flight: one segment tells whether the path
     /// is there, and the next ACK brings the window back.
-    fn on_congestion(&mut self, _: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, _: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         if let Signal::Timeout { .. } = event.kind {
             w.cwnd = 1.0;
         }
-        Answer::Own
+        LossResponse::Own
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, _: &Ack) {
         self.apply(cx, w);
     }
 
-    /// Whoever answers [`Answer::Own`] keeps the window in recovery too.
+    /// Whoever answers [`LossResponse::Own`] keeps the window in recovery too.
     fn owns_recovery(&self) -> bool {
         true
     }
@@ -76,7 +76,7 @@ pub(crate) fn main() {
     assert_eq!(w.cwnd, 20.0);
     // 20 packets of 1500 bytes in 50 ms.
     assert_eq!(w.pacing, Pacing::Rate(Rate::from_bits_per_s(4_800_000)));
-    assert_eq!(control.on_congestion(&cx, &mut w, &timeout()), Answer::Own);
+    assert_eq!(control.on_congestion(&cx, &mut w, &timeout()), LossResponse::Own);
     assert_eq!(w.cwnd, 1.0);
     control.on_ack(&cx, &mut w, &ack());
     assert_eq!(w.cwnd, 20.0);

@@ -19,34 +19,34 @@ pub(crate) struct Flight<P> {
     ordered: VecDeque<(Time, P)>,
     /// Arrival of the youngest packet in `ordered`, ever: none arrives before it.
     latest: Time,
-    held: BinaryHeap<Reverse<Held<P>>>,
+    held: BinaryHeap<Reverse<InFlight<P>>>,
     /// Number of packets held so far.
     holds: u64,
 }
 
-struct Held<P> {
+struct InFlight<P> {
     at: Time,
     number: u64,
     packet: P,
 }
 
-impl<P> Held<P> {
+impl<P> InFlight<P> {
     fn key(&self) -> (Time, u64) {
         (self.at, self.number)
     }
 }
-impl<P> PartialEq for Held<P> {
+impl<P> PartialEq for InFlight<P> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
-impl<P> Eq for Held<P> {}
-impl<P> PartialOrd for Held<P> {
+impl<P> Eq for InFlight<P> {}
+impl<P> PartialOrd for InFlight<P> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl<P> Ord for Held<P> {
+impl<P> Ord for InFlight<P> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key().cmp(&other.key())
     }
@@ -86,7 +86,7 @@ impl<P> Flight<P> {
         if let Some(reorder) = self.reorder
             && random::chance(&mut self.reorder_random, reorder.probability)
         {
-            self.held.push(Reverse(Held { at: at + reorder.extra, number: self.holds, packet }));
+            self.held.push(Reverse(InFlight { at: at + reorder.extra, number: self.holds, packet }));
             self.holds += 1;
         } else {
             self.latest = at;

@@ -54,7 +54,7 @@ pub enum Source {
 
 /// A hint that has come.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct HintDelivery {
     /// For whom.
     pub reader: Reader,
     /// Of which user.
@@ -81,7 +81,7 @@ struct Channel {
     readers: Vec<Vec<Subscription>>,
     is_read: bool,
     /// In order of time.
-    under_way: VecDeque<(Time, Told)>,
+    under_way: VecDeque<(Time, HintDelivery)>,
     /// Reports so far, of each cell.
     published: Vec<u64>,
     /// What writes the datagrams of each cell, and the records of a report.
@@ -175,7 +175,7 @@ impl Feed {
     }
 
     /// A hint that has come by now.
-    pub fn next(&mut self, now: Time) -> Option<Told> {
+    pub fn next(&mut self, now: Time) -> Option<HintDelivery> {
         let channel = [&mut self.edge, &mut self.modem]
             .into_iter()
             .find(|channel| channel.under_way.front().is_some_and(|(at, _)| *at <= now))?;
@@ -241,7 +241,7 @@ impl Channel {
             if spec.error > 0.0 {
                 falsify(&mut hint, |part| 1.0 + spec.error * (2.0 * unit(mix(draw, part)) - 1.0));
             }
-            under_way.push_back((now + spec.delay, Told { reader: *reader, user, hint }));
+            under_way.push_back((now + spec.delay, HintDelivery { reader: *reader, user, hint }));
         }
     }
 

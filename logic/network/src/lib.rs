@@ -22,7 +22,7 @@ mod transit;
 mod udp_source;
 
 pub use event_queue::{Event, EventQueue, Timer};
-pub use feed::{Reader, Source, Told};
+pub use feed::{HintDelivery, Reader, Source};
 pub use histogram::Histogram;
 pub use meter::{FlowMeter, Meters};
 pub use network::{Drive, Hosts, Network, NetworkResult, link_names};

@@ -14,7 +14,7 @@ use ranpace_scenario::{ChangeKind, Hop, Scenario};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::event_queue::{Event, EventQueue, Timer};
-use crate::feed::{Reader, Source, Told};
+use crate::feed::{HintDelivery, Reader, Source};
 use crate::meter::{FlowMeter, LinkMeter, Meters};
 use crate::packet::{Direction, Packet, PacketHandle};
 use crate::radio::{self, Radio, ReportReader};
@@ -46,7 +46,7 @@ pub trait Hosts<'a> {
     fn on_event(&mut self, network: &mut Network<'a, Self::Event>, event: Self::Event);
 
     /// Radio information has come for one of its readers.
-    fn on_hint(&mut self, network: &mut Network<'a, Self::Event>, told: &Told);
+    fn on_hint(&mut self, network: &mut Network<'a, Self::Event>, told: &HintDelivery);
 
     /// The modem of a user that is listened to heard a grant.
     fn on_grant(&mut self, network: &mut Network<'a, Self::Event>, user: u32, grant: &RadioHint);

@@ -23,7 +23,7 @@ const BOTH: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 pub(crate) struct Radio<'a> {
     scenario: &'a Scenario,
     network: RadioNetwork<PacketHandle>,
-    heard: Heard,
+    heard: AirEvents,
     users: Vec<User>,
     /// Bands of the users that have them.
     devices: Vec<Option<device_bands::Device>>,
@@ -76,7 +76,7 @@ struct User {
 
 /// What cells tell of while they are polled.
 #[derive(Default)]
-struct Heard {
+struct AirEvents {
     arrived: Vec<PacketHandle>,
     failures: Vec<Both<u64>>,
     handovers: Vec<u32>,
@@ -89,7 +89,7 @@ struct Heard {
 /// Tells the meters and the feed what cells do.
 struct RadioObserver<'a, 'b, 'c> {
     meters: &'b mut Meters<'a>,
-    heard: &'b mut Heard,
+    heard: &'b mut AirEvents,
     users: &'b [User],
     feed: &'b mut Feed,
     reader: Option<&'b mut Watcher<'c>>,
@@ -170,11 +170,11 @@ impl<'a> Radio<'a> {
         let configs: Vec<_> = scenario.cells.iter().map(|cell| cell.config.clone()).collect();
         let own: Vec<_> = scenario.users.iter().map(device_bands::with_bearer).collect();
         let homes: Vec<_> = scenario.users.iter().zip(&own).map(|(user, own)| (user.cell, &**own)).collect();
-        let mut heard = Heard {
+        let mut heard = AirEvents {
             failures: vec![Both::default(); homes.len()],
             handovers: vec![0; homes.len()],
             modems: vec![false; homes.len()],
-            ..Heard::default()
+            ..AirEvents::default()
         };
         let mut network = RadioNetwork::new(&configs, &homes, seed, &mut Silent)
             .unwrap_or_else(|_| unreachable!("the parser of scenarios has checked every cell"));

@@ -14,7 +14,7 @@ use ranpace_scenario::{ChangeKind, Scenario};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::event_queue::Event;
-use crate::feed::{Reader, Source, Told};
+use crate::feed::{HintDelivery, Reader, Source};
 use crate::histogram::Histogram;
 use crate::network::{Drive, Hosts, Network};
 use crate::packet::{Direction, OUTSIDE, PacketHandle};
@@ -58,7 +58,7 @@ enum Never {}
 
 /// The hosts: all of them are outside.
 #[derive(Debug)]
-struct Outside {
+struct ExternalHosts {
     /// Packets that came to their end.
     egress: VecDeque<(Time, PacketHandle)>,
     /// Flows whose packets are not at their end there, and those packets.
@@ -70,10 +70,10 @@ struct Outside {
     before: Vec<FlowCounts>,
     rows: Vec<FlowRows>,
     /// Radio information that has come for readers outside.
-    told: VecDeque<(Time, Told)>,
+    told: VecDeque<(Time, HintDelivery)>,
 }
 
-impl<'a> Hosts<'a> for Outside {
+impl<'a> Hosts<'a> for ExternalHosts {
     type Event = Never;
 
     fn on_passing(&mut self, _: &mut Network<'a, Never>, _: u32, _: PacketHandle) -> Verdict {
@@ -95,7 +95,7 @@ impl<'a> Hosts<'a> for Outside {
         match event {}
     }
 
-    fn on_hint(&mut self, network: &mut Network<'a, Never>, told: &Told) {
+    fn on_hint(&mut self, network: &mut Network<'a, Never>, told: &HintDelivery) {
         self.told.push_back((network.now(), *told));
     }
 
@@ -125,7 +125,7 @@ impl<'a> Hosts<'a> for Outside {
 pub struct Transit<'a, C> {
     scenario: &'a Scenario,
     network: Network<'a, Never>,
-    outside: Outside,
+    outside: ExternalHosts,
     /// In the places of their packets' slots; of packets that are gone until others take their places.
     contents: Vec<C>,
     /// How many of those that are taken next were prefetched.
@@ -151,7 +151,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
             scenario,
             before_cells: network.before_cells(),
             network,
-            outside: Outside {
+            outside: ExternalHosts {
                 egress: VecDeque::new(),
                 stops: Vec::new(),
                 stopped: VecDeque::new(),
@@ -270,7 +270,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
     }
 
     /// The next radio information that has come, and when.
-    pub fn take_hint(&mut self) -> Option<(Time, Told)> {
+    pub fn take_hint(&mut self) -> Option<(Time, HintDelivery)> {
         self.outside.told.pop_front()
     }
 

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use ranpace_cc::{
-    Ack, Algorithm, Answer, Congestion, CongestionControl, Context, Fate, Pacing, Packet, Sample, Sent,
-    Signal, State, Window,
+    Ack, Algorithm, Congestion, CongestionControl, Context, LossResponse, Pacing, Packet, PacketOutcome,
+    Sample, Sent, Signal, State, Window,
 };
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -203,14 +203,14 @@ struct Event {
 #[derive(Debug)]
 struct Spy {
     log: Arc<Mutex<Vec<Told>>>,
-    answer: Answer,
+    answer: LossResponse,
     rate: Option<Rate>,
     grows: bool,
     deadline: Option<Time>,
 }
 
 impl Spy {
-    fn new(answer: Answer) -> (Box<Self>, Arc<Mutex<Vec<Told>>>) {
+    fn new(answer: LossResponse) -> (Box<Self>, Arc<Mutex<Vec<Told>>>) {
         let log = Arc::new(Mutex::new(Vec::new()));
         (Box::new(Self { log: log.clone(), answer, rate: None, grows: true, deadline: None }), log)
     }
@@ -233,11 +233,11 @@ impl CongestionControl for Spy {
     fn on_sample(&mut self, _: &Context, _: &mut Window, sample: &Sample) {
         self.note(Told::Sampled { rtt: sample.rtt });
     }
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         let told = Event { at: cx.now, kind: event.kind, lost: event.lost, first: event.first };
         self.note(Told::Congested(told, *w));
         // What hides losses does not hide timeouts.
-        if matches!(event.kind, Signal::Timeout { .. }) { Answer::ReduceTo(5.0) } else { self.answer }
+        if matches!(event.kind, Signal::Timeout { .. }) { LossResponse::ReduceTo(5.0) } else { self.answer }
     }
     fn on_ack(&mut self, _: &Context, w: &mut Window, ack: &Ack) {
         if self.grows {
@@ -250,7 +250,7 @@ impl CongestionControl for Spy {
     }
     fn on_packet(&mut self, _: &Context, _: &mut Window, packet: &Packet) {
         self.note(match packet.fate {
-            Fate::Acked { .. } => Told::Acked(packet.number, packet.sent_at),
+            PacketOutcome::Acked { .. } => Told::Acked(packet.number, packet.sent_at),
             _ => Told::Lost(packet.number),
         });
     }
@@ -270,7 +270,7 @@ impl CongestionControl for Spy {
     }
 }
 
-fn spied(answer: Answer, config: &Config, path: Path) -> (World, Arc<Mutex<Vec<Told>>>) {
+fn spied(answer: LossResponse, config: &Config, path: Path) -> (World, Arc<Mutex<Vec<Told>>>) {
     let (spy, log) = Spy::new(answer);
     (World::new(config, spy, path), log)
 }
@@ -337,7 +337,7 @@ fn an_acknowledgement_is_told_in_the_order_of_the_interface() {
     let path =
         Path::new(50, 20).with(|_, number, forwards| (!forwards || number != 30).then_some(Span::ZERO));
     let config = Config { pacing: false, ..Config::default() };
-    let (mut world, log) = spied(Answer::ReduceTo(6.0), &config, path);
+    let (mut world, log) = spied(LossResponse::ReduceTo(6.0), &config, path);
     world.carry(200_000);
     let log = log.lock().unwrap();
     let place = log.iter().position(|told| matches!(told, Told::Congested(..))).unwrap();
@@ -359,7 +359,7 @@ fn an_acknowledgement_is_told_in_the_order_of_the_interface() {
 fn a_reduction_is_window_and_threshold_at_once_and_holds_for_a_round_trip() {
     let path =
         Path::new(50, 20).with(|_, number, forwards| (!forwards || number != 60).then_some(Span::ZERO));
-    let (mut world, log) = spied(Answer::ReduceTo(6.0), &Config::default(), path);
+    let (mut world, log) = spied(LossResponse::ReduceTo(6.0), &Config::default(), path);
     world.sender.write(Bytes::MAX);
     world.run(Time::from_secs(9), |_| !congestions(&log).is_empty());
     let at = congestions(&log)[0].0.at;
@@ -384,8 +384,8 @@ struct Successor {
 }
 
 impl CongestionControl for Successor {
-    fn on_congestion(&mut self, _: &Context, w: &mut Window, _: &Congestion) -> Answer {
-        if self.owns { Answer::Own } else { Answer::ReduceTo(w.cwnd / 2.0) }
+    fn on_congestion(&mut self, _: &Context, w: &mut Window, _: &Congestion) -> LossResponse {
+        if self.owns { LossResponse::Own } else { LossResponse::ReduceTo(w.cwnd / 2.0) }
     }
     fn on_sample(&mut self, cx: &Context, _: &mut Window, _: &Sample) {
         self.owns |= self.takes_over && cx.state == State::Recovery;
@@ -430,7 +430,7 @@ fn losses_of_one_round_trip_are_one_episode() {
     let lost = |number: u64| (60..90).contains(&number) && number.is_multiple_of(3);
     let path =
         Path::new(50, 20).with(move |_, number, forwards| (!forwards || !lost(number)).then_some(Span::ZERO));
-    let (mut world, log) = spied(Answer::ReduceTo(10.0), &Config::default(), path);
+    let (mut world, log) = spied(LossResponse::ReduceTo(10.0), &Config::default(), path);
     world.carry(300_000);
     let events = congestions(&log);
     assert!(events.len() > 2);
@@ -443,7 +443,7 @@ fn an_ignored_loss_changes_nothing_and_the_next_is_another_decision() {
     let lost = [60, 120];
     let path = Path::new(50, 20)
         .with(move |_, number, forwards| (!forwards || !lost.contains(&number)).then_some(Span::ZERO));
-    let (mut world, log) = spied(Answer::Ignore, &Config::default(), path);
+    let (mut world, log) = spied(LossResponse::Ignore, &Config::default(), path);
     world.carry(600_000);
     let events = congestions(&log);
     assert_eq!(events.len(), 2);
@@ -468,7 +468,7 @@ fn a_probe_timeout_is_not_told_and_touches_no_window() {
         let lost = forwards && (Time::from_millis(1_000)..Time::from_millis(1_150)).contains(&at);
         (!lost).then_some(Span::ZERO)
     });
-    let (mut world, log) = spied(Answer::Ignore, &Config::default(), path);
+    let (mut world, log) = spied(LossResponse::Ignore, &Config::default(), path);
     world.sender.write(Bytes::new(100_000));
     world.run(Time::from_secs(1), |_| false);
     let window = world.sender.control().window();
@@ -491,7 +491,7 @@ fn persistent_congestion_is_a_second_timeout_and_leaves_two_packets() {
         let dark = (Time::from_secs(1)..Time::from_secs(6)).contains(&at);
         (!dark).then_some(Span::ZERO)
     });
-    let (mut world, log) = spied(Answer::Ignore, &Config::default(), path);
+    let (mut world, log) = spied(LossResponse::Ignore, &Config::default(), path);
     let mut seen = None;
     world.sender.write(Bytes::MAX);
     world.run(Time::from_secs(20), |_| congestions(&log).iter().any(|(event, _)| event.kind != Signal::Loss));
@@ -511,7 +511,7 @@ fn what_was_not_lost_is_taken_back() {
     // One packet takes 30 ms longer than the others: more than three pass it.
     let path = Path::new(50, 20)
         .with(|_, number, forwards| Some(Span::from_millis(if forwards && number == 60 { 30 } else { 0 })));
-    let (mut world, log) = spied(Answer::ReduceTo(6.0), &Config::default(), path);
+    let (mut world, log) = spied(LossResponse::ReduceTo(6.0), &Config::default(), path);
     world.carry(600_000);
     let prior = congestions(&log)[0].1.cwnd;
     assert!(log.lock().unwrap().contains(&Told::Spurious { prior }));
@@ -519,7 +519,7 @@ fn what_was_not_lost_is_taken_back() {
     // Where the reduction was hidden, there is nothing to take back.
     let path = Path::new(50, 20)
         .with(|_, number, forwards| Some(Span::from_millis(if forwards && number == 60 { 30 } else { 0 })));
-    let (mut world, log) = spied(Answer::Ignore, &Config::default(), path);
+    let (mut world, log) = spied(LossResponse::Ignore, &Config::default(), path);
     world.carry(600_000);
     assert_eq!(congestions(&log).len(), 1);
     assert!(!log.lock().unwrap().iter().any(|told| matches!(told, Told::Spurious { .. })));
@@ -529,7 +529,7 @@ fn what_was_not_lost_is_taken_back() {
 fn marks_are_told_once_an_episode() {
     let config = Config { ecn: true, ..Config::default() };
     let path = Path { mark_every: 50, ..Path::new(50, 20) };
-    let (mut world, log) = spied(Answer::ReduceTo(10.0), &config, path);
+    let (mut world, log) = spied(LossResponse::ReduceTo(10.0), &config, path);
     world.carry(1_000_000);
     let events = congestions(&log);
     assert!(
@@ -549,7 +549,7 @@ fn the_rtt_is_without_the_delay_of_its_acknowledgement() {
     // off (RFC 9002, 5.3).
     let path = Path::new(1_000, 20)
         .with(|at, _, forwards| Some(Span::from_millis(u64::from(forwards && at > Time::from_secs(1)))));
-    let (mut world, log) = spied(Answer::Ignore, &Config::default(), path);
+    let (mut world, log) = spied(LossResponse::Ignore, &Config::default(), path);
     world.sender.write(Bytes::new(100));
     for _ in 0..50 {
         world.run_for(Span::from_millis(200));
@@ -568,7 +568,7 @@ fn the_rtt_is_without_the_delay_of_its_acknowledgement() {
 #[test]
 fn a_rate_of_the_control_is_the_rate_on_the_wire() {
     for (mbit, pacing) in [(5, true), (40, true), (5, false)] {
-        let (mut spy, _) = Spy::new(Answer::Ignore);
+        let (mut spy, _) = Spy::new(LossResponse::Ignore);
         spy.rate = Some(Rate::from_mbit_per_s(mbit));
         let config = Config { pacing, ..Config::default() };
         let mut world = World::new(&config, spy, Path::new(100, 20));
@@ -586,7 +586,7 @@ fn a_rate_of_the_control_is_the_rate_on_the_wire() {
 #[test]
 fn without_pacing_a_window_leaves_at_once() {
     for (pacing, range) in [(true, 1..=12), (false, 80..=101)] {
-        let (mut spy, _) = Spy::new(Answer::Ignore);
+        let (mut spy, _) = Spy::new(LossResponse::Ignore);
         spy.grows = false;
         let config = Config { pacing, initial_window: 100, ..Config::default() };
         let mut world = World::new(&config, spy, Path::new(1_000, 20));
@@ -603,7 +603,7 @@ fn without_pacing_a_window_leaves_at_once() {
 
 #[test]
 fn the_controls_own_deadline_comes() {
-    let (mut spy, log) = Spy::new(Answer::Ignore);
+    let (mut spy, log) = Spy::new(LossResponse::Ignore);
     spy.deadline = Some(Time::from_millis(777));
     let mut world = World::new(&Config::default(), spy, Path::new(50, 20));
     world.run(Time::from_millis(776), |_| false);

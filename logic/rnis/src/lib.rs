@@ -8,10 +8,10 @@
 //!
 //! - a [`Publisher`] averages reports into [`RadioHint`]s: what a mechanism is told of a user; [`subscription`] has several, by
 //!   user, cell and period;
-//! - a [`board`] holds the latest of every user on shared words: one writer, many readers;
+//! - a [`table`] holds the latest of every user on shared words: one writer, many readers;
 //! - [`wire`] has the datagrams of the feed between hosts, [`etsi`] the objects of the standard's API as JSON and our
 //!   extension beside them, [`TextReport`] the line of the original experiments;
-//! - [`Aged`] and [`Patience`]: how old something is, and from which age on nobody decides by it.
+//! - [`Timestamped`] and [`StalenessLimit`]: how old something is, and from which age on nobody decides by it.
 //!
 //! Transport blocks are counted in bits, queues in bytes. Every time is when something was measured, not when it was told.
 //! Source: ETSI GS MEC 012 for the idea; the fields are those that the mechanisms of the published experiments read (Diarra
@@ -20,20 +20,20 @@
 #![deny(missing_docs)]
 
 mod activity;
-mod age;
-pub mod board;
 pub mod etsi;
 mod event;
 mod hint;
 mod publisher;
 mod report;
+pub mod shared_table;
 pub mod subscription;
 mod text;
+mod timestamped;
 pub mod wire;
 
-pub use age::{Aged, Patience};
 pub use event::{Event, EventKind};
 pub use hint::RadioHint;
 pub use publisher::{Averaging, Publisher};
 pub use report::{BearerReport, CellInfo, Grant, LinkReport, Report, Technology, UserReport};
 pub use text::{NotAReport, TextReport};
+pub use timestamped::{StalenessLimit, Timestamped};

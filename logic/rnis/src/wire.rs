@@ -39,7 +39,7 @@ use std::collections::BTreeMap;
 use ranpace_phy::Both;
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::Aged;
+use crate::Timestamped;
 
 #[cfg(test)]
 mod tests;
@@ -440,16 +440,16 @@ impl Decoder {
     }
 
     /// The last report of a cell.
-    pub fn cell(&self, cell: u16) -> Option<Aged<CellReport>> {
-        self.cells.get(&cell).map(|view| Aged::new(view.report, view.report.time))
+    pub fn cell(&self, cell: u16) -> Option<Timestamped<CellReport>> {
+        self.cells.get(&cell).map(|view| Timestamped::new(view.report, view.report.time))
     }
 
     /// The latest of a user in a cell.
-    pub fn user(&self, cell: u16, user: u16) -> Option<Aged<Record>> {
+    pub fn user(&self, cell: u16, user: u16) -> Option<Timestamped<Record>> {
         let view = self.cells.get(&cell)?;
         let known = view.users.get(&user)?;
         let at = if known.era == view.era { view.report.time } else { known.until };
-        Some(Aged::new(known.record, at))
+        Some(Timestamped::new(known.record, at))
     }
 
     /// Users of a cell that are known, in order of their numbers.

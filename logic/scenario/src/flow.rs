@@ -97,7 +97,7 @@ impl Flows {
             Transport::Datagram { mtu, .. } => *mtu,
             Transport::Udp { packet, .. } => *packet,
         };
-        // Ways of users of one entry differ in nothing that matters here: one problem is enough.
+        // Paths of users of one entry differ in nothing that matters here: one problem is enough.
         for problem in [
             ways.each.iter().find_map(|way| timeless(network, &way.path, &way.back)),
             ways.each.iter().find_map(|way| too_large(network, &way.path, packet, bearer.into())),
@@ -256,7 +256,7 @@ struct Way {
 }
 
 /// The ways of all flows of an entry.
-struct Ways {
+struct Paths {
     /// At least one; flows are dealt out to them in turn.
     each: Vec<Way>,
     /// Whether an end is all the users of an entry.
@@ -269,7 +269,7 @@ fn read_ways(
     network: &Network,
     transport: Option<&Transport>,
     count: Option<usize>,
-) -> Option<Ways> {
+) -> Option<Paths> {
     let (from_field, to_field) = (section.find(&FROM), section.find(&TO));
     let (path, back) = (section.raw(&PATH), section.raw(&BACK));
     let from = from_field.as_ref().and_then(|field| network.hosts_of(field));
@@ -279,7 +279,7 @@ fn read_ways(
     let each: Option<Vec<Way>> = (from.iter().cycle().zip(to.iter().cycle()).take(pairs))
         .map(|(&from, &to)| read_way(&to_field, path.clone(), back.clone(), network, transport, from, to))
         .collect();
-    Some(Ways { each: each?, of_all_users: from_all || to_all })
+    Some(Paths { each: each?, of_all_users: from_all || to_all })
 }
 
 /// The way from a host to another.

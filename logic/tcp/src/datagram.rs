@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 
 use ranpace_cc::{
-    Ack, Congestion, CongestionControl, Context, Fate, Pacing, Packet, RadioHint, RateSample, Received,
-    ReceiverHalf, Sample, Sent, Signal, State, Window,
+    Ack, Congestion, CongestionControl, Context, Pacing, Packet, PacketOutcome, RadioHint, RateSample,
+    Received, ReceiverHalf, Sample, Sent, Signal, State, Window,
 };
 use ranpace_units::{Bytes, Span, Time};
 
@@ -225,7 +225,7 @@ impl DatagramSender {
             number: segment.ack,
             bytes,
             sent_at: packet.sent_at,
-            fate: Fate::Acked { rtt, one_way },
+            fate: PacketOutcome::Acked { rtt, one_way },
         };
         let cx = self.context(now);
         self.control.on_packet(&cx, &mut self.window, &event);
@@ -291,7 +291,7 @@ impl DatagramSender {
         let (mut largest, mut newest) = (0, Time::ZERO);
         for &(number, packet) in lost {
             let bytes = Bytes::new(u64::from(packet.bytes));
-            let event = Packet { number, bytes, sent_at: packet.sent_at, fate: Fate::Lost };
+            let event = Packet { number, bytes, sent_at: packet.sent_at, fate: PacketOutcome::Lost };
             self.control.on_packet(&cx, &mut self.window, &event);
             (largest, newest) = (packet.bytes.max(largest), newest.max(packet.sent_at));
         }
@@ -303,7 +303,7 @@ impl DatagramSender {
             first: true,
         };
         // These controls answer for themselves; a threshold, where one is given, is the new window.
-        if let ranpace_cc::Answer::ReduceTo(window) =
+        if let ranpace_cc::LossResponse::ReduceTo(window) =
             self.control.on_congestion(&cx, &mut self.window, &event)
         {
             (self.window.cwnd, self.window.ssthresh) = (window, window);
@@ -522,11 +522,11 @@ mod tests {
     use crate::testing::{Call, Scripted};
     use proptest::collection::vec;
     use proptest::prelude::*;
-    use ranpace_cc::{Answer, Report};
+    use ranpace_cc::{LossResponse, Report};
 
     const MTU: Bytes = Bytes::new(1_500);
 
-    fn opened(answer: fn(&Congestion, &Window) -> Answer) -> (DatagramSender, crate::testing::Calls) {
+    fn opened(answer: fn(&Congestion, &Window) -> LossResponse) -> (DatagramSender, crate::testing::Calls) {
         let (control, calls) = Scripted::new(answer);
         let mut sender = DatagramSender::new(MTU, control);
         sender.open(Time::ZERO);
@@ -549,7 +549,7 @@ mod tests {
 
     #[test]
     fn a_packet_is_lost_when_one_three_places_later_is_acknowledged() {
-        let (mut sender, calls) = opened(|_, _| Answer::Own);
+        let (mut sender, calls) = opened(|_, _| LossResponse::Own);
         let mut receiver = DatagramReceiver::new(None);
         let packets = send_all(&mut sender, ms(0));
         assert_eq!(packets.len(), 10);
@@ -567,7 +567,7 @@ mod tests {
 
     #[test]
     fn silence_ends_in_a_timeout_that_backs_off() {
-        let (mut sender, calls) = opened(|_, _| Answer::ReduceTo(2.0));
+        let (mut sender, calls) = opened(|_, _| LossResponse::ReduceTo(2.0));
         send_all(&mut sender, ms(0));
         let first = sender.next_deadline();
         assert_eq!(first, ms(1_000));
@@ -580,10 +580,10 @@ mod tests {
 
     #[test]
     fn the_last_packet_of_a_burst_says_when_the_next_comes() {
-        let (mut sender, _) = opened(|_, _| Answer::Own);
+        let (mut sender, _) = opened(|_, _| LossResponse::Own);
         let burst = send_all(&mut sender, ms(0));
         assert!(burst.iter().all(|packet| packet.time_to_next().is_zero()), "more is queued");
-        let (control, _) = Scripted::new(|_, _| Answer::Own);
+        let (control, _) = Scripted::new(|_, _| LossResponse::Own);
         let mut sender = DatagramSender::new(MTU, control);
         sender.open(Time::ZERO);
         sender.write(sender.payload() * 2 + Bytes::new(100));
@@ -595,7 +595,7 @@ mod tests {
 
     #[test]
     fn samples_say_what_the_application_limited() {
-        let (control, calls) = Scripted::new(|_, _| Answer::Own);
+        let (control, calls) = Scripted::new(|_, _| LossResponse::Own);
         let mut sender = DatagramSender::new(MTU, control);
         let mut receiver = DatagramReceiver::new(None);
         sender.open(Time::ZERO);
@@ -633,7 +633,7 @@ mod tests {
 
     #[test]
     fn bare_reports_carry_the_report_and_acknowledge_nothing_anew() {
-        let (mut sender, calls) = opened(|_, _| Answer::Own);
+        let (mut sender, calls) = opened(|_, _| LossResponse::Own);
         let mut receiver = DatagramReceiver::new(Some(Box::new(Ticking(Arc::new(Mutex::new(ms(20)))))));
         receiver.on_deadline(ms(20));
         assert_eq!(receiver.poll_transmit(ms(20)), None, "nobody is known to report to");
@@ -657,7 +657,7 @@ mod tests {
         /// Every packet is acknowledged or lost once, whatever order feedback comes in.
         #[test]
         fn packets_are_settled_once(steps in vec((0..40_usize, 0..6_u8), 0..200)) {
-            let (mut sender, calls) = opened(|_, _| Answer::Own);
+            let (mut sender, calls) = opened(|_, _| LossResponse::Own);
             let mut receiver = DatagramReceiver::new(None);
             let (mut out, mut now) = (Vec::new(), Time::ZERO);
             for (pick, step) in steps {
@@ -676,7 +676,7 @@ mod tests {
                     }
                     _ => out.extend(send_all(&mut sender, now)),
                 }
-                let acked = calls.count(|call| matches!(call, Call::Packet { fate: Fate::Acked { .. }, .. })) as u64;
+                let acked = calls.count(|call| matches!(call, Call::Packet { fate: PacketOutcome::Acked { .. }, .. })) as u64;
                 let stats = *sender.stats();
                 prop_assert_eq!(stats.sent, acked + stats.lost + sender.in_flight());
             }

@@ -206,7 +206,7 @@ pub(crate) enum Call {
     Sample { rtt: Option<Span> },
     Congestion { kind: Signal, lost: u64, first: bool },
     Ack { acked: u64, delivered: u64, rate: Option<Span>, app_limited: bool },
-    Packet { number: u64, fate: Fate },
+    Packet { number: u64, fate: PacketOutcome },
     Recovered,
     Spurious { prior: f64 },
     Idle,
@@ -216,7 +216,7 @@ pub(crate) enum Call {
 #[derive(Debug)]
 pub(crate) struct Scripted {
     pub calls: Calls,
-    pub answer: fn(&Congestion, &Window) -> Answer,
+    pub answer: fn(&Congestion, &Window) -> LossResponse,
     pub packets: bool,
 }
 
@@ -243,7 +243,7 @@ impl Calls {
 }
 
 impl Scripted {
-    pub fn new(answer: fn(&Congestion, &Window) -> Answer) -> (Box<Self>, Calls) {
+    pub fn new(answer: fn(&Congestion, &Window) -> LossResponse) -> (Box<Self>, Calls) {
         let calls = Calls::default();
         (Box::new(Self { calls: calls.clone(), answer, packets: true }), calls)
     }
@@ -260,7 +260,7 @@ impl CongestionControl for Scripted {
     fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
         self.note(cx, w, Call::Sample { rtt: sample.rtt });
     }
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         let Congestion { kind, lost, first, .. } = *event;
         self.note(cx, w, Call::Congestion { kind, lost, first });
         (self.answer)(event, w)
@@ -293,8 +293,8 @@ impl CongestionControl for Scripted {
 }
 
 /// Half the window.
-pub(crate) fn halve(_: &Congestion, w: &Window) -> Answer {
-    Answer::ReduceTo((w.cwnd / 2.0).max(2.0))
+pub(crate) fn halve(_: &Congestion, w: &Window) -> LossResponse {
+    LossResponse::ReduceTo((w.cwnd / 2.0).max(2.0))
 }
 
 /// So many full segments.

@@ -50,7 +50,7 @@ fn first_sample_then_losses_then_growth() {
         .iter()
         .filter(|(time, ..)| *time == now)
         .map(|(_, call, _)| match call {
-            Call::Packet { fate: Fate::Lost, .. } => "lost",
+            Call::Packet { fate: PacketOutcome::Lost, .. } => "lost",
             Call::Packet { .. } => "acked",
             Call::Sample { .. } => "sample",
             Call::Congestion { .. } => "congestion",
@@ -67,7 +67,7 @@ fn first_sample_then_losses_then_growth() {
 
 #[test]
 fn a_loss_that_is_ignored_changes_nothing_but_the_retransmission() {
-    let ignore: fn(&Congestion, &Window) -> Answer = |_, _| Answer::Ignore;
+    let ignore: fn(&Congestion, &Window) -> LossResponse = |_, _| LossResponse::Ignore;
     for places in [&[15][..], &[12, 14, 16], &[30, 31, 60, 61]] {
         let (control, calls) = Scripted::new(ignore);
         let mut pipe = Pipe::new(&Config::default(), control, lose(places));
@@ -84,7 +84,7 @@ fn a_loss_that_is_ignored_changes_nothing_but_the_retransmission() {
 
 #[test]
 fn a_timeout_that_is_ignored_leads_back_to_the_window() {
-    let (control, calls) = Scripted::new(|_, _| Answer::Ignore);
+    let (control, calls) = Scripted::new(|_, _| LossResponse::Ignore);
     // A flight is lost whole, and the probes with it.
     let mut pipe = Pipe::new(
         &Config::default(),
@@ -110,7 +110,7 @@ fn a_timeout_that_is_ignored_leads_back_to_the_window() {
 #[test]
 fn an_ignored_episode_gives_way_to_one_that_is_not() {
     let (control, calls) = Scripted::new(|event, w| {
-        if event.newest_sent_at < Time::ZERO + ms(250) { Answer::Ignore } else { halve(event, w) }
+        if event.newest_sent_at < Time::ZERO + ms(250) { LossResponse::Ignore } else { halve(event, w) }
     });
     let mut pipe = Pipe::new(&Config::default(), control, lose(&[12, 35]));
     pipe.sender.write(segments(200));
@@ -121,7 +121,7 @@ fn an_ignored_episode_gives_way_to_one_that_is_not() {
 
 #[test]
 fn own_leaves_the_window_to_the_control() {
-    let (control, calls) = Scripted::new(|_, _| Answer::Own);
+    let (control, calls) = Scripted::new(|_, _| LossResponse::Own);
     let mut pipe = Pipe::new(&Config::default(), control, lose(&[12, 13]));
     pipe.sender.write(segments(100));
     pipe.finish(Span::from_secs(10));
@@ -273,8 +273,8 @@ fn a_delay_spike_is_recognised_as_no_loss() {
         let prior = calls.count(|call| matches!(call, Call::Spurious { .. }));
         assert!(prior > 0);
         assert_eq!(pipe.sender.window().ssthresh, f64::INFINITY, "timestamps {timestamps}");
-        let spurious = calls.count(|call| matches!(call, Call::Packet { fate: Fate::Spurious, .. }));
-        let lost = calls.count(|call| matches!(call, Call::Packet { fate: Fate::Lost, .. }));
+        let spurious = calls.count(|call| matches!(call, Call::Packet { fate: PacketOutcome::Spurious, .. }));
+        let lost = calls.count(|call| matches!(call, Call::Packet { fate: PacketOutcome::Lost, .. }));
         assert!(spurious > 0 && spurious <= lost, "{spurious} of {lost}");
     }
 }
@@ -711,8 +711,8 @@ struct AtTimes {
 }
 
 impl CongestionControl for AtTimes {
-    fn on_congestion(&mut self, _: &Context, w: &mut Window, _: &Congestion) -> Answer {
-        if self.owns { Answer::Own } else { Answer::ReduceTo(w.cwnd / 2.0) }
+    fn on_congestion(&mut self, _: &Context, w: &mut Window, _: &Congestion) -> LossResponse {
+        if self.owns { LossResponse::Own } else { LossResponse::ReduceTo(w.cwnd / 2.0) }
     }
     fn on_ack(&mut self, cx: &Context, _: &mut Window, _: &Ack) {
         self.paced.lock().unwrap().push(cx.paced);
@@ -833,8 +833,8 @@ proptest! {
         let script = Box::new(move |way: Way, place: u64, _: &Segment| weather.deed(way, place));
         let mut pipe = if name.is_empty() {
             let (control, _) = Scripted::new(|event, w| match event.lost % 3 {
-                0 => Answer::Own,
-                1 => Answer::Ignore,
+                0 => LossResponse::Own,
+                1 => LossResponse::Ignore,
                 _ => halve(event, w),
             });
             Pipe::new(&config, control, script)

@@ -1,4 +1,4 @@
-//! What an endpoint does with losses that the control hides by [`Answer::Ignore`]: they are sent again, and all else goes on
+//! What an endpoint does with losses that the control hides by [`LossResponse::Ignore`]: they are sent again, and all else goes on
 //! as if nothing had been lost. Line by line of the specification of MELD, section 8.
 
 use std::collections::BTreeSet;
@@ -14,15 +14,15 @@ fn ms(ms: u64) -> Span {
 }
 
 fn ignoring() -> (Box<Scripted>, Calls) {
-    Scripted::new(|_, _| Answer::Ignore)
+    Scripted::new(|_, _| LossResponse::Ignore)
 }
 
 /// Ignores losses and the first of several timeouts, as MELD does.
-fn first_timeout_ignored(event: &Congestion, w: &Window) -> Answer {
+fn first_timeout_ignored(event: &Congestion, w: &Window) -> LossResponse {
     match event.kind {
         Signal::Timeout { count } if count > 1 => halve(event, w),
         Signal::Ecn => halve(event, w),
-        _ => Answer::Ignore,
+        _ => LossResponse::Ignore,
     }
 }
 

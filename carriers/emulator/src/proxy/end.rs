@@ -492,7 +492,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pieces::OFFSET;
+    use crate::gso::OFFSET;
 
     fn addresses() -> Ends {
         let at = |host, port| SocketAddr::new(crate::addresses::v4(host).into(), port);

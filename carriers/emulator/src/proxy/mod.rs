@@ -73,7 +73,7 @@ struct Relay {
     /// Payload to the user, and to the server.
     down: StreamBuffer,
     up: StreamBuffer,
-    /// The ways from here to the server, and to the user.
+    /// The routes from here to the server, and to the user.
     to_server: u32,
     to_user: u32,
     /// Ends of packets from the opener.

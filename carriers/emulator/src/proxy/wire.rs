@@ -6,8 +6,8 @@ use std::ops::Range;
 use etherparse::{IpNumber, Ipv4Header, Ipv6Header, TcpHeader, TcpOptionElement, TcpSlice};
 use tun_rs::VirtioNetHdr;
 
+use crate::gso::{NEEDS_SUM, OFFSET, TCP_SUM, addresses_sum, pseudo_sum};
 use crate::headers::Transport;
-use crate::pieces::{NEEDS_SUM, OFFSET, TCP_SUM, addresses_sum, pseudo_sum};
 
 /// Most ranges in one option (RFC 2018 section 3).
 const MOST_RANGES: usize = 4;
@@ -206,7 +206,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pieces::fill_checksum;
+    use crate::gso::fill_checksum;
 
     fn ends(v6: bool) -> Ends {
         let host = |number| match v6 {

@@ -1,7 +1,7 @@
 //! What stands at the hosts of a simulation: the ends of flows, proxies and Lightweight PEPs.
 
 use ranpace_network::random::part_seed;
-use ranpace_network::{Direction, FlowCounts, FlowRows, Hosts, PacketHandle, Reader, Timer, Told};
+use ranpace_network::{Direction, FlowCounts, FlowRows, HintDelivery, Hosts, PacketHandle, Reader, Timer};
 use ranpace_pep::middlebox::Verdict;
 use ranpace_phy::Direction as Way;
 use ranpace_rnis::RadioHint;
@@ -10,7 +10,7 @@ use ranpace_units::Span;
 
 use super::{HintObserver, Network};
 use crate::flow::{Ends, Flow};
-use crate::lightweight::{Heard, Watchers, tell};
+use crate::lightweight::{PepOutcome, Watchers, tell};
 use crate::memories::Memories;
 use crate::passing::Passed;
 use crate::series;
@@ -236,17 +236,17 @@ impl<'a> Endpoints<'a> {
                 continue;
             }
             match tell(&told, now, &mut state.ends) {
-                Heard::Yes => {
+                PepOutcome::Yes => {
                     state.note_handover(now);
                     self.pump(network, told.flow, Direction::Forward);
                     self.arm_sender(network, told.flow);
                 }
-                Heard::Nonsense { impossible } => {
+                PepOutcome::Nonsense { impossible } => {
                     if let Some(watchers) = &mut self.watchers {
                         watchers.reject(pep, now, &told, impossible);
                     }
                 }
-                Heard::No => {}
+                PepOutcome::No => {}
             }
         }
         self.arm_watcher(network, pep);
@@ -387,7 +387,7 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
         }
     }
 
-    fn on_hint(&mut self, network: &mut Network<'a>, told: &Told) {
+    fn on_hint(&mut self, network: &mut Network<'a>, told: &HintDelivery) {
         let now = network.now();
         match told.reader {
             Reader::Flow(flow) => {

@@ -4,7 +4,7 @@
 //! whose threshold halves the window, not the flight. State: none beside the window.
 
 use crate::entry::{Control, Entry, Transport};
-use crate::interface::{Ack, Answer, Congestion, CongestionControl, Context, LossBased, Window};
+use crate::interface::{Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Window};
 use crate::options::{OptionError, Options};
 
 /// As `ranpace list cc` shows it.
@@ -49,8 +49,8 @@ pub(crate) fn grow(cx: &Context, w: &mut Window, acked: f64) {
 }
 
 impl CongestionControl for NewReno {
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, _: &Congestion) -> Answer {
-        Answer::ReduceTo(self.recalc_ssthresh(cx, w))
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, _: &Congestion) -> LossResponse {
+        LossResponse::ReduceTo(self.recalc_ssthresh(cx, w))
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {

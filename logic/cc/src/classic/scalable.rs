@@ -10,7 +10,7 @@
 
 use crate::classic::newreno::MIN_SSTHRESH;
 use crate::entry::{Control, Entry, Transport};
-use crate::interface::{Ack, Answer, Congestion, CongestionControl, Context, LossBased, Window};
+use crate::interface::{Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Window};
 use crate::options::{OptionError, OptionInfo, Options};
 
 /// As `ranpace list cc` shows it.
@@ -53,8 +53,8 @@ pub(crate) fn avoid_congestion(w: &mut Window, acked: f64, a: f64) {
 }
 
 impl CongestionControl for Scalable {
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, _: &Congestion) -> Answer {
-        Answer::ReduceTo(self.recalc_ssthresh(cx, w))
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, _: &Congestion) -> LossResponse {
+        LossResponse::ReduceTo(self.recalc_ssthresh(cx, w))
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {

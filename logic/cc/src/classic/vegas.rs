@@ -17,7 +17,7 @@ use ranpace_units::Span;
 use crate::classic::newreno::{self, MIN_SSTHRESH};
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Sample, State, Window,
+    Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Sample, State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::round::Round;
@@ -154,8 +154,8 @@ impl CongestionControl for Vegas {
         }
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, _: &Congestion) -> Answer {
-        Answer::ReduceTo(self.recalc_ssthresh(cx, w))
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, _: &Congestion) -> LossResponse {
+        LossResponse::ReduceTo(self.recalc_ssthresh(cx, w))
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {

@@ -17,7 +17,7 @@ use ranpace_units::Span;
 use crate::classic::newreno::{self, MIN_SSTHRESH};
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Sample, Signal, State, Window,
+    Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Sample, Signal, State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -79,8 +79,8 @@ impl CongestionControl for Veno {
         }
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
-        Answer::ReduceTo(match event.kind {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
+        LossResponse::ReduceTo(match event.kind {
             Signal::Timeout { .. } => (w.cwnd * newreno::BETA).max(MIN_SSTHRESH),
             Signal::Loss | Signal::Ecn => self.recalc_ssthresh(cx, w),
         })

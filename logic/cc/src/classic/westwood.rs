@@ -26,7 +26,7 @@ use ranpace_units::{Span, Time};
 use crate::classic::newreno::{self, MIN_SSTHRESH};
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Sample, Signal, Window,
+    Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Sample, Signal, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -206,12 +206,12 @@ impl CongestionControl for Westwood {
         self.estimate(cx.now, sample.bytes.as_f64() / cx.mss.as_f64());
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         let ssthresh = self.recalc_ssthresh(cx, w);
         let timed_out = matches!(event.kind, Signal::Timeout { .. });
         if !timed_out && matches!(self.estimator, Estimator::PerRtt { .. }) {
             self.timed_out = false;
-            return Answer::ReduceTo((w.cwnd * newreno::BETA).max(MIN_SSTHRESH)); // Linux `tcp_reno_ssthresh`
+            return LossResponse::ReduceTo((w.cwnd * newreno::BETA).max(MIN_SSTHRESH)); // Linux `tcp_reno_ssthresh`
         }
         if timed_out {
             self.timed_out = true;
@@ -219,11 +219,11 @@ impl CongestionControl for Westwood {
             if matches!(self.estimator, Estimator::PerRtt { .. }) {
                 self.min_rtt = Span::MAX;
             }
-            return Answer::ReduceTo(ssthresh);
+            return LossResponse::ReduceTo(ssthresh);
         }
         self.timed_out = false;
         self.later = (ssthresh > w.cwnd).then_some(ssthresh);
-        Answer::ReduceTo(ssthresh.min(w.cwnd).max(MIN_SSTHRESH))
+        LossResponse::ReduceTo(ssthresh.min(w.cwnd).max(MIN_SSTHRESH))
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {

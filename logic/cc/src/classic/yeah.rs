@@ -20,7 +20,9 @@ use crate::classic::newreno::{self, MIN_SSTHRESH};
 use crate::classic::scalable;
 use crate::classic::vegas::Rtts;
 use crate::entry::{Control, Entry, Transport};
-use crate::interface::{Ack, Answer, Congestion, CongestionControl, Context, LossBased, Sample, Window};
+use crate::interface::{
+    Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Sample, Window,
+};
 use crate::options::{OptionError, Options};
 
 /// As `ranpace list cc` shows it.
@@ -102,8 +104,12 @@ impl CongestionControl for Yeah {
         }
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
-        Answer::ReduceTo(if event.first { self.recalc_ssthresh(cx, w) } else { w.ssthresh.max(MIN_SSTHRESH) })
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
+        LossResponse::ReduceTo(if event.first {
+            self.recalc_ssthresh(cx, w)
+        } else {
+            w.ssthresh.max(MIN_SSTHRESH)
+        })
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {

@@ -32,8 +32,8 @@ use ranpace_units::{Rate, Span, Time};
 use crate::client_driven::guard;
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, Pacing, ReceiverHalf, Report, Sample, Signal, State,
-    Window,
+    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, ReceiverHalf, Report, Sample, Signal,
+    State, Window,
 };
 use crate::options::{OptionError, Options};
 
@@ -436,12 +436,12 @@ impl CongestionControl for Cdbev2 {
         w.cwnd = (window / cx.mss.as_f64()).max(MIN_CWND);
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         // A timeout empties the path until the next acknowledgement; other losses change the bandwidth in use at most.
         if let Signal::Timeout { .. } = event.kind {
             w.cwnd = (cx.in_flight + 1) as f64;
         }
-        Answer::Own
+        LossResponse::Own
     }
 
     fn owns_recovery(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::client_driven::pipe::{self, Pipe, Unit};
 use crate::client_driven::reporter::{self, Reporter};
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, ReceiverHalf, Report, Sample, Window,
+    Ack, Congestion, CongestionControl, Context, LossResponse, ReceiverHalf, Report, Sample, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -79,9 +79,9 @@ impl CongestionControl for Dcic {
         self.pipe.on_sample(sample);
     }
 
-    fn on_congestion(&mut self, _: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, _: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         self.pipe.on_congestion(w, event);
-        Answer::Own
+        LossResponse::Own
     }
 
     fn on_ack(&mut self, _: &Context, _: &mut Window, _: &Ack) {}

@@ -65,8 +65,8 @@ use crate::client_driven::bw_report::Format;
 use crate::entry::Control;
 use crate::filter::MaxFilter;
 use crate::interface::{
-    Ack, Allocation, Answer, Congestion, CongestionControl, Context, Pacing, Packet, PathMemory, PepReport,
-    RadioHint, Report, Sample, Sent, Signal, State, View, Window,
+    Ack, Allocation, Congestion, CongestionControl, Context, LossResponse, Pacing, Packet, PathMemory,
+    PepReport, RadioHint, Report, Sample, Sent, Signal, State, View, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -542,7 +542,7 @@ impl CongestionControl for Guard {
         }
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         let own = self.control.on_congestion(cx, &mut self.wanted, event);
         if let Some(round) = &mut self.round {
             round.lost += event.lost;

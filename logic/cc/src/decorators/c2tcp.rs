@@ -34,7 +34,7 @@ use ranpace_units::{Rate, Span, Time};
 
 use crate::entry::Decorator;
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Pacing, Sample, State, Window,
+    Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Pacing, Sample, State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -408,7 +408,7 @@ impl CongestionControl for C2tcp {
         }
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         self.inner.on_congestion(cx, w, event)
     }
 

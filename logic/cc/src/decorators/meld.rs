@@ -9,7 +9,7 @@
 //! * condition 4.2, MELD-ME only: the user's queue is below `Q_th = S_TBm N_HARQ`, with the block `S_TBm` that its PRBs
 //!   would carry at CQI 15. If not, the queue is standing and the parent is notified.
 //! * Else the loss is **silent**: what is lost is sent again, and window, threshold, growth and the parent's own state go
-//!   on as if nothing had been lost ([`Answer::Ignore`]).
+//!   on as if nothing had been lost ([`LossResponse::Ignore`]).
 //!
 //! MELD-DE (download enhancement) has the first condition alone, MELD-ME (mixed flows) both.
 //!
@@ -44,8 +44,8 @@ use self::decision::{
 };
 use crate::entry::Decorator;
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Pacing, RadioHint, Sample, Signal, State,
-    View, Window,
+    Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Pacing, RadioHint, Sample, Signal,
+    State, View, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -401,7 +401,7 @@ impl Meld {
         if self.silent { Context { state: State::Open, ..*cx } } else { *cx }
     }
 
-    fn hide(&mut self, cx: &Context, w: &Window, event: &Congestion) -> Answer {
+    fn hide(&mut self, cx: &Context, w: &Window, event: &Congestion) -> LossResponse {
         self.decisions.silent += 1;
         self.decisions.silent_packets += event.lost;
         if let Signal::Timeout { .. } = event.kind {
@@ -414,10 +414,10 @@ impl Meld {
         }
         // Within an episode that the parent knows of, it goes on as it is.
         self.silent |= event.first;
-        Answer::Ignore
+        LossResponse::Ignore
     }
 
-    fn notify(&mut self, cx: &Context, w: &mut Window, event: &Congestion, reason: Reason) -> Answer {
+    fn notify(&mut self, cx: &Context, w: &mut Window, event: &Congestion, reason: Reason) -> LossResponse {
         self.decisions.notified[reason as usize] += 1;
         self.restore = None;
         let answer = match (event.kind, self.before_timeout) {
@@ -480,7 +480,7 @@ impl CongestionControl for Meld {
         self.inner.on_sample(&self.shown(cx), w, sample);
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         match self.judge(cx, event) {
             Verdict::Hide => self.hide(cx, w, event),
             Verdict::Notify(reason) => self.notify(cx, w, event, reason),

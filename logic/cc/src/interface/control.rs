@@ -6,7 +6,7 @@ use ranpace_rnis::RadioHint;
 use ranpace_units::{Span, Time};
 
 use super::events::{
-    Ack, Allocation, Answer, Congestion, Context, Packet, PathMemory, PepReport, Sample, Sent,
+    Ack, Allocation, Congestion, Context, LossResponse, Packet, PathMemory, PepReport, Sample, Sent,
 };
 use super::report::Report;
 use super::window::Window;
@@ -68,7 +68,7 @@ pub trait CongestionControl: Debug + Send {
     }
 
     /// Lost segments, a timeout or a mark: what is to be done about it.
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer;
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse;
 
     /// An acknowledgement that delivered something, after loss detection: the window grows here. Not called while
     /// PRR owns the window, unless [`Self::owns_recovery`].

@@ -131,12 +131,12 @@ pub struct Packet {
     /// When it was sent.
     pub sent_at: Time,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: PacketOutcome,
 }
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum PacketOutcome {
     /// The receiver has it.
     Acked {
         /// From its sending to its acknowledgement.
@@ -157,7 +157,7 @@ pub enum Fate {
     Spurious,
 }
 
-impl Fate {
+impl PacketOutcome {
     /// Whether it tells where a proxy stands, and not yet what became of the packet.
     pub fn is_at_proxy(self) -> bool {
         matches!(self, Self::Seen { .. } | Self::Missing)
@@ -195,7 +195,7 @@ pub enum Signal {
 
 /// A control's answer to [`Congestion`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Answer {
+pub enum LossResponse {
     /// A new `ssthresh`, in segments; PRR brings the window down to it (a timeout: slow start from one segment).
     ReduceTo(f64),
     /// Retransmit, and leave window, threshold and growth as if nothing had been lost (MELD).

@@ -37,9 +37,9 @@ impl CongestionControl for Recorder {
     fn on_sample(&mut self, _: &Context, _: &mut Window, _: &Sample) {
         self.note("on_sample");
     }
-    fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> Answer {
+    fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> LossResponse {
         self.note("on_congestion");
-        Answer::ReduceTo(2.0)
+        LossResponse::ReduceTo(2.0)
     }
     fn on_ack(&mut self, _: &Context, _: &mut Window, _: &Ack) {
         self.note("on_ack");
@@ -138,7 +138,7 @@ fn hooks(name: &str) -> BTreeSet<&'static str> {
 fn call_all(control: &mut dyn CongestionControl) {
     let (cx, w) = (context(Time::from_secs(1)), &mut Window::new(10.0));
     let bytes = cx.mss;
-    let packet = Packet { number: 1, bytes, sent_at: cx.now, fate: Fate::Lost };
+    let packet = Packet { number: 1, bytes, sent_at: cx.now, fate: PacketOutcome::Lost };
     let pep = PepReport { seen: bytes, rtt: None, missing: 0, marked: None, new_epoch: false };
     let hint = RadioHint::of(CellInfo::lte(1, LteBandwidth::Mhz20), cx.now);
     control.recall(PathMemory { min_rtt: Span::SECOND, cell: None, since: Time::ZERO });
@@ -215,8 +215,8 @@ fn what_is_passed_on_is_seen_as_the_decorator_shows_it() {
     #[derive(Debug)]
     struct Behind(Arc<Mutex<Vec<State>>>);
     impl CongestionControl for Behind {
-        fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> Answer {
-            Answer::Own
+        fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> LossResponse {
+            LossResponse::Own
         }
         fn on_ack(&mut self, _: &Context, _: &mut Window, _: &Ack) {}
         fn on_allocation(&mut self, cx: &Context, w: &mut Window, _: Option<Allocation>) {
@@ -237,8 +237,8 @@ fn what_is_passed_on_is_seen_as_the_decorator_shows_it() {
             let cx = &*self.1.insert(Context { state: State::Open, ..*cx });
             Some(View { control: &mut self.0, cx, window: &mut self.2 })
         }
-        fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> Answer {
-            Answer::Own
+        fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> LossResponse {
+            LossResponse::Own
         }
         fn on_ack(&mut self, _: &Context, _: &mut Window, _: &Ack) {}
     }

@@ -48,8 +48,8 @@ use crate::classic::hystart;
 use crate::classic::newreno::MIN_SSTHRESH;
 use crate::classic::scalable;
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, Fate, LossBased, Packet, PepReport, Sample, Sent,
-    Signal, State, Window,
+    Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Packet, PacketOutcome, PepReport,
+    Sample, Sent, Signal, State, Window,
 };
 use crate::round::Round;
 
@@ -341,7 +341,8 @@ impl Mdcc {
             self.wired.undo = Some(Box::new((self.wired.cubic.clone(), self.wired.window, None)));
             self.radio.undo = Some(self.radio.window);
             let mut view = Window { cwnd: at, ..self.wired.window };
-            if let Answer::ReduceTo(ssthresh) = self.wired.cubic.on_congestion(&inner, &mut view, event) {
+            if let LossResponse::ReduceTo(ssthresh) = self.wired.cubic.on_congestion(&inner, &mut view, event)
+            {
                 self.wired.window.ssthresh = ssthresh;
             }
             self.radio.window.ssthresh = (at - at * self.settings.b).max(MIN_SSTHRESH);
@@ -589,29 +590,29 @@ impl CongestionControl for Mdcc {
 
     fn on_packet(&mut self, cx: &Context, w: &mut Window, packet: &Packet) {
         match packet.fate {
-            Fate::Acked { rtt, .. } => self.on_acked(cx, w, packet, rtt),
-            Fate::Seen { .. } => {
+            PacketOutcome::Acked { rtt, .. } => self.on_acked(cx, w, packet, rtt),
+            PacketOutcome::Seen { .. } => {
                 if self.ledger.on_seen(packet.number) {
                     self.newly_seen += u64::from(packet.number >= self.wired.since);
                 }
             }
-            Fate::Missing => {
+            PacketOutcome::Missing => {
                 if self.ledger.on_missing(packet.number) && packet.number >= self.wired.since {
                     self.newly_missing.get_or_insert(packet.number);
                 }
             }
-            Fate::Lost => self.on_lost(packet.number),
+            PacketOutcome::Lost => self.on_lost(packet.number),
             // What was sent again on the PEP's word can only so be found not to have been missing.
-            Fate::Spurious if self.settings.early_retransmit => {
+            PacketOutcome::Spurious if self.settings.early_retransmit => {
                 self.doubts.true_gaps = self.doubts.true_gaps.saturating_sub(1);
                 self.doubts.false_gaps += 1;
                 self.gaps_doubted_until = cx.now + DISTRUST;
             }
-            Fate::Spurious => {}
+            PacketOutcome::Spurious => {}
         }
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         let (told, answers) = (core::mem::take(&mut self.told), core::mem::take(&mut self.lost));
         if self.mode == Mode::Alone {
             self.met = true;
@@ -636,7 +637,7 @@ impl CongestionControl for Mdcc {
             self.reduce(cx, answers);
         }
         self.show(w);
-        Answer::Own
+        LossResponse::Own
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {

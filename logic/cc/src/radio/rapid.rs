@@ -19,7 +19,8 @@ use crate::classic::cubic::{LinuxCubic, Params};
 use crate::classic::hystart;
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Allocation, Answer, Congestion, CongestionControl, Context, Pacing, Sample, Signal, State, Window,
+    Ack, Allocation, Congestion, CongestionControl, Context, LossResponse, Pacing, Sample, Signal, State,
+    Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -117,7 +118,7 @@ impl CongestionControl for Rapid {
         }
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         if !self.driven {
             return self.cubic.on_congestion(cx, w, event);
         }
@@ -125,7 +126,7 @@ impl CongestionControl for Rapid {
             self.collapsed = true;
             w.cwnd = 1.0;
         }
-        Answer::Own
+        LossResponse::Own
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {
@@ -246,10 +247,10 @@ mod tests {
         control.on_start(&cx, &mut w);
         control.on_allocation(&cx, &mut w, allocated(8_000_000, 30_000));
         let before = w;
-        assert_eq!(control.on_congestion(&cx, &mut w, &LOSS), Answer::Own);
+        assert_eq!(control.on_congestion(&cx, &mut w, &LOSS), LossResponse::Own);
         assert_eq!(w, before);
         assert!(control.owns_recovery());
-        assert_eq!(control.on_congestion(&cx, &mut w, &TIMEOUT), Answer::Own);
+        assert_eq!(control.on_congestion(&cx, &mut w, &TIMEOUT), LossResponse::Own);
         assert_eq!(w.cwnd, 1.0);
         let cx = Context { state: State::Loss, ..cx };
         control.on_allocation(&cx, &mut w, allocated(8_000_000, 30_000));
@@ -271,7 +272,7 @@ mod tests {
     fn an_allocation_waits_for_the_end_of_cubics_recovery() {
         let (mut control, cx, mut w) = rapid(Settings::default());
         control.on_start(&cx, &mut w);
-        let Answer::ReduceTo(ssthresh) = control.on_congestion(&cx, &mut w, &LOSS) else {
+        let LossResponse::ReduceTo(ssthresh) = control.on_congestion(&cx, &mut w, &LOSS) else {
             panic!("CUBIC without an allocation")
         };
         assert_eq!(ssthresh, 7.0);
@@ -345,7 +346,7 @@ mod tests {
                     4 => {
                         let before = w.cwnd;
                         let answer = control.on_congestion(&cx, &mut w, if acked == 0 { &TIMEOUT } else { &LOSS });
-                        prop_assert_eq!(answer == Answer::Own, control.owns_recovery());
+                        prop_assert_eq!(answer == LossResponse::Own, control.owns_recovery());
                         prop_assert!(w.cwnd <= before);
                     }
                     5 => control.on_path_change(&cx, &mut w),

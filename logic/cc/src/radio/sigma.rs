@@ -52,8 +52,8 @@ use crate::classic::cubic::{LinuxCubic, Params as CubicParams};
 use crate::classic::hystart;
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, Pacing, PathMemory, RadioHint, Sample, Sent, Signal,
-    State, Window,
+    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, PathMemory, RadioHint, Sample, Sent,
+    Signal, State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -523,7 +523,7 @@ impl CongestionControl for Sigma {
         }
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         self.look(cx, w);
         if self.mode == Mode::Plain {
             if matches!(event.kind, Signal::Timeout { .. }) {
@@ -554,7 +554,7 @@ impl CongestionControl for Sigma {
                 w.cwnd = 1.0;
             }
         }
-        Answer::Own
+        LossResponse::Own
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {

@@ -28,7 +28,7 @@ use ranpace_units::{Rate, Span, Time};
 use crate::entry::{Control, Entry, Transport};
 use crate::filter::{MaxFilter, Rounds};
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, Pacing, RateSample, Signal, State, Window,
+    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, RateSample, Signal, State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -659,7 +659,7 @@ impl CongestionControl for Bbr1 {
         self.initial_pace(cx, w);
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         if let Signal::Timeout { .. } = event.kind {
             self.save_cwnd(w);
             // A timeout ends a round, counts as loss, and lets STARTUP look for growth again.
@@ -671,7 +671,7 @@ impl CongestionControl for Bbr1 {
         } else if event.first {
             self.save_cwnd(w);
         }
-        Answer::Own
+        LossResponse::Own
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {

@@ -21,7 +21,7 @@ use ranpace_units::{Span, Time};
 
 use crate::entry::{Control, Entry, Transport};
 use crate::filter::{MaxFilter, Rounds};
-use crate::interface::{Ack, Answer, Congestion, CongestionControl, Context, Pacing, Signal, Window};
+use crate::interface::{Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, Signal, Window};
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::rate_based::bbr1::{
     BANDWIDTH_ROUNDS, Bandwidth, FullPipe, INITIAL_WINDOW, MIN_CWND, MIN_RTT_WINDOW, PROBE_RTT_TIME,
@@ -271,7 +271,7 @@ impl CongestionControl for BbrZhong {
         w.pacing = Pacing::Rate(bandwidth.pace_f64(cx, HIGH_GAIN));
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         // Loss is not this control's business; a timeout empties the path until the next acknowledgement.
         if let Signal::Timeout { .. } = event.kind {
             if !self.timed_out && self.mode != Mode::ProbeRtt {
@@ -280,7 +280,7 @@ impl CongestionControl for BbrZhong {
             self.timed_out = true;
             w.cwnd = (cx.in_flight + 1) as f64;
         }
-        Answer::Own
+        LossResponse::Own
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {
@@ -442,7 +442,7 @@ mod tests {
         flow.run(Time::from_secs(3));
         let (cx, mut w) = (flow.context(), flow.window);
         let event = |kind| Congestion { kind, lost: 3, largest: cx.mss, newest_sent_at: cx.now, first: true };
-        assert_eq!(flow.control.on_congestion(&cx, &mut w, &event(Signal::Loss)), Answer::Own);
+        assert_eq!(flow.control.on_congestion(&cx, &mut w, &event(Signal::Loss)), LossResponse::Own);
         assert_eq!(w, flow.window);
         flow.control.on_congestion(&cx, &mut w, &event(Signal::Timeout { count: 1 }));
         assert_eq!(w.cwnd, (cx.in_flight + 1) as f64);

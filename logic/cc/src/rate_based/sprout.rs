@@ -25,7 +25,7 @@ use ranpace_units::{Span, Time};
 
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, Pacing, Received, ReceiverHalf, Report, Window,
+    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, Received, ReceiverHalf, Report, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -163,7 +163,7 @@ impl Wandering {
     }
 
     /// The expectation a tick later of a figure that depends on the bin, for each bin to start from.
-    fn foresee(&self, figure: &[f32]) -> Vec<f32> {
+    fn forecast_packets(&self, figure: &[f32]) -> Vec<f32> {
         (0..BINS)
             .map(|from| {
                 let (mut sum, mut total) = (0.0, 0.0);
@@ -194,7 +194,7 @@ impl Forecaster {
         let mut at_most = Vec::with_capacity(HORIZON);
         for horizon in 0..HORIZON {
             if horizon > 0 {
-                tick = tick.iter().map(|figure| wandering.foresee(figure)).collect();
+                tick = tick.iter().map(|figure| wandering.forecast_packets(figure)).collect();
             }
             // The ticks of a forecast are independent, given where it starts (published code).
             let mut sum = vec![[0.0; BINS]; exactly.len() + MOST_PER_TICK];
@@ -485,9 +485,9 @@ impl CongestionControl for Sprout {
         self.update(cx, w);
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, _: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, _: &Congestion) -> LossResponse {
         self.update(cx, w); // loss says nothing here
-        Answer::Own
+        LossResponse::Own
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, _: &Ack) {

@@ -25,7 +25,8 @@ use ranpace_units::{Span, Time};
 
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, Fate, Pacing, Packet, Sent, Signal, Window,
+    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, Packet, PacketOutcome, Sent, Signal,
+    Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -409,19 +410,22 @@ impl CongestionControl for Verus {
         }
         let Some(window) = self.settle(packet.number) else { return };
         match packet.fate {
-            Fate::Acked { rtt, .. } => self.acked(cx, window, rtt),
+            PacketOutcome::Acked { rtt, .. } => self.acked(cx, window, rtt),
             // Within a loss episode only packets of the window that has been cut are still lost: no further cut.
-            Fate::Lost if self.mode != Mode::Loss => self.decrease(cx, window),
-            Fate::Lost | Fate::Spurious | Fate::Seen { .. } | Fate::Missing => {}
+            PacketOutcome::Lost if self.mode != Mode::Loss => self.decrease(cx, window),
+            PacketOutcome::Lost
+            | PacketOutcome::Spurious
+            | PacketOutcome::Seen { .. }
+            | PacketOutcome::Missing => {}
         }
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         if let Signal::Timeout { .. } = event.kind {
             self.restart(cx);
         }
         self.update(cx, w);
-        Answer::Own
+        LossResponse::Own
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, _: &Ack) {

@@ -27,7 +27,7 @@ use ranpace_units::{Rate, Span, Time};
 
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, Fate, Pacing, Packet, Sent, Window,
+    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, Packet, PacketOutcome, Sent, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -426,8 +426,8 @@ impl CongestionControl for Vivace {
         }
     }
 
-    fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> Answer {
-        Answer::Own // losses count in the utility
+    fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> LossResponse {
+        LossResponse::Own // losses count in the utility
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, _: &Ack) {
@@ -452,16 +452,16 @@ impl CongestionControl for Vivace {
     fn on_packet(&mut self, _: &Context, _: &mut Window, packet: &Packet) {
         let Some(interval) = self.interval_of(packet.number) else { return };
         match packet.fate {
-            Fate::Acked { rtt, .. } => {
+            PacketOutcome::Acked { rtt, .. } => {
                 interval.acked += 1;
                 let (t, rtt) = ((packet.sent_at - interval.begun).as_secs_f64(), rtt.as_secs_f64());
                 for (sum, term) in interval.sums.iter_mut().zip([1.0, t, rtt, t * t, t * rtt]) {
                     *sum += term;
                 }
             }
-            Fate::Lost => interval.lost += 1,
-            Fate::Seen { .. } | Fate::Missing => {}
-            Fate::Spurious => {
+            PacketOutcome::Lost => interval.lost += 1,
+            PacketOutcome::Seen { .. } | PacketOutcome::Missing => {}
+            PacketOutcome::Spurious => {
                 // It was counted as lost; its RTT says nothing about the queue.
                 interval.lost = interval.lost.saturating_sub(1);
                 interval.acked += 1;
@@ -606,7 +606,7 @@ mod tests {
         fn inner_mut(&mut self) -> Option<&mut dyn CongestionControl> {
             Some(self.0.as_mut())
         }
-        fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+        fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
             self.0.on_congestion(cx, w, event)
         }
         fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {

@@ -342,7 +342,7 @@ impl Flow {
         self.min_rtt = self.min_rtt.min(rtt);
         let interval = (record.sent_at - record.first_sent_at).max(self.delivered_at - record.delivered_at);
         self.first_sent_at = record.sent_at;
-        self.tell(number, record.sent_at, Fate::Acked { rtt, one_way: Some(one_way) });
+        self.tell(number, record.sent_at, PacketOutcome::Acked { rtt, one_way: Some(one_way) });
         let cx = self.context();
         self.control.on_sample(
             &cx,
@@ -390,7 +390,7 @@ impl Flow {
         }
     }
 
-    fn tell(&mut self, number: u64, sent_at: Time, fate: Fate) {
+    fn tell(&mut self, number: u64, sent_at: Time, fate: PacketOutcome) {
         if self.control.wants_packets() {
             let cx = self.context();
             let packet = Packet { number, bytes: Bytes::new(MSS), sent_at, fate };
@@ -432,7 +432,7 @@ impl Flow {
         self.in_flight -= found.len() as u64;
         self.lost += found.len() as u64;
         for record in found {
-            self.tell(record.number, record.sent_at, Fate::Lost);
+            self.tell(record.number, record.sent_at, PacketOutcome::Lost);
         }
         let first = self.state == State::Open;
         let event = Congestion {
@@ -448,7 +448,7 @@ impl Flow {
             self.recovery_until = self.next;
         }
         self.state = if kind == Signal::Loss { State::Recovery } else { State::Loss };
-        if let Answer::ReduceTo(ssthresh) = answer
+        if let LossResponse::ReduceTo(ssthresh) = answer
             && first
         {
             self.window.ssthresh = ssthresh;

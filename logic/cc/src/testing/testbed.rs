@@ -188,7 +188,7 @@ impl Bed {
             first,
         };
         let answer = self.control.on_congestion(&self.cx, &mut self.window, &event);
-        if let (true, Answer::ReduceTo(ssthresh)) = (first, answer) {
+        if let (true, LossResponse::ReduceTo(ssthresh)) = (first, answer) {
             self.window.ssthresh = ssthresh;
             self.window.cwnd = ssthresh;
             self.cx.state = State::Recovery;
@@ -209,7 +209,9 @@ impl Bed {
             newest_sent_at: self.cx.now,
             first: true,
         };
-        if let Answer::ReduceTo(ssthresh) = self.control.on_congestion(&self.cx, &mut self.window, &event) {
+        if let LossResponse::ReduceTo(ssthresh) =
+            self.control.on_congestion(&self.cx, &mut self.window, &event)
+        {
             self.window.ssthresh = ssthresh;
             self.window.cwnd = 1.0;
             self.cx.state = State::Loss;
@@ -268,9 +270,9 @@ pub(crate) fn loss() -> Congestion {
 }
 
 /// The threshold in an answer.
-pub(crate) fn reduced_to(answer: Answer) -> f64 {
+pub(crate) fn reduced_to(answer: LossResponse) -> f64 {
     match answer {
-        Answer::ReduceTo(ssthresh) => ssthresh,
+        LossResponse::ReduceTo(ssthresh) => ssthresh,
         other => panic!("{other:?} where a reduction was expected"),
     }
 }
@@ -354,7 +356,7 @@ impl Endpoint {
         }
     }
 
-    fn settle(&mut self, fate: Fate) {
+    fn settle(&mut self, fate: PacketOutcome) {
         if let Some((number, sent_at)) = self.sent.pop_front()
             && self.control.wants_packets()
         {
@@ -368,7 +370,7 @@ impl Endpoint {
         self.cx.in_flight -= lost;
         self.cx.lost += lost;
         for _ in 0..lost {
-            self.settle(Fate::Lost);
+            self.settle(PacketOutcome::Lost);
         }
         let first = first || !matches!(self.cx.state, State::Recovery | State::Cwr);
         if first {
@@ -376,7 +378,7 @@ impl Endpoint {
         }
         let event = Congestion { kind, lost, largest: Bytes::new(MSS), newest_sent_at: self.cx.now, first };
         let answer = self.control.on_congestion(&self.cx, &mut self.w, &event);
-        if let Answer::ReduceTo(ssthresh) = answer {
+        if let LossResponse::ReduceTo(ssthresh) = answer {
             assert!(ssthresh >= 2.0, "ssthresh {ssthresh}");
             if first {
                 self.w.ssthresh = ssthresh;
@@ -405,7 +407,7 @@ impl Endpoint {
                 self.cx.min_rtt = self.cx.min_rtt.min(rtt);
                 self.cx.srtt = if self.cx.srtt.is_zero() { rtt } else { (self.cx.srtt * 7 + rtt) / 8 };
                 for _ in 0..acked {
-                    self.settle(Fate::Acked { rtt, one_way: None });
+                    self.settle(PacketOutcome::Acked { rtt, one_way: None });
                 }
                 let measured = (us % 7 != 0).then_some(rtt);
                 let sample = Sample {

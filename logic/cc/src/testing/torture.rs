@@ -157,14 +157,14 @@ impl Rig {
         }
     }
 
-    fn tell(&mut self, number: u64, sent_at: Time, fate: Fate) {
+    fn tell(&mut self, number: u64, sent_at: Time, fate: PacketOutcome) {
         if self.control.wants_packets() {
             let packet = Packet { number, bytes: self.cx.mss, sent_at, fate };
             self.control.on_packet(&self.cx, &mut self.w, &packet);
         }
     }
 
-    fn settle(&mut self, packets: u64, fate: Fate) {
+    fn settle(&mut self, packets: u64, fate: PacketOutcome) {
         for _ in 0..packets {
             let Some((number, sent_at)) = self.out.pop() else { return };
             self.tell(number, sent_at, fate);
@@ -194,12 +194,12 @@ impl Rig {
                 };
                 self.settle(
                     delivered,
-                    Fate::Acked { rtt: rtt.unwrap_or_default(), one_way: rtt.map(|rtt| rtt / 2) },
+                    PacketOutcome::Acked { rtt: rtt.unwrap_or_default(), one_way: rtt.map(|rtt| rtt / 2) },
                 );
                 let bytes = Bytes::new(delivered * 1448);
                 let sample = Sample { delivered, bytes, rtt, one_way: None, in_flight_at_send: in_flight };
                 self.control.on_sample(&self.cx, &mut self.w, &sample);
-                self.settle(lost, Fate::Lost);
+                self.settle(lost, PacketOutcome::Lost);
                 if self.prr {
                     self.w.cwnd = self.w.ssthresh.max(1.0);
                     return;
@@ -275,10 +275,10 @@ impl Rig {
                 let rtt = Span::from_micros(u64::from(rtt_us));
                 let mut newest = self.out.iter().rev().copied().collect::<Vec<_>>().into_iter();
                 for (number, sent_at) in newest.by_ref().take(usize::from(missing)) {
-                    self.tell(number, sent_at, Fate::Missing);
+                    self.tell(number, sent_at, PacketOutcome::Missing);
                 }
                 for (number, sent_at) in newest.take(usize::from(seen)) {
-                    self.tell(number, sent_at, Fate::Seen { rtt });
+                    self.tell(number, sent_at, PacketOutcome::Seen { rtt });
                 }
                 let report = PepReport {
                     seen: self.cx.mss * u64::from(seen),
@@ -321,7 +321,7 @@ impl Rig {
     fn congest(&mut self, lost: u64, kind: u8, first: bool) {
         // What is under way is repaired first; a timeout ends it.
         let first = first && (!self.prr || kind == 0);
-        self.settle(lost, Fate::Lost);
+        self.settle(lost, PacketOutcome::Lost);
         self.cx.lost += lost;
         let (kind, lost) = match kind {
             0 => (Signal::Timeout { count: 1 + u32::from(!first) }, lost),
@@ -334,9 +334,9 @@ impl Rig {
         let answer = self.control.on_congestion(&self.cx, &mut self.w, &event);
         let owns = self.control.owns_recovery();
         let fits = match answer {
-            Answer::ReduceTo(_) => !owns,
-            Answer::Own => owns,
-            Answer::Ignore => true,
+            LossResponse::ReduceTo(_) => !owns,
+            LossResponse::Own => owns,
+            LossResponse::Ignore => true,
         };
         assert!(fits, "{}: {answer:?} of a control that owns the recovery: {owns}", self.name);
         if !first {
@@ -344,7 +344,7 @@ impl Rig {
         }
         self.prior = prior;
         self.prr = false;
-        if let Answer::ReduceTo(ssthresh) = answer {
+        if let LossResponse::ReduceTo(ssthresh) = answer {
             assert!(ssthresh >= 2.0 && ssthresh.is_finite(), "{}: {ssthresh}", self.name);
             let timeout = matches!(kind, Signal::Timeout { .. });
             self.w.ssthresh = ssthresh;

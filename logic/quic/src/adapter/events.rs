@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use ranpace_cc::{
-    Ack, Answer, Congestion, CongestionControl, Context, Fate, Pacing, Packet, RateSample, Sample, Sent,
-    Signal, State, Window,
+    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, Packet, PacketOutcome, RateSample,
+    Sample, Sent, Signal, State, Window,
 };
 use ranpace_units::{Bytes, Span, Time};
 
@@ -221,7 +221,7 @@ impl Core {
                 number: record.number,
                 bytes: Bytes::new(u64::from(record.bytes)),
                 sent_at: record.sent_at,
-                fate: Fate::Acked { rtt: now - record.sent_at, one_way: None },
+                fate: PacketOutcome::Acked { rtt: now - record.sent_at, one_way: None },
             });
         }
     }
@@ -254,7 +254,7 @@ impl Core {
                 number: record.number,
                 bytes: Bytes::new(bytes),
                 sent_at: record.sent_at,
-                fate: Fate::Lost,
+                fate: PacketOutcome::Lost,
             });
         }
     }
@@ -431,11 +431,11 @@ impl Core {
         let cx = self.context(now);
         let prior = self.window;
         let answer = self.control.on_congestion(&cx, &mut self.window, event);
-        if !event.first || answer == Answer::Ignore {
+        if !event.first || answer == LossResponse::Ignore {
             return false;
         }
         let mut reduced = false;
-        if let Answer::ReduceTo(ssthresh) = answer {
+        if let LossResponse::ReduceTo(ssthresh) = answer {
             self.window.ssthresh = ssthresh.max(LEAST_WINDOW);
             if !self.control.owns_recovery() {
                 reduced = state != State::Loss;

@@ -2,7 +2,7 @@
 //! control one by one. As over TCP it takes nothing off, stops no timer, declares no loss and sends nothing again: noq does not
 //! even hear of it. A packet of QUIC is never sent twice under one number, so that its RTT is always known.
 
-use ranpace_cc::{Fate, Packet, PepReport};
+use ranpace_cc::{Packet, PacketOutcome, PepReport};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::Control;
@@ -40,7 +40,8 @@ impl Control {
         let fates = came.chain(view.missing.iter().map(|number| (*number, false)));
         for (number, came) in fates {
             let Some(record) = core.records.open(number) else { continue };
-            let fate = if came { Fate::Seen { rtt: now - record.sent_at } } else { Fate::Missing };
+            let fate =
+                if came { PacketOutcome::Seen { rtt: now - record.sent_at } } else { PacketOutcome::Missing };
             seen += if came { u64::from(record.bytes) } else { 0 };
             missing += u64::from(!came);
             if core.wants_packets {

@@ -7,8 +7,8 @@ use ranpace_units::Time;
 
 use super::air::{Granted, Layout};
 use super::config::MOST_GROUPS;
-use super::member::{Block, Ears, Member};
 use super::quality::effective_of;
+use super::ue_context::{Block, UeContext, UserObserver};
 use super::{Cell, Listener};
 use crate::channel::to_db;
 use crate::harq::Attempt;
@@ -17,7 +17,7 @@ use crate::scheduler::{self, Candidate, Policy, Units};
 /// What units would carry for the candidates of a slot.
 struct Offer<'a, P> {
     layout: &'a Layout,
-    members: &'a [Option<Box<Member<P>>>],
+    members: &'a [Option<Box<UeContext<P>>>],
     candidates: &'a [Candidate],
     worst: bool,
     slot: u64,
@@ -26,7 +26,7 @@ struct Offer<'a, P> {
 
 impl<P> Offer<'_, P> {
     #[inline]
-    fn member(&self, candidate: usize) -> Option<&Member<P>> {
+    fn member(&self, candidate: usize) -> Option<&UeContext<P>> {
         let user = self.candidates.get(candidate)?.user;
         self.members.get(user as usize)?.as_deref()
     }
@@ -119,7 +119,7 @@ impl<P: Packet> Cell<P> {
                 continue;
             }
             if layout.needs_cqi() && !scheduler.looks() {
-                let Member { channel, mobility, .. } = &mut **member;
+                let UeContext { channel, mobility, .. } = &mut **member;
                 channel.downlink.update_cqis(layout, &config.adaptation, scale, mobility, (user, slot));
             }
             scratch
@@ -146,7 +146,7 @@ impl<P: Packet> Cell<P> {
             let look = |candidate: usize, bits: &mut [f32]| {
                 let user = candidates[candidate].user;
                 let Some(member) = members.get_mut(user as usize).and_then(Option::as_mut) else { return };
-                let Member { channel, mobility, .. } = &mut **member;
+                let UeContext { channel, mobility, .. } = &mut **member;
                 if layout.needs_cqi() {
                     channel.downlink.update_cqis(layout, &config.adaptation, scale, mobility, (user, slot));
                 }
@@ -168,8 +168,8 @@ impl<P: Packet> Cell<P> {
             let Some(member) = members.get_mut(user as usize).and_then(Option::as_mut) else { continue };
             let Some(process) = member.harq.downlink.free(slot) else { continue };
             let mut content = scratch.content.pop().unwrap_or_default();
-            let ears = &mut Ears { listener, user, direction: Direction::Downlink };
-            let padding = member.rlc.fill(now, Direction::Downlink, size.bytes(), &mut content, ears);
+            let observer = &mut UserObserver { listener, user, direction: Direction::Downlink };
+            let padding = member.rlc.fill(now, Direction::Downlink, size.bytes(), &mut content, observer);
             if content.is_empty() {
                 // Too small for a header and a byte, or granted for nothing.
                 scratch.content.push(content);
@@ -196,8 +196,8 @@ impl<P: Packet> Cell<P> {
             let control_errors = config.adaptation.control_errors;
             let (sinr_db, heard) = member.downlink_sinr_db(layout, slot, units, control_errors);
             if !heard {
-                let ears = &mut Ears { listener, user, direction: Direction::Downlink };
-                member.rlc.on_lost(now, Direction::Downlink, &content, ears);
+                let observer = &mut UserObserver { listener, user, direction: Direction::Downlink };
+                member.rlc.on_lost(now, Direction::Downlink, &content, observer);
                 content.clear();
                 scratch.content.push(content);
                 continue;
@@ -214,7 +214,7 @@ impl<P: Packet> Cell<P> {
     }
 }
 
-impl<P: Packet> Member<P> {
+impl<P: Packet> UeContext<P> {
     /// Effective SINR in dB of these units in this slot, and whether the user hears of the block.
     fn downlink_sinr_db(&mut self, layout: &Layout, slot: u64, units: Units, control: bool) -> (f64, bool) {
         if !layout.needs_sinr() {

@@ -17,7 +17,6 @@ mod air;
 mod config;
 mod control;
 mod downlink;
-mod member;
 mod plan;
 mod quality;
 mod reports;
@@ -25,6 +24,7 @@ mod standard;
 mod subscriber;
 #[cfg(test)]
 mod tests;
+mod ue_context;
 mod uplink;
 
 pub use config::{
@@ -43,9 +43,9 @@ use ranpace_rnis::{CellInfo, Event, EventKind, Grant, Report};
 use ranpace_units::{Bytes, Span, Time};
 
 use self::air::Layout;
-use self::member::Member;
 use self::quality::{Channel, Quality};
 use self::subscriber::enqueue;
+use self::ue_context::UeContext;
 use crate::channel::{Average, CqiScale, Fading, Fast, RadioPath, Rings, Site, Transmitter};
 use crate::harq::{Harq, HarqCounters};
 use crate::rlc::{DropCause, User, UserPdu};
@@ -91,7 +91,7 @@ pub struct Cell<P> {
     /// Of users whose conditions are not recorded.
     sites: Both<Arc<Site>>,
     /// By number.
-    members: Vec<Option<Box<Member<P>>>>,
+    members: Vec<Option<Box<UeContext<P>>>>,
     /// Numbers of users that are awake, in order.
     awake: Vec<u32>,
     next_rnti: u16,
@@ -260,7 +260,7 @@ impl<P: Packet> Cell<P> {
         let bearers = rlc.bearers().len() as u8;
         let limits = |bearer: &crate::rlc::BearerConfig| Both::of(|direction| bearer.buffer(direction));
         let recorded = config.recording.is_some();
-        let member = Member {
+        let member = UeContext {
             id,
             rnti: self.next_rnti,
             rlc,
@@ -305,7 +305,7 @@ impl<P: Packet> Cell<P> {
         self.awake.retain(|awake| *awake != user);
         self.scheduler.forget(user);
         listener.on_event(Event { time: now, cell: self.info.cell, user, kind: EventKind::Detached });
-        let Member { id, config, rlc, mobility, subscriber_seed: seed, .. } = *member;
+        let UeContext { id, config, rlc, mobility, subscriber_seed: seed, .. } = *member;
         Some(Subscriber { id, config, rlc, mobility, seed })
     }
 
@@ -407,7 +407,7 @@ impl<P: Packet> Cell<P> {
         }
     }
 
-    fn member(&self, user: u32) -> Option<&Member<P>> {
+    fn member(&self, user: u32) -> Option<&UeContext<P>> {
         self.members.get(user as usize)?.as_deref()
     }
 

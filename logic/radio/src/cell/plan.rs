@@ -10,7 +10,7 @@ use ranpace_units::Time;
 
 use super::air::Layout;
 use super::config::CellConfig;
-use super::member::{Block, Member, UplinkGrant};
+use super::ue_context::{Block, UeContext, UplinkGrant};
 use crate::channel::CqiScale;
 use crate::scheduler::Units;
 
@@ -25,7 +25,7 @@ pub(super) struct Room {
     pub all: u16,
 }
 
-impl<P: Packet> Member<P> {
+impl<P: Packet> UeContext<P> {
     /// Forgets plans for slots that have passed.
     pub fn forget_plans(&mut self, slot: u64) {
         while self.grants.front().is_some_and(|grant| grant.slot < slot) {

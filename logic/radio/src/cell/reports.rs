@@ -6,7 +6,7 @@ use ranpace_rnis::{BearerReport, LinkReport, Report, UserReport};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::air::Layout;
-use super::{Cell, CellConfig, Listener, Member};
+use super::{Cell, CellConfig, Listener, UeContext};
 use crate::channel::CqiScale;
 
 /// What reports are wanted.
@@ -125,7 +125,7 @@ impl<P: Packet> Cell<P> {
     }
 }
 
-impl<P: Packet> Member<P> {
+impl<P: Packet> UeContext<P> {
     /// A row, with the grants of this slot, or with the last ones.
     fn report(
         &mut self,

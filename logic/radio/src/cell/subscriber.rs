@@ -8,7 +8,7 @@ use ranpace_units::Time;
 
 use super::Listener;
 use super::config::{Place, UserConfig};
-use super::member::Ears;
+use super::ue_context::UserObserver;
 use crate::channel::{Mobility, RandomWalk};
 use crate::rlc::User;
 
@@ -65,11 +65,11 @@ impl<P: Packet> Subscriber<P> {
         for bearer in 0..self.rlc.bearers().len() as u8 {
             let Some(bearer) = self.rlc.bearer_mut(bearer) else { continue };
             for direction in [Direction::Downlink, Direction::Uplink] {
-                let ears = &mut Ears { listener, user: self.id, direction };
+                let observer = &mut UserObserver { listener, user: self.id, direction };
                 let keep = forward || direction == Direction::Uplink;
-                bearer.restart(now, direction, keep, ears);
+                bearer.restart(now, direction, keep, observer);
                 if !keep {
-                    bearer.empty(now, direction, ears);
+                    bearer.empty(now, direction, observer);
                 }
             }
         }
@@ -88,6 +88,6 @@ pub(super) fn enqueue<P: Packet, L: Listener<P>>(
 ) {
     let last = (rlc.bearers().len() as u8).saturating_sub(1); // at most 256 bearers
     if let Some(bearer) = rlc.bearer_mut(bearer.min(last)) {
-        bearer.enqueue(now, direction, packet, &mut Ears { listener, user, direction });
+        bearer.enqueue(now, direction, packet, &mut UserObserver { listener, user, direction });
     }
 }

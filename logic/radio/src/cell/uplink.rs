@@ -7,9 +7,9 @@ use ranpace_units::{Bytes, Time};
 
 use super::air::Layout;
 use super::config::MOST_GROUPS;
-use super::member::{Block, Ears, Member, UplinkGrant};
 use super::plan::{Room, uplink_part};
 use super::quality::{Channel, Sinrs, effective, worst};
+use super::ue_context::{Block, UeContext, UplinkGrant, UserObserver};
 use super::{Air, Cell, CellConfig, Listener, Probe};
 use crate::channel::{CqiScale, Position, from_db, to_db};
 use crate::harq::Attempt;
@@ -168,8 +168,9 @@ impl<P: Packet> Cell<P> {
             let bsr = Bytes::new(BSR_BYTES.into());
             let room = if due { size.bytes().get().saturating_sub(bsr.get()) } else { size.bytes().get() };
             let mut content = scratch.content.pop().unwrap_or_default();
-            let ears = &mut Ears { listener, user, direction: Direction::Uplink };
-            let mut padding = member.rlc.fill(now, Direction::Uplink, Bytes::new(room), &mut content, ears);
+            let observer = &mut UserObserver { listener, user, direction: Direction::Uplink };
+            let mut padding =
+                member.rlc.fill(now, Direction::Uplink, Bytes::new(room), &mut content, observer);
             let left = member.rlc.wanted(now, Direction::Uplink);
             let left = u32::try_from(left.get()).unwrap_or(u32::MAX);
             let fits = due || padding >= bsr;
@@ -192,7 +193,7 @@ impl<P: Packet> Cell<P> {
     }
 }
 
-impl<P: Packet> Member<P> {
+impl<P: Packet> UeContext<P> {
     /// Gain of the power that is sent on each PRB, as a ratio to 1 mW.
     fn power(&self, config: &CellConfig, loss_db: f64, prbs: u16, band: u16) -> f64 {
         if self.recorded { 1.0 } else { from_db(config.power.prb_dbm(loss_db, prbs, band)) }

@@ -50,12 +50,12 @@ pub(super) struct Stream<P> {
 }
 
 /// Tells of drops inside the buffer.
-struct Ears<'a, O> {
+struct UserObserver<'a, O> {
     observer: &'a mut O,
     counters: &'a mut Counters,
 }
 
-impl<P: Packet, O: Observer<P>> link::Observer<P> for Ears<'_, O> {
+impl<P: Packet, O: Observer<P>> link::Observer<P> for UserObserver<'_, O> {
     fn on_enqueued(&mut self, now: Time, packet: &P, queued: Bytes) {
         self.observer.on_enqueued(now, packet, queued);
     }
@@ -85,7 +85,7 @@ impl<P: Packet> Stream<P> {
     pub fn push(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
         self.counters.offered.add(packet.size());
         let before = self.buffer.packets();
-        self.buffer.push(now, packet, &mut Ears { observer, counters: &mut self.counters });
+        self.buffer.push(now, packet, &mut UserObserver { observer, counters: &mut self.counters });
         if self.buffer.packets() > before {
             self.arrivals.push_back(now);
         }
@@ -102,7 +102,7 @@ impl<P: Packet> Stream<P> {
 
     /// Takes the next packet out of the buffer; whether there was one.
     fn pull(&mut self, now: Time, observer: &mut impl Observer<P>) -> bool {
-        let queued = self.buffer.pop(now, &mut Ears { observer, counters: &mut self.counters });
+        let queued = self.buffer.pop(now, &mut UserObserver { observer, counters: &mut self.counters });
         self.forget_arrivals();
         let Some(queued) = queued else { return false };
         let size = queued.packet.size();

@@ -152,7 +152,7 @@ pub enum Transport {
     Websocket,
     /// As the datagrams of [`wire`](crate::wire), to the callback's host and port.
     UdpBinary,
-    /// On a [`board`](crate::board) that is mapped.
+    /// On a [`table`](crate::shared_table) that is mapped.
     SharedMemory,
 }
 

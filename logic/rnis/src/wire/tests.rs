@@ -111,7 +111,7 @@ fn fifty_users_every_millisecond_take_less_than_10_mbit_per_s() {
             assert_eq!(decoder.on_datagram(datagram), Ok(true));
         });
         for record in &users {
-            assert_eq!(decoder.user(7, record.user), Some(Aged::new(*record, at(ms))));
+            assert_eq!(decoder.user(7, record.user), Some(Timestamped::new(*record, at(ms))));
         }
     }
     let mbit_per_s = bytes as f64 * 8.0 / 60.0 / 1e6;
@@ -134,19 +134,19 @@ fn what_was_missed_makes_the_known_age_until_it_is_confirmed() {
     send(0, &users, false, &mut decoder);
     send(1, &users, false, &mut decoder);
     // Nothing changed, and that is known.
-    assert_eq!(decoder.user(7, 2), Some(Aged::new(users[1], at(1))));
+    assert_eq!(decoder.user(7, 2), Some(Timestamped::new(users[1], at(1))));
     let other = [record(1, 9), record(2, 6)];
     send(2, &other, true, &mut decoder);
     let third = [record(1, 9), record(2, 8)];
     send(3, &third, false, &mut decoder);
     // User 1 may be another by now; user 2 has just been told of.
-    assert_eq!(decoder.user(7, 1), Some(Aged::new(users[0], at(1))));
-    assert_eq!(decoder.user(7, 2), Some(Aged::new(third[1], at(3))));
+    assert_eq!(decoder.user(7, 1), Some(Timestamped::new(users[0], at(1))));
+    assert_eq!(decoder.user(7, 2), Some(Timestamped::new(third[1], at(3))));
     for ms in 4..101 {
         send(ms, &third, false, &mut decoder);
     }
     // The full report.
-    assert_eq!(decoder.user(7, 1), Some(Aged::new(third[0], at(100))));
+    assert_eq!(decoder.user(7, 1), Some(Timestamped::new(third[0], at(100))));
     assert_eq!(decoder.cell(7).unwrap().value.slot, 100);
     assert_eq!(decoder.user(8, 1), None);
 }
@@ -171,7 +171,7 @@ fn a_sender_that_begins_anew_voids_what_was_known() {
     // Also if its clock did.
     let datagrams = written(&mut Encoder::new(true), &report(1), &[record(6, 1)]);
     assert_eq!(decoder.on_datagram(&datagrams[0]), Ok(true));
-    assert_eq!(decoder.user(7, 6), Some(Aged::new(record(6, 1), at(1))));
+    assert_eq!(decoder.user(7, 6), Some(Timestamped::new(record(6, 1), at(1))));
     assert_eq!(decoder.users(7).count(), 1);
 }
 

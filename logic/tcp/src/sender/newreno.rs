@@ -19,12 +19,12 @@
 //! a second time when it is acknowledged. What is in flight, for the control: what was sent (after a timeout: sent again) and is not acknowledged, plus retransmissions,
 //! less duplicates (RFC 4898's `PipeSize`). The window itself is held against what is not acknowledged.
 //!
-//! Ours, where ns-3.26 says nothing: controls that set their window themselves ([`Answer::Own`]) do so also during recovery,
+//! Ours, where ns-3.26 says nothing: controls that set their window themselves ([`LossResponse::Own`]) do so also during recovery,
 //! without inflation unless [`Config::inflate_own`](crate::Config); a loss that is to be ignored inflates and changes nothing
 //! else. Different from ns-3.26: an acknowledgement that moves the peer's window is no duplicate (RFC 5681, section 2);
 //! limited transmit respects the peer's window (RFC 3042); ECN cuts the window at once.
 
-use ranpace_cc::{Ack, Answer, Congestion, RateSample, Signal, State};
+use ranpace_cc::{Ack, Congestion, LossResponse, RateSample, Signal, State};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::Sender;
@@ -269,9 +269,9 @@ impl Sender {
         let cx = self.context(now);
         let answer = self.control.on_congestion(&cx, &mut self.window, &event);
         if first {
-            self.ignored = answer == Answer::Ignore;
+            self.ignored = answer == LossResponse::Ignore;
             self.cwr |= self.config.ecn && !self.ignored;
-            if let Answer::ReduceTo(ssthresh) = answer {
+            if let LossResponse::ReduceTo(ssthresh) = answer {
                 self.window.ssthresh = ssthresh;
                 if !self.control.owns_recovery() {
                     self.window.cwnd = ssthresh.max(1.0);
@@ -292,8 +292,8 @@ impl Sender {
         let answer = self.control.on_congestion(&cx, &mut self.window, &event);
         self.stats.ecn_reductions += 1;
         self.high = self.next;
-        self.ignored = answer == Answer::Ignore;
-        if let Answer::ReduceTo(ssthresh) = answer {
+        self.ignored = answer == LossResponse::Ignore;
+        if let LossResponse::ReduceTo(ssthresh) = answer {
             self.window.ssthresh = ssthresh;
             if !self.control.owns_recovery() {
                 self.window.cwnd = self.window.cwnd.min(ssthresh).max(1.0);
@@ -327,17 +327,17 @@ impl Sender {
         let answer = self.control.on_congestion(&cx, &mut self.window, &event);
         if first {
             match answer {
-                Answer::ReduceTo(ssthresh) => self.window.ssthresh = ssthresh,
+                LossResponse::ReduceTo(ssthresh) => self.window.ssthresh = ssthresh,
                 // Slow start leads back to where the window was.
-                Answer::Ignore => self.window.ssthresh = self.window.ssthresh.max(prior.cwnd),
-                Answer::Own => {}
+                LossResponse::Ignore => self.window.ssthresh = self.window.ssthresh.max(prior.cwnd),
+                LossResponse::Own => {}
             }
-            if answer != Answer::Own {
+            if answer != LossResponse::Own {
                 self.window.cwnd = 1.0;
             }
-            self.ignored = answer == Answer::Ignore;
+            self.ignored = answer == LossResponse::Ignore;
         }
-        self.cwr |= self.config.ecn && answer != Answer::Ignore;
+        self.cwr |= self.config.ecn && answer != LossResponse::Ignore;
         self.plain.sent_again += 1;
         self.plain.inflation = 0.0;
         self.plain.reduced = false;

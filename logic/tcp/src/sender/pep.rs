@@ -2,7 +2,7 @@
 //! control one by one. It takes nothing off, stops no timer, declares no loss and sends nothing again; but a control may have
 //! what was missed there taken for lost before the receiver's evidence comes (`believes_gaps`).
 
-use ranpace_cc::{Fate, Packet, PepReport, State};
+use ranpace_cc::{Packet, PacketOutcome, PepReport, State};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::Sender;
@@ -50,7 +50,7 @@ impl Sender {
         let packets = &mut state.packets;
         let mut seen = 0;
         let mut came = |record: &Record| {
-            let fate = Fate::Seen { rtt: now - record.sent_at };
+            let fate = PacketOutcome::Seen { rtt: now - record.sent_at };
             packets.push(packet(record, fate));
             seen += u64::from(record.length);
             if newest.is_none_or(|newest| record.number > newest.number) {
@@ -67,7 +67,7 @@ impl Sender {
             // What was sent again may have been missed as a copy that it knows as the original.
             let known = Flags::PEP_SEEN | Flags::PEP_MISSING | Flags::SACKED | Flags::EVER_RETRANSMITTED;
             self.board.mark_at_proxy(end, start, Flags::PEP_MISSING, known, &mut |record| {
-                state.packets.push(packet(record, Fate::Missing));
+                state.packets.push(packet(record, PacketOutcome::Missing));
                 missing += 1;
             });
             end = next;
@@ -126,7 +126,7 @@ impl Sender {
     }
 }
 
-fn packet(record: &Record, fate: Fate) -> Packet {
+fn packet(record: &Record, fate: PacketOutcome) -> Packet {
     Packet {
         number: record.number,
         bytes: Bytes::new(u64::from(record.length)),
@@ -141,7 +141,7 @@ mod tests {
 
     use std::sync::{Arc, Mutex};
 
-    use ranpace_cc::{Ack, Answer, Congestion, CongestionControl, Context, Window};
+    use ranpace_cc::{Ack, Congestion, CongestionControl, Context, LossResponse, Window};
 
     use super::*;
     use crate::{Config, Kind, Segment};
@@ -151,8 +151,8 @@ mod tests {
     struct Listener(Arc<Mutex<Vec<String>>>, bool);
 
     impl CongestionControl for Listener {
-        fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> Answer {
-            Answer::Own
+        fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> LossResponse {
+            LossResponse::Own
         }
         fn on_ack(&mut self, _: &Context, _: &mut Window, _: &Ack) {}
         fn wants_packets(&self) -> bool {
@@ -160,7 +160,7 @@ mod tests {
         }
         fn on_packet(&mut self, _: &Context, _: &mut Window, packet: &Packet) {
             let text = match packet.fate {
-                Fate::Seen { rtt } => format!("{} seen {}", packet.number, rtt.as_millis()),
+                PacketOutcome::Seen { rtt } => format!("{} seen {}", packet.number, rtt.as_millis()),
                 fate => format!("{} {fate:?}", packet.number),
             };
             self.0.lock().unwrap().push(text);

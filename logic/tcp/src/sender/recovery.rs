@@ -1,6 +1,6 @@
 //! Losses, marks and timeouts: recovery's states, what they do to the window, and how they are taken back.
 
-use ranpace_cc::{Answer, Congestion, Fate, Packet, Signal, State, Window};
+use ranpace_cc::{Congestion, LossResponse, Packet, PacketOutcome, Signal, State, Window};
 use ranpace_units::{Bytes, Time};
 
 use super::Sender;
@@ -144,14 +144,14 @@ impl Sender {
     }
 
     /// What the answer to a sign of congestion means for the window.
-    fn begin_reduction(&mut self, answer: Answer, prior: Window) {
-        self.ignored = answer == Answer::Ignore;
+    fn begin_reduction(&mut self, answer: LossResponse, prior: Window) {
+        self.ignored = answer == LossResponse::Ignore;
         self.prr = None;
         self.probe = None;
         self.frto = false;
         self.high = self.next;
         self.cwr |= self.config.ecn && !self.ignored;
-        if let Answer::ReduceTo(ssthresh) = answer {
+        if let LossResponse::ReduceTo(ssthresh) = answer {
             self.window.ssthresh = ssthresh;
             if !self.control.owns_recovery() {
                 // RFC 6937 divides by what was outstanding (RecoverFS). Linux takes the window for it, which a control
@@ -235,8 +235,9 @@ impl Sender {
         let cx = self.context(now);
         let prior = self.prior_window();
         let answer = self.control.on_congestion(&cx, &mut self.window, &event);
-        let still_ignored =
-            self.ignored && answer == Answer::Ignore && matches!(self.state, State::Recovery | State::Loss);
+        let still_ignored = self.ignored
+            && answer == LossResponse::Ignore
+            && matches!(self.state, State::Recovery | State::Loss);
         if first && !still_ignored {
             self.begin_undo(Some(prior));
             self.begin_reduction(answer, prior);
@@ -325,7 +326,7 @@ impl Sender {
             let cx = self.context(now);
             let prior = self.window;
             let answer = self.control.on_congestion(&cx, &mut self.window, &event);
-            if answer == Answer::Ignore && self.prr.is_some() {
+            if answer == LossResponse::Ignore && self.prr.is_some() {
                 self.probe = None; // the reduction that is under way has another cause
                 return;
             }
@@ -375,7 +376,7 @@ impl Sender {
         self.state = self.calm();
         let cx = self.context(now);
         for packet in &undo.lost {
-            let packet = Packet { fate: Fate::Spurious, ..*packet };
+            let packet = Packet { fate: PacketOutcome::Spurious, ..*packet };
             self.control.on_packet(&cx, &mut self.window, &packet);
         }
         match (core::mem::take(&mut self.ignored), &undo.prior) {
@@ -451,19 +452,19 @@ impl Sender {
         let answer = self.control.on_congestion(&cx, &mut self.window, &event);
         if first {
             self.begin_undo(Some(prior));
-            self.ignored = answer == Answer::Ignore;
+            self.ignored = answer == LossResponse::Ignore;
             match answer {
-                Answer::ReduceTo(ssthresh) => self.window.ssthresh = ssthresh,
+                LossResponse::ReduceTo(ssthresh) => self.window.ssthresh = ssthresh,
                 // Slow start leads back to where the window was.
-                Answer::Ignore => self.window.ssthresh = self.window.ssthresh.max(prior.cwnd),
-                Answer::Own => {}
+                LossResponse::Ignore => self.window.ssthresh = self.window.ssthresh.max(prior.cwnd),
+                LossResponse::Own => {}
             }
         }
         self.remember_lost(&tally);
-        if answer != Answer::Own {
+        if answer != LossResponse::Own {
             self.window.cwnd = (self.board.in_flight() + 1) as f64;
         }
-        self.cwr |= self.config.ecn && answer != Answer::Ignore;
+        self.cwr |= self.config.ecn && answer != LossResponse::Ignore;
         self.prr = None;
         self.probe = None;
         self.frto = fresh || again;
@@ -507,7 +508,7 @@ impl Tally {
                 number: record.number,
                 bytes: Bytes::new(u64::from(record.length)),
                 sent_at: record.sent_at,
-                fate: Fate::Lost,
+                fate: PacketOutcome::Lost,
             });
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! What is always inlined is so for the path with SACK: the one without calls it too, and would make it a call for both.
 
-use ranpace_cc::{Fate, Packet, RateSample};
+use ranpace_cc::{Packet, PacketOutcome, RateSample};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::Sender;
@@ -81,7 +81,7 @@ impl Sender {
                 number: record.number,
                 bytes: Bytes::new(u64::from(record.length)),
                 sent_at: record.sent_at,
-                fate: Fate::Acked { rtt: now - record.sent_at, one_way },
+                fate: PacketOutcome::Acked { rtt: now - record.sent_at, one_way },
             };
             let cx = self.context(now);
             self.control.on_packet(&cx, &mut self.window, &packet);

@@ -14,7 +14,7 @@ use super::{Params, equations};
 use crate::classic::hystart::{self, HyStart};
 use crate::classic::newreno::MIN_SSTHRESH;
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Sample, Signal, Window,
+    Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Sample, Signal, Window,
 };
 
 /// Time for which `cnt` stands while the window does (Linux: HZ / 32, in whole milliseconds).
@@ -145,12 +145,12 @@ impl CongestionControl for LinuxCubic {
         self.curve.on_sample(cx, w, sample);
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         let ssthresh = if event.first { self.recalc_ssthresh(cx, w) } else { w.ssthresh.max(MIN_SSTHRESH) };
         if let Signal::Timeout { .. } = event.kind {
             self.reset(cx);
         }
-        Answer::ReduceTo(ssthresh)
+        LossResponse::ReduceTo(ssthresh)
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {

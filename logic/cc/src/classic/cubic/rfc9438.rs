@@ -11,7 +11,7 @@ use super::{Params, equations};
 use crate::classic::hystart;
 use crate::classic::newreno::MIN_SSTHRESH;
 use crate::interface::{
-    Ack, Answer, Congestion, CongestionControl, Context, LossBased, Sample, Signal, Window,
+    Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Sample, Signal, Window,
 };
 
 /// The control.
@@ -58,13 +58,13 @@ impl CongestionControl for RfcCubic {
         self.curve.on_sample(cx, w, sample);
     }
 
-    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         let ssthresh = if event.first { self.recalc_ssthresh(cx, w) } else { w.ssthresh.max(MIN_SSTHRESH) };
         if let Signal::Timeout { .. } = event.kind {
             self.curve.reset(cx);
             self.prior = 0.0;
         }
-        Answer::ReduceTo(ssthresh)
+        LossResponse::ReduceTo(ssthresh)
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {

@@ -33,7 +33,7 @@ use ranpace_units::{Span, Time};
 
 use crate::client_driven::bw_report::Format;
 use crate::client_driven::pipe::{Pipe, Unit};
-use crate::interface::{Ack, Answer, Congestion, CongestionControl, Context, Report, Sample, Window};
+use crate::interface::{Ack, Congestion, CongestionControl, Context, LossResponse, Report, Sample, Window};
 
 /// 2/ln 2 (section 6.4.1).
 pub const HIGH_GAIN: f64 = core::f64::consts::LOG2_E * 2.0;
@@ -441,9 +441,9 @@ impl CongestionControl for CdbeServer {
         }
     }
 
-    fn on_congestion(&mut self, _: &Context, w: &mut Window, event: &Congestion) -> Answer {
+    fn on_congestion(&mut self, _: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         self.pipe.on_congestion(w, event);
-        Answer::Own
+        LossResponse::Own
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, _: &Ack) {

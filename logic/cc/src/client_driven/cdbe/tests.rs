@@ -487,9 +487,9 @@ fn a_timeout_lasts_until_the_next_report_and_not_until_the_next_evaluation() {
     let mut rig = Rig::literal().normal();
     let timeout = Congestion { kind: Signal::Timeout { count: 1 }, ..testbed::loss() };
     let before = rig.w;
-    assert_eq!(rig.server.on_congestion(&rig.cx, &mut rig.w, &testbed::loss()), Answer::Own);
+    assert_eq!(rig.server.on_congestion(&rig.cx, &mut rig.w, &testbed::loss()), LossResponse::Own);
     assert_eq!(rig.w, before);
-    assert_eq!(rig.server.on_congestion(&rig.cx, &mut rig.w, &timeout), Answer::Own);
+    assert_eq!(rig.server.on_congestion(&rig.cx, &mut rig.w, &timeout), LossResponse::Own);
     rig.window(62);
     assert_eq!(rig.w.cwnd, 1.0);
     rig.report(10.0);

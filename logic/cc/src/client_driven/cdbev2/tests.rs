@@ -400,7 +400,7 @@ fn loss_changes_no_window_and_a_timeout_only_until_the_next_acknowledgement() {
     let before = acknowledge(&mut control, &context(1), RTT, None, None);
     let mut w = before;
     let event = |kind| Congestion { kind, ..crate::testing::testbed::loss() };
-    assert_eq!(control.on_congestion(&context(1), &mut w, &event(Signal::Loss)), Answer::Own);
+    assert_eq!(control.on_congestion(&context(1), &mut w, &event(Signal::Loss)), LossResponse::Own);
     assert_eq!(w, before);
     control.on_congestion(&context(1), &mut w, &event(Signal::Timeout { count: 1 }));
     assert_eq!(w.cwnd, 101.0);

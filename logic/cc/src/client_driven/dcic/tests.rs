@@ -187,10 +187,10 @@ fn loss_changes_nothing_and_a_timeout_lasts_until_the_next_report() {
     server.on_report(&cx, &mut w, &report);
     let before = w;
     assert!(server.owns_recovery());
-    assert_eq!(server.on_congestion(&cx, &mut w, &testbed::loss()), Answer::Own);
+    assert_eq!(server.on_congestion(&cx, &mut w, &testbed::loss()), LossResponse::Own);
     assert_eq!(w, before);
     let timeout = Congestion { kind: Signal::Timeout { count: 1 }, ..testbed::loss() };
-    assert_eq!(server.on_congestion(&cx, &mut w, &timeout), Answer::Own);
+    assert_eq!(server.on_congestion(&cx, &mut w, &timeout), LossResponse::Own);
     assert_eq!(w.cwnd, 1.0);
     server.on_ack(&cx, &mut w, &testbed::ack(1, Span::from_millis(100)));
     assert_eq!(w.cwnd, 1.0);

@@ -262,8 +262,8 @@ fn a_loss_is_a_rivals_where_the_queue_is_deeper_than_this_flow_makes_one() {
             (reason, reason == Reason::None),
             "{rtt_ms} ms"
         );
-        assert_eq!(answer == Answer::Own, guard.owns_recovery(), "{rtt_ms} ms: {answer:?}");
-        if let Answer::ReduceTo(ssthresh) = answer {
+        assert_eq!(answer == LossResponse::Own, guard.owns_recovery(), "{rtt_ms} ms: {answer:?}");
+        if let LossResponse::ReduceTo(ssthresh) = answer {
             // CUBIC's answer; when what was lost is repaired, its slow start.
             assert_eq!(ssthresh, 7.0);
             w = Window { cwnd: ssthresh, ssthresh, ..w };
@@ -305,8 +305,8 @@ fn in_a_queue_that_others_make_the_bound_counts_with_the_rtt_as_it_is() {
 struct Draining;
 
 impl CongestionControl for Draining {
-    fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> Answer {
-        Answer::Own
+    fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> LossResponse {
+        LossResponse::Own
     }
 
     fn on_ack(&mut self, _: &Context, w: &mut Window, _: &Ack) {

@@ -291,7 +291,7 @@ fn marks_and_a_second_timeout_are_never_hidden() {
     control.on_radio(&at(100), &mut w, &hint(Time::from_millis(100), Some(2292), 0));
     let mark = Congestion { kind: Signal::Ecn, lost: 0, ..loss() };
     assert_eq!(reduced_to(control.on_congestion(&at(101), &mut w, &mark)), 10.0);
-    assert_eq!(control.on_congestion(&at(102), &mut w, &timeout(1)), Answer::Ignore);
+    assert_eq!(control.on_congestion(&at(102), &mut w, &timeout(1)), LossResponse::Ignore);
     // The endpoint has cut the window to one segment; the parent halves what it was before.
     w.cwnd = 1.0;
     assert_eq!(reduced_to(control.on_congestion(&at(103), &mut w, &timeout(2))), 10.0);
@@ -358,7 +358,7 @@ fn a_silent_episode_leaves_window_threshold_and_parent_alone() {
         control.on_radio(&cx, &mut w, &hint(cx.now, Some(2292), 0));
         // Every 40th segment an episode begins, and is over 20 later. The parent must not see one.
         if step % 40 == 10 {
-            assert_eq!(control.on_congestion(&cx, &mut w, &loss()), Answer::Ignore);
+            assert_eq!(control.on_congestion(&cx, &mut w, &loss()), LossResponse::Ignore);
         }
         let state = if (10..30).contains(&(step % 40)) { State::Recovery } else { State::Open };
         if step % 40 == 30 {
@@ -399,7 +399,11 @@ fn once_reports_are_stale_it_is_the_parent_with_the_window_that_was_left_to_it()
             // The newest report is of step 999 and may be 50 ms old: what is lost at step 1000 is left out.
             let is_lost = step % 100 == 0;
             if is_lost && !reports_stop {
-                assert_eq!(control.on_congestion(&cx, &mut w, &loss()), Answer::Ignore, "{meld}, {step}");
+                assert_eq!(
+                    control.on_congestion(&cx, &mut w, &loss()),
+                    LossResponse::Ignore,
+                    "{meld}, {step}"
+                );
                 control.on_recovered(&cx, &mut w);
                 hidden += 1;
             } else if is_lost && step > 1_000 {
@@ -430,7 +434,7 @@ fn once_reports_are_stale_it_is_the_parent_with_the_window_that_was_left_to_it()
 fn a_second_pass_of_a_silent_episode_is_judged_by_itself() {
     let (mut control, mut w) = (meld(plain(Variant::Mixed)), Window::new(20.0));
     control.on_radio(&at(100), &mut w, &hint(Time::from_millis(100), Some(2292), 0));
-    assert_eq!(control.on_congestion(&at(100), &mut w, &loss()), Answer::Ignore);
+    assert_eq!(control.on_congestion(&at(100), &mut w, &loss()), LossResponse::Ignore);
     assert!(control.silent);
     control.on_radio(&at(108), &mut w, &hint(Time::from_millis(108), Some(2292), 20_000));
     assert_eq!(reduced_to(control.on_congestion(&at(108), &mut w, &loss())), 10.0);
@@ -444,7 +448,7 @@ fn within_an_episode_of_the_parent_hidden_losses_change_nothing() {
     assert_eq!(reduced_to(control.on_congestion(&at(100), &mut w, &loss())), 10.0);
     control.on_radio(&at(108), &mut w, &hint(Time::from_millis(108), Some(2292), 0));
     let again = Congestion { first: false, ..loss() };
-    assert_eq!(control.on_congestion(&at(108), &mut w, &again), Answer::Ignore);
+    assert_eq!(control.on_congestion(&at(108), &mut w, &again), LossResponse::Ignore);
     assert!(!control.silent, "recovery's end is the parent's to hear of");
 }
 
@@ -454,7 +458,7 @@ fn rto_full_brings_the_window_back_with_the_first_ack_paced_over_an_rtt() {
     let (mut control, mut w) = (meld(params), Window::new(40.0));
     w.ssthresh = 30.0;
     control.on_radio(&at(100), &mut w, &hint(Time::from_millis(100), Some(2292), 0));
-    assert_eq!(control.on_congestion(&at(100), &mut w, &timeout(1)), Answer::Ignore);
+    assert_eq!(control.on_congestion(&at(100), &mut w, &timeout(1)), LossResponse::Ignore);
     // The endpoint's part.
     (w.cwnd, w.ssthresh) = (1.0, 40.0);
     let lossy = |ms| Context { state: State::Loss, ..at(ms) };
@@ -530,7 +534,7 @@ proptest! {
         let oldest = if max_age == 0 { decision::max_age(control.radio.period()) } else { MS * max_age };
         let cx = Context { now: now + oldest + MS * late, ..at(0) };
         let answer = control.on_congestion(&cx, &mut w, &lost(Bytes::new(payload)));
-        prop_assert_eq!(answer, Answer::ReduceTo(10.0));
+        prop_assert_eq!(answer, LossResponse::ReduceTo(10.0));
     }
 
     /// Whatever is reported, also what cannot be: ME hides no loss beside a queue at its limit, neither one in a small block.
@@ -553,6 +557,6 @@ proptest! {
         let answer = control.on_congestion(&at(100), &mut w, &lost(Bytes::new(payload)));
         let hides = bits.is_some_and(|bits| Bytes::new(u64::from(bits / 8)) >= limits.block)
             && limits.queue.is_none_or(|limit| Bytes::new(queue) < limit);
-        prop_assert_eq!(answer == Answer::Ignore, hides);
+        prop_assert_eq!(answer == LossResponse::Ignore, hides);
     }
 }

@@ -51,7 +51,7 @@ impl Rig {
         first
     }
 
-    fn fate(&mut self, number: u64, fate: Fate) {
+    fn fate(&mut self, number: u64, fate: PacketOutcome) {
         let packet = Packet { number, bytes: self.cx.mss, sent_at: self.cx.now - RTT, fate };
         self.control.on_packet(&self.cx, &mut self.w, &packet);
     }
@@ -63,7 +63,7 @@ impl Rig {
 
     fn see(&mut self, numbers: core::ops::Range<u64>) {
         for number in numbers {
-            self.fate(number, Fate::Seen { rtt: RTT_I });
+            self.fate(number, PacketOutcome::Seen { rtt: RTT_I });
         }
         self.report(Some(RTT_I), 0, None);
     }
@@ -71,7 +71,7 @@ impl Rig {
     fn acknowledge(&mut self, numbers: core::ops::Range<u64>) {
         let count = numbers.end - numbers.start;
         for number in numbers {
-            self.fate(number, Fate::Acked { rtt: RTT, one_way: None });
+            self.fate(number, PacketOutcome::Acked { rtt: RTT, one_way: None });
         }
         self.cx.in_flight -= count;
         self.cx.delivered += count;
@@ -81,7 +81,7 @@ impl Rig {
 
     fn lose(&mut self, numbers: &[u64]) {
         for &number in numbers {
-            self.fate(number, Fate::Lost);
+            self.fate(number, PacketOutcome::Lost);
         }
         self.cx.in_flight -= numbers.len() as u64;
         self.cx.state = State::Recovery;
@@ -92,9 +92,9 @@ impl Rig {
     /// With both windows the control reduces, alone the endpoint.
     fn congest(&mut self, event: &Congestion) {
         let answer = self.control.on_congestion(&self.cx, &mut self.w, event);
-        assert_eq!(answer == Answer::Own, self.control.mode == Mode::Both, "{answer:?}");
+        assert_eq!(answer == LossResponse::Own, self.control.mode == Mode::Both, "{answer:?}");
         assert_eq!(self.control.owns_recovery(), self.control.mode == Mode::Both);
-        if let Answer::ReduceTo(ssthresh) = answer {
+        if let LossResponse::ReduceTo(ssthresh) = answer {
             self.w.ssthresh = ssthresh;
             self.w.cwnd = if matches!(event.kind, Signal::Timeout { .. }) { 1.0 } else { ssthresh };
         }
@@ -118,7 +118,7 @@ fn the_receivers_acknowledgements_grow_the_radios_window_by_a_tenth_per_round() 
     let mut rig = Rig::with(1_000.0, 100.0);
     let first = rig.send(100);
     for number in first..first + 100 {
-        rig.fate(number, Fate::Seen { rtt: RTT_I });
+        rig.fate(number, PacketOutcome::Seen { rtt: RTT_I });
     }
     rig.acknowledge(first..first + 100);
     assert!((rig.windows().1 - 110.0).abs() < 1e-9, "{:?}", rig.windows());
@@ -128,7 +128,7 @@ fn the_receivers_acknowledgements_grow_the_radios_window_by_a_tenth_per_round() 
         let segments = rig.windows().1 as u64;
         let first = rig.send(segments);
         for number in first..first + segments {
-            rig.fate(number, Fate::Seen { rtt: RTT_I });
+            rig.fate(number, PacketOutcome::Seen { rtt: RTT_I });
         }
         rig.acknowledge(first..first + segments);
         rounds += 1;
@@ -144,7 +144,7 @@ fn counted_by_acknowledgements_the_gain_follows_how_many_there_are() {
         rig.control.settings.count = count;
         let first = rig.send(80);
         for number in first..first + 80 {
-            rig.fate(number, Fate::Seen { rtt: RTT_I });
+            rig.fate(number, PacketOutcome::Seen { rtt: RTT_I });
         }
         for end in (first + 8..=first + 80).step_by(8) {
             rig.acknowledge(end - 8..end);
@@ -179,7 +179,7 @@ fn a_loss_before_the_pep_costs_three_tenths_there_and_nothing_on_the_radio() {
         let mut rig = Rig::with(100.0, 120.0);
         let first = rig.send(20);
         if told {
-            rig.fate(first, Fate::Missing);
+            rig.fate(first, PacketOutcome::Missing);
             rig.report(None, 1, None);
             assert_eq!(rig.windows(), (70.0, 120.0), "at once, on the PEP's word");
         } else {
@@ -197,7 +197,7 @@ fn a_loss_that_nobody_can_place_is_answered_by_both() {
         let mut rig = Rig::with(100.0, 120.0);
         let first = rig.send(20);
         for number in first + 1..first + 1 + seen {
-            rig.fate(number, Fate::Seen { rtt: RTT_I });
+            rig.fate(number, PacketOutcome::Seen { rtt: RTT_I });
         }
         rig.lose(&[first]);
         // Both from the 100 that were in flight: 70, and 100 - 100/8.
@@ -208,8 +208,8 @@ fn a_loss_that_nobody_can_place_is_answered_by_both() {
 #[test]
 fn a_copy_that_is_lost_was_lost_where_the_last_loss_was() {
     for (case, original, expected) in [
-        ("seen: the radio", Some(Fate::Seen { rtt: RTT_I }), (100.0, 87.5)),
-        ("missing: wires", Some(Fate::Missing), (70.0, 120.0)),
+        ("seen: the radio", Some(PacketOutcome::Seen { rtt: RTT_I }), (100.0, 87.5)),
+        ("missing: wires", Some(PacketOutcome::Missing), (70.0, 120.0)),
         ("nothing is known", None, (70.0, 87.5)),
     ] {
         let mut rig = Rig::with(100.0, 120.0);
@@ -227,7 +227,7 @@ fn a_copy_that_is_lost_was_lost_where_the_last_loss_was() {
         rig.cx.in_flight += 1;
         let next = rig.send(10);
         for number in next..next + 10 {
-            rig.fate(number, Fate::Seen { rtt: RTT_I });
+            rig.fate(number, PacketOutcome::Seen { rtt: RTT_I });
         }
         rig.lose(&[sent.number]);
         assert_eq!(rig.windows(), expected, "{case}");
@@ -317,7 +317,7 @@ fn no_window_grows_beyond_twice_the_smaller_one() {
 fn a_gap_that_turns_out_to_be_none_is_taken_back() {
     let mut rig = Rig::with(100.0, 120.0);
     let first = rig.send(20);
-    rig.fate(first, Fate::Missing);
+    rig.fate(first, PacketOutcome::Missing);
     rig.report(None, 1, None);
     assert_eq!(rig.w.cwnd, 70.0);
     rig.acknowledge(first..first + 1);
@@ -330,7 +330,7 @@ fn a_gap_is_taken_back_although_the_pep_has_fallen_silent_meanwhile() {
     for (radio, back) in [(120.0, 100.0), (90.0, 90.0)] {
         let mut rig = Rig::with(100.0, radio);
         let first = rig.send(20);
-        rig.fate(first, Fate::Missing);
+        rig.fate(first, PacketOutcome::Missing);
         rig.report(None, 1, None);
         let reduced = rig.w.cwnd;
         assert!((reduced - 0.7 * back).abs() < 1e-9, "{reduced}");
@@ -344,7 +344,7 @@ fn a_gap_is_taken_back_although_the_pep_has_fallen_silent_meanwhile() {
         // A loss that the endpoint has answered since stands.
         lost.lose(&[first + 2]);
         let after_loss = lost.w.cwnd;
-        lost.fate(first, Fate::Acked { rtt: RTT, one_way: None });
+        lost.fate(first, PacketOutcome::Acked { rtt: RTT, one_way: None });
         assert_eq!(lost.w.cwnd, after_loss);
     }
 }
@@ -358,7 +358,7 @@ fn an_early_repair_counts_once_for_congestion_and_waits_a_quarter_of_the_rtt_to_
         let until = rig.cx.now - Span::from_millis(25);
         assert_eq!(rig.control.believes_gaps(rig.cx.now), early_retransmit.then_some(until));
         let first = rig.send(20);
-        rig.fate(first, Fate::Missing);
+        rig.fate(first, PacketOutcome::Missing);
         rig.report(None, 1, None);
         assert_eq!(rig.windows(), (70.0, 120.0), "the gap's reduction");
         rig.lose(&[first]);
@@ -375,12 +375,12 @@ fn repairs_on_the_word_of_a_pep_that_invents_gaps_end_soon() {
     rig.control.settings.early_retransmit = true;
     for _ in 0..12 {
         let first = rig.send(20);
-        rig.fate(first, Fate::Missing);
+        rig.fate(first, PacketOutcome::Missing);
         rig.report(None, 1, None);
         rig.lose(&[first]);
         rig.cx.now += RTT;
         // The receiver had it: the copy is reported as a duplicate.
-        rig.fate(first, Fate::Spurious);
+        rig.fate(first, PacketOutcome::Spurious);
         rig.acknowledge(first + 1..first + 20);
         assert_eq!(rig.control.believes_gaps(rig.cx.now), None, "after the first that was needless");
     }
@@ -470,15 +470,15 @@ fn with_the_pep_at_the_receiver_the_wired_window_is_cubics() {
                 let ssthresh = cubic.recalc_ssthresh(&rig.cx, &w);
                 (w.cwnd, w.ssthresh) = (ssthresh, ssthresh);
             }
-            rig.fate(oldest, Fate::Missing);
+            rig.fate(oldest, PacketOutcome::Missing);
             rig.report(None, 1, None);
-            rig.fate(oldest, Fate::Lost);
+            rig.fate(oldest, PacketOutcome::Lost);
             oldest += 1;
         } else {
             let reacts = oldest >= rig.control.wired.since;
-            rig.fate(oldest, Fate::Seen { rtt: RTT });
+            rig.fate(oldest, PacketOutcome::Seen { rtt: RTT });
             // As the PEP's view of what is in flight, and the receiver's, are the same here.
-            rig.fate(oldest, Fate::Acked { rtt: RTT, one_way: None });
+            rig.fate(oldest, PacketOutcome::Acked { rtt: RTT, one_way: None });
             rig.cx.in_flight -= 1;
             rig.report(Some(RTT), 0, None);
             let mut cx = rig.cx;
@@ -534,7 +534,7 @@ fn a_pep_that_claims_all_and_has_a_queue_before_it_is_not_believed_for_long() {
     for round in 0..7 {
         let first = rig.send(20);
         for number in first..first + 20 {
-            rig.fate(number, Fate::Seen { rtt: RTT });
+            rig.fate(number, PacketOutcome::Seen { rtt: RTT });
         }
         rig.report(Some(RTT), 0, None);
         rig.lose(&[first]);
@@ -567,7 +567,7 @@ fn slow_start_with(rtt_i: impl Fn(u64) -> u64, rtt: impl Fn(u64) -> u64) -> Rig 
         let first = rig.send(segments);
         for number in (first..first + segments).step_by(2) {
             for number in number..(number + 2).min(first + segments) {
-                rig.fate(number, Fate::Seen { rtt: Span::from_millis(rtt_i(round)) });
+                rig.fate(number, PacketOutcome::Seen { rtt: Span::from_millis(rtt_i(round)) });
             }
             rig.report(Some(Span::from_millis(rtt_i(round))), 0, None);
         }
@@ -577,7 +577,7 @@ fn slow_start_with(rtt_i: impl Fn(u64) -> u64, rtt: impl Fn(u64) -> u64) -> Rig 
         for number in (first..first + segments).step_by(2) {
             let end = (number + 2).min(first + segments);
             for number in number..end {
-                rig.fate(number, Fate::Acked { rtt, one_way: None });
+                rig.fate(number, PacketOutcome::Acked { rtt, one_way: None });
             }
             rig.cx.in_flight -= end - number;
             rig.cx.delivered += end - number;
@@ -625,8 +625,8 @@ fn a_pep_that_invents_gaps_is_not_believed_for_long() {
     let mut rig = Rig::with(100.0, 400.0);
     for _ in 0..12 {
         let first = rig.send(20);
-        rig.fate(first, Fate::Missing);
-        rig.fate(first + 10, Fate::Missing);
+        rig.fate(first, PacketOutcome::Missing);
+        rig.fate(first + 10, PacketOutcome::Missing);
         rig.report(None, 2, None);
         rig.cx.now += RTT;
         rig.acknowledge(first..first + 20);
@@ -682,11 +682,11 @@ proptest! {
                 Step::Send(count) => { rig.send(u64::from(count)); }
                 Step::See { back, rtt_us } => {
                     let number = rig.cx.next_packet.saturating_sub(u64::from(back));
-                    rig.fate(number, Fate::Seen { rtt: Span::from_micros(u64::from(rtt_us)) });
+                    rig.fate(number, PacketOutcome::Seen { rtt: Span::from_micros(u64::from(rtt_us)) });
                 }
                 Step::Miss { back } => {
                     let number = rig.cx.next_packet.saturating_sub(u64::from(back));
-                    rig.fate(number, Fate::Missing);
+                    rig.fate(number, PacketOutcome::Missing);
                 }
                 Step::Report { new_epoch } => {
                     let report = PepReport {

@@ -283,7 +283,7 @@ fn stale_information_holds_the_window_and_then_hands_it_to_cubic_and_back() {
     assert!(rig.w.cwnd >= w_max && rig.w.cwnd <= w_max + 10.0, "{:?}", rig.w);
     // A loss is CUBIC's.
     let answer = rig.control.on_congestion(&rig.cx, &mut rig.w, &loss());
-    assert!(matches!(answer, Answer::ReduceTo(_)), "{answer:?}");
+    assert!(matches!(answer, LossResponse::ReduceTo(_)), "{answer:?}");
     rig.hints(9, &|at| lte(at, 1, 50.0, 50.0));
     assert_eq!(rig.state(), 0.0);
     rig.hints(1, &|at| lte(at, 1, 50.0, 50.0));
@@ -313,7 +313,7 @@ fn a_lost_segment_costs_nothing_without_a_queue() {
     rig.leave_start(40_000);
     let window = rig.w.cwnd;
     rig.cx.in_flight = window as u64 - 1;
-    assert_eq!(rig.control.on_congestion(&rig.cx, &mut rig.w, &loss()), Answer::Own);
+    assert_eq!(rig.control.on_congestion(&rig.cx, &mut rig.w, &loss()), LossResponse::Own);
     rig.cx.state = State::Recovery;
     for _ in 0..100 {
         rig.ack(1, 40_000);
@@ -367,7 +367,7 @@ fn after_a_timeout_max_start_comes_again_or_slow_start_up_to_half() {
         let mut rig = Rig::new("sigma", 40, |at| lte(at, 1, 100.0, 0.0));
         rig.leave_start(40_000);
         let w_max = figure(rig.control.as_ref(), "w_max_bytes") / MSS as f64;
-        assert_eq!(rig.control.on_congestion(&rig.cx, &mut rig.w, &timeout), Answer::Own);
+        assert_eq!(rig.control.on_congestion(&rig.cx, &mut rig.w, &timeout), LossResponse::Own);
         assert_eq!(rig.w.cwnd, 1.0);
         if !fresh {
             rig.cx.now += Span::from_millis(300);
@@ -584,7 +584,7 @@ proptest! {
                         let event = Congestion { lost: *lost, first: *first, ..loss() };
                         let answer = rig.control.on_congestion(&rig.cx, &mut rig.w, &event);
                         rig.cx.state = State::Recovery;
-                        if let (Answer::ReduceTo(ssthresh), true) = (answer, *first) {
+                        if let (LossResponse::ReduceTo(ssthresh), true) = (answer, *first) {
                             (rig.w.ssthresh, rig.w.cwnd) = (ssthresh, ssthresh);
                         }
                     }
@@ -596,13 +596,13 @@ proptest! {
                         let event = Congestion { kind: Signal::Timeout { count: 1 }, ..loss() };
                         let answer = rig.control.on_congestion(&rig.cx, &mut rig.w, &event);
                         rig.cx.state = State::Loss;
-                        if let Answer::ReduceTo(ssthresh) = answer {
+                        if let LossResponse::ReduceTo(ssthresh) = answer {
                             (rig.w.ssthresh, rig.w.cwnd) = (ssthresh, 1.0);
                         }
                     }
                     Step::Mark => {
                         let event = Congestion { kind: Signal::Ecn, lost: 0, ..loss() };
-                        if let Answer::ReduceTo(ssthresh) = rig.control.on_congestion(&rig.cx, &mut rig.w, &event) {
+                        if let LossResponse::ReduceTo(ssthresh) = rig.control.on_congestion(&rig.cx, &mut rig.w, &event) {
                             rig.w.cwnd = ssthresh;
                         }
                     }

@@ -55,9 +55,9 @@ fn who_is_silent_sleeps_and_a_cell_of_sleepers_does_nothing() {
 
 #[test]
 fn an_idle_user_is_small() {
-    let member = size_of::<Member<Datagram>>() as u64;
+    let member = size_of::<UeContext<Datagram>>() as u64;
     // What it has on the heap: processes of HARQ, a ring of grants under way, a bearer.
-    let processes = 2 * 16 * (size_of::<super::super::member::Block>() as u64 + 40);
+    let processes = 2 * 16 * (size_of::<super::super::ue_context::Block>() as u64 + 40);
     let bearer = size_of::<crate::rlc::Bearer<Datagram>>() as u64;
     let rings = 16 * 48;
     let sum = member + processes + bearer + rings;

@@ -32,7 +32,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(config: Config, answer: fn(&Congestion, &Window) -> Answer) -> Self {
+    fn new(config: Config, answer: fn(&Congestion, &Window) -> LossResponse) -> Self {
         let (control, calls) = Scripted::new(answer);
         let mut sender = Sender::new(&config, control);
         sender.write(Bytes::MAX);
@@ -249,7 +249,7 @@ fn no_fast_retransmit_below_the_mark() {
 #[test]
 fn a_control_that_sets_its_window_is_not_inflated_unless_asked() {
     for (inflate_own, new) in [(false, 2), (true, 2 + 8)] {
-        let mut b = Bench::new(Config { inflate_own, ..window(20) }, |_, _| Answer::Own);
+        let mut b = Bench::new(Config { inflate_own, ..window(20) }, |_, _| LossResponse::Own);
         b.poll();
         b.now += RTT;
         let mut sent = 0;
@@ -268,7 +268,7 @@ fn a_control_that_sets_its_window_is_not_inflated_unless_asked() {
 
 #[test]
 fn an_ignored_loss_inflates_and_changes_nothing() {
-    let mut b = Bench::new(window(20), |_, _| Answer::Ignore);
+    let mut b = Bench::new(window(20), |_, _| LossResponse::Ignore);
     b.poll();
     b.now += RTT;
     let sent: u64 = (0..10).map(|_| b.ack(0).0).sum();
@@ -284,7 +284,7 @@ fn an_ignored_loss_inflates_and_changes_nothing() {
 #[test]
 fn an_episode_that_is_no_longer_ignored_is_cut() {
     let mut b = Bench::new(window(20), |event, w| {
-        if event.newest_sent_at < Time::ZERO + ms(101) { Answer::Ignore } else { halve(event, w) }
+        if event.newest_sent_at < Time::ZERO + ms(101) { LossResponse::Ignore } else { halve(event, w) }
     });
     b.poll();
     b.now += RTT;
@@ -561,8 +561,8 @@ proptest! {
         });
         let mut pipe = if name.is_empty() {
             let (control, _) = Scripted::new(|event, w| match event.newest_sent_at.as_millis() % 3 {
-                0 => Answer::Own,
-                1 => Answer::Ignore,
+                0 => LossResponse::Own,
+                1 => LossResponse::Ignore,
                 _ => halve(event, w),
             });
             Pipe::new(&config, control, script)

@@ -68,8 +68,8 @@ impl Watch {
     }
 
     /// What is told of it; `slots` are those of the cells, and how many were more than one late.
-    pub fn finish(&self, (slots, late_slots): (Distribution, u64), machine: Machine) -> Honesty {
-        Honesty {
+    pub fn finish(&self, (slots, late_slots): (Distribution, u64), machine: Machine) -> Timeliness {
+        Timeliness {
             machine,
             timers: self.timers.distribution(),
             packets: self.packets.distribution(),
@@ -97,13 +97,13 @@ pub struct Machine {
     pub real_time: bool,
     /// Processors that do not sleep.
     pub awake: bool,
-    /// Kernels that cut pieces ([`crate::Delivery::Each`]); `None` if nobody asked.
+    /// Kernels that cut pieces ([`crate::Delivery::Gso`]); `None` if nobody asked.
     pub cuts: Option<bool>,
 }
 
 /// How well the machine kept up.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Honesty {
+pub struct Timeliness {
     /// What the loop got.
     pub machine: Machine,
     /// How late the loop was woken.
@@ -138,7 +138,7 @@ pub struct Honesty {
     pub longest_standstill: Span,
 }
 
-impl Honesty {
+impl Timeliness {
     /// Why the run does not count; `None` if it does.
     pub fn invalid(&self) -> Option<String> {
         let share = |late: u64, all: u64| if all == 0 { 0.0 } else { late as f64 / all as f64 };
@@ -209,7 +209,7 @@ impl Honesty {
 mod tests {
     use super::*;
 
-    fn honesty(packets: &[(u64, Span)], slots: (u64, u64)) -> Honesty {
+    fn timeliness(packets: &[(u64, Span)], slots: (u64, u64)) -> Timeliness {
         let mut watch = Watch::default();
         for (count, late) in packets {
             watch.on_packets(*late, *count as u32);
@@ -220,10 +220,10 @@ mod tests {
 
     #[test]
     fn what_is_too_late_is_told_so_that_it_is_seen_to_be_too_much() {
-        let late = honesty(&[(98_999, Span::ZERO), (1_001, Span::from_millis(2))], (0, 0));
+        let late = timeliness(&[(98_999, Span::ZERO), (1_001, Span::from_millis(2))], (0, 0));
         let expected = "1001 of 100000 packets were more than 1ms late (at most 1 % may be)";
         assert_eq!(late.invalid().as_deref(), Some(expected));
-        let late = honesty(&[], (1_001, 100_000)).invalid();
+        let late = timeliness(&[], (1_001, 100_000)).invalid();
         assert!(late.is_some_and(|why| why.starts_with("1001 of 100000 slots")));
     }
 
@@ -239,7 +239,7 @@ mod tests {
             ("more slots late", vec![], (11, 1000), false),
             ("one stall", vec![(9999, soon), (1, Span::from_millis(201))], (0, 0), false),
         ] {
-            assert_eq!(honesty(&packets, slots).invalid().is_none(), valid, "{case}");
+            assert_eq!(timeliness(&packets, slots).invalid().is_none(), valid, "{case}");
         }
     }
 

@@ -31,7 +31,7 @@ const PREFIX: &str = "ranpace-";
 /// Why a namespace could not be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum EstateError {
+pub enum NamespaceError {
     /// Rights are missing.
     #[error(
         "cannot {what}: {source}; it needs root (or CAP_SYS_ADMIN and CAP_NET_ADMIN), or a kernel that allows unprivileged user \
@@ -69,7 +69,7 @@ pub enum EstateError {
     },
 }
 
-impl EstateError {
+impl NamespaceError {
     fn of(what: impl Into<String>, source: impl Into<io::Error>) -> Self {
         let (what, source) = (what.into(), source.into());
         match source.kind() {
@@ -89,18 +89,18 @@ pub(crate) fn is_too_many_files(error: &io::Error) -> bool {
 
 /// A user who is not root gets a user namespace of its own, in which it is, with its own /run. To be called before there is a
 /// second thread. Does nothing for root.
-pub fn become_root() -> Result<(), EstateError> {
+pub fn become_root() -> Result<(), NamespaceError> {
     let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
     if user.is_root() {
         return Ok(());
     }
     let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
-    unshare(flags).map_err(|source| EstateError::Rights {
+    unshare(flags).map_err(|source| NamespaceError::Rights {
         what: "make a user namespace".to_owned(),
         source: source.into(),
     })?;
     let write = |file: &str, text: String| {
-        fs::write(file, text).map_err(|source| EstateError::of(format!("write {file}"), source))
+        fs::write(file, text).map_err(|source| NamespaceError::of(format!("write {file}"), source))
     };
     write("/proc/self/setgroups", "deny".to_owned())?;
     write("/proc/self/uid_map", format!("0 {user} 1"))?;
@@ -108,30 +108,30 @@ pub fn become_root() -> Result<(), EstateError> {
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .and_then(|()| mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), none))
-        .map_err(|source| EstateError::of("mount a /run of its own", source))
+        .map_err(|source| NamespaceError::of("mount a /run of its own", source))
 }
 
 /// Whether namespaces can be made here; otherwise what is missing.
-pub fn check() -> Result<(), EstateError> {
+pub fn check() -> Result<(), NamespaceError> {
     let tried = thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET)).join();
     let made = tried.unwrap_or(Err(nix::errno::Errno::EAGAIN));
-    made.map_err(|source| EstateError::of("make a network namespace", source))?;
-    File::options().read(true).write(true).open("/dev/net/tun").map(|_| ()).map_err(EstateError::Tun)
+    made.map_err(|source| NamespaceError::of("make a network namespace", source))?;
+    File::options().read(true).write(true).open("/dev/net/tun").map(|_| ()).map_err(NamespaceError::Tun)
 }
 
 /// The namespaces of this process. They are removed when it is dropped.
-pub struct Estate {
+pub struct Namespaces {
     folder: PathBuf,
     lock: Option<File>,
     names: Vec<String>,
 }
 
-impl Estate {
+impl Namespaces {
     /// Begins without any. What is left of processes that are no more is removed.
-    pub fn new() -> Result<Self, EstateError> {
+    pub fn new() -> Result<Self, NamespaceError> {
         clean()?;
         let folder = Path::new(OWN).join(std::process::id().to_string());
-        let failed = |source| EstateError::of(format!("write to {}", folder.display()), source);
+        let failed = |source| NamespaceError::of(format!("write to {}", folder.display()), source);
         fs::create_dir_all(&folder).map_err(failed)?;
         // Nobody finds it before it is locked.
         let hidden = folder.join("lock.new");
@@ -148,7 +148,7 @@ impl Estate {
 
     /// Makes the namespace of the host at `place`, with its device; its kernel cuts pieces before it receives them if `cuts`
     /// ([`segmentation`]).
-    pub fn add(&mut self, place: usize, host: &str, cuts: bool) -> Result<Device, EstateError> {
+    pub fn add(&mut self, place: usize, host: &str, cuts: bool) -> Result<Device, NamespaceError> {
         share_names()?;
         let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
         let host: String = host.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
@@ -157,13 +157,14 @@ impl Estate {
             name = format!("{name}-{place}");
         }
         let path = Path::new(NETNS).join(&name);
-        File::create(&path).map_err(|source| EstateError::of(format!("write {}", path.display()), source))?;
+        File::create(&path)
+            .map_err(|source| NamespaceError::of(format!("write {}", path.display()), source))?;
         self.names.push(name);
         let made = thread::Builder::new().name("namespace".to_owned()).spawn(move || {
             // Of this thread alone; it ends here.
             let leave = || {
                 unshare(CloneFlags::CLONE_NEWNET)
-                    .map_err(|source| EstateError::of("make a network namespace", source))
+                    .map_err(|source| NamespaceError::of("make a network namespace", source))
             };
             leave()?;
             // The namespaces that are made from here have this. Linux before 6.1 cannot, and looks through a large table.
@@ -172,24 +173,24 @@ impl Estate {
             }
             let none = None::<&str>;
             mount(Some("/proc/thread-self/ns/net"), &path, none, MsFlags::MS_BIND, none)
-                .map_err(|source| EstateError::of(format!("mount {}", path.display()), source))?;
+                .map_err(|source| NamespaceError::of(format!("mount {}", path.display()), source))?;
             let device = Device::create(place).map_err(|source| {
                 let of = || "make a TUN device".to_owned();
                 if is_too_many_files(&source) {
-                    EstateError::TooManyFiles { what: of(), source }
+                    NamespaceError::TooManyFiles { what: of(), source }
                 } else {
-                    EstateError::Tun(source)
+                    NamespaceError::Tun(source)
                 }
             })?;
             if cuts {
                 segmentation::set_up()
-                    .map_err(|source| EstateError::of("have a kernel cut what it receives", source))?;
+                    .map_err(|source| NamespaceError::of("have a kernel cut what it receives", source))?;
             }
             Ok(device)
         });
-        let made = made.map_err(|source| EstateError::of("start a thread", source))?;
+        let made = made.map_err(|source| NamespaceError::of("start a thread", source))?;
         made.join().unwrap_or_else(|_| {
-            Err(EstateError::System {
+            Err(NamespaceError::System {
                 what: "make a device".to_owned(),
                 source: io::Error::other("the thread that made it panicked"),
             })
@@ -207,7 +208,7 @@ impl Estate {
     }
 }
 
-impl Drop for Estate {
+impl Drop for Namespaces {
     fn drop(&mut self) {
         for name in &self.names {
             remove_name(name);
@@ -222,10 +223,10 @@ impl Drop for Estate {
 pub fn within<T: Send + 'static>(
     name: &str,
     what: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, EstateError> {
-    let path = Estate::path_of(name);
-    let failed = move |source: io::Error| EstateError::of(format!("enter {}", path.display()), source);
-    let file = File::open(Estate::path_of(name)).map_err(failed.clone())?;
+) -> Result<T, NamespaceError> {
+    let path = Namespaces::path_of(name);
+    let failed = move |source: io::Error| NamespaceError::of(format!("enter {}", path.display()), source);
+    let file = File::open(Namespaces::path_of(name)).map_err(failed.clone())?;
     let ran = thread::spawn(move || {
         setns(&file, CloneFlags::CLONE_NEWNET)?;
         Ok::<T, nix::errno::Errno>(what())
@@ -237,7 +238,7 @@ pub fn within<T: Send + 'static>(
 }
 
 /// Removes everything that belongs to processes that are no more; returns the names of the namespaces.
-pub fn clean() -> Result<Vec<String>, EstateError> {
+pub fn clean() -> Result<Vec<String>, NamespaceError> {
     let mut removed = Vec::new();
     let own = Path::new(OWN);
     let mut alive = Vec::new();
@@ -248,14 +249,14 @@ pub fn clean() -> Result<Vec<String>, EstateError> {
         let path = entry.path().join("lock");
         match File::open(&path) {
             Ok(lock) => match lock.try_lock() {
-                // Held until it is removed, so that two who clean do not meet; whoever comes new makes a new file.
+                // PacketBuffer until it is removed, so that two who clean do not meet; whoever comes new makes a new file.
                 Ok(()) => {
                     removed.extend(names_of(process).iter().filter(|name| remove_name(name)).cloned());
                     let _ = fs::remove_dir_all(entry.path());
                 }
                 Err(TryLockError::WouldBlock) => alive.push(process),
                 Err(TryLockError::Error(source)) => {
-                    return Err(EstateError::of(format!("lock {}", path.display()), source));
+                    return Err(NamespaceError::of(format!("lock {}", path.display()), source));
                 }
             },
             // Just being made, or of another user.
@@ -300,14 +301,14 @@ fn process_of(name: &str) -> Option<u32> {
 }
 
 /// Sees to it that names can be mounted where other mount namespaces see them come and go, as `ip netns` does.
-fn share_names() -> Result<(), EstateError> {
-    fs::create_dir_all(NETNS).map_err(|source| EstateError::of(format!("make {NETNS}"), source))?;
+fn share_names() -> Result<(), NamespaceError> {
+    fs::create_dir_all(NETNS).map_err(|source| NamespaceError::of(format!("make {NETNS}"), source))?;
     let none = None::<&str>;
     let share = || mount(none, NETNS, none, MsFlags::MS_SHARED | MsFlags::MS_REC, none);
     if share().is_err() {
         mount(Some(NETNS), NETNS, none, MsFlags::MS_BIND | MsFlags::MS_REC, none)
             .and_then(|()| share())
-            .map_err(|source| EstateError::of(format!("share {NETNS}"), source))?;
+            .map_err(|source| NamespaceError::of(format!("share {NETNS}"), source))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A board written and read at the same time, and against sums that are worked out anew.
+//! A table written and read at the same time, and against sums that are worked out anew.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -65,18 +65,18 @@ fn the_latest_is_read_as_it_was_written() {
     let (size, cell) = (Size::one_cell(4), CellInfo::lte(0, LteBandwidth::Mhz5));
     let words = words(size);
     let mut writer = Writer::new(&words, size).unwrap();
-    let board = Board::open(&words).unwrap();
-    assert_eq!((board.user(2), board.cell(0), board.user(4), board.cell(1)), (None, None, None, None));
+    let table = SharedTable::open(&words).unwrap();
+    assert_eq!((table.user(2), table.cell(0), table.user(4), table.cell(1)), (None, None, None, None));
     writer.on_report(&report(&cell, 7, &[row(2, 10, 1_234)]));
-    let seen = board.user(2).unwrap();
+    let seen = table.user(2).unwrap();
     assert_eq!(seen.measured_at, Time::ZERO + Span::from_millis(7));
     let user = seen.value;
     assert_eq!((user.cell, user.rnti, user.handover, user.cqi), (0, 1_234, false, 2));
     assert_eq!((user.mcs.downlink, user.queue.uplink, user.blocks.downlink), (16, Bytes::new(1_234), 1_234));
     assert_eq!(user.head_of_line.downlink, Span::from_micros(1_234));
-    assert_eq!(board.cell(0).unwrap().value.info, cell);
-    assert_eq!(board.last_slot_at(), Time::ZERO + Span::from_millis(7));
-    assert_eq!(board.user(1), None);
+    assert_eq!(table.cell(0).unwrap().value.info, cell);
+    assert_eq!(table.last_slot_at(), Time::ZERO + Span::from_millis(7));
+    assert_eq!(table.user(1), None);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn means_and_the_largest_block_are_of_the_last_ttis() {
     let (size, cell) = (Size::one_cell(2), CellInfo::lte(0, LteBandwidth::Mhz5));
     let words = words(size);
     let mut writer = Writer::new(&words, size).unwrap();
-    let board = Board::open(&words).unwrap();
+    let table = SharedTable::open(&words).unwrap();
     // One user has all 25 PRBs in slot 0, then 5 in each even slot; the other 10 in each odd slot, and sleeps from slot 40 on.
     for slot in 0..48 {
         let prbs = if slot == 0 { 25 } else { 5 * u16::from(slot % 2 == 0) };
@@ -119,20 +119,20 @@ fn means_and_the_largest_block_are_of_the_last_ttis() {
         let rows = [row(0, prbs, 16), row(1, other, 16)];
         writer.on_report(&report(&cell, slot, if slot < 40 { &rows } else { &rows[..1] }));
         let seen = slot + 1;
-        let hint = board.hint(0, Direction::Downlink, 16).unwrap();
+        let hint = table.hint(0, Direction::Downlink, 16).unwrap();
         let expected: u64 =
             (slot.saturating_sub(15)..=slot).map(|s| if s == 0 { 25 } else { 5 * (1 - s % 2) }).sum();
         assert!((hint.granted - expected as f64 / seen.min(16) as f64).abs() < 1e-12, "{slot}: {hint:?}");
         assert_eq!(hint.most_granted, if slot < 16 { 25 } else { 5 }, "{slot}");
         assert_eq!(hint.tbs_bits, Some(if slot < 16 { 20_000 } else { 4_000 }), "{slot}");
     }
-    let of_8 = |user| board.hint(user, Direction::Downlink, 8).unwrap();
+    let of_8 = |user| table.hint(user, Direction::Downlink, 8).unwrap();
     assert_eq!((of_8(0).granted, of_8(0).unused, of_8(0).active_users), (2.5, 22.5, 2));
     // Who sleeps has no block, and its hint is of now all the same.
     assert_eq!((of_8(1).granted, of_8(1).tbs_bits), (0.0, None));
     assert_eq!(of_8(1).measured_at, Time::ZERO + Span::from_millis(47));
-    assert_eq!(board.user(1).unwrap().measured_at, Time::ZERO + Span::from_millis(39));
-    let up = board.hint(0, Direction::Uplink, 8).unwrap();
+    assert_eq!(table.user(1).unwrap().measured_at, Time::ZERO + Span::from_millis(39));
+    let up = table.hint(0, Direction::Uplink, 8).unwrap();
     assert_eq!((up.granted, up.unused, up.active_users, up.tbs_bits), (0.0, 25.0, 0, None));
 }
 
@@ -141,12 +141,12 @@ fn what_happened_between_two_looks_follows_from_sums() {
     let (size, cell) = (Size::one_cell(1), CellInfo::lte(0, LteBandwidth::Mhz5));
     let words = words(size);
     let mut writer = Writer::new(&words, size).unwrap();
-    let board = Board::open(&words).unwrap();
+    let table = SharedTable::open(&words).unwrap();
     writer.on_report(&report(&cell, 0, &[row(0, 1, 1_000)]));
-    let before = board.user(0).unwrap();
+    let before = table.user(0).unwrap();
     assert_eq!(UserRecord::since(&before, &before, Direction::Downlink), None);
     writer.on_report(&report(&cell, 100, &[row(0, 1, 6_000)]));
-    let now = board.user(0).unwrap();
+    let now = table.user(0).unwrap();
     let elapsed = UserRecord::since(&now, &before, Direction::Uplink).unwrap();
     assert_eq!((elapsed.time, elapsed.bit_s), (Span::from_millis(100), 50_000.0));
     assert_eq!((elapsed.prb_symbols_s, elapsed.again), (50_000.0, 0.5));
@@ -158,20 +158,20 @@ fn a_handover_shows_and_who_left_is_gone() {
     let (size, cell) = (Size { cells: 2, users: 2, history: 8 }, CellInfo::lte(0, LteBandwidth::Mhz5));
     let words = words(size);
     let mut writer = Writer::new(&words, size).unwrap();
-    let board = Board::open(&words).unwrap();
+    let table = SharedTable::open(&words).unwrap();
     let event = |kind| Event { time: Time::ZERO, cell: 0, user: 1, kind };
     writer.on_event(&event(EventKind::Detached));
-    assert_eq!(board.user(1), None, "never seen");
+    assert_eq!(table.user(1), None, "never seen");
     writer.on_report(&report(&cell, 0, &[row(1, 4, 20)]));
     writer.on_event(&event(EventKind::Detached));
-    assert_eq!(board.user(1), None);
+    assert_eq!(table.user(1), None);
     writer.on_event(&event(EventKind::HandoverBegun { to: 1 }));
-    let seen = board.user(1).unwrap().value;
+    let seen = table.user(1).unwrap().value;
     assert!(seen.handover && seen.mcs.downlink == 20);
-    assert!(board.hint(1, Direction::Downlink, 8).unwrap().handover);
+    assert!(table.hint(1, Direction::Downlink, 8).unwrap().handover);
     let other = CellInfo { cell: 1, ..cell };
     writer.on_report(&report(&other, 30, &[row(1, 0, 3)]));
-    let seen = board.user(1).unwrap().value;
+    let seen = table.user(1).unwrap().value;
     assert_eq!(
         (seen.cell, seen.handover, seen.mcs.downlink),
         (1, false, 0),
@@ -183,21 +183,24 @@ fn a_handover_shows_and_who_left_is_gone() {
 fn what_is_no_board_is_refused() {
     let size = Size::one_cell(3);
     for (case, words, expected) in [
-        ("nothing", Vec::new(), BoardError::NotABoard { found: 0 }),
-        ("zeros", words(size), BoardError::NotABoard { found: 0 }),
+        ("nothing", Vec::new(), SharedTableError::NotATable { found: 0 }),
+        ("zeros", words(size), SharedTableError::NotATable { found: 0 }),
     ] {
-        assert_eq!(Board::open(&words).unwrap_err(), expected, "{case}");
+        assert_eq!(SharedTable::open(&words).unwrap_err(), expected, "{case}");
     }
     let all = words(size);
     Writer::new(&all, size).unwrap();
     let short = &all[..all.len() - 1];
     let expected = size.words().unwrap();
-    assert_eq!(Board::open(short).unwrap_err(), BoardError::TooShort { expected, found: expected - 1 });
-    assert!(matches!(Writer::new(short, size), Err(BoardError::TooShort { .. })));
+    assert_eq!(
+        SharedTable::open(short).unwrap_err(),
+        SharedTableError::TooShort { expected, found: expected - 1 }
+    );
+    assert!(matches!(Writer::new(short, size), Err(SharedTableError::TooShort { .. })));
     all[2].store(12, Ordering::Relaxed);
-    assert!(matches!(Board::open(&all), Err(BoardError::BadSize { .. })));
+    assert!(matches!(SharedTable::open(&all), Err(SharedTableError::BadSize { .. })));
     all[2].store(u64::MAX, Ordering::Relaxed);
-    assert!(matches!(Board::open(&all), Err(BoardError::BadSize { .. })));
+    assert!(matches!(SharedTable::open(&all), Err(SharedTableError::BadSize { .. })));
     assert_eq!(Size { cells: u32::MAX, users: 1, history: 8 }.words(), None);
 }
 
@@ -207,10 +210,10 @@ fn a_writer_that_begins_anew_says_so() {
     let words = words(size);
     let cell = CellInfo::lte(0, LteBandwidth::Mhz5);
     Writer::new(&words, size).unwrap().on_report(&report(&cell, 1, &[row(0, 1, 1)]));
-    let board = Board::open(&words).unwrap();
-    let generation = board.generation();
+    let table = SharedTable::open(&words).unwrap();
+    let generation = table.generation();
     Writer::new(&words, size).unwrap();
-    assert_eq!((board.generation(), board.user(0)), (generation + 1, None));
+    assert_eq!((table.generation(), table.user(0)), (generation + 1, None));
 }
 
 #[test]
@@ -222,11 +225,11 @@ fn a_writer_that_died_stops_nobody() {
     writer.on_report(&report(&cell, 1, &[row(0, 1, 1)]));
     let at = Layout { size }.user(0).unwrap();
     words[at].fetch_add(1, Ordering::Relaxed);
-    let board = Board::open(&words).unwrap();
-    assert_eq!(board.user(0), None);
+    let table = SharedTable::open(&words).unwrap();
+    assert_eq!(table.user(0), None);
     // The next writer, or this one, sets it right.
     writer.on_report(&report(&cell, 2, &[row(0, 1, 1)]));
-    assert!(board.user(0).is_some());
+    assert!(table.user(0).is_some());
 }
 
 #[test]
@@ -238,10 +241,10 @@ fn nobody_reads_half_of_a_record() {
     let is_over = AtomicBool::new(false);
     let reads: u64 = std::thread::scope(|scope| {
         let read = || {
-            let board = Board::open(&words).unwrap();
+            let table = SharedTable::open(&words).unwrap();
             let (mut reads, mut latest) = (0_u64, 0);
             while !is_over.load(Acquire) {
-                let Some(seen) = board.user(reads as u32 % 2) else { continue };
+                let Some(seen) = table.user(reads as u32 % 2) else { continue };
                 let (user, stamp) = (seen.value, seen.value.scheduled_bits.downlink);
                 // All of one stamp.
                 assert_eq!(user.scheduled_bits.uplink, stamp);
@@ -261,7 +264,7 @@ fn nobody_reads_half_of_a_record() {
                     latest = stamp;
                 }
                 // What follows from a history that is written meanwhile is of a mixture of slots, but never absurd.
-                if let Some(hint) = board.hint(0, Direction::Downlink, 16) {
+                if let Some(hint) = table.hint(0, Direction::Downlink, 16) {
                     assert!(
                         hint.granted <= 25.0
                             && hint.unused <= 25.0

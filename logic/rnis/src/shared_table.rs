@@ -1,9 +1,9 @@
-//! A board on which one writer keeps the latest of every user, for many readers who never wait for each other.
+//! A table on which one writer keeps the latest of every user, for many readers who never wait for each other.
 //!
 //! It lies on borrowed 64-bit words, so that threads share it as it is and processes by mapping the same memory; who maps it is
 //! a carrier. Neither side blocks: each cell and each user has a counter that is odd while its words change, and a reader
 //! that finds it odd, or changed meanwhile, looks again ([`READS`] times at most, so that a writer that died in between stops
-//! nobody). Two writers on one board do no harm to memory, but what is read then may be of both: the carrier sees to it that
+//! nobody). Two writers on one table do no harm to memory, but what is read then may be of both: the carrier sees to it that
 //! there is one.
 //!
 //! # Layout
@@ -33,7 +33,7 @@ use ranpace_units::{Span, Time};
 
 use self::record::{GONE, GRANTED, NOBODY, ON_ITS_WAY, PRESENT, STATE_MASK, encode};
 use crate::activity::Activity;
-use crate::{Aged, Event, EventKind, RadioHint, Report, UserReport};
+use crate::{Event, EventKind, RadioHint, Report, Timestamped, UserReport};
 
 mod record;
 #[cfg(test)]
@@ -55,7 +55,7 @@ const DIRECTIONS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 const SLOT_BITS: u32 = 24;
 const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
 
-/// How large a board is.
+/// How large a table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Cells; those with numbers from there on are not on it. At most 65 536.
@@ -84,17 +84,17 @@ impl Size {
     }
 }
 
-/// Why there is no board.
+/// Why there is no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BoardError {
-    /// The words do not begin as a board does, or as one of another version.
-    #[error("expected a board that begins with {MAGIC:#018x}, found {found:#018x}")]
-    NotABoard {
+pub enum SharedTableError {
+    /// The words do not begin as a table does, or as one of another version.
+    #[error("expected a table that begins with {MAGIC:#018x}, found {found:#018x}")]
+    NotATable {
         /// The first word; 0 if there is none.
         found: u64,
     },
-    /// There is no board of this size.
+    /// There is no table of this size.
     #[error("expected a history of 8 to 1024 TTIs, a power of two, and at most 65536 cells, found {size:?}")]
     BadSize {
         /// The size.
@@ -117,9 +117,9 @@ struct Layout {
 }
 
 impl Layout {
-    fn checked(size: Size, found: usize) -> Result<Self, BoardError> {
-        let expected = size.words().ok_or(BoardError::BadSize { size })?;
-        if found < expected { Err(BoardError::TooShort { expected, found }) } else { Ok(Self { size }) }
+    fn checked(size: Size, found: usize) -> Result<Self, SharedTableError> {
+        let expected = size.words().ok_or(SharedTableError::BadSize { size })?;
+        if found < expected { Err(SharedTableError::TooShort { expected, found }) } else { Ok(Self { size }) }
     }
     fn history(self) -> usize {
         self.size.history as usize
@@ -188,7 +188,7 @@ fn copy<T>(counter: &AtomicU64, copy: impl Fn() -> T) -> Option<T> {
     None
 }
 
-/// Writes a board.
+/// Writes a table.
 #[derive(Debug)]
 pub struct Writer<'a> {
     words: &'a [AtomicU64],
@@ -205,8 +205,8 @@ struct CellSums {
 }
 
 impl<'a> Writer<'a> {
-    /// Makes a board of the words, whatever was on them; one that was there before begins a new generation.
-    pub fn new(words: &'a [AtomicU64], size: Size) -> Result<Self, BoardError> {
+    /// Makes a table of the words, whatever was on them; one that was there before begins a new generation.
+    pub fn new(words: &'a [AtomicU64], size: Size) -> Result<Self, SharedTableError> {
         let layout = Layout::checked(size, words.len())?;
         let generation =
             if words[0].load(Ordering::Relaxed) == MAGIC { words[3].load(Ordering::Relaxed) } else { 0 };
@@ -346,19 +346,19 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Reads a board.
+/// Reads a table.
 #[derive(Clone, Copy, Debug)]
-pub struct Board<'a> {
+pub struct SharedTable<'a> {
     words: &'a [AtomicU64],
     layout: Layout,
 }
 
-impl<'a> Board<'a> {
-    /// The board on these words.
-    pub fn open(words: &'a [AtomicU64]) -> Result<Self, BoardError> {
+impl<'a> SharedTable<'a> {
+    /// The table on these words.
+    pub fn open(words: &'a [AtomicU64]) -> Result<Self, SharedTableError> {
         let found = words.first().map_or(0, |word| word.load(Ordering::Acquire));
         if found != MAGIC || words.len() < HEADER_WORDS {
-            return Err(BoardError::NotABoard { found });
+            return Err(SharedTableError::NotATable { found });
         }
         let counts = words[1].load(Ordering::Relaxed);
         let history = u32::try_from(words[2].load(Ordering::Relaxed)).unwrap_or(0);
@@ -382,18 +382,18 @@ impl<'a> Board<'a> {
     }
 
     /// A cell; `None` if nothing was heard of it.
-    pub fn cell(&self, cell: u16) -> Option<Aged<CellRecord>> {
+    pub fn cell(&self, cell: u16) -> Option<Timestamped<CellRecord>> {
         let words = record::<CELL_WORDS>(self.words, self.layout.cell(cell)?)?;
         copy(&words[0], || CellRecord::load(words))?
     }
 
     /// The latest of a user; `None` if nothing was heard of it, or it left.
-    pub fn user(&self, user: u32) -> Option<Aged<UserRecord>> {
+    pub fn user(&self, user: u32) -> Option<Timestamped<UserRecord>> {
         let words = record::<USER_WORDS>(self.words, self.layout.user(user)?)?;
         copy(&words[0], || UserRecord::load(words))?
     }
 
-    /// What a mechanism is told of a user: resources as means over the last `ttis` TTIs (1 to the board's history; others count
+    /// What a mechanism is told of a user: resources as means over the last `ttis` TTIs (1 to the table's history; others count
     /// as the nearest), blocks and most PRBs over the last 8 or these if they are more. It was measured when the cell's
     /// last slot was, though the user may have been asleep then.
     pub fn hint(&self, user: u32, direction: Direction, ttis: u64) -> Option<RadioHint> {

@@ -1,4 +1,4 @@
-//! What an emulation plays of a scenario: hosts that get a namespace, and the ways between them.
+//! What an emulation plays of a scenario: hosts that get a namespace, and the routes between them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,7 +35,7 @@ fn ports_of(packet: &[u8]) -> Option<[u16; 2]> {
 /// Why a scenario cannot be emulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum WaysError {
+pub enum TopologyError {
     /// More hosts than namespaces.
     #[error("{found} hosts would get a namespace each; at most {MOST_HOSTS} can")]
     Crowd {
@@ -63,10 +63,10 @@ pub struct Cut {
     pub from_user: Option<u32>,
 }
 
-/// Hosts with namespaces, and the ways between them.
+/// Hosts with namespaces, and the routes between them.
 #[derive(Clone, Debug)]
-pub struct Ways {
-    /// The scenario as it is played: its flows are the ways, one in each direction, and behind them the parts of those that are
+pub struct Topology {
+    /// The scenario as it is played: its flows are the routes, one in each direction, and behind them the parts of those that are
     /// cut.
     pub scenario: Scenario,
     /// Indices of the hosts that get a namespace, in the scenario's order; an address counts in this order.
@@ -79,7 +79,7 @@ pub struct Ways {
     pub proxies: Vec<ProxySpec>,
     /// See `proxies`.
     pub peps: Vec<PepSpec>,
-    /// The whole ways, and of each the way back.
+    /// The whole routes, and of each the way back.
     whole: Vec<FlowSpec>,
     answers: Vec<Option<u32>>,
     /// Of each flow of `scenario` where it ends at participants.
@@ -91,11 +91,11 @@ pub struct Ways {
     own: Vec<(usize, usize)>,
 }
 
-impl Ways {
+impl Topology {
     /// Of a scenario. A host gets a namespace if a flow begins or ends there, or if it is a user of a cell. Between two of
     /// them is a way if one is not a user, or a flow of the scenario leads there: along the first such flow, or else as a
     /// flow without a path of its own would go.
-    pub fn new(scenario: &Scenario) -> Result<Self, WaysError> {
+    pub fn new(scenario: &Scenario) -> Result<Self, TopologyError> {
         let mut notes = Vec::new();
         let mut is_end = vec![false; scenario.hosts.len()];
         let mut is_user = is_end.clone();
@@ -107,7 +107,7 @@ impl Ways {
         }
         let hosts: Vec<usize> = (0..scenario.hosts.len()).filter(|host| is_end[*host]).collect();
         if hosts.len() > MOST_HOSTS {
-            return Err(WaysError::Crowd { found: hosts.len() });
+            return Err(TopologyError::Crowd { found: hosts.len() });
         }
         let mut own: HashMap<(usize, usize), (&[Hop], u8)> = HashMap::new();
         for flow in &scenario.flows {
@@ -167,7 +167,7 @@ impl Ways {
             table[to * hosts.len() + from]
         });
         let answers = answers.collect();
-        let mut ways = Self {
+        let mut topology = Self {
             scenario: played,
             proxies,
             peps,
@@ -180,11 +180,11 @@ impl Ways {
             flows,
             own: Vec::new(),
         };
-        ways.cut();
-        Ok(ways)
+        topology.cut();
+        Ok(topology)
     }
 
-    /// Makes the flows that are played from the whole ways.
+    /// Makes the flows that are played from the whole routes.
     fn cut(&mut self) {
         let scenario = &self.scenario;
         let has_participants = |host: usize| {
@@ -250,7 +250,7 @@ impl Ways {
         self.whole.get(way as usize).map_or(0, |way| way.bearer)
     }
 
-    /// How many whole ways there are: they come first among the flows of the played scenario.
+    /// How many whole routes there are: they come first among the flows of the played scenario.
     pub fn whole(&self) -> usize {
         self.whole.len()
     }
@@ -274,11 +274,11 @@ impl Ways {
         *self.table.get(from * self.hosts.len() + to)?
     }
 
-    /// The same, with ways for the scenario's own flows before the others: there and back, with the path and the bearer of
+    /// The same, with routes for the scenario's own flows before the others: there and back, with the path and the bearer of
     /// each. Their packets are told by their ports: see [`Self::way_of`].
     #[must_use]
     pub fn with_flows(&self) -> Self {
-        let mut ways = self.clone();
+        let mut topology = self.clone();
         let plain = |flow: &FlowSpec| FlowSpec {
             transport: Transport::Udp { packet: Bytes::new(1500), estimator: None },
             workload: Workload::Bulk,
@@ -293,16 +293,16 @@ impl Ways {
             back: Vec::new(),
             ..plain(flow)
         });
-        ways.whole = there.chain(back).chain(self.whole.iter().cloned()).collect();
+        topology.whole = there.chain(back).chain(self.whole.iter().cloned()).collect();
         let count = self.flows.len() as u32;
         let first = 2 * count;
-        ways.table.iter_mut().flatten().for_each(|way| *way += first);
+        topology.table.iter_mut().flatten().for_each(|way| *way += first);
         let own = (count..first).chain(0..count).map(Some);
-        ways.answers = own.chain(self.answers.iter().map(|way| Some((*way)? + first))).collect();
-        ways.cut();
+        topology.answers = own.chain(self.answers.iter().map(|way| Some((*way)? + first))).collect();
+        topology.cut();
         let place = |host| self.hosts.iter().position(|at| *at == host).unwrap_or(usize::MAX);
-        ways.own = self.flows.iter().map(|flow| (place(flow.from), place(flow.to))).collect();
-        ways
+        topology.own = self.flows.iter().map(|flow| (place(flow.from), place(flow.to))).collect();
+        topology
     }
 
     /// The flows of the scenario, as they were asked for.
@@ -359,13 +359,14 @@ impl Ways {
                 *least = delay.min(*least);
             }
         }
-        let mut ways: BTreeMap<(usize, usize), Span> = BTreeMap::new();
+        let mut topology: BTreeMap<(usize, usize), Span> = BTreeMap::new();
         for flow in &self.whole {
             let links = flow.path.iter().filter_map(|hop| delays.get(hop.link()?));
             let (delay, ends): (Span, _) = (links.copied().sum(), (flow.from, flow.to));
-            ways.entry(ends).and_modify(|least| *least = delay.min(*least)).or_insert(delay);
+            topology.entry(ends).and_modify(|least| *least = delay.min(*least)).or_insert(delay);
         }
-        let rounds = ways.iter().filter_map(|((from, to), there)| Some(*there + *ways.get(&(*to, *from))?));
+        let rounds =
+            topology.iter().filter_map(|((from, to), there)| Some(*there + *topology.get(&(*to, *from))?));
         rounds.min().unwrap_or(Span::ZERO)
     }
 
@@ -425,12 +426,12 @@ mod tests {
             flow("server", "phone"),
             flow("server", "tablet")
         );
-        let ways = Ways::new(&scenario(&text)).expect("it can be emulated");
-        assert_eq!(ways.base_rtt(), Span::from_millis(18));
-        assert_eq!(ways.with_flows().base_rtt(), Span::from_millis(18));
+        let topology = Topology::new(&scenario(&text)).expect("it can be emulated");
+        assert_eq!(topology.base_rtt(), Span::from_millis(18));
+        assert_eq!(topology.with_flows().base_rtt(), Span::from_millis(18));
         let change = "[[change]]\nat = \"1s\"\nlink = \"mast-phone\"\ndelay = \"2ms\"\n";
-        let ways = Ways::new(&scenario(&format!("{text}{change}"))).expect("it can be emulated");
-        assert_eq!(ways.base_rtt(), Span::from_millis(10));
+        let topology = Topology::new(&scenario(&format!("{text}{change}"))).expect("it can be emulated");
+        assert_eq!(topology.base_rtt(), Span::from_millis(10));
     }
 
     const TWO_USERS: &str = include_str!("../tests/scenarios/cell.toml");
@@ -438,10 +439,10 @@ mod tests {
     #[test]
     fn ends_of_flows_and_users_get_a_namespace_and_ways_lead_between_servers_and_users() {
         let scenario = scenario(TWO_USERS);
-        let ways = Ways::new(&scenario).expect("it can be emulated");
-        let names: Vec<&str> = (0..ways.hosts.len()).map(|place| ways.name(place)).collect();
+        let topology = Topology::new(&scenario).expect("it can be emulated");
+        let names: Vec<&str> = (0..topology.hosts.len()).map(|place| topology.name(place)).collect();
         assert_eq!(names, ["server", "ue1", "ue2"], "the mast only passes packets on");
-        let place = |name| ways.place(name).expect("it is there");
+        let place = |name| topology.place(name).expect("it is there");
         for (from, to, exists) in [
             ("server", "ue1", true),
             ("ue1", "server", true),
@@ -449,23 +450,23 @@ mod tests {
             ("ue2", "server", true),
             ("ue1", "ue2", false),
         ] {
-            let flow = ways.between(place(from), place(to));
+            let flow = topology.between(place(from), place(to));
             assert_eq!(flow.is_some(), exists, "{from} to {to}");
             if let Some(flow) = flow {
-                let spec = &ways.scenario.flows[flow as usize];
+                let spec = &topology.scenario.flows[flow as usize];
                 assert_eq!(spec.name, format!("{from} to {to}"));
                 assert_eq!(spec.path.len(), 2, "over the core and the air");
-                assert_eq!(ways.ends()[flow as usize], place(to));
+                assert_eq!(topology.ends()[flow as usize], place(to));
             }
         }
-        assert_eq!(ways.between(0, 77), None);
-        assert_eq!(Ways::first_user(&scenario), Some("ue1"));
+        assert_eq!(topology.between(0, 77), None);
+        assert_eq!(Topology::first_user(&scenario), Some("ue1"));
     }
 
     #[test]
     fn tables_that_are_not_played_are_named() {
         let notes = |more: &str| {
-            Ways::new(&scenario(&format!("{more}{TWO_USERS}"))).expect("it can be emulated").notes
+            Topology::new(&scenario(&format!("{more}{TWO_USERS}"))).expect("it can be emulated").notes
         };
         assert_eq!(notes(""), Vec::<String>::new());
         // Also where the values are those that there are without the table.
@@ -486,9 +487,9 @@ mod tests {
     #[test]
     fn packets_of_own_flows_are_told_by_their_ports() {
         let scenario = scenario(TWO_USERS);
-        let plain = Ways::new(&scenario).expect("it can be emulated");
-        let ways = plain.with_flows();
-        let place = |name| ways.place(name).expect("it is there");
+        let plain = Topology::new(&scenario).expect("it can be emulated");
+        let topology = plain.with_flows();
+        let place = |name| topology.place(name).expect("it is there");
         let (server, user, other) = (place("server"), place("ue1"), place("ue2"));
         let packet = |v6: bool, tcp: bool, ports: [u16; 2]| {
             let mut packet = Vec::new();
@@ -518,16 +519,16 @@ mod tests {
                         [40_000, 80],
                         plain.between(server, user).map(|way| way + 2),
                     ),
-                    ("to another host", server, other, [40_000, 20_000], ways.between(server, other)),
+                    ("to another host", server, other, [40_000, 20_000], topology.between(server, other)),
                     ("nowhere", user, other, [40_000, 20_000], None),
                 ] {
-                    assert_eq!(ways.way_of(from, to, &packet(v6, tcp, ports)), way, "{case}");
+                    assert_eq!(topology.way_of(from, to, &packet(v6, tcp, ports)), way, "{case}");
                 }
             }
         }
-        assert_eq!(ways.scenario.flows[0].path, scenario.flows[0].path);
-        assert_eq!(ways.scenario.flows[1].path, scenario.flows[0].back);
-        assert_eq!(ways.ends()[..2], [user, server]);
+        assert_eq!(topology.scenario.flows[0].path, scenario.flows[0].path);
+        assert_eq!(topology.scenario.flows[1].path, scenario.flows[0].back);
+        assert_eq!(topology.ends()[..2], [user, server]);
         let ours = packet(false, true, [40_000, 20_000]);
         assert_eq!(plain.way_of(server, user, &ours), plain.between(server, user), "without workloads");
     }
@@ -565,13 +566,13 @@ mod tests {
             path = ["slow"]
         "#;
         let scenario = scenario(text);
-        let ways = Ways::new(&scenario).expect("it can be emulated");
+        let topology = Topology::new(&scenario).expect("it can be emulated");
         let path = |from, to| {
-            let flow = ways.between(from, to).expect("there is a way");
-            ways.scenario.flows[flow as usize].path.clone()
+            let flow = topology.between(from, to).expect("there is a way");
+            topology.scenario.flows[flow as usize].path.clone()
         };
         assert_eq!(path(0, 1), [Hop::Link(2)]);
         assert_eq!(path(1, 0), scenario.flows[0].back);
-        assert_eq!(Ways::first_user(&scenario), Some("b"));
+        assert_eq!(Topology::first_user(&scenario), Some("b"));
     }
 }

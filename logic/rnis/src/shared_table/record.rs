@@ -1,4 +1,4 @@
-//! What records on a board hold, and how it lies in words.
+//! What records on a table hold, and how it lies in words.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use ranpace_phy::{Both, Direction};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::{CELL_WORDS, USER_WORDS};
-use crate::{Aged, CellInfo, Technology};
+use crate::{CellInfo, Technology, Timestamped};
 
 /// The state of a user, in the lowest eight bits of its second word.
 pub(super) const STATE_MASK: u64 = 0xff;
@@ -77,7 +77,7 @@ pub struct Elapsed {
 impl CellRecord {
     /// From its words.
     #[inline]
-    pub(super) fn load(words: &[AtomicU64; CELL_WORDS]) -> Option<Aged<Self>> {
+    pub(super) fn load(words: &[AtomicU64; CELL_WORDS]) -> Option<Timestamped<Self>> {
         let words: [u64; CELL_WORDS] = core::array::from_fn(|place| words[place].load(Ordering::Relaxed));
         let info = decode(&core::array::from_fn(|place| words[1 + place]))?;
         let pair = |at: usize| Both { downlink: words[at], uplink: words[at + 1] };
@@ -88,14 +88,14 @@ impl CellRecord {
             used_prb_symbols: pair(13),
             symbols: pair(15),
         };
-        Some(Aged::new(record, Time::from_nanos(words[10])))
+        Some(Timestamped::new(record, Time::from_nanos(words[10])))
     }
 }
 
 impl UserRecord {
     /// From its words.
     #[inline]
-    pub(super) fn load(words: &[AtomicU64; USER_WORDS]) -> Option<Aged<Self>> {
+    pub(super) fn load(words: &[AtomicU64; USER_WORDS]) -> Option<Timestamped<Self>> {
         let words: [u64; 13] = core::array::from_fn(|place| words[place].load(Ordering::Relaxed));
         let identity = words[1];
         let state = identity & STATE_MASK;
@@ -119,11 +119,15 @@ impl UserRecord {
             blocks: blocks.map(|word| (word >> 32) as u32),
             retransmissions: blocks.map(|word| word as u32),
         };
-        Some(Aged::new(record, Time::from_nanos(words[2])))
+        Some(Timestamped::new(record, Time::from_nanos(words[2])))
     }
 
     /// What happened one way since an earlier look; `None` if the user came anew or no time passed.
-    pub fn since(now: &Aged<Self>, before: &Aged<Self>, direction: Direction) -> Option<Elapsed> {
+    pub fn since(
+        now: &Timestamped<Self>,
+        before: &Timestamped<Self>,
+        direction: Direction,
+    ) -> Option<Elapsed> {
         let time = now.measured_at.checked_since(before.measured_at).filter(|time| !time.is_zero())?;
         let (now, before) = (&now.value, &before.value);
         let bits = now.scheduled_bits[direction].checked_sub(before.scheduled_bits[direction])?;

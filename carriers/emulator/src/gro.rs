@@ -6,7 +6,7 @@
 //! numbers follow each other and of which none but the last is shorter; PSH, FIN and a shorter one end a piece. So a mark of
 //! Congestion Experienced, another acknowledgement, window or option (time stamps too) begins a new one, and who cuts a piece
 //! again has the very packets. Packets of a connection stay in order; others may change places within one call of
-//! [`Joiner::flush`].
+//! [`Coalescer::flush`].
 
 use std::io::IoSlice;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use std::ops::Range;
 use ranpace_units::Time;
 use tun_rs::{VIRTIO_NET_HDR_GSO_TCPV4, VIRTIO_NET_HDR_GSO_TCPV6, VirtioNetHdr};
 
-use crate::held::{Held, Part};
-use crate::pieces::{
+use crate::gso::{
     FIN, NEEDS_SUM, OFFSET, PSH, TCP_FLAGS, TCP_SUM, addresses_sum, header, pseudo_sum, sum_ipv4,
 };
+use crate::packet_buffer::{PacketBuffer, Part};
 
 /// Pieces that are open at a time: those of so many connections that take turns. As many as in a bucket of Linux
 /// (MAX_GRO_SKBS).
@@ -102,7 +102,7 @@ pub struct Leaving {
 
 /// A piece to which packets can be joined.
 #[derive(Debug)]
-struct Piece {
+struct GroPacket {
     device: usize,
     /// When its first packet was due.
     due: Time,
@@ -122,7 +122,7 @@ struct Piece {
     full: bool,
 }
 
-impl Piece {
+impl GroPacket {
     /// Whether a packet goes between the same two hosts.
     fn has_hosts(&self, device: usize, packet: &[u8]) -> bool {
         let addresses = if self.first.v6 { 8..40 } else { 12..20 };
@@ -201,15 +201,15 @@ impl Piece {
 
 /// Joins packets.
 #[derive(Debug, Default)]
-pub struct Joiner {
+pub struct Coalescer {
     /// Length that pieces of several packets have at least.
     least: usize,
-    open: Vec<Piece>,
+    open: Vec<GroPacket>,
     head: Vec<u8>,
     spare: Vec<(Vec<u8>, Vec<Run>)>,
 }
 
-impl Joiner {
+impl Coalescer {
     /// Joins packets to pieces of this length and above.
     pub fn from_length(least: usize) -> Self {
         Self { least, ..Self::default() }
@@ -222,12 +222,12 @@ impl Joiner {
         (device, due): (usize, Time),
         part: Part,
         marked: bool,
-        held: &mut Held,
+        packet_buffer: &mut PacketBuffer,
         write: &mut impl Write,
     ) {
-        let payload = held.payload(part);
+        let payload = packet_buffer.payload(part);
         let least = self.least;
-        let follows = |piece: &&mut Piece| {
+        let follows = |piece: &&mut GroPacket| {
             piece.next == part
                 && piece.device == device
                 && piece.marked == marked
@@ -235,24 +235,24 @@ impl Joiner {
         };
         // Nearly all: they come as they were sent, and there is nothing to compare.
         if let Some(piece) = self.open.iter_mut().find(follows) {
-            piece.join(part, payload, held.flags(part));
+            piece.join(part, payload, packet_buffer.flags(part));
             return;
         }
-        held.write_head(part, marked, &mut self.head);
+        packet_buffer.write_head(part, marked, &mut self.head);
         let packet = self.head.get(OFFSET..).unwrap_or_default();
-        let length = held.length(part);
+        let length = packet_buffer.length(part);
         let Some(shape) = Shape::of(&self.head, length) else {
             while let Some(place) = self.open.iter().position(|piece| piece.has_hosts(device, packet)) {
-                Self::write(self.open.remove(place), &mut self.spare, held, write);
+                Self::write(self.open.remove(place), &mut self.spare, packet_buffer, write);
             }
-            held.show(part, marked, |bytes| write(Leaving { device, due, packets: 1 }, bytes));
-            held.release(part.piece(), 1);
+            packet_buffer.show(part, marked, |bytes| write(Leaving { device, due, packets: 1 }, bytes));
+            packet_buffer.release(part.piece(), 1);
             return;
         };
         let payload = payload.end - shape.payload..payload.end;
         let flags = packet[shape.network + TCP_FLAGS];
         let ports = shape.network..shape.network + 4;
-        let same = |piece: &Piece| {
+        let same = |piece: &GroPacket| {
             piece.first.network == shape.network
                 && piece.has_hosts(device, packet)
                 && piece.head[OFFSET..].get(ports.clone()) == packet.get(ports.clone())
@@ -262,9 +262,9 @@ impl Joiner {
                 self.open[place].join(part, payload, flags);
                 return;
             }
-            Self::write(self.open.remove(place), &mut self.spare, held, write);
+            Self::write(self.open.remove(place), &mut self.spare, packet_buffer, write);
         } else if self.open.len() == MOST_OPEN {
-            Self::write(self.open.remove(0), &mut self.spare, held, write);
+            Self::write(self.open.remove(0), &mut self.spare, packet_buffer, write);
         }
         let (mut head, mut runs) = self.spare.pop().unwrap_or_default();
         head.clear();
@@ -272,28 +272,40 @@ impl Joiner {
         runs.clear();
         runs.push(Run { piece: part.piece(), range: payload, packets: 1 });
         let (next, full) = (part.next(), shape.last);
-        self.open.push(Piece { device, due, marked, head, runs, first: shape, length, count: 1, next, full });
+        self.open.push(GroPacket {
+            device,
+            due,
+            marked,
+            head,
+            runs,
+            first: shape,
+            length,
+            count: 1,
+            next,
+            full,
+        });
     }
 
     /// Hands over everything that waits.
-    pub fn flush(&mut self, held: &mut Held, write: &mut impl Write) {
+    pub fn flush(&mut self, packet_buffer: &mut PacketBuffer, write: &mut impl Write) {
         for piece in self.open.drain(..) {
-            Self::write(piece, &mut self.spare, held, write);
+            Self::write(piece, &mut self.spare, packet_buffer, write);
         }
     }
 
     fn write(
-        mut piece: Piece,
+        mut piece: GroPacket,
         spare: &mut Vec<(Vec<u8>, Vec<Run>)>,
-        held: &mut Held,
+        packet_buffer: &mut PacketBuffer,
         write: &mut impl Write,
     ) {
         piece.close();
         let head = [IoSlice::new(&piece.head)].into_iter();
-        let payload = piece.runs.iter().map(|run| IoSlice::new(held.bytes(run.piece, run.range.clone())));
+        let payload =
+            piece.runs.iter().map(|run| IoSlice::new(packet_buffer.bytes(run.piece, run.range.clone())));
         let bytes: Vec<IoSlice<'_>> = head.chain(payload).collect();
         write(Leaving { device: piece.device, due: piece.due, packets: piece.count }, &bytes);
-        piece.runs.iter().for_each(|run| held.release(run.piece, run.packets));
+        piece.runs.iter().for_each(|run| packet_buffer.release(run.piece, run.packets));
         spare.push((piece.head, piece.runs));
     }
 }
@@ -309,7 +321,7 @@ mod tests {
     use ranpace_units::Span;
 
     use super::*;
-    use crate::pieces::{cut, fill_checksum};
+    use crate::gso::{cut, fill_checksum};
 
     /// A packet as the kernel gives it: the checksum is left to the card.
     struct Sample {
@@ -379,36 +391,40 @@ mod tests {
     }
 
     /// Takes in a buffer as a kernel would send it.
-    fn take_in(held: &mut Held, buffer: &[u8]) -> Vec<Part> {
-        held.buffer()[..buffer.len()].copy_from_slice(buffer);
-        held.take_in(buffer.len()).collect()
+    fn take_in(packet_buffer: &mut PacketBuffer, buffer: &[u8]) -> Vec<Part> {
+        packet_buffer.buffer()[..buffer.len()].copy_from_slice(buffer);
+        packet_buffer.take_in(buffer.len()).collect()
     }
 
     /// What is written when these come together, by device.
     fn joined(packets: &[(usize, Vec<u8>)]) -> Vec<(usize, Vec<u8>)> {
-        let mut held = Held::default();
+        let mut packet_buffer = PacketBuffer::default();
         let take_in = |(device, buffer): &(usize, Vec<u8>)| {
-            take_in(&mut held, buffer).into_iter().map(|part| (*device, part)).collect::<Vec<_>>()
+            take_in(&mut packet_buffer, buffer).into_iter().map(|part| (*device, part)).collect::<Vec<_>>()
         };
         let parts: Vec<_> = packets.iter().flat_map(take_in).collect();
-        let written = write_joined(&mut held, &parts);
-        assert_eq!(held.pieces_left(), 0);
+        let written = write_joined(&mut packet_buffer, &parts);
+        assert_eq!(packet_buffer.pieces_left(), 0);
         written
     }
 
-    fn write_joined(held: &mut Held, parts: &[(usize, Part)]) -> Vec<(usize, Vec<u8>)> {
-        written_by(Joiner::default(), held, parts)
+    fn write_joined(packet_buffer: &mut PacketBuffer, parts: &[(usize, Part)]) -> Vec<(usize, Vec<u8>)> {
+        written_by(Coalescer::default(), packet_buffer, parts)
     }
 
-    fn written_by(mut joiner: Joiner, held: &mut Held, parts: &[(usize, Part)]) -> Vec<(usize, Vec<u8>)> {
+    fn written_by(
+        mut coalescer: Coalescer,
+        packet_buffer: &mut PacketBuffer,
+        parts: &[(usize, Part)],
+    ) -> Vec<(usize, Vec<u8>)> {
         let mut written = Vec::new();
         let mut write = |leaving: Leaving, bytes: &[IoSlice<'_>]| {
             written.push((leaving.device, bytes.iter().flat_map(|bytes| bytes.to_vec()).collect()));
         };
         for (device, part) in parts {
-            joiner.add((*device, Time::ZERO), *part, false, held, &mut write);
+            coalescer.add((*device, Time::ZERO), *part, false, packet_buffer, &mut write);
         }
-        joiner.flush(held, &mut write);
+        coalescer.flush(packet_buffer, &mut write);
         written
     }
 
@@ -483,58 +499,58 @@ mod tests {
     #[test]
     fn packets_of_a_large_piece_that_come_apart_are_joined_as_they_come() {
         for lost in [None, Some(0), Some(9), Some(39)] {
-            let mut held = Held::default();
-            let parts = take_in(&mut held, &large(40));
+            let mut packet_buffer = PacketBuffer::default();
+            let parts = take_in(&mut packet_buffer, &large(40));
             let expected: Vec<Vec<u8>> = run(false, 40).into_iter().map(|(_, packet)| packet).collect();
             let kept = |at: &usize| Some(*at) != lost;
             // A link gives seven at a time.
             let mut again = Vec::new();
             for turn in (0..40).collect::<Vec<usize>>().chunks(7) {
                 let coming: Vec<_> = turn.iter().copied().filter(kept).map(|at| (1, parts[at])).collect();
-                let written = write_joined(&mut held, &coming);
+                let written = write_joined(&mut packet_buffer, &coming);
                 let gap = lost.is_some_and(|at| turn[1..turn.len() - 1].contains(&at));
                 assert_eq!(written.len(), if gap { 2 } else { 1 }, "{lost:?}, {turn:?}");
                 again.extend(written.into_iter().flat_map(|(_, bytes)| pieces(bytes)));
             }
             let expected: Vec<Vec<u8>> = (0..40).filter(kept).map(|at| expected[at].clone()).collect();
             assert_eq!(again, expected);
-            assert_eq!(held.pieces_left(), usize::from(lost.is_some()));
+            assert_eq!(packet_buffer.pieces_left(), usize::from(lost.is_some()));
         }
     }
 
     #[test]
     fn what_leaves_says_of_how_many_packets_it_is_and_when_the_first_was_due() {
-        let mut held = Held::default();
-        let parts = take_in(&mut held, &large(9));
-        let (mut joiner, mut left) = (Joiner::default(), Vec::new());
+        let mut packet_buffer = PacketBuffer::default();
+        let parts = take_in(&mut packet_buffer, &large(9));
+        let (mut coalescer, mut left) = (Coalescer::default(), Vec::new());
         let mut write = |leaving: Leaving, _: &[IoSlice<'_>]| {
             left.push((leaving.device, leaving.due.as_nanos(), leaving.packets));
         };
         for (place, part) in parts.into_iter().enumerate() {
             let due = Time::ZERO + Span::from_nanos(place as u64);
-            joiner.add((1, due), part, place == 4, &mut held, &mut write);
+            coalescer.add((1, due), part, place == 4, &mut packet_buffer, &mut write);
         }
-        joiner.flush(&mut held, &mut write);
+        coalescer.flush(&mut packet_buffer, &mut write);
         assert_eq!(left, [(1, 0, 4), (1, 4, 1), (1, 5, 4)]);
     }
 
     #[test]
     fn a_marked_packet_begins_and_ends_a_piece() {
-        let mut held = Held::default();
-        let parts = take_in(&mut held, &large(9));
-        let (mut joiner, mut written) = (Joiner::default(), Vec::new());
+        let mut packet_buffer = PacketBuffer::default();
+        let parts = take_in(&mut packet_buffer, &large(9));
+        let (mut coalescer, mut written) = (Coalescer::default(), Vec::new());
         let mut write = |_: Leaving, bytes: &[IoSlice<'_>]| {
             written.push(bytes.iter().flat_map(|bytes| bytes.to_vec()).collect::<Vec<u8>>());
         };
         for (place, part) in parts.into_iter().enumerate() {
-            joiner.add((1, Time::ZERO), part, place == 4, &mut held, &mut write);
+            coalescer.add((1, Time::ZERO), part, place == 4, &mut packet_buffer, &mut write);
         }
-        joiner.flush(&mut held, &mut write);
+        coalescer.flush(&mut packet_buffer, &mut write);
         let marks: Vec<Vec<u8>> = (written.into_iter())
             .map(|bytes| pieces(bytes).iter().map(|piece| piece[OFFSET + 1] & 3).collect())
             .collect();
         assert_eq!(marks, [vec![2; 4], vec![3], vec![2; 4]]);
-        assert_eq!(held.pieces_left(), 0);
+        assert_eq!(packet_buffer.pieces_left(), 0);
     }
 
     #[test]
@@ -549,10 +565,13 @@ mod tests {
         // 1,000 bytes with their headers are 1,052.
         for (payload, expected) in [(448, 2), (449, 1), (1000, 1)] {
             let packets = [USUAL.buffer(), Sample { number: 2000, id: 8, payload, ..USUAL }.buffer()];
-            let mut held = Held::default();
-            let parts: Vec<_> =
-                packets.iter().flat_map(|packet| take_in(&mut held, packet)).map(|part| (1, part)).collect();
-            let written = written_by(Joiner::from_length(1501), &mut held, &parts);
+            let mut packet_buffer = PacketBuffer::default();
+            let parts: Vec<_> = packets
+                .iter()
+                .flat_map(|packet| take_in(&mut packet_buffer, packet))
+                .map(|part| (1, part))
+                .collect();
+            let written = written_by(Coalescer::from_length(1501), &mut packet_buffer, &parts);
             assert_eq!(written.len(), expected, "{payload}");
             let again: Vec<Vec<u8>> = written.into_iter().flat_map(|(_, buffer)| pieces(buffer)).collect();
             assert_eq!(again, packets);

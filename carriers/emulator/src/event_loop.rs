@@ -11,25 +11,25 @@ use ranpace_network::{PacketInfo, RunResult, Transit};
 use ranpace_units::{Span, Time};
 
 use crate::addresses::host_of;
-use crate::alarm::Alarm;
 use crate::awake::Awake;
 use crate::budget::Budget;
 use crate::devices::Device;
+use crate::gro::{Coalescer, Leaving};
+use crate::gso::OFFSET;
 use crate::headers::Headers;
-use crate::held::{Held, Part};
 use crate::hints::HintLines;
-use crate::honesty::{Honesty, Machine, Watch};
-use crate::joined::{Joiner, Leaving};
 use crate::live::Live;
 use crate::merge::add_parts;
+use crate::packet_buffer::{PacketBuffer, Part};
 use crate::participant::Verdict;
 use crate::participants::Participants;
 use crate::pcap::Tap;
-use crate::pieces::OFFSET;
+use crate::poller::Poller;
 use crate::processor::Processor;
 use crate::segmentation;
 use crate::slack::{Slack, Wakeup};
-use crate::ways::Ways;
+use crate::timeliness::{Machine, Timeliness, Watch};
+use crate::topology::Topology;
 
 /// Longest sleep: how soon it is seen that the loop is to end.
 const NAP: Span = Span::from_millis(20);
@@ -50,14 +50,14 @@ const PRIORITY: u8 = 40;
 /// How packets are handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// One by one. Those of one connection that are due at one awakening cross to the host's kernel in one piece ([`Joiner`]), which it
+    /// One by one. Those of one connection that are due at one awakening cross to the host's kernel in one piece ([`Coalescer`]), which it
     /// cuts before it receives it, if it can.
     #[default]
-    Each,
+    Gso,
     /// One by one, each written by itself.
-    Alone,
+    Single,
     /// Packets of one connection that are due at one awakening in one piece.
-    Joined,
+    Gro,
 }
 
 /// What the loop does beside moving packets.
@@ -81,7 +81,7 @@ pub struct Beside {
 
 /// Plays a network until `stop` is set; the device at a place is that of the host there. `say` is told its beginning.
 pub fn run(
-    ways: &Ways,
+    topology: &Topology,
     devices: &[Device],
     beside: Beside,
     stop: &AtomicBool,
@@ -92,24 +92,24 @@ pub fn run(
     let machine = Machine { real_time: hurry(), awake: awake.is_some(), cuts };
     // Where that is forbidden it goes where there is room.
     let _ = processor.as_ref().map(Processor::keep);
-    let mut network = Transit::new(&ways.scenario);
+    let mut network = Transit::new(&topology.scenario);
     if let Some(hints) = &hints {
-        hints.subscribe(&ways.scenario, &mut network);
+        hints.subscribe(&topology.scenario, &mut network);
     }
-    let joiner = match delivery {
-        Delivery::Joined => Some(Joiner::default()),
-        _ if cuts == Some(true) => Some(Joiner::from_length(segmentation::FROM)),
+    let coalescer = match delivery {
+        Delivery::Gro => Some(Coalescer::default()),
+        _ if cuts == Some(true) => Some(Coalescer::from_length(segmentation::FROM)),
         _ => None,
     };
-    let mut exits = Exits {
+    let mut gateway = Gateway {
         devices,
-        ends: ways.ends(),
-        held: Held::default(),
-        joiner,
+        ends: topology.ends(),
+        packet_buffer: PacketBuffer::default(),
+        coalescer,
         watch: Watch::default(),
         handed: vec![Time::ZERO; devices.len()],
         latest: Time::ZERO,
-        participants: Participants::new(ways, &mut network),
+        participants: Participants::new(topology, &mut network),
         hints,
         passing: Vec::new(),
     };
@@ -119,153 +119,153 @@ pub fn run(
     if let Some(tap) = &mut tap {
         tap.begin();
     }
-    let mut alarm = Alarm::new(devices.iter().map(Device::as_fd), network.slot(), began)?;
+    let mut poller = Poller::new(devices.iter().map(Device::as_fd), network.slot(), began)?;
     say(began);
     let clock = || Time::ZERO + span(began);
-    let is_early = delivery == Delivery::Joined && ways.scenario.cells.is_empty();
+    let is_early = delivery == Delivery::Gro && topology.scenario.cells.is_empty();
     let early = if is_early { NEAR } else { Span::ZERO };
     // A cell's slots keep their instants, and most packets come out at these.
-    let has_cells = !ways.scenario.cells.is_empty();
+    let has_cells = !topology.scenario.cells.is_empty();
     // Participants answer at their own instants too.
-    let mut slack = if has_cells || exits.participants.is_some() {
+    let mut slack = if has_cells || gateway.participants.is_some() {
         Slack::none()
     } else {
-        Slack::for_rtt(ways.base_rtt(), delivery)
+        Slack::for_rtt(topology.base_rtt(), delivery)
     };
-    exits.watch.slack = slack.span();
+    gateway.watch.slack = slack.span();
     let mut budget = Budget::new(clock());
     // Until when the loop was to go on at the latest; whether it polls; whether devices have more than was read.
     let (mut expected, mut polls, mut has_more) = (clock(), false, false);
     while !stop.load(Ordering::Relaxed) {
         let mut now = clock();
-        exits.watch.on_gap(now - expected);
+        gateway.watch.on_gap(now - expected);
         if machine.real_time && budget.is_used(now) {
             thread::sleep(Duration::from_nanos(Budget::PAUSE.as_nanos()));
             let woken = clock();
             budget.on_sleep(now, woken);
-            exits.watch.on_gap(woken - now - Budget::PAUSE);
-            exits.watch.pauses += 1;
+            gateway.watch.on_gap(woken - now - Budget::PAUSE);
+            gateway.watch.pauses += 1;
             now = woken;
         }
         expected = now;
         // What is played, and from when on counts what hosts send until the next poll.
         let instant = if polls { slack.last_poll(now) } else { now + early };
-        let is_due = exits.next_event(&network) <= instant;
-        exits.advance(&mut network, ways, instant);
-        let instants = exits.deliver(&mut network, tap.as_mut(), polls.then_some(instant), &clock);
+        let is_due = gateway.next_event(&network) <= instant;
+        gateway.advance(&mut network, topology, instant);
+        let instants = gateway.deliver(&mut network, tap.as_mut(), polls.then_some(instant), &clock);
         let handed_over = instants > 0;
         slack.book(now, instants.max(is_due.into()));
         if let Some(tap) = &mut tap {
             tap.look(clock());
         }
         if let Some(live) = &mut live {
-            live.look(clock(), &network, &exits.watch, || cpu_time() - cpu);
+            live.look(clock(), &network, &gateway.watch, || cpu_time() - cpu);
         }
-        let wakeup = slack.wakeup(exits.next_event(&network));
+        let wakeup = slack.wakeup(gateway.next_event(&network));
         let before = clock();
         polls = matches!(wakeup, Wakeup::Poll(_));
         match wakeup {
             Wakeup::Poll(at) => {
                 if !has_more && at > before {
-                    exits.watch.on_gap(before - expected);
+                    gateway.watch.on_gap(before - expected);
                     let mut now = before;
                     while at - now >= NEAR {
-                        alarm.sleep(at, slack.span())?;
+                        poller.sleep(at, slack.span())?;
                         let woken = clock();
                         budget.on_sleep(now, woken);
-                        exits.watch.wakeups += 1;
+                        gateway.watch.wakeups += 1;
                         now = woken;
                     }
-                    exits.watch.polls += u64::from(now > before);
+                    gateway.watch.polls += u64::from(now > before);
                     while now < at {
                         std::hint::spin_loop();
                         now = clock();
                     }
-                    exits.watch.on_timer(now - at);
+                    gateway.watch.on_timer(now - at);
                     expected = at;
                 }
-                alarm.look()?;
+                poller.look()?;
             }
             Wakeup::At(next) => {
                 let sleeps = next > before + early;
                 // If nothing was handed over nothing is answered, and what else there is ends the sleep at once.
                 if handed_over || !sleeps {
-                    alarm.look()?;
+                    poller.look()?;
                 } else {
-                    alarm.forget();
+                    poller.forget();
                 }
-                if alarm.ready().is_empty() && sleeps {
+                if poller.ready().is_empty() && sleeps {
                     let wait = next - before;
-                    // What was decided for an instant stays, also when packets end the sleep: the alarm need not be set again.
+                    // What was decided for an instant stays, also when packets end the sleep: the poller need not be set again.
                     if asleep_for != next || asleep_until <= before {
-                        dozes = delivery != Delivery::Joined && wait >= DOZE_FROM;
+                        dozes = delivery != Delivery::Gro && wait >= DOZE_FROM;
                         let doze = (if dozes { wait - lead.get() } else { wait }).min(NAP);
-                        (asleep_for, asleep_until) = (next, alarm.close_to(before + doze));
+                        (asleep_for, asleep_until) = (next, poller.close_to(before + doze));
                     }
                     let mut now = before;
                     if wait >= NEAR {
-                        exits.watch.on_gap(before - expected);
-                        alarm.wait(before, asleep_until)?;
+                        gateway.watch.on_gap(before - expected);
+                        poller.wait(before, asleep_until)?;
                         now = clock();
                         budget.on_sleep(before, now);
-                        exits.watch.wakeups += 1;
-                        exits.watch.on_gap(now - asleep_until);
+                        gateway.watch.wakeups += 1;
+                        gateway.watch.on_gap(now - asleep_until);
                         expected = now;
                     }
-                    if alarm.ready().is_empty() && dozes && asleep_until <= now {
+                    if poller.ready().is_empty() && dozes && asleep_until <= now {
                         lead.learn(now - asleep_until);
                     }
                     // Without a doze there is something to do often: what is not near is slept for once more.
                     let awake_for = if dozes { Lead::MOST } else { NEAR };
-                    while alarm.ready().is_empty() && now < next && next - now <= awake_for {
-                        alarm.look()?;
+                    while poller.ready().is_empty() && now < next && next - now <= awake_for {
+                        poller.look()?;
                         now = clock();
                     }
-                    if alarm.ready().is_empty() && next <= now {
-                        exits.watch.on_timer(now - next);
+                    if poller.ready().is_empty() && next <= now {
+                        gateway.watch.on_timer(now - next);
                     }
                 }
             }
         }
-        has_more = alarm.is_full();
-        for &from in alarm.ready() {
+        has_more = poller.is_full();
+        for &from in poller.ready() {
             let Some(device) = devices.get(from) else { continue };
             let mut readings = 0;
             while readings < READINGS
-                && let Some(length) = device.receive(exits.held.buffer())?
+                && let Some(length) = device.receive(gateway.packet_buffer.buffer())?
             {
                 let now = clock();
                 // No more than a slack too early, also if the poll is late.
                 let since = if polls { instant.max(slack.last_poll(now) - slack.span()) } else { now };
-                exits.admit(&mut network, ways, (from, length), tap.as_mut(), since);
+                gateway.admit(&mut network, topology, (from, length), tap.as_mut(), since);
                 readings += 1;
             }
             has_more |= readings == READINGS;
         }
     }
-    exits.watch.on_gap(clock() - expected);
+    gateway.watch.on_gap(clock() - expected);
     let left_out = tap.map_or(0, Tap::finish);
-    exits.watch.busy = cpu_time() - cpu;
-    exits.watch.elapsed = span(began);
+    gateway.watch.busy = cpu_time() - cpu;
+    gateway.watch.elapsed = span(began);
     let slots = network.slots();
-    let honesty = exits.watch.finish(slots, machine);
+    let timeliness = gateway.watch.finish(slots, machine);
     let end = clock();
-    exits.advance(&mut network, ways, end);
+    gateway.advance(&mut network, topology, end);
     let mut result = network.finish(end);
-    if let Some(participants) = exits.participants {
+    if let Some(participants) = gateway.participants {
         result.peps = participants.peps();
-        add_parts(ways, &mut result, |way| participants.split(way));
+        add_parts(topology, &mut result, |way| participants.split(way));
     }
-    let hints_left_out = exits.hints.map_or(0, |hints| hints.left_out());
-    Ok(Played { result, honesty, left_out, hints_left_out })
+    let hints_left_out = gateway.hints.map_or(0, |hints| hints.left_out());
+    Ok(Played { result, timeliness, left_out, hints_left_out })
 }
 
 /// What the loop leaves.
 pub struct Played {
-    /// What links, cells and ways carried.
+    /// What links, cells and routes carried.
     pub result: RunResult,
     /// Whether the machine kept up.
-    pub honesty: Honesty,
+    pub timeliness: Timeliness,
     /// Packets that the tap left out.
     pub left_out: u64,
     /// Hints that were not written down, because there was no room for them.
@@ -304,9 +304,9 @@ impl Default for Lead {
 
 /// What the network is told of a packet, or of a piece before it is cut; `None` if it goes nowhere.
 #[inline]
-fn info_of(ways: &Ways, from: usize, packet: &[u8]) -> Option<PacketInfo> {
+fn info_of(topology: &Topology, from: usize, packet: &[u8]) -> Option<PacketInfo> {
     let headers = Headers::read(packet)?;
-    let flow = ways.way_of(from, host_of(headers.destination)?, packet)?;
+    let flow = topology.way_of(from, host_of(headers.destination)?, packet)?;
     let wire = packet.len() as u32;
     Some(PacketInfo {
         flow,
@@ -326,12 +326,12 @@ fn info_on(flow: u32, packet: &[u8], marked: bool) -> Option<PacketInfo> {
 }
 
 /// Where packets enter and leave.
-struct Exits<'a> {
+struct Gateway<'a> {
     devices: &'a [Device],
     /// The place of the host at which each flow ends.
     ends: Vec<usize>,
-    held: Held,
-    joiner: Option<Joiner>,
+    packet_buffer: PacketBuffer,
+    coalescer: Option<Coalescer>,
     watch: Watch,
     /// When each host was last handed a packet.
     handed: Vec<Time>,
@@ -344,39 +344,41 @@ struct Exits<'a> {
     passing: Vec<u8>,
 }
 
-impl Exits<'_> {
+impl Gateway<'_> {
     /// The packets of a piece that was read of a host, which sent it at `now` or later.
     #[inline]
     fn admit(
         &mut self,
         network: &mut Transit<'_, Part>,
-        ways: &Ways,
+        topology: &Topology,
         (from, length): (usize, usize),
         tap: Option<&mut Tap>,
         now: Time,
     ) {
         let sent = self.sent_at(from, now).max(network.now());
-        let Self { held, watch, latest, .. } = self;
-        let parts = held.take_in(length);
+        let Self { packet_buffer, watch, latest, .. } = self;
+        let parts = packet_buffer.take_in(length);
         let Some(first) = parts.clone().next() else { return };
-        let whole = held.whole(first);
-        let Some(info) = info_of(ways, from, whole) else {
+        let whole = packet_buffer.whole(first);
+        let Some(info) = info_of(topology, from, whole) else {
             let count = parts.count() as u32;
             watch.strays += u64::from(count);
-            held.release(first.piece(), count);
+            packet_buffer.release(first.piece(), count);
             return;
         };
         // The headers are the same for all.
         let headers = (whole.len() as u32).saturating_sub(info.payload);
         *latest = sent;
         if let Some(tap) = tap {
-            parts.clone().for_each(|part| held.show(part, false, |bytes| tap.note(sent, from, false, bytes)));
+            parts
+                .clone()
+                .for_each(|part| packet_buffer.show(part, false, |bytes| tap.note(sent, from, false, bytes)));
         }
         for part in parts {
-            let wire = held.length(part) as u32;
+            let wire = packet_buffer.length(part) as u32;
             let info = PacketInfo { wire, payload: wire.saturating_sub(headers), ..info };
             let lost = network.inject(sent, info, part);
-            held.release(lost.piece(), 1);
+            packet_buffer.release(lost.piece(), 1);
         }
     }
 
@@ -397,7 +399,7 @@ impl Exits<'_> {
 
     /// Plays the network up to `instant`, and the participants at their own instants until then.
     #[inline]
-    fn advance(&mut self, network: &mut Transit<'_, Part>, ways: &Ways, instant: Time) {
+    fn advance(&mut self, network: &mut Transit<'_, Part>, topology: &Topology, instant: Time) {
         if self.participants.is_none() {
             network.advance(instant);
             while let Some((at, told)) = network.take_hint() {
@@ -409,7 +411,7 @@ impl Exits<'_> {
         loop {
             let at = self.next_event(network).max(from).min(instant);
             network.advance(at);
-            self.play_participants(network, ways, at);
+            self.play_participants(network, topology, at);
             if at >= instant {
                 return;
             }
@@ -419,16 +421,18 @@ impl Exits<'_> {
     }
 
     /// Shows participants what has come to them by `now`, and sends what they send.
-    fn play_participants(&mut self, network: &mut Transit<'_, Part>, ways: &Ways, now: Time) {
-        let Self { held, participants: Some(participants), passing, hints, .. } = self else { return };
+    fn play_participants(&mut self, network: &mut Transit<'_, Part>, topology: &Topology, now: Time) {
+        let Self { packet_buffer, participants: Some(participants), passing, hints, .. } = self else {
+            return;
+        };
         while let Some((at, told)) = network.take_hint() {
             hints.iter_mut().for_each(|hints| hints.take(at, &told));
             participants.on_hint(at, &told);
         }
         while let Some((arrived, part)) = network.take_stopped() {
-            let Some(cut) = ways.cut_of(arrived.flow) else { continue };
+            let Some(cut) = topology.cut_of(arrived.flow) else { continue };
             passing.clear();
-            held.show(part, arrived.marked, |bytes| {
+            packet_buffer.show(part, arrived.marked, |bytes| {
                 bytes.iter().for_each(|bytes| passing.extend_from_slice(bytes));
             });
             let packet = passing.get(OFFSET..).unwrap_or_default();
@@ -438,16 +442,16 @@ impl Exits<'_> {
                 Some(info) => network.inject(now, info, part),
                 None => part,
             };
-            held.release(lost.piece(), 1);
+            packet_buffer.release(lost.piece(), 1);
         }
         participants.on_deadline(now);
         while let Some((way, packet)) = participants.take() {
-            if let Some(into) = held.buffer().get_mut(..packet.len()) {
+            if let Some(into) = packet_buffer.buffer().get_mut(..packet.len()) {
                 into.copy_from_slice(&packet);
                 let info = info_on(way, packet.get(OFFSET..).unwrap_or_default(), false);
-                for part in held.take_in(packet.len()) {
+                for part in packet_buffer.take_in(packet.len()) {
                     let lost = info.map_or(part, |info| network.inject(now, info, part));
-                    held.release(lost.piece(), 1);
+                    packet_buffer.release(lost.piece(), 1);
                 }
             }
             participants.give_back(packet);
@@ -463,7 +467,7 @@ impl Exits<'_> {
         poll: Option<Time>,
         clock: &impl Fn() -> Time,
     ) -> u64 {
-        let Self { devices, ends, held, joiner, watch, handed, latest, .. } = self;
+        let Self { devices, ends, packet_buffer, coalescer, watch, handed, latest, .. } = self;
         // The network may be a little ahead, and what was sent a moment ago too.
         let now = Cell::new(clock().max(network.now()).max(*latest));
         let (mut instants, mut last) = (0, Time::MAX);
@@ -479,27 +483,29 @@ impl Exits<'_> {
         };
         while let Some((arrived, part)) = network.take() {
             let Some(&device) = ends.get(arrived.flow as usize) else {
-                held.release(part.piece(), 1);
+                packet_buffer.release(part.piece(), 1);
                 continue;
             };
             *latest = poll.map_or(now.get(), |poll| poll.max(*latest));
             if let Some(tap) = &mut tap {
-                held.show(part, arrived.marked, |bytes| tap.note(*latest, device, true, bytes));
+                packet_buffer.show(part, arrived.marked, |bytes| tap.note(*latest, device, true, bytes));
             }
             let due = arrived.due;
             instants += u64::from(due != last);
             last = due;
-            match joiner {
-                Some(joiner) => joiner.add((device, due), part, arrived.marked, held, &mut write),
+            match coalescer {
+                Some(coalescer) => {
+                    coalescer.add((device, due), part, arrived.marked, packet_buffer, &mut write)
+                }
                 None => {
                     let leaving = Leaving { device, due, packets: 1 };
-                    held.show(part, arrived.marked, |bytes| write(leaving, bytes));
-                    held.release(part.piece(), 1);
+                    packet_buffer.show(part, arrived.marked, |bytes| write(leaving, bytes));
+                    packet_buffer.release(part.piece(), 1);
                 }
             }
         }
-        if let Some(joiner) = joiner {
-            joiner.flush(held, &mut write);
+        if let Some(coalescer) = coalescer {
+            coalescer.flush(packet_buffer, &mut write);
         }
         instants
     }

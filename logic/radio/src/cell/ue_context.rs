@@ -46,7 +46,7 @@ pub(super) struct UplinkGrant {
 }
 
 /// A user as a cell has it.
-pub(super) struct Member<P> {
+pub(super) struct UeContext<P> {
     pub id: u32,
     pub rnti: u16,
     pub rlc: User<P>,
@@ -77,7 +77,7 @@ pub(super) struct Member<P> {
     pub recorded: bool,
 }
 
-impl<P: Packet> Member<P> {
+impl<P: Packet> UeContext<P> {
     /// Random numbers for the block that is sent in this slot: a function of the seed, so that what one user does changes
     /// nothing for another.
     #[inline]
@@ -119,21 +119,21 @@ impl<P: Packet> Member<P> {
         spare: &mut Vec<Vec<UserPdu>>,
         listener: &mut L,
     ) {
-        let ears = &mut Ears { listener, user: self.id, direction };
+        let observer = &mut UserObserver { listener, user: self.id, direction };
         let up = direction == Direction::Uplink;
         let mut content = match outcome {
             Outcome::Decoded(block) => {
                 if up {
                     self.access.on_block_decoded(block.sent);
                 }
-                self.rlc.on_received(now, direction, &block.content, ears);
+                self.rlc.on_received(now, direction, &block.content, observer);
                 block.content
             }
             Outcome::Lost(block) => {
                 if up {
                     self.access.on_block_lost(block.sent);
                 }
-                self.rlc.on_lost(now, direction, &block.content, ears);
+                self.rlc.on_lost(now, direction, &block.content, observer);
                 block.content
             }
         };
@@ -158,8 +158,8 @@ impl<P: Packet> Member<P> {
         for bearer in 0..self.rlc.bearers().len() as u8 {
             let Some(channel) = self.rlc.bearer_mut(bearer) else { continue };
             if channel.next_deadline(direction) <= now {
-                let ears = Ears { listener, user: self.id, direction };
-                channel.on_deadline(now, direction, &mut BearerEars { ears, cell, bearer, now });
+                let observer = UserObserver { listener, user: self.id, direction };
+                channel.on_deadline(now, direction, &mut BearerEars { observer, cell, bearer, now });
             }
         }
     }
@@ -212,7 +212,7 @@ impl<P: Packet> Member<P> {
         for direction in [Direction::Downlink, Direction::Uplink] {
             let (rlc, user) = (&mut self.rlc, self.id);
             self.harq[direction].clear(|block| {
-                rlc.on_lost(now, direction, &block.content, &mut Ears { listener, user, direction });
+                rlc.on_lost(now, direction, &block.content, &mut UserObserver { listener, user, direction });
             });
         }
         self.grants.clear();
@@ -230,13 +230,13 @@ fn uniform(seed: u64, place: u64) -> f64 {
 }
 
 /// Tells a listener of the cell what RLC tells of one direction of a user.
-pub(super) struct Ears<'a, L> {
+pub(super) struct UserObserver<'a, L> {
     pub listener: &'a mut L,
     pub user: u32,
     pub direction: Direction,
 }
 
-impl<P, L: Listener<P>> rlc::Observer<P> for Ears<'_, L> {
+impl<P, L: Listener<P>> rlc::Observer<P> for UserObserver<'_, L> {
     fn on_delivered(&mut self, now: Time, packet: P) {
         self.listener.on_delivered(now, self.user, self.direction, packet);
     }
@@ -254,7 +254,7 @@ impl<P, L: Listener<P>> rlc::Observer<P> for Ears<'_, L> {
 /// The same, and failures of the bearer. A timer that ran out within a slot, or while no cell served the user, is told of at
 /// the beginning of the slot in which it is seen, so that time does not run backwards.
 struct BearerEars<'a, L> {
-    ears: Ears<'a, L>,
+    observer: UserObserver<'a, L>,
     cell: u16,
     bearer: u8,
     now: Time,
@@ -262,20 +262,25 @@ struct BearerEars<'a, L> {
 
 impl<P, L: Listener<P>> rlc::Observer<P> for BearerEars<'_, L> {
     fn on_delivered(&mut self, _: Time, packet: P) {
-        self.ears.on_delivered(self.now, packet);
+        self.observer.on_delivered(self.now, packet);
     }
     fn on_waited(&mut self, _: Time, packet: &P, waited: Span) {
-        rlc::Observer::on_waited(&mut self.ears, self.now, packet, waited);
+        rlc::Observer::on_waited(&mut self.observer, self.now, packet, waited);
     }
     fn on_enqueued(&mut self, _: Time, packet: &P, waiting: Bytes) {
-        rlc::Observer::on_enqueued(&mut self.ears, self.now, packet, waiting);
+        rlc::Observer::on_enqueued(&mut self.observer, self.now, packet, waiting);
     }
     fn on_dropped(&mut self, _: Time, packet: &P, cause: DropCause) {
-        rlc::Observer::on_dropped(&mut self.ears, self.now, packet, cause);
+        rlc::Observer::on_dropped(&mut self.observer, self.now, packet, cause);
     }
     fn on_failed(&mut self, _: Time) {
-        let (bearer, direction) = (self.bearer, self.ears.direction);
+        let (bearer, direction) = (self.bearer, self.observer.direction);
         let kind = EventKind::BearerFailed { bearer, direction };
-        self.ears.listener.on_event(Event { time: self.now, cell: self.cell, user: self.ears.user, kind });
+        self.observer.listener.on_event(Event {
+            time: self.now,
+            cell: self.cell,
+            user: self.observer.user,
+            kind,
+        });
     }
 }

@@ -27,7 +27,7 @@ const CLOSE: Span = Span::from_micros(2);
 const RECENT: usize = 4;
 
 /// Waits; its devices live at least as long.
-pub struct Alarm<'a> {
+pub struct Poller<'a> {
     epoll: Epoll,
     /// Of the timers alone.
     clockwork: Epoll,
@@ -72,7 +72,7 @@ impl Timer {
     }
 }
 
-impl<'a> Alarm<'a> {
+impl<'a> Poller<'a> {
     /// For these devices, which are called by their places, and for instants that mostly recur after this period. It was
     /// [`Time::ZERO`] at `began`.
     pub fn new(
@@ -197,42 +197,42 @@ mod tests {
         let (other, _end) = UnixStream::pair().unwrap();
         let begun = Instant::now();
         let devices = [other.as_fd(), far.as_fd()];
-        let mut alarm = Alarm::new(devices.into_iter(), Span::from_millis(1), begun).unwrap();
+        let mut poller = Poller::new(devices.into_iter(), Span::from_millis(1), begun).unwrap();
         let now = || Time::ZERO + Span::from_nanos(begun.elapsed().as_nanos() as u64);
         let until = Time::from_millis(60);
         near.write_all(b"x").unwrap();
-        alarm.wait(now(), until).unwrap();
-        assert_eq!(alarm.ready(), [1]);
+        poller.wait(now(), until).unwrap();
+        assert_eq!(poller.ready(), [1]);
         // As long as it is there.
-        alarm.look().unwrap();
-        assert_eq!(alarm.ready(), [1]);
+        poller.look().unwrap();
+        assert_eq!(poller.ready(), [1]);
         (&far).read_exact(&mut [0]).unwrap();
-        alarm.look().unwrap();
-        assert!(alarm.ready().is_empty() && now() < until);
+        poller.look().unwrap();
+        assert!(poller.ready().is_empty() && now() < until);
         // The same instant, which the timer is still set to; then others, later and earlier ones.
         for until in [until, Time::from_millis(70), Time::from_millis(200), Time::from_millis(80)] {
             let too_long = now() + Span::from_secs(20);
             while now() < until && until < Time::from_millis(200) {
-                alarm.wait(now(), until).unwrap();
-                assert!(alarm.ready().is_empty());
+                poller.wait(now(), until).unwrap();
+                assert!(poller.ready().is_empty());
             }
             assert!(now() < too_long);
             if until == Time::from_millis(200) {
                 near.write_all(b"x").unwrap();
-                alarm.wait(now(), until).unwrap();
+                poller.wait(now(), until).unwrap();
                 (&far).read_exact(&mut [0]).unwrap();
             }
         }
         // What is past is only looked at.
-        alarm.wait(now(), Time::ZERO).unwrap();
-        assert!(alarm.ready().is_empty());
+        poller.wait(now(), Time::ZERO).unwrap();
+        assert!(poller.ready().is_empty());
     }
 
     #[test]
     fn a_sleep_between_polls_heeds_no_device() {
         let (mut near, far) = UnixStream::pair().unwrap();
         let begun = Instant::now();
-        let mut alarm = Alarm::new([far.as_fd()].into_iter(), Span::from_millis(1), begun).unwrap();
+        let mut poller = Poller::new([far.as_fd()].into_iter(), Span::from_millis(1), begun).unwrap();
         let now = || Time::ZERO + Span::from_nanos(begun.elapsed().as_nanos() as u64);
         let period = Span::from_millis(10);
         near.write_all(b"x").unwrap();
@@ -241,15 +241,15 @@ mod tests {
             // What is left of a timer that was not waited for may end one.
             let mut turns = 0;
             while turns == 0 || now() < until {
-                alarm.sleep(until, period).unwrap();
+                poller.sleep(until, period).unwrap();
                 turns += 1;
             }
             assert!(turns < 5, "the device ends nothing");
-            assert!(alarm.ready().is_empty());
-            assert_eq!(alarm.timers.iter().map(|timer| timer.at).max(), Some(until + period));
+            assert!(poller.ready().is_empty());
+            assert_eq!(poller.timers.iter().map(|timer| timer.at).max(), Some(until + period));
         }
-        alarm.look().unwrap();
-        assert_eq!(alarm.ready(), [0]);
+        poller.look().unwrap();
+        assert_eq!(poller.ready(), [0]);
     }
 
     #[test]
@@ -257,14 +257,14 @@ mod tests {
         let (one, _other) = UnixStream::pair().unwrap();
         let period = Span::from_millis(10);
         let begun = Instant::now();
-        let mut alarm = Alarm::new([one.as_fd()].into_iter(), period, begun).unwrap();
+        let mut poller = Poller::new([one.as_fd()].into_iter(), period, begun).unwrap();
         let now = || Time::ZERO + Span::from_nanos(begun.elapsed().as_nanos() as u64);
         let mut wait = |until: Time| {
             while now() < until {
-                alarm.wait(now(), until).unwrap();
+                poller.wait(now(), until).unwrap();
             }
             // The later one of the two.
-            alarm.timers.iter().map(|timer| timer.at).max().unwrap()
+            poller.timers.iter().map(|timer| timer.at).max().unwrap()
         };
         let first = now() + period;
         assert_eq!(wait(first), first, "nobody knows what will recur");
@@ -274,8 +274,8 @@ mod tests {
         assert_eq!(wait(first + period * 2), first + period * 3);
         // What is but a little beside it has its timer, and what is farther away has not.
         let nearly = first + period * 3 + CLOSE;
-        assert_eq!(alarm.close_to(nearly), first + period * 3);
+        assert_eq!(poller.close_to(nearly), first + period * 3);
         let beside = nearly + Span::from_nanos(1);
-        assert_eq!(alarm.close_to(beside), beside);
+        assert_eq!(poller.close_to(beside), beside);
     }
 }

@@ -4,14 +4,14 @@ use ranpace_units::{Span, Time};
 
 /// A value and when it was measured; not when it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Aged<T> {
+pub struct Timestamped<T> {
     /// What.
     pub value: T,
     /// When.
     pub measured_at: Time,
 }
 
-impl<T> Aged<T> {
+impl<T> Timestamped<T> {
     /// A value of this time.
     pub const fn new(value: T, measured_at: Time) -> Self {
         Self { value, measured_at }
@@ -28,15 +28,15 @@ impl<T> Aged<T> {
     }
 
     /// Another value of the same time.
-    pub fn map<U>(self, to: impl FnOnce(T) -> U) -> Aged<U> {
-        Aged { value: to(self.value), measured_at: self.measured_at }
+    pub fn map<U>(self, to: impl FnOnce(T) -> U) -> Timestamped<U> {
+        Timestamped { value: to(self.value), measured_at: self.measured_at }
     }
 }
 
 /// From which age on a mechanism does not decide by radio information; the project's own choice, of which the published ones
 /// say nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum StalenessLimit {
     /// MELD tells of every loss: after 3 periods, at least 50 ms.
     Meld,
     /// RAPID keeps what it has: after 3 periods, at least 100 ms.
@@ -50,7 +50,7 @@ pub enum Patience {
     },
 }
 
-impl Patience {
+impl StalenessLimit {
     /// The age, with a feed of this period.
     pub fn limit(self, period: Span) -> Span {
         match self {
@@ -73,24 +73,24 @@ mod tests {
     #[test]
     fn a_value_is_fresh_up_to_its_limit() {
         let at = Time::ZERO + ms(1000);
-        let value = Aged::new(7, at);
+        let value = Timestamped::new(7, at);
         assert_eq!(value.fresh(at + ms(50), ms(50)), Some(&7));
         assert_eq!(value.fresh(at + ms(51), ms(50)), None);
         assert_eq!((value.age(at + ms(3)), value.age(Time::ZERO)), (ms(3), Span::ZERO));
-        assert_eq!(value.map(|value| value + 1), Aged::new(8, at));
+        assert_eq!(value.map(|value| value + 1), Timestamped::new(8, at));
     }
 
     #[test]
     fn who_waits_for_how_long_after_the_feed_stopped() {
         // What the mechanisms do from 50, 100 and 1000 ms on, with the usual period of 8 ms; and with a slow feed.
-        let sigma = |rtt| Patience::Sigma { rtt_min: ms(rtt) };
+        let sigma = |rtt| StalenessLimit::Sigma { rtt_min: ms(rtt) };
         for (patience, period, limit) in [
-            (Patience::Meld, 8, 50),
-            (Patience::Meld, 20, 60),
-            (Patience::RapidHold, 8, 100),
-            (Patience::RapidHold, 100, 300),
-            (Patience::RapidOpen, 8, 1000),
-            (Patience::RapidOpen, 1000, 3000),
+            (StalenessLimit::Meld, 8, 50),
+            (StalenessLimit::Meld, 20, 60),
+            (StalenessLimit::RapidHold, 8, 100),
+            (StalenessLimit::RapidHold, 100, 300),
+            (StalenessLimit::RapidOpen, 8, 1000),
+            (StalenessLimit::RapidOpen, 1000, 3000),
             (sigma(10), 1, 100),
             (sigma(40), 1, 160),
         ] {

@@ -8,8 +8,8 @@
 use std::io::IoSlice;
 use std::ops::Range;
 
+use crate::gso::{GsoLayout, OFFSET};
 use crate::headers::mark_ce;
-use crate::pieces::{Cuts, OFFSET};
 
 /// Largest piece, its virtio header included.
 const MOST: usize = OFFSET + u16::MAX as usize;
@@ -51,15 +51,15 @@ impl Default for Part {
 
 /// What a kernel sent at once.
 #[derive(Debug)]
-struct Piece {
+struct GsoPacket {
     buffer: Vec<u8>,
     length: usize,
-    cuts: Cuts,
+    cuts: GsoLayout,
     /// Packets that are not gone.
     left: u32,
 }
 
-impl Piece {
+impl GsoPacket {
     #[inline]
     fn bytes(&self) -> &[u8] {
         &self.buffer[..self.length]
@@ -74,8 +74,8 @@ fn class(length: usize) -> usize {
 
 /// Pieces of which packets are under way.
 #[derive(Debug)]
-pub struct Held {
-    pieces: Vec<Piece>,
+pub struct PacketBuffer {
+    pieces: Vec<GsoPacket>,
     /// Places of pieces that are gone, by the sizes of their buffers.
     free: [Vec<u32>; SIZES.len()],
     /// What is read next.
@@ -83,13 +83,13 @@ pub struct Held {
     head: Vec<u8>,
 }
 
-impl Default for Held {
+impl Default for PacketBuffer {
     fn default() -> Self {
         Self { pieces: Vec::new(), free: Default::default(), buffer: vec![0; MOST], head: Vec::new() }
     }
 }
 
-impl Held {
+impl PacketBuffer {
     /// Where a piece is to be read to, its virtio header first.
     pub fn buffer(&mut self) -> &mut [u8] {
         &mut self.buffer
@@ -105,11 +105,11 @@ impl Held {
     /// Where it is kept, and how many packets it has.
     fn keep(&mut self, length: usize) -> Option<(u32, u32)> {
         let read = self.buffer.get_mut(..length)?;
-        let cuts = Cuts::of(read)?;
+        let cuts = GsoLayout::of(read)?;
         let left = u32::try_from(cuts.count()).ok().filter(|count| *count > 0)?;
         let class = class(length);
         let place = self.free[class].pop().unwrap_or_else(|| {
-            self.pieces.push(Piece { buffer: Vec::with_capacity(SIZES[class]), length, cuts, left });
+            self.pieces.push(GsoPacket { buffer: Vec::with_capacity(SIZES[class]), length, cuts, left });
             self.pieces.len() as u32 - 1
         });
         let piece = self.pieces.get_mut(place as usize)?;
@@ -187,16 +187,20 @@ impl Held {
     /// So many packets of a piece are gone.
     #[inline]
     pub fn release(&mut self, piece: u32, packets: u32) {
-        let Some(held) = self.pieces.get_mut(piece as usize).filter(|held| held.left > 0) else { return };
-        held.left = held.left.saturating_sub(packets);
-        if held.left == 0 {
-            self.free[class(held.length)].push(piece);
+        let Some(packet_buffer) =
+            self.pieces.get_mut(piece as usize).filter(|packet_buffer| packet_buffer.left > 0)
+        else {
+            return;
+        };
+        packet_buffer.left = packet_buffer.left.saturating_sub(packets);
+        if packet_buffer.left == 0 {
+            self.free[class(packet_buffer.length)].push(piece);
         }
     }
 }
 
 #[cfg(test)]
-impl Held {
+impl PacketBuffer {
     /// Pieces that are not gone.
     pub fn pieces_left(&self) -> usize {
         self.pieces.len() - self.free.iter().map(Vec::len).sum::<usize>()
@@ -210,7 +214,7 @@ mod tests {
     use tun_rs::{VIRTIO_NET_HDR_GSO_TCPV4, VirtioNetHdr};
 
     use super::*;
-    use crate::pieces::{NEEDS_SUM, TCP_SUM, cut};
+    use crate::gso::{NEEDS_SUM, TCP_SUM, cut};
 
     /// What a kernel sends of a connection: this many bytes from this one on, in one piece or as a packet.
     fn sent(number: u32, payload: usize, segment: u16) -> Vec<u8> {
@@ -233,20 +237,21 @@ mod tests {
         buffer
     }
 
-    fn take_in(held: &mut Held, bytes: &[u8]) -> Vec<Part> {
-        held.buffer()[..bytes.len()].copy_from_slice(bytes);
-        held.take_in(bytes.len()).collect()
+    fn take_in(packet_buffer: &mut PacketBuffer, bytes: &[u8]) -> Vec<Part> {
+        packet_buffer.buffer()[..bytes.len()].copy_from_slice(bytes);
+        packet_buffer.take_in(bytes.len()).collect()
     }
 
-    fn shown(held: &mut Held, part: Part, marked: bool) -> Vec<u8> {
+    fn shown(packet_buffer: &mut PacketBuffer, part: Part, marked: bool) -> Vec<u8> {
         let mut seen = Vec::new();
-        held.show(part, marked, |bytes| seen = bytes.iter().flat_map(|bytes| bytes.to_vec()).collect());
+        packet_buffer
+            .show(part, marked, |bytes| seen = bytes.iter().flat_map(|bytes| bytes.to_vec()).collect());
         seen
     }
 
     #[test]
     fn what_was_read_is_kept_until_its_last_packet_is_gone_and_its_buffer_is_used_again() {
-        let mut held = Held::default();
+        let mut packet_buffer = PacketBuffer::default();
         // A packet, a small piece and two large ones; then the same again.
         for round in 0..3_u32 {
             let all = [
@@ -255,36 +260,37 @@ mod tests {
                 sent(round, 60_000, 1_448),
                 sent(7, 20_000, 500),
             ];
-            let parts: Vec<Vec<Part>> = all.iter().map(|bytes| take_in(&mut held, bytes)).collect();
+            let parts: Vec<Vec<Part>> = all.iter().map(|bytes| take_in(&mut packet_buffer, bytes)).collect();
             assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [1, 9, 42, 40]);
             for (bytes, parts) in all.iter().zip(&parts) {
                 let expected = cut(&mut bytes.clone());
                 for (part, expected) in parts.iter().zip(expected) {
-                    assert_eq!(held.length(*part), expected.len() - OFFSET);
-                    assert_eq!(shown(&mut held, *part, false), expected);
+                    assert_eq!(packet_buffer.length(*part), expected.len() - OFFSET);
+                    assert_eq!(shown(&mut packet_buffer, *part, false), expected);
                 }
                 let (last, others) = parts.split_last().unwrap();
-                let before = held.pieces_left();
-                others.iter().for_each(|part| held.release(part.piece(), 1));
-                assert_eq!(held.pieces_left(), before);
-                held.release(last.piece(), 1);
-                assert_eq!(held.pieces_left(), before - 1);
-                held.release(last.piece(), 1);
-                held.release(Part::NONE.piece(), 1);
-                assert_eq!(held.pieces_left(), before - 1, "it is gone once");
+                let before = packet_buffer.pieces_left();
+                others.iter().for_each(|part| packet_buffer.release(part.piece(), 1));
+                assert_eq!(packet_buffer.pieces_left(), before);
+                packet_buffer.release(last.piece(), 1);
+                assert_eq!(packet_buffer.pieces_left(), before - 1);
+                packet_buffer.release(last.piece(), 1);
+                packet_buffer.release(Part::NONE.piece(), 1);
+                assert_eq!(packet_buffer.pieces_left(), before - 1, "it is gone once");
             }
-            assert_eq!(held.pieces.len(), 4, "their places are used again");
+            assert_eq!(packet_buffer.pieces.len(), 4, "their places are used again");
         }
-        assert!(shown(&mut held, Part::NONE, false).is_empty());
+        assert!(shown(&mut packet_buffer, Part::NONE, false).is_empty());
     }
 
     #[test]
     fn a_mark_is_that_of_one_packet() {
-        let mut held = Held::default();
+        let mut packet_buffer = PacketBuffer::default();
         for bytes in [sent(1, 3_000, 1_000), sent(1, 700, 0)] {
-            let parts = take_in(&mut held, &bytes);
+            let parts = take_in(&mut packet_buffer, &bytes);
             for (place, part) in parts.iter().enumerate() {
-                let (plain, marked) = (shown(&mut held, *part, false), shown(&mut held, *part, true));
+                let (plain, marked) =
+                    (shown(&mut packet_buffer, *part, false), shown(&mut packet_buffer, *part, true));
                 let ip = |bytes: &[u8]| {
                     let sliced = SlicedPacket::from_ip(&bytes[OFFSET..]).unwrap();
                     sliced.net.unwrap().ipv4_ref().unwrap().header().to_header()
@@ -302,26 +308,26 @@ mod tests {
         fn packets_stay_what_they_were(steps in prop::collection::vec(
             (0..5_u8, 1..65_000_usize, 500..1449_u16, any::<prop::sample::Index>()), 1..60,
         )) {
-            let mut held = Held::default();
+            let mut packet_buffer = PacketBuffer::default();
             let mut under_way: Vec<(Part, Vec<u8>)> = Vec::new();
             for (number, (kind, payload, segment, which)) in steps.into_iter().enumerate() {
                 let number = number as u32;
                 match kind {
                     0 | 1 if !under_way.is_empty() => {
                         let (part, expected) = under_way.swap_remove(which.index(under_way.len()));
-                        prop_assert_eq!(shown(&mut held, part, false), expected);
-                        held.release(part.piece(), 1);
+                        prop_assert_eq!(shown(&mut packet_buffer, part, false), expected);
+                        packet_buffer.release(part.piece(), 1);
                     }
                     2 => {
                         // A piece of no kind that there is.
                         let noise = [9; 100];
-                        prop_assert_eq!(take_in(&mut held, &noise[..payload % 100]), []);
+                        prop_assert_eq!(take_in(&mut packet_buffer, &noise[..payload % 100]), []);
                     }
                     _ => {
                         let segment = if kind == 3 { 0 } else { segment };
                         let payload = if kind == 3 { payload % 1_449 } else { payload };
                         let bytes = sent(number, payload, segment);
-                        let parts = take_in(&mut held, &bytes);
+                        let parts = take_in(&mut packet_buffer, &bytes);
                         let expected = cut(&mut bytes.clone());
                         prop_assert_eq!(parts.len(), expected.len());
                         under_way.extend(parts.into_iter().zip(expected));
@@ -329,10 +335,10 @@ mod tests {
                 }
             }
             for (part, expected) in under_way {
-                prop_assert_eq!(shown(&mut held, part, false), expected);
-                held.release(part.piece(), 1);
+                prop_assert_eq!(shown(&mut packet_buffer, part, false), expected);
+                packet_buffer.release(part.piece(), 1);
             }
-            prop_assert_eq!(held.pieces_left(), 0);
+            prop_assert_eq!(packet_buffer.pieces_left(), 0);
         }
     }
 }

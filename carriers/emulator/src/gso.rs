@@ -1,4 +1,4 @@
-//! Cuts what a host's kernel sends in one piece (TSO, USO) into packets, as a network card would.
+//! GsoLayout what a host's kernel sends in one piece (TSO, USO) into packets, as a network card would.
 //!
 //! A buffer holds a virtio header and behind it an IP packet (struct virtio_net_hdr, uapi/linux/virtio_net.h; for the meaning of
 //! its fields the virtio specification 1.2, section 5.1.6). In packets that the kernel left the checksum of TCP or UDP to the
@@ -44,7 +44,7 @@ pub fn header(buffer: &[u8]) -> Option<VirtioNetHdr> {
 
 /// How what a kernel sent at once is cut into packets. Its payload stays where it is: only headers are written for each packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Cuts {
+pub struct GsoLayout {
     v6: bool,
     tcp: bool,
     /// Bytes of IP's headers.
@@ -61,7 +61,7 @@ pub struct Cuts {
     flags: u8,
 }
 
-impl Cuts {
+impl GsoLayout {
     /// Of a buffer; `None` if it holds nothing that a kernel sends, which is dropped like noise. The virtio header of a packet
     /// that is not cut becomes that with which it is handed over.
     pub fn of(buffer: &mut [u8]) -> Option<Self> {
@@ -242,7 +242,7 @@ fn fold(mut sum: u64) -> u16 {
 /// All packets of a buffer, each whole.
 #[cfg(test)]
 pub fn cut(buffer: &mut [u8]) -> Vec<Vec<u8>> {
-    let Some(cuts) = Cuts::of(buffer) else { return Vec::new() };
+    let Some(cuts) = GsoLayout::of(buffer) else { return Vec::new() };
     let packet = |index| {
         let mut packet = Vec::new();
         cuts.write_head(index, buffer, &mut packet);
