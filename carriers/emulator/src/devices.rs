@@ -1,4 +1,4 @@
-//! Network devices of hosts: TUN devices with virtio headers, so that the kernel hands over what TCP sends in one piece, to be
+//! Network devices of hosts: TUN devices with virtio headers, so that the kernel hands over what TCP sends in one GSO packet, to be
 //! cut as a network card would.
 
 use std::io::{self, IoSlice};
@@ -46,13 +46,13 @@ impl Device {
         Ok(Self { tun })
     }
 
-    /// Hands a packet to the host, or several in one piece: the virtio header at the beginning of the bytes says which.
+    /// Hands a packet to the host, or several in one GSO packet: the virtio header at the beginning of the bytes says which.
     #[inline]
     pub fn send(&self, bytes: &[IoSlice<'_>]) -> io::Result<()> {
         self.tun.send_vectored(bytes).map(|_| ())
     }
 
-    /// Reads what waits, a packet or many in one piece with its virtio header, and returns its length; `None` if nothing waits.
+    /// Reads what waits, a packet or many in one GSO packet with its virtio header, and returns its length; `None` if nothing waits.
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.tun.recv(buffer) {

@@ -38,7 +38,7 @@ const READINGS: usize = 16;
 /// Waiting for an instant this far away or farther, packet by packet, it sleeps until a little before it ([`Lead`]) and then stays awake, so that
 /// it is in time. A loop with something to do more often sleeps and is late, because it would stay awake all the time. Ours.
 const DOZE_FROM: Span = Span::from_micros(350);
-/// An instant that is nearer than this is waited for awake: going to sleep and waking takes as long. Pieces on links do not wait for it
+/// An instant that is nearer than this is waited for awake: going to sleep and waking takes as long. GSO packets on links do not wait for it
 /// at all; slots of cells are not played before their time. Ours; see docs/performance.md.
 const NEAR: Span = Span::from_micros(15);
 /// What a host sends so soon after it was handed packets counts from then. Ours: half of what the base RTT is to be exact to.
@@ -50,13 +50,13 @@ const PRIORITY: u8 = 40;
 /// How packets are handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// One by one. Those of one connection that are due at one awakening cross to the host's kernel in one piece ([`Coalescer`]), which it
+    /// One by one. Those of one connection that are due at one awakening cross to the host's kernel in one GSO packet ([`Coalescer`]), which it
     /// cuts before it receives it, if it can.
     #[default]
     Gso,
     /// One by one, each written by itself.
     Single,
-    /// Packets of one connection that are due at one awakening in one piece.
+    /// Packets of one connection that are due at one awakening in one GSO packet.
     Gro,
 }
 
@@ -65,7 +65,7 @@ pub enum Delivery {
 pub struct Beside {
     /// How packets are handed over.
     pub delivery: Delivery,
-    /// Whether the hosts' kernels cut pieces before they receive them ([`segmentation`]); `None` if they were not asked to.
+    /// Whether the hosts' kernels cut GSO packets before they receive them ([`segmentation`]); `None` if they were not asked to.
     pub cuts: Option<bool>,
     /// Lets processors sleep.
     pub saves_power: bool,
@@ -254,7 +254,7 @@ pub fn run(
     let mut result = network.finish(end);
     if let Some(participants) = gateway.participants {
         result.peps = participants.peps();
-        add_parts(topology, &mut result, |way| participants.split(way));
+        add_parts(topology, &mut result, |route| participants.split(route));
     }
     let hints_left_out = gateway.hints.map_or(0, |hints| hints.left_out());
     Ok(Played { result, timeliness, left_out, hints_left_out })
@@ -302,11 +302,11 @@ impl Default for Lead {
     }
 }
 
-/// What the network is told of a packet, or of a piece before it is cut; `None` if it goes nowhere.
+/// What the network is told of a packet, or of a GSO packet before it is cut; `None` if it goes nowhere.
 #[inline]
 fn info_of(topology: &Topology, from: usize, packet: &[u8]) -> Option<PacketInfo> {
     let headers = Headers::read(packet)?;
-    let flow = topology.way_of(from, host_of(headers.destination)?, packet)?;
+    let flow = topology.route_of(from, host_of(headers.destination)?, packet)?;
     let wire = packet.len() as u32;
     Some(PacketInfo {
         flow,
@@ -345,7 +345,7 @@ struct Gateway<'a> {
 }
 
 impl Gateway<'_> {
-    /// The packets of a piece that was read of a host, which sent it at `now` or later.
+    /// The packets of a GSO packet that was read of a host, which sent it at `now` or later.
     #[inline]
     fn admit(
         &mut self,
@@ -363,7 +363,7 @@ impl Gateway<'_> {
         let Some(info) = info_of(topology, from, whole) else {
             let count = parts.count() as u32;
             watch.strays += u64::from(count);
-            packet_buffer.release(first.piece(), count);
+            packet_buffer.release(first.gso_packet(), count);
             return;
         };
         // The headers are the same for all.
@@ -378,7 +378,7 @@ impl Gateway<'_> {
             let wire = packet_buffer.length(part) as u32;
             let info = PacketInfo { wire, payload: wire.saturating_sub(headers), ..info };
             let lost = network.inject(sent, info, part);
-            packet_buffer.release(lost.piece(), 1);
+            packet_buffer.release(lost.gso_packet(), 1);
         }
     }
 
@@ -442,16 +442,16 @@ impl Gateway<'_> {
                 Some(info) => network.inject(now, info, part),
                 None => part,
             };
-            packet_buffer.release(lost.piece(), 1);
+            packet_buffer.release(lost.gso_packet(), 1);
         }
         participants.on_deadline(now);
-        while let Some((way, packet)) = participants.take() {
+        while let Some((route, packet)) = participants.take() {
             if let Some(into) = packet_buffer.buffer().get_mut(..packet.len()) {
                 into.copy_from_slice(&packet);
-                let info = info_on(way, packet.get(OFFSET..).unwrap_or_default(), false);
+                let info = info_on(route, packet.get(OFFSET..).unwrap_or_default(), false);
                 for part in packet_buffer.take_in(packet.len()) {
                     let lost = info.map_or(part, |info| network.inject(now, info, part));
-                    packet_buffer.release(lost.piece(), 1);
+                    packet_buffer.release(lost.gso_packet(), 1);
                 }
             }
             participants.give_back(packet);
@@ -483,7 +483,7 @@ impl Gateway<'_> {
         };
         while let Some((arrived, part)) = network.take() {
             let Some(&device) = ends.get(arrived.flow as usize) else {
-                packet_buffer.release(part.piece(), 1);
+                packet_buffer.release(part.gso_packet(), 1);
                 continue;
             };
             *latest = poll.map_or(now.get(), |poll| poll.max(*latest));
@@ -500,7 +500,7 @@ impl Gateway<'_> {
                 None => {
                     let leaving = Leaving { device, due, packets: 1 };
                     packet_buffer.show(part, arrived.marked, |bytes| write(leaving, bytes));
-                    packet_buffer.release(part.piece(), 1);
+                    packet_buffer.release(part.gso_packet(), 1);
                 }
             }
         }

@@ -1,10 +1,10 @@
-//! Joins packets of one connection that are due together, so that they are handed over in one large piece. Either the host's kernel
+//! Joins packets of one connection that are due together, so that they are handed over in one large GSO packet. Either the host's kernel
 //! cuts it again before it receives it ([`crate::segmentation`]), or it receives it as generic receive offload makes it behind a modem: its
 //! work is then done once for all of them, and its TCP acknowledges once.
 //!
 //! As Linux does it (tcp_gro_receive, inet_gro_receive): packets are joined whose headers differ only in what counts on, whose
-//! numbers follow each other and of which none but the last is shorter; PSH, FIN and a shorter one end a piece. So a mark of
-//! Congestion Experienced, another acknowledgement, window or option (time stamps too) begins a new one, and who cuts a piece
+//! numbers follow each other and of which none but the last is shorter; PSH, FIN and a shorter one end a GSO packet. So a mark of
+//! Congestion Experienced, another acknowledgement, window or option (time stamps too) begins a new one, and who cuts a GSO packet
 //! again has the very packets. Packets of a connection stay in order; others may change places within one call of
 //! [`Coalescer::flush`].
 
@@ -19,7 +19,7 @@ use crate::gso::{
 };
 use crate::packet_buffer::{PacketBuffer, Part};
 
-/// Pieces that are open at a time: those of so many connections that take turns. As many as in a bucket of Linux
+/// GSO packets that are open at a time: those of so many connections that take turns. As many as in a bucket of Linux
 /// (MAX_GRO_SKBS).
 const MOST_OPEN: usize = 8;
 /// Largest IP packet (RFC 791 section 3.1).
@@ -84,7 +84,7 @@ impl Shape {
 /// Payload that lies together in what a kernel sent, and of how many packets it is.
 #[derive(Clone, Debug)]
 struct Run {
-    piece: u32,
+    gso_packet: u32,
     range: Range<usize>,
     packets: u32,
 }
@@ -100,7 +100,7 @@ pub struct Leaving {
     pub packets: usize,
 }
 
-/// A piece to which packets can be joined.
+/// A GSO packet to which packets can be joined.
 #[derive(Debug)]
 struct GroPacket {
     device: usize,
@@ -135,7 +135,7 @@ impl GroPacket {
         let first = &self.first;
         let (n, sum) = (first.network, first.network + TCP_SUM);
         let same = |from: usize, to: usize| own.get(from..to) == packet.get(from..to);
-        // Lengths, identification and checksums are not compared, nor the numbers and the flags that end a piece.
+        // Lengths, identification and checksums are not compared, nor the numbers and the flags that end a GSO packet.
         let network = if first.v6 {
             same(0, 4) && same(6, 8)
         } else {
@@ -152,7 +152,7 @@ impl GroPacket {
             && self.has_room(shape.payload, least)
     }
 
-    /// Whether a packet can follow that has so much payload, and the piece is then at least so long.
+    /// Whether a packet can follow that has so much payload, and the GSO packet is then at least so long.
     fn has_room(&self, payload: usize, least: usize) -> bool {
         let length = self.length + payload;
         !self.full && payload <= self.first.payload && (least..=LARGEST).contains(&length)
@@ -162,9 +162,9 @@ impl GroPacket {
     fn join(&mut self, part: Part, payload: Range<usize>, flags: u8) {
         let length = payload.len();
         self.head[OFFSET + self.first.network + TCP_FLAGS] |= flags & (PSH | FIN);
-        match self.runs.last_mut().filter(|run| run.piece == part.piece() && run.range.end == payload.start) {
+        match self.runs.last_mut().filter(|run| run.gso_packet == part.gso_packet() && run.range.end == payload.start) {
             Some(run) => (run.range.end, run.packets) = (payload.end, run.packets + 1),
-            None => self.runs.push(Run { piece: part.piece(), range: payload, packets: 1 }),
+            None => self.runs.push(Run { gso_packet: part.gso_packet(), range: payload, packets: 1 }),
         }
         (self.count, self.length, self.next) = (self.count + 1, self.length + length, part.next());
         self.full = flags & (PSH | FIN) != 0 || length < self.first.payload;
@@ -202,7 +202,7 @@ impl GroPacket {
 /// Joins packets.
 #[derive(Debug, Default)]
 pub struct Coalescer {
-    /// Length that pieces of several packets have at least.
+    /// Length that GSO packets of several packets have at least.
     least: usize,
     open: Vec<GroPacket>,
     head: Vec<u8>,
@@ -210,7 +210,7 @@ pub struct Coalescer {
 }
 
 impl Coalescer {
-    /// Joins packets to pieces of this length and above.
+    /// Joins packets to GSO packets of this length and above.
     pub fn from_length(least: usize) -> Self {
         Self { least, ..Self::default() }
     }
@@ -227,35 +227,35 @@ impl Coalescer {
     ) {
         let payload = packet_buffer.payload(part);
         let least = self.least;
-        let follows = |piece: &&mut GroPacket| {
-            piece.next == part
-                && piece.device == device
-                && piece.marked == marked
-                && piece.has_room(payload.len(), least)
+        let follows = |gso_packet: &&mut GroPacket| {
+            gso_packet.next == part
+                && gso_packet.device == device
+                && gso_packet.marked == marked
+                && gso_packet.has_room(payload.len(), least)
         };
         // Nearly all: they come as they were sent, and there is nothing to compare.
-        if let Some(piece) = self.open.iter_mut().find(follows) {
-            piece.join(part, payload, packet_buffer.flags(part));
+        if let Some(gso_packet) = self.open.iter_mut().find(follows) {
+            gso_packet.join(part, payload, packet_buffer.flags(part));
             return;
         }
         packet_buffer.write_head(part, marked, &mut self.head);
         let packet = self.head.get(OFFSET..).unwrap_or_default();
         let length = packet_buffer.length(part);
         let Some(shape) = Shape::of(&self.head, length) else {
-            while let Some(place) = self.open.iter().position(|piece| piece.has_hosts(device, packet)) {
+            while let Some(place) = self.open.iter().position(|gso_packet| gso_packet.has_hosts(device, packet)) {
                 Self::write(self.open.remove(place), &mut self.spare, packet_buffer, write);
             }
             packet_buffer.show(part, marked, |bytes| write(Leaving { device, due, packets: 1 }, bytes));
-            packet_buffer.release(part.piece(), 1);
+            packet_buffer.release(part.gso_packet(), 1);
             return;
         };
         let payload = payload.end - shape.payload..payload.end;
         let flags = packet[shape.network + TCP_FLAGS];
         let ports = shape.network..shape.network + 4;
-        let same = |piece: &GroPacket| {
-            piece.first.network == shape.network
-                && piece.has_hosts(device, packet)
-                && piece.head[OFFSET..].get(ports.clone()) == packet.get(ports.clone())
+        let same = |gso_packet: &GroPacket| {
+            gso_packet.first.network == shape.network
+                && gso_packet.has_hosts(device, packet)
+                && gso_packet.head[OFFSET..].get(ports.clone()) == packet.get(ports.clone())
         };
         if let Some(place) = self.open.iter().position(same) {
             if self.open[place].takes(&shape, packet, least) {
@@ -270,7 +270,7 @@ impl Coalescer {
         head.clear();
         head.extend_from_slice(&self.head[..OFFSET + shape.headers]);
         runs.clear();
-        runs.push(Run { piece: part.piece(), range: payload, packets: 1 });
+        runs.push(Run { gso_packet: part.gso_packet(), range: payload, packets: 1 });
         let (next, full) = (part.next(), shape.last);
         self.open.push(GroPacket {
             device,
@@ -288,25 +288,25 @@ impl Coalescer {
 
     /// Hands over everything that waits.
     pub fn flush(&mut self, packet_buffer: &mut PacketBuffer, write: &mut impl Write) {
-        for piece in self.open.drain(..) {
-            Self::write(piece, &mut self.spare, packet_buffer, write);
+        for gso_packet in self.open.drain(..) {
+            Self::write(gso_packet, &mut self.spare, packet_buffer, write);
         }
     }
 
     fn write(
-        mut piece: GroPacket,
+        mut gso_packet: GroPacket,
         spare: &mut Vec<(Vec<u8>, Vec<Run>)>,
         packet_buffer: &mut PacketBuffer,
         write: &mut impl Write,
     ) {
-        piece.close();
-        let head = [IoSlice::new(&piece.head)].into_iter();
+        gso_packet.close();
+        let head = [IoSlice::new(&gso_packet.head)].into_iter();
         let payload =
-            piece.runs.iter().map(|run| IoSlice::new(packet_buffer.bytes(run.piece, run.range.clone())));
+            gso_packet.runs.iter().map(|run| IoSlice::new(packet_buffer.bytes(run.gso_packet, run.range.clone())));
         let bytes: Vec<IoSlice<'_>> = head.chain(payload).collect();
-        write(Leaving { device: piece.device, due: piece.due, packets: piece.count }, &bytes);
-        piece.runs.iter().for_each(|run| packet_buffer.release(run.piece, run.packets));
-        spare.push((piece.head, piece.runs));
+        write(Leaving { device: gso_packet.device, due: gso_packet.due, packets: gso_packet.count }, &bytes);
+        gso_packet.runs.iter().for_each(|run| packet_buffer.release(run.gso_packet, run.packets));
+        spare.push((gso_packet.head, gso_packet.runs));
     }
 }
 
@@ -404,7 +404,7 @@ mod tests {
         };
         let parts: Vec<_> = packets.iter().flat_map(take_in).collect();
         let written = write_joined(&mut packet_buffer, &parts);
-        assert_eq!(packet_buffer.pieces_left(), 0);
+        assert_eq!(packet_buffer.gso_packets_left(), 0);
         written
     }
 
@@ -428,7 +428,7 @@ mod tests {
         written
     }
 
-    fn pieces(mut whole: Vec<u8>) -> Vec<Vec<u8>> {
+    fn gso_packets(mut whole: Vec<u8>) -> Vec<Vec<u8>> {
         cut(&mut whole)
     }
 
@@ -447,7 +447,7 @@ mod tests {
             let virtio = header(&written[0].1).unwrap();
             assert_eq!((virtio.gso_size, virtio.flags), (1000, NEEDS_SUM));
             let expected: Vec<Vec<u8>> = packets.into_iter().map(|(_, packet)| packet).collect();
-            assert_eq!(pieces(written[0].1.clone()), expected, "v6: {v6}");
+            assert_eq!(gso_packets(written[0].1.clone()), expected, "v6: {v6}");
         }
     }
 
@@ -471,7 +471,7 @@ mod tests {
             let packets = [(1, USUAL.buffer()), (1, second.buffer())];
             let written = joined(&packets);
             assert_eq!(written.len(), expected, "{case}");
-            let again: Vec<Vec<u8>> = written.into_iter().flat_map(|(_, buffer)| pieces(buffer)).collect();
+            let again: Vec<Vec<u8>> = written.into_iter().flat_map(|(_, buffer)| gso_packets(buffer)).collect();
             assert_eq!(again, packets.map(|(_, packet)| packet), "{case}: the same packets in order");
         }
         let first = [("PSH", Sample { psh: true, ..USUAL }), ("nothing else", USUAL)];
@@ -491,7 +491,7 @@ mod tests {
         assert_eq!(joined(&packets).len(), 8);
     }
 
-    /// What the kernel sends in one piece, as it sends it: these packets joined.
+    /// What the kernel sends in one GSO packet, as it sends it: these packets joined.
     fn large(count: u32) -> Vec<u8> {
         joined(&run(false, count)).remove(0).1
     }
@@ -510,11 +510,11 @@ mod tests {
                 let written = write_joined(&mut packet_buffer, &coming);
                 let gap = lost.is_some_and(|at| turn[1..turn.len() - 1].contains(&at));
                 assert_eq!(written.len(), if gap { 2 } else { 1 }, "{lost:?}, {turn:?}");
-                again.extend(written.into_iter().flat_map(|(_, bytes)| pieces(bytes)));
+                again.extend(written.into_iter().flat_map(|(_, bytes)| gso_packets(bytes)));
             }
             let expected: Vec<Vec<u8>> = (0..40).filter(kept).map(|at| expected[at].clone()).collect();
             assert_eq!(again, expected);
-            assert_eq!(packet_buffer.pieces_left(), usize::from(lost.is_some()));
+            assert_eq!(packet_buffer.gso_packets_left(), usize::from(lost.is_some()));
         }
     }
 
@@ -547,10 +547,10 @@ mod tests {
         }
         coalescer.flush(&mut packet_buffer, &mut write);
         let marks: Vec<Vec<u8>> = (written.into_iter())
-            .map(|bytes| pieces(bytes).iter().map(|piece| piece[OFFSET + 1] & 3).collect())
+            .map(|bytes| gso_packets(bytes).iter().map(|gso_packet| gso_packet[OFFSET + 1] & 3).collect())
             .collect();
         assert_eq!(marks, [vec![2; 4], vec![3], vec![2; 4]]);
-        assert_eq!(packet_buffer.pieces_left(), 0);
+        assert_eq!(packet_buffer.gso_packets_left(), 0);
     }
 
     #[test]
@@ -573,7 +573,7 @@ mod tests {
                 .collect();
             let written = written_by(Coalescer::from_length(1501), &mut packet_buffer, &parts);
             assert_eq!(written.len(), expected, "{payload}");
-            let again: Vec<Vec<u8>> = written.into_iter().flat_map(|(_, buffer)| pieces(buffer)).collect();
+            let again: Vec<Vec<u8>> = written.into_iter().flat_map(|(_, buffer)| gso_packets(buffer)).collect();
             assert_eq!(again, packets);
         }
     }
@@ -605,7 +605,7 @@ mod tests {
                 .collect();
             let written = joined(&packets);
             let again: Vec<(usize, Vec<u8>)> = (written.into_iter())
-                .flat_map(|(device, buffer)| pieces(buffer).into_iter().map(move |piece| (device, piece)))
+                .flat_map(|(device, buffer)| gso_packets(buffer).into_iter().map(move |gso_packet| (device, gso_packet)))
                 .collect();
             prop_assert_eq!(again.len(), packets.len());
             for port in 0..12 {

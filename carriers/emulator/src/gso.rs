@@ -1,4 +1,4 @@
-//! GsoLayout what a host's kernel sends in one piece (TSO, USO) into packets, as a network card would.
+//! Cuts what a host's kernel sends in one GSO packet (TSO, USO) into packets, as a network card would.
 //!
 //! A buffer holds a virtio header and behind it an IP packet (struct virtio_net_hdr, uapi/linux/virtio_net.h; for the meaning of
 //! its fields the virtio specification 1.2, section 5.1.6). In packets that the kernel left the checksum of TCP or UDP to the
@@ -20,7 +20,7 @@ pub const OFFSET: usize = VIRTIO_NET_HDR_LEN;
 pub const NEEDS_SUM: u8 = 1;
 /// VIRTIO_NET_HDR_GSO_NONE.
 const NO_GSO: u8 = 0;
-/// VIRTIO_NET_HDR_GSO_ECN, beside the kind: a piece with CWR.
+/// VIRTIO_NET_HDR_GSO_ECN, beside the kind: a GSO packet with CWR.
 const WITH_CWR: u8 = 0x80;
 
 /// Where TCP and UDP have their checksums (RFC 9293 section 3.1, RFC 768).
@@ -269,7 +269,7 @@ mod tests {
         };
         let mut buffer = vec![0; OFFSET];
         if tcp {
-            // CWR, PSH and FIN: each piece has what belongs to it.
+            // CWR, PSH and FIN: each GSO packet has what belongs to it.
             let header = ip.tcp(5000, 80, u32::MAX - 1000, 500).ack(9).psh().fin().cwr();
             header.write(&mut buffer, &payload).unwrap();
         } else {
@@ -292,7 +292,7 @@ mod tests {
         (buffer, payload)
     }
 
-    fn pieces(mut buffer: Vec<u8>) -> Vec<Vec<u8>> {
+    fn gso_packets(mut buffer: Vec<u8>) -> Vec<Vec<u8>> {
         cut(&mut buffer)
     }
 
@@ -301,24 +301,24 @@ mod tests {
         for (v6, tcp) in [(false, true), (true, true), (false, false), (true, false)] {
             let (buffer, payload) = large(v6, tcp, 3_500, 1_000);
             let mut found = Vec::new();
-            let all = pieces(buffer);
-            for (index, mut piece) in all.iter().cloned().enumerate() {
+            let all = gso_packets(buffer);
+            for (index, mut gso_packet) in all.iter().cloned().enumerate() {
                 let case = format!("piece {index}, v6 {v6}, tcp {tcp}");
-                assert_eq!(header(&piece).unwrap().flags, NEEDS_SUM, "{case}");
-                fill_checksum(&mut piece);
-                assert_eq!(header(&piece).unwrap().flags, 0, "{case}");
-                let sliced = SlicedPacket::from_ip(&piece[OFFSET..]).unwrap();
+                assert_eq!(header(&gso_packet).unwrap().flags, NEEDS_SUM, "{case}");
+                fill_checksum(&mut gso_packet);
+                assert_eq!(header(&gso_packet).unwrap().flags, 0, "{case}");
+                let sliced = SlicedPacket::from_ip(&gso_packet[OFFSET..]).unwrap();
                 let net = sliced.net.unwrap();
                 if let Some(ip) = net.ipv4_ref() {
                     let ip = ip.header().to_header();
                     assert_eq!(ip.header_checksum, ip.calc_header_checksum(), "{case}");
-                    assert_eq!(usize::from(ip.total_len), piece.len() - OFFSET, "{case}");
+                    assert_eq!(usize::from(ip.total_len), gso_packet.len() - OFFSET, "{case}");
                     assert_eq!(usize::from(ip.identification), index, "{case}");
                 }
                 let addresses = |header: &[u8]| addresses_sum(header, v6);
-                let transport = &piece[OFFSET + if v6 { 40 } else { 20 }..];
+                let transport = &gso_packet[OFFSET + if v6 { 40 } else { 20 }..];
                 // Over all of it, the checksum included, the sum is all ones (RFC 1071).
-                let whole = addresses(&piece[OFFSET..])
+                let whole = addresses(&gso_packet[OFFSET..])
                     + if tcp { 6 } else { 17 }
                     + transport.len() as u64
                     + add(transport);
@@ -349,11 +349,11 @@ mod tests {
         let mut buffer = vec![0; OFFSET];
         let ip = PacketBuilder::ipv4([10, 77, 0, 1], [10, 77, 0, 2], 64);
         ip.udp(1, 2).write(&mut buffer, b"content").unwrap();
-        assert_eq!(pieces(buffer.clone()), [buffer.clone()]);
+        assert_eq!(gso_packets(buffer.clone()), [buffer.clone()]);
         // What cards say beside, of no use to who gets it: DATA_VALID, and the length of the headers.
         let mut with_more = buffer.clone();
         VirtioNetHdr { flags: 2, hdr_len: 28, ..Default::default() }.encode(&mut with_more).unwrap();
-        assert_eq!(pieces(with_more), [buffer]);
+        assert_eq!(gso_packets(with_more), [buffer]);
     }
 
     #[test]
@@ -384,9 +384,9 @@ mod tests {
                 bytes[OFFSET] = if kind == 4 { 0x60 } else { 0x45 };
             }
             let length = bytes.len();
-            for mut piece in cut(&mut bytes) {
-                assert!(piece.len() <= length);
-                fill_checksum(&mut piece);
+            for mut gso_packet in cut(&mut bytes) {
+                assert!(gso_packet.len() <= length);
+                fill_checksum(&mut gso_packet);
             }
         }
     }

@@ -18,8 +18,8 @@ pub fn merge(topology: &Topology, mut result: RunResult, report: &Report<'_>) ->
     }
     let connections: Vec<FlowResult> = (report.connections.iter())
         .filter_map(|seen| {
-            let way = topology.between(seen.ends.0, seen.ends.1)? as usize;
-            Some(connection(topology, others.get(way - 2 * own)?, seen, report))
+            let route = topology.between(seen.ends.0, seen.ends.1)? as usize;
+            Some(connection(topology, others.get(route - 2 * own)?, seen, report))
         })
         .collect();
     result.flows.extend(others.into_iter().filter(|flow| flow.sent_packets > 0).map(|mut flow| {
@@ -35,9 +35,9 @@ pub fn merge(topology: &Topology, mut result: RunResult, report: &Report<'_>) ->
 pub fn add_parts(topology: &Topology, result: &mut RunResult, split: impl Fn(u32) -> Option<SplitResult>) {
     let parts = result.flows.split_off(topology.whole().min(result.flows.len()));
     let capacity = |flow: &FlowResult| flow.bottleneck.and_then(|link| result.links.get(link)?.capacity);
-    for (way, flow) in (0_u32..).zip(&mut result.flows) {
-        let mut next = topology.cut_of(way);
-        flow.split = split(way);
+    for (route, flow) in (0_u32..).zip(&mut result.flows) {
+        let mut next = topology.cut_of(route);
+        flow.split = split(route);
         while let Some(cut) = next {
             let Some(part) = parts.get(cut.onward as usize - topology.whole()) else { break };
             if let Some(split) = &mut flow.split {
@@ -113,19 +113,19 @@ fn kernel(flow: &mut FlowResult, record: &crate::record::Record) {
     flow.series = record.series(&flow.series);
 }
 
-/// A connection of a program, on a way of which `way` has what the network counted.
-fn connection(topology: &Topology, way: &FlowResult, seen: &Seen, report: &Report<'_>) -> FlowResult {
+/// A connection of a program, on a route of which `route` has what the network counted.
+fn connection(topology: &Topology, route: &FlowResult, seen: &Seen, report: &Report<'_>) -> FlowResult {
     let (here, there) = (&seen.connection.local, &seen.connection.remote);
     let name = |place: usize, port: u16| format!("{}:{port}", topology.name(place));
     let from: Time = seen.first.max(report.measured_from);
     let delivered = seen.record.total().bytes_acked.saturating_sub(seen.acked_before);
-    let mut flow = way.clone();
+    let mut flow = route.clone();
     flow.name = format!("{} to {}", name(seen.ends.0, here.1), name(seen.ends.1, there.1));
     flow.cc = format!("kernel {}", seen.connection.cc);
     flow.measured = seen.last.min(report.end) - from;
     flow.delivered = Bytes::new(delivered);
     flow.goodput = rate(flow.delivered, flow.measured);
-    // These are known of the whole way alone.
+    // These are known of the whole route alone.
     flow.split = None;
     flow.bottleneck_bytes = Bytes::ZERO;
     flow.dropped_packets = 0;

@@ -146,7 +146,7 @@ impl Namespaces {
         &self.folder
     }
 
-    /// Makes the namespace of the host at `place`, with its device; its kernel cuts pieces before it receives them if `cuts`
+    /// Makes the namespace of the host at `place`, with its device; its kernel cuts GSO packets before it receives them if `cuts`
     /// ([`segmentation`]).
     pub fn add(&mut self, place: usize, host: &str, cuts: bool) -> Result<Device, NamespaceError> {
         share_names()?;

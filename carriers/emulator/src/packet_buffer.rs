@@ -1,8 +1,8 @@
 //! What kernels sent and is under way, as it was read: packets are cut from it when they are handed over.
 //!
 //! So payload is copied by the kernel alone, which writes it here and reads it here, and what a packet needs on its way is the
-//! number of the piece that it belongs to, and its place there. A piece stays until the last of its packets is gone; one
-//! that was lost on the way is, when another packet takes its place there. So a packet that waits where its piece was dropped for the most part
+//! number of the GSO packet that it belongs to, and its place there. A GSO packet stays until the last of its packets is gone; one
+//! that was lost on the way is, when another packet takes its place there. So a packet that waits where its GSO packet was dropped for the most part
 //! keeps up to 64 KB.
 
 use std::io::IoSlice;
@@ -11,35 +11,35 @@ use std::ops::Range;
 use crate::gso::{GsoLayout, OFFSET};
 use crate::headers::mark_ce;
 
-/// Largest piece, its virtio header included.
+/// Largest GSO packet, its virtio header included.
 const MOST: usize = OFFSET + u16::MAX as usize;
-/// Sizes of buffers: for a packet, a small piece, and any. A piece that needs one of the last keeps the buffer into which it was
+/// Sizes of buffers: for a packet, a small GSO packet, and any. A GSO packet that needs one of the last keeps the buffer into which it was
 /// read, the others are copied: a small packet that waits for long does not hold as much as a large one. Ours.
 const SIZES: [usize; 3] = [2 << 10, 16 << 10, MOST];
 /// More than the headers of IPv6 without extensions and TCP with all its options.
 const HEADERS: usize = 128;
 
-/// A packet of a piece.
+/// A packet within a GSO packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    piece: u32,
+    gso_packet: u32,
     index: u32,
 }
 
 impl Part {
     /// None.
-    pub const NONE: Self = Self { piece: u32::MAX, index: 0 };
+    pub const NONE: Self = Self { gso_packet: u32::MAX, index: 0 };
 
-    /// What follows it in its piece, if that has so many packets.
+    /// What follows it in its GSO packet, if that has so many packets.
     #[inline]
     pub fn next(self) -> Self {
         Self { index: self.index + 1, ..self }
     }
 
-    /// Which piece it belongs to.
+    /// Which GSO packet it belongs to.
     #[inline]
-    pub fn piece(self) -> u32 {
-        self.piece
+    pub fn gso_packet(self) -> u32 {
+        self.gso_packet
     }
 }
 
@@ -66,17 +66,17 @@ impl GsoPacket {
     }
 }
 
-/// Which of [`SIZES`] a piece of this length needs.
+/// Which of [`SIZES`] a GSO packet of this length needs.
 #[inline]
 fn class(length: usize) -> usize {
     SIZES.iter().position(|size| length <= *size).unwrap_or(SIZES.len() - 1)
 }
 
-/// Pieces of which packets are under way.
+/// GSO packets of which packets are under way.
 #[derive(Debug)]
 pub struct PacketBuffer {
-    pieces: Vec<GsoPacket>,
-    /// Places of pieces that are gone, by the sizes of their buffers.
+    gso_packets: Vec<GsoPacket>,
+    /// Places of GSO packets that are gone, by the sizes of their buffers.
     free: [Vec<u32>; SIZES.len()],
     /// What is read next.
     buffer: Vec<u8>,
@@ -85,12 +85,12 @@ pub struct PacketBuffer {
 
 impl Default for PacketBuffer {
     fn default() -> Self {
-        Self { pieces: Vec::new(), free: Default::default(), buffer: vec![0; MOST], head: Vec::new() }
+        Self { gso_packets: Vec::new(), free: Default::default(), buffer: vec![0; MOST], head: Vec::new() }
     }
 }
 
 impl PacketBuffer {
-    /// Where a piece is to be read to, its virtio header first.
+    /// Where a GSO packet is to be read to, its virtio header first.
     pub fn buffer(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
@@ -98,8 +98,8 @@ impl PacketBuffer {
     /// Takes in what was read, of this length, and returns its packets in their order. There are none if it is nothing that a
     /// kernel sends.
     pub fn take_in(&mut self, length: usize) -> impl Iterator<Item = Part> + Clone + use<> {
-        let (piece, count) = self.keep(length).unwrap_or((Part::NONE.piece, 0));
-        (0..count).map(move |index| Part { piece, index })
+        let (gso_packet, count) = self.keep(length).unwrap_or((Part::NONE.gso_packet, 0));
+        (0..count).map(move |index| Part { gso_packet, index })
     }
 
     /// Where it is kept, and how many packets it has.
@@ -109,61 +109,61 @@ impl PacketBuffer {
         let left = u32::try_from(cuts.count()).ok().filter(|count| *count > 0)?;
         let class = class(length);
         let place = self.free[class].pop().unwrap_or_else(|| {
-            self.pieces.push(GsoPacket { buffer: Vec::with_capacity(SIZES[class]), length, cuts, left });
-            self.pieces.len() as u32 - 1
+            self.gso_packets.push(GsoPacket { buffer: Vec::with_capacity(SIZES[class]), length, cuts, left });
+            self.gso_packets.len() as u32 - 1
         });
-        let piece = self.pieces.get_mut(place as usize)?;
-        (piece.length, piece.cuts, piece.left) = (length, cuts, left);
+        let gso_packet = self.gso_packets.get_mut(place as usize)?;
+        (gso_packet.length, gso_packet.cuts, gso_packet.left) = (length, cuts, left);
         if class == SIZES.len() - 1 {
-            std::mem::swap(&mut piece.buffer, &mut self.buffer);
+            std::mem::swap(&mut gso_packet.buffer, &mut self.buffer);
             self.buffer.resize(MOST, 0);
         } else {
-            piece.buffer.clear();
-            piece.buffer.extend_from_slice(read);
+            gso_packet.buffer.clear();
+            gso_packet.buffer.extend_from_slice(read);
         }
         Some((place, left))
     }
 
-    /// The piece of a packet, from IP's header on.
+    /// The GSO packet of a packet, from IP's header on.
     pub fn whole(&self, part: Part) -> &[u8] {
-        self.pieces.get(part.piece as usize).map_or(&[], |piece| &piece.bytes()[OFFSET..])
+        self.gso_packets.get(part.gso_packet as usize).map_or(&[], |gso_packet| &gso_packet.bytes()[OFFSET..])
     }
 
     /// Bytes of a packet, from IP's header on.
     #[inline]
     pub fn length(&self, part: Part) -> usize {
-        let headers = self.pieces.get(part.piece as usize).map_or(0, |piece| piece.cuts.headers());
+        let headers = self.gso_packets.get(part.gso_packet as usize).map_or(0, |gso_packet| gso_packet.cuts.headers());
         headers + self.payload(part).len()
     }
 
-    /// Where in its piece the payload of a packet lies; for one that is all of its piece, all of it from IP's header on.
+    /// Where in its GSO packet the payload of a packet lies; for one that is all of its GSO packet, all of it from IP's header on.
     #[inline]
     pub fn payload(&self, part: Part) -> Range<usize> {
-        let piece = self.pieces.get(part.piece as usize);
-        piece.map_or(0..0, |piece| piece.cuts.payload(part.index as usize, piece.length))
+        let gso_packet = self.gso_packets.get(part.gso_packet as usize);
+        gso_packet.map_or(0..0, |gso_packet| gso_packet.cuts.payload(part.index as usize, gso_packet.length))
     }
 
-    /// These bytes of a packet's piece.
+    /// These bytes of a packet's GSO packet.
     #[inline]
-    pub fn bytes(&self, piece: u32, range: Range<usize>) -> &[u8] {
-        self.pieces.get(piece as usize).and_then(|piece| piece.bytes().get(range)).unwrap_or_default()
+    pub fn bytes(&self, gso_packet: u32, range: Range<usize>) -> &[u8] {
+        self.gso_packets.get(gso_packet as usize).and_then(|gso_packet| gso_packet.bytes().get(range)).unwrap_or_default()
     }
 
-    /// FIN and PSH of a packet of TCP whose piece is cut.
+    /// FIN and PSH of a packet of TCP whose GSO packet is cut.
     #[inline]
     pub fn flags(&self, part: Part) -> u8 {
-        self.pieces.get(part.piece as usize).map_or(0, |piece| piece.cuts.end_flags(part.index as usize))
+        self.gso_packets.get(part.gso_packet as usize).map_or(0, |gso_packet| gso_packet.cuts.end_flags(part.index as usize))
     }
 
-    /// Writes the virtio header and the headers of a packet, and behind them, of one that is all of its piece, what else is
+    /// Writes the virtio header and the headers of a packet, and behind them, of one that is all of its GSO packet, what else is
     /// in its first bytes.
     pub fn write_head(&self, part: Part, marked: bool, head: &mut Vec<u8>) {
         head.clear();
-        let Some(piece) = self.pieces.get(part.piece as usize) else { return };
-        piece.cuts.write_head(part.index as usize, piece.bytes(), head);
-        if piece.cuts.is_plain() {
-            let behind = OFFSET..piece.length.min(OFFSET + HEADERS);
-            head.extend_from_slice(&piece.bytes()[behind]);
+        let Some(gso_packet) = self.gso_packets.get(part.gso_packet as usize) else { return };
+        gso_packet.cuts.write_head(part.index as usize, gso_packet.bytes(), head);
+        if gso_packet.cuts.is_plain() {
+            let behind = OFFSET..gso_packet.length.min(OFFSET + HEADERS);
+            head.extend_from_slice(&gso_packet.bytes()[behind]);
         }
         if marked {
             mark_ce(head.get_mut(OFFSET..).unwrap_or_default());
@@ -174,36 +174,36 @@ impl PacketBuffer {
     pub fn show(&mut self, part: Part, marked: bool, see: impl FnOnce(&[IoSlice<'_>])) {
         let mut head = std::mem::take(&mut self.head);
         self.write_head(part, marked, &mut head);
-        if let Some(piece) = self.pieces.get(part.piece as usize) {
-            let payload = piece.cuts.payload(part.index as usize, piece.length);
-            let behind = if piece.cuts.is_plain() { head.len()..piece.length } else { payload };
-            let rest = piece.bytes().get(behind).unwrap_or_default();
+        if let Some(gso_packet) = self.gso_packets.get(part.gso_packet as usize) {
+            let payload = gso_packet.cuts.payload(part.index as usize, gso_packet.length);
+            let behind = if gso_packet.cuts.is_plain() { head.len()..gso_packet.length } else { payload };
+            let rest = gso_packet.bytes().get(behind).unwrap_or_default();
             let bytes = [IoSlice::new(&head), IoSlice::new(rest)];
             see(if rest.is_empty() { &bytes[..1] } else { &bytes });
         }
         self.head = head;
     }
 
-    /// So many packets of a piece are gone.
+    /// So many packets of a GSO packet are gone.
     #[inline]
-    pub fn release(&mut self, piece: u32, packets: u32) {
+    pub fn release(&mut self, gso_packet: u32, packets: u32) {
         let Some(packet_buffer) =
-            self.pieces.get_mut(piece as usize).filter(|packet_buffer| packet_buffer.left > 0)
+            self.gso_packets.get_mut(gso_packet as usize).filter(|packet_buffer| packet_buffer.left > 0)
         else {
             return;
         };
         packet_buffer.left = packet_buffer.left.saturating_sub(packets);
         if packet_buffer.left == 0 {
-            self.free[class(packet_buffer.length)].push(piece);
+            self.free[class(packet_buffer.length)].push(gso_packet);
         }
     }
 }
 
 #[cfg(test)]
 impl PacketBuffer {
-    /// Pieces that are not gone.
-    pub fn pieces_left(&self) -> usize {
-        self.pieces.len() - self.free.iter().map(Vec::len).sum::<usize>()
+    /// GSO packets that are not gone.
+    pub fn gso_packets_left(&self) -> usize {
+        self.gso_packets.len() - self.free.iter().map(Vec::len).sum::<usize>()
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use crate::gso::{NEEDS_SUM, TCP_SUM, cut};
 
-    /// What a kernel sends of a connection: this many bytes from this one on, in one piece or as a packet.
+    /// What a kernel sends of a connection: this many bytes from this one on, in one GSO packet or as a packet.
     fn sent(number: u32, payload: usize, segment: u16) -> Vec<u8> {
         let payload: Vec<u8> = (0..payload).map(|at| (number as usize + at) as u8).collect();
         let mut buffer = vec![0; OFFSET];
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn what_was_read_is_kept_until_its_last_packet_is_gone_and_its_buffer_is_used_again() {
         let mut packet_buffer = PacketBuffer::default();
-        // A packet, a small piece and two large ones; then the same again.
+        // A packet, a small GSO packet and two large ones; then the same again.
         for round in 0..3_u32 {
             let all = [
                 sent(round, 1_000, 0),
@@ -269,16 +269,16 @@ mod tests {
                     assert_eq!(shown(&mut packet_buffer, *part, false), expected);
                 }
                 let (last, others) = parts.split_last().unwrap();
-                let before = packet_buffer.pieces_left();
-                others.iter().for_each(|part| packet_buffer.release(part.piece(), 1));
-                assert_eq!(packet_buffer.pieces_left(), before);
-                packet_buffer.release(last.piece(), 1);
-                assert_eq!(packet_buffer.pieces_left(), before - 1);
-                packet_buffer.release(last.piece(), 1);
-                packet_buffer.release(Part::NONE.piece(), 1);
-                assert_eq!(packet_buffer.pieces_left(), before - 1, "it is gone once");
+                let before = packet_buffer.gso_packets_left();
+                others.iter().for_each(|part| packet_buffer.release(part.gso_packet(), 1));
+                assert_eq!(packet_buffer.gso_packets_left(), before);
+                packet_buffer.release(last.gso_packet(), 1);
+                assert_eq!(packet_buffer.gso_packets_left(), before - 1);
+                packet_buffer.release(last.gso_packet(), 1);
+                packet_buffer.release(Part::NONE.gso_packet(), 1);
+                assert_eq!(packet_buffer.gso_packets_left(), before - 1, "it is gone once");
             }
-            assert_eq!(packet_buffer.pieces.len(), 4, "their places are used again");
+            assert_eq!(packet_buffer.gso_packets.len(), 4, "their places are used again");
         }
         assert!(shown(&mut packet_buffer, Part::NONE, false).is_empty());
     }
@@ -316,10 +316,10 @@ mod tests {
                     0 | 1 if !under_way.is_empty() => {
                         let (part, expected) = under_way.swap_remove(which.index(under_way.len()));
                         prop_assert_eq!(shown(&mut packet_buffer, part, false), expected);
-                        packet_buffer.release(part.piece(), 1);
+                        packet_buffer.release(part.gso_packet(), 1);
                     }
                     2 => {
-                        // A piece of no kind that there is.
+                        // A GSO packet of no kind that there is.
                         let noise = [9; 100];
                         prop_assert_eq!(take_in(&mut packet_buffer, &noise[..payload % 100]), []);
                     }
@@ -336,9 +336,9 @@ mod tests {
             }
             for (part, expected) in under_way {
                 prop_assert_eq!(shown(&mut packet_buffer, part, false), expected);
-                packet_buffer.release(part.piece(), 1);
+                packet_buffer.release(part.gso_packet(), 1);
             }
-            prop_assert_eq!(packet_buffer.pieces_left(), 0);
+            prop_assert_eq!(packet_buffer.gso_packets_left(), 0);
         }
     }
 }

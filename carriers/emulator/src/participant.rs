@@ -1,6 +1,6 @@
 //! What stands at hosts on the way of packets in an emulation: proxies that split connections, and Lightweight PEPs.
 //!
-//! A way that passes such a host is played in two parts, and packets that come to the end of the first are shown to the
+//! A route that passes such a host is played in two parts, and packets that come to the end of the first are shown to the
 //! [`Participant`]s of the host one after another. A packet that all let pass goes on over the second part as it is.
 
 use ranpace_cc::RadioHint;
@@ -13,13 +13,13 @@ pub struct Passing<'a> {
     pub packet: &'a [u8],
     /// Whether Congestion Experienced was set on the way so far.
     pub marked: bool,
-    /// The way on which it goes on from here.
+    /// The route on which it goes on from here.
     pub onward: u32,
-    /// The way to where it came from; `None` if packets from there come here, and those to there do not.
+    /// The route to where it came from; `None` if packets from there come here, and those to there do not.
     pub backward: Option<u32>,
-    /// The way that it was sent on, and the one that answers are sent on: what results are counted for.
-    pub way: u32,
-    /// See `way`.
+    /// The route that it was sent on, and the one that answers are sent on: what results are counted for.
+    pub route: u32,
+    /// See `route`.
     pub answers: Option<u32>,
     /// The user that it goes to, and the user that it comes from.
     pub to_user: Option<u32>,
@@ -36,7 +36,7 @@ pub enum Verdict {
     Take,
 }
 
-/// Sends a packet on a way: its virtio header first.
+/// Sends a packet on a route: its virtio header first.
 pub type Send<'a> = &'a mut dyn FnMut(u32, &[u8]);
 
 /// Something that stands at a host.

@@ -20,7 +20,7 @@ pub struct Participants<'a> {
     out: Out,
 }
 
-/// Packets that participants send: the way that each takes.
+/// Packets that participants send: the route that each takes.
 #[derive(Debug, Default)]
 struct Out {
     packets: VecDeque<(u32, Vec<u8>)>,
@@ -29,16 +29,16 @@ struct Out {
 }
 
 impl Out {
-    fn push(&mut self, way: u32, packet: &[u8]) {
+    fn push(&mut self, route: u32, packet: &[u8]) {
         let mut buffer = self.free.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(packet);
-        self.packets.push_back((way, buffer));
+        self.packets.push_back((route, buffer));
     }
 }
 
 impl<'a> Participants<'a> {
-    /// Those of the routes; `None` if no way passes one. They read the radio information of their users from the first event on.
+    /// Those of the routes; `None` if no route passes one. They read the radio information of their users from the first event on.
     pub fn new<C: Copy + Default>(topology: &'a Topology, network: &mut Transit<'_, C>) -> Option<Self> {
         topology.cuts().next()?;
         let flows = 0..topology.scenario.flows.len() as u32;
@@ -54,7 +54,7 @@ impl<'a> Participants<'a> {
                 continue;
             }
             let mut users: Vec<(u32, u8)> = (topology.cuts().filter(|cut| cut.host == *host))
-                .filter_map(|cut| Some((cut.to_user?, topology.bearer(cut.way))))
+                .filter_map(|cut| Some((cut.to_user?, topology.bearer(cut.route))))
                 .collect();
             users.sort_unstable();
             users.dedup_by_key(|(user, _)| *user);
@@ -80,11 +80,11 @@ impl<'a> Participants<'a> {
 
     /// A packet came to the participants of a host. `packet` begins with IP's header.
     pub fn on_packet(&mut self, now: Time, cut: &Cut, packet: &[u8], marked: bool) -> Verdict {
-        let Cut { host, onward, backward, way, answers, to_user, from_user } = *cut;
-        let passing = Passing { packet, marked, onward, backward, way, answers, to_user, from_user };
+        let Cut { host, onward, backward, route, answers, to_user, from_user } = *cut;
+        let passing = Passing { packet, marked, onward, backward, route, answers, to_user, from_user };
         let (all, out) = self.all();
         for (_, participant) in all.filter(|(at, _)| *at == host) {
-            let verdict = participant.on_packet(now, &passing, &mut |way, packet| out.push(way, packet));
+            let verdict = participant.on_packet(now, &passing, &mut |route, packet| out.push(route, packet));
             if verdict == Verdict::Take {
                 return Verdict::Take;
             }
@@ -97,7 +97,7 @@ impl<'a> Participants<'a> {
         let Self { proxies, out, .. } = self;
         let Reader::Middlebox(number) = told.reader else { return };
         if let Some((_, proxy)) = proxies.get_mut(number as usize) {
-            proxy.on_hint(now, told.user, &told.hint, &mut |way, packet| out.push(way, packet));
+            proxy.on_hint(now, told.user, &told.hint, &mut |route, packet| out.push(route, packet));
         }
     }
 
@@ -113,12 +113,12 @@ impl<'a> Participants<'a> {
         let (all, out) = self.all();
         for (_, participant) in all {
             if participant.next_deadline() <= now {
-                participant.on_deadline(now, &mut |way, packet| out.push(way, packet));
+                participant.on_deadline(now, &mut |route, packet| out.push(route, packet));
             }
         }
     }
 
-    /// The next packet that one of them sends: its way, and its bytes, a virtio header first.
+    /// The next packet that one of them sends: its route, and its bytes, a virtio header first.
     pub fn take(&mut self) -> Option<(u32, Vec<u8>)> {
         self.out.packets.pop_front()
     }
@@ -133,8 +133,8 @@ impl<'a> Participants<'a> {
         self.peps.iter().map(|(_, pep)| pep.result()).collect()
     }
 
-    /// What the first proxy that split connections of a way had of them.
-    pub fn split(&self, way: u32) -> Option<SplitResult> {
-        self.proxies.iter().find_map(|(_, proxy)| proxy.result(way))
+    /// What the first proxy that split connections of a route had of them.
+    pub fn split(&self, route: u32) -> Option<SplitResult> {
+        self.proxies.iter().find_map(|(_, proxy)| proxy.result(route))
     }
 }

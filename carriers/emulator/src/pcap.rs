@@ -2,7 +2,7 @@
 //!
 //! A packet that a host sends is written when it enters the network, as outbound of that host's interface; when it is handed over,
 //! as inbound of the other host's. So what is between two instants is what links, queues and cells took, and what was dropped on
-//! the way is only in the first. Before each packet is the header that Linux itself puts there where it captures on all interfaces
+//! the route is only in the first. Before each packet is the header that Linux itself puts there where it captures on all interfaces
 //! (LINKTYPE_LINUX_SLL): libpcap 1.10 reads files of several interfaces only if their type is one that has the same number in
 //! files and in its own list (`pcapng.c`), which plain IP packets have not (LINKTYPE_RAW is 101, DLT_RAW 12). Times are in
 //! nanoseconds, and checksums are filled in that the kernel left to a network card.

@@ -27,7 +27,7 @@ const RST: u8 = 0x04;
 /// A PEP at a host.
 pub struct PepAtHost<'a> {
     pep: WatchingPep<'a>,
-    /// Of each whole way, how long messages are under way to its server, and from there.
+    /// Of each whole route, how long messages are under way to its server, and from there.
     delays: Vec<(Span, Span)>,
     /// Numbers of connections, in the order in which they were seen.
     numbers: HashMap<FlowId, u32>,
@@ -38,10 +38,10 @@ impl<'a> PepAtHost<'a> {
     pub fn new(spec: &'a PepSpec, number: u32, topology: &Topology) -> Self {
         let scenario = &topology.scenario;
         let to_host = |hop: &Hop| scenario.ends(*hop).1 == spec.host;
-        let delays = (0..topology.whole() as u32).map(|way| {
-            let there = topology.path(way);
+        let delays = (0..topology.whole() as u32).map(|route| {
+            let there = topology.path(route);
             let there = &there[..there.iter().position(to_host).map_or(0, |hop| hop + 1)];
-            let back = topology.answers(way).map_or(&[][..], |way| topology.path(way));
+            let back = topology.answers(route).map_or(&[][..], |route| topology.path(route));
             let back = &back[back.iter().position(to_host).map_or(back.len(), |hop| hop + 1)..];
             message_delays(scenario, back, there)
         });
@@ -98,7 +98,7 @@ impl Participant for PepAtHost<'_> {
         {
             let next = self.numbers.len() as u32;
             let flow = *self.numbers.entry(id).or_insert(next);
-            let delays = self.delays.get(passing.way as usize).copied().unwrap_or_default();
+            let delays = self.delays.get(passing.route as usize).copied().unwrap_or_default();
             let seen = Seen { flow, connection: 0, id, delays, bytes, marked: passing.marked, body };
             self.pep.see(now, &seen);
         }

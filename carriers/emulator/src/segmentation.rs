@@ -1,10 +1,10 @@
-//! Has a host's kernel cut pieces that are written to its device into packets before it receives them (generic segmentation
+//! Has a host's kernel cut GSO packets that are written to its device into packets before it receives them (generic segmentation
 //! offload; Linux, Documentation/networking/segmentation-offloads.rst).
 //!
 //! So packets of a connection that are due together cost one call and one copy, and the host's TCP gets each of them for itself.
 //! A kernel cuts what it sends, not what it receives. So what comes from the device is sent to an intermediate functional block
 //! device (ifb; tc-mirred(8)), which gives what it is sent back as if it came from where it came from first, and which takes no
-//! large pieces: those are cut on the way to it, as a rule without a copy of their payload.
+//! large GSO packets: those are cut on the way to it, as a rule without a copy of their payload.
 
 use std::fs;
 use std::io::{self, IoSlice};
@@ -28,11 +28,11 @@ use crate::devices::{self, Device};
 use crate::gso::{NEEDS_SUM, OFFSET, TCP_SUM, sum_ipv4};
 use crate::netlink;
 
-/// Pieces of this length and above are cut, from IP's header on: longer than any packet.
+/// GSO packets of this length and above are cut, from IP's header on: longer than any packet.
 pub const FROM: usize = devices::MTU as usize + 1;
 /// Name of the block device.
 const NAME: &str = "ran0in";
-/// Packets that it holds, ours: more than the 90 that a piece can have, where it is 32 otherwise. One that is full loses packets.
+/// Packets that it holds, ours: more than the 90 that a GSO packet can have, where it is 32 otherwise. One that is full loses packets.
 const QUEUE: u32 = 1_000;
 /// ETH_P_ALL.
 const ALL: u16 = 3;
@@ -65,7 +65,7 @@ pub fn set_up() -> io::Result<()> {
     none.attributes = vec![kind("noqueue")];
     create(RouteNetlinkMessage::NewQueueDiscipline(none))?;
 
-    // Without an address of IPv6 when it is up, so that the kernel sends nothing over it and programs do not take it for a way.
+    // Without an address of IPv6 when it is up, so that the kernel sends nothing over it and programs do not take it for a route.
     let quiet = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
     let mut block_link = LinkMessage::default();
     block_link.header.index = block;
@@ -81,7 +81,7 @@ pub fn set_up() -> io::Result<()> {
     ingress.attributes = vec![kind("ingress")];
     create(RouteNetlinkMessage::NewQueueDiscipline(ingress))?;
 
-    // What goes on to the next filter is sent over the block device as a copy of the piece's description. The piece itself, which
+    // What goes on to the next filter is sent over the block device as a copy of the GSO packet's description. The GSO packet itself, which
     // counts as memory of the device, would count as memory of the last packet that is cut from it, and close the receiver's window.
     let mut redirect = TcMirror::default();
     (redirect.eaction, redirect.ifindex) = (TcMirrorActionType::EgressRedir, block);
@@ -100,9 +100,9 @@ pub fn set_up() -> io::Result<()> {
     add_filter(device, 2, TC_ACT_STOLEN, direct)
 }
 
-/// Adds a filter to the ingress of a device, whose program returns `verdict` of pieces.
+/// Adds a filter to the ingress of a device, whose program returns `verdict` of GSO packets.
 fn add_filter(device: u32, priority: u32, verdict: u32, what: TcFilterBpfOption) -> io::Result<()> {
-    // Classic BPF: opcode, jumps if true and if not, value (Linux, Documentation/networking/filter.rst). What is no piece is none of
+    // Classic BPF: opcode, jumps if true and if not, value (Linux, Documentation/networking/filter.rst). What is no GSO packet is none of
     // the filter's business, so that a packet by itself does not take the way over the block device.
     let program = [
         // ld len; jge #FROM; ret #verdict, ret #0
@@ -141,7 +141,7 @@ pub fn check() -> io::Result<()> {
         unshare(CloneFlags::CLONE_NEWNET)?;
         let device = Device::create(0)?;
         set_up()?;
-        device.send(&[IoSlice::new(&piece(PACKETS))])?;
+        device.send(&[IoSlice::new(&gso_packet(PACKETS))])?;
         let packets = Counted::read()?.packets;
         if packets == PACKETS as u64 {
             return Ok(());
@@ -151,7 +151,7 @@ pub fn check() -> io::Result<()> {
     tried.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried it panicked")))
 }
 
-/// Packets, or pieces, that were lost on the way over the block device of the calling thread's namespace.
+/// Packets, or GSO packets, that were lost on the way over the block device of the calling thread's namespace.
 pub fn dropped() -> io::Result<u64> {
     Counted::read().map(|counted| counted.dropped)
 }
@@ -182,11 +182,11 @@ impl Counted {
     }
 }
 
-/// Packets of TCP between two hosts that are neither that of the device, in one piece.
-fn piece(packets: usize) -> Vec<u8> {
+/// Packets of TCP between two hosts that are neither that of the device, in one GSO packet.
+fn gso_packet(packets: usize) -> Vec<u8> {
     const HEADERS: usize = 40;
     const PAYLOAD: usize = 1000;
-    let mut piece = vec![0; OFFSET + HEADERS + packets * PAYLOAD];
+    let mut gso_packet = vec![0; OFFSET + HEADERS + packets * PAYLOAD];
     let virtio = VirtioNetHdr {
         flags: NEEDS_SUM,
         gso_type: VIRTIO_NET_HDR_GSO_TCPV4,
@@ -196,8 +196,8 @@ fn piece(packets: usize) -> Vec<u8> {
         csum_offset: TCP_SUM as u16,
     };
     // There is room.
-    let _ = virtio.encode(&mut piece);
-    let packet = &mut piece[OFFSET..];
+    let _ = virtio.encode(&mut gso_packet);
+    let packet = &mut gso_packet[OFFSET..];
     let length = packet.len() as u16;
     // IPv4 without options, TCP (RFC 791 section 3.1); TCP without options (RFC 9293 section 3.1).
     (packet[0], packet[8], packet[9]) = (0x45, 64, 6);
@@ -206,7 +206,7 @@ fn piece(packets: usize) -> Vec<u8> {
     packet[16..20].copy_from_slice(&addresses::v4(2).octets());
     sum_ipv4(&mut packet[..20]);
     packet[32] = 0x50;
-    piece
+    gso_packet
 }
 
 #[cfg(test)]
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::gso::{addresses_sum, cut, pseudo_sum};
 
-    /// Packets of TCP for the device, in one piece as a kernel sends them.
+    /// Packets of TCP for the device, in one GSO packet as a kernel sends them.
     fn sent(v6: bool, payload: usize) -> Vec<u8> {
         let ip = if v6 {
             PacketBuilder::ipv6(addresses::v6(1).octets(), addresses::v6(0).octets(), 64)
@@ -230,10 +230,10 @@ mod tests {
             PacketBuilder::ipv4(addresses::v4(1).octets(), addresses::v4(0).octets(), 64)
         };
         let payload: Vec<u8> = (0..payload).map(|at| (at / 7) as u8).collect();
-        let mut piece = vec![0; OFFSET];
+        let mut gso_packet = vec![0; OFFSET];
         let stamp = etherparse::TcpOptionElement::Timestamp(7, 4);
         let tcp = ip.tcp(5000, 80, 4_294_960_000, 500).ack(9).psh().ece().options(&[stamp]).unwrap();
-        tcp.write(&mut piece, &payload).unwrap();
+        tcp.write(&mut gso_packet, &payload).unwrap();
         let (network, kind) =
             if v6 { (40, VIRTIO_NET_HDR_GSO_TCPV6) } else { (20, VIRTIO_NET_HDR_GSO_TCPV4) };
         let virtio = VirtioNetHdr {
@@ -244,12 +244,12 @@ mod tests {
             csum_start: network,
             csum_offset: TCP_SUM as u16,
         };
-        virtio.encode(&mut piece).unwrap();
-        let packet = &mut piece[OFFSET..];
+        virtio.encode(&mut gso_packet).unwrap();
+        let packet = &mut gso_packet[OFFSET..];
         let network = usize::from(network);
         let sum = pseudo_sum(addresses_sum(packet, v6), true, (packet.len() - network) as u64);
         packet[network + TCP_SUM..][..2].copy_from_slice(&sum.to_be_bytes());
-        piece
+        gso_packet
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
                 socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
                 // Without the header of IPv6 (RFC 3542 section 3).
                 let hidden = if v6 { 40 } else { 0 };
-                // Twice what it says (socket(7)): enough for the packets, not for pieces on top of them, which would be there if
+                // Twice what it says (socket(7)): enough for the packets, not for GSO packets on top of them, which would be there if
                 // the last packet of each counted as all of it.
                 socket.set_recv_buffer_size(75_000).unwrap();
                 let before = Counted::read().unwrap();
@@ -288,8 +288,8 @@ mod tests {
                 let long = [20 * 1448, 29 * 1448 + 1].map(|payload| sent(v6, payload));
                 let short = [5 * 1448; 10].map(|payload| sent(v6, payload));
                 for mut sent in [alone.to_vec(), long.to_vec(), short.to_vec()] {
-                    sent.iter().for_each(|piece| device.send(&[IoSlice::new(piece)]).unwrap());
-                    let expected = sent.iter_mut().flat_map(|piece| cut(piece));
+                    sent.iter().for_each(|gso_packet| device.send(&[IoSlice::new(gso_packet)]).unwrap());
+                    let expected = sent.iter_mut().flat_map(|gso_packet| cut(gso_packet));
                     for (place, expected) in expected.enumerate() {
                         let mut packet = [0; 2048];
                         let length = socket.read(&mut packet).unwrap();

@@ -21,9 +21,9 @@ pub struct Watch {
     timers: Histogram,
     packets: Histogram,
     late_packets: u64,
-    /// Packets for addresses that no host has, or between hosts that have no way: multicast of the kernels, mostly.
+    /// Packets for addresses that no host has, or between hosts that have no route: multicast of the kernels, mostly.
     pub strays: u64,
-    /// Packets, or pieces of several, that a host's kernel did not take, or dropped when it cut them.
+    /// Packets, or GSO packets of several, that a host's kernel did not take, or dropped when it cut them.
     pub refused: u64,
     /// What the loop took of a processor, the kernel's work for it included.
     pub busy: Span,
@@ -97,7 +97,7 @@ pub struct Machine {
     pub real_time: bool,
     /// Processors that do not sleep.
     pub awake: bool,
-    /// Kernels that cut pieces ([`crate::Delivery::Gso`]); `None` if nobody asked.
+    /// Kernels that cut GSO packets ([`crate::Delivery::Gso`]); `None` if nobody asked.
     pub cuts: Option<bool>,
 }
 

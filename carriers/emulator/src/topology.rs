@@ -44,20 +44,20 @@ pub enum TopologyError {
     },
 }
 
-/// A way that is played in two parts, because it passes a host with participants ([`crate::participant`]).
+/// A route that is played in two parts, because it passes a host with participants ([`crate::participant`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Index of the host.
     pub host: usize,
     /// The part behind it.
     pub onward: u32,
-    /// The part of the way back that begins there, if that way passes the same host.
+    /// The part of the route back that begins there, if that route passes the same host.
     pub backward: Option<u32>,
-    /// The whole way, and the way back.
-    pub way: u32,
-    /// See `way`.
+    /// The whole route, and the route back.
+    pub route: u32,
+    /// See `route`.
     pub answers: Option<u32>,
-    /// The user at the end of the way, and the one at its beginning.
+    /// The user at the end of the route, and the one at its beginning.
     pub to_user: Option<u32>,
     /// See `to_user`.
     pub from_user: Option<u32>,
@@ -79,21 +79,21 @@ pub struct Topology {
     pub proxies: Vec<ProxySpec>,
     /// See `proxies`.
     pub peps: Vec<PepSpec>,
-    /// The whole routes, and of each the way back.
+    /// The whole routes, and of each the route back.
     whole: Vec<FlowSpec>,
     answers: Vec<Option<u32>>,
     /// Of each flow of `scenario` where it ends at participants.
     cuts: Vec<Option<Cut>>,
     /// The flows of the scenario, as they were asked for.
     flows: Vec<FlowSpec>,
-    /// With workloads: where each flow of the scenario begins and ends, by places. Its data have the way of the same number,
+    /// With workloads: where each flow of the scenario begins and ends, by places. Its data have the route of the same number,
     /// its acknowledgements that which is so many behind it.
     own: Vec<(usize, usize)>,
 }
 
 impl Topology {
     /// Of a scenario. A host gets a namespace if a flow begins or ends there, or if it is a user of a cell. Between two of
-    /// them is a way if one is not a user, or a flow of the scenario leads there: along the first such flow, or else as a
+    /// them is a route if one is not a user, or a flow of the scenario leads there: along the first such flow, or else as a
     /// flow without a path of its own would go.
     pub fn new(scenario: &Scenario) -> Result<Self, TopologyError> {
         let mut notes = Vec::new();
@@ -121,12 +121,12 @@ impl Topology {
         let mut table = vec![None; hosts.len() * hosts.len()];
         for (place, &from) in hosts.iter().enumerate() {
             for (other, &to) in hosts.iter().enumerate().filter(|(other, _)| *other != place) {
-                let way = match own.get(&(from, to)) {
+                let route = match own.get(&(from, to)) {
                     Some((path, bearer)) => Some((path.to_vec(), *bearer)),
                     None if is_user[from] && is_user[to] => None,
                     None => scenario.route(from, to).map(|path| (path, 0)),
                 };
-                let Some((path, bearer)) = way.filter(|(path, _)| !path.is_empty()) else { continue };
+                let Some((path, bearer)) = route.filter(|(path, _)| !path.is_empty()) else { continue };
                 table[place * hosts.len() + other] = u32::try_from(played.flows.len()).ok();
                 played.flows.push(FlowSpec {
                     name: format!("{} to {}", scenario.hosts[from], scenario.hosts[to]),
@@ -162,8 +162,8 @@ impl Topology {
         // The network below knows nothing of them.
         let (proxies, peps) = (std::mem::take(&mut played.proxies), std::mem::take(&mut played.peps));
         let place = |host| hosts.iter().position(|at| *at == host);
-        let answers = whole.iter().map(|way| {
-            let (from, to) = (place(way.from)?, place(way.to)?);
+        let answers = whole.iter().map(|route| {
+            let (from, to) = (place(route.from)?, place(route.to)?);
             table[to * hosts.len() + from]
         });
         let answers = answers.collect();
@@ -197,8 +197,8 @@ impl Topology {
         };
         let mut flows = self.whole.clone();
         let mut cuts: Vec<Option<Cut>> = vec![None; flows.len()];
-        for (way, whole) in (0_u32..).zip(&self.whole) {
-            let (mut part, mut first) = (way as usize, 0);
+        for (route, whole) in (0_u32..).zip(&self.whole) {
+            let (mut part, mut first) = (route as usize, 0);
             for (hop, over) in whole.path.iter().enumerate().take(whole.path.len().saturating_sub(1)) {
                 let host = scenario.ends(*over).1;
                 if !has_participants(host) {
@@ -217,18 +217,18 @@ impl Topology {
                     host,
                     onward: onward as u32,
                     backward: None,
-                    way,
-                    answers: self.answers[way as usize],
+                    route,
+                    answers: self.answers[route as usize],
                     to_user: user_at(whole.to),
                     from_user: user_at(whole.from),
                 });
                 (part, first) = (onward, hop + 1);
             }
         }
-        // What goes back from a host is the part of the way back that begins there.
+        // What goes back from a host is the part of the route back that begins there.
         let all = cuts.clone();
         for cut in cuts.iter_mut().flatten() {
-            let of_answers = |other: &&Cut| Some(other.way) == cut.answers && other.host == cut.host;
+            let of_answers = |other: &&Cut| Some(other.route) == cut.answers && other.host == cut.host;
             cut.backward = all.iter().flatten().find(of_answers).map(|other| other.onward);
         }
         (self.scenario.flows, self.cuts) = (flows, cuts);
@@ -245,9 +245,9 @@ impl Topology {
         self.cuts.iter().flatten()
     }
 
-    /// The bearer on which the packets of a whole way are.
-    pub fn bearer(&self, way: u32) -> u8 {
-        self.whole.get(way as usize).map_or(0, |way| way.bearer)
+    /// The bearer on which the packets of a whole route are.
+    pub fn bearer(&self, route: u32) -> u8 {
+        self.whole.get(route as usize).map_or(0, |route| route.bearer)
     }
 
     /// How many whole routes there are: they come first among the flows of the played scenario.
@@ -255,14 +255,14 @@ impl Topology {
         self.whole.len()
     }
 
-    /// The way back of a whole way.
-    pub fn answers(&self, way: u32) -> Option<u32> {
-        *self.answers.get(way as usize)?
+    /// The route back of a whole route.
+    pub fn answers(&self, route: u32) -> Option<u32> {
+        *self.answers.get(route as usize)?
     }
 
-    /// The path of a whole way.
-    pub fn path(&self, way: u32) -> &[Hop] {
-        self.whole.get(way as usize).map_or(&[], |way| &way.path)
+    /// The path of a whole route.
+    pub fn path(&self, route: u32) -> &[Hop] {
+        self.whole.get(route as usize).map_or(&[], |route| &route.path)
     }
 
     /// The flow on which packets go from the host at one place to that at another.
@@ -296,9 +296,9 @@ impl Topology {
         topology.whole = there.chain(back).chain(self.whole.iter().cloned()).collect();
         let count = self.flows.len() as u32;
         let first = 2 * count;
-        topology.table.iter_mut().flatten().for_each(|way| *way += first);
+        topology.table.iter_mut().flatten().for_each(|route| *route += first);
         let own = (count..first).chain(0..count).map(Some);
-        topology.answers = own.chain(self.answers.iter().map(|way| Some((*way)? + first))).collect();
+        topology.answers = own.chain(self.answers.iter().map(|route| Some((*route)? + first))).collect();
         topology.cut();
         let place = |host| self.hosts.iter().position(|at| *at == host).unwrap_or(usize::MAX);
         topology.own = self.flows.iter().map(|flow| (place(flow.from), place(flow.to))).collect();
@@ -338,13 +338,13 @@ impl Topology {
 
     /// The flow on which a packet goes from the host at one place to that at another.
     #[inline]
-    pub fn way_of(&self, from: usize, to: usize, packet: &[u8]) -> Option<u32> {
+    pub fn route_of(&self, from: usize, to: usize, packet: &[u8]) -> Option<u32> {
         if !self.own.is_empty()
             && let Some(ports) = ports_of(packet)
             && let Some((flow, is_there)) = self.own_flow(from, to, ports)
         {
-            let way = if is_there { flow } else { flow + self.own.len() };
-            return Some(way as u32);
+            let route = if is_there { flow } else { flow + self.own.len() };
+            return Some(route as u32);
         }
         self.between(from, to)
     }
@@ -508,7 +508,7 @@ mod tests {
         };
         for v6 in [false, true] {
             for tcp in [false, true] {
-                for (case, from, to, ports, way) in [
+                for (case, from, to, ports, route) in [
                     ("its data", server, user, [40_000, 20_000], Some(0)),
                     ("the same of one that the receiver opened", server, user, [20_000, 40_000], Some(0)),
                     ("its acknowledgements", user, server, [20_000, 40_000], Some(1)),
@@ -517,12 +517,12 @@ mod tests {
                         server,
                         user,
                         [40_000, 80],
-                        plain.between(server, user).map(|way| way + 2),
+                        plain.between(server, user).map(|route| route + 2),
                     ),
                     ("to another host", server, other, [40_000, 20_000], topology.between(server, other)),
                     ("nowhere", user, other, [40_000, 20_000], None),
                 ] {
-                    assert_eq!(topology.way_of(from, to, &packet(v6, tcp, ports)), way, "{case}");
+                    assert_eq!(topology.route_of(from, to, &packet(v6, tcp, ports)), route, "{case}");
                 }
             }
         }
@@ -530,7 +530,7 @@ mod tests {
         assert_eq!(topology.scenario.flows[1].path, scenario.flows[0].back);
         assert_eq!(topology.ends()[..2], [user, server]);
         let ours = packet(false, true, [40_000, 20_000]);
-        assert_eq!(plain.way_of(server, user, &ours), plain.between(server, user), "without workloads");
+        assert_eq!(plain.route_of(server, user, &ours), plain.between(server, user), "without workloads");
     }
 
     proptest::proptest! {

@@ -126,7 +126,7 @@ struct EmulationSummary {
     real_time_priority: bool,
     /// Whether processors were kept from sleeping.
     processors_awake: bool,
-    pieces_cut_by_kernels: Option<bool>,
+    gso_by_kernels: Option<bool>,
     timers: u64,
     timer_error_p50_s: f64,
     timer_error_p99_s: f64,
@@ -161,7 +161,7 @@ impl EmulationSummary {
             invalid_because: invalid,
             real_time_priority: timeliness.machine.real_time,
             processors_awake: timeliness.machine.awake,
-            pieces_cut_by_kernels: timeliness.machine.cuts,
+            gso_by_kernels: timeliness.machine.cuts,
             timers: timeliness.timers.count,
             timer_error_p50_s: timeliness.timers.p50.as_secs_f64(),
             timer_error_p99_s: timeliness.timers.p99.as_secs_f64(),

@@ -87,7 +87,7 @@ struct Relay {
     forget_at: Time,
 }
 
-/// What is counted for a way.
+/// What is counted for a route.
 #[derive(Debug, Default)]
 struct Account {
     /// Places of its connections, and those that are free.
@@ -149,8 +149,8 @@ impl<'a> Proxy<'a> {
     }
 
     /// What it had of the connections whose data go to users on this way; `None` if there were none.
-    pub fn result(&self, way: u32) -> Option<SplitResult> {
-        let account = &self.accounts[*self.of_way.get(&way)?];
+    pub fn result(&self, route: u32) -> Option<SplitResult> {
+        let account = &self.accounts[*self.of_way.get(&route)?];
         let mut sum = Counts::default();
         for counts in account.places.iter().map(|place| self.decides.counts(*place)) {
             sum.connections += counts.connections;
@@ -167,7 +167,7 @@ impl<'a> Proxy<'a> {
             largest_backlog: Bytes::new(account.largest),
             passed_through: sum.passed,
             connections: sum.connections,
-            ran_dropped_packets: 0, // the way behind the proxy knows
+            ran_dropped_packets: 0, // the route behind the proxy knows
             periods: sum.periods,
             slow_periods: sum.slow_periods,
         })
@@ -184,12 +184,12 @@ impl<'a> Proxy<'a> {
         }
         // The opener is the user's side where neither is a user.
         let opener = if passing.to_user.is_some() { Side::Server } else { Side::User };
-        let (user, way, to_server, to_user) = match opener {
-            Side::Server => (passing.to_user, Some(passing.way), backward, passing.onward),
+        let (user, route, to_server, to_user) = match opener {
+            Side::Server => (passing.to_user, Some(passing.route), backward, passing.onward),
             Side::User => (passing.from_user, passing.answers, passing.onward, backward),
         };
-        let way = way.unwrap_or(passing.way);
-        let account = *self.of_way.entry(way).or_insert_with(|| {
+        let route = route.unwrap_or(passing.route);
+        let account = *self.of_way.entry(route).or_insert_with(|| {
             self.accounts.push(Account::default());
             self.accounts.len() - 1
         });
@@ -266,17 +266,17 @@ impl<'a> Proxy<'a> {
         }
         if segment.rst {
             let other = side.other();
-            let way = relay.way_to(other);
+            let route = relay.way_to(other);
             if let Some(end) = relay.slot_mut(other) {
                 // The other side is told in the proxy's own numbers.
-                end.reset(now, &mut |packet| send(way, packet));
+                end.reset(now, &mut |packet| send(route, packet));
             } else if !from_opener {
                 // A SYN is refused: that acknowledges the opener's number.
                 let mut packet = Vec::new();
                 let ack = Some(relay.hello.segment.seq.wrapping_add(1));
                 let refused = WireSegment { rst: true, ack, ..WireSegment::new(relay.ends.reversed(), 0) };
                 refused.write(0, &[], &mut packet);
-                send(way, &packet);
+                send(route, &packet);
             }
             self.forget(now, slot);
             return Verdict::Take;
