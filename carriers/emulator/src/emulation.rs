@@ -1,30 +1,29 @@
 //! An emulation from beginning to end: namespaces, loop, programs, and what is left to tell.
 
-use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, SyncSender};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ranpace_network::RunResult;
-use ranpace_units::Span;
 
+use crate::delivery::Delivery;
 use crate::devices::Device;
-use crate::event_loop::{self, Beside, Delivery, Played};
+use crate::event_loop::{self, Beside, Played};
 use crate::hints::{HintWriter, hints_to};
-use crate::live::{Live, Snapshot};
+use crate::live::Live;
 use crate::merge::merge;
 use crate::namespaces::{NamespaceError, Namespaces, is_too_many_files, within};
 use crate::pcap::{CaptureError, Captured, Writer};
+use crate::plan::{Plan, Program};
 use crate::player::Player;
 use crate::processor::Processor;
-use crate::programs::{Program, Running, write_hosts};
+use crate::programs::{Running, write_hosts};
 use crate::segmentation;
 use crate::timeliness::Timeliness;
 use crate::topology::{Topology, TopologyError};
-use crate::workloads::{WorkloadError, Workloads};
+use crate::workloads::WorkloadError;
 
 /// How often it is looked whether programs have ended.
 const BEAT: Duration = Duration::from_millis(10);
@@ -69,40 +68,6 @@ fn advice(error: &io::Error) -> &'static str {
     } else {
         ""
     }
-}
-
-/// What is to be done; by default nothing, without an end.
-#[derive(Clone, Debug, Default)]
-pub struct Plan {
-    /// The emulation ends with this program.
-    pub main: Option<Program>,
-    /// These run beside it, begin before it and are ended with it.
-    pub beside: Vec<Program>,
-    /// The emulation ends after this time at the latest.
-    pub limit: Option<Span>,
-    /// The scenario's own flows are played beside the programs, if any.
-    pub workloads: Option<Workloads>,
-    /// How packets are handed over.
-    pub delivery: Delivery,
-    /// Processors may sleep between packets, and wake late.
-    pub saves_power: bool,
-    /// What is to be seen of it.
-    pub views: Views,
-    /// The command that calls [`crate::enter`], and its first arguments.
-    pub inside: (PathBuf, Vec<OsString>),
-}
-
-/// What is to be seen of an emulation beside its results.
-#[derive(Clone, Debug, Default)]
-pub struct Views {
-    /// All packets are written to this file.
-    pub capture: Option<PathBuf>,
-    /// Is told how it is, ten times a second; who is slow misses some.
-    pub live: Option<SyncSender<Snapshot>>,
-    /// Radio information is written to this file, a line of JSON for each hint.
-    pub hints: Option<PathBuf>,
-    /// What programs print goes to this file instead, and they have nothing to read.
-    pub output: Option<PathBuf>,
 }
 
 /// What came of it.

@@ -13,6 +13,7 @@ use ranpace_units::{Span, Time};
 use crate::addresses::host_of;
 use crate::awake::Awake;
 use crate::budget::Budget;
+use crate::delivery::Delivery;
 use crate::devices::Device;
 use crate::gro::{Coalescer, Leaving};
 use crate::gso::OFFSET;
@@ -46,19 +47,6 @@ const ANSWER: Span = Span::from_micros(100);
 /// Priority of the loop among real-time threads, 1 to 99: above what ordinary programs have, below the kernel's own watchdogs
 /// and interrupt threads (50). Ours.
 const PRIORITY: u8 = 40;
-
-/// How packets are handed over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Delivery {
-    /// One by one. Those of one connection that are due at one awakening cross to the host's kernel in one GSO packet ([`Coalescer`]), which it
-    /// cuts before it receives it, if it can.
-    #[default]
-    Gso,
-    /// One by one, each written by itself.
-    Single,
-    /// Packets of one connection that are due at one awakening in one GSO packet.
-    Gro,
-}
 
 /// What the loop does beside moving packets.
 #[derive(Debug, Default)]

@@ -162,7 +162,11 @@ impl GroPacket {
     fn join(&mut self, part: Part, payload: Range<usize>, flags: u8) {
         let length = payload.len();
         self.head[OFFSET + self.first.network + TCP_FLAGS] |= flags & (PSH | FIN);
-        match self.runs.last_mut().filter(|run| run.gso_packet == part.gso_packet() && run.range.end == payload.start) {
+        match self
+            .runs
+            .last_mut()
+            .filter(|run| run.gso_packet == part.gso_packet() && run.range.end == payload.start)
+        {
             Some(run) => (run.range.end, run.packets) = (payload.end, run.packets + 1),
             None => self.runs.push(Run { gso_packet: part.gso_packet(), range: payload, packets: 1 }),
         }
@@ -242,7 +246,9 @@ impl Coalescer {
         let packet = self.head.get(OFFSET..).unwrap_or_default();
         let length = packet_buffer.length(part);
         let Some(shape) = Shape::of(&self.head, length) else {
-            while let Some(place) = self.open.iter().position(|gso_packet| gso_packet.has_hosts(device, packet)) {
+            while let Some(place) =
+                self.open.iter().position(|gso_packet| gso_packet.has_hosts(device, packet))
+            {
                 Self::write(self.open.remove(place), &mut self.spare, packet_buffer, write);
             }
             packet_buffer.show(part, marked, |bytes| write(Leaving { device, due, packets: 1 }, bytes));
@@ -301,8 +307,10 @@ impl Coalescer {
     ) {
         gso_packet.close();
         let head = [IoSlice::new(&gso_packet.head)].into_iter();
-        let payload =
-            gso_packet.runs.iter().map(|run| IoSlice::new(packet_buffer.bytes(run.gso_packet, run.range.clone())));
+        let payload = gso_packet
+            .runs
+            .iter()
+            .map(|run| IoSlice::new(packet_buffer.bytes(run.gso_packet, run.range.clone())));
         let bytes: Vec<IoSlice<'_>> = head.chain(payload).collect();
         write(Leaving { device: gso_packet.device, due: gso_packet.due, packets: gso_packet.count }, &bytes);
         gso_packet.runs.iter().for_each(|run| packet_buffer.release(run.gso_packet, run.packets));
@@ -471,7 +479,8 @@ mod tests {
             let packets = [(1, USUAL.buffer()), (1, second.buffer())];
             let written = joined(&packets);
             assert_eq!(written.len(), expected, "{case}");
-            let again: Vec<Vec<u8>> = written.into_iter().flat_map(|(_, buffer)| gso_packets(buffer)).collect();
+            let again: Vec<Vec<u8>> =
+                written.into_iter().flat_map(|(_, buffer)| gso_packets(buffer)).collect();
             assert_eq!(again, packets.map(|(_, packet)| packet), "{case}: the same packets in order");
         }
         let first = [("PSH", Sample { psh: true, ..USUAL }), ("nothing else", USUAL)];
@@ -573,7 +582,8 @@ mod tests {
                 .collect();
             let written = written_by(Coalescer::from_length(1501), &mut packet_buffer, &parts);
             assert_eq!(written.len(), expected, "{payload}");
-            let again: Vec<Vec<u8>> = written.into_iter().flat_map(|(_, buffer)| gso_packets(buffer)).collect();
+            let again: Vec<Vec<u8>> =
+                written.into_iter().flat_map(|(_, buffer)| gso_packets(buffer)).collect();
             assert_eq!(again, packets);
         }
     }

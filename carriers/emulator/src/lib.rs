@@ -21,6 +21,8 @@ mod budget;
 #[cfg(target_os = "linux")]
 mod datagrams;
 #[cfg(target_os = "linux")]
+mod delivery;
+#[cfg(target_os = "linux")]
 mod devices;
 #[cfg(target_os = "linux")]
 mod emulation;
@@ -51,6 +53,8 @@ mod pcap;
 #[cfg(target_os = "linux")]
 mod pep;
 #[cfg(target_os = "linux")]
+mod plan;
+#[cfg(target_os = "linux")]
 mod player;
 #[cfg(target_os = "linux")]
 mod poller;
@@ -80,9 +84,9 @@ pub use timeliness::{LATE, LATE_SHARE, Machine, STALL, STANDSTILL, Timeliness, W
 pub use topology::{Topology, TopologyError};
 
 #[cfg(target_os = "linux")]
-pub use emulation::{EmulationError, Outcome, Plan, Views, emulate};
+pub use delivery::Delivery;
 #[cfg(target_os = "linux")]
-pub use event_loop::Delivery;
+pub use emulation::{EmulationError, Outcome, emulate};
 #[cfg(target_os = "linux")]
 pub use live::Snapshot;
 #[cfg(target_os = "linux")]
@@ -90,6 +94,8 @@ pub use namespaces::{NamespaceError, become_root, check, clean, within};
 #[cfg(target_os = "linux")]
 pub use pcap::{CaptureError, Captured};
 #[cfg(target_os = "linux")]
-pub use programs::{Program, enter};
+pub use plan::{Plan, Program, Views};
+#[cfg(target_os = "linux")]
+pub use programs::enter;
 #[cfg(target_os = "linux")]
 pub use workloads::{WorkloadError, Workloads};

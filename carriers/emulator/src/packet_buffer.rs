@@ -132,7 +132,8 @@ impl PacketBuffer {
     /// Bytes of a packet, from IP's header on.
     #[inline]
     pub fn length(&self, part: Part) -> usize {
-        let headers = self.gso_packets.get(part.gso_packet as usize).map_or(0, |gso_packet| gso_packet.cuts.headers());
+        let headers =
+            self.gso_packets.get(part.gso_packet as usize).map_or(0, |gso_packet| gso_packet.cuts.headers());
         headers + self.payload(part).len()
     }
 
@@ -146,13 +147,18 @@ impl PacketBuffer {
     /// These bytes of a packet's GSO packet.
     #[inline]
     pub fn bytes(&self, gso_packet: u32, range: Range<usize>) -> &[u8] {
-        self.gso_packets.get(gso_packet as usize).and_then(|gso_packet| gso_packet.bytes().get(range)).unwrap_or_default()
+        self.gso_packets
+            .get(gso_packet as usize)
+            .and_then(|gso_packet| gso_packet.bytes().get(range))
+            .unwrap_or_default()
     }
 
     /// FIN and PSH of a packet of TCP whose GSO packet is cut.
     #[inline]
     pub fn flags(&self, part: Part) -> u8 {
-        self.gso_packets.get(part.gso_packet as usize).map_or(0, |gso_packet| gso_packet.cuts.end_flags(part.index as usize))
+        self.gso_packets
+            .get(part.gso_packet as usize)
+            .map_or(0, |gso_packet| gso_packet.cuts.end_flags(part.index as usize))
     }
 
     /// Writes the virtio header and the headers of a packet, and behind them, of one that is all of its GSO packet, what else is

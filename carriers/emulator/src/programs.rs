@@ -18,18 +18,9 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, getpgrp, getpid, tcgetpgrp, tcsetpgrp};
 
 use crate::addresses;
-use crate::emulation::Plan;
 use crate::namespaces::{NamespaceError, Namespaces, is_too_many_files};
+use crate::plan::{Plan, Program};
 use crate::topology::Topology;
-
-/// A program that is to run behind a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
-    /// Name of the host.
-    pub host: String,
-    /// The program and its arguments; at least the program.
-    pub words: Vec<OsString>,
-}
 
 /// A program that runs. It is ended, with all that it started, when this is dropped.
 pub struct Running {

@@ -11,7 +11,7 @@
 
 use ranpace_units::{Span, Time};
 
-use crate::event_loop::Delivery;
+use crate::delivery::Delivery;
 
 /// When the loop is to wake next, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use crate::output;
+use crate::say::say;
 
 /// Why a command stopped.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Failure {
             Self::Status(code, text) => (text.as_ref(), *code),
         };
         if let Some(text) = text {
-            output::say(&format!("ranpace: {text}"));
+            say(&format!("ranpace: {text}"));
         }
         ExitCode::from(code)
     }

@@ -13,6 +13,7 @@ mod model;
 mod output;
 mod reproduce;
 mod run;
+mod say;
 mod sweep;
 mod trace;
 mod validate;

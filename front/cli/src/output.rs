@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::sync::Mutex;
 
 use crate::failure::Failure;
+pub use crate::say::say;
 
 /// Why something is missing on standard output.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
@@ -26,12 +27,6 @@ pub fn line(text: impl AsRef<str>) -> Result<(), Failure> {
 /// Writes a value as one JSON document to standard output.
 pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     line(serde_json::to_string_pretty(value).map_err(Failure::ours)?)
-}
-
-/// Says something to the user that is not the result: on standard error. If that cannot be written, there is nobody to tell.
-pub fn say(text: &str) {
-    // In one piece, so that lines of several processes do not mix.
-    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
 /// The end of a command that did what it was asked for: an error if standard output did not take everything.

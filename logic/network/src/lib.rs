@@ -8,6 +8,7 @@ mod device_bands;
 mod event_queue;
 mod feed;
 mod histogram;
+mod measured;
 mod meter;
 mod network;
 mod packet;

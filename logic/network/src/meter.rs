@@ -7,8 +7,7 @@ use ranpace_units::{Bytes, Span, Time};
 
 use crate::histogram::Histogram;
 use crate::packet::{Direction, PacketHandle, PacketPool};
-use crate::results::{Ledger, LinkResult};
-use crate::series::LinkRows;
+use crate::results::Ledger;
 use crate::tap::{Tap, TapEvent};
 
 /// Weight of a new difference in jitter J1 (RFC 3550, 6.4.1).
@@ -107,26 +106,6 @@ pub(crate) struct LinkMeter {
     pub row_dropped: u64,
     pub row_delay_sum: f64,
     pub row_packets: u64,
-}
-
-impl LinkMeter {
-    /// What a link of this name did; `capacity` is what it could have carried.
-    pub(crate) fn result(self, name: String, capacity: Option<Bytes>, rows: LinkRows) -> LinkResult {
-        LinkResult {
-            name,
-            departed: Bytes::new(self.departed),
-            departed_packets: self.departed_packets,
-            dropped_packets: self.dropped,
-            lost_packets: self.lost,
-            marked_packets: self.marked,
-            capacity,
-            utilisation: capacity
-                .filter(|capacity| !capacity.is_zero())
-                .map(|capacity| self.departed as f64 / capacity.as_f64()),
-            queueing_delay: self.delay.distribution(),
-            series: rows.finish(),
-        }
-    }
 }
 
 /// A measurement that is not in its flow's meter yet.

@@ -1,0 +1,14 @@
+//! How packets are handed over to hosts.
+
+/// How packets are handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// One by one. Those of one connection that are due at one awakening cross to the host's kernel in one GSO packet ([`Coalescer`]), which it
+    /// cuts before it receives it, if it can.
+    #[default]
+    Gso,
+    /// One by one, each written by itself.
+    Single,
+    /// Packets of one connection that are due at one awakening in one GSO packet.
+    Gro,
+}
