@@ -9,12 +9,16 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Experiment, Played, Row, Verdict};
+use super::{Experiment, Figures, Played, Row, Verdict};
 
 /// Where the recorded part of a page begins.
 pub const BEGIN: &str = "<!-- verdicts -->";
 /// Where it ends.
 pub const END: &str = "<!-- /verdicts -->";
+/// A wider table is recorded without its figures: a page shows what was chosen, the report why.
+const MOST_COLUMNS: usize = 20;
+/// What stays of it: the row's name and its distance.
+const FIRST_COLUMNS: usize = 2;
 
 /// What was found when an experiment was played.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +36,22 @@ pub struct RecordedTable {
     pub title: String,
     /// Its lines.
     pub text: String,
+}
+
+impl RecordedTable {
+    fn of(table: &Figures) -> Self {
+        if table.head.len() <= MOST_COLUMNS {
+            return Self { title: table.title.clone(), text: table.text().to_string() };
+        }
+        let first = |row: &Vec<String>| row.iter().take(FIRST_COLUMNS).cloned().collect();
+        let short = Figures {
+            title: format!("{} (all figures are in the report)", table.title),
+            head: table.head.iter().take(FIRST_COLUMNS).cloned().collect(),
+            rows: table.rows.iter().map(first).collect(),
+            report_only: false,
+        };
+        Self { text: short.text().to_string(), title: short.title }
+    }
 }
 
 /// Why verdicts were not recorded, or a record cannot be relied on.
@@ -95,10 +115,7 @@ impl Record {
             });
         }
         let shown = played.tables.iter().filter(|table| !table.report_only);
-        let tables = shown
-            .map(|table| RecordedTable { title: table.title.clone(), text: table.text().to_string() })
-            .collect();
-        Ok(Self { rows: played.rows.clone(), tables })
+        Ok(Self { rows: played.rows.clone(), tables: shown.map(RecordedTable::of).collect() })
     }
 
     /// Reads that of an experiment below the folder of all experiments; `None` where there is none.
@@ -252,6 +269,24 @@ mod tests {
     const EXPERIMENT: &str = "id = \"000-a\"\ntitle = \"\"\nsource = \"\"\nsays = \"\"\n[[scheme]]\nlabel = \"x\"\nset = {}\n\
         [[criterion]]\nid = \"c\"\ntext = \"less | more\"\nrobust = true\npublished = \"4\"\n\
         measure = { kind = \"value\", metric = \"share\", of = \"x\" }\nat_least = 3\n";
+
+    #[test]
+    fn a_page_has_no_table_that_is_wider_than_it_can_show() {
+        for (columns, kept) in [(MOST_COLUMNS, MOST_COLUMNS), (MOST_COLUMNS + 1, FIRST_COLUMNS)] {
+            let head = (0..columns).map(|column| (format!("c{column}."), String::new())).collect();
+            let rows = vec![(0..columns).map(|column| format!("v{column}.")).collect()];
+            let table = Figures { title: String::new(), head, rows, report_only: false };
+            let recorded = RecordedTable::of(&table);
+            for column in [kept - 1, kept] {
+                assert_eq!(
+                    recorded.text.contains(&format!("v{column}.")),
+                    column < kept,
+                    "{columns}: {column}"
+                );
+            }
+            assert_eq!(recorded.title.contains("in the report"), kept < columns);
+        }
+    }
 
     #[test]
     fn a_record_replaces_the_recorded_part_of_a_page_and_nothing_else() {
