@@ -2,16 +2,30 @@
 
 CARGO ?= cargo
 
-.PHONY: run test test-fast fmt lint doc unit bench install minimum-rust deny advisories
+.PHONY: run test test-fast fmt lint doc unit bench instructions instructions-record install guide minimum-rust deny advisories
 
-# Builds, compares the default algorithms on the built-in link and in a simulated LTE cell, prints both tables, and names
-# the reports it wrote.
+# Builds, compares the default algorithms on the built-in link and in a simulated LTE cell, prints both tables and the names of the
+# reports, and says what to try next.
+RANPACE = $${CARGO_TARGET_DIR:-target}/release/ranpace
 run:
+	@test -x $(RANPACE) || echo "Building ranpace and the packages it uses: about two minutes on two cores, once."
 	$(CARGO) build --release --locked --package ranpace
-	@echo "Over the built-in link:"
+	@echo
+	@echo "A minute of each algorithm over a trace, whose capacity changes every millisecond, and a buffer of 150 KB:"
+	@echo
 	@$(CARGO) run --quiet --release --locked --package ranpace -- compare
-	@echo "In the LTE cell:"
+	@echo
+	@echo "The same in a simulated LTE cell, with a neighbour who opens pages:"
+	@echo
 	@$(CARGO) run --quiet --release --locked --package ranpace -- compare --cell lte
+	@echo
+	@echo "The reports named above are web pages, with plots of each run over time. Try next:"
+	@echo
+	@echo "  $(RANPACE) run examples/cell.toml                               a scenario to change: who downloads, where, with what"
+	@echo "  $(RANPACE) compare --cell nr --cc cubic,bbr1,cdbev2 --seeds 5   other algorithms, in 5G, with confidence intervals"
+	@echo "  $(RANPACE) reproduce --list                                     published experiments, each repeated by one command"
+	@echo
+	@echo "make install puts ranpace on your path; README.md says what it does."
 
 # Everything that CI checks: format, warnings, documentation, every test.
 test: fmt lint doc unit
@@ -41,8 +55,28 @@ unit:
 bench:
 	$(CARGO) bench --package ranpace-benches
 
+# Instructions of short simulations, under valgrind, against benches/instructions.txt: more than 5 % more fails.
+instructions:
+	$(CARGO) run --quiet --locked --release --package ranpace-sim --example instructions
+
+instructions-record:
+	$(CARGO) run --quiet --locked --release --package ranpace-sim --example instructions -- --record
+
 install:
 	$(CARGO) install --locked --path front/cli
+
+# The guide as a site, target/guide/site/index.html. Pages link to each other across folders, so they are laid out as they lie here;
+# the list of chapters, docs/SUMMARY.md, is moved to the top for mdBook.
+GUIDE = target/guide/src
+guide:
+	@command -v mdbook >/dev/null || { echo "make guide needs mdBook: cargo install --locked mdbook" >&2; exit 1; }
+	rm -rf target/guide
+	mkdir -p $(GUIDE)
+	tar --create README.md CHANGELOG.md CONTRIBUTING.md RELEASING.md SECURITY.md docs examples reproductions | tar --extract --directory $(GUIDE)
+	sed -e 's|](\([^.]\)|](docs/\1|' -e 's|](\.\./|](|' docs/SUMMARY.md > $(GUIDE)/SUMMARY.md
+	rm $(GUIDE)/docs/SUMMARY.md
+	mdbook build
+	@echo "The guide: target/guide/site/index.html"
 
 # The oldest compiler that Cargo.toml claims (rust-version) builds everything. Needs rustup and the network.
 MINIMUM_RUST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)

@@ -4,10 +4,9 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use netconfig_rs::Interface;
-use netconfig_rs::sys::InterfaceExt as _;
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use nix::net::if_::if_nametoindex;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::addresses;
@@ -29,8 +28,11 @@ pub struct Device {
 impl Device {
     /// Makes the device of the host at this place, in the calling thread's namespace, and sets up the loopback device.
     pub fn create(place: usize) -> io::Result<Self> {
-        let other = |error: netconfig_rs::Error| io::Error::other(error.to_string());
-        Interface::try_from_name("lo").and_then(|loopback| loopback.set_up(true)).map_err(other)?;
+        let mut loopback = LinkMessage::default();
+        loopback.header.index = index("lo")?;
+        loopback.header.flags = LinkFlags::Up;
+        loopback.header.change_mask = LinkFlags::Up;
+        netlink::request(RouteNetlinkMessage::SetLink(loopback), 0)?;
         let tun = DeviceBuilder::new()
             .name(NAME)
             .mtu(MTU)
@@ -65,8 +67,7 @@ impl Device {
 
 /// The number of the device of this name in the calling thread's namespace.
 pub fn index(name: &str) -> io::Result<u32> {
-    let device = Interface::try_from_name(name).and_then(|device| device.index());
-    device.map_err(|error| io::Error::other(error.to_string()))
+    Ok(if_nametoindex(name)?)
 }
 
 impl AsFd for Device {

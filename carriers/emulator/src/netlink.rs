@@ -1,13 +1,27 @@
 //! Asks the kernel for links, routes, qdiscs and filters (rtnetlink(7)).
 
+use std::convert::Infallible;
 use std::io;
 
-use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 /// Room for the kernel's answer, which is an error number and the request.
 const ANSWER: usize = 4096;
+
+/// What comes back besides errors is not looked into.
+struct Content;
+
+impl NetlinkDeserializable for Content {
+    type Error = Infallible;
+
+    fn deserialize(_: &NetlinkHeader, _: &[u8]) -> Result<Self, Infallible> {
+        Ok(Self)
+    }
+}
 
 /// Does this in the calling thread's namespace, or says why not. `flags` are NLM_F_CREATE and the like.
 pub fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
@@ -24,7 +38,7 @@ pub fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
     let mut answer = vec![0; ANSWER];
     let size = socket.recv(&mut &mut answer[..], 0)?;
     let answer = answer.get(..size).unwrap_or_default();
-    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(answer).map_err(io::Error::other)?;
+    let answer = NetlinkMessage::<Content>::deserialize(answer).map_err(io::Error::other)?;
     match answer.payload {
         // Without a number it is the acknowledgement.
         NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),

@@ -106,6 +106,26 @@ fn links_between_pages_lead_somewhere() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
+/// What `make guide` makes a chapter of.
+#[test]
+fn the_guide_has_every_page() {
+    let root = root();
+    let summary = fs::read_to_string(root.join("docs/SUMMARY.md")).unwrap();
+    let chapters: BTreeSet<PathBuf> =
+        summary.lines().flat_map(links).map(|target| normal(&root.join("docs").join(target))).collect();
+    let mut all = Vec::new();
+    for folder in ["docs", "examples", "reproductions"] {
+        pages(&root.join(folder), &mut all);
+    }
+    all.push(root.join("README.md"));
+    let missing: Vec<_> = all
+        .iter()
+        .filter(|page| !page.ends_with("docs/SUMMARY.md") && !chapters.contains(*page))
+        .map(|page| page.strip_prefix(&root).unwrap().display().to_string())
+        .collect();
+    assert!(missing.is_empty(), "not in docs/SUMMARY.md: {}", missing.join(", "));
+}
+
 #[test]
 fn a_heading_has_the_anchor_that_a_forge_gives_it() {
     for (heading, expected) in [
