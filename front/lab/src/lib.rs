@@ -9,6 +9,7 @@ mod capture;
 pub mod cell_view;
 pub mod columnar;
 mod compare;
+pub mod figure;
 mod figures;
 mod frames;
 pub mod model;
@@ -41,7 +42,7 @@ pub use figures::{Quantity, Unit, number};
 pub use plot::PlotError;
 pub use progress::Progress;
 pub use report::{Comparison, Plate, Report};
-pub use row::{CompareRow, FIGURES, Figure};
+pub use row::{COLUMNS, Column, CompareRow};
 pub use run::{Job, Runner};
 pub use store::{Store, StoreError, key, put};
 pub use summary::{

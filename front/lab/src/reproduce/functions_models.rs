@@ -7,11 +7,12 @@ use ranpace_units::{Rate, Span};
 use serde::Deserialize;
 
 use super::cells::Absent;
-use super::measure::Measured;
+use super::measured::Measured;
 use crate::cell_view::ViewError;
+use crate::figures::number;
 use crate::model::{
     Bits, Crossing, LossSpan, Newcomer, PacingCost, Pair, Path, Rule, Startup, Surface, TABLE_PAIRS,
-    ThesisTable, Threshold, boundary, loss_ranges,
+    ThesisTable, Threshold, UPLOAD_SIZES, Upload, UploadPath, boundary, loss_ranges,
 };
 
 /// The functions, by the name that experiments call them.
@@ -62,6 +63,8 @@ pub enum ModelFunction {
     ModelFilterPrinted,
     /// Where Poisson traffic costs least, and more than bursty traffic.
     ModelPoisson,
+    /// Smallest ratio of SIGMA's equation 3.5 as printed to what the link needs, over the sizes of Fig. 3.7.
+    ModelPrintedUpload,
 }
 
 /// "Near", in smallest RTTs; ours, between the resolution of a figure and the distance of its marks.
@@ -194,6 +197,7 @@ pub fn call(function: ModelFunction) -> Result<Measured, Absent> {
         ModelFunction::ModelFilterPrinted => {
             Measured { value: weight(1.0), text: format!("{:.3}", weight(1.0)) }
         }
+        ModelFunction::ModelPrintedUpload => printed_over_link(),
         ModelFunction::ModelPoisson => {
             let costs = PacingCost { capacity: 100.0, step: 1.0 };
             let (best, worse) = (costs.best_load(), costs.worse_than_bursty());
@@ -206,6 +210,17 @@ pub fn call(function: ModelFunction) -> Result<Measured, Absent> {
             ])
         }
     })
+}
+
+fn printed_over_link() -> Measured {
+    let model = Upload { path: UploadPath::THESIS, sizes: UPLOAD_SIZES.to_vec() };
+    let each = UPLOAD_SIZES.map(|size| {
+        let row = model.at(size);
+        (row.max_printed_s / row.link_s, size)
+    });
+    let (value, size) =
+        each.into_iter().fold((f64::INFINITY, 0.0), |least, one| if one.0 < least.0 { one } else { least });
+    Measured { value, text: format!("{} of what the link needs at {size} BDP", number(value)) }
 }
 
 fn absent(error: ViewError) -> Absent {
@@ -359,6 +374,9 @@ mod tests {
             assert!(found.text.contains(text), "{function:?}: {}", found.text);
         }
         let value = |function| call(function).unwrap().value;
+        // SIGMA's printed equation is faster than the link.
+        let printed = call(ModelFunction::ModelPrintedUpload).unwrap();
+        assert!(near(printed.value, 0.506, 1e-3) && printed.text.ends_with("at 2 BDP"), "{printed:?}");
         assert!(value(ModelFunction::ModelAreaLoss) > 0.6);
         assert!(near(value(ModelFunction::ModelAreaSmallLoss), 0.1, 1e-12));
         assert!(value(ModelFunction::ModelNewcomer500Order) < -1.0);

@@ -1,25 +1,27 @@
 //! The measurements that criteria are made of: each gives one number, which a criterion compares with its bounds.
 //!
-//! What cannot be said in these words is a function of its own, in `functions.rs`.
+//! Most are said in the algebra (`algebra`). Those with a `kind` compare schemes over the points of an experiment; what is
+//! an algorithm of its own is a named function (`function.rs`).
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
+use super::algebra::Expr;
 use super::cells::{Absent, Cell, Cells};
-use super::experiment::{Mean, OtherFigure};
-use super::functions::{self, Function};
-use super::metric::Metric;
+use super::function::Function;
+use super::measured::Measured;
 use super::paired::{Compare, Paired, Part};
+use crate::figure::Figure;
 use crate::figures::number;
 use crate::stats;
 
 /// What is measured. `of` and `to` are labels of schemes, `points` labels of points (all if there are none).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(remote = "Self", tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Measure {
     /// `metric` of one scheme over that of another, over the points.
     Ratio {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// The scheme above.
         of: String,
         /// The scheme below.
@@ -34,7 +36,7 @@ pub enum Measure {
     /// The smallest of the ratios (means over the points) of several schemes to one.
     LeastRatio {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// The schemes above.
         of: Vec<String>,
         /// The scheme below.
@@ -46,7 +48,7 @@ pub enum Measure {
     /// The number of points at which one scheme has the lowest figure of all.
     Lowest {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// The scheme.
         of: String,
         /// The others.
@@ -58,7 +60,7 @@ pub enum Measure {
     /// A figure itself.
     Value {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// Whose.
         of: String,
         /// Where.
@@ -75,7 +77,7 @@ pub enum Measure {
     /// being the mean over the points of the ratios to the first.
     Order {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// From the lowest to the highest.
         of: Vec<String>,
         /// Where.
@@ -85,14 +87,14 @@ pub enum Measure {
     /// The same for single runs, written "scheme@point".
     Chain {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// From the lowest to the highest.
         of: Vec<String>,
     },
     /// The smallest ratio of a point's figure to that of the point before.
     Monotonic {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// Whose.
         of: String,
         /// Where.
@@ -102,7 +104,7 @@ pub enum Measure {
     /// The largest figure over the smallest, less one.
     Spread {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// Whose.
         of: String,
         /// Where.
@@ -112,7 +114,7 @@ pub enum Measure {
     /// The largest distance of a figure from a value of its point, relative to that.
     Deviation {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// Whose.
         of: String,
         /// Name of the value.
@@ -124,7 +126,7 @@ pub enum Measure {
     /// The number of points at which all of these figures are below those of a single run.
     Below {
         /// Which figures.
-        metrics: Vec<Metric>,
+        metrics: Vec<Figure>,
         /// Whose.
         of: String,
         /// The single run.
@@ -142,6 +144,42 @@ pub enum Measure {
         #[serde(default)]
         of: Vec<String>,
     },
+    /// An expression of the algebra: what has no `kind`.
+    #[serde(skip)]
+    Expr(Box<Expr>),
+}
+
+impl<'de> Deserialize<'de> for Measure {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let table = serde_json::Map::deserialize(deserializer)?;
+        if table.contains_key("kind") {
+            return Self::deserialize(serde_json::Value::Object(table)).map_err(serde::de::Error::custom);
+        }
+        Expr::parse(table).map(|expr| Self::Expr(Box::new(expr))).map_err(serde::de::Error::custom)
+    }
+}
+
+/// How ratios over several points become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mean {
+    /// The mean of the points' ratios.
+    #[default]
+    OfRatios,
+    /// The ratio of the means over the points.
+    RatioOfMeans,
+}
+
+/// A figure that a reading takes in another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OtherFigure {
+    /// The criterion's figure.
+    pub of: Figure,
+    /// The one in its place.
+    pub metric: Figure,
+    /// What that is divided by, each over the drops first.
+    pub per: Option<Figure>,
 }
 
 /// What several points become.
@@ -155,15 +193,6 @@ pub enum Over {
     Max,
     /// Their smallest.
     Min,
-}
-
-/// A measured number.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
-    /// What is compared with the bounds.
-    pub value: f64,
-    /// What is shown.
-    pub text: String,
 }
 
 impl Measure {
@@ -182,6 +211,7 @@ impl Measure {
             Self::Order { of, .. } | Self::Function { of, .. } => of.clone(),
             Self::Chain { of, .. } => of.iter().map(of_cell).collect(),
             Self::Below { of, than, .. } => vec![of.clone(), of_cell(than)],
+            Self::Expr(expr) => expr.schemes(),
             Self::PairedRatio(paired) | Self::PairedDifference(paired) => {
                 paired.of.iter().chain(&paired.to).cloned().collect()
             }
@@ -209,6 +239,7 @@ impl Measure {
                 of.iter_mut().for_each(one);
             }
             Self::Below { of, than, .. } => [of, than].into_iter().for_each(one),
+            Self::Expr(expr) => expr.instead(old, new),
             Self::PairedRatio(paired) | Self::PairedDifference(paired) => {
                 paired.of.iter_mut().chain(&mut paired.to).for_each(one);
             }
@@ -318,7 +349,8 @@ impl Measure {
                 let text = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
                 Measured { value: found.len() as f64, text }
             }
-            Self::Function { name, of } => functions::call(name, of, cells)?,
+            Self::Function { name, of } => name.of(of, cells)?,
+            Self::Expr(expr) => expr.of(cells)?,
             Self::PairedRatio(paired) => paired.find(Compare::Ratio, cells)?.0,
             Self::PairedDifference(paired) => paired.find(Compare::Difference, cells)?.0,
         })
@@ -328,7 +360,7 @@ impl Measure {
 /// A figure of a scheme at each point.
 fn values<'a>(
     cells: &'a Cells,
-    metric: Metric,
+    metric: Figure,
     of: &str,
     points: &[String],
 ) -> Result<Vec<(&'a str, f64)>, Absent> {
@@ -338,7 +370,7 @@ fn values<'a>(
 /// A figure of one scheme over that of another.
 pub fn ratio(
     cells: &Cells,
-    metric: Metric,
+    metric: Figure,
     of: &str,
     to: &str,
     points: &[String],
@@ -365,7 +397,7 @@ pub fn ratio(
 
 fn ratios(
     cells: &Cells,
-    metric: Metric,
+    metric: Figure,
     of: &[String],
     to: &str,
     points: &[String],
@@ -377,7 +409,7 @@ fn ratios(
 
 fn lowest(
     cells: &Cells,
-    metric: Metric,
+    metric: Figure,
     of: &str,
     among: &[String],
     points: &[String],
@@ -401,7 +433,7 @@ fn lowest(
 }
 
 /// Of several points, those without the figure do not count: a drop in which nobody has service has no delays.
-fn value(metric: Metric, values: &[(&str, f64)], over: Over) -> Measured {
+fn value(metric: Figure, values: &[(&str, f64)], over: Over) -> Measured {
     let each: Vec<f64> = values.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
     let (value, what) = match over {
         Over::Mean => (stats::mean(&each).unwrap_or(f64::NAN), "mean"),
@@ -424,7 +456,7 @@ fn value(metric: Metric, values: &[(&str, f64)], over: Over) -> Measured {
 
 fn deviation(
     cells: &Cells,
-    metric: Metric,
+    metric: Figure,
     of: &str,
     from: &str,
     points: &[String],

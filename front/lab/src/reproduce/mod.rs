@@ -3,26 +3,21 @@
 //! An [`Experiment`] is data; [`play`] turns it into runs and the runs into [`Row`]s. `docs/reproductions.md` says how it
 //! is used and what the verdicts mean, `reproductions/` has the experiments with what was found.
 
+mod algebra;
+mod c2tcp;
 mod cells;
 mod experiment;
-mod functions;
-mod functions_ch7;
-mod functions_edge;
-mod functions_mdcc;
-mod functions_meld;
+mod faults;
+mod function;
 mod functions_models;
-mod functions_rapid;
-mod functions_sigma;
-mod functions_thesis;
 mod measure;
-mod metric;
+mod measured;
 mod paired;
 mod plan;
 mod record;
 mod recordings;
 mod show;
-mod totals;
-mod tracking;
+mod tables;
 mod verdict;
 
 use std::collections::HashMap;
@@ -35,28 +30,26 @@ use ranpace_scenario::{ScenarioError, TraceSource};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
+pub use algebra::{Expr, Reduce};
 pub use cells::{Absent, Cell, Cells};
 pub use experiment::{
-    Criterion, Experiment, ExperimentError, Mean, PlotSpec, Quick, Reading, Role, Runs, Scheme, Sensitivity,
-    TableSpec, Values, Variation,
+    Criterion, Experiment, ExperimentError, PlotSpec, Quick, Reading, Role, Runs, Scheme, Sensitivity,
+    TableSpec, Variation,
 };
-pub use functions::Function;
-pub use functions_ch7::{InTime, Quartiles};
-pub use functions_edge::{EdgeFunction, Faults};
-pub use functions_meld::MeldFunction;
+pub use faults::Faults;
+pub use function::Function;
 pub use functions_models::ModelFunction;
-pub use functions_rapid::FlowFigure;
-pub use functions_sigma::Uploads;
-pub use functions_thesis::ThesisFunction;
-pub use measure::{Measure, Measured, Over};
-pub use metric::Metric;
+pub use measure::{Mean, Measure, OtherFigure, Over};
+pub use measured::Measured;
 pub use paired::{Paired, Statistic};
 pub use plan::{Planned, plan, vary};
 pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
 pub use recordings::{Recording, Recordings, Refused};
-pub use show::{Figures, group, verdict_text};
+pub use show::{group, verdict_text};
+pub use tables::Figures;
 pub use verdict::{Row, Verdict, verdict_counts};
 
+pub use crate::figure::Values;
 use crate::plot::PlotError;
 use crate::{Job, Runner, Store, StoreError};
 

@@ -1,4 +1,6 @@
 use super::*;
+use crate::figure::{Values, testing};
+use crate::reproduce::{Absent, Measured};
 use crate::synthetic;
 use ranpace_sim::Column;
 use ranpace_units::Time;
@@ -43,14 +45,11 @@ fn run(columns: &[&[Named<'_>]]) -> RunResult {
     run
 }
 
-fn measure(text: &str, of: &[(&str, RunResult)]) -> Result<Measured, Absent> {
-    let figure: InTime = toml_edit::de::from_str(text).unwrap();
-    let mut cells = Cells::default();
-    for (seed, (flows, run)) in of.iter().enumerate() {
-        let cell = Cell::new(places(&[("flows", flows), ("t1", "5s")]), run.clone());
-        cells.enter("x", &format!("{flows} flows, seed {seed}"), Ok(cell));
-    }
-    figure.of(&["x".to_owned()], &cells)
+fn measure(keys: &str, of: &[(&str, RunResult)]) -> Result<Measured, Absent> {
+    let keys = format!("runs = \"mean\", each = \"part\", across = \"min\", {keys}");
+    let with_places =
+        |(flows, run): &(&str, RunResult)| (places(&[("flows", flows), ("t1", "5s")]), run.clone());
+    testing::measure(&keys, of.iter().map(with_places).collect())
 }
 
 fn close(found: f64, expected: f64) -> bool {
@@ -65,8 +64,8 @@ fn shares_are_those_of_the_window_and_a_newcomer_counts_from_its_first_second_on
     let of = [("2", run(&[&[("delivered_bytes", first)], &[("delivered_bytes", second)]]))];
     let jain = |a: f64, b: f64| (a + b) * (a + b) / (2.0 * (a * a + b * b));
     for (text, expected) in [
-        ("figure = \"jain\"\nlast = 2.0", 1.0),
-        ("figure = \"jain\"\nfrom_join = 1.0", jain(8.0, (2.0 + 5.0 * 8.0) / 6.0)),
+        ("figure = \"window_jain\", last = 2.0", 1.0),
+        ("figure = \"window_jain\", after_join = 1.0", jain(8.0, (2.0 + 5.0 * 8.0) / 6.0)),
         // The first segment's last 3 s begin at 2 s, the second flow is there from 3 s on.
         ("figure = \"segment_jain\"", jain(8.0, 2.0)),
         // The second before 5.9 s: 0.9 s with 8, 0.1 s with 2 Mbit/s.
@@ -82,8 +81,8 @@ fn times_with_a_queue_go_by_what_the_link_carries_at_that_time() {
     let of = [("1", run(&[&[]]))];
     for (text, expected) in [
         ("figure = \"longest_queued\"", 6.0), // from 2 to 8 s
-        ("figure = \"longest_queued\"\nlast = 9.5", 6.0),
-        ("figure = \"longest_queued\"\nlast = 3.0", 2.0),
+        ("figure = \"longest_queued\", last = 9.5", 6.0),
+        ("figure = \"longest_queued\", last = 3.0", 2.0),
     ] {
         let found = measure(text, &of).unwrap();
         assert!(close(found.value, expected), "{text}: {found:?}, not {expected}");
@@ -103,7 +102,7 @@ fn times_without_a_minimal_rtt_go_on_to_the_end_of_the_window() {
     for (text, expected) in [
         // From 3 s: 1 s, 2.5 s, 1.5 s, 2 s until the end.
         ("figure = \"longest_without_minimum\"", 2.5),
-        ("figure = \"longest_without_minimum\"\nlast = 3.0", 2.0),
+        ("figure = \"longest_without_minimum\", last = 3.0", 2.0),
         ("figure = \"largest_record\"", 0.103),
     ] {
         let found = measure(text, &of).unwrap();
@@ -117,7 +116,7 @@ fn segments_begin_at_changes_and_settle_for_three_seconds() {
     let found = measure("figure = \"segment_utilisation\"", &of).unwrap();
     assert_eq!((found.value, found.text.as_str()), (0.5, "50.00 %; 75.00 %"));
     // 5 s of 5 of 10 and 5 s of 3 of 4 Mbit/s; the flow joins at 1 s.
-    let found = measure("figure = \"utilisation\"", &of).unwrap();
+    let found = measure("figure = \"window_utilisation\"", &of).unwrap();
     assert!(close(found.value, (4.0 * 5.0 + 5.0 * 3.0) / (4.0 * 10.0 + 5.0 * 4.0)), "{found:?}");
 }
 
@@ -153,7 +152,7 @@ fn states_are_timed_from_the_first_data_on() {
     let both = |flow, bytes| [("state_state", flow), ("delivered_bytes", bytes)];
     let of = [("2", run(&[&both(first, kilobytes), &both(second, twice)]))];
     for (figure, expected) in [
-        ("startup", 0.55),
+        ("startup_time", 0.55),
         ("first_drain", 0.3),
         ("first_deep_drain", 2.6),
         ("exit_share", 2.0),
@@ -163,41 +162,5 @@ fn states_are_timed_from_the_first_data_on() {
         assert!(close(found.value, expected), "{figure}: {found:?}, not {expected}");
     }
     let never = [("1", run(&[&[("state_state", |_| 0.0)]]))];
-    assert!(matches!(measure("figure = \"startup\"", &never), Err(Absent::Nothing(_))));
-}
-
-#[test]
-fn runs_are_chosen_by_their_places_and_averaged_over_seeds() {
-    let of_rtt = |rtt: At| run(&[&[("rtt_last_s", rtt)]]);
-    let of = [("1", of_rtt(|_| 0.1)), ("1", of_rtt(|_| 0.3)), ("2", of_rtt(|_| 0.8))];
-    for (text, value, shown) in [
-        ("figure = \"rtt\"\nat = { flows = \"1\" }", 0.2, "200.0 ms (100.0 ms to 300.0 ms)"),
-        ("figure = \"rtt\"\nat = { flows = \"1\" }\nover = \"max\"", 0.3, "100.0 ms to 300.0 ms"),
-        (
-            "figure = \"rtt\"\nat = { flows = \"2\" }\nto = { flows = \"1\" }",
-            4.0,
-            "800.0 ms over 200.0 ms (100.0 ms to 300.0 ms)",
-        ),
-    ] {
-        let found = measure(text, &of).unwrap();
-        assert!(close(found.value, value) && found.text == shown, "{text}: {found:?}");
-    }
-    let nowhere = measure("figure = \"rtt\"\nat = { flows = \"7\" }", &of);
-    assert!(matches!(nowhere, Err(Absent::Nothing(_))));
-}
-
-#[test]
-fn quartiles_lie_between_the_nearest_values() {
-    let mut cells = Cells::default();
-    for (scheme, values) in [("a", [1.0, 2.0, 3.0, 4.0]), ("b", [0.0, 10.0, 20.0, 30.0])] {
-        for (drop, value) in values.into_iter().enumerate() {
-            let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with(Metric::Goodput, value);
-            cells.enter(scheme, &format!("1 Mbit drop {drop}"), Ok(cell));
-        }
-    }
-    let figure = Quartiles { metric: Metric::Goodput, at: "1 Mbit".to_owned() };
-    let found = figure.of(&["a".to_owned(), "b".to_owned()], &cells).unwrap();
-    // From 1.75 to 3.25, and from 7.5 to 22.5.
-    assert!(close(found.value, 0.1), "{found:?}");
-    assert!(quantile(&[], 0.5).is_nan());
+    assert!(matches!(measure("figure = \"startup_time\"", &never), Err(Absent::Nothing(_))));
 }

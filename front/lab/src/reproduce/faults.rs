@@ -20,9 +20,9 @@ use ranpace_sim::{FlowResult, RunResult};
 use serde::Deserialize;
 
 use super::cells::{Absent, Cell, Cells};
-use super::measure::Measured;
-use super::metric::Metric;
-use super::show::Figures;
+use super::measured::Measured;
+use super::tables::Figures;
+use crate::figure::{Figure, Flows, Scope, Values, Window, is_in_group};
 use crate::figures::{Quantity, number};
 use crate::plot::{Axis, Frame, Line, LinePlot, Palette, PlotError};
 use crate::report::Plate;
@@ -34,24 +34,6 @@ const ENOUGH: f64 = 0.9;
 const HALVED: f64 = 0.5;
 /// Over which time goodput is a mean where it is asked how long it is too low: shorter means are those of single losses.
 const MEAN_OVER_S: f64 = 1.0;
-
-/// The functions, by the name that experiments call them.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum EdgeFunction {
-    /// A figure of a group of flows, of the first scheme over the second, mean of the ratios at the points that both have.
-    OfGroup {
-        /// Which figure.
-        metric: Metric,
-        /// Of which flows.
-        flows: String,
-        /// Groups of points, by the first word of their labels; all points if there are none.
-        #[serde(default)]
-        at: Vec<String>,
-    },
-    /// Number of rows in which a scheme breaks the rule.
-    FaultsBroken(Faults),
-}
 
 /// A mechanism under faults of its radio information, beside its plain transport.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -79,7 +61,7 @@ pub struct Faults {
 struct Fault {
     label: String,
     /// Of the first of its runs: `delay`, `period` and `error` among them.
-    places: super::Values,
+    places: Values,
     /// Goodput, mean over the drops, in bit/s.
     goodput: f64,
     /// The same over the plain one.
@@ -139,67 +121,17 @@ impl Fault {
     }
 }
 
-/// Whether a flow is of a group.
-fn is_of(flow: &FlowResult, group: &str) -> bool {
-    let rest = flow.name.strip_prefix(group);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '.']))
-}
-
-/// A run with the flows of a group alone.
-pub fn of_group(run: &RunResult, group: &str) -> RunResult {
-    let flows = run.flows.iter().filter(|flow| is_of(flow, group)).cloned().collect();
-    RunResult { flows, ..run.clone() }
-}
-
-/// Calls one.
-pub fn call(function: &EdgeFunction, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
-    match function {
-        EdgeFunction::OfGroup { metric, flows, at } => ratio_of_group(*metric, flows, at, of, cells),
-        EdgeFunction::FaultsBroken(faults) => faults.broken(of, cells),
-    }
-}
-
 /// Whether a point is in one of these groups: the first word of its label.
 fn is_at(point: &str, groups: &[String]) -> bool {
     let word = point.split(' ').next().unwrap_or(point);
     groups.is_empty() || groups.iter().any(|group| group == word)
 }
 
-fn ratio_of_group(
-    metric: Metric,
-    flows: &str,
-    at: &[String],
-    of: &[String],
-    cells: &Cells,
-) -> Result<Measured, Absent> {
-    let [above, below] = of else {
-        return Err(Absent::Nothing("a figure of a group is that of one scheme over another".to_owned()));
-    };
-    let figure = |cell: &Cell| metric.of(&of_group(&cell.run, flows));
-    let mut pairs = Vec::new();
-    for (point, cell) in cells.of(above, &[])? {
-        if !is_at(point, at) {
-            continue;
-        }
-        pairs.push((figure(cell), figure(cells.at(below, point)?)));
-    }
-    let ratios: Vec<f64> = pairs.iter().map(|(above, below)| above / below).collect();
-    let mean = |values: &[f64]| stats::mean(values).unwrap_or(f64::NAN);
-    let value = mean(&ratios);
-    let half = stats::ci95(&ratios).map_or_else(String::new, |half| format!(" ± {}", number(half)));
-    let (own, other): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-    let unit = metric.quantity().unit([mean(&own), mean(&other)]);
-    let name = if unit.name.is_empty() { String::new() } else { format!(" {}", unit.name) };
-    let text =
-        format!("{}{half} ({} over {}{name})", number(value), unit.show(mean(&own)), unit.show(mean(&other)));
-    Ok(Measured { value, text })
-}
-
 /// What flows of a group have delivered by each row of their series: the times, and the sum in bytes.
 fn delivered(run: &RunResult, group: &str) -> Result<(Vec<f64>, Vec<f64>), Absent> {
     let nothing = || Absent::Nothing(format!("a run has no series of {group}"));
     let mut all: Option<(Vec<f64>, Vec<f64>)> = None;
-    for flow in run.flows.iter().filter(|flow| is_of(flow, group)) {
+    for flow in run.flows.iter().filter(|flow| is_in_group(flow, group)) {
         let times = flow.series.get("time_s").ok_or_else(nothing)?;
         let bytes = flow.series.get("delivered_bytes").ok_or_else(nothing)?;
         let (_, sum) = all.get_or_insert_with(|| (times.to_vec(), vec![0.0; times.len()]));
@@ -249,7 +181,7 @@ fn delay_between(run: &RunResult, group: &str, from: f64, to: f64) -> f64 {
         (p95(rows), weight)
     };
     let flows =
-        run.flows.iter().filter(|flow| is_of(flow, group)).map(of).filter(|(_, weight)| *weight > 0.0);
+        run.flows.iter().filter(|flow| is_in_group(flow, group)).map(of).filter(|(_, weight)| *weight > 0.0);
     stats::weighted_mean(flows).unwrap_or(f64::NAN)
 }
 
@@ -325,12 +257,16 @@ impl Faults {
             sum.resize(bytes.len(), 0.0);
             sum.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum += bytes);
         };
+        let wait_p95 = Figure::named("wait_p95").ok_or_else(nothing)?;
+        let group = Flows::Group(self.flows.clone());
         for (cell, other) in pairs {
             let (rows, bytes) = delivered(&cell.run, &self.flows)?;
             times = rows;
             add(&mut own, bytes);
             add(&mut plain, delivered(&other.run, &self.flows)?.1);
-            let delay = |cell: &Cell| Metric::WaitP95.of(&of_group(&cell.run, &self.flows));
+            let delay = |cell: &Cell| {
+                wait_p95.single(&Scope::new(&cell.run, &cell.places, &group, Window::default()))
+            };
             delays.push(delay(cell));
             plain_delays.push(delay(other));
         }
@@ -359,7 +295,8 @@ impl Faults {
         })
     }
 
-    fn broken(&self, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
+    /// Number of rows in which a scheme breaks the rule.
+    pub fn broken(&self, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
         let mut rows = Vec::new();
         for scheme in of {
             rows.extend(self.rows(scheme, cells)?);
@@ -550,7 +487,6 @@ fn list(title: String, rows: &[Fault]) -> Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::Values;
     use crate::synthetic;
     use ranpace_sim::Column;
 
@@ -658,16 +594,5 @@ mod tests {
         assert_eq!(p95((1..=100).map(|value| (f64::from(value), 1.0)).collect()), 95.0);
         assert_eq!(p95(vec![(1.0, 99.0), (9.0, 1.0)]), 1.0);
         assert!(p95(vec![(1.0, 0.0)]).is_nan());
-    }
-
-    #[test]
-    fn a_group_is_a_name_or_begins_so() {
-        let mut flow = synthetic::run("cubic", 1).flows.remove(0);
-        for (name, expected) in
-            [("up", true), ("up one", true), ("up.2", true), ("upper", false), ("a up", false)]
-        {
-            flow.name = name.to_owned();
-            assert_eq!(is_of(&flow, "up"), expected, "{name}");
-        }
     }
 }

@@ -5,7 +5,69 @@
 
 use ranpace_sim::{FlowResult, RunResult};
 
+use super::series::{correlation, row_count as rows, step, trailing};
+use super::{Entry, run};
+use crate::figures::Quantity::{Rate, Share, Time};
 use crate::stats;
+
+pub(super) const FIGURES: &[Entry] = &[
+    run(
+        "control_bandwidth",
+        "bandwidth in use",
+        Rate,
+        "The bandwidth that the first flow's control works with, mean over the run from its first report or sample.",
+        |scope| control_bandwidth(scope.run),
+    ),
+    run(
+        "phy_rate",
+        "PHY rate",
+        Rate,
+        "What the first user's transport blocks hold, mean from the first flow's first data on.",
+        |scope| phy_rate(scope.run),
+    ),
+    run(
+        "served_phy_rate",
+        "PHY rate, served",
+        Rate,
+        "What the first user's transport blocks hold per slot in which something was sent to that user.",
+        |scope| served_phy_rate(scope.run),
+    ),
+    run(
+        "served_report",
+        "report, served",
+        Rate,
+        "What the first flow's receiver estimates, mean over the rows in which something was sent to it.",
+        |scope| served_report(scope.run),
+    ),
+    run(
+        "receiver_report",
+        "report",
+        Rate,
+        "What the first flow's receiver estimates, mean over the run.",
+        |scope| receiver_report(scope.run),
+    ),
+    run(
+        "rlc_rate",
+        "RLC rate",
+        Rate,
+        "What leaves the first user's radio downlink, mean from the first flow's first data on.",
+        |scope| rlc_rate(scope.run),
+    ),
+    run(
+        "tracking_error",
+        "tracking error",
+        Share,
+        "Mean distance of the bandwidth in use from the RLC rate of the last 100 ms, over the mean RLC rate.",
+        |scope| tracking_error(scope.run),
+    ),
+    run(
+        "report_lag",
+        "lag of the report",
+        Time,
+        "Lag at which the receiver's estimate correlates best with the PHY rate.",
+        |scope| report_lag(scope.run),
+    ),
+];
 
 /// Left out at the beginning, in seconds.
 const SETTLE_S: f64 = 1.0;
@@ -58,7 +120,7 @@ fn mean_of(flow: &FlowResult, column: &[f64]) -> Option<f64> {
     stats::mean(&rows.map(|(_, value)| *value).collect::<Vec<_>>())
 }
 
-pub(super) fn control_bandwidth(run: &RunResult) -> f64 {
+fn control_bandwidth(run: &RunResult) -> f64 {
     let of = || {
         let flow = run.flows.first()?;
         mean_of(flow, &bandwidth(run, flow)?)
@@ -67,7 +129,7 @@ pub(super) fn control_bandwidth(run: &RunResult) -> f64 {
 }
 
 /// Blocks of HARQ's retransmissions count: as large as the others on average.
-pub(super) fn phy_rate(run: &RunResult) -> f64 {
+fn phy_rate(run: &RunResult) -> f64 {
     let of = || {
         let (flow, user) = (run.flows.first()?, run.users.first()?);
         let again = stats::ratio(user.downlink.retransmissions as f64, user.downlink.blocks as f64)?;
@@ -77,7 +139,7 @@ pub(super) fn phy_rate(run: &RunResult) -> f64 {
 }
 
 /// Blocks are sent in slots of 1 ms: LTE's.
-pub(super) fn served_phy_rate(run: &RunResult) -> f64 {
+fn served_phy_rate(run: &RunResult) -> f64 {
     const TTI_S: f64 = 1e-3;
     let of = || {
         let link = &run.users.first()?.downlink;
@@ -86,7 +148,7 @@ pub(super) fn served_phy_rate(run: &RunResult) -> f64 {
     of().unwrap_or(f64::NAN)
 }
 
-pub(super) fn served_report(run: &RunResult) -> f64 {
+fn served_report(run: &RunResult) -> f64 {
     let of = || {
         let (flow, user) = (run.flows.first()?, run.users.first()?);
         let served = user.series.get("scheduled_bit_s")?;
@@ -97,7 +159,7 @@ pub(super) fn served_report(run: &RunResult) -> f64 {
     of().unwrap_or(f64::NAN)
 }
 
-pub(super) fn receiver_report(run: &RunResult) -> f64 {
+fn receiver_report(run: &RunResult) -> f64 {
     let of = || {
         let flow = run.flows.first()?;
         mean_of(flow, estimate(flow)?)
@@ -105,12 +167,12 @@ pub(super) fn receiver_report(run: &RunResult) -> f64 {
     of().unwrap_or(f64::NAN)
 }
 
-pub(super) fn rlc_rate(run: &RunResult) -> f64 {
+fn rlc_rate(run: &RunResult) -> f64 {
     let of = || mean_of(run.flows.first()?, rlc(run, 0)?);
     of().unwrap_or(f64::NAN)
 }
 
-pub(super) fn tracking_error(run: &RunResult) -> f64 {
+fn tracking_error(run: &RunResult) -> f64 {
     let of = || {
         let flow = run.flows.first()?;
         let (time, rlc) = (flow.series.get("time_s")?, rlc(run, 0)?);
@@ -124,7 +186,7 @@ pub(super) fn tracking_error(run: &RunResult) -> f64 {
 
 /// None where the highest correlation is what chance gives too: the lag of a rate that does not vary is noise. Of n reports
 /// without any relation to the rate the correlation has a standard deviation of 1/sqrt(n).
-pub(super) fn report_lag(run: &RunResult) -> f64 {
+fn report_lag(run: &RunResult) -> f64 {
     let of = || {
         let (flow, user) = (run.flows.first()?, run.users.first()?);
         let (time, phy) = (flow.series.get("time_s")?, user.series.get("scheduled_bit_s")?);
@@ -145,30 +207,6 @@ pub(super) fn report_lag(run: &RunResult) -> f64 {
         (best.0 > chance).then_some(best.1 as f64 * step(time)?)
     };
     of().unwrap_or(f64::NAN)
-}
-
-/// Length of a row in seconds.
-pub(super) fn step(time: &[f64]) -> Option<f64> {
-    Some(time.get(1)? - time.first()?)
-}
-
-/// How many rows so many seconds are, at least one.
-pub(super) fn rows(time: &[f64], seconds: f64) -> Option<usize> {
-    Some(((seconds / step(time)?).round() as usize).max(1))
-}
-
-/// Means over the last `rows` values, fewer at the beginning.
-pub(super) fn trailing(values: &[f64], rows: usize) -> Vec<f64> {
-    let mean = |end: usize| stats::mean(&values[(end + 1).saturating_sub(rows)..=end]).unwrap_or(f64::NAN);
-    (0..values.len()).map(mean).collect()
-}
-
-/// Pearson's; `None` where one of both does not vary.
-pub(super) fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
-    let (xs, ys): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    let (x, y) = (stats::mean(&xs)?, stats::mean(&ys)?);
-    let sum = |f: &dyn Fn(f64, f64) -> f64| -> f64 { pairs.iter().map(|(a, b)| f(a - x, b - y)).sum() };
-    stats::ratio(sum(&|a, b| a * b), (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt())
 }
 
 #[cfg(test)]
