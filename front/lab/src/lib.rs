@@ -12,7 +12,6 @@ mod compare;
 pub mod figure;
 mod figures;
 mod frames;
-pub mod model;
 pub mod notes;
 pub mod peps;
 pub mod plot;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ranpace_sim::{Distribution, RunResult, Series};
 
+use super::measured::{Statements, no_statements};
 use crate::figure::{Figure, Flows, Scope, Values, Window, place_number};
 
 /// Figures of one run.
@@ -29,10 +30,17 @@ pub enum Absent {
 }
 
 /// All cells. Points keep the order in which the experiment lists them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Cells {
     order: Vec<(String, String)>,
     cells: BTreeMap<(String, String), Result<Arc<Cell>, Absent>>,
+    statements: Statements,
+}
+
+impl Default for Cells {
+    fn default() -> Self {
+        Self::new(no_statements)
+    }
 }
 
 impl Cell {
@@ -76,6 +84,16 @@ impl Cell {
 }
 
 impl Cells {
+    /// No cells yet; measures without runs are found among `statements`.
+    pub fn new(statements: Statements) -> Self {
+        Self { order: Vec::new(), cells: BTreeMap::new(), statements }
+    }
+
+    /// Measures without runs.
+    pub fn statements(&self) -> Statements {
+        self.statements
+    }
+
     /// Enters what one run gave, or why it gave nothing.
     pub fn enter(&mut self, scheme: &str, point: &str, cell: Result<Cell, Absent>) {
         let key = (scheme.to_owned(), point.to_owned());
@@ -105,7 +123,7 @@ impl Cells {
     /// The same with the runs of some schemes in the place of others: `instead` has for the label of a scheme that of the
     /// scheme whose cells are found under it.
     pub fn instead(&self, instead: &BTreeMap<String, String>) -> Self {
-        let mut cells = Self::default();
+        let mut cells = Self::new(self.statements);
         for key in &self.order {
             let (scheme, point) = key;
             let Some(cell) = self.cells.get(key) else { continue };

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::faults::Faults;
-use super::measure::{Mean, Measure, OtherFigure};
+use super::measure::{Measure, OtherFigure};
+use super::points::Mean;
 use crate::figure::Figure;
 pub use crate::figure::Values;
 

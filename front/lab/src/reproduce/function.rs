@@ -5,7 +5,6 @@ use serde::Deserialize;
 use super::c2tcp;
 use super::cells::{Absent, Cells};
 use super::faults::Faults;
-use super::functions_models::{self, ModelFunction};
 use super::measured::Measured;
 
 /// The functions, by the name that experiments call them.
@@ -18,9 +17,9 @@ pub enum Function {
     C2tcpHistory,
     /// Number of rows in which a mechanism at the edge breaks the rule of faults.
     FaultsBroken(Faults),
-    /// One of the analytic models, without runs.
+    /// A statement from outside of the product, by its name; it has no runs.
     #[serde(untagged)]
-    Models(ModelFunction),
+    Named(String),
 }
 
 impl Function {
@@ -30,7 +29,10 @@ impl Function {
             Self::C2tcpConditions => c2tcp::conditions(),
             Self::C2tcpHistory => c2tcp::history(),
             Self::FaultsBroken(faults) => faults.broken(schemes, cells),
-            Self::Models(function) => functions_models::call(*function),
+            Self::Named(name) => match cells.statements()(name) {
+                Some(measured) => measured.map_err(Absent::Nothing),
+                None => Err(Absent::Nothing(format!("there is no function {name:?}"))),
+            },
         }
     }
 }

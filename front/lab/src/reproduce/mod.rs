@@ -9,11 +9,11 @@ mod cells;
 mod experiment;
 mod faults;
 mod function;
-mod functions_models;
 mod measure;
 mod measured;
 mod paired;
 mod plan;
+mod points;
 mod record;
 mod recordings;
 mod show;
@@ -38,11 +38,11 @@ pub use experiment::{
 };
 pub use faults::Faults;
 pub use function::Function;
-pub use functions_models::ModelFunction;
-pub use measure::{Mean, Measure, OtherFigure, Over};
-pub use measured::Measured;
-pub use paired::{Paired, Statistic};
+pub use measure::{Measure, OtherFigure};
+pub use measured::{Measured, Statements, no_statements};
+pub use paired::Paired;
 pub use plan::{Planned, plan, vary};
+pub use points::{Mean, Over};
 pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
 pub use recordings::{Recording, Recordings, Refused};
 pub use show::{group, verdict_text};
@@ -208,6 +208,8 @@ pub struct How<'a> {
     pub quick: bool,
     /// Also every combination of the experiment's switches.
     pub sensitivity: bool,
+    /// Measures without runs that experiments call by their names.
+    pub statements: Statements,
 }
 
 /// An experiment that was played.
@@ -236,7 +238,7 @@ pub fn play(
     let always = experiment.sensitivity.as_ref().is_some_and(|sensitivity| sensitivity.always);
     let switches = how.sensitivity || (always && !how.quick);
     let experiment = if switches { experiment.clone().with_sensitivity() } else { experiment.clone() };
-    let mut cells = Cells::default();
+    let mut cells = Cells::new(how.statements);
     let mut missing = Vec::new();
     let mut sample = String::new();
     let mut same = Vec::new();

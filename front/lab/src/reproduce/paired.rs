@@ -7,6 +7,7 @@
 
 use serde::Deserialize;
 
+use super::algebra::Reduce;
 use super::cells::{Absent, Cell, Cells};
 use super::measured::Measured;
 use crate::figure::Figure;
@@ -42,23 +43,10 @@ pub struct Paired {
     pub against: Option<String>,
     /// What the drops become.
     #[serde(default)]
-    pub drops: Statistic,
+    pub drops: Reduce,
     /// Whether the mean over pairs and groups is compared with the bounds, in place of each of them.
     #[serde(default)]
     pub together: bool,
-}
-
-/// What the drops of a group become.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Statistic {
-    /// Their mean.
-    #[default]
-    Mean,
-    /// Their median.
-    Median,
-    /// The smallest.
-    Min,
 }
 
 /// How two figures are compared.
@@ -206,7 +194,7 @@ impl Paired {
 
     /// What the figures of the drops become.
     fn one(&self, figures: &[Pair]) -> f64 {
-        let of = |part: usize| self.drops.of(figures.iter().map(|figure| figure[part]).collect());
+        let of = |part: usize| self.drops.of(&figures.iter().map(|figure| figure[part]).collect::<Vec<_>>());
         if self.per.is_some() { of(0) / of(1) } else { of(0) }
     }
 
@@ -220,21 +208,6 @@ impl Paired {
         match compare {
             Compare::Ratio => of / to,
             Compare::Difference => of - to,
-        }
-    }
-}
-
-impl Statistic {
-    pub(super) fn of(self, mut values: Vec<f64>) -> f64 {
-        match self {
-            Self::Mean => stats::mean(&values).unwrap_or(f64::NAN),
-            Self::Min => values.into_iter().reduce(f64::min).unwrap_or(f64::NAN),
-            Self::Median => {
-                values.sort_by(f64::total_cmp);
-                let count = values.len();
-                let middle = values.get(count.saturating_sub(1) / 2..(count / 2 + 1).min(count));
-                middle.and_then(stats::mean).unwrap_or(f64::NAN)
-            }
         }
     }
 }
@@ -351,15 +324,5 @@ mod tests {
         ] {
             assert_eq!(part.holds(bounds.0, bounds.1), expected, "{name}");
         }
-    }
-
-    #[test]
-    fn drops_become_one() {
-        for (statistic, expected) in [(Statistic::Mean, 2.5), (Statistic::Median, 2.0), (Statistic::Min, 1.0)]
-        {
-            assert_eq!(statistic.of(vec![5.0, 1.0, 2.0, 2.0]), expected);
-        }
-        assert_eq!(Statistic::Median.of(vec![3.0, 1.0, 2.0]), 2.0);
-        assert!(Statistic::Median.of(Vec::new()).is_nan());
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::cells::{Absent, Cell, Cells};
 use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec, Values};
-use super::measure::{Measure, ratio};
+use super::measure::Measure;
+use super::points::ratio;
 use super::tables::Figures;
 use super::verdict::{Row, Verdict, for_variant};
 use super::{Mean, Played};

@@ -218,21 +218,16 @@ impl Expr {
         };
         let other = compare.to.samples(cells)?;
         if self.runs.is_some() {
-            return self.compared(compare.op, own, &other);
+            return Ok(self.compared(compare.op, own, &other));
         }
         if own.len() != other.len() && compare.op != Op::Differs {
             return Err(Absent::Nothing(format!("{} runs over {}", own.len(), other.len())));
         }
-        Ok(self.paired(compare, own, other))
+        Ok(self.paired(compare, &own, &other))
     }
 
     /// Each group reduced, then compared with the one of the same name, or with all if there is no such.
-    fn compared<'c>(
-        &self,
-        op: Op,
-        own: Vec<Sample<'c>>,
-        other: &[Sample<'c>],
-    ) -> Result<Vec<Group<'c>>, Absent> {
+    fn compared<'c>(&self, op: Op, own: Vec<Sample<'c>>, other: &[Sample<'c>]) -> Vec<Group<'c>> {
         let groups = by_group(own).into_iter().map(|(name, samples)| {
             let same: Vec<Sample<'c>> = other.iter().filter(|sample| sample.group == name).cloned().collect();
             let same = if same.is_empty() { other } else { &same };
@@ -243,50 +238,50 @@ impl Expr {
             let both = Some((above, below));
             Group { name, value, samples, other, both, half: None, straddles: false }
         });
-        Ok(groups.collect())
+        groups.collect()
     }
 
     /// Compared sample by sample.
-    fn paired<'c>(&self, compare: &Compare, own: Vec<Sample<'c>>, other: Vec<Sample<'c>>) -> Vec<Group<'c>> {
-        let longer = own.len().max(other.len());
-        let both = (0..longer).filter_map(|index| {
+    fn paired<'c>(&self, compare: &Compare, own: &[Sample<'c>], other: &[Sample<'c>]) -> Vec<Group<'c>> {
+        let pair = |index: usize| {
             let (a, b) = (own.get(index), other.get(index));
-            let value = match (a, b) {
-                (Some(a), Some(b)) => self.scale * compare.op.of(a.value, b.value),
+            let (value, sides) = match (a, b) {
+                (Some(a), Some(b)) => (self.scale * compare.op.of(a.value, b.value), (a.value, b.value)),
                 // What one has and the other has not differs.
-                _ => 1.0,
+                _ => (1.0, (f64::NAN, f64::NAN)),
             };
-            let of = |side: Option<&Sample<'c>>| side.map_or(f64::NAN, |sample| sample.value);
-            let (above, below) = (of(a), of(b));
-            a.or(b).map(|sample| (Sample { value, ..sample.clone() }, above, below))
-        });
-        let both: Vec<(Sample<'c>, f64, f64)> = both.collect();
-        let sides: Vec<(String, f64, f64)> =
-            both.iter().map(|(sample, above, below)| (sample.group.clone(), *above, *below)).collect();
-        let groups = by_group(both.into_iter().map(|(sample, ..)| sample).collect());
-        let group = |(name, samples): (String, Vec<Sample<'c>>)| {
-            let side = |of: fn(&(String, f64, f64)) -> f64| {
-                let values: Vec<f64> = sides.iter().filter(|side| side.0 == name).map(of).collect();
-                stats::mean(&values).unwrap_or(f64::NAN)
-            };
-            let both = Some((side(|side| side.1), side(|side| side.2)));
-            let other = Vec::new();
-            let values: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
-            if let Some(reduce) = compare.pairs {
-                let value = reduce.of(&values);
-                return Group { name, value, samples, other, both, half: None, straddles: false };
-            }
-            let mean = stats::mean(&values).unwrap_or(f64::NAN);
-            let half = stats::ci95(&values);
-            let straddles = half.is_some_and(|half| (mean - half < 1.0) != (mean + half < 1.0));
-            let value = match (straddles, self.across) {
-                (false, _) => mean,
-                (true, Across::Max) => mean.max(1.0),
-                (true, _) => mean.min(1.0),
-            };
-            Group { name, value, samples, other, both, half, straddles }
+            a.or(b).map(|sample| Sample { value, sides: Some(sides), ..sample.clone() })
         };
-        groups.into_iter().map(group).collect()
+        let pairs = (0..own.len().max(other.len())).filter_map(pair).collect();
+        by_group(pairs)
+            .into_iter()
+            .map(|(name, samples)| self.group_of_pairs(compare, name, samples))
+            .collect()
+    }
+
+    /// The pairs of a group reduced, or their mean as far as it claims a direction.
+    fn group_of_pairs<'c>(&self, compare: &Compare, name: String, samples: Vec<Sample<'c>>) -> Group<'c> {
+        let mean_of = |side: fn((f64, f64)) -> f64| {
+            let values: Vec<f64> = samples.iter().filter_map(|sample| sample.sides).map(side).collect();
+            stats::mean(&values).unwrap_or(f64::NAN)
+        };
+        let both = Some((mean_of(|sides| sides.0), mean_of(|sides| sides.1)));
+        let values: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
+        let other = Vec::new();
+        if let Some(reduce) = compare.pairs {
+            let value = reduce.of(&values);
+            return Group { name, value, samples, other, both, half: None, straddles: false };
+        }
+        let mean = stats::mean(&values).unwrap_or(f64::NAN);
+        let half = stats::ci95(&values);
+        let has_1 = |half| (mean - half < 1.0) != (mean + half < 1.0);
+        let straddles = compare.op == Op::Over && half.is_some_and(has_1);
+        let value = match (straddles, self.across) {
+            (false, _) => mean,
+            (true, Across::Max) => mean.max(1.0),
+            (true, _) => mean.min(1.0),
+        };
+        Group { name, value, samples, other, both, half, straddles }
     }
 
     /// Samples reduced to one number.

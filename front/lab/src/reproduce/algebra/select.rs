@@ -22,6 +22,8 @@ pub(super) struct Sample<'a> {
     /// Samples of the same name are reduced together.
     pub group: String,
     pub value: f64,
+    /// The values of both terms, where it is a comparison of two samples.
+    pub sides: Option<(f64, f64)>,
 }
 
 /// A run with what it is called.
@@ -36,7 +38,8 @@ struct Chosen<'c> {
 impl Expr {
     /// The numbers of all chosen runs.
     pub(super) fn samples<'c>(&self, cells: &'c Cells) -> Result<Vec<Sample<'c>>, Absent> {
-        let constant = |value| Ok(vec![Sample { scheme: "", point: "", group: String::new(), value }]);
+        let constant =
+            |value| Ok(vec![Sample { scheme: "", point: "", group: String::new(), value, sides: None }]);
         match &self.source {
             Source::Value(value) => return constant(*value),
             Source::Term(term) => return constant(term.of(cells)?.value),
@@ -47,7 +50,7 @@ impl Expr {
             let values = self.values(run.cell).map_err(Absent::Nothing)?;
             for (part, value) in values.into_iter().enumerate() {
                 let group = self.group(&run, part);
-                found.push(Sample { scheme: run.scheme, point: run.point, group, value });
+                found.push(Sample { scheme: run.scheme, point: run.point, group, value, sides: None });
             }
         }
         Ok(found)

@@ -10,10 +10,10 @@ use ranpace_units::Span;
 use serde::Serialize;
 
 use super::{check_rtt, drawing, points, within};
-use crate::PlotError;
-use crate::cell_view::{Pictures, View, ViewError};
-use crate::plot::Palette;
-use crate::table::TextTable;
+use ranpace_lab::PlotError;
+use ranpace_lab::cell_view::{Pictures, View, ViewError};
+use ranpace_lab::plot::Palette;
+use ranpace_lab::table::TextTable;
 
 /// Reports in `k` smallest RTTs, at least one (7.9).
 pub fn reports_per_horizon(rtt_min: Span, tw: Span, k: u32) -> f64 {
@@ -118,11 +118,11 @@ impl View for FilterView {
         }
         let mut table = TextTable::new(head);
         for (index, row) in self.of(*first).enumerate() {
-            let mut cells = vec![crate::number(row.rtt_min_s * 1e3)];
+            let mut cells = vec![ranpace_lab::number(row.rtt_min_s * 1e3)];
             for row in self.asked.k.iter().filter_map(|k| self.of(*k).nth(index)) {
                 cells.push(format!("{:.4}", row.weight));
                 cells.push(row.reports_to_90_percent.to_string());
-                cells.push(crate::number(row.time_to_90_percent_s * 1e3));
+                cells.push(ranpace_lab::number(row.time_to_90_percent_s * 1e3));
             }
             table.push(cells);
         }

@@ -17,10 +17,10 @@ use serde::Serialize;
 
 use super::startup::plain;
 use super::{Bits, MOST_CURVES, check_gain, check_rate, check_rtt, drawing, mega, within};
-use crate::PlotError;
-use crate::cell_view::{Pictures, View, ViewError};
-use crate::plot::{Line, Palette};
-use crate::table::TextTable;
+use ranpace_lab::PlotError;
+use ranpace_lab::cell_view::{Pictures, View, ViewError};
+use ranpace_lab::plot::{Line, Palette};
+use ranpace_lab::table::TextTable;
 
 /// Bottlenecks of Figs. 7.9 to 7.13.
 pub const FIGURE_BOTTLENECKS: [Rate; 5] = [

@@ -17,10 +17,10 @@ use ranpace_units::{Bytes, Span};
 use serde::Serialize;
 
 use super::{check_rtt, drawing, within};
-use crate::PlotError;
-use crate::cell_view::{Pictures, View, ViewError};
-use crate::plot::Palette;
-use crate::table::TextTable;
+use ranpace_lab::PlotError;
+use ranpace_lab::cell_view::{Pictures, View, ViewError};
+use ranpace_lab::plot::Palette;
+use ranpace_lab::table::TextTable;
 
 /// How a connection starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::ThesisTable;
+use crate::ThesisTable;
 
 const SELECTED: Pair = TABLE_PAIRS[2];
 

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::startup::{Outcome, Pair, Path, RangeSummary, SMALL_TO, Startup};
 use super::{drawing, mega};
-use crate::PlotError;
-use crate::cell_view::{PICTURE_SIZE, Pictures, View, ViewError};
-use crate::plot::{Frame, HeatMap};
-use crate::table::TextTable;
+use ranpace_lab::PlotError;
+use ranpace_lab::cell_view::{PICTURE_SIZE, Pictures, View, ViewError};
+use ranpace_lab::plot::{Frame, HeatMap};
+use ranpace_lab::table::TextTable;
 
 /// Gains from 2 to 3 in hundredths; the figures' range, the step is ours.
 const GAINS_HUNDREDTHS: core::ops::RangeInclusive<u32> = 200..=300;
@@ -248,7 +248,7 @@ impl View for SurfaceView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ThesisTable;
+    use crate::ThesisTable;
 
     /// `cdbev2.md`, section 7.2, rows 3 and 4; its own grid for the whole was coarser (0.05 Mbit/s: 27.4 % is the least).
     #[test]

@@ -6,11 +6,15 @@
 //! [`PacingCost`] the cost of idling and queueing by kind of traffic (4.11 to 4.18). No simulation: formulas alone, in bit/s,
 //! bits and seconds. Amounts are counted as the thesis does: 1 Mb is 10^6 bit.
 
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
 mod drawing;
 mod filter;
 mod newcomer;
 mod pacing_cost;
 mod startup;
+mod statements;
 mod surface;
 mod table_7_1;
 mod upload;
@@ -32,9 +36,11 @@ pub use surface::{LossSpan, Surface, SurfaceCell, SurfaceView};
 pub use table_7_1::{Entry, TABLE_7_1, ThesisTable};
 pub use upload::{Form, Start, UPLOAD_SIZES, Upload, UploadPath, UploadRow, UploadView, upload_time};
 
+pub use statements::statement;
+
 use ranpace_units::{Bytes, Rate};
 
-use crate::cell_view::ViewError;
+use ranpace_lab::cell_view::ViewError;
 
 /// An amount of data in bits, as the thesis counts queues and buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

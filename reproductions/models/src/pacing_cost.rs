@@ -10,10 +10,10 @@
 use serde::Serialize;
 
 use super::{MOST_ROWS, drawing, within};
-use crate::PlotError;
-use crate::cell_view::{Pictures, View, ViewError};
-use crate::plot::{Line, Palette};
-use crate::table::TextTable;
+use ranpace_lab::PlotError;
+use ranpace_lab::cell_view::{Pictures, View, ViewError};
+use ranpace_lab::plot::{Line, Palette};
+use ranpace_lab::table::TextTable;
 
 /// Which loads are looked at.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::startup::{Pair, Path, RangeSummary, Startup, StartupView, TABLE_PAIRS};
 use super::{Bits, mega};
-use crate::PlotError;
-use crate::cell_view::{Pictures, View, ViewError};
-use crate::table::TextTable;
+use ranpace_lab::PlotError;
+use ranpace_lab::cell_view::{Pictures, View, ViewError};
+use ranpace_lab::table::TextTable;
 
 /// The published numbers, in the order of [`TABLE_PAIRS`]: mean queue in Mb over small and over large bottlenecks, and loss
 /// in per cent over large ones; as printed.

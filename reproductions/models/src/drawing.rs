@@ -1,8 +1,8 @@
 //! What the plots of the models share.
 
-use crate::Quantity;
-use crate::cell_view::PICTURE_SIZE;
-use crate::plot::{Axis, Colour, Frame, GREY, Line, LinePlot, PlotError};
+use ranpace_lab::Quantity;
+use ranpace_lab::cell_view::PICTURE_SIZE;
+use ranpace_lab::plot::{Axis, Colour, Frame, GREY, Line, LinePlot, PlotError};
 
 /// A plot of lines with its caption.
 pub(super) fn plot(

@@ -11,10 +11,10 @@ use ranpace_units::{Rate, Span};
 use serde::Serialize;
 
 use super::{Bits, MOST_CURVES, check_gain, check_rate, check_rtt, drawing, mega, points, within};
-use crate::PlotError;
-use crate::cell_view::{Pictures, View, ViewError};
-use crate::plot::{Axis, Palette};
-use crate::table::TextTable;
+use ranpace_lab::PlotError;
+use ranpace_lab::cell_view::{Pictures, View, ViewError};
+use ranpace_lab::plot::{Axis, Palette};
+use ranpace_lab::table::TextTable;
 
 /// Gain and initial bandwidth of STARTUP.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -359,7 +359,7 @@ impl View for StartupView {
             };
             self.pairs.iter().enumerate().map(curve).collect()
         };
-        let highest = |lines: &[crate::plot::Line]| {
+        let highest = |lines: &[ranpace_lab::plot::Line]| {
             lines.iter().flat_map(|line| line.points.iter().map(|point| point.1)).fold(0.0, f64::max)
         };
         let mut plots = Vec::new();
@@ -389,8 +389,8 @@ impl View for StartupView {
             let all = || delays.iter().flat_map(|line| &line.points).chain(&full).map(|point| point.1);
             // The buffer's delay falls from 48 s to 0.1 s.
             let y = match index {
-                0 => Axis::log("delay", crate::Quantity::Time, all()),
-                _ => Axis::from_zero("delay", crate::Quantity::Time, [top]),
+                0 => Axis::log("delay", ranpace_lab::Quantity::Time, all()),
+                _ => Axis::from_zero("delay", ranpace_lab::Quantity::Time, [top]),
             };
             // What leaves a linear plot would lie on its edge.
             let shown = full.iter().filter(|point| index == 0 || point.1 <= top * 1.05).copied().collect();

@@ -1,88 +1,40 @@
-//! Measurements of `reproductions/004-models`: what the analytic models of Zhong's thesis give. They have no runs.
+//! Statements about the analytic models, for `reproductions/004-models` and `000-s4`. They have no runs.
 //!
-//! Most statements have several parts; such a function gives the share of the parts that hold, and says each of them.
+//! Most statements have several parts; such a statement gives the share of the parts that hold, and says each of them.
 
 use ranpace_cc::cdbev2::filter::{THRES, filter_weight};
+use ranpace_lab::cell_view::ViewError;
+use ranpace_lab::number;
+use ranpace_lab::reproduce::Measured;
 use ranpace_units::{Rate, Span};
-use serde::Deserialize;
 
-use super::cells::Absent;
-use super::measured::Measured;
-use crate::cell_view::ViewError;
-use crate::figures::number;
-use crate::model::{
+use crate::{
     Bits, Crossing, LossSpan, Newcomer, PacingCost, Pair, Path, Rule, Startup, Surface, TABLE_PAIRS,
     ThesisTable, Threshold, UPLOAD_SIZES, Upload, UploadPath, boundary, loss_ranges,
 };
-
-/// The functions, by the name that experiments call them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelFunction {
-    /// Numbers of Table 7.1 that come out to the printed digit.
-    ModelTable,
-    /// The two that do not, as the specification has them.
-    ModelTableOthers,
-    /// Bottlenecks of 1 to 150 Mbit/s at which three gains lose, with either threshold of the queue.
-    ModelSmallLoss,
-    /// Bottlenecks at which four gains lose, as the specification has them.
-    ModelLossRanges,
-    /// Loss over gain and initial bandwidth, beside the published ranges.
-    ModelLossSpan,
-    /// Largest loss in the areas A and B over large bottlenecks.
-    ModelAreaLoss,
-    /// Largest loss in these areas over small bottlenecks.
-    ModelAreaSmallLoss,
-    /// Loss in these areas over large bottlenecks, as the specification has it.
-    ModelAreas,
-    /// Delay in seconds of a full buffer at 1 Mbit/s.
-    ModelWorstDelay,
-    /// A newcomer at 1 Mbit/s.
-    ModelNewcomer1,
-    /// At 5 Mbit/s, with gamma 1 and 3.
-    ModelNewcomer5,
-    /// At 5 Mbit/s, gamma 2: smallest RTTs until the sender sees it.
-    ModelNewcomer5Gamma2,
-    /// At 5 Mbit/s, a threshold of 300 kb: the ratio of the shares.
-    ModelNewcomer5Queue,
-    /// At 20 Mbit/s, gamma 1 and 2.
-    ModelNewcomer20,
-    /// At 20 Mbit/s, both thresholds of the queue.
-    ModelNewcomer20Queue,
-    /// At 150 Mbit/s, a threshold of 1 Mb.
-    ModelNewcomer150,
-    /// From 150 Mbit/s on, Thres1 is never first.
-    ModelNewcomerThres1,
-    /// At 500 Mbit/s, as the specification has it.
-    ModelNewcomer500,
-    /// At 500 Mbit/s: time with 300 kb less that with 1 Mb, in smallest RTTs.
-    ModelNewcomer500Order,
-    /// The filter's weight at 20 ms with both horizons, as the specification has it.
-    ModelFilter,
-    /// The filter's weight at 20 ms as 7.9 is printed.
-    ModelFilterPrinted,
-    /// Where Poisson traffic costs least, and more than bursty traffic.
-    ModelPoisson,
-    /// Smallest ratio of SIGMA's equation 3.5 as printed to what the link needs, over the sizes of Fig. 3.7.
-    ModelPrintedUpload,
-}
 
 /// "Near", in smallest RTTs; ours, between the resolution of a figure and the distance of its marks.
 const NEAR: f64 = 0.75;
 const SMALL_QUEUE: Threshold = Threshold::Queue(Bits::new(300_000));
 const LARGE_QUEUE: Threshold = Threshold::Queue(Bits::new(1_000_000));
 
-/// Calls one.
-pub fn call(function: ModelFunction) -> Result<Measured, Absent> {
+/// The statement of this name: what an experiment's `{ kind = "function", name = ... }` calls. `None` if there is none.
+pub fn statement(name: &str) -> Option<Result<Measured, String>> {
+    call(name).transpose()
+}
+
+fn call(name: &str) -> Result<Option<Measured>, String> {
     let at = |mbit, threshold| crossing(mbit, threshold);
     let gamma = |mbit, gamma| crossing(mbit, Threshold::Rtt(gamma));
-    Ok(match function {
-        ModelFunction::ModelTable => {
+    Ok(Some(match name {
+        // Numbers of Table 7.1 that come out to the printed digit.
+        "model_table" => {
             let table = ThesisTable::compute().map_err(absent)?;
             let count = table.entries().count();
             Measured { value: table.exact() as f64, text: format!("{} of {count} exact", table.exact()) }
         }
-        ModelFunction::ModelTableOthers => {
+        // The two that do not, as the specification has them.
+        "model_table_others" => {
             let table = ThesisTable::compute().map_err(absent)?;
             let others = table.entries().filter(|entry| !entry.exact);
             let expected = [("31.37", "31.73"), ("14.37", "14.56")];
@@ -92,9 +44,12 @@ pub fn call(function: ModelFunction) -> Result<Measured, Absent> {
                 (format!("{shown} Mb for {}", entry.published), holds)
             }))
         }
-        ModelFunction::ModelSmallLoss => small_loss()?,
-        ModelFunction::ModelLossRanges => ranges()?,
-        ModelFunction::ModelLossSpan => {
+        // Bottlenecks of 1 to 150 Mbit/s at which three gains lose, with either threshold of the queue.
+        "model_small_loss" => small_loss()?,
+        // Bottlenecks at which four gains lose, as the specification has them.
+        "model_loss_ranges" => ranges()?,
+        // Loss over gain and initial bandwidth, beside the published ranges.
+        "model_loss_span" => {
             let view = surface()?;
             let (small, large) = (known(view.loss(0))?, known(view.loss(1))?);
             parts([
@@ -105,9 +60,12 @@ pub fn call(function: ModelFunction) -> Result<Measured, Absent> {
                 ),
             ])
         }
-        ModelFunction::ModelAreaLoss => area_loss(1)?,
-        ModelFunction::ModelAreaSmallLoss => area_loss(0)?,
-        ModelFunction::ModelAreas => {
+        // Largest loss in the areas A and B over large bottlenecks.
+        "model_area_loss" => area_loss(1)?,
+        // Largest loss in these areas over small bottlenecks.
+        "model_area_small_loss" => area_loss(0)?,
+        // Loss in these areas over large bottlenecks, as the specification has it.
+        "model_areas" => {
             let view = surface()?;
             let (a, b) = (known(view.area_loss(0, 1))?, known(view.area_loss(1, 1))?);
             parts([
@@ -115,18 +73,21 @@ pub fn call(function: ModelFunction) -> Result<Measured, Absent> {
                 (format!("B {}", percent(b)), percent(b) == "33.0 to 60.7 %"),
             ])
         }
-        ModelFunction::ModelWorstDelay => {
+        // Delay in seconds of a full buffer at 1 Mbit/s.
+        "model_worst_delay" => {
             let value = ThesisTable::parameters().path.buffer.as_f64() / Rate::from_mbit_per_s(1).as_f64();
             Measured { value, text: format!("{value} s") }
         }
-        ModelFunction::ModelNewcomer1 => {
+        // A newcomer at 1 Mbit/s.
+        "model_newcomer1" => {
             let (one, three) = (gamma(1, 1.0), gamma(1, 3.0));
             parts([
                 (format!("gamma 1 is seen at {:.1} RTT_min", seen(&one)), seen(&one) <= 2.0 + 1e-9),
                 (format!("gamma 3 at {:.2} times the share", three.share_ratio), three.share_ratio > 2.0),
             ])
         }
-        ModelFunction::ModelNewcomer5 => {
+        // At 5 Mbit/s, with gamma 1 and 3.
+        "model_newcomer5" => {
             let (one, three) = (gamma(5, 1.0), gamma(5, 3.0));
             parts([
                 (format!("gamma 1 at {:.1} RTT_min", time(&one)), near(time(&one), 3.0, NEAR)),
@@ -134,30 +95,35 @@ pub fn call(function: ModelFunction) -> Result<Measured, Absent> {
                 (format!("gamma 3 at {:.2} times", three.share_ratio), near(three.share_ratio, 3.0, 0.2)),
             ])
         }
-        ModelFunction::ModelNewcomer5Gamma2 => {
+        // At 5 Mbit/s, gamma 2: smallest RTTs until the sender sees it.
+        "model_newcomer5_gamma2" => {
             let two = gamma(5, 2.0);
             let text = format!("crossed at {:.1}, seen at {:.1} RTT_min", time(&two), seen(&two));
             Measured { value: seen(&two), text }
         }
-        ModelFunction::ModelNewcomer5Queue => {
+        // At 5 Mbit/s, a threshold of 300 kb: the ratio of the shares.
+        "model_newcomer5_queue" => {
             let ratio = at(5, SMALL_QUEUE).share_ratio;
             Measured { value: ratio, text: format!("{ratio:.2} times the share, gamma 3: 3 times") }
         }
-        ModelFunction::ModelNewcomer20 => {
+        // At 20 Mbit/s, gamma 1 and 2.
+        "model_newcomer20" => {
             let (one, two) = (gamma(20, 1.0), gamma(20, 2.0));
             parts([
                 (format!("gamma 1 is seen at {:.1} RTT_min", seen(&one)), near(seen(&one), 6.0, NEAR)),
                 (format!("gamma 2 at {:.1}", seen(&two)), near(seen(&two), 9.0, NEAR)),
             ])
         }
-        ModelFunction::ModelNewcomer20Queue => {
+        // At 20 Mbit/s, both thresholds of the queue.
+        "model_newcomer20_queue" => {
             let (small, large) = (at(20, SMALL_QUEUE).share_ratio, at(20, LARGE_QUEUE).share_ratio);
             parts([
                 (format!("300 kb: {small:.2} times the share"), small > 1.0 && small < 1.5),
                 (format!("1 Mb: {large:.2}"), near(large, 3.0, 0.5)),
             ])
         }
-        ModelFunction::ModelNewcomer150 => {
+        // At 150 Mbit/s, a threshold of 1 Mb.
+        "model_newcomer150" => {
             let crossing = at(150, LARGE_QUEUE);
             let queue_mb = crossing.queue_bits / 1e6;
             parts([
@@ -168,8 +134,10 @@ pub fn call(function: ModelFunction) -> Result<Measured, Absent> {
                 (format!("queue {queue_mb:.1} Mb"), near(queue_mb, 2.0, 0.5)),
             ])
         }
-        ModelFunction::ModelNewcomerThres1 => thres1(),
-        ModelFunction::ModelNewcomer500 => {
+        // From 150 Mbit/s on, Thres1 is never first.
+        "model_newcomer_thres1" => thres1(),
+        // At 500 Mbit/s, as the specification has it.
+        "model_newcomer500" => {
             let shown = |threshold| {
                 let crossing = at(500, threshold);
                 format!("{:.2} ({:.2} seen)", time(&crossing), seen(&crossing))
@@ -180,25 +148,28 @@ pub fn call(function: ModelFunction) -> Result<Measured, Absent> {
                 (format!("1 Mb: {large} RTT_min"), large == "7.05 (8.44 seen)"),
             ])
         }
-        ModelFunction::ModelNewcomer500Order => {
+        // At 500 Mbit/s: time with 300 kb less that with 1 Mb, in smallest RTTs.
+        "model_newcomer500_order" => {
             let (small, large) = (time(&at(500, SMALL_QUEUE)), time(&at(500, LARGE_QUEUE)));
             Measured {
                 value: small - large,
                 text: format!("1 Mb at {large:.2}, 300 kb at {small:.2} RTT_min"),
             }
         }
-        ModelFunction::ModelFilter => {
+        // The filter's weight at 20 ms with both horizons, as the specification has it.
+        "model_filter" => {
             let (one, two) = (weight(1.0), weight(2.0));
             parts([
                 (format!("{one:.3} with n = RTT_min / TW"), format!("{one:.3}") == "0.684"),
                 (format!("{two:.3} with n = 4"), format!("{two:.3}") == "0.438"),
             ])
         }
-        ModelFunction::ModelFilterPrinted => {
-            Measured { value: weight(1.0), text: format!("{:.3}", weight(1.0)) }
-        }
-        ModelFunction::ModelPrintedUpload => printed_over_link(),
-        ModelFunction::ModelPoisson => {
+        // The filter's weight at 20 ms as 7.9 is printed.
+        "model_filter_printed" => Measured { value: weight(1.0), text: format!("{:.3}", weight(1.0)) },
+        // Smallest ratio of SIGMA's equation 3.5 as printed to what the link needs, over the sizes of Fig. 3.7.
+        "model_printed_upload" => printed_over_link(),
+        // Where Poisson traffic costs least, and more than bursty traffic.
+        "model_poisson" => {
             let costs = PacingCost { capacity: 100.0, step: 1.0 };
             let (best, worse) = (costs.best_load(), costs.worse_than_bursty());
             let least = costs.at(best).total_poisson.unwrap_or(f64::NAN);
@@ -209,7 +180,8 @@ pub fn call(function: ModelFunction) -> Result<Measured, Absent> {
                 (format!("over 1 above {worse}"), worse == 99.0 && total(98.99) < 1.0 && total(99.01) > 1.0),
             ])
         }
-    })
+        _ => return Ok(None),
+    }))
 }
 
 fn printed_over_link() -> Measured {
@@ -223,12 +195,12 @@ fn printed_over_link() -> Measured {
     Measured { value, text: format!("{} of what the link needs at {size} BDP", number(value)) }
 }
 
-fn absent(error: ViewError) -> Absent {
-    Absent::Nothing(error.to_string())
+fn absent(error: ViewError) -> String {
+    error.to_string()
 }
 
-fn known(span: Option<LossSpan>) -> Result<LossSpan, Absent> {
-    span.ok_or_else(|| Absent::Nothing("there is no such range".to_owned()))
+fn known(span: Option<LossSpan>) -> Result<LossSpan, String> {
+    span.ok_or_else(|| "there is no such range".to_owned())
 }
 
 /// The share of the parts that hold, and what each gives.
@@ -250,37 +222,37 @@ fn percent(span: LossSpan) -> String {
     format!("{:.1} to {:.1} %", span.least * 100.0, span.most * 100.0)
 }
 
-fn surface() -> Result<crate::model::SurfaceView, Absent> {
+fn surface() -> Result<crate::SurfaceView, String> {
     Surface { startup: ThesisTable::parameters() }.view().map_err(absent)
 }
 
 /// The largest loss in both areas, over small (0) or large bottlenecks (1).
-fn area_loss(range: usize) -> Result<Measured, Absent> {
+fn area_loss(range: usize) -> Result<Measured, String> {
     let view = surface()?;
     let (a, b) = (known(view.area_loss(0, range))?, known(view.area_loss(1, range))?);
     Ok(Measured { value: a.most.max(b.most), text: format!("A {}, B {}", percent(a), percent(b)) })
 }
 
 /// The single flow of these gains, from 1 Mbit/s, over the thesis's bottlenecks.
-fn of_gains(gains: &[f64], queue_threshold: Bits) -> Result<crate::model::StartupView, Absent> {
+fn of_gains(gains: &[f64], queue_threshold: Bits) -> Result<crate::StartupView, String> {
     let parameters = ThesisTable::parameters();
     let pairs = gains.iter().map(|gain| Pair { gain: *gain, initial: Rate::from_mbit_per_s(1) }).collect();
     let path = Path { queue_threshold, ..parameters.path };
     Startup { pairs, path, ..parameters }.view().map_err(absent)
 }
 
-fn small_loss() -> Result<Measured, Absent> {
+fn small_loss() -> Result<Measured, String> {
     let mut lost = 0;
     for queue_threshold in [Bits::new(200_000), Bits::new(1_000_000)] {
         for of in of_gains(&[2.0, 2.77, 2.88], queue_threshold)?.pairs {
-            let small = of.outcomes.iter().filter(|(rate, _)| *rate <= crate::model::SMALL_TO);
+            let small = of.outcomes.iter().filter(|(rate, _)| *rate <= crate::SMALL_TO);
             lost += small.filter(|(_, outcome)| outcome.lost).count();
         }
     }
     Ok(Measured { value: lost as f64, text: format!("{lost} of 900, threshold 0.2 and 1 Mb") })
 }
 
-fn ranges() -> Result<Measured, Absent> {
+fn ranges() -> Result<Measured, String> {
     let expected: [&[(u64, u64)]; 4] =
         [&[(256, 353)], &[(231, 342)], &[(164, 293), (452, 500)], &[(199, 412)]];
     let view = of_gains(&[2.0, 2.175, 2.77, 2.88], Bits::new(200_000))?;
@@ -342,6 +314,7 @@ fn weight(k: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ranpace_lab::reproduce::{Function, Measure};
 
     #[test]
     fn parts_that_do_not_hold_are_named() {
@@ -352,36 +325,47 @@ mod tests {
     #[test]
     fn statements_give_what_the_specification_has() {
         for (function, value, text) in [
-            (ModelFunction::ModelTable, 13.0, "13 of 15 exact"),
-            (ModelFunction::ModelTableOthers, 1.0, "31.73 Mb for 31.37; 14.56 Mb for 14.37"),
-            (ModelFunction::ModelSmallLoss, 0.0, "0 of 900"),
-            (ModelFunction::ModelLossRanges, 1.0, "2.77: 164 to 293, 452 to 500"),
-            (ModelFunction::ModelLossSpan, 1.0, "small 0.0 to 31.3 %"),
-            (ModelFunction::ModelAreas, 1.0, "A 26.5 to 54.4 %; B 33.0 to 60.7 %"),
-            (ModelFunction::ModelWorstDelay, 48.0, "48 s"),
-            (ModelFunction::ModelNewcomer1, 1.0, "gamma 1 is seen at 2.0 RTT_min"),
-            (ModelFunction::ModelNewcomer5, 1.0, "gamma 1 at 2.8 RTT_min"),
-            (ModelFunction::ModelNewcomer20, 1.0, "6.7"),
-            (ModelFunction::ModelNewcomer20Queue, 1.0, "1.32"),
-            (ModelFunction::ModelNewcomer150, 1.0, "queue 2.3 Mb"),
-            (ModelFunction::ModelNewcomerThres1, 1.0, "first below 37.5 Mbit/s"),
-            (ModelFunction::ModelNewcomer500, 1.0, "300 kb: 6.02 (7.21 seen)"),
-            (ModelFunction::ModelFilter, 1.0, "0.684"),
-            (ModelFunction::ModelPoisson, 1.0, "least at 90"),
+            ("model_table", 13.0, "13 of 15 exact"),
+            ("model_table_others", 1.0, "31.73 Mb for 31.37; 14.56 Mb for 14.37"),
+            ("model_small_loss", 0.0, "0 of 900"),
+            ("model_loss_ranges", 1.0, "2.77: 164 to 293, 452 to 500"),
+            ("model_loss_span", 1.0, "small 0.0 to 31.3 %"),
+            ("model_areas", 1.0, "A 26.5 to 54.4 %; B 33.0 to 60.7 %"),
+            ("model_worst_delay", 48.0, "48 s"),
+            ("model_newcomer1", 1.0, "gamma 1 is seen at 2.0 RTT_min"),
+            ("model_newcomer5", 1.0, "gamma 1 at 2.8 RTT_min"),
+            ("model_newcomer20", 1.0, "6.7"),
+            ("model_newcomer20_queue", 1.0, "1.32"),
+            ("model_newcomer150", 1.0, "queue 2.3 Mb"),
+            ("model_newcomer_thres1", 1.0, "first below 37.5 Mbit/s"),
+            ("model_newcomer500", 1.0, "300 kb: 6.02 (7.21 seen)"),
+            ("model_filter", 1.0, "0.684"),
+            ("model_poisson", 1.0, "least at 90"),
         ] {
-            let found = call(function).unwrap();
-            assert_eq!(found.value, value, "{function:?}: {}", found.text);
-            assert!(found.text.contains(text), "{function:?}: {}", found.text);
+            let found = statement(function).unwrap().unwrap();
+            assert_eq!(found.value, value, "{function}: {}", found.text);
+            assert!(found.text.contains(text), "{function}: {}", found.text);
         }
-        let value = |function| call(function).unwrap().value;
+        let value = |function| statement(function).unwrap().unwrap().value;
         // SIGMA's printed equation is faster than the link.
-        let printed = call(ModelFunction::ModelPrintedUpload).unwrap();
+        let printed = statement("model_printed_upload").unwrap().unwrap();
         assert!(near(printed.value, 0.506, 1e-3) && printed.text.ends_with("at 2 BDP"), "{printed:?}");
-        assert!(value(ModelFunction::ModelAreaLoss) > 0.6);
-        assert!(near(value(ModelFunction::ModelAreaSmallLoss), 0.1, 1e-12));
-        assert!(value(ModelFunction::ModelNewcomer500Order) < -1.0);
-        assert!(near(value(ModelFunction::ModelNewcomer5Gamma2), 7.5, 0.05));
-        assert!(near(value(ModelFunction::ModelNewcomer5Queue), 3.79, 0.005));
-        assert!(near(value(ModelFunction::ModelFilterPrinted), 0.684, 0.0005));
+        assert!(value("model_area_loss") > 0.6);
+        assert!(near(value("model_area_small_loss"), 0.1, 1e-12));
+        assert!(value("model_newcomer500_order") < -1.0);
+        assert!(near(value("model_newcomer5_gamma2"), 7.5, 0.05));
+        assert!(near(value("model_newcomer5_queue"), 3.79, 0.005));
+        assert!(near(value("model_filter_printed"), 0.684, 0.0005));
+    }
+
+    #[test]
+    fn experiments_call_statements_that_exist() {
+        let experiments = ranpace_lab::reproduce::experiments().unwrap();
+        let measures = experiments.iter().flat_map(|experiment| &experiment.criteria);
+        for criterion in measures {
+            if let Some(Measure::Function { name: Function::Named(name), .. }) = &criterion.measure {
+                assert!(statement(name).is_some(), "{}: there is no statement {name:?}", criterion.id);
+            }
+        }
     }
 }
