@@ -5,12 +5,12 @@
 //! `rtts = "sockets"` is measured as sockets see it: the RTTs of the two connections are added, without the wait;
 //! percentiles are then of the rows of the series.
 
-use ranpace_sim::{Distribution, FlowResult, SplitResult};
+use ranpace_sim::{Distribution, FlowResult};
 use ranpace_units::Time as Instant;
 
 use super::scope::Scope;
 use super::series::{column, correlation, mean, rows};
-use super::{Entry, needs, run};
+use super::{Entry, needs, of_flows, run};
 use crate::figures::Quantity::{Plain, Rate, Share, Time};
 use crate::stats;
 
@@ -46,19 +46,24 @@ pub(super) const FIGURES: &[Entry] = &[
     run("rtt_p50", "median RTT", Time, "Median of the RTT.", |scope| {
         rtt(scope, Some(0.5), |rtt| rtt.p50.as_secs_f64())
     }),
-    run(
+    of_flows(
         "legs_p95",
         "p95 of both RTTs",
         Time,
         "95 % of the RTTs of the connection to the server and of that to the user, added: without what waits in the proxy.",
-        |scope| of_splits(scope, |split| split.wan_rtt.p95.as_secs_f64() + split.ran_rtt.p95.as_secs_f64()),
+        |flow| {
+            Some(
+                flow.split.as_ref()?.wan_rtt.p95.as_secs_f64()
+                    + flow.split.as_ref()?.ran_rtt.p95.as_secs_f64(),
+            )
+        },
     ),
-    run(
+    of_flows(
         "proxy_delay",
         "p95 wait in the proxy",
         Time,
         "95 % of the times that payload waited in the proxy.",
-        |scope| of_splits(scope, |split| split.delay.p95.as_secs_f64()),
+        |flow| Some(flow.split.as_ref()?.delay.p95.as_secs_f64()),
     ),
     run(
         "slow_periods",
@@ -173,11 +178,6 @@ fn percentile(mut values: Vec<f64>, share: f64) -> f64 {
 fn quantile(of: &Distribution, share: f64) -> f64 {
     let point = of.cdf.iter().find(|(_, below)| *below >= share);
     point.map_or(f64::NAN, |(value, _)| value.as_secs_f64())
-}
-
-fn of_splits(scope: &Scope<'_>, of: fn(&SplitResult) -> f64) -> f64 {
-    let each: Vec<f64> = scope.flows.iter().filter_map(|flow| flow.split.as_ref()).map(of).collect();
-    mean(&each)
 }
 
 /// When a flow has all that it will have.

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)] // a test may
 
-use ranpace_sim::{Column, Series, Transfer};
+use ranpace_sim::{Column, Series, SplitResult, Transfer};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::super::testing::{measure, places};

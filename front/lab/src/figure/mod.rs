@@ -23,10 +23,11 @@ mod uploads;
 
 use std::sync::LazyLock;
 
-use ranpace_sim::RunResult;
+use ranpace_sim::{FlowResult, RunResult};
 use serde::{Deserialize, Deserializer};
 
 use crate::figures::Quantity;
+use crate::stats;
 
 pub use scope::{Flows, Scope, Values, Window, is_in_group, of_group, place_number};
 
@@ -50,6 +51,8 @@ pub struct Entry {
 pub enum Of {
     /// One number a run, that exists for any run.
     Run(fn(&Scope<'_>) -> f64),
+    /// The mean over the flows that have it.
+    Flows(fn(&FlowResult) -> Option<f64>),
     /// One number a run, from places or columns that the experiment must have.
     Needs(fn(&Scope<'_>) -> Result<f64, String>),
     /// Several numbers a run: one for each flow, transfer, segment or row.
@@ -65,6 +68,17 @@ const fn run(
     of: fn(&Scope<'_>) -> f64,
 ) -> Entry {
     Entry { name, title, quantity, about, of: Of::Run(of) }
+}
+
+/// Entry of a figure of a flow, and its mean over the flows that have it.
+const fn of_flows(
+    name: &'static str,
+    title: &'static str,
+    quantity: Quantity,
+    about: &'static str,
+    of: fn(&FlowResult) -> Option<f64>,
+) -> Entry {
+    Entry { name, title, quantity, about, of: Of::Flows(of) }
 }
 
 /// Entry of a figure that needs places or columns.
@@ -156,6 +170,10 @@ impl Figure {
     pub fn single(self, scope: &Scope<'_>) -> f64 {
         match self.entry().of {
             Of::Run(of) => of(scope),
+            Of::Flows(of) => {
+                let each: Vec<f64> = scope.flows.iter().filter_map(|flow| of(flow)).collect();
+                stats::mean(&each).unwrap_or(f64::NAN)
+            }
             Of::Needs(of) => of(scope).unwrap_or(f64::NAN),
             Of::Each(_) => f64::NAN,
         }
@@ -164,7 +182,7 @@ impl Figure {
     /// Its values, or why there are none.
     pub fn values(self, scope: &Scope<'_>) -> Result<Vec<f64>, String> {
         match self.entry().of {
-            Of::Run(of) => Ok(vec![of(scope)]),
+            Of::Run(_) | Of::Flows(_) => Ok(vec![self.single(scope)]),
             Of::Needs(of) => of(scope).map(|value| vec![value]),
             Of::Each(of) => of(scope),
         }

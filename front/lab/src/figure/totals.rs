@@ -7,7 +7,7 @@ use ranpace_sim::{Distribution, FlowResult};
 use ranpace_units::Time;
 
 use super::scope::Scope;
-use super::{Entry, run};
+use super::{Entry, of_flows, run};
 use crate::figures::Quantity::{Plain, Rate, Share, Size, Time as Seconds};
 use crate::stats;
 
@@ -19,46 +19,55 @@ pub(super) const FIGURES: &[Entry] = &[
         "Payload sent, what was sent again included, over the time from the first packet sent to the last one received; the sum over the flows.",
         transmitted_rate,
     ),
-    run(
+    of_flows(
         "transmitted_rate_mean",
         "transmitted per flow",
         Rate,
         "The same as `transmitted_rate`, as the mean over the flows.",
-        transmitted_rate_mean,
+        |flow| Some(transmitted(flow)),
     ),
-    run(
+    of_flows(
         "acked_rate",
         "goodput per flow",
         Rate,
         "Payload acknowledged over the time from the first packet sent to the last ACK.",
-        acked_rate,
+        |flow| Some(acked(flow)),
     ),
-    run("acked", "acknowledged per flow", Size, "Payload acknowledged.", acked_bytes),
-    run(
+    of_flows("acked", "acknowledged per flow", Size, "Payload acknowledged.", |flow| {
+        Some(flow.totals.acked.as_f64())
+    }),
+    of_flows(
         "acked_ratio",
         "ACKed ratio",
         Share,
         "Payload acknowledged over payload sent at least once.",
-        acked_ratio,
+        |flow| stats::ratio(flow.totals.acked.as_f64(), flow.totals.sent_once.as_f64()),
     ),
-    run("one_way", "DL delay", Seconds, "Mean time of data from end to end.", one_way),
-    run("feedback_one_way", "UL delay", Seconds, "Mean time of ACKs from end to end.", feedback_one_way),
-    run(
-        "retransmission_events",
-        "Retx per flow",
-        Plain,
-        "Timeouts and fast recoveries.",
-        retransmission_events,
-    ),
-    run(
+    of_flows("one_way", "DL delay", Seconds, "Mean time of data from end to end.", |flow| {
+        (flow.totals.received_packets > 0).then(|| flow.totals.one_way_mean.as_secs_f64())
+    }),
+    of_flows("feedback_one_way", "UL delay", Seconds, "Mean time of ACKs from end to end.", |flow| {
+        (flow.totals.acks > 0).then(|| flow.totals.feedback_one_way_mean.as_secs_f64())
+    }),
+    of_flows("retransmission_events", "Retx per flow", Plain, "Timeouts and fast recoveries.", |flow| {
+        Some((flow.timeouts + flow.totals.recoveries) as f64)
+    }),
+    of_flows(
         "retransmitted_share",
         "sent again",
         Share,
         "Payload sent again over all payload sent.",
-        retransmitted_share,
+        |flow| {
+            let (sent, once) = (flow.totals.sent.as_f64(), flow.totals.sent_once.as_f64());
+            stats::ratio(sent - once, sent)
+        },
     ),
-    run("sent_again", "sent again per flow", Size, "Payload sent again.", sent_again),
-    run("sent", "sent per flow", Size, "Payload sent, what was sent again included.", sent),
+    of_flows("sent_again", "sent again per flow", Size, "Payload sent again.", |flow| {
+        Some(flow.totals.sent.as_f64() - flow.totals.sent_once.as_f64())
+    }),
+    of_flows("sent", "sent per flow", Size, "Payload sent, what was sent again included.", |flow| {
+        Some(flow.totals.sent.as_f64())
+    }),
     run(
         "rtt_of_flows",
         "RTT of flows",
@@ -66,18 +75,26 @@ pub(super) const FIGURES: &[Entry] = &[
         "Mean of the sender's RTT samples, or of both connections' RTTs where sockets are asked.",
         super::downloads::rtt_of_flows,
     ),
-    run("rtt_p75", "p75 RTT", Seconds, "75th percentile of the RTT.", rtt_p75),
-    run("rtt_p99", "p99 RTT", Seconds, "99th percentile of the RTT.", rtt_p99),
-    run("rtt_sum", "RTTs per flow", Seconds, "The sender's RTT samples, added up.", rtt_sum),
-    run("rtt_samples", "RTT samples per flow", Plain, "Number of the sender's RTT samples.", rtt_samples),
-    run(
+    of_flows("rtt_p75", "p75 RTT", Seconds, "75th percentile of the RTT.", |flow| quantile(&flow.rtt, 0.75)),
+    of_flows("rtt_p99", "p99 RTT", Seconds, "99th percentile of the RTT.", |flow| {
+        (flow.rtt.count > 0).then(|| flow.rtt.p99.as_secs_f64())
+    }),
+    of_flows("rtt_sum", "RTTs per flow", Seconds, "The sender's RTT samples, added up.", |flow| {
+        Some(flow.rtt.mean.as_secs_f64() * flow.rtt.count as f64)
+    }),
+    of_flows("rtt_samples", "RTT samples per flow", Plain, "Number of the sender's RTT samples.", |flow| {
+        Some(flow.rtt.count as f64)
+    }),
+    of_flows(
         "one_way_sum",
         "DL delays per flow",
         Seconds,
         "Times of data from end to end, added up.",
-        one_way_sum,
+        |flow| Some(flow.totals.one_way_mean.as_secs_f64() * flow.totals.received_packets as f64),
     ),
-    run("received", "packets received per flow", Plain, "Packets of data that arrived.", received),
+    of_flows("received", "packets received per flow", Plain, "Packets of data that arrived.", |flow| {
+        Some(flow.totals.received_packets as f64)
+    }),
     run(
         "uplink_rlc_retransmissions",
         "uplink RLC sent again",
@@ -86,13 +103,15 @@ pub(super) const FIGURES: &[Entry] = &[
         uplink_rlc_retransmissions,
     ),
     run("jain_acked", "Jain of goodput", Plain, "Jain's index of the flows' `acked_rate`.", jain_acked),
-    run("sent_all_share", "sent all", Share, "Share of the flows that sent all they had to.", sent_all_share),
-    run(
+    of_flows("sent_all_share", "sent all", Share, "Share of the flows that sent all they had to.", |flow| {
+        Some(f64::from(u8::from(flow.totals.sent_once.as_f64() >= asked(flow)?)))
+    }),
+    of_flows(
         "acked_all_share",
         "all ACKed",
         Share,
         "Share of the flows of which all was acknowledged.",
-        acked_all_share,
+        |flow| Some(f64::from(u8::from(flow.totals.acked.as_f64() >= asked(flow)?))),
     ),
     run(
         "least_sent",
@@ -109,12 +128,12 @@ pub(super) const FIGURES: &[Entry] = &[
         upload_time,
     ),
     run("rtt_p90", "p90 RTT", Seconds, "90th percentile of the RTT.", super::downloads::rtt_p90),
-    run(
+    of_flows(
         "rtt_p90_over_min",
         "p90 RTT / smallest",
         Plain,
         "90th percentile of the RTT over the smallest RTT.",
-        rtt_p90_over_min,
+        |flow| stats::ratio(quantile(&flow.rtt, 0.9)?, flow.rtt.min.as_secs_f64()),
     ),
     run(
         "wait_p95",
@@ -134,12 +153,6 @@ pub(super) const FIGURES: &[Entry] = &[
         completion_p95,
     ),
 ];
-
-/// Mean over the flows that have the figure.
-fn mean(scope: &Scope<'_>, figure: impl Fn(&FlowResult) -> Option<f64>) -> f64 {
-    let each: Vec<f64> = scope.flows.iter().copied().filter_map(figure).collect();
-    stats::mean(&each).unwrap_or(f64::NAN)
-}
 
 fn rate(bytes: f64, from: Option<Time>, to: Option<Time>) -> f64 {
     match (from, to) {
@@ -168,38 +181,6 @@ fn transmitted_rate(scope: &Scope<'_>) -> f64 {
     scope.flows.iter().copied().map(transmitted).sum()
 }
 
-fn transmitted_rate_mean(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| Some(transmitted(flow)))
-}
-
-fn acked_rate(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| Some(acked(flow)))
-}
-
-fn acked_bytes(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| Some(flow.totals.acked.as_f64()))
-}
-
-fn acked_ratio(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| stats::ratio(flow.totals.acked.as_f64(), flow.totals.sent_once.as_f64()))
-}
-
-fn one_way(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| (flow.totals.received_packets > 0).then(|| flow.totals.one_way_mean.as_secs_f64()))
-}
-
-fn feedback_one_way(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| (flow.totals.acks > 0).then(|| flow.totals.feedback_one_way_mean.as_secs_f64()))
-}
-
-fn rtt_p75(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| quantile(&flow.rtt, 0.75))
-}
-
-fn rtt_p90_over_min(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| stats::ratio(quantile(&flow.rtt, 0.9)?, flow.rtt.min.as_secs_f64()))
-}
-
 /// From the first data of any flow to the last acknowledgement of all; none if a flow was not complete.
 fn upload_time(scope: &Scope<'_>) -> f64 {
     let is_complete =
@@ -212,48 +193,9 @@ fn upload_time(scope: &Scope<'_>) -> f64 {
     first.zip(last).map_or(f64::NAN, |(first, last)| last.since(first).as_secs_f64())
 }
 
-fn rtt_p99(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| (flow.rtt.count > 0).then(|| flow.rtt.p99.as_secs_f64()))
-}
-
 /// From the points of the distribution function, the first that reaches it.
 fn quantile(of: &Distribution, share: f64) -> Option<f64> {
     of.cdf.iter().find(|point| point.1 >= share).map(|point| point.0.as_secs_f64())
-}
-
-fn retransmission_events(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| Some((flow.timeouts + flow.totals.recoveries) as f64))
-}
-
-fn retransmitted_share(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| {
-        let (sent, once) = (flow.totals.sent.as_f64(), flow.totals.sent_once.as_f64());
-        stats::ratio(sent - once, sent)
-    })
-}
-
-fn sent_again(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| Some(flow.totals.sent.as_f64() - flow.totals.sent_once.as_f64()))
-}
-
-fn sent(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| Some(flow.totals.sent.as_f64()))
-}
-
-fn rtt_sum(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| Some(flow.rtt.mean.as_secs_f64() * flow.rtt.count as f64))
-}
-
-fn rtt_samples(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| Some(flow.rtt.count as f64))
-}
-
-fn one_way_sum(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| Some(flow.totals.one_way_mean.as_secs_f64() * flow.totals.received_packets as f64))
-}
-
-fn received(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| Some(flow.totals.received_packets as f64))
 }
 
 fn uplink_rlc_retransmissions(scope: &Scope<'_>) -> f64 {
@@ -263,14 +205,6 @@ fn uplink_rlc_retransmissions(scope: &Scope<'_>) -> f64 {
 
 fn jain_acked(scope: &Scope<'_>) -> f64 {
     stats::jain(&scope.flows.iter().copied().map(acked).collect::<Vec<_>>()).unwrap_or(f64::NAN)
-}
-
-fn sent_all_share(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| Some(f64::from(u8::from(flow.totals.sent_once.as_f64() >= asked(flow)?))))
-}
-
-fn acked_all_share(scope: &Scope<'_>) -> f64 {
-    mean(scope, |flow| Some(f64::from(u8::from(flow.totals.acked.as_f64() >= asked(flow)?))))
 }
 
 fn least_sent(scope: &Scope<'_>) -> f64 {
