@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Subcommand;
-use ranpace_lab::model::{
+use ranpace_thesis_models::{
     Bits, FIGURE_BOTTLENECKS, Filter, Newcomer, PacingCost, Pair, Path, Startup, Surface, TABLE_PAIRS,
     ThesisTable, UPLOAD_SIZES, Upload, UploadPath,
 };

@@ -74,6 +74,7 @@ impl Reproduce {
                 store: Some(&store),
                 quick: self.quick,
                 sensitivity: self.sensitivity,
+                statements: ranpace_thesis_models::statement,
             };
             let Some(played) = reproduce::play(experiment, &mut recordings, &how).map_err(failure)? else {
                 break;

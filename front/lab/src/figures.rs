@@ -25,6 +25,12 @@ pub struct Unit {
 }
 
 impl Quantity {
+    /// A value with the unit that fits it.
+    pub fn show(self, value: f64) -> String {
+        let unit = self.unit([value]);
+        if unit.name.is_empty() { unit.show(value) } else { format!("{} {}", unit.show(value), unit.name) }
+    }
+
     /// The unit in which the largest of `values` has one to four digits before its point.
     pub fn unit(self, values: impl IntoIterator<Item = f64>) -> Unit {
         let largest =

@@ -17,7 +17,7 @@ use ranpace_sim::RunResult;
 
 use crate::plot::{Palette, PlotError};
 use crate::reproduce::{Row, Verdict, verdict_counts};
-use crate::row::{CompareRow, FIGURES};
+use crate::row::{COLUMNS, CompareRow};
 use crate::summary::SCHEMA;
 
 /// Algorithms of a comparison whose runs are shown over time; with more, the page would be too long to read.
@@ -265,7 +265,7 @@ fn meanings() -> Markup {
     html! {
         details {
             summary { "What the figures mean" }
-            dl.meanings { @for figure in FIGURES { dt { (figure.title) } dd { (figure.meaning) } } }
+            dl.meanings { @for figure in COLUMNS { dt { (figure.title) } dd { (figure.meaning()) } } }
             p { "Over several flows, means of times weight each flow by its packets, and a percentile is the mean of the flows' percentiles weighted likewise. Over several seeds, every figure is the mean; ± is half the width of the 95 % confidence interval by Student's t. – means that there is no value." }
         }
     }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::row::{CompareRow, FIGURES, Figure};
+use crate::row::{COLUMNS, Column, CompareRow};
 
 /// A table of text. The first column and those of words are aligned to the left, figures to the right, or at their "±".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,12 +93,12 @@ pub fn full_comparison(rows: &[CompareRow]) -> TextTable {
     build(rows, |_| true)
 }
 
-fn build(rows: &[CompareRow], chosen: impl Fn(&Figure) -> bool) -> TextTable {
-    let has = |figure: &&Figure| chosen(figure) && rows.iter().any(|row| (figure.of)(row).0.is_finite());
-    let figures: Vec<&Figure> = FIGURES.iter().filter(has).collect();
+fn build(rows: &[CompareRow], chosen: impl Fn(&Column) -> bool) -> TextTable {
+    let has = |figure: &&Column| chosen(figure) && rows.iter().any(|row| figure.of(row).0.is_finite());
+    let figures: Vec<&Column> = COLUMNS.iter().filter(has).collect();
     let units: Vec<_> = figures
         .iter()
-        .map(|figure| figure.quantity.unit(rows.iter().map(|row| (figure.of)(row).0)))
+        .map(|figure| figure.quantity().unit(rows.iter().map(|row| figure.of(row).0)))
         .collect();
     let several = rows.iter().any(|row| row.seeds > 1);
     let mut head = vec![(String::new(), String::new())];
@@ -112,7 +112,7 @@ fn build(rows: &[CompareRow], chosen: impl Fn(&Figure) -> bool) -> TextTable {
     for row in rows {
         let mut cells = vec![row.cc.clone()];
         cells.extend(figures.iter().zip(&units).map(|(figure, unit)| {
-            let (value, ci95) = (figure.of)(row);
+            let (value, ci95) = figure.of(row);
             unit.show_with(value, ci95)
         }));
         if several {

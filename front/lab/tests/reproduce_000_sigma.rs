@@ -9,7 +9,14 @@ use ranpace_lab::reproduce::{self, Experiment, How, Played, Verdict};
 fn play(name: &str) -> Vec<Played> {
     let mut recordings = reproduce::recordings(Vec::new()).unwrap();
     let stop = AtomicBool::new(false);
-    let how = How { threads: 0, stop: &stop, store: None, quick: true, sensitivity: false };
+    let how = How {
+        threads: 0,
+        stop: &stop,
+        store: None,
+        quick: true,
+        sensitivity: false,
+        statements: reproduce::no_statements,
+    };
     let all = reproduce::experiments().unwrap();
     let chosen = all.iter().filter(|experiment: &&Experiment| experiment.is_called(name));
     chosen.map(|experiment| reproduce::play(experiment, &mut recordings, &how).unwrap().unwrap()).collect()

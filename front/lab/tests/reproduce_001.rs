@@ -17,7 +17,14 @@ fn traces() -> Option<PathBuf> {
 fn play(name: &str, folders: Vec<PathBuf>) -> Result<Vec<Played>, ReproduceError> {
     let mut recordings = reproduce::recordings(folders)?;
     let stop = AtomicBool::new(false);
-    let how = How { threads: 0, stop: &stop, store: None, quick: true, sensitivity: false };
+    let how = How {
+        threads: 0,
+        stop: &stop,
+        store: None,
+        quick: true,
+        sensitivity: false,
+        statements: reproduce::no_statements,
+    };
     let experiments = reproduce::experiments()?;
     let chosen = experiments.iter().filter(|experiment| experiment.is_called(name));
     chosen.filter_map(|experiment| reproduce::play(experiment, &mut recordings, &how).transpose()).collect()

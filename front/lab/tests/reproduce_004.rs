@@ -15,7 +15,14 @@ fn experiments(names: &[&str]) -> Vec<Experiment> {
 fn chapters_4_to_6_can_be_played() {
     let mut recordings = reproduce::recordings(Vec::new()).unwrap();
     let stop = AtomicBool::new(false);
-    let how = How { threads: 0, stop: &stop, store: None, quick: true, sensitivity: false };
+    let how = How {
+        threads: 0,
+        stop: &stop,
+        store: None,
+        quick: true,
+        sensitivity: false,
+        statements: reproduce::no_statements,
+    };
     let chosen = experiments(&["004-4", "004-5", "004-6"]);
     assert_eq!(chosen.len(), 9);
     let mut all = Vec::new();
@@ -36,7 +43,14 @@ fn chapters_4_to_6_can_be_played() {
 fn readings_are_played_where_they_differ_and_the_nearest_is_named() {
     let mut recordings = reproduce::recordings(Vec::new()).unwrap();
     let stop = AtomicBool::new(false);
-    let how = How { threads: 0, stop: &stop, store: None, quick: true, sensitivity: true };
+    let how = How {
+        threads: 0,
+        stop: &stop,
+        store: None,
+        quick: true,
+        sensitivity: true,
+        statements: reproduce::no_statements,
+    };
     let experiment = &experiments(&["004-6-fit"])[0];
     let played = reproduce::play(experiment, &mut recordings, &how).unwrap().unwrap();
     let last = played.rows.last().unwrap();
@@ -55,7 +69,14 @@ fn what_was_complete_is_not_played_again() {
     let mut recordings = reproduce::recordings(Vec::new()).unwrap();
     let experiment = &experiments(&["004-6-table"])[0];
     let stop = AtomicBool::new(false);
-    let how = How { threads: 1, stop: &stop, store: Some(&store), quick: true, sensitivity: false };
+    let how = How {
+        threads: 1,
+        stop: &stop,
+        store: Some(&store),
+        quick: true,
+        sensitivity: false,
+        statements: reproduce::no_statements,
+    };
     let first = reproduce::play(experiment, &mut recordings, &how).unwrap().unwrap();
     // With the flag set nothing is played any more: what comes back was kept.
     stop.store(true, Ordering::Relaxed);

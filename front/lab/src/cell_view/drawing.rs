@@ -9,7 +9,7 @@ use crate::Quantity;
 use crate::plot::{Axis, Colour, Frame, Line, LinePlot, Palette, PlotError, steps};
 
 /// Size of a plot in pixels.
-pub(crate) const SIZE: (u32, u32) = (900, 280);
+pub const SIZE: (u32, u32) = (900, 280);
 /// Space between plots.
 const BETWEEN: u32 = 10;
 /// Users whose lines can be told apart.
@@ -28,7 +28,7 @@ pub struct Pictures {
 
 impl Pictures {
     /// Plots of [`SIZE`], each with what it shows, below a title and facts.
-    pub(crate) fn new(title: &str, facts: Vec<(&'static str, String)>, plots: Vec<(String, String)>) -> Self {
+    pub fn new(title: &str, facts: Vec<(&'static str, String)>, plots: Vec<(String, String)>) -> Self {
         Self { title: title.to_owned(), facts, plots }
     }
 

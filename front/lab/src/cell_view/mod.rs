@@ -13,7 +13,7 @@ mod subject;
 
 pub use distance::{DistanceRow, DistanceView, Distances, Spread};
 pub use drawing::Pictures;
-pub(crate) use drawing::SIZE as PICTURE_SIZE;
+pub use drawing::SIZE as PICTURE_SIZE;
 pub use look::{LinkState, Look};
 pub use moments::{Moments, Statistics, TimeView};
 pub use saturation::{Saturation, SaturationView, Served};
@@ -67,7 +67,8 @@ pub enum ViewError {
 }
 
 impl ViewError {
-    pub(crate) fn value(what: &'static str, expected: impl Into<String>, found: impl Into<String>) -> Self {
+    /// A value is not what it may be.
+    pub fn value(what: &'static str, expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self::Value { what, expected: expected.into(), found: found.into() }
     }
 }

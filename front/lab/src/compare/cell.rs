@@ -112,6 +112,10 @@ mod tests {
         let names: Vec<&str> = compared.runs[0].1[0].flows.iter().map(|flow| flow.name.as_str()).collect();
         assert_eq!(names, ["flow"]);
         let row = &compared.rows()[0];
-        assert!(row.goodput_bit_s > 1e6 && row.utilisation > 0.0 && row.goodput_bit_s_ci95.is_some());
+        assert!(
+            row.value("goodput_bit_s") > 1e6
+                && row.value("utilisation") > 0.0
+                && row.ci95("goodput_bit_s").is_some()
+        );
     }
 }

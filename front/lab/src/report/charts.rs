@@ -1,13 +1,14 @@
 //! Plots that set algorithms beside each other: throughput against delay, bars, distribution functions.
 
 use maud::{Markup, html};
-use ranpace_sim::{Distribution, FlowResult};
+use ranpace_sim::{Distribution, FlowResult, RunResult};
 
 use super::extract::{self, Points};
 use super::{Comparison, figure};
+use crate::figure::Figure;
 use crate::figures::Quantity;
 use crate::plot::{Axis, Bar, Cloud, Frame, Line, LinePlot, Palette, PlotError, ScatterPlot, bars};
-use crate::row::{FIGURES, RunFigures};
+use crate::row::COLUMNS;
 
 /// Algorithms, or flows, that are drawn beside each other; of more nothing could be told apart.
 const MOST_SHOWN: usize = 200;
@@ -41,17 +42,14 @@ pub fn beside(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotE
 
 /// Goodput against delay, a point per run.
 fn scatter(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotError> {
+    let of = |run: &RunResult, name: &str| Figure::named(name).map_or(f64::NAN, |figure| figure.of(run));
     let clouds: Vec<Cloud> = group
         .runs
         .iter()
         .map(|(label, runs)| Cloud {
             label: label.clone(),
             colour: palette.colour(label),
-            points: runs
-                .iter()
-                .map(|run| RunFigures::of(run, |flow| flow.cc != "udp"))
-                .map(|run| (run.delay[0], run.goodput))
-                .collect(),
+            points: runs.iter().map(|run| (of(run, "delay_mean"), of(run, "joint_goodput"))).collect(),
         })
         .collect();
     let delays: Vec<f64> = clouds.iter().flat_map(|cloud| cloud.points.iter().map(|point| point.0)).collect();
@@ -100,16 +98,16 @@ fn scatter(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotErro
 fn all_bars(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotError> {
     const SHOWN: [&str; 3] = ["goodput", "delay mean", "delay p95"];
     let mut plots = Vec::new();
-    for shown in FIGURES.iter().filter(|shown| SHOWN.contains(&shown.title)) {
+    for shown in COLUMNS.iter().filter(|shown| SHOWN.contains(&shown.title)) {
         let bar = |row: &crate::CompareRow| {
-            let (value, ci95) = (shown.of)(row);
+            let (value, ci95) = shown.of(row);
             Bar { label: row.cc.clone(), colour: palette.colour(&row.cc), value, ci95 }
         };
-        let frame = Frame { size: (370, 0), title: title(shown.title), alt: shown.meaning.to_owned() };
+        let frame = Frame { size: (370, 0), title: title(shown.title), alt: shown.meaning().to_owned() };
         plots.push(bars(
             &frame,
             shown.title,
-            shown.quantity,
+            shown.quantity(),
             &group.rows.iter().map(bar).collect::<Vec<_>>(),
         )?);
     }

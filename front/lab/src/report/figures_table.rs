@@ -4,21 +4,21 @@ use maud::{Markup, html};
 
 use crate::figures::Unit;
 use crate::plot::Palette;
-use crate::row::{CompareRow, FIGURES, Figure};
+use crate::row::{COLUMNS, Column, CompareRow};
 
 /// Rows that are shown; with more, browsers take minutes for the page.
 const SHOWN: usize = 2_000;
 
 /// The table; figures that no row has are left out.
 pub fn table(rows: &[CompareRow], palette: &Palette) -> Markup {
-    let has = |figure: &&Figure| rows.iter().any(|row| (figure.of)(row).0.is_finite());
-    let figures: Vec<&Figure> = FIGURES.iter().filter(has).collect();
+    let has = |figure: &&Column| rows.iter().any(|row| figure.of(row).0.is_finite());
+    let figures: Vec<&Column> = COLUMNS.iter().filter(has).collect();
     if figures.is_empty() {
         return html! { p.note { "There are no figures." } };
     }
     let units: Vec<_> = figures
         .iter()
-        .map(|figure| figure.quantity.unit(rows.iter().map(|row| (figure.of)(row).0)))
+        .map(|figure| figure.quantity().unit(rows.iter().map(|row| figure.of(row).0)))
         .collect();
     let best: Vec<Vec<bool>> =
         figures.iter().zip(&units).map(|(figure, unit)| best(figure, unit, rows)).collect();
@@ -30,7 +30,7 @@ pub fn table(rows: &[CompareRow], palette: &Palette) -> Markup {
                 thead { tr {
                     th { "algorithm" }
                     @for (figure, unit) in figures.iter().zip(&units) {
-                        th scope="col" { abbr title=(figure.meaning) { (figure.title) } small { (unit.name) } }
+                        th scope="col" { abbr title=(figure.meaning()) { (figure.title) } small { (unit.name) } }
                     }
                     @if !same { th scope="col" { "seeds" } }
                 } }
@@ -42,7 +42,7 @@ pub fn table(rows: &[CompareRow], palette: &Palette) -> Markup {
                                 (row.cc)
                             }
                             @for ((figure, unit), best) in figures.iter().zip(&units).zip(&best) {
-                                (cell(&unit.show_with((figure.of)(row).0, (figure.of)(row).1), best[index]))
+                                (cell(&unit.show_with(figure.of(row).0, figure.of(row).1), best[index]))
                             }
                             @if !same { td { (row.seeds) } }
                         }
@@ -72,16 +72,17 @@ fn cell(text: &str, best: bool) -> Markup {
 }
 
 /// Which rows show the best value; none if all of them show the same.
-fn best(figure: &Figure, unit: &Unit, rows: &[CompareRow]) -> Vec<bool> {
+fn best(figure: &Column, unit: &Unit, rows: &[CompareRow]) -> Vec<bool> {
     let nowhere = vec![false; rows.len()];
-    let Some(more_is_better) = figure.more_is_better else { return nowhere };
-    let values: Vec<f64> = rows.iter().map(|row| (figure.of)(row).0).collect();
+    let values: Vec<f64> = rows.iter().map(|row| figure.of(row).0).collect();
     let known = values.iter().copied().filter(|value| value.is_finite());
-    let Some(top) = known.reduce(if more_is_better { f64::max } else { f64::min }) else { return nowhere };
+    let Some(top) = known.reduce(if figure.more_is_better { f64::max } else { f64::min }) else {
+        return nowhere;
+    };
     let shown: Vec<String> = rows
         .iter()
         .map(|row| {
-            let (value, ci95) = (figure.of)(row);
+            let (value, ci95) = figure.of(row);
             let text = unit.show_with(value, ci95);
             text.split_once(" ± ").map_or(text.clone(), |(value, _)| value.to_owned())
         })
@@ -104,10 +105,10 @@ mod tests {
     #[test]
     fn of_ten_thousand_rows_two_thousand_are_shown_soon() {
         let one = CompareRow::of("cubic", &[&synthetic::run("cubic", 1)]);
-        let row = |index: usize| CompareRow {
-            cc: format!("{index}"),
-            goodput_bit_s: 1e6 + index as f64 * 1e3,
-            ..one.clone()
+        let row = |index: usize| {
+            let mut row = one.clone().with("goodput_bit_s", 1e6 + index as f64 * 1e3);
+            row.cc = format!("{index}");
+            row
         };
         let rows: Vec<CompareRow> = (0..10_000).map(row).collect();
         let palette = Palette::of(rows.iter().map(|row| row.cc.as_str()));
@@ -120,14 +121,14 @@ mod tests {
     #[test]
     fn the_best_is_bold_and_names_are_escaped() {
         let (fast, slow) = (synthetic::run("cubic", 1), synthetic::run("vegas", 1));
-        let mut rows = vec![CompareRow::of("<cubic>", &[&fast]), CompareRow::of("vegas", &[&slow])];
-        rows[0].goodput_bit_s = 9e6;
-        rows[1].goodput_bit_s = 8e6;
-        let page = table(&rows, &Palette::of(["<cubic>", "vegas"])).into_string();
+        let rows = |slow_at| {
+            let fast = CompareRow::of("<cubic>", &[&fast]).with("goodput_bit_s", 9e6);
+            [fast, CompareRow::of("vegas", &[&slow]).with("goodput_bit_s", slow_at)]
+        };
+        let page = table(&rows(8e6), &Palette::of(["<cubic>", "vegas"])).into_string();
         assert!(page.contains("&lt;cubic&gt;") && !page.contains("<cubic>"));
         assert!(page.contains(r#"best">9.000"#) && !page.contains(r#"best">8.000"#));
-        rows[1].goodput_bit_s = 9e6;
-        let page = table(&rows, &Palette::default()).into_string();
+        let page = table(&rows(9e6), &Palette::default()).into_string();
         assert!(page.contains(">9.000<") && !page.contains(r#"best">9.000"#));
         assert!(table(&[], &Palette::default()).into_string().contains("no figures"));
     }

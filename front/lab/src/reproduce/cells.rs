@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ranpace_sim::{Distribution, RunResult, Series};
-use ranpace_units::{Bytes, Rate, Span};
 
-use super::experiment::Values;
-use super::metric::Metric;
+use super::measured::{Statements, no_statements};
+use crate::figure::{Figure, Flows, Scope, Values, Window, place_number};
 
 /// Figures of one run.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    values: [f64; Metric::ALL.len()],
+    values: Vec<f64>,
     /// The values of its places.
     pub places: Values,
     /// The run.
@@ -31,21 +30,29 @@ pub enum Absent {
 }
 
 /// All cells. Points keep the order in which the experiment lists them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Cells {
     order: Vec<(String, String)>,
     cells: BTreeMap<(String, String), Result<Arc<Cell>, Absent>>,
+    statements: Statements,
+}
+
+impl Default for Cells {
+    fn default() -> Self {
+        Self::new(no_statements)
+    }
 }
 
 impl Cell {
     /// Takes the figures from a run.
     pub fn new(places: Values, run: RunResult) -> Self {
-        Self { values: Metric::ALL.map(|metric| metric.of(&run)), places, run }
+        let scope = Scope::new(&run, &places, &Flows::All, Window::default());
+        Self { values: Figure::all().map(|figure| figure.single(&scope)).collect(), places, run }
     }
 
-    /// A figure.
-    pub fn get(&self, metric: Metric) -> f64 {
-        self.values[metric as usize]
+    /// A figure of all flows but plain sources; NaN where there is none.
+    pub fn get(&self, figure: Figure) -> f64 {
+        self.values[figure.index()]
     }
 
     /// Without what only figures are taken from: distributions and series, which are most of a run.
@@ -65,27 +72,28 @@ impl Cell {
 
     /// With another value of a figure, for tests.
     #[cfg(test)]
-    pub fn with(mut self, metric: Metric, value: f64) -> Self {
-        self.values[metric as usize] = value;
+    pub fn with(mut self, figure: &str, value: f64) -> Self {
+        self.values[Figure::named(figure).unwrap().index()] = value;
         self
     }
 
     /// The value of a place as a number: seconds, bytes, bit/s, or as it is.
     pub fn number(&self, place: &str) -> Result<f64, Absent> {
-        let text = self.places.get(place).ok_or_else(|| Absent::Nothing(format!("no value {place:?}")))?;
-        number(text).ok_or_else(|| Absent::Nothing(format!("{place} = {text:?} is not a number")))
+        place_number(&self.places, place).map_err(Absent::Nothing)
     }
 }
 
-/// "20ms", "150KB", "12Mbit/s" or "1.5" in base units.
-fn number(text: &str) -> Option<f64> {
-    let span = || text.parse::<Span>().ok().map(Span::as_secs_f64);
-    let bytes = || text.parse::<Bytes>().ok().map(Bytes::as_f64);
-    let rate = || text.parse::<Rate>().ok().map(Rate::as_f64);
-    text.parse::<f64>().ok().or_else(span).or_else(bytes).or_else(rate)
-}
-
 impl Cells {
+    /// No cells yet; measures without runs are found among `statements`.
+    pub fn new(statements: Statements) -> Self {
+        Self { order: Vec::new(), cells: BTreeMap::new(), statements }
+    }
+
+    /// Measures without runs.
+    pub fn statements(&self) -> Statements {
+        self.statements
+    }
+
     /// Enters what one run gave, or why it gave nothing.
     pub fn enter(&mut self, scheme: &str, point: &str, cell: Result<Cell, Absent>) {
         let key = (scheme.to_owned(), point.to_owned());
@@ -115,7 +123,7 @@ impl Cells {
     /// The same with the runs of some schemes in the place of others: `instead` has for the label of a scheme that of the
     /// scheme whose cells are found under it.
     pub fn instead(&self, instead: &BTreeMap<String, String>) -> Self {
-        let mut cells = Self::default();
+        let mut cells = Self::new(self.statements);
         for key in &self.order {
             let (scheme, point) = key;
             let Some(cell) = self.cells.get(key) else { continue };
@@ -148,11 +156,17 @@ impl Cells {
 
     /// The points of a scheme that are of a group: called like it, or so and then a blank; all if it has no name.
     pub fn group(&self, scheme: &str, group: &str) -> Vec<&str> {
-        let is_of = |point: &&str| {
+        self.keys_of(scheme, group).map(|(_, point)| point).collect()
+    }
+
+    /// The same, each with the scheme.
+    pub fn keys_of(&self, scheme: &str, group: &str) -> impl Iterator<Item = (&str, &str)> {
+        let is_of = move |point: &str| {
             let rest = point.strip_prefix(group);
             group.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
         };
-        self.points(scheme).into_iter().filter(is_of).collect()
+        let keys = self.order.iter().map(|(scheme, point)| (scheme.as_str(), point.as_str()));
+        keys.filter(move |(own, point)| *own == scheme && is_of(point))
     }
 
     /// The cells of a scheme at these points, or at all of its points if none are given. All of them must be there:
@@ -193,23 +207,5 @@ impl Cells {
     /// Whether a run was not finished.
     pub fn is_unfinished(&self) -> bool {
         self.cells.values().any(|cell| matches!(cell, Err(Absent::Run)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_are_numbers_in_base_units() {
-        for (text, expected) in [
-            ("25ms", Some(0.025)),
-            ("1.5", Some(1.5)),
-            ("150KB", Some(150_000.0)),
-            ("12Mbit/s", Some(12e6)),
-            ("x", None),
-        ] {
-            assert_eq!(number(text), expected, "{text}");
-        }
     }
 }

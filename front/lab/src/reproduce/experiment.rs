@@ -8,16 +8,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::base::Base;
-use super::functions_edge::Faults;
-use super::measure::Measure;
-use super::metric::Metric;
+use super::faults::Faults;
+use super::measure::{Measure, OtherFigure};
 use super::patch;
 use super::places::Set;
+use super::points::Mean;
 use super::runs::Runs;
 use super::toml::{Table, Toml};
-
-/// Values of places as texts, by the name of their place.
-pub type Values = BTreeMap<String, String>;
+use crate::figure::Figure;
+pub use crate::figure::Values;
 
 /// A published experiment.
 #[derive(Clone, Debug, Deserialize)]
@@ -142,18 +141,6 @@ pub struct Reading {
     pub criteria: Vec<String>,
 }
 
-/// A figure that a reading takes in another way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OtherFigure {
-    /// The criterion's figure.
-    pub of: Metric,
-    /// The one in its place.
-    pub metric: Metric,
-    /// What that is divided by, each over the drops first.
-    pub per: Option<Metric>,
-}
-
 impl Reading {
     /// Whether a criterion is evaluated by it.
     pub fn is_about(&self, criterion: &Criterion) -> bool {
@@ -193,7 +180,7 @@ pub struct Sensitivity {
     pub schemes: Vec<String>,
     /// The figures by which it is found.
     #[serde(default)]
-    pub metrics: Vec<Metric>,
+    pub metrics: Vec<Figure>,
     /// The table whose published figures are compared with.
     pub table: Option<String>,
     /// Whether they are played and recorded each time, and not on request.
@@ -280,7 +267,7 @@ pub struct TableSpec {
     pub schemes: Vec<String>,
     /// The columns.
     #[serde(default)]
-    pub metrics: Vec<Metric>,
+    pub metrics: Vec<Figure>,
     /// Groups of flows, by what their names begin with: a row for each scheme and group.
     #[serde(default)]
     pub groups: Vec<String>,
@@ -294,17 +281,6 @@ pub struct TableSpec {
     pub published: BTreeMap<String, Vec<f64>>,
 }
 
-/// How ratios over several points become one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mean {
-    /// The mean of the points' ratios.
-    #[default]
-    OfRatios,
-    /// The ratio of the means over the points.
-    RatioOfMeans,
-}
-
 /// A plot.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -312,7 +288,7 @@ pub struct PlotSpec {
     /// Below it.
     pub caption: String,
     /// What is plotted.
-    pub metric: Metric,
+    pub metric: Figure,
     /// Over which value of the points; without it, a bar for each scheme, the mean over its points.
     pub over: Option<String>,
     /// Of the flows of this group alone, where there are bars.

@@ -1,25 +1,29 @@
 //! The measurements that criteria are made of: each gives one number, which a criterion compares with its bounds.
 //!
-//! What cannot be said in these words is a function of its own, in `functions.rs`.
+//! Most are said in the algebra (`algebra`). Those with a `kind` compare schemes over the points of an experiment; what is
+//! an algorithm of its own is a named function (`function.rs`).
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
+use super::algebra::Expr;
 use super::cells::{Absent, Cell, Cells};
-use super::experiment::{Mean, OtherFigure};
-use super::functions::{self, Function};
-use super::metric::Metric;
+use super::function::Function;
+use super::measured::Measured;
 use super::paired::{Compare, Paired, Part};
+use super::points::{
+    Mean, Over, deviation, greatest, least, least_step, lowest, named, ratio, ratios, value, values,
+};
+use crate::figure::Figure;
 use crate::figures::number;
-use crate::stats;
 
 /// What is measured. `of` and `to` are labels of schemes, `points` labels of points (all if there are none).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(remote = "Self", tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Measure {
     /// `metric` of one scheme over that of another, over the points.
     Ratio {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// The scheme above.
         of: String,
         /// The scheme below.
@@ -34,7 +38,7 @@ pub enum Measure {
     /// The smallest of the ratios (means over the points) of several schemes to one.
     LeastRatio {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// The schemes above.
         of: Vec<String>,
         /// The scheme below.
@@ -46,7 +50,7 @@ pub enum Measure {
     /// The number of points at which one scheme has the lowest figure of all.
     Lowest {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// The scheme.
         of: String,
         /// The others.
@@ -58,7 +62,7 @@ pub enum Measure {
     /// A figure itself.
     Value {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// Whose.
         of: String,
         /// Where.
@@ -75,7 +79,7 @@ pub enum Measure {
     /// being the mean over the points of the ratios to the first.
     Order {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// From the lowest to the highest.
         of: Vec<String>,
         /// Where.
@@ -85,14 +89,14 @@ pub enum Measure {
     /// The same for single runs, written "scheme@point".
     Chain {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// From the lowest to the highest.
         of: Vec<String>,
     },
     /// The smallest ratio of a point's figure to that of the point before.
     Monotonic {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// Whose.
         of: String,
         /// Where.
@@ -102,7 +106,7 @@ pub enum Measure {
     /// The largest figure over the smallest, less one.
     Spread {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// Whose.
         of: String,
         /// Where.
@@ -112,7 +116,7 @@ pub enum Measure {
     /// The largest distance of a figure from a value of its point, relative to that.
     Deviation {
         /// Which figure.
-        metric: Metric,
+        metric: Figure,
         /// Whose.
         of: String,
         /// Name of the value.
@@ -124,7 +128,7 @@ pub enum Measure {
     /// The number of points at which all of these figures are below those of a single run.
     Below {
         /// Which figures.
-        metrics: Vec<Metric>,
+        metrics: Vec<Figure>,
         /// Whose.
         of: String,
         /// The single run.
@@ -142,28 +146,31 @@ pub enum Measure {
         #[serde(default)]
         of: Vec<String>,
     },
+    /// An expression of the algebra: what has no `kind`.
+    #[serde(skip)]
+    Expr(Box<Expr>),
 }
 
-/// What several points become.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Over {
-    /// Their mean.
-    #[default]
-    Mean,
-    /// Their largest.
-    Max,
-    /// Their smallest.
-    Min,
+impl<'de> Deserialize<'de> for Measure {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let table = serde_json::Map::deserialize(deserializer)?;
+        if table.contains_key("kind") {
+            return Self::deserialize(serde_json::Value::Object(table)).map_err(serde::de::Error::custom);
+        }
+        Expr::parse(table).map(|expr| Self::Expr(Box::new(expr))).map_err(serde::de::Error::custom)
+    }
 }
 
-/// A measured number.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
-    /// What is compared with the bounds.
-    pub value: f64,
-    /// What is shown.
-    pub text: String,
+/// A figure that a reading takes in another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OtherFigure {
+    /// The criterion's figure.
+    pub of: Figure,
+    /// The one in its place.
+    pub metric: Figure,
+    /// What that is divided by, each over the drops first.
+    pub per: Option<Figure>,
 }
 
 impl Measure {
@@ -182,6 +189,7 @@ impl Measure {
             Self::Order { of, .. } | Self::Function { of, .. } => of.clone(),
             Self::Chain { of, .. } => of.iter().map(of_cell).collect(),
             Self::Below { of, than, .. } => vec![of.clone(), of_cell(than)],
+            Self::Expr(expr) => expr.schemes(),
             Self::PairedRatio(paired) | Self::PairedDifference(paired) => {
                 paired.of.iter().chain(&paired.to).cloned().collect()
             }
@@ -209,6 +217,7 @@ impl Measure {
                 of.iter_mut().for_each(one);
             }
             Self::Below { of, than, .. } => [of, than].into_iter().for_each(one),
+            Self::Expr(expr) => expr.instead(old, new),
             Self::PairedRatio(paired) | Self::PairedDifference(paired) => {
                 paired.of.iter_mut().chain(&mut paired.to).for_each(one);
             }
@@ -318,146 +327,12 @@ impl Measure {
                 let text = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
                 Measured { value: found.len() as f64, text }
             }
-            Self::Function { name, of } => functions::call(name, of, cells)?,
+            Self::Function { name, of } => name.of(of, cells)?,
+            Self::Expr(expr) => expr.of(cells)?,
             Self::PairedRatio(paired) => paired.find(Compare::Ratio, cells)?.0,
             Self::PairedDifference(paired) => paired.find(Compare::Difference, cells)?.0,
         })
     }
-}
-
-/// A figure of a scheme at each point.
-fn values<'a>(
-    cells: &'a Cells,
-    metric: Metric,
-    of: &str,
-    points: &[String],
-) -> Result<Vec<(&'a str, f64)>, Absent> {
-    Ok(cells.of(of, points)?.into_iter().map(|(point, cell)| (point, cell.get(metric))).collect())
-}
-
-/// A figure of one scheme over that of another.
-pub fn ratio(
-    cells: &Cells,
-    metric: Metric,
-    of: &str,
-    to: &str,
-    points: &[String],
-    mean: Mean,
-) -> Result<f64, Absent> {
-    // Both must be whole, so that what is missing is named as a whole.
-    let above = cells.of(of, points)?;
-    cells.of(to, points)?;
-    let pairs: Vec<(f64, f64)> = above
-        .into_iter()
-        .map(|(point, cell)| Ok((cell.get(metric), cells.at(to, point)?.get(metric))))
-        .collect::<Result<_, Absent>>()?;
-    let count = pairs.len() as f64;
-    Ok(match mean {
-        Mean::OfRatios => pairs.iter().map(|(above, below)| above / below).sum::<f64>() / count,
-        Mean::RatioOfMeans => {
-            // As for paired measures: a drop without the figure does not count.
-            let both = pairs.iter().filter(|(above, below)| above.is_finite() && below.is_finite());
-            let (above, below) = both.fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
-            above / below
-        }
-    })
-}
-
-fn ratios(
-    cells: &Cells,
-    metric: Metric,
-    of: &[String],
-    to: &str,
-    points: &[String],
-) -> Result<Vec<(String, f64)>, Absent> {
-    of.iter()
-        .map(|scheme| Ok((scheme.clone(), ratio(cells, metric, scheme, to, points, Mean::OfRatios)?)))
-        .collect()
-}
-
-fn lowest(
-    cells: &Cells,
-    metric: Metric,
-    of: &str,
-    among: &[String],
-    points: &[String],
-) -> Result<Measured, Absent> {
-    let own = values(cells, metric, of, points)?;
-    for other in among {
-        cells.of(other, points)?;
-    }
-    let mut lost = Vec::new();
-    for (point, value) in &own {
-        for other in among.iter().filter(|other| *other != of) {
-            if cells.at(other, point)?.get(metric) <= *value {
-                lost.push(format!("{point} ({other})"));
-                break;
-            }
-        }
-    }
-    let won = own.len() - lost.len();
-    let but = if lost.is_empty() { String::new() } else { format!("; not at {}", lost.join(", ")) };
-    Ok(Measured { value: won as f64, text: format!("{won} of {}{but}", own.len()) })
-}
-
-/// Of several points, those without the figure do not count: a drop in which nobody has service has no delays.
-fn value(metric: Metric, values: &[(&str, f64)], over: Over) -> Measured {
-    let each: Vec<f64> = values.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
-    let (value, what) = match over {
-        Over::Mean => (stats::mean(&each).unwrap_or(f64::NAN), "mean"),
-        Over::Max => (greatest(each.iter().copied()), "largest"),
-        Over::Min => (least(each.iter().copied()), "smallest"),
-    };
-    let at = values.iter().find(|(_, each)| *each == value && over != Over::Mean).map(|(point, _)| *point);
-    let text = match at {
-        _ if values.len() == 1 => metric.show(value),
-        Some(point) => format!("{what} {}, at {point}", metric.show(value)),
-        None => format!("{what} {}", metric.show(value)),
-    };
-    let text = if each.len() == values.len() || values.len() == 1 {
-        text
-    } else {
-        format!("{text} ({} of {} points have it)", each.len(), values.len())
-    };
-    Measured { value, text }
-}
-
-fn deviation(
-    cells: &Cells,
-    metric: Metric,
-    of: &str,
-    from: &str,
-    points: &[String],
-) -> Result<Measured, Absent> {
-    let mut worst = (0.0, "");
-    for (point, cell) in cells.of(of, points)? {
-        let own = cell.get(metric) / cell.number(from)? - 1.0;
-        if !own.is_finite() || f64::abs(own) >= f64::abs(worst.0) {
-            worst = (own, point);
-        }
-    }
-    let text = format!("largest {:+.1} %, at {}", worst.0 * 100.0, worst.1);
-    Ok(Measured { value: worst.0.abs(), text })
-}
-
-fn named(each: &[(String, f64)]) -> String {
-    each.iter().map(|(name, value)| format!("{name} {}", number(*value))).collect::<Vec<_>>().join(", ")
-}
-
-fn least(values: impl Iterator<Item = f64>) -> f64 {
-    values.fold(f64::INFINITY, |least, value| if value < least || value.is_nan() { value } else { least })
-}
-
-fn greatest(values: impl Iterator<Item = f64>) -> f64 {
-    values.fold(f64::NEG_INFINITY, |most, value| if value > most || value.is_nan() { value } else { most })
-}
-
-/// The smallest ratio of a value to the one before; one of a single value.
-fn least_step(values: &[f64]) -> f64 {
-    if values.len() < 2 {
-        return 1.0;
-    }
-    least(values.windows(2).map(|pair| pair[1] / pair[0]))
 }
 
 #[cfg(test)]

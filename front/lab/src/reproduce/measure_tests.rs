@@ -1,5 +1,5 @@
-use super::super::experiment::Values;
 use super::*;
+use crate::figure::Values;
 use crate::synthetic;
 
 /// Two schemes at three points: `a` has delays 10, 20, 30 ms and `b` 20, 20, 90 ms; targets 10, 25 and 30 ms.
@@ -10,14 +10,14 @@ fn cells() -> Cells {
         {
             let places = Values::from([("target".to_owned(), target.to_owned())]);
             let cell = Cell::new(places, synthetic::run("cubic", 1))
-                .with(Metric::DelayMean, delay)
-                .with(Metric::Throughput, 1.0 / delay);
+                .with("delay_mean", delay)
+                .with("throughput", 1.0 / delay);
             cells.enter(scheme, point, Ok(cell));
         }
     }
     let single = Cell::new(Values::new(), synthetic::run("cubic", 1))
-        .with(Metric::DelayMean, 0.025)
-        .with(Metric::Throughput, 60.0);
+        .with("delay_mean", 0.025)
+        .with("throughput", 60.0);
     cells.enter("single", "-", Ok(single));
     cells
 }
@@ -122,7 +122,9 @@ fn another_scheme_takes_the_place_of_one() {
         "kind = \"chain\", metric = \"delay_mean\", of = [\"X@p\", \"single\", \"X2\"]",
         "kind = \"order\", metric = \"delay_mean\", of = [\"X\", \"a\"]",
         "kind = \"below\", metrics = [\"delay_mean\"], of = \"X\", than = \"single\"",
-        "kind = \"function\", name = \"c2tcp_eq14\", of = [\"X\"]",
+        "kind = \"function\", name = \"c2tcp_history\", of = [\"X\"]",
+        "figure = \"goodput\", of = \"X\", over = { of = \"a\" }",
+        "term = { figure = \"goodput\", of = \"a\", excess = { of = \"X\" } }, less = { value = 1 }",
     ] {
         let expected = measure(&text.replace("X2", "#").replace('X', "b").replace('#', "X2"));
         assert_eq!(measure(text).instead("X", "b"), expected, "{text}");

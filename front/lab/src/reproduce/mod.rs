@@ -3,31 +3,26 @@
 //! An [`Experiment`] is data; [`play`] turns it into runs and the runs into [`Row`]s. `docs/reproductions.md` says how it
 //! is used and what the verdicts mean, `reproductions/` has the experiments with what was found.
 
+mod algebra;
 mod base;
+mod c2tcp;
 mod cells;
 mod experiment;
-mod functions;
-mod functions_ch7;
-mod functions_edge;
-mod functions_mdcc;
-mod functions_meld;
-mod functions_models;
-mod functions_rapid;
-mod functions_sigma;
-mod functions_thesis;
+mod faults;
+mod function;
 mod measure;
-mod metric;
+mod measured;
 mod paired;
 mod patch;
 mod places;
 mod plan;
+mod points;
 mod record;
 mod recordings;
 mod runs;
 mod show;
+mod tables;
 mod toml;
-mod totals;
-mod tracking;
 mod verdict;
 
 use std::collections::HashMap;
@@ -40,31 +35,29 @@ use ranpace_scenario::{ScenarioError, TraceSource};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
+pub use algebra::{Expr, Reduce};
 pub use cells::{Absent, Cell, Cells};
 pub use experiment::{
-    Criterion, Experiment, ExperimentError, Mean, PlotSpec, Quick, Reading, Role, Scheme, Sensitivity,
-    TableSpec, Values, Variation,
+    Criterion, Experiment, ExperimentError, PlotSpec, Quick, Reading, Role, Scheme, Sensitivity, TableSpec,
+    Variation,
 };
-pub use functions::Function;
-pub use functions_ch7::{InTime, Quartiles};
-pub use functions_edge::{EdgeFunction, Faults};
-pub use functions_meld::MeldFunction;
-pub use functions_models::ModelFunction;
-pub use functions_rapid::FlowFigure;
-pub use functions_sigma::Uploads;
-pub use functions_thesis::ThesisFunction;
-pub use measure::{Measure, Measured, Over};
-pub use metric::Metric;
-pub use paired::{Paired, Statistic};
+pub use faults::Faults;
+pub use function::Function;
+pub use measure::{Measure, OtherFigure};
+pub use measured::{Measured, Statements, no_statements};
+pub use paired::Paired;
 pub use places::Set;
 pub use plan::{Planned, plan, vary};
+pub use points::{Mean, Over};
 pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
 pub use recordings::{Recording, Recordings, Refused};
 pub use runs::{Point, Runs};
-pub use show::{Figures, group, verdict_text};
+pub use show::{group, verdict_text};
+pub use tables::Figures;
 pub use toml::{Table, Toml};
 pub use verdict::{Row, Verdict, verdict_counts};
 
+pub use crate::figure::Values;
 use crate::plot::PlotError;
 use crate::{Job, Runner, Store, StoreError};
 
@@ -223,6 +216,8 @@ pub struct How<'a> {
     pub quick: bool,
     /// Also every combination of the experiment's switches.
     pub sensitivity: bool,
+    /// Measures without runs that experiments call by their names.
+    pub statements: Statements,
 }
 
 /// An experiment that was played.
@@ -251,7 +246,7 @@ pub fn play(
     let always = experiment.sensitivity.as_ref().is_some_and(|sensitivity| sensitivity.always);
     let switches = how.sensitivity || (always && !how.quick);
     let experiment = if switches { experiment.clone().with_sensitivity() } else { experiment.clone() };
-    let mut cells = Cells::default();
+    let mut cells = Cells::new(how.statements);
     let mut missing = Vec::new();
     let mut sample = String::new();
     let mut same = Vec::new();

@@ -7,9 +7,10 @@
 
 use serde::Deserialize;
 
+use super::algebra::Reduce;
 use super::cells::{Absent, Cell, Cells};
-use super::measure::Measured;
-use super::metric::Metric;
+use super::measured::Measured;
+use crate::figure::Figure;
 use crate::figures::number;
 use crate::stats;
 
@@ -23,12 +24,12 @@ const SEED: u64 = 0x004_5eed;
 #[serde(deny_unknown_fields)]
 pub struct Paired {
     /// Which figure.
-    pub metric: Metric,
+    pub metric: Figure,
     /// The figure of a scheme is a quotient: `metric` over this one, each of which becomes one over the drops before it is
     /// divided. A share of all bytes is not the mean of the drops' shares.
-    pub per: Option<Metric>,
+    pub per: Option<Figure>,
     /// Another figure for the schemes below.
-    pub to_metric: Option<Metric>,
+    pub to_metric: Option<Figure>,
     /// The schemes above.
     pub of: Vec<String>,
     /// For each of these the one below.
@@ -42,23 +43,10 @@ pub struct Paired {
     pub against: Option<String>,
     /// What the drops become.
     #[serde(default)]
-    pub drops: Statistic,
+    pub drops: Reduce,
     /// Whether the mean over pairs and groups is compared with the bounds, in place of each of them.
     #[serde(default)]
     pub together: bool,
-}
-
-/// What the drops of a group become.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Statistic {
-    /// Their mean.
-    #[default]
-    Mean,
-    /// Their median.
-    Median,
-    /// The smallest.
-    Min,
 }
 
 /// How two figures are compared.
@@ -97,9 +85,9 @@ impl Part {
 }
 
 /// A figure of a drop and what it is divided by over the drops, one if nothing.
-type Figure = [f64; 2];
+type Pair = [f64; 2];
 /// Drops of a pair in a group (and in that of `against`): the figures of both schemes.
-type Drops = Vec<[Figure; 2]>;
+type Drops = Vec<[Pair; 2]>;
 
 impl Paired {
     /// Whether every scheme has its counterpart.
@@ -205,8 +193,8 @@ impl Paired {
     }
 
     /// What the figures of the drops become.
-    fn one(&self, figures: &[Figure]) -> f64 {
-        let of = |part: usize| self.drops.of(figures.iter().map(|figure| figure[part]).collect());
+    fn one(&self, figures: &[Pair]) -> f64 {
+        let of = |part: usize| self.drops.of(&figures.iter().map(|figure| figure[part]).collect::<Vec<_>>());
         if self.per.is_some() { of(0) / of(1) } else { of(0) }
     }
 
@@ -215,26 +203,11 @@ impl Paired {
         // Groups of one experiment have as many drops each; if not, the shorter one is gone through again.
         let chosen = (0..drops.len()).map(|drop| drops[pick(drop) % drops.len()]);
         let both = chosen.filter(|figures| figures.as_flattened().iter().all(|figure| figure.is_finite()));
-        let (of, to): (Vec<Figure>, Vec<Figure>) = both.map(|[of, to]| (of, to)).unzip();
+        let (of, to): (Vec<Pair>, Vec<Pair>) = both.map(|[of, to]| (of, to)).unzip();
         let (of, to) = (self.one(&of), self.one(&to));
         match compare {
             Compare::Ratio => of / to,
             Compare::Difference => of - to,
-        }
-    }
-}
-
-impl Statistic {
-    pub(super) fn of(self, mut values: Vec<f64>) -> f64 {
-        match self {
-            Self::Mean => stats::mean(&values).unwrap_or(f64::NAN),
-            Self::Min => values.into_iter().reduce(f64::min).unwrap_or(f64::NAN),
-            Self::Median => {
-                values.sort_by(f64::total_cmp);
-                let count = values.len();
-                let middle = values.get(count.saturating_sub(1) / 2..(count / 2 + 1).min(count));
-                middle.and_then(stats::mean).unwrap_or(f64::NAN)
-            }
         }
     }
 }
@@ -256,8 +229,8 @@ impl Draws {
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiment::Values;
     use super::*;
+    use crate::figure::Values;
     use crate::synthetic;
 
     /// Scheme b has twice what a has in the small group and as much in the large one, but for noise that both share.
@@ -270,7 +243,7 @@ mod tests {
                 let own = f64::from(drop % 3) * 0.02;
                 let factor = if group == "1MB" { 2.0 } else { 1.0 };
                 for (scheme, value) in [("a", luck), ("b", luck * (factor + own - 0.02))] {
-                    let cell = Cell::new(Values::new(), run.clone()).with(Metric::Throughput, value);
+                    let cell = Cell::new(Values::new(), run.clone()).with("throughput", value);
                     cells.enter(scheme, &format!("{group} drop {drop}"), Ok(cell));
                 }
             }
@@ -320,9 +293,9 @@ mod tests {
         for (scheme, drops) in [("a", [(1.0, 10.0), (0.0, 990.0)]), ("b", [(5.0, 500.0); 2])] {
             for (drop, (again, sent)) in drops.into_iter().enumerate() {
                 let cell = Cell::new(Values::new(), run.clone())
-                    .with(Metric::SentAgain, again)
-                    .with(Metric::Sent, sent)
-                    .with(Metric::RetransmittedShare, again / sent);
+                    .with("sent_again", again)
+                    .with("sent", sent)
+                    .with("retransmitted_share", again / sent);
                 cells.enter(scheme, &format!("1MB drop {drop}"), Ok(cell));
             }
         }
@@ -351,15 +324,5 @@ mod tests {
         ] {
             assert_eq!(part.holds(bounds.0, bounds.1), expected, "{name}");
         }
-    }
-
-    #[test]
-    fn drops_become_one() {
-        for (statistic, expected) in [(Statistic::Mean, 2.5), (Statistic::Median, 2.0), (Statistic::Min, 1.0)]
-        {
-            assert_eq!(statistic.of(vec![5.0, 1.0, 2.0, 2.0]), expected);
-        }
-        assert_eq!(Statistic::Median.of(vec![3.0, 1.0, 2.0]), 2.0);
-        assert!(Statistic::Median.of(Vec::new()).is_nan());
     }
 }

@@ -2,66 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use maud::html;
-
 use super::cells::{Absent, Cell, Cells};
 use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec};
-use super::functions_edge::of_group;
-use super::measure::{Measure, ratio};
-use super::metric::Metric;
+use super::measure::Measure;
 use super::places::Set;
+use super::points::ratio;
+use super::tables::Figures;
 use super::verdict::{Row, Verdict, for_variant};
 use super::{Mean, Played};
+use crate::figure::{Figure, of_group};
 use crate::figures::{Quantity, number};
 use crate::plot::{Axis, Bar, Frame, Line, LinePlot, Palette, PlotError, bars};
 use crate::report::{Comparison, Plate};
 use crate::stats;
-use crate::table::TextTable;
-
-/// A table of figures.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Figures {
-    /// Its heading.
-    pub title: String,
-    /// Title and unit of each column; a unit may be empty.
-    pub head: Vec<(String, String)>,
-    /// The cells of each row.
-    pub rows: Vec<Vec<String>>,
-    /// Whether it is too long for a terminal.
-    pub report_only: bool,
-}
-
-impl Figures {
-    /// For a terminal.
-    pub fn text(&self) -> TextTable {
-        let mut table = TextTable::new(self.head.clone());
-        for row in &self.rows {
-            table.push(row.clone());
-        }
-        table
-    }
-
-    /// For the report.
-    fn html(&self) -> String {
-        html! {
-            div.wide {
-                table {
-                    thead { tr { @for (title, unit) in &self.head { th scope="col" { (title) small { " " (unit) } } } } }
-                    tbody {
-                        @for row in &self.rows {
-                            tr {
-                                @for (index, cell) in row.iter().enumerate() {
-                                    @if index == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        .into_string()
-    }
-}
 
 /// The verdicts for a terminal, by experiment. "R" marks what is robust.
 pub fn verdict_text(rows: &[&Row]) -> String {
@@ -187,7 +140,7 @@ fn grouped(experiment: &Experiment, spec: &TableSpec, group: &str, cells: &Cells
         .filter_map(|scheme| {
             let own: Vec<&Cell> =
                 cells.group(scheme, group).iter().filter_map(|point| cells.at(scheme, point).ok()).collect();
-            let mean = |metric: &Metric| {
+            let mean = |metric: &Figure| {
                 let known: Vec<f64> =
                     own.iter().map(|cell| cell.get(*metric)).filter(|value| value.is_finite()).collect();
                 stats::mean(&known).unwrap_or(f64::NAN)
@@ -238,7 +191,7 @@ fn by_groups(experiment: &Experiment, spec: &TableSpec, cells: &Cells) -> Figure
                 .map(|cell| of_group(&cell.run, group))
                 .collect();
             count = count.max(runs.len());
-            let mean = |metric: &Metric| {
+            let mean = |metric: &Figure| {
                 let known = runs.iter().map(|run| metric.of(run)).filter(|value| value.is_finite());
                 stats::mean(&known.collect::<Vec<_>>()).unwrap_or(f64::NAN)
             };
@@ -417,7 +370,7 @@ pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row
 }
 
 /// Mean of a scheme's figure over those of these points that have it.
-fn mean_over(cells: &Cells, metric: Metric, scheme: &str, points: &[String]) -> Option<f64> {
+fn mean_over(cells: &Cells, metric: Figure, scheme: &str, points: &[String]) -> Option<f64> {
     let found = points.iter().filter_map(|point| cells.at(scheme, point).ok());
     let values: Vec<f64> = found.map(|cell| cell.get(metric)).filter(|value| value.is_finite()).collect();
     stats::mean(&values)
@@ -523,7 +476,7 @@ fn plot(
 /// A line per scheme over a value of its points; a level one for a scheme that does not have the value.
 fn curves(
     frame: Frame,
-    metric: Metric,
+    metric: Figure,
     place: &str,
     own: &[(&str, &Vec<&Cell>)],
     palette: &Palette,
@@ -612,8 +565,7 @@ mod tests {
         assert_eq!(played, [&own[..], &further[..]].concat());
         assert_eq!(same.len(), 1);
         let mut cells = Cells::default();
-        let cell =
-            |delay| Ok(Cell::new(Values::new(), synthetic::run("cubic", 1)).with(Metric::DelayMean, delay));
+        let cell = |delay| Ok(Cell::new(Values::new(), synthetic::run("cubic", 1)).with("delay_mean", delay));
         cells.enter("base [queue=${x}]", "short", cell(0.02));
         cells.enter("base [queue=${x}]", "long", cell(0.04));
         cells.enter("base [queue=${y}]", "short", cell(0.01));
@@ -669,7 +621,7 @@ mod tests {
         assert_eq!(experiment.runs[0].schemes, ["own", "other", "a=1", "a=2"]);
         let mut cells = Cells::default();
         for (scheme, delay) in [("own", 0.01), ("other", 0.04), ("a=1", 0.005), ("a=2", 0.011)] {
-            let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with(Metric::DelayMean, delay);
+            let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with("delay_mean", delay);
             cells.enter(scheme, "p", Ok(cell));
         }
         let (table, row) = sensitivity(&experiment, &cells).unwrap();

@@ -182,9 +182,8 @@ fn holds(criterion: &Criterion, parts: &[Part]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::cells::Cell;
-    use super::super::experiment::Values;
-    use super::super::metric::Metric;
     use super::*;
+    use crate::figure::Values;
     use crate::synthetic;
 
     fn verdict(change: &str, cells: &Cells, quick: bool) -> (Verdict, String) {
@@ -200,7 +199,7 @@ mod tests {
     #[test]
     fn only_what_is_robust_is_judged() {
         let mut cells = Cells::default();
-        let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with(Metric::Share, 0.5);
+        let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with("share", 0.5);
         cells.enter("x", "p", Ok(cell));
         for (change, quick, expected, text) in [
             ("robust = true\nat_least = 0.5", false, Verdict::Reproduced, "50.00 %"),
@@ -221,7 +220,7 @@ mod tests {
     fn what_one_reading_meets_and_another_misses_depends() {
         let mut cells = Cells::default();
         for (scheme, share) in [("x", 0.5), ("y", 0.7)] {
-            let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with(Metric::Share, share);
+            let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with("share", share);
             cells.enter(scheme, "p", Ok(cell));
         }
         let readings = "[[scheme]]\nlabel = \"y\"\nset = {}\n\
@@ -249,9 +248,9 @@ mod tests {
         for (scheme, share, sum, count) in [("x", 0.5, 4.0, 2.0), ("y", 0.7, 3.0, 3.0)] {
             for drop in 1..=3 {
                 let cell = Cell::new(Values::new(), synthetic::run("cubic", 1))
-                    .with(Metric::Share, share)
-                    .with(Metric::RttSum, sum)
-                    .with(Metric::RttSamples, count);
+                    .with("share", share)
+                    .with("rtt_sum", sum)
+                    .with("rtt_samples", count);
                 cells.enter(scheme, &format!("1MB drop {drop}"), Ok(cell));
             }
         }

@@ -1,0 +1,147 @@
+//! What a figure is computed from: a run, a choice of its flows, a window of time, and the values of the run's places.
+
+use std::collections::BTreeMap;
+
+use ranpace_sim::{FlowResult, RunResult};
+use ranpace_units::{Bytes, Rate, Span};
+
+/// Texts that go into a scenario, by the name of their place.
+pub type Values = BTreeMap<String, String>;
+
+/// Which flows a figure is about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Flows {
+    /// All but plain sources ("udp").
+    #[default]
+    All,
+    /// Those of this name, plain sources too.
+    Named(String),
+    /// Those whose names are this one, or begin so and go on after a blank or a dot; no plain sources.
+    Group(String),
+}
+
+impl Flows {
+    fn has(&self, flow: &FlowResult) -> bool {
+        match self {
+            Self::All => flow.cc != "udp",
+            Self::Named(name) => flow.name == *name,
+            Self::Group(group) => flow.cc != "udp" && is_in_group(flow, group),
+        }
+    }
+}
+
+/// When a figure is about a part of the run. Times are in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Window {
+    /// From this time on.
+    pub from: Option<f64>,
+    /// Up to this time.
+    pub until: Option<f64>,
+    /// The last so many seconds.
+    pub last: Option<f64>,
+    /// From so long after the last flow has joined.
+    pub after_join: Option<f64>,
+    /// While all flows but plain sources are active.
+    pub while_all: bool,
+    /// Rates are means over so long.
+    pub smooth: Option<f64>,
+}
+
+/// What a figure is computed from.
+pub struct Scope<'a> {
+    /// The run.
+    pub run: &'a RunResult,
+    /// The values of its places.
+    pub places: &'a Values,
+    /// The chosen flows.
+    pub flows: Vec<&'a FlowResult>,
+    /// The part of the run.
+    pub window: Window,
+}
+
+/// No places.
+static NOWHERE: Values = Values::new();
+
+impl<'a> Scope<'a> {
+    /// All flows of a run but plain sources.
+    pub fn of(run: &'a RunResult) -> Self {
+        Self::new(run, &NOWHERE, &Flows::All, Window::default())
+    }
+
+    /// Chosen flows of a run.
+    pub fn new(run: &'a RunResult, places: &'a Values, flows: &Flows, window: Window) -> Self {
+        let flows = run.flows.iter().filter(|flow| flows.has(flow)).collect();
+        Self { run, places, flows, window }
+    }
+
+    /// The first flow of the run, whatever it is.
+    pub fn first(&self) -> Result<&'a FlowResult, String> {
+        self.run.flows.first().ok_or_else(|| "the run has no flow".to_owned())
+    }
+
+    /// The value of a place as a number: seconds, bytes, bit/s, or as it is.
+    pub fn place(&self, name: &str) -> Result<f64, String> {
+        place_number(self.places, name)
+    }
+
+    /// Whether RTTs of split flows are to be as their sockets see them.
+    pub fn sees_sockets(&self) -> bool {
+        self.places.get("rtts").is_some_and(|rtts| rtts == "sockets")
+    }
+}
+
+/// The value of a place as a number: seconds, bytes, bit/s, or as it is.
+pub fn place_number(places: &Values, name: &str) -> Result<f64, String> {
+    let text = places.get(name).ok_or_else(|| format!("no value {name:?}"))?;
+    number(text).ok_or_else(|| format!("{name} = {text:?} is not a number"))
+}
+
+/// "20ms", "150KB", "12Mbit/s" or "1.5" in base units.
+fn number(text: &str) -> Option<f64> {
+    let span = || text.parse::<Span>().ok().map(Span::as_secs_f64);
+    let bytes = || text.parse::<Bytes>().ok().map(Bytes::as_f64);
+    let rate = || text.parse::<Rate>().ok().map(Rate::as_f64);
+    text.parse::<f64>().ok().or_else(span).or_else(bytes).or_else(rate)
+}
+
+/// Whether a flow is of a group.
+pub fn is_in_group(flow: &FlowResult, group: &str) -> bool {
+    let rest = flow.name.strip_prefix(group);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '.']))
+}
+
+/// A run with the flows of a group alone.
+pub fn of_group(run: &RunResult, group: &str) -> RunResult {
+    let flows = run.flows.iter().filter(|flow| is_in_group(flow, group)).cloned().collect();
+    RunResult { flows, ..run.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic;
+
+    #[test]
+    fn places_are_numbers_in_base_units() {
+        for (text, expected) in [
+            ("25ms", Some(0.025)),
+            ("1.5", Some(1.5)),
+            ("150KB", Some(150_000.0)),
+            ("12Mbit/s", Some(12e6)),
+            ("x", None),
+        ] {
+            assert_eq!(number(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_a_name_or_begins_so() {
+        let mut flow = synthetic::run("cubic", 1).flows.remove(0);
+        for (name, expected) in
+            [("up", true), ("up one", true), ("up.2", true), ("upper", false), ("a up", false)]
+        {
+            flow.name = name.to_owned();
+            assert_eq!(is_in_group(&flow, "up"), expected, "{name}");
+        }
+    }
+}

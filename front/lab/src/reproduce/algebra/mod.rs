@@ -1,0 +1,325 @@
+//! The algebra of criteria: what is measured of an experiment's runs, said in the experiment's own file.
+//!
+//! A measure is a **term**, or two terms compared, and becomes one number and a text:
+//!
+//! ```toml
+//! measure = { figure = "completion", flow = "short", of = "none", over = { of = "rapid" } }
+//! ```
+//!
+//! A term selects **samples** and reduces them, in this order:
+//!
+//! 1. *Runs* (`select.rs`): those of the schemes `of`, at the group of points `at = "EVA 100m"`, at several groups, or
+//!    where places have values (`at = { rtt = "1ms" }`); at all points if `at` is left out.
+//! 2. *In a run*: a `figure` of the table (`crate::figure`), a `column` of the first flow's series, the `place` of the run
+//!    as a number, or a constant `value`. A figure is about all flows, the one `flow` of a name (`""` means all again), or a
+//!    group of `flows`; about the whole run or a window (`from`, `until`, `last`, `after_join`, `while_all`). `take`
+//!    makes one number of the several of a column, or of a figure of flows, transfers or rows; without it each is a sample.
+//! 3. *Groups*: `each` keeps samples apart by a place, by `"point"`, `"scheme"`, `"group"` (scheme and first word of the
+//!    point), `"at"`, or `"part"` (the number of the sample in its run). Each group becomes one number, and
+//!    `across` says what several groups become.
+//! 4. *One number a group* (`reduce.rs`): `runs = "mean"`, `"max"` and so on reduces the samples. `sparse` leaves out those
+//!    without the figure.
+//!
+//! One of the keys `over` (a/b), `less` (a-b), `excess` (a/b-1), `reduction` (1-a/b), `distance` (|a-b|) and `differs` (1
+//! where the bits differ) compares with a second term. It is the same term but for the keys that are given, and for
+//! `across`, `show`, `with` and `scale`. With `runs`, both terms are reduced and then compared. With `pairs = "mean"`,
+//! they are compared sample by sample and the results are reduced. With neither, they are compared sample by sample, the
+//! mean counts, and a ratio whose 95 % interval contains 1 claims no direction: it counts as 1, unless its mean is on the
+//! worse side of 1, which `across` tells. A whole measure may be a `term` of another one.
+//!
+//! `scale` multiplies the result. `show` is the text of a group (`show.rs`), with further terms in `with`; texts
+//! of groups are joined by `join` and put into the `{}` of `around`.
+
+mod parse;
+mod reduce;
+mod select;
+mod show;
+
+use std::collections::BTreeMap;
+
+use super::cells::{Absent, Cells};
+use super::measured::Measured;
+use crate::figure::{Figure, Flows, Window};
+use crate::stats;
+
+pub use reduce::Reduce;
+use select::{At, Sample};
+use show::Show;
+
+/// A term, or two terms compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    source: Source,
+    of: Vec<String>,
+    at: At,
+    flows: Flows,
+    window: Window,
+    take: Option<Take>,
+    each: Option<String>,
+    across: Across,
+    runs: Option<Reduce>,
+    sparse: bool,
+    scale: f64,
+    compare: Option<Compare>,
+    show: Show,
+    with: BTreeMap<String, Expr>,
+}
+
+/// Where the numbers of a run come from.
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    Figure(Figure),
+    Column(String),
+    Place(String),
+    Value(f64),
+    Term(Box<Expr>),
+}
+
+/// What the several numbers of a run become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Take {
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// The mean.
+    Mean,
+    /// The last one that is known, up to `until`; zero if none is known by then.
+    Last,
+    /// By how much the last one is above that at `from`.
+    Growth,
+}
+
+/// What several groups become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Across {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// The largest.
+    Max,
+    /// The smallest.
+    Min,
+    /// The first.
+    First,
+    /// The smallest difference of one from the one before.
+    LeastRise,
+    /// The smallest ratio of one to the one after.
+    LeastFall,
+}
+
+/// A comparison with a second term.
+#[derive(Clone, Debug, PartialEq)]
+struct Compare {
+    op: Op,
+    to: Box<Expr>,
+    pairs: Option<Reduce>,
+}
+
+/// How two numbers are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    Over,
+    Less,
+    Excess,
+    Reduction,
+    Distance,
+    Differs,
+}
+
+impl Op {
+    /// All, by their keys.
+    const KEYS: [(&'static str, Self); 6] = [
+        ("over", Self::Over),
+        ("less", Self::Less),
+        ("excess", Self::Excess),
+        ("reduction", Self::Reduction),
+        ("distance", Self::Distance),
+        ("differs", Self::Differs),
+    ];
+
+    fn of(self, a: f64, b: f64) -> f64 {
+        match self {
+            Self::Over => a / b,
+            Self::Less => a - b,
+            Self::Excess => a / b - 1.0,
+            Self::Reduction => 1.0 - a / b,
+            Self::Distance => (a - b).abs(),
+            Self::Differs => f64::from(u8::from(a.to_bits() != b.to_bits())),
+        }
+    }
+}
+
+/// One number of a group, and what it was made of.
+#[derive(Clone, Debug)]
+struct Group<'a> {
+    name: String,
+    value: f64,
+    /// What was reduced: values of the term, or of the comparison of pairs.
+    samples: Vec<Sample<'a>>,
+    /// What the second term was reduced from, with `runs`.
+    other: Vec<f64>,
+    /// Both terms reduced, where they are compared.
+    both: Option<(f64, f64)>,
+    /// Half of the 95 % interval of a mean of ratios that claims a direction.
+    half: Option<f64>,
+    straddles: bool,
+}
+
+impl Expr {
+    /// Its value and text.
+    pub fn of(&self, cells: &Cells) -> Result<Measured, Absent> {
+        let groups = self.groups(cells)?;
+        let values: Vec<f64> = groups.iter().map(|group| group.value).collect();
+        let text = self.text(&groups, cells)?;
+        Ok(Measured { value: self.across.of(&values), text })
+    }
+
+    /// The schemes whose runs it needs.
+    pub fn schemes(&self) -> Vec<String> {
+        let parts = self.parts().flat_map(Self::schemes);
+        self.of.iter().cloned().chain(parts).collect()
+    }
+
+    /// The same for another scheme instead of this one.
+    pub fn instead(&mut self, old: &str, new: &str) {
+        for scheme in self.of.iter_mut().filter(|scheme| *scheme == old) {
+            new.clone_into(scheme);
+        }
+        let compared = self.compare.iter_mut().map(|compare| &mut *compare.to);
+        let term = match &mut self.source {
+            Source::Term(term) => Some(&mut **term),
+            _ => None,
+        };
+        for part in compared.chain(term).chain(self.with.values_mut()) {
+            part.instead(old, new);
+        }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Self> {
+        let term = match &self.source {
+            Source::Term(term) => Some(&**term),
+            _ => None,
+        };
+        self.compare.iter().map(|compare| &*compare.to).chain(term).chain(self.with.values())
+    }
+
+    /// A number for each group.
+    fn groups<'c>(&self, cells: &'c Cells) -> Result<Vec<Group<'c>>, Absent> {
+        let own = self.samples(cells)?;
+        let Some(compare) = &self.compare else {
+            let groups = by_group(own).into_iter().map(|(name, samples)| {
+                let value = self.scale * self.reduced(&samples);
+                Group { name, value, samples, other: Vec::new(), both: None, half: None, straddles: false }
+            });
+            return Ok(groups.collect());
+        };
+        let other = compare.to.samples(cells)?;
+        if self.runs.is_some() {
+            return Ok(self.compared(compare.op, own, &other));
+        }
+        if own.len() != other.len() && compare.op != Op::Differs {
+            return Err(Absent::Nothing(format!("{} runs over {}", own.len(), other.len())));
+        }
+        Ok(self.paired(compare, &own, &other))
+    }
+
+    /// Each group reduced, then compared with the one of the same name, or with all if there is no such.
+    fn compared<'c>(&self, op: Op, own: Vec<Sample<'c>>, other: &[Sample<'c>]) -> Vec<Group<'c>> {
+        let groups = by_group(own).into_iter().map(|(name, samples)| {
+            let same: Vec<Sample<'c>> = other.iter().filter(|sample| sample.group == name).cloned().collect();
+            let same = if same.is_empty() { other } else { &same };
+            let below = self.reduced(same);
+            let above = self.reduced(&samples);
+            let value = self.scale * op.of(above, below);
+            let other = same.iter().map(|sample| sample.value).collect();
+            let both = Some((above, below));
+            Group { name, value, samples, other, both, half: None, straddles: false }
+        });
+        groups.collect()
+    }
+
+    /// Compared sample by sample.
+    fn paired<'c>(&self, compare: &Compare, own: &[Sample<'c>], other: &[Sample<'c>]) -> Vec<Group<'c>> {
+        let pair = |index: usize| {
+            let (a, b) = (own.get(index), other.get(index));
+            let (value, sides) = match (a, b) {
+                (Some(a), Some(b)) => (self.scale * compare.op.of(a.value, b.value), (a.value, b.value)),
+                // What one has and the other has not differs.
+                _ => (1.0, (f64::NAN, f64::NAN)),
+            };
+            a.or(b).map(|sample| Sample { value, sides: Some(sides), ..sample.clone() })
+        };
+        let pairs = (0..own.len().max(other.len())).filter_map(pair).collect();
+        by_group(pairs)
+            .into_iter()
+            .map(|(name, samples)| self.group_of_pairs(compare, name, samples))
+            .collect()
+    }
+
+    /// The pairs of a group reduced, or their mean as far as it claims a direction.
+    fn group_of_pairs<'c>(&self, compare: &Compare, name: String, samples: Vec<Sample<'c>>) -> Group<'c> {
+        let mean_of = |side: fn((f64, f64)) -> f64| {
+            let values: Vec<f64> = samples.iter().filter_map(|sample| sample.sides).map(side).collect();
+            stats::mean(&values).unwrap_or(f64::NAN)
+        };
+        let both = Some((mean_of(|sides| sides.0), mean_of(|sides| sides.1)));
+        let values: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
+        let other = Vec::new();
+        if let Some(reduce) = compare.pairs {
+            let value = reduce.of(&values);
+            return Group { name, value, samples, other, both, half: None, straddles: false };
+        }
+        let mean = stats::mean(&values).unwrap_or(f64::NAN);
+        let half = stats::ci95(&values);
+        let has_1 = |half| (mean - half < 1.0) != (mean + half < 1.0);
+        let straddles = compare.op == Op::Over && half.is_some_and(has_1);
+        let value = match (straddles, self.across) {
+            (false, _) => mean,
+            (true, Across::Max) => mean.max(1.0),
+            (true, _) => mean.min(1.0),
+        };
+        Group { name, value, samples, other, both, half, straddles }
+    }
+
+    /// Samples reduced to one number.
+    fn reduced(&self, samples: &[Sample<'_>]) -> f64 {
+        self.reduced_values(&samples.iter().map(|sample| sample.value).collect::<Vec<_>>())
+    }
+
+    fn reduced_values(&self, values: &[f64]) -> f64 {
+        let known = values.iter().copied().filter(|value| !self.sparse || !value.is_nan());
+        self.runs.unwrap_or_default().of(&known.collect::<Vec<_>>())
+    }
+}
+
+/// Samples of the same group together, in the order in which groups are first seen.
+fn by_group(samples: Vec<Sample<'_>>) -> Vec<(String, Vec<Sample<'_>>)> {
+    let mut groups: Vec<(String, Vec<Sample<'_>>)> = Vec::new();
+    for sample in samples {
+        match groups.iter_mut().rev().find(|(name, _)| *name == sample.group) {
+            Some((_, samples)) => samples.push(sample),
+            None => groups.push((sample.group.clone(), vec![sample])),
+        }
+    }
+    groups
+}
+
+impl Across {
+    fn of(self, values: &[f64]) -> f64 {
+        let least = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::min).unwrap_or(f64::NAN);
+        match self {
+            Self::Mean => values.iter().sum::<f64>() / values.len() as f64,
+            Self::Max => values.iter().copied().reduce(f64::max).unwrap_or(f64::NAN),
+            Self::Min => least(&mut values.iter().copied()),
+            Self::First => values.first().copied().unwrap_or(f64::NAN),
+            Self::LeastRise => least(&mut values.windows(2).map(|pair| pair[1] - pair[0])),
+            Self::LeastFall => least(&mut values.windows(2).map(|pair| pair[0] / pair[1])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
