@@ -308,7 +308,7 @@ impl Emulate {
                 runs: vec![(job.scenario.name.clone(), vec![&result])],
                 plates: Vec::new(),
             }],
-            verdicts: Vec::new(),
+            chapters: Vec::new(),
             warnings: honesty.invalid().into_iter().collect(),
         };
         let emulation = EmulationSummary::of(&honesty, code);

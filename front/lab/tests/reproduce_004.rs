@@ -27,8 +27,8 @@ fn chapters_4_to_6_can_be_played() {
         }
         all.push(played);
     }
-    let groups = all.iter().map(|played| reproduce::group(played).unwrap()).collect();
-    let page = Report { groups, ..Report::default() }.html().unwrap();
+    let chapters = all.iter().map(|played| reproduce::chapter(played).unwrap()).collect();
+    let page = Report { chapters, ..Report::default() }.html().unwrap();
     assert!(page.contains("Table 6.3") && !page.contains("NaN"));
 }
 

@@ -27,8 +27,8 @@ fn chapter_7_can_be_played() {
         let measured = played.rows.iter().filter(|row| row.measured.ends_with("(quick)")).count();
         assert!(measured >= 1, "{}: {:?}", played.experiment.id, played.rows);
     }
-    let groups = all.iter().map(|played| reproduce::group(played).unwrap()).collect();
-    let page = Report { groups, ..Report::default() }.html().unwrap();
+    let chapters = all.iter().map(|played| reproduce::chapter(played).unwrap()).collect();
+    let page = Report { chapters, ..Report::default() }.html().unwrap();
     assert!(page.contains("Inside the control") && page.contains("drain target") && !page.contains("NaN"));
 }
 

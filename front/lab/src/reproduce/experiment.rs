@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::functions_edge::Faults;
 use super::measure::Measure;
 use super::metric::Metric;
+use super::picture::{PictureSpec, ReportSpec};
 
 /// Texts that go into a scenario, by the name of their place.
 pub type Values = BTreeMap<String, String>;
@@ -70,6 +71,12 @@ pub struct Experiment {
     /// Figures to be shown as plots.
     #[serde(default, rename = "plot")]
     pub plots: Vec<PlotSpec>,
+    /// What the report begins with.
+    #[serde(default)]
+    pub report: ReportSpec,
+    /// Published figures that the report draws again.
+    #[serde(default, rename = "picture")]
+    pub pictures: Vec<PictureSpec>,
 }
 
 /// One of the things that are compared.
@@ -464,6 +471,9 @@ impl Experiment {
                     table.id
                 ));
             }
+        }
+        if let Some(wrong) = self.pictures.iter().find_map(|picture| picture.contradiction(self)) {
+            return Some(wrong);
         }
         let varied = self.variation.iter().flat_map(|variation| &variation.criteria);
         for id in varied {

@@ -17,6 +17,7 @@ mod functions_thesis;
 mod measure;
 mod metric;
 mod paired;
+mod picture;
 mod plan;
 mod record;
 mod recordings;
@@ -51,10 +52,13 @@ pub use functions_thesis::ThesisFunction;
 pub use measure::{Measure, Measured, Over};
 pub use metric::Metric;
 pub use paired::{Paired, Statistic};
+pub use picture::{
+    AxisSpec, Form, Model, OneOrMore, Picture, PictureSpec, Published, ReportSpec, Samples, SeriesSpec, Show,
+};
 pub use plan::{Planned, plan, vary};
 pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
 pub use recordings::{Recording, Recordings, Refused};
-pub use show::{Figures, group, verdict_text};
+pub use show::{Figures, chapter, verdict_text};
 pub use verdict::{Row, Verdict, verdict_counts};
 
 use crate::plot::PlotError;
