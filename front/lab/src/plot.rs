@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn names_of_groups_are_broken_between_words() {
         assert_eq!(wrapped("with RAPID", 200.0), ["with RAPID"]);
-        assert_eq!(wrapped("without RAPID, far away", 60.0), ["without", "RAPID, far", "away"]);
+        assert_eq!(wrapped("without RAPID, far away", 64.0), ["without", "RAPID, far", "away"]);
         let axis = Axis::of_groups("", vec!["a b".into(), "c".into()]);
         assert_eq!(wrapped_names(&axis, 40.0), [vec!["a", "b"], vec!["c"]]);
     }

@@ -1,9 +1,11 @@
 //! Pictures of a reproduction's report: a published figure drawn again in its own form, from `[[picture]]` of an
 //! `experiment.toml`. `docs/reproductions.md` describes the keys.
 //!
-//! This file reads and checks a picture, `values` takes its numbers from the runs, `drawing` turns them into marks.
+//! This file reads and checks a picture, `values` takes its numbers from the runs, `drawing` turns them into marks, `finish` adds axes,
+//! caption and table, and `models` has the analytic figures, which need no runs.
 
 mod drawing;
+mod finish;
 mod models;
 mod values;
 
