@@ -313,7 +313,7 @@ impl Emulate {
                 runs: vec![(job.scenario.name.clone(), vec![&result])],
                 plates: Vec::new(),
             }],
-            verdicts: Vec::new(),
+            chapters: Vec::new(),
             warnings: timeliness.invalid().into_iter().collect(),
         };
         let emulation = EmulationSummary::of(&timeliness, code);

@@ -74,7 +74,7 @@ impl Reproduce {
                 store: Some(&store),
                 quick: self.quick,
                 sensitivity: self.sensitivity,
-                statements: ranpace_thesis_models::statement,
+                models: ranpace_thesis_models::MODELS,
             };
             let Some(played) = reproduce::play(experiment, &mut recordings, &how).map_err(failure)? else {
                 break;
@@ -138,7 +138,7 @@ impl Reproduce {
                 &format!("reproduce-{}", common::folder_name(&names.join("-"))),
             )?;
             store.write_json("verdicts.json", &rows)?;
-            let page = report(all, &rows, &missing, self.quick)?;
+            let page = report(all, &missing, self.quick)?;
             let path = store.write("report.html", page.as_bytes())?;
             common::say(&format!("report: {}", path.display()));
         }
@@ -184,8 +184,9 @@ fn tables(played: &Played) -> String {
     text
 }
 
-fn report(all: &[Played], rows: &[&Row], missing: &[&Recording], quick: bool) -> Result<String, Failure> {
-    let groups = all.iter().map(reproduce::group).collect::<Result<Vec<_>, _>>().map_err(Failure::ours)?;
+fn report(all: &[Played], missing: &[&Recording], quick: bool) -> Result<String, Failure> {
+    let chapters =
+        all.iter().map(reproduce::chapter).collect::<Result<Vec<_>, _>>().map_err(Failure::ours)?;
     let mut warnings = Vec::new();
     if quick {
         warnings.push(
@@ -196,16 +197,16 @@ fn report(all: &[Played], rows: &[&Row], missing: &[&Recording], quick: bool) ->
         let names: Vec<&str> = missing.iter().map(|recording| recording.name.as_str()).collect();
         warnings.push(format!("Recordings that were not there: {}.", names.join(", ")));
     }
-    let intro: Vec<String> =
-        all.iter().map(|played| format!("{}: {}", played.experiment.id, played.experiment.source)).collect();
-    let titles: Vec<&str> = all.iter().map(|played| played.experiment.id.as_str()).collect();
-    let report = Report {
-        title: format!("Reproductions: {}", titles.join(", ")),
-        command: common::command_line(),
-        intro: intro.join("; "),
-        groups,
-        verdicts: rows.iter().map(|&row| row.clone()).collect(),
-        warnings,
+    let names: Vec<&str> = all.iter().map(|played| played.experiment.id.as_str()).collect();
+    let title = match names[..] {
+        [one] => format!("Reproduction of {one}"),
+        _ => format!("{} reproductions", names.len()),
     };
+    let intro =
+        "Each published figure is drawn again in its own form, what was published beside what was measured \
+        here; then follow the criteria. Everything else is folded."
+            .to_owned();
+    let report =
+        Report { title, command: common::command_line(), intro, chapters, warnings, ..Report::default() };
     report.html().map_err(Failure::ours)
 }

@@ -77,7 +77,7 @@ impl Run {
                 runs: vec![(job.scenario.name.clone(), vec![&result])],
                 plates: Vec::new(),
             }],
-            verdicts: Vec::new(),
+            chapters: Vec::new(),
             warnings: Vec::new(),
         };
         let page = store.write("report.html", report.html().map_err(Failure::ours)?.as_bytes())?;

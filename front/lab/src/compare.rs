@@ -161,7 +161,7 @@ impl Compared {
             command: command.to_owned(),
             intro: String::new(),
             groups: vec![Comparison::new(title, scenario, runs)],
-            verdicts: Vec::new(),
+            chapters: Vec::new(),
             warnings,
         }
         .html()

@@ -56,19 +56,51 @@ impl Quantity {
 }
 
 impl Unit {
+    /// Every unit that a column or an axis can be shown in, each with what it measures.
+    const KNOWN: [(Quantity, Self); 13] = {
+        const fn unit(quantity: Quantity, name: &'static str, size: f64) -> (Quantity, Unit) {
+            (quantity, Unit { name, size })
+        }
+        [
+            unit(Quantity::Rate, "Gbit/s", 1e9),
+            unit(Quantity::Rate, "Mbit/s", 1e6),
+            unit(Quantity::Rate, "kbit/s", 1e3),
+            unit(Quantity::Rate, "bit/s", 1.0),
+            unit(Quantity::Time, "s", 1.0),
+            unit(Quantity::Time, "ms", 1e-3),
+            unit(Quantity::Time, "µs", 1e-6),
+            unit(Quantity::Size, "GB", 1e9),
+            unit(Quantity::Size, "MB", 1e6),
+            unit(Quantity::Size, "kB", 1e3),
+            unit(Quantity::Size, "B", 1.0),
+            unit(Quantity::Share, "%", 1e-2),
+            unit(Quantity::Plain, "", 1.0),
+        ]
+    };
+
+    /// The unit of this name, with what it measures; `None` for an unknown one.
+    pub fn named(name: &str) -> Option<(Quantity, Self)> {
+        Self::KNOWN.into_iter().find(|(_, unit)| unit.name == name)
+    }
+
+    /// The names of all units but that of plain numbers.
+    pub fn names() -> String {
+        Self::KNOWN.map(|(_, unit)| unit.name).join(", ").trim_end_matches(", ").to_owned()
+    }
+
     /// A value in this unit, or "–" where there is none.
     pub fn show(&self, value: f64) -> String {
         number(value / self.size)
     }
 
-    /// A value with its interval, "10.53 ± 0.21": the interval has two digits, the value as many places.
+    /// A value with its interval, "10.53 ± 0.21": the interval has two digits, the value as many places. Without an
+    /// interval where nothing varies.
     pub fn show_with(&self, value: f64, ci95: Option<f64>) -> String {
         match ci95 {
-            Some(half) if half.is_finite() && value.is_finite() => {
+            Some(half) if half.is_finite() && half > 0.0 && value.is_finite() => {
                 let half = half / self.size;
                 let value = value / self.size;
-                let places =
-                    places(value).min(if half > 0.0 { places_of_interval(half) } else { 9 }).max(0) as usize;
+                let places = places(value).min(places_of_interval(half)).max(0) as usize;
                 format!("{value:.places$} ± {half:.places$}")
             }
             _ => self.show(value),
@@ -140,6 +172,15 @@ mod tests {
     }
 
     #[test]
+    fn units_are_known_by_their_names() {
+        let unit = |name| Unit::named(name).map(|(quantity, unit)| (quantity, unit.size));
+        assert_eq!(unit("Mbit/s"), Some((Quantity::Rate, 1e6)));
+        assert_eq!(unit(""), Some((Quantity::Plain, 1.0)));
+        assert_eq!(unit("furlong"), None);
+        assert!(Unit::names().ends_with("%"));
+    }
+
+    #[test]
     fn digits_end_where_the_interval_begins() {
         let ms = Unit { name: "ms", size: 1e-3 };
         for (value, ci95, expected) in [
@@ -147,6 +188,7 @@ mod tests {
             (0.010_534, Some(0.002_1), "10.5 ± 2.1"),
             (0.010_534, Some(0.000_21), "10.53 ± 0.21"),
             (0.010_534, Some(0.000_000_01), "10.53 ± 0.00"),
+            (0.010_534, Some(0.0), "10.53"),
             (1.234, Some(0.1), "1234 ± 100"),
             (0.0, None, "0"),
             (f64::NAN, None, "–"),

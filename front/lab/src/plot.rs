@@ -8,6 +8,7 @@ mod bars;
 mod decimate;
 mod heat;
 mod lines;
+mod marks;
 mod palette;
 mod scatter;
 
@@ -25,6 +26,7 @@ pub use bars::{Bar, bars};
 pub use decimate::decimate;
 pub use heat::HeatMap;
 pub use lines::{Line, LinePlot, steps};
+pub use marks::{Mark, MarkPlot, Swatch};
 pub use palette::{Colour, GREY, Palette};
 pub use scatter::{Cloud, ScatterPlot};
 
@@ -65,9 +67,7 @@ type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 struct Key<'a> {
     label: &'a str,
     colour: Colour,
-    /// A filled patch rather than a line.
-    filled: bool,
-    dashed: bool,
+    swatch: Swatch,
 }
 
 /// Draws title, legend, axes and grid, and lets `paint` draw the rest.
@@ -83,22 +83,29 @@ fn draw(
     let drawn = (|| {
         let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         let mut top = 6;
-        if !frame.title.is_empty() {
+        // Bold letters are about a tenth wider.
+        for line in wrapped(&frame.title, (f64::from(frame.size.0) - 16.0) / (1.1 * 13.0 / TEXT)) {
+            if line.is_empty() {
+                continue;
+            }
             let style = bold(text(13.0, INK, HPos::Left, VPos::Center));
-            root.draw(&Text::new(frame.title.clone(), px(8, top + 8), style))?;
-            top += 22;
+            root.draw(&Text::new(line, px(8, top + 8), style))?;
+            top += 18;
         }
+        top += if frame.title.is_empty() { 0 } else { 4 };
         top = draw_legend(&root, legend, top, frame.size.0 as i32)?;
         if !y.title().is_empty() {
             root.draw(&Text::new(y.title(), px(8, top + 8), text(TEXT, INK, HPos::Left, VPos::Center)))?;
             top += 20;
         }
+        let names = wrapped_names(x, f64::from(frame.size.0) - f64::from(left) - 22.0);
+        let name_lines = names.iter().map(Vec::len).max().unwrap_or(1) as i32;
         let mut chart = ChartBuilder::on(&root)
             .margin_top((top + 4) * FINE)
             .margin_right(18 * FINE)
             .margin_left(4 * FINE)
             .margin_bottom(2 * FINE)
-            .x_label_area_size(if x.is_hidden() { 4 } else { 40 } * FINE)
+            .x_label_area_size(if x.is_hidden() { 4 } else { 40 + 15 * (name_lines - 1) } * FINE)
             .y_label_area_size(left * FINE)
             .build_cartesian_2d(x.clone(), y.clone())?;
         let fine = |colour: RGBColor| ShapeStyle {
@@ -126,7 +133,17 @@ fn draw(
         if y.is_hidden() {
             mesh.disable_y_mesh().y_labels(0);
         }
+        if !x.names().is_empty() {
+            mesh.disable_x_mesh().x_labels(0);
+        }
         mesh.draw()?;
+        for (index, lines) in names.iter().enumerate() {
+            let (middle, bottom) = chart.backend_coord(&(index as f64 + 0.5, y.ends().0));
+            for (row, line) in lines.iter().enumerate() {
+                let at = (middle, bottom + (13 + 15 * row as i32) * FINE);
+                root.draw(&Text::new(line.clone(), at, text(TEXT, INK, HPos::Center, VPos::Center)))?;
+            }
+        }
         if !x.is_hidden() {
             let middle = (left + 4 + frame.size.0 as i32 - 18) / 2;
             let style = text(TEXT, INK, HPos::Center, VPos::Center);
@@ -156,21 +173,55 @@ fn draw_legend(
             (x, y) = (8, y + 18);
         }
         let middle = y + 8;
-        if key.filled {
-            let patch = [px(x, middle - 5), px(x + 20, middle + 5)];
-            root.draw(&plotters::element::Rectangle::new(patch, key.colour.rgb().filled()))?;
-        } else {
-            let ends: &[(i32, i32)] = if key.dashed { &[(0, 5), (8, 13), (16, 20)] } else { &[(0, 20)] };
-            for (from, to) in ends {
-                let path = vec![px(x + from, middle), px(x + to, middle)];
-                root.draw(&PathElement::new(path, stroke(key.colour, 2.5)))?;
-            }
-        }
+        draw_swatch(root, key, (x, middle))?;
         let style = text(TEXT, INK, HPos::Left, VPos::Center);
         root.draw(&Text::new(key.label.to_owned(), px(x + SWATCH, middle), style))?;
         x += length + BETWEEN;
     }
     Ok(if legend.is_empty() { top } else { y + 20 })
+}
+
+/// What a series looks like, before its name in the legend.
+fn draw_swatch(root: &Root<'_>, key: &Key<'_>, (x, middle): (i32, i32)) -> Drawn {
+    let colour = key.colour;
+    let dash = |from: i32, to: i32| {
+        let path = vec![px(x + from, middle), px(x + to, middle)];
+        root.draw(&PathElement::new(path, stroke(colour, 2.5)))
+    };
+    match key.swatch {
+        Swatch::Patch => {
+            let patch = [px(x, middle - 5), px(x + 20, middle + 5)];
+            root.draw(&plotters::element::Rectangle::new(patch, colour.rgb().filled()))?;
+        }
+        Swatch::Line => dash(0, 20)?,
+        Swatch::Dashed => {
+            [(0, 5), (8, 13), (16, 20)].into_iter().try_for_each(|(from, to)| dash(from, to))?
+        }
+        Swatch::Dot => marks::draw_dot(root, px(x + 10, middle), colour)?,
+        Swatch::Hollow => marks::draw_diamond(root, px(x + 10, middle), colour)?,
+    }
+    Ok(())
+}
+
+/// The names of an axis of groups, each in as many lines as the width of a group asks for.
+fn wrapped_names(axis: &Axis, width: f64) -> Vec<Vec<String>> {
+    let room = width / axis.names().len().max(1) as f64 - 6.0;
+    axis.names().iter().map(|name| wrapped(name, room)).collect()
+}
+
+/// Breaks a text between words where it is wider than this.
+fn wrapped(text: &str, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), TEXT) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Replaces the backend's opening tag: shown at half the size drawn, shrinking with the page, and with its meaning.
@@ -231,6 +282,14 @@ fn text_width(text: &str, size: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_groups_are_broken_between_words() {
+        assert_eq!(wrapped("with RAPID", 200.0), ["with RAPID"]);
+        assert_eq!(wrapped("without RAPID, far away", 64.0), ["without", "RAPID, far", "away"]);
+        let axis = Axis::of_groups("", vec!["a b".into(), "c".into()]);
+        assert_eq!(wrapped_names(&axis, 40.0), [vec!["a", "b"], vec!["c"]]);
+    }
 
     #[test]
     fn text_of_users_cannot_leave_its_place() {

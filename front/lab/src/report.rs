@@ -3,9 +3,10 @@
 //! Per comparison it shows the figures with their intervals, what they look like beside each other, and what one run
 //! of each algorithm did over time; before and after that, what it takes to repeat them.
 
+mod chapter;
 mod charts;
 mod control;
-mod extract;
+pub(crate) mod extract;
 mod figures_table;
 mod panels;
 mod peps;
@@ -16,9 +17,10 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ranpace_sim::RunResult;
 
 use crate::plot::{Palette, PlotError};
-use crate::reproduce::{Row, Verdict, verdict_counts};
 use crate::row::{COLUMNS, CompareRow};
 use crate::summary::SCHEMA;
+
+pub use chapter::Chapter;
 
 /// Algorithms of a comparison whose runs are shown over time; with more, the page would be too long to read.
 const SHOWN_OVER_TIME: usize = 12;
@@ -34,8 +36,8 @@ pub struct Report<'a> {
     pub intro: String,
     /// The comparisons, in the order in which they are shown.
     pub groups: Vec<Comparison<'a>>,
-    /// Whether published results were met; may be empty.
-    pub verdicts: Vec<Row>,
+    /// Experiments that were reproduced, shown before the comparisons; may be empty.
+    pub chapters: Vec<Chapter<'a>>,
     /// What the reader must know before believing the figures. Interrupted runs are found without being told.
     pub warnings: Vec<String>,
 }
@@ -83,11 +85,11 @@ impl<'a> Comparison<'a> {
 impl Report<'_> {
     /// The page.
     pub fn html(&self) -> Result<String, PlotError> {
-        let labels = self.groups.iter().flat_map(|group| group.rows.iter().map(|row| row.cc.as_str()));
-        let runs = self.groups.iter().flat_map(Comparison::all);
+        let labels = self.all_groups().flat_map(|group| group.rows.iter().map(|row| row.cc.as_str()));
+        let runs = self.all_groups().flat_map(Comparison::all);
         let algorithms = runs.flat_map(|run| run.flows.iter().map(|flow| flow.cc.as_str()));
         // A scenario that is run has a name of its own.
-        let names = self.groups.iter().flat_map(|group| group.runs.iter().map(|(label, _)| label.as_str()));
+        let names = self.all_groups().flat_map(|group| group.runs.iter().map(|(label, _)| label.as_str()));
         let palette = Palette::of(labels.chain(algorithms).chain(names));
         let groups: Vec<Markup> = self
             .groups
@@ -95,6 +97,8 @@ impl Report<'_> {
             .enumerate()
             .map(|(index, group)| comparison(group, index, &palette))
             .collect::<Result<_, _>>()?;
+        let chapters: Vec<Markup> =
+            self.chapters.iter().map(|chapter| chapter.html(&palette)).collect::<Result<_, _>>()?;
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -114,16 +118,16 @@ impl Report<'_> {
                     }
                     @if self.groups.len() > 1 {
                         nav { "Contents: "
-                            @if !self.verdicts.is_empty() { a href="#verdicts" { "Verdicts" } }
                             @for (index, group) in self.groups.iter().enumerate() {
                                 a href=(format!("#group-{index}")) { (group.title) }
                             }
                         }
                     }
                     main {
-                        @if !self.verdicts.is_empty() { (verdicts(&self.verdicts)) }
+                        @if !self.chapters.is_empty() { (chapter::summary(&self.chapters)) }
+                        @for chapter in &chapters { (chapter) }
                         @for group in &groups { (group) }
-                        @if !self.groups.is_empty() { (meanings()) }
+                        @if self.all_groups().next().is_some() { (meanings()) }
                     }
                     footer {
                         "Made by Ranpace " (crate::VERSION) ". The same command with the same version gives the same figures on any machine."
@@ -134,9 +138,14 @@ impl Report<'_> {
         Ok(page.into_string())
     }
 
+    /// The comparisons, with those of the chapters.
+    fn all_groups(&self) -> impl Iterator<Item = &Comparison<'_>> {
+        self.chapters.iter().map(|chapter| &chapter.runs).chain(&self.groups)
+    }
+
     /// What it takes to repeat it.
     fn origin(&self) -> Markup {
-        let mut seeds: Vec<u64> = self.groups.iter().flat_map(Comparison::all).map(|run| run.seed).collect();
+        let mut seeds: Vec<u64> = self.all_groups().flat_map(Comparison::all).map(|run| run.seed).collect();
         seeds.sort_unstable();
         seeds.dedup();
         html! {
@@ -156,7 +165,7 @@ impl Report<'_> {
 
     fn all_warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
-        let runs: Vec<&RunResult> = self.groups.iter().flat_map(Comparison::all).collect();
+        let runs: Vec<&RunResult> = self.all_groups().flat_map(Comparison::all).collect();
         let notes = crate::notes::of_runs(runs.iter().copied(), runs.len() > 1);
         warnings.extend(notes.into_iter().map(|note| format!("{note}.")));
         let interrupted = runs.iter().filter(|run| run.interrupted).count();
@@ -191,6 +200,20 @@ fn ranges(sorted: &[u64]) -> String {
 }
 
 fn comparison(group: &Comparison<'_>, index: usize, palette: &Palette) -> Result<Markup, PlotError> {
+    let body = body(group, palette)?;
+    Ok(html! {
+        section id=(format!("group-{index}")) {
+            h2 { (group.title) }
+            (body)
+            @if !group.scenario_text.is_empty() {
+                details { summary { "The scenario" } pre { code { (group.scenario_text) } } }
+            }
+        }
+    })
+}
+
+/// Figures, what they look like beside each other, and the runs over time.
+fn body(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotError> {
     let over_time = !group.runs.is_empty() && group.runs.len() <= SHOWN_OVER_TIME;
     let beside = charts::beside(group, palette)?;
     let panels = if over_time {
@@ -204,22 +227,16 @@ fn comparison(group: &Comparison<'_>, index: usize, palette: &Palette) -> Result
         html! {}
     };
     Ok(html! {
-        section id=(format!("group-{index}")) {
-            h2 { (group.title) }
-            (figures_table::table(&group.rows, palette))
-            (beside)
-            (proxies::tables(group))
-            (peps::tables(group))
-            (radio::tables(group))
-            @for plate in &group.plates { (figure(&plate.svg, &plate.caption)) }
-            (panels)
-            @if group.runs.len() > SHOWN_OVER_TIME {
-                p.note { "Runs over time are shown for up to " (SHOWN_OVER_TIME) " algorithms; the series of all "
-                    (group.runs.len()) " are in the results folder." }
-            }
-            @if !group.scenario_text.is_empty() {
-                details { summary { "The scenario" } pre { code { (group.scenario_text) } } }
-            }
+        (figures_table::table(&group.rows, palette))
+        (beside)
+        (proxies::tables(group))
+        (peps::tables(group))
+        (radio::tables(group))
+        @for plate in &group.plates { (figure(&plate.svg, &plate.caption)) }
+        (panels)
+        @if group.runs.len() > SHOWN_OVER_TIME {
+            p.note { "Runs over time are shown for up to " (SHOWN_OVER_TIME) " algorithms; the series of all "
+                (group.runs.len()) " are in the results folder." }
         }
     })
 }
@@ -227,37 +244,6 @@ fn comparison(group: &Comparison<'_>, index: usize, palette: &Palette) -> Result
 /// A plot on its card.
 fn figure(svg: &str, caption: &str) -> Markup {
     html! { figure { div.card { (PreEscaped(svg)) } figcaption { (caption) } } }
-}
-
-fn verdicts(rows: &[Row]) -> Markup {
-    let class = |verdict: Verdict| match verdict {
-        Verdict::Reproduced => "met",
-        Verdict::Missed | Verdict::Finding => "missed",
-        Verdict::Depends | Verdict::Reported | Verdict::Pending | Verdict::Skipped => "open",
-    };
-    html! {
-        section #verdicts {
-            h2 { "Published results" }
-            p { (verdict_counts(rows)) }
-            div.wide {
-                table.verdicts {
-                    thead { tr { th { "experiment" } th { "criterion" } th { "published" } th { "measured" } th { "verdict" } } }
-                    tbody {
-                        @for row in rows {
-                            tr {
-                                th scope="row" { (row.experiment) }
-                                td { (row.criterion) @if row.robust { " " span.tag { "robust" } } }
-                                td { (row.published) }
-                                td { (row.measured) }
-                                td { span class=(format!("outcome {}", class(row.verdict))) { (row.verdict.as_str()) } }
-                            }
-                        }
-                    }
-                }
-            }
-            p.note { span.tag { "robust" } " marks a criterion that should hold in any faithful model, such as an order, and is judged; the others depend on details that the source may not give, and are reported. Depends: one admissible reading of the source meets it and another misses it. Finding: no admissible reading that a second reader tried meets it. Pending: needs something that is not built yet. Skipped: needs data that were not there." }
-        }
-    }
 }
 
 /// What each figure means.
@@ -383,23 +369,6 @@ mod tests {
                 && !page.contains("Sequence")
         );
         assert!(Report::default().html().unwrap().contains("</html>"));
-    }
-
-    #[test]
-    fn verdicts_are_counted_and_shown() {
-        let verdict = |verdict| Row {
-            experiment: "fig-4.3".into(),
-            id: "delay".into(),
-            criterion: "less delay".into(),
-            robust: true,
-            published: "4.1".into(),
-            bounds: "at least 3".into(),
-            measured: "3.7".into(),
-            verdict,
-        };
-        let verdicts = vec![verdict(Verdict::Reproduced), verdict(Verdict::Missed)];
-        let page = Report { verdicts, ..Report::default() }.html().unwrap();
-        assert!(page.contains("1 reproduced, 1 missed") && page.contains(">missed<"));
     }
 
     #[test]

@@ -163,7 +163,7 @@ impl SweepSpec {
             command: command.to_owned(),
             intro: String::new(),
             groups: vec![Comparison::new(title, &self.text, self.grouped(results))],
-            verdicts: Vec::new(),
+            chapters: Vec::new(),
             warnings,
         }
         .html()

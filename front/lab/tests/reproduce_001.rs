@@ -23,7 +23,7 @@ fn play(name: &str, folders: Vec<PathBuf>) -> Result<Vec<Played>, ReproduceError
         store: None,
         quick: true,
         sensitivity: false,
-        statements: reproduce::no_statements,
+        models: reproduce::Models::NONE,
     };
     let experiments = reproduce::experiments()?;
     let chosen = experiments.iter().filter(|experiment| experiment.is_called(name));
@@ -52,8 +52,8 @@ fn all_of_001_can_be_played() {
         let with_runs = played.cells.all().count();
         assert_eq!(with_runs == 0, played.experiment.pending.is_some(), "{}", played.experiment.id);
     }
-    let groups = all.iter().map(|played| reproduce::group(played).unwrap()).collect();
-    let page = Report { groups, ..Report::default() }.html().unwrap();
+    let chapters = all.iter().map(|played| reproduce::chapter(played).unwrap()).collect();
+    let page = Report { chapters, ..Report::default() }.html().unwrap();
     assert!(page.contains("Table I") && !page.contains("NaN"));
 }
 
@@ -80,7 +80,7 @@ fn without_its_recording_a_row_is_skipped_and_the_recording_named() {
                 assert!(row.measured.starts_with("needs "), "{row:?}");
             }
         }
-        reproduce::group(&played).unwrap();
+        reproduce::chapter(&played).unwrap();
     }
 }
 

@@ -21,7 +21,7 @@ fn chapters_4_to_6_can_be_played() {
         store: None,
         quick: true,
         sensitivity: false,
-        statements: reproduce::no_statements,
+        models: reproduce::Models::NONE,
     };
     let chosen = experiments(&["004-4", "004-5", "004-6"]);
     assert_eq!(chosen.len(), 9);
@@ -34,8 +34,8 @@ fn chapters_4_to_6_can_be_played() {
         }
         all.push(played);
     }
-    let groups = all.iter().map(|played| reproduce::group(played).unwrap()).collect();
-    let page = Report { groups, ..Report::default() }.html().unwrap();
+    let chapters = all.iter().map(|played| reproduce::chapter(played).unwrap()).collect();
+    let page = Report { chapters, ..Report::default() }.html().unwrap();
     assert!(page.contains("Table 6.3") && !page.contains("NaN"));
 }
 
@@ -49,7 +49,7 @@ fn readings_are_played_where_they_differ_and_the_nearest_is_named() {
         store: None,
         quick: true,
         sensitivity: true,
-        statements: reproduce::no_statements,
+        models: reproduce::Models::NONE,
     };
     let experiment = &experiments(&["004-6-fit"])[0];
     let played = reproduce::play(experiment, &mut recordings, &how).unwrap().unwrap();
@@ -75,7 +75,7 @@ fn what_was_complete_is_not_played_again() {
         store: Some(&store),
         quick: true,
         sensitivity: false,
-        statements: reproduce::no_statements,
+        models: reproduce::Models::NONE,
     };
     let first = reproduce::play(experiment, &mut recordings, &how).unwrap().unwrap();
     // With the flag set nothing is played any more: what comes back was kept.

@@ -15,7 +15,7 @@ fn play(name: &str, sensitivity: bool) -> Vec<Played> {
         store: None,
         quick: true,
         sensitivity,
-        statements: reproduce::no_statements,
+        models: reproduce::Models::NONE,
     };
     let all = reproduce::experiments().unwrap();
     let chosen = all.iter().filter(|experiment: &&Experiment| experiment.is_called(name));
@@ -34,8 +34,8 @@ fn chapter_7_can_be_played() {
         let measured = played.rows.iter().filter(|row| row.measured.ends_with("(quick)")).count();
         assert!(measured >= 1, "{}: {:?}", played.experiment.id, played.rows);
     }
-    let groups = all.iter().map(|played| reproduce::group(played).unwrap()).collect();
-    let page = Report { groups, ..Report::default() }.html().unwrap();
+    let chapters = all.iter().map(|played| reproduce::chapter(played).unwrap()).collect();
+    let page = Report { chapters, ..Report::default() }.html().unwrap();
     assert!(page.contains("Inside the control") && page.contains("drain target") && !page.contains("NaN"));
 }
 

@@ -13,6 +13,7 @@ mod drawing;
 mod filter;
 mod newcomer;
 mod pacing_cost;
+mod plots;
 mod startup;
 mod statements;
 mod surface;
@@ -36,7 +37,11 @@ pub use surface::{LossSpan, Surface, SurfaceCell, SurfaceView};
 pub use table_7_1::{Entry, TABLE_7_1, ThesisTable};
 pub use upload::{Form, Start, UPLOAD_SIZES, Upload, UploadPath, UploadRow, UploadView, upload_time};
 
+pub use plots::plots;
 pub use statements::statement;
+
+/// What reproductions take from here.
+pub const MODELS: ranpace_lab::reproduce::Models = ranpace_lab::reproduce::Models { statement, plots };
 
 use ranpace_units::{Bytes, Rate};
 

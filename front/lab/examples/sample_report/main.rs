@@ -3,7 +3,7 @@
 mod synthetic;
 
 use ranpace_lab::reproduce::{Row, Verdict};
-use ranpace_lab::{Comparison, Report, table};
+use ranpace_lab::{Chapter, Comparison, Report, table};
 
 const SCENARIO: &str = "# A made-up scenario\nduration = \"60s\"\nseed = 1\n\n[[link]]\nname = \"cell\"\nrate = \"24Mbit/s\"\nqueue = \"375KB\"\n\n[[flow]]\ncc = \"cubic\"\n";
 
@@ -43,14 +43,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         measured: "3.7 ± 0.2 times lower".into(),
         verdict,
     };
+    let chapter = |id: &str, row: Row| Chapter {
+        id: id.into(),
+        title: "Delay beside goodput".into(),
+        source: "nowhere".into(),
+        rows: vec![row],
+        ..Chapter::default()
+    };
     let report = Report {
         title: "A sample report <of nothing>".into(),
         command: "ranpace compare drive.toml --cc cubic --cc bbr1 --cc vegas --cc copa --seeds 5".into(),
         intro: "Four congestion controls on one varying link. The runs are made up: this page shows what reports look like.".into(),
-        verdicts: vec![
-            verdict("fig-4.3", true, Verdict::Reproduced),
-            verdict("tab-5.1", false, Verdict::Missed),
-            verdict("fig-6.2", false, Verdict::Pending),
+        chapters: vec![
+            chapter("fig-4.3", verdict("fig-4.3", true, Verdict::Reproduced)),
+            chapter("tab-5.1", verdict("tab-5.1", false, Verdict::Missed)),
+            chapter("fig-6.2", verdict("fig-6.2", false, Verdict::Pending)),
         ],
         warnings: Vec::new(),
         groups,

@@ -32,6 +32,11 @@ impl Pictures {
         Self { title: title.to_owned(), facts, plots }
     }
 
+    /// The plots, each with what it shows.
+    pub fn plots(&self) -> &[(String, String)] {
+        &self.plots
+    }
+
     /// One SVG, the plots below each other.
     pub fn svg(&self) -> String {
         let (mut body, mut top) = (String::new(), 0);

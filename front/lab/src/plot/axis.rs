@@ -16,6 +16,8 @@ pub struct Axis {
     log: bool,
     reversed: bool,
     hidden: bool,
+    /// Names of groups, each at the middle of its unit of length.
+    names: Vec<String>,
 }
 
 impl Axis {
@@ -24,7 +26,8 @@ impl Axis {
         let low = if low.is_finite() { low } else { 0.0 };
         let high = if high.is_finite() && high > low { high } else { low + quantity_one(quantity) };
         let unit = quantity.unit([low, high]);
-        Self { name: name.to_owned(), unit, low, high, log: false, reversed: false, hidden: false }
+        let names = Vec::new();
+        Self { name: name.to_owned(), unit, low, high, log: false, reversed: false, hidden: false, names }
     }
 
     /// From zero to a little over the largest of `values`.
@@ -45,6 +48,21 @@ impl Axis {
         Self { log: true, ..Self::linear(name, quantity, (low / room, high * room)) }.with_unit(unit)
     }
 
+    /// From `low` to `high` by their logarithm; both must be above zero.
+    pub fn log_from(name: &str, quantity: Quantity, [low, high]: [f64; 2]) -> Self {
+        if low > 0.0 && high > low {
+            Self { log: true, ..Self::linear(name, quantity, (low, high)) }
+        } else {
+            Self::log(name, quantity, [low, high])
+        }
+    }
+
+    /// Groups side by side, each one long; what belongs to the first is drawn from 0 to 1.
+    pub fn of_groups(name: &str, names: Vec<String>) -> Self {
+        let end = names.len().max(1) as f64;
+        Self { names, ..Self::linear(name, Quantity::Plain, (0.0, end)) }
+    }
+
     /// Large values to the left (or below).
     pub fn reversed(self) -> Self {
         Self { reversed: true, ..self }
@@ -55,13 +73,19 @@ impl Axis {
         Self { hidden: true, ..self }
     }
 
-    fn with_unit(self, unit: Unit) -> Self {
+    /// Written in this unit, whatever the values are.
+    pub fn with_unit(self, unit: Unit) -> Self {
         Self { unit, ..self }
     }
 
     /// Both ends, low first.
     pub fn ends(&self) -> (f64, f64) {
         (self.low, self.high)
+    }
+
+    /// The names of its groups; empty for an axis of values.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
     }
 
     pub(super) fn is_hidden(&self) -> bool {
@@ -159,7 +183,7 @@ impl Ranged for Axis {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        if self.hidden { Vec::new() } else { self.ticks(hint.max_num_points()) }
+        if self.hidden || !self.names.is_empty() { Vec::new() } else { self.ticks(hint.max_num_points()) }
     }
 
     fn range(&self) -> Range<f64> {

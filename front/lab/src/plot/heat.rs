@@ -59,7 +59,7 @@ impl HeatMap {
         };
         let legend: Vec<Key<'_>> = names
             .iter()
-            .map(|(label, colour)| Key { label, colour: *colour, filled: true, dashed: false })
+            .map(|(label, colour)| Key { label, colour: *colour, swatch: super::Swatch::Patch })
             .collect();
         let edges = |axis: &Axis, count: usize| {
             let (low, high) = axis.ends();

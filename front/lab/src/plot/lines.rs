@@ -3,7 +3,7 @@
 use plotters::element::{Circle, PathElement, Polygon};
 use plotters::style::Color as _;
 
-use super::{Axis, Colour, Drawn, Frame, Key, PlotError, decimate, draw, stroke};
+use super::{Axis, Colour, Drawn, Frame, Key, PlotError, Swatch, decimate, draw, stroke};
 
 /// Points of a line at most; the page is not wide enough to show more.
 const LIMIT: usize = 2_000;
@@ -52,14 +52,12 @@ impl LinePlot {
         let area = self.area.iter().filter(|area| !area.label.is_empty()).map(|area| Key {
             label: &area.label,
             colour: pale(area.colour),
-            filled: true,
-            dashed: false,
+            swatch: Swatch::Patch,
         });
         let lines = self.lines.iter().filter(|line| !line.label.is_empty()).map(|line| Key {
             label: &line.label,
             colour: line.colour,
-            filled: false,
-            dashed: line.dashed,
+            swatch: if line.dashed { Swatch::Dashed } else { Swatch::Line },
         });
         let legend: Vec<Key<'_>> = area.chain(lines).collect();
         // What the title says already needs no legend.
@@ -97,7 +95,7 @@ impl LinePlot {
 }
 
 /// Dashes of equal length on the page, whatever the line's slope.
-fn draw_dashed(chart: &mut super::Chart<'_, '_>, piece: &[(f64, f64)], colour: Colour) -> Drawn {
+pub(super) fn draw_dashed(chart: &mut super::Chart<'_, '_>, piece: &[(f64, f64)], colour: Colour) -> Drawn {
     /// Dash and gap, in units of the grid.
     const LENGTHS: [f64; 2] = [14.0, 10.0];
     let (mut on, mut left, mut dash) = (true, LENGTHS[0], Vec::new());
@@ -138,14 +136,14 @@ fn draw_dashed(chart: &mut super::Chart<'_, '_>, piece: &[(f64, f64)], colour: C
 }
 
 /// The runs of points between gaps, with no more points than can be seen.
-fn pieces(points: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
+pub(super) fn pieces(points: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
     let kept = decimate(points, LIMIT);
     let known = |point: &(f64, f64)| point.0.is_finite() && point.1.is_finite();
     kept.split(|point| !known(point)).filter(|piece| !piece.is_empty()).map(<[_]>::to_vec).collect()
 }
 
 /// For areas: so light that lines stand out on it.
-fn pale(colour: Colour) -> Colour {
+pub(super) fn pale(colour: Colour) -> Colour {
     let part = |part: u8| 255 - (255 - part) / 4;
     Colour(part(colour.0), part(colour.1), part(colour.2))
 }

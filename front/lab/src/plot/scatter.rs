@@ -34,7 +34,7 @@ pub struct ScatterPlot {
 }
 
 /// A rectangle in units of the grid: left, top, right, bottom.
-type Area = (f64, f64, f64, f64);
+pub(super) type Area = (f64, f64, f64, f64);
 
 impl ScatterPlot {
     /// The plot as SVG.
@@ -117,7 +117,7 @@ fn along(from: (f64, f64), to: (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-fn around((x, y): (i32, i32), reach: f64) -> Area {
+pub(super) fn around((x, y): (i32, i32), reach: f64) -> Area {
     let (x, y) = (f64::from(x), f64::from(y));
     (x - reach, y - reach, x + reach, y + reach)
 }
@@ -128,7 +128,7 @@ fn centre(points: &[(f64, f64)]) -> Option<(f64, f64)> {
 }
 
 /// Where a label of `size` stands best: near its point, inside `limits`, over nothing that is `taken`.
-fn place(point: (f64, f64), size: (f64, f64), limits: Area, taken: &[Area]) -> Area {
+pub(super) fn place(point: (f64, f64), size: (f64, f64), limits: Area, taken: &[Area]) -> Area {
     let at = |way: (f64, f64), distance: f64| {
         let x = point.0 + way.0 * (distance + size.0 / 2.0);
         let y = point.1 + way.1 * (distance + size.1 / 2.0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ranpace_sim::{Distribution, RunResult, Series};
 
-use super::measured::{Statements, no_statements};
+use super::measured::Models;
 use crate::figure::{Figure, Flows, Scope, Values, Window, place_number};
 
 /// Figures of one run.
@@ -34,12 +34,12 @@ pub enum Absent {
 pub struct Cells {
     order: Vec<(String, String)>,
     cells: BTreeMap<(String, String), Result<Arc<Cell>, Absent>>,
-    statements: Statements,
+    models: Models,
 }
 
 impl Default for Cells {
     fn default() -> Self {
-        Self::new(no_statements)
+        Self::new(Models::NONE)
     }
 }
 
@@ -84,14 +84,14 @@ impl Cell {
 }
 
 impl Cells {
-    /// No cells yet; measures without runs are found among `statements`.
-    pub fn new(statements: Statements) -> Self {
-        Self { order: Vec::new(), cells: BTreeMap::new(), statements }
+    /// No cells yet; measures and plots without runs are those of `models`.
+    pub fn new(models: Models) -> Self {
+        Self { order: Vec::new(), cells: BTreeMap::new(), models }
     }
 
-    /// Measures without runs.
-    pub fn statements(&self) -> Statements {
-        self.statements
+    /// Measures and plots without runs.
+    pub fn models(&self) -> Models {
+        self.models
     }
 
     /// Enters what one run gave, or why it gave nothing.
@@ -123,7 +123,7 @@ impl Cells {
     /// The same with the runs of some schemes in the place of others: `instead` has for the label of a scheme that of the
     /// scheme whose cells are found under it.
     pub fn instead(&self, instead: &BTreeMap<String, String>) -> Self {
-        let mut cells = Self::new(self.statements);
+        let mut cells = Self::new(self.models);
         for key in &self.order {
             let (scheme, point) = key;
             let Some(cell) = self.cells.get(key) else { continue };

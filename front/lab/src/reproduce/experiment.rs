@@ -11,6 +11,7 @@ use super::base::Base;
 use super::faults::Faults;
 use super::measure::{Measure, OtherFigure};
 use super::patch;
+use super::picture::{PictureSpec, ReportSpec};
 use super::places::Set;
 use super::points::Mean;
 use super::runs::Runs;
@@ -82,6 +83,12 @@ pub struct Experiment {
     /// Figures to be shown as plots.
     #[serde(default, rename = "plot")]
     pub plots: Vec<PlotSpec>,
+    /// What the report begins with.
+    #[serde(default)]
+    pub report: ReportSpec,
+    /// Published figures that the report draws again.
+    #[serde(default, rename = "picture")]
+    pub pictures: Vec<PictureSpec>,
 }
 
 /// One of the things that are compared.
@@ -489,6 +496,9 @@ impl Experiment {
                     table.id
                 ));
             }
+        }
+        if let Some(wrong) = self.pictures.iter().find_map(|picture| picture.contradiction(self)) {
+            return Some(wrong);
         }
         let varied = self.variation.iter().flat_map(|variation| &variation.criteria);
         for id in varied {

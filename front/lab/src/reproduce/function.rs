@@ -29,7 +29,7 @@ impl Function {
             Self::C2tcpConditions => c2tcp::conditions(),
             Self::C2tcpHistory => c2tcp::history(),
             Self::FaultsBroken(faults) => faults.broken(schemes, cells),
-            Self::Named(name) => match cells.statements()(name) {
+            Self::Named(name) => match (cells.models().statement)(name) {
                 Some(measured) => measured.map_err(Absent::Nothing),
                 None => Err(Absent::Nothing(format!("there is no function {name:?}"))),
             },

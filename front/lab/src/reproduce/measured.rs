@@ -1,5 +1,7 @@
 //! What a measure gives.
 
+use crate::plot::PlotError;
+
 /// A measured number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
@@ -9,11 +11,19 @@ pub struct Measured {
     pub text: String,
 }
 
-/// Measures without runs that are not part of the product, by their names: `None` for a name that is unknown. Experiments
-/// about analytic models call them.
-pub type Statements = fn(&str) -> Option<Result<Measured, String>>;
+/// Analytic models, which are not part of the product: measures without runs, and plots. Experiments name them.
+#[derive(Clone, Copy, Debug)]
+pub struct Models {
+    /// The measure of this name; `None` if there is none.
+    pub statement: fn(&str) -> Option<Result<Measured, String>>,
+    /// The plots of the model of this name, each as SVG with what it shows; `None` if there is none.
+    pub plots: fn(&str) -> Option<ModelPlots>,
+}
 
-/// No such measures.
-pub fn no_statements(_: &str) -> Option<Result<Measured, String>> {
-    None
+/// Plots as SVG, each with what it shows.
+pub type ModelPlots = Result<Vec<(String, String)>, PlotError>;
+
+impl Models {
+    /// No models.
+    pub const NONE: Self = Self { statement: |_| None, plots: |_| None };
 }

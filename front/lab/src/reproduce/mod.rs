@@ -14,6 +14,7 @@ mod measure;
 mod measured;
 mod paired;
 mod patch;
+mod picture;
 mod places;
 mod plan;
 mod points;
@@ -44,15 +45,18 @@ pub use experiment::{
 pub use faults::Faults;
 pub use function::Function;
 pub use measure::{Measure, OtherFigure};
-pub use measured::{Measured, Statements, no_statements};
+pub use measured::{Measured, ModelPlots, Models};
 pub use paired::Paired;
+pub use picture::{
+    AxisSpec, Form, OneOrMore, Picture, PictureSpec, Published, ReportSpec, Samples, SeriesSpec, Show,
+};
 pub use places::Set;
 pub use plan::{Planned, plan, vary};
 pub use points::{Mean, Over};
 pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
 pub use recordings::{Recording, Recordings, Refused};
 pub use runs::{Point, Runs};
-pub use show::{group, verdict_text};
+pub use show::{chapter, verdict_text};
 pub use tables::Figures;
 pub use toml::{Table, Toml};
 pub use verdict::{Row, Verdict, verdict_counts};
@@ -217,7 +221,7 @@ pub struct How<'a> {
     /// Also every combination of the experiment's switches.
     pub sensitivity: bool,
     /// Measures without runs that experiments call by their names.
-    pub statements: Statements,
+    pub models: Models,
 }
 
 /// An experiment that was played.
@@ -246,7 +250,7 @@ pub fn play(
     let always = experiment.sensitivity.as_ref().is_some_and(|sensitivity| sensitivity.always);
     let switches = how.sensitivity || (always && !how.quick);
     let experiment = if switches { experiment.clone().with_sensitivity() } else { experiment.clone() };
-    let mut cells = Cells::new(how.statements);
+    let mut cells = Cells::new(how.models);
     let mut missing = Vec::new();
     let mut sample = String::new();
     let mut same = Vec::new();

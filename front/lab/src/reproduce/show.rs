@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::cells::{Absent, Cell, Cells};
 use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec};
 use super::measure::Measure;
+use super::picture::pictures;
 use super::places::Set;
 use super::points::ratio;
 use super::tables::Figures;
@@ -13,7 +14,7 @@ use super::{Mean, Played};
 use crate::figure::{Figure, of_group};
 use crate::figures::{Quantity, number};
 use crate::plot::{Axis, Bar, Frame, Line, LinePlot, Palette, PlotError, bars};
-use crate::report::{Comparison, Plate};
+use crate::report::{Chapter, Comparison, Plate};
 use crate::stats;
 
 /// The verdicts for a terminal, by experiment. "R" marks what is robust.
@@ -396,8 +397,24 @@ fn combination(
 }
 
 /// An experiment as a part of the report.
-pub fn group(played: &Played) -> Result<Comparison<'_>, PlotError> {
-    let Played { experiment, cells, tables, sample, .. } = played;
+pub fn chapter(played: &Played) -> Result<Chapter<'_>, PlotError> {
+    let Played { experiment, cells, tables, rows, .. } = played;
+    Ok(Chapter {
+        id: experiment.id.clone(),
+        title: experiment.title.clone(),
+        claim: experiment.report.claim.clone(),
+        source: experiment.source.clone(),
+        says: experiment.says.clone(),
+        pictures: pictures(experiment, cells)?,
+        rows: rows.clone(),
+        tables: tables.clone(),
+        runs: runs(played)?,
+    })
+}
+
+/// Its runs at the point that is shown, and its plots.
+fn runs(played: &Played) -> Result<Comparison<'_>, PlotError> {
+    let Played { experiment, cells, sample, .. } = played;
     let chosen = experiment.schemes.iter().filter(|scheme| scheme.role != Role::Shown);
     let mut runs = Vec::new();
     if let Some(show) = &experiment.show {
@@ -407,8 +424,10 @@ pub fn group(played: &Played) -> Result<Comparison<'_>, PlotError> {
             }
         }
     }
-    let at = experiment.show.as_ref().map_or_else(String::new, |show| format!(" (over time: {show})"));
-    let title = format!("{}: {}{at}", experiment.id, experiment.title);
+    let title = match &experiment.show {
+        Some(show) => format!("More plots, and runs over time: {show}"),
+        None => "More plots".to_owned(),
+    };
     let mut comparison = Comparison::new(title, sample.clone(), runs);
     let palette = Palette::of(experiment.schemes.iter().map(|scheme| scheme.label.as_str()));
     for spec in &experiment.plots {
@@ -421,9 +440,6 @@ pub fn group(played: &Played) -> Result<Comparison<'_>, PlotError> {
         for scheme in labels(experiment, &spec.schemes) {
             comparison.plates.extend(faults.plates(&spec.title, scheme, cells)?);
         }
-    }
-    for table in tables {
-        comparison.plates.push(Plate { svg: table.html(), caption: table.title.clone() });
     }
     Ok(comparison)
 }

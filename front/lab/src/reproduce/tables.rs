@@ -28,7 +28,7 @@ impl Figures {
     }
 
     /// For the report.
-    pub(super) fn html(&self) -> String {
+    pub(crate) fn html(&self) -> String {
         html! {
             div.wide {
                 table {
