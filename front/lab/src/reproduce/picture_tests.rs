@@ -1,8 +1,8 @@
 use super::super::cells::{Cell, Cells};
 use super::super::experiment::{Experiment, Values};
-use super::super::metric::Metric;
 use super::values::{over_place, quantile};
 use super::{Show, pictures};
+use crate::figure::Figure;
 use crate::synthetic;
 
 const HEAD: &str = r#"
@@ -52,7 +52,8 @@ fn cells() -> Cells {
         for (size, rtt) in [("1MB", 0.02 + f64::from(drop) * 0.001), ("10MB", 0.05)] {
             for scheme in ["x", "y"] {
                 let places = Values::from([("size".to_owned(), size.to_owned())]);
-                let cell = Cell::new(places, synthetic::run("cubic", 1)).with(Metric::RttMean, rtt);
+                let cell = Cell::new(places, synthetic::run("cubic", 1))
+                    .with(Figure::named("rtt_mean").unwrap(), rtt);
                 cells.enter(scheme, &format!("{size} drop {drop}"), Ok(cell));
             }
         }
@@ -88,7 +89,7 @@ fn without_runs_and_published_values_there_is_no_picture() {
 
 #[test]
 fn lines_are_means_over_the_runs_of_each_value() {
-    let show = Show { metric: Some(Metric::RttMean), ..Show::default() };
+    let show = Show { metric: Figure::named("rtt_mean"), ..Show::default() };
     let points = over_place(&cells(), "x", "size", &show, true);
     assert_eq!(points.iter().map(|point| point.0).collect::<Vec<_>>(), [1e6, 10e6]);
     assert!((points[0].1.mean - 0.022).abs() < 1e-12 && points[0].1.ends.is_some());
