@@ -52,8 +52,7 @@ fn cells() -> Cells {
         for (size, rtt) in [("1MB", 0.02 + f64::from(drop) * 0.001), ("10MB", 0.05)] {
             for scheme in ["x", "y"] {
                 let places = Values::from([("size".to_owned(), size.to_owned())]);
-                let cell = Cell::new(places, synthetic::run("cubic", 1))
-                    .with(Figure::named("rtt_mean").unwrap(), rtt);
+                let cell = Cell::new(places, synthetic::run("cubic", 1)).with("rtt_mean", rtt);
                 cells.enter(scheme, &format!("{size} drop {drop}"), Ok(cell));
             }
         }
