@@ -19,6 +19,7 @@ mod series;
 mod tap;
 mod transit;
 mod udp_source;
+mod written;
 
 pub use event_queue::{Event, EventQueue, Timer};
 pub use feed::{Reader, Source, Told};
