@@ -4,7 +4,7 @@ use ranpace_sim::{Distribution, FlowResult, RunResult, Transfer};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::columnar::{Cells, ColumnarError, Frame};
-use crate::summary::{DistributionSummary, FlowSummary};
+use crate::summary::FlowSummary;
 
 /// Every table of a run, with the name of its file.
 pub fn of_run(run: &RunResult) -> Vec<(String, Frame)> {
@@ -43,7 +43,7 @@ pub fn into_run(run: &mut RunResult, name: &str, frame: Frame) -> Result<(), Col
     Ok(())
 }
 
-type TimeOf = fn(&DistributionSummary) -> Option<f64>;
+type TimeOf = fn(&Distribution) -> Span;
 
 /// A row per flow, with the figures of the summary.
 fn flows(run: &RunResult) -> Frame {
@@ -57,19 +57,20 @@ fn flows(run: &RunResult) -> Frame {
     let text = |name: &str, value: fn(&FlowSummary) -> &String| {
         (name.to_owned(), Cells::Text(rows.iter().map(|row| value(row).clone()).collect()))
     };
-    let time = |name: &str, quantity: &str, which: fn(&FlowSummary) -> &DistributionSummary| {
+    let time = |name: &str, quantity: &str, which: fn(&FlowSummary) -> &Distribution| {
         let figures: [(&str, TimeOf); 6] = [
-            ("mean", |d| d.mean_s),
-            ("min", |d| d.min_s),
-            ("p50", |d| d.p50_s),
-            ("p95", |d| d.p95_s),
-            ("p99", |d| d.p99_s),
-            ("max", |d| d.max_s),
+            ("mean", |d| d.mean),
+            ("min", |d| d.min),
+            ("p50", |d| d.p50),
+            ("p95", |d| d.p95),
+            ("p99", |d| d.p99),
+            ("max", |d| d.max),
         ];
         let samples = rows.iter().map(|row| i64::try_from(which(row).count).ok()).collect();
         let mut columns = vec![(format!("{name}_{quantity}"), Cells::Whole(samples))];
         columns.extend(figures.map(|(figure, value)| {
-            (format!("{name}_{figure}_s"), Cells::Real(rows.iter().map(|row| value(which(row))).collect()))
+            let known = |own: &Distribution| (own.count > 0).then(|| value(own).as_secs_f64());
+            (format!("{name}_{figure}_s"), Cells::Real(rows.iter().map(|row| known(which(row))).collect()))
         }));
         columns
     };
@@ -98,7 +99,7 @@ fn flows(run: &RunResult) -> Frame {
         whole("transfers_completed", |row| row.transfers.completed),
         real("completion_mean_s", |row| row.transfers.completion_mean_s),
         real("completion_max_s", |row| row.transfers.completion_max_s),
-        real("lost_at_s", |row| row.lost.as_ref().map(|lost| lost.at_s)),
+        real("lost_at_s", |row| row.lost.as_ref().map(|lost| lost.at.as_secs_f64())),
     ]);
     Frame { columns }
 }

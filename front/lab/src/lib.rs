@@ -44,10 +44,7 @@ pub use report::{Chapter, Comparison, Plate, Report};
 pub use row::{COLUMNS, Column, CompareRow};
 pub use run::{Job, Runner};
 pub use store::{Store, StoreError, key, put};
-pub use summary::{
-    CellSummary, DistributionSummary, FileSummary, FlowSummary, LedgerSummary, LinkSummary, LostSummary,
-    Origin, PepSummary, RadioLinkSummary, RunSummary, SCHEMA, TransferSummary, UserSummary,
-};
+pub use summary::{FileSummary, FlowSummary, Origin, RunSummary, SCHEMA, TransferSummary};
 pub use sweep::{SweepError, SweepSpec, Variation};
 pub use traces::{
     BUILTIN, BUILTIN_LENGTH, Builtin, TraceLibrary, TraceLoadError, open as open_file, read as read_trace,

@@ -1,6 +1,9 @@
 //! What a run leaves behind: figures per flow and link, distributions, and series over time.
 
 use ranpace_units::{Bytes, Rate, Span, Time};
+use serde::{Deserialize, Serialize};
+
+mod written;
 
 /// Everything one run measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,16 +109,17 @@ pub struct FlowCounts {
 }
 
 /// A connection that one of its ends gave up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostConnection {
     /// When.
+    #[serde(rename = "at_s", with = "written::time")]
     pub at: Time,
     /// Which end, and what it says.
     pub reason: String,
 }
 
 /// What a proxy had of a flow that it splits. Its distributions have no `cdf`.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct SplitResult {
     /// Name of the proxy.
     pub proxy: String,
@@ -126,12 +130,15 @@ pub struct SplitResult {
     /// How long payload waited in the proxy, from its arrival in order until it was sent; from the start of the flow on.
     pub delay: Distribution,
     /// The most payload that waited in it.
+    #[serde(rename = "largest_backlog_bytes", with = "written::bytes")]
     pub largest_backlog: Bytes,
     /// Connections that were not split, because the proxy's buffer was promised to others.
     pub passed_through: u64,
     /// Connections that were split, from the start on.
+    #[serde(default)]
     pub connections: u64,
     /// Data packets that were dropped between the proxy and the user.
+    #[serde(default)]
     pub ran_dropped_packets: u64,
     /// Periods at whose end the proxy judged the flow's demand.
     pub periods: u64,
@@ -140,7 +147,7 @@ pub struct SplitResult {
 }
 
 /// What a Lightweight PEP saw and said from the start on, and what became of it at the server.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PepResult {
     /// Its name.
     pub name: String,
@@ -155,6 +162,7 @@ pub struct PepResult {
     /// Reports that it sent, and their bytes with the headers of IPv4 and UDP.
     pub reports: u64,
     /// See `reports`.
+    #[serde(with = "written::bytes")]
     pub report_bytes: Bytes,
     /// Messages that the server let through: genuine, new, of a flow of its own.
     pub verified: u64,
@@ -169,29 +177,37 @@ pub struct PepResult {
 }
 
 /// What a flow did from its first packet on, over all its connections, a warm-up included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FlowTotals {
     /// Payload sent, what was sent again included.
+    #[serde(rename = "sent_bytes", with = "written::bytes")]
     pub sent: Bytes,
     /// Payload sent at least once.
+    #[serde(rename = "sent_once_bytes", with = "written::bytes")]
     pub sent_once: Bytes,
     /// Payload acknowledged, in order.
+    #[serde(rename = "acked_bytes", with = "written::bytes")]
     pub acked: Bytes,
     /// Fast recoveries begun.
     pub recoveries: u64,
     /// When the first data left; `None` if none did.
+    #[serde(rename = "first_sent_s", with = "written::time_if_any")]
     pub first_sent: Option<Time>,
     /// When the last data arrived.
+    #[serde(rename = "last_received_s", with = "written::time_if_any")]
     pub last_received: Option<Time>,
     /// When the last acknowledgement arrived.
+    #[serde(rename = "last_acked_s", with = "written::time_if_any")]
     pub last_acked: Option<Time>,
     /// Data packets that arrived, and their mean time from end to end.
     pub received_packets: u64,
     /// See `received_packets`.
+    #[serde(rename = "one_way_mean_s", with = "written::span")]
     pub one_way_mean: Span,
     /// Acknowledgements that arrived, and their mean time from end to end.
     pub acks: u64,
     /// See `acks`.
+    #[serde(rename = "feedback_one_way_mean_s", with = "written::span")]
     pub feedback_one_way_mean: Span,
 }
 
@@ -209,11 +225,12 @@ pub struct Transfer {
 }
 
 /// What one link carried in the measured part.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkResult {
     /// Its name in the scenario.
     pub name: String,
     /// Bytes that left it.
+    #[serde(rename = "departed_bytes", with = "written::bytes")]
     pub departed: Bytes,
     /// Packets that left it.
     pub departed_packets: u64,
@@ -224,17 +241,31 @@ pub struct LinkResult {
     /// Packets marked by its queue.
     pub marked_packets: u64,
     /// What it could have carried; `None` where it is unlimited.
+    #[serde(rename = "capacity_bytes", with = "written::bytes_if_any")]
     pub capacity: Option<Bytes>,
     /// `departed / capacity`.
     pub utilisation: Option<f64>,
     /// Time of each packet in it, up to the departure of its last byte.
     pub queueing_delay: Distribution,
     /// Its series over time.
+    #[serde(skip)]
     pub series: Series,
 }
 
+impl LinkResult {
+    /// The same without its series and distribution function.
+    pub fn figures(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            queueing_delay: self.queueing_delay.figures(),
+            series: Series::default(),
+            ..*self
+        }
+    }
+}
+
 /// What one cell did in the measured part.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
     /// Its name in the scenario.
     pub name: String,
@@ -251,7 +282,7 @@ pub struct CellResult {
 }
 
 /// What one user of a cell had in the measured part. After a handover figures are of the last cell.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserResult {
     /// Its name in the scenario.
     pub name: String,
@@ -266,13 +297,28 @@ pub struct UserResult {
     /// Why nothing can be sent to it or by it at the end; `None` if something can.
     pub out_of_service: Option<String>,
     /// Its series over time; empty for users without flows.
+    #[serde(skip)]
     pub series: Series,
 }
 
+impl UserResult {
+    /// The same without its series.
+    pub fn figures(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            cell: self.cell.clone(),
+            out_of_service: self.out_of_service.clone(),
+            series: Series::default(),
+            ..*self
+        }
+    }
+}
+
 /// One direction of a user.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RadioLinkResult {
     /// Size of all transport blocks sent for the first time, padding included.
+    #[serde(rename = "scheduled_bytes", with = "written::bytes")]
     pub scheduled: Bytes,
     /// Transport blocks sent for the first time.
     pub blocks: u64,
@@ -280,20 +326,23 @@ pub struct RadioLinkResult {
     pub retransmissions: u64,
     /// Transport blocks that HARQ gave up.
     pub lost_blocks: u64,
-    /// Times that a bearer failed, its RLC having sent a PDU as often as it may.
-    pub bearer_failures: u64,
     /// PDUs, or parts of them, that RLC sent again.
     pub rlc_sent_again: u64,
+    /// Times that a bearer failed, its RLC having sent a PDU as often as it may.
+    pub bearer_failures: u64,
     /// What its channel at the end would carry if it were alone in the cell.
+    #[serde(rename = "rate_alone_bit_s", with = "written::rate")]
     pub rate_alone: Rate,
 }
 
 /// What the edge's feed of radio information sent in the measured part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FeedResult {
     /// Bytes on the wire, headers of UDP and IP included.
+    #[serde(rename = "feed_bytes", with = "written::bytes")]
     pub bytes: Bytes,
     /// `bytes` over the measured part.
+    #[serde(rename = "feed_bit_s", with = "written::rate")]
     pub rate: Rate,
     /// Datagrams; of text, messages.
     pub datagrams: u64,
@@ -322,6 +371,13 @@ pub struct Distribution {
     pub p99: Span,
     /// Points of the distribution function: value, share of samples at or below it; at most 200, increasing.
     pub cdf: Vec<(Span, f64)>,
+}
+
+impl Distribution {
+    /// The same without its function.
+    pub fn figures(&self) -> Self {
+        Self { cdf: Vec::new(), ..*self }
+    }
 }
 
 /// Columns of equal length; the first is `time_s`.
@@ -363,17 +419,22 @@ pub struct Moment {
 }
 
 /// Where the bytes on the wire went, over the whole run: `offered = delivered + dropped + in_network`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ledger {
     /// Handed to the first link by an endpoint.
+    #[serde(rename = "offered_bytes", with = "written::bytes")]
     pub offered: Bytes,
     /// Handed to an endpoint by its last link.
+    #[serde(rename = "delivered_bytes", with = "written::bytes")]
     pub delivered: Bytes,
     /// Dropped by queues.
+    #[serde(rename = "dropped_bytes", with = "written::bytes")]
     pub dropped: Bytes,
     /// Lost by loss models.
+    #[serde(rename = "lost_bytes", with = "written::bytes")]
     pub lost: Bytes,
     /// Waiting in a queue, being served or propagating when the run ended.
+    #[serde(rename = "in_network_bytes", with = "written::bytes")]
     pub in_network: Bytes,
 }
 
