@@ -8,7 +8,7 @@ CARGO ?= cargo
 # reports, and says what to try next.
 RANPACE = $${CARGO_TARGET_DIR:-target}/release/ranpace
 run:
-	@test -x $(RANPACE) || echo "Building ranpace and the packages it uses: about two minutes on two cores, once."
+	@test -x $(RANPACE) || echo "Building ranpace and the packages it uses: two to three minutes on two cores, once."
 	$(CARGO) build --release --locked --package ranpace
 	@echo
 	@echo "A minute of each algorithm over a trace, whose capacity changes every millisecond, and a buffer of 150 KB:"
