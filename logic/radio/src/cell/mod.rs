@@ -43,7 +43,7 @@ use ranpace_rnis::{CellInfo, Event, EventKind, Grant, Report};
 use ranpace_units::{Bytes, Span, Time};
 
 use self::air::Layout;
-use self::quality::{Channel, Quality};
+use self::quality::{Ahead, Channel, Quality};
 use self::subscriber::enqueue;
 use self::ue_context::UeContext;
 use crate::channel::{Average, CqiScale, Fading, Fast, RadioPath, Rings, Site, Transmitter};
@@ -88,6 +88,8 @@ pub struct Cell<P> {
     info: CellInfo,
     layout: Layout,
     scale: CqiScale,
+    /// Below this SINR an uplink has CQI 0, and no grant.
+    least_uplink_sinr: f64,
     /// Of users whose conditions are not recorded.
     sites: Both<Arc<Site>>,
     /// By number.
@@ -188,7 +190,9 @@ impl<P: Packet> Cell<P> {
             },
             harq_processes: config.harq.map(|harq| harq.processes),
         };
+        let lena = matches!(config.power.control, PowerControl::Lena { .. });
         Ok(Self {
+            least_uplink_sinr: uplink::least_sinr(&scale, lena),
             scheduler: Scheduler::new(config.policy, config.alloc, layout.by_symbols),
             shares: Shares::new(),
             config: config.clone(),
@@ -251,7 +255,7 @@ impl<P: Packet> Cell<P> {
                 },
             };
             let path = RadioPath::new(cell_seed, id.into(), up).starting_at(start);
-            Channel { path, site, known: Quality::NONE }
+            Channel { path, site, known: Quality::NONE, ahead: Ahead::default() }
         });
         let index = id as usize;
         if self.members.len() <= index {

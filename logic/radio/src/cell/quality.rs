@@ -46,6 +46,24 @@ pub(super) struct Channel {
     pub path: RadioPath,
     pub site: std::sync::Arc<Site>,
     pub known: Quality,
+    /// What is certain of the uplink for some slots.
+    pub ahead: Ahead,
+}
+
+/// What is certain of an uplink for some slots, so that it is not measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ahead {
+    /// In which slot was last asked.
+    pub asked: u64,
+    /// Before this slot a mean over the band is enough for a grant, or is not; `None` if it may be either...
+    pub has_grant: Option<bool>,
+    /// ...of so many PRBs...
+    pub prbs: u16,
+    pub until: u64,
+    /// ...no group has an SINR above these, of the power of 0 dBm on each PRB...
+    pub most: Sinrs,
+    /// ...and the path loss in dB is this.
+    pub loss_db: f64,
 }
 
 impl Channel {
@@ -76,7 +94,7 @@ impl Channel {
         if self.known.slot == Some(measured) {
             return;
         }
-        let Self { path, site, known } = self;
+        let Self { path, site, known, .. } = self;
         let look = path.look(site, mobility, layout.frame.start_of(measured), &mut known.sinrs);
         (known.slot, known.loss_db) = (Some(measured), look.loss_db);
         // The rest is worked out when it is asked for.

@@ -27,6 +27,17 @@ struct Part {
     symbols: u8,
 }
 
+/// The largest SINR, as a ratio, below which every uplink has CQI 0.
+pub(super) fn least_sinr(scale: &CqiScale, lena: bool) -> f64 {
+    let is_poor = |sinr: f64| (if lena { lena_uplink_cqi(sinr) } else { scale.cqi(sinr) }) == Cqi::MIN;
+    let (mut poor, mut good) = (0.0, 1e6);
+    for _ in 0..100 {
+        let middle = f64::midpoint(poor, good);
+        *(if is_poor(middle) { &mut poor } else { &mut good }) = middle;
+    }
+    poor
+}
+
 impl<P: Packet> Cell<P> {
     /// Symbols of a slot that the uplink takes from the downlink, where both share them.
     pub(super) fn uplink_symbols_of(&self, slot: u64) -> u8 {
@@ -45,7 +56,8 @@ impl<P: Packet> Cell<P> {
         let target = slot.saturating_add(self.config.access.grant_to_pusch);
         let symbols = self.layout.frame.data_symbols(target, Direction::Uplink);
         let lena = self.lena();
-        let Self { config, info, layout, scale, members, awake, shares, scratch, .. } = self;
+        let Self { config, info, layout, scale, least_uplink_sinr, members, awake, shares, scratch, .. } =
+            self;
         scratch.uplink_symbols.retain(|(at, _)| *at >= slot);
         scratch.demands.clear();
         let by_symbols = layout.by_symbols;
@@ -79,7 +91,15 @@ impl<P: Packet> Cell<P> {
             if wanted == 0 || !member.has_process(target) {
                 continue;
             }
-            let need = member.uplink_need(layout, config, scale, lena, (user, slot, all), wanted, symbols);
+            let need = member.uplink_need(
+                layout,
+                config,
+                scale,
+                (lena, *least_uplink_sinr),
+                (user, slot, all),
+                wanted,
+                symbols,
+            );
             scratch.demands.extend(need.map(|need| (user, need)));
         }
         let mut free = all - below - again;
@@ -109,6 +129,11 @@ impl<P: Packet> Cell<P> {
                 Part { first: cursor, prbs: share.prbs, symbols }
             };
             cursor += share.prbs;
+            if layout.needs_cqi() && member.is_hopeless(layout, config, slot, *least_uplink_sinr, part) {
+                continue;
+            }
+            let UeContext { channel, mobility, .. } = &mut **member;
+            channel.uplink.update(layout, &config.adaptation, mobility, (user, Direction::Uplink, slot));
             let Some(mcs) = member.uplink_mcs(layout, config, scale, lena, part) else { continue };
             if config.adaptation.control_errors && !member.hears_grant(layout, slot) {
                 // The base station counts on it until its slot has passed.
@@ -212,12 +237,23 @@ impl<P: Packet> UeContext<P> {
         layout: &Layout,
         config: &CellConfig,
         scale: &CqiScale,
-        lena: bool,
+        (lena, least_sinr): (bool, f64),
         (user, slot, all): (u32, u64, u16),
         wanted: u32,
         symbols: u8,
     ) -> Option<u16> {
         let Self { channel, mobility, .. } = self;
+        // Users that wait ask in each slot: they are measured when the answer may have changed.
+        let full = config.alloc == Alloc::Full && !layout.by_symbols;
+        let ahead = &mut channel.uplink.ahead;
+        // Who did not ask in the slot before will mostly not ask in the next one either.
+        let waits = ahead.asked + 1 >= slot;
+        ahead.asked = slot;
+        match ahead.has_grant.filter(|_| slot < ahead.until) {
+            Some(false) => return None,
+            Some(true) if full => return Some(ahead.prbs),
+            _ => {}
+        }
         channel.uplink.update(layout, &config.adaptation, mobility, (user, Direction::Uplink, slot));
         let by_symbols = layout.by_symbols;
         let most = if by_symbols || self.recorded {
@@ -234,6 +270,9 @@ impl<P: Packet> UeContext<P> {
             let sinrs = self.powered(layout, config, &known.sinrs, known.loss_db, prbs);
             let sinr = effective(layout, &sinrs, part.first, part.prbs);
             let cqi = if lena { lena_uplink_cqi(sinr) } else { scale.cqi(sinr) };
+            if waits && (full || cqi == Cqi::MIN) {
+                self.look_ahead(layout, config, slot, least_sinr, prbs);
+            }
             layout.mcs_of(cqi, self.steps.uplink)?
         } else {
             self.uplink_mcs(layout, config, scale, lena, part)?
@@ -246,7 +285,7 @@ impl<P: Packet> UeContext<P> {
             };
             block.bits() / 8
         };
-        if config.alloc == Alloc::Full && !by_symbols {
+        if full {
             return Some(most); // no more than its power is enough for
         }
         // Nearly in proportion; a few steps set right what is not.
@@ -257,6 +296,58 @@ impl<P: Packet> UeContext<P> {
             need += 1;
         }
         Some(need)
+    }
+
+    /// Works out for some slots whether the uplink has an SINR above `least_sinr` with the power of these PRBs.
+    fn look_ahead(&mut self, layout: &Layout, config: &CellConfig, slot: u64, least_sinr: f64, prbs: u16) {
+        /// For rounding, also to single precision.
+        const MARGIN: f64 = 1e-6;
+        if slot < self.channel.uplink.ahead.until {
+            return; // it is near: each slot may be another
+        }
+        let loss_db = self.channel.uplink.known.loss_db;
+        let power = self.power(config, loss_db, prbs, layout.prbs);
+        let Self { channel, mobility, .. } = self;
+        let Channel { path, site, known, ahead } = &mut channel.uplink;
+        let Some(measured) = known.slot else { return };
+        // Where nothing is certain for so long, something may be for a part of it.
+        for parts in [1, 4] {
+            let now = layout.frame.start_of(measured);
+            let Some(outlook) = path.outlook(site, mobility, now, parts) else { return };
+            let (mut lowest, mut highest) = ([0.0; MOST_GROUPS], [0.0; MOST_GROUPS]);
+            for (group, [least, most]) in outlook.ranges().enumerate() {
+                lowest[group] = (least * power * (1.0 - MARGIN)) as f32;
+                highest[group] = (most * power * (1.0 + MARGIN)) as f32;
+                ahead.most[group] = (most * (1.0 + MARGIN)) as f32;
+            }
+            let is_poor = effective(layout, &highest, 0, prbs) * (1.0 + MARGIN) < least_sinr;
+            let is_rich = effective(layout, &lowest, 0, prbs) * (1.0 - MARGIN) > least_sinr;
+            (ahead.prbs, ahead.loss_db) = (prbs, loss_db);
+            ahead.has_grant = (is_poor || is_rich).then_some(is_rich);
+            // What was measured in a slot is known this much later.
+            let slots = outlook.holds.as_nanos() / layout.frame.slot().as_nanos().max(1);
+            ahead.until = measured + slots + config.adaptation.delay.uplink + 1;
+            if ahead.has_grant.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Whether a part has a group that is certainly too poor for it, where the worst one decides.
+    fn is_hopeless(
+        &self,
+        layout: &Layout,
+        config: &CellConfig,
+        slot: u64,
+        least_sinr: f64,
+        part: Part,
+    ) -> bool {
+        let ahead = &self.channel.uplink.ahead;
+        if !config.adaptation.worst_unit || slot >= ahead.until {
+            return false;
+        }
+        let power = self.power(config, ahead.loss_db, part.prbs, layout.prbs);
+        worst(layout, &ahead.most, part.first, part.prbs) * power * (1.0 + 1e-6) < least_sinr
     }
 
     /// The MCS of a grant of this part, by the latest measurement.

@@ -19,7 +19,7 @@ use ranpace_units::Time;
 
 use super::decibel::MOST;
 use super::random::{self, Purpose};
-use super::rings::{Complex, RINGS, Reading, Rings, Way};
+use super::rings::{self, Complex, RINGS, Reading, Rings, Way};
 use super::{Carrier, DelayProfile};
 
 /// How fast a user moves as far as fading goes.
@@ -107,6 +107,8 @@ struct Weights {
 pub struct Fading {
     rings: Arc<Rings>,
     taps: usize,
+    /// Of each tap.
+    amplitudes: [f32; RINGS],
     groups: usize,
     /// By [`BLOCKS`] blocks, the last ones being what is left; tap by tap; block by block.
     weights: Vec<Weights>,
@@ -135,6 +137,10 @@ impl Fading {
         let taps = profile.taps();
         let ratio = |power_db: f64| libm::pow(10.0, power_db / 10.0);
         let total: f64 = taps.iter().map(|tap| ratio(tap.power_db)).sum();
+        let mut amplitudes = [0.0; RINGS];
+        for (amplitude, tap) in amplitudes.iter_mut().zip(taps) {
+            *amplitude = (ratio(tap.power_db) / total).sqrt() as f32;
+        }
         let mut weights = Vec::new();
         for blocks in groups.middles_hz.chunks(BLOCKS * LANES) {
             for tap in taps {
@@ -150,7 +156,7 @@ impl Fading {
                 }
             }
         }
-        Self { rings, taps: taps.len(), groups: groups.count(), weights, arch: Arch::new() }
+        Self { rings, taps: taps.len(), amplitudes, groups: groups.count(), weights, arch: Arch::new() }
     }
 
     /// How many groups there are.
@@ -167,6 +173,16 @@ impl Fading {
     /// The same times `factor`, and at most [`MOST`]. Behind the last group, up to a whole block of them, is anything.
     pub(super) fn scaled(&self, user: &FadingUser, wavelengths: f64, factor: f32, gains: &mut [f32]) {
         self.look(user, wavelengths, Powers { factor, powers: gains });
+    }
+
+    /// How far, in wavelengths, [`Self::deviation`] can look.
+    pub(super) const STEP: f64 = rings::STEP;
+
+    /// How far the amplitude of any group is at most, on the next `ahead` wavelengths (up to [`Self::STEP`]), from the straight line
+    /// between its values at both ends.
+    pub(super) fn deviation(&self, user: &FadingUser, wavelengths: f64, ahead: f64) -> f64 {
+        let taps = self.taps.min(RINGS);
+        self.rings.deviation(&user.0[..taps], Way::of(wavelengths), ahead, &self.amplitudes[..taps])
     }
 
     /// Gains as amplitudes: real and imaginary parts.

@@ -172,6 +172,43 @@ impl RadioPath {
         look
     }
 
+    /// What SINRs can become from `now` on, for the longest time that can be seen over so many `parts`; `None` where nothing
+    /// can be said.
+    pub(crate) fn outlook(
+        &mut self,
+        site: &Site,
+        mobility: &mut Mobility,
+        now: Time,
+        parts: u64,
+    ) -> Option<Outlook> {
+        let Fast::Fading(fading, speed @ FadingSpeed::Fixed(metres)) = &site.fast else { return None };
+        if site.receiver.source.is_some()
+            || matches!(site.average, Average::Recording(..))
+            || fading.groups() > Outlook::GROUPS
+        {
+            return None;
+        }
+        let average = self.slow(site, mobility, now).look.average_sinr;
+        let per_second = *metres / site.carrier.wavelength_m();
+        if average <= 0.0 || per_second <= 0.0 {
+            return None;
+        }
+        let straight = Span::from_secs_f64(0.999 * Fading::STEP / per_second) / parts.max(1);
+        // The average of one who moves is that of the grain.
+        let holds = match mobility {
+            Mobility::Static(_) => straight,
+            _ => straight.min(Span::from_nanos(GRAIN.as_nanos() - 1 - now.as_nanos() % GRAIN.as_nanos())),
+        };
+        let [from, to] = [now, now + holds].map(|at| speed.wavelengths(site.carrier, at, 0.0));
+        let deviation = fading.deviation(&self.fading, from, to - from);
+        let groups = fading.groups();
+        let mut ends = [[[0.0; 2]; Outlook::GROUPS]; 2];
+        for (amplitudes, at) in ends.iter_mut().zip([from, to]) {
+            fading.amplitudes(&self.fading, at, &mut amplitudes[..groups]);
+        }
+        Some(Outlook { average, ends, groups, deviation, holds })
+    }
+
     /// Noise and interference in dBm at its receiver, on a PRB.
     pub fn noise_dbm(&self, site: &Site, now: Time) -> f64 {
         site.receiver.noise_dbm(site.prb_hz, now, self.seed)
@@ -243,6 +280,45 @@ impl RadioPath {
         let shadow_db =
             shadowing.map_or(0.0, |shadowing| shadowing.loss_db(self.seed, motion.travelled_m, clear));
         (loss.loss_db(path, site.carrier, clear) + extra_db + shadow_db, clear)
+    }
+}
+
+/// What the SINRs of a path can be for some time. Amplitudes of fading are nearly straight lines in the plane over so short
+/// a way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outlook {
+    /// SINR without fading.
+    average: f64,
+    /// Amplitudes of all groups when it begins, and when it ceases to hold.
+    ends: [[[f32; 2]; Self::GROUPS]; 2],
+    groups: usize,
+    /// How far amplitudes are from straight lines between both at most.
+    deviation: f64,
+    /// For how long.
+    pub holds: Span,
+}
+
+impl Outlook {
+    /// As many groups as a cell has at most.
+    const GROUPS: usize = 32;
+    /// For the rounding of gains and ways, in amplitudes. Ours: a thousand times of what there is.
+    const ROUNDING: f64 = 1e-3;
+
+    /// Between which SINRs each group is while it holds.
+    pub fn ranges(&self) -> impl Iterator<Item = [f64; 2]> {
+        let [begins, ends] = &self.ends;
+        begins.iter().zip(ends).take(self.groups).map(|(begin, end)| {
+            let [a, b, c, d] = [begin[0], begin[1], end[0], end[1]].map(f64::from);
+            // The point nearest to the origin, and the one farthest from it, on the line between both ends.
+            let (along, across) = (c - a, d - b);
+            let square = along * along + across * across;
+            let share = if square > 0.0 { (-(a * along + b * across) / square).clamp(0.0, 1.0) } else { 0.0 };
+            let length = |x: f64, y: f64| (x * x + y * y).sqrt();
+            let margin = self.deviation + Self::ROUNDING;
+            let least = (length(a + share * along, b + share * across) - margin).max(0.0);
+            let most = length(a, b).max(length(c, d)) + margin;
+            [least * least * self.average, most * most * self.average]
+        })
     }
 }
 
@@ -354,6 +430,41 @@ mod tests {
                 assert_eq!(a, b);
             }
         }
+    }
+
+    /// Bounds of an outlook decide for users who are not measured: no look may be beyond them.
+    #[test]
+    fn every_look_is_within_the_outlook() {
+        let line = [Position::new(300.0, 0.0, 1.5), Position::new(320.0, 0.0, 1.5)];
+        let walk = Trajectory::waypoints(Time::ZERO, 1.5, &line).unwrap();
+        let (mut looks, mut narrow) = (0, 0);
+        for (profile, speed) in [
+            (DelayProfile::Epa, FadingSpeed::KM_H_3),
+            (DelayProfile::Etu, FadingSpeed::KM_H_60),
+            (DelayProfile::Flat, FadingSpeed::KM_H_3),
+        ] {
+            let groups = Groups::lte(LteBandwidth::Mhz20.prbs());
+            let site = cost231(Fast::Fading(Fading::new(Rings::shared(), profile, &groups), speed));
+            for user in 0..40 {
+                let mut mobility =
+                    if user % 2 == 0 { standing(300.0) } else { Mobility::Path(walk.clone().into()) };
+                let mut path = RadioPath::new(3, user, 0);
+                for begin in (0..3000).step_by(37).map(Time::from_millis) {
+                    let outlook = path.outlook(&site, &mut mobility, begin, 1 + user % 4).unwrap();
+                    let ranges: Vec<[f64; 2]> = outlook.ranges().collect();
+                    for after in (0..9).map(|part| outlook.holds / 8 * part) {
+                        let mut sinrs = [0.0; 25];
+                        path.look(&site, &mut mobility, begin + after, &mut sinrs);
+                        for (sinr, [least, most]) in sinrs.into_iter().zip(&ranges) {
+                            assert!((*least..=*most).contains(&f64::from(sinr)), "{sinr}: {least} to {most}");
+                        }
+                        looks += 1;
+                        narrow += u64::from(ranges.iter().all(|[least, most]| *most < 4.0 * least));
+                    }
+                }
+            }
+        }
+        assert!(narrow * 4 > looks, "{narrow} of {looks} outlooks say much");
     }
 
     #[test]

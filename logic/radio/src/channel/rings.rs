@@ -115,6 +115,33 @@ impl Rings {
     }
 }
 
+/// From one sample to the next, in wavelengths: how far [`Rings::deviation`] can look.
+pub(crate) const STEP: f64 = WAVELENGTHS as f64 / SAMPLES as f64;
+
+impl Rings {
+    /// How far a sum of taps with these amplitudes is at most, on the next `ahead` wavelengths (up to [`STEP`]), from the straight
+    /// line between its values at both ends.
+    pub(crate) fn deviation(&self, readings: &[Reading], way: Way, ahead: f64, amplitudes: &[f32]) -> f64 {
+        /// What taps turn by themselves: 0.3 of the circle in a turn of the ring, times the largest sum that there is. Ours.
+        const TWIST: f64 = 0.02;
+        let mut deviation = TWIST * ahead;
+        for (reading, amplitude) in readings.iter().zip(amplitudes) {
+            let ring = &self.rings[reading.ring as usize];
+            let share = reading.start.wrapping_add(way.0 << 32);
+            let index = (share >> (64 - LOG_SAMPLES)) as usize;
+            let before = STEP * (1.0 - (share << LOG_SAMPLES) as f64 / (TURN_32 * TURN_32));
+            // Lines are straight between samples, of which one is passed at most.
+            if before < ahead {
+                let [[a, b], [c, d], [e, f]] = [ring[index], ring[index + 1], ring[(index + 2) % SAMPLES]];
+                let (re, im) = (e - 2.0 * c + a, f - 2.0 * d + b);
+                let kink = f64::from(amplitude * (re * re + im * im).sqrt()) / STEP;
+                deviation += kink * before * (ahead - before) / ahead;
+            }
+        }
+        deviation
+    }
+}
+
 /// The sample at this share (in 2^-64) of a ring of 2^`LOG` samples, on a straight line between its neighbours.
 #[inline(always)]
 fn read<const LOG: u32, const N: usize>(ring: &[Complex; N], share: u64) -> Complex {
