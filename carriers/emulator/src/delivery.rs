@@ -3,7 +3,7 @@
 /// How packets are handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// One by one. Those of one connection that are due at one awakening cross to the host's kernel in one GSO packet ([`Coalescer`]), which it
+    /// One by one. Those of one connection that are due at one awakening cross to the host's kernel in one GSO packet ([`crate::gro::Coalescer`]), which it
     /// cuts before it receives it, if it can.
     #[default]
     Gso,

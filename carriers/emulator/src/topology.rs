@@ -275,7 +275,7 @@ impl Topology {
     }
 
     /// The same, with routes for the scenario's own flows before the others: there and back, with the path and the bearer of
-    /// each. Their packets are told by their ports: see [`Self::way_of`].
+    /// each. Their packets are told by their ports: see [`Self::route_of`].
     #[must_use]
     pub fn with_flows(&self) -> Self {
         let mut topology = self.clone();

@@ -8,7 +8,7 @@
 //!
 //! - a [`Publisher`] averages reports into [`RadioHint`]s: what a mechanism is told of a user; [`subscription`] has several, by
 //!   user, cell and period;
-//! - a [`table`] holds the latest of every user on shared words: one writer, many readers;
+//! - a [`shared_table`] holds the latest of every user on shared words: one writer, many readers;
 //! - [`wire`] has the datagrams of the feed between hosts, [`etsi`] the objects of the standard's API as JSON and our
 //!   extension beside them, [`TextReport`] the line of the original experiments;
 //! - [`Timestamped`] and [`StalenessLimit`]: how old something is, and from which age on nobody decides by it.
