@@ -71,8 +71,8 @@ def scenarios():
     all["loss"] = head(8, 9) + link(f'{DROPTAIL}\nloss = 0.01\njitter = "3ms"') + flow() + flow("bbr1")
     changes = '[[change]]\nat = "3s"\nlink = "radio"\nrate = "5Mbit/s"\n[[change]]\nat = "5s"\nlink = "radio"\ndelay = "30ms"\n'
     all["change"] = head(8, 9) + link() + flow() + flow("cubic+c2tcp") + changes
-    for transport in ["quic", "datagram"]:
-        all[transport] = head(6, 2) + link() + flow("cubic", f'transport = "{transport}"') + flow("bbr1")
+    all["quic"] = head(6, 2) + link() + flow("cubic", 'transport = "quic"') + flow("bbr1")
+    all["datagrams"] = head(6, 2) + link() + flow("sprout") + flow("verus", 'start = "1s"')
     all["udp"] = head(6, 2) + link() + UDP.format("phone") + flow()
     workloads = [
         '{ kind = "fixed", size = "2MB" }',
