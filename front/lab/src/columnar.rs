@@ -161,7 +161,7 @@ pub fn write(frame: &Frame, metadata: &Metadata) -> Result<Vec<u8>, ColumnarErro
     let rows = frame.columns.first().map_or(0, |(_, cells)| cells.len());
     let mut fields = Vec::with_capacity(frame.columns.len());
     let mut properties = WriterProperties::builder()
-        .set_created_by(format!("ranpace {}", crate::VERSION))
+        .set_created_by(format!("ranpace {}", crate::version::VERSION))
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(9)?))
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)

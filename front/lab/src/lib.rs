@@ -30,6 +30,7 @@ pub mod table;
 pub mod trace_tools;
 mod traces;
 pub mod validate;
+pub mod version;
 
 #[cfg(test)]
 #[path = "../examples/sample_report/synthetic.rs"]
@@ -49,6 +50,4 @@ pub use sweep::{SweepError, SweepSpec, Variation};
 pub use traces::{
     BUILTIN, BUILTIN_LENGTH, Builtin, TraceLibrary, TraceLoadError, open as open_file, read as read_trace,
 };
-
-/// Version of Ranpace, as written into every result: the release, and a fingerprint of the code that decides results.
-pub const VERSION: &str = env!("RANPACE_VERSION");
+pub use version::VERSION;

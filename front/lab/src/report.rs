@@ -105,7 +105,7 @@ impl Report<'_> {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="generator" content=(format!("ranpace {}", crate::VERSION));
+                    meta name="generator" content=(format!("ranpace {}", crate::version::VERSION));
                     title { (self.title) }
                     style { (PreEscaped(include_str!("report/style.css"))) }
                 }
@@ -130,7 +130,7 @@ impl Report<'_> {
                         @if self.all_groups().next().is_some() { (meanings()) }
                     }
                     footer {
-                        "Made by Ranpace " (crate::VERSION) ". The same command with the same version gives the same figures on any machine."
+                        "Made by Ranpace " (crate::version::VERSION) ". The same command with the same version gives the same figures on any machine."
                     }
                 }
             }
@@ -154,7 +154,7 @@ impl Report<'_> {
                 pre.command { code { (self.command) } }
             }
             dl.origin {
-                div { dt { "Version" } dd { (crate::VERSION) } }
+                div { dt { "Version" } dd { (crate::version::VERSION) } }
                 div { dt { "Results schema" } dd { (SCHEMA) } }
                 @if !seeds.is_empty() {
                     div { dt { @if seeds.len() == 1 { "Seed" } @else { "Seeds" } } dd { (ranges(&seeds)) } }
@@ -286,9 +286,13 @@ mod tests {
         }
         // The only address is the name of SVG's own vocabulary.
         assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
-        for expected in
-            ["Throughput against delay", "Sequence trace", "95 % confidence", crate::VERSION, "Seeds"]
-        {
+        for expected in [
+            "Throughput against delay",
+            "Sequence trace",
+            "95 % confidence",
+            crate::version::VERSION,
+            "Seeds",
+        ] {
             assert!(page.contains(expected), "{expected}");
         }
         assert!(page.len() < 600_000, "{} bytes", page.len());

@@ -9,7 +9,8 @@ use ranpace_radio::cell::Air;
 use ranpace_scenario::{Scenario, ScenarioError};
 use ranpace_sim::{RunResult, Series, Simulation};
 
-use crate::{Origin, Progress, Store, StoreError, TraceLibrary, VERSION};
+use crate::version::VERSION;
+use crate::{Origin, Progress, Store, StoreError, TraceLibrary};
 
 /// A scenario to be played.
 #[derive(Clone, Debug)]

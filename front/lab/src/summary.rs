@@ -33,7 +33,7 @@ pub struct Origin {
 impl Origin {
     /// Of a run by this version of Ranpace, without traces.
     pub fn new(scenario: impl Into<String>, scenario_text: impl Into<String>, seed: u64) -> Self {
-        let version = crate::VERSION.to_owned();
+        let version = crate::version::VERSION.to_owned();
         let traces = Vec::new();
         Self { scenario: scenario.into(), scenario_text: scenario_text.into(), seed, version, traces }
     }
@@ -311,7 +311,7 @@ mod tests {
         run.links[0].series = Series::default();
         run.links[0].queueing_delay.cdf.clear();
         assert_eq!(found.to_result(), run);
-        assert_eq!((found.schema, found.version.as_str()), (1, crate::VERSION));
+        assert_eq!((found.schema, found.version.as_str()), (1, crate::version::VERSION));
     }
 
     #[test]

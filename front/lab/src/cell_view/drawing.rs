@@ -60,7 +60,7 @@ impl Pictures {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="generator" content=(format!("ranpace {}", crate::VERSION));
+                    meta name="generator" content=(format!("ranpace {}", crate::version::VERSION));
                     title { (self.title) }
                     style { (PreEscaped(include_str!("../report/style.css"))) }
                 }
@@ -76,7 +76,7 @@ impl Pictures {
                             figure { div.card { (PreEscaped(svg)) } figcaption { (caption) } }
                         }
                     }
-                    footer { "Made by Ranpace " (crate::VERSION) "." }
+                    footer { "Made by Ranpace " (crate::version::VERSION) "." }
                 }
             }
         }

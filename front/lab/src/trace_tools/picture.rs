@@ -48,7 +48,7 @@ impl Picture<'_> {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="generator" content=(format!("ranpace {}", crate::VERSION));
+                    meta name="generator" content=(format!("ranpace {}", crate::version::VERSION));
                     title { "Trace " (self.name) }
                     style { (PreEscaped(include_str!("../report/style.css"))) }
                 }
@@ -59,7 +59,7 @@ impl Picture<'_> {
                             figure { div.card { (PreEscaped(svg)) } figcaption { (caption) } }
                         }
                     }
-                    footer { "Made by Ranpace " (crate::VERSION) "." }
+                    footer { "Made by Ranpace " (crate::version::VERSION) "." }
                 }
             }
         };
