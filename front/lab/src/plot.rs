@@ -11,6 +11,7 @@ mod lines;
 mod marks;
 mod palette;
 mod scatter;
+mod swatch;
 
 use plotters::chart::ChartContext;
 use plotters::coord::Shift;
@@ -26,9 +27,10 @@ pub use bars::{Bar, bars};
 pub use decimate::decimate;
 pub use heat::HeatMap;
 pub use lines::{Line, LinePlot, steps};
-pub use marks::{Mark, MarkPlot, Swatch};
+pub use marks::{Mark, MarkPlot};
 pub use palette::{Colour, GREY, Palette};
 pub use scatter::{Cloud, ScatterPlot};
+pub use swatch::Swatch;
 
 /// Grid units per pixel.
 const FINE: i32 = 2;

@@ -5,10 +5,6 @@ use ranpace_radio::channel::Position;
 use ranpace_scenario::{Scenario, cells};
 
 use super::ViewError;
-use super::look::Watch;
-
-/// Height of a user in metres, where a cell of a scenario has none to ask; ours.
-const USER_HEIGHT_M: f64 = 1.5;
 
 /// A user that can be looked at.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,36 +128,8 @@ impl Subject {
         self.users.first().ok_or_else(none)
     }
 
-    /// A point so far from the base station on the ground, to the east, as high as the users are.
-    pub fn at_distance(&self, metres: f64) -> Result<Position, ViewError> {
-        let base = self.config.channel.position;
-        Ok(Position::new(base.x + metres, base.y, self.height_m()?))
-    }
-
-    /// Height in metres of the user that is looked at.
-    pub fn height_m(&self) -> Result<f64, ViewError> {
-        let Some(user) = self.users.first() else { return Ok(USER_HEIGHT_M) };
-        let mut watch = Watch::new(self, &self.config)?;
-        watch.admit(user, self.seed);
-        Ok(watch.look(ranpace_units::Time::ZERO, user.id).map_or(USER_HEIGHT_M, |look| look.position.z))
-    }
-
-    /// The same with the user standing so far from the base station, under the channel of the cell.
-    pub fn standing_away(self, metres: f64) -> Result<Self, ViewError> {
-        let position = self.at_distance(metres)?;
-        Ok(self.standing(position))
-    }
-
-    /// The same with the user standing at a point, in metres; without a height as high as it was.
-    pub fn standing_at(self, x: f64, y: f64, z: Option<f64>) -> Result<Self, ViewError> {
-        let z = match z {
-            Some(z) => z,
-            None => self.height_m()?,
-        };
-        Ok(self.standing(Position::new(x, y, z)))
-    }
-
-    fn standing(mut self, position: Position) -> Self {
+    /// The same with the user standing at a point.
+    pub(super) fn standing(mut self, position: Position) -> Self {
         if let Some(user) = self.users.first_mut() {
             (user.config.place, user.config.recording) = (Place::Static(position), None);
         }

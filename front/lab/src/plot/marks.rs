@@ -7,24 +7,10 @@ use plotters::style::{Color as _, RGBColor, ShapeStyle};
 
 use super::lines::{draw_dashed, pale, pieces};
 use super::scatter::{Area, around, place};
+use super::swatch::Swatch;
 use super::{
     Axis, Chart, Colour, Drawn, FINE, Frame, INK, Key, PlotError, Root, TEXT, draw, stroke, text, text_width,
 };
-
-/// What a series looks like in the legend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Swatch {
-    /// A line.
-    Line,
-    /// A dashed line: a reference rather than a result.
-    Dashed,
-    /// A filled patch, for bars, boxes and areas.
-    Patch,
-    /// A dot.
-    Dot,
-    /// A hollow diamond, for what was published.
-    Hollow,
-}
 
 /// Something drawn in a plot, in the units of its axes.
 #[derive(Clone, Debug, PartialEq)]

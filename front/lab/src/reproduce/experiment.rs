@@ -11,7 +11,7 @@ use super::base::Base;
 use super::faults::Faults;
 use super::measure::{Measure, OtherFigure};
 use super::patch;
-use super::picture::{PictureSpec, ReportSpec};
+use super::picture_spec::{PictureSpec, ReportSpec};
 use super::places::Set;
 use super::points::Mean;
 use super::runs::Runs;
@@ -497,7 +497,10 @@ impl Experiment {
                 ));
             }
         }
-        if let Some(wrong) = self.pictures.iter().find_map(|picture| picture.contradiction(self)) {
+        let schemes: Vec<&str> = self.schemes.iter().map(|scheme| scheme.label.as_str()).collect();
+        let criteria: Vec<&str> = self.criteria.iter().map(|criterion| criterion.id.as_str()).collect();
+        let wrong = |picture: &PictureSpec| picture.contradiction(&schemes, &criteria);
+        if let Some(wrong) = self.pictures.iter().find_map(wrong) {
             return Some(wrong);
         }
         let varied = self.variation.iter().flat_map(|variation| &variation.criteria);

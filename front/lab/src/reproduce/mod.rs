@@ -15,6 +15,7 @@ mod measured;
 mod paired;
 mod patch;
 mod picture;
+mod picture_spec;
 mod places;
 mod plan;
 mod points;
@@ -47,8 +48,9 @@ pub use function::Function;
 pub use measure::{Measure, OtherFigure};
 pub use measured::{Measured, ModelPlots, Models};
 pub use paired::Paired;
-pub use picture::{
-    AxisSpec, Form, OneOrMore, Picture, PictureSpec, Published, ReportSpec, Samples, SeriesSpec, Show,
+pub use picture::Picture;
+pub use picture_spec::{
+    AxisSpec, Form, OneOrMore, PictureSpec, Published, ReportSpec, Samples, SeriesSpec, Show,
 };
 pub use places::Set;
 pub use plan::{Planned, plan, vary};

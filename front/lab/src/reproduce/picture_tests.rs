@@ -1,7 +1,8 @@
 use super::super::cells::{Cell, Cells};
 use super::super::experiment::{Experiment, Values};
+use super::super::picture_spec::Show;
+use super::pictures;
 use super::values::{over_place, quantile};
-use super::{Show, pictures};
 use crate::figure::Figure;
 use crate::synthetic;
 

@@ -3,9 +3,9 @@
 use super::super::cells::Cells;
 use super::super::experiment::Experiment;
 use super::super::measured::ModelPlots;
+use super::super::picture_spec::{AxisSpec, Form, PictureSpec, Published, SeriesSpec};
 use super::super::tables::Figures;
 use super::values::{self, Value};
-use super::{AxisSpec, Form, PictureSpec, Published, SeriesSpec};
 use crate::plot::{Colour, GREY, Mark, Palette, PlotError, Swatch};
 
 /// A picture of the report.

@@ -1,8 +1,8 @@
 //! The axes, the caption and the table of a picture, once all of its marks are known.
 
+use super::super::picture_spec::{AxisSpec, Form, SeriesSpec};
 use super::super::tables::Figures;
 use super::drawing::{Drawing, half};
-use super::{AxisSpec, Form, SeriesSpec};
 use crate::plot::{Axis, Frame, GREY, Mark, MarkPlot, Swatch};
 
 /// Rows of the table of a picture's values at most.

@@ -4,7 +4,7 @@ use ranpace_sim::{Distribution, FlowResult, RunResult, Series};
 
 use super::super::cells::{Cell, Cells};
 use super::super::experiment::{Experiment, Values};
-use super::{PictureSpec, Samples, SeriesSpec, Show, criterion, scheme};
+use super::super::picture_spec::{PictureSpec, Samples, SeriesSpec, Show, criterion, scheme};
 use crate::figure::of_group;
 use crate::report::extract::{self, Points};
 use crate::stats;

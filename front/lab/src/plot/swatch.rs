@@ -1,0 +1,16 @@
+//! Legends.
+
+/// What a series looks like in the legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Swatch {
+    /// A line.
+    Line,
+    /// A dashed line: a reference rather than a result.
+    Dashed,
+    /// A filled patch, for bars, boxes and areas.
+    Patch,
+    /// A dot.
+    Dot,
+    /// A hollow diamond, for what was published.
+    Hollow,
+}
