@@ -44,6 +44,9 @@ const DOZE_FROM: Span = Span::from_micros(350);
 const NEAR: Span = Span::from_micros(15);
 /// What a host sends so soon after it was handed packets counts from then. Ours: half of what the base RTT is to be exact to.
 const ANSWER: Span = Span::from_micros(100);
+/// Participants are asked no more often than this: a deadline that does not pass cannot stop the loop, and what comes to them within it is
+/// late by as much at most. Ours.
+const TURN: Span = Span::from_micros(1);
 /// Priority of the loop among real-time threads, 1 to 99: above what ordinary programs have, below the kernel's own watchdogs
 /// and interrupt threads (50). Ours.
 const PRIORITY: u8 = 40;
@@ -403,8 +406,8 @@ impl Gateway<'_> {
             if at >= instant {
                 return;
             }
-            // What participants do at an instant is played at the next one: each has its turn once.
-            from = at + Span::from_nanos(1);
+            // What participants do at an instant is played a little later: each has its turn once.
+            from = at + TURN;
         }
     }
 
