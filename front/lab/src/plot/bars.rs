@@ -31,7 +31,9 @@ pub fn bars(frame: &Frame, name: &str, quantity: Quantity, bars: &[Bar]) -> Resu
     let unit = quantity.unit(bars.iter().map(|bar| bar.value));
     // Room for the figures at the end of the longest bar.
     let text_room = bars.iter().map(|bar| text_width(&figure(bar, unit), TEXT) + 16.0).fold(0.0, f64::max);
-    let left = bars.iter().map(|bar| text_width(&bar.label, TEXT)).fold(40.0, f64::max).min(180.0) + 10.0;
+    // Labels end at the axis: a reader's font that is wider than Arial (DejaVu Sans is by a seventh) must not be cut off.
+    let widest = bars.iter().map(|bar| 1.15 * text_width(&bar.label, TEXT)).fold(40.0, f64::max);
+    let left = widest.min(200.0) + 10.0;
     let plane = (f64::from(frame.size.0) - left - 22.0).max(50.0);
     let largest = ends.filter(|end| end.is_finite()).fold(0.0, f64::max);
     let x = Axis::linear(name, quantity, (0.0, largest * plane / (plane - text_room).max(plane / 3.0)));

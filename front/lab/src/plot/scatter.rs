@@ -85,7 +85,9 @@ impl ScatterPlot {
                 centres.push((cloud, (f64::from(x), f64::from(y))));
             }
             for (cloud, centre) in centres {
-                let size = (text_width(&cloud.label, 13.0) * f64::from(FINE) + 6.0, 17.0 * f64::from(FINE));
+                // Bold, and perhaps in a wider font than Arial: a label must not lie on its dot.
+                let width = 1.25 * text_width(&cloud.label, 13.0) + 6.0;
+                let size = (width * f64::from(FINE), 17.0 * f64::from(FINE));
                 let area = place(centre, size, limits, &taken);
                 let middle = ((area.0 + area.2) / 2.0, (area.1 + area.3) / 2.0);
                 if let Some(near) = leader(centre, &area) {
