@@ -4,20 +4,26 @@ CARGO ?= cargo
 
 .PHONY: run test test-fast fmt lint doc unit bench instructions instructions-record install guide minimum-rust deny advisories
 
+# `ranpace kernel` is built where clang and the headers of libelf and zlib are; everything else needs none of them.
+HAS_BPF := $(shell [ "$$(uname -s)" = Linux ] && command -v $${CLANG:-clang} >/dev/null && \
+	printf '\043include <gelf.h>\n\043include <zlib.h>\n' | $${CC:-cc} -E -x c - >/dev/null 2>&1 && echo yes)
+FEATURES := $(if $(HAS_BPF),--features ranpace/kernel)
+
 # Builds, compares the default algorithms on the built-in link and in a simulated LTE cell, prints both tables and the names of the
-# reports, and says what to try next.
-RANPACE = $${CARGO_TARGET_DIR:-target}/release/ranpace
+# reports, and says what to try next. The profile `first` builds sooner than `release`, and is a few per cent slower: Cargo.toml.
+RANPACE = $${CARGO_TARGET_DIR:-target}/first/ranpace
 run:
-	@test -x $(RANPACE) || echo "Building ranpace and the packages it uses: two to three minutes on two cores, once."
-	$(CARGO) build --release --locked --package ranpace
+	@test -x $(RANPACE) || echo "Building ranpace and the packages it uses: three to five minutes on two cores, once."
+	@test -n "$(HAS_BPF)" || echo "Without \`ranpace kernel\`: it needs clang and the headers of libelf and zlib (apt install clang libelf-dev zlib1g-dev)."
+	$(CARGO) build --profile first --locked --package ranpace $(FEATURES)
 	@echo
 	@echo "A minute of each algorithm over a trace, whose capacity changes every millisecond, and a buffer of 150 KB:"
 	@echo
-	@$(CARGO) run --quiet --release --locked --package ranpace -- compare
+	@$(CARGO) run --quiet --profile first --locked --package ranpace $(FEATURES) -- compare
 	@echo
 	@echo "The same in a simulated LTE cell, with a neighbour who opens pages:"
 	@echo
-	@$(CARGO) run --quiet --release --locked --package ranpace -- compare --cell lte
+	@$(CARGO) run --quiet --profile first --locked --package ranpace $(FEATURES) -- compare --cell lte
 	@echo
 	@echo "The reports named above are web pages, with plots of each run over time. Try next:"
 	@echo
@@ -25,7 +31,7 @@ run:
 	@echo "  $(RANPACE) compare --cell nr --cc cubic,bbr1,cdbev2 --seeds 5   other algorithms, in 5G, with confidence intervals"
 	@echo "  $(RANPACE) reproduce --list                                     published experiments, each repeated by one command"
 	@echo
-	@echo "make install puts ranpace on your path; README.md says what it does."
+	@echo "make install builds ranpace with all optimisations and puts it on your path; README.md says what it does."
 
 # Everything that CI checks: format, warnings, documentation, every test.
 test: fmt lint doc unit
@@ -41,16 +47,16 @@ fmt:
 	$(CARGO) fmt --all --check
 
 lint:
-	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+	$(CARGO) clippy --workspace --all-targets --locked $(FEATURES) -- --deny warnings
 	@# The fuzz targets are a workspace of their own; is their lock file of these manifests?
 	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 
 # A link in a comment that leads nowhere is an error. With private items: heads of files link to their constants.
 doc:
-	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked $(FEATURES)
 
 unit:
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked $(FEATURES)
 
 bench:
 	$(CARGO) bench --package ranpace-benches
@@ -63,7 +69,7 @@ instructions-record:
 	$(CARGO) run --quiet --locked --release --package ranpace-sim --example instructions -- --record
 
 install:
-	$(CARGO) install --locked --path front/cli
+	$(CARGO) install --locked --path front/cli $(FEATURES)
 
 # The guide as a site, target/guide/site/index.html. Pages link to each other across folders, so they are laid out as they lie here;
 # the list of chapters, docs/SUMMARY.md, is moved to the top for mdBook.
@@ -75,7 +81,10 @@ guide:
 	tar --create README.md CHANGELOG.md CONTRIBUTING.md RELEASING.md SECURITY.md docs examples reproductions | tar --extract --directory $(GUIDE)
 	sed -e 's|](\([^.]\)|](docs/\1|' -e 's|](\.\./|](|' docs/SUMMARY.md > $(GUIDE)/SUMMARY.md
 	rm $(GUIDE)/docs/SUMMARY.md
+	@# Code is not part of the site: links to it lead to the repository.
+	sed -i -E 's#\]\(\.\./((logic|carriers|front)/)#](https://github.com/ranpace/ranpace/tree/main/\1#g' $(GUIDE)/docs/*.md
 	mdbook build
+	python3 tools/site_links.py target/guide/site
 	@echo "The guide: target/guide/site/index.html"
 
 # The oldest compiler that Cargo.toml claims (rust-version) builds everything. Needs rustup and the network.

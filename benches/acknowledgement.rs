@@ -7,7 +7,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ranpace_cc::{
     ALL, Ack, Algorithm, Context, Packet, PacketOutcome, RadioHint, RateSample, Received, ReceiverHalf,
-    Report, Sample, Sent, State, Transport, Window,
+    ReceiverReport, Sample, Sent, State, Transport, Window,
 };
 use ranpace_phy::LteBandwidth;
 use ranpace_rnis::CellInfo;
@@ -47,7 +47,7 @@ fn arrive(half: &mut dyn ReceiverHalf, number: u64) {
 }
 
 /// Reports on the acknowledgements of every second packet.
-fn reports(algorithm: &Algorithm) -> Vec<Option<Report>> {
+fn reports(algorithm: &Algorithm) -> Vec<Option<ReceiverReport>> {
     let Some(mut half) = algorithm.receiver() else { return Vec::new() };
     half.on_start(Time::from_secs(1));
     (0..ACKS)
@@ -60,7 +60,7 @@ fn reports(algorithm: &Algorithm) -> Vec<Option<Report>> {
 }
 
 /// Packets at a receiver half, with a report for every second one.
-fn receive(algorithm: &Algorithm) -> Option<Report> {
+fn receive(algorithm: &Algorithm) -> Option<ReceiverReport> {
     let mut half = algorithm.receiver()?;
     half.on_start(Time::from_secs(1));
     let mut last = None;
@@ -74,7 +74,7 @@ fn receive(algorithm: &Algorithm) -> Option<Report> {
 }
 
 /// 120 Mbit/s and 20 ms: a segment every 100 us, the RTT swings by 4 ms; two segments an acknowledgement.
-fn acknowledge(algorithm: &Algorithm, reports: &[Option<Report>]) -> f64 {
+fn acknowledge(algorithm: &Algorithm, reports: &[Option<ReceiverReport>]) -> f64 {
     let mut control = algorithm.build(1);
     let mut w = Window::new(10.0);
     let mut cx = Context {

@@ -59,11 +59,11 @@ preset = "{preset}"
     }
     let scenario = ranpace_scenario::parse(&text, "cell", &mut ()).unwrap();
     let mut rows = 0;
-    let mut read = |report: &ranpace_rnis::Report<'_>| rows += report.users.len();
+    let mut read = |report: &ranpace_rnis::SlotReport<'_>| rows += report.users.len();
     let begin = Instant::now();
     let mut simulation = ranpace_sim::Simulation::new(&scenario);
     if reports {
-        simulation = simulation.with_reports(ranpace_radio::cell::Subscription::EVERY_SLOT, &mut read);
+        simulation = simulation.with_reports(ranpace_radio::cell::CellSubscription::EVERY_SLOT, &mut read);
     }
     let result = simulation.run();
     let spent = begin.elapsed().as_secs_f64();

@@ -8,7 +8,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use ranpace_phy::{Both, Cqi, Direction, LteBandwidth, TransportBlock};
 use ranpace_rnis::shared_table::{SharedTable, Size, Writer};
 use ranpace_rnis::wire::{Datagram, Decoder, Encoder, Record};
-use ranpace_rnis::{Averaging, CellInfo, Grant, LinkReport, Publisher, Report, UserReport};
+use ranpace_rnis::{Averaging, CellInfo, Grant, LinkReport, Publisher, SlotReport, UserReport};
 use ranpace_units::{Bytes, Span, Time};
 
 /// Slots that are made before, and played round and round.
@@ -48,8 +48,8 @@ fn rows(users: u32, slot: u64) -> Vec<UserReport> {
     (0..users).map(row).collect()
 }
 
-fn report<'a>(cell: &'a CellInfo, slot: u64, users: &'a [UserReport]) -> Report<'a> {
-    Report {
+fn report<'a>(cell: &'a CellInfo, slot: u64, users: &'a [UserReport]) -> SlotReport<'a> {
+    SlotReport {
         cell,
         slot,
         time: Time::ZERO + Span::from_millis(slot),

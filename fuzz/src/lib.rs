@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use ranpace_cc::bw_report::{self, Format};
-use ranpace_cc::{Ack, Algorithm, Context, Pacing, RateSample, Report, Sample, State, Window};
+use ranpace_cc::{Ack, Algorithm, Context, Pacing, RateSample, ReceiverReport, Sample, State, Window};
 use ranpace_emulator::{Headers, mark_ce};
 use ranpace_lab::trace_tools::{Clock, LogFormat, RateUnit, TimeUnit, read_log_text};
 use ranpace_link::{Service, Trace, TraceError, TraceParser, TraceStats};
@@ -204,7 +204,7 @@ pub fn report(data: &[u8]) {
         rest = after;
         cx.now += Span::from_millis(1 + u64::from(length));
         cx.delivered += 1;
-        if let Some(report) = Report::new(content) {
+        if let Some(report) = ReceiverReport::new(content) {
             control.on_report(&cx, &mut w, &report);
         }
         let rtt = Span::from_millis(40 + u64::from(length));
@@ -499,7 +499,7 @@ pub fn units(data: &[u8]) {
 ///
 /// The first byte is the flags, the second says what the rest is.
 pub fn pep(data: &[u8]) {
-    use ranpace_pep::lightweight::message::{Buffer, Header, Report, Resync, Subscribe};
+    use ranpace_pep::lightweight::message::{Buffer, Header, ReportMessage, Resync, Subscribe};
     use ranpace_pep::lightweight::{Agent, Gaps, Pep, PepSettings};
     let [flags, what, rest @ ..] = data else { return };
     let mut out = Buffer::default();
@@ -511,7 +511,7 @@ pub fn pep(data: &[u8]) {
             }
         }
         1 => {
-            if let Ok(report) = Report::read(*flags, rest) {
+            if let Ok(report) = ReportMessage::read(*flags, rest) {
                 report.write(&mut out);
                 assert_eq!(out.as_slice(), rest);
             }

@@ -1,5 +1,5 @@
-//! Addresses of hosts: all are neighbours in one IPv4 and one IPv6 network, of which each namespace has a device, so that no
-//! route has to be laid.
+//! Addresses of hosts. All hosts are neighbours in one IPv4 and one IPv6 network, so no namespace needs a route besides that of its
+//! device.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

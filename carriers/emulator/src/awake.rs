@@ -1,10 +1,9 @@
-//! Processors that stay awake: what a real-time program asks of the machine's power management.
+//! Keeps processors out of deep idle states while an emulation runs.
 //!
-//! An idle processor sleeps, and what wakes it comes late: by 100 us and more from the deep states of a server's processor, and by some 50 us
-//! where a hypervisor halts a virtual one. That would be in the delay of each packet that finds the network idle. So the
-//! emulator asks that no processor enters a state from which it takes time to wake, as cyclictest does, by the interface for that
-//! (Linux, Documentation/power/pm_qos_interface.rst): a request holds for all processors, and ends with the file that made it, so
-//! also with a killed process.
+//! A processor that leaves an idle state runs late: by 100 us and more on servers, and by some 50 us where a hypervisor halts a
+//! virtual processor. Each packet that finds the network idle would have that in its delay. The emulator therefore requests a
+//! latency of zero from Linux's power management, as cyclictest does (Documentation/power/pm_qos_interface.rst). The request holds
+//! for all processors and ends when its file is closed, so also when the process is killed.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -34,7 +33,7 @@ mod tests {
 
     use super::*;
 
-    /// What holds for the machine at present (us).
+    /// The machine's present limit (us).
     fn latency() -> i32 {
         let mut bytes = [0; 4];
         File::open(DEVICE).unwrap().read_exact(&mut bytes).unwrap();

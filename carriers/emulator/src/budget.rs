@@ -1,8 +1,9 @@
-//! What the loop leaves of its processor to others.
+//! The share of its processor that the loop leaves to others.
 //!
-//! Linux gives ordinary threads of a processor that real-time threads fill 50 of each 1000 ms: before 6.12 by keeping real-time threads
-//! from it once they have had 950 (sched_rt_runtime_us), since then by a deadline server for the ordinary ones. Both take it at
-//! a stretch, and the network stands still for so long. So a loop that never sleeps by itself pauses for a short time, often.
+//! On a processor that real-time threads fill, Linux gives ordinary threads 50 of each 1000 ms: before 6.12 by stopping real-time
+//! threads that have run for 950 ms (sched_rt_runtime_us), since then by a deadline server for ordinary threads. Both take their
+//! 50 ms at a stretch, during which the network stands still. A loop that never sleeps by itself therefore pauses often and
+//! briefly.
 
 use ranpace_units::{Span, Time};
 

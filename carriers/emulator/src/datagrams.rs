@@ -1,4 +1,5 @@
-//! A UDP flow of the scenario over sockets of the kernel: it sends at the instants of the simulator's source, of the same seed.
+//! A UDP flow of the scenario over sockets of the kernel. It sends at the same instants as the simulator's source with the same
+//! seed.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -15,7 +16,7 @@ use crate::devices::MTU;
 use crate::stream::Role;
 use crate::workloads::UDP_HEADERS;
 
-/// What is sent.
+/// The data sent.
 static PAYLOAD: [u8; MTU as usize] = [0; MTU as usize];
 /// Room for datagrams that wait to be read, as the kernel counts it: its default holds about a hundred. Ours.
 const RECEIVE_BUFFER: usize = 4 << 20;

@@ -1,6 +1,6 @@
-//! How packets are handed over to hosts.
+//! The ways of handing packets over to hosts.
 
-/// How packets are handed over.
+/// The way in which packets are handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
     /// One by one. Those of one connection that are due at one awakening cross to the host's kernel in one GSO packet ([`crate::gro::Coalescer`]), which it

@@ -1,5 +1,5 @@
-//! Network devices of hosts: TUN devices with virtio headers, so that the kernel hands over what TCP sends in one GSO packet, to be
-//! cut as a network card would.
+//! Network devices of hosts: TUN devices with virtio headers. The kernel hands over what TCP sends as one GSO packet, and the
+//! emulator segments it as a network card would.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};

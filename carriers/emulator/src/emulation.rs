@@ -1,4 +1,4 @@
-//! An emulation from beginning to end: namespaces, loop, programs, and what is left to tell.
+//! Runs an emulation from beginning to end: it makes namespaces, starts the loop and the programs, and reports what remains.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use ranpace_network::RunResult;
 
 use crate::delivery::Delivery;
 use crate::devices::Device;
-use crate::event_loop::{self, Beside, Played};
+use crate::event_loop::{self, Played, SideTasks};
 use crate::hints::{HintWriter, hints_to};
 use crate::live::Live;
 use crate::merge::merge;
@@ -25,7 +25,7 @@ use crate::timeliness::Timeliness;
 use crate::topology::{Topology, TopologyError};
 use crate::workloads::WorkloadError;
 
-/// How often it is looked whether programs have ended.
+/// Period of checking whether programs have ended.
 const BEAT: Duration = Duration::from_millis(10);
 /// What programs get to end by themselves after Ctrl-C, which they hear too.
 const GRACE: Duration = Duration::from_secs(2);
@@ -40,9 +40,9 @@ pub enum EmulationError {
     /// A program is to run behind a host that has no namespace.
     #[error("no host {name:?} to run a program behind; there are {known}")]
     Host {
-        /// What was asked for.
+        /// The name asked for.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: String,
     },
     /// Namespaces, devices or programs could not be had.
@@ -70,7 +70,7 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// What came of it.
+/// The results of an emulation.
 #[derive(Debug)]
 pub struct Outcome {
     /// What links, cells and routes carried. With workloads its flows are those of the scenario first, in the scenario's order and
@@ -83,9 +83,9 @@ pub struct Outcome {
     pub code: Option<i32>,
     /// Whether it was stopped from outside.
     pub interrupted: bool,
-    /// What was captured, if that was asked for; an error does not end an emulation.
+    /// The capture, if one was requested; its errors do not end an emulation.
     pub captured: Option<Result<Captured, CaptureError>>,
-    /// What went otherwise than the scenario says.
+    /// Deviations from the scenario.
     pub notes: Vec<String>,
 }
 
@@ -165,7 +165,7 @@ pub fn emulate(
         let writing = writer.map(|writer| scope.spawn(|| writer.run()));
         let devices = &devices;
         let live = plan.views.live.clone().map(Live::new);
-        let beside = Beside {
+        let beside = SideTasks {
             delivery: plan.delivery,
             cuts,
             saves_power: plan.saves_power,

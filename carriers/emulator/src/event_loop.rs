@@ -1,4 +1,4 @@
-//! The loop by the real clock: one thread that moves packets between devices and the network when they are due.
+//! The loop by the real clock. One thread moves packets between devices and the network when they are due.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -36,7 +36,7 @@ use crate::topology::Topology;
 const NAP: Span = Span::from_millis(20);
 /// Readings of a device between two looks at what is due.
 const READINGS: usize = 16;
-/// Waiting for an instant this far away or farther, packet by packet, it sleeps until a little before it ([`Lead`]) and then stays awake, so that
+/// Waiting for an instant this far away or farther, packet by packet, it sleeps until a little before it ([`WakeupLead`]) and then stays awake, so that
 /// it is in time. A loop with something to do more often sleeps and is late, because it would stay awake all the time. Ours.
 const DOZE_FROM: Span = Span::from_micros(350);
 /// An instant that is nearer than this is waited for awake: going to sleep and waking takes as long. GSO packets on links do not wait for it
@@ -51,10 +51,10 @@ const TURN: Span = Span::from_micros(1);
 /// and interrupt threads (50). Ours.
 const PRIORITY: u8 = 40;
 
-/// What the loop does beside moving packets.
+/// Tasks of the loop besides moving packets.
 #[derive(Debug, Default)]
-pub struct Beside {
-    /// How packets are handed over.
+pub struct SideTasks {
+    /// The way in which packets are handed over.
     pub delivery: Delivery,
     /// Whether the hosts' kernels cut GSO packets before they receive them ([`segmentation`]); `None` if they were not asked to.
     pub cuts: Option<bool>,
@@ -74,11 +74,11 @@ pub struct Beside {
 pub fn run(
     topology: &Topology,
     devices: &[Device],
-    beside: Beside,
+    beside: SideTasks,
     stop: &AtomicBool,
     say: impl FnOnce(Instant),
 ) -> io::Result<Played> {
-    let Beside { delivery, cuts, saves_power, processor, mut tap, mut live, hints } = beside;
+    let SideTasks { delivery, cuts, saves_power, processor, mut tap, mut live, hints } = beside;
     let awake = if saves_power { None } else { Awake::ask().ok() };
     let machine = Machine { real_time: hurry(), awake: awake.is_some(), cuts };
     // Where that is forbidden it goes where there is room.
@@ -104,7 +104,7 @@ pub fn run(
         hints,
         passing: Vec::new(),
     };
-    let mut lead = Lead::default();
+    let mut lead = WakeupLead::default();
     let (mut asleep_for, mut asleep_until, mut dozes) = (Time::ZERO, Time::ZERO, false);
     let (began, cpu) = (Instant::now(), cpu_time());
     if let Some(tap) = &mut tap {
@@ -207,7 +207,7 @@ pub fn run(
                         lead.learn(now - asleep_until);
                     }
                     // Without a doze there is something to do often: what is not near is slept for once more.
-                    let awake_for = if dozes { Lead::MOST } else { NEAR };
+                    let awake_for = if dozes { WakeupLead::MOST } else { NEAR };
                     while poller.ready().is_empty() && now < next && next - now <= awake_for {
                         poller.look()?;
                         now = clock();
@@ -251,9 +251,9 @@ pub fn run(
     Ok(Played { result, timeliness, left_out, hints_left_out })
 }
 
-/// What the loop leaves.
+/// The loop's results.
 pub struct Played {
-    /// What links, cells and routes carried.
+    /// Results of links, cells and routes.
     pub result: RunResult,
     /// Whether the machine kept up.
     pub timeliness: Timeliness,
@@ -267,9 +267,9 @@ pub struct Played {
 /// seen). That is learned: the third quartile of what was seen lately, so that of four instants three find the loop awake, and it
 /// was not awake for long. By steps, as in Robbins and Monro's approximation of a quantile (1951).
 #[derive(Debug)]
-struct Lead(Span);
+struct WakeupLead(Span);
 
-impl Lead {
+impl WakeupLead {
     /// Longest. Ours: a machine that is later than this has other work, and nothing is won by staying awake.
     const MOST: Span = Span::from_micros(70);
     /// Three quarters and one quarter of 2 us: what is seen in a hundred sleeps moves it from one end to the other. Ours.
@@ -287,7 +287,7 @@ impl Lead {
     }
 }
 
-impl Default for Lead {
+impl Default for WakeupLead {
     fn default() -> Self {
         Self(Self::MOST)
     }
@@ -316,7 +316,7 @@ fn info_on(flow: u32, packet: &[u8], marked: bool) -> Option<PacketInfo> {
     Some(PacketInfo { flow, stream: headers.stream, wire, payload, ect: headers.ect, marked })
 }
 
-/// Where packets enter and leave.
+/// The devices at which packets enter and leave.
 struct Gateway<'a> {
     devices: &'a [Device],
     /// The place of the host at which each flow ends.
@@ -330,7 +330,7 @@ struct Gateway<'a> {
     latest: Time,
     /// What packets pass on their way, if anything, and the bytes of the packet that passes.
     participants: Option<Participants<'a>>,
-    /// Where radio information is written down.
+    /// The writer of radio information.
     hints: Option<HintLines>,
     passing: Vec<u8>,
 }
@@ -535,7 +535,7 @@ mod tests {
 
     #[test]
     fn the_lead_settles_where_three_of_four_sleeps_end_before_the_instant() {
-        let mut lead = Lead::default();
+        let mut lead = WakeupLead::default();
         // 20 to 59 us late, each as often, in an order without a pattern that lasts.
         let late = |step: u64| Span::from_micros(20 + step * 27 % 40);
         (0..1_000).for_each(|step| lead.learn(late(step)));
@@ -547,7 +547,7 @@ mod tests {
         assert!((47.0..53.0).contains(&mean), "{mean} us");
         // A machine that is always late does not make it longer than it may be, one that is in time takes it to nothing.
         (0..1_000).for_each(|_| lead.learn(Span::from_millis(3)));
-        assert_eq!(lead.get(), Lead::MOST);
+        assert_eq!(lead.get(), WakeupLead::MOST);
         (0..1_000).for_each(|_| lead.learn(Span::ZERO));
         assert_eq!(lead.get(), Span::ZERO);
     }

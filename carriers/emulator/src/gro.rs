@@ -1,12 +1,12 @@
-//! Joins packets of one connection that are due together, so that they are handed over in one large GSO packet. Either the host's kernel
-//! cuts it again before it receives it ([`crate::segmentation`]), or it receives it as generic receive offload makes it behind a modem: its
-//! work is then done once for all of them, and its TCP acknowledges once.
+//! Coalesces packets of one connection that are due together, and hands them over as one large GSO packet. The host's kernel either
+//! segments it again before TCP receives it ([`crate::segmentation`]), or receives it as a whole, as behind a modem with generic
+//! receive offload: it then does its work once for all of them, and its TCP sends one acknowledgement.
 //!
-//! As Linux does it (tcp_gro_receive, inet_gro_receive): packets are joined whose headers differ only in what counts on, whose
-//! numbers follow each other and of which none but the last is shorter; PSH, FIN and a shorter one end a GSO packet. So a mark of
-//! Congestion Experienced, another acknowledgement, window or option (time stamps too) begins a new one, and who cuts a GSO packet
-//! again has the very packets. Packets of a connection stay in order; others may change places within one call of
-//! [`Coalescer::flush`].
+//! The rules are Linux's (tcp_gro_receive, inet_gro_receive). Packets are coalesced if their headers differ only in fields that
+//! count up, their sequence numbers follow each other, and all but the last have the same size; PSH, FIN and a shorter packet end a
+//! GSO packet. A mark of Congestion Experienced, or a change of acknowledgement, window or options (timestamps included), begins a
+//! new one, so segmentation restores exactly the original packets. Packets of a connection stay in order; packets of different
+//! connections may change places within one call of [`Coalescer::flush`].
 
 use std::io::IoSlice;
 use std::ops::Range;
@@ -27,7 +27,7 @@ const LARGEST: usize = 65_535;
 /// ECE and ACK: the flags, beside PSH and FIN, of packets that are joined.
 const ORDINARY: u8 = 0x50;
 
-/// What a packet that can be joined is like.
+/// The properties of a packet that can be coalesced.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     v6: bool,
@@ -89,14 +89,14 @@ struct Run {
     packets: u32,
 }
 
-/// What is handed over at once.
+/// Packets that are handed over at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaving {
     /// Place of the host.
     pub device: usize,
     /// When its first packet was due.
     pub due: Time,
-    /// How many packets it is.
+    /// Number of packets.
     pub packets: usize,
 }
 

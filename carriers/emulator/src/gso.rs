@@ -1,10 +1,10 @@
-//! Cuts what a host's kernel sends in one GSO packet (TSO, USO) into packets, as a network card would.
+//! Segments what a host's kernel sends as one GSO packet (TSO, USO), as a network card would.
 //!
-//! A buffer holds a virtio header and behind it an IP packet (struct virtio_net_hdr, uapi/linux/virtio_net.h; for the meaning of
-//! its fields the virtio specification 1.2, section 5.1.6). In packets that the kernel left the checksum of TCP or UDP to the
-//! card, the checksum's field holds the sum over the pseudo-header, and the virtio header says where: so they are cut, carried and
-//! handed over, and nobody adds up all bytes; the kernel that gets them believes what never left the machine.
-//! [`fill_checksum`] does it for those who want to see the packet as on a wire.
+//! A buffer holds a virtio header and behind it an IP packet (struct virtio_net_hdr, uapi/linux/virtio_net.h; the virtio
+//! specification 1.2, section 5.1.6, says what its fields mean). Where the kernel left the checksum of TCP or UDP to the card, the
+//! checksum's field holds the sum over the pseudo-header, and the virtio header says so. The emulator keeps it that way from
+//! segmentation to delivery, so nobody sums up all bytes; the receiving kernel trusts packets that never left the machine.
+//! [`fill_checksum`] computes the checksum for readers who want the packet as it would be on a wire.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use tun_rs::{
     VirtioNetHdr,
 };
 
-/// Where a packet's bytes begin in its buffer: behind the virtio header.
+/// Offset of a packet in its buffer: behind the virtio header.
 pub const OFFSET: usize = VIRTIO_NET_HDR_LEN;
 
 /// VIRTIO_NET_HDR_F_NEEDS_CSUM.
@@ -23,7 +23,7 @@ const NO_GSO: u8 = 0;
 /// VIRTIO_NET_HDR_GSO_ECN, beside the kind: a GSO packet with CWR.
 const WITH_CWR: u8 = 0x80;
 
-/// Where TCP and UDP have their checksums (RFC 9293 section 3.1, RFC 768).
+/// Offsets of the checksums of TCP and UDP (RFC 9293 section 3.1, RFC 768).
 pub const TCP_SUM: usize = 16;
 /// See [`TCP_SUM`].
 pub const UDP_SUM: usize = 6;
@@ -118,7 +118,7 @@ impl GsoLayout {
         })
     }
 
-    /// How many packets there are.
+    /// Number of packets.
     #[inline]
     pub fn count(&self) -> usize {
         self.count

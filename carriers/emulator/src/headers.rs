@@ -1,4 +1,4 @@
-//! What the headers of a packet say that the network has to know: IPv4 (RFC 791), IPv6 with its extension headers (RFC 8200
+//! Parses those fields of a packet's headers that the network needs: IPv4 (RFC 791), IPv6 with its extension headers (RFC 8200
 //! section 4), TCP and UDP.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Of one IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// Where it wants to go.
+    /// Its destination.
     pub destination: IpAddr,
     /// Tells its stream from others between the same hosts: a hash of protocol and ports. All fragments of a datagram have
     /// the same, of the protocol alone, since only the first has the ports; Linux' hash of a packet does so too.
@@ -36,11 +36,11 @@ const AUTHENTICATION: u8 = 51;
 /// recommends an order with six, of which destination options may come twice. Ours.
 const MOST_EXTENSIONS: usize = 8;
 
-/// What stands behind the headers of IP.
+/// The transport header behind those of IP.
 pub struct Transport {
     /// Its number (IANA, "Protocol Numbers").
     pub protocol: u8,
-    /// Where it begins.
+    /// Its offset.
     pub offset: usize,
     /// Part of a larger datagram.
     is_fragment: bool,

@@ -1,4 +1,4 @@
-//! Radio information written down while it comes: a line of JSON for each hint, to a file or a named pipe.
+//! Writes radio information while it arrives, one line of JSON per hint, to a file or a named pipe.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -95,7 +95,7 @@ impl HintLines {
         }
     }
 
-    /// How many were left out because the file was too slow.
+    /// Number of hints left out because the file was too slow.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }

@@ -1,4 +1,4 @@
-//! What the loop shows of itself while it runs.
+//! The status that the loop shows while it runs.
 
 use std::sync::mpsc::SyncSender;
 
@@ -11,7 +11,7 @@ use crate::timeliness::Watch;
 /// How often it is shown. Ours: more often than anybody reads, and nothing beside the packets.
 pub const EVERY: Span = Span::from_millis(100);
 
-/// What was between two looks.
+/// Figures of the time between two looks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// Since the beginning.
@@ -23,7 +23,7 @@ pub struct Snapshot {
     pub packets: u64,
     /// Of these, more than [`crate::LATE`] late.
     pub late_packets: u64,
-    /// What the loop took of a core since the look before.
+    /// Share of a core that the loop used since the look before.
     pub share: f64,
 }
 

@@ -1,14 +1,14 @@
-//! What the network counted and what the kernel says become the results of flows.
+//! Merges what the network counted and what the kernel reports into the results of flows.
 
 use ranpace_network::{FlowResult, FlowTotals, RunResult, SplitResult};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
-use crate::player::{Ends, Played, Report, Seen};
+use crate::player::{Ends, Played, Seen, WorkloadReport};
 use crate::topology::Topology;
 
 /// Results of the scenario's flows first, in its order; then of the routes that carried something of programs; then of the
 /// connections of programs.
-pub fn merge(topology: &Topology, mut result: RunResult, report: &Report<'_>) -> RunResult {
+pub fn merge(topology: &Topology, mut result: RunResult, report: &WorkloadReport<'_>) -> RunResult {
     let own = topology.own().len();
     let others = result.flows.split_off((2 * own).min(result.flows.len()));
     result.flows.truncate(own);
@@ -74,7 +74,7 @@ fn rate(bytes: Bytes, span: Span) -> Rate {
 }
 
 /// A flow of the scenario, of which `flow` has what the network counted on its way.
-fn own_flow(flow: &mut FlowResult, played: &Played<'_>, report: &Report<'_>) {
+fn own_flow(flow: &mut FlowResult, played: &Played<'_>, report: &WorkloadReport<'_>) {
     let (from, end) = (report.measured_from, report.end);
     flow.delivered = Bytes::new(played.delivered() - played.delivered_before);
     let (first_sent, last_received) = match &played.ends {
@@ -114,7 +114,12 @@ fn kernel(flow: &mut FlowResult, record: &crate::record::Record) {
 }
 
 /// A connection of a program, on a route of which `route` has what the network counted.
-fn connection(topology: &Topology, route: &FlowResult, seen: &Seen, report: &Report<'_>) -> FlowResult {
+fn connection(
+    topology: &Topology,
+    route: &FlowResult,
+    seen: &Seen,
+    report: &WorkloadReport<'_>,
+) -> FlowResult {
     let (here, there) = (&seen.connection.local, &seen.connection.remote);
     let name = |place: usize, port: u16| format!("{}:{port}", topology.name(place));
     let from: Time = seen.first.max(report.measured_from);

@@ -1,8 +1,9 @@
-//! Namespaces that belong to an emulation, and what remains of emulations that were killed.
+//! Network namespaces of an emulation, and the removal of those that killed emulations left behind.
 //!
-//! A namespace is kept by a name in /run/netns, as `ip netns` does, so that `ip netns exec` and `ip netns list` know it; its
-//! name carries the process. A file in /run/ranpace is locked as long as that process lives: of one whose lock can be had,
-//! everything is removed, whoever may have its number now. Devices and routes go with the namespace.
+//! A namespace has a name in /run/netns, as `ip netns` gives it, so `ip netns exec` and `ip netns list` work with it; the name
+//! contains the process id. The process holds a lock on a file in /run/ranpace as long as it lives. If the next emulation can take
+//! that lock, it removes everything of the process that held it, even if another process has the same id by now. Devices and routes
+//! are removed with their namespace.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -15,9 +16,9 @@ use nix::sched::{CloneFlags, setns, unshare};
 use crate::devices::Device;
 use crate::segmentation;
 
-/// Where `ip netns` keeps names.
+/// The folder in which `ip netns` keeps names.
 const NETNS: &str = "/run/netns";
-/// Where locks and files of emulations are.
+/// The folder of emulations' locks and files.
 const OWN: &str = "/run/ranpace";
 /// Buckets of the table of connections that a namespace made from here gets for itself (Linux, Documentation/networking/ip-sysctl.rst).
 const CHILD_TABLE: &str = "/proc/sys/net/ipv4/tcp_child_ehash_entries";
@@ -38,7 +39,7 @@ pub enum NamespaceError {
          namespaces"
     )]
     Rights {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
         /// As the system said it.
         source: io::Error,
@@ -49,7 +50,7 @@ pub enum NamespaceError {
          there may be, `ulimit -n 65536` raises it"
     )]
     TooManyFiles {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
         /// As the system said it.
         source: io::Error,
@@ -62,7 +63,7 @@ pub enum NamespaceError {
     /// Something else.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
         /// As the system said it.
         source: io::Error,

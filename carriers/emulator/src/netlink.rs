@@ -1,4 +1,4 @@
-//! Asks the kernel for links, routes, qdiscs and filters (rtnetlink(7)).
+//! Queries the kernel for links, routes, qdiscs and filters (rtnetlink(7)).
 
 use std::convert::Infallible;
 use std::io;

@@ -1,8 +1,9 @@
-//! What kernels sent and is under way, as it was read: packets are cut from it when they are handed over.
+//! Buffers of the GSO packets that kernels sent and that are still in the network. Packets are cut from them when they are handed
+//! over.
 //!
-//! So payload is copied by the kernel alone, which writes it here and reads it here, and what a packet needs on its way is the
-//! number of the GSO packet that it belongs to, and its place there. A GSO packet stays until the last of its packets is gone; one
-//! that was lost on the way is, when another packet takes its place there. So a packet that waits where its GSO packet was dropped for the most part
+//! Only the kernel copies payload: it writes it here, and reads it from here. In the network a packet is represented by the number
+//! of its GSO packet and its place in there. A GSO packet stays until its last packet has left. The buffer learns that a packet was
+//! lost only when another one takes its place in the network, so a packet that waits while the others of its GSO packet were dropped
 //! keeps up to 64 KB.
 
 use std::io::IoSlice;
@@ -49,7 +50,7 @@ impl Default for Part {
     }
 }
 
-/// What a kernel sent at once.
+/// A GSO packet of a kernel.
 #[derive(Debug)]
 struct GsoPacket {
     buffer: Vec<u8>,

@@ -1,12 +1,12 @@
-//! What stands at hosts on the way of packets in an emulation: proxies that split connections, and Lightweight PEPs.
+//! The interface of what stands at hosts on the way of packets in an emulation: proxies that split connections, and Lightweight PEPs.
 //!
-//! A route that passes such a host is played in two parts, and packets that come to the end of the first are shown to the
-//! [`Participant`]s of the host one after another. A packet that all let pass goes on over the second part as it is.
+//! A route that passes such a host is played in two parts. Packets that reach the end of the first part are shown to the
+//! [`Participant`]s of the host one after another. A packet that all of them pass continues unchanged on the second part.
 
 use ranpace_cc::RadioHint;
 use ranpace_units::Time;
 
-/// What a participant is shown of a packet.
+/// A packet as a participant sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Passing<'a> {
     /// All of it, from IP's header on.
@@ -27,7 +27,7 @@ pub struct Passing<'a> {
     pub from_user: Option<u32>,
 }
 
-/// What becomes of a packet.
+/// A participant's verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on as it is.

@@ -1,4 +1,4 @@
-//! All participants of an emulation: who is shown which packet, what they send, and when they are due.
+//! All participants of an emulation: shows each its packets, collects what they send, and knows when they are due.
 
 use std::collections::VecDeque;
 
@@ -128,12 +128,12 @@ impl<'a> Participants<'a> {
         self.out.free.push(buffer);
     }
 
-    /// What became of the PEPs.
+    /// Results of the PEPs.
     pub fn peps(&self) -> Vec<PepResult> {
         self.peps.iter().map(|(_, pep)| pep.result()).collect()
     }
 
-    /// What the first proxy that split connections of a route had of them.
+    /// Results of the first proxy that split connections of a route.
     pub fn split(&self, route: u32) -> Option<SplitResult> {
         self.proxies.iter().find_map(|(_, proxy)| proxy.result(route))
     }

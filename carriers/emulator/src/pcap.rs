@@ -1,28 +1,22 @@
-//! Writes what crosses the network to a file: pcapng with an interface for each host, as if a capture ran on each of them.
+//! Writes a packet capture: pcapng with one interface per host, as if a capture ran on each of them.
 //!
-//! A packet that a host sends is written when it enters the network, as outbound of that host's interface; when it is handed over,
-//! as inbound of the other host's. So what is between two instants is what links, queues and cells took, and what was dropped on
-//! the route is only in the first. Before each packet is the header that Linux itself puts there where it captures on all interfaces
-//! (LINKTYPE_LINUX_SLL): libpcap 1.10 reads files of several interfaces only if their type is one that has the same number in
-//! files and in its own list (`pcapng.c`), which plain IP packets have not (LINKTYPE_RAW is 101, DLT_RAW 12). Times are in
-//! nanoseconds, and checksums are filled in that the kernel left to a network card.
+//! A packet that a host sends is written as outbound on that host's interface when it enters the network, and as inbound on the
+//! other host's when it is handed over. The time between both is what links, queues and cells took; a dropped packet appears only
+//! as outbound. Each packet begins with the header that Linux itself writes when it captures on all interfaces
+//! (LINKTYPE_LINUX_SLL): libpcap 1.10 reads files of several interfaces only if their link type has the same number in files and in
+//! its own list (`pcapng.c`), and that of plain IP packets has not (LINKTYPE_RAW is 101, DLT_RAW 12). Times are in nanoseconds.
+//! Checksums that the kernel left to a network card are filled in.
 //!
-//! The loop copies packets into chunks; a thread writes them. What that thread cannot keep up with is left out and counted, since
-//! the loop does not wait. The format is that of draft-ietf-opsawg-pcapng, sections 4.1 to 4.3.
+//! The loop copies packets into chunks, and a thread writes them. The loop does not wait for the thread; packets that the thread
+//! cannot keep up with are left out and counted. The format is that of draft-ietf-opsawg-pcapng, sections 4.1 to 4.3, in
+//! the machine's byte order.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, IoSlice, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::time::{Duration, SystemTime};
 
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::pcapng::{PcapNgBlock as _, PcapNgWriter};
-use pcap_file::{DataLink, PcapError};
 use ranpace_units::{Span, Time};
 
 use crate::gso::{OFFSET, fill_checksum};
@@ -39,7 +33,7 @@ const INBOUND: u32 = 1 << 31;
 /// Bytes of the header before each packet in the file.
 const COOKED: usize = 16;
 
-/// What was written.
+/// Counters of the capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
     /// Packets in the file; one that came to its end is there twice.
@@ -134,11 +128,11 @@ impl Tap {
 /// The file's end: writes.
 pub struct Writer {
     path: PathBuf,
-    file: PcapNgWriter<BufWriter<File>>,
+    file: BufWriter<File>,
     full: Receiver<Vec<u8>>,
     empty: Sender<Vec<u8>>,
-    /// The packet that is being written, with its header.
-    packet: Vec<u8>,
+    /// The block that is being written.
+    block: Vec<u8>,
 }
 
 impl Writer {
@@ -146,21 +140,11 @@ impl Writer {
     pub fn create(path: &Path, hosts: &[&str]) -> Result<(Tap, Self), CaptureError> {
         let failed = |source| CaptureError { path: path.to_owned(), source };
         let file = File::create(path).map_err(failed)?;
-        let mut file =
-            PcapNgWriter::new(BufWriter::with_capacity(CHUNK, file)).map_err(|error| failed(plain(error)))?;
-        for host in hosts {
-            let interface = InterfaceDescriptionBlock {
-                linktype: DataLink::LINUX_SLL,
-                snaplen: 0,
-                options: vec![
-                    InterfaceDescriptionOption::IfName(Cow::Borrowed(host)),
-                    // 10 to the power of -9 s.
-                    InterfaceDescriptionOption::IfTsResol(9),
-                ],
-            };
-            file.write_block(&interface.into_block()).map_err(|error| failed(plain(error)))?;
-        }
-        file.get_mut().flush().map_err(failed)?;
+        let mut file = BufWriter::with_capacity(CHUNK, file);
+        let mut block = Vec::new();
+        section_header(&mut block);
+        hosts.iter().for_each(|host| interface_description(&mut block, host));
+        file.write_all(&block).and_then(|()| file.flush()).map_err(failed)?;
         let (full, hear_full) = sync_channel(MOST_CHUNKS);
         let (empty, hear_empty) = channel();
         let tap = Tap {
@@ -172,7 +156,7 @@ impl Writer {
             empty: hear_empty,
             left_out: 0,
         };
-        Ok((tap, Self { path: path.to_owned(), file, full: hear_full, empty, packet: Vec::new() }))
+        Ok((tap, Self { path: path.to_owned(), file, full: hear_full, empty, block }))
     }
 
     /// Writes until the tap has finished, and returns how many packets there are. After an error the tap's packets are left
@@ -198,25 +182,13 @@ impl Writer {
             rest = next;
             fill_checksum(buffer);
             let packet = buffer.get(OFFSET..).unwrap_or_default();
-            let is_inbound = host & INBOUND != 0;
-            // epb_flags, bits 0 and 1: 1 is inbound, 2 outbound.
-            let direction = if is_inbound { 1 } else { 2 };
-            self.packet.clear();
-            self.packet.extend_from_slice(&cooked(is_inbound, packet));
-            self.packet.extend_from_slice(packet);
-            let packet = self.packet.as_slice();
-            let block = EnhancedPacketBlock {
-                interface_id: host & !INBOUND,
-                timestamp: Duration::from_nanos(at),
-                original_len: packet.len() as u32,
-                data: Cow::Borrowed(packet),
-                options: vec![EnhancedPacketOption::Flags(direction)],
-            };
-            self.file.write_block(&block.into_block()).map_err(plain)?;
+            self.block.clear();
+            enhanced_packet(&mut self.block, host & !INBOUND, at, host & INBOUND != 0, packet);
+            self.file.write_all(&self.block)?;
             count += 1;
         }
         // Whoever kills the emulator has what was handed over.
-        self.file.get_mut().flush()?;
+        self.file.flush()?;
         Ok(count)
     }
 }
@@ -245,11 +217,74 @@ fn parts(head: &[u8; RECORD]) -> (u64, u32, usize) {
     (time, word(host), word(length) as usize)
 }
 
-fn plain(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        error => io::Error::other(error),
+/// The beginning of a file, section 4.1: version 1.0, without a length.
+fn section_header(out: &mut Vec<u8>) {
+    const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+    block(out, 0x0a0d_0d0a, |out| {
+        out.extend_from_slice(&BYTE_ORDER.to_ne_bytes());
+        out.extend_from_slice(&1_u16.to_ne_bytes());
+        out.extend_from_slice(&0_u16.to_ne_bytes());
+        out.extend_from_slice(&(-1_i64).to_ne_bytes());
+    });
+}
+
+/// An interface with this name, section 4.2: no limit of a packet's length, times in nanoseconds.
+fn interface_description(out: &mut Vec<u8>, name: &str) {
+    const LINKTYPE_LINUX_SLL: u16 = 113;
+    const IF_NAME: u16 = 2;
+    const IF_TSRESOL: u16 = 9;
+    block(out, 1, |out| {
+        out.extend_from_slice(&LINKTYPE_LINUX_SLL.to_ne_bytes());
+        out.extend_from_slice(&[0; 6]);
+        option(out, IF_NAME, name.as_bytes());
+        option(out, IF_TSRESOL, &[9]); // 10 to the power of -9 s
+        option(out, 0, &[]);
+    });
+}
+
+/// A packet that crossed an interface `at` so many nanoseconds since 1970, section 4.3.
+fn enhanced_packet(out: &mut Vec<u8>, interface: u32, at: u64, is_inbound: bool, packet: &[u8]) {
+    const EPB_FLAGS: u16 = 2;
+    // Bits 0 and 1 of the flags.
+    let direction: u32 = if is_inbound { 1 } else { 2 };
+    let length = (COOKED + packet.len()) as u32;
+    block(out, 6, |out| {
+        for word in [interface, (at >> 32) as u32, at as u32, length, length] {
+            out.extend_from_slice(&word.to_ne_bytes());
+        }
+        out.extend_from_slice(&cooked(is_inbound, packet));
+        out.extend_from_slice(packet);
+        pad(out, COOKED + packet.len());
+        option(out, EPB_FLAGS, &direction.to_ne_bytes());
+        option(out, 0, &[]);
+    });
+}
+
+/// A block of this type: its length stands before and behind its body.
+fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
+    let begin = out.len();
+    out.extend_from_slice(&kind.to_ne_bytes());
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+    let length = ((out.len() - begin + 4) as u32).to_ne_bytes();
+    out.extend_from_slice(&length);
+    if let Some(before) = out.get_mut(begin + 4..begin + 8) {
+        before.copy_from_slice(&length);
     }
+}
+
+/// An option with its padding; the last one of a block is 0.
+fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
+    out.extend_from_slice(&code.to_ne_bytes());
+    // Names of hosts are 200 bytes at most.
+    out.extend_from_slice(&(value.len() as u16).to_ne_bytes());
+    out.extend_from_slice(value);
+    pad(out, value.len());
+}
+
+/// Zeros behind so many bytes, up to a multiple of four.
+fn pad(out: &mut Vec<u8>, length: usize) {
+    out.resize(out.len() + length.next_multiple_of(4) - length, 0);
 }
 
 #[cfg(test)]
@@ -257,6 +292,9 @@ mod tests {
     use std::thread;
 
     use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
+    use pcap_file::DataLink;
+    use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+    use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
     use pcap_file::pcapng::{Block, PcapNgReader};
 
     use super::*;

@@ -1,7 +1,7 @@
-//! A Lightweight PEP of the scenario for real packets: it watches what goes to users, and lets everything pass.
+//! A Lightweight PEP of the scenario for real packets: it observes packets to users, and passes all of them.
 //!
-//! Its reports go to the agent of the server behind it, as in the simulator ([`WatchingPep`]). The agent tells nobody: a kernel's TCP
-//! cannot be told. What was reported and let through is in the results.
+//! Its reports go to the agent of the server behind it, as in the simulator ([`WatchingPep`]). They end there, because a kernel's TCP
+//! has no way to receive them. The results contain what the PEP reported and what the agent verified.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -49,7 +49,7 @@ impl<'a> PepAtHost<'a> {
         Self { pep: WatchingPep::new(spec, number, seed), delays: delays.collect(), numbers: HashMap::new() }
     }
 
-    /// What became of it.
+    /// Its results.
     pub fn result(&self) -> PepResult {
         self.pep.result()
     }
@@ -92,7 +92,7 @@ fn content(packet: &[u8]) -> Option<(FlowId, Body<'_>, u32)> {
 
 impl Participant for PepAtHost<'_> {
     fn on_packet(&mut self, now: Time, passing: &Passing<'_>, _: Send<'_>) -> Verdict {
-        // What users send is of no interest to servers.
+        // Servers do not want reports on packets that users send.
         if passing.from_user.is_none()
             && let Some((id, body, bytes)) = content(passing.packet)
         {

@@ -1,4 +1,4 @@
-//! What an emulation is to do.
+//! The settings of an emulation.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct Program {
     pub words: Vec<OsString>,
 }
 
-/// What is to be done; by default nothing, without an end.
+/// The plan; by default nothing is run, without an end.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The emulation ends with this program.
@@ -30,17 +30,17 @@ pub struct Plan {
     pub limit: Option<Span>,
     /// The scenario's own flows are played beside the programs, if any.
     pub workloads: Option<Workloads>,
-    /// How packets are handed over.
+    /// The way in which packets are handed over.
     pub delivery: Delivery,
     /// Processors may sleep between packets, and wake late.
     pub saves_power: bool,
-    /// What is to be seen of it.
+    /// Its views.
     pub views: Views,
     /// The command that calls [`crate::enter`], and its first arguments.
     pub inside: (PathBuf, Vec<OsString>),
 }
 
-/// What is to be seen of an emulation beside its results.
+/// Outputs of an emulation besides its results.
 #[derive(Clone, Debug, Default)]
 pub struct Views {
     /// All packets are written to this file.

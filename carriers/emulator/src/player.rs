@@ -1,7 +1,7 @@
-//! One thread that plays the scenario's workloads and watches the kernel's TCP, those of programs too.
+//! One thread that plays the scenario's workloads and observes the kernel's TCP connections, those of programs included.
 //!
-//! Sockets are made in the network namespaces of their hosts, which this thread enters one after another, and are all used from
-//! here. TCP_INFO is read every [`LOOK`] where connections are known, and at the sampling instants everywhere.
+//! The thread enters the network namespaces of the hosts one after another, opens their sockets there, and uses all sockets from
+//! then on. It reads TCP_INFO every [`LOOK`] where connections are known, and everywhere at the sampling instants.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -44,9 +44,9 @@ const MOST_NOTES: usize = 100;
 /// Token of the timer.
 const TIMER: Token = Token(usize::MAX);
 
-/// What is due at some time.
+/// An event of the player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum PlayerEvent {
     Begin,
     Write,
     Send,
@@ -92,8 +92,8 @@ pub struct Seen {
     pub acked_before: u64,
 }
 
-/// What came of it.
-pub struct Report<'a> {
+/// The results of the player.
+pub struct WorkloadReport<'a> {
     /// In the scenario's order; empty without workloads.
     pub flows: Vec<Played<'a>>,
     /// In the order in which they were seen.
@@ -123,7 +123,7 @@ pub struct Player<'a> {
     unseen: u64,
     poll: Poll,
     timer: TimerFd,
-    schedule: BinaryHeap<Reverse<(Time, What, usize)>>,
+    schedule: BinaryHeap<Reverse<(Time, PlayerEvent, usize)>>,
     /// Flows with something to do at once.
     ready: Vec<usize>,
     notes: Vec<String>,
@@ -224,22 +224,22 @@ impl<'a> Player<'a> {
     }
 
     /// Plays from `began` on until `stop` is set.
-    pub fn run(mut self, began: Instant, stop: &AtomicBool) -> io::Result<Report<'a>> {
+    pub fn run(mut self, began: Instant, stop: &AtomicBool) -> io::Result<WorkloadReport<'a>> {
         self.began = began;
         for (number, spec) in self.topology.flows().iter().enumerate().take(self.flows.len()) {
-            self.schedule.push(Reverse((spec.start, What::Begin, number)));
+            self.schedule.push(Reverse((spec.start, PlayerEvent::Begin, number)));
             if let Some(stop) = spec.stop {
-                self.schedule.push(Reverse((stop, What::Stop, number)));
+                self.schedule.push(Reverse((stop, PlayerEvent::Stop, number)));
             }
         }
         let scenario = &self.topology.scenario;
         let measured_from = Time::ZERO + scenario.warmup;
-        self.schedule.push(Reverse((measured_from, What::Measure, 0)));
+        self.schedule.push(Reverse((measured_from, PlayerEvent::Measure, 0)));
         // The sampling instants are looks too.
         let looks = scenario.sample.as_nanos().div_ceil(LOOK.as_nanos()).max(1);
         let look = Span::from_nanos((scenario.sample.as_nanos() / looks).max(1));
         let mut look_number = 1;
-        self.schedule.push(Reverse((Time::ZERO + look, What::Look, 0)));
+        self.schedule.push(Reverse((Time::ZERO + look, PlayerEvent::Look, 0)));
         let mut events = Events::with_capacity(1024);
         let mut buffer = vec![0; CHUNK];
         while !stop.load(Ordering::Relaxed) {
@@ -248,14 +248,14 @@ impl<'a> Player<'a> {
                 && at <= now
             {
                 self.schedule.pop();
-                if what == What::Look {
+                if what == PlayerEvent::Look {
                     let is_row = look_number % looks == 0;
                     self.look(is_row)?;
                     if is_row {
                         self.sample(at);
                     }
                     look_number += 1;
-                    self.schedule.push(Reverse((at + look, What::Look, 0)));
+                    self.schedule.push(Reverse((at + look, PlayerEvent::Look, 0)));
                 } else {
                     self.on_due(now, what, number)?;
                 }
@@ -290,8 +290,8 @@ impl<'a> Player<'a> {
         Ok(NAP)
     }
 
-    fn on_due(&mut self, now: Time, what: What, number: usize) -> io::Result<()> {
-        if what == What::Measure {
+    fn on_due(&mut self, now: Time, what: PlayerEvent, number: usize) -> io::Result<()> {
+        if what == PlayerEvent::Measure {
             self.look(true)?;
             self.measuring = true;
             for flow in &mut self.flows {
@@ -304,7 +304,7 @@ impl<'a> Player<'a> {
             }
             return Ok(());
         }
-        if what == What::Stop {
+        if what == PlayerEvent::Stop {
             // Before it is gone.
             self.look_at_sender(number)?;
         }
@@ -316,25 +316,29 @@ impl<'a> Player<'a> {
             }
         };
         match (&mut flow.ends, what) {
-            (Ends::Tcp(stream), What::Begin) => {
+            (Ends::Tcp(stream), PlayerEvent::Begin) => {
                 enter(hosts, inside, stream.places().0)?;
                 match stream.begin(now, poll.registry()) {
-                    Ok(next) => enter_schedule(next, What::Write),
+                    Ok(next) => enter_schedule(next, PlayerEvent::Write),
                     Err(error) => self.fail(number, &error),
                 }
             }
-            (Ends::Tcp(stream), What::Write) => {
-                enter_schedule(stream.write(now), What::Write);
+            (Ends::Tcp(stream), PlayerEvent::Write) => {
+                enter_schedule(stream.write(now), PlayerEvent::Write);
                 ready.push(number);
             }
-            (Ends::Tcp(stream), What::Stop) => {
+            (Ends::Tcp(stream), PlayerEvent::Stop) => {
                 stream.stop();
                 flow.record.close();
                 ready.push(number);
             }
-            (Ends::Udp(datagrams), What::Begin) => enter_schedule(Some(datagrams.begin()), What::Send),
-            (Ends::Udp(datagrams), What::Send) => enter_schedule(Some(datagrams.send(now)), What::Send),
-            (Ends::Udp(datagrams), What::Stop) => datagrams.stop(),
+            (Ends::Udp(datagrams), PlayerEvent::Begin) => {
+                enter_schedule(Some(datagrams.begin()), PlayerEvent::Send)
+            }
+            (Ends::Udp(datagrams), PlayerEvent::Send) => {
+                enter_schedule(Some(datagrams.send(now)), PlayerEvent::Send)
+            }
+            (Ends::Udp(datagrams), PlayerEvent::Stop) => datagrams.stop(),
             _ => {}
         }
         Ok(())
@@ -382,7 +386,7 @@ impl<'a> Player<'a> {
                 self.ready.push(number);
             }
             if let Some(next) = work.next {
-                self.schedule.push(Reverse((next, What::Begin, number)));
+                self.schedule.push(Reverse((next, PlayerEvent::Begin, number)));
             }
         }
         Ok(())
@@ -501,7 +505,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn finish(mut self, measured_from: Time) -> Report<'a> {
+    fn finish(mut self, measured_from: Time) -> WorkloadReport<'a> {
         let end = self.now();
         if self.unseen > 0 {
             self.notes.push(format!(
@@ -509,7 +513,7 @@ impl<'a> Player<'a> {
             ));
         }
         let connections = self.order.iter().filter_map(|key| self.seen.remove(key)).collect();
-        Report { flows: self.flows, connections, notes: self.notes, measured_from, end }
+        WorkloadReport { flows: self.flows, connections, notes: self.notes, measured_from, end }
     }
 }
 

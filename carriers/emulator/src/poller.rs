@@ -1,9 +1,9 @@
-//! Waiting for packets and for an instant, whichever comes first.
+//! Waits for packets and for an instant, whichever comes first.
 //!
-//! By epoll, whose cost does not grow with the number of devices, and by timers that stay as they are when a packet ends the waiting: where a
-//! processor's timer belongs to a hypervisor, setting it takes as long as sleeping (see docs/performance.md). It is set when
-//! one that was set first goes off, and need not be for one that comes behind another. So what recurs is set a period before, behind the one that is
-//! waited for. Between polls ([`crate::slack`]) devices are not heeded.
+//! It uses epoll, whose cost does not grow with the number of devices, and timers that stay armed when a packet ends the wait: where a
+//! hypervisor owns the processor's timer, arming it takes as long as sleeping (see docs/performance.md). The kernel arms it when the
+//! first timer expires, and need not for a timer that expires behind another. A recurring timer is therefore set one period
+//! ahead, behind the one that is awaited. Between polls ([`crate::slack`]) devices are not watched.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};

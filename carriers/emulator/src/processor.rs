@@ -1,4 +1,4 @@
-//! The processor to which the loop keeps: one that wanders is late, and so is one that shares it with another loop.
+//! Pins the loop to a processor: a loop that migrates is late, and so is one that shares its processor with another loop.
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};

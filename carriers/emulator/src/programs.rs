@@ -1,6 +1,6 @@
-//! Programs behind hosts. Each has a first process of ours in a process namespace of its own, which enters the host's network
-//! and starts it: when that process ends, the kernel ends everything below it. It ends with the emulator, however that ended,
-//! because it hears when nobody holds the other end of its leash any more.
+//! Programs behind hosts. Each gets a first process of ours in a process namespace of its own, which enters the host's network and
+//! starts the program. When that first process ends, the kernel ends everything below it. It ends with the emulator, however that
+//! ends, because it then reads the end of a pipe whose other end the emulator held.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -77,7 +77,7 @@ impl Running {
         Ok(Self { child, leash: Some(leash), _other_end: other_end, has_terminal })
     }
 
-    /// How it ended; `None` while it runs.
+    /// Its exit status; `None` while it runs.
     pub fn ended(&mut self) -> io::Result<Option<i32>> {
         Ok(self.child.try_wait()?.map(code))
     }
@@ -144,6 +144,10 @@ pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io
     unshare(CloneFlags::CLONE_NEWNS)?;
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)?;
+    let hidden: Vec<(&str, File)> = ["/sys/fs/cgroup", "/sys/fs/bpf"]
+        .iter()
+        .filter_map(|path| Some((*path, File::open(path).ok()?)))
+        .collect();
     // Programs live without these where a container forbids them.
     let mounted = [
         (
@@ -162,6 +166,12 @@ pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io
             mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none),
         ),
     ];
+    // The new /sys hides what was mounted in it. Programs find control groups and the BPF file system where they were.
+    for (path, found) in &hidden {
+        let source = format!("/proc/self/fd/{}", found.as_raw_fd());
+        // Without them a program lacks what few need, and is told by its own error.
+        let _ = mount(Some(source.as_str()), *path, none, MsFlags::MS_BIND | MsFlags::MS_REC, none);
+    }
     let without: Vec<String> = mounted
         .iter()
         .filter_map(|(path, so, done)| Some(format!("{so} (mounting {path}: {})", done.err()?)))

@@ -1,5 +1,5 @@
-//! What the kernel's figures of a flow add up to: counters over all of its connections, RTTs, and a series over time in the
-//! simulator's form.
+//! Sums of the kernel's figures of a flow: counters over all of its connections, RTTs, and a series over time in the simulator's
+//! form.
 
 use ranpace_network::{Column, Distribution, Histogram, Series};
 use ranpace_units::{Span, Time};
@@ -82,7 +82,7 @@ impl Account {
         }
     }
 
-    /// What was counted since `before`.
+    /// Counters since `before`.
     pub fn since(self, before: Self) -> Self {
         self.with(before, u64::saturating_sub, |now, before| {
             Span::from_nanos(now.as_nanos().saturating_sub(before.as_nanos()))

@@ -1,4 +1,4 @@
-//! A route to a host on which TCP begins with another window: `ip route add ADDRESS dev ran0 scope link initcwnd N`
+//! Sets a route to a host with another initial window of TCP: `ip route add ADDRESS dev ran0 scope link initcwnd N`
 //! (ip-route(8); rtnetlink(7)).
 
 use std::io;

@@ -1,10 +1,10 @@
-//! Has a host's kernel cut GSO packets that are written to its device into packets before it receives them (generic segmentation
+//! Makes a host's kernel segment the GSO packets that are written to its device before TCP receives them (generic segmentation
 //! offload; Linux, Documentation/networking/segmentation-offloads.rst).
 //!
-//! So packets of a connection that are due together cost one call and one copy, and the host's TCP gets each of them for itself.
-//! A kernel cuts what it sends, not what it receives. So what comes from the device is sent to an intermediate functional block
-//! device (ifb; tc-mirred(8)), which gives what it is sent back as if it came from where it came from first, and which takes no
-//! large GSO packets: those are cut on the way to it, as a rule without a copy of their payload.
+//! Packets of a connection that are due together then cost one call and one copy, and the host's TCP still receives each of them by
+//! itself. A kernel segments what it sends, not what it receives. What comes from the device is therefore redirected to an
+//! intermediate functional block device (ifb; tc-mirred(8)), which returns packets as if they had come from where they came from
+//! first, and which accepts no large GSO packets: the kernel segments those on the way to it, as a rule without copying payload.
 
 use std::fs;
 use std::io::{self, IoSlice};
@@ -156,7 +156,7 @@ pub fn dropped() -> io::Result<u64> {
     Counted::read().map(|counted| counted.dropped)
 }
 
-/// What the block device counts.
+/// Counters of the block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counted {
     /// That it was sent.

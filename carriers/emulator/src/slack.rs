@@ -1,13 +1,13 @@
-//! Timer slack: how exactly the loop keeps to instants that come thick.
+//! Timer slack: how exactly the loop keeps to instants that follow each other closely.
 //!
-//! On a link of a fixed rate each packet arrives at an instant of its own, 24 us apart at 500 Mbit/s, and to wake a thread takes as long
-//! as that. So the loop wakes for single instants as long as they come no more often than it can wake at a bearable cost. Beyond that
-//! it polls, as a network driver does that moderates its interrupts: it wakes at the next multiple of the slack, reads what hosts
-//! have sent since the last poll, and hands over all that was due by then. A packet is late by less than the slack for it, and what a
-//! host sent counts from the last poll, by less than the slack too early.
+//! On a link of a fixed rate each packet arrives at its own instant, 24 us apart at 500 Mbit/s, and waking a thread takes as long as
+//! that. The loop wakes for single instants only as long as they are rare enough for the cost to be bearable. Beyond that it polls, as
+//! a network driver with interrupt moderation does: it wakes at the next multiple of the slack, reads what hosts have sent since the
+//! last poll, and hands over all that was due by then. A packet is then late by less than the slack, and a packet that a host sent
+//! counts from the last poll, so by less than the slack too early.
 //!
-//! Whether an instant may have a wakeup of its own is decided as by ATM's generic cell rate algorithm (ITU-T I.371, virtual
-//! scheduling): a credit of one instant per spacing, of which a few can be saved.
+//! ATM's generic cell rate algorithm decides whether an instant gets a wakeup of its own (ITU-T I.371, virtual scheduling): a credit
+//! of one instant per spacing, of which a few can be saved.
 
 use ranpace_units::{Span, Time};
 

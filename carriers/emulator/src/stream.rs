@@ -1,8 +1,9 @@
-//! A TCP flow of the scenario at its two ends, over sockets of the kernel: the application that writes, and the one that reads.
+//! A TCP flow of the scenario over sockets of the kernel: the application that writes at one end, and the one that reads at the
+//! other.
 //!
-//! It does what a flow of the simulator does (`carriers/sim/src/flow.rs`): the same workloads, the same instants, the same
-//! transfers. Ours: a flow that stops resets its connection, so that what waits in the socket is not sent any more, as in the
-//! simulator; what was lost of it by then is not repaired, unlike there.
+//! It does what a flow of the simulator does (`carriers/sim/src/flow.rs`): the same workloads, at the same instants, with the same
+//! transfers. Ours: a flow that stops resets its connection, so data that wait in the socket are not sent any more, as in the
+//! simulator; unlike there, losses until then are not repaired.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,10 +22,10 @@ use crate::workloads::Settings;
 /// Bytes read or written in one call, and the calls of an end before others have their turn.
 pub const CHUNK: usize = 256 << 10;
 const CALLS: usize = 4;
-/// What is sent.
+/// The data sent.
 static PAYLOAD: [u8; CHUNK] = [0; CHUNK];
 
-/// What is waited for on a socket of a flow.
+/// The event awaited on a socket of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Connections to accept.
@@ -51,7 +52,7 @@ impl Role {
     }
 }
 
-/// What came of some work.
+/// The outcome of some work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// There is more to do at once.

@@ -1,8 +1,8 @@
-//! What the kernel knows of its TCP connections: `struct tcp_info`, asked for through sock_diag (sock_diag(7), inet_diag), which sees
-//! the sockets of all programs in a network namespace.
+//! The kernel's figures of its TCP connections: `struct tcp_info` by sock_diag (sock_diag(7), inet_diag), which covers the sockets of
+//! all programs in a network namespace.
 //!
-//! Source: Linux 6.18, include/uapi/linux/tcp.h. Its fields stand at fixed places and new ones are added at the end, so that each
-//! is read at its place, and is zero where an older kernel ends before it.
+//! Source: Linux 6.18, include/uapi/linux/tcp.h. The kernel appends new fields at the end, so each field is read at its fixed offset,
+//! and is zero where an older kernel's structure ends before it.
 
 use std::io;
 use std::net::IpAddr;
@@ -33,7 +33,7 @@ pub struct Connection {
     pub is_open: bool,
     /// Its congestion control.
     pub cc: String,
-    /// What the kernel counts.
+    /// Counters of the kernel.
     pub info: TcpInfo,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the machine kept up: what was late, by how much, and whether the run counts.
+//! Whether the machine kept up: which events were late, by how much, and whether the run is valid.
 
 use ranpace_network::{Distribution, Histogram};
 use ranpace_units::Span;
@@ -25,17 +25,17 @@ pub struct Watch {
     pub strays: u64,
     /// Packets, or GSO packets of several, that a host's kernel did not take, or dropped when it cut them.
     pub refused: u64,
-    /// What the loop took of a processor, the kernel's work for it included.
+    /// CPU time of the loop, the kernel's work for it included.
     pub busy: Span,
-    /// How long the loop ran.
+    /// Running time of the loop.
     pub elapsed: Span,
-    /// How often the loop was woken: by its timer or by what hosts sent.
+    /// Wakeups of the loop, by its timer or by packets of hosts.
     pub wakeups: u64,
-    /// How many of these were polls, for all that was due since the last one.
+    /// Wakeups that were polls, for all packets due since the last poll.
     pub polls: u64,
     /// By how much polls make packets late at most, and what hosts send too early.
     pub slack: Span,
-    /// How often the loop paused to leave some of its processor to others.
+    /// Pauses of the loop that left some of its processor to others.
     pub pauses: u64,
     standstills: u64,
     longest_standstill: Span,
@@ -90,7 +90,7 @@ impl Watch {
     }
 }
 
-/// What the loop got of what it asked the machine for.
+/// The resources that the machine granted the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Real-time priority (SCHED_FIFO).
@@ -104,15 +104,15 @@ pub struct Machine {
 /// How well the machine kept up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeliness {
-    /// What the loop got.
+    /// The resources that the loop got.
     pub machine: Machine,
-    /// How late the loop was woken.
+    /// Lateness of the loop's wakeups.
     pub timers: Distribution,
-    /// How late packets were handed over.
+    /// Lateness of packets handed over.
     pub packets: Distribution,
     /// Packets that were handed over more than [`LATE`] late.
     pub late_packets: u64,
-    /// How late slots of cells were played.
+    /// Lateness of slots of cells.
     pub slots: Distribution,
     /// Slots played more than a slot late.
     pub late_slots: u64,
@@ -132,7 +132,7 @@ pub struct Timeliness {
     pub slack: Span,
     /// See [`Watch::pauses`].
     pub pauses: u64,
-    /// How often the loop stood still for more than [`STANDSTILL`].
+    /// Number of times that the loop stood still for more than [`STANDSTILL`].
     pub standstills: u64,
     /// For how long it did at most: work between two looks at what is due, and time in which the machine did not run it.
     pub longest_standstill: Span,

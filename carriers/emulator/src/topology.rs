@@ -1,4 +1,4 @@
-//! What an emulation plays of a scenario: hosts that get a namespace, and the routes between them.
+//! The part of a scenario that an emulation plays: hosts that get a namespace, and the routes between them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -71,7 +71,7 @@ pub struct Topology {
     pub scenario: Scenario,
     /// Indices of the hosts that get a namespace, in the scenario's order; an address counts in this order.
     pub hosts: Vec<usize>,
-    /// What of the scenario is not played.
+    /// Parts of the scenario that are not played.
     pub notes: Vec<String>,
     /// The flow for each pair of hosts, by their places in `hosts`: from times their number plus to.
     table: Vec<Option<u32>>,
@@ -250,7 +250,7 @@ impl Topology {
         self.whole.get(route as usize).map_or(0, |route| route.bearer)
     }
 
-    /// How many whole routes there are: they come first among the flows of the played scenario.
+    /// Number of whole routes, which come first among the flows of the played scenario.
     pub fn whole(&self) -> usize {
         self.whole.len()
     }

@@ -1,5 +1,5 @@
-//! The scenario's own workloads over the kernel's TCP and UDP: which of them can be played, and how hosts and sockets are set
-//! up for them, so that nothing but the congestion control and the network limits what is sent.
+//! The scenario's own workloads over the kernel's TCP and UDP: which of them can be played, and how hosts and sockets are set up so
+//! that only congestion control and the network limit what is sent.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,9 +30,9 @@ pub enum WorkloadError {
     Control {
         /// Name of the flow.
         flow: String,
-        /// What it would need.
+        /// Bytes that it would need.
         asked: String,
-        /// What there is.
+        /// The names that exist.
         known: String,
     },
     /// Something that sockets do not do.
@@ -42,7 +42,7 @@ pub enum WorkloadError {
     Socket {
         /// Name of the flow.
         flow: String,
-        /// What cannot be played.
+        /// The feature that cannot be played.
         what: String,
     },
     /// More flows than ports.
@@ -68,7 +68,7 @@ const TCP_HEADERS: u64 = 40;
 /// See [`TCP_HEADERS`].
 pub(crate) const UDP_HEADERS: u64 = 28;
 
-/// How the sockets of a TCP flow are set up.
+/// Socket options of a TCP flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// The kernel's congestion control.
@@ -161,7 +161,7 @@ fn kernel_name(algorithm: &str) -> String {
     .to_owned()
 }
 
-/// What of a flow the kernel does in its own way.
+/// Deviations of the kernel from a flow's settings.
 fn unplayed(flow: &FlowSpec) -> Vec<String> {
     let mut notes = Vec::new();
     let (algorithm, config) = match &flow.transport {

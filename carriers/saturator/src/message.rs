@@ -1,11 +1,11 @@
-//! What is sent: 32 bytes, followed by nothing or by filling.
+//! The messages: 32 bytes, alone or with padding.
 
 /// Begins every message.
 const MAGIC: [u8; 4] = *b"RPS1";
 /// Length of a message without filling.
 pub(crate) const LENGTH: usize = 32;
 
-/// What a message is.
+/// The type of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// From the sender: is there a receiver? `token` is the sender's own number.
@@ -27,7 +27,7 @@ const KINDS: [Kind; 6] = [Kind::Hello, Kind::Welcome, Kind::Data, Kind::Saturati
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Shows that the other side has been heard.
     pub token: u64,

@@ -1,4 +1,4 @@
-//! The receiver's decisions: who may send, what is answered, and when something arrived.
+//! The receiver's decisions: which sender it accepts, what it answers, and the arrival times that it records.
 
 use std::fmt;
 use std::net::SocketAddr;

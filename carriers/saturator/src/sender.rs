@@ -1,4 +1,4 @@
-//! The sender's decisions: greet until somebody answers, then keep the window full, and stop when nobody answers any more.
+//! The sender's decisions: it sends greetings until a receiver answers, then keeps the window full, and stops when answers cease.
 
 use ranpace_units::{Span, Time};
 

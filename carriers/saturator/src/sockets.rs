@@ -1,4 +1,4 @@
-//! The two ends over real UDP sockets: they move messages and time, and decide nothing.
+//! Both ends over real UDP sockets: they move messages and time, and decide nothing.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, ErrorKind};

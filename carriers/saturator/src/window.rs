@@ -1,4 +1,4 @@
-//! How many packets are kept under way.
+//! The window: the number of packets kept in flight.
 
 use ranpace_units::{Span, Time};
 

@@ -1,10 +1,10 @@
-//! A flow at its two ends: endpoints of its transport, and the application that feeds them.
+//! A flow with its two ends: the endpoints of its transport, and the application that feeds them.
 
 use std::hint::black_box;
 
 use ranpace_cc::{Algorithm, RadioHint, Received, ReceiverHalf};
 use ranpace_scenario::{FlowSpec, Transport, Workload};
-use ranpace_tcp::{DatagramReceiver, DatagramSender, Kind, Receiver, Segment, Sender};
+use ranpace_tcp::{DatagramReceiver, DatagramSender, Kind, Receiver, Segment, Sender, prefetch};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::quic::QuicEnds;
@@ -23,7 +23,7 @@ pub(crate) enum Ends {
     None,
 }
 
-/// Where datagrams end that nobody answers.
+/// The receiver of datagrams without feedback.
 #[derive(Debug, Default)]
 pub(crate) struct UdpSink {
     delivered: Bytes,
@@ -49,7 +49,7 @@ impl UdpSink {
     }
 }
 
-/// What a flow did from its first packet on, over all its connections, warm-up included.
+/// Totals of a flow from its first packet on, over all its connections, the warm-up included.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub sent: u64,
@@ -304,39 +304,23 @@ impl Flow {
         }
     }
 
-    /// Brings what a packet in this direction will need into the processor's cache, step by step from 0 to
-    /// [`Self::STEPS`]: each reads where the next one finds what it needs.
+    /// A step of prefetching what a packet in this direction will need, from 0 to [`Self::PREFETCH_STEPS`]; see
+    /// [`ranpace_tcp::prefetch`].
     #[inline]
-    pub fn warm(&self, direction: Direction, step: usize) {
+    pub fn prefetch(&self, direction: Direction, step: usize) {
         let Ends::Tcp(sender, receiver) = &self.ends else { return };
-        black_box(match (direction, step) {
-            (_, 0) => {
-                self.totals.acks
-                    ^ self.totals.received_packets
-                    ^ self.complete as u64
-                    ^ u64::from(self.connection)
+        match (step.checked_sub(1), direction) {
+            (None, _) => {
+                let Totals { acks, received_packets, .. } = &self.totals;
+                black_box(acks ^ received_packets ^ self.complete as u64 ^ u64::from(self.connection));
             }
-            (Direction::Forward, 1) => receiver.warm(),
-            (Direction::Back, 1) => sender.warm(),
-            (Direction::Back, 2) => sender.warm_records(),
-            (Direction::Back, _) => sender.warm_retransmission(),
-            (Direction::Forward, _) => 0,
-        });
+            (Some(step), Direction::Forward) => prefetch::receiver(receiver, step),
+            (Some(step), Direction::Back) => prefetch::sender(sender, step),
+        }
     }
 
-    /// The same for a sender whose deadline comes.
-    #[inline]
-    pub fn warm_to_send(&self, step: usize) {
-        let Ends::Tcp(sender, _) = &self.ends else { return };
-        black_box(match step {
-            0 => self.totals.sent,
-            1 => sender.warm_to_send(),
-            _ => sender.warm_ends(),
-        });
-    }
-
-    /// How many steps there are.
-    pub const STEPS: usize = 4;
+    /// Steps of [`Self::prefetch`].
+    pub const PREFETCH_STEPS: usize = 1 + prefetch::STEPS;
 
     /// A segment reached the sending end. Returns the RTT sample it gave.
     #[inline]

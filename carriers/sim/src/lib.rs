@@ -23,8 +23,8 @@
 #![forbid(unsafe_code)]
 
 mod flow;
+mod host_table;
 mod lightweight;
-mod memories;
 mod passing;
 mod quic;
 mod series;

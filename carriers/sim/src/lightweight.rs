@@ -1,11 +1,11 @@
-//! Lightweight PEPs on the ways of simulated flows: what packets say is shown to each ([`WatchingPep`]), and what its server's agent
-//! lets through is told to the flow's sender.
+//! Lightweight PEPs on the ways of simulated flows. Each PEP ([`WatchingPep`]) is shown the packets that pass it; reports that the
+//! server's agent verifies are delivered to the flow's sender.
 //!
-//! Of TCP a PEP is shown sequence numbers, of QUIC the beginning of each datagram, of which it makes tags. What the server sent is
-//! remembered at the flow's own end ([`crate::quic`]). Datagrams are not encrypted here, as nothing is; their packet numbers and
-//! offsets make them differ all the same.
+//! A PEP sees the sequence numbers of TCP, and the first bytes of each QUIC datagram, from which it computes tags. The flow's own end
+//! remembers the tags that the server sent ([`crate::quic`]). Datagrams are not encrypted, as nothing in the simulator is; they differ
+//! all the same, by their packet numbers and offsets.
 
-use ranpace_network::{PEP_SERVER, PepResult, PepTold, Seen, WatchingPep, message_delays};
+use ranpace_network::{PEP_SERVER, PepDelivery, PepResult, Seen, WatchingPep, message_delays};
 use ranpace_pep::lightweight::message::View;
 use ranpace_pep::lightweight::{Body, FlowId, Unlocated};
 use ranpace_scenario::Scenario;
@@ -19,7 +19,7 @@ const IP_HEADER: u32 = 20;
 
 /// The PEPs of a scenario.
 #[derive(Debug)]
-pub(crate) struct Watchers<'a> {
+pub(crate) struct Peps<'a> {
     all: Vec<WatchingPep<'a>>,
     /// Of each flow, for each PEP, how long messages are under way to the server, and from there.
     delays: Vec<Vec<(Span, Span)>>,
@@ -27,18 +27,18 @@ pub(crate) struct Watchers<'a> {
     watched: Vec<bool>,
 }
 
-/// What became of what a sender was told.
+/// The outcome of delivering a report to a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PepOutcome {
-    /// It knows.
-    Yes,
-    /// It made no sense: a new epoch is wanted. It may be that it could not be.
-    Nonsense { impossible: bool },
-    /// It was of no use.
-    No,
+    /// The sender has applied it.
+    Used,
+    /// It contradicts what was sent, so a new epoch must be requested; `impossible` if no loss of messages explains it.
+    Rejected { impossible: bool },
+    /// It does not concern this sender, or came too late.
+    Ignored,
 }
 
-impl<'a> Watchers<'a> {
+impl<'a> Peps<'a> {
     /// Those of a scenario; `None` if there are none.
     pub fn new(scenario: &'a Scenario, seed: u64) -> Option<Box<Self>> {
         if scenario.peps.is_empty() {
@@ -102,18 +102,18 @@ impl<'a> Watchers<'a> {
         self.all[pep].next_event()
     }
 
-    /// What became of each.
+    /// Results of each.
     pub fn results(&self) -> Vec<PepResult> {
         self.all.iter().map(WatchingPep::result).collect()
     }
 
-    /// What is to be told a sender now. Call until `None`.
-    pub fn poll(&mut self, pep: usize, now: Time) -> Option<PepTold> {
+    /// The next report that is due for a sender. Call until `None`.
+    pub fn poll(&mut self, pep: usize, now: Time) -> Option<PepDelivery> {
         self.all[pep].poll(now)
     }
 
-    /// What was told made no sense; see [`WatchingPep::reject`].
-    pub fn reject(&mut self, pep: usize, now: Time, told: &PepTold, impossible: bool) {
+    /// A sender has rejected a report; see [`WatchingPep::reject`].
+    pub fn reject(&mut self, pep: usize, now: Time, told: &PepDelivery, impossible: bool) {
         self.all[pep].reject(now, told, impossible);
     }
 }
@@ -132,24 +132,24 @@ fn id_of(flow: u32, connection: u32, quic: bool) -> FlowId {
     }
 }
 
-/// Hands what was told to the sender.
-pub(crate) fn tell(told: &PepTold, now: Time, ends: &mut Ends) -> PepOutcome {
+/// Delivers a report to the sender.
+pub(crate) fn deliver_report(told: &PepDelivery, now: Time, ends: &mut Ends) -> PepOutcome {
     match (ends, &told.report.report.view) {
-        (Ends::Tcp(sender, _), View::Tcp(_)) => match tell_tcp(told, now, sender) {
-            true => PepOutcome::Yes,
-            false => PepOutcome::Nonsense { impossible: true },
+        (Ends::Tcp(sender, _), View::Tcp(_)) => match deliver_to_tcp(told, now, sender) {
+            true => PepOutcome::Used,
+            false => PepOutcome::Rejected { impossible: true },
         },
         (Ends::Quic(ends), View::Opaque(_)) => match ends.on_pep_report(now, &told.report) {
-            Ok(()) => PepOutcome::Yes,
-            Err(Unlocated::GivenUp) => PepOutcome::No,
-            Err(error) => PepOutcome::Nonsense { impossible: error == Unlocated::Impossible },
+            Ok(()) => PepOutcome::Used,
+            Err(Unlocated::GivenUp) => PepOutcome::Ignored,
+            Err(error) => PepOutcome::Rejected { impossible: error == Unlocated::Impossible },
         },
-        _ => PepOutcome::No,
+        _ => PepOutcome::Ignored,
     }
 }
 
 /// False if it cannot be.
-fn tell_tcp(told: &PepTold, now: Time, sender: &mut ranpace_tcp::Sender) -> bool {
+fn deliver_to_tcp(told: &PepDelivery, now: Time, sender: &mut ranpace_tcp::Sender) -> bool {
     let View::Tcp(view) = &told.report.report.view else { return false };
     // Of 32 bits, the number that is nearest to what was sent; data begin behind the SYN.
     let sent = sender.sent().get();

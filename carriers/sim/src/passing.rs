@@ -1,11 +1,11 @@
-//! What packets pass on their way that is none of their ends: Lightweight PEPs, and proxies that count what they let through.
+//! Participants on the path of packets that are not their endpoints: Lightweight PEPs, and proxies that count what they pass.
 
 use ranpace_network::{Direction, Stop};
 use ranpace_scenario::{ProxyKind, Scenario};
 
-/// Somebody whom packets pass.
+/// A participant on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passed {
+pub(crate) enum OnPath {
     /// A Lightweight PEP, by its number.
     Pep(usize),
     /// A proxy, by its number, that counts what goes to this user: UDP, datagrams and QUIC.
@@ -14,17 +14,17 @@ pub(crate) enum Passed {
 
 /// All of them, and where packets pass them. A flow that passes several proxies is counted by the first of them in the
 /// file.
-pub(crate) fn participants(scenario: &Scenario) -> (Vec<Passed>, Vec<Stop>) {
-    let (mut passed, mut stops) = (Vec::new(), Vec::new());
-    let mut stop = |who: Passed, flow: usize, hop: usize| {
-        let place = passed.iter().position(|known| *known == who).unwrap_or_else(|| {
-            passed.push(who);
-            passed.len() - 1
+pub(crate) fn participants(scenario: &Scenario) -> (Vec<OnPath>, Vec<Stop>) {
+    let (mut on_path, mut stops) = (Vec::new(), Vec::new());
+    let mut stop = |who: OnPath, flow: usize, hop: usize| {
+        let place = on_path.iter().position(|known| *known == who).unwrap_or_else(|| {
+            on_path.push(who);
+            on_path.len() - 1
         });
         stops.push(Stop { flow, direction: Direction::Forward, hop, participant: place as u32 });
     };
     for (index, pep) in scenario.peps.iter().enumerate() {
-        pep.watches.iter().for_each(|watch| stop(Passed::Pep(index), watch.flow, watch.forward));
+        pep.watches.iter().for_each(|watch| stop(OnPath::Pep(index), watch.flow, watch.forward));
     }
     let mut counted = vec![false; scenario.flows.len()];
     for (index, proxy) in scenario.proxies.iter().enumerate() {
@@ -33,9 +33,9 @@ pub(crate) fn participants(scenario: &Scenario) -> (Vec<Passed>, Vec<Stop>) {
         }
         for passing in &proxy.passing {
             if !std::mem::replace(&mut counted[passing.flow], true) {
-                stop(Passed::Proxy(index, passing.user as u32), passing.flow, passing.forward);
+                stop(OnPath::Proxy(index, passing.user as u32), passing.flow, passing.forward);
             }
         }
     }
-    (passed, stops)
+    (on_path, stops)
 }

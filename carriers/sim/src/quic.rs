@@ -1,7 +1,7 @@
-//! A flow over QUIC: its two ends, and their datagrams as packets of the network.
+//! A flow over QUIC: its two endpoints, and their datagrams as packets of the network.
 //!
-//! What a datagram says lies beside its packet, in the slot that it has while it is in the network; links and cells see
-//! the packet alone, which has the datagram's size.
+//! The content of a datagram lies beside its packet, in a buffer of the packet's slot. Links and cells see only the packet, which has the
+//! datagram's size.
 
 use std::time::Instant;
 
@@ -34,7 +34,7 @@ pub(crate) struct QuicEnds {
     tags: Option<Box<SentTags>>,
 }
 
-/// What a row of the series wants to know.
+/// Inputs of a row of the series.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QuicRow {
     /// Window and threshold, in bytes.
@@ -179,12 +179,12 @@ impl QuicEnds {
         self.sender.control().set_target(target)
     }
 
-    /// What other connections of the host have learned of the path.
+    /// Knowledge of the host's other connections about the path.
     pub fn recall(&mut self, memory: PathMemory) {
         self.sender.control().recall(memory);
     }
 
-    /// What this one has learned, for them.
+    /// Knowledge of this connection for others.
     pub fn memory(&self) -> Option<PathMemory> {
         self.sender.control().memory()
     }
@@ -203,7 +203,7 @@ impl QuicEnds {
         account.timeouts += self.sender.timeouts();
         account.undone += stats.undone;
         account.recoveries += stats.recoveries;
-        // What is lost is sent again.
+        // Lost data are retransmitted.
         account.sent_bytes += (stats.sent_bytes - stats.lost_bytes).get();
         account.acked_bytes += stats.acked_bytes.get();
     }

@@ -1,7 +1,7 @@
-//! Rows of the series of flows: what the ends of a flow show at a sampling instant.
+//! Rows of flows' series, from the state of both endpoints at a sampling instant.
 
 use ranpace_cc::Pacing;
-use ranpace_network::{FlowMeter, FlowRow, FlowRows, Shows};
+use ranpace_network::{FigureSource, FlowMeter, FlowRow, FlowRows};
 use ranpace_units::{Span, Time};
 
 use crate::flow::{Ends, Flow};
@@ -65,12 +65,12 @@ pub(crate) fn sample(
     let row = FlowRow { counts: account, window, pacing, in_flight, srtt, last_rtt: last };
     rows.sample(now, interval, &row, meter);
     if let Some(control) = control {
-        control.inspect(&mut |name, value| rows.show(Shows::Control, name, value));
+        control.inspect(&mut |name, value| rows.show(FigureSource::Control, name, value));
     }
     if let Ends::Quic(ends) = &flow.ends {
-        ends.inspect(&mut |name, value| rows.show(Shows::Control, name, value));
+        ends.inspect(&mut |name, value| rows.show(FigureSource::Control, name, value));
     }
     if let Some(half) = flow.half() {
-        half.inspect(&mut |name, value| rows.show(Shows::Receiver, name, value));
+        half.inspect(&mut |name, value| rows.show(FigureSource::Receiver, name, value));
     }
 }

@@ -1,9 +1,9 @@
-//! A scenario played in virtual time.
+//! Plays a scenario in virtual time.
 
 use ranpace_network::{Drive, Event, Reader, RunResult, Source, Tap};
 use ranpace_phy::Direction as Way;
-use ranpace_radio::cell::Subscription;
-use ranpace_rnis::{RadioHint, Report};
+use ranpace_radio::cell::CellSubscription;
+use ranpace_rnis::{RadioHint, SlotReport};
 use ranpace_scenario::Scenario;
 use ranpace_units::Time;
 
@@ -18,7 +18,7 @@ use crate::passing::participants;
 /// Work between two looks at whether to go on, in events; they take some hundred nanoseconds each, mostly.
 const CHECK_EVERY: u64 = 1 << 14;
 
-/// Flows from which on it pays to prefetch.
+/// Flows from which on it pays to prefetch; see [`ranpace_tcp::prefetch`].
 const CROWD: usize = 64;
 
 /// Observes hints: when they come, and of which user.
@@ -39,26 +39,26 @@ impl<'a> Simulation<'a> {
     /// Prepares a scenario.
     pub fn new(scenario: &'a Scenario) -> Self {
         let drive = Drive { prefetches: scenario.flows.len() >= CROWD, arrivals_only: false };
-        let (passed, stops) = participants(scenario);
+        let (on_path, stops) = participants(scenario);
         let mut network = Network::new(scenario, drive, &stops);
-        let endpoints = Endpoints::new(scenario, &mut network, passed, drive.prefetches);
+        let endpoints = Endpoints::new(scenario, &mut network, on_path);
         network.start();
         Self { scenario, network, endpoints, events: 0 }
     }
 
-    /// Has every packet that leaves a link, or is dropped there, shown to `tap`.
+    /// Shows every packet that leaves a link, or is dropped there, to `tap`.
     #[must_use]
     pub fn with_tap(mut self, tap: &'a mut dyn Tap) -> Self {
         self.network.meters.tap = Some(tap);
         self
     }
 
-    /// Has what the cells report shown to `reader`. Costs nothing where nobody asks, and changes no result.
+    /// Shows the cells' reports to `reader`. Without this call reports cost nothing; with it no result changes.
     #[must_use]
     pub fn with_reports(
         mut self,
-        subscription: Subscription,
-        reader: &'a mut dyn FnMut(&Report<'_>),
+        subscription: CellSubscription,
+        reader: &'a mut dyn FnMut(&SlotReport<'_>),
     ) -> Self {
         self.network.subscribe_reports(subscription, reader);
         self

@@ -1,17 +1,16 @@
 //! Proxies that split TCP connections (Diarra 2022, section 5.2.1).
 //!
-//! A flow that is split has two connections. The flow itself goes on as the one from the proxy to the user (TCP_RAN), and a
-//! *leg*, numbered behind the scenario's flows, comes from the server to the proxy (TCP_WAN). Both are flows like any other to the
-//! engine: what is special happens when a packet reaches the proxy. Bytes go from leg to flow by their number, as
-//! the simulator's TCP carries them.
+//! A split flow has two connections. The flow itself continues as the connection from the proxy to the user (TCP_RAN), and a *leg*,
+//! numbered behind the scenario's flows, comes from the server to the proxy (TCP_WAN). To the rest of the simulator both are ordinary
+//! flows; only packets that reach the proxy are treated differently. Bytes move from leg to flow as numbers, as in the simulator's TCP.
 //!
-//! The handshake is transparent: each side is answered when the other has answered (the specification's section 8), so what one
-//! side sent first is held until then. Where the user fetches, its request rides on the handshake's last segment, and so the
-//! server's answer to the proxy's SYN is held until that segment has come: the server's first RTT sample
-//! has the user's part in it, and all others have not.
+//! The handshake is transparent: the proxy answers each side when the other has answered (the specification's section 8), and holds
+//! until then what a side sent first. Where the user fetches, its request rides on the handshake's last segment, and the proxy holds the
+//! server's answer to its SYN until that segment has arrived; the server's first RTT sample therefore includes the user's part,
+//! and no other sample does.
 //!
 //! [`SplitProxy`] decides which connections are split, what servers may send and, where it is RAPID, what flows are allocated. It
-//! reads hints of the downlink of each of its users from the edge's feed.
+//! reads hints about the downlink of each of its users from the edge's feed.
 
 use std::collections::VecDeque;
 
@@ -74,7 +73,7 @@ pub(crate) struct Split {
     /// Payload that went from leg to flow, and when the last byte of each part came: until that part has left.
     relayed: u64,
     waiting: VecDeque<(u64, Time)>,
-    /// How long the payload that left last had waited.
+    /// Waiting time of the payload that left last.
     waited: Span,
     /// The last timestamp of the proxy that came back from the server.
     echo: Time,
@@ -84,7 +83,7 @@ pub(crate) struct Split {
     meter: SplitMeter,
 }
 
-/// What is measured of a split flow besides what is measured of every flow.
+/// Measurements of a split flow besides those of every flow.
 #[derive(Debug, Default)]
 struct SplitMeter {
     ran_rtt: Histogram,
@@ -160,7 +159,7 @@ impl<'a> Splits<'a> {
         self.proxies[proxy].decides.on_passing(user, Bytes::new(wire.into()));
     }
 
-    /// How many proxies there are.
+    /// Number of proxies.
     pub fn proxies(&self) -> usize {
         self.proxies.len()
     }
@@ -199,7 +198,7 @@ impl<'a> Splits<'a> {
         Some(split)
     }
 
-    /// How many legs there are.
+    /// Number of legs.
     pub fn legs(&self) -> usize {
         self.all.len()
     }
@@ -291,7 +290,7 @@ impl<'a> Splits<'a> {
         next
     }
 
-    /// What the application wrote goes to the server's end.
+    /// Writes the application's data to the server's end.
     pub fn supply(&mut self, split: usize, flows: &mut [Flow]) {
         let one = &self.all[split];
         let bytes = flows.get_mut(one.flow as usize).and_then(|flow| flow.diverted.as_mut());
@@ -409,7 +408,7 @@ impl<'a> Splits<'a> {
         one.wan_rtt = if is_quiet { one.proxy_rtt.or(Some(rtt)) } else { Some(rtt) };
     }
 
-    /// What left for the user makes room for what comes from the server.
+    /// Payload that left for the user makes room for payload from the server.
     pub fn settle(&mut self, split: usize, flows: &mut [Flow], now: Time) {
         let one = &mut self.all[split];
         let [Some(flow), Some(leg)] = pair(flows, one) else { return };
@@ -481,7 +480,7 @@ impl<'a> Splits<'a> {
         }
     }
 
-    /// What is left to tell of a flow at the end.
+    /// The result of a flow at the end.
     pub fn result(&self, split: usize, wan_rtt: &Histogram) -> SplitResult {
         let one = &self.all[split];
         let counts = self.proxies[one.proxy].decides.counts(one.place);
@@ -525,7 +524,7 @@ fn receive_buffers(kind: &ProxyKind) -> (Bytes, Bytes) {
     }
 }
 
-/// What a server may send before the proxy has decided more.
+/// What a server may send before the proxy's first decision.
 fn first_window(config: &Config, kind: &ProxyKind) -> Bytes {
     (config.mss() * FIRST_WINDOW).min(receive_buffers(kind).0)
 }
@@ -538,7 +537,7 @@ fn user_of(flow: &FlowSpec) -> Option<usize> {
     })
 }
 
-/// What the user has acknowledged.
+/// Payload that the user has acknowledged.
 fn acked(flow: &Flow) -> Bytes {
     match &flow.ends {
         Ends::Tcp(to_user, _) => to_user.acked(),

@@ -6,7 +6,7 @@ mod common;
 use common::play;
 use proptest::prelude::*;
 use ranpace_cc::Algorithm;
-use ranpace_radio::cell::Subscription;
+use ranpace_radio::cell::CellSubscription;
 use ranpace_scenario::cells::PRESETS;
 use ranpace_scenario::presets::{CellRunSpec, cell};
 use ranpace_sim::{FlowResult, RunResult, Simulation};
@@ -249,8 +249,8 @@ fn reports_and_samples_change_nothing() {
     let plain = play(&text);
     let parsed = ranpace_scenario::parse(&text, "test", &mut ()).unwrap();
     let mut rows = 0;
-    let mut read = |report: &ranpace_rnis::Report<'_>| rows += report.users.len();
-    let told = Simulation::new(&parsed).with_reports(Subscription::EVERY_SLOT, &mut read).run();
+    let mut read = |report: &ranpace_rnis::SlotReport<'_>| rows += report.users.len();
+    let told = Simulation::new(&parsed).with_reports(CellSubscription::EVERY_SLOT, &mut read).run();
     assert!(rows > 5000, "{rows}");
     let flows = |result: &RunResult| {
         let of = |flow: &FlowResult| (flow.delivered, flow.sent_packets, flow.rtt.clone());

@@ -92,12 +92,12 @@ fn a_modem_tells_its_device_of_every_tti_at_once() {
     assert_eq!(result.feed, None, "a modem's reports cross no wire");
     let scenario = parse(CELL, "cell.toml", &mut ()).unwrap();
     let mut granted = Vec::new();
-    let mut reader = |report: &ranpace_rnis::Report<'_>| {
+    let mut reader = |report: &ranpace_rnis::SlotReport<'_>| {
         let own = report.users.iter().find(|row| row.user == UP);
         let grant = own.and_then(|row| row.link.uplink.grant);
         granted.push(grant.map_or(0.0, |grant| f64::from(grant.prbs)));
     };
-    let every = ranpace_radio::cell::Subscription::EVERY_SLOT;
+    let every = ranpace_radio::cell::CellSubscription::EVERY_SLOT;
     Simulation::new(&scenario).with_reports(every, &mut reader).run();
     let told: Vec<f64> = hints.iter().map(|(_, hint)| hint.granted).collect();
     assert_eq!(told, granted, "single TTIs, not means");
@@ -233,7 +233,7 @@ fn what_a_hint_says_of_prbs_is_what_cells_give() {
             CELL.replace("radio = \"lte\"\nbandwidth = \"5MHz\"\nfixed_mcs = 20\nblock_errors = 0.0", radio);
         let scenario = parse(&text, "cell.toml", &mut ()).unwrap_or_else(|error| panic!("{error}"));
         let mut seen = 0;
-        let mut reader = |report: &ranpace_rnis::Report<'_>| {
+        let mut reader = |report: &ranpace_rnis::SlotReport<'_>| {
             for (row, way) in
                 report.users.iter().flat_map(|row| [(row, Direction::Downlink), (row, Direction::Uplink)])
             {
@@ -248,7 +248,7 @@ fn what_a_hint_says_of_prbs_is_what_cells_give() {
                 seen += 1;
             }
         };
-        let every = ranpace_radio::cell::Subscription::EVERY_SLOT;
+        let every = ranpace_radio::cell::CellSubscription::EVERY_SLOT;
         Simulation::new(&scenario).with_reports(every, &mut reader).run();
         assert!(seen > 100, "{radio}: {seen}");
     }

@@ -13,11 +13,11 @@ use ranpace_units::Span;
 use crate::failure::Failure;
 use crate::{common, output};
 
-/// Show what a cell does over distance and over time: SINR, CQI, MCS, block size, rate
+/// Show a cell over distance and over time: SINR, CQI, MCS, block size, rate
 ///
-/// The cell is one of `ranpace list cells`, or one of a scenario file. This looks at the channel alone, as if the whole band
-/// were the user's, its CQI known at once, and every block arrived; `time --saturate` plays the cell with full buffers, and
-/// `ranpace run` with transport.
+/// The cell is one of `ranpace list cells`, or one of a scenario file. The figures are those of the channel alone: the user has
+/// the whole band, its CQI is known at once, and every block arrives. `time --saturate` plays the cell with full buffers, and
+/// `ranpace run` plays it with transport.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace cell distance lte --to 2km --step 100m\n  \
@@ -39,8 +39,8 @@ enum What {
 
 /// Show path loss, SINR, CQI, MCS, block size and rate by distance
 ///
-/// Without fading and shadowing, and where sight is left to chance with the more probable of the two. The user stands east
-/// of the base station.
+/// Fading and shadowing are left out. Where line of sight is a matter of chance, the more probable case is taken. The user
+/// stands east of the base station.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace cell distance lte\n  \
@@ -56,10 +56,10 @@ struct Distance {
     /// Last distance
     #[arg(long, value_name = "DISTANCE", default_value = "1200m", value_parser = distance_m)]
     to: f64,
-    /// From one distance to the next
+    /// Distance between two rows
     #[arg(long, value_name = "DISTANCE", default_value = "50m", value_parser = distance_m)]
     step: f64,
-    /// Draw fading, shadowing and sight so often at each distance, and show the rate's mean, p10 and p90
+    /// Draw fading, shadowing and sight N times at each distance, and show the rate's mean, p10 and p90
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     fading: u32,
     #[command(flatten)]
@@ -79,17 +79,17 @@ struct Time {
     /// User of the scenario [default: the first of the cell]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Where the user stands, in place of its own place or recording: so far east of the base station, or X,Y or X,Y,Z in
-    /// metres
+    /// Where the user stands, instead of its own position or recording: a distance east of the base station, or X,Y or
+    /// X,Y,Z in metres
     #[arg(long, value_name = "DISTANCE|X,Y", allow_hyphen_values = true)]
     position: Option<Standing>,
-    /// How long
+    /// How much time to show
     #[arg(long, value_name = "TIME", default_value = "10s")]
     time: Span,
-    /// From one look to the next; with --saturate, over how long what is given is counted
+    /// Time between samples; with --saturate, the interval over which grants are counted
     #[arg(long, value_name = "TIME", default_value = "10ms")]
     every: Span,
-    /// Keep the buffers of so many users full, down and up, and show PRBs and rate of each
+    /// Keep the buffers of this many users full, down and up, and show PRBs and rate of each
     #[arg(long, value_name = "USERS")]
     saturate: Option<u32>,
     #[command(flatten)]
@@ -110,16 +110,16 @@ struct Chosen {
     traces: Option<PathBuf>,
 }
 
-/// What becomes of it.
+/// How the result is shown.
 #[derive(clap::Args)]
 struct Shown {
-    /// Feeds every random choice [default: the scenario's, or 1]
+    /// Seed of every random choice [default: the scenario's, or 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Draw it, too: a drawing (.svg), or a page that needs nothing else (.html)
+    /// Also draw it: as a drawing (.svg), or as a self-contained page (.html)
     #[arg(long, value_name = "FILE.svg|FILE.html")]
     out: Option<PathBuf>,
 }

@@ -27,7 +27,7 @@ use crate::{common, interrupt, output};
     ranpace compare --cell zhong-lte-ch6 --cc cubic,bbr1 --seeds 5\n\n\
     An algorithm is NAME(+DECORATOR)*(:key=value)*; `ranpace list cc` shows all of them, `ranpace list cells` the cells.")]
 pub struct Compare {
-    /// Cell in place of a link: lte, nr, or one of a published experiment; `ranpace list cells` shows all
+    /// Play a cell instead of a link: lte, nr, or one of a published experiment; `ranpace list cells` shows all
     #[arg(long, value_name = "PRESET", value_parser = preset, conflicts_with_all = ["trace", "trace_up", "rate"])]
     cell: Option<&'static Preset>,
     /// Trace of the link down: a file (plain or .gz), or builtin:lte, builtin:umts, builtin:nr [default: builtin:lte]
@@ -42,7 +42,7 @@ pub struct Compare {
     /// Rate of a fixed link
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
-    /// Algorithms, with a comma between them
+    /// Algorithms, separated by commas
     #[arg(
         long,
         value_name = "LIST",
@@ -53,7 +53,7 @@ pub struct Compare {
     /// Round-trip time of the empty path [default: 20ms]; in a cell, of the wire alone [default: the cell's]
     #[arg(long, value_name = "TIME")]
     rtt: Option<Span>,
-    /// What the bottleneck's queue holds: "150KB", "100 packets" or "unlimited" [default: 150KB]
+    /// Capacity of the bottleneck's queue: "150KB", "100 packets" or "unlimited" [default: 150KB]
     #[arg(long, value_name = "SIZE")]
     buffer: Option<Limit>,
     /// The bottleneck's queue: droptail, codel, fq_codel or pie [default: droptail]
@@ -62,17 +62,17 @@ pub struct Compare {
     /// Probability of random loss on the way down [default: 0]
     #[arg(long, value_name = "P")]
     loss: Option<f64>,
-    /// How long each run lasts, in the network's time
+    /// Length of each run, in the network's time
     #[arg(long, value_name = "TIME", default_value = "60s")]
     time: Span,
-    /// Figures are counted from here
+    /// Time from which figures are counted
     #[arg(long, value_name = "TIME", default_value = "0s")]
     warmup: Span,
-    /// Flows at the same time, all of the same algorithm; in a cell, of each user
+    /// Number of simultaneous flows, all with the same algorithm; in a cell, per user
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     flows: u32,
-    /// Runs of each algorithm, over other traces of the model or other starting points of the recording, in a cell with other
-    /// places and fading; more than one give confidence intervals
+    /// Runs per algorithm, each over another trace of the model or from another starting point of the recording; in a cell,
+    /// with other places and fading. Several runs give confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     seeds: u32,
     /// Print the table as one JSON document
@@ -166,7 +166,7 @@ impl Compare {
             return Ok(());
         }
         Err(Failure::asked(format!(
-            "not for --cell: {}. Buffer, queue and losses of the cell are those of the preset {:?}; a scenario file with a [[cell]] changes them, see docs/cells.md",
+            "--cell cannot be combined with {}: the preset {:?} sets buffer, queue and losses. To change them, write a scenario with a [[cell]]; see docs/cells.md",
             given.join(", "),
             preset.name
         )))
@@ -211,7 +211,7 @@ impl Compare {
         common::say(&format!("report: {}", report.display()));
         if compared.interrupted {
             return Err(Failure::Interrupted(
-                "stopped; the table and the report hold the runs that were complete, and the same command goes on"
+                "stopped; the table and the report hold the complete runs; the same command resumes with the rest"
                     .to_owned(),
             ));
         }

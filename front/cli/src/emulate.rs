@@ -28,16 +28,16 @@ const SNAPSHOTS: usize = 2;
 /// Put programs and the kernel's TCP behind the links and cells of a scenario, in real time
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
-    ranpace emulate drive.toml                  its own flows, over the kernel's TCP and UDP\n  \
+    ranpace emulate drive.toml                  the scenario's own flows, over the kernel's TCP and UDP\n  \
     ranpace emulate drive.toml --cc bbr\n  \
-    ranpace emulate drive.toml -- curl http://10.77.0.1:8000/        where its first flow ends\n  \
+    ranpace emulate drive.toml -- curl http://10.77.0.1:8000/        a program at the host where the first flow ends\n  \
     ranpace emulate drive.toml --also server='iperf3 -s' -- iperf3 -c server\n  \
     ranpace emulate cell.toml --in walker.2 -- ./my-program\n  \
     ranpace emulate cell.toml --shell phone\n  \
     ranpace emulate drive.toml --hosts-only --for 10min      enter them by `ip netns exec`\n  \
     ranpace emulate --clean                     remove what killed emulations left\n\n\
-    Needs root, or a kernel that allows unprivileged user namespaces. Results are as those of\n\
-    `ranpace run`, in a folder of their own each time; emulation.json says whether the machine kept up.\n\
+    Needs root, or a kernel that allows unprivileged user namespaces. Results are those of\n\
+    `ranpace run`, in a new folder each time; emulation.json says whether the machine kept up.\n\
     Exit status: the program's, 99 if the machine did not keep up, or 130 after Ctrl-C.\n\
     docs/emulate.md describes it.")]
 pub struct Emulate {
@@ -53,19 +53,19 @@ pub struct Emulate {
     /// Open a shell behind this host
     #[arg(long, value_name = "HOST")]
     shell: Option<String>,
-    /// Run a shell's command behind another host meanwhile; can be repeated
+    /// Also run this shell command behind a host, as long as the emulation lasts; can be repeated
     #[arg(long, value_name = "HOST=COMMAND", value_parser = beside)]
     also: Vec<(String, String)>,
-    /// End after this time at the latest, such as "30s" [default: without a program, the scenario's duration]
+    /// End the emulation after this time at the latest, such as "30s" [default: without a program, the scenario's duration]
     #[arg(long = "for", value_name = "TIME")]
     limit: Option<Span>,
-    /// Generic receive offload: hand over packets of one connection that are due together in one piece, as a modem with
-    /// receive offload does: less work, and fewer acknowledgements
+    /// Generic receive offload: hand packets of one connection that are due together over in one GSO packet, as a modem with
+    /// receive offload does. This costs less, and receivers send fewer acknowledgements
     #[arg(long, conflicts_with = "no_gso")]
     gro: bool,
-    /// No segmentation offload: write each packet to its host's kernel by itself. More work, but nothing is set up at the
-    /// ingress of its device [default: those of one connection that are due together cross in one piece, which the kernel
-    /// segments]
+    /// No segmentation offload: write each packet to its host's kernel by itself. This costs more, but sets nothing up at the
+    /// ingress of the host's device [default: packets of one connection that are due together cross in one GSO packet, which
+    /// the host's kernel segments]
     #[arg(long)]
     no_gso: bool,
     /// The former name of --gro
@@ -74,35 +74,34 @@ pub struct Emulate {
     /// The former name of --no-gso
     #[arg(long, hide = true, conflicts_with = "gro")]
     one_by_one: bool,
-    /// Let idle processors sleep: less electricity, but it takes the machine longer to see a packet or an instant, on some
-    /// machines by 0.1 ms and more [default: none sleeps, where that is allowed]
+    /// Let idle processors sleep: saves electricity, but the machine reacts later to packets and timers, on some machines by
+    /// 0.1 ms and more [default: processors stay awake, where that is allowed]
     #[arg(long)]
     save_power: bool,
-    /// Play no flows of the scenario, which is what happens without a program: the namespaces only
+    /// Only create the namespaces: run no program, and play no flows of the scenario
     #[arg(long, conflicts_with_all = ["program", "shell", "workloads"])]
     hosts_only: bool,
-    /// Play the flows of the scenario beside the program too
+    /// Play the flows of the scenario beside the program
     #[arg(long)]
     workloads: bool,
     /// Congestion control of the kernel for all TCP flows of the scenario, such as "bbr" [default: as the scenario says]
     #[arg(long, value_name = "NAME", conflicts_with = "hosts_only")]
     cc: Option<String>,
-    /// Write what crosses the network to this file (pcapng): an interface for each host, outbound what it sends, inbound what
-    /// it gets
+    /// Write every packet to this file (pcapng), with an interface for each host: what it sends is outbound, what it receives
+    /// inbound
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Write what the edge's RNIS and the modems of users tell to this file or named pipe while it comes: a line of JSON for
-    /// each hint
+    /// Write the radio information of the edge's RNIS and of users' modems to this file or named pipe as it arrives: a line of
+    /// JSON for each hint
     #[arg(long, value_name = "FILE")]
     hints: Option<PathBuf>,
-    /// Draw rate, delay and queue of each link in the terminal meanwhile; what programs print goes to programs.log beside the
-    /// report
+    /// Draw rate, delay and queue of each link in the terminal; the output of programs goes to programs.log beside the report
     #[arg(long, conflicts_with = "shell")]
     live: bool,
-    /// Play it with this seed instead of the file's
+    /// Seed to play with instead of the file's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Print the summary as one JSON document, after what the program printed
+    /// Print the summary as one JSON document, after the program's output
     #[arg(long)]
     json: bool,
     /// Remove the namespaces of emulations that were killed, and do nothing else

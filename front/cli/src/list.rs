@@ -10,11 +10,12 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output;
 
-/// List what there is: algorithms, workloads, queues, cells, built-in traces, reproductions
+/// List algorithms, workloads, queues, cells, built-in traces or reproductions
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace list cc\n  \
     ranpace list cc --json\n  \
+    ranpace list cells\n  \
     ranpace list reproductions")]
 pub struct List {
     /// What to list
@@ -29,13 +30,13 @@ pub struct List {
 enum What {
     /// Congestion controls and decorators, with their options
     Cc,
-    /// What flows carry
+    /// Workloads that flows can carry
     Workloads,
-    /// What stands before links
+    /// Queues of links
     Queues,
-    /// Cells that scenarios can name
+    /// Presets of cells
     Cells,
-    /// Traces that are built in
+    /// Built-in traces
     Traces,
     /// Published experiments
     Reproductions,

@@ -8,6 +8,8 @@ mod compare;
 mod emulate;
 mod failure;
 mod interrupt;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod list;
 mod model;
 mod output;
@@ -45,6 +47,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     EmulateInside(emulate::Inside),
+    #[cfg(target_os = "linux")]
+    Kernel(kernel::Kernel),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
     Validate(validate::Validate),
@@ -65,6 +69,8 @@ fn main() -> ExitCode {
         Command::Emulate(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::EmulateInside(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Kernel(command) => command.run(),
         Command::Sweep(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Validate(command) => command.run(),

@@ -15,8 +15,9 @@ use crate::failure::Failure;
 
 /// Compute the analytic models that CDBEv2 and SIGMA were designed with (Zhong 2020, chapters 4 and 7; Diarra 2022, 3.2)
 ///
-/// Formulas alone, no simulation: the weight of CDBEv2's filter, the queue that its STARTUP leaves behind, a newcomer beside an
-/// established flow, what idling and queueing cost by kind of traffic, and the time of an upload with SIGMA's start. Mb is 10^6 bit, MB is 10^6 bytes.
+/// The models are formulas and simulate nothing: the weight of CDBEv2's filter, the queue that its STARTUP leaves behind, a
+/// newcomer beside an established flow, the cost of idling and queueing by kind of traffic, and the time of an upload with
+/// SIGMA's start. Mb is 10^6 bit, MB is 10^6 bytes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace model filter\n  \
@@ -50,13 +51,13 @@ struct FilterCommand {
     /// Smallest RTT, or the first and the last one
     #[arg(long, value_name = "TIME|TIME..TIME", default_value = "20ms..300ms")]
     rtt_min: Spans,
-    /// From one to the next
+    /// Step between two RTTs
     #[arg(long, value_name = "TIME", default_value = "20ms")]
     step: Span,
     /// Time between reports
     #[arg(long, value_name = "TIME", default_value = "10ms")]
     tw: Span,
-    /// Smallest RTTs in which 90 % of a step are to be there: 1, 2 or both
+    /// Number of smallest RTTs in which the filter follows 90 % of a step: 1, 2 or both
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2")]
     k: Vec<u32>,
     #[command(flatten)]
@@ -65,8 +66,8 @@ struct FilterCommand {
 
 /// Show the queue that a single flow in STARTUP leaves behind (7.10 to 7.14, Figs. 7.3 to 7.7, Table 7.1)
 ///
-/// For the pairs of gain and initial bandwidth of Table 7.1, or those asked for. The default is consistent with the
-/// algorithm, whose queue threshold is 1 Mb; the published table has 0.2 Mb.
+/// It is computed for the pairs of gain and initial bandwidth of Table 7.1, or for those given. The default queue threshold is
+/// the algorithm's, 1 Mb; the published table has 0.2 Mb.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace model startup\n  \
@@ -96,16 +97,16 @@ struct StartupCommand {
     /// Fastest bottleneck
     #[arg(long, value_name = "RATE", default_value = "500Mbit/s")]
     to: Rate,
-    /// From one bottleneck to the next
+    /// Step between two bottlenecks
     #[arg(long, value_name = "RATE", default_value = "1Mbit/s")]
     step: Rate,
-    /// Also a row for each bottleneck
+    /// Also print a row for each bottleneck
     #[arg(long)]
     each: bool,
-    /// Over gains from 2 to 3 and initial bandwidths from 0.1 to 1 Mbit/s instead (Figs. 7.4 to 7.6)
+    /// Compute it over gains from 2 to 3 and initial bandwidths from 0.1 to 1 Mbit/s instead (Figs. 7.4 to 7.6)
     #[arg(long, conflicts_with_all = ["gain", "initial", "each"])]
     surface: bool,
-    /// Table 7.1 with the parameters under which it comes out, published beside computed
+    /// Print Table 7.1 with the parameters that reproduce it, published beside computed
     #[arg(long, conflicts_with_all = [
         "gain", "initial", "rtt", "queue_threshold", "buffer", "from", "to", "step", "each", "surface",
     ])]
@@ -124,10 +125,10 @@ struct NewcomerCommand {
     /// Gain of STARTUP
     #[arg(long, value_name = "G", default_value_t = TABLE_PAIRS[2].gain, allow_negative_numbers = true)]
     gain: f64,
-    /// The newcomer's bandwidth at first
+    /// The newcomer's initial bandwidth
     #[arg(long, value_name = "RATE", default_value = "1Mbit/s")]
     initial: Rate,
-    /// Threshold of the RTT's growth in smallest RTTs; 1 is Algorithm 7.2 where both ways last equally long
+    /// Threshold of the RTT's growth in smallest RTTs; 1 is Algorithm 7.2 if both directions take equally long
     #[arg(long, value_name = "N", default_value_t = 1.0, allow_negative_numbers = true)]
     gamma: f64,
     /// Threshold of the queue
@@ -155,7 +156,7 @@ struct PacingCostCommand {
     /// Packets per unit of time that the bottleneck can send
     #[arg(long, value_name = "N", default_value_t = 100.0, allow_negative_numbers = true)]
     capacity: f64,
-    /// From one load to the next in packets [default: a twentieth of the capacity]
+    /// Step between two loads in packets [default: a twentieth of the capacity]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     step: Option<f64>,
     #[command(flatten)]
@@ -188,13 +189,13 @@ struct UploadCommand {
     shown: Shown,
 }
 
-/// What becomes of it.
+/// How the result is shown.
 #[derive(clap::Args)]
 struct Shown {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Draw it, too: a drawing (.svg), or a page that needs nothing else (.html)
+    /// Also draw it: as a drawing (.svg), or as a self-contained page (.html)
     #[arg(long, value_name = "FILE.svg|FILE.html")]
     out: Option<PathBuf>,
 }

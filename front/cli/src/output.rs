@@ -33,7 +33,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
 pub fn end() -> Result<(), Failure> {
     match LOST.lock().ok().and_then(|mut lost| lost.take()) {
         Some(error) => Err(Failure::ours(format!(
-            "cannot write to standard output: {error}; results and reports were written all the same"
+            "cannot write to standard output: {error}; results and reports were written nevertheless"
         ))),
         None => Ok(()),
     }

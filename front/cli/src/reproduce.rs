@@ -13,17 +13,17 @@ use crate::{common, interrupt, output};
 
 /// Play published experiments again, and judge whether their results hold
 ///
-/// Every criterion gets a verdict: reproduced, depends (one admissible reading of the source meets it, another misses it),
-/// missed, finding (no admissible reading that a second reader tried meets it), reported (it depends on details that the source does not give), pending (needs something that is not built yet) or
-/// skipped (needs a recording that is not there). A missed criterion is not an error: the exit status is 0 if the
-/// experiments were played.
+/// Every criterion gets a verdict: reproduced; depends (one admissible reading of the source meets it, another misses it);
+/// missed; finding (missed, and a second reader found no admissible reading that meets it); reported (it depends on details
+/// that the source does not give); pending (it needs something that is not built yet); or skipped (it needs a recording that
+/// is missing). A missed criterion is not an error: the exit status is 0 if the experiments were played.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace reproduce --list\n  \
     ranpace reproduce c2tcp-table1 --traces DIR\n  \
     ranpace reproduce 001 --traces DIR --json\n\n\
-    Recorded traces are not part of Ranpace; docs/reproductions.md says where they come from. The verdicts, what they rest\n\
-    on and what was missed here are in reproductions/.")]
+    Recorded traces are not part of Ranpace; docs/reproductions.md says where they come from. The recorded\n\
+    verdicts, and the reasons for what was missed, are in reproductions/.")]
 pub struct Reproduce {
     /// Experiments: a name, an alias, or the beginning of a name ("001" for all of that document)
     #[arg(value_name = "NAME", required_unless_present = "list")]
@@ -34,13 +34,13 @@ pub struct Reproduce {
     /// Print the verdicts as one JSON document
     #[arg(long)]
     json: bool,
-    /// Also every combination of the algorithm's switches, where the experiment has them (several times the work)
+    /// Also play every combination of the algorithm's switches, if the experiment defines them (several times the work)
     #[arg(long)]
     sensitivity: bool,
-    /// A quick look: shorter runs at fewer points, nothing is judged
+    /// Play shorter runs at fewer points, for a quick look; nothing is judged
     #[arg(long)]
     quick: bool,
-    /// Write the verdicts into the folder of the experiments of a checkout: verdicts.json, and their part of README.md
+    /// Write the verdicts into the experiments' folders of a checkout: verdicts.json, and their part of README.md
     #[arg(
         long,
         value_name = "DIR",
@@ -144,7 +144,7 @@ impl Reproduce {
         }
         if interrupted {
             return Err(Failure::Interrupted(
-                "stopped; the verdicts are those of the experiments that were complete, and the same command goes on"
+                "stopped; the verdicts are those of the complete experiments; the same command resumes with the rest"
                     .to_owned(),
             ));
         }

@@ -14,16 +14,17 @@ use crate::{common, interrupt, output};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace run scenario.toml --out results/\n  \
-    ranpace run scenario.toml --pcap --json\n\n\
+    ranpace run scenario.toml --pcap --json\n  \
+    ranpace run scenario.toml --seed 7\n\n\
     docs/scenarios.md describes the file. Results: a Parquet file per flow, link and user, summary.json, report.html.")]
 pub struct Run {
     /// Scenario file
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
-    /// Play it with this seed instead of the file's
+    /// Seed to play with instead of the file's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write what crosses each link to LINK.pcap, and each radio to USER.down.pcap and USER.up.pcap (headers only)
+    /// Write the packets of each link to LINK.pcap, and of each radio to USER.down.pcap and USER.up.pcap (headers only)
     #[arg(long)]
     pcap: bool,
     /// Print the summary as one JSON document

@@ -9,8 +9,8 @@ use crate::{common, interrupt, output};
 
 /// Play a scenario over a grid of settings and seeds, on all cores
 ///
-/// Every combination of the varied settings is played with every seed. Results are kept as they come: a sweep that was
-/// stopped goes on where it was, and a run that is there already is not played again.
+/// Every combination of the varied settings is played with every seed. Each result is kept as soon as it is complete. After
+/// Ctrl-C, give the same command again to resume; runs whose results exist are not played again.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace sweep scenario.toml --vary flow.cc=cubic,c2tcp --seeds 40\n  \
@@ -20,13 +20,13 @@ pub struct Sweep {
     /// Scenario file
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
-    /// A key of the scenario and its values; repeat for a grid
+    /// A key of the scenario and the values to play; repeat the option for a grid
     #[arg(long, value_name = "KEY=A,B,...")]
     vary: Vec<Variation>,
-    /// Runs of each combination, with the scenario's seed and the next ones
+    /// Runs per combination, with the scenario's seed and the following ones
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: u32,
-    /// Keep the series over time of every run (about 60 KB a run instead of 15 KB), and plot them
+    /// Keep and plot the time series of every run (about 60 KB a run instead of 15 KB)
     #[arg(long)]
     series: bool,
     /// Print the table as one JSON document
@@ -81,7 +81,7 @@ impl Sweep {
         let complete = results.iter().flatten().count();
         if complete < results.len() {
             return Err(Failure::Interrupted(format!(
-                "stopped; {complete} of {} runs are complete and kept, and the same command goes on with the rest",
+                "stopped; {complete} of {} runs are complete and kept; the same command resumes with the rest",
                 results.len()
             )));
         }

@@ -16,7 +16,7 @@ use ranpace_link::TraceStats;
 use crate::common;
 use crate::failure::Failure;
 
-/// Look into traces of cellular links, draw, make, convert and record them
+/// Inspect, draw, generate, convert and record traces of cellular links
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace trace info builtin:lte\n  \

@@ -8,9 +8,9 @@ use crate::{interrupt, output};
 
 /// Compare models with standards, theory, another simulator and the kernel
 ///
-/// Every row has what is expected, what was measured and by how much they may differ. Rows without a tolerance are printed and
-/// not judged. For `radio` the exit status is 0 if all judged rows are ok, 1 if one is not; for `tcp` 0 if at least 90 % of them
-/// are, 1 if fewer are, and 99 if the machine did not keep up in more than a fifth of the emulations.
+/// Each row shows the expected value, the measured one, and by how much they may differ. Rows without a tolerance are printed
+/// and not judged. For `radio` the exit status is 0 if all judged rows are ok, and 1 otherwise. For `tcp` it is 0 if at least
+/// 90 % of them are ok, 1 if fewer are, and 99 if the machine did not keep up in more than a fifth of the emulations.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace validate radio\n  \
@@ -25,13 +25,13 @@ pub struct Validate {
     /// Print the rows as one JSON document
     #[arg(long)]
     json: bool,
-    /// With `tcp`: some of the rows, once each
+    /// With `tcp`: play only some of the rows, once each
     #[arg(long)]
     quick: bool,
-    /// With `tcp`: where runs are kept, so that the same command goes on where it was
+    /// With `tcp`: folder that keeps the runs; the same command resumes from it
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: std::path::PathBuf,
-    /// Threads [default: one per core]; with `tcp` emulations side by side [default: one more than cores, at most 3]
+    /// Threads [default: one per core]; with `tcp`, emulations side by side [default: one more than cores, at most 3]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
     /// Folder of recorded traces, for `tcp` [env: RANPACE_TRACES] [default: traces]
@@ -149,12 +149,12 @@ mod tcp {
         let (ok, judged) = found.agreeing();
         let (valid, all) = (found.valid, found.valid + found.invalid.len());
         common::say(&format!(
-            "{ok} of {judged} judged figures agree; {valid} of {all} rows are valid, {} emulations were played again",
+            "{ok} of {judged} judged figures agree; {valid} of {all} rows are valid, {} emulations were repeated",
             found.repeated
         ));
         if found.left > 0 {
             return Err(Failure::Interrupted(format!(
-                "stopped; {} rows are not complete, and the same command goes on",
+                "stopped; {} rows are not complete; the same command resumes with them",
                 found.left
             )));
         }

@@ -102,8 +102,8 @@ fn who_is_out_of_service_is_said_with_the_reason() {
 fn what_a_cell_does_not_have_is_refused_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
-        (&["--buffer", "1MB"][..], "not for --cell: --buffer."),
-        (&["--queue", "codel", "--loss", "0.1", "--scale", "2"], "--queue, --loss, --scale."),
+        (&["--buffer", "1MB"][..], "--cell cannot be combined with --buffer:"),
+        (&["--queue", "codel", "--loss", "0.1", "--scale", "2"], "--queue, --loss, --scale:"),
         (&["--rate", "1Mbit/s"], "cannot be used with"),
         (&["--trace", "builtin:lte"], "cannot be used with"),
     ] {

@@ -1,13 +1,12 @@
 //! Packet captures: what crosses a link, as pcap files with real headers and without payload.
+//!
+//! The format is that of draft-ietf-opsawg-pcap, sections 4 and 5, big endian with nanoseconds.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use etherparse::TcpOptionElement;
-use pcap_file::DataLink;
-use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use ranpace_sim::{Direction, Packet, Tap, TapEvent};
 use ranpace_tcp::{Kind, Segment};
 use ranpace_units::Time;
@@ -29,7 +28,7 @@ pub struct CaptureError {
 
 /// A file per link; packets are written when their last byte leaves it.
 pub struct Capture {
-    files: Vec<(PathBuf, PcapWriter<BufWriter<File>>)>,
+    files: Vec<(PathBuf, BufWriter<File>)>,
     /// The first thing that went wrong; nothing is written after it.
     failure: Option<CaptureError>,
     buffer: Vec<u8>,
@@ -51,14 +50,9 @@ impl Capture {
                     error.to_string()
                 })
             })?;
-            let header = PcapHeader {
-                datalink: DataLink::RAW,
-                ts_resolution: pcap_file::TsResolution::NanoSecond,
-                ..PcapHeader::default()
-            };
-            let writer = PcapWriter::with_header(BufWriter::with_capacity(1 << 20, file), header)
-                .map_err(|error| failed(error.to_string()))?;
-            files.push((path, writer));
+            let mut file = BufWriter::with_capacity(1 << 20, file);
+            file.write_all(&file_header()).map_err(|error| failed(error.to_string()))?;
+            files.push((path, file));
         }
         Ok(Self { files, failure: None, buffer: Vec::new() })
     }
@@ -69,10 +63,8 @@ impl Capture {
             return Err(failure);
         }
         let mut paths = Vec::new();
-        for (path, writer) in self.files {
-            let mut inner = writer.into_writer();
-            std::io::Write::flush(&mut inner)
-                .map_err(|error| CaptureError { path: path.clone(), reason: error.to_string() })?;
+        for (path, mut file) in self.files {
+            file.flush().map_err(|error| CaptureError { path: path.clone(), reason: error.to_string() })?;
             paths.push(path);
         }
         Ok(paths)
@@ -84,15 +76,39 @@ impl Tap for Capture {
         if event != TapEvent::Departed || self.failure.is_some() {
             return;
         }
-        let Some((path, writer)) = self.files.get_mut(link) else { return };
+        let Some((path, file)) = self.files.get_mut(link) else { return };
         self.buffer.clear();
         headers(packet, &mut self.buffer);
         let wire = packet.segment.wire.max(self.buffer.len() as u32);
-        let record = PcapPacket::new(Duration::from_nanos(now.as_nanos()), wire, &self.buffer);
-        if let Err(error) = writer.write_packet(&record) {
+        if let Err(error) = write_record(file, now, wire, &self.buffer) {
             self.failure = Some(CaptureError { path: path.clone(), reason: error.to_string() });
         }
     }
+}
+
+/// The header of a file with raw IP packets.
+fn file_header() -> [u8; 24] {
+    /// Big endian, with nanoseconds.
+    const MAGIC: u32 = 0xa1b2_3c4d;
+    const VERSION: u32 = 2 << 16 | 4;
+    const LONGEST: u32 = 65_535;
+    const LINKTYPE_RAW: u32 = 101;
+    let mut header = [0; 24];
+    for (word, value) in header.chunks_exact_mut(4).zip([MAGIC, VERSION, 0, 0, LONGEST, LINKTYPE_RAW]) {
+        word.copy_from_slice(&value.to_be_bytes());
+    }
+    header
+}
+
+/// A packet of `wire` bytes, of which these are known.
+fn write_record(file: &mut impl io::Write, now: Time, wire: u32, bytes: &[u8]) -> io::Result<()> {
+    const SECOND: u64 = 1_000_000_000;
+    let nanos = now.as_nanos();
+    // A scenario lasts 24,000 hours at most, and the headers of a packet are some 80 bytes.
+    for word in [(nanos / SECOND) as u32, (nanos % SECOND) as u32, bytes.len() as u32, wire] {
+        file.write_all(&word.to_be_bytes())?;
+    }
+    file.write_all(bytes)
 }
 
 /// IPv4 and TCP or UDP headers of a packet. The sending side of flow n has the n-th address of 10.0.0.0/9, the receiving
@@ -201,3 +217,57 @@ fn tcp(segment: &Segment, from: u16, to: u16) -> Vec<u8> {
 
 /// Window scale in captures; large enough for any window here.
 const WINDOW_SCALE: u8 = 14;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use etherparse::{LaxSlicedPacket, TransportSlice};
+    use pcap_file::pcap::PcapReader;
+    use pcap_file::{DataLink, TsResolution};
+    use ranpace_sim::Simulation;
+
+    use super::*;
+    use crate::{Job, TraceLibrary};
+
+    /// A quarter of a second of a download over 8 Mbit/s and 10 ms.
+    const SCENARIO: &str = r#"
+        duration = "250ms"
+        [[link]]
+        name = "down"
+        from = "server"
+        to = "phone"
+        rate = "8Mbit/s"
+        delay = "10ms"
+        duplex = true
+        [[flow]]
+        from = "server"
+        to = "phone"
+        cc = "cubic"
+    "#;
+
+    #[test]
+    fn another_library_reads_what_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let job = Job::new("short", SCENARIO, "capture.rs", &mut TraceLibrary::default()).unwrap();
+        let mut capture = Capture::create(folder.path(), ["down", "down.back"]).unwrap();
+        let result = Simulation::new(&job.scenario).with_tap(&mut capture).run();
+        let files = capture.finish().unwrap();
+        assert_eq!(files, ["down.pcap", "down.back.pcap"].map(|name| folder.path().join(name)));
+        for (file, link) in files.iter().zip(&result.links) {
+            let mut reader = PcapReader::new(File::open(file).unwrap()).unwrap();
+            let header = reader.header();
+            assert_eq!((header.datalink, header.ts_resolution), (DataLink::RAW, TsResolution::NanoSecond));
+            let (mut last, mut packets, mut bytes) = (Duration::ZERO, 0, 0);
+            while let Some(packet) = reader.next_packet() {
+                let packet = packet.unwrap();
+                assert!(packet.timestamp >= last && packet.timestamp <= Duration::from_millis(250));
+                let sliced = LaxSlicedPacket::from_ip(&packet.data).unwrap();
+                assert!(matches!(sliced.transport, Some(TransportSlice::Tcp(_))), "{sliced:?}");
+                (last, packets, bytes) = (packet.timestamp, packets + 1, bytes + u64::from(packet.orig_len));
+            }
+            assert_eq!((packets, bytes), (link.departed_packets, link.departed.get()), "{}", link.name);
+            assert!(packets > 50, "{packets}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Columnar results: tables of numbers and texts as Parquet, and back.
 //!
 //! A whole number is an INT64, any other number a DOUBLE, a text a UTF-8 BYTE_ARRAY. **What has no value is null**,
-//! never NaN: a NaN would spoil sums in every reader. Each file is one row group, compressed by zstd, and carries
+//! never NaN: a NaN would spoil sums in every reader. Each file is one row group, compressed by gzip, and carries
 //! its origin (scenario, seed, version, schema) as key-value metadata.
 //!
 //! Which columns of a series are whole: those named `_bytes` or `_packets`, except `state_…`, which is an algorithm's
@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{Compression, ConvertedType, Encoding, Repetition, Type as Physical, ZstdLevel};
+use parquet::basic::{Compression, ConvertedType, Encoding, GzipLevel, Repetition, Type as Physical};
 use parquet::column::reader::ColumnReader;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -162,7 +162,7 @@ pub fn write(frame: &Frame, metadata: &Metadata) -> Result<Vec<u8>, ColumnarErro
     let mut fields = Vec::with_capacity(frame.columns.len());
     let mut properties = WriterProperties::builder()
         .set_created_by(format!("ranpace {}", crate::version::VERSION))
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(9)?))
+        .set_compression(Compression::GZIP(GzipLevel::try_new(6)?))
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)

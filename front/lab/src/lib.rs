@@ -14,6 +14,7 @@ mod figures;
 mod frames;
 pub mod notes;
 pub mod peps;
+mod pictures;
 pub mod plot;
 mod progress;
 pub mod proxies;

@@ -13,9 +13,10 @@ mod peps;
 mod proxies;
 mod radio;
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 use ranpace_sim::RunResult;
 
+use crate::pictures::page;
 use crate::plot::{Palette, PlotError};
 use crate::row::{COLUMNS, CompareRow};
 use crate::summary::SCHEMA;
@@ -99,43 +100,31 @@ impl Report<'_> {
             .collect::<Result<_, _>>()?;
         let chapters: Vec<Markup> =
             self.chapters.iter().map(|chapter| chapter.html(&palette)).collect::<Result<_, _>>()?;
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="generator" content=(format!("ranpace {}", crate::version::VERSION));
-                    title { (self.title) }
-                    style { (PreEscaped(include_str!("report/style.css"))) }
-                }
-                body {
-                    header {
-                        h1 { (self.title) }
-                        @if !self.intro.is_empty() { p.intro { (self.intro) } }
-                        (self.origin())
-                        @for warning in self.all_warnings() { p.warning role="note" { strong { "Note: " } (warning) } }
-                    }
-                    @if self.groups.len() > 1 {
-                        nav { "Contents: "
-                            @for (index, group) in self.groups.iter().enumerate() {
-                                a href=(format!("#group-{index}")) { (group.title) }
-                            }
-                        }
-                    }
-                    main {
-                        @if !self.chapters.is_empty() { (chapter::summary(&self.chapters)) }
-                        @for chapter in &chapters { (chapter) }
-                        @for group in &groups { (group) }
-                        @if self.all_groups().next().is_some() { (meanings()) }
-                    }
-                    footer {
-                        "Made by Ranpace " (crate::version::VERSION) ". The same command with the same version gives the same figures on any machine."
+        let body = html! {
+            header {
+                h1 { (self.title) }
+                @if !self.intro.is_empty() { p.intro { (self.intro) } }
+                (self.origin())
+                @for warning in self.all_warnings() { p.warning role="note" { strong { "Note: " } (warning) } }
+            }
+            @if self.groups.len() > 1 {
+                nav { "Contents: "
+                    @for (index, group) in self.groups.iter().enumerate() {
+                        a href=(format!("#group-{index}")) { (group.title) }
                     }
                 }
             }
+            main {
+                @if !self.chapters.is_empty() { (chapter::summary(&self.chapters)) }
+                @for chapter in &chapters { (chapter) }
+                @for group in &groups { (group) }
+                @if self.all_groups().next().is_some() { (meanings()) }
+            }
+            footer {
+                "Made by Ranpace " (crate::version::VERSION) ". The same command with the same version gives the same figures on any machine."
+            }
         };
-        Ok(page.into_string())
+        Ok(page(&self.title, &body))
     }
 
     /// The comparisons, with those of the chapters.

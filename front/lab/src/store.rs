@@ -13,6 +13,8 @@
 //! | `distributions.parquet` | a row per point of a distribution function |
 //! | `transfers.parquet` | a row per transfer of fixed size |
 
+mod error;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,9 +23,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ranpace_sim::RunResult;
 use sha2::{Digest as _, Sha256};
 
-use crate::columnar::{self, ColumnarError, Metadata};
+use crate::columnar::{self, Metadata};
 use crate::frames;
 use crate::summary::{FileSummary, Origin, RunSummary, SCHEMA};
+
+pub use error::StoreError;
+pub(crate) use error::is_too_many_files;
 
 const SUMMARY: &str = "summary.json";
 
@@ -31,118 +36,6 @@ const SUMMARY: &str = "summary.json";
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
-}
-
-/// Why results were not written or read. Whatever was complete before is still there.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// Not allowed.
-    #[error(
-        "no permission to {what} {path}; change its owner or mode, or choose another folder for the results"
-    )]
-    Permission {
-        /// "create", "write" or "read".
-        what: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// As the system said it.
-        source: io::Error,
-    },
-    /// No space, or the user's quota is used up.
-    #[error(
-        "disk full while writing {path}; results written before are complete and kept: free some space and run the same command again to go on"
-    )]
-    DiskFull {
-        /// Where.
-        path: PathBuf,
-        /// As the system said it.
-        source: io::Error,
-    },
-    /// Something is in the way.
-    #[error(
-        "cannot create the folder {path}: a file of that name, or of one of its parents, is in the way; move it or choose another folder for the results"
-    )]
-    InTheWay {
-        /// Where.
-        path: PathBuf,
-        /// As the system said it.
-        source: io::Error,
-    },
-    /// The process has as many files open as it may.
-    #[error(
-        "cannot {what} {path}: too many open files; `ulimit -n` shows how many there may be, `ulimit -n 65536` raises it"
-    )]
-    TooManyFiles {
-        /// "create", "write" or "read".
-        what: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// As the system said it.
-        source: io::Error,
-    },
-    /// The file system is read-only.
-    #[error("cannot write {path}: the file system is read-only; choose another folder for the results")]
-    ReadOnly {
-        /// Where.
-        path: PathBuf,
-        /// As the system said it.
-        source: io::Error,
-    },
-    /// Anything else.
-    #[error("cannot {what} {path}: {source}; results written before are complete and kept")]
-    Io {
-        /// "create", "write" or "read".
-        what: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// As the system said it.
-        source: io::Error,
-    },
-    /// A table could not be made or read.
-    #[error("{path}: {source}")]
-    Columnar {
-        /// Where.
-        path: PathBuf,
-        /// What was wrong with it.
-        source: ColumnarError,
-    },
-    /// A summary could not be made.
-    #[error("{path}: {source}; this is a bug, please report it")]
-    Json {
-        /// Where.
-        path: PathBuf,
-        /// As the library said it.
-        source: serde_json::Error,
-    },
-    /// A name that would leave the results folder.
-    #[error("{name:?} cannot name a folder of results: expected a name without \"/\", such as \"drive\"")]
-    Name {
-        /// The name.
-        name: String,
-    },
-}
-
-/// Whether a process, or the machine, may have no more files open.
-pub(crate) fn is_too_many_files(error: &io::Error) -> bool {
-    // EMFILE and ENFILE, which have no kind of their own; the same numbers on all systems of Unix.
-    cfg!(unix) && matches!(error.raw_os_error(), Some(24 | 23))
-}
-
-impl StoreError {
-    fn of(what: &'static str, path: &Path, source: io::Error) -> Self {
-        let path = path.to_owned();
-        match source.kind() {
-            _ if is_too_many_files(&source) => Self::TooManyFiles { what, path, source },
-            ErrorKind::PermissionDenied => Self::Permission { what, path, source },
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::DiskFull { path, source },
-            ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path, source },
-            ErrorKind::NotADirectory | ErrorKind::AlreadyExists if what == "create" => {
-                Self::InTheWay { path, source }
-            }
-            _ => Self::Io { what, path, source },
-        }
-    }
 }
 
 impl Store {

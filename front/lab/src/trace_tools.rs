@@ -6,11 +6,13 @@
 
 mod edit;
 mod inspect;
+mod log_format;
 mod logs;
 mod made;
 mod output;
 mod picture;
 mod rates;
+mod times;
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -22,7 +24,8 @@ use crate::plot::PlotError;
 
 pub use edit::{cut, evened, scaled};
 pub use inspect::{Packing, TraceFile, inspect, inspect_named};
-pub use logs::{Clock, LogError, LogFormat, RateUnit, TimeUnit, guess, read_log, read_log_text};
+pub use log_format::{Clock, LogError, LogFormat, RateUnit, TimeUnit};
+pub use logs::{guess, read_log, read_log_text};
 pub use made::constant;
 pub use output::{OutputFile, write_mahimahi};
 pub use picture::Picture;

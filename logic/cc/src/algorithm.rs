@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::client_driven::guard::GUARD;
-use crate::entry::{Control, Decorator, Entry, Transport};
+use crate::entry::{Around, AroundReceiver, Control, Decorator, Entry, Transport};
 use crate::interface::{CongestionControl, ReceiverHalf};
 use crate::options::{OptionError, Options};
 use crate::registry::{ALIASES, ALL, DECORATORS};
@@ -16,6 +16,8 @@ pub struct Algorithm {
     entry: &'static Entry,
     decorators: Vec<&'static Decorator>,
     options: Options,
+    around: Option<Around>,
+    around_receiver: Option<AroundReceiver>,
 }
 
 /// Why the name of an algorithm was refused.
@@ -25,7 +27,7 @@ pub enum AlgorithmError {
     /// No such algorithm.
     #[error("unknown algorithm {name:?}; nearest: {nearest}; `ranpace list cc` shows all")]
     UnknownName {
-        /// What was there.
+        /// The text found.
         name: String,
         /// The nearest names.
         nearest: String,
@@ -35,7 +37,7 @@ pub enum AlgorithmError {
     UnknownDecorator {
         /// The whole text.
         text: String,
-        /// What was there.
+        /// The text found.
         name: String,
         /// All decorators.
         all: String,
@@ -59,7 +61,7 @@ pub enum AlgorithmError {
     UnknownOption {
         /// The whole text.
         text: String,
-        /// What was there.
+        /// The text found.
         key: String,
         /// The options of this combination.
         all: String,
@@ -107,11 +109,38 @@ impl Algorithm {
         self.entry
     }
 
+    /// Its decorators, from the inside out.
+    pub fn decorators(&self) -> &[&'static Decorator] {
+        &self.decorators
+    }
+
+    /// Its options, to be read by name: for carriers that do not build the control, but write its settings elsewhere.
+    pub fn options(&self) -> Options {
+        self.options.clone()
+    }
+
+    /// Puts something around every control that is built, such as a recorder of what it is told.
+    #[must_use]
+    pub fn with_around(self, around: Around) -> Self {
+        Self { around: Some(around), ..self }
+    }
+
+    /// The same for every receiver half.
+    #[must_use]
+    pub fn with_around_receiver(self, around: AroundReceiver) -> Self {
+        Self { around_receiver: Some(around), ..self }
+    }
+
     /// A fresh control; `seed` feeds its random choices.
     pub fn build(&self, seed: u64) -> Box<dyn CongestionControl> {
         // Parsing built it once with the same options, so this cannot fail.
         let mut options = self.options.clone();
-        self.try_build(&mut options, seed).expect("options were checked when the name was parsed")
+        let control =
+            self.try_build(&mut options, seed).expect("options were checked when the name was parsed");
+        match &self.around {
+            Some(around) => around(control),
+            None => control,
+        }
     }
 
     /// Segments after which the receiver should acknowledge at once, if it matters; see [`CongestionControl::ack_every`].
@@ -123,9 +152,12 @@ impl Algorithm {
     pub fn receiver(&self) -> Option<Box<dyn ReceiverHalf>> {
         let mut options = self.options.clone();
         // As above: parsing built it once.
-        self.entry
-            .receiver
-            .map(|build| build(&mut options).expect("options were checked when the name was parsed"))
+        let build = self.entry.receiver?;
+        let receiver = build(&mut options).expect("options were checked when the name was parsed");
+        Some(match &self.around_receiver {
+            Some(around) => around(receiver),
+            None => receiver,
+        })
     }
 
     fn try_build(&self, options: &mut Options, seed: u64) -> Result<Box<dyn CongestionControl>, OptionError> {
@@ -194,7 +226,14 @@ impl FromStr for Algorithm {
             Some((key, value)) => (key.trim().to_owned(), Some(value.trim().to_owned())),
             None => (part.trim().to_owned(), None),
         });
-        let mut algorithm = Self { text: text.to_owned(), entry, decorators, options: Options::new(given) };
+        let mut algorithm = Self {
+            text: text.to_owned(),
+            entry,
+            decorators,
+            options: Options::new(given),
+            around: None,
+            around_receiver: None,
+        };
         let mut options = algorithm.options.clone();
         let bad = |error| AlgorithmError::BadOption { text: text.to_owned(), error };
         algorithm.try_build(&mut options, 0).map_err(bad)?;
@@ -355,6 +394,30 @@ mod tests {
                 assert!(matches!(refused, AlgorithmError::BadOption { .. }), "{name}: {refused}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_put_around_stands_around_every_control_that_is_built() {
+        use crate::interface::{Ack, Congestion, Context, LossResponse, Window};
+
+        #[derive(Debug)]
+        struct Shell(Box<dyn CongestionControl>);
+        impl CongestionControl for Shell {
+            fn inner(&self) -> Option<&dyn CongestionControl> {
+                Some(self.0.as_ref())
+            }
+            fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
+                self.0.on_congestion(cx, w, event)
+            }
+            fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {
+                self.0.on_ack(cx, w, ack);
+            }
+        }
+
+        let plain = parse("vivace").unwrap();
+        let around = plain.clone().with_around(std::sync::Arc::new(|control| Box::new(Shell(control))));
+        assert!(plain.build(1).inner().is_none() && around.build(1).inner().is_some());
+        assert_eq!((around.ack_every(), &around), (Some(1), &plain), "it is the same algorithm");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What every algorithm and decorator declares about itself: its name, source, options, and how it is built.
 
+use std::sync::Arc;
+
 use crate::interface::{CongestionControl, LossBased, ReceiverHalf};
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -26,6 +28,12 @@ pub type BuildReceiver = fn(&mut Options) -> Result<Box<dyn ReceiverHalf>, Optio
 
 /// Wraps a control according to the options.
 pub type Wrap = fn(Box<dyn LossBased>, &mut Options) -> Result<Box<dyn LossBased>, OptionError>;
+
+/// Puts something around a control: it sees every event and every answer.
+pub type Around = Arc<dyn Fn(Box<dyn CongestionControl>) -> Box<dyn CongestionControl> + Send + Sync>;
+
+/// The same for a receiver half.
+pub type AroundReceiver = Arc<dyn Fn(Box<dyn ReceiverHalf>) -> Box<dyn ReceiverHalf> + Send + Sync>;
 
 /// An algorithm as it is listed.
 #[derive(Debug)]

@@ -35,5 +35,5 @@ pub use self::events::{
     RateSample, Sample, Sent, Signal, State,
 };
 pub use self::receiver::{Received, ReceiverHalf};
-pub use self::report::Report;
+pub use self::report::ReceiverReport;
 pub use self::window::{Pacing, Window};

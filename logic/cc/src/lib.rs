@@ -30,8 +30,9 @@ mod round;
 mod testing;
 
 pub use algorithm::{Algorithm, AlgorithmError};
-pub use client_driven::{bw_report, cdbev2};
-pub use entry::{BuildReceiver, Control, Decorator, Entry, Transport, Wrap};
+pub use client_driven::{bw_report, cdbe, cdbev2};
+pub use decorators::{c2tcp, meld};
+pub use entry::{Around, AroundReceiver, BuildReceiver, Control, Decorator, Entry, Transport, Wrap};
 pub use interface::*;
 pub use options::{OptionError, OptionInfo, Options};
 pub use registry::{ALIASES, ALL, DECORATORS};

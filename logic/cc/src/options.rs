@@ -23,7 +23,7 @@ pub struct OptionError {
     pub key: &'static str,
     /// What would have been understood.
     pub expected: String,
-    /// What was there.
+    /// The text found.
     pub found: String,
 }
 

@@ -17,22 +17,22 @@ const MTU: Bytes = Bytes::new(1500);
 /// Dropping that resumes within so many intervals goes on at a rate near that of last time; RFC 8289 section 5.5.
 const RESUME: u64 = 16;
 
-/// What is set.
+/// Settings.
 #[derive(Clone, Copy)]
-pub(crate) struct Law {
+pub(crate) struct ControlLaw {
     pub target: Span,
     pub interval: Span,
     pub ecn: bool,
 }
 
-impl Law {
+impl ControlLaw {
     /// `t + INTERVAL / sqrt(count)`; RFC 8289 section 5.6.
     fn next(&self, t: Time, count: u32) -> Time {
         t + Span::from_nanos((self.interval.as_nanos() as f64 / f64::from(count).sqrt() + 0.5) as u64)
     }
 }
 
-/// What is remembered of one queue; names as in RFC 8289 section 5.2.
+/// State of one queue; names as in RFC 8289 section 5.2.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Control {
     /// When the delay will have been above the target for an interval; `None` if it is not above.
@@ -48,7 +48,7 @@ impl Control {
     #[inline]
     pub fn dequeue<P: Packet>(
         &mut self,
-        law: &Law,
+        law: &ControlLaw,
         fifo: &mut Fifo<P>,
         now: Time,
         observer: &mut impl Observer<P>,
@@ -87,7 +87,12 @@ impl Control {
 
     /// Takes the next packet, and whether it may be dropped (`dodequeue`, section 5.6).
     #[inline]
-    fn look<P: Packet>(&mut self, law: &Law, fifo: &mut Fifo<P>, now: Time) -> (Option<Queued<P>>, bool) {
+    fn look<P: Packet>(
+        &mut self,
+        law: &ControlLaw,
+        fifo: &mut Fifo<P>,
+        now: Time,
+    ) -> (Option<Queued<P>>, bool) {
         let Some(queued) = fifo.pop() else {
             self.first_above = None;
             return (None, false);
@@ -104,7 +109,7 @@ impl Control {
 
 /// The packet with a mark, or `None` if it had to be dropped.
 fn mark_or_drop<P: Packet>(
-    law: &Law,
+    law: &ControlLaw,
     mut queued: Queued<P>,
     now: Time,
     observer: &mut impl Observer<P>,
@@ -122,14 +127,14 @@ fn mark_or_drop<P: Packet>(
 pub struct CoDel<P> {
     fifo: Fifo<P>,
     limit: Limit,
-    law: Law,
+    law: ControlLaw,
     control: Control,
 }
 
 impl<P: Packet> CoDel<P> {
     /// An empty queue that holds `limit`; with `ecn`, capable packets are marked instead of dropped.
     pub fn new(limit: Limit, target: Span, interval: Span, ecn: bool) -> Self {
-        let law = Law { target, interval, ecn };
+        let law = ControlLaw { target, interval, ecn };
         Self { fifo: Fifo::new(), limit, law, control: Control::default() }
     }
 
@@ -149,13 +154,13 @@ impl<P: Packet> CoDel<P> {
         self.control.dequeue(&self.law, &mut self.fifo, now, observer)
     }
 
-    /// What waits.
+    /// Bytes waiting.
     #[inline]
     pub fn bytes(&self) -> Bytes {
         self.fifo.bytes()
     }
 
-    /// How many packets wait.
+    /// Number of waiting packets.
     #[inline]
     pub fn packets(&self) -> usize {
         self.fifo.packets()

@@ -1,4 +1,4 @@
-//! What a link is to be: plain data, built by whoever reads the scenario.
+//! The configuration of a link: plain data, built from the scenario.
 
 use core::fmt;
 use core::str::FromStr;
@@ -11,13 +11,13 @@ use crate::Trace;
 /// A one-way link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// How fast packets leave the queue.
+    /// The server of the queue.
     pub service: Service,
-    /// Where packets wait. Not used with [`Service::Unlimited`], where none ever waits.
+    /// The queue. Not used with [`Service::Unlimited`], where no packet waits.
     pub queue: QueueConfig,
     /// Propagation delay, from the last byte leaving the server to arrival.
     pub delay: Span,
-    /// What is added to the delay, drawn anew for each packet.
+    /// Jitter added to the delay, drawn for each packet.
     pub jitter: Jitter,
     /// Loss before the queue.
     pub loss: Loss,
@@ -32,7 +32,7 @@ impl LinkConfig {
     }
 }
 
-/// How packets leave the queue.
+/// How a link serves its queue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Service {
     /// At once: the link has a delay and no bottleneck.
@@ -54,9 +54,9 @@ pub struct TraceService {
     /// instant is the trace's, times this, rounded down: fractions are carried on, also from one
     /// repetition to the next. Held as a multiple of 2^-32; negative and NaN give no capacity.
     pub scale: f64,
-    /// What one opportunity carries; 1504 B in mahimahi.
+    /// Bytes that one opportunity carries; 1504 B in mahimahi.
     pub opportunity: Bytes,
-    /// What each packet costs besides its size; 4 B in mahimahi (the header of its TUN device).
+    /// Overhead of each packet; 4 B in mahimahi (the header of its TUN device).
     pub overhead: Bytes,
 }
 
@@ -67,19 +67,19 @@ impl TraceService {
     }
 }
 
-/// Where packets wait.
+/// A queue's kind and settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueueConfig {
     /// First in, first out; what does not fit is dropped.
     DropTail {
-        /// What fits.
+        /// Its limit.
         limit: Limit,
         /// ECN-capable packets that find more than this waiting are marked; `None` marks none.
         ecn: Option<Bytes>,
     },
     /// CoDel (RFC 8289).
     CoDel {
-        /// What fits.
+        /// Its limit.
         limit: Limit,
         /// Acceptable standing delay.
         target: Span,
@@ -90,13 +90,13 @@ pub enum QueueConfig {
     },
     /// Flow queueing with CoDel in each queue (RFC 8290).
     FqCoDel {
-        /// What fits, over all flows.
+        /// Limit over all flows.
         limit: Limit,
         /// Acceptable standing delay of a queue.
         target: Span,
         /// Sliding window of the minimum.
         interval: Span,
-        /// What a queue may send in a round; zero is taken as 1 B.
+        /// Bytes that a queue may send in a round; zero counts as 1 B.
         quantum: Bytes,
         /// Number of queues that flows are hashed to; zero is taken as 1.
         flows: u32,
@@ -105,11 +105,11 @@ pub enum QueueConfig {
     },
     /// PIE (RFC 8033).
     Pie {
-        /// What fits.
+        /// Its limit.
         limit: Limit,
         /// Reference delay.
         target: Span,
-        /// How often the drop probability is computed; shorter than 0.1 ms is taken as 0.1 ms.
+        /// Period of the drop probability's updates; less than 0.1 ms counts as 0.1 ms.
         update: Span,
         /// For how long a burst is let through.
         max_burst: Span,
@@ -189,9 +189,9 @@ pub enum LimitError {
     /// Neither a size, nor a number of packets, nor "unlimited".
     #[error("expected \"150KB\", \"100 packets\" or \"unlimited\", found {found:?}{}", why.as_ref().map_or(String::new(), |why| format!(" ({why})")))]
     NotALimit {
-        /// What was there.
+        /// The text found.
         found: String,
-        /// What is wrong with it as a size, if it looks like one.
+        /// Why it is not a size, if it looks like one.
         why: Option<ranpace_units::ParseError>,
     },
     /// Nothing would ever pass.

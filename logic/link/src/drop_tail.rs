@@ -41,13 +41,13 @@ impl<P: Packet> DropTail<P> {
         self.fifo.pop()
     }
 
-    /// What waits.
+    /// Bytes waiting.
     #[inline]
     pub fn bytes(&self) -> Bytes {
         self.fifo.bytes()
     }
 
-    /// How many packets wait.
+    /// Number of waiting packets.
     #[inline]
     pub fn packets(&self) -> usize {
         self.fifo.packets()

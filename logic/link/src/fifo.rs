@@ -1,4 +1,4 @@
-//! The ring of packets that every queue is made of.
+//! The ring buffer of packets that all queues are made of.
 
 use std::collections::VecDeque;
 

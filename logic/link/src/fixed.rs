@@ -11,7 +11,7 @@ const NANOBITS_PER_BYTE: u64 = 8_000_000_000;
 
 pub(crate) struct FixedServer<P> {
     pub rate: Rate,
-    /// What each packet takes besides its own bytes.
+    /// Overhead of each packet.
     pub overhead: Bytes,
     /// The packet being sent.
     pub current: Option<Queued<P>>,

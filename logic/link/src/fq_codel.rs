@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::codel::{Control, Law};
+use crate::codel::{Control, ControlLaw};
 use crate::fifo::Fifo;
 use crate::random::{self, Purpose};
 use crate::{DropCause, Limit, Observer, Packet, Queued};
@@ -22,7 +22,7 @@ const BATCH: u32 = 64;
 struct Flow<P> {
     fifo: Fifo<P>,
     control: Control,
-    /// What it may send before its turn ends; below zero by less than a packet.
+    /// Credit in its turn; below zero by less than a packet.
     credit: i64,
     /// Whether it stands in one of the lists.
     is_active: bool,
@@ -36,7 +36,7 @@ pub struct FqCoDel<P> {
     bytes: Bytes,
     packets: usize,
     limit: Limit,
-    law: Law,
+    law: ControlLaw,
     quantum: i64,
     salt: u64,
 }
@@ -61,7 +61,7 @@ impl<P: Packet> FqCoDel<P> {
             bytes: Bytes::ZERO,
             packets: 0,
             limit,
-            law: Law { target, interval, ecn },
+            law: ControlLaw { target, interval, ecn },
             quantum: i64::try_from(quantum.get()).unwrap_or(i64::MAX).max(1),
             salt: random::up_to(&mut random::stream(seed, Purpose::Queue), u64::MAX),
         }
@@ -142,13 +142,13 @@ impl<P: Packet> FqCoDel<P> {
         }
     }
 
-    /// What waits, over all flows.
+    /// Bytes waiting of all flows.
     #[inline]
     pub fn bytes(&self) -> Bytes {
         self.bytes
     }
 
-    /// How many packets wait, over all flows.
+    /// Number of waiting packets of all flows.
     #[inline]
     pub fn packets(&self) -> usize {
         self.packets

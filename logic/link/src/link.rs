@@ -4,13 +4,13 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::fixed::FixedServer;
 use crate::flight::Flight;
-use crate::loss::Lottery;
+use crate::loss::LossProcess;
 use crate::opportunities::TraceServer;
 use crate::{LinkConfig, Observer, Packet, Queue, Service};
 
 /// A one-way link. Times given to it must not decrease from call to call.
 pub struct Link<P> {
-    lottery: Lottery,
+    lottery: LossProcess,
     queue: Queue<P>,
     server: Server<P>,
     flight: Flight<P>,
@@ -18,7 +18,7 @@ pub struct Link<P> {
     next: Time,
     /// Fixed rates so far, each with its beginning; empty until there is one.
     rates: Vec<(Time, Rate)>,
-    /// What served before the first fixed rate: only its capacity counts.
+    /// The service before the first fixed rate: only its capacity counts.
     before: Option<Box<Server<P>>>,
 }
 
@@ -48,7 +48,7 @@ impl<P: Packet> Link<P> {
             Service::Trace(service) => Server::Trace(TraceServer::new(service)),
         };
         Self {
-            lottery: Lottery::new(&config.loss, seed),
+            lottery: LossProcess::new(&config.loss, seed),
             queue: Queue::new(&config.queue, seed),
             server,
             flight: Flight::new(config.delay, config.jitter, config.reorder, seed),
@@ -185,12 +185,12 @@ impl<P: Packet> Link<P> {
         self.next = self.next_departure().min(self.flight.next());
     }
 
-    /// What waits or is in service.
+    /// Bytes waiting or in service.
     pub fn queued(&self) -> Bytes {
         self.queue.bytes() + self.in_service().map_or(Bytes::ZERO, Packet::size)
     }
 
-    /// How many packets wait or are in service.
+    /// Number of packets waiting or in service.
     pub fn queued_packets(&self) -> usize {
         self.queue.packets() + usize::from(self.in_service().is_some())
     }
@@ -211,7 +211,7 @@ impl<P: Packet> Link<P> {
         self.flight.upcoming(places)
     }
 
-    /// How many packets propagate.
+    /// Number of propagating packets.
     pub fn in_flight(&self) -> usize {
         self.flight.len()
     }

@@ -8,7 +8,7 @@ use crate::random::{self, Purpose, Random};
 use crate::{DropCause, Loss};
 
 /// Decides for one packet after the other.
-pub(crate) struct Lottery {
+pub(crate) struct LossProcess {
     rule: Rule,
     random: Random,
 }
@@ -20,7 +20,7 @@ enum Rule {
     List { numbers: Arc<[u64]>, smallest: Bytes, next: usize, offered: u64 },
 }
 
-impl Lottery {
+impl LossProcess {
     pub fn new(loss: &Loss, seed: u64) -> Self {
         let rule = match loss {
             Loss::None => Rule::Never,
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn losses(loss: &Loss, packets: usize) -> Vec<bool> {
-        let mut lottery = Lottery::new(loss, 7);
+        let mut lottery = LossProcess::new(loss, 7);
         (0..packets).map(|_| lottery.draw(Bytes::new(1500)).is_some()).collect()
     }
 
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_list_with_a_smallest_size_passes_over_what_is_smaller() {
-        let mut lottery = Lottery::new(&list(&[0, 2], 100), 7);
+        let mut lottery = LossProcess::new(&list(&[0, 2], 100), 7);
         let sizes = [60, 1500, 99, 100, 52, 1500, 1500];
         let lost: Vec<bool> = sizes.map(|size| lottery.draw(Bytes::new(size)).is_some()).to_vec();
         assert_eq!(lost, [false, true, false, false, false, true, false]);

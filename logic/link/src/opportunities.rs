@@ -24,7 +24,7 @@ pub(crate) struct Cursor {
     index: usize,
     /// When they are; [`Time::MAX`] if none will come any more.
     pub at: Time,
-    /// How many they are; zero if none will come any more.
+    /// Their number; zero if none will follow.
     pub count: u64,
 }
 

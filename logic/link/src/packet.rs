@@ -1,8 +1,8 @@
-//! What a link needs to know of a packet, and whom it tells of what happens to it.
+//! The interfaces of a link to its surroundings: what it must know of a packet, and the observer that it notifies.
 
 use ranpace_units::{Bytes, Span, Time};
 
-/// What a link needs to know of a packet.
+/// The properties of a packet that a link needs.
 pub trait Packet {
     /// Bytes on the wire, IP header included.
     fn size(&self) -> Bytes;

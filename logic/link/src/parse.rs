@@ -1,7 +1,7 @@
-//! Reads a trace of delivery opportunities from text that comes in pieces.
+//! Parses a trace of delivery opportunities from text that comes in pieces.
 //!
-//! The format is mahimahi's: one number a line, a time in whole milliseconds, not decreasing. Lines may end in
-//! CR LF, the last one in nothing, and empty lines at the very end are let pass.
+//! The format is mahimahi's: one number a line, a time in whole milliseconds, not decreasing. Lines may end in CR LF, the last line
+//! may lack its end, and empty lines at the very end are ignored.
 
 use crate::trace::{Builder, MAX_MS};
 use crate::{Trace, TraceError};

@@ -37,7 +37,7 @@ const GATHERED: (f64, f64) = (0.85, 8.5);
 /// Ours: updates closer than this would cost time for nothing.
 const SHORTEST_UPDATE: Span = Span::from_nanos(100_000);
 
-/// What an update changes; what does not change any more need not be updated.
+/// The state that an update changes; when it no longer changes, updates can be skipped.
 #[derive(Clone, Copy, PartialEq)]
 struct Control {
     probability: f64,
@@ -173,13 +173,13 @@ impl<P: Packet> Pie<P> {
         self.control = Control { probability: next, old_delay: self.delay, burst };
     }
 
-    /// What waits.
+    /// Bytes waiting.
     #[inline]
     pub fn bytes(&self) -> Bytes {
         self.fifo.bytes()
     }
 
-    /// How many packets wait.
+    /// Number of waiting packets.
     #[inline]
     pub fn packets(&self) -> usize {
         self.fifo.packets()

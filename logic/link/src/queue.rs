@@ -1,4 +1,4 @@
-//! Any of the queues, dispatched statically.
+//! A queue of any kind, dispatched statically.
 
 use ranpace_units::{Bytes, Time};
 
@@ -58,13 +58,13 @@ impl<P: Packet> Queue<P> {
         each!(self, queue => queue.pop(now, observer))
     }
 
-    /// What waits.
+    /// Bytes waiting.
     #[inline]
     pub fn bytes(&self) -> Bytes {
         each!(self, queue => queue.bytes())
     }
 
-    /// How many packets wait.
+    /// Number of waiting packets.
     #[inline]
     pub fn packets(&self) -> usize {
         each!(self, queue => queue.packets())

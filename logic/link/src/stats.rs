@@ -1,4 +1,4 @@
-//! What is worth knowing of a trace at a glance.
+//! Summary statistics of a trace.
 
 use ranpace_units::{Rate, Span};
 

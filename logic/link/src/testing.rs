@@ -1,4 +1,4 @@
-//! What several tests need: a packet, an observer that remembers, a source that answers to congestion.
+//! For tests: a packet, an observer that records, and a source that reacts to congestion.
 
 use ranpace_units::{Bytes, Rate, Span, Time};
 

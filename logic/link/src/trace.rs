@@ -7,7 +7,7 @@ use core::fmt;
 
 use ranpace_units::{Bytes, Rate, Span, Time};
 
-/// What one opportunity stands for in rates: a packet of 1500 B.
+/// Size of an opportunity in rates: a packet of 1500 B.
 pub(crate) const PACKET: Bytes = Bytes::new(1500);
 /// More opportunities than this are refused: a day at 70 Mbit/s.
 pub(crate) const MAX_OPPORTUNITIES: u64 = 500_000_000;
@@ -37,7 +37,7 @@ pub enum TraceError {
     NotATime {
         /// Where.
         line: u64,
-        /// What was there: at most 40 characters, escaped.
+        /// The text found: at most 40 characters, escaped.
         found: String,
     },
     /// A line without anything, before the end.

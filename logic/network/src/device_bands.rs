@@ -1,8 +1,8 @@
-//! Devices that send real-time UDP first: what a packet's bearer is there.
+//! Devices that send real-time UDP first: which bearer a packet takes there.
 //!
-//! The bands of [`RealTimeFirst`] are bearers: a device with them has one more, before its others, because a modem serves its
-//! bearers in order of priority. Only uplink packets that are real time take it; flows' own bearers are one further down. It is
-//! like the first of the others, unacknowledged (as voice is; TS 23.107 clause 6.4.4.1 has what is not worth a repetition).
+//! The bands of [`RealTimeFirst`] are bearers. Such a device has one bearer more, before its others, because a modem serves bearers in
+//! order of priority. Only real-time packets of the uplink take it; the bearers of flows are numbered one higher. The additional bearer
+//! is configured as the first of the others, but unacknowledged (as for voice; TS 23.107 clause 6.4.4.1).
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ pub(crate) struct Device {
     asked: Option<Time>,
 }
 
-/// What a user is to its cell: as the scenario says, or with one more bearer.
+/// The cell's configuration of a user: the scenario's, or with one bearer more.
 pub(crate) fn with_bearer(user: &UserSpec) -> Cow<'_, UserConfig> {
     if !user.real_time_first {
         return Cow::Borrowed(&user.config);

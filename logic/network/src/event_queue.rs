@@ -1,4 +1,4 @@
-//! What happens when: events in the order of time, and of entry where times are equal.
+//! The event queue: events by time, and by order of entry where times are equal.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -41,7 +41,7 @@ impl<E> Default for EventQueue<E> {
     }
 }
 
-/// What is due, when, and in which order of entry.
+/// An entry: the event, its time and its order of entry.
 #[derive(Clone, Copy, Debug)]
 struct Entry<E> {
     at: Time,
@@ -132,14 +132,6 @@ impl<E: Copy> EventQueue<E> {
         }
         heap.pop().map(|Reverse(entry)| (entry.at, entry.event))
     }
-
-    /// Events of hosts that are among the next, as far as a glance at the heap shows: for prefetching.
-    pub fn soon(&self) -> impl Iterator<Item = E> {
-        self.others.as_slice().iter().take(7).filter_map(|Reverse(entry)| match entry.event {
-            Event::Host(event) => Some(event),
-            _ => None,
-        })
-    }
 }
 
 /// A deadline that moves, with at most one live entry in the event queue: postponing it costs nothing.
@@ -155,7 +147,7 @@ impl Timer {
         self.0
     }
 
-    /// Has the event come no later than `at`.
+    /// Sets the timer to `at`, if that is earlier.
     #[inline]
     pub fn set<E: Copy>(&mut self, at: Time, event: Event<E>, queue: &mut EventQueue<E>) {
         if at < self.0 {

@@ -1,19 +1,20 @@
-//! Radio information on its way: from the cells' reports to whoever reads hints of a user.
+//! Carries radio information from the cells' reports to the readers of hints about a user.
 //!
-//! There are two ways. The *edge's feed* (`[rnis]` in a scenario) tells of both directions of all users, and every report takes
-//! its bytes on the wire. A *device's modem* (`[modem]`) tells the device of its own uplink. A
-//! [`Publisher`] averages; what is delayed, decimated, wrong or stopped on the way is so here.
+//! There are two feeds. The *edge's feed* (`[rnis]` in a scenario) covers both directions of all users, and every report takes its
+//! bytes on the wire. A *device's modem* (`[modem]`) tells the device about its own uplink. A [`Publisher`] averages; this module
+//! delays, decimates, falsifies and stops reports as the scenario says.
 //!
-//! - A flow whose sender's control wants radio information gets it by itself: of its own modem if its host is a user, of the
-//!   edge for the user that its data go to otherwise ([`Feed::of_flow`]).
-//! - **Whoever stands at a host calls [`Network::subscribe_hints`](crate::Network::subscribe_hints)** once for each user before the first event, with
-//!   [`Reader::Middlebox`] and a number of its choice. [`Hosts::on_hint`](crate::Hosts::on_hint) gets each hint at the time at which it comes.
-//! - An observer of the whole is a reader likewise, [`Reader::Observer`].
+//! - A flow whose sender's control wants radio information is subscribed automatically: to its own modem if its host is a user,
+//!   otherwise to the edge, for the user that its data go to ([`Feed::of_flow`]).
+//! - **A participant at a host calls [`Network::subscribe_hints`](crate::Network::subscribe_hints)** once for each user before the first
+//!   event, with [`Reader::Middlebox`] and a number of its choice. [`Hosts::on_hint`](crate::Hosts::on_hint) receives each hint when it
+//!   arrives.
+//! - An observer of the whole network subscribes in the same way, as [`Reader::Observer`].
 //!
-//! Without a reader nothing is made: cells report to nobody, and sleep as ever. Ours: a report's error is drawn anew for
-//! each report and user, evenly between both ends, once for its block and grants, once for what is unused and once for the queue;
-//! the news of a handover comes at once, whatever the period. A feed whose `content` is not what was measured says something else
-//! of resources, queue and users in every report ([`invent`]); when it was measured, and of which cell, stays true.
+//! Cells produce no reports while nobody subscribes, and sleep as usual. Ours: the error of a report is drawn for each report and user,
+//! uniformly within its bounds, once for block and grants, once for unused resources and once for the queue; a handover is announced at
+//! once, whatever the period. A feed whose `content` is not what was measured invents resources, queue and users in every report
+//! ([`invent`]); time and cell stay true.
 //!
 //! [`Radio::read_hints`]: crate::radio::Radio::read_hints
 
@@ -22,7 +23,7 @@ use std::collections::VecDeque;
 use ranpace_cc::RadioHint;
 use ranpace_phy::Direction;
 use ranpace_rnis::wire::{Encoder, Record, UDP_IP_BYTES};
-use ranpace_rnis::{Averaging, Event, EventKind, Publisher, Report};
+use ranpace_rnis::{Averaging, Event, EventKind, Publisher, SlotReport};
 use ranpace_scenario::{Content, Encoding, FeedSpec, Hop, Scenario, Transport};
 use ranpace_units::{Bytes, Rate, Time};
 
@@ -32,18 +33,18 @@ use crate::results::FeedResult;
 /// A report of one user as text, its headers included; Diarra 2022, section 5.3.4.
 const TEXT_REPORT: u64 = 170;
 
-/// Who reads.
+/// A reader of radio information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// The control at the sender of this flow.
     Flow(u32),
     /// A middlebox of this number.
     Middlebox(u32),
-    /// Whoever plays the scenario.
+    /// The observer of the whole network.
     Observer,
 }
 
-/// Where hints come from.
+/// A source of hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The edge's feed, `[rnis]` in a scenario.
@@ -59,7 +60,7 @@ pub struct HintDelivery {
     pub reader: Reader,
     /// Of which user.
     pub user: u32,
-    /// What is told.
+    /// The hint.
     pub hint: RadioHint,
 }
 
@@ -78,13 +79,13 @@ struct Channel {
     spec: FeedSpec,
     publisher: Publisher,
     /// By number of the user.
-    readers: Vec<Vec<Subscription>>,
+    readers: Vec<Vec<FeedSubscription>>,
     is_read: bool,
     /// In order of time.
     under_way: VecDeque<(Time, HintDelivery)>,
     /// Reports so far, of each cell.
     published: Vec<u64>,
-    /// What writes the datagrams of each cell, and the records of a report.
+    /// Encoders of each cell's datagrams, and the records of a report.
     encoders: Vec<Encoder>,
     records: Vec<Record>,
     seed: u64,
@@ -92,7 +93,7 @@ struct Channel {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Subscription {
+struct FeedSubscription {
     reader: Reader,
     direction: Direction,
     bearer: u8,
@@ -130,7 +131,7 @@ impl Feed {
         feed
     }
 
-    /// Whose hints the sender of a flow gets, and from where; `None` if there are none to be had.
+    /// The user whose hints the sender of a flow gets, and their source; `None` if there are none.
     pub fn of_flow(scenario: &Scenario, flow: u32) -> Option<(u32, Source)> {
         let path = &scenario.flows.get(flow as usize)?.path;
         match (path.first(), path.last()) {
@@ -146,7 +147,7 @@ impl Feed {
         let has_one_more = self.real_time_first.get(user as usize).is_some_and(|first| *first);
         let bearer = bearer.saturating_add(has_one_more.into());
         if let Some(readers) = channel.readers.get_mut(user as usize) {
-            readers.push(Subscription { reader, direction, bearer });
+            readers.push(FeedSubscription { reader, direction, bearer });
             channel.is_read = true;
         }
     }
@@ -157,7 +158,7 @@ impl Feed {
     }
 
     /// A cell's slot is over.
-    pub fn on_report(&mut self, report: &Report<'_>) {
+    pub fn on_report(&mut self, report: &SlotReport<'_>) {
         self.edge.on_report(report);
         self.modem.on_report(report);
     }
@@ -187,7 +188,7 @@ impl Feed {
         self.edge.sent = FeedResult::default();
     }
 
-    /// What the edge's feed sent since; `None` if nobody reads it.
+    /// What the edge's feed has sent since; `None` without a reader.
     pub fn result(&self, from: Time, end: Time) -> Option<FeedResult> {
         let measured = end - from;
         let rate = if measured.is_zero() { Rate::ZERO } else { Rate::of(self.edge.sent.bytes, measured) };
@@ -196,7 +197,7 @@ impl Feed {
 }
 
 impl Channel {
-    fn on_report(&mut self, report: &Report<'_>) {
+    fn on_report(&mut self, report: &SlotReport<'_>) {
         if !self.is_read || !self.publisher.on_report(report) {
             return;
         }
@@ -229,7 +230,8 @@ impl Channel {
     /// Sends hints of a user to those who read them.
     fn tell(&mut self, now: Time, user: u32, number: u64) {
         let Self { source, spec, publisher, readers, under_way, seed, .. } = self;
-        for Subscription { reader, direction, bearer } in readers.get(user as usize).into_iter().flatten() {
+        for FeedSubscription { reader, direction, bearer } in readers.get(user as usize).into_iter().flatten()
+        {
             // In a slot of the other direction the modem has nothing to tell.
             let is_event = number == u64::MAX;
             if *source == Source::Modem && !is_event && !publisher.had_symbols(user, *direction) {
@@ -245,7 +247,7 @@ impl Channel {
         }
     }
 
-    /// What a report of a cell takes on the wire.
+    /// Bytes of a cell's report on the wire.
     fn count_bytes(&mut self, cell: u16) {
         let all = self.publisher.users(cell).len() as u64;
         let sent = &mut self.sent;

@@ -1,11 +1,10 @@
 //! Distribution of times with a relative error of at most 0.1 %, in memory proportional to the spread of the values.
 //!
-//! Values are sorted into 1024 buckets for each power of two; buckets are allocated in groups of 16 when first used, and only
-//! the span of groups in use is indexed, so that a thousand idle flows cost next to nothing (a general-purpose histogram
-//! allocates its whole range at once).
+//! There are 1024 buckets for each power of two. They are allocated in groups of 16 on first use, and only the span of groups in use
+//! is indexed, so a thousand idle flows cost next to nothing (a general-purpose histogram allocates its whole range at once).
 //!
-//! What is recorded waits in a list of bucket numbers first, two bytes each, and is sorted in when that is full: a value costs
-//! the end of a list that is near, rather than a group somewhere in memory, and groups that are far away are fetched together.
+//! A recorded value is first appended to a list as its bucket's number, two bytes; when the list is full, all its values are sorted in. A
+//! value then touches the end of a list that is in the cache, and not a group somewhere in memory.
 
 use std::iter::Peekable;
 
@@ -64,12 +63,6 @@ impl Histogram {
         self.sum += u128::from(value) * u128::from(times);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
-    }
-
-    /// Reads where the next value will go; see `Meters::settle`.
-    #[inline]
-    pub(crate) fn warm(&self) -> u64 {
-        self.waiting.last().map_or(0, |&bucket| u64::from(bucket))
     }
 
     /// Sorts in what waits.
@@ -131,7 +124,7 @@ impl Histogram {
         buckets.into_iter().map(|(bucket, count)| (middle_of(bucket), count)).collect()
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -154,7 +147,7 @@ impl Histogram {
         Span::from_nanos((sum / u128::from(self.count)) as u64)
     }
 
-    /// What is told of it.
+    /// Its summary.
     pub fn distribution(&self) -> Distribution {
         if self.count == 0 {
             return Distribution::default();

@@ -1,7 +1,7 @@
 //! The network of a scenario: links, cells, routes and radio information put together.
 //!
-//! Pure: whoever drives it tells it the time, and takes from it what is due. `ranpace-sim` drives it by virtual time with
-//! endpoints at its hosts, `ranpace-emulator` by the real clock for packets that come from outside ([`Transit`]).
+//! It is pure: its driver tells it the time, and takes what is due. `ranpace-sim` drives it by virtual time with endpoints at its
+//! hosts, `ranpace-emulator` by the real clock for packets that come from outside ([`Transit`]).
 #![forbid(unsafe_code)]
 
 mod device_bands;
@@ -28,14 +28,14 @@ pub use histogram::Histogram;
 pub use meter::{FlowMeter, Meters};
 pub use network::{Drive, Hosts, Network, NetworkResult, link_names};
 pub use packet::{Direction, Packet, PacketHandle, PacketPool};
-pub use pep::{PEP_SERVER, PEP_TAG_KEY, PepTold, Seen, WatchingPep, message_delays};
+pub use pep::{PEP_SERVER, PEP_TAG_KEY, PepDelivery, Seen, WatchingPep, message_delays};
 pub use radio::ReportReader;
 pub use results::{
     CellResult, Column, Distribution, FeedResult, FlowCounts, FlowResult, FlowTotals, Ledger, LinkResult,
     LostConnection, Moment, PepResult, RadioLinkResult, RunResult, Series, SplitResult, Transfer, UserResult,
 };
 pub use route::{Place, Routes, Stop, splits};
-pub use series::{FlowRow, FlowRows, LinkRows, Shows};
+pub use series::{FigureSource, FlowRow, FlowRows, LinkRows};
 pub use tap::{Tap, TapEvent};
 pub use transit::{Arrived, PacketInfo, Transit};
 pub use udp_source::UdpSource;

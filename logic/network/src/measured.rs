@@ -1,4 +1,4 @@
-//! What meters counted becomes results.
+//! Turns what meters counted into results.
 
 use ranpace_scenario::{FlowSpec, Transport};
 use ranpace_units::{Bytes, Rate, Span};
@@ -53,7 +53,7 @@ impl FlowResult {
 }
 
 impl LinkMeter {
-    /// What a link of this name did; `capacity` is what it could have carried.
+    /// The result of a link of this name; `capacity` is what it could have carried.
     pub(crate) fn result(self, name: String, capacity: Option<Bytes>, rows: LinkRows) -> LinkResult {
         LinkResult {
             name,

@@ -1,6 +1,4 @@
-//! What is measured while packets move: per flow and link, from the end of the warm-up on.
-
-use std::hint::black_box;
+//! Meters of flows and links. They count from the end of the warm-up on.
 
 use ranpace_link::{DropCause, Observer};
 use ranpace_units::{Bytes, Span, Time};
@@ -112,12 +110,12 @@ pub(crate) struct LinkMeter {
 #[derive(Clone, Copy, Debug)]
 struct Note {
     flow: u32,
-    what: What,
+    what: NoteKind,
     time: Span,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum NoteKind {
     /// A packet of `wire` bytes left the queue of a limited link after so long.
     Departed { link: u32, wire: u32 },
     /// A sample of the RTT.
@@ -126,8 +124,6 @@ enum What {
 
 /// Notes that are entered together: as many as stay in the nearest cache.
 const NOTES: usize = 256;
-/// Notes whose meters are fetched at the same time.
-const TOGETHER: usize = 32;
 
 /// All meters.
 pub struct Meters<'a> {
@@ -161,7 +157,7 @@ impl<'a> Meters<'a> {
     #[inline]
     pub fn on_rtt(&mut self, flow: u32, rtt: Span) {
         if self.measuring {
-            self.note(Note { flow, what: What::Rtt, time: rtt });
+            self.note(Note { flow, what: NoteKind::Rtt, time: rtt });
         }
     }
 
@@ -183,35 +179,16 @@ impl<'a> Meters<'a> {
     }
 
     /// Enters what was noted, in order. To be called before flows' meters are read, and before `measuring` changes.
-    ///
-    /// With many flows the meter of a packet's flow is far away in memory: some are fetched at the same time, and then what
-    /// they point to, before the first is written to.
     pub(crate) fn settle(&mut self) {
         let mut notes = core::mem::take(&mut self.notes);
-        for notes in notes.chunks(TOGETHER) {
-            for note in notes {
-                let flow = &self.flows[note.flow as usize];
-                black_box(match note.what {
-                    What::Departed { .. } => flow.row_delay_count ^ flow.delay.count() ^ flow.jitter_count,
-                    What::Rtt => flow.rtt.count(),
-                });
-            }
-            for note in notes {
-                let flow = &self.flows[note.flow as usize];
-                black_box(match note.what {
-                    What::Departed { .. } => flow.delay.warm(),
-                    What::Rtt => flow.rtt.warm(),
-                });
-            }
-            for &Note { flow, what, time } in notes {
-                let flow = &mut self.flows[flow as usize];
-                match what {
-                    What::Departed { link, wire } if flow.bottleneck == Some(link) => {
-                        flow.on_departed(wire, time, self.measuring);
-                    }
-                    What::Departed { .. } => {}
-                    What::Rtt => flow.rtt.record(time),
+        for &Note { flow, what, time } in &notes {
+            let flow = &mut self.flows[flow as usize];
+            match what {
+                NoteKind::Departed { link, wire } if flow.bottleneck == Some(link) => {
+                    flow.on_departed(wire, time, self.measuring);
                 }
+                NoteKind::Departed { .. } => {}
+                NoteKind::Rtt => flow.rtt.record(time),
             }
         }
         notes.clear();
@@ -275,7 +252,7 @@ impl Observer<PacketHandle> for AtLink<'_, '_> {
                 link.delay.record(waited);
             }
             if forward {
-                let what = What::Departed { link: self.link, wire: packet.wire() };
+                let what = NoteKind::Departed { link: self.link, wire: packet.wire() };
                 meters.note(Note { flow: packet.flow(), what, time: waited });
             }
         }

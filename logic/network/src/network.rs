@@ -1,14 +1,14 @@
 //! The links, cells and routes of a scenario: packets in, packets and events out.
 //!
-//! A network has no ends and reads no clock. Whoever drives it takes the next event from [`Network::queue`], tells the network
-//! the time by [`Network::set_now`], and hands the event to [`Network::handle`]: the simulator at the event's own time, the
-//! emulator when the real clock has reached it. What stands at the hosts is the driver's: see [`Hosts`].
+//! A network has no endpoints and reads no clock. Its driver takes the next event from [`Network::queue`], tells the network the time by
+//! [`Network::set_now`], and hands the event to [`Network::handle`]: the simulator at the event's own time, the emulator when the
+//! real clock has reached it. The driver provides what stands at the hosts: see [`Hosts`].
 
 use ranpace_cc::RadioHint;
 use ranpace_link::{Link, Service};
 use ranpace_pep::middlebox::{Middlebox, Passing, Verdict};
 use ranpace_phy::Direction as Way;
-use ranpace_radio::cell::Subscription;
+use ranpace_radio::cell::CellSubscription;
 use ranpace_rnis::Grant;
 use ranpace_scenario::{ChangeKind, Hop, Scenario};
 use ranpace_units::{Bytes, Rate, Span, Time};
@@ -26,12 +26,12 @@ use crate::series::LinkRows;
 /// Packets that are prefetched at a time.
 const AHEAD: usize = 16;
 
-/// What stands at the hosts of a network: endpoints, proxies, taps. Each method may send packets and enter events.
+/// What stands at the hosts of a network: endpoints, proxies, taps. Each method may send packets and schedule events.
 pub trait Hosts<'a> {
-    /// What may be due at hosts.
+    /// Events of hosts.
     type Event: Copy;
 
-    /// A packet came to the end of its way. It is the hosts' now: see [`Network::deliver`].
+    /// A packet has reached the end of its route. The hosts now own it: see [`Network::deliver`].
     fn on_arrived(&mut self, network: &mut Network<'a, Self::Event>, packet: PacketHandle);
 
     /// A packet passes a participant that is none of its ends: one of the [`Stop`]s.
@@ -42,13 +42,13 @@ pub trait Hosts<'a> {
         packet: PacketHandle,
     ) -> Verdict;
 
-    /// Something that was entered by [`Network::enter`] is due.
+    /// An event that was scheduled by [`Network::enter`] is due.
     fn on_event(&mut self, network: &mut Network<'a, Self::Event>, event: Self::Event);
 
-    /// Radio information has come for one of its readers.
+    /// Radio information has arrived for one of its readers.
     fn on_hint(&mut self, network: &mut Network<'a, Self::Event>, told: &HintDelivery);
 
-    /// The modem of a user that is listened to heard a grant.
+    /// The modem of a user received a grant, and somebody listens to it.
     fn on_grant(&mut self, network: &mut Network<'a, Self::Event>, user: u32, grant: &RadioHint);
 
     /// The measured part begins.
@@ -57,11 +57,12 @@ pub trait Hosts<'a> {
     /// A row of the series is due, for the interval that ends now.
     fn on_sample(&mut self, network: &mut Network<'a, Self::Event>, interval: Span);
 
-    /// A change of the scenario that does not concern the network takes place.
+    /// A change of the scenario takes place that does not concern the network.
     fn on_change(&mut self, network: &mut Network<'a, Self::Event>, change: &ChangeKind);
 
-    /// These packets come out of links next: brings what they will need into the processor's cache.
-    fn prefetch(&self, network: &Network<'a, Self::Event>, packets: &[PacketHandle]);
+    /// These packets leave a link next: brings the state that they will need into the processor's cache. Called under
+    /// [`Drive::prefetches`] alone.
+    fn prefetch(&self, _: &Network<'a, Self::Event>, _: &[PacketHandle]) {}
 }
 
 /// How a network is driven.
@@ -74,15 +75,15 @@ pub struct Drive {
     pub arrivals_only: bool,
 }
 
-/// A network. `E` is what may be due at its hosts.
+/// A network. `E` is the type of its hosts' events.
 pub struct Network<'a, E> {
     scenario: &'a Scenario,
     now: Time,
-    /// What is due.
+    /// Events to come.
     pub queue: EventQueue<E>,
-    /// What is measured, and the packets.
+    /// The meters, and the pool of packets.
     pub meters: Meters<'a>,
-    /// The ways of flows.
+    /// The routes of flows.
     pub routes: Routes,
     drive: Drive,
     /// The scenario's, which have the first numbers of participants.
@@ -95,8 +96,8 @@ pub struct Network<'a, E> {
     feed_timer: Timer,
     /// Packets that came out of the cells just now.
     arrived: Vec<PacketHandle>,
-    /// What modems heard just now.
-    heard: Vec<(u32, Grant)>,
+    /// Grants that modems received just now.
+    grants: Vec<(u32, Grant)>,
     /// Packets that were prefetched and are still to come, of each link.
     prefetched: Vec<usize>,
     link_rows: Vec<LinkRows>,
@@ -104,7 +105,7 @@ pub struct Network<'a, E> {
     last_sample: Time,
 }
 
-/// What a network leaves behind.
+/// The results of a network.
 #[derive(Debug)]
 pub struct NetworkResult {
     /// From here on figures were counted.
@@ -115,11 +116,11 @@ pub struct NetworkResult {
     pub cells: Vec<CellResult>,
     /// Per user of the cells.
     pub users: Vec<UserResult>,
-    /// What the edge's feed took; `None` if nobody read it.
+    /// Bytes and reports of the edge's feed; `None` without a reader.
     pub feed: Option<FeedResult>,
     /// Of each flow, and of the connections to servers of those that are split.
     pub flows: Vec<FlowMeter>,
-    /// Where every byte went.
+    /// The ledger of bytes.
     pub ledger: crate::results::Ledger,
 }
 
@@ -166,7 +167,7 @@ impl<'a, E: Copy> Network<'a, E> {
             feed_timer: Timer::OFF,
             radio,
             arrived: Vec::new(),
-            heard: Vec::new(),
+            grants: Vec::new(),
             routes: Routes::new(scenario, stops),
             middleboxes: scenario.middleboxes.iter().map(|spec| spec.kind.build()).collect(),
             drive,
@@ -177,7 +178,7 @@ impl<'a, E: Copy> Network<'a, E> {
         }
     }
 
-    /// Enters what the scenario has in store. Events that hosts entered before come first where times are equal.
+    /// Schedules the events of the scenario. Events that hosts scheduled before come first where times are equal.
     pub fn start(&mut self) {
         for (index, change) in self.scenario.changes.iter().enumerate() {
             self.queue.enter(change.at, Event::Change(index as u32));
@@ -189,20 +190,20 @@ impl<'a, E: Copy> Network<'a, E> {
         }
     }
 
-    /// The time of what happens now.
+    /// The current time.
     #[inline]
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Tells the time: it never runs backwards.
+    /// Sets the current time, which never runs backwards.
     #[inline]
     pub fn set_now(&mut self, now: Time) {
         debug_assert!(now >= self.now, "time runs forwards");
         self.now = now;
     }
 
-    /// Enters something that is due at the hosts.
+    /// Schedules an event of the hosts.
     #[inline]
     pub fn enter(&mut self, at: Time, event: E) {
         self.queue.enter(at, Event::Host(event));
@@ -214,7 +215,7 @@ impl<'a, E: Copy> Network<'a, E> {
         timer.set(at.max(self.now), Event::Host(event), &mut self.queue);
     }
 
-    /// Does what is due now.
+    /// Handles an event that is due now.
     pub fn handle<H: Hosts<'a, Event = E>>(&mut self, event: Event<E>, hosts: &mut H) {
         match event {
             Event::Host(event) => hosts.on_event(self, event),
@@ -230,7 +231,7 @@ impl<'a, E: Copy> Network<'a, E> {
             }
             Event::Feed => {
                 if self.feed_timer.fires(self.now) {
-                    self.tell_hints(hosts);
+                    self.deliver_hints(hosts);
                 }
             }
             Event::Change(index) => self.change(index as usize, hosts),
@@ -249,13 +250,13 @@ impl<'a, E: Copy> Network<'a, E> {
         }
     }
 
-    /// Where the next packet of a host is to be written; it is nothing until [`Self::send`].
+    /// The slot for the next packet of a host; the packet does not exist until [`Self::send`].
     #[inline]
     pub fn vacant(&mut self) -> &mut Packet {
         self.meters.packets.vacant()
     }
 
-    /// Sends the packet that was written to [`Self::vacant`] on its way, which begins at `first`.
+    /// Sends the packet that was written to [`Self::vacant`] on its route, which begins at `first`.
     #[inline]
     pub fn send(&mut self, first: Place) -> Option<PacketHandle> {
         let packet = self.meters.packets.take()?;
@@ -264,14 +265,14 @@ impl<'a, E: Copy> Network<'a, E> {
         Some(packet)
     }
 
-    /// A packet has reached an end of its way, and is no more.
+    /// A packet has reached an end of its route: counts it, and releases its slot.
     #[inline]
     pub fn deliver(&mut self, packet: PacketHandle) {
         self.count_delivered(packet);
         self.meters.packets.release(packet);
     }
 
-    /// The same without releasing it: its content is still wanted.
+    /// As [`Self::deliver`], without releasing the slot: the content is still wanted.
     #[inline]
     pub fn count_delivered(&mut self, packet: PacketHandle) {
         self.meters.ledger.delivered += Bytes::new(u64::from(packet.wire()));
@@ -355,13 +356,13 @@ impl<'a, E: Copy> Network<'a, E> {
         }
     }
 
-    /// Slots of cells are played, and what came out of them goes on.
+    /// Plays slots of cells, and forwards the packets that leave them.
     fn on_radio<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
         let Some(radio) = &mut self.radio else { return };
         let mut arrived = std::mem::take(&mut self.arrived);
         radio.poll(self.now, &mut self.meters, &mut arrived);
-        self.tell_grants(hosts);
-        self.tell_hints(hosts);
+        self.deliver_grants(hosts);
+        self.deliver_hints(hosts);
         for packet in arrived.drain(..) {
             self.forward(packet, hosts);
         }
@@ -369,12 +370,12 @@ impl<'a, E: Copy> Network<'a, E> {
         self.arm_radio();
     }
 
-    /// What modems heard goes to those who listen to them.
-    fn tell_grants<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
+    /// Delivers the grants that modems received to those who listen.
+    fn deliver_grants<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
         let Some(radio) = &mut self.radio else { return };
-        let mut heard = std::mem::take(&mut self.heard);
-        radio.heard(&mut heard);
-        for (user, grant) in heard.drain(..) {
+        let mut grants = std::mem::take(&mut self.grants);
+        radio.take_grants(&mut grants);
+        for (user, grant) in grants.drain(..) {
             let Some(hint) = self.radio.as_ref().and_then(|radio| radio.modem(self.now, user)) else {
                 continue;
             };
@@ -386,11 +387,11 @@ impl<'a, E: Copy> Network<'a, E> {
             };
             hosts.on_grant(self, user, &hint);
         }
-        self.heard = heard;
+        self.grants = grants;
     }
 
-    /// Radio information that has come goes to its readers.
-    fn tell_hints<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
+    /// Delivers radio information that has arrived to its readers.
+    fn deliver_hints<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
         while let Some(told) = self.radio.as_mut().and_then(|radio| radio.feed().next(self.now)) {
             hosts.on_hint(self, &told);
         }
@@ -405,7 +406,7 @@ impl<'a, E: Copy> Network<'a, E> {
                 if let Some(radio) = &mut self.radio {
                     radio.hand_over(self.now, (user as u32, to), forward, interruption, &mut self.meters);
                 }
-                self.tell_hints(hosts);
+                self.deliver_hints(hosts);
                 self.arm_radio();
             }
             &ChangeKind::LinkRate { link, rate } => {
@@ -441,7 +442,7 @@ impl<'a, E: Copy> Network<'a, E> {
         self.last_sample = self.now;
     }
 
-    /// Has links do what is due by now, where [`Drive::arrivals_only`] leaves it until packets arrive.
+    /// Has links handle what is due by now, which [`Drive::arrivals_only`] leaves until packets arrive.
     pub fn catch_up<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
         (0..self.links.len() as u32).for_each(|link| self.on_link(link, hosts));
     }
@@ -454,7 +455,7 @@ impl<'a, E: Copy> Network<'a, E> {
         self.link_timers[link as usize].set(at, Event::Link(link), &mut self.queue);
     }
 
-    /// Has cells asked when they have something to do.
+    /// Sets the timer for the cells' next event.
     pub fn arm_radio(&mut self) {
         if let Some(radio) = &self.radio {
             let at = radio.next_event().max(self.now);
@@ -462,7 +463,7 @@ impl<'a, E: Copy> Network<'a, E> {
         }
     }
 
-    /// When cells are asked next; [`Time::MAX`] while they sleep.
+    /// When cells are polled next; [`Time::MAX`] while they sleep.
     pub fn next_slot(&self) -> Time {
         self.radio_timer.at()
     }
@@ -479,8 +480,8 @@ impl<'a, E: Copy> Network<'a, E> {
 
     // Radio information.
 
-    /// Has what the cells report shown to `reader`.
-    pub fn subscribe_reports(&mut self, subscription: Subscription, reader: ReportReader<'a>) {
+    /// Has the cells' reports shown to `reader`.
+    pub fn subscribe_reports(&mut self, subscription: CellSubscription, reader: ReportReader<'a>) {
         if let Some(radio) = &mut self.radio {
             radio.subscribe(subscription, reader);
             self.arm_radio();
@@ -494,22 +495,22 @@ impl<'a, E: Copy> Network<'a, E> {
         }
     }
 
-    /// Has grants that a user's modem hears told to the hosts from now on. False where there are no cells.
+    /// Has grants to a user's modem delivered to the hosts from now on. False where there are no cells.
     pub fn listen(&mut self, user: u32) -> bool {
         self.radio.as_mut().map(|radio| radio.listen(user)).is_some()
     }
 
-    /// What a user's modem measures now; `None` while no cell serves it.
+    /// The current measurement of a user's modem; `None` while no cell serves the user.
     pub fn modem_quality(&mut self, user: u32) -> Option<RadioHint> {
         self.radio.as_mut()?.quality(self.now, user)
     }
 
-    /// Rate of what a user's device sends before everything else.
+    /// Rate of the traffic that a user's device sends before everything else.
     pub fn rate_ahead(&mut self, user: u32) -> Rate {
         self.radio.as_mut().map_or(Rate::ZERO, |radio| radio.ahead(self.now, user))
     }
 
-    /// What was measured becomes results. What is due now is still counted, and so is what is left in the network.
+    /// Turns measurements into results. Packets that are due now still count, and so do those left in the network.
     pub fn finish(mut self) -> NetworkResult {
         for link in 0..self.links.len() {
             let observer = &mut self.meters.at(link as u32);

@@ -1,4 +1,4 @@
-//! A packet in the network: a segment, and where it is going.
+//! A packet in the network: a segment, its flow, and its position on the route.
 
 use std::hint::black_box;
 
@@ -22,11 +22,11 @@ pub struct Packet {
     pub flow: u32,
     /// Which of the flow's connections it belongs to, where it has several one after another.
     pub connection: u32,
-    /// How many links lie behind it.
+    /// Number of links already crossed.
     pub hop: u16,
     /// Which way it goes.
     pub direction: Direction,
-    /// What the endpoints say to each other.
+    /// The fields of its headers.
     pub segment: Segment,
 }
 
@@ -65,7 +65,7 @@ impl PacketHandle {
         }
     }
 
-    /// Where the packet lies.
+    /// The packet's slot.
     #[inline]
     pub fn slot(self) -> usize {
         self.place as u32 as usize
@@ -117,7 +117,7 @@ impl ranpace_link::Packet for PacketHandle {
     }
 }
 
-/// What a slot holds before its first packet.
+/// The content of a slot before its first packet.
 const NO_PACKET: Packet = Packet {
     segment: Segment::new(Kind::Data, Time::ZERO),
     flow: 0,
@@ -195,13 +195,6 @@ impl PacketPool {
         let packet = &self.packets[handle.slot()];
         let sack = packet.segment.sack.as_slice().len() as u64;
         black_box(packet.segment.seq ^ u64::from(packet.flow) ^ sack);
-    }
-
-    /// The same for a packet from outside, of which only its way and its length count.
-    #[inline]
-    pub fn prefetch_header(&self, handle: &PacketHandle) {
-        let packet = &self.packets[handle.slot()];
-        black_box(packet.segment.length ^ u32::from(packet.hop));
     }
 
     /// Releases a slot: the packet has arrived, or is no more.

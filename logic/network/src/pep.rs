@@ -1,9 +1,9 @@
-//! A Lightweight PEP on the path and the agent of its server: what goes by is shown to [`Pep`], what that says goes to [`Agent`], and
-//! what the agent lets through is for the flow's sender.
+//! A Lightweight PEP on the path and the agent of its server. Packets are shown to [`Pep`], its messages go to [`Agent`], and reports
+//! that the agent verifies are delivered to the flow's sender.
 //!
-//! One server is behind all flows of a PEP; its subscription is there from the beginning. Reports take the propagation delays of
-//! the way back and the scenario's `delay`, what the server asks those of the way there; queues on these ways, and the room that
-//! messages take there, are left out. A PEP that lies does so here, where its packets or its messages go through.
+//! One server is behind all flows of a PEP, and its subscription exists from the beginning. A report takes the propagation delay of the
+//! way back and the scenario's `delay`, a request of the server that of the way there; queues on these ways, and the bytes of
+//! messages, are not modelled. A PEP that lies does so in this module, which falsifies its packets or its messages.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -20,7 +20,7 @@ use crate::results::PepResult;
 pub const PEP_SERVER: [u8; 16] = [1; 16];
 const SECRET: &[u8] = b"simulated";
 const KEY: u16 = 1;
-/// What tags of packets are made with, at either end.
+/// The key of packets' tags, at both ends.
 pub const PEP_TAG_KEY: [u8; 16] = [4; 16];
 /// Between two requests for a new epoch of a flow: as long as a PEP may be silent. Ours.
 const ASK_AGAIN: Span = Span::from_millis(200);
@@ -53,13 +53,13 @@ pub struct Seen<'b> {
     pub connection: u32,
     /// The connection's name on the wire.
     pub id: FlowId,
-    /// How long messages are under way to the flow's server, and from there.
+    /// Delays of messages to the flow's server, and from there.
     pub delays: (Span, Span),
     /// Bytes of the packet without the IP header.
     pub bytes: u32,
     /// Congestion Experienced is set.
     pub marked: bool,
-    /// What it says.
+    /// Its content.
     pub body: Body<'b>,
 }
 
@@ -92,14 +92,14 @@ pub struct WatchingPep<'a> {
     resyncs: u64,
 }
 
-/// What a flow's sender is to be told.
+/// A report that is due for a flow's sender.
 #[derive(Clone, Debug)]
-pub struct PepTold {
+pub struct PepDelivery {
     /// The flow, and which of its connections.
     pub flow: u32,
     /// See `flow`.
     pub connection: u32,
-    /// What the agent let through.
+    /// The report that the agent verified.
     pub report: Verified,
     known: usize,
 }
@@ -131,7 +131,7 @@ impl<'a> WatchingPep<'a> {
         self.pep.next_deadline().min(message)
     }
 
-    /// What became of it.
+    /// Its results.
     pub fn result(&self) -> PepResult {
         let (pep, agent) = (self.pep.stats(), self.agent.stats());
         PepResult {
@@ -152,7 +152,7 @@ impl<'a> WatchingPep<'a> {
 
     /// What was told made no sense: it counts against the PEP if it could not be, and another epoch is asked for where its flow is
     /// told by digests.
-    pub fn reject(&mut self, now: Time, told: &PepTold, impossible: bool) {
+    pub fn reject(&mut self, now: Time, told: &PepDelivery, impossible: bool) {
         if impossible {
             self.agent.reject(now);
         }
@@ -165,7 +165,7 @@ impl<'a> WatchingPep<'a> {
         now >= self.spec.start && self.spec.stop.is_none_or(|stop| now < stop)
     }
 
-    /// How it lies now.
+    /// The lie that it tells at present.
     fn lie(&self, now: Time) -> PepLie {
         if now >= self.spec.faults_from { self.spec.lie } else { PepLie::None }
     }
@@ -233,7 +233,7 @@ impl<'a> WatchingPep<'a> {
     }
 
     /// The server asks for a new epoch of a flow whose digests make no sense any more.
-    fn ask_for_epoch(&mut self, now: Time, told: &PepTold) {
+    fn ask_for_epoch(&mut self, now: Time, told: &PepDelivery) {
         if self.ask_from.get(&told.flow).is_some_and(|at| now < *at) {
             return;
         }
@@ -250,7 +250,7 @@ impl<'a> WatchingPep<'a> {
         unit(self.random)
     }
 
-    /// What the PEP has to say goes on its way.
+    /// Sends the PEP's messages.
     fn send(&mut self, now: Time) {
         let (lie, faulty) = (self.lie(now), now >= self.spec.faults_from);
         while let Some(datagram) = self.pep.poll(now) {
@@ -294,8 +294,8 @@ impl<'a> WatchingPep<'a> {
         self.channel.push(Reverse(Message { at, order: self.order, to_server, bytes }));
     }
 
-    /// What is to be told a sender now. Call until `None`.
-    pub fn poll(&mut self, now: Time) -> Option<PepTold> {
+    /// The next report that is due for a sender. Call until `None`.
+    pub fn poll(&mut self, now: Time) -> Option<PepDelivery> {
         self.send(now);
         while self.channel.peek().is_some_and(|Reverse(message)| message.at <= now) {
             let Some(Reverse(mut message)) = self.channel.pop() else { break };
@@ -308,7 +308,7 @@ impl<'a> WatchingPep<'a> {
             let Ok(report) = self.agent.on_datagram(now, &mut message.bytes) else { continue };
             let number = report.flow as usize;
             let Some(&Known { flow, connection, .. }) = self.known.get(number) else { continue };
-            return Some(PepTold { flow, connection, report, known: number });
+            return Some(PepDelivery { flow, connection, report, known: number });
         }
         None
     }

@@ -2,10 +2,10 @@
 
 use ranpace_cc::RadioHint;
 use ranpace_phy::{Both, Direction};
-use ranpace_radio::cell::{Cell, Listener, Probe, Subscription};
+use ranpace_radio::cell::{Cell, CellSubscription, Listener, Probe};
 use ranpace_radio::network::RadioNetwork;
 use ranpace_radio::rlc::DropCause;
-use ranpace_rnis::{Event, EventKind, Grant, LinkReport, Report};
+use ranpace_rnis::{Event, EventKind, Grant, LinkReport, SlotReport};
 use ranpace_scenario::Scenario;
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -29,25 +29,25 @@ pub(crate) struct Radio<'a> {
     devices: Vec<Option<device_bands::Device>>,
     /// Radio information for those who want it.
     feed: Feed,
-    /// Who is shown the cells' reports.
-    reader: Option<Watcher<'a>>,
+    /// The reader of the cells' reports.
+    reader: Option<ReportSubscriber<'a>>,
     /// Slots played and PRBs used in each cell when the measured part began.
     before: Vec<(u64, Both<f64>)>,
 }
 
 /// Is shown reports.
-pub type ReportReader<'a> = &'a mut dyn FnMut(&Report<'_>);
+pub type ReportReader<'a> = &'a mut dyn FnMut(&SlotReport<'_>);
 
 /// A reader, and which reports it wants.
-struct Watcher<'a> {
+struct ReportSubscriber<'a> {
     reader: ReportReader<'a>,
-    subscription: Subscription,
+    subscription: CellSubscription,
     /// The first slot of each cell of which it wants to know.
     next: Vec<u64>,
 }
 
-impl Watcher<'_> {
-    fn on_report(&mut self, report: &Report<'_>) {
+impl ReportSubscriber<'_> {
+    fn on_report(&mut self, report: &SlotReport<'_>) {
         let Some(next) = self.next.get_mut(usize::from(report.cell.cell)) else { return };
         if report.slot >= *next {
             *next = report.slot + self.subscription.period.max(1);
@@ -56,9 +56,9 @@ impl Watcher<'_> {
     }
 
     /// Its subscription if there is somebody who wants to know of every slot.
-    fn of_every_slot(&self) -> Subscription {
-        let every = Subscription::EVERY_SLOT;
-        Subscription { full_every: self.subscription.full_every.min(every.full_every), ..every }
+    fn of_every_slot(&self) -> CellSubscription {
+        let every = CellSubscription::EVERY_SLOT;
+        CellSubscription { full_every: self.subscription.full_every.min(every.full_every), ..every }
     }
 }
 
@@ -74,7 +74,7 @@ struct User {
     capacity: Both<f64>,
 }
 
-/// What cells tell of while they are polled.
+/// Events of cells, collected while they are polled.
 #[derive(Default)]
 struct AirEvents {
     arrived: Vec<PacketHandle>,
@@ -92,7 +92,7 @@ struct RadioObserver<'a, 'b, 'c> {
     heard: &'b mut AirEvents,
     users: &'b [User],
     feed: &'b mut Feed,
-    reader: Option<&'b mut Watcher<'c>>,
+    reader: Option<&'b mut ReportSubscriber<'c>>,
 }
 
 impl RadioObserver<'_, '_, '_> {
@@ -136,7 +136,7 @@ impl Listener<PacketHandle> for RadioObserver<'_, '_, '_> {
             self.meters.at(link).on_dropped(now, packet, cause);
         }
     }
-    fn on_report(&mut self, report: &Report<'_>) {
+    fn on_report(&mut self, report: &SlotReport<'_>) {
         self.feed.on_report(report);
         if let Some(reader) = &mut self.reader {
             reader.on_report(report);
@@ -181,7 +181,7 @@ impl<'a> Radio<'a> {
         heard.measuring = false;
         let feed = Feed::new(scenario, mix(seed, 1));
         if feed.is_read() {
-            network.subscribe(Time::ZERO, Some(Subscription::EVERY_SLOT));
+            network.subscribe(Time::ZERO, Some(CellSubscription::EVERY_SLOT));
         }
         let mut next = first;
         let users = metered(scenario).into_iter().map(|has_flows| {
@@ -244,9 +244,9 @@ impl<'a> Radio<'a> {
     }
 
     /// Shows reports to `reader`; to the feed, of every slot.
-    pub fn subscribe(&mut self, subscription: Subscription, reader: ReportReader<'a>) {
+    pub fn subscribe(&mut self, subscription: CellSubscription, reader: ReportReader<'a>) {
         let next = vec![0; self.scenario.cells.len()];
-        let reader = Watcher { reader, subscription, next };
+        let reader = ReportSubscriber { reader, subscription, next };
         let wanted = if self.feed.is_read() { reader.of_every_slot() } else { subscription };
         self.network.subscribe(Time::ZERO, Some(wanted));
         self.reader = Some(reader);
@@ -264,7 +264,7 @@ impl<'a> Radio<'a> {
     ) {
         if !self.feed.is_read() {
             let wanted =
-                self.reader.as_ref().map_or(Subscription::EVERY_SLOT, |reader| reader.of_every_slot());
+                self.reader.as_ref().map_or(CellSubscription::EVERY_SLOT, |reader| reader.of_every_slot());
             self.network.subscribe(Time::ZERO, Some(wanted));
         }
         self.feed.subscribe(source, reader, user, direction, bearer);
@@ -296,19 +296,19 @@ impl<'a> Radio<'a> {
         arrived.append(&mut self.heard.arrived);
     }
 
-    /// From now on what the modem of a user hears is kept for [`Self::heard`].
+    /// Keeps grants to the modem of a user for [`Self::take_grants`] from now on.
     pub fn listen(&mut self, user: u32) {
         if let Some(listened) = self.heard.modems.get_mut(user as usize) {
             *listened = true;
         }
     }
 
-    /// Takes what modems heard in the slots that were just played: the user, and what it was granted.
-    pub fn heard(&mut self, into: &mut Vec<(u32, Grant)>) {
+    /// Takes the grants that modems received in the slots just played: the user, and what it was granted.
+    pub fn take_grants(&mut self, into: &mut Vec<(u32, Grant)>) {
         into.append(&mut self.heard.grants);
     }
 
-    /// What a user's modem knows without grants; `None` while no cell serves it.
+    /// Measurements of a user's modem, without grants; `None` while no cell serves the user.
     pub fn modem(&self, now: Time, user: u32) -> Option<RadioHint> {
         let cell = self.network.cells().get(self.network.serving(user)?)?;
         Some(RadioHint::of(*cell.info(), now))
@@ -359,7 +359,7 @@ impl<'a> Radio<'a> {
         report.and_then(|cell| cell.snapshot(now, user)).map(|report| report.link).unwrap_or_default()
     }
 
-    /// What the cell could carry for a user alone, in bytes per second, in each direction.
+    /// Rate at which the cell could serve a user alone, in bytes per second, in each direction.
     fn alone(&mut self, now: Time, user: u32) -> Both<f64> {
         let cell = self.network.serving(user).and_then(|cell| self.network.cell_mut(cell));
         let seen = cell.and_then(|cell| cell.probe(now, user).map(|probe| whole_band(cell, &probe)));
@@ -408,7 +408,7 @@ impl<'a> Radio<'a> {
         users.map(|user| BOTH.map(|direction| self.network.waiting(user, direction)).into_iter().sum()).sum()
     }
 
-    /// How many users have flows; each has two meters.
+    /// Number of users with flows; each has two meters.
     pub fn metered(&self) -> usize {
         self.users.iter().filter(|user| user.meters.is_some()).count()
     }
@@ -420,7 +420,7 @@ impl<'a> Radio<'a> {
         users.flat_map(|user| BOTH.map(|direction| Bytes::new(user.capacity[direction] as u64)))
     }
 
-    /// What is left to tell at the end.
+    /// The results at the end.
     pub fn finish(mut self, now: Time) -> (Vec<CellResult>, Vec<UserResult>) {
         let cells = self.scenario.cells.iter().zip(self.network.cells()).zip(&self.before);
         let cells = cells.zip(0..).map(|(((spec, cell), (slots, used)), index)| {

@@ -1,4 +1,4 @@
-//! Seeds from seeds.
+//! Derives seeds from seeds.
 
 /// Another seed for part `index` of what has `seed` (the finaliser of SplitMix64, Steele et al. 2014).
 pub fn mix(seed: u64, index: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! What a run leaves behind: figures per flow and link, distributions, and series over time.
+//! Results of a run: figures per flow and link, distributions, and series over time.
 
 use ranpace_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct RunResult {
     pub feed: Option<FeedResult>,
     /// Per Lightweight PEP, in the scenario's order.
     pub peps: Vec<PepResult>,
-    /// Where every byte went.
+    /// The ledger of bytes.
     pub ledger: Ledger,
     /// Events that the engine handled: for speed figures, not part of any other result.
     pub events: u64,
@@ -75,7 +75,7 @@ pub struct FlowResult {
     pub jitter_ewma: Span,
     /// Jitter J2: mean distance of the delays from their mean.
     pub jitter_mean_deviation: Span,
-    /// What it did from its first packet on.
+    /// Totals from its first packet on.
     pub totals: FlowTotals,
     /// Transfers of fixed size that were begun.
     pub transfers: Vec<Transfer>,
@@ -87,7 +87,7 @@ pub struct FlowResult {
     pub series: Series,
 }
 
-/// What the ends of a flow count from the start on, over all its connections.
+/// Counters of a flow's endpoints from the start on, over all its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounts {
     /// Payload that the receiver has, in order.
@@ -118,7 +118,7 @@ pub struct LostConnection {
     pub reason: String,
 }
 
-/// What a proxy had of a flow that it splits. Its distributions have no `cdf`.
+/// Results of a proxy for a flow that it splits. Its distributions have no `cdf`.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct SplitResult {
     /// Name of the proxy.
@@ -146,7 +146,7 @@ pub struct SplitResult {
     pub slow_periods: u64,
 }
 
-/// What a Lightweight PEP saw and said from the start on, and what became of it at the server.
+/// Counters of a Lightweight PEP from the start on, and of its reports at the server.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PepResult {
     /// Its name.
@@ -176,7 +176,7 @@ pub struct PepResult {
     pub resyncs: u64,
 }
 
-/// What a flow did from its first packet on, over all its connections, a warm-up included.
+/// Totals of a flow from its first packet on, over all its connections, the warm-up included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FlowTotals {
     /// Payload sent, what was sent again included.
@@ -224,7 +224,7 @@ pub struct Transfer {
     pub handed_over: Option<Span>,
 }
 
-/// What one link carried in the measured part.
+/// Results of a link in the measured part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkResult {
     /// Its name in the scenario.
@@ -240,7 +240,7 @@ pub struct LinkResult {
     pub lost_packets: u64,
     /// Packets marked by its queue.
     pub marked_packets: u64,
-    /// What it could have carried; `None` where it is unlimited.
+    /// Its capacity in bytes; `None` where it is unlimited.
     #[serde(rename = "capacity_bytes", with = "written::bytes_if_any")]
     pub capacity: Option<Bytes>,
     /// `departed / capacity`.
@@ -264,7 +264,7 @@ impl LinkResult {
     }
 }
 
-/// What one cell did in the measured part.
+/// Results of a cell in the measured part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
     /// Its name in the scenario.
@@ -281,7 +281,7 @@ pub struct CellResult {
     pub uplink_prb_share: f64,
 }
 
-/// What one user of a cell had in the measured part. After a handover figures are of the last cell.
+/// Results of a user of a cell in the measured part. After a handover figures are those of the last cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserResult {
     /// Its name in the scenario.
@@ -335,7 +335,7 @@ pub struct RadioLinkResult {
     pub rate_alone: Rate,
 }
 
-/// What the edge's feed of radio information sent in the measured part.
+/// Counters of the edge's feed of radio information in the measured part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FeedResult {
     /// Bytes on the wire, headers of UDP and IP included.
@@ -403,14 +403,14 @@ impl Series {
     }
 }
 
-/// What a link did lately: some rows of its series together.
+/// The recent past of a link: some rows of its series together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// Bytes in its queue at the end.
     pub queued: Bytes,
-    /// What it could have carried; `None` where it is unlimited.
+    /// Its capacity; `None` where it is unlimited.
     pub capacity: Option<Rate>,
-    /// What left it.
+    /// Bytes that left it.
     pub departed: Rate,
     /// Packets that it dropped or lost.
     pub dropped_packets: u64,

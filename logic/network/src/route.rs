@@ -1,4 +1,4 @@
-//! Which links and cells a packet crosses.
+//! Routes: the links, cells and participants that a packet crosses.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::packet::Direction;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place(u32);
 
-/// What a place is.
+/// A step of a route.
 pub(crate) enum Step {
     /// A link, by its index.
     Link(u32),
@@ -22,7 +22,7 @@ pub(crate) enum Step {
     Participant(u32),
 }
 
-/// Where packets of a flow pass a participant that is none of their ends.
+/// A position on a flow's route at which its packets pass a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// Index of the flow.

@@ -1,4 +1,4 @@
-//! Series over time of flows, links and users of cells: a row at every sampling instant.
+//! Series over time of flows, links and users of cells, with a row per sampling instant.
 
 use ranpace_phy::{Both, Direction};
 use ranpace_radio::cell::Probe;
@@ -59,9 +59,9 @@ impl FlowRow {
     }
 }
 
-/// Who shows a figure of his own in the series of a flow.
+/// The source of an additional figure in the series of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shows {
+pub enum FigureSource {
     /// The control at the sender.
     Control,
     /// The receiver half of its algorithm.
@@ -70,14 +70,14 @@ pub enum Shows {
     Proxy,
 }
 
-/// Prefixes of columns, in the order of [`Shows`].
+/// Prefixes of columns, in the order of [`FigureSource`].
 const PREFIXES: [&str; 3] = ["state", "receiver", "proxy"];
 
 /// Rows of one flow.
 #[derive(Debug, Default)]
 pub struct FlowRows {
     columns: Vec<Vec<f64>>,
-    /// In the order of [`Shows`].
+    /// In the order of [`FigureSource`].
     shown: [Vec<Shown>; 3],
     rows: usize,
     last_delivered: u64,
@@ -122,16 +122,16 @@ impl FlowRows {
     }
 
     /// A figure for the row that was sampled last; rows without one are NaN.
-    pub fn show(&mut self, who: Shows, name: &'static str, value: f64) {
+    pub fn show(&mut self, who: FigureSource, name: &'static str, value: f64) {
         self.enter(who, self.rows, name, value);
     }
 
     /// A figure for the row that is sampled next.
-    pub fn show_next(&mut self, who: Shows, name: &'static str, value: f64) {
+    pub fn show_next(&mut self, who: FigureSource, name: &'static str, value: f64) {
         self.enter(who, self.rows + 1, name, value);
     }
 
-    fn enter(&mut self, who: Shows, rows: usize, name: &'static str, value: f64) {
+    fn enter(&mut self, who: FigureSource, rows: usize, name: &'static str, value: f64) {
         let shown = &mut self.shown[who as usize];
         let place = shown.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             shown.push((name, Vec::new()));
@@ -209,7 +209,7 @@ impl LinkRows {
         (meter.row_departed, meter.row_dropped, meter.row_delay_sum, meter.row_packets) = (0, 0, 0.0, 0);
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, Vec::len)
     }
@@ -237,7 +237,7 @@ impl LinkRows {
     }
 }
 
-/// What a user's row is made from.
+/// Inputs of a user's row.
 pub(crate) struct RadioRow {
     pub now: Time,
     pub interval: Span,

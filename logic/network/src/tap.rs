@@ -1,10 +1,10 @@
-//! Whoever watches packets cross links: a packet capture.
+//! The interface of a packet capture: it observes packets crossing links.
 
 use ranpace_units::Time;
 
 use crate::packet::Packet;
 
-/// What happened to a packet at a link.
+/// An event of a packet at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapEvent {
     /// Its last byte left the link's queue.

@@ -1,11 +1,10 @@
-//! A network whose ends are elsewhere: packets with content come from outside and leave again, at the pace of whoever drives
-//! it. The real-time emulator does, by the real clock.
+//! A network for packets from outside: packets with content enter and leave it at the pace of its driver. The real-time emulator
+//! drives it by the real clock.
 //!
-//! Links and cells play what was due at its own instant, however late they are called. So a caller that is late delivers
-//! late, and decides nothing: [`Arrived::due`] says when the packet had arrived.
+//! Links and cells play each event at its own instant, however late they are called. A late caller therefore delivers packets late,
+//! and changes nothing else: [`Arrived::due`] says when the packet arrived.
 
 use std::collections::VecDeque;
-use std::hint::black_box;
 
 use ranpace_cc::RadioHint;
 use ranpace_pep::middlebox::Verdict;
@@ -21,10 +20,7 @@ use crate::packet::{Direction, OUTSIDE, PacketHandle};
 use crate::results::{Distribution, FlowCounts, FlowResult, FlowTotals, Moment, RunResult};
 use crate::series::{FlowRow, FlowRows, LinkRows};
 
-/// Packets whose contents are prefetched at a time.
-const AHEAD: usize = 16;
-
-/// What is told of a packet from outside.
+/// The description of a packet from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketInfo {
     /// Index of the scenario's flow whose way it takes.
@@ -66,7 +62,7 @@ struct ExternalHosts {
     stopped: VecDeque<(Time, PacketHandle)>,
     /// Of each flow.
     counts: Vec<FlowCounts>,
-    /// What there was when the measured part began.
+    /// Counters when the measured part began.
     before: Vec<FlowCounts>,
     rows: Vec<FlowRows>,
     /// Radio information that has come for readers outside.
@@ -114,10 +110,6 @@ impl<'a> Hosts<'a> for ExternalHosts {
     }
 
     fn on_change(&mut self, _: &mut Network<'a, Never>, _: &ChangeKind) {}
-
-    fn prefetch(&self, network: &Network<'a, Never>, packets: &[PacketHandle]) {
-        packets.iter().for_each(|packet| network.meters.packets.prefetch_header(packet));
-    }
 }
 
 /// The links and cells of a scenario, and what is measured there. Of its flows only the ways are played: none begins by
@@ -128,8 +120,6 @@ pub struct Transit<'a, C> {
     outside: ExternalHosts,
     /// In the places of their packets' slots; of packets that are gone until others take their places.
     contents: Vec<C>,
-    /// How many of those that are taken next were prefetched.
-    prefetched: usize,
     slots: Histogram,
     late_slots: u64,
     slot: Span,
@@ -143,7 +133,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
     pub fn new(scenario: &'a Scenario) -> Self {
         let slots = scenario.cells.iter().filter_map(|cell| cell.config.air.frame().ok());
         let slot = slots.map(|frame| frame.slot()).min().unwrap_or(Span::from_millis(1));
-        let mut network = Network::new(scenario, Drive { prefetches: true, arrivals_only: true }, &[]);
+        let mut network = Network::new(scenario, Drive { prefetches: false, arrivals_only: true }, &[]);
         network.start();
         let none = vec![FlowCounts::default(); scenario.flows.len()];
         let rows = scenario.flows.iter().map(|_| FlowRows::default()).collect();
@@ -161,7 +151,6 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
                 told: VecDeque::new(),
             },
             contents: Vec::new(),
-            prefetched: 0,
             slots: Histogram::default(),
             late_slots: 0,
             slot,
@@ -237,21 +226,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
 
     /// The next packet that came to its end, and its content.
     pub fn take(&mut self) -> Option<(Arrived, C)> {
-        let egress = &mut self.outside.egress;
-        if egress.is_empty() {
-            self.prefetched = 0;
-            return None;
-        }
-        if self.prefetched == 0 {
-            // Their contents lie where packets were put 10 ms ago and more: fetched one by one, each would be waited for.
-            let ahead = egress.iter().take(AHEAD).filter_map(|(_, packet)| self.contents.get(packet.slot()));
-            for content in ahead {
-                let _ = black_box(*content);
-            }
-            self.prefetched = AHEAD;
-        }
-        self.prefetched -= 1;
-        let (due, packet) = egress.pop_front()?;
+        let (due, packet) = self.outside.egress.pop_front()?;
         Some(self.leave(due, packet))
     }
 

@@ -1,10 +1,10 @@
-//! What a middlebox decides. It gets time and events as arguments and gives values back; packets are a carrier's.
+//! The decisions of middleboxes. They take time and events as arguments and return values; a carrier moves the packets.
 //!
-//! * [`lightweight`]: a proxy that only watches, and tells servers which of their packets came by.
+//! * [`lightweight`]: a proxy that only observes, and reports to servers which of their packets passed.
 //! * [`rapid`]: a proxy that splits TCP connections shares a user's radio bandwidth among them by demand.
 //! * [`split`]: which connections a proxy splits and what servers may send it, with RAPID or without.
-//! * [`middlebox`]: what decides about packets one by one, as they pass.
-//! * [`RightEdge`]: a receive window as it may be advertised, for whoever imposes one.
+//! * [`middlebox`]: middleboxes that decide about packets one by one, as they pass.
+//! * [`RightEdge`]: a receive window as it may be advertised, for proxies that limit a sender.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,7 +1,7 @@
-//! A middlebox that decides about packets one by one: the narrow interface, and the registration of all of them.
+//! Middleboxes that decide about packets one by one: their narrow interface, and the registration of all of them.
 //!
-//! A new one is a file beside `middlebox/drop_every.rs`, declared here, and a line in [`Kind::build`]. The network has packets
-//! pass it at its host (`ranpace-network`), in virtual and in real time alike.
+//! A new one is a file beside `middlebox/drop_every.rs`, declared here, and a line in [`Kind::build`]. The network shows packets that
+//! pass its host to it (`ranpace-network`), in virtual and in real time alike.
 
 mod drop_every;
 
@@ -11,7 +11,7 @@ use ranpace_units::{Bytes, Time};
 
 use self::drop_every::DropEvery;
 
-/// What a middlebox sees of a packet.
+/// A packet as a middlebox sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passing {
     /// Index of its flow.
@@ -22,7 +22,7 @@ pub struct Passing {
     pub wire: Bytes,
 }
 
-/// What becomes of a packet that passes.
+/// A middlebox's verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on.

@@ -456,12 +456,12 @@ impl<O: Observer> Rapid<O> {
         self.flows.len() - self.free.len()
     }
 
-    /// What waits in the proxy.
+    /// Bytes waiting in the proxy.
     pub const fn backlog(&self) -> Bytes {
         self.backlog
     }
 
-    /// What is known of a flow now.
+    /// The record of a flow now.
     pub fn look(&self, now: Time, id: FlowId) -> Option<FlowRecord> {
         let flow = self.flow(id)?;
         let user = self.users.get(&flow.user)?;

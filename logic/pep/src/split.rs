@@ -30,7 +30,7 @@ pub struct Buffers {
     pub total: Bytes,
 }
 
-/// What RAPID gives a connection on the user's side.
+/// RAPID's allocation for a connection on the user's side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RanAllocation {
     /// Rate of its share.
@@ -39,7 +39,7 @@ pub struct RanAllocation {
     pub window: Bytes,
 }
 
-/// What became of the connections of a place, from the start on.
+/// Counters of the connections of a place from the start on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections that were split.
@@ -63,7 +63,7 @@ pub struct SplitProxy {
     rapid: Option<Rapid<Periods>>,
 }
 
-/// What a flow has in the proxy.
+/// State of a flow in the proxy.
 #[derive(Debug)]
 struct Place {
     user: usize,
@@ -276,7 +276,7 @@ impl SplitProxy {
         own.limit
     }
 
-    /// What [`Self::window`] said last.
+    /// The last result of [`Self::window`].
     pub fn limit(&self, place: usize) -> Bytes {
         self.places[place].limit
     }
@@ -288,7 +288,7 @@ impl SplitProxy {
         rapid.user(now, own.user as u32).zip(rapid.look(now, own.rapid?))
     }
 
-    /// What became of the connections of a place.
+    /// Counters of the connections of a place.
     pub fn counts(&self, place: usize) -> Counts {
         let periods = self.rapid.as_ref().and_then(|rapid| rapid.observer().counts.get(place)).copied();
         let (periods, slow_periods) = periods.unwrap_or_default();

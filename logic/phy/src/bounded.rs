@@ -12,7 +12,7 @@ pub struct OutOfRange {
     pub least: u64,
     /// The most that is allowed.
     pub most: u64,
-    /// What was there.
+    /// The value found.
     pub found: u64,
 }
 

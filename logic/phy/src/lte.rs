@@ -143,7 +143,7 @@ pub enum LteBandwidth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an LTE bandwidth of 1400, 3000, 5000, 10000, 15000 or 20000 kHz, found {khz} kHz")]
 pub struct NoSuchLteBandwidth {
-    /// What was asked for.
+    /// The value asked for.
     pub khz: u32,
 }
 

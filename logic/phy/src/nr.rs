@@ -23,7 +23,7 @@ pub struct NoSuchNrMcs {
     pub highest: Modulation,
     /// The last index with a code rate.
     pub most: u8,
-    /// What was there.
+    /// The value found.
     pub found: u8,
 }
 

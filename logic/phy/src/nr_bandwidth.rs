@@ -33,7 +33,7 @@ pub struct NoSuchNrBandwidth {
     pub range: FrequencyRange,
     /// Sub-carrier spacing.
     pub numerology: Numerology,
-    /// What was asked for.
+    /// The value asked for.
     pub mhz: u16,
 }
 

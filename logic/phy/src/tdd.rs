@@ -83,7 +83,7 @@ pub enum TddError {
         "expected the special slot's symbols down, gap and up, together 14, such as \"10:2:2\"; found {found:?}"
     )]
     NotASpecialSlot {
-        /// What was there.
+        /// The text found.
         found: String,
     },
     /// There is no slot, or there are too many.

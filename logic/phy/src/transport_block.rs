@@ -12,7 +12,7 @@ pub struct TransportBlock(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a transport block of whole bytes, found {bits} bits")]
 pub struct NotWholeBytes {
-    /// What was there.
+    /// The value found.
     pub bits: u32,
 }
 

@@ -219,7 +219,7 @@ impl Control {
         self.core().control.recall(memory);
     }
 
-    /// What the control has learned of the path, for other connections of this host.
+    /// Knowledge of the control about the path, for other connections of this host.
     pub fn memory(&self) -> Option<PathMemory> {
         self.core().control.memory()
     }

@@ -42,7 +42,7 @@ pub struct Config {
     pub certificates: Bytes,
 }
 
-/// Who opens the connection.
+/// The side that opens the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Opener {
     /// The sender of the data is the client (an upload).

@@ -124,7 +124,7 @@ struct Part {
     end: u64,
 }
 
-/// What has been handed over.
+/// Data that have been handed over.
 #[derive(Debug, Default)]
 pub(crate) struct Handover {
     /// What packets hold that is not all handed over yet, in the order of sending.

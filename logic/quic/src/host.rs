@@ -63,8 +63,8 @@ pub(crate) struct Host {
     handled: Option<Time>,
 }
 
-/// What noq has to say to the application.
-pub(crate) enum Told {
+/// An event of noq for the application.
+pub(crate) enum HostEvent {
     /// The handshake is complete.
     Connected,
     /// A stream may have something to read.
@@ -193,13 +193,13 @@ impl Host {
     }
 
     /// The next event for the application.
-    pub fn poll(&mut self) -> Option<Told> {
+    pub fn poll(&mut self) -> Option<HostEvent> {
         let (_, connection) = self.connection.as_mut()?;
         loop {
             match connection.poll()? {
-                Event::Connected => return Some(Told::Connected),
-                Event::Stream(StreamEvent::Writable { .. }) => return Some(Told::Writable),
-                Event::Stream(_) => return Some(Told::Readable),
+                Event::Connected => return Some(HostEvent::Connected),
+                Event::Stream(StreamEvent::Writable { .. }) => return Some(HostEvent::Writable),
+                Event::Stream(_) => return Some(HostEvent::Readable),
                 Event::ConnectionLost { reason } => {
                     self.lost.get_or_insert_with(|| reason.to_string());
                 }

@@ -7,7 +7,7 @@ use ranpace_units::{Bytes, Time};
 
 use crate::clock::Clock;
 use crate::config::{Config, Opener};
-use crate::host::{Host, Told};
+use crate::host::{Host, HostEvent};
 use crate::sender::{BLOCK, pattern};
 
 /// What noq leaves empty in a datagram though it has more to say, at most: less than its largest frame here (an ACK of many
@@ -76,7 +76,7 @@ impl Receiver {
     fn after(&mut self) {
         let mut readable = false;
         while let Some(told) = self.host.poll() {
-            readable |= matches!(told, Told::Readable);
+            readable |= matches!(told, HostEvent::Readable);
         }
         if readable {
             self.read();

@@ -11,7 +11,7 @@ use crate::adapter::{Control, PepView, Stats};
 use crate::clock::Clock;
 use crate::config::{Config, Opener};
 use crate::handover::Handover;
-use crate::host::{Host, Told};
+use crate::host::{Host, HostEvent};
 
 /// Written at once into noq's buffer, and the pattern's length: a prime, so that a shift in the data shows.
 pub(crate) const BLOCK: usize = 65_521;
@@ -142,19 +142,19 @@ impl Sender {
         let smoothed = self.host.smoothed();
         while let Some(told) = self.host.poll() {
             match told {
-                Told::Connected => {
+                HostEvent::Connected => {
                     self.control.start(now, smoothed);
                     self.stream =
                         self.host.connection().and_then(|connection| connection.streams().open(Dir::Uni));
                     self.asked_for = true;
                 }
                 // Room that acknowledgements made is taken up later, credit of the receiver at once.
-                Told::Writable => {
+                HostEvent::Writable => {
                     let credits = self.host.credits();
                     self.asked_for |= credits > self.credits;
                     self.credits = credits;
                 }
-                Told::Readable => {}
+                HostEvent::Readable => {}
             }
         }
         if let Some(handover) = &mut self.handover {

@@ -175,9 +175,9 @@ impl World {
     }
 }
 
-/// What a control was told.
+/// A call to a control.
 #[derive(Clone, Debug, PartialEq)]
-enum Told {
+enum Call {
     Started { srtt: Span },
     Sent,
     Acked(u64, Time),
@@ -190,7 +190,7 @@ enum Told {
     Deadline,
 }
 
-/// What a sign of congestion said.
+/// A congestion event as the control saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Event {
     at: Time,
@@ -202,7 +202,7 @@ struct Event {
 /// A control that writes down what it is told, grows by a packet for each, and answers as it is bidden.
 #[derive(Debug)]
 struct Spy {
-    log: Arc<Mutex<Vec<Told>>>,
+    log: Arc<Mutex<Vec<Call>>>,
     answer: LossResponse,
     rate: Option<Rate>,
     grows: bool,
@@ -210,12 +210,12 @@ struct Spy {
 }
 
 impl Spy {
-    fn new(answer: LossResponse) -> (Box<Self>, Arc<Mutex<Vec<Told>>>) {
+    fn new(answer: LossResponse) -> (Box<Self>, Arc<Mutex<Vec<Call>>>) {
         let log = Arc::new(Mutex::new(Vec::new()));
         (Box::new(Self { log: log.clone(), answer, rate: None, grows: true, deadline: None }), log)
     }
 
-    fn note(&self, told: Told) {
+    fn note(&self, told: Call) {
         self.log.lock().unwrap().push(told);
     }
 }
@@ -225,17 +225,17 @@ impl CongestionControl for Spy {
         if let Some(rate) = self.rate {
             w.pacing = Pacing::Rate(rate);
         }
-        self.note(Told::Started { srtt: cx.srtt });
+        self.note(Call::Started { srtt: cx.srtt });
     }
     fn on_sent(&mut self, _: &Context, _: &mut Window, _: &Sent) {
-        self.note(Told::Sent);
+        self.note(Call::Sent);
     }
     fn on_sample(&mut self, _: &Context, _: &mut Window, sample: &Sample) {
-        self.note(Told::Sampled { rtt: sample.rtt });
+        self.note(Call::Sampled { rtt: sample.rtt });
     }
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         let told = Event { at: cx.now, kind: event.kind, lost: event.lost, first: event.first };
-        self.note(Told::Congested(told, *w));
+        self.note(Call::Congested(told, *w));
         // What hides losses does not hide timeouts.
         if matches!(event.kind, Signal::Timeout { .. }) { LossResponse::ReduceTo(5.0) } else { self.answer }
     }
@@ -243,42 +243,42 @@ impl CongestionControl for Spy {
         if self.grows {
             w.cwnd += ack.acked as f64;
         }
-        self.note(Told::Grows { acked: ack.acked, cwnd: w.cwnd, interval: ack.rate.interval });
+        self.note(Call::Grows { acked: ack.acked, cwnd: w.cwnd, interval: ack.rate.interval });
     }
     fn wants_packets(&self) -> bool {
         true
     }
     fn on_packet(&mut self, _: &Context, _: &mut Window, packet: &Packet) {
         self.note(match packet.fate {
-            PacketOutcome::Acked { .. } => Told::Acked(packet.number, packet.sent_at),
-            _ => Told::Lost(packet.number),
+            PacketOutcome::Acked { .. } => Call::Acked(packet.number, packet.sent_at),
+            _ => Call::Lost(packet.number),
         });
     }
     fn on_recovered(&mut self, _: &Context, _: &mut Window) {
-        self.note(Told::Recovered);
+        self.note(Call::Recovered);
     }
     fn on_spurious(&mut self, _: &Context, w: &mut Window, prior: &Window) {
         *w = *prior;
-        self.note(Told::Spurious { prior: prior.cwnd });
+        self.note(Call::Spurious { prior: prior.cwnd });
     }
     fn next_deadline(&self) -> Option<Time> {
         self.deadline
     }
     fn on_deadline(&mut self, _: &Context, _: &mut Window) {
         self.deadline = None;
-        self.note(Told::Deadline);
+        self.note(Call::Deadline);
     }
 }
 
-fn spied(answer: LossResponse, config: &Config, path: Path) -> (World, Arc<Mutex<Vec<Told>>>) {
+fn spied(answer: LossResponse, config: &Config, path: Path) -> (World, Arc<Mutex<Vec<Call>>>) {
     let (spy, log) = Spy::new(answer);
     (World::new(config, spy, path), log)
 }
 
-fn congestions(log: &Mutex<Vec<Told>>) -> Vec<(Event, Window)> {
+fn congestions(log: &Mutex<Vec<Call>>) -> Vec<(Event, Window)> {
     let log = log.lock().unwrap();
     log.iter()
-        .filter_map(|told| if let Told::Congested(event, w) = told { Some((*event, *w)) } else { None })
+        .filter_map(|told| if let Call::Congested(event, w) = told { Some((*event, *w)) } else { None })
         .collect()
 }
 
@@ -340,18 +340,18 @@ fn an_acknowledgement_is_told_in_the_order_of_the_interface() {
     let (mut world, log) = spied(LossResponse::ReduceTo(6.0), &config, path);
     world.carry(200_000);
     let log = log.lock().unwrap();
-    let place = log.iter().position(|told| matches!(told, Told::Congested(..))).unwrap();
-    let before: Vec<_> = log[..place].iter().rev().take_while(|told| !matches!(told, Told::Sent)).collect();
-    assert!(matches!(before[0], Told::Lost(_)), "{before:?}");
-    assert!(matches!(before[1], Told::Sampled { rtt: Some(_) }));
-    assert!(matches!(before[2], Told::Acked(..)));
-    assert!(!matches!(log[place + 1], Told::Grows { .. }), "what was sent before does not grow the window");
-    assert!(matches!(log[0], Told::Started { srtt } if srtt >= Span::from_millis(40)), "{:?}", log[0]);
-    assert!(log.iter().any(|told| matches!(told, Told::Recovered)));
-    assert!(log.iter().filter(|told| matches!(told, Told::Congested(..))).count() == 1);
+    let place = log.iter().position(|told| matches!(told, Call::Congested(..))).unwrap();
+    let before: Vec<_> = log[..place].iter().rev().take_while(|told| !matches!(told, Call::Sent)).collect();
+    assert!(matches!(before[0], Call::Lost(_)), "{before:?}");
+    assert!(matches!(before[1], Call::Sampled { rtt: Some(_) }));
+    assert!(matches!(before[2], Call::Acked(..)));
+    assert!(!matches!(log[place + 1], Call::Grows { .. }), "what was sent before does not grow the window");
+    assert!(matches!(log[0], Call::Started { srtt } if srtt >= Span::from_millis(40)), "{:?}", log[0]);
+    assert!(log.iter().any(|told| matches!(told, Call::Recovered)));
+    assert!(log.iter().filter(|told| matches!(told, Call::Congested(..))).count() == 1);
     // Delivery rates: from the second round on, intervals are at least a round trip.
     let intervals =
-        log.iter().filter_map(|told| if let Told::Grows { interval, .. } = told { *interval } else { None });
+        log.iter().filter_map(|told| if let Call::Grows { interval, .. } = told { *interval } else { None });
     assert!(intervals.clone().count() > 20 && intervals.min() >= Some(Span::from_millis(40)));
 }
 
@@ -454,11 +454,11 @@ fn an_ignored_loss_changes_nothing_and_the_next_is_another_decision() {
     // Every acknowledgement grew the window, those of packets from before the losses too.
     let log = log.lock().unwrap();
     let grown: u64 =
-        log.iter().map(|told| if let Told::Grows { acked, .. } = told { *acked } else { 0 }).sum();
-    let acked = log.iter().filter(|told| matches!(told, Told::Acked(..))).count() as u64;
+        log.iter().map(|told| if let Call::Grows { acked, .. } = told { *acked } else { 0 }).sum();
+    let acked = log.iter().filter(|told| matches!(told, Call::Acked(..))).count() as u64;
     assert_eq!(grown, acked);
     assert_eq!(control.window().cwnd, 10.0 + acked as f64);
-    assert!(!log.iter().any(|told| matches!(told, Told::Recovered)));
+    assert!(!log.iter().any(|told| matches!(told, Call::Recovered)));
 }
 
 #[test]
@@ -514,7 +514,7 @@ fn what_was_not_lost_is_taken_back() {
     let (mut world, log) = spied(LossResponse::ReduceTo(6.0), &Config::default(), path);
     world.carry(600_000);
     let prior = congestions(&log)[0].1.cwnd;
-    assert!(log.lock().unwrap().contains(&Told::Spurious { prior }));
+    assert!(log.lock().unwrap().contains(&Call::Spurious { prior }));
     assert_eq!(world.sender.stats().undone, 1);
     // Where the reduction was hidden, there is nothing to take back.
     let path = Path::new(50, 20)
@@ -522,7 +522,7 @@ fn what_was_not_lost_is_taken_back() {
     let (mut world, log) = spied(LossResponse::Ignore, &Config::default(), path);
     world.carry(600_000);
     assert_eq!(congestions(&log).len(), 1);
-    assert!(!log.lock().unwrap().iter().any(|told| matches!(told, Told::Spurious { .. })));
+    assert!(!log.lock().unwrap().iter().any(|told| matches!(told, Call::Spurious { .. })));
 }
 
 #[test]
@@ -557,7 +557,7 @@ fn the_rtt_is_without_the_delay_of_its_acknowledgement() {
     }
     let log = log.lock().unwrap();
     let samples: Vec<Span> =
-        log.iter().filter_map(|told| if let Told::Sampled { rtt } = told { *rtt } else { None }).collect();
+        log.iter().filter_map(|told| if let Call::Sampled { rtt } = told { *rtt } else { None }).collect();
     assert!(samples.len() > 40);
     for sample in &samples[10..] {
         // Delays travel in units of 8 us (RFC 9000, 18.2: an exponent of 3).
@@ -607,9 +607,9 @@ fn the_controls_own_deadline_comes() {
     spy.deadline = Some(Time::from_millis(777));
     let mut world = World::new(&Config::default(), spy, Path::new(50, 20));
     world.run(Time::from_millis(776), |_| false);
-    assert!(!log.lock().unwrap().contains(&Told::Deadline));
+    assert!(!log.lock().unwrap().contains(&Call::Deadline));
     world.run(Time::from_millis(777), |_| false);
-    assert!(log.lock().unwrap().contains(&Told::Deadline));
+    assert!(log.lock().unwrap().contains(&Call::Deadline));
 }
 
 #[test]

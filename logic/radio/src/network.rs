@@ -8,10 +8,10 @@ use ranpace_phy::Direction;
 use ranpace_rnis::{Event, EventKind};
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::cell::{Cell, CellConfig, CellError, Listener, Subscriber, Subscription, UserConfig};
+use crate::cell::{Cell, CellConfig, CellError, CellSubscription, Listener, Subscriber, UserConfig};
 
 /// Where a user is served.
-enum Home<P> {
+enum Serving<P> {
     /// By this cell.
     Served(usize),
     /// By none: on its way to a cell, until a time.
@@ -22,7 +22,7 @@ enum Home<P> {
 pub struct RadioNetwork<P> {
     cells: Vec<Cell<P>>,
     /// By number of the user.
-    homes: Vec<Home<P>>,
+    homes: Vec<Serving<P>>,
     /// Users between cells.
     between: Vec<u32>,
 }
@@ -49,7 +49,7 @@ impl<P: Packet> RadioNetwork<P> {
             if let Some(cell) = cells.get_mut(at) {
                 cell.attach(Time::ZERO, Subscriber::new(id, config, seed), listener);
             }
-            homes.push(Home::Served(at));
+            homes.push(Serving::Served(at));
         }
         Ok(Self { cells, homes, between: Vec::new() })
     }
@@ -67,8 +67,8 @@ impl<P: Packet> RadioNetwork<P> {
     /// The cell that serves a user; `None` while none does.
     pub fn serving(&self, user: u32) -> Option<usize> {
         match self.homes.get(user as usize)? {
-            Home::Served(cell) => Some(*cell),
-            Home::Between { .. } => None,
+            Serving::Served(cell) => Some(*cell),
+            Serving::Between { .. } => None,
         }
     }
 
@@ -86,11 +86,11 @@ impl<P: Packet> RadioNetwork<P> {
     ) -> bool {
         self.poll_before(now, listener);
         match self.homes.get_mut(user as usize) {
-            Some(Home::Served(cell)) => match self.cells.get_mut(*cell) {
+            Some(Serving::Served(cell)) => match self.cells.get_mut(*cell) {
                 Some(cell) => cell.send(now, user, direction, bearer, packet, listener),
                 None => false,
             },
-            Some(Home::Between { user, .. }) => {
+            Some(Serving::Between { user, .. }) => {
                 user.send(now, direction, bearer, packet, listener);
                 true
             }
@@ -103,7 +103,7 @@ impl<P: Packet> RadioNetwork<P> {
     pub fn next_event(&self) -> Time {
         let cells = self.cells.iter().map(Cell::next_event).min().unwrap_or(Time::MAX);
         self.between.iter().fold(cells, |next, user| match self.homes.get(*user as usize) {
-            Some(Home::Between { until, .. }) => next.min(*until),
+            Some(Serving::Between { until, .. }) => next.min(*until),
             _ => next,
         })
     }
@@ -135,7 +135,7 @@ impl<P: Packet> RadioNetwork<P> {
         listener: &mut L,
     ) {
         self.poll_before(now, listener);
-        let Some(&mut Home::Served(from)) = self.homes.get_mut(user as usize) else { return };
+        let Some(&mut Serving::Served(from)) = self.homes.get_mut(user as usize) else { return };
         if from == to || to >= self.cells.len() {
             return;
         }
@@ -149,7 +149,7 @@ impl<P: Packet> RadioNetwork<P> {
         });
         subscriber.restart(now, forward, listener);
         let until = now + interruption;
-        self.homes[user as usize] = Home::Between { user: Box::new(subscriber), from, to, until };
+        self.homes[user as usize] = Serving::Between { user: Box::new(subscriber), from, to, until };
         self.between.push(user);
     }
 
@@ -166,9 +166,10 @@ impl<P: Packet> RadioNetwork<P> {
         while let Some(&number) = self.between.get(at) {
             let home = &mut self.homes[number as usize];
             match home {
-                Home::Between { to, until, .. } if *until <= now => {
+                Serving::Between { to, until, .. } if *until <= now => {
                     let to = *to;
-                    let Home::Between { user, from, until, .. } = std::mem::replace(home, Home::Served(to))
+                    let Serving::Between { user, from, until, .. } =
+                        std::mem::replace(home, Serving::Served(to))
                     else {
                         return;
                     };
@@ -186,10 +187,10 @@ impl<P: Packet> RadioNetwork<P> {
     /// Bytes of a user that wait or are under way: packets neither delivered nor dropped.
     pub fn waiting(&self, user: u32, direction: Direction) -> Bytes {
         match self.homes.get(user as usize) {
-            Some(Home::Served(cell)) => {
+            Some(Serving::Served(cell)) => {
                 self.cells.get(*cell).map_or(Bytes::ZERO, |cell| cell.waiting(user, direction))
             }
-            Some(Home::Between { user, .. }) => {
+            Some(Serving::Between { user, .. }) => {
                 user.rlc().bearers().iter().map(|bearer| bearer.channel(direction).waiting()).sum()
             }
             None => Bytes::ZERO,
@@ -197,7 +198,7 @@ impl<P: Packet> RadioNetwork<P> {
     }
 
     /// Has reports made in all cells, or no more.
-    pub fn subscribe(&mut self, now: Time, subscription: Option<Subscription>) {
+    pub fn subscribe(&mut self, now: Time, subscription: Option<CellSubscription>) {
         for cell in &mut self.cells {
             cell.subscribe(now, subscription);
         }

@@ -436,7 +436,7 @@ pub enum Notification {
         ecgi: Ecgi,
         /// Its number.
         erab_id: u32,
-        /// How it is treated.
+        /// Its quality of service.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         erab_qos_parameters: Option<bearers::ErabQosParameters>,
         /// Whose, by a temporary name.
@@ -492,7 +492,7 @@ pub enum Notification {
     /// A bearer on S1 was set up, changed or released.
     #[serde(rename = "S1BearerNotification", rename_all = "camelCase")]
     S1Bearer {
-        /// What became of it.
+        /// The event on S1.
         s1_event: bearers::S1Event,
         /// Whose, and which.
         s1_ue_info: bearers::S1UeNotified,
@@ -533,7 +533,7 @@ pub enum Subscription {
         /// Links, in answers.
         #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
         links: Option<Links>,
-        /// Where notifications go.
+        /// Address of notifications.
         callback_reference: String,
         /// Until when.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -547,7 +547,7 @@ pub enum Subscription {
         /// Links, in answers.
         #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
         links: Option<Links>,
-        /// Where notifications go.
+        /// Address of notifications.
         callback_reference: String,
         /// Until when.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -561,7 +561,7 @@ pub enum Subscription {
         /// Links, in answers.
         #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
         links: Option<Links>,
-        /// Where notifications go.
+        /// Address of notifications.
         callback_reference: String,
         /// Until when.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -575,7 +575,7 @@ pub enum Subscription {
         /// Links, in answers.
         #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
         links: Option<Links>,
-        /// Where notifications go.
+        /// Address of notifications.
         callback_reference: String,
         /// Until when.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -589,7 +589,7 @@ pub enum Subscription {
         /// Links, in answers.
         #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
         links: Option<Links>,
-        /// Where notifications go.
+        /// Address of notifications.
         callback_reference: String,
         /// Until when.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -603,7 +603,7 @@ pub enum Subscription {
         /// Links, in answers.
         #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
         links: Option<Links>,
-        /// Where notifications go.
+        /// Address of notifications.
         callback_reference: String,
         /// Until when.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -617,7 +617,7 @@ pub enum Subscription {
         /// Links, in answers.
         #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
         links: Option<Links>,
-        /// Where notifications go.
+        /// Address of notifications.
         callback_reference: String,
         /// Until when.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -631,7 +631,7 @@ pub enum Subscription {
         /// Links, in answers.
         #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
         links: Option<Links>,
-        /// Where notifications go.
+        /// Address of notifications.
         callback_reference: String,
         /// Until when.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -645,7 +645,7 @@ pub enum Subscription {
         /// Links, in answers.
         #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]
         links: Option<Links>,
-        /// Where notifications go.
+        /// Address of notifications.
         callback_reference: String,
         /// To what of them.
         event_type: Vec<bearers::S1Event>,
@@ -674,7 +674,7 @@ pub struct ProblemDetails {
     /// The status of HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// What happened.
+    /// The event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Identifies the occurrence.

@@ -1,6 +1,6 @@
 //! Radio network information: what a cell reports of itself and its users, TTI by TTI.
 //!
-//! A [`Report`] is one slot of a cell: what was granted to whom, and what waits. It lends its rows, so that it costs
+//! A [`SlotReport`] is one slot of a cell: what was granted to whom, and what waits. It lends its rows, so that it costs
 //! nothing to pass it on; who wants to keep a row copies it. [`Event`]s tell of what happens now and then: a bearer that
 //! fails, a handover.
 //!
@@ -20,6 +20,7 @@
 #![deny(missing_docs)]
 
 mod activity;
+#[cfg(feature = "etsi")]
 pub mod etsi;
 mod event;
 mod hint;
@@ -34,6 +35,6 @@ pub mod wire;
 pub use event::{Event, EventKind};
 pub use hint::RadioHint;
 pub use publisher::{Averaging, Publisher};
-pub use report::{BearerReport, CellInfo, Grant, LinkReport, Report, Technology, UserReport};
+pub use report::{BearerReport, CellInfo, Grant, LinkReport, SlotReport, Technology, UserReport};
 pub use text::{NotAReport, TextReport};
 pub use timestamped::{StalenessLimit, Timestamped};

@@ -1,4 +1,4 @@
-//! Who averages what a cell reports slot by slot, and tells it as [`RadioHint`]s: the edge's feed, or a device's own modem.
+//! Averages a cell's slot reports and publishes them as [`RadioHint`]s: the edge's feed, or a device's own modem.
 //!
 //! Source: Diarra 2022, sections 3.1.3 and 4.2.4, for periods of one TTI and of 8 ms. Of a period, or of 8 TTIs if that is
 //! longer, the largest block and the most PRBs are told; resources are means. Ours:
@@ -8,12 +8,12 @@
 //! - a user is active for 100 ms after a grant.
 //!
 //! ```
-//! # use ranpace_rnis::{Averaging, CellInfo, Publisher, Report};
+//! # use ranpace_rnis::{Averaging, CellInfo, Publisher, SlotReport};
 //! # use ranpace_phy::{Both, LteBandwidth};
 //! # use ranpace_units::{Span, Time};
 //! let mut publisher = Publisher::new(Span::from_millis(8), Averaging::Smooth);
 //! # let cell = CellInfo::lte(0, LteBandwidth::Mhz5);
-//! # let report = Report { cell: &cell, slot: 0, time: Time::ZERO, symbols: Both::of(|_| 14), used_prbs: Both::default(),
+//! # let report = SlotReport { cell: &cell, slot: 0, time: Time::ZERO, symbols: Both::of(|_| 14), used_prbs: Both::default(),
 //! #     active_users: Both::default(), users: &[], bearers: &[], full: true };
 //! if publisher.on_report(&report) {
 //!     for user in publisher.users(report.cell.cell) {
@@ -28,7 +28,7 @@ use ranpace_units::{Bytes, Span, Time};
 
 use crate::activity::Activity;
 use crate::wire::{CellReport, Record};
-use crate::{BearerReport, CellInfo, Event, EventKind, RadioHint, Report};
+use crate::{BearerReport, CellInfo, Event, EventKind, RadioHint, SlotReport};
 
 /// TTIs over which the largest block counts at least: HARQ's round trip in LTE (MELD's N_HARQ; Diarra 2022, 4.2.3).
 const RECENT: usize = 8;
@@ -167,7 +167,7 @@ impl Publisher {
 
     /// Takes the report of a slot; every slot of a cell is to be reported. Whether it is time to publish: for the first report
     /// of a cell, and once in a period from there.
-    pub fn on_report(&mut self, report: &Report<'_>) -> bool {
+    pub fn on_report(&mut self, report: &SlotReport<'_>) -> bool {
         let number = report.cell.cell;
         let index = usize::from(number);
         if self.cells.len() <= index {
@@ -392,9 +392,19 @@ mod tests {
         used_prbs: Both<f32>,
         users: &'a [UserReport],
         bearers: &'a [BearerReport],
-    ) -> Report<'a> {
+    ) -> SlotReport<'a> {
         let active_users = Both::default();
-        Report { cell, slot, time: at(slot), symbols, used_prbs, active_users, users, bearers, full: true }
+        SlotReport {
+            cell,
+            slot,
+            time: at(slot),
+            symbols,
+            used_prbs,
+            active_users,
+            users,
+            bearers,
+            full: true,
+        }
     }
 
     const ALL: Both<u8> = Both { downlink: 14, uplink: 14 };

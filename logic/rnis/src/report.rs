@@ -20,7 +20,7 @@ pub enum Technology {
     Mmwave,
 }
 
-/// What a cell is. It changes rarely.
+/// The description of a cell. It changes rarely.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellInfo {
     /// Number of the cell.
@@ -156,7 +156,7 @@ impl CellInfo {
 
 /// One slot of a cell, with the rows of those users that it tells of.
 #[derive(Clone, Copy, Debug)]
-pub struct Report<'a> {
+pub struct SlotReport<'a> {
     /// The cell.
     pub cell: &'a CellInfo,
     /// Number of the slot, from the beginning.
@@ -204,7 +204,7 @@ impl UserReport {
 /// One direction of a user in one slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkReport {
-    /// What was sent in this slot.
+    /// The transmission of this slot.
     pub grant: Option<Grant>,
     /// Bytes that wait in RLC, new or to be sent again, over all bearers. In the uplink: as the base station knows them.
     pub queue: Bytes,

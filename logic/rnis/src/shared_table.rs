@@ -33,7 +33,7 @@ use ranpace_units::{Span, Time};
 
 use self::record::{GONE, GRANTED, NOBODY, ON_ITS_WAY, PRESENT, STATE_MASK, encode};
 use crate::activity::Activity;
-use crate::{Event, EventKind, RadioHint, Report, Timestamped, UserReport};
+use crate::{Event, EventKind, RadioHint, SlotReport, Timestamped, UserReport};
 
 mod record;
 #[cfg(test)]
@@ -55,7 +55,7 @@ const DIRECTIONS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 const SLOT_BITS: u32 = 24;
 const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
 
-/// How large a table is.
+/// Capacity of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Cells; those with numbers from there on are not on it. At most 65 536.
@@ -110,7 +110,7 @@ pub enum SharedTableError {
     },
 }
 
-/// Where things lie.
+/// Offsets in the table.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     size: Size,
@@ -221,7 +221,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A slot is over. Cells and users that have no place are left out.
-    pub fn on_report(&mut self, report: &Report<'_>) {
+    pub fn on_report(&mut self, report: &SlotReport<'_>) {
         let Some(at) = self.layout.cell(report.cell.cell) else { return };
         let index = usize::from(report.cell.cell);
         if self.cells.len() <= index {
@@ -279,7 +279,7 @@ impl<'a> Writer<'a> {
     }
 
     #[inline]
-    fn write_user(words: &[AtomicU64], layout: Layout, at: usize, report: &Report<'_>, row: &UserReport) {
+    fn write_user(words: &[AtomicU64], layout: Layout, at: usize, report: &SlotReport<'_>, row: &UserReport) {
         let Some(record) = record::<USER_WORDS>(words, at) else { return };
         let old = record[1].load(Ordering::Relaxed);
         let is_new = old & STATE_MASK != PRESENT || old >> 16 & 0xffff != u64::from(report.cell.cell);
@@ -366,7 +366,7 @@ impl<'a> SharedTable<'a> {
         Ok(Self { words, layout: Layout::checked(size, words.len())? })
     }
 
-    /// How large it is.
+    /// Its capacity.
     pub fn size(&self) -> Size {
         self.layout.size
     }

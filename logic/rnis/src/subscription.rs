@@ -1,17 +1,17 @@
-//! Who wants to be told what: by user, by cell, and how often.
+//! Subscriptions to hints: by user, by cell, and with what period.
 //!
-//! [`Subscribers`] is the publishing side. It keeps a [`Publisher`] for each period that somebody asked for, so that a thousand
-//! readers at one pace cost one average, and hands out what is due, slot by slot. Nothing waits here: who is slower than its
-//! period gets the newest next time (a carrier that cannot send drops what it has, never queues it).
+//! [`Subscribers`] is the publishing side. It keeps a [`Publisher`] for each period that is subscribed to, so a thousand readers of one
+//! period cost one average, and hands out hints slot by slot. Nothing is queued here: a reader slower than its period gets the newest
+//! hint next time (a carrier that cannot send drops hints, and never queues them).
 
 use ranpace_phy::Direction;
 use ranpace_units::{Span, Time};
 
-use crate::{Averaging, Event, Publisher, RadioHint, Report};
+use crate::{Averaging, Event, Publisher, RadioHint, SlotReport};
 
 /// Of whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum HintScope {
     /// All users.
     All,
     /// Those of a cell.
@@ -22,9 +22,9 @@ pub enum Whom {
 
 /// A subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Subscription {
+pub struct HintSubscription {
     /// Of whom.
-    pub whom: Whom,
+    pub whom: HintScope,
     /// Which way.
     pub direction: Direction,
     /// Whose queue is meant; `None` is that of all bearers, in the uplink as the base station knows it.
@@ -50,7 +50,7 @@ pub struct Subscribers {
 struct Pace {
     period: Span,
     publisher: Publisher,
-    subscriptions: Vec<(SubscriptionId, Subscription)>,
+    subscriptions: Vec<(SubscriptionId, HintSubscription)>,
 }
 
 impl Subscribers {
@@ -60,7 +60,7 @@ impl Subscribers {
     }
 
     /// Somebody wants to be told. One with a period of its own knows only what is measured from now on.
-    pub fn subscribe(&mut self, subscription: Subscription) -> SubscriptionId {
+    pub fn subscribe(&mut self, subscription: HintSubscription) -> SubscriptionId {
         let id = SubscriptionId(self.next);
         self.next += 1;
         let period = subscription.period;
@@ -89,7 +89,7 @@ impl Subscribers {
         self.len() < before
     }
 
-    fn keep(&mut self, mut keep: impl FnMut(SubscriptionId, &Subscription) -> bool) {
+    fn keep(&mut self, mut keep: impl FnMut(SubscriptionId, &HintSubscription) -> bool) {
         self.paces.retain_mut(|pace| {
             pace.subscriptions.retain(|(id, subscription)| keep(*id, subscription));
             !pace.subscriptions.is_empty()
@@ -107,7 +107,11 @@ impl Subscribers {
     }
 
     /// A slot is over: hands out what is due. Subscriptions that have expired are gone.
-    pub fn on_report(&mut self, report: &Report<'_>, tell: &mut dyn FnMut(SubscriptionId, u32, &RadioHint)) {
+    pub fn on_report(
+        &mut self,
+        report: &SlotReport<'_>,
+        tell: &mut dyn FnMut(SubscriptionId, u32, &RadioHint),
+    ) {
         let now = report.time;
         if self.paces.iter().flat_map(|pace| &pace.subscriptions).any(|(_, of)| of.expires <= now) {
             self.keep(|_, subscription| subscription.expires > now);
@@ -118,17 +122,17 @@ impl Subscribers {
                 continue;
             }
             let users = publisher.users(cell);
-            for (id, Subscription { whom, direction, bearer, .. }) in &*subscriptions {
+            for (id, HintSubscription { whom, direction, bearer, .. }) in &*subscriptions {
                 let mut tell_of = |user: u32| {
                     if let Some(hint) = publisher.hint(user, *direction, *bearer) {
                         tell(*id, user, &hint);
                     }
                 };
                 match whom {
-                    Whom::User(user) if users.contains(user) => tell_of(*user),
-                    Whom::User(_) => {}
-                    Whom::Cell(other) if *other != cell => {}
-                    Whom::Cell(_) | Whom::All => users.iter().for_each(|user| tell_of(*user)),
+                    HintScope::User(user) if users.contains(user) => tell_of(*user),
+                    HintScope::User(_) => {}
+                    HintScope::Cell(other) if *other != cell => {}
+                    HintScope::Cell(_) | HintScope::All => users.iter().for_each(|user| tell_of(*user)),
                 }
             }
             publisher.published(cell);
@@ -166,7 +170,7 @@ mod tests {
         let rows = [0, 1, 2].map(row);
         for slot in slots {
             for (number, users) in [(0, &rows[..2]), (1, &rows[2..])] {
-                let report = Report {
+                let report = SlotReport {
                     cell: &CellInfo::lte(number, LteBandwidth::Mhz5),
                     slot,
                     time: Time::ZERO + Span::from_millis(slot),
@@ -186,17 +190,21 @@ mod tests {
         told
     }
 
-    fn of(whom: Whom, period_ms: u64) -> Subscription {
+    fn of(whom: HintScope, period_ms: u64) -> HintSubscription {
         let (direction, period) = (Direction::Downlink, Span::from_millis(period_ms));
-        Subscription { whom, direction, bearer: None, period, expires: Time::MAX }
+        HintSubscription { whom, direction, bearer: None, period, expires: Time::MAX }
     }
 
     #[test]
     fn each_is_told_of_whom_and_as_often_as_it_wants() {
         let mut subscribers = Subscribers::new();
-        for (whom, period) in
-            [(Whom::All, 0), (Whom::Cell(1), 1), (Whom::User(1), 8), (Whom::User(7), 8), (Whom::Cell(9), 8)]
-        {
+        for (whom, period) in [
+            (HintScope::All, 0),
+            (HintScope::Cell(1), 1),
+            (HintScope::User(1), 8),
+            (HintScope::User(7), 8),
+            (HintScope::Cell(9), 8),
+        ] {
             subscribers.subscribe(of(whom, period));
         }
         let told = play(&mut subscribers, 0..17);
@@ -211,15 +219,17 @@ mod tests {
     fn subscriptions_end_when_they_expire_or_are_cancelled() {
         let mut subscribers = Subscribers::new();
         let until = |ms| Time::ZERO + Span::from_millis(ms);
-        let short = subscribers.subscribe(Subscription { expires: until(3), ..of(Whom::User(0), 1) });
-        let renewed = subscribers.subscribe(Subscription { expires: until(3), ..of(Whom::User(0), 1) });
-        let cancelled = subscribers.subscribe(of(Whom::User(0), 2));
+        let short =
+            subscribers.subscribe(HintSubscription { expires: until(3), ..of(HintScope::User(0), 1) });
+        let renewed =
+            subscribers.subscribe(HintSubscription { expires: until(3), ..of(HintScope::User(0), 1) });
+        let cancelled = subscribers.subscribe(of(HintScope::User(0), 2));
         assert!(subscribers.renew(renewed, until(5)));
         assert!(subscribers.cancel(cancelled) && !subscribers.cancel(cancelled));
         let told = play(&mut subscribers, 0..10);
         let count = |id: SubscriptionId| told.iter().filter(|(told, ..)| *told == id.0).count();
         assert_eq!((count(short), count(renewed), count(cancelled)), (3, 5, 0));
         assert!(subscribers.is_empty() && !subscribers.renew(short, until(99)));
-        assert_ne!(subscribers.subscribe(of(Whom::All, 1)), short, "a name is not given again");
+        assert_ne!(subscribers.subscribe(of(HintScope::All, 1)), short, "a name is not given again");
     }
 }

@@ -8,7 +8,7 @@ use core::str::FromStr;
 
 use crate::RadioHint;
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextReport {
     /// CQI, 0 to 15.

@@ -1,4 +1,4 @@
-//! Values that know when they were measured.
+//! Values with the time of their measurement.
 
 use ranpace_units::{Span, Time};
 

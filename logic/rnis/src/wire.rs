@@ -102,7 +102,7 @@ pub enum WireError {
     },
 }
 
-/// What a report says of the cell.
+/// A report's part about the cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellReport {
     /// Number of the cell.
@@ -119,7 +119,7 @@ pub struct CellReport {
     pub averaged: bool,
 }
 
-/// What a report says of a user.
+/// A report's part about a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Number of the user.

@@ -63,12 +63,12 @@ impl fmt::Display for ScenarioError {
 }
 
 /// Collects problems by byte offset.
-pub(crate) struct Report<'t> {
+pub(crate) struct Diagnostics<'t> {
     text: &'t str,
     found: std::cell::RefCell<Vec<(usize, String)>>,
 }
 
-impl<'t> Report<'t> {
+impl<'t> Diagnostics<'t> {
     pub fn new(text: &'t str) -> Self {
         Self { text, found: Vec::new().into() }
     }
@@ -125,7 +125,7 @@ mod tests {
         for (at, line, column) in
             [(0, 1, 1), (1, 1, 1), (2, 1, 2), (7, 2, 1), (10, 3, 1), (11, 3, 2), (99, 3, 2)]
         {
-            let report = Report::new(text);
+            let report = Diagnostics::new(text);
             report.add(at, "x");
             let error = report.finish("f.toml").unwrap_err();
             assert_eq!(error.diagnostics[0].position, Some(Position { line, column }), "{at}");
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn problems_come_in_the_order_of_the_file_and_the_rest_is_counted() {
-        let report = Report::new("a\nb");
+        let report = Diagnostics::new("a\nb");
         for at in (0..3).rev().chain(core::iter::repeat_n(3, 30)) {
             report.add(at, "x");
         }

@@ -7,7 +7,7 @@ use ranpace_radio::channel::Position;
 use ranpace_units::{Bytes, ParseError, Rate, Span};
 use toml_edit::{Item, Value};
 
-use crate::error::{Report, did_you_mean};
+use crate::error::{Diagnostics, did_you_mean};
 use crate::measure::Measure;
 
 /// The value of a key.
@@ -17,7 +17,7 @@ pub(crate) struct Field<'t> {
     pub(crate) item: Found<'t>,
     /// Byte offset of the value.
     pub at: usize,
-    pub report: &'t Report<'t>,
+    pub report: &'t Diagnostics<'t>,
 }
 
 #[derive(Clone, Copy)]

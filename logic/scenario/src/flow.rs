@@ -168,8 +168,8 @@ fn read_times(section: &mut Section<'_>, later: Span, duration: Option<Span>) ->
 /// `transport`, `cc`, `packet` and the settings.
 fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     let transport = section.find(&TRANSPORT);
-    let (cc, packet) = (section.raw(&CC), section.find(&PACKET));
-    let estimator = section.raw(&ESTIMATOR);
+    let (cc, packet) = (section.find(&CC), section.find(&PACKET));
+    let estimator = section.find(&ESTIMATOR);
     let written = transport.as_ref().map(|field| TRANSPORT.kind.read(field));
     if written == Some(Some(TransportWord::Udp)) {
         for name in tcp::KEYS.iter().map(|key| key.name()).chain([CC.name, TCP.name]) {
@@ -233,7 +233,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
 
 /// `workload`, if it fits.
 fn read_workload(section: &mut Section<'_>, transport: Option<&Transport>) -> Option<Workload> {
-    let Some(field) = section.raw(&WORKLOAD) else {
+    let Some(field) = section.find(&WORKLOAD) else {
         if let Some(Transport::Udp { .. }) = transport {
             section.error("missing key \"workload\" in [[flow]]; transport \"udp\" carries cbr or ppbp");
         }
@@ -271,7 +271,7 @@ fn read_ways(
     count: Option<usize>,
 ) -> Option<Paths> {
     let (from_field, to_field) = (section.find(&FROM), section.find(&TO));
-    let (path, back) = (section.raw(&PATH), section.raw(&BACK));
+    let (path, back) = (section.find(&PATH), section.find(&BACK));
     let from = from_field.as_ref().and_then(|field| network.hosts_of(field));
     let to = to_field.as_ref().and_then(|field| network.hosts_of(field));
     let ((from, from_all), (to, to_all), to_field) = (from?, to?, to_field?);

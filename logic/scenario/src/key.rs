@@ -112,16 +112,24 @@ impl<K: Print> Shown<K> for Is<K::Value> {
     }
 }
 
-/// What reading a key with this default gives.
-pub(crate) trait Default<V> {
+/// Whether a key may be absent.
+pub(crate) trait Presence {
     /// Whether the absence of the key is reported.
     const IS_REQUIRED: bool = false;
+}
+impl Presence for Required {
+    const IS_REQUIRED: bool = true;
+}
+impl Presence for Open {}
+impl<T> Presence for Is<T> {}
+
+/// What reading a key with this default gives.
+pub(crate) trait Default<V>: Presence {
     type Read;
     fn settle(&self, written: Option<V>) -> Self::Read;
 }
 
 impl<V> Default<V> for Required {
-    const IS_REQUIRED: bool = true;
     type Read = Option<V>;
     fn settle(&self, written: Option<V>) -> Option<V> {
         written

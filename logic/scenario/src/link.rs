@@ -8,10 +8,12 @@ use std::sync::Arc;
 use ranpace_link::{Jitter, Limit, LinkConfig, Loss, QueueConfig, Reorder, Service, Trace, TraceService};
 use ranpace_units::{Bytes, Span};
 
-pub(crate) use self::keys::KEYS;
+use self::keys::jitter::JitterKind;
+use self::keys::loss::LossKind;
 use self::keys::*;
+pub(crate) use self::keys::{KEYS, jitter, loss, reorder};
 use crate::key::{Group, Kind as _};
-use crate::limits::{LEAST_SPAN, MOST_DELAY};
+use crate::limits::MOST_DELAY;
 use crate::listing::{QUEUES, queues};
 use crate::reader::{Field, Section};
 
@@ -123,7 +125,7 @@ pub(crate) fn read<'t>(section: Section<'t>, number: usize, traces: &mut Traces<
     let (from, to) = (section.find(&FROM), section.find(&TO));
     let config = read_config(&mut section, None, traces);
     let duplex = section.find(&DUPLEX);
-    let back = section.raw(&BACK);
+    let back = section.find(&BACK);
     let is_duplex = duplex.as_ref().and_then(Field::flag);
     if let (Some(duplex), Some(_), Some(false)) = (duplex, &back, is_duplex) {
         duplex.error("is false, but `back` describes a link in the other direction");
@@ -151,20 +153,20 @@ fn read_config(section: &mut Section<'_>, base: Option<&Configured>, traces: &mu
         None => LinkConfig::new(service, QueueConfig::drop_tail(Limit::Packets(PACKETS)), DELAY.default.0),
     };
     section.set(&mut config.delay, &DELAY);
-    if let Some(jitter) = section.raw(&JITTER).and_then(|field| read_jitter(&field)) {
+    if let Some(jitter) = section.find(&JITTER).and_then(|field| read_jitter(&field)) {
         config.jitter = jitter;
     }
-    if let Some(queue) = section.raw(&QUEUE).and_then(|field| read_queue(&field)) {
+    if let Some(queue) = section.find(&QUEUE).and_then(|field| read_queue(&field)) {
         config.queue = queue;
     }
-    if let Some(loss) = section.raw(&LOSS).and_then(|field| read_loss(&field)) {
+    if let Some(loss) = section.find(&LOSS).and_then(|field| read_loss(&field)) {
         config.loss = loss;
     }
-    if let Some(mut reorder) = section.raw(&REORDER).and_then(|f| f.section("in reorder of [[link]]")) {
-        let probability = reorder.required("probability").and_then(|f| f.number(0.0..=1.0));
-        let extra = reorder.required("delay").and_then(|f| f.quantity(LEAST_SPAN..=MOST_DELAY));
+    if let Some(table) = section.find(&REORDER).and_then(|f| f.section("in reorder of [[link]]")) {
+        let mut table = table.of(&[reorder::KEYS]);
+        let (probability, extra) = (table.get(&reorder::PROBABILITY), table.get(&reorder::DELAY));
         config.reorder = probability.zip(extra).map(|(probability, extra)| Reorder { probability, extra });
-        reorder.finish();
+        table.finish();
     }
     Configured { link: config, overhead }
 }
@@ -177,7 +179,7 @@ fn read_service(
 ) -> (Service, Bytes) {
     let (base_overhead, base) =
         (base.map_or(Bytes::ZERO, |base| base.overhead), base.map(|b| &b.link.service));
-    let (rate, trace) = (section.find(&RATE), section.raw(&TRACE));
+    let (rate, trace) = (section.find(&RATE), section.find(&TRACE));
     let played = if rate.is_some() || trace.is_some() || base.is_none() {
         let trace = trace.as_ref().filter(|_| rate.is_none());
         trace.and_then(|trace| traces.load(trace)).map(TraceService::new)
@@ -241,15 +243,12 @@ fn read_jitter(field: &Field<'_>) -> Option<Jitter> {
         let largest = field.quantity(Span::ZERO..=MOST_DELAY)?;
         return Some(if largest.is_zero() { Jitter::None } else { Jitter::Uniform(largest) });
     }
-    let mut section = field.section("in jitter of [[link]]")?;
-    let jitter = match section.required("kind")?.word(&["none", "uniform", "normal"])? {
-        "none" => Some(Jitter::None),
-        "uniform" => {
-            section.required("max").and_then(|f| f.quantity(LEAST_SPAN..=MOST_DELAY)).map(Jitter::Uniform)
-        }
-        _ => {
-            let mean = section.required("mean").and_then(|f| f.quantity(Span::ZERO..=MOST_DELAY));
-            let deviation = section.required("deviation").and_then(|f| f.quantity(Span::ZERO..=MOST_DELAY));
+    let mut section = field.section("in jitter of [[link]]")?.of(&[jitter::KEYS]);
+    let jitter = match section.get(&jitter::KIND)? {
+        JitterKind::None => Some(Jitter::None),
+        JitterKind::Uniform => section.get(&jitter::MAX).map(Jitter::Uniform),
+        JitterKind::Normal => {
+            let (mean, deviation) = (section.get(&jitter::MEAN), section.get(&jitter::DEVIATION));
             mean.zip(deviation).map(|(mean, deviation)| Jitter::Normal { mean, deviation })
         }
     };
@@ -263,31 +262,18 @@ fn read_loss(field: &Field<'_>) -> Option<Loss> {
     if !field.is_table() {
         return field.number(0.0..=1.0).map(random);
     }
-    let mut section = field.section("in loss of [[link]]")?;
-    let probability = |section: &mut Section<'_>, key| {
-        section.required(key).and_then(|field: Field<'_>| field.number(0.0..=1.0))
-    };
-    let loss = match section.required("kind")?.word(&["none", "random", "gilbert_elliott", "list"])? {
-        "none" => Some(Loss::None),
-        "random" => probability(&mut section, "probability").map(random),
-        "gilbert_elliott" => {
-            let (p, r) = (probability(&mut section, "p"), probability(&mut section, "r"));
-            let good = section.number("good", 0.0..=1.0).unwrap_or(0.0);
-            let bad = section.number("bad", 0.0..=1.0).unwrap_or(1.0);
+    let mut section = field.section("in loss of [[link]]")?.of(&[loss::KEYS]);
+    let loss = match section.get(&loss::KIND)? {
+        LossKind::None => Some(Loss::None),
+        LossKind::Random => section.get(&loss::PROBABILITY).map(random),
+        LossKind::GilbertElliott => {
+            let (p, r) = (section.get(&loss::P), section.get(&loss::R));
+            let (good, bad) = (section.get(&loss::GOOD), section.get(&loss::BAD));
             p.zip(r).map(|(p, r)| Loss::GilbertElliott { p, r, good, bad })
         }
-        _ => {
-            let packets = section.required("packets");
-            let smallest = section.quantity("smallest", Bytes::ZERO..=Bytes::new(65_535));
-            packets.and_then(|packets| {
-                let elements = packets.list("a list of packet numbers, from 0, such as [5, 17]")?;
-                let numbers: Option<Vec<u64>> =
-                    elements.iter().map(|f| f.whole(0..=i64::MAX as u64)).collect();
-                let mut numbers = numbers?;
-                numbers.sort_unstable();
-                numbers.dedup();
-                Some(Loss::List { numbers: numbers.into(), smallest: smallest.unwrap_or(Bytes::ZERO) })
-            })
+        LossKind::List => {
+            let (numbers, smallest) = (section.get(&loss::PACKETS), section.get(&loss::SMALLEST));
+            numbers.map(|numbers| Loss::List { numbers: numbers.into(), smallest })
         }
     };
     section.finish();
@@ -309,12 +295,12 @@ pub(crate) fn read_queue_of(field: &Field<'_>, what: &str, limit: Option<Limit>)
     let kind = section.required("kind")?.word(&kinds)?;
     let limit = match limit {
         Some(limit) => Some(limit),
-        None => section.raw(&queues::LIMIT).and_then(|field| read_limit(&field)),
+        None => section.find(&queues::LIMIT).and_then(|field| read_limit(&field)),
     };
     let mut queue = queue_of(kind, limit);
     match &mut queue {
         QueueConfig::DropTail { ecn, .. } => {
-            *ecn = section.raw(&queues::THRESHOLD).and_then(|field| read_threshold(&field));
+            *ecn = section.find(&queues::THRESHOLD).and_then(|field| read_threshold(&field));
         }
         QueueConfig::CoDel { target, interval, ecn, .. } => {
             *target = section.get(&queues::CODEL_TARGET);

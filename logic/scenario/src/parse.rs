@@ -3,7 +3,7 @@
 use ranpace_units::Span;
 use toml_edit::Document;
 
-use crate::error::{Report, ScenarioError};
+use crate::error::{Diagnostics, ScenarioError};
 use crate::flow::Flows;
 use crate::key::{ANY_TIME, Duration, Group, Is, Key, Kind as _, Name, Open, Required, Whole, Within};
 use crate::link::{TraceSource, Traces};
@@ -56,7 +56,7 @@ const USER: u64 = (19 + 2 * 6) * 8;
 /// Reads a scenario and checks it. `file` is its name for messages (and names the scenario, if it does not
 /// itself); `traces` finds the traces that it names. Everything that is wrong is reported at once.
 pub fn parse(text: &str, file: &str, traces: &mut dyn TraceSource) -> Result<Scenario, ScenarioError> {
-    let report = Report::new(text);
+    let report = Diagnostics::new(text);
     let document = match Document::parse(text) {
         Ok(document) => document,
         Err(error) => {

@@ -100,7 +100,7 @@ impl fmt::Display for QueueKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected one of droptail, codel, fq_codel, pie, found {found:?}")]
 pub struct QueueKindError {
-    /// What was there.
+    /// The text found.
     pub found: String,
 }
 

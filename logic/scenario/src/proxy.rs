@@ -68,7 +68,7 @@ fn read_entry(
     let kind = section.get(&KIND);
     let is_rapid = kind == Some(KindWord::Rapid);
     let rapid = if is_rapid { read_rapid(&mut section, period) } else { refuse_rapid(&mut section) };
-    let ran_cc = match section.raw(&RAN_CC) {
+    let ran_cc = match section.find(&RAN_CC) {
         Some(field) => read_algorithm(&field).filter(|algorithm| {
             let is_tcp = algorithm.transport() == ranpace_cc::Transport::Tcp;
             if !is_tcp {

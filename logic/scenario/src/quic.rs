@@ -24,7 +24,7 @@ pub(crate) fn read(section: &mut Section<'_>) -> Option<Transport> {
         }
     }
     let mut config = read_config(section);
-    let Some(field) = section.raw(&flow::CC) else {
+    let Some(field) = section.find(&flow::CC) else {
         section.error("missing key \"cc\" in [[flow]]");
         return None;
     };

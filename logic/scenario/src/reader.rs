@@ -3,15 +3,12 @@
 //! A [`Section`] remembers which keys it was asked for. [`Section::finish`] reports every other one, so a key that nothing
 //! reads is never accepted.
 
-use core::ops::RangeInclusive;
-
 use toml_edit::{Item, TableLike};
 
-use crate::error::{Report, did_you_mean};
+use crate::error::{Diagnostics, did_you_mean};
 pub(crate) use crate::field::Field;
-use crate::field::{Found, Quantity};
+use crate::field::Found;
 use crate::key::{self, Group, Key, Kind};
-use crate::measure::Measure;
 
 /// A table and what has been read of it.
 pub(crate) struct Section<'t> {
@@ -23,11 +20,16 @@ pub(crate) struct Section<'t> {
     asked: Vec<&'static str>,
     /// The keys that are declared for it, in the order in which messages name them.
     declared: &'static [Group],
-    pub report: &'t Report<'t>,
+    pub report: &'t Diagnostics<'t>,
 }
 
 impl<'t> Section<'t> {
-    pub fn new(table: &'t dyn TableLike, what: impl Into<String>, at: usize, report: &'t Report<'t>) -> Self {
+    pub fn new(
+        table: &'t dyn TableLike,
+        what: impl Into<String>,
+        at: usize,
+        report: &'t Diagnostics<'t>,
+    ) -> Self {
         Self { table, what: what.into(), at, asked: Vec::new(), declared: &[], report }
     }
 
@@ -38,14 +40,9 @@ impl<'t> Section<'t> {
         self
     }
 
-    /// What is written at a key; the absence of one that is required is reported.
-    pub fn find<K: Kind, D: key::Default<K::Value>>(&mut self, key: &Key<K, D>) -> Option<Field<'t>> {
+    /// What is written at a key, which the caller reads; the absence of one that is required is reported.
+    pub fn find<K, D: key::Presence>(&mut self, key: &Key<K, D>) -> Option<Field<'t>> {
         if D::IS_REQUIRED { self.required(key.name) } else { self.field(key.name) }
-    }
-
-    /// What is written at a key whose kind the caller reads.
-    pub fn raw<K, D>(&mut self, key: &Key<K, D>) -> Option<Field<'t>> {
-        self.field(key.name)
     }
 
     /// The value of a key if it is written, whatever its default.
@@ -94,37 +91,6 @@ impl<'t> Section<'t> {
     /// Reports at the section's beginning.
     pub fn error(&self, message: impl Into<String>) {
         self.report.add(self.at, message);
-    }
-
-    /// A value of a type with a unit, in a range.
-    pub fn quantity<T: Quantity>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<T> {
-        self.field(key)?.quantity(range)
-    }
-
-    /// `true` or `false`.
-    pub fn flag(&mut self, key: &'static str) -> Option<bool> {
-        self.field(key)?.flag()
-    }
-
-    /// A whole number in a range.
-    pub fn whole<T: TryFrom<u64>>(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<T> {
-        // The range lies within T, or the caller is in error and sees the key as missing.
-        self.field(key)?.whole(range).and_then(|number| T::try_from(number).ok())
-    }
-
-    /// A finite number in a range.
-    pub fn number(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
-        self.field(key)?.number(range)
-    }
-
-    /// A value with a unit that may be negative or a fraction, in a range.
-    pub fn measure(
-        &mut self,
-        key: &'static str,
-        measure: &Measure,
-        range: RangeInclusive<f64>,
-    ) -> Option<f64> {
-        self.field(key)?.measure(measure, range)
     }
 
     /// Reports every key that nobody asked for.

@@ -91,7 +91,7 @@ pub struct FeedSpec {
 /// What reports say of a user: what was measured, or something else all the time, for studies of what a false feed does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// What was measured.
+    /// The measurement.
     Measured,
     /// That the cell is full: one PRB for this user, none free, a hundred users, its queue at its limit.
     Full,

@@ -14,7 +14,7 @@ pub(crate) struct Settings<'f, 't> {
 impl<'f, 't> Settings<'f, 't> {
     /// Opens the table at `key`; these keys are declared for it.
     pub fn open(flow: &'f mut Section<'t>, key: &Key<Table>, declared: &'static [Group]) -> Self {
-        let field = flow.raw(key);
+        let field = flow.find(key);
         let table = field.and_then(|field| field.section(format!("in {} of [[flow]]", key.name)));
         Self { flow, table: table.map(|table| table.of(declared)), name: key.name }
     }

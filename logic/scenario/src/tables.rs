@@ -1,5 +1,6 @@
 //! The tables of a scenario and their keys: what `vary` can set, and what the pages of the guide list.
 
+use crate::cell::keys::nested;
 use crate::key::Group;
 use crate::{cell, change, flow, link, middlebox, parse, pep, proxy, quic, rnis, tcp};
 
@@ -32,9 +33,12 @@ pub(crate) const TABLES: [Table; 10] = [
 ];
 
 /// What pages call groups of keys.
-const GROUPS: [(&str, Group); 18] = [
+const GROUPS: [(&str, Group); 37] = [
     ("top", parse::KEYS),
     ("link", link::KEYS),
+    ("link.jitter", link::jitter::KEYS),
+    ("link.loss", link::loss::KEYS),
+    ("link.reorder", link::reorder::KEYS),
     ("flow", flow::keys::KEYS),
     ("tcp", tcp::KEYS),
     ("quic", quic::KEYS),
@@ -47,10 +51,26 @@ const GROUPS: [(&str, Group); 18] = [
     ("cell", cell::keys::CELL),
     ("cell.air", cell::keys::AIR),
     ("cell.channel", cell::keys::CHANNEL),
+    ("cell.path_loss", nested::path_loss::KEYS),
+    ("cell.sight", nested::sight::KEYS),
+    ("cell.building", nested::building::KEYS),
+    ("cell.shadowing", nested::shadowing::KEYS),
+    ("cell.fading", nested::fading::KEYS),
+    ("cell.noise", nested::noise::KEYS),
     ("cell.adaptation", cell::keys::ADAPTATION),
+    ("cell.outer_loop", nested::outer_loop::KEYS),
+    ("cell.harq", nested::harq::KEYS),
     ("cell.uplink", cell::keys::UPLINK),
+    ("cell.scheduler", nested::scheduler::KEYS),
+    ("cell.control_channels", nested::control_channels::KEYS),
+    ("cell.ul_power", nested::ul_power::KEYS),
     ("bearer", cell::keys::BEARER),
+    ("bearer.rlc_timers", nested::rlc_timers::KEYS),
     ("user", cell::user::KEYS),
+    ("user.disc", cell::user::disc::KEYS),
+    ("user.walk", cell::user::walk::KEYS),
+    ("user.waypoints", cell::user::waypoints::KEYS),
+    ("user.recording", cell::user::recording::KEYS),
 ];
 
 /// The names by which [`key_table`] knows groups of keys.

@@ -2,7 +2,7 @@
 
 use toml_edit::{DocumentMut, InlineTable, Item, Key, TableLike, Value};
 
-use crate::error::{Report, ScenarioError, did_you_mean};
+use crate::error::{Diagnostics, ScenarioError, did_you_mean};
 use crate::key::Group;
 use crate::tables::{self, TABLES, Table};
 use crate::{quic, tcp};
@@ -33,7 +33,7 @@ pub fn vary(text: &str, key: &str, value: &str) -> Result<String, ScenarioError>
         Ok(document) => document,
         Err(error) => {
             let error: toml_edit::TomlError = error;
-            let report = Report::new(text);
+            let report = Diagnostics::new(text);
             let at = error.span().map_or(0, |span| span.start);
             report.add(at, format!("this is not TOML: {}", error.message().replace('\n', " ")));
             report.finish("")?;

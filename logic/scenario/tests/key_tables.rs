@@ -73,8 +73,11 @@ fn every_declared_key_is_read_and_can_be_varied() {
     const QUIC: &str = "[[flow]]\ntransport = \"quic\"\n";
     let user = format!("{CELL}[[user]]\n");
     let quic = format!("{QUIC}[flow.quic]\n");
+    let jitter = |kind: &str| format!("[[link]]\n[link.jitter]\nkind = {kind:?}\n");
+    let loss = |kind: &str| format!("[[link]]\n[link.loss]\nkind = {kind:?}\n");
+    let cell = |table: &str, kind: &str| format!("[[cell]]\n[cell.{table}]\nkind = {kind:?}\n");
     // All that one key or another of these tables may stand in.
-    let cases: [(&str, &[&str], &[&str]); 12] = [
+    let cases: [(&str, &[&str], &[&str]); 32] = [
         ("link.", &["link"], &["[[link]]\n"]),
         ("flow.", &["flow", "tcp", "quic"], &["[[flow]]\n", QUIC]),
         ("flow.tcp.", &["tcp"], &["[[flow]]\n[flow.tcp]\n"]),
@@ -91,6 +94,30 @@ fn every_declared_key_is_read_and_can_be_varied() {
             &["[[cell]]\nradio = \"nr\"\nduplex = \"fdd\"\n", "[[cell]]\nradio = \"lte\"\n"],
         ),
         ("user.", &["user", "bearer"], &[&user]),
+        ("link.jitter.", &["link.jitter"], &[&jitter("uniform"), &jitter("normal")]),
+        ("link.loss.", &["link.loss"], &[&loss("random"), &loss("gilbert_elliott"), &loss("list")]),
+        ("link.reorder.", &["link.reorder"], &["[[link]]\n[link.reorder]\n"]),
+        (
+            "cell.path_loss.",
+            &["cell.path_loss"],
+            &[&cell("path_loss", "log-distance"), &cell("path_loss", "cost231")],
+        ),
+        ("cell.sight.", &["cell.sight"], &[&cell("sight", "buildings")]),
+        ("cell.shadowing.", &["cell.shadowing"], &["[[cell]]\n[cell.shadowing]\n"]),
+        ("cell.fading.", &["cell.fading"], &[&cell("fading", "mmwave"), &cell("fading", "recorded")]),
+        ("cell.noise.", &["cell.noise"], &["[[cell]]\n[cell.noise]\n"]),
+        ("cell.noise_up.", &["cell.noise"], &["[[cell]]\n[cell.noise_up]\n"]),
+        ("cell.outer_loop.", &["cell.outer_loop"], &["[[cell]]\n[cell.outer_loop]\n"]),
+        ("cell.harq.", &["cell.harq"], &["[[cell]]\n[cell.harq]\n"]),
+        ("cell.harq_up.", &["cell.harq"], &["[[cell]]\n[cell.harq_up]\n"]),
+        ("cell.control_channels.", &["cell.control_channels"], &["[[cell]]\n[cell.control_channels]\n"]),
+        ("cell.scheduler.", &["cell.scheduler"], &[&cell("scheduler", "pf")]),
+        ("cell.ul_power.", &["cell.ul_power"], &[&cell("ul_power", "3gpp")]),
+        ("cell.rlc_timers.", &["bearer.rlc_timers"], &["[[cell]]\n[cell.rlc_timers]\n"]),
+        ("user.drop.", &["user.disc"], &[&format!("{user}[user.drop]\n")]),
+        ("user.walk.", &["user.disc", "user.walk"], &[&format!("{user}[user.walk]\n")]),
+        ("user.waypoints.", &["user.waypoints"], &[&format!("{user}[user.waypoints]\n")]),
+        ("user.recording.", &["user.recording"], &[&format!("{user}[user.recording]\n")]),
     ];
     for (name, groups, texts) in cases {
         let read: BTreeSet<String> = texts.iter().flat_map(|text| understood(text)).collect();

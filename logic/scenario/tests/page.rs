@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ranpace_link::{QueueConfig, Service, Trace};
-use ranpace_scenario::{ChangeKind, Hop, Scenario, TraceSource, Transport, Workload, parse};
+use ranpace_scenario::{ChangeKind, Hop, Scenario, TraceSource, Transport, Workload, key_table, parse};
 use ranpace_units::{Rate, Span};
 
 const PAGE: &str = include_str!("../../../docs/scenarios.md");
@@ -70,15 +70,8 @@ fn every_key_is_on_the_page_and_can_be_varied() {
             }
         }
     }
-    for (kind, table) in [
-        ("codel", "queue"),
-        ("fq_codel", "queue"),
-        ("pie", "queue"),
-        ("droptail", "queue"),
-        ("gilbert_elliott", "loss"),
-        ("list", "loss"),
-        ("normal", "jitter"),
-    ] {
+    for (kind, table) in [("codel", "queue"), ("fq_codel", "queue"), ("pie", "queue"), ("droptail", "queue")]
+    {
         for key in keys(&format!("[[link]]\n{table} = {{ kind = {kind:?}, zzz = 1 }}")) {
             assert!(PAGE.contains(&format!("{key} = ")) || key == "kind", "{kind}: {key} is not on the page");
         }
@@ -148,6 +141,17 @@ fn with(link: &str, flow: &str) -> Scenario {
     parse(&text, "", &mut Any).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
+/// `key = value` of each key of a group whose default is printed as a value.
+fn printed_defaults(group: &str) -> Vec<String> {
+    let table = key_table(group).unwrap();
+    let setting = |row: &str| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let value = cells[3].strip_prefix('`')?.strip_suffix('`').filter(|value| !value.contains('`'))?;
+        Some(format!("{} = {value}", cells[1].trim_matches('`')))
+    };
+    table.lines().skip(2).filter_map(setting).collect()
+}
+
 #[test]
 fn the_defaults_on_the_page_are_those_that_apply() {
     let tcp = PAGE.split("**TCP.**").nth(1).unwrap().split("## `[[change]]`").next().unwrap();
@@ -167,6 +171,31 @@ fn the_defaults_on_the_page_are_those_that_apply() {
         }
     }
     assert_eq!(written, with("", "cc = \"newreno\"").flows);
+
+    // QUIC's, and those of a link that plays a trace.
+    let settings = printed_defaults("quic");
+    assert_eq!(settings.len(), 7, "{settings:?}");
+    let [written, plain] = [settings.join(", "), String::new()]
+        .map(|quic| with("", &format!("transport = \"quic\"\ncc = \"cubic\"\nquic = {{ {quic} }}")));
+    assert_eq!(written.flows, plain.flows);
+    let trace = |more: &str| {
+        let text = format!(
+            "duration = \"9s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\ntrace = \"x\"\n{more}\n[[link]]\nfrom = \"b\"\nto = \"a\"\n\
+             rate = \"1Mbit/s\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"\ncc = \"newreno\"\n"
+        );
+        parse(&text, "", &mut Any).unwrap_or_else(|error| panic!("{error}\n{text}")).links
+    };
+    let settings = printed_defaults("link");
+    assert_eq!(settings.len(), 6, "{settings:?}");
+    assert_eq!(trace(&settings.join("\n")), trace(""));
+    let row = PAGE.lines().find(|line| line.starts_with("| `overhead` |")).unwrap();
+    let [on_trace, at_rate] = quoted(row.split('|').nth(3).unwrap())[..] else { panic!("{row}") };
+    assert_eq!(trace(&format!("overhead = {on_trace}")), trace(""));
+    let overhead = format!("overhead = {at_rate}");
+    assert_eq!(with(&overhead, "cc = \"newreno\"").links, with("", "cc = \"newreno\"").links);
+    assert!(PAGE.contains("| `queue` | word or table | droptail, 1000 packets |"));
+    let queue = "queue = { kind = \"droptail\", limit = \"1000 packets\" }";
+    assert_eq!(with(queue, "cc = \"newreno\"").links, with("", "cc = \"newreno\"").links);
 
     for kind in ["droptail", "codel", "fq_codel", "pie"] {
         let row = PAGE.lines().find(|line| line.starts_with(&format!("| `\"{kind}\"` |"))).unwrap();

@@ -54,17 +54,17 @@ pub struct Config {
     pub inflate_own: bool,
     /// Which of the segments that an acknowledgement covers its RTT sample is of.
     pub rtt_sample: RttSample,
-    /// How the retransmission timeout follows from the samples.
+    /// The rule for the retransmission timeout.
     pub rto: RtoRule,
-    /// What the clock of the RTT samples and of the timestamps counts in; zero for one that is exact.
+    /// Granularity of the clock of RTT samples and timestamps; zero for an exact one.
     pub timestamp_granularity: Span,
-    /// What controls are told as the RTT.
+    /// The RTT that controls receive.
     pub control_rtt: ControlRtt,
-    /// What controls are told an acknowledgement acknowledges.
+    /// The amount that controls are told an acknowledgement covers.
     pub growth: Growth,
 }
 
-/// What controls are told as the RTT, and of which their smallest is.
+/// The RTT that controls receive, and whose minimum they know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ControlRtt {
     /// The sample of the acknowledgement, if it has one (Linux).
@@ -74,7 +74,7 @@ pub enum ControlRtt {
     Smoothed,
 }
 
-/// What windows grow by.
+/// The amount by which windows grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Growth {
     /// The segments that an acknowledgement acknowledges (Linux; RFC 3465).
@@ -97,7 +97,7 @@ pub enum RttSample {
     Oldest,
 }
 
-/// How the retransmission timeout follows from the RTT samples.
+/// The rule by which the retransmission timeout follows from RTT samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RtoRule {
     /// `SRTT + max(4 RTTVAR, min_rto)`, with Linux's estimator of the variance.
@@ -107,7 +107,7 @@ pub enum RtoRule {
     Rfc6298,
 }
 
-/// Who opens the connection.
+/// The side that opens the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Opener {
     /// The sender of the data (an upload, iperf3, ns-3's bulk sender).

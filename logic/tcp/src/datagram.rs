@@ -522,7 +522,7 @@ mod tests {
     use crate::testing::{Call, Scripted};
     use proptest::collection::vec;
     use proptest::prelude::*;
-    use ranpace_cc::{LossResponse, Report};
+    use ranpace_cc::{LossResponse, ReceiverReport};
 
     const MTU: Bytes = Bytes::new(1_500);
 
@@ -626,8 +626,8 @@ mod tests {
             *self.0.lock().unwrap() = now + Span::from_millis(20);
             true
         }
-        fn report(&mut self, _: Time) -> Option<Report> {
-            Report::new(&[7])
+        fn report(&mut self, _: Time) -> Option<ReceiverReport> {
+            ReceiverReport::new(&[7])
         }
     }
 
@@ -642,7 +642,7 @@ mod tests {
         assert!(sender.on_segment(ms(40), &feedback).is_some());
         receiver.on_deadline(ms(40));
         let bare = receiver.poll_transmit(ms(40)).unwrap();
-        assert_eq!((bare.ack, bare.report), (0, Report::new(&[7])));
+        assert_eq!((bare.ack, bare.report), (0, ReceiverReport::new(&[7])));
         assert_eq!(receiver.poll_transmit(ms(40)), None);
         assert_eq!(sender.on_segment(ms(50), &bare), None);
         assert_eq!(calls.count(|call| matches!(call, Call::Ack { .. })), 1);

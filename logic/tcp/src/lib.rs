@@ -11,6 +11,7 @@
 mod config;
 mod datagram;
 mod pacer;
+pub mod prefetch;
 mod prr;
 mod rack;
 mod ranges;

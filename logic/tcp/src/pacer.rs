@@ -1,4 +1,4 @@
-//! When the next segment may leave: internal pacing with Linux's burst rule.
+//! The pacer: decides when the next segment may leave, with Linux's burst rule.
 //!
 //! Source: Linux `tcp_tso_autosize` (about a millisecond of data a burst, at least two segments, one below 1.2 Mbit/s, at
 //! most 64 KB) and `tcp_update_skb_after_send` (a late start is made up for by at most half a burst's length).
@@ -50,9 +50,9 @@ impl Pacer {
         self.next
     }
 
-    /// See [`crate::Sender::warm`].
+    /// Its part of [`crate::prefetch`].
     #[inline]
-    pub(crate) fn warm(&self) -> u64 {
+    pub(crate) fn read_state(&self) -> u64 {
         u64::from(self.burst) ^ self.plan.full
     }
 

@@ -63,7 +63,7 @@ impl Rack {
         self.persist = (self.persist + 1).min(PERSIST);
     }
 
-    /// What is outstanding is to be judged again.
+    /// Outstanding segments must be judged again.
     pub fn look_again(&mut self) {
         self.advanced = true;
     }
@@ -76,7 +76,7 @@ impl Rack {
         }
     }
 
-    /// How long a segment may arrive after one that was sent later.
+    /// The reordering window: how much later than a segment sent after it a segment may arrive.
     pub fn reordering_window(&self, repairing: bool, sacked: u64, min_rtt: Span, srtt: Span) -> Span {
         if !self.reordering_seen && (repairing || sacked >= DUPLICATE_THRESHOLD) {
             return Span::ZERO;

@@ -4,7 +4,7 @@
 //! 5681), SACK with the most recent block first (RFC 2018), DSACK (RFC 2883), timestamps (RFC 7323), ECN echo (RFC 3168),
 //! receive-window autotuning (`tcp_rcv_space_adjust`). The application reads at once.
 
-use ranpace_cc::{RadioHint, Received, ReceiverHalf, Report};
+use ranpace_cc::{RadioHint, Received, ReceiverHalf, ReceiverReport};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::config::{Config, LINEAR_SYNS, Opener, SYN_OPTIONS, TIMESTAMPS};
@@ -146,9 +146,9 @@ impl Receiver {
         self.ack_now |= self.established && room >= segment && room >= 2 * offered;
     }
 
-    /// Reads a little of each part of the state; see [`crate::Sender::warm`].
+    /// One field of each part of the state; see [`crate::prefetch`].
     #[inline]
-    pub fn warm(&self) -> u64 {
+    pub(crate) fn read_state(&self) -> u64 {
         u64::from(self.recent[0].is_some())
             ^ u64::from(self.ack_at.is_some())
             ^ u64::from(self.ranges.is_empty())
@@ -415,7 +415,7 @@ impl Receiver {
         if let Some(half) = &mut self.half {
             // 40 bytes of options in all: a report takes the place of blocks; one that does not fit cannot be sent.
             ack.report = half.report(now).filter(|report| report.option_length() <= free);
-            let taken = ack.report.as_ref().map_or(0, Report::option_length);
+            let taken = ack.report.as_ref().map_or(0, ReceiverReport::option_length);
             room = room.min(free.saturating_sub(taken + 4) / 8);
         }
         if let Some(from) = self.duplicate.take()

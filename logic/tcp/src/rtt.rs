@@ -129,9 +129,9 @@ impl Rtt {
         self.min_smoothed
     }
 
-    /// See [`crate::Sender::warm`].
+    /// Its part of [`crate::prefetch`].
     #[inline]
-    pub(crate) fn warm(&self) -> u64 {
+    pub(crate) fn read_state(&self) -> u64 {
         self.min().as_nanos() ^ self.round_end
     }
 

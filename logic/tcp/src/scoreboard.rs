@@ -1,8 +1,8 @@
-//! What is in the air: one record per segment, what is known of it, and the counts that follow.
+//! The scoreboard: one record for each outstanding segment, its state, and the counts that follow from these.
 //!
-//! Segments lie in a deque in the order of their sequence numbers, so the cost of an acknowledgement is that of the segments
-//! it covers, whatever the window. Losses wait in a queue for their retransmission; retransmissions in another one, in the
-//! order of sending, for RACK.
+//! Records lie in a deque in the order of their sequence numbers, so the cost of an acknowledgement is that of the segments it covers,
+//! whatever the window. Lost segments wait in a queue for their retransmission; retransmissions are in another one, in the order of
+//! sending, for RACK.
 
 use std::collections::VecDeque;
 
@@ -109,9 +109,9 @@ impl Scoreboard {
         self.visited.set(self.visited.get() + 1);
     }
 
-    /// Reads a little of each of its own parts; see [`crate::Sender::warm`].
+    /// One field of each of its own parts; see [`crate::prefetch`].
     #[inline]
-    pub fn warm(&self) -> u64 {
+    pub fn read_state(&self) -> u64 {
         self.base
             ^ self.lost.len() as u64
             ^ self.rack_cursor
@@ -120,27 +120,21 @@ impl Scoreboard {
             ^ self.latest as u64
     }
 
-    /// Reads the oldest and the newest record.
-    #[inline]
-    pub fn warm_ends(&self) -> u64 {
-        let first = self.records.front().map_or(0, |first| first.seq ^ first.delivered);
-        first ^ self.records.back().map_or(0, |last| last.seq)
-    }
-
-    /// Reads the records that an acknowledgement looks at in any case: the oldest, the one where the latest block ended,
+    /// One field of each record that an acknowledgement looks at in any case: the oldest, the one where the latest block ended,
     /// that of RACK, the newest; and the retransmission that is next for RACK.
     #[inline]
-    pub fn warm_records(&self) -> u64 {
+    pub fn read_records(&self) -> u64 {
         let seq = |record: Option<&Record>| record.map_or(0, |record| record.seq);
-        self.warm_ends()
+        seq(self.records.front())
+            ^ seq(self.records.back())
             ^ seq(self.get(self.known[self.latest].at))
             ^ seq(self.get(self.rack_cursor))
             ^ self.retransmitted.front().map_or(0, |(_, number)| *number)
     }
 
-    /// Reads the record of the retransmission that is next for RACK.
+    /// One field of the record of the retransmission that is next for RACK.
     #[inline]
-    pub fn warm_retransmission(&self) -> u64 {
+    pub fn read_retransmission(&self) -> u64 {
         self.retransmitted.front().and_then(|(id, _)| self.get(*id)).map_or(0, |record| record.seq)
     }
 
@@ -481,7 +475,7 @@ pub(crate) struct Marking {
     settled: bool,
 }
 
-/// What RACK says of a segment.
+/// RACK's verdict on a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Lost,

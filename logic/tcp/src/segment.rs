@@ -1,11 +1,11 @@
-//! A packet between two endpoints: what TCP's header and options say, and nothing of its payload.
+//! A packet between two endpoints: the fields of TCP's header and options, without payload.
 
-use ranpace_cc::Report;
+use ranpace_cc::ReceiverReport;
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::config::{IP_HEADER, SYN_OPTIONS, TCP_HEADER, TIMESTAMPS, UDP_HEADER};
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Kind {
     /// Carries payload.
@@ -61,7 +61,7 @@ impl SackBlocks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Segment {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// ECN-capable (RFC 3168).
     pub ect: bool,
@@ -98,7 +98,7 @@ pub struct Segment {
     /// The first block reports a duplicate (RFC 2883) and lies at this distance below `ack`.
     pub duplicate: Option<u32>,
     /// Report of a receiver half; counted on the wire.
-    pub report: Option<Report>,
+    pub report: Option<ReceiverReport>,
 }
 
 impl Segment {

@@ -78,7 +78,7 @@ pub struct SenderStats {
 #[repr(C, align(64))]
 pub struct Sender {
     config: Config,
-    /// Where there is no SACK.
+    /// State of recovery without SACK.
     plain: Duplicates,
     /// A loss probe is out.
     probe: Option<TailProbe>,
@@ -88,7 +88,7 @@ pub struct Sender {
     probe_again: Option<u64>,
 
     undo: Option<Undo>,
-    /// What a proxy on the path has said.
+    /// Reports of a proxy on the path.
     pep: Option<Box<PepState>>,
     /// Recovery ends when this is acknowledged.
     high: u64,
@@ -342,24 +342,16 @@ impl Sender {
         self.control.on_path_change(&cx, &mut self.window);
     }
 
-    /// Reads a little of each line of memory that holds state, so that all of it is in the processor's cache when it is
-    /// wanted. What is returned means nothing. What lies elsewhere in memory has a step of its own, to be taken for many
-    /// senders before the next step for the first: else each step would wait for the one before.
+    /// One field of each cache line of its own; see [`crate::prefetch`].
     #[inline]
-    pub fn warm(&self) -> u64 {
+    pub(crate) fn read_state(&self) -> u64 {
         self.high
             ^ self.stats.sent
             ^ self.lost
             ^ self.rack.rtt.as_nanos()
-            ^ self.rtt.warm()
-            ^ self.board.warm()
-            ^ self.warm_to_send()
-    }
-
-    /// [`Self::warm`] where nothing comes in, and something may be sent.
-    #[inline]
-    pub fn warm_to_send(&self) -> u64 {
-        self.config.send_buffer.get()
+            ^ self.rtt.read_state()
+            ^ self.board.read_state()
+            ^ self.config.send_buffer.get()
             ^ u64::from(self.probe_window)
             ^ self.stats.sent
             ^ self.rtt.smoothed().as_nanos()
@@ -369,32 +361,14 @@ impl Sender {
             ^ self.usage_end
             ^ u64::from(self.pending.is_some())
             ^ self.window.cwnd.to_bits()
-            ^ self.pacer.warm()
+            ^ self.pacer.read_state()
             ^ self.una
             ^ self.edge
             ^ self.board.in_flight()
     }
 
-    /// Its second step: the oldest and the newest record.
+    /// The scoreboard.
     #[inline]
-    pub fn warm_ends(&self) -> u64 {
-        self.board.warm_ends()
-    }
-
-    /// The second step of [`Self::warm`]: records.
-    #[inline]
-    pub fn warm_records(&self) -> u64 {
-        self.board.warm_records()
-    }
-
-    /// The third one: what records lead to.
-    #[inline]
-    pub fn warm_retransmission(&self) -> u64 {
-        self.board.warm_retransmission()
-    }
-
-    /// What is outstanding, for tests.
-    #[cfg(test)]
     pub(crate) fn board(&self) -> &Scoreboard {
         &self.board
     }

@@ -1,5 +1,5 @@
-//! For tests: two endpoints with a pipe of fixed delay in each direction, which loses, repeats and delays what a script
-//! says, and a control that writes down what it is told.
+//! For tests: two endpoints over a pipe of fixed delay in each direction, which loses, duplicates and delays packets by a script, and a
+//! control that records its calls.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,9 +9,9 @@ use ranpace_units::{Bytes, Span, Time};
 
 use crate::{Config, Kind, Receiver, Segment, Sender};
 
-/// What the pipe does with a packet.
+/// The pipe's treatment of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Deed {
+pub(crate) enum PipeAction {
     Pass,
     Drop,
     Twice,
@@ -29,7 +29,7 @@ pub(crate) enum Way {
     Back,
 }
 
-pub(crate) type Script = Box<dyn FnMut(Way, u64, &Segment) -> Deed>;
+pub(crate) type Script = Box<dyn FnMut(Way, u64, &Segment) -> PipeAction>;
 
 /// Two endpoints and what is between them.
 pub(crate) struct Pipe {
@@ -41,7 +41,7 @@ pub(crate) struct Pipe {
     passed: [u64; 2],
     on_the_way: BTreeMap<(Time, u64), (Way, Segment)>,
     order: u64,
-    /// What the sender sent, and when; acknowledgements likewise.
+    /// Segments and the times at which they were sent; acknowledgements likewise.
     pub sent: Vec<(Time, Segment)>,
     pub acks: Vec<(Time, Segment)>,
     /// Checked after each step.
@@ -89,12 +89,12 @@ impl Pipe {
         let deed = (self.script)(way, *count - 1, &segment);
         let mut at = self.now + self.delay;
         match deed {
-            Deed::Drop => return,
-            Deed::Late(by) => at += by,
-            Deed::Mark if segment.ect => segment.ce = true,
+            PipeAction::Drop => return,
+            PipeAction::Late(by) => at += by,
+            PipeAction::Mark if segment.ect => segment.ce = true,
             _ => {}
         }
-        for _ in 0..if deed == Deed::Twice { 2 } else { 1 } {
+        for _ in 0..if deed == PipeAction::Twice { 2 } else { 1 } {
             self.order += 1;
             self.on_the_way.insert((at, self.order), (way, segment));
         }
@@ -186,7 +186,7 @@ impl Pipe {
 
 /// Nothing goes wrong.
 pub(crate) fn clean() -> Script {
-    Box::new(|_, _, _| Deed::Pass)
+    Box::new(|_, _, _| PipeAction::Pass)
 }
 
 /// Loses the first transmission of the data segments with these places (counted from zero by sequence).
@@ -195,7 +195,11 @@ pub(crate) fn lose(places: &'static [u64]) -> Script {
     Box::new(move |way, _, segment| {
         let place = segment.seq / Config::default().mss().get();
         let first = way == Way::Forth && segment.kind == Kind::Data && segment.length > 0;
-        if first && places.contains(&place) && seen.insert(place) { Deed::Drop } else { Deed::Pass }
+        if first && places.contains(&place) && seen.insert(place) {
+            PipeAction::Drop
+        } else {
+            PipeAction::Pass
+        }
     })
 }
 

@@ -1,4 +1,4 @@
-//! Both endpoints over a pipe: what Linux would do, point by point, and what must hold whatever the network does.
+//! Tests of both endpoints over a pipe: Linux's behaviour point by point, and invariants under any network.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -89,11 +89,9 @@ fn a_timeout_that_is_ignored_leads_back_to_the_window() {
     let mut pipe = Pipe::new(
         &Config::default(),
         control,
-        Box::new(
-            |way, place, _| {
-                if way == Way::Forth && (30..70).contains(&place) { Deed::Drop } else { Deed::Pass }
-            },
-        ),
+        Box::new(|way, place, _| {
+            if way == Way::Forth && (30..70).contains(&place) { PipeAction::Drop } else { PipeAction::Pass }
+        }),
     );
     pipe.sender.write(segments(300));
     pipe.finish(Span::from_secs(60));
@@ -176,14 +174,17 @@ fn tail_loss_is_repaired_by_a_probe_and_answered() {
 fn a_probe_whose_copies_both_arrive_costs_nothing() {
     // The acknowledgements of the last flight are late, not lost.
     let (control, calls) = Scripted::new(halve);
-    let mut pipe =
-        Pipe::new(
-            &Config::default(),
-            control,
-            Box::new(|way, place, _| {
-                if way == Way::Back && (1..30).contains(&place) { Deed::Late(ms(170)) } else { Deed::Pass }
-            }),
-        );
+    let mut pipe = Pipe::new(
+        &Config::default(),
+        control,
+        Box::new(|way, place, _| {
+            if way == Way::Back && (1..30).contains(&place) {
+                PipeAction::Late(ms(170))
+            } else {
+                PipeAction::Pass
+            }
+        }),
+    );
     pipe.sender.write(segments(10));
     pipe.run(Span::from_secs(2));
     assert_eq!(pipe.sender.stats().probes, 1);
@@ -199,9 +200,9 @@ fn the_probe_comes_at_the_timeout_where_two_rtts_are_longer() {
         &Config::default(),
         "newreno",
         Box::new(|way, _, segment| match way {
-            Way::Back => Deed::Late(ms(200)),
-            Way::Forth if segment.seq >= 400 * 1448 && !segment.retransmission => Deed::Drop,
-            Way::Forth => Deed::Pass,
+            Way::Back => PipeAction::Late(ms(200)),
+            Way::Forth if segment.seq >= 400 * 1448 && !segment.retransmission => PipeAction::Drop,
+            Way::Forth => PipeAction::Pass,
         }),
     );
     pipe.sender.write(segments(401));
@@ -217,7 +218,7 @@ fn timeouts_back_off_and_reduce_once() {
         control,
         Box::new(|way, _, segment| {
             let dead = (Time::ZERO + ms(250)..Time::ZERO + Span::from_secs(5)).contains(&segment.timestamp);
-            if way == Way::Forth && dead { Deed::Drop } else { Deed::Pass }
+            if way == Way::Forth && dead { PipeAction::Drop } else { PipeAction::Pass }
         }),
     );
     pipe.sender.write(segments(100));
@@ -260,9 +261,9 @@ fn a_delay_spike_is_recognised_as_no_loss() {
                     held = segment.timestamp + ms(1_200);
                 }
                 if way == Way::Forth && place >= 40 && segment.timestamp < held {
-                    Deed::Late(held - segment.timestamp)
+                    PipeAction::Late(held - segment.timestamp)
                 } else {
-                    Deed::Pass
+                    PipeAction::Pass
                 }
             }),
         );
@@ -288,7 +289,7 @@ fn a_real_timeout_is_not_undone() {
             "newreno",
             Box::new(|way, _, segment| {
                 let dead = (Time::ZERO + ms(250)..Time::ZERO + ms(1_500)).contains(&segment.timestamp);
-                if way == Way::Forth && dead { Deed::Drop } else { Deed::Pass }
+                if way == Way::Forth && dead { PipeAction::Drop } else { PipeAction::Pass }
             }),
         );
         pipe.sender.write(segments(150));
@@ -308,7 +309,7 @@ fn reordering_is_undone_and_then_tolerated() {
             control,
             Box::new(|way, place, segment| {
                 let late = way == Way::Forth && place % 40 == 21 && !segment.retransmission;
-                if late { Deed::Late(ms(12)) } else { Deed::Pass }
+                if late { PipeAction::Late(ms(12)) } else { PipeAction::Pass }
             }),
         );
         pipe.sender.write(segments(2_000));
@@ -349,7 +350,7 @@ fn handshakes_survive_losses() {
         let (late, cwnd) =
             whole(Box::new(
                 move |way, place, _| {
-                    if lost.contains(&(way, place)) { Deed::Drop } else { Deed::Pass }
+                    if lost.contains(&(way, place)) { PipeAction::Drop } else { PipeAction::Pass }
                 },
             ));
         assert_eq!((late - clean).as_millis(), expected, "{opener:?} {lost:?}");
@@ -378,7 +379,7 @@ fn a_shut_window_is_probed_until_it_opens() {
     let mut lost = 0;
     pipe.set_script(Box::new(move |way, _, _| {
         lost += u32::from(way == Way::Back);
-        if way == Way::Back && lost <= 1 { Deed::Drop } else { Deed::Pass }
+        if way == Way::Back && lost <= 1 { PipeAction::Drop } else { PipeAction::Pass }
     }));
     pipe.receiver.set_window_clamp(Bytes::MAX);
     pipe.finish(Span::from_secs(400));
@@ -395,7 +396,7 @@ fn losing_all_that_a_reopened_window_let_through_is_no_deadlock() {
     pipe.set_script(Box::new(move |way, _, segment| {
         let data = way == Way::Forth && segment.length > 0;
         lost += u32::from(data);
-        if data && lost <= 14 { Deed::Drop } else { Deed::Pass }
+        if data && lost <= 14 { PipeAction::Drop } else { PipeAction::Pass }
     }));
     pipe.receiver.set_window_clamp(Bytes::MAX);
     pipe.finish(Span::from_secs(2_000));
@@ -496,11 +497,9 @@ fn marks_reduce_once_a_round_and_are_echoed_until_cwr() {
     let mut pipe = Pipe::new(
         &config,
         control,
-        Box::new(
-            |way, place, _| {
-                if way == Way::Forth && (40..45).contains(&place) { Deed::Mark } else { Deed::Pass }
-            },
-        ),
+        Box::new(|way, place, _| {
+            if way == Way::Forth && (40..45).contains(&place) { PipeAction::Mark } else { PipeAction::Pass }
+        }),
     );
     pipe.sender.write(segments(400));
     pipe.finish(Span::from_secs(10));
@@ -526,10 +525,10 @@ fn retransmissions_are_not_ecn_capable() {
 #[test]
 fn acknowledgements_may_be_lost_late_or_old() {
     for (case, deed, every) in [
-        ("half are lost", Deed::Drop, 2),
-        ("most are lost", Deed::Drop, 1),
-        ("some are late", Deed::Late(ms(30)), 3),
-        ("some come twice", Deed::Twice, 3),
+        ("half are lost", PipeAction::Drop, 2),
+        ("most are lost", PipeAction::Drop, 1),
+        ("some are late", PipeAction::Late(ms(30)), 3),
+        ("some come twice", PipeAction::Twice, 3),
     ] {
         let (control, calls) = Scripted::new(halve);
         let mut pipe = Pipe::new(
@@ -537,7 +536,7 @@ fn acknowledgements_may_be_lost_late_or_old() {
             control,
             Box::new(move |way, place, _| {
                 let hit = if every == 1 { place % 8 != 0 } else { place % every == 0 };
-                if way == Way::Back && place > 2 && hit { deed } else { Deed::Pass }
+                if way == Way::Back && place > 2 && hit { deed } else { PipeAction::Pass }
             }),
         );
         pipe.sender.write(segments(500));
@@ -651,11 +650,11 @@ fn an_acknowledgement_costs_what_is_new_in_it() {
         "newreno",
         Box::new(move |way, place, segment| {
             if way == Way::Back || segment.length == 0 {
-                return Deed::Pass;
+                return PipeAction::Pass;
             }
             again += u32::from(segment.retransmission);
             let hole = if segment.retransmission { again < 3 } else { place < 4_000 && place % 8 == 1 };
-            if hole { Deed::Drop } else { Deed::Pass }
+            if hole { PipeAction::Drop } else { PipeAction::Pass }
         }),
     );
     pipe.sender.write(segments(8_000));
@@ -678,26 +677,26 @@ fn sizes_saturate() {
 }
 
 #[derive(Clone, Debug)]
-struct Weather {
+struct Conditions {
     forth: Vec<u8>,
     back: Vec<u8>,
 }
 
-fn weather() -> impl Strategy<Value = Weather> {
-    (vec(0..14_u8, 0..120), vec(0..14_u8, 0..120)).prop_map(|(forth, back)| Weather { forth, back })
+fn weather() -> impl Strategy<Value = Conditions> {
+    (vec(0..14_u8, 0..120), vec(0..14_u8, 0..120)).prop_map(|(forth, back)| Conditions { forth, back })
 }
 
-impl Weather {
-    fn deed(&self, way: Way, place: u64) -> Deed {
+impl Conditions {
+    fn deed(&self, way: Way, place: u64) -> PipeAction {
         let deeds = if way == Way::Forth { &self.forth } else { &self.back };
         match deeds.get(place as usize) {
-            Some(0..=2) => Deed::Drop,
-            Some(3) => Deed::Twice,
-            Some(4) => Deed::Late(ms(3)),
-            Some(5) => Deed::Late(ms(70)),
-            Some(6) => Deed::Late(ms(700)),
-            Some(7) => Deed::Mark,
-            _ => Deed::Pass,
+            Some(0..=2) => PipeAction::Drop,
+            Some(3) => PipeAction::Twice,
+            Some(4) => PipeAction::Late(ms(3)),
+            Some(5) => PipeAction::Late(ms(70)),
+            Some(6) => PipeAction::Late(ms(700)),
+            Some(7) => PipeAction::Mark,
+            _ => PipeAction::Pass,
         }
     }
 }
@@ -780,10 +779,10 @@ fn multi_domain_control_without_a_pep_is_cubic_segment_by_segment() {
                 random =
                     random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 match (way, place) {
-                    (Way::Forth, 900..=905 | 2_000..=2_120) => Deed::Drop,
-                    (Way::Forth, _) if random >> 33 < (1 << 31) / 700 => Deed::Drop,
-                    (Way::Forth, _) if place % 1_500 == 1_499 => Deed::Mark,
-                    _ => Deed::Pass,
+                    (Way::Forth, 900..=905 | 2_000..=2_120) => PipeAction::Drop,
+                    (Way::Forth, _) if random >> 33 < (1 << 31) / 700 => PipeAction::Drop,
+                    (Way::Forth, _) if place % 1_500 == 1_499 => PipeAction::Mark,
+                    _ => PipeAction::Pass,
                 }
             };
             let mut pipe = Pipe::named(&config, name, Box::new(script));

@@ -1,5 +1,5 @@
-//! What an endpoint does with losses that the control hides by [`LossResponse::Ignore`]: they are sent again, and all else goes on
-//! as if nothing had been lost. Line by line of the specification of MELD, section 8.
+//! Tests of losses that the control hides by [`LossResponse::Ignore`]: the endpoint retransmits them and otherwise behaves as if nothing
+//! had been lost. They follow the specification of MELD, section 8, line by line.
 
 use std::collections::BTreeSet;
 
@@ -77,10 +77,10 @@ fn lost_until(times: u32) -> Script {
     let mut again = 0;
     Box::new(move |way, _, segment| {
         if way == Way::Back {
-            return Deed::Pass;
+            return PipeAction::Pass;
         }
         again += u32::from(segment.retransmission);
-        if again >= times { Deed::Pass } else { Deed::Drop }
+        if again >= times { PipeAction::Pass } else { PipeAction::Drop }
     })
 }
 
@@ -127,7 +127,9 @@ fn a_timeout_that_was_a_mistake_gives_the_window_back() {
     pipe.run(ms(550));
     let before = pipe.sender.window().cwnd;
     // Nothing is lost, but from now on data take 600 ms more: the timer fires before.
-    pipe.set_script(Box::new(|way, _, _| if way == Way::Forth { Deed::Late(ms(600)) } else { Deed::Pass }));
+    pipe.set_script(Box::new(
+        |way, _, _| if way == Way::Forth { PipeAction::Late(ms(600)) } else { PipeAction::Pass },
+    ));
     let end = pipe.now + Span::from_secs(5);
     pipe.run_while(end, |pipe| pipe.sender.stats().undone == 0);
     let stats = pipe.sender.stats();
@@ -148,9 +150,9 @@ fn a_mark_during_an_ignored_episode_is_told_and_acted_on() {
         let place = segment.seq / mss;
         let is_data = way == Way::Forth && segment.kind == Kind::Data && segment.length > 0;
         match place {
-            20 if is_data && seen.insert(place) => Deed::Drop,
-            28 if is_data => Deed::Mark,
-            _ => Deed::Pass,
+            20 if is_data && seen.insert(place) => PipeAction::Drop,
+            28 if is_data => PipeAction::Mark,
+            _ => PipeAction::Pass,
         }
     });
     let mut pipe = Pipe::new(&config, control, script);

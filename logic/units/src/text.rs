@@ -11,7 +11,7 @@ pub enum ParseError {
     NotANumber {
         /// What would have been understood.
         expected: &'static str,
-        /// What was there.
+        /// The text found.
         found: String,
     },
     /// A bare number: units are never guessed.
@@ -19,7 +19,7 @@ pub enum ParseError {
     NoUnit {
         /// What would have been understood.
         expected: &'static str,
-        /// What was there.
+        /// The text found.
         found: String,
         /// The units that there are.
         units: String,
@@ -29,7 +29,7 @@ pub enum ParseError {
     UnknownUnit {
         /// What would have been understood.
         expected: &'static str,
-        /// What was there.
+        /// The text found.
         found: String,
         /// The unit that was there.
         unit: String,
@@ -39,7 +39,7 @@ pub enum ParseError {
     /// More decimals than the smallest unit has.
     #[error("{found:?} is finer than {smallest} can hold; write fewer decimals")]
     TooFine {
-        /// What was there.
+        /// The text found.
         found: String,
         /// The smallest unit.
         smallest: &'static str,
@@ -47,7 +47,7 @@ pub enum ParseError {
     /// More than 64 bits hold.
     #[error("{found:?} is too large")]
     TooLarge {
-        /// What was there.
+        /// The text found.
         found: String,
     },
 }

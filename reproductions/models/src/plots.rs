@@ -14,7 +14,8 @@ pub fn plots(name: &str) -> Option<ModelPlots> {
         Ok(view) => view?,
         Err(_) => return Some(Ok(Vec::new())),
     };
-    Some(view.pictures().map(|pictures| pictures.plots().to_vec()))
+    let owned = |(svg, caption): (&str, &str)| (svg.to_owned(), caption.to_owned());
+    Some(view.pictures().map(|pictures| pictures.plots().map(owned).collect()))
 }
 
 fn view(name: &str) -> Result<Option<Box<dyn View>>, ViewError> {

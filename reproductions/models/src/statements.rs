@@ -18,7 +18,7 @@ const NEAR: f64 = 0.75;
 const SMALL_QUEUE: Threshold = Threshold::Queue(Bits::new(300_000));
 const LARGE_QUEUE: Threshold = Threshold::Queue(Bits::new(1_000_000));
 
-/// The statement of this name: what an experiment's `{ kind = "function", name = ... }` calls. `None` if there is none.
+/// The statement of this name: what an experiment's `{ function = ... }` calls. `None` if there is none.
 pub fn statement(name: &str) -> Option<Result<Measured, String>> {
     call(name).transpose()
 }
@@ -363,7 +363,7 @@ mod tests {
         let experiments = ranpace_lab::reproduce::experiments().unwrap();
         let measures = experiments.iter().flat_map(|experiment| &experiment.criteria);
         for criterion in measures {
-            if let Some(Measure::Function { name: Function::Named(name), .. }) = &criterion.measure {
+            if let Some(Measure::Function { function: Function::Named(name), .. }) = &criterion.measure {
                 assert!(statement(name).is_some(), "{}: there is no statement {name:?}", criterion.id);
             }
         }

@@ -1,4 +1,4 @@
-//! The payload of one direction of a connection, from the first byte that the receiving side has not acknowledged on.
+//! The payload of one direction of a connection, from the first byte that the receiving side has not acknowledged.
 
 use std::collections::VecDeque;
 

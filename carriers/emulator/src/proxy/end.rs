@@ -22,7 +22,7 @@ const MSS_UNSAID: u16 = 536;
 /// FINs are sent so often before the connection is given up (Linux `tcp_orphan_retries`).
 const FINS: u32 = 8;
 
-/// What a peer said in its SYN.
+/// A peer's SYN.
 #[derive(Clone, Debug)]
 pub struct Hello {
     /// The segment.
@@ -40,19 +40,19 @@ impl Hello {
     }
 }
 
-/// How the proxy plays one end.
+/// Settings of one end of the proxy.
 pub struct Setup {
     /// Settings of both halves.
     pub config: Config,
     /// Control of what is sent to the peer.
     pub control: Box<dyn CongestionControl>,
-    /// What the peer may send at first.
+    /// The first receive window.
     pub first: Bytes,
     /// The proxy's first sequence number.
     pub number: u32,
 }
 
-/// What a segment brought.
+/// The effects of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Brought {
     /// A sample of the RTT to the peer.

@@ -1,14 +1,14 @@
-//! A proxy of the scenario for the TCP of real kernels: it answers each connection in the name of the other side, and moves the payload
-//! between its two ends.
+//! A proxy of the scenario for the TCP of real kernels. It answers each connection in the name of the other side, and moves the
+//! payload between its two ends.
 //!
-//! The simulator's own TCP plays both ends ([`end::TcpEnd`]), and [`SplitProxy`] decides what the simulator's proxy decides by it: whom
-//! to split, what servers may send, what RAPID allocates. Both peers see each other's addresses and ports. A SYN is
-//! answered when the other side has answered, so that a refused or unreachable connection looks like one without the proxy;
-//! a SYN that is lost on the other side is sent again when the peer repeats its own. A connection of which the proxy has seen no SYN
-//! passes, as does everything that is not TCP.
+//! The simulator's own TCP plays both ends ([`end::TcpEnd`]), and [`SplitProxy`] decides, as it does for the simulator's proxy, which
+//! connections to split, what servers may send, and what RAPID allocates. Both peers see each other's addresses and ports. The proxy
+//! answers a SYN when the other side has answered, so a refused or unreachable connection looks as it would without a proxy;
+//! it repeats a SYN that was lost on the other side when the peer repeats its own. It passes connections whose SYN it has not seen, and
+//! everything that is not TCP.
 //!
-//! The *user's* side is that of the cell's user, or else that of the client. What goes to the user has the proxy's `ran_cc`, what
-//! goes to the server CUBIC.
+//! The *user's* side is that of the cell's user, or else that of the client. The proxy sends to the user under its `ran_cc`, and to
+//! the server under CUBIC.
 
 mod buffer;
 mod end;
@@ -61,7 +61,7 @@ impl Side {
 struct Relay {
     account: usize,
     place: usize,
-    /// Who opened it, and its SYN.
+    /// The side that opened it, and its SYN.
     opener: Side,
     hello: Hello,
     /// The proxy's first number towards the other side, and when it sent its first SYN there.
@@ -87,7 +87,7 @@ struct Relay {
     forget_at: Time,
 }
 
-/// What is counted for a route.
+/// Counters of a route.
 #[derive(Debug, Default)]
 struct Account {
     /// Places of its connections, and those that are free.

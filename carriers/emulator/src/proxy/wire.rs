@@ -1,4 +1,4 @@
-//! TCP segments as bytes: what a kernel sent is read, and what the proxy sends is written.
+//! TCP segments as bytes: parses what a kernel sent, and writes what the proxy sends.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -17,9 +17,9 @@ const TTL: u8 = 64;
 /// Both ends of a connection, in the direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ends {
-    /// Where it comes from.
+    /// Its source.
     pub from: SocketAddr,
-    /// Where it goes to.
+    /// Its destination.
     pub to: SocketAddr,
 }
 

@@ -1,4 +1,4 @@
-//! What stands at the hosts of a simulation: the ends of flows, proxies and Lightweight PEPs.
+//! The hosts of a simulation: endpoints of flows, proxies and Lightweight PEPs.
 
 use ranpace_network::random::part_seed;
 use ranpace_network::{Direction, FlowCounts, FlowRows, HintDelivery, Hosts, PacketHandle, Reader, Timer};
@@ -10,18 +10,16 @@ use ranpace_units::Span;
 
 use super::{HintObserver, Network};
 use crate::flow::{Ends, Flow};
-use crate::lightweight::{PepOutcome, Watchers, tell};
-use crate::memories::Memories;
-use crate::passing::Passed;
+use crate::host_table::HostTable;
+use crate::lightweight::{PepOutcome, Peps, deliver_report};
+use crate::passing::OnPath;
 use crate::series;
 use crate::split::Splits;
 
 /// Between two CQIs that a receiver is told (Zhong 2020, section 5.3.2: every 2 ms).
 const QUALITY_PERIOD: Span = Span::from_millis(2);
-/// Deadlines of senders between two looks at the next seven: so many of these come first, mostly.
-const TIMERS: usize = 4;
 
-/// What is due at the hosts.
+/// Events of the hosts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Due {
     /// A deadline of a flow's sender or receiver.
@@ -44,38 +42,30 @@ pub(super) struct Endpoints<'a> {
     pub(super) scenario: &'a Scenario,
     /// The scenario's, and behind them the connections to servers of those that are split.
     pub(super) flows: Vec<Flow>,
-    /// Whom packets pass, by number.
-    passed: Vec<Passed>,
+    /// Participants on the path, by number.
+    on_path: Vec<OnPath>,
     /// Flows that proxies split, if there are any.
     pub(super) splits: Option<Box<Splits<'a>>>,
     pub(super) proxy_timers: Vec<Timer>,
     /// Lightweight PEPs, if there are any.
-    pub(super) watchers: Option<Box<Watchers<'a>>>,
-    watcher_timers: Vec<Timer>,
+    pub(super) peps: Option<Box<Peps<'a>>>,
+    pep_timers: Vec<Timer>,
     sender_timers: Vec<Timer>,
     receiver_timers: Vec<Timer>,
     modem_timers: Vec<Timer>,
     /// For each user the flows whose receivers listen to its modem.
     listeners: Vec<Vec<u32>>,
-    /// What devices know of destinations.
-    memories: Memories,
+    /// What devices learned about destinations.
+    host_table: HostTable,
     hint_observer: Option<HintObserver<'a>>,
     pub(super) rows: Vec<FlowRows>,
-    /// What every flow had when the measured part (or the flow, if later) began.
+    /// Counters of every flow when the measured part (or the flow, if later) began.
     pub(super) before: Vec<FlowCounts>,
-    prefetches: bool,
-    /// Deadlines of senders until the next ones are prefetched.
-    prefetched_timers: usize,
 }
 
 impl<'a> Endpoints<'a> {
     /// Those of a scenario; the beginnings of its flows are entered.
-    pub fn new(
-        scenario: &'a Scenario,
-        network: &mut Network<'a>,
-        passed: Vec<Passed>,
-        prefetches: bool,
-    ) -> Self {
+    pub fn new(scenario: &'a Scenario, network: &mut Network<'a>, on_path: Vec<OnPath>) -> Self {
         let splits = Splits::new(scenario);
         let count = scenario.flows.len() + splits.as_ref().map_or(0, |splits| splits.legs());
         for (index, flow) in scenario.flows.iter().enumerate() {
@@ -86,21 +76,19 @@ impl<'a> Endpoints<'a> {
         }
         let mut endpoints = Self {
             flows: (0..count).map(|index| Flow::new(part_seed(scenario.seed, 1, index))).collect(),
-            passed,
+            on_path,
             splits,
             proxy_timers: Vec::new(),
-            watchers: Watchers::new(scenario, part_seed(scenario.seed, 4, 0)),
-            watcher_timers: vec![Timer::OFF; scenario.peps.len()],
+            peps: Peps::new(scenario, part_seed(scenario.seed, 4, 0)),
+            pep_timers: vec![Timer::OFF; scenario.peps.len()],
             sender_timers: vec![Timer::OFF; count],
             receiver_timers: vec![Timer::OFF; count],
             modem_timers: vec![Timer::OFF; if scenario.users.is_empty() { 0 } else { scenario.flows.len() }],
             listeners: vec![Vec::new(); scenario.users.len()],
-            memories: Memories::new(scenario),
+            host_table: HostTable::new(scenario),
             hint_observer: None,
             rows: scenario.flows.iter().map(|_| FlowRows::default()).collect(),
             before: vec![FlowCounts::default(); count],
-            prefetches,
-            prefetched_timers: 0,
             scenario,
         };
         endpoints.subscribe_proxies(network);
@@ -118,7 +106,7 @@ impl<'a> Endpoints<'a> {
         if self.flows[flow as usize].stopped || (self.splits.is_some() && self.begin_split(network, flow)) {
             return;
         }
-        let memory = self.memories.recall(flow, &self.flows);
+        let memory = self.host_table.recall(flow, &self.flows);
         let state = &mut self.flows[flow as usize];
         if let Some(next) = state.begin(spec, network.now()) {
             network.enter(next, Due::Write(flow));
@@ -128,7 +116,7 @@ impl<'a> Endpoints<'a> {
             (Some(memory), Ends::Quic(ends)) => ends.recall(memory),
             _ => {}
         }
-        if self.watchers.as_ref().is_some_and(|watchers| watchers.watches(flow)) {
+        if self.peps.as_ref().is_some_and(|peps| peps.watches(flow)) {
             state.remember_tags();
         }
         self.listen(network, flow);
@@ -136,22 +124,6 @@ impl<'a> Endpoints<'a> {
         self.pump(network, flow, Direction::Back);
         self.arm_sender(network, flow);
         self.arm_receiver(network, flow);
-    }
-
-    /// Brings what senders whose deadlines are among the next will need into the processor's cache.
-    fn prefetch_senders(&mut self, network: &Network<'a>) {
-        if self.prefetched_timers > 0 {
-            self.prefetched_timers -= 1;
-            return;
-        }
-        self.prefetched_timers = TIMERS - 1;
-        for step in 0..3 {
-            for due in network.queue.soon() {
-                if let Due::Sender(flow) = due {
-                    self.flows[flow as usize].warm_to_send(step);
-                }
-            }
-        }
     }
 
     /// A packet came to an end of its flow.
@@ -197,7 +169,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    /// Has the receiver of a flow listen to the modem that it sits behind, if it wants to.
+    /// Subscribes the receiver of a flow to its device's modem, if it wants radio information.
     pub(super) fn listen(&mut self, network: &mut Network<'a>, flow: u32) {
         if !self.flows[flow as usize].wants_radio().0 {
             return;
@@ -227,37 +199,37 @@ impl<'a> Endpoints<'a> {
         network.set_timer(&mut self.modem_timers[flow as usize], next, Due::Modem(flow));
     }
 
-    /// What a Lightweight PEP says to servers.
-    fn hear(&mut self, network: &mut Network<'a>, pep: usize) {
+    /// Delivers the reports of a Lightweight PEP that have arrived to the senders of their flows.
+    fn deliver_pep_reports(&mut self, network: &mut Network<'a>, pep: usize) {
         let now = network.now();
-        while let Some(told) = self.watchers.as_mut().and_then(|watchers| watchers.poll(pep, now)) {
+        while let Some(told) = self.peps.as_mut().and_then(|peps| peps.poll(pep, now)) {
             let state = &mut self.flows[told.flow as usize];
             if state.connection != told.connection {
                 continue;
             }
-            match tell(&told, now, &mut state.ends) {
-                PepOutcome::Yes => {
+            match deliver_report(&told, now, &mut state.ends) {
+                PepOutcome::Used => {
                     state.note_handover(now);
                     self.pump(network, told.flow, Direction::Forward);
                     self.arm_sender(network, told.flow);
                 }
-                PepOutcome::Nonsense { impossible } => {
-                    if let Some(watchers) = &mut self.watchers {
-                        watchers.reject(pep, now, &told, impossible);
+                PepOutcome::Rejected { impossible } => {
+                    if let Some(peps) = &mut self.peps {
+                        peps.reject(pep, now, &told, impossible);
                     }
                 }
-                PepOutcome::No => {}
+                PepOutcome::Ignored => {}
             }
         }
-        self.arm_watcher(network, pep);
+        self.arm_pep(network, pep);
     }
 
-    fn arm_watcher(&mut self, network: &mut Network<'a>, pep: usize) {
-        let Some(watchers) = &self.watchers else { return };
-        network.set_timer(&mut self.watcher_timers[pep], watchers.next_event(pep), Due::Pep(pep as u32));
+    fn arm_pep(&mut self, network: &mut Network<'a>, pep: usize) {
+        let Some(peps) = &self.peps else { return };
+        network.set_timer(&mut self.pep_timers[pep], peps.next_event(pep), Due::Pep(pep as u32));
     }
 
-    /// Has an end of a flow send all that it can.
+    /// Has an endpoint of a flow send all that it may.
     #[inline]
     pub(super) fn pump(&mut self, network: &mut Network<'a>, flow: u32, direction: Direction) {
         let (now, connection) = (network.now(), self.flows[flow as usize].connection);
@@ -310,16 +282,16 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
     }
 
     fn on_passing(&mut self, network: &mut Network<'a>, who: u32, handle: PacketHandle) -> Verdict {
-        match (self.passed[who as usize], &mut self.watchers, &mut self.splits) {
-            (Passed::Pep(pep), Some(watchers), _) => {
+        match (self.on_path[who as usize], &mut self.peps, &mut self.splits) {
+            (OnPath::Pep(pep), Some(peps), _) => {
                 let (now, flow) = (network.now(), handle.flow());
                 let has_content = self.flows[flow as usize].has_content();
                 let (packet, content) = network.meters.packets.at_with_content(handle);
                 let content = has_content.then_some(content);
-                watchers.watch(pep, now, (flow, packet.connection), &packet.segment, content);
-                self.arm_watcher(network, pep);
+                peps.watch(pep, now, (flow, packet.connection), &packet.segment, content);
+                self.arm_pep(network, pep);
             }
-            (Passed::Proxy(proxy, user), _, Some(splits)) => splits.on_passing(proxy, user, handle.wire()),
+            (OnPath::Proxy(proxy, user), _, Some(splits)) => splits.on_passing(proxy, user, handle.wire()),
             _ => {}
         }
         Verdict::Pass
@@ -330,9 +302,6 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
         match due {
             Due::Sender(flow) => {
                 if self.sender_timers[flow as usize].fires(now) {
-                    if self.prefetches {
-                        self.prefetch_senders(network);
-                    }
                     let state = &mut self.flows[flow as usize];
                     if state.sender_deadline() <= now {
                         state.on_sender_deadline(now);
@@ -361,8 +330,8 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
             }
             Due::Proxy(proxy) => self.on_proxy(network, proxy),
             Due::Pep(pep) => {
-                if self.watcher_timers[pep as usize].fires(now) {
-                    self.hear(network, pep as usize);
+                if self.pep_timers[pep as usize].fires(now) {
+                    self.deliver_pep_reports(network, pep as usize);
                 }
             }
             Due::Start(flow) => self.begin(network, flow),
@@ -381,7 +350,7 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
                 self.pump(network, flow, Direction::Forward);
                 self.arm_sender(network, flow);
                 if self.splits.is_some() {
-                    self.supply_leg(network, flow);
+                    self.write_to_leg(network, flow);
                 }
             }
         }
@@ -399,7 +368,7 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
                     self.arm_sender(network, flow);
                 }
             }
-            Reader::Middlebox(proxy) => self.tell_proxy(network, proxy, told.user, &told.hint),
+            Reader::Middlebox(proxy) => self.on_proxy_hint(network, proxy, told.user, &told.hint),
             Reader::Observer => {
                 if let Some(observer) = &mut self.hint_observer {
                     observer(now, told.user, &told.hint);
@@ -451,9 +420,9 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
     #[inline]
     fn prefetch(&self, network: &Network<'a>, packets: &[PacketHandle]) {
         packets.iter().for_each(|packet| network.meters.packets.prefetch(packet));
-        for step in 0..Flow::STEPS {
+        for step in 0..Flow::PREFETCH_STEPS {
             for packet in packets {
-                self.flows[packet.flow() as usize].warm(packet.direction(), step);
+                self.flows[packet.flow() as usize].prefetch(packet.direction(), step);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The end of a run: what was measured becomes results.
+//! Turns measurements into results at the end of a run.
 
 use ranpace_network::{FlowCounts, FlowMeter, FlowResult, FlowTotals, RunResult, SplitResult};
 use ranpace_units::{Bytes, Span, Time};
@@ -51,7 +51,7 @@ impl Simulation<'_> {
             cells: network.cells,
             users: network.users,
             feed: network.feed,
-            peps: endpoints.watchers.map_or_else(Vec::new, |watchers| watchers.results()),
+            peps: endpoints.peps.map_or_else(Vec::new, |peps| peps.results()),
             ledger: network.ledger,
             events: self.events,
         }

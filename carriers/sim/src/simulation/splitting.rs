@@ -1,6 +1,6 @@
 //! Packets and events of flows that a proxy splits. See [`crate::split`].
 
-use ranpace_network::{Direction, PacketHandle, Reader, Shows, Source, Timer};
+use ranpace_network::{Direction, FigureSource, PacketHandle, Reader, Source, Timer};
 use ranpace_phy::Direction as Way;
 use ranpace_rnis::RadioHint;
 
@@ -26,16 +26,16 @@ impl<'a> Endpoints<'a> {
             network.enter(next, Due::Write(flow));
         }
         self.listen(network, flow);
-        self.stir(network, split);
+        self.pump_split(network, split);
         self.pump(network, leg, Direction::Forward);
         self.arm_sender(network, leg);
         self.pump(network, flow, Direction::Back);
         self.arm_receiver(network, flow);
-        self.follow(network, proxy);
+        self.apply_decisions(network, proxy);
         true
     }
 
-    /// Has proxies that decide by radio information read it, and be asked when it is time.
+    /// Subscribes proxies that decide by radio information to it, and sets their timers.
     pub(super) fn subscribe_proxies(&mut self, network: &mut Network<'a>) {
         let Some(splits) = &self.splits else { return };
         for (proxy, user, bearer) in splits.readers() {
@@ -45,10 +45,16 @@ impl<'a> Endpoints<'a> {
     }
 
     /// Radio information about a user came to a proxy.
-    pub(super) fn tell_proxy(&mut self, network: &mut Network<'a>, proxy: u32, user: u32, hint: &RadioHint) {
+    pub(super) fn on_proxy_hint(
+        &mut self,
+        network: &mut Network<'a>,
+        proxy: u32,
+        user: u32,
+        hint: &RadioHint,
+    ) {
         if let Some(splits) = &mut self.splits {
             splits.on_hint(network.now(), proxy as usize, user, hint);
-            self.follow(network, proxy as usize);
+            self.apply_decisions(network, proxy as usize);
         }
     }
 
@@ -59,12 +65,12 @@ impl<'a> Endpoints<'a> {
             if splits.next_deadline(proxy as usize) <= network.now() {
                 splits.on_deadline(network.now(), proxy as usize);
             }
-            self.follow(network, proxy as usize);
+            self.apply_decisions(network, proxy as usize);
         }
     }
 
     /// Does what a proxy has decided, and sees to it that it is asked again.
-    fn follow(&mut self, network: &mut Network<'a>, proxy: usize) {
+    fn apply_decisions(&mut self, network: &mut Network<'a>, proxy: usize) {
         while let Some(splits) = &mut self.splits
             && let Some(split) = splits.next_change(proxy, &mut self.flows, network.now())
         {
@@ -94,14 +100,14 @@ impl<'a> Endpoints<'a> {
         match (side, packet.direction) {
             (Side::Server, Direction::Forward) => {
                 splits.on_server_segment(split, &mut self.flows, now, &packet.segment);
-                self.stir(network, split);
+                self.pump_split(network, split);
             }
             (Side::User, Direction::Back) => {
                 let rtt = splits.on_user_segment(split, &mut self.flows, now, &packet.segment);
                 if let Some(whole) = rtt.and_then(|rtt| splits.whole_rtt(split, rtt)) {
                     network.meters.on_rtt(flow, whole);
                 }
-                self.stir(network, split);
+                self.pump_split(network, split);
             }
             (Side::Server, Direction::Back) => {
                 if let Some(rtt) = self.flows[flow as usize].on_feedback(now, &packet.segment) {
@@ -124,7 +130,7 @@ impl<'a> Endpoints<'a> {
                     splits.proxy_of(split)
                 });
                 if let Some(proxy) = proxy {
-                    self.follow(network, proxy);
+                    self.apply_decisions(network, proxy);
                 }
                 if let Some(next) = next {
                     network.enter(next, Due::Start(flow));
@@ -136,15 +142,15 @@ impl<'a> Endpoints<'a> {
     }
 
     /// The same, and what else the proxy has decided by what came.
-    fn stir(&mut self, network: &mut Network<'a>, split: usize) {
+    fn pump_split(&mut self, network: &mut Network<'a>, split: usize) {
         self.send_on(network, split);
         if let Some(splits) = &self.splits {
             let proxy = splits.proxy_of(split);
-            self.follow(network, proxy);
+            self.apply_decisions(network, proxy);
         }
     }
 
-    /// Has the proxy send what it can on both sides.
+    /// Has the proxy send all that it may on both sides.
     fn send_on(&mut self, network: &mut Network<'a>, split: usize) {
         let Some(splits) = &self.splits else { return };
         let (flow, leg) = (splits.at(split).flow, splits.at(split).leg);
@@ -160,12 +166,12 @@ impl<'a> Endpoints<'a> {
     /// The sender of a flow has sent because its deadline came.
     pub(super) fn after_sending(&mut self, network: &mut Network<'a>, flow: u32) {
         if let Some((split, Side::User)) = self.splits.as_ref().and_then(|splits| splits.of(flow)) {
-            self.stir(network, split);
+            self.pump_split(network, split);
         }
     }
 
     /// The application wrote.
-    pub(super) fn supply_leg(&mut self, network: &mut Network<'a>, flow: u32) {
+    pub(super) fn write_to_leg(&mut self, network: &mut Network<'a>, flow: u32) {
         let Some(splits) = &mut self.splits else { return };
         let Some((split, _)) = splits.of(flow) else { return };
         splits.supply(split, &mut self.flows);
@@ -193,7 +199,7 @@ impl<'a> Endpoints<'a> {
             }
             let rows = &mut self.rows[flow];
             splits.inspect(split, &self.flows, network.now(), &mut |name, value| {
-                rows.show_next(Shows::Proxy, name, value)
+                rows.show_next(FigureSource::Proxy, name, value)
             });
         }
     }

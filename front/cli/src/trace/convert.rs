@@ -16,11 +16,11 @@ use crate::output;
 /// Most rows of a CSV that is written. Ours.
 const MOST_ROWS: u64 = 50_000_000;
 
-/// Make a trace from a log of rates or from another trace, or rates from a trace
+/// Convert a log of rates or another trace to a trace, or a trace to rates
 ///
-/// Logs: the rows of an interval (1 s) are averaged, an interval without rows repeats the one before, its bits become
-/// packets of 1500 B spread evenly over it, and what is left is carried on. In the order written: --from and --until cut,
-/// --scale multiplies, --even spreads.
+/// The rows of a log are averaged over each interval (1 s); an interval without rows repeats the one before. The bits of an
+/// interval become packets of 1500 B spread evenly over it, and the rest is carried into the next. Changes come in this order:
+/// --from and --until cut, --scale multiplies, --even spreads.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace trace convert builtin:lte --out fast.down.gz --scale 3 --from 10s --until 70s\n  \
@@ -32,28 +32,28 @@ pub struct Convert {
     /// A trace or a log, plain or gzipped, or the name of a built-in trace
     #[arg(value_name = "IN")]
     from_file: String,
-    /// Where to write; gzipped if it ends in .gz
+    /// File to write; gzipped if its name ends in .gz
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// What IN is
+    /// Format of IN
     #[arg(long, value_enum, default_value_t = Format::Auto)]
     format: Format,
-    /// What to write
+    /// Format to write
     #[arg(long, value_enum, default_value_t = To::Mahimahi)]
     to: To,
     /// Column of the time: numbers, or dates such as 2019-12-14 10:16:30 [default: each row follows the one before]
     #[arg(long, value_name = "NAME", help_heading = "Logs")]
     time_column: Option<String>,
-    /// What the numbers of time count
+    /// Unit of the times
     #[arg(long, value_enum, value_name = "UNIT", default_value_t = TimeUnitName::S, help_heading = "Logs")]
     time_unit: TimeUnitName,
     /// Column of the rate
     #[arg(long, value_name = "NAME", help_heading = "Logs")]
     rate_column: Option<String>,
-    /// What the numbers of the rate count: bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s
+    /// Unit of the rates: bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s
     #[arg(long, value_name = "UNIT", help_heading = "Logs")]
     rate_unit: Option<RateUnit>,
-    /// What one row stands for
+    /// Interval that one row stands for
     #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Logs")]
     interval: Span,
     /// Take the uplink of a UCC log
@@ -62,7 +62,7 @@ pub struct Convert {
     /// Begin here
     #[arg(long, value_name = "TIME", default_value = "0s", help_heading = "Changes")]
     from: Span,
-    /// End here [default: its end]
+    /// End here [default: the end of IN]
     #[arg(long, value_name = "TIME", help_heading = "Changes")]
     until: Option<Span>,
     /// Multiply the capacity
@@ -71,7 +71,7 @@ pub struct Convert {
     /// Spread the opportunities of each interval evenly over it
     #[arg(long, value_name = "TIME", help_heading = "Changes")]
     even: Option<Span>,
-    /// Interval of the rates that are written with --to csv
+    /// Interval of the rates written with --to csv
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     bin: Span,
     #[command(flatten)]
@@ -80,7 +80,7 @@ pub struct Convert {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// By the first line
+    /// Recognise it by the first line
     Auto,
     /// Delivery opportunities, a time in ms a line
     Mahimahi,

@@ -11,27 +11,27 @@ use super::described;
 use crate::failure::Failure;
 use crate::output;
 
-/// Make a trace from a model of a cellular link, or of a constant rate
+/// Generate a trace from a model of a cellular link, or of a constant rate
 ///
-/// The same model, parameters, duration and seed give the same bytes on any machine. The model: a mean, times slow
-/// shadowing, times fast fading, cut at the cell's peak, with outages, in the milliseconds in which the scheduler serves
-/// this user. Parameters that are not given are those of the model; docs/traces.md lists them.
+/// The same model, parameters, duration and seed give the same bytes on any machine. The capacity is
+/// a mean times slow shadowing times fast fading, limited to the cell's peak, with outages, in the milliseconds in which the
+/// scheduler serves this user. docs/traces.md lists the default parameters of each model.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace trace generate --model lte --duration 120s --seed 1 --out lte.down\n  \
     ranpace trace generate --model nr --mean 200Mbit/s --peak 900Mbit/s --no-outages --out nr.down.gz\n  \
     ranpace trace generate --model constant --rate 48Mbit/s --duration 60s --out wired48")]
 pub struct Generate {
-    /// What kind of link
+    /// Kind of link
     #[arg(long, value_enum, default_value_t = Model::Lte)]
     model: Model,
     /// Length
     #[arg(long, value_name = "TIME", default_value = "120s")]
     duration: Span,
-    /// Feeds every random choice
+    /// Seed of every random choice
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Where to write; gzipped if it ends in .gz
+    /// File to write; gzipped if its name ends in .gz
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Rate of the constant model
@@ -64,13 +64,13 @@ struct Cellular {
     /// Deviation of the logarithm of slow shadowing
     #[arg(long, value_name = "X")]
     shadowing: Option<f64>,
-    /// After so long the correlation of shadowing has fallen to 1/e
+    /// Time after which the correlation of shadowing has fallen to 1/e
     #[arg(long, value_name = "TIME")]
     shadowing_memory: Option<Span>,
     /// Deviation of the logarithm of fast fading
     #[arg(long, value_name = "X")]
     fading: Option<f64>,
-    /// After so long the correlation of fading has fallen to 1/e
+    /// Time after which the correlation of fading has fallen to 1/e
     #[arg(long, value_name = "TIME")]
     fading_memory: Option<Span>,
     /// Mean time between two outages

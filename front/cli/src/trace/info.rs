@@ -10,7 +10,7 @@ use crate::common::say;
 use crate::failure::Failure;
 use crate::output;
 
-/// Tell what is in traces: length, rates, stalls, hash
+/// Show what traces contain: length, rates, stalls, hash
 ///
 /// Rates count 1500 B (12 kbit) for each opportunity. The worst and the best second are whole ones. A stall is a gap of
 /// more than 1 s between two opportunities. The hash is of the uncompressed bytes.

@@ -23,9 +23,9 @@ const MOST_PACKETS: u64 = 100_000;
 
 /// Record a real link by keeping it busy, as the Saturator does (Winstein et al., NSDI 2013)
 ///
-/// The sender keeps so many packets under way that a queue always stands before the link (round trips of 750 ms to 3 s);
-/// the receiver notes when packets arrive. Start the receiver first, where the packets of the link come out. This costs
-/// as much data as the link can carry. Only the receiver named gets anything, and only after it has answered.
+/// The sender keeps so many packets under way that a queue always stands before the link (round trips of 750 ms to 3 s), and
+/// the receiver records when packets arrive. Start the receiver first, at the far end of the link. Recording costs as much
+/// data as the link can carry. The sender sends only to the receiver that you name, and only after it has answered.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     on the phone's side:    ranpace trace record receive --listen 0.0.0.0:9000 --out drive.down --time 60s\n  \
@@ -38,7 +38,7 @@ pub struct Record {
 
 #[derive(Subcommand)]
 enum Side {
-    /// Wait for a sender, and write what the link delivers
+    /// Wait for a sender, and record what the link delivers
     #[command(
         after_help = "Example:\n  ranpace trace record receive --listen 127.0.0.1:9000 --out loop.down --time 10s"
     )]
@@ -53,7 +53,7 @@ struct Receive {
     /// Address and port to listen on
     #[arg(long, value_name = "ADDR:PORT")]
     listen: SocketAddr,
-    /// Where to write the trace; gzipped if it ends in .gz
+    /// File to write the trace to; gzipped if its name ends in .gz
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// How long to record, from the first packet
@@ -62,7 +62,7 @@ struct Receive {
     /// How long to wait for a sender
     #[arg(long, value_name = "TIME", default_value = "10min")]
     wait: Span,
-    /// Keep the beginning too, before a queue stood before the link
+    /// Also keep the beginning, before a queue stood before the link
     #[arg(long)]
     keep_start: bool,
 }
@@ -78,7 +78,7 @@ struct Send {
     /// Bytes of a packet, IP header included, from 100 to 1500
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u64).range(100..=1500))]
     packet: u64,
-    /// Most packets under way; fast links need more: rate x 1 s / 1500 B
+    /// Limit of packets under way; a link needs its rate x 1 s / 1500 B
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(Window::LEAST..=MOST_PACKETS))]
     window: u64,
 }
@@ -149,7 +149,10 @@ impl Receive {
         out.write_trace(&trace)?;
         output::line(format!("{}: {}", self.out.display(), described(&trace)))?;
         if recording.lost > 0 {
-            say(&format!("{} packets did not arrive (or after others that were sent later)", recording.lost));
+            say(&format!(
+                "{} packets did not arrive, or arrived after others that were sent later",
+                recording.lost
+            ));
         }
         if recording.saturated_from.is_none() {
             say(

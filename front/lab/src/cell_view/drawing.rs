@@ -3,9 +3,9 @@
 use ranpace_phy::{Both, Direction};
 
 use super::look::LinkState;
-use super::pictures::{Pictures, SIZE};
 use super::{DistanceView, SaturationView, Spread, TimeView};
 use crate::Quantity;
+use crate::pictures::{Pictures, SIZE};
 use crate::plot::{Axis, Colour, Frame, Line, LinePlot, Palette, PlotError, steps};
 
 /// Users whose lines can be told apart.

@@ -8,17 +8,16 @@ mod distance;
 mod drawing;
 mod look;
 mod moments;
-mod pictures;
 mod saturation;
 mod subject;
 
 pub use distance::{DistanceRow, DistanceView, Distances, Spread};
 pub use look::{LinkState, Look};
 pub use moments::{Moments, Statistics, TimeView};
-pub use pictures::Pictures;
-pub use pictures::SIZE as PICTURE_SIZE;
 pub use saturation::{Saturation, SaturationView, Served};
 pub use subject::{Subject, Watched};
+
+pub use crate::pictures::{Pictures, SIZE as PICTURE_SIZE};
 
 use ranpace_radio::cell::CellError;
 

@@ -28,25 +28,22 @@ pub struct Base {
     pub runs: Vec<Runs>,
 }
 
-/// The name and the text of a base.
+/// Names and texts of bases.
 macro_rules! embedded {
-    ($name:literal) => {
-        ($name, include_str!(concat!("../../../../reproductions/base/", $name, ".toml")))
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../../reproductions/base/", $name, ".toml")))),*]
     };
 }
 
 /// Every base, as its name and its text.
-const BASES: &[(&str, &str)] = &[
-    embedded!("000-lte"),
-    embedded!("000-mmwave"),
-    embedded!("000-mmwave-up"),
-    embedded!("001-trace"),
-    embedded!("002-lte"),
-    embedded!("003-oai"),
-    embedded!("004-hops"),
-    embedded!("004-lte"),
-    embedded!("004-lte-four"),
-    embedded!("edge-lte"),
+#[rustfmt::skip] // a line for each document
+const BASES: &[(&str, &str)] = embedded![
+    "000-lte", "000-mmwave", "000-mmwave-up",
+    "001-trace",
+    "002-lte",
+    "003-oai",
+    "004-hops", "004-lte", "004-lte-four",
+    "edge-lte",
 ];
 
 impl Base {

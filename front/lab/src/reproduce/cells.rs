@@ -138,17 +138,6 @@ impl Cells {
         cells
     }
 
-    /// One cell, named "scheme@point"; the point may be left out if there is only one.
-    pub fn named(&self, name: &str) -> Result<&Cell, Absent> {
-        match name.split_once('@') {
-            Some((scheme, point)) => self.at(scheme, point),
-            None => match self.points(name)[..] {
-                [point] => self.at(name, point),
-                _ => Err(Absent::Nothing(format!("{name} has several points; say which: {name}@..."))),
-            },
-        }
-    }
-
     /// The points of a scheme.
     pub fn points(&self, scheme: &str) -> Vec<&str> {
         self.order.iter().filter(|(own, _)| own == scheme).map(|(_, point)| point.as_str()).collect()
@@ -169,19 +158,11 @@ impl Cells {
         keys.filter(move |(own, point)| *own == scheme && is_of(point))
     }
 
-    /// The cells of a scheme at these points, or at all of its points if none are given. All of them must be there:
-    /// what is missing is collected.
-    pub fn of(&self, scheme: &str, points: &[String]) -> Result<Vec<(&str, &Cell)>, Absent> {
-        let own = self.points(scheme);
-        if let Some(unknown) = points.iter().find(|point| !own.contains(&point.as_str())) {
-            return Err(Absent::Nothing(format!("{scheme} is not played at {unknown}")));
-        }
+    /// The cells of a scheme at all of its points. All of them must be there: what is missing is collected.
+    pub fn of(&self, scheme: &str) -> Result<Vec<(&str, &Cell)>, Absent> {
         let mut found = Vec::new();
         let mut missing = Vec::new();
-        for point in own {
-            if !points.is_empty() && !points.iter().any(|chosen| chosen == point) {
-                continue;
-            }
+        for point in self.points(scheme) {
             match self.at(scheme, point) {
                 Ok(cell) => found.push((point, cell)),
                 Err(Absent::Trace(traces)) => missing.extend(traces),

@@ -7,14 +7,16 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::algebra::OtherFigure;
 use super::base::Base;
 use super::faults::Faults;
-use super::measure::{Measure, OtherFigure};
+use super::measure::Measure;
 use super::patch;
-use super::picture_spec::{PictureSpec, ReportSpec};
+use super::picture_spec::PictureSpec;
 use super::places::Set;
 use super::points::Mean;
-use super::runs::Runs;
+use super::rows::sections;
+use super::runs::{Runs, combinations};
 use super::toml::{Table, Toml};
 use crate::figure::Figure;
 pub use crate::figure::Values;
@@ -32,6 +34,9 @@ pub struct Experiment {
     pub title: String,
     /// Where it was published.
     pub source: String,
+    /// What is claimed, in one sentence: by the source, or by us.
+    #[serde(default)]
+    pub claim: String,
     /// What the source says, and what is different here.
     pub says: String,
     /// Why it cannot be played yet; its criteria are pending then.
@@ -66,7 +71,7 @@ pub struct Experiment {
     /// Values of places whose combinations are all tried on request, for all schemes at once.
     pub variation: Option<Variation>,
     /// Other admissible readings of the source: the criteria are evaluated by them too.
-    #[serde(default, rename = "reading")]
+    #[serde(default, rename = "reading", deserialize_with = "sections")]
     pub readings: Vec<Reading>,
     /// Whether series over time are kept. Thousands of drops whose figures are totals do without.
     #[serde(default = "yes")]
@@ -75,19 +80,16 @@ pub struct Experiment {
     #[serde(default)]
     pub files: Values,
     /// What must hold, or is reported.
-    #[serde(rename = "criterion")]
+    #[serde(rename = "criterion", deserialize_with = "sections")]
     pub criteria: Vec<Criterion>,
     /// Figures to be shown as tables.
-    #[serde(default, rename = "table")]
+    #[serde(default, rename = "table", deserialize_with = "sections")]
     pub tables: Vec<TableSpec>,
     /// Figures to be shown as plots.
-    #[serde(default, rename = "plot")]
+    #[serde(default, rename = "plot", deserialize_with = "sections")]
     pub plots: Vec<PlotSpec>,
-    /// What the report begins with.
-    #[serde(default)]
-    pub report: ReportSpec,
     /// Published figures that the report draws again.
-    #[serde(default, rename = "picture")]
+    #[serde(default, rename = "picture", deserialize_with = "sections")]
     pub pictures: Vec<PictureSpec>,
 }
 
@@ -167,7 +169,7 @@ pub struct Quick {
 
 impl Default for Quick {
     fn default() -> Self {
-        Self { points: 3, set: Set::new() }
+        Self { points: 1, set: Set::new() }
     }
 }
 
@@ -418,105 +420,6 @@ impl Experiment {
         }
         self
     }
-
-    fn contradiction(&self) -> Option<String> {
-        let known = |label: &str| self.scheme(label).is_some();
-        let mut schemes: Vec<&String> = self.runs.iter().flat_map(|runs| &runs.schemes).collect();
-        schemes.extend(self.tables.iter().flat_map(|table| table.schemes.iter().chain(&table.to)));
-        schemes.extend(self.tables.iter().flat_map(|table| table.published.keys()));
-        schemes.extend(self.tables.iter().filter_map(|table| Some(&table.faults.as_ref()?.plain)));
-        schemes.extend(self.plots.iter().flat_map(|plot| &plot.schemes));
-        schemes.extend(self.schemes.iter().flat_map(|scheme| scheme.variant_of.iter().chain(&scheme.like)));
-        schemes.extend(
-            self.readings.iter().flat_map(|reading| reading.instead.iter().flat_map(|(old, new)| [old, new])),
-        );
-        schemes.extend(self.sensitivity.iter().flat_map(|sensitivity| &sensitivity.schemes));
-        let measures = self.criteria.iter().filter_map(|criterion| criterion.measure.as_ref());
-        let measured: Vec<String> = measures.flat_map(Measure::schemes).collect();
-        schemes.extend(&measured);
-        if let Some(label) = schemes.into_iter().find(|label| !known(label)) {
-            return Some(format!("there is no scheme {label:?}"));
-        }
-        let mut labels: Vec<&str> = self.schemes.iter().map(|scheme| scheme.label.as_str()).collect();
-        labels.sort_unstable();
-        if let Some(twice) = labels.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Some(format!("the scheme {:?} is there twice", twice[0]));
-        }
-        let mut ids: Vec<&str> = self.criteria.iter().map(|criterion| criterion.id.as_str()).collect();
-        ids.sort_unstable();
-        if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Some(format!("the criterion {:?} is there twice", twice[0]));
-        }
-        for criterion in &self.criteria {
-            let id = &criterion.id;
-            match &criterion.measure {
-                None if self.pending.is_none() => {
-                    return Some(format!(
-                        "the criterion {id:?} has no measure, and the experiment is not pending"
-                    ));
-                }
-                _ if criterion.finding && !criterion.robust => {
-                    return Some(format!(
-                        "the criterion {id:?} is a finding but not robust: only what is judged can be missed"
-                    ));
-                }
-                Some(_) if criterion.robust && criterion.at_least.or(criterion.at_most).is_none() => {
-                    return Some(format!(
-                        "the criterion {id:?} is robust but has neither at_least nor at_most"
-                    ));
-                }
-                _ => {}
-            }
-        }
-        for reading in &self.readings {
-            let name = &reading.name;
-            if reading.why.trim().is_empty() || (reading.instead.is_empty() && reading.figures.is_empty()) {
-                return Some(format!(
-                    "the reading {name:?} must say why it is admissible, and what it replaces"
-                ));
-            }
-            let judged =
-                |id: &&String| self.criteria.iter().any(|criterion| criterion.id == **id && criterion.robust);
-            if let Some(id) = reading.criteria.iter().find(|id| !judged(id)) {
-                return Some(format!("the reading {name:?}: there is no robust criterion {id:?}"));
-            }
-        }
-        for criterion in &self.criteria {
-            if let Some(Measure::PairedRatio(paired) | Measure::PairedDifference(paired)) = &criterion.measure
-                && !paired.is_paired()
-            {
-                return Some(format!("the criterion {:?} has not one \"to\" for each \"of\"", criterion.id));
-            }
-        }
-        for table in &self.tables {
-            let width = table.metrics.len();
-            if let Some((scheme, _)) = table.published.iter().find(|(_, values)| values.len() != width) {
-                return Some(format!(
-                    "table {:?}: {scheme} does not have {width} published values",
-                    table.id
-                ));
-            }
-        }
-        let schemes: Vec<&str> = self.schemes.iter().map(|scheme| scheme.label.as_str()).collect();
-        let criteria: Vec<&str> = self.criteria.iter().map(|criterion| criterion.id.as_str()).collect();
-        let wrong = |picture: &PictureSpec| picture.contradiction(&schemes, &criteria);
-        if let Some(wrong) = self.pictures.iter().find_map(wrong) {
-            return Some(wrong);
-        }
-        let varied = self.variation.iter().flat_map(|variation| &variation.criteria);
-        for id in varied {
-            let own = self.criteria.iter().find(|criterion| criterion.id == *id);
-            if own.is_none_or(|criterion| criterion.figure.is_none_or(|figure| figure <= 0.0)) {
-                return Some(format!("the variation needs a criterion {id:?} with a figure above zero"));
-            }
-        }
-        let tables = self.variation.iter().flat_map(|variation| &variation.tables);
-        let table = self.sensitivity.iter().filter_map(|sensitivity| sensitivity.table.as_ref());
-        tables
-            .chain(table)
-            .find(|id| !self.tables.iter().any(|table| table.id == **id))
-            .map(|id| format!("there is no table {id:?}"))
-    }
 }
 
 impl Sensitivity {
@@ -534,41 +437,33 @@ impl Sensitivity {
 impl Variation {
     /// Every combination, that of the experiment itself first; by name, the last place changing fastest.
     pub fn combinations(&self) -> Vec<Set> {
-        self.set.iter().fold(vec![Set::new()], |begun, (place, values)| {
-            let with = |begun: &Set, value: &Toml| {
-                let mut with = begun.clone();
-                with.insert(place.clone(), value.clone());
-                with
-            };
-            begun
-                .iter()
-                .flat_map(|begun| values.iter().map(|value| with(begun, value)).collect::<Vec<_>>())
-                .collect()
-        })
+        combinations(vec![Set::new()], &self.set, |set| set)
     }
 }
+
+/// A short one, for tests.
+#[cfg(test)]
+pub(super) const SMALL: &str = r#"
+    id = "000-a1-small"
+    alias = ["small"]
+    title = "t"
+    source = "s"
+    says = ""
+    [[scheme]]
+    label = "x"
+    set = { cc = "newreno" }
+    [[criterion]]
+    id = "c"
+    text = "t"
+    robust = true
+    published = "1"
+    measure = { figure = "rtt_mean", of = "x" }
+    at_most = 1.0
+"#;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SMALL: &str = r#"
-        id = "000-a1-small"
-        alias = ["small"]
-        title = "t"
-        source = "s"
-        says = ""
-        [[scheme]]
-        label = "x"
-        set = { cc = "newreno" }
-        [[criterion]]
-        id = "c"
-        text = "t"
-        robust = true
-        published = "1"
-        measure = { kind = "value", metric = "rtt_mean", of = "x" }
-        at_most = 1.0
-    "#;
 
     #[test]
     fn an_experiment_answers_to_its_names() {
@@ -583,48 +478,6 @@ mod tests {
             ("000-a", false),
         ] {
             assert_eq!(experiment.is_called(name), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn contradictions_are_refused() {
-        for (case, from, to, expected) in [
-            ("unknown key", "title = \"t\"", "titel = \"t\"", "titel"),
-            ("unknown key of a measure", "of = \"x\"", "of = \"x\", off = \"x\"", "off"),
-            ("unknown metric", "rtt_mean", "rtt_men", "rtt_men"),
-            ("unknown measure", "\"value\"", "\"valu\"", "valu"),
-            ("unknown scheme", "of = \"x\"", "of = \"y\"", "no scheme \"y\""),
-            ("nothing to compare with", "at_most = 1.0", "", "neither at_least nor at_most"),
-            ("nothing measured", "measure =", "#", "has no measure"),
-            (
-                "a choice without a figure",
-                "[[scheme]]",
-                "[variation]\ncriteria = [\"c\"]\nset = { x = [\"1\"] }\n[[scheme]]",
-                "a criterion \"c\" with a figure",
-            ),
-            (
-                "a choice by no table",
-                "[[scheme]]",
-                "[variation]\ntables = [\"t\"]\nset = { x = [\"1\"] }\n[[scheme]]",
-                "no table \"t\"",
-            ),
-            (
-                "no counterpart",
-                "kind = \"value\", metric = \"rtt_mean\", of = \"x\"",
-                "kind = \"paired_ratio\", metric = \"rtt_mean\", of = [\"x\"], to = []",
-                "not one \"to\" for each",
-            ),
-            (
-                "unknown key of a paired measure",
-                "kind = \"value\", metric = \"rtt_mean\", of = \"x\"",
-                "kind = \"paired_ratio\", metric = \"rtt_mean\", of = [\"x\"], to = [\"x\"], points = []",
-                "points",
-            ),
-        ] {
-            let text = SMALL.replace(from, to);
-            assert_ne!(text, SMALL, "{case}");
-            let error = Experiment::parse(&text, "small").unwrap_err().to_string();
-            assert!(error.contains(expected), "{case}: {error}");
         }
     }
 

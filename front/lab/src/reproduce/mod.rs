@@ -7,12 +7,13 @@ mod algebra;
 mod base;
 mod c2tcp;
 mod cells;
+mod check;
+mod choices;
 mod experiment;
 mod faults;
 mod function;
 mod measure;
 mod measured;
-mod paired;
 mod patch;
 mod picture;
 mod picture_spec;
@@ -21,6 +22,7 @@ mod plan;
 mod points;
 mod record;
 mod recordings;
+mod rows;
 mod runs;
 mod show;
 mod tables;
@@ -37,7 +39,7 @@ use ranpace_scenario::{ScenarioError, TraceSource};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-pub use algebra::{Expr, Reduce};
+pub use algebra::{Expr, OtherFigure, Reduce};
 pub use cells::{Absent, Cell, Cells};
 pub use experiment::{
     Criterion, Experiment, ExperimentError, PlotSpec, Quick, Reading, Role, Scheme, Sensitivity, TableSpec,
@@ -45,16 +47,13 @@ pub use experiment::{
 };
 pub use faults::Faults;
 pub use function::Function;
-pub use measure::{Measure, OtherFigure};
+pub use measure::Measure;
 pub use measured::{Measured, ModelPlots, Models};
-pub use paired::Paired;
 pub use picture::Picture;
-pub use picture_spec::{
-    AxisSpec, Form, OneOrMore, PictureSpec, Published, ReportSpec, Samples, SeriesSpec, Show,
-};
+pub use picture_spec::{AxisSpec, Form, OneOrMore, PictureSpec, Published, Samples, SeriesSpec, Show};
 pub use places::Set;
 pub use plan::{Planned, plan, vary};
-pub use points::{Mean, Over};
+pub use points::Mean;
 pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
 pub use recordings::{Recording, Recordings, Refused};
 pub use runs::{Point, Runs};
@@ -67,74 +66,30 @@ pub use crate::figure::Values;
 use crate::plot::PlotError;
 use crate::{Job, Runner, Store, StoreError};
 
-/// The folder and the text of an experiment.
+/// Files and texts of experiments, by their folders.
 macro_rules! embedded {
-    ($folder:literal) => {
-        (
+    ($($folder:literal),* $(,)?) => {
+        &[$((
             concat!("reproductions/", $folder, "/experiment.toml"),
             include_str!(concat!("../../../../reproductions/", $folder, "/experiment.toml")),
-        )
+        )),*]
     };
 }
 /// Every experiment that Ranpace knows, as its file and its text.
-const EXPERIMENTS: &[(&str, &str)] = &[
-    embedded!("000-s1"),
-    embedded!("000-s2"),
-    embedded!("000-s3"),
-    embedded!("000-s4"),
-    embedded!("000-r1"),
-    embedded!("000-r2"),
-    embedded!("000-r3"),
-    embedded!("000-r4"),
-    embedded!("000-r5"),
-    embedded!("000-r6"),
-    embedded!("000-r7"),
-    embedded!("000-o1"),
-    embedded!("000-o2"),
-    embedded!("000-o3"),
-    embedded!("000-o4"),
-    embedded!("000-o5"),
-    embedded!("000-o6"),
-    embedded!("000-o-linux"),
-    embedded!("001-a1-detector"),
-    embedded!("001-a2-umts"),
-    embedded!("001-a3-table1"),
-    embedded!("001-a4-edge"),
-    embedded!("001-a5-friendliness"),
-    embedded!("001-a6-target"),
-    embedded!("001-a7-buffer"),
-    embedded!("001-a8-field"),
-    embedded!("002-b0-fit"),
-    embedded!("002-b1-fillup"),
-    embedded!("002-b2-short"),
-    embedded!("002-b3-bursty"),
-    embedded!("002-b4-checks"),
-    embedded!("003-m1-m4-download"),
-    embedded!("003-m-control"),
-    embedded!("003-m-rfc9002"),
-    embedded!("003-m5-loss"),
-    embedded!("003-m6-feed"),
-    embedded!("004-4-reno-cubic"),
-    embedded!("004-5-tracking"),
-    embedded!("004-5-dcic"),
-    embedded!("004-5-fit"),
-    embedded!("004-6-fit"),
-    embedded!("004-6-estimator-wired"),
-    embedded!("004-6-estimator-lte"),
-    embedded!("004-6-run"),
-    embedded!("004-6-table"),
-    embedded!("004-models"),
-    embedded!("004-7-states"),
-    embedded!("004-7-bandwidth"),
-    embedded!("004-7-ddl-gc"),
-    embedded!("004-7-fqm-dual"),
-    embedded!("004-7-matrix"),
-    embedded!("004-7-lte"),
-    embedded!("004-7-drops"),
-    embedded!("edge-together"),
-    embedded!("edge-sigma"),
-    embedded!("edge-meld"),
-    embedded!("edge-rapid"),
+#[rustfmt::skip] // a line for each family
+const EXPERIMENTS: &[(&str, &str)] = embedded![
+    "000-s1", "000-s2", "000-s3", "000-s4",
+    "000-r1", "000-r2", "000-r3", "000-r4", "000-r5", "000-r6", "000-r7",
+    "000-o1", "000-o2", "000-o3", "000-o4", "000-o5", "000-o6", "000-o-linux",
+    "001-a1-detector", "001-a2-umts", "001-a3-table1", "001-a4-edge", "001-a5-friendliness",
+    "001-a6-target", "001-a7-buffer", "001-a8-field",
+    "002-b0-fit", "002-b1-fillup", "002-b2-short", "002-b3-bursty", "002-b4-checks",
+    "003-m1-m4-download", "003-m-control", "003-m-rfc9002", "003-m5-loss", "003-m6-feed",
+    "004-4-reno-cubic", "004-5-tracking", "004-5-dcic", "004-5-fit", "004-6-fit",
+    "004-6-estimator-wired", "004-6-estimator-lte", "004-6-run", "004-6-table", "004-models",
+    "004-7-states", "004-7-bandwidth", "004-7-ddl-gc", "004-7-fqm-dual", "004-7-matrix", "004-7-lte",
+    "004-7-drops",
+    "edge-together", "edge-sigma", "edge-meld", "edge-rapid",
 ];
 
 /// The recordings that experiments use.
@@ -312,13 +267,13 @@ pub fn play(
     let mut rows = verdict::judge(&experiment, &cells, how.quick);
     let mut tables = show::tables(&experiment, &cells);
     // What is played each time is recorded as a table; only criteria have rows then.
-    if switches && let Some((table, row)) = show::sensitivity(&experiment, &cells) {
+    if switches && let Some((table, row)) = choices::sensitivity(&experiment, &cells) {
         tables.push(table);
         if how.sensitivity {
             rows.push(row);
         }
     }
-    if varies && let Some((table, row)) = show::variation(&experiment, &cells) {
+    if varies && let Some((table, row)) = choices::variation(&experiment, &cells) {
         tables.push(table);
         if how.sensitivity {
             rows.push(row);
@@ -347,7 +302,7 @@ fn add_variation(
         let runs = vary(experiment, quick, &with)?;
         for mut run in runs.into_iter().filter(|run| schemes.contains(&run.scheme)) {
             let key = (run.point.clone(), run.text.clone());
-            run.scheme = show::varied(&run.scheme, &with);
+            run.scheme = choices::varied(&run.scheme, &with);
             if let Some(played) = known.get(&key) {
                 same.push((played.clone(), run.scheme, run.point));
             } else {

@@ -6,14 +6,6 @@ use serde::Deserialize;
 use crate::figure::{Figure, Values};
 use crate::figures::{Quantity, Unit};
 
-/// The first lines of an experiment's part of the report.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReportSpec {
-    /// What is claimed, in one sentence: by the source, or by us.
-    pub claim: String,
-}
-
 /// A figure of the source, or one of our own.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +16,7 @@ pub struct PictureSpec {
     /// What is seen.
     pub title: String,
     /// How it is drawn.
+    #[serde(default)]
     pub form: Form,
     /// Where the published values come from, and how sure they are.
     #[serde(default)]
@@ -54,7 +47,7 @@ pub struct PictureSpec {
 }
 
 /// How a figure is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
     /// A column over the time of one run.
@@ -62,6 +55,7 @@ pub enum Form {
     /// The mean over the runs, over a value of their points (`x.place`).
     Lines,
     /// The mean over the runs for each of `x.names`, side by side.
+    #[default]
     Bars,
     /// The distribution over the runs for each of `x.names`.
     Box,

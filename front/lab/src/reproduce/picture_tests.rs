@@ -21,7 +21,7 @@ const HEAD: &str = r#"
     id = "c"
     text = "t"
     published = "1"
-    measure = { kind = "value", metric = "rtt_mean", of = "x", at = "1MB" }
+    measure = { figure = "rtt_mean", of = "x", at = "1MB" }
 "#;
 
 const BARS: &str = r#"

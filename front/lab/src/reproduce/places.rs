@@ -27,6 +27,22 @@ fn fill_entries(table: &Table, places: &Set, depth: usize) -> Result<Table, Stri
     Ok(filled)
 }
 
+/// The names of all places in a table.
+pub fn places_of(table: &Table) -> Vec<String> {
+    fn of(value: &Toml) -> Vec<String> {
+        match value {
+            Toml::Text(text) => {
+                let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+                names.map(|(name, _)| name.to_owned()).collect()
+            }
+            Toml::Array(elements) => elements.iter().flat_map(of).collect(),
+            Toml::Table(table) => places_of(table),
+            Toml::Boolean(_) | Toml::Integer(_) | Toml::Float(_) => Vec::new(),
+        }
+    }
+    table.iter().flat_map(|(_, value)| of(value)).collect()
+}
+
 /// Fills all places of a text.
 pub fn fill_text(text: &str, places: &Set) -> Result<String, String> {
     fill(&text.into(), places, DEPTH)

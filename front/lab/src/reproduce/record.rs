@@ -268,7 +268,7 @@ mod tests {
 
     const EXPERIMENT: &str = "id = \"000-a\"\ntitle = \"\"\nsource = \"\"\nsays = \"\"\n[[scheme]]\nlabel = \"x\"\nset = {}\n\
         [[criterion]]\nid = \"c\"\ntext = \"less | more\"\nrobust = true\npublished = \"4\"\n\
-        measure = { kind = \"value\", metric = \"share\", of = \"x\" }\nat_least = 3\n";
+        measure = { figure = \"share\", of = \"x\" }\nat_least = 3\n";
 
     #[test]
     fn a_page_has_no_table_that_is_wider_than_it_can_show() {

@@ -54,18 +54,27 @@ impl Runs {
             };
             begun = (1..=drops).flat_map(with).collect();
         }
-        self.grid.iter().fold(begun, |begun, (key, values)| {
-            let with = |point: &Point, value: &Toml| {
-                let mut point = point.clone();
-                point.set.insert(key.clone(), value.clone());
-                point
-            };
-            begun
-                .iter()
-                .flat_map(|point| values.iter().map(|value| with(point, value)).collect::<Vec<_>>())
-                .collect()
-        })
+        combinations(begun, &self.grid, |point| &mut point.set)
     }
+}
+
+/// Each of these with every combination of the values of a grid; by name, the last one changing fastest.
+pub fn combinations<T: Clone>(
+    begun: Vec<T>,
+    grid: &BTreeMap<String, Vec<Toml>>,
+    set: impl Fn(&mut T) -> &mut Set,
+) -> Vec<T> {
+    grid.iter().fold(begun, |begun, (key, values)| {
+        let with = |begun: &T, value: &Toml| {
+            let mut with = begun.clone();
+            set(&mut with).insert(key.clone(), value.clone());
+            with
+        };
+        begun
+            .iter()
+            .flat_map(|begun| values.iter().map(|value| with(begun, value)).collect::<Vec<_>>())
+            .collect()
+    })
 }
 
 #[cfg(test)]

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::cells::{Absent, Cell, Cells};
-use super::experiment::{Experiment, PlotSpec, Role, Sensitivity, TableSpec};
-use super::measure::Measure;
+use super::Played;
+use super::cells::{Cell, Cells};
+use super::experiment::{Experiment, PlotSpec, Role, TableSpec};
 use super::picture::pictures;
-use super::places::Set;
 use super::points::ratio;
 use super::tables::Figures;
-use super::verdict::{Row, Verdict, for_variant};
-use super::{Mean, Played};
+use super::verdict::{Row, for_variant};
 use crate::figure::{Figure, of_group};
 use crate::figures::{Quantity, number};
 use crate::plot::{Axis, Bar, Frame, Line, LinePlot, Palette, PlotError, bars};
@@ -244,165 +242,13 @@ fn plain(experiment: &Experiment, spec: &TableSpec, cells: &Cells) -> Figures {
     Figures { title: spec.title.clone(), head, rows: rows.collect(), report_only: spec.report_only }
 }
 
-/// Every combination of the switches, the one nearest to the published figures first, and a row that names it.
-///
-/// Distance (ours): mean over the schemes and figures of `|ln(measured / published)|`.
-pub fn sensitivity(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row)> {
-    let spec = experiment.sensitivity.as_ref()?;
-    let table = experiment.tables.iter().find(|table| Some(&table.id) == spec.table.as_ref())?;
-    let mut found: Vec<(f64, String, Vec<f64>)> = Vec::new();
-    for label in spec.combinations() {
-        let ratios = combination(spec, table, &label, cells).ok()?;
-        let distance = ratios.iter().map(|(own, published)| libm::log(own / published).abs()).sum::<f64>();
-        let own = ratios.iter().map(|(own, _)| *own).collect();
-        found.push((distance / ratios.len() as f64, label, own));
-    }
-    found.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let nearest = found.first()?;
-    let mut head = vec![(String::new(), String::new()), ("distance".to_owned(), String::new())];
-    for scheme in &spec.schemes {
-        head.extend(spec.metrics.iter().map(|metric| (scheme.clone(), metric.title().to_owned())));
-    }
-    let row = Row {
-        experiment: experiment.id.clone(),
-        id: String::new(),
-        criterion: format!("which of {} variants is nearest to the published ratios", found.len()),
-        robust: false,
-        published: "not stated".to_owned(),
-        bounds: String::new(),
-        measured: format!("{} (mean |ln| {})", nearest.1, number(nearest.0)),
-        verdict: Verdict::Reported,
-    };
-    let rows = found.iter().map(|(distance, label, own)| {
-        let figures = own.iter().map(|value| number(*value));
-        [label.clone(), number(*distance)].into_iter().chain(figures).collect()
-    });
-    let title = "Sensitivity: ratios to each variant, nearest to the published ones first".to_owned();
-    Some((Figures { title, head, rows: rows.collect(), report_only: false }, row))
-}
-
-/// Label of a scheme under another combination of `[variation]`.
-pub fn varied(scheme: &str, with: &Set) -> String {
-    format!("{scheme} [{}]", setting(with))
-}
-
-fn setting(with: &Set) -> String {
-    with.iter().map(|(place, value)| format!("{place}={}", value.plain())).collect::<Vec<_>>().join(" ")
-}
-
-/// Every combination of `[variation]`, the one nearest to the published figures first, and a row that names it.
-///
-/// Figures are ratios where a table is `to` a scheme. Distance (ours): mean over the published ratios and figures of
-/// `|ln(measured / published)|`.
-pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row)> {
-    let spec = experiment.variation.as_ref()?;
-    let tables: Vec<&TableSpec> =
-        spec.tables.iter().filter_map(|id| experiment.tables.iter().find(|table| table.id == *id)).collect();
-    let mut head = vec![(String::new(), String::new()), ("distance".to_owned(), String::new())];
-    let mut published_row = vec!["(published)".to_owned(), String::new()];
-    let mut found: Vec<(f64, String, Vec<f64>)> = Vec::new();
-    for (index, with) in spec.combinations().iter().enumerate() {
-        let (mut own, mut distance) = (Vec::new(), 0.0);
-        for table in &tables {
-            let to = table.to.as_deref();
-            let group = table.at.as_deref().unwrap_or_default();
-            for (scheme, published) in
-                table.published.iter().filter(|(scheme, _)| Some(scheme.as_str()) != to)
-            {
-                let (above, below) = (varied(scheme, with), to.map(|to| varied(to, with)));
-                // Of fewer points, where the variation has fewer.
-                let points: Vec<String> = cells
-                    .group(&above, group)
-                    .into_iter()
-                    .filter(|point| below.as_ref().is_none_or(|below| cells.at(below, point).is_ok()))
-                    .take(spec.points.unwrap_or(usize::MAX))
-                    .map(str::to_owned)
-                    .collect();
-                for (metric, published) in table.metrics.iter().zip(published) {
-                    if !published.is_finite() {
-                        continue;
-                    }
-                    let value = match &below {
-                        Some(below) => ratio(cells, *metric, &above, below, &points, table.mean).ok()?,
-                        None => mean_over(cells, *metric, &above, &points)?,
-                    };
-                    distance += libm::log(value / published).abs();
-                    own.push(value);
-                    if index == 0 {
-                        head.push((format!("{scheme} {group}").trim().to_owned(), metric.title().to_owned()));
-                        published_row.push(format!("({published})"));
-                    }
-                }
-            }
-        }
-        for id in &spec.criteria {
-            let criterion = experiment.criteria.iter().find(|criterion| criterion.id == *id)?;
-            let (measure, published) = (criterion.measure.as_ref()?, criterion.figure?);
-            let instead = |measure: Measure, scheme: &String| measure.instead(scheme, &varied(scheme, with));
-            let value = measure.schemes().iter().fold(measure.clone(), instead).of(cells).ok()?.value;
-            distance += libm::log(value / published).abs();
-            own.push(value);
-            if index == 0 {
-                head.push((id.clone(), String::new()));
-                published_row.push(format!("({published})"));
-            }
-        }
-        found.push((distance / own.len().max(1) as f64, setting(with), own));
-    }
-    found.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let nearest = found.first()?;
-    let row = Row {
-        experiment: experiment.id.clone(),
-        id: String::new(),
-        criterion: format!("which of {} choices is nearest to the published figures", found.len()),
-        robust: false,
-        published: "not stated".to_owned(),
-        bounds: String::new(),
-        measured: format!("{} (mean |ln| {})", nearest.1, number(nearest.0)),
-        verdict: Verdict::Reported,
-    };
-    let mut rows = vec![published_row];
-    rows.extend(found.iter().map(|(distance, label, own)| {
-        let figures = own.iter().map(|value| number(*value));
-        [label.clone(), number(*distance)].into_iter().chain(figures).collect()
-    }));
-    let title = "Choices: figures with each, nearest to the published ones first".to_owned();
-    Some((Figures { title, head, rows, report_only: false }, row))
-}
-
-/// Mean of a scheme's figure over those of these points that have it.
-fn mean_over(cells: &Cells, metric: Figure, scheme: &str, points: &[String]) -> Option<f64> {
-    let found = points.iter().filter_map(|point| cells.at(scheme, point).ok());
-    let values: Vec<f64> = found.map(|cell| cell.get(metric)).filter(|value| value.is_finite()).collect();
-    stats::mean(&values)
-}
-
-/// Ratios of the schemes to this combination, each with its published value.
-fn combination(
-    spec: &Sensitivity,
-    table: &TableSpec,
-    label: &str,
-    cells: &Cells,
-) -> Result<Vec<(f64, f64)>, Absent> {
-    let mut ratios = Vec::new();
-    for scheme in &spec.schemes {
-        for metric in &spec.metrics {
-            let column = table.metrics.iter().position(|own| own == metric);
-            let published = column.and_then(|column| table.published.get(scheme)?.get(column));
-            let published = published.ok_or_else(|| Absent::Nothing("nothing published".to_owned()))?;
-            ratios.push((ratio(cells, *metric, scheme, label, &[], Mean::OfRatios)?, *published));
-        }
-    }
-    Ok(ratios)
-}
-
 /// An experiment as a part of the report.
 pub fn chapter(played: &Played) -> Result<Chapter<'_>, PlotError> {
     let Played { experiment, cells, tables, rows, .. } = played;
     Ok(Chapter {
         id: experiment.id.clone(),
         title: experiment.title.clone(),
-        claim: experiment.report.claim.clone(),
+        claim: experiment.claim.clone(),
         source: experiment.source.clone(),
         says: experiment.says.clone(),
         pictures: pictures(experiment, cells)?,
@@ -524,127 +370,4 @@ fn curves(
     let values = lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
     let y = Axis::from_zero(metric.title(), metric.quantity(), values.collect::<Vec<_>>());
     LinePlot { frame, x: Axis::linear(place, quantity, ends), y, area: None, lines }.svg()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Values;
-    use super::*;
-    use crate::synthetic;
-
-    #[test]
-    fn a_choice_is_made_by_published_figures_and_every_run_is_played_once() {
-        let experiment = Experiment::parse(
-            r#"
-            id = "000-a1"
-            title = ""
-            source = ""
-            says = ""
-            scenario = { x = "${delay} ${queue}" }
-            set = { delay = "1", queue = "x" }
-            runs = [{ point = "short", each = [{ x = "deep", y = "shallow" }] }, { point = "long", each = [{ x = "deep", y = "deep" }] }]
-            [[scheme]]
-            label = "base"
-            role = "judged"
-            set = {}
-            [variation]
-            criteria = ["short", "long"]
-            set = { queue = ["${x}", "${y}"] }
-            [[criterion]]
-            id = "short"
-            text = ""
-            published = "10 ms"
-            figure = 0.01
-            measure = { kind = "value", metric = "delay_mean", of = "base", at = "short" }
-            [[criterion]]
-            id = "long"
-            text = ""
-            published = "40 ms"
-            figure = 0.04
-            measure = { kind = "value", metric = "delay_mean", of = "base", at = "long" }
-            "#,
-            "test",
-        )
-        .unwrap();
-        let mut planned = super::super::plan(&experiment, false).unwrap();
-        let same = super::super::add_variation(&experiment, false, &mut planned).unwrap();
-        let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
-        let played: Vec<String> =
-            planned.iter().map(|run| format!("{} {}", run.scheme, last(&run.text))).collect();
-        // The second queue of the long point is its first one: it counts for both, and is played once.
-        let own = [r#"base x = "1 x""#, r#"base x = "1 x""#];
-        let further = [
-            r#"base [queue=${x}] x = "1 deep""#,
-            r#"base [queue=${x}] x = "1 deep""#,
-            r#"base [queue=${y}] x = "1 shallow""#,
-        ];
-        assert_eq!(played, [&own[..], &further[..]].concat());
-        assert_eq!(same.len(), 1);
-        let mut cells = Cells::default();
-        let cell = |delay| Ok(Cell::new(Values::new(), synthetic::run("cubic", 1)).with("delay_mean", delay));
-        cells.enter("base [queue=${x}]", "short", cell(0.02));
-        cells.enter("base [queue=${x}]", "long", cell(0.04));
-        cells.enter("base [queue=${y}]", "short", cell(0.01));
-        for (scheme, as_well, point) in &same {
-            cells.enter_same(scheme, as_well, point);
-        }
-        let (table, row) = variation(&experiment, &cells).unwrap();
-        assert!(row.measured.starts_with("queue=${y} (mean |ln| 0"), "{}", row.measured);
-        assert_eq!(table.rows[0][2..], ["(0.01)", "(0.04)"]);
-        assert_eq!(table.rows[2][0], "queue=${x}");
-        assert_eq!(table.rows[2][1], number(libm::log(2.0) / 2.0));
-    }
-
-    #[test]
-    fn the_nearest_variant_comes_first() {
-        let experiment = Experiment::parse(
-            r#"
-            id = "000-a1"
-            title = ""
-            source = ""
-            says = ""
-            runs = [{ schemes = ["own", "other"], point = "p" }]
-            [[scheme]]
-            label = "own"
-            role = "judged"
-            set = { cc = "x" }
-            [[scheme]]
-            label = "other"
-            set = { cc = "y" }
-            [sensitivity]
-            cc = "x"
-            switches = [["a=1", "a=2"]]
-            schemes = ["other"]
-            metrics = ["delay_mean"]
-            table = "t"
-            [[table]]
-            id = "t"
-            title = "T"
-            to = "own"
-            metrics = ["throughput", "delay_mean"]
-            published = { other = [1.0, 4.0] }
-            [[criterion]]
-            id = "c"
-            text = ""
-            published = ""
-            measure = { kind = "value", metric = "delay_mean", of = "own" }
-            "#,
-            "test",
-        )
-        .unwrap()
-        .with_sensitivity();
-        assert_eq!(experiment.schemes[3].set["cc"], "x:a=2".into());
-        assert_eq!(experiment.runs[0].schemes, ["own", "other", "a=1", "a=2"]);
-        let mut cells = Cells::default();
-        for (scheme, delay) in [("own", 0.01), ("other", 0.04), ("a=1", 0.005), ("a=2", 0.011)] {
-            let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with("delay_mean", delay);
-            cells.enter(scheme, "p", Ok(cell));
-        }
-        let (table, row) = sensitivity(&experiment, &cells).unwrap();
-        assert_eq!(table.rows[0][0], "a=2");
-        assert!(row.measured.starts_with("a=2"));
-        let tables = tables(&experiment, &cells);
-        let other = tables[0].rows.iter().find(|row| row[0] == "other").unwrap();
-        assert_eq!(other[3..], ["4.000", "(4)"]);
-    }
 }

@@ -1,9 +1,11 @@
 //! TOML values that keep the order of their keys, so that a scenario made from them reads as it was written.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::value::{Error, MapAccessDeserializer, MapDeserializer, SeqDeserializer};
+use serde::de::{Deserializer, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, forward_to_deserialize_any};
 
 /// A TOML value. Dates are not among them: scenarios have none.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -46,6 +48,62 @@ impl Toml {
 impl From<&str> for Toml {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
+    }
+}
+
+/// What was read as TOML read further, as any type.
+impl<'de> Deserializer<'de> for Toml {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self {
+            Self::Boolean(value) => visitor.visit_bool(value),
+            Self::Integer(value) => visitor.visit_i64(value),
+            Self::Float(value) => visitor.visit_f64(value),
+            Self::Text(text) => visitor.visit_string(text),
+            Self::Array(elements) => visitor.visit_seq(SeqDeserializer::new(elements.into_iter())),
+            Self::Table(table) => visitor.visit_map(MapDeserializer::new(table.0.into_iter())),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match self {
+            Self::Text(name) => visitor.visit_enum(name.into_deserializer()),
+            Self::Table(table) => {
+                visitor.visit_enum(MapAccessDeserializer::new(MapDeserializer::new(table.0.into_iter())))
+            }
+            other => other.deserialize_any(visitor),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+impl IntoDeserializer<'_, Error> for Toml {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 
@@ -106,6 +164,18 @@ impl Table {
     /// Puts an entry before all others.
     pub fn insert_first(&mut self, key: &str, value: Toml) {
         self.0.insert(0, (key.to_owned(), value));
+    }
+
+    /// This, with the entries of another one in place of its own.
+    pub fn with(&self, other: &Self) -> Self {
+        let mut with = self.clone();
+        other.iter().for_each(|(key, value)| with.insert(key, value.clone()));
+        with
+    }
+
+    /// The entries by their keys.
+    pub fn to_set(&self) -> BTreeMap<String, Toml> {
+        self.0.iter().cloned().collect()
     }
 
     /// Takes a key out.

@@ -4,9 +4,9 @@ use core::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
 
+use super::algebra::Part;
 use super::cells::{Absent, Cells};
 use super::experiment::{Criterion, Experiment};
-use super::paired::Part;
 use crate::figures::number;
 
 /// One line of the table of verdicts; the JSON form is an array of these.
@@ -190,7 +190,7 @@ mod tests {
         let text = format!(
             "id = \"0\"\ntitle = \"\"\nsource = \"\"\nsays = \"\"\n[[scheme]]\nlabel = \"x\"\nset = {{}}\n\
              [[criterion]]\nid = \"c\"\ntext = \"\"\npublished = \"\"\n\
-             measure = {{ kind = \"value\", metric = \"share\", of = \"x\" }}\n{change}\n"
+             measure = {{ figure = \"share\", of = \"x\" }}\n{change}\n"
         );
         let rows = judge(&Experiment::parse(&text, "test").unwrap(), cells, quick);
         (rows[0].verdict, rows[0].measured.clone())
@@ -259,7 +259,7 @@ mod tests {
             [[reading]]\nname = \"other\"\nwhy = \"its table 2\"\n\
             figures = [{ of = \"share\", metric = \"rtt_sum\", per = \"rtt_samples\" }]\n\
             [[criterion]]\nid = \"c\"\ntext = \"\"\npublished = \"\"\nrobust = true\nat_least = 1.5\n\
-            measure = { kind = \"paired_ratio\", metric = \"share\", of = [\"x\"], to = [\"y\"] }\n";
+            measure = { figure = \"share\", of = \"x\", drops = \"mean\", over = { of = \"y\" } }\n";
         let rows = judge(&Experiment::parse(text, "test").unwrap(), &cells, false);
         let expected = "0.7143 [0.7143, 0.7143]; other: 2.000 [2.000, 2.000]";
         assert_eq!((rows[0].verdict, rows[0].measured.as_str()), (Verdict::Depends, expected));

@@ -5,7 +5,6 @@
 //! 2020, log a row a second, with gaps). A log says what a transfer got, which is less than what the link could carry
 //! wherever the sender had nothing to send.
 
-use core::str::FromStr;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -13,170 +12,18 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use ranpace_units::Span;
 
 use super::inspect::Source;
+use super::log_format::{Clock, LogError, LogFormat, MOST_INTERVALS, RateUnit, TimeUnit};
+use super::times::{clock, number};
 use super::{RateSeries, ToolError};
 
 /// A line longer than this is no row.
 const MOST_LINE: usize = 1 << 16;
 /// More columns than this are refused.
 const MOST_COLUMNS: usize = 4_096;
-/// More intervals than this are refused: 58 days of seconds, a little longer than a trace may be. They take 40 MB.
-const MOST_INTERVALS: u64 = 5_000_000;
 /// A faster link than this is a slip of the pen: 10 Tbit/s.
 const MOST_RATE: f64 = 1e13;
 /// How much of what was found is shown.
 const SHOWN: usize = 40;
-
-/// What the numbers of a time column count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeUnit {
-    /// Seconds.
-    Seconds,
-    /// Milliseconds.
-    Millis,
-    /// Microseconds.
-    Micros,
-    /// Nanoseconds.
-    Nanos,
-}
-
-impl TimeUnit {
-    fn nanos(self) -> u64 {
-        match self {
-            Self::Seconds => 1_000_000_000,
-            Self::Millis => 1_000_000,
-            Self::Micros => 1_000,
-            Self::Nanos => 1,
-        }
-    }
-}
-
-/// What the numbers of a rate column count.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RateUnit {
-    bits_per_s: f64,
-}
-
-impl RateUnit {
-    /// Thousands of bits per second.
-    pub const KBIT: Self = Self { bits_per_s: 1e3 };
-    /// The units that there are.
-    pub const NAMES: [&'static str; 8] =
-        ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "B/s", "kB/s", "MB/s", "GB/s"];
-}
-
-impl FromStr for RateUnit {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let sizes = [1.0, 1e3, 1e6, 1e9, 8.0, 8e3, 8e6, 8e9];
-        let found = Self::NAMES.iter().zip(sizes).find(|(name, _)| **name == text);
-        found
-            .map(|(_, bits_per_s)| Self { bits_per_s })
-            .ok_or_else(|| format!("expected one of {}", Self::NAMES.join(", ")))
-    }
-}
-
-/// Where the time of a row stands.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Clock {
-    /// Nowhere: each row is the interval after the one before.
-    Rows,
-    /// In the column of this name: a number in this unit, or a date with a time of day, such as 2019.12.14_10.16.30 or
-    /// 2019-12-14 10:16:30.5.
-    Column(String, TimeUnit),
-}
-
-/// How a log is written.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LogFormat {
-    /// CSV whose first line names the columns. Separated by commas; by semicolons or tabs if the first line has no comma.
-    Csv {
-        /// Where the time stands.
-        clock: Clock,
-        /// The column of rates.
-        rate: String,
-        /// What its numbers count.
-        unit: RateUnit,
-        /// What one row stands for.
-        interval: Span,
-    },
-    /// Two numbers a line, time and rate, separated by spaces or a comma; lines with `#` are comments.
-    Pairs {
-        /// What the first counts.
-        time: TimeUnit,
-        /// What the second counts.
-        rate: RateUnit,
-        /// What one row stands for.
-        interval: Span,
-    },
-}
-
-impl LogFormat {
-    /// The logs of University College Cork's 5G set: `DL_bitrate` in kbit/s (or `UL_bitrate`), about a row a second.
-    pub fn ucc_5g(up: bool) -> Self {
-        Self::Csv {
-            clock: Clock::Column("Timestamp".to_owned(), TimeUnit::Seconds),
-            rate: if up { "UL_bitrate" } else { "DL_bitrate" }.to_owned(),
-            unit: RateUnit::KBIT,
-            interval: Span::SECOND,
-        }
-    }
-
-    fn interval(&self) -> Span {
-        match self {
-            Self::Csv { interval, .. } | Self::Pairs { interval, .. } => *interval,
-        }
-    }
-}
-
-/// Why a log was refused. Lines count from 1.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LogError {
-    /// Something else than was expected.
-    #[error("line {line}: expected {expected}, found \"{found}\"")]
-    Unexpected {
-        /// Where.
-        line: u64,
-        /// What would have been understood.
-        expected: String,
-        /// What was there, cut and escaped.
-        found: String,
-    },
-    /// No such column.
-    #[error("line 1: no column {column:?}; there are: {columns}{near}")]
-    NoColumn {
-        /// The one asked for.
-        column: String,
-        /// Those that are there.
-        columns: String,
-        /// The nearest, as a question.
-        near: String,
-    },
-    /// Time runs backwards.
-    #[error(
-        "line {line}: its time {found} lies before that of the row above; sort the rows, or convert each part alone"
-    )]
-    Decreasing {
-        /// Where.
-        line: u64,
-        /// The time there.
-        found: String,
-    },
-    /// Longer than can be held.
-    #[error(
-        "line {line}: more than {MOST_INTERVALS} intervals since the first row; is the unit of time right?"
-    )]
-    TooLong {
-        /// Where.
-        line: u64,
-    },
-    /// No row has a rate.
-    #[error("line {line}: the log ends here without any row with a rate")]
-    Empty {
-        /// The last line.
-        line: u64,
-    },
-}
 
 /// Reads a log from a file, plain or gzipped. `watch` is told how many bytes of how many have been read.
 pub fn read_log(
@@ -454,82 +301,6 @@ fn column(names: &[String], name: &str) -> Result<usize, LogError> {
     })
 }
 
-/// A decimal number, exactly: digits before and after the point.
-struct Decimal {
-    whole: u64,
-    /// Billionths; what is finer is cut off.
-    billionths: u64,
-}
-
-impl Decimal {
-    fn nanos(&self, size: u64) -> Option<u64> {
-        let part = u128::from(self.billionths) * u128::from(size) / 1_000_000_000;
-        self.whole.checked_mul(size)?.checked_add(u64::try_from(part).ok()?)
-    }
-}
-
-fn number(text: &str) -> Option<Decimal> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(fraction) {
-        return None;
-    }
-    let billionths = fraction.bytes().chain(core::iter::repeat(b'0')).take(9);
-    let billionths = billionths.fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
-    Some(Decimal { whole: whole.parse().ok()?, billionths })
-}
-
-/// Days of a month (from 1) of the Gregorian calendar.
-fn days(year: u64, month: u64) -> u64 {
-    match month {
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Nanoseconds since 1970 of a date and time of day, whatever stands between their numbers; without time zone, or with Z.
-fn clock(text: &str) -> Option<u64> {
-    let bytes = text.strip_suffix('Z').unwrap_or(text).as_bytes();
-    let (head, tail) = bytes.split_at_checked(19)?;
-    let digits = |range: core::ops::Range<usize>| {
-        head[range]
-            .iter()
-            .try_fold(0u64, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0')))
-    };
-    let between = [4, 7, 10, 13, 16].iter().all(|at| !head[*at].is_ascii_alphanumeric() || head[*at] == b'T');
-    let (year, month, day) = (digits(0..4)?, digits(5..7)?, digits(8..10)?);
-    let (hour, minute, second) = (digits(11..13)?, digits(14..16)?, digits(17..19)?);
-    let is_sane = (1970..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=days(year, month)).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second <= 60;
-    if !between || !is_sane {
-        return None;
-    }
-    let fraction = match tail {
-        [] => 0,
-        [b'.' | b',', digits @ ..] => {
-            number(&format!("0.{}", core::str::from_utf8(digits).ok()?))?.billionths
-        }
-        _ => return None,
-    };
-    // Days since 1970, with years that begin in March so that the leap day is the last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let leaps = year / 4 - year / 100 + year / 400;
-    let days = year * 365 + leaps + (month * 153 + 2) / 5 + day - 1 - 719_468;
-    Some(
-        ((days * 24 + hour) * 60 + minute)
-            .checked_mul(60)?
-            .checked_add(second)?
-            .checked_mul(1_000_000_000)?
-            + fraction,
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -553,34 +324,6 @@ mod tests {
         assert_eq!(down, RateSeries { interval: Span::SECOND, rates: vec![7e3, 15e3, 15e3, 15e3, 0.0] });
         let up = read_log_text(text.as_bytes(), &LogFormat::ucc_5g(true)).unwrap();
         assert_eq!(up.rates, [1e3, 2.5e3, 2.5e3, 2.5e3, 4e3]);
-    }
-
-    #[test]
-    fn times_are_exact_whatever_their_form() {
-        for (text, nanos) in [
-            ("1970-01-01T00:00:00Z", Some(0)),
-            ("2000-03-01 00:00:00", Some(951_868_800_000_000_000)),
-            ("2024.02.29_12.30.15", Some(1_709_209_815_000_000_000)),
-            ("2019-12-14 10:16:30.25", Some(1_576_318_590_250_000_000)),
-            ("2000-02-29 00:00:00", Some(951_782_400_000_000_000)),
-            ("2019-13-14 10:16:30", None),
-            ("2019-02-30 10:16:30", None),
-            ("2019-02-29 10:16:30", None),
-            ("2100-02-29 10:16:30", None),
-            ("2019-04-31 10:16:30", None),
-            ("2019-12-00 10:16:30", None),
-            ("2019-12-14 10:16:30+01:00", None),
-            ("2019-12-14", None),
-            ("0000-00-00 00:00:00", None),
-        ] {
-            assert_eq!(clock(text), nanos, "{text}");
-        }
-        assert_eq!(
-            number("1552767958.123456789").unwrap().nanos(1_000_000_000),
-            Some(1_552_767_958_123_456_789)
-        );
-        assert_eq!(number("0.3").unwrap().nanos(1_000_000), Some(300_000));
-        assert!(number("-1").is_none() && number("1e3").is_none() && number("").is_none());
     }
 
     #[test]

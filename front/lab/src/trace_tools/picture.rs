@@ -1,18 +1,15 @@
 //! What a trace looks like: its capacity over time, how its seconds differ, and its gaps.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ranpace_link::{Trace, TraceStats};
-use ranpace_units::Span;
+use ranpace_units::{Rate, Span};
 
 use super::{BITS, ToolError, counts};
 use crate::Quantity;
+use crate::pictures::{Pictures, Plot};
 use crate::plot::{Axis, Frame, GREY, Line, LinePlot, Palette, PlotError, steps};
 
 /// Traces up to this long are drawn by the tenth of a second.
 const FINE_UNTIL: Span = Span::from_secs(900);
-
-/// Width and height, drawing and caption.
-type Plot = ((u32, u32), String, String);
 
 /// The picture of a trace.
 #[derive(Clone, Debug)]
@@ -26,59 +23,26 @@ pub struct Picture<'a> {
 impl Picture<'_> {
     /// As one SVG, the plots below each other.
     pub fn svg(&self) -> Result<String, ToolError> {
-        let (mut body, mut top, mut width) = (String::new(), 0, 0);
-        for (frame, svg, _) in self.plots()? {
-            // A drawing within a drawing has its place as attributes.
-            body.push_str(&svg.replacen("<svg ", &format!("<svg x=\"0\" y=\"{top}\" "), 1));
-            top += frame.1 + 10;
-            width = width.max(frame.0);
-        }
-        Ok(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{top}\" \
-             viewBox=\"0 0 {width} {top}\" style=\"background:#fff\">{body}</svg>\n"
-        ))
+        Ok(self.pictures()?.svg())
     }
 
     /// As a page that needs nothing else, with the trace's figures.
     pub fn html(&self) -> Result<String, ToolError> {
-        let plots = self.plots()?;
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="generator" content=(format!("ranpace {}", crate::version::VERSION));
-                    title { "Trace " (self.name) }
-                    style { (PreEscaped(include_str!("../report/style.css"))) }
-                }
-                body {
-                    header { h1 { "Trace " (self.name) } (self.figures()) }
-                    main {
-                        @for (_, svg, caption) in &plots {
-                            figure { div.card { (PreEscaped(svg)) } figcaption { (caption) } }
-                        }
-                    }
-                    footer { "Made by Ranpace " (crate::version::VERSION) "." }
-                }
-            }
-        };
-        Ok(page.into_string())
+        Ok(self.pictures()?.html(""))
     }
 
-    fn figures(&self) -> Markup {
+    fn pictures(&self) -> Result<Pictures, PlotError> {
         let stats = TraceStats::of(self.trace);
-        let stalls = format!("{} of more than 1 s, {} together", stats.stalls, stats.stalled);
-        html! {
-            dl.origin {
-                div { dt { "Length" } dd { (stats.duration) } }
-                div { dt { "Mean" } dd { (rate(stats.mean.as_f64())) } }
-                div { dt { "Worst second" } dd { (rate(stats.min_second.as_f64())) } }
-                div { dt { "Best second" } dd { (rate(stats.max_second.as_f64())) } }
-                div { dt { "Gaps" } dd { (stalls) } }
-                div { dt { "Longest gap" } dd { (stats.longest_gap) } }
-            }
-        }
+        let rate = |rate: Rate| Quantity::Rate.show(rate.as_f64());
+        let facts = vec![
+            ("Length", stats.duration.to_string()),
+            ("Mean", rate(stats.mean)),
+            ("Worst second", rate(stats.min_second)),
+            ("Best second", rate(stats.max_second)),
+            ("Gaps", format!("{} of more than 1 s, {} together", stats.stalls, stats.stalled)),
+            ("Longest gap", stats.longest_gap.to_string()),
+        ];
+        Ok(Pictures::sized(&format!("Trace {}", self.name), facts, self.plots()?))
     }
 
     /// All of them.
@@ -207,12 +171,6 @@ impl Picture<'_> {
         points.extend(points.last().map(|last| ((last.0 + step).min(all), last.1)));
         points
     }
-}
-
-/// A rate as people read it.
-fn rate(bits_per_s: f64) -> String {
-    let unit = Quantity::Rate.unit([bits_per_s]);
-    format!("{} {}", unit.show(bits_per_s), unit.name)
 }
 
 #[cfg(test)]

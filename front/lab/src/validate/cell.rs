@@ -3,12 +3,12 @@
 use ranpace_link::Packet;
 use ranpace_phy::{Direction, LteBandwidth, LteMcs};
 use ranpace_radio::cell::{
-    Air, Cell, CellConfig, CellError, Errors, FadingConfig, Listener, Place, Subscriber, Subscription,
+    Air, Cell, CellConfig, CellError, CellSubscription, Errors, FadingConfig, Listener, Place, Subscriber,
     UserConfig,
 };
 use ranpace_radio::channel::Position;
 use ranpace_radio::rlc::{BearerConfig, Config, DropCause};
-use ranpace_rnis::Report;
+use ranpace_rnis::SlotReport;
 use ranpace_scenario::{ScenarioError, cells};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -87,7 +87,7 @@ impl Listener<Datagram> for Log {
     fn on_dropped(&mut self, now: Time, _: u32, _: Direction, _: &Datagram, _: DropCause) {
         self.dropped.push(now);
     }
-    fn on_report(&mut self, report: &Report<'_>) {
+    fn on_report(&mut self, report: &SlotReport<'_>) {
         let mut told = Told {
             time: report.time,
             used: report.used_prbs.downlink.into(),
@@ -154,7 +154,7 @@ impl Rig {
 
     /// Has a report made of every slot.
     pub fn subscribe(&mut self) {
-        self.cell.subscribe(self.now, Some(Subscription::EVERY_SLOT));
+        self.cell.subscribe(self.now, Some(CellSubscription::EVERY_SLOT));
     }
 
     pub fn send(&mut self, user: u32, direction: Direction, size: u32) {

@@ -17,7 +17,7 @@ use core::str::FromStr;
 
 use ranpace_units::Rate;
 
-use crate::interface::Report;
+use crate::interface::ReceiverReport;
 
 /// Kind of the thesis's option.
 pub const KIND: u8 = 32;
@@ -59,26 +59,26 @@ impl Format {
     pub const NAMES: &str = "v1, thesis-v2, exp or bare";
 
     /// The value of the option, as the acknowledgement carries it.
-    pub fn encode(self, rate: Rate) -> Report {
+    pub fn encode(self, rate: Rate) -> ReceiverReport {
         let bits = rate.bits_per_s();
         let short = u32::try_from(bits).unwrap_or(u32::MAX).to_be_bytes();
         match self {
-            Self::V1 => Report::new(&short),
-            Self::Bare => Report::bare(&short),
-            Self::ThesisV2 => Report::new(&bits.min(U48_MAX).to_be_bytes()[2..]),
+            Self::V1 => ReceiverReport::new(&short),
+            Self::Bare => ReceiverReport::bare(&short),
+            Self::ThesisV2 => ReceiverReport::new(&bits.min(U48_MAX).to_be_bytes()[2..]),
             Self::Experiment => {
                 let [a, b] = EXPERIMENT.to_be_bytes();
                 // Rounded, but never to the zero that says "no estimate".
                 let kbit = if bits == 0 { 0 } else { (bits.saturating_add(500) / 1000).max(1) };
                 let [c, d, e, f] = u32::try_from(kbit).unwrap_or(u32::MAX).to_be_bytes();
-                Report::new(&[a, b, c, d, e, f])
+                ReceiverReport::new(&[a, b, c, d, e, f])
             }
         }
         .expect("six bytes fit a report")
     }
 
     /// What a report says; `None` if it says that there is no estimate, or is not written in this format.
-    pub fn decode(self, report: &Report) -> Option<Rate> {
+    pub fn decode(self, report: &ReceiverReport) -> Option<Rate> {
         let value = report.as_bytes();
         let bits = match self {
             Self::V1 | Self::Bare => u64::from(u32::from_be_bytes(value.try_into().ok()?)),
@@ -111,7 +111,7 @@ pub fn parse_option(option: &[u8]) -> Option<Rate> {
         (KIND_EXPERIMENT, 6) => Format::Experiment,
         _ => return None,
     };
-    format.decode(&Report::new(value)?)
+    format.decode(&ReceiverReport::new(value)?)
 }
 
 #[cfg(test)]

@@ -32,8 +32,8 @@ use ranpace_units::{Rate, Span, Time};
 use crate::client_driven::guard;
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, ReceiverHalf, Report, Sample, Signal,
-    State, Window,
+    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, ReceiverHalf, ReceiverReport, Sample,
+    Signal, State, Window,
 };
 use crate::options::{OptionError, Options};
 
@@ -41,13 +41,13 @@ pub mod client;
 pub mod filter;
 pub mod floor;
 pub mod machine;
-mod settings;
+pub mod settings;
 #[cfg(test)]
 mod tests;
 
 use client::{Client, Estimator};
 use floor::Floor;
-use machine::{Facts, Mode};
+use machine::{Mode, TransitionInputs};
 use settings::{OneWay, Recovery, Settings};
 
 pub use settings::DrainReference;
@@ -319,9 +319,9 @@ impl Cdbev2 {
         self.settings.compensation.grow_limit(self.in_flight_before_grow, self.bw_max, rtt)
     }
 
-    fn facts(&mut self, cx: &Context, rtt_min: Span, in_flight: f64) -> Facts {
+    fn facts(&mut self, cx: &Context, rtt_min: Span, in_flight: f64) -> TransitionInputs {
         let path_rtt = self.path_rtt(rtt_min);
-        Facts {
+        TransitionInputs {
             since: cx.now - self.since,
             rtt_min,
             steady_for: self.steady_for,
@@ -390,7 +390,7 @@ impl CongestionControl for Cdbev2 {
         self.set_pace(cx, w);
     }
 
-    fn on_report(&mut self, cx: &Context, _: &mut Window, report: &Report) {
+    fn on_report(&mut self, cx: &Context, _: &mut Window, report: &ReceiverReport) {
         // It counts with the RTT of its acknowledgement, which is told next.
         if let Some(rate) = self.settings.format.decode(report)
             && let Some(earlier) = self.pending.replace(rate.as_f64())

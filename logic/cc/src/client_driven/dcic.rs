@@ -14,7 +14,7 @@ use crate::client_driven::pipe::{self, Pipe, Unit};
 use crate::client_driven::reporter::{self, Reporter};
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Congestion, CongestionControl, Context, LossResponse, ReceiverHalf, Report, Sample, Window,
+    Ack, Congestion, CongestionControl, Context, LossResponse, ReceiverHalf, ReceiverReport, Sample, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -96,7 +96,7 @@ impl CongestionControl for Dcic {
         self.pipe.on_path_change();
     }
 
-    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &Report) {
+    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &ReceiverReport) {
         if self.pipe.on_report(report, false) {
             self.pipe.apply(cx, w, PACING_GAIN, CWND_GAIN);
         }

@@ -66,7 +66,7 @@ use crate::entry::Control;
 use crate::filter::MaxFilter;
 use crate::interface::{
     Ack, Allocation, Congestion, CongestionControl, Context, LossResponse, Pacing, Packet, PathMemory,
-    PepReport, RadioHint, Report, Sample, Sent, Signal, State, View, Window,
+    PepReport, RadioHint, ReceiverReport, Sample, Sent, Signal, State, View, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -190,7 +190,7 @@ struct Round {
 
 /// What is kept of a round.
 #[derive(Clone, Copy, Debug, Default)]
-struct Past {
+struct RoundRecord {
     delivered: u64,
     lost: u64,
     bytes: f64,
@@ -236,7 +236,7 @@ pub struct Guard {
     /// Segments in flight and pace that follow from them.
     most_flight: f64,
     most_pace: Rate,
-    past: [Past; ROUNDS],
+    past: [RoundRecord; ROUNDS],
     /// Bytes acknowledged since the last new report. Where not every acknowledgement carries one, each is new; else those are
     /// that differ from the one before.
     unreported: f64,
@@ -292,7 +292,7 @@ impl Guard {
             rounds: 0,
             most_flight: LEAST_FLIGHT,
             most_pace: Rate::ZERO,
-            past: [Past::default(); ROUNDS],
+            past: [RoundRecord::default(); ROUNDS],
             unreported: 0.0,
             came: false,
             came_before: false,
@@ -429,7 +429,7 @@ impl Guard {
         // What was held back, by the application or by a check, says nothing about reports.
         let left_out = round.app_limited || self.checked || was_checked;
         self.past.rotate_left(1);
-        self.past[ROUNDS - 1] = Past {
+        self.past[ROUNDS - 1] = RoundRecord {
             delivered: round.delivered,
             // What a lift loses speaks against the lift, not against the reports.
             lost: if lifted { 0 } else { round.lost },
@@ -489,7 +489,7 @@ impl Guard {
 
     /// Whether the delivered rate contradicts the reports of the last rounds; `None` if there were none.
     fn contradicted(&mut self) -> Option<bool> {
-        let sum = |part: fn(&Past) -> f64| self.past.iter().map(part).sum::<f64>();
+        let sum = |part: fn(&RoundRecord) -> f64| self.past.iter().map(part).sum::<f64>();
         let delivered = 8.0 * sum(|past| past.bytes) / sum(|past| past.seconds).max(1e-9);
         let (bytes, seconds) = (sum(|past| past.reported.0), sum(|past| past.reported.1));
         if bytes <= 0.0 {
@@ -666,7 +666,7 @@ impl CongestionControl for Guard {
         (self.round, self.queue, self.deep) = (None, false, None);
         self.delivered = MaxFilter::default();
         self.rounds = 0;
-        (self.past, self.unreported) = ([Past::default(); ROUNDS], 0.0);
+        (self.past, self.unreported) = ([RoundRecord::default(); ROUNDS], 0.0);
         (self.good, self.high, self.low, self.lift) = (0, 0, 0, None);
         (self.calm, self.checking, self.check_at) = (0, 0, Time::ZERO);
         (self.report, self.ceiling, self.since_lift) = (None, (f64::INFINITY, Time::ZERO), u32::MAX);
@@ -688,7 +688,7 @@ impl CongestionControl for Guard {
         self.publish(cx, w);
     }
 
-    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &Report) {
+    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &ReceiverReport) {
         self.control.on_report(cx, &mut self.wanted, report);
         if let Some(rate) = self.format.decode(report) {
             self.came = true;

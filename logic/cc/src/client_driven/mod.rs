@@ -4,7 +4,7 @@
 //! clients ([`tumbling`]), the sender's view of the path ([`pipe`]), and the [`guard`] against false reports.
 
 pub mod bw_report;
-pub(crate) mod cdbe;
+pub mod cdbe;
 pub mod cdbev2;
 pub(crate) mod cqic_s;
 pub(crate) mod dcic;

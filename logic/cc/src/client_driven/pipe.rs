@@ -13,7 +13,7 @@
 use ranpace_units::{Rate, Span};
 
 use crate::client_driven::bw_report::Format;
-use crate::interface::{Congestion, Context, Pacing, Report, Sample, Signal, Window};
+use crate::interface::{Congestion, Context, Pacing, ReceiverReport, Sample, Signal, Window};
 use crate::options::{OptionError, OptionInfo, Options};
 
 /// Smallest window in segments. Ours.
@@ -87,7 +87,7 @@ impl Pipe {
 
     /// Takes a report; false if it says nothing. With `keep_higher` a lower one than is in use changes nothing.
     #[inline]
-    pub(crate) fn on_report(&mut self, report: &Report, keep_higher: bool) -> bool {
+    pub(crate) fn on_report(&mut self, report: &ReceiverReport, keep_higher: bool) -> bool {
         let Some(rate) = self.format.decode(report) else { return false };
         if !(keep_higher && self.reported.is_some() && rate < self.bandwidth) {
             self.bandwidth = rate;

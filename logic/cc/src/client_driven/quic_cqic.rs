@@ -20,7 +20,7 @@ use crate::client_driven::guard;
 use crate::client_driven::reporter::{self, Reporter};
 use crate::client_driven::tumbling::Tumbling;
 use crate::entry::{Control, Entry, Transport};
-use crate::interface::{RadioHint, Received, ReceiverHalf, Report};
+use crate::interface::{RadioHint, Received, ReceiverHalf, ReceiverReport};
 use crate::options::{OptionError, OptionInfo, Options};
 
 /// As `ranpace list cc` shows it.
@@ -187,7 +187,7 @@ impl ReceiverHalf for QuicCqicClient {
         }
     }
 
-    fn report(&mut self, now: Time) -> Option<Report> {
+    fn report(&mut self, now: Time) -> Option<ReceiverReport> {
         let estimate = self.estimate(now);
         self.reporter.report(estimate)
     }

@@ -3,7 +3,7 @@
 use ranpace_units::Rate;
 
 use crate::client_driven::bw_report::Format;
-use crate::interface::Report;
+use crate::interface::ReceiverReport;
 use crate::options::{OptionError, OptionInfo, Options};
 
 /// The option for the format of reports.
@@ -38,7 +38,7 @@ impl Reporter {
 
     /// What the acknowledgement that is about to leave carries of this estimate.
     #[inline]
-    pub(crate) fn report(&mut self, estimate: Option<Rate>) -> Option<Report> {
+    pub(crate) fn report(&mut self, estimate: Option<Rate>) -> Option<ReceiverReport> {
         let estimate = estimate?;
         if self.wait > 0 {
             self.wait -= 1;

@@ -87,6 +87,15 @@ pub const ENTRY: Decorator = Decorator {
 };
 
 fn wrap(inner: Box<dyn LossBased>, options: &mut Options) -> Result<Box<dyn LossBased>, OptionError> {
+    Ok(Box::new(C2tcp::new(inner, read_params(options)?)))
+}
+
+/// What the options say.
+///
+/// # Errors
+///
+/// An option with a value that it cannot have.
+pub fn read_params(options: &mut Options) -> Result<Params, OptionError> {
     let base = Params::default();
     let params = Params {
         target: options.span("target", base.target)?,
@@ -116,7 +125,7 @@ fn wrap(inner: Box<dyn LossBased>, options: &mut Options) -> Result<Box<dyn Loss
         let expected = format!("at least min_alpha ({})", params.min_alpha);
         return Err(OptionError { key: "max_alpha", expected, found: params.max_alpha.to_string() });
     }
-    Ok(Box::new(C2tcp::new(inner, params)))
+    Ok(params)
 }
 
 /// How `alpha` follows the mean RTT.

@@ -98,6 +98,15 @@ fn wrap(
     options: &mut Options,
     variant: Variant,
 ) -> Result<Box<dyn LossBased>, OptionError> {
+    Ok(Box::new(Meld::new(inner, read_params(options, variant)?)))
+}
+
+/// What the options of [`DE`] or [`ME`] say.
+///
+/// # Errors
+///
+/// An option with a value that it cannot have.
+pub fn read_params(options: &mut Options, variant: Variant) -> Result<Params, OptionError> {
     let base = Params::new(variant);
     let queue_factor = match variant {
         Variant::Download => base.queue_factor,
@@ -105,7 +114,7 @@ fn wrap(
             options.value("q_th", "formula or a multiple of it such as x8", base.queue_factor)?
         }
     };
-    let params = Params {
+    Ok(Params {
         variant,
         queue_factor,
         harq_processes: options.number("n_harq", 0.0, 32.0, 0.0)? as u64,
@@ -115,8 +124,7 @@ fn wrap(
         full_after_timeout: options.choice("rto", &[("keep_ssthresh", false), ("full", true)])?,
         radio_at_loss: options.choice("radio_at", &[("detect", false), ("loss", true)])?,
         guards: options.flag("guard", base.guards)?,
-    };
-    Ok(Box::new(Meld::new(inner, params)))
+    })
 }
 
 /// Which losses are taken for congestion.

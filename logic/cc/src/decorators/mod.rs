@@ -1,4 +1,4 @@
 //! Decorators: they wrap a loss-based control and change what it sees of losses or how its window grows.
 
-pub(crate) mod c2tcp;
-pub(crate) mod meld;
+pub mod c2tcp;
+pub mod meld;

@@ -8,7 +8,7 @@ use ranpace_units::{Span, Time};
 use super::events::{
     Ack, Allocation, Congestion, Context, LossResponse, Packet, PathMemory, PepReport, Sample, Sent,
 };
-use super::report::Report;
+use super::report::ReceiverReport;
 use super::window::Window;
 
 /// A control behind another one, and what it is to see of an event; see [`CongestionControl::view`].
@@ -132,7 +132,7 @@ pub trait CongestionControl: Debug + Send {
     }
 
     /// A report of the peer's receiver half. May open the window without an acknowledgement.
-    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &Report) {
+    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &ReceiverReport) {
         pass_on!(self.on_report(cx, w, report));
     }
 

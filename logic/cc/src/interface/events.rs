@@ -130,7 +130,7 @@ pub struct Packet {
     pub bytes: Bytes,
     /// When it was sent.
     pub sent_at: Time,
-    /// What became of it.
+    /// Its outcome.
     pub fate: PacketOutcome,
 }
 

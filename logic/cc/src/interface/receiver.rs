@@ -5,7 +5,7 @@ use core::fmt::Debug;
 use ranpace_rnis::RadioHint;
 use ranpace_units::{Bytes, Span, Time};
 
-use super::report::Report;
+use super::report::ReceiverReport;
 
 /// A data packet as the receiver sees it.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ pub trait ReceiverHalf: Debug + Send {
     }
 
     /// What the acknowledgement that is about to leave carries.
-    fn report(&mut self, now: Time) -> Option<Report>;
+    fn report(&mut self, now: Time) -> Option<ReceiverReport>;
 
     /// Shows named figures of the state for series and debugging.
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {

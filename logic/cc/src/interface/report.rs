@@ -2,15 +2,15 @@
 
 use core::fmt::Debug;
 
-/// A report of the peer's receiver half, as it travels: at most [`Report::CAPACITY`] bytes.
+/// A report of the peer's receiver half, as it travels: at most [`ReceiverReport::CAPACITY`] bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Report {
+pub struct ReceiverReport {
     length: u8,
     bare: bool,
     bytes: [u8; Self::CAPACITY],
 }
 
-impl Report {
+impl ReceiverReport {
     /// As much as fits the TCP option space beside timestamps.
     pub const CAPACITY: usize = 28;
 
@@ -39,8 +39,8 @@ impl Report {
     }
 }
 
-impl Debug for Report {
+impl Debug for ReceiverReport {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("Report").field(&self.as_bytes()).finish()
+        f.debug_tuple("ReceiverReport").field(&self.as_bytes()).finish()
     }
 }

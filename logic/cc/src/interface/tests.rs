@@ -78,7 +78,7 @@ impl CongestionControl for Recorder {
     fn on_deadline(&mut self, _: &Context, _: &mut Window) {
         self.note("on_deadline");
     }
-    fn on_report(&mut self, _: &Context, _: &mut Window, _: &Report) {
+    fn on_report(&mut self, _: &Context, _: &mut Window, _: &ReceiverReport) {
         self.note("on_report");
     }
     fn wants_radio(&self) -> bool {
@@ -153,7 +153,7 @@ fn call_all(control: &mut dyn CongestionControl) {
     control.on_idle_restart(&cx, w, Span::SECOND);
     control.on_path_change(&cx, w);
     control.on_deadline(&cx, w);
-    control.on_report(&cx, w, &Report::new(&[1, 2, 3, 4]).unwrap());
+    control.on_report(&cx, w, &ReceiverReport::new(&[1, 2, 3, 4]).unwrap());
     control.on_radio(&cx, w, &hint);
     control.on_pep(&cx, w, &pep);
     control.on_allocation(&cx, w, None);

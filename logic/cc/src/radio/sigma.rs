@@ -47,7 +47,7 @@ use ranpace_units::{Rate, Span, Time};
 use self::police::Police;
 use self::radio::Inputs;
 pub use self::radio::{Average, Reach};
-use self::trial::{Finding, Trials, Who};
+use self::trial::{Finding, Trials, WindowOwner};
 use crate::classic::cubic::{LinuxCubic, Params as CubicParams};
 use crate::classic::hystart;
 use crate::entry::{Control, Entry, Transport};
@@ -382,19 +382,19 @@ impl Sigma {
         let Some(base) = self.base_rtt() else { return };
         let is_open = matches!(cx.state, State::Open | State::Disorder);
         let who = match self.mode {
-            Mode::Plain => Who::Plain,
+            Mode::Plain => WindowOwner::Plain,
             Mode::Proportional | Mode::Safe
                 if is_open
                     && self.repairing.is_none()
                     && self.timeout_at.is_none()
                     && self.police.cap().is_none() =>
             {
-                Who::Ready
+                WindowOwner::Ready
             }
-            _ => Who::Sigma,
+            _ => WindowOwner::Sigma,
         };
         // CUBIC does not take over in the middle of a repair.
-        if who == Who::Sigma && !is_open {
+        if who == WindowOwner::Sigma && !is_open {
             return;
         }
         let Some(trials) = &mut self.trials else { return };
@@ -409,7 +409,7 @@ impl Sigma {
                 w.pacing = Pacing::Unlimited;
                 w.cwnd = self.bounded(cx, w.cwnd.min(before));
             }
-            Finding::Contradicted { queue } if who != Who::Plain => {
+            Finding::Contradicted { queue } if who != WindowOwner::Plain => {
                 self.timeout_at = None;
                 w.cwnd = (cx.in_flight as f64).min(w.cwnd).max(LEAST_START);
                 // Without a queue slow start finds what there is.

@@ -95,7 +95,7 @@ impl Mode {
 
 /// What the transitions depend on.
 #[derive(Clone, Copy, Debug)]
-struct Facts {
+struct TransitionInputs {
     /// Time in the state.
     since: Span,
     min_rtt: Span,
@@ -109,7 +109,7 @@ struct Facts {
 }
 
 /// The state table.
-fn next(mode: Mode, facts: &Facts) -> Mode {
+fn next(mode: Mode, facts: &TransitionInputs) -> Mode {
     if facts.min_rtt_old && mode != Mode::ProbeRtt {
         return Mode::ProbeRtt;
     }
@@ -220,7 +220,7 @@ impl BbrZhong {
         if self.mode == Mode::ProbeRtt && self.small_since.is_none() && cx.in_flight <= MIN_CWND {
             self.small_since = Some(cx.now);
         }
-        let facts = Facts {
+        let facts = TransitionInputs {
             since: cx.now - self.mode_since,
             min_rtt: self.min_rtt,
             full_pipe: self.full_pipe.reached,
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn the_state_table_is_the_published_one() {
         let ms = Span::from_millis;
-        let idle = Facts {
+        let idle = TransitionInputs {
             since: ms(0),
             min_rtt: ms(40),
             full_pipe: true,
@@ -338,33 +338,53 @@ mod tests {
         };
         use Mode::{Drain, ProbeRtt, Sounded, Sounding, Startup, Steady};
         for (case, mode, facts, expected) in [
-            ("pipe not full", Startup, Facts { full_pipe: false, since: ms(900), ..idle }, Startup),
+            (
+                "pipe not full",
+                Startup,
+                TransitionInputs { full_pipe: false, since: ms(900), ..idle },
+                Startup,
+            ),
             ("pipe full", Startup, idle, Drain),
-            ("pipe full and nothing queued", Startup, Facts { in_flight: 50.0, ..idle }, Sounding),
-            ("still draining", Drain, Facts { since: ms(79), ..idle }, Drain),
-            ("drained", Drain, Facts { in_flight: 50.0, ..idle }, Sounding),
-            ("2 RTT of draining", Drain, Facts { since: ms(80), ..idle }, Sounding),
-            ("within the sounding RTT", Sounding, Facts { since: ms(39), ..idle }, Sounding),
-            ("after it, whatever is in flight", Sounding, Facts { since: ms(40), ..idle }, Sounded),
-            ("does not end early", Sounded, Facts { since: ms(39), in_flight: 1.0, ..idle }, Sounded),
-            ("after the draining RTT", Sounded, Facts { since: ms(40), ..idle }, Steady),
-            ("within 6 RTT", Steady, Facts { since: ms(239), ..idle }, Steady),
-            ("after 6 RTT", Steady, Facts { since: ms(240), ..idle }, Sounding),
-            ("old minimum, STARTUP", Startup, Facts { min_rtt_old: true, ..idle }, ProbeRtt),
-            ("old minimum, STEADY", Steady, Facts { min_rtt_old: true, ..idle }, ProbeRtt),
-            ("flight not small yet", ProbeRtt, Facts { since: ms(900), ..idle }, ProbeRtt),
-            ("small for less than an RTT", ProbeRtt, Facts { small_for: Some(ms(39)), ..idle }, ProbeRtt),
-            ("small for an RTT", ProbeRtt, Facts { small_for: Some(ms(40)), ..idle }, Sounding),
+            ("pipe full and nothing queued", Startup, TransitionInputs { in_flight: 50.0, ..idle }, Sounding),
+            ("still draining", Drain, TransitionInputs { since: ms(79), ..idle }, Drain),
+            ("drained", Drain, TransitionInputs { in_flight: 50.0, ..idle }, Sounding),
+            ("2 RTT of draining", Drain, TransitionInputs { since: ms(80), ..idle }, Sounding),
+            ("within the sounding RTT", Sounding, TransitionInputs { since: ms(39), ..idle }, Sounding),
+            (
+                "after it, whatever is in flight",
+                Sounding,
+                TransitionInputs { since: ms(40), ..idle },
+                Sounded,
+            ),
+            (
+                "does not end early",
+                Sounded,
+                TransitionInputs { since: ms(39), in_flight: 1.0, ..idle },
+                Sounded,
+            ),
+            ("after the draining RTT", Sounded, TransitionInputs { since: ms(40), ..idle }, Steady),
+            ("within 6 RTT", Steady, TransitionInputs { since: ms(239), ..idle }, Steady),
+            ("after 6 RTT", Steady, TransitionInputs { since: ms(240), ..idle }, Sounding),
+            ("old minimum, STARTUP", Startup, TransitionInputs { min_rtt_old: true, ..idle }, ProbeRtt),
+            ("old minimum, STEADY", Steady, TransitionInputs { min_rtt_old: true, ..idle }, ProbeRtt),
+            ("flight not small yet", ProbeRtt, TransitionInputs { since: ms(900), ..idle }, ProbeRtt),
+            (
+                "small for less than an RTT",
+                ProbeRtt,
+                TransitionInputs { small_for: Some(ms(39)), ..idle },
+                ProbeRtt,
+            ),
+            ("small for an RTT", ProbeRtt, TransitionInputs { small_for: Some(ms(40)), ..idle }, Sounding),
             (
                 "RTT above 200 ms: 200 ms do",
                 ProbeRtt,
-                Facts { small_for: Some(ms(200)), min_rtt: ms(500), ..idle },
+                TransitionInputs { small_for: Some(ms(200)), min_rtt: ms(500), ..idle },
                 Sounding,
             ),
             (
                 "pipe never full",
                 ProbeRtt,
-                Facts { small_for: Some(ms(40)), full_pipe: false, ..idle },
+                TransitionInputs { small_for: Some(ms(40)), full_pipe: false, ..idle },
                 Startup,
             ),
         ] {

@@ -14,7 +14,7 @@
 //! drains in the next [`TARGET`] ticks, 100 ms (paper).
 //!
 //! Ours, where sources differ or are silent: a packet sent now finds the queue as it will be a smallest RTT after the report
-//! left ([`Lead::Rtt`]; the published code has one tick for it, which shuts the window on paths that are longer than what the
+//! left ([`Horizon::Rtt`]; the published code has one tick for it, which shuts the window on paths that are longer than what the
 //! forecast drains in 120 ms); the forecast drained by tick k counts once (the published code takes off
 //! the cumulative count at every tick); at least one packet may always be in flight, which is the heartbeat; packets
 //! stand for bytes, full packets being the unit of the forecast; bin 0 stays with the whole probability of no escape,
@@ -25,7 +25,8 @@ use ranpace_units::{Span, Time};
 
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, Received, ReceiverHalf, Report, Window,
+    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, Received, ReceiverHalf,
+    ReceiverReport, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -63,8 +64,8 @@ fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, Option
     Ok(Box::new(SproutReceiver::new(1.0 - confidence(options)? / 100.0)))
 }
 
-fn lead(options: &mut Options) -> Result<Lead, OptionError> {
-    options.choice("lead", &[("rtt", Lead::Rtt), ("tick", Lead::Tick)])
+fn lead(options: &mut Options) -> Result<Horizon, OptionError> {
+    options.choice("lead", &[("rtt", Horizon::Rtt), ("tick", Horizon::Tick)])
 }
 
 fn confidence(options: &mut Options) -> Result<f64, OptionError> {
@@ -373,17 +374,17 @@ impl ReceiverHalf for SproutReceiver {
         self.ticks != begun
     }
 
-    fn report(&mut self, _: Time) -> Option<Report> {
+    fn report(&mut self, _: Time) -> Option<ReceiverReport> {
         if !core::mem::take(&mut self.due) {
             return None;
         }
-        let mut bytes = [0; Report::CAPACITY];
+        let mut bytes = [0; ReceiverReport::CAPACITY];
         for (place, count) in bytes.chunks_exact_mut(2).zip(self.forecast()?) {
             place.copy_from_slice(&count.to_be_bytes());
         }
         bytes[16..24].copy_from_slice(&self.accounted.to_be_bytes());
         bytes[24..].copy_from_slice(&self.ticks.to_be_bytes());
-        Report::new(&bytes)
+        ReceiverReport::new(&bytes)
     }
 }
 
@@ -401,7 +402,7 @@ struct Forecast {
 }
 
 impl Forecast {
-    fn parse(now: Time, report: &Report) -> Option<Self> {
+    fn parse(now: Time, report: &ReceiverReport) -> Option<Self> {
         let bytes = report.as_bytes();
         let mut counts = [0; HORIZON];
         for (count, pair) in counts.iter_mut().zip(bytes.chunks_exact(2)) {
@@ -443,7 +444,7 @@ impl Forecast {
 
 /// How far ahead of a report the queue is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lead {
+enum Horizon {
     /// The smallest RTT: the report has travelled, and so will what is sent.
     Rtt,
     /// A tick (published code).
@@ -453,7 +454,7 @@ enum Lead {
 /// The sender's half.
 #[derive(Clone, Debug)]
 pub struct Sprout {
-    lead: Lead,
+    lead: Horizon,
     forecast: Option<Forecast>,
     allowance: u64,
     /// When the forecast's next tick has passed; `None` after its last, when nothing more is drained.
@@ -465,10 +466,10 @@ impl Sprout {
     fn update(&mut self, cx: &Context, w: &mut Window) {
         let Some(forecast) = &self.forecast else { return };
         let lead = match self.lead {
-            Lead::Rtt if cx.min_rtt != Span::MAX => ((cx.min_rtt.as_nanos() + TICK.as_nanos() / 2)
+            Horizon::Rtt if cx.min_rtt != Span::MAX => ((cx.min_rtt.as_nanos() + TICK.as_nanos() / 2)
                 / TICK.as_nanos())
             .min(MOST_LEAD as u64) as usize,
-            Lead::Rtt | Lead::Tick => LEAD,
+            Horizon::Rtt | Horizon::Tick => LEAD,
         };
         self.allowance = forecast.allowance(cx.now, cx.next_packet, lead.max(LEAD));
         let ticks = forecast.ticks_since(cx.now);
@@ -500,7 +501,7 @@ impl CongestionControl for Sprout {
 
     fn on_spurious(&mut self, _: &Context, _: &mut Window, _: &Window) {}
 
-    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &Report) {
+    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &ReceiverReport) {
         let Some(forecast) = Forecast::parse(cx.now, report) else { return };
         // Reports may overtake each other: only a newer one counts.
         let newer = self.forecast.is_none_or(|old| forecast.tick.wrapping_sub(old.tick) as i32 > 0);
@@ -636,7 +637,7 @@ mod tests {
         let forecast = Forecast::parse(Time::ZERO, &receiver.report(Time::ZERO).unwrap()).unwrap();
         assert_eq!(forecast.counts, receiver.forecast().unwrap());
         assert_eq!((forecast.accounted, forecast.tick), (receiver.accounted, receiver.ticks));
-        assert!(Forecast::parse(Time::ZERO, &Report::new(&[0; 27]).unwrap()).is_none());
+        assert!(Forecast::parse(Time::ZERO, &ReceiverReport::new(&[0; 27]).unwrap()).is_none());
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Path {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Fate1 {
+enum PacketFault {
     Flying,
     Acked,
     Lost,
@@ -64,11 +64,11 @@ struct Record {
     delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
-    fate: Fate1,
+    fate: PacketFault,
 }
 
 /// Arrival at the sender, the packet acknowledged with its one-way delay, the report carried.
-type Feedback = (Time, Option<(u64, Span)>, Option<Report>);
+type Feedback = (Time, Option<(u64, Span)>, Option<ReceiverReport>);
 
 /// The flow. Its public figures are for assertions.
 pub(crate) struct Flow {
@@ -290,7 +290,7 @@ impl Flow {
                 delivered: self.delivered,
                 delivered_at: self.delivered_at,
                 first_sent_at: self.first_sent_at,
-                fate: Fate1::Flying,
+                fate: PacketFault::Flying,
             });
             if let Pacing::Rate(rate) = self.window.pacing {
                 self.pace_free = self.now + rate.time_for(Bytes::new(WIRE));
@@ -328,10 +328,10 @@ impl Flow {
         let first = self.records.front().unwrap().number;
         let Some(place) = number.checked_sub(first) else { return };
         let record = &mut self.records[place as usize];
-        if record.fate != Fate1::Flying {
+        if record.fate != PacketFault::Flying {
             return; // late, after a timeout: the model has no undoing
         }
-        record.fate = Fate1::Acked;
+        record.fate = PacketFault::Acked;
         let record = *record;
         let prior_in_flight = self.in_flight;
         (self.in_flight, self.delivered, self.delivered_at) =
@@ -384,7 +384,7 @@ impl Flow {
             },
         );
         while self.records.len() > 1
-            && self.records.front().is_some_and(|record| record.fate != Fate1::Flying)
+            && self.records.front().is_some_and(|record| record.fate != PacketFault::Flying)
         {
             self.records.pop_front();
         }
@@ -405,8 +405,8 @@ impl Flow {
             if record.number + 3 > highest {
                 break;
             }
-            if record.fate == Fate1::Flying {
-                record.fate = Fate1::Lost;
+            if record.fate == PacketFault::Flying {
+                record.fate = PacketFault::Lost;
                 found.push(*record);
             }
         }
@@ -418,8 +418,8 @@ impl Flow {
         self.timeouts += 1;
         let mut found = Vec::new();
         for record in &mut self.records {
-            if record.fate == Fate1::Flying {
-                record.fate = Fate1::Lost;
+            if record.fate == PacketFault::Flying {
+                record.fate = PacketFault::Lost;
                 found.push(*record);
             }
         }

@@ -76,7 +76,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::Spurious),
         1 => Just(Event::Idle),
         1 => Just(Event::Path),
-        1 => proptest::collection::vec(any::<u8>(), 0..=Report::CAPACITY).prop_map(|bytes| Event::Report { bytes }),
+        1 => proptest::collection::vec(any::<u8>(), 0..=ReceiverReport::CAPACITY).prop_map(|bytes| Event::Report { bytes }),
         3 => (
             proptest::option::of(0..200_000u32), 0..120u16, 0..120u16, 0..40u16, 0..3_000_000u32, 0..4_000_000u32,
             any::<bool>(),
@@ -250,7 +250,7 @@ impl Rig {
             Event::Idle => self.control.on_idle_restart(&self.cx, &mut self.w, Span::SECOND),
             Event::Path => self.control.on_path_change(&self.cx, &mut self.w),
             Event::Report { ref bytes } => {
-                if let Some(report) = Report::new(bytes) {
+                if let Some(report) = ReceiverReport::new(bytes) {
                     self.control.on_report(&self.cx, &mut self.w, &report);
                 }
             }

@@ -1,4 +1,4 @@
-//! How results are written: amounts, rates and times are numbers, and their names end in the unit.
+//! Serialises results: amounts, rates and times are numbers, and their names end in the unit.
 //!
 //! For `#[serde(with = "...")]`: the fields of [`crate::RunResult`] and its parts are the fields of its JSON.
 

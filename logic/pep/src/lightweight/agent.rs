@@ -1,8 +1,8 @@
-//! The server's end of the channel: asks for reports, and lets through what is genuine, new, and about a flow of its own.
+//! The server's end of the channel: it requests reports, and accepts those that are genuine, new, and about one of its own flows.
 //!
-//! Before a message is opened: its sequence number is fresh, and no more than 2000 per second come. What is genuine and yet
-//! impossible (a packet that was never sent) the caller says by [`Agent::reject`]; after more than 8 of these within a second the
-//! PEP is not listened to for 60 s.
+//! Before a message is opened, its sequence number must be fresh, and at most 2000 per second are accepted. The caller rejects a report
+//! that is genuine and yet impossible (about a packet that was never sent) by [`Agent::reject`]; after more than 8 of these within a
+//! second the agent ignores the PEP for 60 s.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use ranpace_units::{Span, Time};
 use super::flow::FlowId;
 use super::keys::{Direction, Replay, SealingKey, header_of};
 use super::limit::TokenBucket;
-use super::message::{Buffer, Header, Kind, MessageError, Report, Resync, Subscribe};
+use super::message::{Buffer, Header, Kind, MessageError, ReportMessage, Resync, Subscribe};
 use super::pep::reference;
 
 /// Messages per second that are looked at.
@@ -70,8 +70,8 @@ pub struct AgentStats {
 pub struct Verified {
     /// The flow, as it was registered.
     pub flow: u32,
-    /// What came by.
-    pub report: Report,
+    /// The packets that passed.
+    pub report: ReportMessage,
     /// Counting began anew since the last report, or this is the first one of a flow that was not seen from its beginning.
     pub new_epoch: bool,
 }
@@ -186,7 +186,7 @@ impl Agent {
         }
         let body = self.opening.open(&header, datagram).ok_or(Refusal::Forged)?;
         self.replay.note(header.sequence);
-        let report = Report::read(header.flags, body)?;
+        let report = ReportMessage::read(header.flags, body)?;
         let known = self.flows.get_mut(&report.reference).ok_or(Refusal::UnknownFlow(report.reference))?;
         let new_epoch = match known.last {
             // Forwards means by less than half of the numbers, as with sequence numbers.

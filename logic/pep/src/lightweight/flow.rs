@@ -1,4 +1,4 @@
-//! A packet as the PEP sees it, and whose it is.
+//! A packet as the PEP sees it, and the flow that it belongs to.
 
 use core::hash::{BuildHasher, Hash, Hasher};
 
@@ -58,7 +58,7 @@ impl BuildHasher for Places {
     }
 }
 
-/// What a packet shows.
+/// What the PEP can read of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'a> {
     /// A TCP segment.

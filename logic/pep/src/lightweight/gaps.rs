@@ -1,7 +1,7 @@
-//! What of a TCP flow came by: the highest byte up to which there is no gap, and ranges above it.
+//! The packets of a TCP flow that passed: the highest byte below which there is no gap, and the ranges above it.
 //!
-//! A gap is told only when it is no mere reordering any more: after three later packets and 1 ms, whichever comes later. Until
-//! then what lies above it is not told either, because a range says that what is below it is missing.
+//! A gap is reported only when it can no longer be reordering: after three later packets and 1 ms, whichever comes later. Until then
+//! ranges above it are not reported either, because a range implies that everything below it is missing.
 
 use ranpace_units::{Span, Time};
 
@@ -31,7 +31,7 @@ impl Range {
     }
 }
 
-/// What came by of a flow.
+/// The packets of a flow that passed.
 #[derive(Clone, Debug, Default)]
 pub struct Gaps {
     /// Next byte in order; `None` before the first packet.

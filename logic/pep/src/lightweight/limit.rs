@@ -1,4 +1,4 @@
-//! A limit of so many per second, with so many at once.
+//! A rate limit with a burst.
 
 use ranpace_units::Time;
 

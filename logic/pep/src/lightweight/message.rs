@@ -18,14 +18,14 @@ const VERSION: u8 = 1;
 /// Ranges above gaps that a report holds.
 pub(crate) const RANGES: usize = 8;
 
-/// What a message is.
+/// The type of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A PEP offers itself; not sealed.
     Hello,
     /// The server wants reports.
     Subscribe,
-    /// What came by.
+    /// A report of packets that passed.
     Report,
     /// The server asks for a new epoch.
     Resync,
@@ -144,7 +144,7 @@ impl Buffer {
         }
     }
 
-    /// What was written.
+    /// Counters of the capture.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
@@ -224,7 +224,7 @@ pub struct OpaqueView {
     pub sums: PowerSums,
 }
 
-/// What came by of a flow.
+/// The packets of a flow that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     /// Of TCP.
@@ -235,7 +235,7 @@ pub enum View {
 
 /// A report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct ReportMessage {
     /// Which flow.
     pub reference: u64,
     /// Counting began anew so often; zero if it began with the flow's first packet.
@@ -252,13 +252,13 @@ pub struct Report {
     pub marked: Option<u32>,
     /// It is the last one of a burst.
     pub closing: bool,
-    /// What came by.
+    /// The packets that passed.
     pub view: View,
 }
 
 const BYTES: u64 = (1 << 48) - 1;
 
-impl Report {
+impl ReportMessage {
     /// The flags that its header needs.
     pub fn flags(&self) -> u8 {
         let body = match self.view {

@@ -18,7 +18,7 @@ use super::flow::{Body, FlowId, Packet, Places};
 use super::gaps::Gaps;
 use super::keys::{Direction, Replay, SealingKey, header_of, table_key};
 use super::limit::TokenBucket;
-use super::message::{Buffer, Header, Kind, OpaqueView, Report, Resync, Subscribe, View};
+use super::message::{Buffer, Header, Kind, OpaqueView, ReportMessage, Resync, Subscribe, View};
 
 /// Packets of a flow that are reported more often, and how often.
 const FIRST: u32 = 64;
@@ -40,7 +40,7 @@ const HELLO_AFTER: u32 = 64;
 /// Messages of a server per second that are looked at.
 const CONTROL_RATE: u32 = 100;
 
-/// What an operator may set.
+/// An operator's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PepSettings {
     /// Random, and no name of anything.
@@ -544,7 +544,7 @@ impl Pep {
             Counted::Tcp(gaps) => View::Tcp(gaps.view(now)?),
             Counted::Opaque(newest, sums) => View::Opaque(OpaqueView { newest: *newest, sums: *sums }),
         };
-        let report = Report {
+        let report = ReportMessage {
             reference: flow.reference,
             epoch: flow.epoch,
             packets: flow.packets,

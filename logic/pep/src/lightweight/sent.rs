@@ -17,7 +17,7 @@ const REORDERING: usize = 3;
 /// Packets that a digest is compared with, and are remembered, at most.
 const CANDIDATES: usize = 4_096;
 
-/// What a digest says.
+/// A digest's statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Located {
     /// Packets that were newly seen, by number.

@@ -3,7 +3,7 @@ use ranpace_units::{Span, Time};
 
 use super::digest::{POWERS, PowerSums, tag};
 use super::keys::{Direction, Replay, SealingKey};
-use super::message::{Buffer, CLOSING, HEADER, Header, Kind, Report, Resync, Subscribe, TCP, View};
+use super::message::{Buffer, CLOSING, HEADER, Header, Kind, ReportMessage, Resync, Subscribe, TCP, View};
 use super::*;
 
 const SECRET: &[u8] = b"a secret of the operator and the server";
@@ -468,7 +468,7 @@ proptest! {
     fn any_bytes_are_a_message_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), flags in 0..16u8) {
         let _ = Header::read(&bytes);
         for flags in [flags, TCP, TCP | CLOSING, message::OPAQUE] {
-            if let Ok(report) = Report::read(flags, &bytes) {
+            if let Ok(report) = ReportMessage::read(flags, &bytes) {
                 let mut out = Buffer::default();
                 report.write(&mut out);
                 prop_assert_eq!(out.as_slice(), &bytes[..]);

@@ -1,13 +1,13 @@
-//! Whether what is reported of a user's radio can be believed: now and then more is tried than was told. Ours.
+//! Checks whether reports of a user's radio can be believed, by trying more than they say from time to time. Ours.
 //!
-//! Who follows a capacity that is said to be too small makes it true, and nothing contradicts it. So a user who takes all that it is
-//! given is given more for a moment (a *probe*); if clearly more is acknowledged than was reported, and the delay does not
-//! grow as it would if the report were true, a few times in a row, then reports are contradicted: the user is passed through, as
-//! without a feed, until over some seconds it gets no more than what is reported.
+//! A sender that obeys an under-reported capacity never exceeds it, so its own measurements cannot expose the error. The guard therefore
+//! gives a user who takes all that it is allocated more for a moment (a *probe*). If clearly more than reported is acknowledged, and
+//! the delay does not grow as it would if the report were true, a few times in a row, the reports are contradicted: the
+//! user is passed through, as without a feed, until over some seconds it gets no more than reported.
 //!
-//! States: waiting for the next probe; looking at the delay before it; trying, first until more can have come and been
-//! acknowledged, then measured in [`PARTS`] parts; giving back what it made wait; contradicted. The numbers are in `docs/algorithms/rapid.md`, where they were
-//! written down before they were played.
+//! States: waiting for the next probe; measuring the delay before it; probing, first until more can have arrived and been
+//! acknowledged, then measured in [`PARTS`] parts; returning what it made wait; contradicted. `docs/algorithms/rapid.md` has the
+//! numbers, which were fixed before they were simulated.
 
 use ranpace_units::{Span, Time};
 

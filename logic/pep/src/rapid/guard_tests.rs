@@ -1,4 +1,4 @@
-//! What the guard finds out: of reports that are right, of reports that say too little, and of those that agree again.
+//! Tests of the guard's verdict on reports that are right, on reports that say too little, and on those that are right again.
 
 use proptest::prelude::*;
 use ranpace_phy::LteBandwidth;

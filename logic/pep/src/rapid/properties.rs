@@ -1,4 +1,4 @@
-//! Properties of the allocation: what holds whatever comes, and what becomes of flows that know what they want.
+//! Properties of the allocation under any sequence of events, and its outcome for flows with a known demand.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What may be written down of the decisions. Who does not listen pays nothing.
+//! Records of the decisions, for observers. They cost nothing without one.
 
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -117,7 +117,7 @@ pub struct FlowRecord {
     pub wan_rtt_min: Span,
     /// Smallest RTT to the user, as the settings have it; `None` before the first sample.
     pub ran_rtt_min: Option<Span>,
-    /// What waits in the proxy.
+    /// Bytes waiting in the proxy.
     pub backlog: Bytes,
 }
 

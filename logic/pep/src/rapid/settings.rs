@@ -1,4 +1,4 @@
-//! What an experimenter or operator may change.
+//! The settings for experimenters and operators.
 
 use ranpace_rnis::{CellInfo, Technology};
 use ranpace_units::{Bytes, Span};

@@ -1,4 +1,4 @@
-//! The air interface as numbers: units that the scheduler gives out, what a block on them holds, and how it fails.
+//! The air interface in numbers: the units that the scheduler allocates, the size of a block on them, and its error rate.
 
 use ranpace_phy::{
     BlerCurve, Cqi, Direction, Frame, LteGrant, LteMcs, LtePrbs, MmwaveGrant, NrGrant, NrMcs, Numerology,

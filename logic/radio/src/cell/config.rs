@@ -1,4 +1,4 @@
-//! What a cell is told: everything that a scenario can choose. [`CellConfig::check`] says whether it can be played.
+//! The configuration of a cell: everything that a scenario can choose. [`CellConfig::check`] says whether it can be played.
 
 use ranpace_phy::{
     Both, CqiThresholds, Frame, Layers, LteControl, LteMcs, LtePrbs, McsRule, Numerology, PatternDoesNotFit,

@@ -20,6 +20,7 @@ mod downlink;
 mod plan;
 mod quality;
 mod reports;
+#[cfg(feature = "etsi")]
 mod standard;
 mod subscriber;
 #[cfg(test)]
@@ -31,7 +32,7 @@ pub use config::{
     AdaptationConfig, Air, CellConfig, CellError, ChannelConfig, ControlChannels, Division, Duplex, Errors,
     FadingConfig, MOST_USERS, OuterLoop, Place, UserConfig,
 };
-pub use reports::Subscription;
+pub use reports::CellSubscription;
 pub use subscriber::Subscriber;
 
 use std::collections::VecDeque;
@@ -39,7 +40,7 @@ use std::sync::Arc;
 
 use ranpace_link::Packet;
 use ranpace_phy::{Both, Direction, Frame};
-use ranpace_rnis::{CellInfo, Event, EventKind, Grant, Report};
+use ranpace_rnis::{CellInfo, Event, EventKind, Grant, SlotReport};
 use ranpace_units::{Bytes, Span, Time};
 
 use self::air::Layout;
@@ -77,7 +78,7 @@ pub trait Listener<P> {
         let _ = event;
     }
     /// A slot is over, and somebody subscribed.
-    fn on_report(&mut self, report: &Report<'_>) {
+    fn on_report(&mut self, report: &SlotReport<'_>) {
         let _ = report;
     }
 }
@@ -211,7 +212,7 @@ impl<P: Packet> Cell<P> {
         })
     }
 
-    /// What it is.
+    /// The description of the cell.
     pub fn info(&self) -> &CellInfo {
         &self.info
     }
@@ -334,7 +335,7 @@ impl<P: Packet> Cell<P> {
     }
 
     /// Has reports made, or no more.
-    pub fn subscribe(&mut self, now: Time, subscription: Option<Subscription>) {
+    pub fn subscribe(&mut self, now: Time, subscription: Option<CellSubscription>) {
         self.catch_up(now);
         self.reports = subscription
             .map(|subscription| reports::Reports::new(subscription, self.next_slot, self.used_prbs));

@@ -1,8 +1,8 @@
-//! What is settled some slots ahead: which blocks users send again uplink, and, where both directions share the symbols of a
-//! slot, which blocks go downlink again and what is left to the uplink.
+//! Decisions that are made some slots ahead: which blocks users retransmit uplink, and, where both directions share the symbols of a
+//! slot, which blocks are retransmitted downlink and what is left to the uplink.
 //!
-//! The base station grants the slot that lies `grant_to_pusch` ahead. A block that is to be sent again then is named in the
-//! plan once, so that those of the slots between are not counted for it, too; one for which there is no room stays due.
+//! The base station grants the slot that lies `grant_to_pusch` ahead. A block that is due for retransmission then appears in the plan
+//! once, so the slots between do not reserve resources for it as well. A block for which there is no room stays due.
 
 use ranpace_link::Packet;
 use ranpace_phy::Direction;

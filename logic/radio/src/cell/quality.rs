@@ -1,4 +1,4 @@
-//! What a cell knows of a user's channel: the latest measurement that has reached it.
+//! The cell's knowledge of a user's channel: the latest measurement that has reached it.
 
 use ranpace_phy::{Cqi, Direction};
 use ranpace_units::Time;

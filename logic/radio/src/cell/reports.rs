@@ -1,8 +1,8 @@
-//! Reports of slots, for those who subscribed.
+//! Reports of slots for subscribers.
 
 use ranpace_link::Packet;
 use ranpace_phy::{Both, Cqi, Direction};
-use ranpace_rnis::{BearerReport, LinkReport, Report, UserReport};
+use ranpace_rnis::{BearerReport, LinkReport, SlotReport, UserReport};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::air::Layout;
@@ -11,7 +11,7 @@ use crate::channel::CqiScale;
 
 /// What reports are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Subscription {
+pub struct CellSubscription {
     /// Slots between two reports; none counts as one. A report tells of its own slot only: at more than one, grants in
     /// between are in the sums of [`LinkReport`] alone.
     pub period: u64,
@@ -19,14 +19,14 @@ pub struct Subscription {
     pub full_every: u64,
 }
 
-impl Subscription {
+impl CellSubscription {
     /// Every slot; all users every 100 ms of LTE.
     pub const EVERY_SLOT: Self = Self { period: 1, full_every: 100 };
 }
 
 /// The state of reporting.
 pub(super) struct Reports {
-    subscription: Subscription,
+    subscription: CellSubscription,
     next: u64,
     next_full: u64,
     users: Vec<UserReport>,
@@ -36,7 +36,7 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    pub fn new(subscription: Subscription, slot: u64, used: Both<f64>) -> Self {
+    pub fn new(subscription: CellSubscription, slot: u64, used: Both<f64>) -> Self {
         Self { subscription, next: slot, next_full: slot, users: Vec::new(), bearers: Vec::new(), used }
     }
 }
@@ -98,7 +98,7 @@ impl<P: Packet> Cell<P> {
             Both::of(|direction| if usable[direction] { frame.data_symbols(slot, direction) } else { 0 });
         let missing = rows.len();
         reports.users.truncate(users.len() - missing);
-        listener.on_report(&Report {
+        listener.on_report(&SlotReport {
             cell: info,
             slot,
             time: now,

@@ -1,4 +1,4 @@
-//! What a cell measures that the standard's interface tells of (`ranpace_rnis::etsi`): reference signals, and counters of traffic.
+//! Measurements for the standard's interface (`ranpace_rnis::etsi`): reference signals, and counters of traffic.
 
 use ranpace_link::Packet;
 use ranpace_phy::{Both, Direction};
@@ -53,7 +53,7 @@ mod tests {
     use ranpace_units::Bytes;
 
     use super::super::tests::{Datagram, Log, lte, standing, um};
-    use super::super::{Subscriber, Subscription};
+    use super::super::{CellSubscription, Subscriber};
     use super::*;
 
     fn cell(metres: f64) -> Cell<Datagram> {
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn traffic_is_that_of_the_bearers() {
         let (mut cell, mut log) = (cell(50.0), Log::default());
-        cell.subscribe(Time::ZERO, Some(Subscription::EVERY_SLOT));
+        cell.subscribe(Time::ZERO, Some(CellSubscription::EVERY_SLOT));
         // 24 Mbit/s into a cell of 18.3, whose buffer holds 1 MB: some is discarded in the end.
         for ms in 0..3_000 {
             let now = Time::from_millis(ms);

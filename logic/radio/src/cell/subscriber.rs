@@ -1,4 +1,4 @@
-//! A user apart from any cell.
+//! The state of a user that does not belong to a cell.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A user of a cell.
+//! The UE context: a cell's state of a user.
 
 use std::collections::VecDeque;
 
@@ -159,7 +159,7 @@ impl<P: Packet> UeContext<P> {
             let Some(channel) = self.rlc.bearer_mut(bearer) else { continue };
             if channel.next_deadline(direction) <= now {
                 let observer = UserObserver { listener, user: self.id, direction };
-                channel.on_deadline(now, direction, &mut BearerEars { observer, cell, bearer, now });
+                channel.on_deadline(now, direction, &mut BearerObserver { observer, cell, bearer, now });
             }
         }
     }
@@ -253,14 +253,14 @@ impl<P, L: Listener<P>> rlc::Observer<P> for UserObserver<'_, L> {
 
 /// The same, and failures of the bearer. A timer that ran out within a slot, or while no cell served the user, is told of at
 /// the beginning of the slot in which it is seen, so that time does not run backwards.
-struct BearerEars<'a, L> {
+struct BearerObserver<'a, L> {
     observer: UserObserver<'a, L>,
     cell: u16,
     bearer: u8,
     now: Time,
 }
 
-impl<P, L: Listener<P>> rlc::Observer<P> for BearerEars<'_, L> {
+impl<P, L: Listener<P>> rlc::Observer<P> for BearerObserver<'_, L> {
     fn on_delivered(&mut self, _: Time, packet: P) {
         self.observer.on_delivered(self.now, packet);
     }

@@ -1,4 +1,4 @@
-//! Buildings in the way.
+//! Buildings that block the line of sight.
 
 use super::Position;
 

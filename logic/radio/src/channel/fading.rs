@@ -19,7 +19,7 @@ use ranpace_units::Time;
 
 use super::decibel::MOST;
 use super::random::{self, Purpose};
-use super::rings::{self, Complex, RINGS, Reading, Rings, Way};
+use super::rings::{self, Complex, RINGS, Reading, RingPosition, Rings};
 use super::{Carrier, DelayProfile};
 
 /// How fast a user moves as far as fading goes.
@@ -182,7 +182,7 @@ impl Fading {
     /// between its values at both ends.
     pub(super) fn deviation(&self, user: &FadingUser, wavelengths: f64, ahead: f64) -> f64 {
         let taps = self.taps.min(RINGS);
-        self.rings.deviation(&user.0[..taps], Way::of(wavelengths), ahead, &self.amplitudes[..taps])
+        self.rings.deviation(&user.0[..taps], RingPosition::of(wavelengths), ahead, &self.amplitudes[..taps])
     }
 
     /// Gains as amplitudes: real and imaginary parts.
@@ -193,7 +193,7 @@ impl Fading {
 
     #[inline]
     fn look(&self, user: &FadingUser, wavelengths: f64, out: impl Out) {
-        self.arch.dispatch(LookAt { fading: self, user, way: Way::of(wavelengths), out });
+        self.arch.dispatch(LookAt { fading: self, user, way: RingPosition::of(wavelengths), out });
     }
 }
 
@@ -251,7 +251,7 @@ impl Out for Amplitudes<'_> {
 struct LookAt<'a, O> {
     fading: &'a Fading,
     user: &'a FadingUser,
-    way: Way,
+    way: RingPosition,
     out: O,
 }
 

@@ -1,4 +1,4 @@
-//! Where a user is: standing, on a path, or walking about.
+//! The position of a user: static, on a path, or on a random walk.
 
 use std::sync::Arc;
 

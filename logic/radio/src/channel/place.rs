@@ -1,4 +1,4 @@
-//! Where things are.
+//! Positions, and areas in which they are drawn.
 
 use super::random::{self, Purpose};
 

@@ -1,4 +1,4 @@
-//! Profiles of delay: which echoes a signal has.
+//! Delay profiles: the echoes of a signal.
 
 /// An echo: its delay in ns after the first, and its relative power in dB.
 #[derive(Clone, Copy, Debug, PartialEq)]

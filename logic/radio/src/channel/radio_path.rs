@@ -180,11 +180,11 @@ impl RadioPath {
         mobility: &mut Mobility,
         now: Time,
         parts: u64,
-    ) -> Option<Outlook> {
+    ) -> Option<SinrBounds> {
         let Fast::Fading(fading, speed @ FadingSpeed::Fixed(metres)) = &site.fast else { return None };
         if site.receiver.source.is_some()
             || matches!(site.average, Average::Recording(..))
-            || fading.groups() > Outlook::GROUPS
+            || fading.groups() > SinrBounds::GROUPS
         {
             return None;
         }
@@ -202,11 +202,11 @@ impl RadioPath {
         let [from, to] = [now, now + holds].map(|at| speed.wavelengths(site.carrier, at, 0.0));
         let deviation = fading.deviation(&self.fading, from, to - from);
         let groups = fading.groups();
-        let mut ends = [[[0.0; 2]; Outlook::GROUPS]; 2];
+        let mut ends = [[[0.0; 2]; SinrBounds::GROUPS]; 2];
         for (amplitudes, at) in ends.iter_mut().zip([from, to]) {
             fading.amplitudes(&self.fading, at, &mut amplitudes[..groups]);
         }
-        Some(Outlook { average, ends, groups, deviation, holds })
+        Some(SinrBounds { average, ends, groups, deviation, holds })
     }
 
     /// Noise and interference in dBm at its receiver, on a PRB.
@@ -286,7 +286,7 @@ impl RadioPath {
 /// What the SINRs of a path can be for some time. Amplitudes of fading are nearly straight lines in the plane over so short
 /// a way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outlook {
+pub(crate) struct SinrBounds {
     /// SINR without fading.
     average: f64,
     /// Amplitudes of all groups when it begins, and when it ceases to hold.
@@ -298,7 +298,7 @@ pub(crate) struct Outlook {
     pub holds: Span,
 }
 
-impl Outlook {
+impl SinrBounds {
     /// As many groups as a cell has at most.
     const GROUPS: usize = 32;
     /// For the rounding of gains and ways, in amplitudes. Ours: a thousand times of what there is.

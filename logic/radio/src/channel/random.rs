@@ -1,5 +1,5 @@
-//! Draws from a seed that can be made at any place of a stream, in any order: what is drawn for the seventh stretch of
-//! road is the same whether or not the sixth was ever looked at.
+//! Random draws at any position of a stream, in any order: the draw for the seventh stretch of road is the same whether or not the
+//! sixth was ever asked for.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

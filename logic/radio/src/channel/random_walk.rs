@@ -1,4 +1,4 @@
-//! A walk without aim in a disc: straight legs, each with a direction and a speed of its own, mirrored at the edge.
+//! A random walk in a disc: straight legs, each with its own direction and speed, reflected at the edge.
 //!
 //! Source: ns-3's RandomWalk2d in its mode of time, with a disc in place of a rectangle (ours). Only legs cost anything:
 //! between them a position is one multiplication away.

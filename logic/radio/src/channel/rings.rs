@@ -63,9 +63,9 @@ pub(crate) struct Reading {
 
 /// How far a user has come, in units of 2^-32 of a turn of the rings.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way(u64);
+pub(crate) struct RingPosition(u64);
 
-impl Way {
+impl RingPosition {
     /// After this many wavelengths, at most 10^12; what is negative or not a number counts as none.
     #[inline]
     pub(crate) fn of(wavelengths: f64) -> Self {
@@ -103,7 +103,7 @@ impl Rings {
 
     /// The gains of taps of mean power 1 after this way, for as many as both have room.
     #[inline(always)]
-    pub(crate) fn taps(&self, readings: &[Reading], way: Way, taps: &mut [Complex]) {
+    pub(crate) fn taps(&self, readings: &[Reading], way: RingPosition, taps: &mut [Complex]) {
         for (reading, tap) in readings.iter().zip(taps) {
             // The index is below RINGS, by `draw`.
             let ring = &self.rings[reading.ring as usize];
@@ -121,7 +121,13 @@ pub(crate) const STEP: f64 = WAVELENGTHS as f64 / SAMPLES as f64;
 impl Rings {
     /// How far a sum of taps with these amplitudes is at most, on the next `ahead` wavelengths (up to [`STEP`]), from the straight
     /// line between its values at both ends.
-    pub(crate) fn deviation(&self, readings: &[Reading], way: Way, ahead: f64, amplitudes: &[f32]) -> f64 {
+    pub(crate) fn deviation(
+        &self,
+        readings: &[Reading],
+        way: RingPosition,
+        ahead: f64,
+        amplitudes: &[f32],
+    ) -> f64 {
         /// What taps turn by themselves: 0.3 of the circle in a turn of the ring, times the largest sum that there is. Ours.
         const TWIST: f64 = 0.02;
         let mut deviation = TWIST * ahead;
@@ -265,11 +271,11 @@ mod tests {
         let reading = Reading { start: u64::MAX, phase: u64::MAX, twist: i32::MIN, ring: 8 };
         for wavelengths in [0.0, -1.0, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 4_095.999_999_999] {
             let mut gain = [[0.0; 2]];
-            rings.taps(&[reading], Way::of(wavelengths), &mut gain);
+            rings.taps(&[reading], RingPosition::of(wavelengths), &mut gain);
             assert!(gain[0][0].is_finite() && gain[0][1].is_finite(), "{wavelengths}");
         }
         for none in [-1.0, f64::NEG_INFINITY, f64::NAN] {
-            assert_eq!(Way::of(none).0, 0);
+            assert_eq!(RingPosition::of(none).0, 0);
         }
     }
 }

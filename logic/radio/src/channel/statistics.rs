@@ -1,5 +1,5 @@
-//! What fading does over a long time, and what theory says of it: how often it is below a level, how often it crosses it,
-//! and how long it stays alike. Tests and `ranpace validate radio` use it; the cell does not.
+//! Long-term statistics of fading, measured and by theory: level probability, level crossing rate, autocorrelation. Tests and
+//! `ranpace validate radio` use them; the cell does not.
 
 use core::f64::consts::TAU;
 

@@ -39,12 +39,12 @@ pub struct Bearer<P> {
     downlink: Channel<P>,
     uplink: Channel<P>,
     /// What was found when it was looked at last; `None` if something has happened since.
-    outlook: Option<Both<Outlook>>,
+    outlook: Option<Both<SlotCache>>,
 }
 
 /// What is asked of one direction in every slot, and changes only if something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Outlook {
+struct SlotCache {
     deadline: Time,
     /// Without a report about the other direction.
     wanted: Bytes,
@@ -190,7 +190,7 @@ impl<P: Packet> Bearer<P> {
     }
 
     #[inline]
-    fn outlook<T>(&self, direction: Direction, ask: impl Fn(&Outlook) -> T) -> T {
+    fn outlook<T>(&self, direction: Direction, ask: impl Fn(&SlotCache) -> T) -> T {
         match &self.outlook {
             Some(outlook) => ask(&outlook[direction]),
             None => ask(&self.look(direction)),
@@ -198,9 +198,9 @@ impl<P: Packet> Bearer<P> {
     }
 
     #[inline(never)]
-    fn look(&self, direction: Direction) -> Outlook {
+    fn look(&self, direction: Direction) -> SlotCache {
         let channel = self.channel(direction);
-        Outlook {
+        SlotCache {
             deadline: channel.next_deadline(),
             wanted: channel.wanted(),
             status_due: self.channel(back(direction)).status_due(),

@@ -1,4 +1,4 @@
-//! Either mode, dispatched statically, and what both can be asked.
+//! A channel in either mode, dispatched statically, with the queries that both answer.
 
 use ranpace_link::Packet;
 use ranpace_units::{Bytes, Span, Time};

@@ -1,4 +1,4 @@
-//! What a channel is to be: plain data, and the values that networks and experiments use.
+//! The configuration of a channel: plain data, and the values that networks and experiments use.
 
 use ranpace_link::{Limit, QueueConfig};
 use ranpace_units::{Bytes, Span};

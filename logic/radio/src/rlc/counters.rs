@@ -1,4 +1,4 @@
-//! What a channel did so far.
+//! Counters of a channel.
 
 use ranpace_units::Bytes;
 

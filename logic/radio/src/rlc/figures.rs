@@ -1,4 +1,4 @@
-//! What both modes tell of their stream.
+//! Figures that both modes give of their stream.
 
 /// The figures that are the same in both modes.
 macro_rules! reports {

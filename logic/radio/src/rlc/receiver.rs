@@ -1,14 +1,14 @@
-//! The receiver's side of acknowledged mode: what came, t-Reordering, t-StatusProhibit.
+//! The receiver of acknowledged mode: received PDUs, t-Reordering, t-StatusProhibit.
 //!
-//! Source: TS 36.322 clauses 5.1.3.2 and 5.2.3. State: VR(R), the first PDU that did not come whole; VR(MS), the first
-//! that a report does not speak of; VR(X), the one after that which started the timer; VR(H), the one after the highest.
+//! Source: TS 36.322 clauses 5.1.3.2 and 5.2.3. State: VR(R), the first PDU that was not received completely; VR(MS), the first
+//! that a report does not cover; VR(X), the one after that which started the timer; VR(H), the one after the highest.
 
 use std::collections::VecDeque;
 
 use ranpace_units::{Span, Time};
 
 use super::Timers;
-use super::status::{Nack, Report};
+use super::status::{Nack, StatusPdu};
 
 /// Parts of PDUs that were segmented again and did not come whole yet, in order and disjoint.
 struct Piece {
@@ -171,7 +171,7 @@ impl Receiver {
         &mut self,
         now: Time,
         records: &Records,
-        report: &mut Report,
+        report: &mut StatusPdu,
         fits: impl Fn(u32, u32) -> bool,
     ) -> (u32, u32) {
         (report.ack, report.built) = (self.ms, now);

@@ -1,4 +1,4 @@
-//! Status reports: what a receiver in acknowledged mode misses. TS 36.322 clause 6.2.1.6.
+//! Status PDUs: the PDUs that a receiver in acknowledged mode misses. TS 36.322 clause 6.2.1.6.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub(super) struct Nack {
 }
 
 #[derive(Default)]
-pub(super) struct Report {
+pub(super) struct StatusPdu {
     id: u64,
     /// Every PDU before this one came, but for those in `missing`.
     pub ack: u64,
@@ -29,21 +29,21 @@ const MOST: usize = 64;
 /// Reports on their way, and lists to be used again.
 #[derive(Default)]
 pub(super) struct Reports {
-    under_way: VecDeque<Report>,
-    spare: Vec<Report>,
+    under_way: VecDeque<StatusPdu>,
+    spare: Vec<StatusPdu>,
     next_id: u64,
 }
 
 impl Reports {
     /// An empty report to be filled.
-    pub fn blank(&mut self) -> Report {
+    pub fn blank(&mut self) -> StatusPdu {
         let mut report = self.spare.pop().unwrap_or_default();
         report.missing.clear();
         report
     }
 
     /// Sends a report; its number.
-    pub fn send(&mut self, mut report: Report) -> u64 {
+    pub fn send(&mut self, mut report: StatusPdu) -> u64 {
         report.id = self.next_id;
         self.next_id += 1;
         if self.under_way.len() >= MOST
@@ -57,12 +57,12 @@ impl Reports {
     }
 
     /// The report of this number, once.
-    pub fn take(&mut self, id: u64) -> Option<Report> {
+    pub fn take(&mut self, id: u64) -> Option<StatusPdu> {
         let index = self.under_way.iter().position(|report| report.id == id)?;
         self.under_way.remove(index)
     }
 
-    pub fn give_back(&mut self, report: Report) {
+    pub fn give_back(&mut self, report: StatusPdu) {
         // A long list is rare, and its memory is not kept.
         if self.spare.len() < 2 && report.missing.capacity() <= 64 {
             self.spare.push(report);

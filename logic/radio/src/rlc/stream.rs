@@ -1,5 +1,5 @@
-//! The packets of a channel as one stream of bytes: taken out of the buffer when their first byte is sent, held until
-//! they are delivered or dropped. A PDU is a range of it, whatever packets that touches.
+//! The packets of a channel as one stream of bytes. A packet leaves the buffer when its first byte is sent, and is held until it is
+//! delivered or dropped. A PDU is a range of the stream, whatever packets it covers.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ struct Sdu<P> {
 }
 
 /// A range of the stream for a PDU of new data.
-pub(super) struct Cut {
+pub(super) struct PduRange {
     pub start: u64,
     pub len: u32,
     /// With all headers.
@@ -131,7 +131,7 @@ impl<P: Packet> Stream<P> {
     }
 
     /// Takes new data for a PDU of at most `grant` bytes, headers included.
-    pub fn cut(&mut self, now: Time, grant: u32, observer: &mut impl Observer<P>) -> Option<Cut> {
+    pub fn cut(&mut self, now: Time, grant: u32, observer: &mut impl Observer<P>) -> Option<PduRange> {
         let (start, mut parts, mut size) = (self.next, 0, 0u32);
         loop {
             let inside = self.current().is_some_and(|sdu| sdu.start < self.next);
@@ -148,7 +148,7 @@ impl<P: Packet> Stream<P> {
         let len = (self.next - start) as u32; // at most `grant`
         (len > 0).then(|| {
             self.counters.sent.add(Bytes::new(len.into()));
-            Cut { start, len, size }
+            PduRange { start, len, size }
         })
     }
 

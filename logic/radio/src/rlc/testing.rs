@@ -1,4 +1,4 @@
-//! What several tests need: a packet, an observer that remembers, and a channel played TTI by TTI.
+//! For tests: a packet, an observer that records, and a channel played TTI by TTI.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What both modes promise, and the worked numbers of the model.
+//! Tests of guarantees of both modes, and the worked numbers of the model.
 
 mod acknowledged;
 mod properties;

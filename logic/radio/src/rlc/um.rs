@@ -1,8 +1,8 @@
-//! Unacknowledged mode: what is lost stays lost, and what came behind it waits for t-Reordering.
+//! Unacknowledged mode: lost PDUs stay lost, and PDUs behind them wait for t-Reordering.
 //!
 //! Source: TS 36.322 clauses 5.1.2.1 (transmitter) and 5.1.2.2 (receiver). State of the receiver: VR(UR), the first PDU
-//! that is still waited for; VR(UX), the one after that which started the timer; VR(UH), the one after the highest
-//! received. Packets with a byte in a lost PDU are told of as dropped as soon as it is lost (the receiver learns of it
+//! that is still awaited; VR(UX), the one after that which started the timer; VR(UH), the one after the highest
+//! received. A packet with a byte in a lost PDU is reported as dropped as soon as the PDU is lost (the receiver learns of it
 //! later, and acts later).
 
 use std::collections::VecDeque;

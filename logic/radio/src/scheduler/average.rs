@@ -1,8 +1,8 @@
-//! What users were sent on average: `T_u` of proportional fair.
+//! The users' average rates: `T_u` of proportional fair.
 //!
-//! Source: the scheduler of ns-3, `T <- (1 - 1/W) T + R/W` once per TTI with `R` what was sent in it, `W` = 99, and `T`
-//! beginning at 1 byte/s. The step is made for all TTIs of which nothing was heard when it is asked for. Ours: `T` never
-//! falls below its beginning, so that whoever was silent for long is as a newcomer.
+//! Source: the scheduler of ns-3, `T <- (1 - 1/W) T + R/W` once per TTI with `R` the bytes sent in it, `W` = 99, and `T`
+//! beginning at 1 byte/s. The update is made for all TTIs since the last one when the average is asked for. Ours: `T` never
+//! falls below its initial value, so a user who was silent for long is treated as a newcomer.
 
 /// Where averages begin and the least they are: 1 byte/s in TTIs of 1 ms (ns-3), in bits per TTI.
 pub(super) const LEAST: f64 = 0.008;

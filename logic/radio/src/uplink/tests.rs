@@ -29,7 +29,7 @@ struct Link {
 }
 
 /// What befalls a block: HARQ's retransmissions, and whether it is decoded in the end.
-type Fate = (u64, bool);
+type BlockOutcome = (u64, bool);
 
 impl Link {
     fn new(config: AccessConfig, user: u32) -> Self {
@@ -46,7 +46,7 @@ impl Link {
     }
 
     /// `room` is the most that can be granted in this slot; a block that is not `usable` is never sent.
-    fn slot(&mut self, tti: u64, arrival: u32, room: u32, usable: bool, fate: Fate) {
+    fn slot(&mut self, tti: u64, arrival: u32, room: u32, usable: bool, fate: BlockOutcome) {
         self.backlog += arrival;
         let next = self.access.next_slot(tti, self.backlog);
         if self.access.on_slot(tti, self.backlog) {
@@ -90,7 +90,7 @@ impl Link {
     }
 }
 
-const FINE: Fate = (0, true);
+const FINE: BlockOutcome = (0, true);
 
 #[test]
 fn a_lone_small_packet_waits_over_ten_phases_and_8_ms_of_test_p_8() {
@@ -274,7 +274,7 @@ fn config() -> impl Strategy<Value = AccessConfig> {
 }
 
 /// Arrivals, room, whether a block is sent at all, and its fate.
-fn slots() -> impl Strategy<Value = Vec<(u32, u32, bool, Fate)>> {
+fn slots() -> impl Strategy<Value = Vec<(u32, u32, bool, BlockOutcome)>> {
     let arrival = prop_oneof![4 => Just(0u32), 1 => 1..5000u32];
     let room = prop_oneof![1 => Just(0u32), 3 => 1..3000u32];
     let fate = (0..5u64, prop::bool::weighted(0.7));

@@ -47,7 +47,7 @@ object! {
         ;;
         /// Its number: 5 to 15 (TS 24.301, 9.3.2).
         erab_id: u32,
-        /// How it is treated.
+        /// Its quality of service.
         erab_qos_parameters: ErabQosParameters,
     }
 }
@@ -78,7 +78,7 @@ object! {
 object! {
     /// Bearers: the answer to `rab_info`.
     RabInfo {
-        /// Who asked.
+        /// The application that asked.
         app_instance_id: String,
         /// What it called its question.
         request_id: String,

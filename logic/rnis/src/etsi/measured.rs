@@ -286,7 +286,7 @@ object! {
         /// Which.
         csi_rs_index: i32,
         ;;
-        /// What was measured.
+        /// The measurement.
         csi_rs_results: MeasQuantityResultsNr,
     }
 }
@@ -306,7 +306,7 @@ object! {
         /// Which.
         ssb_index: i32,
         ;;
-        /// What was measured.
+        /// The measurement.
         ssb_results: MeasQuantityResultsNr,
     }
 }

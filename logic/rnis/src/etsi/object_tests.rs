@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::bearers::{PlmnInfo, RabInfo, S1BearerInfo};
 use super::measured::{rsrp, rsrq, sinr, timing_advance};
 use super::*;
-use crate::{BearerReport, CellInfo, Event, EventKind, LinkReport, Report, UserReport};
+use crate::{BearerReport, CellInfo, Event, EventKind, LinkReport, SlotReport, UserReport};
 
 /// An object with every member that ETSI's file has for it; members that we did not know would be lost on the way.
 fn all_members() -> Vec<(&'static str, Value)> {
@@ -337,7 +337,7 @@ fn a_cell_tells_of_bearers_networks_and_handovers() {
         buffer: None,
     };
     let (down, up) = (Direction::Downlink, Direction::Uplink);
-    let report = Report {
+    let report = SlotReport {
         cell: &CellInfo::lte(3, LteBandwidth::Mhz5),
         slot: 0,
         time: Time::from_millis(1_500),

@@ -6,7 +6,7 @@
 
 use super::bearers::{CellUserInfo, ErabInfo, ErabQosParameters, PlmnInfo, RabInfo, UeInfo};
 use super::{AssociateId, Ecgi, HoStatus, Notification, TimeStamp};
-use crate::{Event, EventKind, Report};
+use crate::{Event, EventKind, SlotReport};
 
 /// How cells and users are called outside.
 pub trait Names {
@@ -34,7 +34,7 @@ fn qos() -> ErabQosParameters {
 }
 
 /// The answer to `rab_info` for those users of a cell that a report tells of.
-pub fn rab_info(app: &str, request: &str, report: &Report<'_>, names: &impl Names) -> RabInfo {
+pub fn rab_info(app: &str, request: &str, report: &SlotReport<'_>, names: &impl Names) -> RabInfo {
     let of_user = |user: u32| {
         let own = report.bearers.iter().filter(|bearer| bearer.user == user);
         let mut numbers: Vec<u8> = own.map(|bearer| bearer.bearer).collect();

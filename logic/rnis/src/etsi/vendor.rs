@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{AssociateId, Ecgi, TimeStamp};
 use crate::{CellInfo, RadioHint, Technology};
 
-/// What a cell is.
+/// The description of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CellConfig {

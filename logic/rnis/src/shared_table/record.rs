@@ -1,4 +1,4 @@
-//! What records on a table hold, and how it lies in words.
+//! Records of the table, and their layout in words.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +20,7 @@ pub(super) const GRANTED: u64 = 1 << 34;
 /// What a cell is, and what it did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellRecord {
-    /// What it is.
+    /// The description of the cell.
     pub info: CellInfo,
     /// Its last slot.
     pub slot: u64,
@@ -64,7 +64,7 @@ pub struct UserRecord {
 /// What happened between two looks at a user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Elapsed {
-    /// How long.
+    /// Duration.
     pub time: Span,
     /// Bits of new data per second.
     pub bit_s: f64,

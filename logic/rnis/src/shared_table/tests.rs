@@ -1,4 +1,4 @@
-//! A table written and read at the same time, and against sums that are worked out anew.
+//! Tests of the table under concurrent reads and writes, and against sums computed afresh.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -8,7 +8,7 @@ use ranpace_units::{Bytes, Span};
 
 use super::record::decode;
 use super::*;
-use crate::{CellInfo, Grant, LinkReport, Report, Technology, UserReport};
+use crate::{CellInfo, Grant, LinkReport, SlotReport, Technology, UserReport};
 
 fn words(size: Size) -> Vec<AtomicU64> {
     (0..size.words().unwrap()).map(|_| AtomicU64::new(0)).collect()
@@ -45,9 +45,9 @@ fn row(user: u32, prbs: u16, stamp: u64) -> UserReport {
     }
 }
 
-fn report<'a>(cell: &'a CellInfo, slot: u64, users: &'a [UserReport]) -> Report<'a> {
+fn report<'a>(cell: &'a CellInfo, slot: u64, users: &'a [UserReport]) -> SlotReport<'a> {
     let prbs: u16 = users.iter().filter_map(|row| Some(row.link.downlink.grant?.prbs)).sum();
-    Report {
+    SlotReport {
         cell,
         slot,
         time: Time::ZERO + Span::from_millis(slot),

@@ -1,4 +1,4 @@
-//! What is written is read, losses are noticed, and nothing that comes makes a reader fall.
+//! Tests that messages are read as they were written, that losses are detected, and that no input crashes a reader.
 
 use proptest::prelude::*;
 

@@ -5,6 +5,7 @@ use ranpace_radio::cell::{CellConfig, Errors, OuterLoop};
 use ranpace_radio::harq::HarqConfig;
 use ranpace_units::Span;
 
+use super::keys::nested::{harq, outer_loop};
 use super::{keys, slots};
 use crate::reader::{Field, Section};
 
@@ -23,12 +24,12 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Spa
         (&keys::CQI_DELAY, 0, &mut adaptation.delay.downlink),
         (&keys::CQI_DELAY_UP, 0, &mut adaptation.delay.uplink),
     ] {
-        *place = slots(section.raw(key), slot, least).unwrap_or(*place);
+        *place = slots(section.find(key), slot, least).unwrap_or(*place);
     }
-    if let Some(field) = section.raw(&keys::OUTER_LOOP) {
+    if let Some(field) = section.find(&keys::OUTER_LOOP) {
         adaptation.outer_loop = read_outer_loop(&field).unwrap_or(adaptation.outer_loop);
     }
-    if let Some(field) = section.raw(&keys::BLOCK_ERRORS) {
+    if let Some(field) = section.find(&keys::BLOCK_ERRORS) {
         adaptation.errors = read_errors(&field).unwrap_or(adaptation.errors);
     }
     read_harq(section, config, slot);
@@ -39,10 +40,8 @@ fn read_outer_loop(field: &Field<'_>) -> Option<Option<OuterLoop>> {
     if !field.is_table() {
         return field.flag().map(|on| on.then_some(OuterLoop::TEN_PERCENT));
     }
-    let mut section = field.section("in outer_loop of [[cell]]")?;
-    let usual = OuterLoop::TEN_PERCENT;
-    let target = section.number("target", 0.0001..=0.9).unwrap_or(usual.target);
-    let step = section.number("step", 0.001..=10.0).unwrap_or(usual.step);
+    let mut section = field.section("in outer_loop of [[cell]]")?.of(&[outer_loop::KEYS]);
+    let (target, step) = (section.get(&outer_loop::TARGET), section.get(&outer_loop::STEP));
     section.finish();
     Some(Some(OuterLoop { target, step }))
 }
@@ -84,27 +83,27 @@ impl HarqChanges {
 /// `harq` for both directions, then `harq_up` for the uplink.
 fn read_harq(section: &mut Section<'_>, config: &mut CellConfig, slot: Span) {
     if let Some(changes) =
-        section.raw(&keys::HARQ).and_then(|f| read_changes(&f, "in harq of [[cell]]", slot))
+        section.find(&keys::HARQ).and_then(|f| read_changes(&f, "in harq of [[cell]]", slot))
     {
         changes.apply(&mut config.harq.downlink);
         changes.apply(&mut config.harq.uplink);
     }
-    let uplink = section.raw(&keys::HARQ_UP);
+    let uplink = section.find(&keys::HARQ_UP);
     if let Some(changes) = uplink.and_then(|f| read_changes(&f, "in harq_up of [[cell]]", slot)) {
         changes.apply(&mut config.harq.uplink);
     }
 }
 
 fn read_changes(field: &Field<'_>, what: &str, slot: Span) -> Option<HarqChanges> {
-    let mut section = field.section(what)?;
+    let mut section = field.section(what)?.of(&[harq::KEYS]);
     let changes = HarqChanges {
-        processes: section.whole("processes", 1..=64),
-        retransmissions: section.whole("retransmissions", 0..=255),
-        decode: slots(section.field("decode"), slot, 0),
-        feedback: slots(section.field("feedback"), slot, 0),
-        turnaround: slots(section.field("turnaround"), slot, 1),
-        misreading: section.number("misreading", 0.0..=1.0),
-        synchronous: section.flag("synchronous"),
+        processes: section.get(&harq::PROCESSES),
+        retransmissions: section.get(&harq::RETRANSMISSIONS),
+        decode: slots(section.find(&harq::DECODE), slot, 0),
+        feedback: slots(section.find(&harq::FEEDBACK), slot, 0),
+        turnaround: slots(section.find(&harq::TURNAROUND), slot, 1),
+        misreading: section.get(&harq::MISREADING),
+        synchronous: section.get(&harq::SYNCHRONOUS),
     };
     section.finish();
     Some(changes)

@@ -16,7 +16,7 @@ const FR2_HZ: f64 = 24.25e9;
 
 /// Reads the keys of the air interface into `config`.
 pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig) {
-    let (bandwidth, prbs) = (section.find(&keys::BANDWIDTH), section.raw(&keys::PRBS));
+    let (bandwidth, prbs) = (section.find(&keys::BANDWIDTH), section.find(&keys::PRBS));
     if let (Some(_), Some(prbs)) = (&bandwidth, &prbs) {
         prbs.error("a cell has a bandwidth or a number of PRBs, not both");
     }
@@ -83,7 +83,7 @@ fn read_nr(
         *band = read.unwrap_or(*band);
     }
     read_duplex(section, duplex);
-    if let Some(field) = section.raw(&keys::QAM) {
+    if let Some(field) = section.find(&keys::QAM) {
         match field.whole(64..=256) {
             Some(64) => *table = QamTable::Qam64,
             Some(256) => *table = QamTable::Qam256,
@@ -91,7 +91,7 @@ fn read_nr(
             None => {}
         }
     }
-    let read = section.raw(&keys::LAYERS).and_then(|f| f.whole(1..=Layers::MAX.get().into()));
+    let read = section.find(&keys::LAYERS).and_then(|f| f.whole(1..=Layers::MAX.get().into()));
     *layers = read.and_then(|layers| Layers::new(u8::try_from(layers).ok()?)).unwrap_or(*layers);
     section.set(overhead, &keys::OVERHEAD);
     section.set(division, &keys::DIVISION);
@@ -111,7 +111,7 @@ fn slots_per_ms(air: &Air) -> u64 {
 
 fn read_duplex(section: &mut Section<'_>, duplex: &mut Duplex) {
     let word = section.get(&keys::DUPLEX);
-    let pattern = section.raw(&keys::PATTERN);
+    let pattern = section.find(&keys::PATTERN);
     let read = pattern.as_ref().and_then(|field| {
         let text = field.text("a TDD pattern such as \"DDDSU\"")?;
         text.parse::<TddPattern>().map_err(|error| field.error(error.to_string())).ok()

@@ -1,11 +1,11 @@
 //! What a bearer is: in `[[cell]]` for all its users, in `[[user]]`, and in each table of `bearers`.
 
 use ranpace_link::{Limit, QueueConfig};
-use ranpace_radio::rlc::{BearerConfig, Config, NAMED_TIMERS, Timers};
-use ranpace_units::{Bytes, Span};
+use ranpace_radio::rlc::{BearerConfig, Config, Timers};
 
-use super::keys::{self, MOST_TIMER};
-use crate::key::Group;
+use super::keys;
+use super::keys::nested::rlc_timers;
+use crate::key::{Group, Kind as _};
 use crate::link::{read_limit, read_queue_of};
 use crate::reader::{Field, Section};
 
@@ -18,7 +18,7 @@ const GROUPS: &[Group] = &[keys::BEARER];
 /// Reads the keys of a bearer into `bearer`; `table` is how messages call where they stand.
 pub(super) fn read(section: &mut Section<'_>, table: &str, bearer: &mut BearerConfig) {
     let mode = section.get(&keys::RLC);
-    let timers = section.raw(&keys::RLC_TIMERS);
+    let timers = section.find(&keys::RLC_TIMERS);
     let timers =
         timers.and_then(|f| read_timers(&f, &format!("in rlc_timers of {table}"), bearer.downlink.timers));
     let (format, discard) = (section.get(&keys::RLC_FORMAT), section.get(&keys::DISCARD));
@@ -28,13 +28,13 @@ pub(super) fn read(section: &mut Section<'_>, table: &str, bearer: &mut BearerCo
         direction.format = format.unwrap_or(direction.format);
         direction.discard = discard.unwrap_or(direction.discard);
     }
-    let limit = section.raw(&keys::BUFFER).and_then(|field| read_limit(&field));
-    let limit_up = section.raw(&keys::BUFFER_UP).and_then(|field| read_limit(&field)).or(limit);
+    let limit = section.find(&keys::BUFFER).and_then(|field| read_limit(&field));
+    let limit_up = section.find(&keys::BUFFER_UP).and_then(|field| read_limit(&field)).or(limit);
     for (key, what, limit, direction) in [
         (&keys::AQM, "in aqm of ", limit, &mut bearer.downlink),
         (&keys::AQM_UP, "in aqm_up of ", limit_up, &mut bearer.uplink),
     ] {
-        let field = section.raw(key);
+        let field = section.find(key);
         read_buffer(field.as_ref(), &format!("{what}{table}"), limit, direction);
     }
 }
@@ -65,35 +65,20 @@ fn limit_of(queue: &QueueConfig) -> Limit {
 
 /// The name of a set, or a table, whose `kind` is one.
 fn read_timers(field: &Field<'_>, what: &str, base: Timers) -> Option<Timers> {
-    let names: Vec<&'static str> = NAMED_TIMERS.iter().map(|(name, _)| *name).chain(["mmwave"]).collect();
-    let named = |name: &str| {
-        let found = NAMED_TIMERS.iter().find(|(known, _)| *known == name);
-        found.map_or(Timers::MMWAVE, |(_, timers)| *timers)
-    };
     if field.is_text() {
-        return field.word(&names).map(named);
+        return rlc_timers::KIND.kind.read(field);
     }
-    let mut section = field.section(what)?;
-    let mut timers = section.field("kind").and_then(|f| f.word(&names)).map_or(base, named);
-    for (key, place) in [
-        ("reordering", &mut timers.reordering),
-        ("status_prohibit", &mut timers.status_prohibit),
-        ("poll_retransmit", &mut timers.poll_retransmit),
-        ("unacknowledged_report", &mut timers.unacknowledged_report),
-    ] {
-        *place = section.quantity(key, Span::ZERO..=MOST_TIMER).unwrap_or(*place);
-    }
-    if let Some(field) = section.field("max_retransmissions") {
-        let is_never = field.is_text() && field.text("") == Some("never");
-        let most =
-            if is_never { Some(None) } else { field.whole(0..=255).map(|most| u8::try_from(most).ok()) };
-        timers.max_retransmissions = most.unwrap_or(timers.max_retransmissions);
-    }
-    timers.poll_pdus = section.whole("poll_pdus", 1..=1_000_000).unwrap_or(timers.poll_pdus);
-    let bytes = section.quantity("poll_bytes", Bytes::new(1)..=Bytes::MAX);
-    timers.poll_bytes = bytes.unwrap_or(timers.poll_bytes);
-    timers.window = section.whole("window", 1..=131_072).unwrap_or(timers.window);
-    timers.poll_sends_all = section.flag("poll_sends_all").unwrap_or(timers.poll_sends_all);
+    let mut section = field.section(what)?.of(&[rlc_timers::KEYS]);
+    let mut timers = section.get(&rlc_timers::KIND).unwrap_or(base);
+    section.set(&mut timers.reordering, &rlc_timers::REORDERING);
+    section.set(&mut timers.status_prohibit, &rlc_timers::STATUS_PROHIBIT);
+    section.set(&mut timers.poll_retransmit, &rlc_timers::POLL_RETRANSMIT);
+    section.set(&mut timers.unacknowledged_report, &rlc_timers::UNACKNOWLEDGED_REPORT);
+    section.set(&mut timers.max_retransmissions, &rlc_timers::MAX_RETRANSMISSIONS);
+    section.set(&mut timers.poll_pdus, &rlc_timers::POLL_PDUS);
+    section.set(&mut timers.poll_bytes, &rlc_timers::POLL_BYTES);
+    section.set(&mut timers.window, &rlc_timers::WINDOW);
+    section.set(&mut timers.poll_sends_all, &rlc_timers::POLL_SENDS_ALL);
     section.finish();
     Some(timers)
 }

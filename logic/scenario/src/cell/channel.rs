@@ -8,15 +8,16 @@ use ranpace_radio::channel::{
 };
 use ranpace_units::Span;
 
+use super::keys::nested::fading::{self, FadingWord};
+use super::keys::nested::path_loss::{self, LossWord};
+use super::keys::nested::sight::{self, SightWord};
+use super::keys::nested::{building, noise, shadowing};
 use super::keys::{self, LEVELS};
-use crate::key::{In, Key, Kind as _};
-use crate::limits::LEAST_SPAN;
+use crate::key::{Group, In, Is, Key, Kind as _, Required, Words};
 use crate::link::Traces;
-use crate::measure::{DISTANCE, GAIN, POWER};
+use crate::measure::POWER;
 use crate::reader::{Field, Section};
 
-/// Distances in metres that are believed. Ours.
-const DISTANCES: core::ops::RangeInclusive<f64> = 0.0..=1e6;
 /// Most buildings. Ours.
 const MOST_BUILDINGS: usize = 10_000;
 
@@ -26,16 +27,16 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, files: &m
     let shared = config.air.frame().is_ok_and(|frame| frame.is_shared());
     let channel = &mut config.channel;
     let height = channel.position.z;
-    let position = section.raw(&keys::POSITION).and_then(|field| field.position(height));
+    let position = section.find(&keys::POSITION).and_then(|field| field.position(height));
     channel.position = position.unwrap_or(channel.position);
     read_carriers(section, channel, shared);
-    if let Some(loss) = section.raw(&keys::PATH_LOSS).and_then(|field| read_path_loss(&field)) {
+    if let Some(loss) = section.find(&keys::PATH_LOSS).and_then(|field| read_path_loss(&field)) {
         channel.loss = loss;
     }
-    if let Some(sight) = section.raw(&keys::SIGHT).and_then(|field| read_sight(&field)) {
+    if let Some(sight) = section.find(&keys::SIGHT).and_then(|field| read_sight(&field)) {
         channel.sight = sight;
     }
-    if let Some(shadowing) = section.raw(&keys::SHADOWING).and_then(|field| read_shadowing(&field)) {
+    if let Some(shadowing) = section.find(&keys::SHADOWING).and_then(|field| read_shadowing(&field)) {
         channel.shadowing = shadowing;
     }
     read_fading(section, channel, air, files);
@@ -47,7 +48,7 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, files: &m
     section.set(&mut downlink.noise_rise_db, &keys::INTERFERENCE);
     section.set(&mut uplink.noise_rise_db, &keys::INTERFERENCE_UP);
     for (key, receiver) in [(&keys::NOISE, downlink), (&keys::NOISE_UP, uplink)] {
-        if let Some(source) = section.raw(key).and_then(|field| read_noise(&field)) {
+        if let Some(source) = section.find(key).and_then(|field| read_noise(&field)) {
             receiver.source = source;
         }
     }
@@ -76,37 +77,39 @@ fn read_carriers(section: &mut Section<'_>, channel: &mut ChannelConfig, shared:
     }
 }
 
-/// A word, or a table with `kind`.
-fn kind_of<'t>(
+/// A word, or a table of these keys with its `kind`.
+fn kind_of<'t, T: Copy>(
     field: &Field<'t>,
     what: &'static str,
-    words: &[&'static str],
-) -> Option<(&'static str, Option<Section<'t>>)> {
+    kind: &Key<Words<T>, Required>,
+    keys: &'static [Group],
+) -> Option<(T, Option<Section<'t>>)> {
     if !field.is_table() {
-        return Some((field.word(words)?, None));
+        return Some((kind.kind.read(field)?, None));
     }
-    let mut section = field.section(what)?;
-    Some((section.required("kind")?.word(words)?, Some(section)))
+    let mut section = field.section(what)?.of(keys);
+    Some((section.get(kind)?, Some(section)))
 }
 
 fn read_path_loss(field: &Field<'_>) -> Option<PathLoss> {
-    const KINDS: [&str; 4] = ["friis", "log-distance", "cost231", "umi"];
-    let (kind, mut section) = kind_of(field, "in path_loss of [[cell]]", &KINDS)?;
-    let mut number = |key, measure, range| section.as_mut()?.measure(key, measure, range);
+    let (kind, mut section) =
+        kind_of(field, "in path_loss of [[cell]]", &path_loss::KIND, &[path_loss::KEYS])?;
+    let mut number =
+        |key: &Key<In, Is<f64>>| section.as_mut().map_or(key.default.0, |section| section.get(key));
     let loss = match kind {
-        "friis" => PathLoss::Friis,
-        "log-distance" => {
-            // ns-3's defaults.
-            let at_1_m_db = number("at_1m", &GAIN, LEVELS).unwrap_or(46.6777);
-            let exponent = section.as_mut().and_then(|s| s.number("exponent", 0.0..=20.0)).unwrap_or(3.0);
+        LossWord::Friis => PathLoss::Friis,
+        LossWord::LogDistance => {
+            let at_1_m_db = number(&path_loss::AT_1M);
+            let exponent = &path_loss::EXPONENT;
+            let exponent = section.as_mut().map_or(exponent.default.0, |section| section.get(exponent));
             PathLoss::LogDistance { exponent, at_1_m_db }
         }
-        "cost231" => PathLoss::Cost231 {
-            base_m: number("base_height", &DISTANCE, 1.0..=1_000.0).unwrap_or(30.0),
-            user_m: number("user_height", &DISTANCE, 0.1..=100.0).unwrap_or(1.5),
-            extra_db: number("extra", &GAIN, LEVELS).unwrap_or(0.0),
+        LossWord::Cost231 => PathLoss::Cost231 {
+            base_m: number(&path_loss::BASE_HEIGHT),
+            user_m: number(&path_loss::USER_HEIGHT),
+            extra_db: number(&path_loss::EXTRA),
         },
-        _ => PathLoss::UmiStreetCanyon,
+        LossWord::Umi => PathLoss::UmiStreetCanyon,
     };
     if let Some(section) = section {
         section.finish();
@@ -115,27 +118,25 @@ fn read_path_loss(field: &Field<'_>) -> Option<PathLoss> {
 }
 
 fn read_sight(field: &Field<'_>) -> Option<Sight> {
-    const KINDS: [&str; 5] = ["clear", "blocked", "chance", "street", "buildings"];
-    let (kind, section) = kind_of(field, "in sight of [[cell]]", &KINDS)?;
-    let sight = match (kind, section) {
-        ("buildings", Some(mut section)) => {
-            let buildings = section.required("buildings").and_then(|field| read_buildings(&field));
-            section.finish();
-            return buildings.map(|buildings| Sight::Buildings(buildings.into()));
+    let (kind, mut section) = kind_of(field, "in sight of [[cell]]", &sight::KIND, &[sight::KEYS])?;
+    let sight = match (kind, &mut section) {
+        (SightWord::Buildings, Some(section)) => {
+            let buildings = section.find(&sight::BUILDINGS).and_then(|field| read_buildings(&field));
+            buildings.map(|buildings| Sight::Buildings(buildings.into()))
         }
-        ("buildings", None) => {
+        (SightWord::Buildings, None) => {
             field.error("write { kind = \"buildings\", buildings = [...] }");
-            return None;
+            None
         }
-        ("clear", section) => (Sight::Clear, section),
-        ("blocked", section) => (Sight::Blocked, section),
-        ("chance", section) => (Sight::Chance, section),
-        (_, section) => (Sight::Buildings(STREET.into()), section),
+        (SightWord::Clear, _) => Some(Sight::Clear),
+        (SightWord::Blocked, _) => Some(Sight::Blocked),
+        (SightWord::Chance, _) => Some(Sight::Chance),
+        (SightWord::Street, _) => Some(Sight::Buildings(STREET.into())),
     };
-    if let Some(section) = sight.1 {
+    if let Some(section) = section {
         section.finish();
     }
-    Some(sight.0)
+    sight
 }
 
 fn read_buildings(field: &Field<'_>) -> Option<Vec<Building>> {
@@ -148,40 +149,24 @@ fn read_buildings(field: &Field<'_>) -> Option<Vec<Building>> {
     elements
         .iter()
         .map(|element| {
-            let mut section = element.section("in buildings of [[cell]]")?;
-            let (x_m, y_m) = (read_side(&mut section, "x"), read_side(&mut section, "y"));
-            let height_m = section.required("height").and_then(|f| f.measure(&DISTANCE, DISTANCES));
+            let mut section = element.section("in buildings of [[cell]]")?.of(&[building::KEYS]);
+            let (x_m, y_m) = (section.get(&building::X), section.get(&building::Y));
+            let height_m = section.get(&building::HEIGHT);
             section.finish();
             Some(Building { x_m: x_m?, y_m: y_m?, height_m: height_m? })
         })
         .collect()
 }
 
-/// From and to where a building stands, in metres.
-fn read_side(section: &mut Section<'_>, key: &'static str) -> Option<[f64; 2]> {
-    let field = section.required(key)?;
-    let numbers = field.list("two coordinates in metres such as [20, 63]")?;
-    let metres: Option<Vec<f64>> = numbers.iter().map(|field| field.number(-1e6..=1e6)).collect();
-    match metres?[..] {
-        [from, to] if from <= to => Some([from, to]),
-        _ => {
-            field.error("expected two coordinates in metres, the smaller one first, such as [20, 63]");
-            None
-        }
-    }
-}
-
 fn read_shadowing(field: &Field<'_>) -> Option<Option<Shadowing>> {
     if !field.is_table() {
         return Some((field.word(&["none", "umi"])? == "umi").then_some(Shadowing::UMI));
     }
-    let mut section = field.section("in shadowing of [[cell]]")?;
-    let deviation =
-        |section: &mut Section<'_>, key, usual| section.measure(key, &GAIN, 0.0..=100.0).unwrap_or(usual);
+    let mut section = field.section("in shadowing of [[cell]]")?.of(&[shadowing::KEYS]);
     let shadowing = Shadowing {
-        clear_db: deviation(&mut section, "clear", Shadowing::UMI.clear_db),
-        blocked_db: deviation(&mut section, "blocked", Shadowing::UMI.blocked_db),
-        stretch_m: section.measure("stretch", &DISTANCE, 0.1..=1e6).unwrap_or(Shadowing::UMI.stretch_m),
+        clear_db: section.get(&shadowing::CLEAR),
+        blocked_db: section.get(&shadowing::BLOCKED),
+        stretch_m: section.get(&shadowing::STRETCH),
     };
     section.finish();
     Some(Some(shadowing))
@@ -195,7 +180,7 @@ fn read_fading(section: &mut Section<'_>, channel: &mut ChannelConfig, air: Air,
         FadingConfig::Multipath(_, speed) => *speed,
         _ => FadingSpeed::AsMoving,
     };
-    let fading_field = section.raw(&keys::FADING);
+    let fading_field = section.find(&keys::FADING);
     if let Some(fading) = fading_field.and_then(|field| read_fading_kind(&field, own_speed, air, files)) {
         channel.fading = fading;
     }
@@ -212,35 +197,35 @@ fn read_fading_kind(
     air: Air,
     files: &mut Traces<'_>,
 ) -> Option<FadingConfig> {
-    const KINDS: [&str; 7] = ["none", "flat", "epa", "eva", "etu", "mmwave", "recorded"];
-    let (kind, mut section) = kind_of(field, "in fading of [[cell]]", &KINDS)?;
-    let every = section.as_mut().filter(|_| ["mmwave", "recorded"].contains(&kind));
-    let every = every.and_then(|s| s.quantity("every", LEAST_SPAN..=Span::from_secs(60)));
+    let (kind, mut section) = kind_of(field, "in fading of [[cell]]", &fading::KIND, &[fading::KEYS])?;
+    let mut every =
+        || section.as_mut().map_or(fading::EVERY.default.0, |section| section.get(&fading::EVERY));
+    let multipath = |profile| Some(FadingConfig::Multipath(profile, speed));
     let fading = match kind {
-        "none" => Some(FadingConfig::Steady),
-        "flat" => Some(FadingConfig::Multipath(DelayProfile::Flat, speed)),
-        "epa" => Some(FadingConfig::Multipath(DelayProfile::Epa, speed)),
-        "eva" => Some(FadingConfig::Multipath(DelayProfile::Eva, speed)),
-        "etu" => Some(FadingConfig::Multipath(DelayProfile::Etu, speed)),
-        "mmwave" => {
-            let deviation = section.as_mut().and_then(|s| s.measure("deviation", &GAIN, 0.0..=100.0));
-            Some(FadingConfig::Flicker(Flicker {
-                deviation_db: deviation.unwrap_or(Flicker::MMWAVE.deviation_db),
-                every: every.unwrap_or(Flicker::MMWAVE.every),
-            }))
+        FadingWord::None => Some(FadingConfig::Steady),
+        FadingWord::Flat => multipath(DelayProfile::Flat),
+        FadingWord::Epa => multipath(DelayProfile::Epa),
+        FadingWord::Eva => multipath(DelayProfile::Eva),
+        FadingWord::Etu => multipath(DelayProfile::Etu),
+        FadingWord::Mmwave => {
+            let every = every();
+            let deviation = &fading::DEVIATION;
+            let deviation_db = section.as_mut().map_or(deviation.default.0, |section| section.get(deviation));
+            Some(FadingConfig::Flicker(Flicker { deviation_db, every }))
         }
-        _ => match &mut section {
-            Some(section) => {
-                let file = section.required("file");
-                // ns-3's traces have a sample each millisecond.
-                let every = every.unwrap_or(Span::from_millis(1));
-                file.and_then(|file| read_recorded(&file, every, air, files))
+        FadingWord::Recorded => {
+            let every = every();
+            match &mut section {
+                Some(section) => {
+                    let file = section.find(&fading::FILE);
+                    file.and_then(|file| read_recorded(&file, every, air, files))
+                }
+                None => {
+                    field.error("write { kind = \"recorded\", file = \"...\" }");
+                    None
+                }
             }
-            None => {
-                field.error("write { kind = \"recorded\", file = \"...\" }");
-                None
-            }
-        },
+        }
     };
     if let Some(section) = section {
         section.finish();
@@ -271,12 +256,10 @@ fn read_noise(field: &Field<'_>) -> Option<Option<NoiseSource>> {
     if !field.is_table() {
         return field.measure(&POWER, LEVELS).map(|dbm| Some(NoiseSource::steady(dbm)));
     }
-    let mut section = field.section("in noise of [[cell]]")?;
-    let prb_dbm = section.required("prb").and_then(|f| f.measure(&POWER, LEVELS));
-    let most = Span::from_secs(86_400);
-    let on = section.quantity("on", Span::ZERO..=most);
-    let period = section.quantity("period", LEAST_SPAN..=most);
-    let random = section.flag("random").unwrap_or(false);
+    let mut section = field.section("in noise of [[cell]]")?.of(&[noise::KEYS]);
+    let prb_dbm = section.get(&noise::PRB);
+    let (on, period, random) =
+        (section.get(&noise::ON), section.get(&noise::PERIOD), section.get(&noise::RANDOM));
     if random && on.is_none() {
         section.error("noise that comes and goes has `on` and `period`, steady noise neither");
     }

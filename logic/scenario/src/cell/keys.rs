@@ -1,5 +1,7 @@
 //! The keys of `[[cell]]` and those of bearers. What is not written is as in the preset.
 
+pub(crate) mod nested;
+
 use core::ops::RangeInclusive;
 
 use ranpace_phy::{CqiThresholds, McsRule};
@@ -126,28 +128,25 @@ pub(super) const PATH_LOSS: Key<Table> = Key {
     name: "path_loss",
     kind: Table("`\"friis\"`, `\"log-distance\"`, `\"cost231\"`, `\"umi\"`, or a table"),
     default: Open(""),
-    about: "`{ kind = \"log-distance\", exponent = 3.0, at_1m = \"46.6777dB\" }`, `{ kind = \"cost231\", \
-            base_height = \"30m\", user_height = \"1.5m\", extra = \"0dB\" }`; ns-3 has 50 m, 3 m, 10 dB",
+    about: "see below",
 };
 pub(super) const SIGHT: Key<Table> = Key {
     name: "sight",
     kind: Table("`\"clear\"`, `\"blocked\"`, `\"chance\"`, `\"street\"`, or a table"),
     default: Open(""),
-    about: "who sees the base station; `{ kind = \"buildings\", buildings = [{ x = [20, 63], y = [3, 58], \
-            height = \"28m\" }] }`",
+    about: "who sees the base station; see below",
 };
 pub(super) const SHADOWING: Key<Table> = Key {
     name: "shadowing",
     kind: Table("`\"none\"`, `\"umi\"`, or a table"),
     default: Open(""),
-    about: "`{ clear = \"4dB\", blocked = \"7.82dB\", stretch = \"10m\" }`",
+    about: "see below",
 };
 pub(super) const FADING: Key<Table> = Key {
     name: "fading",
     kind: Table("`\"none\"`, `\"flat\"`, `\"epa\"`, `\"eva\"`, `\"etu\"`, `\"mmwave\"`, or a table"),
     default: Open(""),
-    about: "`{ kind = \"mmwave\", deviation = \"2dB\", every = \"1ms\" }`; `{ kind = \"recorded\", file = \
-            \"...\", every = \"1ms\" }` is a fading trace of ns-3, for LTE",
+    about: "see below",
 };
 pub(super) const FADING_SPEED: Key<WordOr<In>> = Key {
     name: "fading_speed",
@@ -192,9 +191,7 @@ pub(super) const NOISE: Key<Table> = Key {
     name: "noise",
     kind: Table("power, `\"none\"`, or a table"),
     default: Open(""),
-    about: "a generator of noise at the receiver, in each PRB; `{ prb = \"-90dBm\", on = \"5ms\", period = \
-            \"20ms\" }`; with `random = true` once in each period, at a time that is drawn, and as long as \
-            `on` on average (exponential)",
+    about: "a generator of noise at the receiver, in each PRB; see below",
 };
 pub(super) const NOISE_UP: Key<Table> =
     Key { name: "noise_up", kind: Table("as `noise`"), default: Open(""), about: "likewise, in the uplink" };
@@ -262,7 +259,7 @@ pub(super) const OUTER_LOOP: Key<Table> = Key {
     name: "outer_loop",
     kind: Table("`true`, `false`, or a table"),
     default: Open(""),
-    about: "moves the MCS towards a rate of errors: `{ target = 0.1, step = 0.5 }`",
+    about: "moves the MCS towards a rate of errors; see below",
 };
 pub(super) const BLOCK_ERRORS: Key<Own> = Key {
     name: "block_errors",
@@ -276,13 +273,8 @@ pub(super) const CONTROL_ERRORS: Key<Flag> = Key {
     default: Open(""),
     about: "LTE: control information is lost too",
 };
-pub(super) const HARQ: Key<Table> = Key {
-    name: "harq",
-    kind: Table("table"),
-    default: Open(""),
-    about: "both directions: `{ processes = 8, retransmissions = 4, decode = \"3ms\", feedback = \"4ms\", \
-            turnaround = \"8ms\", misreading = 0.0, synchronous = false }`",
-};
+pub(super) const HARQ: Key<Table> =
+    Key { name: "harq", kind: Table("table"), default: Open(""), about: "both directions; see below" };
 pub(super) const HARQ_UP: Key<Table> =
     Key { name: "harq_up", kind: Table("table"), default: Open(""), about: "how the uplink's differs" };
 
@@ -306,7 +298,7 @@ pub(super) const SCHEDULER: Key<Table> = Key {
     name: "scheduler",
     kind: Table("`\"pf\"`, `\"rr\"`, `\"max-ci\"`, or a table"),
     default: Open(""),
-    about: "`{ kind = \"pf\", window = 99 }`",
+    about: "see below",
 };
 pub(super) const ALLOC: Key<Words<Alloc>> = Key {
     name: "alloc",
@@ -325,8 +317,8 @@ pub(super) const CONTROL_CHANNELS: Key<Table> = Key {
     name: "control_channels",
     kind: Table("`\"narrow\"`, `\"3gpp\"`, `\"none\"`, or a table"),
     default: Open(""),
-    about: "LTE: what the cell's own channels leave of a block, see below; `{ symbols = 3 }` sets the control \
-            symbols. `\"narrow\"`: as `\"3gpp\"` below 25 PRBs, and `\"none\"` from there on",
+    about: "LTE: what the cell's own channels leave of a block, see below. `\"narrow\"`: as `\"3gpp\"` below 25 PRBs, and \
+            `\"none\"` from there on",
 };
 pub(super) const SR_PERIOD: Key<Own> = Key {
     name: "sr_period",
@@ -371,7 +363,7 @@ pub(super) const UL_POWER: Key<Table> = Key {
     name: "ul_power",
     kind: Table("`\"3gpp\"`, `\"lena\"`, `\"fixed\"`, or a table"),
     default: Open(""),
-    about: "`{ kind = \"3gpp\", p0 = \"-90dBm\", alpha = 0.8 }`",
+    about: "see below",
 };
 pub(super) const USER_POWER: Key<In> = Key {
     name: "user_power",
@@ -409,11 +401,7 @@ pub(super) const RLC_TIMERS: Key<Table> = Key {
     name: "rlc_timers",
     kind: Table("`\"ns3\"`, `\"36331\"`, `\"mmwave\"`, or a table"),
     default: Open(""),
-    about: "`{ kind = \"ns3\", reordering = \"10ms\", status_prohibit = \"10ms\", poll_retransmit = \"20ms\", \
-            max_retransmissions = \"never\", poll_pdus = 1, poll_bytes = \"50B\", window = 512, \
-            unacknowledged_report = \"0ms\", poll_sends_all = false }`. ns-3 has `\"20ms\"` and `true` for the \
-            last two: PDUs without an acknowledgement count as waiting, so that users whose acknowledgements \
-            do not come take blocks for nothing; and all of them are sent again when t-PollRetransmit runs out",
+    about: "see below",
 };
 pub(super) const RLC_FORMAT: Key<Words<Format>> = Key {
     name: "rlc_format",

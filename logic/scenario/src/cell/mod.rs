@@ -94,7 +94,7 @@ fn read_cell(section: Section<'_>, number: usize, network: &mut Network, files: 
 /// Reads what a cell is: the preset, or Ranpace's own cell of that radio, and what is different.
 fn read_config(section: &mut Section<'_>, files: &mut Traces<'_>) -> (CellConfig, Defaults) {
     let names: Vec<&str> = cells::PRESETS.iter().map(|preset| preset.name).collect();
-    let preset = section.raw(&keys::PRESET).and_then(|field| field.word(&names));
+    let preset = section.find(&keys::PRESET).and_then(|field| field.word(&names));
     let preset = preset.and_then(cells::by_name);
     let radio_field = section.find(&keys::RADIO);
     let radio = radio_field.as_ref().and_then(|field| keys::RADIO.kind.read(field));

@@ -6,18 +6,19 @@ use ranpace_radio::scheduler::Policy;
 use ranpace_radio::uplink::PowerControl;
 use ranpace_units::Span;
 
+use super::keys::nested::{control_channels, scheduler, ul_power};
 use super::{keys, slots};
-use crate::measure::POWER;
+use crate::key::{Kind as _, Whole};
 use crate::reader::{Field, Section};
 
 /// Reads the keys of the scheduler and of the uplink into `config`.
 pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Span) {
-    if let Some(policy) = section.raw(&keys::SCHEDULER).and_then(|field| read_policy(&field)) {
+    if let Some(policy) = section.find(&keys::SCHEDULER).and_then(|field| read_policy(&field)) {
         config.policy = policy;
     }
     section.set(&mut config.alloc, &keys::ALLOC);
     section.set(&mut config.usable_slots, &keys::USABLE_TTIS);
-    if let Some(field) = section.raw(&keys::CONTROL_CHANNELS) {
+    if let Some(field) = section.find(&keys::CONTROL_CHANNELS) {
         match config.air {
             Air::Lte { band } => {
                 config.control = read_control(&field, band).unwrap_or(config.control);
@@ -34,14 +35,14 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Spa
         (&keys::BSR_PERIOD, 1, &mut access.bsr_period),
         (&keys::BSR_RETRANSMISSION, 1, &mut access.bsr_retransmission),
     ] {
-        *place = slots(section.raw(key), slot, least).unwrap_or(*place);
+        *place = slots(section.find(key), slot, least).unwrap_or(*place);
     }
     let first = section.get(&keys::FIRST_GRANT);
     access.first_grant =
         first.and_then(|bytes| u32::try_from(bytes.get()).ok()).unwrap_or(access.first_grant);
     section.set(&mut access.levels, &keys::BSR_LEVELS);
     section.set(&mut access.ideal_reports, &keys::IDEAL_REPORTS);
-    if let Some(control) = section.raw(&keys::UL_POWER).and_then(|field| read_power(&field)) {
+    if let Some(control) = section.find(&keys::UL_POWER).and_then(|field| read_power(&field)) {
         config.power.control = control;
     }
     section.set(&mut config.power.most_dbm, &keys::USER_POWER);
@@ -56,54 +57,36 @@ fn read_control(field: &Field<'_>, band: LtePrbs) -> Option<ControlChannels> {
             _ => ControlChannels::Free,
         });
     }
-    let mut section = field.section("in control_channels of [[cell]]")?;
+    let mut section = field.section("in control_channels of [[cell]]")?.of(&[control_channels::KEYS]);
     let (least, most) = LteControl::range(band);
-    let symbols = section.whole("symbols", least.into()..=most.into());
+    let symbols = section.find(&control_channels::SYMBOLS);
+    let symbols = symbols.and_then(|field| Whole::new(least.into()..=most.into()).read(&field));
     section.finish();
     Some(ControlChannels::Standard(symbols))
 }
 
 fn read_policy(field: &Field<'_>) -> Option<Policy> {
-    const KINDS: [&str; 3] = ["pf", "rr", "max-ci"];
     if field.is_text() {
-        return Some(match field.word(&KINDS)? {
-            "pf" => Policy::PROPORTIONAL_FAIR,
-            "rr" => Policy::RoundRobin,
-            _ => Policy::MaxCi,
-        });
+        return scheduler::KIND.kind.read(field);
     }
-    let mut section = field.section("in scheduler of [[cell]]")?;
-    let policy = match section.required("kind")?.word(&KINDS)? {
-        "pf" => match section.number("window", 1.0..=1e9) {
-            Some(window) => Policy::ProportionalFair { window },
-            None => Policy::PROPORTIONAL_FAIR,
-        },
-        "rr" => Policy::RoundRobin,
-        _ => Policy::MaxCi,
-    };
+    let mut section = field.section("in scheduler of [[cell]]")?.of(&[scheduler::KEYS]);
+    let mut policy = section.get(&scheduler::KIND)?;
+    if let Policy::ProportionalFair { window } = &mut policy {
+        *window = section.get(&scheduler::WINDOW);
+    }
     section.finish();
     Some(policy)
 }
 
 fn read_power(field: &Field<'_>) -> Option<PowerControl> {
-    const KINDS: [&str; 3] = ["3gpp", "lena", "fixed"];
     if field.is_text() {
-        return Some(match field.word(&KINDS)? {
-            "3gpp" => PowerControl::THREE_GPP,
-            "lena" => PowerControl::LENA,
-            _ => PowerControl::Fixed,
-        });
+        return ul_power::KIND.kind.read(field);
     }
-    let mut section = field.section("in ul_power of [[cell]]")?;
-    let kind = section.required("kind")?.word(&KINDS)?;
-    let mut control = match kind {
-        "3gpp" => PowerControl::THREE_GPP,
-        "lena" => PowerControl::LENA,
-        _ => PowerControl::Fixed,
-    };
+    let mut section = field.section("in ul_power of [[cell]]")?.of(&[ul_power::KEYS]);
+    let mut control = section.get(&ul_power::KIND)?;
     if let PowerControl::ThreeGpp { p0_dbm, alpha } | PowerControl::Lena { p0_dbm, alpha } = &mut control {
-        *p0_dbm = section.measure("p0", &POWER, -200.0..=200.0).unwrap_or(*p0_dbm);
-        *alpha = section.number("alpha", 0.0..=1.0).unwrap_or(*alpha);
+        section.set(p0_dbm, &ul_power::P0);
+        section.set(alpha, &ul_power::ALPHA);
     }
     section.finish();
     Some(control)

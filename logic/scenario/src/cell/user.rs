@@ -5,15 +5,14 @@ mod keys;
 use std::sync::Arc;
 
 use ranpace_radio::cell::{Place, UserConfig};
-use ranpace_radio::channel::{Disc, Position, Recording, Spread, Trajectory, WalkRule};
+use ranpace_radio::channel::{Disc, Position, Recording, Trajectory, WalkRule};
 use ranpace_units::{Span, Time};
 
-pub(crate) use self::keys::KEYS;
+use self::keys::recording::RecordingWord;
 use self::keys::*;
-use super::keys::SPEEDS;
+pub(crate) use self::keys::{KEYS, disc, recording, walk, waypoints};
 use super::{Defaults, bearer};
 use crate::link::Traces;
-use crate::measure::{DISTANCE, SPEED};
 use crate::model::UserSpec;
 use crate::network::Network;
 use crate::reader::{Field, Section};
@@ -22,10 +21,6 @@ use crate::reader::{Field, Section};
 const MOST_USERS: usize = 100_000;
 /// Most points of a path. Ours.
 const MOST_POINTS: usize = 100_000;
-/// Slowest and fastest that a user goes on a path, in m/s. Ours.
-const PATH_SPEEDS: core::ops::RangeInclusive<f64> = 1e-3..=1_000.0;
-/// Longest time into a recording, and longest leg of a walk. Ours.
-const MOST_TIME: Span = Span::from_secs(86_400);
 
 /// The height of a place in metres, which positions without one have.
 pub(super) fn height_m(place: &Place) -> f64 {
@@ -111,7 +106,7 @@ fn read_entry(
     if let Some(place) = read_place(&mut section, defaults, files) {
         config.place = place;
     }
-    let (recording, stagger) = match section.raw(&RECORDING) {
+    let (recording, stagger) = match section.find(&RECORDING) {
         Some(field) => read_recording(&field, files).unzip(),
         None => (None, None),
     };
@@ -154,9 +149,9 @@ fn read_entry(
 /// Where the user is: at most one of the keys.
 fn read_place(section: &mut Section<'_>, defaults: &Defaults, files: &mut Traces<'_>) -> Option<Place> {
     let height_m = defaults.height_m;
-    let (position, drop) = (section.raw(&POSITION), section.raw(&DROP));
-    let (walk, waypoints) = (section.raw(&WALK), section.raw(&WAYPOINTS));
-    let trajectory = section.raw(&TRAJECTORY);
+    let (position, drop) = (section.find(&POSITION), section.find(&DROP));
+    let (walk, waypoints) = (section.find(&WALK), section.find(&WAYPOINTS));
+    let trajectory = section.find(&TRAJECTORY);
     if let Some(second) = [&position, &drop, &walk, &waypoints, &trajectory].into_iter().flatten().nth(1) {
         second.error("a user has one of position, drop, walk, waypoints and trajectory");
     }
@@ -164,17 +159,16 @@ fn read_place(section: &mut Section<'_>, defaults: &Defaults, files: &mut Traces
         return field.position(height_m).map(Place::Static);
     }
     if let Some(field) = drop {
-        let mut section = field.section("in drop of [[user]]")?;
+        let mut section = field.section("in drop of [[user]]")?.of(&[disc::KEYS]);
         let area = read_area(&mut section, defaults);
         section.finish();
         return area.map(Place::Drop);
     }
     if let Some(field) = walk {
-        let mut section = field.section("in walk of [[user]]")?;
+        let mut section = field.section("in walk of [[user]]")?.of(&[disc::KEYS, walk::KEYS]);
         let area = read_area(&mut section, defaults);
-        let speed = section.field("speed").and_then(|field| read_speeds(&field));
-        let leg = section.quantity("leg", Span::from_millis(1)..=MOST_TIME);
-        let from = section.field("position").and_then(|field| field.position(height_m));
+        let (speed, leg) = (section.get(&walk::SPEEDS), section.get(&walk::LEG));
+        let from = section.find(&walk::POSITION).and_then(|field| field.position(height_m));
         section.finish();
         let usual = WalkRule::pedestrian(area?);
         let rule =
@@ -197,34 +191,17 @@ fn read_place(section: &mut Section<'_>, defaults: &Defaults, files: &mut Traces
 
 /// `radius`, `centre`, which is the base station unless told otherwise, and `spread`.
 fn read_area(section: &mut Section<'_>, defaults: &Defaults) -> Option<Disc> {
-    let radius = section.required("radius").and_then(|f| f.measure(&DISTANCE, 0.0..=1e6));
-    let centre = section.field("centre").and_then(|f| f.position(defaults.height_m));
-    let spread = section.field("spread").and_then(|field| field.word(&["area", "radius"]));
-    let spread = if spread == Some("radius") { Spread::Radius } else { Spread::Area };
+    let radius = section.get(&disc::RADIUS);
+    let centre = section.find(&disc::CENTRE).and_then(|f| f.position(defaults.height_m));
+    let spread = section.get(&disc::SPREAD);
     let Position { x, y, .. } = defaults.base;
     let centre = centre.unwrap_or(Position::new(x, y, defaults.height_m));
     Some(Disc { centre, radius_m: radius?, spread })
 }
 
-/// A speed, or two between which it is drawn.
-fn read_speeds(field: &Field<'_>) -> Option<[f64; 2]> {
-    if field.is_text() {
-        return field.measure(&SPEED, SPEEDS).map(|speed| [speed; 2]);
-    }
-    let elements = field.list("a speed such as \"4m/s\", or two such as [\"1m/s\", \"5m/s\"]")?;
-    let speeds: Option<Vec<f64>> = elements.iter().map(|element| element.measure(&SPEED, SPEEDS)).collect();
-    match speeds?[..] {
-        [from, to] if from <= to => Some([from, to]),
-        _ => {
-            field.error("expected two speeds, the lower one first, such as [\"1m/s\", \"5m/s\"]");
-            None
-        }
-    }
-}
-
 fn read_waypoints(field: &Field<'_>, height_m: f64) -> Option<Place> {
-    let mut section = field.section("in waypoints of [[user]]")?;
-    let points = section.required("points").and_then(|field| {
+    let mut section = field.section("in waypoints of [[user]]")?.of(&[waypoints::KEYS]);
+    let points = section.find(&waypoints::POINTS).and_then(|field| {
         let elements = field.list("a list of positions such as [[50, 0], [400, 0]]")?;
         if elements.len() > MOST_POINTS {
             field.error(format!("expected at most {MOST_POINTS} points, found {}", elements.len()));
@@ -232,8 +209,7 @@ fn read_waypoints(field: &Field<'_>, height_m: f64) -> Option<Place> {
         }
         elements.iter().map(|element| element.position(height_m)).collect::<Option<Vec<_>>>()
     });
-    let speed = section.required("speed").and_then(|f| f.measure(&SPEED, PATH_SPEEDS));
-    let start = section.quantity("start", Span::ZERO..=Span::from_secs(1_000 * 86_400)).unwrap_or(Span::ZERO);
+    let (speed, start) = (section.get(&waypoints::SPEED), section.get(&waypoints::START));
     section.finish();
     match Trajectory::waypoints(Time::ZERO + start, speed?, &points?) {
         Ok(path) => Some(Place::Path(Arc::new(path))),
@@ -250,24 +226,23 @@ type Played = (Arc<Recording>, Span);
 /// `recording = "file"` or a table; also how much later in it each further user of the entry begins.
 fn read_recording(field: &Field<'_>, files: &mut Traces<'_>) -> Option<(Played, Span)> {
     let (text, kind, from, stagger, file) = if field.is_text() {
-        (files.text(field), None, None, None, field.clone())
+        (files.text(field), RecordingWord::Csv, Span::ZERO, Span::ZERO, field.clone())
     } else {
-        let mut section = field.section("in recording of [[user]]")?;
-        let file = section.required("file");
+        let mut section = field.section("in recording of [[user]]")?.of(&[recording::KEYS]);
+        let file = section.find(&recording::FILE);
         let text = file.as_ref().and_then(|file| files.text(file));
-        let kind = section.field("kind").and_then(|f| f.word(&["csv", "5g-log"]));
-        let from = section.quantity("from", Span::ZERO..=MOST_TIME);
-        let stagger = section.quantity("stagger", Span::ZERO..=MOST_TIME);
+        let kind = section.get(&recording::KIND);
+        let (from, stagger) = (section.get(&recording::FROM), section.get(&recording::STAGGER));
         section.finish();
         (text, kind, from, stagger, file?)
     };
     let text = text?;
-    let read = if kind == Some("5g-log") { Recording::parse_5g_log(&text) } else { Recording::parse(&text) };
+    let read = match kind {
+        RecordingWord::Csv => Recording::parse(&text),
+        RecordingWord::PhoneLog => Recording::parse_5g_log(&text),
+    };
     match read {
-        Ok(recording) => {
-            let played = (Arc::new(recording), from.unwrap_or(Span::ZERO));
-            Some((played, stagger.unwrap_or(Span::ZERO)))
-        }
+        Ok(recording) => Some(((Arc::new(recording), from), stagger)),
         Err(error) => {
             file.error_in_file(&error);
             None
@@ -280,7 +255,7 @@ fn read_bearers(section: &mut Section<'_>, config: &mut UserConfig) {
     for bearer in &mut config.bearers {
         bearer::read(section, "[[user]]", bearer);
     }
-    let list = section.raw(&BEARERS);
+    let list = section.find(&BEARERS);
     if let (Some(field), Some(base)) = (list, config.bearers.first())
         && let Some(bearers) = bearer::read_list(&field, base)
     {

@@ -168,6 +168,12 @@ impl Kind for In {
     }
 }
 
+impl Print for In {
+    fn print(&self, value: &f64) -> String {
+        format!("\"{value}{}\"", self.0.unit())
+    }
+}
+
 /// `true` or `false`.
 pub(crate) struct Flag;
 
@@ -283,6 +289,21 @@ pub(crate) struct Own(pub &'static str);
 impl Describe for Own {
     fn shown(&self) -> String {
         self.0.to_owned()
+    }
+}
+
+/// A value that a function reads; as pages show it.
+pub(crate) struct By<T>(pub &'static str, pub fn(&Field<'_>) -> Option<T>);
+
+impl<T> Describe for By<T> {
+    fn shown(&self) -> String {
+        self.0.to_owned()
+    }
+}
+impl<T> Kind for By<T> {
+    type Value = T;
+    fn read(&self, field: &Field<'_>) -> Option<T> {
+        (self.1)(field)
     }
 }
 

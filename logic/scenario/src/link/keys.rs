@@ -1,11 +1,13 @@
-//! The keys of `[[link]]`.
+//! The keys of `[[link]]` and of the tables in it.
 
 use ranpace_units::{Bytes, Span};
 
+use crate::field::Field;
 use crate::key::{
-    Duration, Flag, Group, Is, Key, Name, Open, Positive, Rates, Required, Size, Table, Text, Within, WordOr,
+    By, Duration, Flag, Group, Is, Key, Name, Number, Open, Positive, Rates, Required, Size, Table, Text,
+    Within, WordOr, Words,
 };
-use crate::limits::{LEAST_RATE, MOST_DELAY, MOST_RATE};
+use crate::limits::{LEAST_RATE, LEAST_SPAN, MOST_DELAY, MOST_RATE};
 
 pub(super) const NAME: Key<Name> =
     Key { name: "name", kind: Name("text"), default: Open("`link1`, `link2` ... by position"), about: "" };
@@ -70,8 +72,7 @@ pub(super) const REORDER: Key<Table> = Key {
     name: "reorder",
     kind: Table("table"),
     default: Open("none"),
-    about: "`{ probability = 0.01, delay = \"5ms\" }`: such packets are held back for so long, and may be \
-            overtaken",
+    about: "holds some packets back, which others may overtake; see below",
 };
 pub(super) const DUPLEX: Key<Flag, Is<bool>> = Key {
     name: "duplex",
@@ -101,3 +102,151 @@ pub(crate) const KEYS: Group = &[
     &DUPLEX,
     &BACK,
 ];
+
+/// Delays of a link's table of jitter.
+const DELAYS: Duration = Within(Span::ZERO..=MOST_DELAY);
+/// A probability.
+const PROBABILITY: Number = Number(0.0..=1.0);
+/// The largest IP packet.
+const MOST_SIZE: Bytes = Bytes::new(65_535);
+
+/// The keys of `jitter`.
+pub(crate) mod jitter {
+    use super::*;
+
+    /// What `kind` may be.
+    #[derive(Clone, Copy, PartialEq)]
+    pub(in crate::link) enum JitterKind {
+        None,
+        Uniform,
+        Normal,
+    }
+
+    pub(in crate::link) const KIND: Key<Words<JitterKind>, Required> = Key {
+        name: "kind",
+        kind: Words(&[
+            ("none", JitterKind::None),
+            ("uniform", JitterKind::Uniform),
+            ("normal", JitterKind::Normal),
+        ]),
+        default: Required,
+        about: "",
+    };
+    pub(in crate::link) const MAX: Key<Duration, Required> = Key {
+        name: "max",
+        kind: Within(LEAST_SPAN..=MOST_DELAY),
+        default: Required,
+        about: "`\"uniform\"`: each packet draws a delay from 0 to this",
+    };
+    pub(in crate::link) const MEAN: Key<Duration, Required> = Key {
+        name: "mean",
+        kind: DELAYS,
+        default: Required,
+        about: "`\"normal\"`: negative draws count as zero",
+    };
+    pub(in crate::link) const DEVIATION: Key<Duration, Required> =
+        Key { name: "deviation", kind: DELAYS, default: Required, about: "`\"normal\"`" };
+
+    pub(crate) const KEYS: Group = &[&KIND, &MAX, &MEAN, &DEVIATION];
+}
+
+/// The keys of `loss`.
+pub(crate) mod loss {
+    use super::*;
+
+    /// What `kind` may be.
+    #[derive(Clone, Copy, PartialEq)]
+    pub(in crate::link) enum LossKind {
+        None,
+        Random,
+        GilbertElliott,
+        List,
+    }
+
+    pub(in crate::link) const KIND: Key<Words<LossKind>, Required> = Key {
+        name: "kind",
+        kind: Words(&[
+            ("none", LossKind::None),
+            ("random", LossKind::Random),
+            ("gilbert_elliott", LossKind::GilbertElliott),
+            ("list", LossKind::List),
+        ]),
+        default: Required,
+        about: "",
+    };
+    pub(in crate::link) const PROBABILITY: Key<Number, Required> = Key {
+        name: "probability",
+        kind: super::PROBABILITY,
+        default: Required,
+        about: "`\"random\"`: that a packet is lost, each by itself",
+    };
+    pub(in crate::link) const P: Key<Number, Required> = Key {
+        name: "p",
+        kind: super::PROBABILITY,
+        default: Required,
+        about: "`\"gilbert_elliott\"`: of the change from the good state to the bad one, per packet",
+    };
+    pub(in crate::link) const R: Key<Number, Required> = Key {
+        name: "r",
+        kind: super::PROBABILITY,
+        default: Required,
+        about: "`\"gilbert_elliott\"`: of the change back",
+    };
+    pub(in crate::link) const GOOD: Key<Number, Is<f64>> = Key {
+        name: "good",
+        kind: super::PROBABILITY,
+        default: Is(0.0),
+        about: "`\"gilbert_elliott\"`: of a loss in the good state",
+    };
+    pub(in crate::link) const BAD: Key<Number, Is<f64>> = Key {
+        name: "bad",
+        kind: super::PROBABILITY,
+        default: Is(1.0),
+        about: "`\"gilbert_elliott\"`: of a loss in the bad state",
+    };
+    pub(in crate::link) const PACKETS: Key<By<Vec<u64>>, Required> = Key {
+        name: "packets",
+        kind: By("list of numbers", read_numbers),
+        default: Required,
+        about: "`\"list\"`: the link loses exactly these, such as `[5, 17]`, counted from 0 over all packets offered to \
+                it, retransmissions included",
+    };
+    pub(in crate::link) const SMALLEST: Key<Size, Is<Bytes>> = Key {
+        name: "smallest",
+        kind: Within(Bytes::ZERO..=MOST_SIZE),
+        default: Is(Bytes::ZERO),
+        about: "`\"list\"`: smaller packets are neither counted nor lost; with `\"100B\"` it is a list of data packets",
+    };
+
+    pub(crate) const KEYS: Group = &[&KIND, &PROBABILITY, &P, &R, &GOOD, &BAD, &PACKETS, &SMALLEST];
+
+    /// In order, each once.
+    fn read_numbers(field: &Field<'_>) -> Option<Vec<u64>> {
+        let elements = field.list("a list of packet numbers, from 0, such as [5, 17]")?;
+        let numbers: Option<Vec<u64>> = elements.iter().map(|f| f.whole(0..=i64::MAX as u64)).collect();
+        let mut numbers = numbers?;
+        numbers.sort_unstable();
+        numbers.dedup();
+        Some(numbers)
+    }
+}
+
+/// The keys of `reorder`.
+pub(crate) mod reorder {
+    use super::*;
+
+    pub(in crate::link) const PROBABILITY: Key<Number, Required> = Key {
+        name: "probability",
+        kind: super::PROBABILITY,
+        default: Required,
+        about: "that a packet is held back, and may be overtaken",
+    };
+    pub(in crate::link) const DELAY: Key<Duration, Required> = Key {
+        name: "delay",
+        kind: Within(LEAST_SPAN..=MOST_DELAY),
+        default: Required,
+        about: "how long it is held back",
+    };
+
+    pub(crate) const KEYS: Group = &[&PROBABILITY, &DELAY];
+}

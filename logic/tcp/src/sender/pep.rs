@@ -1,6 +1,6 @@
-//! What a proxy on the path says of this connection (the Lightweight PEP's reports): which segments came by there, told to the
-//! control one by one. It takes nothing off, stops no timer, declares no loss and sends nothing again; but a control may have
-//! what was missed there taken for lost before the receiver's evidence comes (`believes_gaps`).
+//! Reports of a proxy on the path about this connection (the Lightweight PEP's): which segments passed there. The control is told
+//! segment by segment. A report removes nothing from the scoreboard, stops no timer, declares no loss and causes no retransmission; but a
+//! control may choose to treat gaps there as losses before the receiver's evidence arrives (`believes_gaps`).
 
 use ranpace_cc::{Packet, PacketOutcome, PepReport, State};
 use ranpace_units::{Bytes, Span, Time};
@@ -24,7 +24,7 @@ pub struct PepView<'a> {
     pub new_epoch: bool,
 }
 
-/// What was told of it.
+/// What was reported of it.
 #[derive(Debug, Default)]
 pub(super) struct PepState {
     /// Below, all was told.

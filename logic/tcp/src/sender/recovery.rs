@@ -1,4 +1,4 @@
-//! Losses, marks and timeouts: recovery's states, what they do to the window, and how they are taken back.
+//! Losses, marks and timeouts: the states of recovery, what they do to the window, and how they are undone.
 
 use ranpace_cc::{Congestion, LossResponse, Packet, PacketOutcome, Signal, State, Window};
 use ranpace_units::{Bytes, Time};
@@ -10,7 +10,7 @@ use crate::prr::Prr;
 use crate::scoreboard::{Flags, Record};
 use crate::segment::Segment;
 
-/// What is needed to take a reduction back.
+/// State for undoing a reduction.
 #[derive(Clone, Debug)]
 pub(super) struct Undo {
     /// The window before it; `None` where another reduction was under way, or marks say that it was right.
@@ -22,11 +22,11 @@ pub(super) struct Undo {
     pub outstanding: Option<u64>,
     /// When the first retransmission of the episode left.
     pub first_retransmission: Option<Time>,
-    /// What was taken for lost, for controls that want packets.
+    /// Segments declared lost, for controls that want packets.
     pub lost: Vec<Packet>,
 }
 
-/// What a look at the outstanding segments found.
+/// The result of a look at the outstanding segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
     pub lost: u64,

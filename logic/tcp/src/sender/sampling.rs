@@ -1,6 +1,7 @@
-//! What an acknowledgement delivers: segments taken off, the RTT and the delivery rate that it measures.
+//! Takes acknowledged segments off the scoreboard, and samples the RTT and the delivery rate from them.
 //!
-//! What is always inlined is so for the path with SACK: the one without calls it too, and would make it a call for both.
+//! Functions marked `inline(always)` are so for the path with SACK: the path without SACK calls them too, and would turn them into
+//! calls for both.
 
 use ranpace_cc::{Packet, PacketOutcome, RateSample};
 use ranpace_units::{Bytes, Span, Time};
@@ -178,7 +179,7 @@ impl Sender {
     }
 }
 
-/// What one acknowledgement did.
+/// The effects of one acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     pub prior_in_flight: u64,

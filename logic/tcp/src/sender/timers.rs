@@ -1,4 +1,4 @@
-//! Timers: one at a time, as in Linux: retransmission, loss probe, reordering or persist.
+//! Timers: at most one is armed, as in Linux: retransmission, loss probe, reordering or persist.
 
 use ranpace_cc::State;
 use ranpace_units::{Bytes, Span, Time};

@@ -1,4 +1,4 @@
-//! What to send, and what the window's use says of the sender (congestion window validation).
+//! Chooses the next segment to send, and validates the congestion window by its use.
 
 use ranpace_cc::{Pacing, Sent, State};
 use ranpace_units::{Bytes, Time};

@@ -25,23 +25,29 @@
 //! `across`, `show`, `with` and `scale`. With `runs`, both terms are reduced and then compared. With `pairs = "mean"`,
 //! they are compared sample by sample and the results are reduced. With neither, they are compared sample by sample, the
 //! mean counts, and a ratio whose 95 % interval contains 1 claims no direction: it counts as 1, unless its mean is on the
-//! worse side of 1, which `across` tells. A whole measure may be a `term` of another one.
+//! worse side of 1, which `across` tells. With `drops = "mean"` both terms are reduced over the drops of each group of `at` for
+//! each of the schemes, and the comparison has an interval that must lie on the bound's side (`drops.rs`). A second term
+//! of one scheme is compared with each scheme of the first. A whole measure may be a `term` of another one.
 //!
 //! `scale` multiplies the result. `show` is the text of a group (`show.rs`), with further terms in `with`; texts
 //! of groups are joined by `join` and put into the `{}` of `around`.
 
+mod drops;
 mod parse;
 mod reduce;
 mod select;
 mod show;
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use super::cells::{Absent, Cells};
 use super::measured::Measured;
 use crate::figure::{Figure, Flows, Window};
 use crate::stats;
 
+use drops::Drops;
+pub use drops::Part;
 pub use reduce::Reduce;
 use select::{At, Sample};
 use show::Show;
@@ -58,6 +64,10 @@ pub struct Expr {
     each: Option<String>,
     across: Across,
     runs: Option<Reduce>,
+    drops: Option<Drops>,
+    /// Over drops, what the figure is divided by: each becomes one over the drops first. A share of all bytes is not the mean
+    /// of the drops' shares.
+    per: Option<Figure>,
     sparse: bool,
     scale: f64,
     compare: Option<Compare>,
@@ -106,8 +116,12 @@ enum Across {
     First,
     /// The smallest difference of one from the one before.
     LeastRise,
+    /// The smallest ratio of one to the one before.
+    LeastGrowth,
     /// The smallest ratio of one to the one after.
     LeastFall,
+    /// The one that is farthest from zero, without its sign.
+    Size,
 }
 
 /// A comparison with a second term.
@@ -152,6 +166,18 @@ impl Op {
     }
 }
 
+/// A figure that a reading takes in another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OtherFigure {
+    /// The criterion's figure.
+    pub of: Figure,
+    /// The one in its place.
+    pub metric: Figure,
+    /// What that is divided by, each over the drops first.
+    pub per: Option<Figure>,
+}
+
 /// One number of a group, and what it was made of.
 #[derive(Clone, Debug)]
 struct Group<'a> {
@@ -171,10 +197,19 @@ struct Group<'a> {
 impl Expr {
     /// Its value and text.
     pub fn of(&self, cells: &Cells) -> Result<Measured, Absent> {
+        Ok(self.find(cells)?.0)
+    }
+
+    /// The same, and what is compared with the bounds: the value alone, but for comparisons over drops.
+    pub fn find(&self, cells: &Cells) -> Result<(Measured, Vec<Part>), Absent> {
+        if let (Some(drops), Some(compare)) = (&self.drops, &self.compare) {
+            return self.over_drops(drops, compare, cells);
+        }
         let groups = self.groups(cells)?;
         let values: Vec<f64> = groups.iter().map(|group| group.value).collect();
-        let text = self.text(&groups, cells)?;
-        Ok(Measured { value: self.across.of(&values), text })
+        let value = self.across.of(&values);
+        let text = self.text(&groups, value, cells)?;
+        Ok((Measured { value, text }, vec![Part::plain(value)]))
     }
 
     /// The schemes whose runs it needs.
@@ -198,6 +233,19 @@ impl Expr {
         }
     }
 
+    /// The same with other figures, where schemes are compared over drops.
+    pub fn with_figures(&mut self, figures: &[OtherFigure]) {
+        let Some(compare) = self.compare.as_mut().filter(|_| self.drops.is_some()) else { return };
+        for (source, per) in
+            [(&mut self.source, &mut self.per), (&mut compare.to.source, &mut compare.to.per)]
+        {
+            let other = figures.iter().find(|other| *source == Source::Figure(other.of));
+            if let Some(other) = other {
+                (*source, *per) = (Source::Figure(other.metric), other.per);
+            }
+        }
+    }
+
     fn parts(&self) -> impl Iterator<Item = &Self> {
         let term = match &self.source {
             Source::Term(term) => Some(&**term),
@@ -212,14 +260,16 @@ impl Expr {
         let Some(compare) = &self.compare else {
             let groups = by_group(own).into_iter().map(|(name, samples)| {
                 let value = self.scale * self.reduced(&samples);
-                Group { name, value, samples, other: Vec::new(), both: None, half: None, straddles: false }
+                Group::plain(name, value, samples)
             });
             return Ok(groups.collect());
         };
         let other = compare.to.samples(cells)?;
         if self.runs.is_some() {
-            return Ok(self.compared(compare.op, own, &other));
+            return Ok(self.compared(compare, own, &other));
         }
+        let schemes = if compare.to.of.len() == 1 { self.of.len().max(1) } else { 1 };
+        let other: Vec<Sample<'_>> = iter::repeat_n(other, schemes).flatten().collect();
         if own.len() != other.len() && compare.op != Op::Differs {
             return Err(Absent::Nothing(format!("{} runs over {}", own.len(), other.len())));
         }
@@ -227,13 +277,13 @@ impl Expr {
     }
 
     /// Each group reduced, then compared with the one of the same name, or with all if there is no such.
-    fn compared<'c>(&self, op: Op, own: Vec<Sample<'c>>, other: &[Sample<'c>]) -> Vec<Group<'c>> {
+    fn compared<'c>(&self, compare: &Compare, own: Vec<Sample<'c>>, other: &[Sample<'c>]) -> Vec<Group<'c>> {
         let groups = by_group(own).into_iter().map(|(name, samples)| {
             let same: Vec<Sample<'c>> = other.iter().filter(|sample| sample.group == name).cloned().collect();
             let same = if same.is_empty() { other } else { &same };
-            let below = self.reduced(same);
+            let below = compare.to.reduced(same);
             let above = self.reduced(&samples);
-            let value = self.scale * op.of(above, below);
+            let value = self.scale * compare.op.of(above, below);
             let other = same.iter().map(|sample| sample.value).collect();
             let both = Some((above, below));
             Group { name, value, samples, other, both, half: None, straddles: false }
@@ -316,10 +366,12 @@ impl Across {
             Self::Min => least(&mut values.iter().copied()),
             Self::First => values.first().copied().unwrap_or(f64::NAN),
             Self::LeastRise => least(&mut values.windows(2).map(|pair| pair[1] - pair[0])),
+            Self::LeastGrowth => least(&mut values.windows(2).map(|pair| pair[1] / pair[0])),
+            Self::Size => Reduce::Farthest.of(values).abs(),
             Self::LeastFall => least(&mut values.windows(2).map(|pair| pair[0] / pair[1])),
         }
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

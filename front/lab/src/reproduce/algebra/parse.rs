@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, from_value};
 
+use super::drops::Drops;
 use super::select::At;
 use super::{Across, Compare, Expr, Op, Reduce, Show, Source, Take};
 use crate::figure::{Figure, Flows, Values, Window};
 
 /// Keys that say where numbers come from: one that is given replaces those of the first term.
-const SOURCES: [&str; 6] = ["figure", "column", "place", "value", "term", "take"];
+const SOURCES: [&str; 7] = ["figure", "column", "place", "value", "term", "take", "per"];
 /// Keys that a second term does not take over from the first.
-const OWN: [&str; 7] = ["across", "show", "join", "around", "with", "scale", "pairs"];
+const OWN: [&str; 9] = ["across", "show", "join", "around", "with", "scale", "pairs", "drops", "against"];
 
 /// All keys.
 #[derive(Deserialize)]
@@ -36,9 +37,11 @@ struct Keys {
     while_all: bool,
     smooth: Option<f64>,
     each: Option<String>,
-    #[serde(default)]
-    across: Across,
+    across: Option<Across>,
     runs: Option<Reduce>,
+    drops: Option<Reduce>,
+    per: Option<Figure>,
+    against: Option<String>,
     #[serde(default)]
     sparse: bool,
     scale: Option<f64>,
@@ -82,15 +85,34 @@ enum AtKey {
 impl Expr {
     /// A table of keys as an expression.
     pub fn parse(table: Map<String, Value>) -> Result<Self, String> {
+        let expr = Self::read(table)?;
+        let wrong = match (&expr.drops, &expr.per) {
+            (Some(_), _) => expr.wrong_drops(),
+            (None, Some(_)) => Some("`per` needs `drops`".to_owned()),
+            (None, None) => None,
+        };
+        wrong.or_else(|| expr.unknown_field()).map_or(Ok(expr), Err)
+    }
+
+    /// The same for a term that may be the second one of a comparison over drops.
+    fn read(table: Map<String, Value>) -> Result<Self, String> {
         let keys: Keys = from_value(Value::Object(table.clone())).map_err(|error| error.to_string())?;
         let base: Map<String, Value> = table.into_iter().filter(|(key, _)| is_inherited(key)).collect();
         let compare = compare(&keys, &base)?;
         if keys.pairs.is_some() && (compare.is_none() || keys.runs.is_some()) {
             return Err("`pairs` needs a comparison, and no `runs`".to_owned());
         }
+        if keys.drops.is_some() && !matches!(keys.across, None | Some(Across::Mean)) {
+            return Err("`drops` goes with no other `across` than \"mean\"".to_owned());
+        }
+        if keys.against.is_some() && keys.drops.is_none() {
+            return Err("`against` needs `drops`".to_owned());
+        }
         let sides = keys.with.into_iter().map(|(name, side)| Ok((name, Self::parse(merged(&base, side)?)?)));
         let with = sides.collect::<Result<BTreeMap<_, _>, String>>()?;
-        let expr = Self {
+        let drops =
+            keys.drops.map(|reduce| Drops { reduce, against: keys.against, together: keys.across.is_some() });
+        Ok(Self {
             source: source(keys.figure, keys.column, keys.place, keys.value, keys.term)?,
             of: keys.of.map_or_else(Vec::new, OneOrMany::into_vec),
             at: match keys.at {
@@ -114,15 +136,16 @@ impl Expr {
             },
             take: keys.take,
             each: keys.each,
-            across: keys.across,
+            across: keys.across.unwrap_or_default(),
             runs: keys.runs,
+            drops,
+            per: keys.per,
             sparse: keys.sparse,
             scale: keys.scale.unwrap_or(1.0),
             compare,
             show: Show { group: keys.show, join: keys.join, around: keys.around },
             with,
-        };
-        expr.unknown_field().map_or(Ok(expr), Err)
+        })
     }
 }
 
@@ -151,7 +174,7 @@ fn compare(keys: &Keys, base: &Map<String, Value>) -> Result<Option<Compare>, St
     if found.next().is_some() {
         return Err("a term is compared with one other; put the comparison into a `term`".to_owned());
     }
-    let to = Box::new(Expr::parse(merged(base, to.clone())?)?);
+    let to = Box::new(Expr::read(merged(base, to.clone())?)?);
     Ok(Some(Compare { op, to, pairs: keys.pairs }))
 }
 

@@ -17,6 +17,8 @@ pub enum Reduce {
     Min,
     /// The largest.
     Max,
+    /// The one that is farthest from zero.
+    Farthest,
     /// Their sum.
     Sum,
     /// The distance between their quartiles.
@@ -36,9 +38,13 @@ impl Reduce {
         match self {
             Self::Mean => stats::mean(values).unwrap_or(f64::NAN),
             Self::Median => median(values),
-            Self::Min | Self::Max if values.iter().any(|value| value.is_nan()) => f64::NAN,
+            Self::Min | Self::Max | Self::Farthest if values.iter().any(|value| value.is_nan()) => f64::NAN,
             Self::Min => values.iter().copied().reduce(f64::min).unwrap_or(f64::NAN),
             Self::Max => values.iter().copied().reduce(f64::max).unwrap_or(f64::NAN),
+            Self::Farthest => {
+                let farther = |most: f64, value: f64| if value.abs() >= most.abs() { value } else { most };
+                values.iter().copied().reduce(farther).unwrap_or(f64::NAN)
+            }
             Self::Sum => values.iter().sum(),
             Self::Iqr => quantile(values, 0.75) - quantile(values, 0.25),
             Self::Above(limit) => count(&|value| value > limit),
@@ -82,6 +88,7 @@ mod tests {
             (Reduce::Median, 2.0),
             (Reduce::Min, 1.0),
             (Reduce::Max, 5.0),
+            (Reduce::Farthest, 5.0),
             (Reduce::Sum, 10.0),
             // Quartiles lie between the nearest values: 1.75 and 2.75.
             (Reduce::Iqr, 1.0),
@@ -91,8 +98,10 @@ mod tests {
         ] {
             assert_eq!(reduce.of(&[5.0, 1.0, 2.0, 2.0]), expected, "{reduce:?}");
         }
+        assert_eq!(Reduce::Farthest.of(&[3.0, -4.0, 2.0]), -4.0);
         assert_eq!(Reduce::Median.of(&[3.0, 1.0, 2.0]), 2.0);
-        for reduce in [Reduce::Mean, Reduce::Median, Reduce::Min, Reduce::Max, Reduce::Iqr] {
+        for reduce in [Reduce::Mean, Reduce::Median, Reduce::Min, Reduce::Max, Reduce::Farthest, Reduce::Iqr]
+        {
             assert!(reduce.of(&[]).is_nan() && reduce.of(&[1.0, f64::NAN]).is_nan(), "{reduce:?}");
         }
     }

@@ -112,7 +112,7 @@ impl Expr {
     }
 
     /// The numbers of a run.
-    fn values(&self, cell: &Cell) -> Result<Vec<f64>, String> {
+    pub(super) fn values(&self, cell: &Cell) -> Result<Vec<f64>, String> {
         let scope = Scope::new(&cell.run, &cell.places, &self.flows, self.window);
         let values = match &self.source {
             // Distributions and series of a slim run are gone, but not what was taken from them.

@@ -2,13 +2,16 @@
 //!
 //! `show` has fields in braces: `{value}` of the group, `{of}` and `{to}` (both terms, reduced), of the samples `{least}`,
 //! `{most}`, `{mean}`, `{sum}`, `{deviation}`, `{ci95}` and `{half90}` (half of a 95 and 90 % interval of the mean), `{count}`
-//! (those that have the figure), `{all}`, `{without}`, `{values}`, `{histogram}` (how many are 1, 2, ...) and `{where}` (the run
-//! that gave the value), `{group}`, `{scheme}`, and the names of `with`. After a colon stands how a number is written: `int`,
+//! (those that have the figure), `{all}`, `{without}`, `{values}`, `{histogram}` (how many are 1, 2, ...), `{first}`, `{last}`,
+//! `{point}` and `{where}` (the point, and the run, that gave the value), `{group}`, `{scheme}`, and the names of `with`. After a colon stands how a number is written: `int`,
 //! `unit` (with the figure's unit), `bare` (in the unit that fits the value, without its name), `%`, `k`, `M`, `m`
 //! (divided by 0.01, 10^3, 10^6, 10^-3), `+%` (in percent with a sign and one place); else with four digits.
 //!
+//! `around` has the texts of all groups in `{}`, and the same fields about what the groups became.
+//!
 //! Without `show`, a term has its unit and its range, a comparison its interval.
 
+use super::select::Sample;
 use super::{Absent, Cells, Expr, Group, Source};
 use crate::figures::{Quantity, Unit, number};
 use crate::stats;
@@ -29,7 +32,7 @@ type Side = (String, Vec<f64>);
 
 impl Expr {
     /// The text of all groups.
-    pub(super) fn text(&self, groups: &[Group<'_>], cells: &Cells) -> Result<String, Absent> {
+    pub(super) fn text(&self, groups: &[Group<'_>], value: f64, cells: &Cells) -> Result<String, Absent> {
         let sides = self.with.iter().map(|(name, term)| {
             let values = term.groups(cells)?.iter().map(|group| group.value).collect();
             Ok((name.clone(), values))
@@ -41,10 +44,21 @@ impl Expr {
         });
         let texts: Vec<String> = texts.collect::<Result<_, String>>().map_err(Absent::Nothing)?;
         let text = texts.join(self.show.join.as_deref().unwrap_or("; "));
-        Ok(self.show.around.as_ref().map_or(text.clone(), |around| around.replacen("{}", &text, 1)))
+        let Some(around) = &self.show.around else { return Ok(text) };
+        let sample = |group: &Group<'_>| Sample {
+            scheme: "",
+            point: "",
+            group: group.name.clone(),
+            value: group.value,
+            sides: None,
+        };
+        let all = Group::plain(String::new(), value, groups.iter().map(sample).collect());
+        let ends = around.splitn(2, "{}").map(|end| self.filled(end, &all, 0, &sides));
+        let ends: Vec<String> = ends.collect::<Result<_, String>>().map_err(Absent::Nothing)?;
+        Ok(ends.join(&text))
     }
 
-    fn quantity(&self) -> Quantity {
+    pub(super) fn quantity(&self) -> Quantity {
         match &self.source {
             Source::Figure(figure) => figure.quantity(),
             Source::Term(term) => term.quantity(),
@@ -148,18 +162,11 @@ impl Expr {
 
     /// The fields that a template may have, for a check when an experiment is read.
     pub(super) fn unknown_field(&self) -> Option<String> {
-        let template = self.show.group.as_ref()?;
-        let group = Group {
-            name: String::new(),
-            value: 0.0,
-            samples: Vec::new(),
-            other: Vec::new(),
-            both: Some((0.0, 0.0)),
-            half: None,
-            straddles: false,
-        };
+        let group = Group { both: Some((0.0, 0.0)), ..Group::plain(String::new(), 0.0, Vec::new()) };
         let sides: Vec<Side> = self.with.keys().map(|name| (name.clone(), vec![0.0])).collect();
-        self.filled(template, &group, 0, &sides).err()
+        let around = self.show.around.iter().flat_map(|around| around.splitn(2, "{}"));
+        let mut templates = around.chain(self.show.group.as_deref());
+        templates.find_map(|template| self.filled(template, &group, 0, &sides).err())
     }
 }
 
@@ -177,7 +184,12 @@ fn ends(values: &[f64]) -> (f64, f64) {
     (least, values.iter().copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
-impl Group<'_> {
+impl<'a> Group<'a> {
+    /// Of samples that were not compared.
+    pub(super) fn plain(name: String, value: f64, samples: Vec<Sample<'a>>) -> Self {
+        Self { name, value, samples, other: Vec::new(), both: None, half: None, straddles: false }
+    }
+
     fn values(&self) -> Vec<f64> {
         self.samples.iter().map(|sample| sample.value).collect()
     }
@@ -192,9 +204,13 @@ impl Group<'_> {
         Some(match name {
             "group" => self.name.clone(),
             "scheme" => self.samples.first().map_or("", |sample| sample.scheme).to_owned(),
-            "where" => {
+            "where" | "point" => {
                 let found = self.samples.iter().find(|sample| sample.value == self.value);
-                found.map_or_else(String::new, |sample| format!("{}, {}", sample.scheme, sample.point))
+                let shown = |sample: &Sample<'_>| match name {
+                    "point" => sample.point.to_owned(),
+                    _ => format!("{}, {}", sample.scheme, sample.point),
+                };
+                found.map_or_else(String::new, shown)
             }
             "count" => known.len().to_string(),
             "all" => self.samples.len().to_string(),
@@ -220,6 +236,8 @@ impl Group<'_> {
             "least" => ends(&known).0,
             "most" => ends(&known).1,
             "mean" => mean,
+            "first" => known.first().copied().unwrap_or(f64::NAN),
+            "last" => known.last().copied().unwrap_or(f64::NAN),
             "sum" => known.iter().sum(),
             // Of a single value the deviation is zero here: nothing varies.
             "deviation" => {

@@ -8,7 +8,7 @@ use crate::reproduce::cells::Cell;
 use crate::reproduce::measure::Measure;
 use crate::synthetic;
 
-fn parse(keys: &str) -> Result<Measure, String> {
+pub fn parse(keys: &str) -> Result<Measure, String> {
     #[derive(Deserialize)]
     struct Wrapper {
         measure: Measure,

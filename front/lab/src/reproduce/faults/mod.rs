@@ -221,11 +221,11 @@ fn longest(times: &[f64], own: &[f64], plain: &[f64], from: f64) -> f64 {
 impl Faults {
     fn rows(&self, scheme: &str, cells: &Cells) -> Result<Vec<Fault>, Absent> {
         let mut plain: BTreeMap<String, &Cell> = BTreeMap::new();
-        for (_, cell) in cells.of(&self.plain, &[])? {
+        for (_, cell) in cells.of(&self.plain)? {
             plain.insert(cell.places.get("drop").cloned().unwrap_or_default(), cell);
         }
         let mut rows: Vec<(String, Vec<(&Cell, &Cell)>)> = Vec::new();
-        for (point, cell) in cells.of(scheme, &[])? {
+        for (point, cell) in cells.of(scheme)? {
             if !is_at(point, &self.at) {
                 continue;
             }

@@ -92,7 +92,8 @@ impl Drawing<'_> {
         if self.is_published() {
             parts.push(format!("Hollow diamonds were published: {}.", spec.read.trim_end_matches('.')));
         } else if !spec.figure.is_empty() {
-            let why = if spec.read.is_empty() { "the text gives no values" } else { &spec.read };
+            let why =
+                if spec.read.is_empty() { "the text gives no values of this figure" } else { &spec.read };
             parts.push(format!(
                 "Ours alone, in the form of the published figure: {}.",
                 why.trim_end_matches('.')

@@ -13,7 +13,7 @@ use ranpace_units::{Rate, Span, Time};
 
 use crate::client_driven::pipe::INITIAL_RATE;
 use crate::client_driven::reporter::Reporter;
-use crate::interface::{Received, ReceiverHalf, Report};
+use crate::interface::{Received, ReceiverHalf, ReceiverReport};
 
 /// Samples per long window (section 6.3.1).
 const SAMPLES: u32 = 5;
@@ -30,7 +30,7 @@ const IDLE: u64 = 4;
 
 /// When a sample ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fence {
+pub enum SampleEnd {
     /// With the arrival that closes it: n packets in n gaps.
     NextArrival,
     /// With its own last arrival (as printed): n packets in n - 1 gaps.
@@ -74,10 +74,10 @@ pub struct SampleWindow {
 
 impl SampleWindow {
     /// Bandwidth of the sample in bit/s (equations 6.2 and 6.3); `next` is the arrival that closes it.
-    pub fn bandwidth(&self, next: Time, sample_window: Span, fence: Fence) -> f64 {
+    pub fn bandwidth(&self, next: Time, sample_window: Span, fence: SampleEnd) -> f64 {
         let last = match fence {
-            Fence::NextArrival => next,
-            Fence::Literal => self.arrivals.1,
+            SampleEnd::NextArrival => next,
+            SampleEnd::Literal => self.arrivals.1,
         };
         let time = last.since(self.arrivals.0).max(MIN_TIME);
         // Much was sent over a longer time than it took to arrive: it was held up before.
@@ -90,7 +90,7 @@ impl SampleWindow {
 /// The client.
 #[derive(Clone, Debug)]
 pub struct CdbeClient {
-    fence: Fence,
+    fence: SampleEnd,
     gap_unit: GapUnit,
     granularity: Span,
     reporter: Reporter,
@@ -113,7 +113,7 @@ pub struct CdbeClient {
 }
 
 impl CdbeClient {
-    pub(crate) fn new(fence: Fence, gap_unit: GapUnit, granularity: Span, reporter: Reporter) -> Self {
+    pub(crate) fn new(fence: SampleEnd, gap_unit: GapUnit, granularity: Span, reporter: Reporter) -> Self {
         Self {
             fence,
             gap_unit,
@@ -193,7 +193,7 @@ impl ReceiverHalf for CdbeClient {
         self.sample = Some(fresh);
     }
 
-    fn report(&mut self, _: Time) -> Option<Report> {
+    fn report(&mut self, _: Time) -> Option<ReceiverReport> {
         let estimate = self.estimate();
         self.reporter.report(Some(estimate))
     }

@@ -11,7 +11,7 @@ pub mod server;
 
 use ranpace_units::Span;
 
-use client::{CdbeClient, Fence, GapUnit};
+use client::{CdbeClient, GapUnit, SampleEnd};
 use server::{CdbeServer, Growth, Params, Restart, STARTUP_EVALUATIONS};
 
 use crate::client_driven::guard;
@@ -98,8 +98,12 @@ pub(crate) const GROWTH: OptionInfo = OptionInfo {
 pub(crate) const STARTUP: OptionInfo =
     OptionInfo { key: "startup", values: "1 to 1000000 (10)", about: "longest first STARTUP in evaluations" };
 
-/// The server's switches.
-pub(crate) fn server_params(options: &mut Options) -> Result<Params, OptionError> {
+/// The server's switches, as the options say.
+///
+/// # Errors
+///
+/// An option with a value that it cannot have.
+pub fn server_params(options: &mut Options) -> Result<Params, OptionError> {
     Ok(Params {
         growth: options.choice(GROWTH.key, &[("beta", Growth::Beta), ("alpha", Growth::Alpha)])?,
         startup: options.number(STARTUP.key, 1.0, 1e6, f64::from(STARTUP_EVALUATIONS))? as u32,
@@ -120,8 +124,8 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
 }
 
 fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {
-    let fence =
-        options.choice("fence", &[("next_arrival", Fence::NextArrival), ("literal", Fence::Literal)])?;
+    let fence = options
+        .choice("fence", &[("next_arrival", SampleEnd::NextArrival), ("literal", SampleEnd::Literal)])?;
     let gap_unit = options.choice(
         "gap_unit",
         &[("ws", GapUnit::SampleWindows), ("s", GapUnit::Seconds), ("ms", GapUnit::Milliseconds)],

@@ -33,7 +33,9 @@ use ranpace_units::{Span, Time};
 
 use crate::client_driven::bw_report::Format;
 use crate::client_driven::pipe::{Pipe, Unit};
-use crate::interface::{Ack, Congestion, CongestionControl, Context, LossResponse, Report, Sample, Window};
+use crate::interface::{
+    Ack, Congestion, CongestionControl, Context, LossResponse, ReceiverReport, Sample, Window,
+};
 
 /// 2/ln 2 (section 6.4.1).
 pub const HIGH_GAIN: f64 = core::f64::consts::LOG2_E * 2.0;
@@ -139,7 +141,7 @@ impl Delays {
 
 /// What the transitions depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Facts {
+struct TransitionInputs {
     flight_low: bool,
     app_limited: bool,
     startup_over: bool,
@@ -154,7 +156,7 @@ struct Facts {
 }
 
 /// The state diagram (figure 6.5); rows of the table in the file's head, in their order.
-fn next(state: State, facts: &Facts) -> State {
+fn next(state: State, facts: &TransitionInputs) -> State {
     match state {
         State::Normal | State::Drain | State::Grow if facts.flight_low && !facts.app_limited => {
             State::Startup
@@ -358,7 +360,7 @@ impl CdbeServer {
             return;
         }
         self.evaluations += 1;
-        let mut facts = Facts::default();
+        let mut facts = TransitionInputs::default();
         if self.state == State::Startup {
             facts.startup_over = self.startup_over();
         }
@@ -379,7 +381,7 @@ impl CdbeServer {
     }
 
     /// Compares the mean of the TW with what was before.
-    fn judge(&mut self, cx: &Context, mean: f64, samples: u32, facts: &mut Facts) {
+    fn judge(&mut self, cx: &Context, mean: f64, samples: u32, facts: &mut TransitionInputs) {
         let shift = self.shift();
         let delays = Delays {
             mean: mean + shift,
@@ -397,7 +399,7 @@ impl CdbeServer {
         self.mean = Some(mean);
         let flight_low = (cx.in_flight as f64) < LOW_FLIGHT * self.pipe.bdp(cx);
         self.was_limited = cx.app_limited || (self.was_limited && flight_low);
-        *facts = Facts {
+        *facts = TransitionInputs {
             flight_low: flight_low && (self.params.restart == Restart::Flight || self.was_limited),
             app_limited: cx.app_limited,
             startup_over: facts.startup_over,
@@ -475,7 +477,7 @@ impl CongestionControl for CdbeServer {
         (self.measured, self.mean, self.entered) = (None, None, None);
     }
 
-    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &Report) {
+    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &ReceiverReport) {
         if self.pipe.on_report(report, cx.app_limited) {
             self.apply(cx, w);
         }

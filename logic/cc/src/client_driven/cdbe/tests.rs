@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use super::*;
-use crate::client_driven::cdbe::client::{CdbeClient, Fence, GapUnit, SampleWindow, old_weight};
+use crate::client_driven::cdbe::client::{CdbeClient, GapUnit, SampleEnd, SampleWindow, old_weight};
 use crate::client_driven::reporter::Reporter;
 use crate::interface::{Pacing, Received, ReceiverHalf, Signal};
 use crate::options::Options;
@@ -29,12 +29,12 @@ fn samples_follow_equation_6_3() {
         bytes: 1400 * packets,
     };
     for (case, sample, fence, next, expected) in [
-        ("a packet per ms", sample(9, 9, 10), Fence::Literal, 120, 12.444),
-        ("all at once, sent within 3 ms", sample(0, 3, 10), Fence::Literal, 120, 56.0),
-        ("all at once, sent within 4 ms: held up", sample(0, 4, 10), Fence::Literal, 120, 5.6),
-        ("a single packet", sample(0, 0, 1), Fence::Literal, 125, 5.6),
-        ("a single packet, until the next", sample(0, 0, 1), Fence::NextArrival, 125, 0.448),
-        ("held up, until the next", sample(0, 40, 10), Fence::NextArrival, 120, 5.6),
+        ("a packet per ms", sample(9, 9, 10), SampleEnd::Literal, 120, 12.444),
+        ("all at once, sent within 3 ms", sample(0, 3, 10), SampleEnd::Literal, 120, 56.0),
+        ("all at once, sent within 4 ms: held up", sample(0, 4, 10), SampleEnd::Literal, 120, 5.6),
+        ("a single packet", sample(0, 0, 1), SampleEnd::Literal, 125, 5.6),
+        ("a single packet, until the next", sample(0, 0, 1), SampleEnd::NextArrival, 125, 0.448),
+        ("held up, until the next", sample(0, 40, 10), SampleEnd::NextArrival, 120, 5.6),
     ] {
         let found = sample.bandwidth(ms(next), window, fence) / 1e6;
         assert!((found - expected).abs() < 0.001, "{case}: {found}");
@@ -54,7 +54,7 @@ fn the_weight_of_the_old_report_follows_equation_6_5() {
     assert!((old_weight(Span::from_millis(60), window, GapUnit::Milliseconds) - 0.4 / 60.4).abs() < 1e-9);
 }
 
-fn client(fence: Fence) -> CdbeClient {
+fn client(fence: SampleEnd) -> CdbeClient {
     let reporter = Reporter::new(&mut Options::default()).unwrap();
     CdbeClient::new(fence, GapUnit::SampleWindows, MS, reporter)
 }
@@ -74,7 +74,7 @@ fn receive(client: &mut CdbeClient, now: Time, rtt_ms: u64) {
 #[test]
 fn reports_start_at_1_mb_per_s_and_approach_what_arrives() {
     // 1400 B every ms, RTT 100 ms: W_s 20 ms, W_l 100 ms. The first long window gives 0.4 * 8 + 0.6 * 11.2 Mbit/s.
-    let mut client = client(Fence::NextArrival);
+    let mut client = client(SampleEnd::NextArrival);
     for at in 0..100 {
         receive(&mut client, ms(at), 100);
         assert_eq!(client.estimate(), Rate::from_mbit_per_s(8), "at {at} ms");
@@ -87,7 +87,7 @@ fn reports_start_at_1_mb_per_s_and_approach_what_arrives() {
 
 #[test]
 fn a_window_of_its_own_does_not_follow_the_rtt() {
-    let mut client = client(Fence::NextArrival).with_window(Span::from_millis(50));
+    let mut client = client(SampleEnd::NextArrival).with_window(Span::from_millis(50));
     (0..50).for_each(|at| receive(&mut client, ms(at), 100));
     assert_eq!(client.estimate(), Rate::from_mbit_per_s(8));
     receive(&mut client, ms(50), 100);
@@ -96,7 +96,7 @@ fn a_window_of_its_own_does_not_follow_the_rtt() {
 
 #[test]
 fn the_literal_fence_counts_a_packet_too_many() {
-    let mut client = client(Fence::Literal);
+    let mut client = client(SampleEnd::Literal);
     (0..=2000).for_each(|at| receive(&mut client, ms(at), 100));
     // 20 packets in 19 gaps.
     assert!((client.estimate().as_f64() / 1e6 - 11.2 * 20.0 / 19.0).abs() < 0.001);
@@ -104,7 +104,7 @@ fn the_literal_fence_counts_a_packet_too_many() {
 
 #[test]
 fn after_a_pause_the_open_windows_are_discarded_and_the_report_stays() {
-    let mut client = client(Fence::NextArrival);
+    let mut client = client(SampleEnd::NextArrival);
     (0..=150).for_each(|at| receive(&mut client, ms(at), 100));
     let before = client.estimate();
     // The open windows hold 50 ms; 4 W_l later they would give a tiny bandwidth.
@@ -120,7 +120,7 @@ fn after_a_pause_the_open_windows_are_discarded_and_the_report_stays() {
 #[test]
 fn the_long_window_is_the_rtt_but_at_least_10_ms() {
     for (rtt, first) in [(50, 50), (3, 10)] {
-        let mut client = client(Fence::NextArrival);
+        let mut client = client(SampleEnd::NextArrival);
         for at in 0..first * 1000 {
             let now = Time::from_nanos(at * 1_000_000);
             receive(&mut client, now, rtt);
@@ -137,7 +137,7 @@ proptest! {
     fn no_arrival_is_too_odd(arrivals in prop::collection::vec(
         (0..500_000u64, any::<u64>(), 0..10_000_000_000u64, prop::option::of(0..5_000_000u64)), 1..200,
     )) {
-        for fence in [Fence::Literal, Fence::NextArrival] {
+        for fence in [SampleEnd::Literal, SampleEnd::NextArrival] {
             let mut client = client(fence);
             let mut now = Time::ZERO;
             for (us, sent, bytes, rtt_us) in &arrivals {
@@ -163,42 +163,52 @@ proptest! {
 
 #[test]
 fn the_state_table_is_that_of_figure_6_5() {
-    let quiet = Facts::default();
+    let quiet = TransitionInputs::default();
     use State::{Drain, Grow, Normal, Startup};
     for (case, from, facts, expected) in [
-        ("little in flight", Normal, Facts { flight_low: true, firm_up: true, ..quiet }, Startup),
-        ("the same in DRAIN", Drain, Facts { flight_low: true, down_drain: true, ..quiet }, Startup),
-        ("the same in GROW", Grow, Facts { flight_low: true, up_grow: true, ..quiet }, Startup),
-        ("the same while waiting", Normal, Facts { flight_low: true, waiting: true, ..quiet }, Startup),
+        ("little in flight", Normal, TransitionInputs { flight_low: true, firm_up: true, ..quiet }, Startup),
+        (
+            "the same in DRAIN",
+            Drain,
+            TransitionInputs { flight_low: true, down_drain: true, ..quiet },
+            Startup,
+        ),
+        ("the same in GROW", Grow, TransitionInputs { flight_low: true, up_grow: true, ..quiet }, Startup),
+        (
+            "the same while waiting",
+            Normal,
+            TransitionInputs { flight_low: true, waiting: true, ..quiet },
+            Startup,
+        ),
         (
             "the application is the limit",
             Normal,
-            Facts { flight_low: true, app_limited: true, ..quiet },
+            TransitionInputs { flight_low: true, app_limited: true, ..quiet },
             Normal,
         ),
-        ("STARTUP does not mind", Startup, Facts { flight_low: true, ..quiet }, Startup),
+        ("STARTUP does not mind", Startup, TransitionInputs { flight_low: true, ..quiet }, Startup),
         (
             "STARTUP looks at nothing else",
             Startup,
-            Facts { firm_up: true, firm_down: true, ..quiet },
+            TransitionInputs { firm_up: true, firm_down: true, ..quiet },
             Startup,
         ),
-        ("end of STARTUP", Startup, Facts { startup_over: true, firm_up: true, ..quiet }, Normal),
+        ("end of STARTUP", Startup, TransitionInputs { startup_over: true, firm_up: true, ..quiet }, Normal),
         (
             "wait after DRAIN",
             Normal,
-            Facts { waiting: true, firm_up: true, firm_down: true, ..quiet },
+            TransitionInputs { waiting: true, firm_up: true, firm_down: true, ..quiet },
             Normal,
         ),
-        ("firm growth", Normal, Facts { firm_up: true, ..quiet }, Drain),
-        ("firm growth wins", Normal, Facts { firm_up: true, firm_down: true, ..quiet }, Drain),
-        ("firm decline", Normal, Facts { firm_down: true, ..quiet }, Grow),
+        ("firm growth", Normal, TransitionInputs { firm_up: true, ..quiet }, Drain),
+        ("firm growth wins", Normal, TransitionInputs { firm_up: true, firm_down: true, ..quiet }, Drain),
+        ("firm decline", Normal, TransitionInputs { firm_down: true, ..quiet }, Grow),
         ("nothing", Normal, quiet, Normal),
-        ("GROW meets a queue", Grow, Facts { up_grow: true, ..quiet }, Normal),
-        ("GROW goes on", Grow, Facts { firm_down: true, ..quiet }, Grow),
-        ("DRAIN is done", Drain, Facts { down_drain: true, ..quiet }, Normal),
-        ("DRAIN goes on", Drain, Facts { firm_up: true, ..quiet }, Drain),
-        ("DRAIN has its limit", Drain, Facts { drained_long: true, ..quiet }, Normal),
+        ("GROW meets a queue", Grow, TransitionInputs { up_grow: true, ..quiet }, Normal),
+        ("GROW goes on", Grow, TransitionInputs { firm_down: true, ..quiet }, Grow),
+        ("DRAIN is done", Drain, TransitionInputs { down_drain: true, ..quiet }, Normal),
+        ("DRAIN goes on", Drain, TransitionInputs { firm_up: true, ..quiet }, Drain),
+        ("DRAIN has its limit", Drain, TransitionInputs { drained_long: true, ..quiet }, Normal),
     ] {
         assert_eq!(next(from, &facts), expected, "{case}");
     }
@@ -511,7 +521,7 @@ proptest! {
         for (wait_us, delay_us, rtt_us, report, in_flight, app_limited) in steps {
             rig.cx.now += Span::from_micros(wait_us);
             (rig.cx.in_flight, rig.cx.app_limited) = (in_flight, app_limited);
-            rig.server.on_report(&rig.cx, &mut rig.w, &Report::new(&report.to_be_bytes()).unwrap());
+            rig.server.on_report(&rig.cx, &mut rig.w, &ReceiverReport::new(&report.to_be_bytes()).unwrap());
             let rtt = Span::from_micros(rtt_us);
             let one_way = delay_us.map(Span::from_micros);
             rig.server.on_sample(&rig.cx, &mut rig.w, &Sample { one_way, ..testbed::sample(rtt) });

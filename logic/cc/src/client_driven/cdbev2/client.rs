@@ -11,7 +11,7 @@
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::client_driven::bw_report::Format;
-use crate::interface::{Received, ReceiverHalf, Report};
+use crate::interface::{Received, ReceiverHalf, ReceiverReport};
 
 /// Length of a window (section 7.2.1).
 pub const TW: Span = Span::from_millis(10);
@@ -86,7 +86,7 @@ impl ReceiverHalf for Client {
         }
     }
 
-    fn report(&mut self, _: Time) -> Option<Report> {
+    fn report(&mut self, _: Time) -> Option<ReceiverReport> {
         self.latest.take().map(|rate| self.format.encode(rate))
     }
 }

@@ -54,7 +54,7 @@ impl Mode {
 
 /// How deep DRAINs are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deep {
+pub enum DrainDepth {
     /// Two, with a pause between them: the first lets the others find their minimal RTT, the second this flow.
     Dual,
     /// One.
@@ -65,7 +65,7 @@ pub enum Deep {
 
 /// What the transitions depend on; amounts in bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub struct TransitionInputs {
     /// Time in the state.
     pub since: Span,
     /// Smallest RTT.
@@ -81,7 +81,7 @@ pub struct Facts {
     /// A queue has shown, or the bandwidth grows no more.
     pub startup_over: bool,
     /// What is done when [`Self::deep_due`].
-    pub deep: Deep,
+    pub deep: DrainDepth,
     /// The minimal RTT has not been seen for long.
     pub deep_due: bool,
     /// Minimal RTTs enough to end a deep DRAIN.
@@ -91,22 +91,22 @@ pub struct Facts {
 }
 
 /// The state table: at most one transition for an acknowledgement.
-pub fn next(mode: Mode, facts: &Facts) -> Mode {
+pub fn next(mode: Mode, facts: &TransitionInputs) -> Mode {
     let drained = facts.in_flight <= facts.drain_limit;
     match mode {
         Mode::Startup if facts.startup_over => Mode::Drain,
         Mode::Drain if drained => Mode::Steady,
         Mode::Steady if facts.since >= facts.steady_for => Mode::Grow,
         Mode::Grow if facts.in_flight > facts.grow_limit || facts.since >= facts.rtt_min * GROW_RTTS => {
-            if facts.deep_due && facts.deep != Deep::Off {
+            if facts.deep_due && facts.deep != DrainDepth::Off {
                 Mode::DeepFirst
             } else {
                 Mode::Drain
             }
         }
         Mode::DeepFirst if drained || facts.fair_quit => match facts.deep {
-            Deep::Dual => Mode::Pause,
-            Deep::Single | Deep::Off => Mode::Steady,
+            DrainDepth::Dual => Mode::Pause,
+            DrainDepth::Single | DrainDepth::Off => Mode::Steady,
         },
         Mode::Pause if facts.paused_hit => Mode::Steady,
         Mode::Pause if facts.since >= facts.rtt_min => Mode::DeepSecond,
@@ -142,7 +142,7 @@ mod tests {
     fn the_state_table_is_the_published_one() {
         use Mode::{DeepFirst, DeepSecond, Drain, Grow, Pause, Startup, Steady};
         let ms = Span::from_millis;
-        let idle = Facts {
+        let idle = TransitionInputs {
             since: ms(0),
             rtt_min: ms(60),
             steady_for: ms(200),
@@ -150,47 +150,57 @@ mod tests {
             drain_limit: 152_800.0,
             grow_limit: 187_500.0,
             startup_over: false,
-            deep: Deep::Dual,
+            deep: DrainDepth::Dual,
             deep_due: false,
             fair_quit: false,
             paused_hit: false,
         };
-        let drained = Facts { in_flight: 152_800.0, ..idle };
-        let full = Facts { in_flight: 187_501.0, ..idle };
-        let (single, off) = (Deep::Single, Deep::Off);
+        let drained = TransitionInputs { in_flight: 152_800.0, ..idle };
+        let full = TransitionInputs { in_flight: 187_501.0, ..idle };
+        let (single, off) = (DrainDepth::Single, DrainDepth::Off);
         for (case, mode, facts, expected) in [
-            ("no queue yet", Startup, Facts { since: ms(9000), in_flight: 1e9, ..idle }, Startup),
-            ("a queue", Startup, Facts { startup_over: true, ..idle }, Drain),
+            ("no queue yet", Startup, TransitionInputs { since: ms(9000), in_flight: 1e9, ..idle }, Startup),
+            ("a queue", Startup, TransitionInputs { startup_over: true, ..idle }, Drain),
             (
                 "no deep DRAIN after STARTUP",
                 Startup,
-                Facts { startup_over: true, deep_due: true, ..idle },
+                TransitionInputs { startup_over: true, deep_due: true, ..idle },
                 Drain,
             ),
-            ("a byte above the limit", Drain, Facts { in_flight: 152_801.0, since: ms(9000), ..idle }, Drain),
+            (
+                "a byte above the limit",
+                Drain,
+                TransitionInputs { in_flight: 152_801.0, since: ms(9000), ..idle },
+                Drain,
+            ),
             ("drained", Drain, drained, Steady),
-            ("only deep DRAINs quit", Drain, Facts { fair_quit: true, ..idle }, Drain),
-            ("within STEADY", Steady, Facts { since: ms(199), ..idle }, Steady),
-            ("STEADY ends", Steady, Facts { since: ms(200), ..idle }, Grow),
-            ("at the limit of GROW", Grow, Facts { in_flight: 187_500.0, ..idle }, Grow),
+            ("only deep DRAINs quit", Drain, TransitionInputs { fair_quit: true, ..idle }, Drain),
+            ("within STEADY", Steady, TransitionInputs { since: ms(199), ..idle }, Steady),
+            ("STEADY ends", Steady, TransitionInputs { since: ms(200), ..idle }, Grow),
+            ("at the limit of GROW", Grow, TransitionInputs { in_flight: 187_500.0, ..idle }, Grow),
             ("above it", Grow, full, Drain),
-            ("just under 8 RTTs of GROW", Grow, Facts { since: ms(479), ..idle }, Grow),
-            ("8 RTTs of GROW", Grow, Facts { since: ms(480), ..idle }, Drain),
-            ("a deep DRAIN is due, GROW goes on", Grow, Facts { deep_due: true, ..idle }, Grow),
-            ("a deep DRAIN is due", Grow, Facts { deep_due: true, ..full }, DeepFirst),
-            ("one is due", Grow, Facts { deep_due: true, deep: single, ..full }, DeepFirst),
-            ("none is done", Grow, Facts { deep_due: true, deep: off, ..full }, Drain),
+            ("just under 8 RTTs of GROW", Grow, TransitionInputs { since: ms(479), ..idle }, Grow),
+            ("8 RTTs of GROW", Grow, TransitionInputs { since: ms(480), ..idle }, Drain),
+            ("a deep DRAIN is due, GROW goes on", Grow, TransitionInputs { deep_due: true, ..idle }, Grow),
+            ("a deep DRAIN is due", Grow, TransitionInputs { deep_due: true, ..full }, DeepFirst),
+            ("one is due", Grow, TransitionInputs { deep_due: true, deep: single, ..full }, DeepFirst),
+            ("none is done", Grow, TransitionInputs { deep_due: true, deep: off, ..full }, Drain),
             ("still deep", DeepFirst, idle, DeepFirst),
             ("first is drained", DeepFirst, drained, Pause),
-            ("first quits", DeepFirst, Facts { fair_quit: true, ..idle }, Pause),
-            ("the only one is drained", DeepFirst, Facts { deep: single, ..drained }, Steady),
-            ("within the pause", Pause, Facts { since: ms(59), ..drained }, Pause),
-            ("the pause ends", Pause, Facts { since: ms(60), ..idle }, DeepSecond),
-            ("a minimal RTT in the pause", Pause, Facts { paused_hit: true, ..idle }, Steady),
-            ("the same at its end", Pause, Facts { paused_hit: true, since: ms(60), ..idle }, Steady),
-            ("still deep, second", DeepSecond, Facts { since: ms(9000), ..idle }, DeepSecond),
+            ("first quits", DeepFirst, TransitionInputs { fair_quit: true, ..idle }, Pause),
+            ("the only one is drained", DeepFirst, TransitionInputs { deep: single, ..drained }, Steady),
+            ("within the pause", Pause, TransitionInputs { since: ms(59), ..drained }, Pause),
+            ("the pause ends", Pause, TransitionInputs { since: ms(60), ..idle }, DeepSecond),
+            ("a minimal RTT in the pause", Pause, TransitionInputs { paused_hit: true, ..idle }, Steady),
+            (
+                "the same at its end",
+                Pause,
+                TransitionInputs { paused_hit: true, since: ms(60), ..idle },
+                Steady,
+            ),
+            ("still deep, second", DeepSecond, TransitionInputs { since: ms(9000), ..idle }, DeepSecond),
             ("second is drained", DeepSecond, drained, Steady),
-            ("second quits", DeepSecond, Facts { fair_quit: true, ..idle }, Steady),
+            ("second quits", DeepSecond, TransitionInputs { fair_quit: true, ..idle }, Steady),
         ] {
             assert_eq!(next(mode, &facts), expected, "{case}");
         }

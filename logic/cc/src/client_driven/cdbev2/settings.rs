@@ -6,7 +6,7 @@ use ranpace_units::Span;
 
 use super::client::TW;
 use super::filter::Compensation;
-use super::machine::Deep;
+use super::machine::DrainDepth;
 use crate::client_driven::bw_report::Format;
 use crate::client_driven::guard::GUARD;
 use crate::options::{OptionError, OptionInfo, Options};
@@ -90,7 +90,7 @@ pub enum DrainReference {
 /// The bandwidth in use while losses are repaired. Section 7.2.2: "the BW_max in last Cycle also takes effect"; Algorithm 7.1
 /// assigns BW_max, which is reset at the beginning of each cycle, to BW(t).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recovery {
+pub enum Recovery {
     /// The largest report of the running cycle, or the filtered one if that is more; the filter goes on.
     Running,
     /// Algorithm 7.1 as printed: each report sets the filter to the largest of the running cycle.
@@ -101,7 +101,7 @@ pub(super) enum Recovery {
 
 /// The smallest one-way delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OneWay {
+pub enum OneWay {
     /// Half of the smallest RTT: timestamps of two clocks tell differences only.
     Pinned,
     /// As the timestamps say.
@@ -110,27 +110,43 @@ pub(super) enum OneWay {
 
 /// The options of the sender.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Settings {
-    pub(super) deep: Deep,
-    pub(super) deep_after: u32,
-    pub(super) fair_quit: bool,
-    pub(super) compensation: Compensation,
-    pub(super) reference: DrainReference,
-    pub(super) recovery: Recovery,
+pub struct Settings {
+    /// How deep DRAINs are done.
+    pub deep: DrainDepth,
+    /// GROWs without a minimal RTT after which one is due.
+    pub deep_after: u32,
+    /// Whether five minimal RTTs end one.
+    pub fair_quit: bool,
+    /// To what growth compensation is added.
+    pub compensation: Compensation,
+    /// What DRAIN's target is computed with.
+    pub reference: DrainReference,
+    /// The bandwidth in use while losses are repaired.
+    pub recovery: Recovery,
     /// Whether Thres1 is twice the smallest RTT and not the smallest one-way delay.
-    pub(super) thres1_rtt: bool,
-    pub(super) one_way: OneWay,
-    pub(super) k: f64,
+    pub thres1_rtt: bool,
+    /// The smallest one-way delay.
+    pub one_way: OneWay,
+    /// Smallest RTTs that the filter takes for 90 %.
+    pub k: f64,
     /// Time between reports.
-    pub(super) interval: Span,
-    pub(super) format: Format,
+    pub interval: Span,
+    /// How reports are written.
+    pub format: Format,
 }
 
 impl Settings {
-    pub(super) fn parse(options: &mut Options) -> Result<Self, OptionError> {
+    /// What the options say.
+    ///
+    /// # Errors
+    ///
+    /// An option with a value that it cannot have.
+    pub fn parse(options: &mut Options) -> Result<Self, OptionError> {
         Ok(Self {
-            deep: options
-                .choice("dd", &[("dual", Deep::Dual), ("single", Deep::Single), ("off", Deep::Off)])?,
+            deep: options.choice(
+                "dd",
+                &[("dual", DrainDepth::Dual), ("single", DrainDepth::Single), ("off", DrainDepth::Off)],
+            )?,
             deep_after: whole(options, "ndd", DEEP_AFTER)?,
             fair_quit: options.flag("fqm", true)?,
             compensation: options.choice(

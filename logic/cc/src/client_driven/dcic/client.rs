@@ -17,7 +17,7 @@ use ranpace_units::{Rate, Span, Time};
 
 use crate::client_driven::reporter::Reporter;
 use crate::client_driven::tumbling::Tumbling;
-use crate::interface::{RadioHint, Received, ReceiverHalf, Report};
+use crate::interface::{RadioHint, Received, ReceiverHalf, ReceiverReport};
 
 /// Length of a window, T_i (section 5.3.2).
 const WINDOW: Span = Span::from_millis(50);
@@ -171,7 +171,7 @@ impl ReceiverHalf for DcicClient {
         }
     }
 
-    fn report(&mut self, now: Time) -> Option<Report> {
+    fn report(&mut self, now: Time) -> Option<ReceiverReport> {
         let estimate = self.estimate(now);
         self.reporter.report(estimate)
     }

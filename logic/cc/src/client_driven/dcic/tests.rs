@@ -174,7 +174,7 @@ fn a_report_sets_pace_and_window_at_once() {
         assert!((w.cwnd - 2.0 * mbit as f64 * 1e5 / 8.0 / 1448.0).abs() < 1e-9, "{mbit}: {}", w.cwnd);
     }
     let before = w;
-    for nothing in [Report::new(&[0; 4]).unwrap(), Report::new(&[1; 7]).unwrap()] {
+    for nothing in [ReceiverReport::new(&[0; 4]).unwrap(), ReceiverReport::new(&[1; 7]).unwrap()] {
         server.on_report(&cx, &mut w, &nothing);
         assert_eq!(w, before, "no estimate, and what is no report, change nothing");
     }

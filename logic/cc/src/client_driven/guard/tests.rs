@@ -20,7 +20,7 @@ struct Peer {
 impl ReceiverHalf for Peer {
     fn on_data(&mut self, _: &Received) {}
 
-    fn report(&mut self, now: Time) -> Option<Report> {
+    fn report(&mut self, now: Time) -> Option<ReceiverReport> {
         self.asked += 1;
         (self.report)(now, self.asked).map(|bits| self.format.encode(Rate::from_bits_per_s(bits)))
     }
@@ -183,7 +183,7 @@ impl ReceiverHalf for Crowded {
         self.half.on_data(received);
     }
 
-    fn report(&mut self, now: Time) -> Option<Report> {
+    fn report(&mut self, now: Time) -> Option<ReceiverReport> {
         self.half.report(now).filter(|_| now >= self.silent_until)
     }
 }

@@ -58,7 +58,7 @@ const PARTS: f64 = 65_536.0;
 
 /// A hint, as it is kept for the mean.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct TimedHint {
     at: Time,
     own: u64,
     unused: u64,
@@ -72,7 +72,7 @@ pub(super) struct Inputs {
     /// Utilisation that counts as 1.
     full: f64,
     efficiency: f64,
-    recent: VecDeque<Kept>,
+    recent: VecDeque<TimedHint>,
     own: u64,
     unused: u64,
     /// When the last hint was measured, and the number of its cell.
@@ -154,13 +154,13 @@ impl Inputs {
         let share = own as f64 / PARTS / f64::from(hint.cell);
         self.granted = Rate::from_bits_per_s_f64(whole.as_f64() * share);
         self.whole = whole;
-        self.keep(Kept { at, own, unused: parts(hint.unused, hint.cell) }, hint.tti, base_rtt);
+        self.keep(TimedHint { at, own, unused: parts(hint.unused, hint.cell) }, hint.tti, base_rtt);
         self.work_out(at, hint);
         Some(moved)
     }
 
     /// The window of the mean moves on.
-    fn keep(&mut self, kept: Kept, tti: Span, base_rtt: Span) {
+    fn keep(&mut self, kept: TimedHint, tti: Span, base_rtt: Span) {
         let span = match self.average {
             Average::Window => (tti * LEAST_TTIS).max(base_rtt / 2),
             Average::LastTti => Span::ZERO,

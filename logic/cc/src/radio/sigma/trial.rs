@@ -108,7 +108,7 @@ impl Open {
 
 /// One that is over; its times are those at which what it delivered was granted.
 #[derive(Clone, Copy, Debug)]
-struct Past {
+struct FinishedTrial {
     from: Time,
     to: Time,
     bytes: f64,
@@ -139,7 +139,7 @@ struct Trial {
 
 /// Who has the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum WindowOwner {
     /// CUBIC.
     Plain,
     /// SIGMA, at a time that is not one for a trial.
@@ -173,7 +173,7 @@ pub(super) struct Trials {
     /// Part of the last [`TOLD`] that was like neither, to be shown.
     share: Option<f64>,
     open: Option<Open>,
-    waiting: VecDeque<Past>,
+    waiting: VecDeque<FinishedTrial>,
     compared: VecDeque<Compared>,
     trial: Option<Trial>,
     due: Time,
@@ -333,7 +333,14 @@ impl Trials {
     }
 
     /// Bytes were acknowledged; `base` is RTTmin.
-    pub(super) fn on_ack(&mut self, cx: &Context, bytes: f64, base: Span, cwnd: f64, who: Who) -> Finding {
+    pub(super) fn on_ack(
+        &mut self,
+        cx: &Context,
+        bytes: f64,
+        base: Span,
+        cwnd: f64,
+        who: WindowOwner,
+    ) -> Finding {
         let Some(open) = &mut self.open else {
             // What this brings was granted before the round.
             self.open = Some(Open::at(cx.now));
@@ -354,7 +361,7 @@ impl Trials {
             // The trial's first round still brings in what left before.
             if self.trial.is_none_or(|trial| begin >= trial.since + base) {
                 let held = (most_rtt - base).min(HELD);
-                self.waiting.push_back(Past { from: begin - base, to: cx.now - base, bytes, held });
+                self.waiting.push_back(FinishedTrial { from: begin - base, to: cx.now - base, bytes, held });
             }
         } else {
             self.waiting.clear();
@@ -402,13 +409,13 @@ impl Trials {
         None
     }
 
-    fn judge(&mut self, cx: &Context, base: Span, cwnd: f64, queue: bool, who: Who) -> Finding {
+    fn judge(&mut self, cx: &Context, base: Span, cwnd: f64, queue: bool, who: WindowOwner) -> Finding {
         let newest = self.newest();
         // Said once for each batch: where grants are rare no other one comes to take it back.
         let says_nothing = core::mem::take(&mut self.says_nothing);
         if says_nothing || newest.is_some_and(|newest| newest.is_contradiction()) {
             self.compared.clear();
-            if who != Who::Plain {
+            if who != WindowOwner::Plain {
                 // Not doubled after a time of SIGMA's that was as long as the hold.
                 self.hold = match self.contradictions {
                     0 => HOLD,
@@ -432,7 +439,7 @@ impl Trials {
                     false => Finding::Nothing,
                 }
             }
-            None if who == Who::Ready && cx.now >= self.due && cx.cwnd_limited => match newest {
+            None if who == WindowOwner::Ready && cx.now >= self.due && cx.cwnd_limited => match newest {
                 Some(newest) => {
                     self.begin(cx, base, cwnd, &newest);
                     Finding::Begin
@@ -521,7 +528,7 @@ mod tests {
         }
 
         /// Plays until `until_ms`; the line carries `rate` segments per ms.
-        fn play(&mut self, until_ms: u64, rate: f64, who: Who, tell: impl Fn(f64) -> f64) {
+        fn play(&mut self, until_ms: u64, rate: f64, who: WindowOwner, tell: impl Fn(f64) -> f64) {
             while self.cx.now < Time::from_millis(until_ms) {
                 self.cx.now += Span::from_millis(1);
                 let now = self.cx.now;
@@ -561,7 +568,7 @@ mod tests {
         // Of the whole line, and late by more than an RTT.
         for late_ms in [0, 100] {
             let mut line = Line::new(80.0, late_ms);
-            line.play(20_000, 2.0, Who::Ready, |sent| sent);
+            line.play(20_000, 2.0, WindowOwner::Ready, |sent| sent);
             let begins: Vec<f64> = line
                 .findings
                 .iter()
@@ -585,7 +592,7 @@ mod tests {
             ("three quarters", 60.0, 0.75, 0, false),
         ] {
             let mut line = Line::new(window, late_ms);
-            line.play(7_000, 2.0, Who::Ready, |sent| sent.min(2.0 * share));
+            line.play(7_000, 2.0, WindowOwner::Ready, |sent| sent.min(2.0 * share));
             let contradictions = line.contradictions();
             assert_eq!(!contradictions.is_empty(), found, "{case}: {:?}", line.findings);
             if found {
@@ -598,7 +605,7 @@ mod tests {
     #[test]
     fn without_a_trial_nothing_contradicts_what_is_followed() {
         let mut line = Line::new(8.0, 0);
-        line.play(20_000, 2.0, Who::Sigma, |sent| sent.min(0.2));
+        line.play(20_000, 2.0, WindowOwner::Sigma, |sent| sent.min(0.2));
         assert_eq!((line.trials(), line.contradictions().len()), (0, 0));
     }
 
@@ -606,15 +613,15 @@ mod tests {
     fn what_was_contradicted_is_trusted_again_after_a_hold_without_contradictions() {
         let mut line = Line::new(8.0, 0);
         let lie = |sent: f64| sent.min(0.2);
-        line.play(1_600, 2.0, Who::Ready, lie);
+        line.play(1_600, 2.0, WindowOwner::Ready, lie);
         assert_eq!(line.contradictions().len(), 1);
         // CUBIC fills the line: the reports are contradicted until they are true, and for 10 s more.
         line.window = 80.0;
-        line.play(30_000, 2.0, Who::Plain, lie);
+        line.play(30_000, 2.0, WindowOwner::Plain, lie);
         assert!(!line.trials.is_trusted(line.cx.now));
-        line.play(39_000, 2.0, Who::Plain, |sent| sent);
+        line.play(39_000, 2.0, WindowOwner::Plain, |sent| sent);
         assert!(!line.trials.is_trusted(line.cx.now));
-        line.play(41_000, 2.0, Who::Plain, |sent| sent);
+        line.play(41_000, 2.0, WindowOwner::Plain, |sent| sent);
         assert!(line.trials.is_trusted(line.cx.now));
     }
 
@@ -634,7 +641,8 @@ mod tests {
             for (ms, mbit) in (apart_ms..4_000).step_by(apart_ms as usize).zip(rates.iter().cycle()) {
                 line.trials.on_grant(Time::from_millis(ms), Rate::from_bits_per_s_f64(1e6 * mbit));
                 // As soon as that is found, CUBIC has the window.
-                let who = if line.contradictions().is_empty() { Who::Sigma } else { Who::Plain };
+                let who =
+                    if line.contradictions().is_empty() { WindowOwner::Sigma } else { WindowOwner::Plain };
                 line.play(ms, 2.0, who, |sent| sent);
             }
             assert_eq!(!line.contradictions().is_empty(), found, "{case}");
@@ -642,7 +650,7 @@ mod tests {
             // As soon as they agree for a time they are believed again, after the hold.
             for ms in 4_000..40_000 {
                 line.trials.on_grant(Time::from_millis(ms), Rate::from_mbit_per_s(40));
-                line.play(ms, 2.0, Who::Plain, |sent| sent);
+                line.play(ms, 2.0, WindowOwner::Plain, |sent| sent);
             }
             assert!(line.trials.is_trusted(line.cx.now), "{case}");
         }
@@ -661,7 +669,7 @@ mod tests {
                 trials.on_report(cx.now, Rate::from_bits_per_s_f64(1e6 * granted), BASE, STALE);
             }
             trials.on_rtt(BASE * 2);
-            let finding = trials.on_ack(&cx, 2.0 * MSS as f64, BASE, 80.0, Who::Sigma);
+            let finding = trials.on_ack(&cx, 2.0 * MSS as f64, BASE, 80.0, WindowOwner::Sigma);
             assert!(!matches!(finding, Finding::Contradicted { .. }), "{ms} ms: {:?}", trials.ratio());
         }
     }
@@ -687,7 +695,7 @@ mod tests {
                 for left in arrived {
                     trials.on_rtt(Span::from_millis(ms - left));
                     let bytes = granted(left) * MSS as f64;
-                    let finding = trials.on_ack(&cx, bytes, BASE, 80.0, Who::Sigma);
+                    let finding = trials.on_ack(&cx, bytes, BASE, 80.0, WindowOwner::Sigma);
                     assert!(
                         !matches!(finding, Finding::Contradicted { .. }),
                         "{ms} ms: {:?}",

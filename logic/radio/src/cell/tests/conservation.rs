@@ -1,4 +1,4 @@
-//! Whatever the cell, the users and what is done to them: no packet is lost sight of.
+//! Conservation of packets in any cell, with any users and any sequence of events.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::network::RadioNetwork;
 
 /// Where a packet is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Fate {
+enum PacketState {
     Waits { size: u32 },
     Delivered,
     Dropped,
@@ -19,7 +19,7 @@ enum Fate {
 #[derive(Default)]
 struct Ledger {
     /// By number, with who it is of.
-    packets: BTreeMap<u64, (u32, Direction, Fate)>,
+    packets: BTreeMap<u64, (u32, Direction, PacketState)>,
     latest: BTreeMap<(u32, bool, u8), u64>,
     told: Vec<(Time, u64, Option<DropCause>)>,
     now: Time,
@@ -31,20 +31,22 @@ impl Ledger {
         assert!(now >= self.now, "time runs backwards: {now:?} after {:?}", self.now);
         self.now = now;
     }
-    fn end(&mut self, packet: &Datagram, user: u32, direction: Direction, fate: Fate) {
+    fn end(&mut self, packet: &Datagram, user: u32, direction: Direction, fate: PacketState) {
         let entry = self.packets.get_mut(&packet.id).expect("was sent");
         assert_eq!((entry.0, entry.1), (user, direction));
-        assert!(matches!(entry.2, Fate::Waits { .. }), "{packet:?} was {:?} and now is {fate:?}", entry.2);
+        assert!(
+            matches!(entry.2, PacketState::Waits { .. }),
+            "{packet:?} was {:?} and now is {fate:?}",
+            entry.2
+        );
         entry.2 = fate;
     }
     fn waiting(&self, user: u32, direction: Direction) -> Bytes {
         let sizes = self.packets.values().filter(|packet| (packet.0, packet.1) == (user, direction));
         sizes
-            .map(
-                |packet| {
-                    if let Fate::Waits { size } = packet.2 { Bytes::new(size.into()) } else { Bytes::ZERO }
-                },
-            )
+            .map(|packet| {
+                if let PacketState::Waits { size } = packet.2 { Bytes::new(size.into()) } else { Bytes::ZERO }
+            })
             .sum()
     }
 }
@@ -53,7 +55,7 @@ impl Listener<Datagram> for Ledger {
     fn on_delivered(&mut self, now: Time, user: u32, direction: Direction, packet: Datagram) {
         self.tick(now);
         assert!(packet.sent <= now, "{packet:?} at {now:?}");
-        self.end(&packet, user, direction, Fate::Delivered);
+        self.end(&packet, user, direction, PacketState::Delivered);
         self.told.push((now, packet.id, None));
         // Numbers tell the bearer.
         let place = self.latest.entry((user, direction == UP, (packet.id & 1) as u8)).or_insert(0);
@@ -69,13 +71,13 @@ impl Listener<Datagram> for Ledger {
         cause: DropCause,
     ) {
         self.tick(now);
-        self.end(packet, user, direction, Fate::Dropped);
+        self.end(packet, user, direction, PacketState::Dropped);
         self.told.push((now, packet.id, Some(cause)));
     }
     fn on_event(&mut self, event: Event) {
         self.tick(event.time);
     }
-    fn on_report(&mut self, report: &Report<'_>) {
+    fn on_report(&mut self, report: &SlotReport<'_>) {
         self.tick(report.time);
         self.reports += 1;
     }
@@ -173,7 +175,7 @@ fn play(cells: &[CellConfig], users: &[UserConfig], steps: &[Step], reports: boo
     let first: Vec<(usize, &UserConfig)> = users.iter().enumerate().map(|(n, user)| (n % 2, user)).collect();
     let mut network = RadioNetwork::new(cells, &first, 9, &mut ledger).unwrap();
     if reports {
-        network.subscribe(Time::ZERO, Some(Subscription { period: 3, full_every: 7 }));
+        network.subscribe(Time::ZERO, Some(CellSubscription { period: 3, full_every: 7 }));
     }
     let mut away: BTreeMap<u32, Subscriber<Datagram>> = BTreeMap::new();
     let (mut now, mut number) = (Time::ZERO, 0_u64);
@@ -184,7 +186,7 @@ fn play(cells: &[CellConfig], users: &[UserConfig], steps: &[Step], reports: boo
                 for _ in 0..count {
                     number += 2;
                     let packet = Datagram { id: number + u64::from(bearer), size, sent: now };
-                    let fate = Fate::Waits { size };
+                    let fate = PacketState::Waits { size };
                     ledger.packets.insert(packet.id, (user, direction, fate));
                     let taken = match away.get_mut(&user) {
                         Some(subscriber) => {

@@ -6,13 +6,13 @@ use ranpace_rnis::EventKind;
 
 /// What came of packets, by number.
 #[derive(Default)]
-struct Told {
+struct Heard {
     delivered: Vec<(Time, Direction, u64)>,
     dropped: Vec<(Time, Direction, u64, DropCause)>,
     events: Vec<Event>,
 }
 
-impl Listener<Datagram> for Told {
+impl Listener<Datagram> for Heard {
     fn on_delivered(&mut self, now: Time, _: u32, direction: Direction, packet: Datagram) {
         self.delivered.push((now, direction, packet.id));
     }
@@ -28,11 +28,11 @@ const BEGIN: Time = Time::from_millis(105);
 const END: Time = Time::from_millis(155);
 
 /// A user that downloads (and uploads) 10 Mbit/s and is handed over once, with 50 ms in between.
-fn go(config: Config, forward: bool) -> Told {
+fn go(config: Config, forward: bool) -> Heard {
     let mut cells = [lte(LteBandwidth::Mhz20), lte(LteBandwidth::Mhz5)];
     cells[1].channel.position = Position::new(150.0, 0.0, 0.0);
     let user = standing(60.0, config);
-    let mut told = Told::default();
+    let mut told = Heard::default();
     let mut network = RadioNetwork::new(&cells, &[(0, &user)], 1, &mut told).unwrap();
     let mut id = 0;
     for ms in 0..300 {
@@ -112,7 +112,7 @@ fn events_tell_the_story() {
 fn a_handover_that_cannot_be_changes_nothing() {
     let cells = [lte(LteBandwidth::Mhz20)];
     let user = standing(60.0, um());
-    let mut told = Told::default();
+    let mut told = Heard::default();
     let mut network = RadioNetwork::new(&cells, &[(0, &user)], 1, &mut told).unwrap();
     for (who, to) in [(0, 0), (0, 7), (3, 0)] {
         network.hand_over(BEGIN, who, to, true, Span::ZERO, &mut told);

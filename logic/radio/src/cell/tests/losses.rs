@@ -1,4 +1,4 @@
-//! Test P-6: what blocks that HARQ gives up do to packets.
+//! Test P-6: the effect on packets of blocks that HARQ gives up.
 
 use super::*;
 

@@ -164,7 +164,7 @@ fn reports_tell_of_grants_and_queues_and_change_nothing() {
     let play = |subscribe: bool| {
         let mut rig = Rig::new(&config, &users);
         if subscribe {
-            rig.cell.subscribe(Time::ZERO, Some(Subscription::EVERY_SLOT));
+            rig.cell.subscribe(Time::ZERO, Some(CellSubscription::EVERY_SLOT));
         }
         rig.saturate(&[0], DOWN, 1460, 200);
         rig

@@ -1,4 +1,4 @@
-//! A cell as a whole: tests of the specification, and what must never happen. Here is what they share.
+//! Tests of the cell as a whole: those of the specification, and invariants. This file holds what they share.
 
 mod conservation;
 mod frames;
@@ -74,7 +74,7 @@ impl Listener<Datagram> for Log {
     fn on_event(&mut self, event: Event) {
         self.events.push(event);
     }
-    fn on_report(&mut self, report: &Report<'_>) {
+    fn on_report(&mut self, report: &SlotReport<'_>) {
         self.reports += 1;
         self.latest = report.users.to_vec();
         self.bearers = report.bearers.to_vec();

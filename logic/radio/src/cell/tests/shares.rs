@@ -1,4 +1,4 @@
-//! Tests P-9 and P-11: who gets what, by the reports.
+//! Tests P-9 and P-11: the shares of users, by the reports.
 
 use super::*;
 
@@ -14,7 +14,7 @@ struct Reader {
 
 impl Listener<Datagram> for Reader {
     fn on_delivered(&mut self, _: Time, _: u32, _: Direction, _: Datagram) {}
-    fn on_report(&mut self, report: &Report<'_>) {
+    fn on_report(&mut self, report: &SlotReport<'_>) {
         self.slots += 1;
         let mut sum = 0;
         for user in report.users {
@@ -37,7 +37,7 @@ fn play(bytes: [u32; 2], millis: u64) -> Reader {
     for id in 0..2 {
         cell.attach(Time::ZERO, Subscriber::new(id, &standing(50.0, um()), 1), &mut log);
     }
-    cell.subscribe(Time::ZERO, Some(Subscription::EVERY_SLOT));
+    cell.subscribe(Time::ZERO, Some(CellSubscription::EVERY_SLOT));
     for ms in 0..millis {
         let now = Time::from_millis(ms);
         for (user, bytes) in (0..).zip(bytes) {
@@ -108,7 +108,7 @@ fn p_11_mcs_of_the_uplink_by_distance() {
 fn the_first_report_tells_of_its_slot_alone() {
     let mut rig = Rig::new(&lte(LteBandwidth::Mhz5), &[standing(50.0, um())]);
     rig.saturate(&[0], DOWN, 1460, 100);
-    rig.cell.subscribe(rig.now, Some(Subscription { period: 10, full_every: 0 }));
+    rig.cell.subscribe(rig.now, Some(CellSubscription { period: 10, full_every: 0 }));
     rig.saturate(&[0], DOWN, 1460, 21);
     assert_eq!(rig.log.reports, 3);
     assert!((rig.log.used.downlink - 3.0 * 25.0).abs() < 1e-3, "{:?}", rig.log.used);

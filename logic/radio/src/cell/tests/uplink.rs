@@ -122,7 +122,7 @@ fn a_slot_holds_no_more_than_it_has() {
     struct Watch<'a>(&'a str);
     impl Listener<Datagram> for Watch<'_> {
         fn on_delivered(&mut self, _: Time, _: u32, _: Direction, _: Datagram) {}
-        fn on_report(&mut self, report: &Report<'_>) {
+        fn on_report(&mut self, report: &SlotReport<'_>) {
             let (used, all) = (report.used_prbs, f32::from(report.cell.prbs) + 1e-3);
             let together = used.downlink + used.uplink;
             let share = if report.cell.fdd { used.downlink.max(used.uplink) } else { together };
@@ -143,7 +143,7 @@ fn a_slot_holds_no_more_than_it_has() {
         for id in 0..4 {
             cell.attach(Time::ZERO, Subscriber::new(id, &standing(50.0, of_nr(um())), 1), &mut log);
         }
-        cell.subscribe(Time::ZERO, Some(Subscription::EVERY_SLOT));
+        cell.subscribe(Time::ZERO, Some(CellSubscription::EVERY_SLOT));
         for ms in 0..200 {
             let now = Time::from_millis(ms);
             for user in 0..4 {

@@ -1,4 +1,4 @@
-//! What users have to do with each other, and what they cost while they are silent.
+//! Interactions between users, and the cost of silent ones.
 
 use super::*;
 use crate::channel::{DelayProfile, Disc, FadingSpeed, Spread, WalkRule};
@@ -77,7 +77,7 @@ fn walkers(config: &CellConfig, look: bool, reports: bool, late: bool) -> Vec<(u
     };
     let mut rig = Rig::new(config, &[user.clone(), user.clone(), user]);
     if reports {
-        rig.cell.subscribe(Time::ZERO, Some(Subscription { period: 1, full_every: 13 }));
+        rig.cell.subscribe(Time::ZERO, Some(CellSubscription { period: 1, full_every: 13 }));
     }
     for ms in 1..=1500 {
         for user in 0..3 {

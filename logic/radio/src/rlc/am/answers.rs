@@ -1,5 +1,5 @@
-//! What the transmitter of acknowledged mode does with a report: acknowledged PDUs are forgotten, missing ones are sent
-//! again. TS 36.322 clause 5.2.1.
+//! Handles a status report at the transmitter of acknowledged mode: acknowledged PDUs are forgotten, missing ones are retransmitted.
+//! TS 36.322 clause 5.2.1.
 
 use ranpace_link::Packet;
 use ranpace_units::Time;

@@ -1,12 +1,12 @@
-//! What a base station believes to wait beside the data: PDUs that were sent and are not acknowledged yet, as ns-3 counts them.
+//! The amount that a base station takes as waiting besides the data: PDUs that were sent and are not acknowledged, as ns-3 counts them.
 //!
-//! ns-3's `LteRlcAm::DoReportBufferStatus` (read in a copy of release 3.26) adds the PDUs without an acknowledgement to those to
-//! be sent again. It reports when a packet comes, when the other end asks for a report on its own data, and
-//! [`Timers::unacknowledged_report`](crate::rlc::Timers) after the last report while anything is open; the scheduler forgets
-//! the amount with the first block that would hold it. Blocks that are granted for it and find nothing to be sent are empty: a user
-//! whose acknowledgements do not come takes blocks for nothing.
+//! ns-3's `LteRlcAm::DoReportBufferStatus` (read in a copy of release 3.26) adds the PDUs without an acknowledgement to those to be
+//! retransmitted. It reports when a packet arrives, when the other end asks for a report on its own data, and
+//! [`Timers::unacknowledged_report`](crate::rlc::Timers) after the last report while any PDU is open; the scheduler forgets the amount
+//! with the first block that would hold it. Blocks granted for it that find nothing to send are empty, so a user whose acknowledgements
+//! do not arrive takes blocks for nothing.
 //!
-//! Ours: a block for new data that would hold the amount makes the scheduler forget it, too, and is then counted for both.
+//! Ours: a block for new data that would hold the amount makes the scheduler forget it, too, and then counts for both.
 
 use ranpace_units::{Span, Time};
 

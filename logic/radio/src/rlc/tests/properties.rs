@@ -15,7 +15,7 @@ enum Step {
     /// A PDU that is under way, by index, comes or is lost.
     Receive(usize),
     Lose(usize),
-    Report(u64),
+    StatusPdu(u64),
     /// A report that is under way comes or is lost.
     Hear(usize, bool),
     Restart(bool),
@@ -28,7 +28,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => prop_oneof![0..10u64, 10..400u64, 400..20_000u64].prop_map(Step::Build),
         6 => (0..6usize).prop_map(Step::Receive),
         2 => (0..6usize).prop_map(Step::Lose),
-        3 => (0..40u64).prop_map(Step::Report),
+        3 => (0..40u64).prop_map(Step::StatusPdu),
         3 => (0..3usize, any::<bool>()).prop_map(|(n, comes)| Step::Hear(n, comes)),
         1 => any::<bool>().prop_map(Step::Restart),
     ]
@@ -90,7 +90,7 @@ fn play(config: &Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
             }
             Step::Receive(n) if n < air.len() => channel.on_received(now, air.remove(n), &mut log),
             Step::Lose(n) if n < air.len() => channel.on_lost(now, air.remove(n), &mut log),
-            Step::Report(grant) => reports.extend(channel.build_status(now, Bytes::new(grant))),
+            Step::StatusPdu(grant) => reports.extend(channel.build_status(now, Bytes::new(grant))),
             Step::Hear(n, true) if n < reports.len() => channel.on_status(now, reports.remove(n)),
             Step::Hear(n, false) if n < reports.len() => channel.on_status_lost(reports.remove(n)),
             Step::Restart(keep) => channel.restart(now, keep, &mut log),

@@ -1,7 +1,24 @@
-//! The keys of `[[user]]`, without those of bearers.
+//! The keys of `[[user]]` and of the tables in it, without those of bearers.
 
+use core::ops::RangeInclusive;
+
+use ranpace_radio::channel::Spread;
+use ranpace_units::Span;
+
+use super::super::keys::SPEEDS;
 use super::MOST_USERS;
-use crate::key::{Flag, Group, Is, Key, Name, Open, Own, Table, Text, Whole};
+use crate::field::Field;
+use crate::key::{
+    By, Duration, Flag, Group, In, Is, Key, Name, Open, Own, Required, Table, Text, Whole, Within, Words,
+};
+use crate::measure::{DISTANCE, SPEED};
+
+/// Slowest and fastest that a user goes on a path, in m/s. Ours.
+const PATH_SPEEDS: RangeInclusive<f64> = 1e-3..=1_000.0;
+/// Longest time into a recording, and longest leg of a walk. Ours.
+const MOST_TIME: Span = Span::from_secs(86_400);
+/// Latest start of a path. Ours.
+const MOST_START: Span = Span::from_secs(1_000 * 86_400);
 
 pub(super) const NAME: Key<Name> = Key {
     name: "name",
@@ -25,21 +42,15 @@ pub(super) const DROP: Key<Table> = Key {
     name: "drop",
     kind: Table("table"),
     default: Open(""),
-    about: "it stands somewhere in a disc: `{ radius = \"400m\", centre = [0, 0], spread = \"area\" }`; with \
-            `spread = \"radius\"` distances from the middle are drawn evenly, as ns-3 does, and not places",
+    about: "it stands somewhere in a disc, see below",
 };
-pub(super) const WALK: Key<Table> = Key {
-    name: "walk",
-    kind: Table("table"),
-    default: Open(""),
-    about: "it walks about in one: `{ radius = \"400m\", centre = [0, 0], spread = \"area\", speed = \
-            [\"1m/s\", \"5m/s\"], leg = \"10s\", position = [50, 0] }`; without `position` it begins anywhere",
-};
+pub(super) const WALK: Key<Table> =
+    Key { name: "walk", kind: Table("table"), default: Open(""), about: "it walks about in one, see below" };
 pub(super) const WAYPOINTS: Key<Table> = Key {
     name: "waypoints",
     kind: Table("table"),
     default: Open(""),
-    about: "from point to point: `{ points = [[50, 0], [400, 0]], speed = \"50km/h\", start = \"0s\" }`",
+    about: "it goes from point to point, see below",
 };
 pub(super) const TRAJECTORY: Key<Text> = Key {
     name: "trajectory",
@@ -52,10 +63,9 @@ pub(super) const RECORDING: Key<Table> = Key {
     kind: Table("file or table"),
     default: Open(""),
     about: "SINR, CQI, RSRP over time, in place of path loss: lines of `time_s` and some of `sinr_db`, `cqi`, \
-            `rsrp_dbm`, `gain_db`; `{ file = \"...\", kind = \"csv\", from = \"0s\", stagger = \"0s\" }`. \
-            `kind = \"5g-log\"` reads the logs of a 5G phone. Where there is a CQI it counts, and not the \
+            `rsrp_dbm`, `gain_db`; as a table see below. Where there is a CQI it counts, and not the \
             SINR: the cell grants what it says, at an SINR in its middle, and nothing fades over it. A \
-            recording that ends begins again; `stagger` is how much later in it each further user begins",
+            recording that ends begins again",
 };
 pub(super) const BEARERS: Key<Own> = Key {
     name: "bearers",
@@ -85,3 +95,131 @@ pub(crate) const KEYS: Group = &[
     &BEARERS,
     &REAL_TIME_FIRST,
 ];
+
+/// The keys of a disc, in `drop` and `walk`.
+pub(crate) mod disc {
+    use super::*;
+
+    pub(in super::super) const RADIUS: Key<In, Required> =
+        Key { name: "radius", kind: In(&DISTANCE, 0.0..=1e6), default: Required, about: "" };
+    pub(in super::super) const CENTRE: Key<Own> =
+        Key { name: "centre", kind: Own("position"), default: Open("the base station's"), about: "" };
+    pub(in super::super) const SPREAD: Key<Words<Spread>, Is<Spread>> = Key {
+        name: "spread",
+        kind: Words(&[("area", Spread::Area), ("radius", Spread::Radius)]),
+        default: Is(Spread::Area),
+        about: "what is drawn evenly: places, or `\"radius\"`: distances from the middle, as in ns-3",
+    };
+
+    pub(crate) const KEYS: Group = &[&RADIUS, &CENTRE, &SPREAD];
+}
+
+/// The further keys of `walk`.
+pub(crate) mod walk {
+    use super::*;
+
+    pub(in super::super) const SPEEDS: Key<By<[f64; 2]>> = Key {
+        name: "speed",
+        kind: By("speed, or `[\"1m/s\", \"5m/s\"]`", read_speeds),
+        default: Open("`[\"1m/s\", \"5m/s\"]`"),
+        about: "of two, each leg draws its own between them",
+    };
+    pub(in super::super) const LEG: Key<Duration> = Key {
+        name: "leg",
+        kind: Within(Span::from_millis(1)..=MOST_TIME),
+        default: Open("`\"10s\"`"),
+        about: "time in one direction",
+    };
+    pub(in super::super) const POSITION: Key<Own> =
+        Key { name: "position", kind: Own("position"), default: Open("drawn"), about: "where it begins" };
+
+    pub(crate) const KEYS: Group = &[&SPEEDS, &LEG, &POSITION];
+
+    /// A speed, or two between which it is drawn.
+    fn read_speeds(field: &Field<'_>) -> Option<[f64; 2]> {
+        const RANGE: RangeInclusive<f64> = super::SPEEDS;
+        if field.is_text() {
+            return field.measure(&SPEED, RANGE).map(|speed| [speed; 2]);
+        }
+        let elements = field.list("a speed such as \"4m/s\", or two such as [\"1m/s\", \"5m/s\"]")?;
+        let speeds: Option<Vec<f64>> =
+            elements.iter().map(|element| element.measure(&SPEED, RANGE)).collect();
+        match speeds?[..] {
+            [from, to] if from <= to => Some([from, to]),
+            _ => {
+                field.error("expected two speeds, the lower one first, such as [\"1m/s\", \"5m/s\"]");
+                None
+            }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use ranpace_radio::channel::{Disc, Position, WalkRule};
+
+        use super::*;
+        use crate::key::Print as _;
+
+        #[test]
+        fn printed_defaults_are_those_of_the_code() {
+            let area = Disc { centre: Position::default(), radius_m: 1.0, spread: Spread::Area };
+            let rule = WalkRule::pedestrian(area);
+            let [from, to] = rule.speed_m_s;
+            assert_eq!(SPEEDS.default.0, format!("`[\"{from}m/s\", \"{to}m/s\"]`"));
+            assert_eq!(LEG.default.0, format!("`{}`", LEG.kind.print(&rule.leg)));
+        }
+    }
+}
+
+/// The keys of `waypoints`.
+pub(crate) mod waypoints {
+    use super::*;
+
+    pub(in super::super) const POINTS: Key<Own, Required> =
+        Key { name: "points", kind: Own("`[[50, 0], [400, 0]]`"), default: Required, about: "positions" };
+    pub(in super::super) const SPEED: Key<In, Required> =
+        Key { name: "speed", kind: In(&super::SPEED, PATH_SPEEDS), default: Required, about: "" };
+    pub(in super::super) const START: Key<Duration, Is<Span>> = Key {
+        name: "start",
+        kind: Within(Span::ZERO..=MOST_START),
+        default: Is(Span::ZERO),
+        about: "until then it stands at the first point",
+    };
+
+    pub(crate) const KEYS: Group = &[&POINTS, &SPEED, &START];
+}
+
+/// The keys of `recording`.
+pub(crate) mod recording {
+    use super::*;
+
+    /// What `kind` may be.
+    #[derive(Clone, Copy, PartialEq)]
+    pub(in super::super) enum RecordingWord {
+        Csv,
+        PhoneLog,
+    }
+
+    pub(in super::super) const FILE: Key<Name, Required> =
+        Key { name: "file", kind: Name("file"), default: Required, about: "" };
+    pub(in super::super) const KIND: Key<Words<RecordingWord>, Is<RecordingWord>> = Key {
+        name: "kind",
+        kind: Words(&[("csv", RecordingWord::Csv), ("5g-log", RecordingWord::PhoneLog)]),
+        default: Is(RecordingWord::Csv),
+        about: "`\"5g-log\"`: the log of a 5G phone",
+    };
+    pub(in super::super) const FROM: Key<Duration, Is<Span>> = Key {
+        name: "from",
+        kind: Within(Span::ZERO..=MOST_TIME),
+        default: Is(Span::ZERO),
+        about: "where in it the user begins",
+    };
+    pub(in super::super) const STAGGER: Key<Duration, Is<Span>> = Key {
+        name: "stagger",
+        kind: Within(Span::ZERO..=MOST_TIME),
+        default: Is(Span::ZERO),
+        about: "with `count`: how much later in it each further user begins",
+    };
+
+    pub(crate) const KEYS: Group = &[&FILE, &KIND, &FROM, &STAGGER];
+}

@@ -393,7 +393,7 @@ fn a_retransmission_that_is_lost_ends_in_a_timeout_and_all_is_sent_again() {
         Box::new(move |way, _, segment| {
             let this = way == Way::Forth && segment.length > 0 && segment.seq == 30 * MSS && lost < 2;
             lost += u64::from(this);
-            if this { Deed::Drop } else { Deed::Pass }
+            if this { PipeAction::Drop } else { PipeAction::Pass }
         }),
     );
     pipe.sender.write(segments(300));
@@ -486,10 +486,10 @@ fn the_timeout_of_ns_3_26() {
 fn random_loss(p: f64, mut state: u64) -> Script {
     Box::new(move |way, _, segment| {
         if way == Way::Back || segment.length == 0 {
-            return Deed::Pass;
+            return PipeAction::Pass;
         }
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        if ((state >> 11) as f64) < p * (1_u64 << 53) as f64 { Deed::Drop } else { Deed::Pass }
+        if ((state >> 11) as f64) < p * (1_u64 << 53) as f64 { PipeAction::Drop } else { PipeAction::Pass }
     })
 }
 
@@ -510,13 +510,13 @@ fn newreno_is_within_the_law_of_the_square_root() {
 }
 
 #[derive(Clone, Debug)]
-struct Weather {
+struct Conditions {
     forth: Vec<u8>,
     back: Vec<u8>,
 }
 
-fn weather() -> impl Strategy<Value = Weather> {
-    (vec(0..14_u8, 0..120), vec(0..14_u8, 0..120)).prop_map(|(forth, back)| Weather { forth, back })
+fn weather() -> impl Strategy<Value = Conditions> {
+    (vec(0..14_u8, 0..120), vec(0..14_u8, 0..120)).prop_map(|(forth, back)| Conditions { forth, back })
 }
 
 proptest! {
@@ -550,13 +550,13 @@ proptest! {
         let script = Box::new(move |way: Way, place: u64, _: &Segment| {
             let deeds = if way == Way::Forth { &weather.forth } else { &weather.back };
             match deeds.get(place as usize) {
-                Some(0..=2) => Deed::Drop,
-                Some(3) => Deed::Twice,
-                Some(4) => Deed::Late(ms(3)),
-                Some(5) => Deed::Late(ms(70)),
-                Some(6) => Deed::Late(ms(700)),
-                Some(7) => Deed::Mark,
-                _ => Deed::Pass,
+                Some(0..=2) => PipeAction::Drop,
+                Some(3) => PipeAction::Twice,
+                Some(4) => PipeAction::Late(ms(3)),
+                Some(5) => PipeAction::Late(ms(70)),
+                Some(6) => PipeAction::Late(ms(700)),
+                Some(7) => PipeAction::Mark,
+                _ => PipeAction::Pass,
             }
         });
         let mut pipe = if name.is_empty() {

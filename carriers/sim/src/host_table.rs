@@ -1,8 +1,8 @@
-//! What the connections of a device have learned of the way to a destination, kept for the next ones there: the host table of
-//! SIGMA's specification, section 6.
+//! The host table of SIGMA's specification, section 6: what a device's connections learned about the path to a destination, for its
+//! next connections to it.
 //!
-//! Nothing is copied while connections run: when one begins, those of the same two hosts are asked what they know, also those
-//! that are over.
+//! Nothing is copied while connections run. When a connection begins, all others between the same two hosts are asked for their
+//! knowledge, closed ones included.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::flow::{Ends, Flow};
 
 /// The table of a scenario.
 #[derive(Debug)]
-pub(crate) struct Memories {
+pub(crate) struct HostTable {
     /// Of each flow its entry; none where no device sends.
     of: Vec<Option<u32>>,
     table: Vec<Entry>,
@@ -27,7 +27,7 @@ struct Entry {
     known: Option<PathMemory>,
 }
 
-impl Memories {
+impl HostTable {
     /// Nothing is known yet.
     pub fn new(scenario: &Scenario) -> Self {
         let (mut places, mut table) = (BTreeMap::new(), Vec::<Entry>::new());

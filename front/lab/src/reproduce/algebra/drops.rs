@@ -1,16 +1,13 @@
-//! Schemes compared on the same drops: the same seeds, and so the same places and the same fading for all.
+//! Comparisons over drops: schemes that were played on the same seeds, and so at the same places and with the same fading.
 //!
-//! Drops are the points of a group; the points "1MB drop 1" and "1MB drop 2" are of the group "1MB". A figure of a scheme is
-//! its mean over the drops (or median, or smallest), the comparison is that of two such figures, and its 95 % interval comes
-//! from drawing whole drops, with what all schemes had in them (percentile bootstrap; Efron and Tibshirani, "An Introduction
-//! to the Bootstrap", 1993, chapter 13).
+//! With `drops` in place of `runs`, the figures of a scheme become one over the drops of a group, and the comparison with the
+//! second term has an interval: a percentile bootstrap over the drops (Efron and Tibshirani, An Introduction to the Bootstrap,
+//! 1993, chapter 13), which draws the drops of both schemes together. What both share, such as a lucky place, does not
+//! widen it. Each pair of schemes in each group is a [`Part`] of its own; with `across = "mean"` their mean is the only one.
 
-use serde::Deserialize;
-
-use super::algebra::Reduce;
-use super::cells::{Absent, Cell, Cells};
-use super::measured::Measured;
-use crate::figure::Figure;
+use super::super::cells::{Absent, Cell, Cells};
+use super::super::measured::Measured;
+use super::{At, Compare, Expr, Op, Reduce};
 use crate::figures::number;
 use crate::stats;
 
@@ -19,43 +16,15 @@ const RESAMPLES: usize = 2_000;
 /// Seed of these draws, so that the same figures always have the same interval.
 const SEED: u64 = 0x004_5eed;
 
-/// Figures of several pairs of schemes in several groups.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Paired {
-    /// Which figure.
-    pub metric: Figure,
-    /// The figure of a scheme is a quotient: `metric` over this one, each of which becomes one over the drops before it is
-    /// divided. A share of all bytes is not the mean of the drops' shares.
-    pub per: Option<Figure>,
-    /// Another figure for the schemes below.
-    pub to_metric: Option<Figure>,
-    /// The schemes above.
-    pub of: Vec<String>,
-    /// For each of these the one below.
-    pub to: Vec<String>,
-    /// The groups; all points are one if there are none.
-    #[serde(default)]
-    pub at: Vec<String>,
-    /// The group of the schemes below, if it is another one.
-    pub to_at: Option<String>,
+/// What the drops become.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Drops {
+    /// The figures of one scheme.
+    pub reduce: Reduce,
     /// The group by whose comparison the others are divided (or that is subtracted).
     pub against: Option<String>,
-    /// What the drops become.
-    #[serde(default)]
-    pub drops: Reduce,
     /// Whether the mean over pairs and groups is compared with the bounds, in place of each of them.
-    #[serde(default)]
     pub together: bool,
-}
-
-/// How two figures are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compare {
-    /// Their quotient; one says nothing.
-    Ratio,
-    /// Their difference; zero says nothing.
-    Difference,
 }
 
 /// A value that is compared with the bounds, and the interval that it lies in.
@@ -87,49 +56,63 @@ impl Part {
 /// A figure of a drop and what it is divided by over the drops, one if nothing.
 type Pair = [f64; 2];
 /// Drops of a pair in a group (and in that of `against`): the figures of both schemes.
-type Drops = Vec<[Pair; 2]>;
+type Both = Vec<[Pair; 2]>;
 
-impl Paired {
-    /// Whether every scheme has its counterpart.
-    pub fn is_paired(&self) -> bool {
-        self.of.len() == self.to.len() && !self.of.is_empty()
-    }
+/// What is compared: one term over the drops and the other.
+struct Comparison<'a> {
+    terms: [&'a Expr; 2],
+    reduce: Reduce,
+    op: Op,
+    /// The comparison that says nothing.
+    neutral: f64,
+}
 
-    /// The values and what is shown of them.
-    pub fn find(&self, compare: Compare, cells: &Cells) -> Result<(Measured, Vec<Part>), Absent> {
-        let whole = [String::new()];
-        let groups = if self.at.is_empty() { &whole[..] } else { &self.at[..] };
+impl Expr {
+    /// The values over the drops, and what is shown of them.
+    pub(super) fn over_drops(
+        &self,
+        drops: &Drops,
+        compare: &Compare,
+        cells: &Cells,
+    ) -> Result<(Measured, Vec<Part>), Absent> {
+        let neutral = if compare.op == Op::Over { 1.0 } else { 0.0 };
+        let comparison =
+            Comparison { terms: [self, &compare.to], reduce: drops.reduce, op: compare.op, neutral };
+        let groups = self.drop_groups();
+        let pairs = pairs(&self.of, &compare.to.of);
         let mut named = Vec::new();
-        for (of, to) in self.of.iter().zip(&self.to) {
-            let is_unique = self.of.iter().filter(|other| *other == of).count() == 1;
-            let pair = if is_unique { of.clone() } else { format!("{of}/{to}") };
-            for group in groups {
-                let name = match (self.of.len() > 1, groups.len() > 1) {
+        for (of, to) in &pairs {
+            let is_unique = pairs.iter().filter(|(other, _)| other == of).count() == 1;
+            let pair = if is_unique { (*of).to_owned() } else { format!("{of}/{to}") };
+            for group in &groups {
+                let name = match (pairs.len() > 1, groups.len() > 1) {
                     (false, false) => String::new(),
                     (true, false) => format!("{pair} "),
                     (false, true) => format!("{group} "),
                     (true, true) => format!("{pair} {group} "),
                 };
-                let drops = self.drops(cells, of, to, group)?;
-                let against = self.against.as_ref().map(|group| self.drops(cells, of, to, group));
-                named.push((name, drops, against.transpose()?));
+                let own = comparison.drops(cells, [of, to], group)?;
+                let against = drops
+                    .against
+                    .as_ref()
+                    .map(|group| comparison.drops(cells, [of, to], group))
+                    .transpose()?;
+                named.push((name, (own, against)));
             }
         }
-        let each: Vec<(Drops, Option<Drops>)> =
-            named.iter().map(|(_, drops, against)| (drops.clone(), against.clone())).collect();
-        let neutral = if compare == Compare::Ratio { 1.0 } else { 0.0 };
-        let show = |value: f64| match compare {
-            Compare::Ratio => number(value),
-            Compare::Difference => self.metric.show(value),
+        let show = |value: f64| match compare.op {
+            Op::Over => number(value),
+            _ => self.quantity().show(value),
         };
         let text = |part: &Part| {
             let ends = part.interval.map(|(low, high)| format!(" [{}, {}]", show(low), show(high)));
             format!("{}{}", show(part.value), ends.unwrap_or_default())
         };
-        let parts: Vec<Part> = each.chunks(1).map(|one| self.part(compare, one, neutral)).collect();
+        let (names, each): (Vec<String>, Vec<(Both, Option<Both>)>) = named.into_iter().unzip();
+        let parts: Vec<Part> = each.chunks(1).map(|one| comparison.part(one)).collect();
         let mut texts: Vec<String> =
-            named.iter().zip(&parts).map(|((name, ..), part)| format!("{name}{}", text(part))).collect();
-        if !self.together || parts.len() == 1 {
+            names.iter().zip(&parts).map(|(name, part)| format!("{name}{}", text(part))).collect();
+        if !drops.together || parts.len() == 1 {
             // Of several, the one that is judged first is the least favourable only if one knows the bounds; shown is all.
             let value = parts.first().map_or(f64::NAN, |part| part.value);
             let all_there = parts.iter().all(|part| part.value.is_finite());
@@ -137,41 +120,80 @@ impl Paired {
                 Measured { value: if all_there { value } else { f64::NAN }, text: texts.join(", ") };
             return Ok((measured, parts));
         }
-        let mean = self.part(compare, &each, neutral);
+        let mean = comparison.part(&each);
         texts.insert(0, format!("mean {}", text(&mean)));
         Ok((Measured { value: mean.value, text: texts.join(", ") }, vec![mean]))
     }
 
-    /// Figures of both schemes in the drops that have both.
-    fn drops(&self, cells: &Cells, of: &str, to: &str, group: &str) -> Result<Drops, Absent> {
-        let points = cells.group(of, group);
-        if points.is_empty() {
-            return Err(Absent::Nothing(format!("{of} is not played at {group}")));
+    /// What is wrong with it as a comparison over drops, if anything.
+    pub(super) fn wrong_drops(&self) -> Option<String> {
+        let Some(compare) = &self.compare else { return Some("`drops` needs a comparison".to_owned()) };
+        let counts = (self.of.len(), compare.to.of.len());
+        if !matches!(compare.op, Op::Over | Op::Less) || compare.pairs.is_some() || self.runs.is_some() {
+            return Some("`drops` goes with `over` or `less`, without `runs` and `pairs`".to_owned());
         }
-        let below = self.to_metric.unwrap_or(self.metric);
-        let others = self.to_at.as_ref().map_or_else(|| points.clone(), |group| cells.group(to, group));
-        let pairs = points.iter().zip(others);
-        pairs
-            .map(|(of_at, to_at)| {
-                let figure =
-                    |cell: &Cell, metric| [cell.get(metric), self.per.map_or(1.0, |per| cell.get(per))];
-                Ok([figure(cells.at(of, of_at)?, self.metric), figure(cells.at(to, to_at)?, below)])
+        if counts.0.min(counts.1) == 0 || (counts.0 != counts.1 && counts.0.min(counts.1) != 1) {
+            return Some("`drops` needs one scheme of the second term for each of the first".to_owned());
+        }
+        let at_groups = |term: &Self| matches!(term.at, At::Groups(_));
+        (!at_groups(self) || !at_groups(&compare.to)).then(|| "`drops` needs groups of points".to_owned())
+    }
+
+    fn drop_groups(&self) -> Vec<String> {
+        match &self.at {
+            At::Groups(groups) if !groups.is_empty() => groups.clone(),
+            _ => vec![String::new()],
+        }
+    }
+
+    /// Its figure of a drop; NaN where there is none.
+    fn of_drop(&self, cell: &Cell) -> Pair {
+        let figure = match self.values(cell).as_deref() {
+            Ok([one]) => *one,
+            _ => f64::NAN,
+        };
+        [figure, self.per.map_or(1.0, |per| cell.get(per))]
+    }
+}
+
+/// The schemes that are compared; a single one with each of the others.
+fn pairs<'a>(of: &'a [String], to: &'a [String]) -> Vec<(&'a str, &'a str)> {
+    let count = of.len().max(to.len());
+    (0..count).map(|index| (of[index % of.len()].as_str(), to[index % to.len()].as_str())).collect()
+}
+
+impl Comparison<'_> {
+    /// Figures of both schemes in the drops that both have, where the first term is about this group. So is the second one,
+    /// unless it has a group of its own.
+    fn drops(&self, cells: &Cells, schemes: [&str; 2], group: &str) -> Result<Both, Absent> {
+        let [own, other] = self.terms;
+        let points = cells.group(schemes[0], group);
+        if points.is_empty() {
+            return Err(Absent::Nothing(format!("{} is not played at {group}", schemes[0])));
+        }
+        let others = match &other.at {
+            At::Groups(groups) if other.at != own.at && groups.len() == 1 => {
+                cells.group(schemes[1], &groups[0])
+            }
+            _ => points.clone(),
+        };
+        points
+            .iter()
+            .zip(others)
+            .map(|(of, to)| {
+                Ok([own.of_drop(cells.at(schemes[0], of)?), other.of_drop(cells.at(schemes[1], to)?)])
             })
             .collect()
     }
 
     /// The mean over these comparisons, with its interval.
-    fn part(&self, compare: Compare, each: &[(Drops, Option<Drops>)], neutral: f64) -> Part {
+    fn part(&self, each: &[(Both, Option<Both>)]) -> Part {
         let whole = |pick: &dyn Fn(usize) -> usize| {
             let values: Vec<f64> = each
                 .iter()
                 .map(|(drops, against)| {
-                    let own = self.compared(compare, drops, pick);
-                    match (against, compare) {
-                        (None, _) => own,
-                        (Some(other), Compare::Ratio) => own / self.compared(compare, other, pick),
-                        (Some(other), Compare::Difference) => own - self.compared(compare, other, pick),
-                    }
+                    let own = self.compared(drops, pick);
+                    against.as_ref().map_or(own, |other| self.op.of(own, self.compared(other, pick)))
                 })
                 .collect();
             stats::mean(&values).unwrap_or(f64::NAN)
@@ -189,26 +211,22 @@ impl Paired {
             .collect();
         found.sort_by(f64::total_cmp);
         let at = |share: f64| found.get(((found.len() as f64 - 1.0) * share).round() as usize).copied();
-        Part { value, interval: at(0.025).zip(at(0.975)), neutral }
+        Part { value, interval: at(0.025).zip(at(0.975)), neutral: self.neutral }
     }
 
     /// What the figures of the drops become.
-    fn one(&self, figures: &[Pair]) -> f64 {
-        let of = |part: usize| self.drops.of(&figures.iter().map(|figure| figure[part]).collect::<Vec<_>>());
-        if self.per.is_some() { of(0) / of(1) } else { of(0) }
+    fn one(&self, figures: &[Pair], term: &Expr) -> f64 {
+        let of = |part: usize| self.reduce.of(&figures.iter().map(|figure| figure[part]).collect::<Vec<_>>());
+        if term.per.is_some() { of(0) / of(1) } else { of(0) }
     }
 
     /// The comparison over the drops that are picked.
-    fn compared(&self, compare: Compare, drops: &Drops, pick: &dyn Fn(usize) -> usize) -> f64 {
+    fn compared(&self, drops: &Both, pick: &dyn Fn(usize) -> usize) -> f64 {
         // Groups of one experiment have as many drops each; if not, the shorter one is gone through again.
         let chosen = (0..drops.len()).map(|drop| drops[pick(drop) % drops.len()]);
         let both = chosen.filter(|figures| figures.as_flattened().iter().all(|figure| figure.is_finite()));
         let (of, to): (Vec<Pair>, Vec<Pair>) = both.map(|[of, to]| (of, to)).unzip();
-        let (of, to) = (self.one(&of), self.one(&to));
-        match compare {
-            Compare::Ratio => of / to,
-            Compare::Difference => of - to,
-        }
+        self.op.of(self.one(&of, self.terms[0]), self.one(&to, self.terms[1]))
     }
 }
 
@@ -229,6 +247,7 @@ impl Draws {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::parse;
     use super::*;
     use crate::figure::Values;
     use crate::synthetic;
@@ -251,38 +270,44 @@ mod tests {
         cells
     }
 
-    fn paired(more: &str) -> Paired {
-        let text = format!("metric = \"throughput\"\nof = [\"b\"]\nto = [\"a\"]\n{more}");
-        toml_edit::de::from_str(&text).unwrap()
+    fn found(keys: &str, cells: &Cells) -> Result<(Measured, Vec<Part>), Absent> {
+        parse(&format!("figure = 'throughput', of = 'b', drops = 'mean', {keys}")).unwrap().find(cells)
     }
 
     #[test]
     fn luck_that_both_share_does_not_widen_the_interval() {
-        let (measured, parts) = paired("at = [\"1MB\"]").find(Compare::Ratio, &cells()).unwrap();
+        let keys = "at = '1MB', over = { of = 'a' }";
+        let (measured, parts) = found(keys, &cells()).unwrap();
         let (low, high) = parts[0].interval.unwrap();
         assert!((measured.value - 2.0).abs() < 0.01, "{measured:?}");
         assert!(low > 1.99 && high < 2.01 && low < measured.value && measured.value < high, "{low} {high}");
         assert!(measured.text.starts_with("2.0") || measured.text.starts_with("1.99"), "{}", measured.text);
         // The same draws each time.
-        assert_eq!(paired("at = [\"1MB\"]").find(Compare::Ratio, &cells()).unwrap().1, parts);
+        assert_eq!(found(keys, &cells()).unwrap().1, parts);
     }
 
     #[test]
     fn groups_are_compared_each_together_or_with_each_other() {
         let cells = cells();
-        let each = paired("at = [\"1MB\", \"10MB\"]").find(Compare::Ratio, &cells).unwrap();
+        let each = found("at = ['1MB', '10MB'], over = { of = 'a' }", &cells).unwrap();
         assert_eq!(each.1.len(), 2);
         assert!(each.0.text.starts_with("1MB ") && each.0.text.contains(", 10MB "), "{}", each.0.text);
-        let mean = paired("at = [\"1MB\", \"10MB\"]\ntogether = true").find(Compare::Ratio, &cells).unwrap();
+        let mean = found("at = ['1MB', '10MB'], across = 'mean', over = { of = 'a' }", &cells).unwrap();
         assert_eq!(mean.1.len(), 1);
         assert!((mean.0.value - 1.5).abs() < 0.01, "{:?}", mean.0);
-        let gain = paired("at = [\"1MB\"]\nagainst = \"10MB\"").find(Compare::Ratio, &cells).unwrap();
+        let gain = found("at = '1MB', against = '10MB', over = { of = 'a' }", &cells).unwrap();
         assert!((gain.0.value - 2.0).abs() < 0.01, "{:?}", gain.0);
-        let more = paired("at = [\"1MB\"]").find(Compare::Difference, &cells).unwrap();
+        let more = found("at = '1MB', less = { of = 'a' }", &cells).unwrap();
         assert!((more.0.value - 1.9).abs() < 0.1 && more.1[0].neutral == 0.0, "{:?}", more.0);
-        let own = paired("at = [\"1MB\"]\nto_at = \"10MB\"").find(Compare::Ratio, &cells).unwrap();
+        let own = found("at = '1MB', over = { of = 'a', at = '10MB' }", &cells).unwrap();
         assert!((own.0.value - 2.0).abs() < 0.01, "{:?}", own.0);
-        assert!(matches!(paired("at = [\"2MB\"]").find(Compare::Ratio, &cells), Err(Absent::Nothing(_))));
+        let several = found("at = '1MB', over = { of = ['a', 'b'] }", &cells).unwrap();
+        assert!(
+            several.0.text.starts_with("b/a ") && several.0.text.contains(", b/b 1.000"),
+            "{:?}",
+            several.0
+        );
+        assert!(matches!(found("at = '2MB', over = { of = 'a' }", &cells), Err(Absent::Nothing(_))));
     }
 
     #[test]
@@ -299,13 +324,15 @@ mod tests {
                 cells.enter(scheme, &format!("1MB drop {drop}"), Ok(cell));
             }
         }
-        let paired = |metric: &str| -> Paired {
-            let text = format!("metric = {metric}\nof = [\"a\"]\nto = [\"b\"]");
-            toml_edit::de::from_str(&text).unwrap()
+        let found = |keys: &str| {
+            parse(&format!("{keys}, of = 'a', drops = 'mean', over = {{ of = 'b' }}"))
+                .unwrap()
+                .of(&cells)
+                .unwrap()
+                .value
         };
-        let found = |metric| paired(metric).find(Compare::Ratio, &cells).unwrap().0.value;
-        assert!((found("\"retransmitted_share\"") - 5.0).abs() < 1e-9);
-        assert!((found("\"sent_again\"\nper = \"sent\"") - 0.1).abs() < 1e-9);
+        assert!((found("figure = 'retransmitted_share'") - 5.0).abs() < 1e-9);
+        assert!((found("figure = 'sent_again', per = 'sent'") - 0.1).abs() < 1e-9);
     }
 
     #[test]

@@ -1,0 +1,254 @@
+//! What is played: fixed links, recorded ones, cells; loss, reordering, timeouts, applications that pause. `CONTROL` stands for
+//! the algorithm.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+use ranpace_link::Trace;
+use ranpace_scenario::TraceSource;
+
+/// A scenario to be played.
+#[derive(Clone, Debug)]
+pub struct Played {
+    pub name: String,
+    pub text: String,
+}
+
+/// The folder of recorded links, where there is one.
+fn folder() -> Option<PathBuf> {
+    std::env::var_os("RANPACE_TRACES").map(PathBuf::from)
+}
+
+/// Recorded links by name, and `outages`: 60 Mbit/s with pauses of 0.4 and 2.5 s, which is timeouts.
+pub struct Files;
+
+impl TraceSource for Files {
+    fn load(&mut self, name: &str) -> Result<Arc<Trace>, String> {
+        let millis: Vec<u64> = if name == "outages" {
+            let open = |ms: &u64| !(3_000..3_400).contains(ms) && !(6_000..8_500).contains(ms);
+            (1..=10_000).filter(open).flat_map(|ms| [ms; 5]).collect()
+        } else {
+            let path = folder().ok_or("no folder of traces")?.join(name);
+            let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let mut text = String::new();
+            if name.ends_with(".gz") {
+                MultiGzDecoder::new(bytes.as_slice())
+                    .read_to_string(&mut text)
+                    .map_err(|error| error.to_string())?;
+            } else {
+                text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
+            }
+            text.split_whitespace()
+                .map(|word| word.parse().map_err(|_| format!("{name}: {word}")))
+                .collect::<Result<_, _>>()?
+        };
+        Trace::from_millis(millis).map(Arc::new).map_err(|error| error.to_string())
+    }
+}
+
+/// A link down and one up; further keys of the first, and of the flow.
+fn link(
+    name: &str,
+    seconds: u32,
+    capacity: &str,
+    rtt_ms: u32,
+    buffer: &str,
+    down: &str,
+    flow: &str,
+) -> Played {
+    let half = f64::from(rtt_ms) / 2.0;
+    let text = format!(
+        r#"
+duration = "{seconds}s"
+[[link]]
+name = "down"
+from = "a"
+to = "b"
+{capacity}
+delay = "{half}ms"
+queue = {{ kind = "droptail", limit = "{buffer}" }}
+{down}
+[[link]]
+name = "up"
+from = "b"
+to = "a"
+rate = "unlimited"
+delay = "{half}ms"
+[[flow]]
+from = "a"
+to = "b"
+cc = "CONTROL"
+receive_buffer_max = "64MB"
+{flow}
+"#
+    );
+    Played { name: name.to_owned(), text }
+}
+
+fn cell(name: &str, preset: &str, seconds: u32, core: &str, more: &str) -> Played {
+    let text = format!(
+        r#"
+duration = "{seconds}s"
+[[link]]
+name = "core"
+from = "server"
+to = "mast"
+rate = "10Gbit/s"
+delay = "11ms"
+{core}
+[[link]]
+from = "mast"
+to = "server"
+rate = "10Gbit/s"
+delay = "11ms"
+[[cell]]
+host = "mast"
+preset = "{preset}"
+[[user]]
+name = "phone"
+[[flow]]
+from = "server"
+to = "phone"
+cc = "CONTROL"
+{more}
+"#
+    );
+    Played { name: name.to_owned(), text }
+}
+
+/// Recorded links; none without `RANPACE_TRACES`.
+fn traces() -> Vec<Played> {
+    let Some(folder) = folder() else { return Vec::new() };
+    [
+        "mahimahi/ATT-LTE-driving-2016.down",
+        "mahimahi/TMobile-LTE-driving.down.gz",
+        "mahimahi/Verizon-LTE-short.down.gz",
+    ]
+    .into_iter()
+    .filter(|name| folder.join(name).exists())
+    .map(|name| link(name, 60, &format!("trace = \"{name}\""), 40, "2MB", "", ""))
+    .collect()
+}
+
+/// Everything: above a million acknowledgements for a control that fills its links.
+pub fn all() -> Vec<Played> {
+    let rate = |rate: &str| format!("rate = \"{rate}\"");
+    let another = "[[flow]]\nfrom = \"a\"\nto = \"b\"\ncc = \"CONTROL\"\nstart = \"3s\"\n\
+                   [[flow]]\nfrom = \"a\"\nto = \"b\"\ncc = \"cubic\"\nstart = \"6s\"\nstop = \"12s\"";
+    let web = "workload = { kind = \"web\", page = \"3MB\", interval = \"700ms\" }";
+    let paced = "workload = { kind = \"paced\", rate = \"30Mbit/s\", interval = \"17ms\" }";
+    // Keeps the user scheduled while the way to the other flow's sender is interrupted.
+    let neighbour = "[[link]]\nfrom = \"other\"\nto = \"mast\"\nrate = \"1Gbit/s\"\ndelay = \"5ms\"\nduplex = true\n\
+                     [[flow]]\nfrom = \"other\"\nto = \"phone\"\ncc = \"cubic\"\nworkload = { kind = \"paced\", rate = \"8Mbit/s\", interval = \"5ms\" }";
+    let reordering = "reorder = { probability = 0.01, delay = \"3ms\" }\njitter = \"1ms\"";
+    let bursts = "loss = { kind = \"gilbert_elliott\", p = 0.0005, r = 0.1 }";
+    let mut runs = vec![
+        // The rates are high, so that a million acknowledgements come soon.
+        link("fast", 8, &rate("1Gbit/s"), 20, "5MB", "", "ack_every = 1"),
+        link("fast, lossy", 6, &rate("1Gbit/s"), 10, "5MB", "loss = 0.0002", "ack_every = 1"),
+        link("long", 8, &rate("200Mbit/s"), 120, "6MB", "", ""),
+        link("bloated", 10, &rate("60Mbit/s"), 40, "4MB", "", "ack_every = 1"),
+        link("shallow", 10, &rate("100Mbit/s"), 30, "60KB", "", ""),
+        link("slow", 20, &rate("3Mbit/s"), 60, "300KB", "", ""),
+        link("random loss", 15, &rate("100Mbit/s"), 20, "1MB", "loss = 0.01", "ack_every = 1"),
+        link("bursts of loss", 10, &rate("100Mbit/s"), 20, "1MB", bursts, "ack_every = 1"),
+        link("reordering", 6, &rate("100Mbit/s"), 30, "1MB", reordering, "ack_every = 1"),
+        link("outages", 20, "trace = \"outages\"", 40, "1MB", "", "ack_every = 1"),
+        link("pages", 8, &rate("200Mbit/s"), 40, "2MB", "", web),
+        link("video", 8, &rate("50Mbit/s"), 40, "2MB", "", paced),
+        link("several", 14, &rate("200Mbit/s"), 25, "2MB", "", another),
+        link("marks", 8, &rate("100Mbit/s"), 25, "2MB", "", "ecn = true").with(
+            "{ kind = \"droptail\", limit = \"2MB\" }",
+            "{ kind = \"codel\", limit = \"2000 packets\", ecn = true }",
+        ),
+        cell("cell lte", "lte", 30, "", "ack_every = 1"),
+        cell("cell nr", "nr", 10, "", "ack_every = 1"),
+        cell("cell lte, lossy", "lte", 20, "loss = 0.003", "ack_every = 1"),
+        cell("cell nr, lossy", "nr", 10, bursts, "ack_every = 1"),
+        cell("cell oai", "meld-oai", 20, "loss = 0.001", ""),
+        cell("cell lte, timeouts", "lte", 40, "", &format!("ack_every = 1\n{neighbour}"))
+            .with("rate = \"10Gbit/s\"\ndelay = \"11ms\"", "trace = \"outages\"\ndelay = \"11ms\""),
+    ];
+    runs.extend(traces());
+    runs
+}
+
+/// Users behind a proxy that allocates windows to `CONTROL`: with loss on the radio, without reports for a while, and several
+/// flows of a user that come and go.
+pub fn proxies() -> Vec<Played> {
+    let behind = |name: &str, preset: &str, seconds: u32, more: &str| {
+        let proxy = format!(
+            "ack_every = 1\n{more}\n[[proxy]]\nhost = \"mast\"\nkind = \"rapid\"\nran_cc = \"CONTROL\""
+        );
+        cell(name, preset, seconds, "", &proxy).with("cc = \"CONTROL\"", "cc = \"cubic\"")
+    };
+    let silence = "[rnis]\nstop = \"4s\"\nresume = \"8s\"";
+    let others = "[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"cubic\"\nworkload = { kind = \"web\", page = \"1MB\", interval = \"900ms\" }\n\
+                  [[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"cubic\"\nstart = \"3s\"\nstop = \"8s\"";
+    vec![
+        behind("proxy, mmwave", "diarra-mmwave-los", 8, others),
+        behind("proxy, nr", "nr", 10, others),
+        behind("proxy, lte", "lte", 20, others),
+        behind("proxy, lossy", "meld-oai", 30, ""),
+        behind("proxy, silence", "nr", 14, silence),
+        behind("proxy, lossy silence", "meld-oai", 30, silence),
+    ]
+}
+
+/// Those with these names.
+fn named(runs: Vec<Played>, names: &[&str]) -> Vec<Played> {
+    runs.into_iter().filter(|run| names.contains(&run.name.as_str())).collect()
+}
+
+/// Some of each kind.
+pub fn some() -> Vec<Played> {
+    let names = [
+        "long",
+        "shallow",
+        "random loss",
+        "reordering",
+        "outages",
+        "several",
+        "cell lte",
+        "cell lte, lossy",
+        "cell oai",
+        "cell lte, timeouts",
+        "mahimahi/ATT-LTE-driving-2016.down",
+    ];
+    named(all(), &names)
+}
+
+/// A few, for options of an algorithm and for where an event takes long.
+pub fn few() -> Vec<Played> {
+    let names = ["shallow", "random loss", "reordering", "outages", "cell lte, lossy", "cell lte, timeouts"];
+    named(all(), &names)
+}
+
+/// A few behind a proxy.
+pub fn few_proxies() -> Vec<Played> {
+    named(proxies(), &["proxy, lte", "proxy, lossy", "proxy, lossy silence"])
+}
+
+/// The runs with delays that are no multiple of a packet's time. Where what is in flight is exactly at the limit of a state, floats
+/// decide by their last bit and integers by equality, which links of round numbers make common and others never.
+pub fn uneven(runs: Vec<Played>) -> Vec<Played> {
+    let uneven = |mut run: Played| {
+        for (even, uneven) in [("0ms", "0.057ms"), ("15ms", "15.057ms"), ("12.5ms", "12.557ms")] {
+            run.text = run.text.replace(&format!("{even}\"\nqueue"), &format!("{uneven}\"\nqueue"));
+        }
+        run.text = run.text.replace("delay = \"11ms\"", "delay = \"11.037ms\"");
+        run
+    };
+    runs.into_iter().map(uneven).collect()
+}
+
+impl Played {
+    /// With the first `from` replaced.
+    fn with(self, from: &str, to: &str) -> Self {
+        assert!(self.text.contains(from), "{from}");
+        Self { text: self.text.replacen(from, to, 1), ..self }
+    }
+}

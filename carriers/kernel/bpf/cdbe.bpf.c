@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* CDBE with its guard: arithmetic/cdbe.h and cdbe_client.h, inside client_driven.h. */
+#include "kernel.h"
+#include "arithmetic/cdbe.h"
+#include "arithmetic/cdbe_client.h"
+
+#define NAME "cdbe"
+#define SENDER struct cdbe_sender
+#define SENDER_SETTINGS struct cdbe_settings
+#define SENDER_STEP cdbe_step
+#define CLIENT struct cdbe_client
+#define CLIENT_SETTINGS struct cdbe_client_settings
+#define CLIENT_ON_DATA cdbe_client_on_data
+#define CLIENT_TAKE cdbe_client_report
+
+#include "client_driven.h"

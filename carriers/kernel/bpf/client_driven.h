@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What the client-driven controls share around their arithmetic: the operations of a sender that owns its window (cong_control), the
+ * parent that it falls back to (the kernel's CUBIC), the receiver's half at the ingress of its control group, and the option.
+ *
+ * A program defines, before it includes this file:
+ *   SENDER, SENDER_SETTINGS, SENDER_STEP   types and step of the sender (arithmetic/driven.h)
+ *   CLIENT, CLIENT_SETTINGS                types of the receiver's half
+ *   CLIENT_ON_DATA(client, settings, arrival)
+ *   CLIENT_TAKE(client, settings)   bytes/s to be reported with the segment at hand; 0 = none
+ *   NAME                                   of the control
+ *
+ * With cong_control the kernel neither reduces the window in recovery nor sets a pace: for the parent both are done here, as
+ * tcp_cwnd_reduction (PRR, RFC 6937) and tcp_update_pacing_rate do.
+ */
+#ifndef RANPACE_CLIENT_DRIVEN_H
+#define RANPACE_CLIENT_DRIVEN_H
+
+#include "arithmetic/driven.h"
+#include "option.h"
+#include "socket.h"
+
+/* Flags of an acknowledgement, as the kernel passes them (net/ipv4/tcp_input.c). */
+#define FLAG_DATA_ACKED 0x04
+#define FLAG_SND_UNA_ADVANCED 0x400
+#define FLAG_ECE 0x40
+
+/* Proportional rate reduction of the parent's window. */
+struct reduction {
+    __u32 prior_cwnd; /* 0 = none goes on */
+    __u32 delivered;
+};
+
+struct driven {
+    SENDER sender;
+    CLIENT client;
+    struct link link;
+    struct reduction reduction;
+    __u32 began; /* the control has been initialised */
+};
+
+SENDER_SETTINGS settings SEC(".data.settings");
+CLIENT_SETTINGS client SEC(".data.settings");
+OPTIONS_TEXT;
+
+STATE_OF(struct driven);
+
+/* The event that is told. Of each processor one: programs of one socket do not interrupt each other, and the stack has no room. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct event);
+} scratch SEC(".maps");
+
+static __always_inline struct event *new_event(struct sock *sk)
+{
+    __u32 zero = 0;
+    struct event *e = bpf_map_lookup_elem(&scratch, &zero);
+
+    if (e) {
+        e->flow.pacing = 0;
+        flow_of(&e->flow, sk);
+        __builtin_memset(&e->ack, 0, sizeof(e->ack));
+        e->rate = 0;
+        e->lost = 0;
+        e->parent = 0;
+    }
+    return e;
+}
+
+static __always_inline int sender_step(SENDER *sender, struct event *e)
+{
+    SENDER_STEP(sender, &settings, e);
+    return 0;
+}
+
+/* Tells the sender, and does what it asks of the parent. */
+static __always_inline void tell(struct sock *sk, struct driven *d, struct event *e, __u32 kind)
+{
+    struct tcp_sock *tp = tcp_sk(sk);
+
+    e->kind = kind;
+    sender_step(&d->sender, e);
+    if (e->parent & PARENT_BEGINS) {
+        tp->snd_ssthresh = e->flow.ssthresh;
+        set_cwnd(tp, e->flow.cwnd);
+        cubictcp_init(sk);
+    }
+    if ((e->parent & PARENT_ANSWERS) && !d->reduction.prior_cwnd) {
+        d->reduction.prior_cwnd = tp->snd_cwnd;
+        d->reduction.delivered = 0;
+        tp->snd_ssthresh = cubictcp_recalc_ssthresh(sk);
+        e->flow.ssthresh = tp->snd_ssthresh;
+    }
+    if (!(e->parent & PARENT_HAS)) {
+        d->reduction.prior_cwnd = 0;
+        tp->snd_ssthresh = e->flow.ssthresh;
+        set_cwnd(tp, e->flow.cwnd);
+        if (e->flow.pacing)
+            sk->sk_pacing_rate = e->flow.pacing;
+    }
+    e->flow.cwnd = tp->snd_cwnd;
+}
+
+/* PRR (RFC 6937; tcp_cwnd_reduction): so much may be sent that the window is at ssthresh when all of the flight was delivered. */
+static __always_inline void reduce(struct tcp_sock *tp, struct reduction *r, __u32 delivered, bool advanced, bool lost)
+{
+    __u32 flight = in_flight(tp), ssthresh = tp->snd_ssthresh, sent = tp->prr_out, send;
+
+    r->delivered += delivered;
+    if (flight > ssthresh) {
+        __u64 target = ((__u64)ssthresh * r->delivered + r->prior_cwnd - 1) / (r->prior_cwnd ? r->prior_cwnd : 1);
+
+        send = target > sent ? target - sent : 0;
+    } else {
+        send = r->delivered > sent ? r->delivered - sent : 0;
+        send = max_u32(send, delivered);
+        if (advanced && !lost)
+            send++;
+        send = min_u32(send, ssthresh - flight);
+    }
+    /* The first retransmission is always sent. */
+    send = max_u32(send, sent ? 0 : 1);
+    set_cwnd(tp, flight + send);
+}
+
+/* The parent's acknowledgement: the reduction, or its growth; and the pace that the kernel would set. */
+static __always_inline void parent_acked(struct sock *sk, struct driven *d, __u32 ack, int flag, const struct rate_sample *rs)
+{
+    struct tcp_sock *tp = tcp_sk(sk);
+    __u8 ca_state = BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_state);
+    __u64 rate;
+
+    if (ca_state == FLOW_RECOVERY || ca_state == FLOW_CWR)
+        reduce(tp, &d->reduction, rs->acked_sacked, flag & FLAG_SND_UNA_ADVANCED, rs->losses > 0);
+    else if (flag & FLAG_DATA_ACKED)
+        cubictcp_cong_avoid(sk, ack, rs->acked_sacked);
+    if (tp->srtt_us) {
+        rate = (__u64)tp->mss_cache * max_u32(tp->snd_cwnd, tp->packets_out) * 8 * US_PER_S / tp->srtt_us;
+        /* Twice the window per RTT in slow start, 1.2 times afterwards (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio). */
+        sk->sk_pacing_rate = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 2 * rate : rate + rate / 5;
+    }
+}
+
+SEC("struct_ops")
+void BPF_PROG(driven_init, struct sock *sk)
+{
+    struct driven *d = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+    struct event *e;
+
+    cubictcp_init(sk);
+    sk->sk_pacing_status = SK_PACING_NEEDED;
+    if (!d || d->began)
+        return;
+    e = new_event(sk);
+    if (!e)
+        return;
+    d->began = 1;
+    tell(sk, d, e, EVENT_START);
+}
+
+SEC("struct_ops")
+void BPF_PROG(driven_acked, struct sock *sk, const struct ack_sample *sample)
+{
+    cubictcp_acked(sk, sample);
+}
+
+SEC("struct_ops")
+void BPF_PROG(driven_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+{
+    struct tcp_sock *tp = tcp_sk(sk);
+    struct driven *d = state_of(sk);
+    struct event *e = new_event(sk);
+
+    if (!d || !e) {
+        /* No memory for a state: the parent's growth; driven_ssthresh reduces the window. */
+        if (flag & FLAG_DATA_ACKED)
+            cubictcp_cong_avoid(sk, ack, rs->acked_sacked);
+        return;
+    }
+    if (d->link.consumed != d->link.reports && d->link.agreement.agreed) {
+        d->link.consumed = d->link.reports;
+        e->rate = d->link.report;
+        tell(sk, d, e, EVENT_REPORT);
+    }
+    e->ack.acked = rs->acked_sacked;
+    e->ack.delivered = rs->acked_sacked;
+    e->ack.bytes = rs->acked_sacked * tp->mss_cache;
+    e->ack.rtt_us = rs->rtt_us > 0 ? rs->rtt_us : 0;
+    if (BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp)) {
+        e->ack.one_way = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr;
+        e->ack.has_one_way = 1;
+    }
+    if (rs->interval_us > 0 && rs->delivered > 0) {
+        e->ack.rate_delivered = rs->delivered;
+        e->ack.rate_interval_us = rs->interval_us;
+    }
+    e->ack.prior_delivered = rs->prior_delivered;
+    e->ack.prior_in_flight = rs->prior_in_flight;
+    e->ack.losses = rs->losses;
+    e->ack.rate_app_limited = rs->is_app_limited;
+    e->ack.ecn_echo = (flag & FLAG_ECE) != 0;
+    if (rs->acked_sacked)
+        tell(sk, d, e, EVENT_SAMPLE);
+    if (rs->losses > 0) {
+        e->lost = rs->losses;
+        tell(sk, d, e, EVENT_LOSS);
+    }
+    if (flag & FLAG_ECE)
+        tell(sk, d, e, EVENT_MARK);
+    if (d->sender.guard.mode == GUARD_PLAIN && !settings.guard.off) {
+        parent_acked(sk, d, ack, flag, rs);
+        e->flow.cwnd = tp->snd_cwnd;
+        e->flow.ssthresh = tp->snd_ssthresh;
+    }
+    if (rs->acked_sacked)
+        tell(sk, d, e, EVENT_ACK);
+}
+
+static __always_inline bool parent_has(const struct driven *d)
+{
+    return !d || (d->sender.guard.mode == GUARD_PLAIN && !settings.guard.off);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(driven_ssthresh, struct sock *sk)
+{
+    struct driven *d = state_of(sk);
+    __u32 ssthresh;
+
+    if (!parent_has(d))
+        return tcp_sk(sk)->snd_ssthresh;
+    if (d) {
+        d->reduction.prior_cwnd = tcp_sk(sk)->snd_cwnd;
+        d->reduction.delivered = 0;
+    }
+    ssthresh = cubictcp_recalc_ssthresh(sk);
+    /* Without a state nobody reduces the window acknowledgement by acknowledgement: at once, then. */
+    if (!d)
+        set_cwnd(tcp_sk(sk), ssthresh);
+    return ssthresh;
+}
+
+SEC("struct_ops")
+void BPF_PROG(driven_set_state, struct sock *sk, __u8 new_state)
+{
+    struct tcp_sock *tp = tcp_sk(sk);
+    struct driven *d = state_of(sk);
+    struct event *e;
+    __u8 old_state = BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_state);
+
+    cubictcp_state(sk, new_state);
+    if (!d)
+        return;
+    if (new_state == FLOW_LOSS) {
+        e = new_event(sk);
+        if (e)
+            tell(sk, d, e, EVENT_TIMEOUT);
+    } else if (new_state == FLOW_OPEN && old_state != FLOW_DISORDER && old_state != FLOW_OPEN) {
+        if (parent_has(d) && d->reduction.prior_cwnd && old_state != FLOW_LOSS)
+            set_cwnd(tp, tp->snd_ssthresh);
+        d->reduction.prior_cwnd = 0;
+        e = new_event(sk);
+        if (e)
+            tell(sk, d, e, EVENT_RECOVERED);
+    }
+}
+
+SEC("struct_ops")
+void BPF_PROG(driven_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+    struct driven *d;
+    struct event *e;
+
+    cubictcp_cwnd_event(sk, event);
+    if (event != CA_EVENT_TX_START)
+        return;
+    d = state_of(sk);
+    e = new_event(sk);
+    if (d && e)
+        tell(sk, d, e, EVENT_IDLE);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(driven_undo_cwnd, struct sock *sk)
+{
+    struct driven *d = state_of(sk);
+    struct event *e = new_event(sk);
+
+    if (d && e && !parent_has(d)) {
+        tell(sk, d, e, EVENT_SPURIOUS);
+        return tcp_sk(sk)->snd_cwnd;
+    }
+    return tcp_reno_undo_cwnd(sk);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(driven_min_tso_segs, struct sock *sk)
+{
+    /* Below 1.2 Mbit/s a segment at a time, as BBR; else the kernel's own least. */
+    return sk->sk_pacing_rate < 150000 ? 1 : 2;
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops control = {
+    .init = (void *)driven_init,
+    .pkts_acked = (void *)driven_acked,
+    .cong_control = (void *)driven_cong_control,
+    .ssthresh = (void *)driven_ssthresh,
+    .set_state = (void *)driven_set_state,
+    .cwnd_event = (void *)driven_cwnd_event,
+    .undo_cwnd = (void *)driven_undo_cwnd,
+    .min_tso_segs = (void *)driven_min_tso_segs,
+    .name = NAME,
+};
+
+/* Handshake and options, at both ends. */
+SEC("sockops")
+int choose(struct bpf_sock_ops *ops)
+{
+    struct bpf_sock *sk;
+    struct driven *d;
+    __u8 option[REPORT_LENGTH];
+    int one = 1;
+
+    switch (ops->op) {
+    case BPF_SOCK_OPS_TCP_CONNECT_CB:
+        if (is_chosen(ops))
+            ask_for_options(ops, true);
+        return 1;
+    case BPF_SOCK_OPS_TCP_LISTEN_CB:
+        /* The SYN is kept, to be read when the SYN-ACK is written. */
+        bpf_setsockopt(ops, SOL_TCP, TCP_SAVE_SYN, &one, sizeof(one));
+        ask_for_options(ops, true);
+        return 1;
+    case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+    case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+        if (!is_chosen(ops)) {
+            ask_for_options(ops, false);
+            return 1;
+        }
+        sk = ops->sk;
+        d = sk ? bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+        if (d && ops->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB) {
+            read_option(ops, &d->link, SEGMENT_SYN_ACK);
+            ask_for_options(ops, d->link.agreement.agreed);
+        } else if (d) {
+            read_option(ops, &d->link, SEGMENT_SYN);
+            read_option(ops, &d->link, SEGMENT_LATER);
+            ask_for_options(ops, d->link.agreement.offered || d->link.agreement.agreed);
+        }
+        bpf_setsockopt(ops, SOL_TCP, TCP_CONGESTION, choice.name, sizeof(choice.name));
+        return 1;
+    case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
+    case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
+        sk = ops->sk;
+        d = sk ? bpf_sk_storage_get(&state, sk, 0, 0) : 0;
+        if (ops->skb_tcp_flags & TCPHDR_RST || !carries_option(ops, d ? &d->link : 0))
+            return 1;
+        if (ops->op == BPF_SOCK_OPS_HDR_OPT_LEN_CB) {
+            bpf_reserve_hdr_opt(ops, REPORT_LENGTH, 0);
+            return 1;
+        }
+        report_encode(option, d && kind_of(ops) == SEGMENT_LATER ? CLIENT_TAKE(&d->client, &client) : 0);
+        bpf_store_hdr_opt(ops, option, REPORT_LENGTH, 0);
+        return 1;
+    case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
+        sk = ops->sk;
+        d = sk ? bpf_sk_storage_get(&state, sk, 0, 0) : 0;
+        if (d)
+            read_option(ops, &d->link, SEGMENT_LATER);
+        return 1;
+    }
+    return 1;
+}
+
+/* Data that arrives at a socket of the control group, as GRO has merged it. */
+SEC("cgroup_skb/ingress")
+int arrive(struct __sk_buff *skb)
+{
+    struct bpf_sock *sk = skb->sk;
+    struct arrival a = {};
+    struct tcp_sock *tp;
+    struct driven *d;
+    __u32 headers, options, size;
+    __u8 head[40] = {}, stamps[12] = {}, offset = 0;
+
+    if (!sk)
+        return 1;
+    sk = bpf_sk_fullsock(sk);
+    if (!sk || sk->protocol != IPPROTO_TCP)
+        return 1;
+    d = bpf_sk_storage_get(&state, sk, 0, 0);
+    if (!d || !d->link.agreement.agreed)
+        return 1;
+    if (bpf_skb_load_bytes(skb, 0, head, 20))
+        return 1;
+    headers = (head[0] & 15) * 4;
+    if (head[0] >> 4 == 6) {
+        /* Headers between IPv6's and TCP's are rare: such packets are not measured. */
+        if (head[6] != IPPROTO_TCP)
+            return 1;
+        headers = 40;
+    }
+    if (bpf_skb_load_bytes(skb, headers + 12, &offset, 1))
+        return 1;
+    options = headers + 20;
+    headers += (offset >> 4) * 4;
+    if (skb->len <= headers)
+        return 1;
+    a.now = bpf_ktime_get_ns();
+    a.bytes = skb->len - headers;
+    size = skb->gso_size;
+    a.segments = size ? (a.bytes + size - 1) / size : 1;
+    /* Linux writes NOP, NOP, timestamps first; our option stands behind. */
+    if (headers >= options + sizeof(stamps) && !bpf_skb_load_bytes(skb, options, stamps, sizeof(stamps)) && stamps[2] == 8 &&
+        stamps[3] == 10)
+        a.stamp = (__u32)stamps[4] << 24 | (__u32)stamps[5] << 16 | (__u32)stamps[6] << 8 | stamps[7];
+    tp = bpf_skc_to_tcp_sock(sk);
+    if (tp)
+        a.rtt_us = tp->rcv_rtt_est.rtt_us >> 3;
+    CLIENT_ON_DATA(&d->client, &client, &a);
+    return 1;
+}
+
+SHOW_SOCKETS()
+{
+    __u64 now = bpf_ktime_get_ns();
+
+    BPF_SEQ_PRINTF(seq, " driven=%u reason=%u agreed=%u reports=%u report_Bps=%llu report_age_us=%llu", s->sender.guard.mode,
+                   s->sender.guard.reason, s->link.agreement.agreed, s->link.reports, s->link.report,
+                   s->link.came ? (now - s->link.came) / 1000 : 0);
+    BPF_SEQ_PRINTF(seq, " reported=%u arrived=%llu", s->client.reporter.reports, s->client.reporter.segments);
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#endif

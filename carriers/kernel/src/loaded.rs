@@ -1,0 +1,163 @@
+//! A control in the kernel.
+
+use std::io::Read as _;
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+
+use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder};
+
+use crate::choice::{CHOICE, Choice, Prefix};
+use crate::control::{Control, SETTINGS};
+use crate::error::KernelError;
+use crate::sockets::{self, Socket};
+
+/// The longest name of a control, and the byte that ends it (TCP_CA_NAME_MAX).
+const NAME_ROOM: usize = 16;
+
+/// A control that the kernel has, until this is dropped; connections that use it keep it until they end.
+pub struct Loaded {
+    name: String,
+    control: Control,
+    object: Object,
+    /// The registration of the control, and the iterator that prints its sockets.
+    registration: Option<Link>,
+    show: Option<Link>,
+}
+
+/// What makes the sockets of a control group take a control: programs by their names. It ends when this is dropped.
+pub struct Attachment(pub(crate) Vec<(String, Link)>);
+
+impl Loaded {
+    /// Loads a control and registers it as `name`.
+    pub fn new(control: &Control, name: &str) -> Result<Self, KernelError> {
+        check_name(name)?;
+        let object = load(control, name)?;
+        let mut loaded =
+            Self { name: name.to_owned(), control: control.clone(), object, registration: None, show: None };
+        write(&loaded.map(SETTINGS)?, &control.section()?, "write the settings")?;
+        loaded.registration = Some(loaded.register()?);
+        let show = program(&loaded.object, "show")?.attach();
+        loaded.show = Some(show.map_err(|error| KernelError::bpf("attach the iterator of sockets", error))?);
+        Ok(loaded)
+    }
+
+    /// The same with the first free name of the control's own, `c2tcp_1` and so on: several processes may each have their own.
+    pub fn unnamed(control: &Control) -> Result<Self, KernelError> {
+        let mut base = control.default_name();
+        base.truncate(NAME_ROOM - 1 - "_9999".len());
+        for number in 1..=9999 {
+            match Self::new(control, &format!("{base}_{number}")) {
+                Err(KernelError::Exists(_)) => {}
+                done => return done,
+            }
+        }
+        Err(KernelError::Exists(format!("{base}_9999")))
+    }
+
+    fn register(&mut self) -> Result<Link, KernelError> {
+        let map = self.object.maps_mut().find(|map| map.name() == "control");
+        let link = map.ok_or_else(|| KernelError::Missing("map control".to_owned()))?.attach_struct_ops();
+        link.map_err(|error| match error.kind() {
+            libbpf_rs::ErrorKind::AlreadyExists => KernelError::Exists(self.name.clone()),
+            _ => KernelError::bpf(format!("register the control {:?}", self.name), error),
+        })
+    }
+
+    /// The name under which the kernel has it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The control.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Its sockets in this network namespace.
+    pub fn sockets(&self) -> Result<Vec<Socket>, KernelError> {
+        let mut text = String::new();
+        let link = self.show.as_ref().ok_or_else(|| KernelError::Missing("iterator".to_owned()))?;
+        Iter::new(link)
+            .map_err(|error| KernelError::bpf("list sockets", error))?
+            .read_to_string(&mut text)
+            .map_err(KernelError::io("read the sockets of", &self.name))?;
+        Ok(sockets::parse(&text))
+    }
+
+    /// Sockets of the control group take this control from now on, for as long as the attachment is kept.
+    pub fn attach(&self, cgroup: &Path, to: Option<Prefix>) -> Result<Attachment, KernelError> {
+        let choice = Choice { name: self.name.clone(), to };
+        let bytes = choice.section(self.control.kind().object)?;
+        write(&self.map(CHOICE)?, &bytes, "write which sockets are meant")?;
+        let folder = std::fs::File::open(cgroup).map_err(KernelError::io("open", cgroup))?;
+        let links = self.object.progs_mut().filter(|program| {
+            let section = program.section().to_string_lossy();
+            section == "sockops" || section.starts_with("cgroup_skb/")
+        });
+        let links = links.map(|program| {
+            let link = program.attach_cgroup(folder.as_raw_fd()).map_err(|error| {
+                KernelError::bpf(format!("attach to the control group {}", cgroup.display()), error)
+            })?;
+            Ok((program.name().to_string_lossy().into_owned(), link))
+        });
+        links.collect::<Result<_, _>>().map(Attachment)
+    }
+
+    /// Its programs and maps.
+    pub(crate) fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// A map of its own, by the name that the programs give it.
+    pub(crate) fn map(&self, name: &str) -> Result<MapHandle, KernelError> {
+        let map = self.object.maps().find(|map| map.name() == name);
+        let map = map.ok_or_else(|| KernelError::Missing(format!("map {name}")))?;
+        MapHandle::try_from(&map).map_err(|error| KernelError::bpf(format!("open the map {name}"), error))
+    }
+
+    /// What keeps the programs in the kernel, by the names of the files that they are pinned as.
+    pub(crate) fn links(&mut self) -> [(&'static str, &mut Option<Link>); 2] {
+        [("control", &mut self.registration), ("show", &mut self.show)]
+    }
+}
+
+/// Whether the kernel takes these programs: loads them, and nothing more.
+pub(crate) fn try_load(control: &Control) -> Result<(), KernelError> {
+    load(control, "ranpace-check").map(drop)
+}
+
+fn load(control: &Control, name: &str) -> Result<Object, KernelError> {
+    let mut open = ObjectBuilder::default()
+        .name("ranpace")
+        .and_then(|builder| builder.open_memory(control.kind().object))
+        .map_err(|error| KernelError::bpf(format!("read the programs of {}", control.kind().name), error))?;
+    for mut map in open.maps_mut() {
+        if map.name() == "control" {
+            // The name is the first field of the structure; see bpf/kernel.h.
+            let place = map.initial_value_mut().and_then(|bytes| bytes.get_mut(..NAME_ROOM));
+            let place = place.ok_or_else(|| KernelError::Missing("name of the control".to_owned()))?;
+            place.fill(0);
+            place[..name.len()].copy_from_slice(name.as_bytes());
+        }
+    }
+    open.load().map_err(|error| KernelError::bpf(format!("load {}", control.kind().name), error))
+}
+
+fn check_name(name: &str) -> Result<(), KernelError> {
+    let fits = (1..NAME_ROOM).contains(&name.len());
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(&byte));
+    // "." and ".." are folders.
+    if fits && plain && !name.starts_with('.') { Ok(()) } else { Err(KernelError::BadName(name.to_owned())) }
+}
+
+/// Writes the only entry of the map behind a section.
+pub(crate) fn write(map: &impl libbpf_rs::MapCore, bytes: &[u8], what: &str) -> Result<(), KernelError> {
+    map.update(&0_u32.to_ne_bytes(), bytes, MapFlags::ANY).map_err(|error| KernelError::bpf(what, error))
+}
+
+pub(crate) fn program<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::ProgramMut<'a>, KernelError> {
+    object
+        .progs_mut()
+        .find(|program| program.name() == name)
+        .ok_or_else(|| KernelError::Missing(format!("program {name}")))
+}

@@ -1,0 +1,93 @@
+//! Plots that are shown together: as one SVG, or as a page that needs nothing else.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+/// Size of a plot in pixels, unless it has one of its own.
+pub const SIZE: (u32, u32) = (900, 280);
+/// Space between plots in pixels.
+const BETWEEN: u32 = 10;
+
+/// A plot: its width and height in pixels, the drawing as SVG, and what it shows.
+pub(crate) type Plot = ((u32, u32), String, String);
+
+/// Plots that are shown together, with what they show in words.
+#[derive(Clone, Debug)]
+pub struct Pictures {
+    /// Above them.
+    title: String,
+    /// What it is, and how it was looked at.
+    facts: Vec<(&'static str, String)>,
+    plots: Vec<Plot>,
+}
+
+impl Pictures {
+    /// Plots of [`SIZE`], each with what it shows, below a title and facts.
+    pub fn new(title: &str, facts: Vec<(&'static str, String)>, plots: Vec<(String, String)>) -> Self {
+        let sized = |(svg, caption)| (SIZE, svg, caption);
+        Self::sized(title, facts, plots.into_iter().map(sized).collect())
+    }
+
+    /// Plots of any size.
+    pub(crate) fn sized(title: &str, facts: Vec<(&'static str, String)>, plots: Vec<Plot>) -> Self {
+        Self { title: title.to_owned(), facts, plots }
+    }
+
+    /// The plots as SVG, each with what it shows.
+    pub fn plots(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.plots.iter().map(|(_, svg, caption)| (svg.as_str(), caption.as_str()))
+    }
+
+    /// One SVG, the plots below each other.
+    pub fn svg(&self) -> String {
+        let (mut body, mut top, mut width) = (String::new(), 0, 0);
+        for (size, svg, _) in &self.plots {
+            // A drawing within a drawing has its place as attributes.
+            body.push_str(&svg.replacen("<svg ", &format!("<svg x=\"0\" y=\"{top}\" "), 1));
+            top += size.1 + BETWEEN;
+            width = width.max(size.0);
+        }
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{top}\" \
+             viewBox=\"0 0 {width} {top}\" style=\"background:#fff\">{body}</svg>\n"
+        )
+    }
+
+    /// A page that needs nothing else; with the command that made it, unless that is empty.
+    pub fn html(&self, command: &str) -> String {
+        let body = html! {
+            header {
+                h1 { (self.title) }
+                dl.origin { @for (name, value) in &self.facts { div { dt { (name) } dd { (value) } } } }
+                @if !command.is_empty() {
+                    p.repeat { "Made by" }
+                    pre { (command) }
+                }
+            }
+            main {
+                @for (svg, caption) in self.plots() {
+                    figure { div.card { (PreEscaped(svg)) } figcaption { (caption) } }
+                }
+            }
+            footer { "Made by Ranpace " (crate::version::VERSION) "." }
+        };
+        page(&self.title, &body)
+    }
+}
+
+/// A page that needs nothing else, with the report's style.
+pub(crate) fn page(title: &str, body: &Markup) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="generator" content=(format!("ranpace {}", crate::version::VERSION));
+                title { (title) }
+                style { (PreEscaped(include_str!("report/style.css"))) }
+            }
+            body { (body) }
+        }
+    }
+    .into_string()
+}
