@@ -13,7 +13,7 @@ FEATURES := $(if $(HAS_BPF),--features ranpace/kernel)
 # reports, and says what to try next. The profile `first` builds sooner than `release`, and is a few per cent slower: Cargo.toml.
 RANPACE = $${CARGO_TARGET_DIR:-target}/first/ranpace
 run:
-	@test -x $(RANPACE) || echo "Building ranpace and the packages it uses: three to five minutes on two cores, once."
+	@test -x $(RANPACE) || echo "Building ranpace and the packages it uses: three minutes on two cores, once."
 	@test -n "$(HAS_BPF)" || echo "Without \`ranpace kernel\`: it needs clang and the headers of libelf and zlib (apt install clang libelf-dev zlib1g-dev)."
 	$(CARGO) build --profile first --locked --package ranpace $(FEATURES)
 	@echo

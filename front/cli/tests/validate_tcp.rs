@@ -4,7 +4,10 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// So often the command is called on a machine that does not keep up.
+const ROUNDS: usize = 3;
 
 fn validate(out: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ranpace"));
@@ -28,25 +31,34 @@ fn tcp_is_the_kernels_in_nine_of_ten_figures_also_after_a_stop() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let begun = Instant::now();
-    let child = validate(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Until the first emulations are kept, whatever the machine has to do beside.
     let kept = || {
         let runs = std::fs::read_dir(folder.path().join("validate-tcp")).into_iter().flatten().flatten();
         runs.filter(|run| run.path().join("machine.txt").is_file()).count()
     };
-    while kept() == 0 && begun.elapsed() < Duration::from_secs(300) {
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let stopped = child.wait_with_output().unwrap();
+    // Until the first emulation is kept, whatever else the machine has to do. Of a machine that keeps up with none, the command
+    // says so by its exit status, and is asked once more.
+    let stopped = (0..ROUNDS).find_map(|_| {
+        let mut child =
+            validate(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        while kept() == 0 && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        if child.try_wait().unwrap().is_none() {
+            assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        }
+        let output = child.wait_with_output().unwrap();
+        (output.status.code() != Some(99)).then_some(output)
+    });
+    let stopped = stopped.expect("the machine kept up with no emulation at all");
     assert_eq!(stopped.status.code(), Some(130), "{}", String::from_utf8_lossy(&stopped.stderr));
     let before = kept();
     assert!((1..12).contains(&before), "{before}");
 
-    let output = validate(folder.path()).output().unwrap();
+    // 1: fewer than 90 % of the figures agree; 99: more than a fifth of the rows were invalid four times each, and are played again.
+    let mut outputs = (0..ROUNDS).map(|_| validate(folder.path()).output().unwrap());
+    let output =
+        outputs.find(|output| output.status.code() != Some(99)).expect("the machine kept up too rarely");
     let error = String::from_utf8_lossy(&output.stderr);
-    // 1: fewer than 90 % of the figures agree; 99: more than a fifth of the rows were invalid four times each.
     assert_eq!(output.status.code(), Some(0), "{error}\n{}", String::from_utf8_lossy(&output.stdout));
     let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = rows.as_array().unwrap();
