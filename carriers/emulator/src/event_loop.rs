@@ -15,7 +15,7 @@ use crate::awake::Awake;
 use crate::budget::Budget;
 use crate::delivery::Delivery;
 use crate::devices::Device;
-use crate::gro::{Coalescer, Leaving};
+use crate::gro::{Coalescer, PacketBatch};
 use crate::gso::OFFSET;
 use crate::headers::Headers;
 use crate::hints::HintLines;
@@ -462,13 +462,13 @@ impl Gateway<'_> {
         // The network may be a little ahead, and what was sent a moment ago too.
         let now = Cell::new(clock().max(network.now()).max(*latest));
         let (mut instants, mut last) = (0, Time::MAX);
-        let mut write = |leaving: Leaving, bytes: &[IoSlice<'_>]| {
-            watch.on_packets(now.get() - leaving.due, leaving.packets as u32);
-            let failed = devices.get(leaving.device).is_none_or(|device| device.send(bytes).is_err());
+        let mut write = |batch: PacketBatch, bytes: &[IoSlice<'_>]| {
+            watch.on_packets(now.get() - batch.due, batch.packets as u32);
+            let failed = devices.get(batch.device).is_none_or(|device| device.send(bytes).is_err());
             watch.refused += u64::from(failed);
             now.set(now.get().max(clock()));
             // The host had time until here: it receives while this writes.
-            if let Some(handed) = handed.get_mut(leaving.device) {
+            if let Some(handed) = handed.get_mut(batch.device) {
                 *handed = now.get();
             }
         };
@@ -489,8 +489,8 @@ impl Gateway<'_> {
                     coalescer.add((device, due), part, arrived.marked, packet_buffer, &mut write)
                 }
                 None => {
-                    let leaving = Leaving { device, due, packets: 1 };
-                    packet_buffer.show(part, arrived.marked, |bytes| write(leaving, bytes));
+                    let batch = PacketBatch { device, due, packets: 1 };
+                    packet_buffer.show(part, arrived.marked, |bytes| write(batch, bytes));
                     packet_buffer.release(part.gso_packet(), 1);
                 }
             }

@@ -91,7 +91,7 @@ struct Run {
 
 /// Packets that are handed over at once.
 #[derive(Clone, Copy, Debug)]
-pub struct Leaving {
+pub struct PacketBatch {
     /// Place of the host.
     pub device: usize,
     /// When its first packet was due.
@@ -251,7 +251,7 @@ impl Coalescer {
             {
                 Self::write(self.open.remove(place), &mut self.spare, packet_buffer, write);
             }
-            packet_buffer.show(part, marked, |bytes| write(Leaving { device, due, packets: 1 }, bytes));
+            packet_buffer.show(part, marked, |bytes| write(PacketBatch { device, due, packets: 1 }, bytes));
             packet_buffer.release(part.gso_packet(), 1);
             return;
         };
@@ -312,15 +312,18 @@ impl Coalescer {
             .iter()
             .map(|run| IoSlice::new(packet_buffer.bytes(run.gso_packet, run.range.clone())));
         let bytes: Vec<IoSlice<'_>> = head.chain(payload).collect();
-        write(Leaving { device: gso_packet.device, due: gso_packet.due, packets: gso_packet.count }, &bytes);
+        write(
+            PacketBatch { device: gso_packet.device, due: gso_packet.due, packets: gso_packet.count },
+            &bytes,
+        );
         gso_packet.runs.iter().for_each(|run| packet_buffer.release(run.gso_packet, run.packets));
         spare.push((gso_packet.head, gso_packet.runs));
     }
 }
 
 /// Hands bytes to a device, in parts.
-pub trait Write: FnMut(Leaving, &[IoSlice<'_>]) {}
-impl<T: FnMut(Leaving, &[IoSlice<'_>])> Write for T {}
+pub trait Write: FnMut(PacketBatch, &[IoSlice<'_>]) {}
+impl<T: FnMut(PacketBatch, &[IoSlice<'_>])> Write for T {}
 
 #[cfg(test)]
 mod tests {
@@ -426,8 +429,8 @@ mod tests {
         parts: &[(usize, Part)],
     ) -> Vec<(usize, Vec<u8>)> {
         let mut written = Vec::new();
-        let mut write = |leaving: Leaving, bytes: &[IoSlice<'_>]| {
-            written.push((leaving.device, bytes.iter().flat_map(|bytes| bytes.to_vec()).collect()));
+        let mut write = |batch: PacketBatch, bytes: &[IoSlice<'_>]| {
+            written.push((batch.device, bytes.iter().flat_map(|bytes| bytes.to_vec()).collect()));
         };
         for (device, part) in parts {
             coalescer.add((*device, Time::ZERO), *part, false, packet_buffer, &mut write);
@@ -532,8 +535,8 @@ mod tests {
         let mut packet_buffer = PacketBuffer::default();
         let parts = take_in(&mut packet_buffer, &large(9));
         let (mut coalescer, mut left) = (Coalescer::default(), Vec::new());
-        let mut write = |leaving: Leaving, _: &[IoSlice<'_>]| {
-            left.push((leaving.device, leaving.due.as_nanos(), leaving.packets));
+        let mut write = |batch: PacketBatch, _: &[IoSlice<'_>]| {
+            left.push((batch.device, batch.due.as_nanos(), batch.packets));
         };
         for (place, part) in parts.into_iter().enumerate() {
             let due = Time::ZERO + Span::from_nanos(place as u64);
@@ -548,7 +551,7 @@ mod tests {
         let mut packet_buffer = PacketBuffer::default();
         let parts = take_in(&mut packet_buffer, &large(9));
         let (mut coalescer, mut written) = (Coalescer::default(), Vec::new());
-        let mut write = |_: Leaving, bytes: &[IoSlice<'_>]| {
+        let mut write = |_: PacketBatch, bytes: &[IoSlice<'_>]| {
             written.push(bytes.iter().flat_map(|bytes| bytes.to_vec()).collect::<Vec<u8>>());
         };
         for (place, part) in parts.into_iter().enumerate() {

@@ -8,7 +8,7 @@ use ranpace_units::Time;
 
 /// A packet as a participant sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Passing<'a> {
+pub struct ArrivingPacket<'a> {
     /// All of it, from IP's header on.
     pub packet: &'a [u8],
     /// Whether Congestion Experienced was set on the way so far.
@@ -42,7 +42,7 @@ pub type Send<'a> = &'a mut dyn FnMut(u32, &[u8]);
 /// Something that stands at a host.
 pub trait Participant {
     /// A packet passes.
-    fn on_packet(&mut self, now: Time, passing: &Passing<'_>, send: Send<'_>) -> Verdict;
+    fn on_packet(&mut self, now: Time, passing: &ArrivingPacket<'_>, send: Send<'_>) -> Verdict;
 
     /// Radio information about a user's downlink has come.
     fn on_hint(&mut self, now: Time, user: u32, hint: &RadioHint, send: Send<'_>);

@@ -7,7 +7,7 @@ use ranpace_network::{PepResult, Reader, Source, SplitResult, Transit};
 use ranpace_phy::Direction;
 use ranpace_units::Time;
 
-use crate::participant::{Participant, Passing, Verdict};
+use crate::participant::{ArrivingPacket, Participant, Verdict};
 use crate::pep::PepAtHost;
 use crate::proxy::Proxy;
 use crate::topology::{Cut, Topology};
@@ -81,7 +81,7 @@ impl<'a> Participants<'a> {
     /// A packet came to the participants of a host. `packet` begins with IP's header.
     pub fn on_packet(&mut self, now: Time, cut: &Cut, packet: &[u8], marked: bool) -> Verdict {
         let Cut { host, onward, backward, route, answers, to_user, from_user } = *cut;
-        let passing = Passing { packet, marked, onward, backward, route, answers, to_user, from_user };
+        let passing = ArrivingPacket { packet, marked, onward, backward, route, answers, to_user, from_user };
         let (all, out) = self.all();
         for (_, participant) in all.filter(|(at, _)| *at == host) {
             let verdict = participant.on_packet(now, &passing, &mut |route, packet| out.push(route, packet));

@@ -14,7 +14,7 @@ use ranpace_scenario::{Hop, PepSpec};
 use ranpace_units::{Span, Time};
 
 use crate::headers::Transport;
-use crate::participant::{Participant, Passing, Send, Verdict};
+use crate::participant::{ArrivingPacket, Participant, Send, Verdict};
 use crate::topology::Topology;
 
 const TCP: u8 = 6;
@@ -91,7 +91,7 @@ fn content(packet: &[u8]) -> Option<(FlowId, Body<'_>, u32)> {
 }
 
 impl Participant for PepAtHost<'_> {
-    fn on_packet(&mut self, now: Time, passing: &Passing<'_>, _: Send<'_>) -> Verdict {
+    fn on_packet(&mut self, now: Time, passing: &ArrivingPacket<'_>, _: Send<'_>) -> Verdict {
         // Servers do not want reports on packets that users send.
         if passing.from_user.is_none()
             && let Some((id, body, bytes)) = content(passing.packet)

@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 
 use ranpace_cc::Allocation;
-use ranpace_pep::rapid::{Category, Doubt, Mode};
+use ranpace_pep::rapid::{Category, Mode, ReportTrust};
 use ranpace_pep::split::SplitProxy;
 use ranpace_phy::Direction as Way;
 use ranpace_rnis::RadioHint;
@@ -468,10 +468,10 @@ impl<'a> Splits<'a> {
                 Mode::Open => 2.0,
             };
             show("mode", mode);
-            let guard = match user.doubt {
-                Doubt::None => 0.0,
-                Doubt::Trying => 1.0,
-                Doubt::Contradicted => 2.0,
+            let guard = match user.trust {
+                ReportTrust::Trusted => 0.0,
+                ReportTrust::Probing => 1.0,
+                ReportTrust::Contradicted => 2.0,
             };
             show("guard", guard);
             show("capacity_bit_s", user.capacity.as_f64());

@@ -42,7 +42,7 @@ pub use compare::{CellCompareSpec, CompareError, CompareSpec, Compared, UnknownC
 pub use figures::{Quantity, Unit, number};
 pub use plot::PlotError;
 pub use progress::Progress;
-pub use report::{Chapter, Comparison, Plate, Report};
+pub use report::{CaptionedPlot, Chapter, Comparison, Report};
 pub use row::{COLUMNS, Column, CompareRow};
 pub use run::{Job, Runner};
 pub use store::{Store, StoreError, key, put};

@@ -55,12 +55,12 @@ pub struct Comparison<'a> {
     /// What the figures come from: a label, and a run per seed. The first run of each is shown over time.
     pub runs: Vec<(String, Vec<&'a RunResult>)>,
     /// Further plots, shown after the figures.
-    pub plates: Vec<Plate>,
+    pub plates: Vec<CaptionedPlot>,
 }
 
 /// A plot with its caption.
 #[derive(Clone, Debug)]
-pub struct Plate {
+pub struct CaptionedPlot {
     /// The plot.
     pub svg: String,
     /// What is seen, and how to read it.

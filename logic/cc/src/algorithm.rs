@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::client_driven::guard::GUARD;
-use crate::entry::{Around, AroundReceiver, Control, Decorator, Entry, Transport};
+use crate::entry::{Control, ControlWrapper, Decorator, Entry, ReceiverWrapper, Transport};
 use crate::interface::{CongestionControl, ReceiverHalf};
 use crate::options::{OptionError, Options};
 use crate::registry::{ALIASES, ALL, DECORATORS};
@@ -16,8 +16,8 @@ pub struct Algorithm {
     entry: &'static Entry,
     decorators: Vec<&'static Decorator>,
     options: Options,
-    around: Option<Around>,
-    around_receiver: Option<AroundReceiver>,
+    around: Option<ControlWrapper>,
+    around_receiver: Option<ReceiverWrapper>,
 }
 
 /// Why the name of an algorithm was refused.
@@ -121,13 +121,13 @@ impl Algorithm {
 
     /// Puts something around every control that is built, such as a recorder of what it is told.
     #[must_use]
-    pub fn with_around(self, around: Around) -> Self {
+    pub fn with_around(self, around: ControlWrapper) -> Self {
         Self { around: Some(around), ..self }
     }
 
     /// The same for every receiver half.
     #[must_use]
-    pub fn with_around_receiver(self, around: AroundReceiver) -> Self {
+    pub fn with_around_receiver(self, around: ReceiverWrapper) -> Self {
         Self { around_receiver: Some(around), ..self }
     }
 

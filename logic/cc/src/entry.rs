@@ -30,10 +30,10 @@ pub type BuildReceiver = fn(&mut Options) -> Result<Box<dyn ReceiverHalf>, Optio
 pub type Wrap = fn(Box<dyn LossBased>, &mut Options) -> Result<Box<dyn LossBased>, OptionError>;
 
 /// Puts something around a control: it sees every event and every answer.
-pub type Around = Arc<dyn Fn(Box<dyn CongestionControl>) -> Box<dyn CongestionControl> + Send + Sync>;
+pub type ControlWrapper = Arc<dyn Fn(Box<dyn CongestionControl>) -> Box<dyn CongestionControl> + Send + Sync>;
 
 /// The same for a receiver half.
-pub type AroundReceiver = Arc<dyn Fn(Box<dyn ReceiverHalf>) -> Box<dyn ReceiverHalf> + Send + Sync>;
+pub type ReceiverWrapper = Arc<dyn Fn(Box<dyn ReceiverHalf>) -> Box<dyn ReceiverHalf> + Send + Sync>;
 
 /// An algorithm as it is listed.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use ranpace_phy::Direction;
 use ranpace_radio::cell::UserConfig;
 use ranpace_radio::rlc::Mode;
-use ranpace_radio::uplink::{Band, Offered, RealTimeFirst};
+use ranpace_radio::uplink::{Band, RealTimeFirst, UplinkPacket};
 use ranpace_scenario::{Scenario, Transport, UserSpec};
 use ranpace_units::{Rate, Span, Time};
 
@@ -68,7 +68,7 @@ impl Device {
             self.bands.set_capacity(now, capacity());
         }
         let bytes = ranpace_units::Bytes::new(packet.wire().into());
-        let offered = Offered { flow: packet.flow(), bytes, dscp: 0, is_udp, is_quic: false };
+        let offered = UplinkPacket { flow: packet.flow(), bytes, dscp: 0, is_udp, is_quic: false };
         match self.bands.choose(now, &offered) {
             Band::RealTime => 0,
             Band::Rest => bearer.saturating_add(1),

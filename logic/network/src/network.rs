@@ -6,7 +6,7 @@
 
 use ranpace_cc::RadioHint;
 use ranpace_link::{Link, Service};
-use ranpace_pep::middlebox::{Middlebox, Passing, Verdict};
+use ranpace_pep::middlebox::{Middlebox, MiddleboxPacket, Verdict};
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::CellSubscription;
 use ranpace_rnis::Grant;
@@ -343,7 +343,7 @@ impl<'a, E: Copy> Network<'a, E> {
                 Some(middlebox) => {
                     let forward = packet.direction == Direction::Forward;
                     let wire = Bytes::new(u64::from(handle.wire()));
-                    middlebox.on_packet(self.now, &Passing { flow: packet.flow, forward, wire })
+                    middlebox.on_packet(self.now, &MiddleboxPacket { flow: packet.flow, forward, wire })
                 }
                 None => {
                     let of_hosts = participant - self.middleboxes.len() as u32;

@@ -13,7 +13,7 @@ use self::drop_every::DropEvery;
 
 /// A packet as a middlebox sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passing {
+pub struct MiddleboxPacket {
     /// Index of its flow.
     pub flow: u32,
     /// With the data of the flow, not with its acknowledgements.
@@ -34,7 +34,7 @@ pub enum Verdict {
 /// A middlebox. One that is never told of a packet costs nothing.
 pub trait Middlebox: Debug + Send {
     /// A packet passes.
-    fn on_packet(&mut self, now: Time, packet: &Passing) -> Verdict;
+    fn on_packet(&mut self, now: Time, packet: &MiddleboxPacket) -> Verdict;
 }
 
 /// The kinds of middleboxes, with their settings.

@@ -88,9 +88,9 @@ use flow::{Flow, Owner, Round};
 use guard::{Guard, Known, Outcome};
 use share::Shared;
 
-pub use record::{Category, Doubt, FlowRecord, Mode, Observer, UserRecord};
+pub use record::{Category, FlowRecord, Mode, Observer, ReportTrust, UserRecord};
 pub use settings::{
-    Accounting, Allowance, Caps, Estimator, Hold, Profile, RanRttMin, Settings, Slack, WindowRule,
+    Accounting, Caps, Estimator, LateCapacity, Profile, RanRttMin, RttMargin, Settings, Slack, WindowRule,
     WrongSetting,
 };
 
@@ -248,7 +248,7 @@ impl<O: Observer> Rapid<O> {
         let owner = Owner { user, place: of.flows.len() as u32, allowance };
         let mut flow = Flow::new(now, owner, wan_rtt, mss, &self.settings);
         flow.close(now, of.full, &self.settings);
-        flow.disturbed = of.guard.doubt() == Doubt::Trying;
+        flow.disturbed = of.guard.trust() == ReportTrust::Probing;
         of.flows.push(slot);
         self.flows[slot as usize] = Some(flow);
         self.mark(slot);
@@ -494,7 +494,7 @@ impl<O: Observer> Rapid<O> {
             time: now,
             user: number,
             mode: radio.mode,
-            doubt: user.guard.doubt(),
+            trust: user.guard.trust(),
             granted: radio.granted,
             unused: radio.unused,
             expected: radio.expected,
@@ -572,7 +572,7 @@ impl<O: Observer> Rapid<O> {
                 let radio = &user.radio;
                 let judge = radio.mode == Mode::Normal && radio.capacity(&settings, now) > 0.0;
                 let late = radio.is_late(now);
-                let trying = user.guard.doubt() == Doubt::Trying;
+                let trying = user.guard.trust() == ReportTrust::Probing;
                 let Some(flow) = self.flow_mut(id) else { return };
                 let (tight, least) = (flow.is_tight(&settings), flow.ran_rtt_min(&settings));
                 // What a flow made of a window that was more than it was told before says nothing of it.

@@ -5,7 +5,7 @@
 
 mod keys;
 
-use ranpace_pep::rapid::{Allowance, Caps, Settings, Slack};
+use ranpace_pep::rapid::{Caps, RttMargin, Settings, Slack};
 use ranpace_pep::split::Buffers;
 use ranpace_units::Span;
 
@@ -125,7 +125,7 @@ fn read_rapid(section: &mut Section<'_>, period: Span) -> Settings {
     section.set(&mut settings.ran_floor, &RAN_FLOOR);
     settings.slack = section.get(&SLACK).map_or(Slack::HalfRtt, Slack::Fixed);
     if let Some(allowance) = section.get(&SR_ALLOWANCE) {
-        settings.sr_allowance = allowance.map_or(Allowance::Technology, Allowance::Fixed);
+        settings.sr_allowance = allowance.map_or(RttMargin::Technology, RttMargin::Fixed);
     }
     section.set(&mut settings.window, &WINDOW);
     section.set(&mut settings.alpha, &ALPHA);
@@ -152,7 +152,7 @@ fn refuse_rapid(section: &mut Section<'_>) -> Settings {
 mod tests {
     #![allow(clippy::unwrap_used)] // a test may
 
-    use ranpace_pep::rapid::{Estimator, Hold, RanRttMin, WindowRule};
+    use ranpace_pep::rapid::{Estimator, LateCapacity, RanRttMin, WindowRule};
     use ranpace_units::Bytes;
 
     use super::*;
@@ -232,10 +232,10 @@ cc = "cubic"
             ran_rttmin: RanRttMin::Plain,
             slack: Slack::HalfRtt,
             account_udp: true,
-            hold: Hold::Least,
+            hold: LateCapacity::Least,
             guard: false,
             floor: 12,
-            sr_allowance: Allowance::Fixed(Span::from_millis(16)),
+            sr_allowance: RttMargin::Fixed(Span::from_millis(16)),
             window: WindowRule::Whole,
             alpha: 0.4,
             headroom: 1.5,

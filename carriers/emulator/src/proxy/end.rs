@@ -54,7 +54,7 @@ pub struct Setup {
 
 /// The effects of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Brought {
+pub struct SegmentEffects {
     /// A sample of the RTT to the peer.
     pub rtt: Option<Span>,
     /// So much more was acknowledged.
@@ -206,24 +206,24 @@ impl TcpEnd {
         payload: &[u8],
         incoming: &mut StreamBuffer,
         outgoing: &mut StreamBuffer,
-    ) -> Brought {
-        let mut brought = Brought::default();
+    ) -> SegmentEffects {
+        let mut effects = SegmentEffects::default();
         if wire.syn {
             // The peer has not heard what answered its SYN.
             let kind = if wire.ack.is_some() { Kind::SynAck } else { Kind::Syn };
             let again = self.incoming(now, wire, kind);
             self.sender.on_segment(now, &again);
-            return brought;
+            return effects;
         }
         if let Some(ack) = wire.ack {
-            self.on_ack(now, wire, ack, payload.is_empty(), &mut brought);
+            self.on_ack(now, wire, ack, payload.is_empty(), &mut effects);
             outgoing.discard(self.sender.acked().get());
         }
         let next = self.receiver.delivered().get();
         let at = unwrap(wire.seq.wrapping_sub(self.peer).wrapping_sub(1), next);
         let is_old = at.is_none_or(|at| at < next);
         if payload.is_empty() && !wire.fin && !is_old {
-            return brought;
+            return effects;
         }
         // What lies before the stream is asked for again, and so is what is farther than is kept; both are answered.
         let (at, payload, fin) = match at {
@@ -235,7 +235,7 @@ impl TcpEnd {
         data.wire = (payload.len() + 40) as u32;
         if self.timestamps && data.echo > self.echo {
             self.echo = data.echo;
-            brought.echo = Some(data.echo);
+            effects.echo = Some(data.echo);
         }
         self.receiver.on_segment(now, &data);
         if fin {
@@ -243,11 +243,18 @@ impl TcpEnd {
             // A segment without payload is acknowledged at once.
             self.receiver.on_segment(now, &Segment { length: 0, ..data });
         }
-        brought.payload = Bytes::new(self.receiver.delivered().get() - next);
-        brought
+        effects.payload = Bytes::new(self.receiver.delivered().get() - next);
+        effects
     }
 
-    fn on_ack(&mut self, now: Time, wire: &WireSegment, number: u32, is_pure: bool, brought: &mut Brought) {
+    fn on_ack(
+        &mut self,
+        now: Time,
+        wire: &WireSegment,
+        number: u32,
+        is_pure: bool,
+        effects: &mut SegmentEffects,
+    ) {
         let (acked, sent) = (self.sender.acked().get(), self.sender.sent().get());
         let Some(place) = unwrap(number.wrapping_sub(self.own).wrapping_sub(1), acked) else { return };
         // The FIN takes a number too.
@@ -274,12 +281,12 @@ impl TcpEnd {
         let was_open = self.sender.is_established();
         // Data that acknowledge nothing new are no duplicate acknowledgement (RFC 5681 section 2).
         if is_pure || ack.ack > acked || !was_open || self.sack {
-            brought.rtt = self.sender.on_segment(now, &ack);
+            effects.rtt = self.sender.on_segment(now, &ack);
         }
         if !was_open && self.sender.is_established() {
             self.receiver.on_segment(now, &Segment { kind: Kind::Ack, ..ack });
         }
-        brought.acked = self.sender.acked() - Bytes::new(acked);
+        effects.acked = self.sender.acked() - Bytes::new(acked);
     }
 
     /// So much more is to be sent to the peer.

@@ -24,9 +24,9 @@ use ranpace_scenario::{ProxyKind, ProxySpec};
 use ranpace_tcp::Config;
 use ranpace_units::{Bytes, Span, Time};
 
-use crate::participant::{Participant, Passing, Send, Verdict};
+use crate::participant::{ArrivingPacket, Participant, Send, Verdict};
 use buffer::StreamBuffer;
-use end::{Brought, Hello, Setup, TcpEnd, time_of};
+use end::{Hello, SegmentEffects, Setup, TcpEnd, time_of};
 use wire::{Ends, WireSegment};
 
 /// Most connections that are split at a time; others pass. Ours.
@@ -174,7 +174,13 @@ impl<'a> Proxy<'a> {
     }
 
     /// A SYN of a connection that is not known yet. Returns whether it is split.
-    fn begin(&mut self, now: Time, segment: WireSegment, passing: &Passing<'_>, send: Send<'_>) -> bool {
+    fn begin(
+        &mut self,
+        now: Time,
+        segment: WireSegment,
+        passing: &ArrivingPacket<'_>,
+        send: Send<'_>,
+    ) -> bool {
         let Some(backward) = passing.backward else { return false };
         if self.passed.get(&segment.ends).is_some_and(|until| *until > now) {
             return false;
@@ -359,7 +365,7 @@ impl<'a> Proxy<'a> {
         }
     }
 
-    /// A segment of one side is taken in, and what it brought goes on to the other.
+    /// A segment of one side is taken in, and what it effects goes on to the other.
     fn hear(&mut self, now: Time, slot: usize, side: Side, segment: &WireSegment, payload: &[u8]) {
         let Some(relay) = &mut self.relays[slot] else { return };
         let Relay { server, user, down, up, .. } = relay;
@@ -368,35 +374,35 @@ impl<'a> Proxy<'a> {
             Side::User => ((user, up, down), server),
         };
         let (Some(end), Some(other)) = (end, other) else { return };
-        let brought = end.on_segment(now, segment, payload, incoming, outgoing);
-        other.write(brought.payload);
+        let effects = end.on_segment(now, segment, payload, incoming, outgoing);
+        other.write(effects.payload);
         if end.has_ended() {
             other.close();
         }
-        self.account(now, slot, side, brought);
+        self.account(now, slot, side, effects);
     }
 
-    /// What a segment brought is counted, and told to who decides.
-    fn account(&mut self, now: Time, slot: usize, side: Side, brought: Brought) {
+    /// What a segment effects is counted, and told to who decides.
+    fn account(&mut self, now: Time, slot: usize, side: Side, effects: SegmentEffects) {
         let Some(relay) = &mut self.relays[slot] else { return };
         let account = &mut self.accounts[relay.account];
         match side {
             Side::Server => {
-                if let Some(echo) = brought.echo {
+                if let Some(echo) = effects.echo {
                     account.wan_rtt.record(now - echo);
                     self.decides.on_wan_rtt(now, relay.place, now - echo);
                 }
-                if !brought.payload.is_zero() {
-                    self.decides.on_wan_data(now, relay.place, brought.payload);
-                    relay.relayed += brought.payload.get();
+                if !effects.payload.is_zero() {
+                    self.decides.on_wan_data(now, relay.place, effects.payload);
+                    relay.relayed += effects.payload.get();
                     relay.waiting.push_back((relay.relayed, now));
                 }
             }
             Side::User => {
-                if !brought.acked.is_zero() {
-                    self.decides.on_ran_acked(relay.place, brought.acked);
+                if !effects.acked.is_zero() {
+                    self.decides.on_ran_acked(relay.place, effects.acked);
                 }
-                if let Some(rtt) = brought.rtt {
+                if let Some(rtt) = effects.rtt {
                     account.ran_rtt.record(rtt);
                     self.decides.on_ran_rtt(now, relay.place, rtt);
                 }
@@ -519,7 +525,7 @@ impl Relay {
 }
 
 impl Participant for Proxy<'_> {
-    fn on_packet(&mut self, now: Time, passing: &Passing<'_>, send: Send<'_>) -> Verdict {
+    fn on_packet(&mut self, now: Time, passing: &ArrivingPacket<'_>, send: Send<'_>) -> Verdict {
         let Some((segment, payload)) = WireSegment::read(passing.packet) else {
             if let Some(user) = passing.to_user {
                 self.decides.on_passing(user, Bytes::new(passing.packet.len() as u64));

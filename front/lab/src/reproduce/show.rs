@@ -12,7 +12,7 @@ use super::verdict::{Row, for_variant};
 use crate::figure::{Figure, of_group};
 use crate::figures::{Quantity, number};
 use crate::plot::{Axis, Bar, Frame, Line, LinePlot, Palette, PlotError, bars};
-use crate::report::{Chapter, Comparison, Plate};
+use crate::report::{CaptionedPlot, Chapter, Comparison};
 use crate::stats;
 
 /// The verdicts for a terminal, by experiment. "R" marks what is robust.
@@ -295,7 +295,7 @@ fn plot(
     spec: &PlotSpec,
     cells: &Cells,
     palette: &Palette,
-) -> Result<Option<Plate>, PlotError> {
+) -> Result<Option<CaptionedPlot>, PlotError> {
     let title = match &spec.flows {
         Some(flows) => format!("{flows}: {}", spec.metric.title()),
         None => format!("{}, {}", experiment.title, spec.metric.title()),
@@ -332,7 +332,7 @@ fn plot(
             bars(&frame, spec.metric.title(), spec.metric.quantity(), &all)?
         }
     };
-    Ok(Some(Plate { svg, caption: spec.caption.clone() }))
+    Ok(Some(CaptionedPlot { svg, caption: spec.caption.clone() }))
 }
 
 /// A line per scheme over a value of its points; a level one for a scheme that does not have the value.

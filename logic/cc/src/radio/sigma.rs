@@ -46,7 +46,7 @@ use ranpace_units::{Rate, Span, Time};
 
 use self::police::Police;
 use self::radio::Inputs;
-pub use self::radio::{Average, Reach};
+pub use self::radio::{Average, PMaxRule};
 use self::trial::{Finding, Trials, WindowOwner};
 use crate::classic::cubic::{LinuxCubic, Params as CubicParams};
 use crate::classic::hystart;
@@ -112,9 +112,12 @@ pub const ENTRY: Entry = Entry {
 
 fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     let thesis = options.choice("profile", &[("field", false), ("thesis", true)])?;
-    let reach =
-        [("reachable", Reach::Reachable), ("eq37", Reach::Eq37), ("own_plus_unused", Reach::OwnPlusUnused)];
-    let default = if thesis { Reach::Eq37 } else { Reach::Reachable };
+    let reach = [
+        ("reachable", PMaxRule::Reachable),
+        ("eq37", PMaxRule::Eq37),
+        ("own_plus_unused", PMaxRule::OwnPlusUnused),
+    ];
+    let default = if thesis { PMaxRule::Eq37 } else { PMaxRule::Reachable };
     // The default stands first.
     let mut reaches = reach.to_vec();
     reaches.sort_by_key(|(_, reach)| *reach != default);
@@ -164,7 +167,7 @@ const MIN_RTO: Span = Span::from_millis(200);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// How P_max is worked out.
-    pub reach: Reach,
+    pub reach: PMaxRule,
     /// Utilisation that counts as 1.
     pub full: f64,
     /// What P_current and P_unused are.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ranpace_units::Time;
 
-use super::{Middlebox, Passing, Verdict};
+use super::{Middlebox, MiddleboxPacket, Verdict};
 
 /// The middlebox.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl DropEvery {
 }
 
 impl Middlebox for DropEvery {
-    fn on_packet(&mut self, _: Time, packet: &Passing) -> Verdict {
+    fn on_packet(&mut self, _: Time, packet: &MiddleboxPacket) -> Verdict {
         if !packet.forward {
             return Verdict::Pass;
         }
@@ -47,7 +47,7 @@ mod tests {
     fn every_third_packet_of_each_flow_is_dropped_and_no_acknowledgement() {
         let mut middlebox = DropEvery::new(3);
         let mut dropped = |flow, forward| {
-            let packet = Passing { flow, forward, wire: Bytes::new(1500) };
+            let packet = MiddleboxPacket { flow, forward, wire: Bytes::new(1500) };
             middlebox.on_packet(Time::ZERO, &packet) == Verdict::Drop
         };
         let first: Vec<bool> = (0..6).map(|_| dropped(0, true)).collect();

@@ -5,7 +5,7 @@ use ranpace_rnis::{RadioHint, Technology};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::record::Mode;
-use super::settings::{Estimator, Hold, MOST_REPORTS, Settings};
+use super::settings::{Estimator, LateCapacity, MOST_REPORTS, Settings};
 
 /// No cell gives more to a user: 1 Tbit/s, in bytes per second. Ours, against reports that are nonsense.
 const MOST: f64 = 125e9;
@@ -242,8 +242,8 @@ impl Estimate {
         let number = now.as_nanos() / PART.as_nanos();
         let recent = self.parts.iter().filter(|part| part.number + PARTS as u64 > number && part.count > 0);
         match settings.hold {
-            Hold::Least => recent.fold(self.latest, |least, part| least.min(part.least)),
-            Hold::Mean => {
+            LateCapacity::Least => recent.fold(self.latest, |least, part| least.min(part.least)),
+            LateCapacity::Mean => {
                 let (sum, count) =
                     recent.fold((0.0, 0), |(sum, count), part| (sum + part.sum, count + part.count));
                 if count == 0 { self.latest } else { sum / f64::from(count) }

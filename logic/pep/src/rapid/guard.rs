@@ -11,7 +11,7 @@
 
 use ranpace_units::{Span, Time};
 
-use super::record::Doubt;
+use super::record::ReportTrust;
 
 /// From when a user's radio is known, and it has a flow, to the first probe.
 const FIRST: Span = Span::SECOND;
@@ -143,11 +143,11 @@ impl Guard {
     }
 
     /// What may be told of it.
-    pub(super) fn doubt(&self) -> Doubt {
+    pub(super) fn trust(&self) -> ReportTrust {
         match self.state {
-            State::Off | State::Waiting | State::Looking => Doubt::None,
-            State::Settling(_) | State::Measuring(..) | State::GivingBack => Doubt::Trying,
-            State::Contradicted => Doubt::Contradicted,
+            State::Off | State::Waiting | State::Looking => ReportTrust::Trusted,
+            State::Settling(_) | State::Measuring(..) | State::GivingBack => ReportTrust::Probing,
+            State::Contradicted => ReportTrust::Contradicted,
         }
     }
 

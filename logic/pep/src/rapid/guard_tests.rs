@@ -99,12 +99,12 @@ impl World {
                 self.rapid.on_ran_acked(id, Bytes::new(each));
                 self.rapid.on_ran_rtt(now, id, rtt);
             }
-            self.trying += u64::from(self.doubt() == Doubt::Trying);
+            self.trying += u64::from(self.trust() == ReportTrust::Probing);
         }
     }
 
-    fn doubt(&self) -> Doubt {
-        self.rapid.user(at(1_000 * self.ms), 1).unwrap().doubt
+    fn trust(&self) -> ReportTrust {
+        self.rapid.user(at(1_000 * self.ms), 1).unwrap().trust
     }
 
     fn mode(&self) -> Mode {
@@ -117,7 +117,7 @@ fn a_cell_that_is_said_to_be_full_is_found_out_within_the_stated_time() {
     for flows in [1, 2, 8] {
         let mut world = World::new(Settings::FIELD, flows, CAPACITY, &full(at(0)));
         world.play(5_000, full);
-        assert_eq!((world.doubt(), world.mode()), (Doubt::Contradicted, Mode::Open), "{flows} flows");
+        assert_eq!((world.trust(), world.mode()), (ReportTrust::Contradicted, Mode::Open), "{flows} flows");
         assert!(
             world.rapid.window(world.flows[0]).is_none() && world.rapid.allocation(world.flows[0]).is_none()
         );
@@ -126,7 +126,7 @@ fn a_cell_that_is_said_to_be_full_is_found_out_within_the_stated_time() {
         assert_eq!(world.mode(), Mode::Open);
         // It is mended: the longest time that reports have to agree is 3 s here.
         world.play(6_001, report);
-        assert_eq!((world.doubt(), world.mode()), (Doubt::None, Mode::Normal), "{flows} flows");
+        assert_eq!((world.trust(), world.mode()), (ReportTrust::Trusted, Mode::Normal), "{flows} flows");
         assert!(world.rapid.window(world.flows[0]).is_some());
     }
 }
@@ -144,7 +144,7 @@ fn a_feed_that_turns_false_is_found_out_too() {
 fn as_published_a_false_feed_is_believed() {
     let mut world = World::new(Settings::THESIS, 2, CAPACITY, &full(at(0)));
     world.play(20_000, full);
-    assert_eq!((world.doubt(), world.mode(), world.trying), (Doubt::None, Mode::Normal, 0));
+    assert_eq!((world.trust(), world.mode(), world.trying), (ReportTrust::Trusted, Mode::Normal, 0));
 }
 
 /// What is reported is all there is, or a little more or less.
@@ -173,7 +173,7 @@ fn who_does_not_take_what_it_is_given_is_not_tried() {
         rapid.on_radio(now, 1, &report(now));
         rapid.on_wan_data(now, flow, Bytes::new(50)); // 400 kbit/s
         if ms > 900 {
-            assert_eq!(rapid.user(now, 1).unwrap().doubt, Doubt::None, "{ms} ms");
+            assert_eq!(rapid.user(now, 1).unwrap().trust, ReportTrust::Trusted, "{ms} ms");
         }
     }
 }
@@ -199,7 +199,7 @@ fn a_user_whose_reports_are_contradicted_is_remembered_for_its_next_flow() {
         world.rapid.on_deadline(at(1_000 * ms));
         world.rapid.on_radio(at(1_000 * ms), 1, &full(at(1_000 * ms)));
     }
-    assert_eq!(world.rapid.user(at(12_000_000), 1).unwrap().doubt, Doubt::Contradicted);
+    assert_eq!(world.rapid.user(at(12_000_000), 1).unwrap().trust, ReportTrust::Contradicted);
     let next = world.rapid.open(at(12_000_000), 1, Span::from_millis(WAN_RTT), MSS);
     assert_eq!(world.rapid.window(next), None);
     world.rapid.close(at(12_000_000), next);
@@ -219,15 +219,15 @@ proptest! {
     ) {
         let told = |now: Time| RadioHint { granted: prbs, unused: 0.0, active_users: 0, ..report(now) };
         let mut world = World::new(Settings::FIELD, flows, carries, &told(at(0)));
-        let mut last = Doubt::None;
+        let mut last = ReportTrust::Trusted;
         let mut begun = Vec::new();
         for _ in 0..20_000 {
             world.play(1, told);
-            let doubt = world.doubt();
-            if doubt == Doubt::Trying && last != Doubt::Trying {
+            let trust = world.trust();
+            if trust == ReportTrust::Probing && last != ReportTrust::Probing {
                 begun.push(world.ms);
             }
-            last = doubt;
+            last = trust;
             let user = world.rapid.user(at(1_000 * world.ms), 1).unwrap();
             if user.mode != Mode::Open {
                 let reported = world.rapid.users[&1].radio.reported(world.rapid.settings(), user.time);

@@ -56,20 +56,21 @@ impl<O: Observer> Observer for Option<O> {
 pub enum Mode {
     /// Not older than three reporting periods or 100 ms.
     Normal,
-    /// Up to a second: a capacity of the last second is given out (see [`Hold`](super::Hold)), and no flow is categorised anew.
+    /// Up to a second old: the proxy gives out a capacity of the last second ([`LateCapacity`](super::LateCapacity)), and
+    /// recategorises no flow.
     Hold,
     /// Nothing: windows are the platform's, and the control on the user's side is an ordinary one.
     Open,
 }
 
-/// Whether a user's reports are believed; always, where there is no guard.
+/// Whether the proxy trusts a user's reports. It always does where there is no guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
-    /// They are.
-    None,
-    /// More is tried than was reported.
-    Trying,
-    /// What was acknowledged contradicts them: the mode is [`Mode::Open`] until they agree again.
+pub enum ReportTrust {
+    /// It does.
+    Trusted,
+    /// It gives out more than was reported, to see whether more is acknowledged.
+    Probing,
+    /// Acknowledgements contradict the reports: the mode is [`Mode::Open`] until they agree again.
     Contradicted,
 }
 
@@ -131,7 +132,7 @@ pub struct UserRecord {
     /// What is known of its radio.
     pub mode: Mode,
     /// Whether that is believed.
-    pub doubt: Doubt,
+    pub trust: ReportTrust,
     /// `Pa`: PRBs granted per TTI, mean.
     pub granted: f64,
     /// `Pu`: PRBs that nobody used per TTI, mean.

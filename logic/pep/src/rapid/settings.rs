@@ -45,13 +45,13 @@ pub struct Settings {
     /// How often reports come. Older ones than three of these, at least 100 ms, stop the categorisation.
     pub period: Span,
     /// What is given out while reports are late, but not lost.
-    pub hold: Hold,
+    pub hold: LateCapacity,
     /// Whether now and then more is tried than was reported, and a user whose reports are contradicted by that is passed through. Ours.
     pub guard: bool,
     /// What the smallest RTT between proxy and user is.
     pub ran_rttmin: RanRttMin,
     /// Added to that: two periods of scheduling requests.
-    pub sr_allowance: Allowance,
+    pub sr_allowance: RttMargin,
     /// The least window on the user's side, in segments.
     pub ran_floor: u32,
     /// Whether an advertised window may take back what was advertised before; see [`RightEdge`](crate::RightEdge).
@@ -154,14 +154,14 @@ pub enum WindowRule {
 /// What is added to the smallest RTT towards the user. An acknowledgement waits for the device's next scheduling request, but the
 /// smallest RTT is that of one that did not wait (Diarra 2022, 5.4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Allowance {
+pub enum RttMargin {
     /// A time.
     Fixed(Span),
     /// Two periods of scheduling requests of the user's technology.
     Technology,
 }
 
-impl Allowance {
+impl RttMargin {
     /// Slots of two periods of scheduling requests: of LTE 16 of 1 ms, as the authors have it on LTE; of NR as many of its slots (ours);
     /// on the experiments' millimetre waves there is one in each slot (Diarra 2022, Table 3.1).
     const fn slots(technology: Technology) -> u64 {
@@ -182,7 +182,7 @@ impl Allowance {
 
 /// What is given out while reports are late, but not lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum LateCapacity {
     /// The least capacity of the last second (the specification's, its section 11).
     Least,
     /// The mean of what was reported of the last second. Ours: the least is far below it in a cell that fades.
@@ -207,10 +207,10 @@ impl Settings {
         slack: Slack::Fixed(Span::from_micros(1_500)),
         average: 1,
         period: Span::from_millis(8),
-        hold: Hold::Least,
+        hold: LateCapacity::Least,
         guard: false,
         ran_rttmin: RanRttMin::Smoothed,
-        sr_allowance: Allowance::Fixed(Span::ZERO),
+        sr_allowance: RttMargin::Fixed(Span::ZERO),
         ran_floor: 10,
         shrink: false,
         caps: Caps {
@@ -227,13 +227,13 @@ impl Settings {
     pub const FIELD: Self = Self {
         profile: Profile::Field,
         estimator: Estimator::Larger,
-        hold: Hold::Mean,
+        hold: LateCapacity::Mean,
         guard: true,
         headroom: 1.25,
         spare: 2,
         follow: Span::from_millis(200),
         ran_rttmin: RanRttMin::Bounded,
-        sr_allowance: Allowance::Technology,
+        sr_allowance: RttMargin::Technology,
         caps: Caps { flow: Bytes::new(16 << 10), bdps: 1.25, ..Self::THESIS.caps },
         ..Self::THESIS
     };

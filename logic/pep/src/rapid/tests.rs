@@ -839,7 +839,7 @@ fn in_the_authors_ns_3_code_a_server_is_told_whole_multiples_of_16_kib() {
 
 #[test]
 fn the_authors_linux_module_shifts_where_the_text_divides() {
-    let allowance = Allowance::Fixed(Span::from_millis(16));
+    let allowance = RttMargin::Fixed(Span::from_millis(16));
     let settings = Settings {
         window: WindowRule::Module,
         ran_rttmin: RanRttMin::Plain,

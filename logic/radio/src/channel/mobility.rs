@@ -32,7 +32,7 @@ impl Mobility {
 
 /// A point of a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Passing {
+struct Waypoint {
     time: Time,
     position: Position,
     /// Metres from the first point.
@@ -44,7 +44,7 @@ struct Passing {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trajectory {
     /// At least one, with times that do not decrease.
-    points: Vec<Passing>,
+    points: Vec<Waypoint>,
 }
 
 /// Why a trajectory was refused. The caller adds the name of the file.
@@ -79,7 +79,7 @@ pub enum TrajectoryError {
 impl Trajectory {
     /// At each point at its time.
     pub fn timed(points: impl IntoIterator<Item = (Time, Position)>) -> Result<Self, TrajectoryError> {
-        let mut found: Vec<Passing> = Vec::new();
+        let mut found: Vec<Waypoint> = Vec::new();
         for (time, position) in points {
             let point = found.len() + 1;
             if ![position.x, position.y, position.z].into_iter().all(f64::is_finite) {
@@ -90,7 +90,7 @@ impl Trajectory {
                 Some(last) => last.travelled_m + last.position.distance_m(position),
                 None => 0.0,
             };
-            found.push(Passing { time, position, travelled_m });
+            found.push(Waypoint { time, position, travelled_m });
         }
         if found.is_empty() { Err(TrajectoryError::Empty) } else { Ok(Self { points: found }) }
     }
@@ -143,7 +143,7 @@ impl Trajectory {
     /// Where one who follows it is now.
     pub fn at(&self, now: Time) -> Motion {
         let passed = self.points.partition_point(|point| point.time <= now);
-        let standing = |point: &Passing| Motion {
+        let standing = |point: &Waypoint| Motion {
             position: point.position,
             speed_m_s: 0.0,
             travelled_m: point.travelled_m,

@@ -41,5 +41,5 @@ pub use access::Access;
 pub use config::{AccessConfig, BSR_BYTES, ReportLevels};
 pub use power::{LENA_CAP_DBM, LENA_P0_DBM, Power, PowerControl, THREE_GPP_ALPHA, THREE_GPP_P0_DBM};
 pub use prbs::pusch_prbs;
-pub use real_time::{Band, MOST_RATE, Offered, RealTimeFirst, SHARE, is_real_time_mark};
+pub use real_time::{Band, MOST_RATE, RealTimeFirst, SHARE, UplinkPacket, is_real_time_mark};
 pub use shares::{Share, Shares};

@@ -32,7 +32,7 @@ const MOST_FLOWS: usize = 256;
 
 /// A packet that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offered {
+pub struct UplinkPacket {
     /// Number of its flow.
     pub flow: u32,
     /// On the wire.
@@ -160,7 +160,7 @@ impl RealTimeFirst {
     }
 
     /// Where a packet goes.
-    pub fn choose(&mut self, now: Time, packet: &Offered) -> Band {
+    pub fn choose(&mut self, now: Time, packet: &UplinkPacket) -> Band {
         let is_real_time = match packet.dscp {
             0 => packet.is_udp && !packet.is_quic && self.watch(now, packet),
             mark => is_real_time_mark(mark),
@@ -179,7 +179,7 @@ impl RealTimeFirst {
         Band::RealTime
     }
 
-    fn watch(&mut self, now: Time, packet: &Offered) -> bool {
+    fn watch(&mut self, now: Time, packet: &UplinkPacket) -> bool {
         if self.flows.len() >= MOST_FLOWS && !self.flows.contains_key(&packet.flow) {
             let silent = self.flows.iter().min_by_key(|(_, flow)| flow.last).map(|(number, _)| *number);
             silent.and_then(|number| self.flows.remove(&number));
@@ -203,7 +203,8 @@ impl RealTimeFirst {
 mod tests {
     use super::*;
 
-    const VOICE: Offered = Offered { flow: 1, bytes: Bytes::new(200), dscp: 0, is_udp: true, is_quic: false };
+    const VOICE: UplinkPacket =
+        UplinkPacket { flow: 1, bytes: Bytes::new(200), dscp: 0, is_udp: true, is_quic: false };
 
     fn bands(mbit: u64) -> RealTimeFirst {
         let mut bands = RealTimeFirst::new();
@@ -212,7 +213,7 @@ mod tests {
     }
 
     /// Of packets at these distances in ms for 5 s, how many went first in the last 2 s.
-    fn first(bands: &mut RealTimeFirst, packet: Offered, gaps_ms: &[u64]) -> (u64, u64) {
+    fn first(bands: &mut RealTimeFirst, packet: UplinkPacket, gaps_ms: &[u64]) -> (u64, u64) {
         let (mut now, mut counts) = (Time::ZERO, (0, 0));
         for gap in gaps_ms.iter().cycle() {
             now += Span::from_millis(*gap);
@@ -233,7 +234,7 @@ mod tests {
         for (dscp, band) in
             [(46, Band::RealTime), (34, Band::RealTime), (40, Band::RealTime), (10, Band::Rest)]
         {
-            let packet = Offered { dscp, is_udp: false, ..VOICE };
+            let packet = UplinkPacket { dscp, is_udp: false, ..VOICE };
             assert_eq!(bands(10).choose(Time::from_millis(1), &packet), band, "{dscp}");
         }
         let mut bands = bands(10);
@@ -245,26 +246,26 @@ mod tests {
 
     #[test]
     fn what_is_fast_uneven_or_not_udp_is_the_rest() {
-        let all = |packet: Offered, gaps: &[u64]| {
+        let all = |packet: UplinkPacket, gaps: &[u64]| {
             let (first, of) = first(&mut bands(100), packet, gaps);
             (first > 0).then_some(first == of)
         };
         assert_eq!(all(VOICE, &[20]), Some(true), "a voice call: 80 kbit/s");
         let large = Bytes::new(1_250);
-        assert_eq!(all(Offered { bytes: large, ..VOICE }, &[7]), Some(true), "1.43 Mbit/s");
-        assert_eq!(all(Offered { bytes: large, ..VOICE }, &[6]), None, "1.67 Mbit/s");
+        assert_eq!(all(UplinkPacket { bytes: large, ..VOICE }, &[7]), Some(true), "1.43 Mbit/s");
+        assert_eq!(all(UplinkPacket { bytes: large, ..VOICE }, &[6]), None, "1.67 Mbit/s");
         assert_eq!(all(VOICE, &[10, 30]), Some(true), "gaps 20 ms apart from their mean by half of it");
         assert_eq!(all(VOICE, &[1, 1, 1, 97]), None, "bursts");
         assert_eq!(all(VOICE, &[200]), None, "too few packets");
-        assert_eq!(all(Offered { is_quic: true, ..VOICE }, &[20]), None, "QUIC");
-        assert_eq!(all(Offered { is_udp: false, ..VOICE }, &[20]), None, "TCP");
+        assert_eq!(all(UplinkPacket { is_quic: true, ..VOICE }, &[20]), None, "QUIC");
+        assert_eq!(all(UplinkPacket { is_udp: false, ..VOICE }, &[20]), None, "TCP");
     }
 
     #[test]
     fn band_0_has_half_of_the_capacity_at_most() {
         // 4 Mbit/s of marked packets where the modem could send 2.
         let mut bands = bands(2);
-        let packet = Offered { dscp: 46, bytes: Bytes::new(1_000), ..VOICE };
+        let packet = UplinkPacket { dscp: 46, bytes: Bytes::new(1_000), ..VOICE };
         let first: u64 = (0..5_000)
             .map(|count| u64::from(bands.choose(Time::from_millis(2 * count), &packet) == Band::RealTime))
             .sum();
@@ -278,7 +279,7 @@ mod tests {
 
     #[test]
     fn without_a_capacity_nothing_goes_first() {
-        let packet = Offered { dscp: 46, ..VOICE };
+        let packet = UplinkPacket { dscp: 46, ..VOICE };
         assert_eq!(RealTimeFirst::new().choose(Time::from_secs(9), &packet), Band::Rest);
     }
 
@@ -286,7 +287,7 @@ mod tests {
     fn the_number_of_flows_that_are_remembered_is_bounded() {
         let mut bands = bands(10);
         for flow in 0..10_000 {
-            bands.choose(Time::from_millis(u64::from(flow)), &Offered { flow, ..VOICE });
+            bands.choose(Time::from_millis(u64::from(flow)), &UplinkPacket { flow, ..VOICE });
         }
         assert_eq!(bands.flows.len(), MOST_FLOWS);
     }

@@ -17,7 +17,7 @@ use ranpace_radio::scheduler::{Alloc, Policy};
 use ranpace_radio::uplink::{AccessConfig, Power, PowerControl};
 use ranpace_units::{Span, Time};
 
-use super::{Around, BASE, GTP, Preset, Wired, am, both};
+use super::{BASE, ComparisonSetup, GTP, Preset, Wired, am, both};
 
 /// 10 Gbit/s (Tables 3.1 and 5.1) and so long.
 const fn wired(delay: Span) -> [Wired; 1] {
@@ -39,7 +39,7 @@ pub(super) const UPLINK: Preset = Preset {
     user: || user(Place::Static(STREET_IN_SIGHT)),
     // The 10 ms of Table 3.1 are the wire's (the authors' scripts): with the radio's half a millisecond, 908.16 Mbit/s have the
     // 1.2 MB of section 3.2.5 under way.
-    around: Around {
+    around: ComparisonSetup {
         wired: &wired(Span::from_millis(5)),
         users: 1,
         is_upload: true,
@@ -67,8 +67,13 @@ pub(super) const OUT_OF_SIGHT: Preset = Preset {
 };
 
 /// The server's round trip of 1, 2, 4 and 8 ms (section 5.3): the first.
-const RAPID_AROUND: Around =
-    Around { wired: &wired(Span::from_micros(500)), users: 1, is_upload: false, flow: RAPID_FLOW, more: "" };
+const RAPID_AROUND: ComparisonSetup = ComparisonSetup {
+    wired: &wired(Span::from_micros(500)),
+    users: 1,
+    is_upload: false,
+    flow: RAPID_FLOW,
+    more: "",
+};
 
 /// What both have of the channel: 28 GHz (Tables 3.1 and 5.1).
 fn channel(sight: Sight) -> ChannelConfig {

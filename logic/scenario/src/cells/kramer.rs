@@ -7,7 +7,7 @@ use ranpace_radio::rlc::{Format, Timers};
 use ranpace_radio::uplink::{AccessConfig, Power, PowerControl};
 use ranpace_units::{Bytes, Span};
 
-use super::{Around, BASE, GTP, Preset, Wired, am, codel, zhong};
+use super::{BASE, ComparisonSetup, GTP, Preset, Wired, am, codel, zhong};
 
 /// Server to PEP 10 ms (inferred from the completion of its 500 kB flows), PEP to base station 1 ms (section III); rates
 /// are ours, none is given.
@@ -38,7 +38,7 @@ pub(super) const LTE: Preset = Preset {
     source: "Kraemer et al., Table I and section IV",
     config,
     user,
-    around: Around { wired: &WIRED, users: 1, is_upload: false, flow: "", more: BACKGROUND },
+    around: ComparisonSetup { wired: &WIRED, users: 1, is_upload: false, flow: "", more: BACKGROUND },
 };
 
 fn config() -> CellConfig {

@@ -30,12 +30,12 @@ pub struct Preset {
     config: fn() -> CellConfig,
     user: fn() -> UserConfig,
     /// What stands around the cell when algorithms are compared in it.
-    pub around: Around,
+    pub around: ComparisonSetup,
 }
 
 /// What stands around a cell when algorithms are compared in it.
 #[derive(Clone, Copy, Debug)]
-pub struct Around {
+pub struct ComparisonSetup {
     /// Wired links from the server to the base station, in order; each duplex.
     pub wired: &'static [Wired],
     /// How many users carry the flows that are compared.

@@ -12,7 +12,7 @@ use ranpace_radio::scheduler::{Alloc, Policy};
 use ranpace_radio::uplink::{AccessConfig, Power, PowerControl};
 use ranpace_units::{Bytes, Span};
 
-use super::{Around, BASE, GTP, Preset, Wired, am};
+use super::{BASE, ComparisonSetup, GTP, Preset, Wired, am};
 
 /// Ours: with 15 ms of radio (a scheduling request at once, 8 ms to the PUSCH, decoding) the least round trip is the 55 ms
 /// that 003 states.
@@ -35,7 +35,13 @@ pub(super) const MELD: Preset = Preset {
     config: meld,
     user: meld_user,
     // Packets of 1440 B of QUIC (Table 4.1): with UDP's and IPv4's headers.
-    around: Around { wired: &MELD_WIRED, users: 1, is_upload: false, flow: "mtu = \"1468B\"\n", more: "" },
+    around: ComparisonSetup {
+        wired: &MELD_WIRED,
+        users: 1,
+        is_upload: false,
+        flow: "mtu = \"1468B\"\n",
+        more: "",
+    },
 };
 
 pub(super) const RAPID: Preset = Preset {
@@ -44,7 +50,7 @@ pub(super) const RAPID: Preset = Preset {
     source: "Diarra 2022, section 5.4",
     config: rapid,
     user: rapid_user,
-    around: Around { wired: &RAPID_WIRED, users: 1, is_upload: false, flow: "", more: "" },
+    around: ComparisonSetup { wired: &RAPID_WIRED, users: 1, is_upload: false, flow: "", more: "" },
 };
 
 /// A cell in which every grant has the same MCS, whatever the channel, as a phone beside its base station has.

@@ -14,7 +14,7 @@ use ranpace_radio::scheduler::{Alloc, Policy};
 use ranpace_radio::uplink::{AccessConfig, Power, PowerControl};
 use ranpace_units::{Bytes, Span};
 
-use super::{Around, BASE, GTP, Preset, Wired, am, both};
+use super::{BASE, ComparisonSetup, GTP, Preset, Wired, am, both};
 
 /// A server in the same country, and a gateway near the base station.
 const WIRED: [Wired; 2] = [
@@ -37,7 +37,8 @@ cc = \"cubic\"
 workload = { kind = \"web\", page = \"3MB\", interval = \"4s\" }
 ";
 
-const AROUND: Around = Around { wired: &WIRED, users: 1, is_upload: false, flow: "", more: BACKGROUND };
+const AROUND: ComparisonSetup =
+    ComparisonSetup { wired: &WIRED, users: 1, is_upload: false, flow: "", more: BACKGROUND };
 
 pub(super) const LTE: Preset = Preset {
     name: "lte",

@@ -13,7 +13,7 @@ use ranpace_radio::scheduler::{Alloc, Policy};
 use ranpace_radio::uplink::{AccessConfig, Power, PowerControl};
 use ranpace_units::{Bytes, Span};
 
-use super::{Around, BASE, GTP, Preset, Wired, am};
+use super::{BASE, ComparisonSetup, GTP, Preset, Wired, am};
 
 /// 10 Gbit/s (printed "GBps"): Tables 5.1 and 6.2.
 const WIRED_RATE: &str = "10Gbit/s";
@@ -31,8 +31,8 @@ const fn wired(ms: u64) -> [Wired; 2] {
 const FLOW: &str = "mtu = \"1452B\"\nack_every = 2\nack_delay = \"40ms\"\nreceive_buffer_max = \"1GiB\"\n";
 
 /// Five users (Tables 5.1 and 6.2), a flow each.
-const fn around(wired: &'static [Wired]) -> Around {
-    Around { wired, users: 5, is_upload: false, flow: FLOW, more: "" }
+const fn around(wired: &'static [Wired]) -> ComparisonSetup {
+    ComparisonSetup { wired, users: 5, is_upload: false, flow: FLOW, more: "" }
 }
 
 pub(super) const CHAPTER_5: Preset = Preset {

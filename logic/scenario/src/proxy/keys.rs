@@ -1,6 +1,6 @@
 //! The keys of `[[proxy]]`.
 
-use ranpace_pep::rapid::{Accounting, Estimator, Hold, RanRttMin, Settings, Slack, WindowRule};
+use ranpace_pep::rapid::{Accounting, Estimator, LateCapacity, RanRttMin, Settings, Slack, WindowRule};
 use ranpace_units::{Bytes, Span};
 
 use crate::key::{
@@ -147,9 +147,9 @@ pub(super) const ACCOUNT_UDP: Key<Flag, Is<bool>> = Key {
     about: "whether the measured rate of UDP and QUIC that pass by to a user is taken off what its connections are given, \
             at most half of that",
 };
-pub(super) const HOLD: Key<Words<Hold>> = Key {
+pub(super) const HOLD: Key<Words<LateCapacity>> = Key {
     name: "hold",
-    kind: Words(&[("least", Hold::Least), ("mean", Hold::Mean)]),
+    kind: Words(&[("least", LateCapacity::Least), ("mean", LateCapacity::Mean)]),
     default: BY_PROFILE,
     about: "what is given out while reports are late, but not lost: the least capacity of the last second, or the mean of \
             what was reported of it (with `\"field\"`)",

@@ -3,7 +3,7 @@
 use super::{Fault, Faults, Part};
 use crate::figures::Quantity;
 use crate::plot::{Axis, Frame, Line, LinePlot, Palette, PlotError};
-use crate::report::Plate;
+use crate::report::CaptionedPlot;
 use crate::reproduce::cells::Cells;
 use crate::reproduce::tables::Figures;
 
@@ -30,7 +30,7 @@ impl Faults {
     }
 
     /// Goodput and delay over the feed's delay, a line for each period, of the grid's rows with the first error.
-    pub fn plates(&self, title: &str, scheme: &str, cells: &Cells) -> Result<Vec<Plate>, PlotError> {
+    pub fn plates(&self, title: &str, scheme: &str, cells: &Cells) -> Result<Vec<CaptionedPlot>, PlotError> {
         let mut rows = self.rows(scheme, cells).unwrap_or_default();
         rows.retain(|row| row.label.starts_with("grid"));
         let Some(error) = values(&rows, "error").first().cloned() else { return Ok(Vec::new()) };
@@ -63,7 +63,7 @@ impl Faults {
                 "{title}: {name} of {scheme} by how late radio information is, a line for each period; {}.",
                 rightness(&error)
             );
-            plates.push(Plate { svg, caption });
+            plates.push(CaptionedPlot { svg, caption });
         }
         Ok(plates)
     }

@@ -16,7 +16,7 @@ use crate::interface::RadioHint;
 
 /// How P_max is worked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum PMaxRule {
     /// `max(P_cell / N, P_current + P_unused)`: what a fair scheduler gives a user with a backlog. Ours.
     Reachable,
     /// `P_cell / N + P_unused` (3.7), which counts the own fair share twice where it is not used.
@@ -25,7 +25,7 @@ pub enum Reach {
     OwnPlusUnused,
 }
 
-impl Reach {
+impl PMaxRule {
     /// P_max, in the units of its arguments.
     pub fn p_max(self, cell: f64, users: u16, own: f64, unused: f64) -> f64 {
         let fair = cell / f64::from(users.max(1));
@@ -67,7 +67,7 @@ struct TimedHint {
 /// The radio as SIGMA sees it.
 #[derive(Clone, Debug)]
 pub(super) struct Inputs {
-    reach: Reach,
+    reach: PMaxRule,
     average: Average,
     /// Utilisation that counts as 1.
     full: f64,
@@ -96,7 +96,7 @@ fn parts(resources: f64, cell: u16) -> u64 {
 }
 
 impl Inputs {
-    pub(super) fn new(reach: Reach, average: Average, full: f64, efficiency: f64) -> Self {
+    pub(super) fn new(reach: PMaxRule, average: Average, full: f64, efficiency: f64) -> Self {
         Self {
             reach,
             average,

@@ -120,7 +120,7 @@ fn test_s_2_worked_example_of_lte() {
 
 #[test]
 fn test_s_3_modes_differ_where_a_fair_share_is_unused() {
-    use Reach::{Eq37, OwnPlusUnused, Reachable};
+    use PMaxRule::{Eq37, OwnPlusUnused, Reachable};
     for (case, users, own, unused, eq37, own_plus_unused, reachable) in [
         ("both have some, some is left", 2, 10.0, 15.0, 40.0, 25.0, 25.0),
         ("the other has the rest", 2, 10.0, 0.0, 25.0, 10.0, 25.0),
