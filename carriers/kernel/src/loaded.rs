@@ -43,15 +43,18 @@ impl Loaded {
 
     /// The same with the first free name of the control's own, `c2tcp_1` and so on: several processes may each have their own.
     pub fn unnamed(control: &Control) -> Result<Self, KernelError> {
-        let mut base = control.default_name();
-        base.truncate(NAME_ROOM - 1 - "_9999".len());
+        let mut name = String::new();
         for number in 1..=9999 {
-            match Self::new(control, &format!("{base}_{number}")) {
+            let suffix = format!("_{number}");
+            name = control.default_name();
+            name.truncate(NAME_ROOM - 1 - suffix.len());
+            name.push_str(&suffix);
+            match Self::new(control, &name) {
                 Err(KernelError::Exists(_)) => {}
                 done => return done,
             }
         }
-        Err(KernelError::Exists(format!("{base}_9999")))
+        Err(KernelError::Exists(name))
     }
 
     fn register(&mut self) -> Result<Link, KernelError> {
