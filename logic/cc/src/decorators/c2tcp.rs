@@ -5,8 +5,8 @@
 //!
 //! A decorator over any [`LossBased`] control, its parent, which continues unchanged. On each RTT sample:
 //! * Condition Detector (Algorithm 1): `Setpoint = alpha MINRTT`. Below it the condition is **Good**. Above it, the condition
-//!   is **Normal** for an `Interval` (the `Setpoint` of the last Good), then repeatedly **Bad**, after another `Interval /
-//!   sqrt 1`, `Interval / sqrt 2`, ...
+//!   is **Normal** for an `Interval` (the `Setpoint` of the last Good), then repeatedly **Bad**, after further intervals of
+//!   `Interval / sqrt 1`, `Interval / sqrt 2`, ...
 //! * Action Enforcer (Algorithm 2): Good adds `Setpoint / RTT` segments per window (equation 1); Bad asks the parent for its
 //!   `ssthresh`, then sets the window to one segment. Nothing is retransmitted or declared lost: the ACKs of the data in
 //!   flight restart growth.
@@ -23,7 +23,7 @@
 //! * Good adds per segment ACKed, except while PRR owns the window or while the window is not the limit.
 //! * A cycle without samples, or with the application as the limit in more than half of them, does not tune.
 //! * `kernel_compat` follows the code where no other option does: Good adds in every state, once per ACK; `Interval` follows
-//!   `alpha` and MINRTT at once; every cycle tunes; and `clock=ms` holds, whatever that option says.
+//!   `alpha` and MINRTT at once; application-limited cycles tune too; and `clock=ms` holds, whatever that option says.
 //! * `deaf`: with a parent that has epochs (CUBIC), the detector and the tuner ignore samples from the first `deaf` of each
 //!   epoch: in the code they run behind such a test of CUBIC's.
 //! * `after_bad=avoidance`: `ssthresh` becomes one segment too, so that the parent continues in congestion avoidance, as

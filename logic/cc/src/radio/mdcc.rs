@@ -23,8 +23,8 @@
 //! * A reduction starts from the effective window `W`, even if the reduced window was larger and did not bind.
 //! * A window grows only while `W` limits the flow, and not beyond `2 W`; otherwise the one that does not bind would grow
 //!   without bound. CUBIC's clock keeps running meanwhile.
-//! * HyStart++ runs on the PEP's reports because it looks at delays only: reports cover eight packets each or come every 2
-//!   ms, and form no ACK trains.
+//! * HyStart++ runs on the PEP's reports because it looks at delays only: reports cover eight packets each or come every
+//!   2 ms, and form no ACK trains.
 //! * Start ([`Start`]): with `open_ran`, the default, the radio's window is a large constant until its first loss.
 //! * Without a PEP, or when it falls silent or contradicts the receiver, CUBIC runs alone as in Linux, with PRR and its own
 //!   HyStart, and sets the endpoint's window itself, starting from the effective window. Every event that lowers `W_i` must
