@@ -272,7 +272,7 @@ mod tests {
         for (pacing, paced, expected) in [
             (Pacing::Unlimited, false, 22), // over (40 + 1) / 2 ms after the first
             (own, true, 43),                // over 40 + 1 ms
-            (Pacing::Unlimited, true, 43), // the same if the endpoint paces, which the window does not show
+            (Pacing::Unlimited, true, 43),  // the same if the endpoint paces, which the window does not show
         ] {
             let mut hystart = HyStart::new(Kind::Classic);
             let (mut w, mut cx) = (Window::new(100.0), context(Time::from_secs(1)));
