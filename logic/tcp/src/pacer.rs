@@ -85,7 +85,7 @@ impl Pacer {
         self.burst
     }
 
-    /// The sender runs out of segments in the middle of a burst: the rest of it is forfeited.
+    /// The sender has nothing more to send in the middle of a burst: the rest of it is forfeited.
     pub(crate) fn on_idle(&mut self) {
         self.burst = 0;
     }
