@@ -366,7 +366,7 @@ fn a_shut_window_is_probed_until_it_opens() {
         receive_buffer_max: Bytes::new(65_536),
         ..Config::default()
     };
-    // Every acknowledgement in between is lost, including the update that opens the window.
+    // The peer's window is closed for a while, and the update that reopens it is lost.
     let mut pipe = Pipe::named(&config, "cubic", clean());
     pipe.sender.write(segments(400));
     pipe.run(ms(250));

@@ -7,7 +7,7 @@ use crate::entry::{Control, Entry, Transport};
 use crate::interface::{Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Window};
 use crate::options::{OptionError, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "newreno",
     about: "additive increase, halving on loss",

@@ -22,7 +22,7 @@ use crate::interface::{
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::round::Round;
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "vegas",
     about: "holds 2 to 4 segments in the queue",

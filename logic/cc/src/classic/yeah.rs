@@ -25,7 +25,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "yeah",
     about: "Scalable TCP while the queue is short, Reno otherwise",

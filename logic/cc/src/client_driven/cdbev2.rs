@@ -52,7 +52,7 @@ use settings::{OneWay, Recovery, Settings};
 
 pub use settings::DrainReference;
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "cdbev2",
     about: "paces at the bandwidth that the receiver measures every 10 ms, probes and drains around it",

@@ -12,7 +12,7 @@ use crate::entry::{Control, Entry, Transport};
 use crate::interface::ReceiverHalf;
 use crate::options::{OptionError, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "cqic-s",
     about: "DCIC's client with CDBE's states",

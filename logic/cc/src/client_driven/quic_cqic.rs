@@ -23,7 +23,7 @@ use crate::entry::{Control, Entry, Transport};
 use crate::interface::{RadioHint, Received, ReceiverHalf, ReceiverReport};
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "quic-cqic",
     about: "sends at the rate that channel quality and activity promise (HSPA+)",

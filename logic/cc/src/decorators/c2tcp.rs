@@ -38,7 +38,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Decorator = Decorator {
     name: "c2tcp",
     about: "keeps the mean RTT near a target",

@@ -25,7 +25,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// The entry that `ranpace list cc` shows.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "rapid",
     about: "on a RAPID proxy, towards the user: the window that the proxy allocates; CUBIC without an allocation",

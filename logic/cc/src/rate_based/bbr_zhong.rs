@@ -27,7 +27,7 @@ use crate::rate_based::bbr1::{
     BANDWIDTH_ROUNDS, Bandwidth, FullPipe, INITIAL_WINDOW, MIN_CWND, MIN_RTT_WINDOW, PROBE_RTT_TIME,
 };
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "bbr-zhong",
     about: "BBR version 1 with the parameters of Zhong's thesis",

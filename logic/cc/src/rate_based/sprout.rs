@@ -30,7 +30,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "sprout",
     about: "sends what the receiver's cautious forecast will drain in 100 ms",

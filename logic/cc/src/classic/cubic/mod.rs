@@ -26,7 +26,7 @@ pub(crate) use self::rfc9438::RfcCubic;
 #[cfg(doc)]
 use self::curve::Curve;
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "cubic",
     about: "cubic growth towards the last maximum, as in Linux",
@@ -84,7 +84,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     }))
 }
 
-/// What an experimenter may change.
+/// User-configurable parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// `C`, in segments per cubic second.

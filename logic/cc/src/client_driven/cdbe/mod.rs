@@ -21,7 +21,7 @@ use crate::entry::{Control, Entry, Transport};
 use crate::interface::ReceiverHalf;
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "cdbe",
     about: "sends at the rate at which the client receives, in states that follow the delay",

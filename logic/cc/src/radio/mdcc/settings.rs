@@ -8,7 +8,7 @@ use crate::classic::scalable;
 use crate::entry::{Control, Entry, Transport};
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// The entry that `ranpace list cc` shows.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "mdcc",
     about: "CUBIC by a Lightweight PEP's acknowledgements, Scalable by the receiver's; the smaller window counts",
