@@ -1,7 +1,7 @@
 //! HyStart: leaves slow start before packets are lost, when the path shows that it is full.
 //!
 //! Sources: Ha and Rhee, "Hybrid Slow Start for High-Bandwidth and Long-Distance Networks" (PFLDnet 2008), as
-//! `net/ipv4/tcp_cubic.c` of Linux 6.x has it ([`Kind::Classic`]); RFC 9406, HyStart++ ([`Kind::PlusPlus`]).
+//! implemented in `net/ipv4/tcp_cubic.c` of Linux 6.x ([`Kind::Classic`]); RFC 9406, HyStart++ ([`Kind::PlusPlus`]).
 //! Classic: armed until it has found an exit, and again after a timeout. `ssthresh` is set to the window when, within a
 //! round, either a train of closely spaced ACKs lasts longer than the path's delay, or the smallest RTT is well above it.
 //! HyStart++: in the first slow start only. When a round's smallest RTT exceeds the previous round's, conservative slow start

@@ -2,7 +2,7 @@
 //!
 //! Sources: Mascolo, Casetti, Gerla, Sanadidi and Wang, "TCP Westwood: Bandwidth Estimation for Enhanced Transport
 //! over Wireless Links" (MobiCom 2001) for `westwood`; Grieco and Mascolo, "Performance Evaluation and Comparison of
-//! Westwood+, New Reno, and Vegas TCP Congestion Control" (CCR 2004), as `net/ipv4/tcp_westwood.c` of Linux has it,
+//! Westwood+, New Reno, and Vegas TCP Congestion Control" (CCR 2004), as in `net/ipv4/tcp_westwood.c` of Linux,
 //! for `westwoodplus`.
 //!
 //! Growth is Reno's. A loss leaves `BWE RTTmin`, at least 2 segments. In `westwood` this becomes `ssthresh` at once, and the

@@ -143,9 +143,9 @@ const ROUND_SEGMENTS: u64 = 4;
 /// that a small buffer overflows at most once in ten seconds.
 const BELOW: f64 = 0.95;
 const CEILING: Span = Span::from_secs(10);
-/// Longest time that bytes may be taken to need at a reported rate, over the time since the previous report. A larger
-/// value makes true reports look low after a pause of the link; a smaller one makes wildly varying ones look true. A
-/// pause twice as long counts as a silence.
+/// Longest time that bytes may be taken to need at a reported rate, over the time since the previous report. With more,
+/// a pause of the link makes true reports look low; with less, wildly wrong ones look true. A pause beyond two RTTs counts
+/// as a silence.
 const MOST_CLAIMED: f64 = 2.0;
 /// Share of lost segments, and least number of them over the last rounds and in one round. Radio links lose up to 2
 /// %, and a few lost segments are chance; a pace above the link's rate loses the excess.
@@ -610,7 +610,7 @@ impl CongestionControl for Guard {
             let bytes = core::mem::take(&mut self.unreported);
             let elapsed = cx.now.since(core::mem::replace(&mut self.news_at, cx.now)).as_secs_f64();
             round.reported.0 += bytes;
-            // A single report made during a silence must not weigh more than the silence and what follows it.
+            // One low report after a silence, applied to the bytes that follow, must not weigh more than the silence.
             round.reported.1 += (8.0 * bytes / report.as_f64().max(1.0)).min(MOST_CLAIMED * elapsed);
         }
         round.app_limited |= ack.rate.app_limited || cx.app_limited;
