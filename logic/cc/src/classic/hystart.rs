@@ -267,7 +267,8 @@ mod tests {
 
     #[test]
     fn a_train_of_half_the_path_ends_slow_start_and_a_whole_one_where_it_is_paced() {
-        // ACKs 1 ms apart; 100 segments at twice per 40 ms are 7.24 MB/s, so 262 144 bytes take long: 1 ms allowed.
+        // ACKs 1 ms apart; twice 100 segments per 40 ms are 7.24 MB/s, at which 262 144 bytes take more than the largest
+        // allowance, 1 ms.
         let own = Pacing::Rate(ranpace_units::Rate::from_mbit_per_s(60));
         for (pacing, paced, expected) in [
             (Pacing::Unlimited, false, 22), // over (40 + 1) / 2 ms after the first

@@ -4,7 +4,7 @@
 //! `net/ipv4/tcp_yeah.c` of Linux. Evaluated once per round with more than two RTT samples, with `rtt` its smallest and
 //! `base` the smallest ever: queue `Q = cwnd (rtt - base) / rtt`, level `L = (rtt - base) / base`.
 //!
-//! * Fast mode, `Q < 80` and `L < 1/8`: Scalable growth. After more than 50 fast rounds `reno_count` is reset to 2.
+//! * Fast mode, `Q <= 80` and `L <= 1/8`: Scalable growth. After more than 50 fast rounds `reno_count` is reset to 2.
 //! * Slow mode: Reno growth. If `Q > 80` and the window is above `reno_count`, the window is reduced by `min(Q, cwnd / 2)`,
 //!   but not below `reno_count` (precautionary decongestion). `reno_count`, the window that a Reno flow would have, begins at
 //!   `cwnd / 2` and gains one per slow round.

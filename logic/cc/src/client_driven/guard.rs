@@ -36,11 +36,11 @@
 //! | from driven to plain (`guard_reason`) | when | then |
 //! |---|---|---|
 //! | 1 stale | no report for max(1 s, 4 smoothed RTT) while data are in flight | |
-//! | 2 high, 3 low | the reports are contradicted | hold from [`HOLD`] on |
-//! | 4 loss | more than [`LOSS`] lost in the last rounds | hold from [`LOSS_HOLD`] on |
-//! | 5 timeout | the timer fires | CUBIC's answer |
-//! | 6 mark | the network marks | CUBIC's answer, hold from [`HOLD`] on |
-//! | 7 rival | a loss while the RTT is more than [`QUEUE_RATIO`] times [`FLIGHT`] smallest ones | CUBIC's answer, then its slow start; hold of [`LONGEST_HOLD`] |
+//! | 2 high, 3 low | the reports are contradicted | hold of at least [`HOLD`] |
+//! | 4 loss | more than [`LOSS`] lost in the last rounds | hold of at least [`LOSS_HOLD`] |
+//! | 5 timeout | the timer fires | CUBIC's response |
+//! | 6 mark | the network marks | CUBIC's response, hold of at least [`HOLD`] |
+//! | 7 rival | a loss while the RTT is more than [`QUEUE_RATIO`] times [`FLIGHT`] smallest ones | CUBIC's response, then its slow start; hold of [`LONGEST_HOLD`] |
 //!
 //! Reason 7 is no contradiction either. With [`FLIGHT`] BDPs in flight this flow alone cannot build such a queue, so
 //! a buffer that overflows with it holds others' data. All these controls drain queues, and would yield everything to

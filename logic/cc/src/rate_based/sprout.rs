@@ -86,7 +86,7 @@ const WANDERING: f64 = 200.0;
 const ESCAPE: f64 = 1.0;
 /// Ticks that a forecast covers (paper).
 const HORIZON: usize = 8;
-/// Ticks within which a packet sent now is to leave the queue: 100 ms (paper).
+/// Ticks within which a packet sent now should leave the queue: 100 ms (paper).
 const TARGET: usize = 5;
 /// Least number of ticks counted as passed when a forecast arrives (published code), for its travel time and that of new
 /// packets.

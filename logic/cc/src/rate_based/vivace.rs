@@ -3,7 +3,7 @@
 //! Source: Dong et al., "PCC Vivace: Online-Learning Congestion Control", NSDI 2018: utility, gradient
 //! ascent with confidence amplifier and dynamic change boundary, regression of the RTT.
 //!
-//! The sender cuts time into monitor intervals of about an RTT and sends at one rate in each. An interval's utility is
+//! The sender divides time into monitor intervals of about an RTT and sends at one rate in each. An interval's utility is
 //! known when all its packets are acknowledged or lost, an RTT after its end.
 //!
 //! States: *starting* (the rate doubles each interval while the utility rises; otherwise it returns to half of the last rate

@@ -7,9 +7,9 @@
 //!
 //! | estimator | over a window | |
 //! |---|---|---|
-//! | `per_dci` | mean of block / slot | equation 5.8 literally: one served slot in k gives k times what is served |
-//! | `gap` | mean of block / time since the last DCI | irregular reception enters through the interval |
-//! | `window` | sum of blocks / 50 ms | what is really served |
+//! | `per_dci` | mean of block / slot | equation 5.8 literally: one served slot in k yields k times the actual rate |
+//! | `gap` | mean of block / time since the last DCI | irregular reception affects the interval |
+//! | `window` | sum of blocks / 50 ms | the actual rate |
 //!
 //! Ours, where the thesis is silent: the mean of rBW_0 starts with the connection and continues after the first DCI; two DCIs
 //! of one slot (and the first DCI) count as one slot apart; the hint's own time is used, as long as it does not go backwards.

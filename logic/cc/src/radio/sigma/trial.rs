@@ -217,7 +217,7 @@ impl Trials {
         self.trial = None;
     }
 
-    /// Whether the reports may be followed again.
+    /// Whether the reports may be used again.
     pub(super) fn is_trusted(&self, now: Time) -> bool {
         now >= self.hold_until
     }
