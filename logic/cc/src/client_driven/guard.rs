@@ -40,7 +40,7 @@
 //! | 4 loss | more than [`LOSS`] lost in the last rounds | hold of at least [`LOSS_HOLD`] |
 //! | 5 timeout | the timer fires | CUBIC's response |
 //! | 6 mark | the network marks | CUBIC's response, hold of at least [`HOLD`] |
-//! | 7 rival | a loss while the RTT is more than [`QUEUE_RATIO`] times [`FLIGHT`] smallest ones | CUBIC's response, then its slow start; hold of [`LONGEST_HOLD`] |
+//! | 7 rival | a loss at an RTT above [`QUEUE_RATIO`] [`FLIGHT`] smallest RTTs | CUBIC's response, slow start; hold of [`LONGEST_HOLD`] |
 //!
 //! Reason 7 is no contradiction either. With [`FLIGHT`] BDPs in flight this flow alone cannot build such a queue, so
 //! a buffer that overflows with it holds others' data. All these controls drain queues, and would yield everything to
