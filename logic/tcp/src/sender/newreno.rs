@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | OPEN | DISORDER; one new segment past the window | the control grows the window |
 //! | DISORDER | the third: fast retransmit, RECOVERY; else one new segment past the window | OPEN; the control grows the window |
-//! | RECOVERY | inflates the window by 1 | below the mark: sends the next hole, deflates the window by the segments acked less 1; else OPEN |
+//! | RECOVERY | inflates the window by 1 | below the mark: sends the next hole, deflates it by the segments acked less 1; else OPEN |
 //! | LOSS | nothing | the control grows the window; OPEN above the mark |
 //!
 //! The mark is the highest byte sent when recovery began or the timer fired; below it no fast retransmit begins (RFC 6582,
