@@ -66,19 +66,19 @@ pub enum AlgorithmError {
         /// The options of this combination.
         all: String,
     },
-    /// More than anybody can mean.
+    /// A count beyond any reasonable use.
     #[error("{found} {what} in {text:?}...; at most {most} are understood")]
     TooMany {
         /// How the text begins.
         text: String,
-        /// Of what there is too much.
+        /// What there is too much of.
         what: &'static str,
-        /// How many there are.
+        /// The number found.
         found: usize,
-        /// How many there may be.
+        /// The maximum.
         most: usize,
     },
-    /// A value that the option cannot have.
+    /// An invalid value of an option.
     #[error("{text:?}: {error}")]
     BadOption {
         /// The whole text.
@@ -88,18 +88,18 @@ pub enum AlgorithmError {
     },
 }
 
-/// Most decorators around a control. Ours: there are few, and more than one of each helps nobody.
+/// Most decorators around a control. Ours: only a few exist, and repeating one has no benefit.
 const MOST_DECORATORS: usize = 16;
-/// Longest name with its options, in bytes. Ours: all options of all decorators are a fifth of it.
+/// Longest name with its options, in bytes. Ours: all options of all decorators take a fifth of it.
 const MOST_TEXT: usize = 4_096;
 
 impl Algorithm {
-    /// The text it was written as, with `guard=on` where that is the default.
+    /// The text that was parsed, with `guard=on` added if that is the default.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What carries its packets.
+    /// The transport of its packets.
     pub fn transport(&self) -> Transport {
         self.entry.transport
     }
@@ -114,24 +114,24 @@ impl Algorithm {
         &self.decorators
     }
 
-    /// Its options, to be read by name: for carriers that do not build the control, but write its settings elsewhere.
+    /// Its options, to be read by name: for carriers that do not build the control but write its settings elsewhere.
     pub fn options(&self) -> Options {
         self.options.clone()
     }
 
-    /// Puts something around every control that is built, such as a recorder of what it is told.
+    /// Wraps every control that is built, for example in a recorder of its events.
     #[must_use]
     pub fn with_around(self, around: ControlWrapper) -> Self {
         Self { around: Some(around), ..self }
     }
 
-    /// The same for every receiver half.
+    /// Wraps every receiver half that is built.
     #[must_use]
     pub fn with_around_receiver(self, around: ReceiverWrapper) -> Self {
         Self { around_receiver: Some(around), ..self }
     }
 
-    /// A fresh control; `seed` feeds its random choices.
+    /// Builds a control; `seed` feeds its random choices.
     pub fn build(&self, seed: u64) -> Box<dyn CongestionControl> {
         // Parsing built it once with the same options, so this cannot fail.
         let mut options = self.options.clone();
@@ -143,12 +143,13 @@ impl Algorithm {
         }
     }
 
-    /// Segments after which the receiver should acknowledge at once, if it matters; see [`CongestionControl::ack_every`].
+    /// Segments after which the receiver should acknowledge at once, if the control requires it; see
+    /// [`CongestionControl::ack_every`].
     pub fn ack_every(&self) -> Option<u32> {
         self.build(0).ack_every()
     }
 
-    /// A fresh receiver half, where the algorithm has one.
+    /// Builds a receiver half, if the algorithm has one.
     pub fn receiver(&self) -> Option<Box<dyn ReceiverHalf>> {
         let mut options = self.options.clone();
         // As above: parsing built it once.
@@ -182,7 +183,7 @@ impl FromStr for Algorithm {
             let text = text.chars().take(40).collect();
             Err(AlgorithmError::TooMany { text, what, found, most })
         };
-        // What is added to it below does not count.
+        // The suffix added below does not count.
         let length = text.strip_suffix(":guard=on").unwrap_or(text).len();
         if length > MOST_TEXT {
             return refused("bytes", length, MOST_TEXT);
@@ -248,7 +249,7 @@ impl FromStr for Algorithm {
                 all: join(all.map(|option| option.key)),
             });
         }
-        // What is ours and not of the publication is said wherever the algorithm is named, also where it is on by default.
+        // The guard is ours and not part of the publication, so the name always shows it, even if it is on by default.
         let mut known = entry.options.iter().chain(algorithm.decorators.iter().flat_map(|d| d.options));
         if known.any(|option| option.key == GUARD.key) && !algorithm.options.has(GUARD.key) {
             algorithm.text += &format!(":{}=on", GUARD.key);
@@ -389,7 +390,7 @@ mod tests {
         for (name, options) in listed {
             parse(&name).unwrap();
             for option in options {
-                // Somebody reads it, so it is refused for its value and not for its key.
+                // The option is read, so it is refused for its value and not for its key.
                 let refused = parse(&format!("{name}:{}=@", option.key)).unwrap_err();
                 assert!(matches!(refused, AlgorithmError::BadOption { .. }), "{name}: {refused}");
             }

@@ -1,20 +1,20 @@
-//! What every algorithm and decorator declares about itself: its name, source, options, and how it is built.
+//! The declaration of every algorithm and decorator: name, source, options, and how it is built.
 
 use std::sync::Arc;
 
 use crate::interface::{CongestionControl, LossBased, ReceiverHalf};
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// What an algorithm's name builds: a control that decorators may wrap, or one that they may not.
+/// Result of building an algorithm: a control that decorators may wrap, or one that they may not.
 #[derive(Debug)]
 pub enum Control {
     /// Loss-based: decorators may wrap it.
     LossBased(Box<dyn LossBased>),
-    /// Its own master.
+    /// Any other control, which decorators may not wrap.
     Other(Box<dyn CongestionControl>),
 }
 
-/// What carries an algorithm's packets.
+/// Transport of an algorithm's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// A TCP connection.
@@ -29,13 +29,13 @@ pub type BuildReceiver = fn(&mut Options) -> Result<Box<dyn ReceiverHalf>, Optio
 /// Wraps a control according to the options.
 pub type Wrap = fn(Box<dyn LossBased>, &mut Options) -> Result<Box<dyn LossBased>, OptionError>;
 
-/// Puts something around a control: it sees every event and every answer.
+/// Wraps a control in another one that sees every event and every response.
 pub type ControlWrapper = Arc<dyn Fn(Box<dyn CongestionControl>) -> Box<dyn CongestionControl> + Send + Sync>;
 
 /// The same for a receiver half.
 pub type ReceiverWrapper = Arc<dyn Fn(Box<dyn ReceiverHalf>) -> Box<dyn ReceiverHalf> + Send + Sync>;
 
-/// An algorithm as it is listed.
+/// A listed algorithm.
 #[derive(Debug)]
 pub struct Entry {
     /// Its name.
@@ -46,17 +46,17 @@ pub struct Entry {
     pub source: &'static str,
     /// Its options.
     pub options: &'static [OptionInfo],
-    /// What carries it.
+    /// Its transport.
     pub transport: Transport,
-    /// Whether decorators may wrap it: `build` then gives [`Control::LossBased`].
+    /// Whether decorators may wrap it: `build` then returns [`Control::LossBased`].
     pub loss_based: bool,
     /// Builds it; the seed feeds its random choices.
     pub build: fn(&mut Options, u64) -> Result<Control, OptionError>,
-    /// Its receiver half, where it has one.
+    /// Its receiver half, if it has one.
     pub receiver: Option<BuildReceiver>,
 }
 
-/// A decorator as it is listed.
+/// A listed decorator.
 #[derive(Debug)]
 pub struct Decorator {
     /// Its name.

@@ -1,9 +1,9 @@
-//! Filters that several controls share: a windowed maximum and packet-timed rounds.
+//! Filters shared by several controls: a windowed maximum and packet-timed rounds.
 //!
-//! Sources: Kathleen Nichols' windowed maximum of three samples, with the rules by which Linux ages it
-//! (`lib/minmax.c`); rounds as in Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 2016.
+//! Sources: Kathleen Nichols' windowed maximum of three samples, with Linux's rules for ageing it (`lib/minmax.c`); rounds as
+//! in Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 2016.
 
-/// A value and when it was seen.
+/// A value and when it was measured.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     at: u64,
@@ -25,13 +25,13 @@ impl MaxFilter {
         self.best[0].value
     }
 
-    /// Takes a sample; the window is `window` long.
+    /// Adds a sample; the window is `window` long.
     #[inline]
     pub(crate) fn update(&mut self, window: u64, at: u64, value: u64) {
         let new = Seen { at, value };
         let [first, second, third] = &mut self.best;
         if value >= first.value || at - third.at > window {
-            self.best = [new; 3]; // a new maximum, or nothing of the window is left
+            self.best = [new; 3]; // a new maximum, or all samples have left the window
             return;
         }
         if value >= second.value {
@@ -41,13 +41,13 @@ impl MaxFilter {
         }
         let age = at - first.at;
         if age > window {
-            // The best has left the window: the others move up, perhaps twice.
+            // The best has left the window: the others move up, possibly twice.
             (*first, *second, *third) = (*second, *third, new);
             if at - first.at > window {
                 (*first, *second, *third) = (*second, *third, new);
             }
         } else if second.at == first.at && age > window / 4 {
-            // A quarter of the window without a second choice: take one from the second quarter.
+            // A quarter of the window without a second-best sample: take one from the second quarter.
             (*second, *third) = (new, new);
         } else if third.at == second.at && age > window / 2 {
             *third = new;
@@ -55,7 +55,7 @@ impl MaxFilter {
     }
 }
 
-/// Packet-timed rounds: one ends when a packet is acknowledged that was sent after the previous end.
+/// Packet-timed rounds: a round ends when a packet sent after the previous end is acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rounds {
     /// Segments delivered when the current round began.
@@ -72,7 +72,8 @@ impl Rounds {
         self.until = delivered;
     }
 
-    /// Takes an acknowledgement: `prior_delivered` had been delivered when its packet was sent, `delivered` are now.
+    /// Processes an acknowledgement: `prior_delivered` segments had been delivered when its packet was sent, `delivered` by
+    /// now.
     #[inline]
     pub(crate) fn update(&mut self, prior_delivered: u64, delivered: u64) {
         self.started = prior_delivered >= self.until;
@@ -94,12 +95,12 @@ mod tests {
         for (at, value, expected) in [
             (0, 100, 100),
             (1, 50, 100),
-            (4, 80, 100), // becomes the second choice
-            (8, 60, 100), // becomes the third
+            (4, 80, 100), // becomes the second best
+            (8, 60, 100), // becomes the third best
             (10, 10, 100),
             (11, 10, 80), // 100 is 11 rounds old
             (15, 10, 60),
-            (40, 5, 5), // nothing of the window is left
+            (40, 5, 5), // all samples have left the window
         ] {
             filter.update(10, at, value);
             assert_eq!(filter.get(), expected, "at {at}");
@@ -122,7 +123,7 @@ mod tests {
     }
 
     proptest! {
-        /// Never below the maximum of the window's later three quarters, never above that of all samples in it.
+        /// At least the maximum of the window's later three quarters, at most that of all samples in it.
         #[test]
         fn close_to_the_true_maximum(steps in proptest::collection::vec((0..4u64, 0..1000u64), 1..200)) {
             let mut filter = MaxFilter::default();

@@ -1,4 +1,4 @@
-//! Congestion control: one algorithm, one file. [`interface`] says what a control is told and what it may set.
+//! Congestion control: one algorithm, one file. [`interface`] defines what a control observes and what it may set.
 //!
 //! An algorithm is named by text, `NAME(+DECORATOR)*(:key=value)*`, and built by [`Algorithm`]:
 //!
@@ -10,8 +10,8 @@
 //! # Ok::<(), ranpace_cc::AlgorithmError>(())
 //! ```
 //!
-//! The algorithms are in folders by what they go by: `classic`, `rate_based`, `client_driven` and `radio`; `decorators` wrap
-//! others. Each declares an [`Entry`] or a [`Decorator`], and the registry lists them all.
+//! The algorithms are grouped by the information they use: `classic`, `rate_based`, `client_driven` and `radio`; `decorators`
+//! wrap others. Each declares an [`Entry`] or a [`Decorator`], and the registry lists them all.
 #![forbid(unsafe_code)]
 
 mod algorithm;

@@ -1,10 +1,10 @@
-//! The options of an algorithm, `key=value` after colons: read by name, and what nobody read is an error.
+//! The options of an algorithm, `key=value` after colons: read by name; an option that nothing reads is an error.
 
 use core::str::FromStr;
 
 use ranpace_units::{Bytes, Rate, Span};
 
-/// What an option is, for `ranpace list cc` and for error messages.
+/// Description of an option, for `ranpace list cc` and for error messages.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionInfo {
     /// Its key.
@@ -21,16 +21,16 @@ pub struct OptionInfo {
 pub struct OptionError {
     /// Its key.
     pub key: &'static str,
-    /// What would have been understood.
+    /// What would have been accepted.
     pub expected: String,
     /// The text found.
     pub found: String,
 }
 
-/// The options given, each to be read once.
+/// The options given; each is read once.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Key, value (`None` for a bare flag), and whether somebody read it.
+    /// Key, value (`None` for a bare flag), and whether it has been read.
     given: Vec<(String, Option<String>, bool)>,
 }
 
@@ -55,7 +55,7 @@ impl Options {
         self.given.iter().any(|(given, _, _)| given == key)
     }
 
-    /// The first key that nobody read.
+    /// The first key that has not been read.
     pub(crate) fn unread(&self) -> Option<&str> {
         self.given.iter().find(|(_, _, read)| !read).map(|(key, _, _)| key.as_str())
     }
@@ -121,7 +121,7 @@ impl Options {
         }
     }
 
-    /// One of several words with what each stands for; the first is the default.
+    /// One of several words with its meaning; the first is the default.
     pub fn choice<T: Clone>(
         &mut self,
         key: &'static str,

@@ -1,7 +1,7 @@
-//! Packet-timed rounds: a round is over when a packet sent after its beginning has come back.
+//! Packet-timed rounds: a round is over when a packet sent after its beginning has been acknowledged or lost.
 //!
-//! As Linux marks them by `snd_nxt` (HyStart, Vegas, YeAH), told here by the numbers of the packets: those that
-//! are sent and no longer in flight have been acknowledged or lost.
+//! Linux marks them by `snd_nxt` (HyStart, Vegas, YeAH); here packet numbers serve: packets that were sent and are no longer
+//! in flight have been acknowledged or lost.
 
 use crate::interface::Context;
 

@@ -1,5 +1,5 @@
-//! The pages of `docs/` say what the code says: a page per algorithm with each of its options and their values, and
-//! the worked example of `docs/cc-interface.md` is the one that is compiled here.
+//! Checks that the pages of `docs/` agree with the code: a page per algorithm with each of its options and their values, and
+//! the worked example of `docs/cc-interface.md` is the one compiled here.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -43,7 +43,7 @@ fn each_algorithm_has_a_page_with_all_its_options() {
             let (_, rest) = row.unwrap_or_else(|| panic!("{name}: option {key} has no row"));
             assert!(rest.contains(values), "{name}: the row of {key} says {rest:?}, the code {values:?}");
         }
-        // An option that is gone is not to be asked for.
+        // An option that no longer exists must not be documented.
         let known: Vec<&str> = options.iter().map(|option| option.key).collect();
         let section = page.split("\n## Options\n").nth(1).unwrap_or_default();
         let section = section.split("\n## ").next().unwrap_or_default();

@@ -1,22 +1,22 @@
-//! A congestion control of ours as noq's controller.
+//! Adapts one of our congestion controls to noq's controller interface.
 //!
-//! noq calls its controller in the middle of what it does with an acknowledgement; our interface is told of the whole of
-//! it, in a fixed order (the head of `ranpace_cc::interface`). So the adapter notes what noq says, and tells the control
-//! when noq is through: when it next asks for the window, or when its driver says so ([`Control::settle`]).
+//! noq calls its controller while it is processing an acknowledgement; our interface reports the whole acknowledgement, in a
+//! fixed order (see the documentation of `ranpace_cc::interface`). The adapter therefore records noq's calls and passes them
+//! to the control once noq has finished: when noq next asks for the window, or when its driver says so ([`Control::settle`]).
 //!
-//! Source of what happens to the window: RFC 9002, sections 7 and B, where PRR would act under TCP. On the first loss or
-//! mark of an episode the control's answer becomes window and threshold at once (7.3.2); acknowledgements of what was
-//! sent before do not grow the window (7.3.2, B.5); the episode ends with an acknowledgement of what was sent later. An
-//! answer of `Ignore` changes nothing at all: no window, no threshold, no episode. Persistent congestion (7.6.2) is told as
-//! a timeout that is not the first, and brings the window to two packets.
+//! Source of the window's behaviour: RFC 9002, sections 7 and B, where TCP would use PRR. On the first loss or mark of an
+//! episode the control's response becomes window and threshold at once (7.3.2); acknowledgements of packets sent before do
+//! not grow the window (7.3.2, B.5); the episode ends when a packet sent later is acknowledged. A response of `Ignore`
+//! changes nothing: no window, no threshold, no episode. Persistent congestion (7.6.2) is reported as a repeated timeout, and
+//! reduces the window to two packets.
 //!
-//! Computed here, because noq does not tell it: packets in flight in order of their sending, delivery-rate samples
-//! (draft-cheng-iccrg-delivery-rate-estimation) and the smallest RTT. The sample of the RTT is without the delay that the
-//! receiver says its acknowledgement had (RFC 9002, 5.3), where the driver tells the smoothed RTT, from which it follows;
-//! and with it otherwise.
+//! Computed here, because noq does not report it: packets in flight in order of sending, delivery-rate samples
+//! (draft-cheng-iccrg-delivery-rate-estimation) and the smallest RTT. If the driver supplies the smoothed RTT, the RTT sample
+//! is derived from it and excludes the acknowledgement delay that the receiver reports (RFC 9002, 5.3); otherwise it includes
+//! the delay.
 //!
-//! Ours: a packet is a segment of the interface, and its size that of a full QUIC packet, header and tag included, as
-//! RFC 9002 counts. Packets of the handshake are not told, and the window does not move before it is complete.
+//! Ours: a packet is a segment of the interface, with the size of a full QUIC packet, header and tag included, as RFC 9002
+//! counts. Packets of the handshake are not reported, and the window stays constant until it is complete.
 
 mod events;
 mod pep;
@@ -46,25 +46,25 @@ pub struct Stats {
     pub sent: u64,
     /// Their bytes, header and tag included.
     pub sent_bytes: Bytes,
-    /// Of those, packets and bytes that the peer has.
+    /// Of those, packets and bytes that the peer has received.
     pub acked: u64,
     /// See `acked`.
     pub acked_bytes: Bytes,
-    /// Of those, packets and bytes taken for lost; what they carried was sent again, if it still mattered.
+    /// Of those, packets and bytes declared lost; their content was retransmitted if it still mattered.
     pub lost: u64,
     /// See `lost`.
     pub lost_bytes: Bytes,
     /// Episodes begun by losses.
     pub recoveries: u64,
-    /// Reductions that marks began.
+    /// Reductions caused by marks.
     pub ecn_reductions: u64,
-    /// Reductions taken back.
+    /// Reductions undone.
     pub undone: u64,
-    /// Persistent congestion found.
+    /// Occurrences of persistent congestion.
     pub persistent: u64,
 }
 
-/// A control of ours, shared with the noq connection that it controls.
+/// One of our controls, shared with the noq connection that it controls.
 #[derive(Clone)]
 pub struct Control(Arc<Mutex<Core>>);
 
@@ -81,17 +81,17 @@ impl Control {
         Self(Arc::new(Mutex::new(Core::new(control, config, clock))))
     }
 
-    /// Nobody panics while holding it; and if somebody did, there would be nothing better to do than to go on.
+    /// No code panics while holding the lock; even if some did, continuing would be the best option.
     fn core(&self) -> MutexGuard<'_, Core> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What noq takes to make its controller.
+    /// The factory from which noq creates its controller.
     pub fn factory(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
         Arc::new(Factory(self.clone()))
     }
 
-    /// The handshake is complete; from here on packets count. `smoothed` is its RTT, if it gave one.
+    /// The handshake is complete; packets count from here on. `smoothed` is its RTT, if it gave one.
     pub fn start(&self, now: Time, smoothed: Option<Span>) {
         let mut core = self.core();
         core.settle(None);
@@ -106,27 +106,27 @@ impl Control {
         core.control.on_start(&cx, &mut core.window);
     }
 
-    /// noq is through with a datagram or a timer: tells the control what happened. `smoothed` is noq's estimate of the RTT
-    /// now. Returns the sample of the RTT that there was.
+    /// noq has finished with a datagram or a timer: passes the recorded events to the control. `smoothed` is noq's current
+    /// estimate of the RTT. Returns the RTT sample, if there was one.
     pub fn settle(&self, now: Time, smoothed: Option<Span>) -> Option<Span> {
         let mut core = self.core();
         core.now = now;
         core.settle(smoothed)
     }
 
-    /// From here on it is noted which packets are acknowledged.
+    /// Starts recording which packets are acknowledged.
     pub(crate) fn log_acked(&self) {
         self.core().acked = Some(Vec::new());
     }
 
-    /// The packets that were acknowledged since the last call, by their place in the order of sending.
+    /// Passes on the packets acknowledged since the last call, by their number in the order of sending.
     pub(crate) fn each_acked(&self, each: impl FnMut(u64)) {
         if let Some(acked) = &mut self.core().acked {
             acked.drain(..).for_each(each);
         }
     }
 
-    /// The window as it stands.
+    /// The current window.
     pub fn window(&self) -> Window {
         self.core().window
     }
@@ -136,18 +136,18 @@ impl Control {
         Bytes::new(self.core().window_bytes())
     }
 
-    /// Whether a full packet has no room in the window.
+    /// Whether the window has no room for a full packet.
     pub fn is_full(&self) -> bool {
         let core = self.core();
         core.started && core.records.in_flight_bytes() + core.payload > core.window_bytes()
     }
 
-    /// Bytes in the network as far as is known.
+    /// Bytes in the network, as far as is known.
     pub fn in_flight(&self) -> Bytes {
         Bytes::new(self.core().records.in_flight_bytes())
     }
 
-    /// The rate that the control sets, if it sets one.
+    /// The control's pace, if it sets one.
     pub fn pacing(&self) -> Pacing {
         self.core().window.pacing
     }
@@ -172,7 +172,7 @@ impl Control {
         self.core().stats
     }
 
-    /// Whether the control wants to know of the radio.
+    /// Whether the control wants radio information.
     pub fn wants_radio(&self) -> bool {
         self.core().control.wants_radio()
     }
@@ -192,39 +192,39 @@ impl Control {
         self.with(now, |control, cx, window| control.on_allocation(cx, window, allocation));
     }
 
-    /// The path is another one.
+    /// The path has changed.
     pub fn on_path_change(&self, now: Time) {
         self.with(now, |control, cx, window| control.on_path_change(cx, window));
     }
 
-    /// When [`Self::on_deadline`] is to be called.
+    /// When to call [`Self::on_deadline`].
     pub fn next_deadline(&self) -> Option<Time> {
         self.core().control.next_deadline()
     }
 
-    /// The control's deadline has come, if it has one that has.
+    /// Runs the control's deadline if it is due.
     pub fn on_deadline(&self, now: Time) {
         if self.next_deadline().is_some_and(|at| at <= now) {
             self.with(now, |control, cx, window| control.on_deadline(cx, window));
         }
     }
 
-    /// Sets the target of a control that has one; false if it has none.
+    /// Sets the target of a control that has one; returns false for others.
     pub fn set_target(&self, target: Span) -> bool {
         self.core().control.set_target(target)
     }
 
-    /// What other connections of this host have learned of the path, before this one is established.
+    /// Passes on what other connections of this host have learned about the path, before this one is established.
     pub fn recall(&self, memory: PathMemory) {
         self.core().control.recall(memory);
     }
 
-    /// Knowledge of the control about the path, for other connections of this host.
+    /// What the control has learned about the path, for other connections of this host.
     pub fn memory(&self) -> Option<PathMemory> {
         self.core().control.memory()
     }
 
-    /// Shows what the control shows.
+    /// Shows the control's values.
     pub fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.core().control.inspect(show);
     }
@@ -247,7 +247,7 @@ impl ControllerFactory for Factory {
     }
 }
 
-/// noq's controller: passes on to the control that it shares.
+/// noq's controller: forwards to the shared control.
 #[derive(Clone, Debug)]
 pub struct Adapter(Control);
 
@@ -304,7 +304,7 @@ impl Controller for Adapter {
     }
 
     fn on_spurious_congestion_event(&mut self) {
-        // Comes before the packets of the acknowledgement that shows it, and does not say when.
+        // noq calls this before it reports the packets of the acknowledgement that shows the mistake, and without a time.
         let mut core = self.0.core();
         core.settle(None);
         core.batch.spurious = true;
@@ -328,7 +328,7 @@ impl Controller for Adapter {
         let mut metrics = ControllerMetrics::default();
         metrics.congestion_window = core.window_bytes();
         match core.window.pacing {
-            // The rate is of bytes on the wire; noq counts QUIC packets.
+            // The rate counts bytes on the wire; noq counts QUIC packets.
             Pacing::Rate(rate) => {
                 let bytes = rate.bits_per_s() / 8;
                 let wire = core.payload + HEADERS;
@@ -336,7 +336,7 @@ impl Controller for Adapter {
                     Some((u128::from(bytes) * u128::from(core.payload) / u128::from(wire)) as u64);
             }
             Pacing::Unlimited if core.paces => {}
-            // noq does not pace windows of more than four gigabytes; its limit on what is in flight is `window`.
+            // noq does not pace windows of more than four gigabytes; the limit on its data in flight is `window`.
             Pacing::Unlimited => metrics.congestion_window = u64::MAX,
         }
         metrics

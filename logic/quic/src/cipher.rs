@@ -1,9 +1,9 @@
-//! A cipher that encrypts nothing and a handshake that proves nothing, with the sizes of the real ones.
+//! A cipher without encryption and a handshake without authentication, with the sizes of the real ones.
 //!
-//! Packets are as long as under AEAD_AES_128_GCM (RFC 9001, section 5.3): a tag of 16 bytes that is never checked. The
-//! handshake has the flights of TLS 1.3 over QUIC (RFC 9001, section 4): ClientHello; ServerHello, then the transport
-//! parameters, certificates and Finished of the server; Finished of the client. Ours: the sizes of the messages, about
-//! those of rustls with X25519 and the certificates that [`crate::Config::certificates`] says.
+//! Packets are as long as under AEAD_AES_128_GCM (RFC 9001, section 5.3), with a tag of 16 bytes that is never checked. The
+//! handshake has the flights of TLS 1.3 over QUIC (RFC 9001, section 4): ClientHello; ServerHello, then the server's
+//! transport parameters, certificates and Finished; the client's Finished. Ours: the sizes of the messages, about those of
+//! rustls with X25519 and certificates of the size in [`crate::Config::certificates`].
 
 use core::any::Any;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use noq_proto::{ConnectError, ConnectionId, PathId, Side, TransportError};
 
 /// Tag of AES-GCM, in bytes (RFC 9001, section 5.3).
 pub(crate) const TAG: usize = 16;
-/// Sample that header protection takes, in bytes (RFC 9001, section 5.4.3): it bounds how short a packet may be.
+/// Sample for header protection, in bytes (RFC 9001, section 5.4.3): it bounds the length of a packet from below.
 const SAMPLE: usize = 16;
 /// ClientHello without the transport parameters.
 const CLIENT_HELLO: usize = 240;
@@ -31,7 +31,7 @@ const CLIENT_FINISHED: usize = 36;
 /// Type and length before a message of the handshake (RFC 8446, section 4).
 const MESSAGE_HEADER: usize = 4;
 
-/// A key that changes nothing.
+/// A key that leaves the content unchanged.
 struct Open;
 
 impl PacketKey for Open {
@@ -78,31 +78,31 @@ fn keys() -> Keys {
     Keys { header: KeyPair { local: Box::new(Open), remote: Box::new(Open) }, packet: packet_keys() }
 }
 
-/// What a side has still to say or to hear.
+/// Next step of a side's handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Client: says ClientHello. Server: hears it.
+    /// The client sends and the server receives ClientHello.
     ClientHello,
-    /// Server: says ServerHello. Client: hears it.
+    /// The server sends and the client receives ServerHello.
     ServerHello,
-    /// The client has the handshake's keys to announce.
+    /// The client announces the handshake keys.
     HandshakeKeys,
-    /// Server: says what follows. Client: hears it.
+    /// The server sends and the client receives the remaining server messages.
     ServerFinished,
-    /// Client: says Finished. Server: hears it.
+    /// The client sends and the server receives Finished.
     ClientFinished,
     Done,
 }
 
-/// The handshake of one side.
+/// One side's handshake.
 struct Handshake {
     side: Side,
     step: Step,
     certificates: usize,
-    /// Our transport parameters as they travel.
+    /// Our encoded transport parameters.
     ours: Vec<u8>,
     theirs: Option<TransportParameters>,
-    /// Of a message that has not arrived whole.
+    /// Received part of an incomplete message.
     heard: Vec<u8>,
 }
 
@@ -113,10 +113,10 @@ impl Handshake {
         Self { side, step: Step::ClientHello, certificates, ours, theirs: None, heard: Vec::new() }
     }
 
-    /// Writes a message: `content`, and nothing until it is `padding` bytes longer.
+    /// Writes a message of `content` and `padding` more bytes, which hold the content's length and zeros.
     fn say(buf: &mut Vec<u8>, content: &[u8], padding: usize) {
         let length = content.len() + padding;
-        // Type, three bytes of length; how much of it is content stands in the next two.
+        // Type, then three bytes of length; the next two bytes give the length of the content.
         buf.push(1);
         buf.extend_from_slice(&(length as u32).to_be_bytes()[1..]);
         buf.extend_from_slice(&(content.len() as u16).to_be_bytes());
@@ -124,7 +124,7 @@ impl Handshake {
         buf.resize(buf.len() + padding.saturating_sub(2), 0);
     }
 
-    /// Takes the next message off what was heard, if it is there as a whole.
+    /// Removes the next message from the received bytes, if it is complete.
     fn next_message(&mut self) -> Option<Vec<u8>> {
         let &[_, a, b, c, d, e, ..] = self.heard.as_slice() else { return None };
         let length = MESSAGE_HEADER + u32::from_be_bytes([0, a, b, c]) as usize;
@@ -162,7 +162,7 @@ impl Session for Handshake {
 
     fn is_handshaking(&self) -> bool {
         match self.side {
-            // Its own Finished is only to be written.
+            // Only its own Finished is left to write.
             Side::Client => !matches!(self.step, Step::ClientFinished | Step::Done),
             Side::Server => self.step != Step::Done,
         }
@@ -228,7 +228,7 @@ impl Session for Handshake {
     }
 
     fn is_valid_retry(&self, _orig_dst_cid: ConnectionId, _header: &[u8], _payload: &[u8]) -> bool {
-        false // nobody retries here
+        false // no endpoint here sends a Retry
     }
 
     fn export_keying_material(
@@ -241,7 +241,7 @@ impl Session for Handshake {
     }
 }
 
-/// Both sides' configuration of the handshake.
+/// Handshake configuration of both sides.
 pub(crate) struct NoCipher {
     /// Bytes of the server's certificates.
     pub certificates: usize,
@@ -272,7 +272,7 @@ impl ServerConfig for NoCipher {
     }
 }
 
-/// Key of stateless resets and of tokens: tells them apart, and hides nothing.
+/// Key for stateless resets and tokens: tells them apart without protecting them.
 pub(crate) struct NoSecret;
 
 impl HmacKey for NoSecret {
@@ -310,7 +310,7 @@ impl HandshakeTokenKey for NoSecret {
     }
 }
 
-/// The two as noq takes them.
+/// The handshake configuration for noq.
 pub(crate) fn no_cipher(certificates: usize) -> Arc<NoCipher> {
     Arc::new(NoCipher { certificates })
 }

@@ -2,36 +2,36 @@
 
 use ranpace_units::{Bytes, Span};
 
-/// IPv4 header without options, and UDP header: what a QUIC packet has around it.
+/// IPv4 header without options and UDP header, which precede a QUIC packet.
 pub(crate) const HEADERS: u64 = 20 + 8;
 /// Smallest UDP payload that a path must carry (RFC 9000, section 14).
 const LEAST_PAYLOAD: u64 = 1_200;
 
-/// The receive windows by default. noq has 1.25 MB per stream, none for the connection, and does not tune them. Ours: 2 MB, the
-/// most in which a receiver of noq that reads in order never has more than 2,048 full packets waiting behind a gap, at the
-/// smallest MTU too (2,048 x 1,200 B are 2.46 MB): with more of them noq gives the connection up.
+/// Default receive windows. noq has 1.25 MB per stream, no limit for the connection, and does not tune them. Ours: 2 MB, the
+/// most at which a noq receiver that reads in order never has more than 2,048 full packets waiting behind a gap, even at the
+/// smallest MTU (2,048 x 1,200 B are 2.46 MB): with more of them noq aborts the connection.
 const WINDOW: Bytes = Bytes::new(2_000_000);
 
-/// Settings of a QUIC connection. [`Config::default`] is noq 1.4 but for the receive windows, see `max_data`. Connections never
-/// time out from being idle.
+/// Settings of a QUIC connection. [`Config::default`] is noq 1.4 except for the receive windows, see `max_data`. Connections
+/// have no idle timeout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Largest IP packet, at least [`Config::LEAST_MTU`]. The path is known to carry it: it is not searched for.
+    /// Largest IP packet, at least [`Config::LEAST_MTU`]. The path is assumed to carry it: there is no path MTU discovery.
     pub mtu: Bytes,
     /// Initial window in packets (RFC 9002, section 7.2: 10).
     pub initial_window: u32,
-    /// `initial_max_data`: how much the receiver takes before it is read (RFC 9000, section 4.1); 2 MB. With more than 2,048 full
-    /// packets of it noq gives a connection up after a loss that has so many of them behind it.
+    /// `initial_max_data`: how much unread data the receiver accepts (RFC 9000, section 4.1); 2 MB. With more than 2,048 full
+    /// packets noq aborts a connection after a loss that has that many of them behind it.
     pub max_data: Bytes,
     /// `initial_max_stream_data_uni`: the same for the one stream that carries the data.
     pub max_stream_data: Bytes,
-    /// Ack-eliciting packets after which the receiver acknowledges at once. `None`: two, and nothing is asked of it;
-    /// otherwise the sender asks with an ACK_FREQUENCY frame (draft-ietf-quic-ack-frequency).
+    /// Ack-eliciting packets after which the receiver acknowledges at once. `None`: two, without a request; otherwise the
+    /// sender requests it with an ACK_FREQUENCY frame (draft-ietf-quic-ack-frequency).
     pub ack_every: Option<u32>,
-    /// Longest delay of an acknowledgement, asked for in the same way; noq bounds it by the RTT, but not below 25 ms.
-    /// `None`: 25 ms (RFC 9000, section 18.2).
+    /// Longest delay of an acknowledgement, requested in the same way; noq limits it to the RTT, but not below 25 ms. `None`:
+    /// 25 ms (RFC 9000, section 18.2).
     pub ack_delay: Option<Span>,
-    /// Packets are ECN-capable (RFC 9000, section 13.4).
+    /// Whether packets are ECN-capable (RFC 9000, section 13.4).
     pub ecn: bool,
     /// Paces controls that do not pace themselves, as noq does: 1.25 windows per RTT, in bursts of ten packets or 2 ms
     /// (RFC 9002, section 7.7).
@@ -48,7 +48,7 @@ pub enum Opener {
     /// The sender of the data is the client (an upload).
     #[default]
     Sender,
-    /// The receiver of the data is the client (a download); the request rides on the handshake's last flight.
+    /// The receiver of the data is the client (a download); the handshake's last flight carries the request.
     Receiver,
 }
 

@@ -1,8 +1,9 @@
-//! Which bytes of the stream are known to have come by at a proxy on the path, or to be at the receiver.
+//! Tracks which bytes of the stream are known to have passed a proxy on the path or to have reached the receiver.
 //!
-//! noq does not say what a packet holds. A sender knows its own packets before they are encrypted, and here they never are: so it
-//! reads their STREAM frames (RFC 9000, sections 17, 19.8 and 12.4 for the others, which are passed over). What a packet holds of
-//! the stream counts as handed over when a proxy has seen the packet or the receiver has acknowledged it.
+//! noq does not report the content of a packet. A sender could read its own packets before encryption, and here they are
+//! never encrypted: so this module parses their STREAM frames (RFC 9000, sections 17, 19.8 and 12.4 for the other frames,
+//! which are skipped). The stream data of a packet count as handed over when a proxy has seen the packet or the receiver has
+//! acknowledged it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -40,7 +41,7 @@ impl<'a> Reader<'a> {
         self.take(length).map(|_| ())
     }
 
-    /// Passes over a packet with a long header (RFC 9000, section 17.2).
+    /// Skips a packet with a long header (RFC 9000, section 17.2).
     fn long_packet(&mut self) -> Option<()> {
         let first = self.byte()?;
         self.take(4)?;
@@ -54,7 +55,7 @@ impl<'a> Reader<'a> {
         self.sized()
     }
 
-    /// What the next frame holds of a stream: where, and how much. `None` at a frame that is not known.
+    /// The next frame's stream data, as offset and length, if it is a STREAM frame. `None` at an unknown frame.
     fn frame(&mut self) -> Option<Option<(u64, u64)>> {
         match self.varint()? {
             kind @ 0x08..=0x0f => {
@@ -93,7 +94,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a datagram holds of the stream. Frames behind one that is not known are left out.
+/// Passes each piece of stream data in a datagram to `each`. Frames behind an unknown one are ignored.
 fn stream_bytes(datagram: &[u8], mut each: impl FnMut(u64, u64)) {
     let mut rest = Reader(datagram);
     while rest.0.first().is_some_and(|first| first & 0x80 != 0) {
@@ -124,25 +125,25 @@ struct Part {
     end: u64,
 }
 
-/// Data that have been handed over.
+/// Tracks the data that have been handed over.
 #[derive(Debug, Default)]
 pub(crate) struct Handover {
-    /// What packets hold that is not all handed over yet, in the order of sending.
+    /// Stream data of packets that are not completely handed over, in the order of sending.
     sent: VecDeque<Part>,
-    /// All bytes below this have been, and these ranges above it.
+    /// All bytes below this have been handed over, and these ranges above it.
     next: u64,
     beyond: BTreeMap<u64, u64>,
 }
 
 impl Handover {
-    /// A packet leaves, by its place in the order of sending.
+    /// A packet is sent; `number` is its position in the order of sending.
     pub fn on_sent(&mut self, number: u64, datagram: &[u8]) {
         stream_bytes(datagram, |offset, length| {
             self.sent.push_back(Part { number, start: offset, end: offset + length });
         });
     }
 
-    /// A packet was seen, or acknowledged.
+    /// A packet was seen or acknowledged.
     pub fn on_there(&mut self, number: u64) {
         let first = self.sent.partition_point(|part| part.number < number);
         let parts = self.sent.range(first..).take_while(|part| part.number == number);
@@ -160,7 +161,7 @@ impl Handover {
         }
     }
 
-    /// Bytes from the beginning of the stream without a gap.
+    /// Length of the stream's prefix that has been handed over without a gap.
     pub fn bytes(&self) -> u64 {
         self.next
     }
@@ -170,7 +171,7 @@ impl Handover {
 mod tests {
     use super::*;
 
-    /// A packet of noq's: short header, frames, tag.
+    /// A packet of noq: short header, frames, tag.
     fn packet(frames: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0x41];
         bytes.extend([7; CID]);
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn frames_are_read_as_rfc_9000_writes_them() {
-        // Without offset and length: all the rest from zero on (section 19.8).
+        // Without offset and length: all remaining bytes, from offset zero (section 19.8).
         assert_eq!(found(&packet(&[0x08, 2, 1, 2, 3])), [(0, 3)]);
         // An ACK of two ranges and MAX_DATA before; offset 0x3fff in two bytes and length 2 (section 16).
         let frames = [0x02, 9, 0, 1, 3, 0, 1, 0x10, 0x40, 1, 0x0e, 2, 0x7f, 0xff, 2, 5, 5, 0x0c, 2, 7, 4, 4];
@@ -197,7 +198,7 @@ mod tests {
         let mut coalesced = vec![0xe0, 0, 0, 0, 1, 1, 8, 1, 9, 3, 0xaa, 0xaa, 0xaa];
         coalesced.extend(packet(&[0x08, 2, 1]));
         assert_eq!(found(&coalesced), [(0, 1)]);
-        // What is not known, and what is cut off, ends it.
+        // An unknown frame and truncation end the parsing.
         assert_eq!(found(&packet(&[0x40, 0x99, 0x08, 2, 1])), []);
         for length in 0..packet(&frames).len() {
             let _ = found(&packet(&frames)[..length]);

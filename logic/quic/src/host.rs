@@ -1,4 +1,4 @@
-//! One end of a connection: noq's endpoint and connection, and what goes between them.
+//! One end of a connection: noq's endpoint and connection, and the exchange between them.
 
 use core::net::{Ipv4Addr, SocketAddr};
 use core::num::NonZeroUsize;
@@ -19,14 +19,14 @@ use crate::cipher::{NoSecret, no_cipher};
 use crate::clock::{Clock, duration, span};
 use crate::config::Config;
 
-/// Length of our connection IDs, in bytes: what noq and many servers take.
+/// Length of our connection IDs, in bytes: noq's default, and common for servers.
 pub(crate) const CID: usize = 8;
-/// Length of the ID that a client makes up for the server's (RFC 9000, section 7.2: at least 8 bytes).
+/// Length of the initial destination ID chosen by a client (RFC 9000, section 7.2: at least 8 bytes).
 const FIRST_CID: usize = 20;
-/// Datagrams are copied into pieces of such a buffer, which is used again once all pieces are read.
+/// Size of the buffer into which datagrams are copied; it is reused once all of its pieces have been read.
 const BUFFER: usize = 64 << 10;
 
-/// Connection IDs from a seed.
+/// Generates connection IDs from a seed.
 struct Ids {
     random: Xoshiro256PlusPlus,
 }
@@ -50,16 +50,16 @@ pub(crate) struct Host {
     clock: Clock,
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
-    /// Why there is no connection any more, or why there never was one.
+    /// Why the connection is lost, or was never made.
     lost: Option<String>,
-    /// What the client is to begin with.
+    /// The client's configuration until the handshake begins.
     client: Option<ClientConfig>,
     peer: SocketAddr,
     incoming: BytesMut,
-    /// noq's answers outside of a connection: there is nobody to whom they could go.
+    /// noq's responses outside of a connection, which have no recipient here.
     scratch: Vec<u8>,
     ecn: bool,
-    /// Timers were handled at this time: what is due then again waits for a nanosecond.
+    /// When timers were last handled: timers due again at that time are delayed by a nanosecond.
     handled: Option<Time>,
 }
 
@@ -93,7 +93,7 @@ impl Host {
         endpoint.rng_seed(Some(rng_seed)).cid_generator(Arc::new(move || {
             Box::new(Ids { random: Xoshiro256PlusPlus::seed_from_u64(ids) })
         }));
-        // It refuses less than 1,200 bytes and more than fit into an IP packet, which no configuration has.
+        // noq rejects less than 1,200 bytes and more than fit into an IP packet; no configuration has such values.
         let _ = endpoint.max_udp_payload_size(payload.min(65_527));
         let transport = Arc::new(transport(config, payload, control));
         let crypto = no_cipher(config.certificates.get() as usize);
@@ -130,11 +130,11 @@ impl Host {
         }
     }
 
-    /// A client begins the handshake; a server has nothing to do.
+    /// Begins the handshake on a client; does nothing on a server.
     pub fn open(&mut self, now: Time) {
         if let Some(config) = self.client.take() {
             let opened = self.endpoint.connect(self.clock.instant(now), config, self.peer, "ranpace");
-            // It fails for addresses and versions that are none, and ours are constants.
+            // This fails only for invalid addresses and versions, and ours are constants.
             self.connection = Some(opened.expect("a fixed address and version 1 are accepted"));
         }
     }
@@ -149,7 +149,7 @@ impl Host {
         connection.rtt(PathId::ZERO).map(span)
     }
 
-    /// A datagram arrived.
+    /// Processes a datagram.
     pub fn on_datagram(&mut self, now: Time, ce: bool, content: &[u8]) {
         let ecn = self.ecn.then_some(if ce { EcnCodepoint::Ce } else { EcnCodepoint::Ect0 });
         if self.incoming.capacity() < content.len() {
@@ -182,7 +182,7 @@ impl Host {
         self.exchange();
     }
 
-    /// What endpoint and connection have to say to each other.
+    /// Exchanges events between endpoint and connection.
     fn exchange(&mut self) {
         let Some((handle, connection)) = &mut self.connection else { return };
         while let Some(event) = connection.poll_endpoint_events() {
@@ -212,7 +212,7 @@ impl Host {
         self.lost.get_or_insert(reason);
     }
 
-    /// Why the connection is lost, as noq says it; `None` while it is not.
+    /// Why the connection is lost, in noq's words; `None` while it is not.
     pub fn lost(&self) -> Option<&str> {
         self.lost.as_deref()
     }
@@ -231,13 +231,13 @@ impl Host {
         let Some(at) = connection.poll_timeout() else { return Time::MAX };
         let at = self.clock.time(at);
         match self.handled {
-            // A pacer that waits for less than a nanosecond would be asked again and again at the same instant.
+            // A pacer waiting for less than a nanosecond would be called again and again at the same instant.
             Some(handled) if at <= handled => handled + Span::from_nanos(1),
             _ => at,
         }
     }
 
-    /// Handles timers that are due; false if none is.
+    /// Handles due timers; returns false if none is due.
     pub fn on_deadline(&mut self, now: Time) -> bool {
         let at = self.clock.instant(now);
         let Some((_, connection)) = &mut self.connection else { return false };
@@ -250,7 +250,7 @@ impl Host {
         true
     }
 
-    /// How often the peer has given credit to send more (RFC 9000, section 4.1).
+    /// Number of flow-control credits received from the peer (RFC 9000, section 4.1).
     pub fn credits(&mut self) -> u64 {
         self.connection.as_mut().map_or(0, |(_, connection)| {
             let frames = connection.stats().frame_rx;
@@ -258,13 +258,13 @@ impl Host {
         })
     }
 
-    /// Probes that were sent because a timeout came (RFC 9002, 6.2.4): noq asks for an acknowledgement in each.
+    /// Probes sent because of timeouts (RFC 9002, 6.2.4): noq requests an immediate acknowledgement in each.
     pub fn probes(&mut self) -> u64 {
         self.connection.as_mut().map_or(0, |(_, connection)| connection.stats().frame_tx.immediate_ack)
     }
 }
 
-/// noq's settings.
+/// Transport settings for noq.
 fn transport(
     config: &Config,
     payload: u16,
@@ -284,7 +284,8 @@ fn transport(
         .congestion_controller_factory(control.unwrap_or_else(|| Arc::new(NewRenoConfig::default())));
     if config.ack_every.is_some() || config.ack_delay.is_some() {
         let mut frequency = AckFrequencyConfig::default();
-        // The threshold is how many may arrive without an answer (draft-ietf-quic-ack-frequency, section 4).
+        // The threshold is the number of packets that may arrive without a response (draft-ietf-quic-ack-frequency,
+        // section 4).
         let threshold = config.ack_every.unwrap_or(2).saturating_sub(1);
         frequency.ack_eliciting_threshold(threshold.into());
         frequency.max_ack_delay(config.ack_delay.map(duration));

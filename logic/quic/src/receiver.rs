@@ -1,4 +1,4 @@
-//! The end to which data are sent.
+//! The end of a connection that receives data.
 
 use core::fmt;
 
@@ -10,21 +10,21 @@ use crate::config::{Config, Opener};
 use crate::host::{Host, HostEvent};
 use crate::sender::{BLOCK, pattern};
 
-/// What noq leaves empty in a datagram though it has more to say, at most: less than its largest frame here (an ACK of many
-/// ranges, which it cuts to what fits).
+/// Most bytes that noq leaves unused in a datagram while it has more to send: less than its largest frame here (an ACK of
+/// many ranges, which it truncates to fit).
 const MOST_ROOM: usize = 300;
 
-/// The receiving end of a connection: reads everything at once, as an application that is never behind.
+/// The receiving end of a connection: reads everything at once, like an application that never falls behind.
 pub struct Receiver {
     host: Host,
     opener: Opener,
     stream: Option<StreamId>,
     delivered: u64,
     payload: usize,
-    /// Nothing was left to say when the last datagram was written, and nothing has happened since.
+    /// Nothing was left to send when the last datagram was written, and nothing has happened since.
     quiet: bool,
     timer_fired: bool,
-    /// What the data should be, where somebody wants to know whether they are.
+    /// The expected data, if they are checked.
     expected: Option<Vec<u8>>,
     damaged: u64,
 }
@@ -52,21 +52,21 @@ impl Receiver {
         }
     }
 
-    /// Compares all that arrives with what was sent.
+    /// Compares all received data with the data sent.
     #[must_use]
     pub fn checked(mut self) -> Self {
         self.expected = Some(pattern());
         self
     }
 
-    /// Begins the handshake, if it is this end's to begin.
+    /// Begins the handshake, if this end does so.
     pub fn open(&mut self, now: Time) {
         if self.opener == Opener::Receiver {
             self.host.open(now);
         }
     }
 
-    /// A datagram arrived.
+    /// Processes a datagram.
     pub fn on_datagram(&mut self, now: Time, ce: bool, content: &[u8]) {
         (self.quiet, self.timer_fired) = (false, false);
         self.host.on_datagram(now, ce, content);
@@ -100,29 +100,29 @@ impl Receiver {
             }
             self.delivered += chunk.bytes.len() as u64;
         }
-        // Whether there is credit to announce shows when it is next asked for a datagram.
+        // Any credit to announce appears in the next datagram requested.
         let _ = chunks.finalize();
     }
 
-    /// Writes the next datagram to the buffer, which must be empty. Returns whether it is ECN-capable; `None` if nothing is
-    /// to be sent now.
+    /// Writes the next datagram to the buffer, which must be empty. Returns whether it is ECN-capable; `None` if there is
+    /// nothing to send now.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<bool> {
         if self.quiet {
             return None;
         }
         let sent = self.host.poll_transmit(now, out);
-        // Whatever was to be said fitted into a datagram that is not full; but the handshake has several packets in one, and
-        // probes come in pairs.
+        // A datagram that is not full contains everything there was to send; but the handshake sends several packets in one,
+        // and probes come in pairs.
         self.quiet = self.stream.is_some() && !self.timer_fired && out.len() + MOST_ROOM < self.payload;
         sent
     }
 
-    /// When [`Self::on_deadline`] is to be called.
+    /// When to call [`Self::on_deadline`].
     pub fn next_deadline(&self) -> Time {
         self.host.next_deadline()
     }
 
-    /// A deadline has come.
+    /// Processes due deadlines.
     pub fn on_deadline(&mut self, now: Time) {
         if self.host.on_deadline(now) {
             (self.quiet, self.timer_fired) = (false, true);
@@ -140,7 +140,7 @@ impl Receiver {
         Bytes::new(self.delivered)
     }
 
-    /// Bytes that were not as they had been sent; always zero unless [`Self::checked`].
+    /// Number of received bytes that differ from those sent; always zero unless [`Self::checked`].
     pub fn damaged(&self) -> u64 {
         self.damaged
     }

@@ -1,4 +1,4 @@
-//! The end that has data to send.
+//! The end of a connection that sends data.
 
 use core::fmt;
 
@@ -13,50 +13,50 @@ use crate::config::{Config, Opener};
 use crate::handover::Handover;
 use crate::host::{Host, HostEvent};
 
-/// Written at once into noq's buffer, and the pattern's length: a prime, so that a shift in the data shows.
+/// Length of the pattern, which is written at once into noq's buffer: a prime, so that a shift in the data shows.
 pub(crate) const BLOCK: usize = 65_521;
-/// Packets that noq is given together, at least, and as a share of the window: it keeps what it is given in pieces, and looks
-/// through all of them for each packet.
+/// Least number of packets written to noq together, absolute and as a share of the window: noq keeps what it gets in pieces,
+/// and searches all of them for each packet.
 const TOGETHER: (u64, u64) = (8, 8);
-/// So many times that lie ready in noq beyond what the window lets out. Ours: slow start sends two for each that is
-/// acknowledged, and the next are given when one time as many are.
+/// Multiples of that amount kept ready in noq beyond what the window allows. Ours: slow start sends two packets for each one
+/// acknowledged, and the next are written when one such amount has been acknowledged.
 const READY: u64 = 3;
 
-/// A datagram that leaves.
+/// A datagram to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// ECN-capable.
     pub ect: bool,
-    /// Whether it carries something that is to be acknowledged, and the handshake is over: a data packet.
+    /// Whether it is a data packet: it elicits an acknowledgement, and the handshake is over.
     pub data: bool,
-    /// Its place in the order of sending, if it is one: packets count from zero since the handshake.
+    /// If so, its number in the order of sending, counted from zero since the handshake.
     pub number: Option<u64>,
 }
 
-/// The sending end of a connection. See the crate's head.
+/// The sending end of a connection. See the crate documentation.
 pub struct Sender {
     host: Host,
     control: Control,
     opener: Opener,
     stream: Option<StreamId>,
-    /// What the application has written and noq has not taken yet; [`u64::MAX`] for without end.
+    /// Bytes that the application has written and noq has not taken yet; [`u64::MAX`] for unlimited data.
     waiting: u64,
     /// Bytes that noq has taken.
     taken: u64,
     block: Content,
     payload: u64,
-    /// Noq may have room although nothing was acknowledged.
+    /// Set when noq may have room although nothing was acknowledged.
     asked_for: bool,
     credits: u64,
-    /// What had been acknowledged or lost, and the window, when noq was last given something.
+    /// Packets acknowledged or lost, and the window, when data were last written to noq.
     given_at: (u64, u64),
     stopped: bool,
-    /// Probes that were sent.
+    /// Probes sent so far.
     probes: u64,
     timer_fired: bool,
-    /// The last thing that happened was that a data packet left.
+    /// Whether sending a data packet was the last event.
     sent: bool,
-    /// Which bytes are handed over, where somebody wants to know.
+    /// Tracks which bytes are handed over, if enabled.
     handover: Option<Box<Handover>>,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Debug for Sender {
     }
 }
 
-/// The byte of the data at this place.
+/// The pattern of the data, by position.
 pub(crate) fn pattern() -> Vec<u8> {
     (0..BLOCK as u32).map(|place| (place.wrapping_mul(0x9E37_79B9) >> 24) as u8).collect()
 }
@@ -99,26 +99,26 @@ impl Sender {
         }
     }
 
-    /// From here on it is known which bytes are handed over. To be called before anything is sent.
+    /// Enables tracking of the bytes that are handed over. Must be called before anything is sent.
     pub fn track_handover(&mut self) {
         self.handover = Some(Box::default());
         self.control.log_acked();
     }
 
-    /// Bytes of the stream, from its beginning on, that a proxy has seen come by or the receiver has acknowledged; zero unless
+    /// Length of the stream's prefix that a proxy has seen pass or the receiver has acknowledged; zero unless
     /// [`Self::track_handover`].
     pub fn handed_over(&self) -> Bytes {
         Bytes::new(self.handover.as_ref().map_or(0, |handover| handover.bytes()))
     }
 
-    /// Begins the handshake, if it is this end's to begin.
+    /// Begins the handshake, if this end does so.
     pub fn open(&mut self, now: Time) {
         if self.opener == Opener::Sender {
             self.host.open(now);
         }
     }
 
-    /// The application writes `bytes` more; [`Bytes::MAX`] for as much as the network takes.
+    /// The application writes `bytes` more; [`Bytes::MAX`] for an unlimited amount.
     pub fn write(&mut self, bytes: Bytes) {
         if !self.stopped {
             self.waiting = self.waiting.saturating_add(bytes.get());
@@ -126,12 +126,12 @@ impl Sender {
         }
     }
 
-    /// The application has nothing more. What noq has taken is still sent: at most a window and a half.
+    /// The application has no more data. Data that noq has taken are still sent: at most a window and a half.
     pub fn stop(&mut self) {
         (self.waiting, self.stopped) = (0, true);
     }
 
-    /// A datagram arrived. Returns the RTT sample that it gave, if any.
+    /// Processes a datagram. Returns its RTT sample, if there was one.
     pub fn on_datagram(&mut self, now: Time, ce: bool, content: &[u8]) -> Option<Span> {
         self.sent = false;
         self.host.on_datagram(now, ce, content);
@@ -148,7 +148,7 @@ impl Sender {
                         self.host.connection().and_then(|connection| connection.streams().open(Dir::Uni));
                     self.asked_for = true;
                 }
-                // Room that acknowledgements made is taken up later, credit of the receiver at once.
+                // Room made by acknowledgements is used later, flow-control credit from the receiver at once.
                 HostEvent::Writable => {
                     let credits = self.host.credits();
                     self.asked_for |= credits > self.credits;
@@ -163,7 +163,7 @@ impl Sender {
         self.control.settle(now, smoothed)
     }
 
-    /// Hands over to noq what it has room for: no more than is about to leave.
+    /// Writes data to noq, no more than is about to be sent.
     fn fill(&mut self) {
         let Some((stream, connection)) = self.stream.zip(self.host.connection()) else { return };
         if self.waiting == 0 {
@@ -198,9 +198,9 @@ impl Sender {
         }
     }
 
-    /// Writes the next datagram to the buffer, which must be empty; `None` if nothing is to be sent now.
+    /// Writes the next datagram to the buffer, which must be empty; `None` if there is nothing to send now.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Departure> {
-        // noq would say that the window is full: the packet before took along all that needs no room in it, and only a
+        // noq would report a full window: the previous packet took along everything that needs no room in it, and only a
         // timeout sends beyond it.
         if core::mem::take(&mut self.sent) && !self.timer_fired && self.control.is_full() {
             return None;
@@ -215,19 +215,19 @@ impl Sender {
             handover.on_sent(after - 1, out);
         }
         if self.timer_fired {
-            // What the pacer holds back leaves when its own timer fires.
+            // Packets that the pacer holds back are sent when its own timer fires.
             self.probes = self.host.probes();
             self.timer_fired = ect.is_some();
         }
         Some(Departure { ect: ect?, data, number: data.then(|| after - 1) })
     }
 
-    /// When [`Self::on_deadline`] is to be called.
+    /// When to call [`Self::on_deadline`].
     pub fn next_deadline(&self) -> Time {
         self.host.next_deadline().min(self.control.next_deadline().unwrap_or(Time::MAX))
     }
 
-    /// A deadline has come.
+    /// Processes due deadlines.
     pub fn on_deadline(&mut self, now: Time) {
         self.control.on_deadline(now);
         if self.host.on_deadline(now) {
@@ -246,7 +246,7 @@ impl Sender {
         self.control.on_pep(now, report);
     }
 
-    /// A proxy's view of which packets came by there.
+    /// A proxy's view of which packets have passed it.
     pub fn on_pep_view(&mut self, now: Time, view: &PepView<'_>) {
         if let Some(handover) = &mut self.handover {
             view.seen.iter().for_each(|number| handover.on_there(*number));
@@ -264,7 +264,7 @@ impl Sender {
         self.host.lost()
     }
 
-    /// The control, and what is known of the connection for it.
+    /// The control, with the connection state kept for it.
     pub fn control(&self) -> &Control {
         &self.control
     }
@@ -274,7 +274,7 @@ impl Sender {
         self.control.stats()
     }
 
-    /// Probe timeouts, as far as they show: each sends two probes where something is in flight (RFC 9002, 6.2.4).
+    /// Probe timeouts, as far as visible: each sends two probes if something is in flight (RFC 9002, 6.2.4).
     pub fn timeouts(&self) -> u64 {
         self.probes.div_ceil(2)
     }

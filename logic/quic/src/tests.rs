@@ -1,4 +1,4 @@
-//! Whole connections over a small model of a path.
+//! Tests of whole connections over a small model of a path.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,16 +15,16 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::{Clock, Config, Opener, Receiver, Sender};
 
-/// What the path does to a packet: how much later it arrives, or nothing if it does not. Told when it is sent, its number
-/// on this way, and whether it goes forwards.
+/// The path's treatment of a packet: its extra delay, or `None` if it is lost. The arguments are the time of sending, the
+/// packet's number in this direction, and whether it goes forwards.
 type Trouble = Box<dyn FnMut(Time, u64, bool) -> Option<Span>>;
 
-/// A path: a rate with a drop-tail queue forwards, and delay both ways.
+/// A path: a rate with a drop-tail queue in the forward direction, and delay in both directions.
 struct Path {
     rate: Rate,
     delay: Span,
     trouble: Trouble,
-    /// Every so many packets forwards get a mark; 0 for none.
+    /// One in this many forward packets is marked; 0 for none.
     mark_every: u64,
 }
 
@@ -51,14 +51,14 @@ impl Path {
 /// Longest wait in the queue.
 const QUEUE: Span = Span::from_millis(100);
 
-/// A datagram under way.
+/// A datagram in flight.
 struct Flying {
     forwards: bool,
     ce: bool,
     content: Vec<u8>,
 }
 
-/// Two ends and what is between them.
+/// Two ends and the path between them.
 struct World {
     sender: Sender,
     receiver: Receiver,
@@ -67,7 +67,7 @@ struct World {
     wire: BTreeMap<(Time, u64), Flying>,
     count: [u64; 2],
     busy_until: Time,
-    /// Every datagram: when, which way, its bytes.
+    /// Every datagram: time, direction, size.
     log: Vec<(Time, bool, usize)>,
 }
 
@@ -165,7 +165,7 @@ impl World {
         self.run(self.now + span, |_| false);
     }
 
-    /// Carries so many bytes, and says when they were there.
+    /// Transfers `bytes` and returns when they have arrived.
     fn carry(&mut self, bytes: u64) -> Time {
         self.sender.write(Bytes::new(bytes));
         self.run(Time::from_secs(3_600), |world| world.receiver.delivered().get() >= bytes);
@@ -199,7 +199,7 @@ struct Event {
     first: bool,
 }
 
-/// A control that writes down what it is told, grows by a packet for each, and answers as it is bidden.
+/// A control that records its calls, grows by a packet for each packet acknowledged, and responds as configured.
 #[derive(Debug)]
 struct Spy {
     log: Arc<Mutex<Vec<Call>>>,
@@ -236,7 +236,7 @@ impl CongestionControl for Spy {
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         let told = Event { at: cx.now, kind: event.kind, lost: event.lost, first: event.first };
         self.note(Call::Congested(told, *w));
-        // What hides losses does not hide timeouts.
+        // A control that hides losses does not hide timeouts.
         if matches!(event.kind, Signal::Timeout { .. }) { LossResponse::ReduceTo(5.0) } else { self.answer }
     }
     fn on_ack(&mut self, _: &Context, w: &mut Window, ack: &Ack) {
@@ -308,8 +308,8 @@ fn the_handshake_has_the_flights_of_tls() {
     world.run(Time::from_secs(1), |world| world.receiver.delivered() == Bytes::new(1));
     let (forth, back): (Vec<(Time, bool, usize)>, Vec<_>) =
         world.log.iter().partition(|(_, forwards, _)| *forwards);
-    // A padded Initial; certificates in two datagrams, within three times what came, the second one paced as if the RTT
-    // were 333 ms; Finished with the data at once.
+    // A padded Initial; certificates in two datagrams, within three times the bytes received, the second one paced as if the
+    // RTT were 333 ms; Finished together with the data.
     assert_eq!(forth[0].2, 1_200);
     let flight: usize =
         back.iter().filter(|(at, ..)| *at < Time::from_millis(60)).map(|(_, _, bytes)| bytes).sum();
@@ -373,13 +373,13 @@ fn a_reduction_is_window_and_threshold_at_once_and_holds_for_a_round_trip() {
     assert_eq!(world.sender.stats().recoveries, 1);
 }
 
-/// Halves its window on the first loss, and sets it itself from then on, if it is to: as a control that is given radio information
-/// in the middle of a recovery.
+/// Halves its window on the first loss and, with `takes_over`, sets it itself from then on: like a control that receives
+/// radio information in the middle of a recovery.
 #[derive(Debug)]
 struct Successor {
     takes_over: bool,
     owns: bool,
-    /// Acknowledgements that it was told of in a recovery.
+    /// Acknowledgements reported to it during a recovery.
     told: Arc<Mutex<u64>>,
 }
 
@@ -451,7 +451,7 @@ fn an_ignored_loss_changes_nothing_and_the_next_is_another_decision() {
     let control = world.sender.control();
     assert_eq!((control.state(), control.window().ssthresh), (State::Open, f64::INFINITY));
     assert_eq!((world.sender.stats().recoveries, world.sender.stats().lost), (0, 2));
-    // Every acknowledgement grew the window, those of packets from before the losses too.
+    // Every acknowledgement grew the window, including those of packets sent before the losses.
     let log = log.lock().unwrap();
     let grown: u64 =
         log.iter().map(|told| if let Call::Grows { acked, .. } = told { *acked } else { 0 }).sum();
@@ -463,7 +463,7 @@ fn an_ignored_loss_changes_nothing_and_the_next_is_another_decision() {
 
 #[test]
 fn a_probe_timeout_is_not_told_and_touches_no_window() {
-    // The tail of the transfer is lost, and the first two of what follows.
+    // The tail of the transfer is lost, and the first two packets after it.
     let path = Path::new(50, 20).with(|at, _, forwards| {
         let lost = forwards && (Time::from_millis(1_000)..Time::from_millis(1_150)).contains(&at);
         (!lost).then_some(Span::ZERO)
@@ -480,7 +480,7 @@ fn a_probe_timeout_is_not_told_and_touches_no_window() {
     assert_eq!(world.sender.control().window(), window);
     world.run(Time::from_secs(3), |world| world.receiver.delivered() == Bytes::new(105_000));
     assert_eq!(world.receiver.delivered(), Bytes::new(105_000));
-    // The probe's acknowledgement shows what was lost: that is told.
+    // The probe's acknowledgement reveals the losses: these are reported.
     assert!(congestions(&log).iter().all(|(event, _)| event.kind == Signal::Loss));
     assert!(!congestions(&log).is_empty());
 }
@@ -508,7 +508,7 @@ fn persistent_congestion_is_a_second_timeout_and_leaves_two_packets() {
 
 #[test]
 fn what_was_not_lost_is_taken_back() {
-    // One packet takes 30 ms longer than the others: more than three pass it.
+    // One packet takes 30 ms longer than the others: more than three overtake it.
     let path = Path::new(50, 20)
         .with(|_, number, forwards| Some(Span::from_millis(if forwards && number == 60 { 30 } else { 0 })));
     let (mut world, log) = spied(LossResponse::ReduceTo(6.0), &Config::default(), path);
@@ -516,7 +516,7 @@ fn what_was_not_lost_is_taken_back() {
     let prior = congestions(&log)[0].1.cwnd;
     assert!(log.lock().unwrap().contains(&Call::Spurious { prior }));
     assert_eq!(world.sender.stats().undone, 1);
-    // Where the reduction was hidden, there is nothing to take back.
+    // A hidden reduction needs no undo.
     let path = Path::new(50, 20)
         .with(|_, number, forwards| Some(Span::from_millis(if forwards && number == 60 { 30 } else { 0 })));
     let (mut world, log) = spied(LossResponse::Ignore, &Config::default(), path);
@@ -544,9 +544,8 @@ fn marks_are_told_once_an_episode() {
 
 #[test]
 fn the_rtt_is_without_the_delay_of_its_acknowledgement() {
-    // One packet at a time: the receiver waits 25 ms for a second one, and says so.
-    // From the second second on, the way is a millisecond longer: a smallest RTT that is too long forbids to take the delay
-    // off (RFC 9002, 5.3).
+    // One packet at a time: the receiver waits 25 ms for a second one, and reports this delay. After the first second the
+    // path is a millisecond longer: a smallest RTT that is too long prevents the subtraction of the delay (RFC 9002, 5.3).
     let path = Path::new(1_000, 20)
         .with(|at, _, forwards| Some(Span::from_millis(u64::from(forwards && at > Time::from_secs(1)))));
     let (mut world, log) = spied(LossResponse::Ignore, &Config::default(), path);
@@ -633,15 +632,15 @@ fn packets_in_flight_are_counted_as_noq_counts_them() {
     world.run_for(Span::from_secs(5));
     assert_eq!(world.sender.control().in_flight(), Bytes::ZERO);
     let stats = world.sender.stats();
-    // All but the client's Finished, whose keys are thrown away before it is acknowledged.
+    // All but the client's Finished, whose keys are discarded before it is acknowledged.
     assert_eq!(stats.sent, stats.acked + stats.lost + 1);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever is lost on either way, all bytes arrive as they were sent, the window stays one, and the count of what
-    /// is in flight ends at nothing.
+    /// Whatever is lost in either direction, all bytes arrive as sent, the window stays at least one packet, and the count of
+    /// data in flight ends at zero.
     #[test]
     fn nothing_is_lost_for_good(
         per_mille in 0..250_u64,

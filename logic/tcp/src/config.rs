@@ -2,8 +2,8 @@
 
 use ranpace_units::{Bytes, Span};
 
-/// Settings of a TCP connection. [`Config::default`] is Linux 6.18 with its default sysctls, but for the send buffer,
-/// which is unlimited so that the network and not the host is what one sees.
+/// Settings of a TCP connection. [`Config::default`] is Linux 6.18 with its default sysctls, except for the send buffer,
+/// which is unlimited so that the network and not the host is the limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Largest IP packet; the MSS is this less 20 bytes of IPv4, 20 of TCP and the options in use.
@@ -12,13 +12,13 @@ pub struct Config {
     pub initial_window: u32,
     /// Timestamps option on every segment, 12 bytes (RFC 7323).
     pub timestamps: bool,
-    /// ECN is negotiated and packets are ECN-capable (RFC 3168).
+    /// Whether ECN is negotiated and packets are ECN-capable (RFC 3168).
     pub ecn: bool,
     /// Segments after which the receiver acknowledges at once (2; 1 acknowledges every segment).
     pub ack_every: u32,
     /// Longest delay of an acknowledgement (Linux: 40 ms).
     pub ack_delay: Span,
-    /// Segments acknowledged at once at the beginning (Linux: 16, less where the window is small).
+    /// Segments acknowledged at once at the beginning (Linux: 16, fewer if the window is small).
     pub quick_acks: u32,
     /// Smallest variance term of the RTO (Linux `TCP_RTO_MIN`: 200 ms).
     pub min_rto: Span,
@@ -26,33 +26,33 @@ pub struct Config {
     pub initial_rto: Span,
     /// Longest RTO (Linux: 120 s).
     pub max_rto: Span,
-    /// Receive buffer in bytes of payload at the beginning.
+    /// Initial receive buffer in bytes of payload.
     pub receive_buffer: Bytes,
-    /// What autotuning may raise it to; equal to `receive_buffer` for a fixed one. Linux since 6.16: 32 MB of memory,
-    /// half of which is offered as window.
+    /// Upper limit of autotuning; equal to `receive_buffer` for a fixed buffer. Linux since 6.16: 32 MB of memory, half of
+    /// which is offered as window.
     pub receive_buffer_max: Bytes,
-    /// Most payload that the sender keeps unacknowledged.
+    /// Most unacknowledged payload that the sender keeps.
     pub send_buffer: Bytes,
     /// Congestion window validation after idle time (Linux `tcp_slow_start_after_idle`).
     pub slow_start_after_idle: bool,
-    /// Segments that leave together do so as one piece, which the network card cuts (GSO), as in Linux: the last one of several has
-    /// PSH (`__tcp_transmit_skb`), as has the end of what an application writes; and what has PSH is acknowledged at once, as the
-    /// application has then read all (`tcp_measure_rcv_mss`, since 6.6). What is sent again has none here. Not by default:
-    /// published experiments are played without.
+    /// Segments sent together leave as one piece, which the network card splits (GSO), as in Linux: the last one of several
+    /// has PSH (`__tcp_transmit_skb`), as does the end of an application's write; a segment with PSH is acknowledged at once,
+    /// since the application has then read everything (`tcp_measure_rcv_mss`, since 6.6). Retransmissions have no PSH here.
+    /// Off by default: published experiments are reproduced without it.
     pub gso: bool,
-    /// Paces controls that do not pace themselves at Linux's ratios of cwnd / srtt, as with the fq qdisc: 200 % below half
+    /// Paces controls that do not pace themselves at Linux's multiples of cwnd / srtt, as with the fq qdisc: 200 % below half
     /// of ssthresh, 120 % above.
     pub pacing: bool,
-    /// Which side sends the SYN: a push by the data's sender, or a fetch by its receiver, whose request rides on the
+    /// Which side sends the SYN: the data's sender (a push), or its receiver (a fetch), whose request is carried by the
     /// handshake's last segment.
     pub opener: Opener,
-    /// Selective acknowledgements (RFC 2018), and with them RACK-TLP and PRR. Without them losses are repaired as ns-3.26
-    /// does it: NewReno (RFC 6582), limited transmit (RFC 3042), and all of the window again after a timeout.
+    /// Selective acknowledgements (RFC 2018), and with them RACK-TLP and PRR. Without them losses are repaired as in ns-3.26:
+    /// NewReno (RFC 6582), limited transmit (RFC 3042), and retransmission of the whole window after a timeout.
     pub sack: bool,
-    /// Without SACK: duplicate acknowledgements let also controls that set their window themselves send more during a
-    /// recovery. Otherwise such a window holds all that is not acknowledged.
+    /// Without SACK: duplicate acknowledgements inflate the window during recovery even for controls that set it themselves.
+    /// Otherwise such a window limits all unacknowledged data.
     pub inflate_own: bool,
-    /// Which of the segments that an acknowledgement covers its RTT sample is of.
+    /// Which of the segments covered by an acknowledgement gives its RTT sample.
     pub rtt_sample: RttSample,
     /// The rule for the retransmission timeout.
     pub rto: RtoRule,
@@ -60,44 +60,44 @@ pub struct Config {
     pub timestamp_granularity: Span,
     /// The RTT that controls receive.
     pub control_rtt: ControlRtt,
-    /// The amount that controls are told an acknowledgement covers.
+    /// The unit by which controls may grow their window.
     pub growth: Growth,
 }
 
-/// The RTT that controls receive, and whose minimum they know.
+/// The RTT that controls receive, and whose minimum they see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ControlRtt {
     /// The sample of the acknowledgement, if it has one (Linux).
     #[default]
     Sample,
-    /// The estimator's mean after the latest sample, with each acknowledgement, duplicates too (ns-3.26 `m_lastRtt`).
+    /// The estimator's mean after the latest sample, on each acknowledgement, including duplicates (ns-3.26 `m_lastRtt`).
     Smoothed,
 }
 
-/// The amount by which windows grow.
+/// The unit by which windows grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Growth {
     /// The segments that an acknowledgement acknowledges (Linux; RFC 3465).
     #[default]
     Segments,
-    /// Acknowledgements: each counts as one segment, however much it acknowledges, in slow start and in congestion avoidance
+    /// Acknowledgements: each counts as one segment, however many it covers, in slow start and in congestion avoidance
     /// (RFC 5681 without byte counting; ns-3.26 `TcpNewReno::SlowStart`, `CongestionAvoidance`).
     Acks,
-    /// Acknowledgements in slow start, segments after it (ns-3 `TcpCubic::IncreaseWindow`).
+    /// Acknowledgements in slow start, segments afterwards (ns-3 `TcpCubic::IncreaseWindow`).
     SlowStartAcks,
 }
 
-/// Which of the segments that an acknowledgement covers its RTT sample is of.
+/// Which of the segments covered by an acknowledgement gives its RTT sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RttSample {
     /// The newest (Linux, for controls).
     #[default]
     Newest,
-    /// The oldest, as the echo of a receiver that delays acknowledgements has it (RFC 7323, 4.3): the delay is in the sample.
+    /// The oldest, as echoed by a receiver that delays acknowledgements (RFC 7323, 4.3): the sample includes the delay.
     Oldest,
 }
 
-/// The rule by which the retransmission timeout follows from RTT samples.
+/// How the retransmission timeout is computed from RTT samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RtoRule {
     /// `SRTT + max(4 RTTVAR, min_rto)`, with Linux's estimator of the variance.
@@ -148,7 +148,7 @@ impl Default for Config {
     }
 }
 
-/// SYNs that are repeated at the same distance before it doubles (Linux `tcp_syn_linear_timeouts`).
+/// SYNs repeated at the same interval before it doubles (Linux `tcp_syn_linear_timeouts`).
 pub(crate) const LINEAR_SYNS: u32 = 4;
 /// IPv4 header without options.
 pub(crate) const IP_HEADER: u64 = 20;
@@ -162,13 +162,13 @@ pub(crate) const SYN_OPTIONS: u64 = 20;
 pub(crate) const TIMESTAMPS: u64 = 12;
 
 impl Config {
-    /// The TCP of ns-3.26 (2016), as far as it is the stack's and not the experiment's: no SACK, RTT samples by echoes in whole
-    /// milliseconds, RFC 6298's timeout of 1 to 60 s (3 s for the SYN), an acknowledgement for two segments or after 200 ms from
-    /// the first one on, no decay after idle time; controls are told the smoothed RTT, and their windows grow with each
-    /// acknowledgement by one segment at most. Its packet size (536 bytes of payload), initial window (1) and buffers (128
-    /// KiB) are an experiment's to set.
+    /// The TCP of ns-3.26 (2016), as far as the stack and not the experiment determines it: no SACK, RTT samples from echoes
+    /// in whole milliseconds, RFC 6298's timeout of 1 to 60 s (3 s for the SYN), an acknowledgement for two segments or
+    /// 200 ms after the first, no decay after idle time; controls receive the smoothed RTT, and each acknowledgement grows
+    /// their windows by at most one segment. Packet size (536 bytes of payload), initial window (1) and buffers (128 KiB) are
+    /// left to the experiment.
     ///
-    /// Source: the defaults of the attributes of `TcpSocket` and `TcpSocketBase` there.
+    /// Source: the attribute defaults of `TcpSocket` and `TcpSocketBase` there.
     pub fn ns_3_26() -> Self {
         Self {
             sack: false,

@@ -1,7 +1,7 @@
-//! A datagram transport with feedback for each packet: what Sprout and Verus run on. Nothing is sent again.
+//! A datagram transport with feedback for each packet, for Sprout and Verus. Nothing is retransmitted.
 //!
 //! Every packet carries its number, the sender's timestamp and the time until the next packet; the receiver answers each at
-//! once with the number, the echo and its receiver half's report. A packet is lost when one sent three places later was
+//! once with the number, the echo and its receiver half's report. A packet is lost when one sent three places later has been
 //! acknowledged (RFC 9002, 6.1.1), or after a timeout of `srtt + max(4 * variance, 200 ms)` without feedback.
 
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use crate::pacer::Pacer;
 use crate::rtt::Rtt;
 use crate::segment::{Kind, Segment};
 
-/// Places by which a later packet that was acknowledged must be ahead for one to be taken for lost.
+/// A packet is declared lost when one sent this many places later has been acknowledged.
 const REORDERING: u64 = 3;
 /// Header of the transport: number and timestamp.
 const HEADER: u64 = 16;
@@ -27,7 +27,7 @@ struct InFlight {
     sent_at: Time,
     bytes: u32,
     acked: bool,
-    /// The sender's counts and times when it was sent: the beginnings of a rate sample, as in TCP.
+    /// The sender's counts and times when it was sent, from which a rate sample starts, as in TCP.
     delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
@@ -40,7 +40,7 @@ struct InFlight {
 pub struct DatagramStats {
     /// Packets sent.
     pub sent: u64,
-    /// Packets taken for lost.
+    /// Packets declared lost.
     pub lost: u64,
     /// Timeouts without feedback.
     pub timeouts: u64,
@@ -53,7 +53,7 @@ pub struct DatagramSender {
     window: Window,
     wire: u64,
     payload: u64,
-    /// Bytes that the application has written and that were not sent yet.
+    /// Bytes that the application has written but the sender has not sent yet.
     waiting: u64,
     /// Packets from number `first` on, not yet settled.
     packets: VecDeque<InFlight>,
@@ -64,7 +64,7 @@ pub struct DatagramSender {
     delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
-    /// What is sent until so many are delivered was limited by the application.
+    /// Packets sent until this many are delivered were application-limited.
     app_limited_until: u64,
     lost: u64,
     rtt: Rtt,
@@ -73,7 +73,7 @@ pub struct DatagramSender {
     timeout_at: Option<Time>,
     backoffs: u32,
     cwnd_limited: bool,
-    /// The receiver is told of the pause before the next packet in the last one of a burst.
+    /// Whether the connection has been opened.
     started: bool,
     sent_bytes: u64,
     acked_bytes: u64,
@@ -113,7 +113,7 @@ impl DatagramSender {
         }
     }
 
-    /// Begins.
+    /// Opens the connection.
     pub fn open(&mut self, now: Time) {
         self.started = true;
         self.delivered_at = now;
@@ -121,17 +121,17 @@ impl DatagramSender {
         self.control.on_start(&cx, &mut self.window);
     }
 
-    /// The application writes `bytes` more; [`Bytes::MAX`] for as much as the network takes.
+    /// The application writes `bytes` more; [`Bytes::MAX`] for an unlimited amount.
     pub fn write(&mut self, bytes: Bytes) {
         self.waiting = self.waiting.saturating_add(bytes.get());
     }
 
-    /// The application has nothing more: what was not sent yet is dropped.
+    /// The application has no more data: unsent data are dropped.
     pub fn stop(&mut self) {
         self.waiting = 0;
     }
 
-    /// The window as it stands.
+    /// The current window.
     pub fn window(&self) -> &Window {
         &self.window
     }
@@ -146,7 +146,7 @@ impl DatagramSender {
         &self.rtt
     }
 
-    /// Packets in the network as far as is known.
+    /// Packets in the network, as far as is known.
     pub fn in_flight(&self) -> u64 {
         self.in_flight
     }
@@ -171,7 +171,7 @@ impl DatagramSender {
         &self.stats
     }
 
-    /// Sets the target of a control that has one; false if it has none.
+    /// Sets the target of a control that has one; returns false for others.
     pub fn set_target(&mut self, target: Span) -> bool {
         self.control.set_target(target)
     }
@@ -195,7 +195,7 @@ impl DatagramSender {
         }
     }
 
-    /// Feedback came. Returns the RTT sample it gave.
+    /// Processes feedback. Returns its RTT sample.
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Span> {
         if segment.kind != Kind::Feedback || !self.started {
             return None;
@@ -206,7 +206,7 @@ impl DatagramSender {
         }
         let index = usize::try_from(segment.ack.checked_sub(self.first)?).ok()?;
         let packet = *self.packets.get(index)?;
-        // A bare report repeats the last number: it acknowledges nothing anew.
+        // A bare report repeats the last number: it acknowledges nothing new.
         if packet.acked {
             return None;
         }
@@ -263,7 +263,7 @@ impl DatagramSender {
         Some(rtt)
     }
 
-    /// Settles packets from the front: acknowledged ones, and those that three later ones overtook.
+    /// Settles packets from the front: acknowledged ones, and those overtaken by three later ones.
     fn detect_losses(&mut self, now: Time) -> u64 {
         let mut lost = Vec::new();
         while let Some(&packet) = self.packets.front() {
@@ -302,7 +302,7 @@ impl DatagramSender {
             newest_sent_at: newest,
             first: true,
         };
-        // These controls answer for themselves; a threshold, where one is given, is the new window.
+        // These controls set their window themselves; a threshold, if one is returned, becomes the window.
         if let ranpace_cc::LossResponse::ReduceTo(window) =
             self.control.on_congestion(&cx, &mut self.window, &event)
         {
@@ -311,7 +311,7 @@ impl DatagramSender {
         count
     }
 
-    /// When [`Self::on_deadline`] is to be called next; [`Time::MAX`] for never.
+    /// When to call [`Self::on_deadline`] next; [`Time::MAX`] for never.
     pub fn next_deadline(&self) -> Time {
         let mut at = self.timeout_at.unwrap_or(Time::MAX);
         if let Some(paced) = self.paced_until {
@@ -325,7 +325,7 @@ impl DatagramSender {
         at
     }
 
-    /// A deadline has come (or not: then nothing happens).
+    /// Processes due deadlines; does nothing if none is due.
     pub fn on_deadline(&mut self, now: Time) {
         if self.paced_until.is_some_and(|at| at <= now) {
             self.paced_until = None;
@@ -402,7 +402,7 @@ impl DatagramSender {
         let cx = self.context(now);
         self.control.on_sent(&cx, &mut self.window, &sent);
         self.pacer.on_sent(now, pacing, u64::from(segment.wire), self.wire);
-        // The last packet that may leave now says when the next one is to be expected.
+        // The last packet that may be sent now announces when to expect the next one.
         let more = self.waiting > 0 && self.in_flight < self.window.cwnd.max(0.0) as u64;
         if !more || matches!(pacing, Pacing::Rate(_)) {
             let at = if self.waiting == 0 { Time::MAX } else { self.next_send(now) };
@@ -411,7 +411,7 @@ impl DatagramSender {
         Some(segment)
     }
 
-    /// When the next packet will probably leave, as far as the control's own clock tells.
+    /// When the next packet will probably be sent, judging by the control's own deadline.
     fn next_send(&self, now: Time) -> Time {
         let paced = self.pacer.next();
         let own = self.control.next_deadline().unwrap_or(now);
@@ -425,13 +425,13 @@ pub struct DatagramReceiver {
     half: Option<Box<dyn ReceiverHalf>>,
     delivered: u64,
     last: Option<(u64, Time)>,
-    /// Feedback that waits to be sent.
+    /// Feedback waiting to be sent.
     pending: VecDeque<(u64, Time, bool)>,
     bare: bool,
 }
 
 impl DatagramReceiver {
-    /// What the algorithm's receiver half knows, for series; none where it has no such half.
+    /// The algorithm's receiver half, for series; `None` if it has none.
     pub fn half(&self) -> Option<&dyn ReceiverHalf> {
         self.half.as_deref()
     }
@@ -443,7 +443,7 @@ impl DatagramReceiver {
         }
     }
 
-    /// A receiver with the algorithm's receiver half, where it has one.
+    /// A receiver with the algorithm's receiver half, if it has one.
     pub fn new(half: Option<Box<dyn ReceiverHalf>>) -> Self {
         Self { half, delivered: 0, last: None, pending: VecDeque::new(), bare: false }
     }
@@ -453,7 +453,7 @@ impl DatagramReceiver {
         Bytes::new(self.delivered)
     }
 
-    /// A packet came.
+    /// Processes a packet.
     pub fn on_segment(&mut self, now: Time, segment: &Segment) {
         if segment.kind != Kind::Datagram {
             return;
@@ -477,12 +477,12 @@ impl DatagramReceiver {
         self.pending.push_back((segment.number, segment.timestamp, segment.ce));
     }
 
-    /// When [`Self::on_deadline`] is to be called next; [`Time::MAX`] for never.
+    /// When to call [`Self::on_deadline`] next; [`Time::MAX`] for never.
     pub fn next_deadline(&self) -> Time {
         self.half.as_ref().and_then(|half| half.next_deadline()).unwrap_or(Time::MAX)
     }
 
-    /// A deadline has come (or not: then nothing happens).
+    /// Processes due deadlines; does nothing if none is due.
     pub fn on_deadline(&mut self, now: Time) {
         if let Some(half) = &mut self.half
             && half.next_deadline().is_some_and(|at| at <= now)
@@ -560,7 +560,7 @@ mod tests {
         }
         assert_eq!(calls.congestions(), [(Signal::Loss, 1, true)]);
         assert_eq!(sender.in_flight(), 4);
-        // Feedback on a packet that is settled says nothing.
+        // Feedback on a settled packet is ignored.
         let feedback = answer_to(&mut receiver, ms(60), &packets[0]);
         assert_eq!(sender.on_segment(ms(110), &feedback), None);
     }
@@ -646,7 +646,7 @@ mod tests {
         assert_eq!(receiver.poll_transmit(ms(40)), None);
         assert_eq!(sender.on_segment(ms(50), &bare), None);
         assert_eq!(calls.count(|call| matches!(call, Call::Ack { .. })), 1);
-        // A deadline that falls on a packet: one report is enough.
+        // A deadline that coincides with a packet: one report is enough.
         receiver.on_segment(ms(60), &send_all(&mut sender, ms(60))[0]);
         receiver.on_deadline(ms(60));
         assert!(receiver.poll_transmit(ms(60)).is_some());
@@ -654,7 +654,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every packet is acknowledged or lost once, whatever order feedback comes in.
+        /// Every packet is acknowledged or lost exactly once, whatever the order of feedback.
         #[test]
         fn packets_are_settled_once(steps in vec((0..40_usize, 0..6_u8), 0..200)) {
             let (mut sender, calls) = opened(|_, _| LossResponse::Own);

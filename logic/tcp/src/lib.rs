@@ -1,4 +1,4 @@
-//! A sans-IO TCP endpoint that behaves as Linux 6.x, or as ns-3.26 where that is asked for, and a datagram transport beside it.
+//! A sans-IO TCP endpoint that behaves as Linux 6.x, or optionally as ns-3.26, and a datagram transport.
 //!
 //! Segments, deadlines and the application's writes go in; segments and the next deadline come out:
 //!

@@ -1,7 +1,7 @@
 //! The pacer: decides when the next segment may leave, with Linux's burst rule.
 //!
-//! Source: Linux `tcp_tso_autosize` (about a millisecond of data a burst, at least two segments, one below 1.2 Mbit/s, at
-//! most 64 KB) and `tcp_update_skb_after_send` (a late start is made up for by at most half a burst's length).
+//! Source: Linux `tcp_tso_autosize` (about a millisecond of data per burst, at least two segments, one below 1.2 Mbit/s, at
+//! most 64 KB) and `tcp_update_skb_after_send` (a late start is compensated by at most half a burst's length).
 
 use ranpace_cc::Pacing;
 use ranpace_units::{Bytes, Rate, Span, Time};
@@ -11,21 +11,21 @@ const BURST_MAX: u64 = 65_536;
 /// Below this rate a burst is one segment (Linux `bbr_min_tso_rate`).
 const SLOW: Rate = Rate::from_bits_per_s(1_200_000);
 
-/// Longest gap after a segment, so that a rate that was near zero is not waited for (Linux `sch_fq`).
+/// Longest gap after a segment, so that the wait at a rate near zero is bounded (Linux `sch_fq`).
 const LONGEST: Span = Span::SECOND;
 
 /// Pacing state of a sender.
 #[derive(Clone, Debug, Default)]
 pub struct Pacer {
-    /// The next burst may begin then.
+    /// When the next burst may begin.
     next: Time,
-    /// Segments left of the burst that has begun.
+    /// Segments left in the current burst.
     burst: u32,
-    /// Segments of the piece that is being sent, if pieces are ([`crate::Config::gso`]).
+    /// Segments of the current piece, if pieces are used ([`crate::Config::gso`]).
     pub(crate) piece: u32,
-    /// How late it began, as far as not made up for.
+    /// How late the burst began, as far as not yet compensated.
     credit: Span,
-    /// What follows from a full segment's length on the wire and the rate: computed once per change.
+    /// Values derived from a full segment's wire length and the rate, computed once per change.
     plan: Plan,
 }
 
@@ -39,24 +39,24 @@ struct Plan {
 }
 
 impl Pacer {
-    /// Whether a segment may leave now.
+    /// Whether a segment may be sent now.
     #[inline]
     pub(crate) fn may_send(&self, now: Time, pacing: Pacing) -> bool {
         matches!(pacing, Pacing::Unlimited) || self.burst > 0 || now >= self.next
     }
 
-    /// When the next segment may leave.
+    /// When the next segment may be sent.
     pub(crate) fn next(&self) -> Time {
         self.next
     }
 
-    /// Its part of [`crate::prefetch`].
+    /// Reads its part for [`crate::prefetch`].
     #[inline]
     pub(crate) fn read_state(&self) -> u64 {
         u64::from(self.burst) ^ self.plan.full
     }
 
-    /// A segment of `wire` bytes leaves; a full one has `full` bytes.
+    /// A segment of `wire` bytes is sent; a full one has `full` bytes.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Time, pacing: Pacing, wire: u64, full: u64) {
         let Pacing::Rate(rate) = pacing else {
@@ -79,13 +79,13 @@ impl Pacer {
         self.next += length - less;
     }
 
-    /// Segments left of the burst that has begun.
+    /// Segments left in the current burst.
     #[inline]
     pub(crate) fn left(&self) -> u32 {
         self.burst
     }
 
-    /// Nothing more may be sent in the middle of a burst: the rest of it is forfeited.
+    /// The sender has nothing more to send in the middle of a burst: the rest of it is forfeited.
     pub(crate) fn on_idle(&mut self) {
         self.burst = 0;
     }

@@ -1,22 +1,23 @@
 //! Prefetching: brings the state of a connection into the processor's cache before a packet for it is handled.
 //!
-//! With a thousand flows nearly every packet finds its connection's state outside the cache. The simulator therefore calls these
-//! functions for the next packets of a link before it handles the first of them: each reads one field of each cache line, and a
-//! processor waits for many such reads together. A step reads what the one before has found, so each step is taken for all packets
-//! before the next one begins. No result depends on these reads.
+//! With a thousand flows nearly every packet finds its connection's state outside the cache. The simulator therefore calls
+//! these functions for the next packets of a link before it handles the first of them: each reads one field of each cache
+//! line, and a processor overlaps many such reads. A step needs the results of the previous one, so each step is run for all
+//! packets before the next begins. No result depends on these reads.
 //!
-//! Without it a thousand BBR flows over one link take 10 % more CPU time: the median of 21 pairs of runs, on one kind of machine
-//! (`docs/performance.md`). Prefetching for deadlines of senders, for meters and in the emulator gained less than 5 %, and was removed.
+//! Without prefetching, a thousand BBR flows over one link take 10 % more CPU time: the median of 21 pairs of runs, on one
+//! kind of machine (`docs/performance.md`). Prefetching for deadlines of senders, for meters and in the emulator gained less
+//! than 5 %, and was removed.
 
 use std::hint::black_box;
 
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 
-/// Steps of [`sender`], from 0 on; a [`receiver`] has the first alone.
+/// Number of steps of [`sender`]; a [`receiver`] has only step 0.
 pub const STEPS: usize = 3;
 
-/// Reads a step of the state that an acknowledgement needs.
+/// Runs a step for the state that an acknowledgement needs.
 #[inline]
 pub fn sender(sender: &Sender, step: usize) {
     black_box(match step {
@@ -26,7 +27,7 @@ pub fn sender(sender: &Sender, step: usize) {
     });
 }
 
-/// Reads a step of the state that a data segment needs.
+/// Runs a step for the state that a data segment needs.
 #[inline]
 pub fn receiver(receiver: &Receiver, step: usize) {
     if step == 0 {

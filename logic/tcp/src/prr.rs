@@ -1,6 +1,6 @@
 //! Proportional rate reduction: the window while losses are repaired.
 //!
-//! Source: RFC 6937 as Linux has it (`tcp_cwnd_reduction`, with the slow-start reduction bound unless losses go on).
+//! Source: RFC 6937 as in Linux (`tcp_cwnd_reduction`, with the slow-start reduction bound unless losses continue).
 
 /// State of one reduction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,7 +42,7 @@ impl Prr {
             }
             count.min(delta)
         };
-        // Something is always retransmitted at once.
+        // At least one segment is retransmitted at once.
         count = count.max(if self.out > 0.0 { 0.0 } else { 1.0 });
         in_flight + count
     }

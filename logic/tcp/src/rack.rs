@@ -1,10 +1,10 @@
-//! RACK: which segments are lost, by time (RFC 8985, as Linux `tcp_recovery.c`).
+//! RACK: time-based loss detection (RFC 8985, as Linux `tcp_recovery.c`).
 
 use ranpace_units::{Span, Time};
 
 use crate::scoreboard::{Flags, Record, Verdict};
 
-/// Duplicate acknowledgements that end the tolerance of reordering while none was ever seen (RFC 8985, 6.2 step 4).
+/// Duplicate acknowledgements that end the tolerance of reordering while none has been seen (RFC 8985, 6.2 step 4).
 const DUPLICATE_THRESHOLD: u64 = 3;
 /// Recoveries for which a widened reordering window persists (RFC 8985, `RACK.reo_wnd_persist`).
 const PERSIST: u32 = 16;
@@ -14,18 +14,18 @@ const STEPS_MAX: u32 = 255;
 /// State of RACK.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rack {
-    /// When the most recently sent of the delivered segments was sent, and its place in the order of sending. By that
-    /// and not by time and sequence number: much may leave in one instant here, retransmissions in the midst of it.
+    /// Send time of the most recently sent segment among those delivered, and its number in the order of sending. The number
+    /// decides, not time and sequence number: many segments may be sent in one instant here, with retransmissions among them.
     sent_at: Time,
     number: Option<u64>,
     /// Its RTT.
     pub rtt: Span,
-    /// Something was delivered since losses were last looked for.
+    /// Whether something has been delivered since the last loss detection.
     advanced: bool,
     pub reordering_seen: bool,
     steps: u32,
     persist: u32,
-    /// Duplicates reported up to here widened the window already.
+    /// Duplicates reported up to here have already widened the window.
     duplicate_mark: u64,
 }
 
@@ -48,8 +48,8 @@ impl Rack {
         }
     }
 
-    /// The reporting of a duplicate (DSACK) where the network is known to reorder shows that the window was too short: it
-    /// widens, once a round. `una` and `next` are the sender's.
+    /// The report of a duplicate (DSACK) on a network known to reorder shows that the window was too short: it widens, once
+    /// per round. `una` and `next` are the sender's.
     pub fn on_duplicate(&mut self, una: u64, next: u64) {
         if self.reordering_seen && una >= self.duplicate_mark {
             self.steps = (self.steps + 1).min(STEPS_MAX);
@@ -58,7 +58,7 @@ impl Rack {
         }
     }
 
-    /// A reduction was taken back on duplicates alone.
+    /// A reduction was undone on the evidence of duplicates alone.
     pub fn on_undone(&mut self) {
         self.persist = (self.persist + 1).min(PERSIST);
     }
@@ -76,7 +76,7 @@ impl Rack {
         }
     }
 
-    /// The reordering window: how much later than a segment sent after it a segment may arrive.
+    /// The reordering window: how much later a segment may arrive than one sent after it.
     pub fn reordering_window(&self, repairing: bool, sacked: u64, min_rtt: Span, srtt: Span) -> Span {
         if !self.reordering_seen && (repairing || sacked >= DUPLICATE_THRESHOLD) {
             return Span::ZERO;
@@ -87,7 +87,7 @@ impl Rack {
         (min_rtt / 4 * u64::from(self.steps)).min(srtt)
     }
 
-    /// Whether losses are to be looked for; clears the mark.
+    /// Whether loss detection is due; clears the mark.
     pub fn take_advanced(&mut self) -> bool {
         core::mem::take(&mut self.advanced)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Ranges at the end that are looked at one by one, before the others are searched.
+/// Number of ranges at the end that are checked one by one before the others are searched.
 const LAST: usize = 4;
 
 /// Disjoint ranges in increasing order. The common cases, growing the last one and filling the first hole, cost O(1).
@@ -16,7 +16,7 @@ impl Ranges {
         self.ranges.is_empty()
     }
 
-    /// Adds `[from, to)` and returns the range that it is part of now, and whether any of it is new.
+    /// Adds `[from, to)` and returns the range that now contains it, and whether any of it is new.
     pub fn insert(&mut self, from: u64, to: u64) -> ((u64, u64), bool) {
         // The first range that ends at or after `from` may merge with it.
         let index = match self.ranges.back() {
@@ -31,7 +31,7 @@ impl Ranges {
             new = !(start <= from && to <= end);
             merged = (start.min(from), end.max(to));
             self.ranges[index] = merged;
-            // Later ones that it now touches.
+            // Merge later ranges that it now touches.
             while let Some(&(start, end)) = self.ranges.get(index + 1)
                 && start <= merged.1
             {
@@ -45,7 +45,7 @@ impl Ranges {
         (merged, new)
     }
 
-    /// Takes off what lies at or below `next` and returns the next byte that is missing.
+    /// Removes ranges that begin at or below `next` and returns the next missing byte.
     pub fn advance(&mut self, mut next: u64) -> u64 {
         while let Some(&(start, end)) = self.ranges.front()
             && start <= next
@@ -56,9 +56,9 @@ impl Ranges {
         next
     }
 
-    /// The range that holds `seq`.
+    /// The range that contains `seq`.
     pub fn containing(&self, seq: u64) -> Option<(u64, u64)> {
-        // What is asked for is mostly among the last ones.
+        // Queries are mostly for one of the last ranges.
         for &(start, end) in self.ranges.iter().rev().take(LAST) {
             if start <= seq {
                 return (seq < end).then_some((start, end));

@@ -11,10 +11,10 @@ use crate::config::{Config, LINEAR_SYNS, Opener, SYN_OPTIONS, TIMESTAMPS};
 use crate::ranges::Ranges;
 use crate::segment::{Kind, SackBlock, Segment};
 
-/// Blocks remembered, most recent first: as many as one option can hold.
+/// Blocks remembered, most recent first: as many as an option can hold.
 const BLOCKS: usize = 4;
 
-/// The receiving half of a connection. See the module's head.
+/// The receiving half of a connection. See the module documentation.
 #[derive(Debug)]
 pub struct Receiver {
     config: Config,
@@ -28,39 +28,39 @@ pub struct Receiver {
     /// Timestamp to echo, and the last acknowledgement sent (RFC 7323, 4.3).
     echo: Time,
     last_acked: u64,
-    /// An acknowledgement is due now, or then.
+    /// An acknowledgement is due now, or at this time.
     ack_now: bool,
     ack_at: Option<Time>,
-    /// So many more acknowledgements are not delayed.
+    /// Number of further acknowledgements that are not delayed.
     quick: u32,
     data_at: Time,
     ecn_echo: bool,
-    /// The window offered, what bounds it, and the last right edge said.
+    /// The window offered, its bounds, and the last right edge announced.
     window: u64,
     window_max: u64,
     clamp: u64,
     edge: u64,
-    /// Autotuning: the round's beginning in time and bytes, and what came in the round before.
+    /// Autotuning: the round's beginning in time and bytes, and the bytes received in the previous round.
     round_at: Time,
     round_next: u64,
     space: u64,
     rtt: Span,
     rtt_mark: Time,
     pending: Option<Kind>,
-    /// The SYN, or the request that rides on the handshake's last segment, is repeated then, for the so-many-th time.
+    /// When the SYN, or the request carried by the handshake's last segment, is repeated, and how often it has been.
     open_at: Option<(Time, u32)>,
     request_at: Option<(Time, u32)>,
     opened_at: Time,
     rtt_at_opening: Span,
     established: bool,
-    /// The receiver half knows that the connection begins.
+    /// Whether the receiver half has been told that the connection begins.
     half_began: bool,
     peer_timestamp: Time,
     acks_sent: u64,
 }
 
 impl Receiver {
-    /// A closed receiver; `half` is the algorithm's receiver half, where it has one.
+    /// A closed receiver; `half` is the algorithm's receiver half, if it has one.
     pub fn new(config: &Config, half: Option<Box<dyn ReceiverHalf>>) -> Self {
         let window = config.receive_buffer.get().min(config.receive_buffer_max.get());
         Self {
@@ -99,7 +99,7 @@ impl Receiver {
         }
     }
 
-    /// Opens the connection with a SYN, where this side does; its request rides on the handshake's last segment.
+    /// Opens the connection with a SYN, if this side does; the handshake's last segment carries its request.
     pub fn open(&mut self, now: Time) {
         if self.config.opener == Opener::Receiver && self.open_at.is_none() && !self.established {
             self.pending = Some(Kind::Syn);
@@ -123,19 +123,19 @@ impl Receiver {
         Bytes::new(self.window.min(self.clamp))
     }
 
-    /// Bounds the window from outside (a proxy's or an application's `TCP_WINDOW_CLAMP`); the right edge is never pulled
-    /// back. An update is sent at once if it opens the window.
+    /// Bounds the window from outside (a proxy's or an application's `TCP_WINDOW_CLAMP`); the right edge never moves back. An
+    /// update is sent at once if this opens the window.
     pub fn set_window_clamp(&mut self, clamp: Bytes) {
         let opens = clamp.get() > self.clamp && self.next + clamp.get().min(self.window) > self.edge;
         self.clamp = clamp.get();
         self.ack_now |= opens && self.established;
     }
 
-    /// The same for whoever changes the bound with every packet, as a proxy's buffer fills and drains: the next
-    /// acknowledgement says it, and one is sent for it only where it at least doubles what the peer may send (Linux
+    /// The same for a caller that changes the bound with every packet, as a proxy's buffer fills and drains: the next
+    /// acknowledgement announces it, and one is triggered only if it at least doubles what the peer may send (Linux
     /// `tcp_cleanup_rbuf`; silly window avoidance of RFC 9293, 3.8.6.2.2).
     ///
-    /// Before anything was said to the peer, the limit holds from the first segment on.
+    /// Before anything has been announced to the peer, the limit applies from the first segment on.
     pub fn set_window_limit(&mut self, limit: Bytes) {
         self.clamp = limit.get();
         if !self.established && self.pending.is_none() && self.open_at.is_none() {
@@ -146,7 +146,7 @@ impl Receiver {
         self.ack_now |= self.established && room >= segment && room >= 2 * offered;
     }
 
-    /// One field of each part of the state; see [`crate::prefetch`].
+    /// Reads one field of each part of the state; see [`crate::prefetch`].
     #[inline]
     pub(crate) fn read_state(&self) -> u64 {
         u64::from(self.recent[0].is_some())
@@ -158,7 +158,7 @@ impl Receiver {
             ^ self.acks_sent
     }
 
-    /// What the algorithm's receiver half knows, for series; none where it has no such half.
+    /// The algorithm's receiver half, for series; `None` if it has none.
     pub fn half(&self) -> Option<&dyn ReceiverHalf> {
         self.half.as_deref()
     }
@@ -170,7 +170,7 @@ impl Receiver {
         }
     }
 
-    /// A segment came from the peer.
+    /// Processes a segment from the peer.
     pub fn on_segment(&mut self, now: Time, segment: &Segment) {
         match segment.kind {
             Kind::Syn => {
@@ -179,7 +179,7 @@ impl Receiver {
                 self.begin_half(now);
             }
             Kind::SynAck => {
-                // Establishes, or repeats what was lost: the ACK with the request answers it either way.
+                // Establishes the connection, or repeats a lost segment: the ACK with the request answers it either way.
                 self.echo = segment.timestamp;
                 self.establish(now);
                 self.pending = Some(Kind::Ack);
@@ -204,7 +204,7 @@ impl Receiver {
         }
     }
 
-    /// From the first segment of the peer on: what answers it may carry a report already.
+    /// Starts the receiver half at the peer's first segment, since the response may already carry a report.
     fn begin_half(&mut self, now: Time) {
         if !core::mem::replace(&mut self.half_began, true)
             && let Some(half) = &mut self.half
@@ -216,7 +216,7 @@ impl Receiver {
     fn on_data(&mut self, now: Time, segment: &Segment) {
         self.establish(now);
         self.request_at = None;
-        // After a pause longer than a timeout the sender may have begun afresh: no delays for a while.
+        // After a pause longer than a timeout the sender may have restarted: acknowledgements are not delayed for a while.
         if now - self.data_at
             > self.timeout(if self.rtt.is_zero() { self.config.initial_rto } else { self.rtt })
         {
@@ -247,7 +247,7 @@ impl Receiver {
         }
         self.measure_rtt(now, segment);
         let (from, to) = (segment.seq, segment.seq + u64::from(segment.length));
-        // RFC 7323, 4.3: the echo is that of the segment that advanced the last acknowledgement.
+        // RFC 7323, 4.3: echo the segment that advanced the last acknowledgement.
         if segment.timestamp >= self.peer_timestamp && from <= self.last_acked {
             self.peer_timestamp = segment.timestamp;
             self.echo = segment.timestamp;
@@ -286,19 +286,19 @@ impl Receiver {
         }
     }
 
-    /// Acknowledges at once, so many times at least.
+    /// Sends at least `count` acknowledgements without delay.
     fn hurry(&mut self, count: u32) {
         self.quick = self.quick.max(count.min(quick_acks(&self.config, self.window.min(self.clamp))));
     }
 
-    /// This side's own retransmission timeout at this RTT, as far as it matters here.
+    /// An estimate of this side's retransmission timeout at this RTT.
     fn timeout(&self, rtt: Span) -> Span {
         rtt + (rtt * 2).max(self.config.min_rto)
     }
 
-    /// Moves a range to the front of those to be reported.
+    /// Moves a range to the front of those to report.
     fn remember(&mut self, start: u64) {
-        // Ranges that merged leave one entry.
+        // Merged ranges leave one entry.
         let mut kept = [Some(start), None, None, None];
         let others = self.recent.iter().flatten().filter(|&&seq| {
             seq != start && self.ranges.containing(seq).is_some_and(|(first, _)| first != start)
@@ -318,7 +318,7 @@ impl Receiver {
         }
     }
 
-    /// Linux `tcp_rcv_space_adjust`: what came in the last round trip, twice, and more while it grows.
+    /// Linux `tcp_rcv_space_adjust`: twice the bytes of the last round trip, and more while they increase.
     fn adjust_window(&mut self, now: Time) {
         if self.rtt.is_zero() || now - self.round_at < self.rtt {
             return;
@@ -335,7 +335,7 @@ impl Receiver {
         self.round_next = self.next;
     }
 
-    /// When [`Self::on_deadline`] is to be called next; [`Time::MAX`] for never.
+    /// When to call [`Self::on_deadline`] next; [`Time::MAX`] for never.
     #[inline]
     pub fn next_deadline(&self) -> Time {
         let mut at = self.ack_at.unwrap_or(Time::MAX);
@@ -348,7 +348,7 @@ impl Receiver {
         at
     }
 
-    /// A deadline has come (or not: then nothing happens).
+    /// Processes due deadlines; does nothing if none is due.
     pub fn on_deadline(&mut self, now: Time) {
         if self.ack_at.is_some_and(|at| at <= now) {
             self.ack_now = true;
@@ -380,7 +380,7 @@ impl Receiver {
         self.transmit(now, &mut segment).then_some(segment)
     }
 
-    /// As [`Self::poll_transmit`], but writes the segment to where it is wanted; see [`crate::Sender::transmit`].
+    /// Like [`Self::poll_transmit`], but writes the segment in place; see [`crate::Sender::transmit`].
     pub fn transmit(&mut self, now: Time, out: &mut Segment) -> bool {
         if let Some(kind) = self.pending.take() {
             *out = Segment::new(kind, now);
@@ -413,7 +413,7 @@ impl Receiver {
         let mut room = if self.config.timestamps { 3 } else { 4 };
         let free = self.free_options();
         if let Some(half) = &mut self.half {
-            // 40 bytes of options in all: a report takes the place of blocks; one that does not fit cannot be sent.
+            // Options take at most 40 bytes: a report displaces blocks; a report that does not fit is not sent.
             ack.report = half.report(now).filter(|report| report.option_length() <= free);
             let taken = ack.report.as_ref().map_or(0, ReceiverReport::option_length);
             room = room.min(free.saturating_sub(taken + 4) / 8);
@@ -447,12 +447,12 @@ impl Receiver {
         true
     }
 
-    /// Bytes of options beside the timestamps.
+    /// Bytes left for options beside the timestamps.
     fn free_options(&self) -> usize {
         if self.config.timestamps { OPTIONS - TIMESTAMPS as usize } else { OPTIONS }
     }
 
-    /// The window that a segment sent now is to say; the right edge never moves left.
+    /// The window announced by a segment sent now; the right edge never moves left.
     pub fn offer(&mut self) -> u32 {
         self.edge = self.edge.max(self.next + self.window.min(self.clamp));
         u32::try_from(self.edge - self.next).unwrap_or(u32::MAX)
@@ -461,12 +461,12 @@ impl Receiver {
 
 /// Bytes of the request that a fetch sends with the handshake's last segment.
 const REQUEST: u32 = 100;
-/// Times that it is repeated where nothing comes back.
+/// Most repetitions of the request if there is no response.
 const REQUESTS: u32 = 6;
 /// Most bytes of TCP options.
 const OPTIONS: usize = 40;
 
-/// Acknowledgements at the beginning that are not delayed: fewer where the window is small (Linux `tcp_incr_quickack`).
+/// Initial acknowledgements that are not delayed: fewer if the window is small (Linux `tcp_incr_quickack`).
 fn quick_acks(config: &Config, window: u64) -> u32 {
     let segments = window / (2 * config.mss().get()).max(1);
     config.quick_acks.min(u32::try_from(segments).unwrap_or(u32::MAX).max(2))

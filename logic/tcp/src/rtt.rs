@@ -1,13 +1,13 @@
 //! Round-trip time and retransmission timeout.
 //!
-//! Source: RFC 6298 as Linux computes it (`tcp_rtt_estimator`): gains 1/8 and 1/4, a variance that falls only once a round
-//! and is never below `min_rto`, and a deviation that is not enlarged by shrinking RTTs. On request as the RFC itself has it.
+//! Source: RFC 6298 as computed by Linux (`tcp_rtt_estimator`): gains 1/8 and 1/4, a variance that falls only once per round
+//! and is never below `min_rto`, and a deviation that shrinking RTTs do not enlarge. Optionally as in the RFC itself.
 
 use ranpace_units::{Span, Time};
 
 use crate::config::{Config, RtoRule};
 
-/// Estimator state, in memory as it is written here: last what timers ask for.
+/// Estimator state. The order of the fields is their order in memory: those for timers come last.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Rtt {
@@ -45,7 +45,7 @@ impl Rtt {
         }
     }
 
-    /// Takes a sample. `una` and `next` are the sender's sequence numbers; they delimit rounds.
+    /// Processes a sample. `una` and `next` are the sender's sequence numbers; they delimit rounds.
     pub(crate) fn on_sample(&mut self, sample: Span, una: u64, next: u64) {
         let sample = sample.max(Span::from_nanos(1));
         if self.rule == RtoRule::Rfc6298 {
@@ -95,7 +95,7 @@ impl Rtt {
         }
     }
 
-    /// Notes a sample for the minimum and the latest value. One that the receiver's timer may have `delayed` does not
+    /// Records a sample for the minimum and the latest value. A sample that the receiver's timer may have `delayed` does not
     /// become the minimum when an older one expires (Linux `tcp_update_rtt_min`).
     pub(crate) fn note(&mut self, now: Time, sample: Span, delayed: bool) {
         self.latest = Some(sample);
@@ -104,7 +104,7 @@ impl Rtt {
         }
     }
 
-    /// The handshake gave no sample: its segments were sent again (RFC 6298, 5.7).
+    /// The handshake gave no sample: its segments were retransmitted (RFC 6298, 5.7).
     pub(crate) fn on_ambiguous_handshake(&mut self) {
         self.initial_rto = self.initial_rto.max(Span::from_secs(3)).min(self.max_rto);
     }
@@ -129,7 +129,7 @@ impl Rtt {
         self.min_smoothed
     }
 
-    /// Its part of [`crate::prefetch`].
+    /// Reads its part for [`crate::prefetch`].
     #[inline]
     pub(crate) fn read_state(&self) -> u64 {
         self.min().as_nanos() ^ self.round_end
@@ -148,7 +148,7 @@ impl Rtt {
         rto.min(self.max_rto)
     }
 
-    /// The timeout after `backoffs` consecutive ones.
+    /// The timeout after `backoffs` consecutive timeouts.
     pub(crate) fn backed_off(&self, backoffs: u32) -> Span {
         (self.rto() * (1_u64 << backoffs.min(20))).min(self.max_rto)
     }

@@ -1,17 +1,17 @@
-//! The scoreboard: one record for each outstanding segment, its state, and the counts that follow from these.
+//! The scoreboard: one record for each outstanding segment with its state, and the counts derived from these.
 //!
-//! Records lie in a deque in the order of their sequence numbers, so the cost of an acknowledgement is that of the segments it covers,
-//! whatever the window. Lost segments wait in a queue for their retransmission; retransmissions are in another one, in the order of
-//! sending, for RACK.
+//! Records are kept in a deque in sequence order, so the cost of an acknowledgement is that of the segments it covers,
+//! whatever the window. Lost segments wait in a queue for their retransmission; retransmissions are in another one, in the
+//! order of sending, for RACK.
 
 use std::collections::VecDeque;
 
 use ranpace_units::Time;
 
-/// Position of a segment: it stays the same while the deque moves.
+/// Index of a segment that stays valid when the deque moves.
 pub(crate) type Id = u64;
 
-/// One segment: a line of memory, and not parts of two.
+/// One segment, aligned to a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Record {
@@ -22,14 +22,14 @@ pub(crate) struct Record {
     pub number: u64,
     /// When it was last sent.
     pub sent_at: Time,
-    /// Delivery count and its time, and the send time of the then newest delivered packet, at the last transmission:
-    /// the beginnings of a rate sample.
+    /// State at the last transmission, from which a rate sample starts: the delivery count, its time, and the send time of
+    /// the newest packet delivered by then.
     pub delivered: u64,
     pub delivered_at: Time,
     pub first_sent_at: Time,
     /// Segments in flight when it was last sent.
     pub in_flight: u32,
-    /// Of a selectively acknowledged segment: so many from here on are so, at least.
+    /// For a selectively acknowledged segment: at least this many from here on are selectively acknowledged.
     pub run: u32,
     pub app_limited: bool,
 }
@@ -40,11 +40,11 @@ pub(crate) struct Flags(u8);
 impl Flags {
     pub const SACKED: u8 = 1;
     pub const LOST: u8 = 2;
-    /// A retransmission is in the air.
+    /// A retransmission is in flight.
     pub const RETRANSMITTED: u8 = 4;
     /// Was sent more than once.
     pub const EVER_RETRANSMITTED: u8 = 8;
-    /// A proxy on the path has seen it, or missed it, in one of its copies.
+    /// A proxy on the path has seen one of its copies, or reported one missing.
     pub const PEP_SEEN: u8 = 16;
     pub const PEP_MISSING: u8 = 32;
 
@@ -68,13 +68,13 @@ impl Record {
     }
 }
 
-/// The room for records is halved when less than one part in so many is used. A deque goes round and round in its memory:
-/// with room for the largest window ever, it would touch all of that again and again.
+/// The capacity for records is halved when less than one part in this many is used. A deque cycles through its memory: with
+/// capacity for the largest window ever, it would touch all of that again and again.
 const ROOMY: usize = 4;
-/// Records for which there is room in any case.
+/// Least capacity for records.
 const LEAST: usize = 32;
 
-/// In memory as it is written here: first what is needed to send.
+/// The order of the fields is their order in memory: those needed for sending come first.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Scoreboard {
@@ -84,20 +84,20 @@ pub(crate) struct Scoreboard {
     /// Id of the first record.
     base: Id,
     records: VecDeque<Record>,
-    /// Segments to be retransmitted, by sequence number as in Linux. Entries that no longer apply are skipped.
+    /// Segments to retransmit, by sequence number as in Linux. Obsolete entries are skipped.
     lost: VecDeque<Id>,
-    /// Retransmissions by time of sending, with the packet number that tells whether an entry still applies.
+    /// Retransmissions by time of sending, with the packet number that tells whether an entry is still valid.
     retransmitted: VecDeque<(Id, u64)>,
-    /// Every original below is selectively acknowledged, lost, or was sent again: RACK need not look there.
+    /// Every original below is selectively acknowledged, lost, or retransmitted: RACK need not look there.
     rack_cursor: Id,
     /// One past the highest byte selectively acknowledged.
     pub highest_sacked: u64,
-    /// The blocks marked last, and which of them gives way next: acknowledgements repeat blocks, mostly unchanged.
+    /// The blocks marked most recently, and which of them is replaced next: acknowledgements repeat blocks, mostly unchanged.
     known: [Marking; 4],
     oldest: usize,
-    /// The one that was marked last.
+    /// The block marked last.
     latest: usize,
-    /// Records looked at, for the tests of what an acknowledgement costs.
+    /// Records visited, for the tests of the cost of an acknowledgement.
     #[cfg(test)]
     pub visited: core::cell::Cell<u64>,
 }
@@ -109,7 +109,7 @@ impl Scoreboard {
         self.visited.set(self.visited.get() + 1);
     }
 
-    /// One field of each of its own parts; see [`crate::prefetch`].
+    /// Reads one field of each of its parts; see [`crate::prefetch`].
     #[inline]
     pub fn read_state(&self) -> u64 {
         self.base
@@ -120,8 +120,8 @@ impl Scoreboard {
             ^ self.latest as u64
     }
 
-    /// One field of each record that an acknowledgement looks at in any case: the oldest, the one where the latest block ended,
-    /// that of RACK, the newest; and the retransmission that is next for RACK.
+    /// Reads one field of each record that every acknowledgement visits: the oldest, the one where the latest block ended,
+    /// RACK's, the newest; and RACK's next retransmission.
     #[inline]
     pub fn read_records(&self) -> u64 {
         let seq = |record: Option<&Record>| record.map_or(0, |record| record.seq);
@@ -132,7 +132,7 @@ impl Scoreboard {
             ^ self.retransmitted.front().map_or(0, |(_, number)| *number)
     }
 
-    /// One field of the record of the retransmission that is next for RACK.
+    /// Reads one field of the record of RACK's next retransmission.
     #[inline]
     pub fn read_retransmission(&self) -> u64 {
         self.retransmitted.front().and_then(|(id, _)| self.get(*id)).map_or(0, |record| record.seq)
@@ -186,7 +186,7 @@ impl Scoreboard {
         self.records.push_back(record);
     }
 
-    /// Takes the first segment off if `ack` covers it; the counts follow.
+    /// Removes the first segment if `ack` covers it, and updates the counts.
     #[inline]
     pub fn pop_acked(&mut self, ack: u64) -> Option<Record> {
         let record = *self.records.front()?;
@@ -211,10 +211,10 @@ impl Scoreboard {
         Some(record)
     }
 
-    /// Begins to mark the block `[from, to)`; [`Self::mark_next`] does it.
+    /// Begins to mark the block `[from, to)`; [`Self::mark_next`] continues.
     pub fn mark_begin(&mut self, from: u64, to: u64) -> Marking {
         self.highest_sacked = self.highest_sacked.max(to);
-        // Of a block that is known, only its growth is news; far more often than not there is none.
+        // Only the growth of a known block is new; usually there is none.
         let known = |known: &&Marking| known.from == from && known.to <= to && known.begin >= self.base;
         if let Some(known) = self.known.iter().find(known) {
             return Marking { to, settled: known.to == to, ..*known };
@@ -232,8 +232,8 @@ impl Scoreboard {
         self.latest = known;
     }
 
-    /// Marks the next segment that the block newly covers and returns it as it was before, flags included. What is marked
-    /// already is passed over in runs, which join as blocks do: the cost is that of the news.
+    /// Marks the next segment that the block newly covers and returns it as it was before, flags included. Segments already
+    /// marked are skipped in runs, which merge as blocks do: the cost is proportional to what is new.
     pub fn mark_next(&mut self, marking: &mut Marking) -> Option<Record> {
         while !marking.settled {
             self.visit();
@@ -275,7 +275,7 @@ impl Scoreboard {
     /// Index of the first record that begins at or after `seq`.
     fn index_of(&self, seq: u64) -> usize {
         let Some(first) = self.records.front() else { return 0 };
-        // Segments are nearly always of one size: guess, and search only if the guess is wrong.
+        // Segments nearly always have the same size: guess, and search only if the guess is wrong.
         let guess = (seq.saturating_sub(first.seq) / u64::from(first.length.max(1))) as usize;
         if self.records.get(guess).is_some_and(|record| record.seq == seq) {
             return guess;
@@ -283,7 +283,7 @@ impl Scoreboard {
         self.records.partition_point(|record| record.seq < seq)
     }
 
-    /// Sets `flag` for the segments within `[from, to)` that have none of `known`, and tells of each.
+    /// Sets `flag` on the segments within `[from, to)` that have none of `known`, and passes each to `told`.
     pub fn mark_at_proxy(&mut self, from: u64, to: u64, flag: u8, known: u8, told: &mut dyn FnMut(&Record)) {
         let begin = self.index_of(from);
         for record in self.records.range_mut(begin..) {
@@ -297,7 +297,7 @@ impl Scoreboard {
         }
     }
 
-    /// Takes a segment for lost; its retransmission, if one is in the air, too. False if it was so already.
+    /// Marks a segment lost, including its retransmission if one is in flight. Returns false if it was already.
     pub fn mark_lost(&mut self, id: Id) -> bool {
         let Some(record) = self.get_mut(id) else { return false };
         if record.flags.has(Flags::SACKED) {
@@ -317,7 +317,7 @@ impl Scoreboard {
             }
             self.lost_out += 1;
         }
-        // Retransmissions that are lost again are among the first: an insertion near the front is cheap.
+        // Segments lost again are among the first: an insertion near the front is cheap.
         match self.lost.back() {
             Some(&last) if last >= id => {
                 if let Err(place) = self.lost.binary_search(&id) {
@@ -342,8 +342,8 @@ impl Scoreboard {
         None
     }
 
-    /// Notes that a segment was sent again, as packet `number`. A probe of a segment that is not lost is not counted in
-    /// flight a second time (Linux's probe passes by `retrans_out`).
+    /// Records that a segment was retransmitted as packet `number`. A probe of a segment that is not lost is not counted in
+    /// flight a second time (Linux's probe bypasses `retrans_out`).
     pub fn on_retransmitted(&mut self, id: Id, number: u64) {
         let mut lost = false;
         if let Some(record) = self.get_mut(id) {
@@ -360,11 +360,11 @@ impl Scoreboard {
         }
     }
 
-    /// Marks as lost, in order of sending, each segment for which `verdict` says so, until one was sent too late.
-    /// `lost` is told of each, as it was before. Returns whether a segment that was overtaken still has time.
+    /// Marks as lost, in order of sending, each segment for which `verdict` says so, until one was sent too late. Passes each
+    /// to `lost` as it was before. Returns whether a segment that was overtaken still has time.
     pub fn sweep(&mut self, verdict: impl Fn(&Record) -> Verdict, mut lost: impl FnMut(&Record)) -> bool {
         let mut waiting = false;
-        // Originals, in sequence order and so in order of sending.
+        // Originals, in sequence order, which is their order of sending.
         self.rack_cursor = self.rack_cursor.max(self.base);
         while let Some(record) = self.get(self.rack_cursor) {
             self.visit();
@@ -404,7 +404,8 @@ impl Scoreboard {
         waiting
     }
 
-    /// After a timeout: everything for which `is_lost` holds is lost, retransmissions too, to be sent again from the front.
+    /// After a timeout: marks everything for which `is_lost` holds, including retransmissions, to be retransmitted from the
+    /// front.
     pub fn mark_all_lost(&mut self, is_lost: impl Fn(Id, &Record) -> bool, mut lost: impl FnMut(&Record)) {
         self.lost.clear();
         let base = self.base;
@@ -430,13 +431,13 @@ impl Scoreboard {
         }
     }
 
-    /// Nothing was lost after all: what waited to be sent again goes back into the air.
+    /// Nothing was lost after all: segments waiting for retransmission count as in flight again.
     pub fn unmark_lost(&mut self) {
         for (id, record) in (self.base..).zip(&mut self.records) {
             if record.flags.has(Flags::LOST) {
                 record.flags.clear(Flags::LOST);
                 self.lost_out -= 1;
-                // It was sent again and lost again: its last transmission is RACK's to watch once more.
+                // It was retransmitted and lost again: RACK watches its last transmission once more.
                 if record.flags.has(Flags::EVER_RETRANSMITTED) && !record.flags.has(Flags::RETRANSMITTED) {
                     self.retransmitted.push_back((id, record.number));
                 }
@@ -463,7 +464,7 @@ impl Scoreboard {
     }
 }
 
-/// A block that is being marked, or has been.
+/// A block that is being or has been marked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marking {
     from: u64,
@@ -471,7 +472,7 @@ pub(crate) struct Marking {
     /// Its first segment, and the first that is not marked yet.
     begin: Id,
     at: Id,
-    /// There is nothing more to mark.
+    /// Whether nothing is left to mark.
     settled: bool,
 }
 
@@ -479,7 +480,7 @@ pub(crate) struct Marking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Lost,
-    /// Sent before the newest delivered one, but it may yet have been overtaken.
+    /// Sent before the newest delivered one, but it may have been overtaken.
     NotYet,
     SentLater,
 }
@@ -530,7 +531,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens, the counts are those of the flags, and nothing in flight is counted below zero.
+        /// Whatever happens, the counts match the flags, and the number in flight does not underflow.
         #[test]
         fn counts_follow_the_flags(steps in vec(step(), 0..300)) {
             let (mut board, mut next, mut number, mut una) = (Scoreboard::default(), 0_u64, 0_u64, 0_u64);

@@ -40,7 +40,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Appends a block; false if the option is full.
+    /// Appends a block; returns false if the option is full.
     pub fn push(&mut self, block: SackBlock) -> bool {
         let Some(slot) = self.blocks.get_mut(usize::from(self.count)) else { return false };
         *slot = block;
@@ -54,10 +54,10 @@ impl SackBlocks {
     }
 }
 
-/// A packet. Sequence numbers are 64 bits wide and start at zero: they do not wrap here, and the wire length is that of
-/// the real header all the same.
+/// A packet. Sequence numbers are 64 bits wide, start at zero and do not wrap; the wire length is still that of the real
+/// header.
 ///
-/// Fields lie in memory as they are written here: what data have comes first, and last what few packets have.
+/// The order of the fields is their order in memory: those of data packets come first, those of few packets last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Segment {
@@ -71,9 +71,9 @@ pub struct Segment {
     pub ecn_echo: bool,
     /// The sender has reduced its window (CWR).
     pub cwr: bool,
-    /// Sent again.
+    /// Retransmitted.
     pub retransmission: bool,
-    /// The last of a piece of several, or of what was written (PSH); set where the flow has `gso`.
+    /// The last of a piece of several segments, or of an application's write (PSH); only set if the flow has `gso`.
     pub push: bool,
     /// Bytes on the wire, IP header included.
     pub wire: u32,
@@ -81,7 +81,7 @@ pub struct Segment {
     pub length: u32,
     /// Receive window, in bytes beyond `ack`.
     pub window: u32,
-    /// How long until the sender's next packet (datagram transport), in microseconds; zero while more is queued.
+    /// Time until the sender's next packet (datagram transport), in microseconds; zero while more is queued.
     pub time_to_next_us: u32,
     /// First byte of payload.
     pub seq: u64,
@@ -89,20 +89,20 @@ pub struct Segment {
     pub timestamp: Time,
     /// The timestamp echoed (TSecr); meaningful on acknowledgements.
     pub echo: Time,
-    /// Next byte expected (in `Feedback`: the packet number that is acknowledged).
+    /// Next byte expected (in `Feedback`: the packet number acknowledged).
     pub ack: u64,
-    /// The packet's place in the order of sending.
+    /// The packet's number in the order of sending.
     pub number: u64,
     /// Selective acknowledgements.
     pub sack: SackBlocks,
-    /// The first block reports a duplicate (RFC 2883) and lies at this distance below `ack`.
+    /// If set, the first block reports a duplicate (RFC 2883) at this distance below `ack`.
     pub duplicate: Option<u32>,
     /// Report of a receiver half; counted on the wire.
     pub report: Option<ReceiverReport>,
 }
 
 impl Segment {
-    /// A packet of this kind without payload, leaving at `now`.
+    /// A packet of this kind without payload, sent at `now`.
     #[inline]
     pub const fn new(kind: Kind, now: Time) -> Self {
         Self {

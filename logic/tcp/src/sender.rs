@@ -1,11 +1,12 @@
 //! The sending half of a TCP connection, sans-IO: segments and deadlines go in, segments come out.
 //!
-//! Source: Linux 6.x's `tcp_input.c`, `tcp_output.c`, `tcp_timer.c` and `tcp_rate.c` as behaviour, with the RFCs they
-//! implement: 9293, 5681, 6298, 6675, 6937 (PRR), 8985 (RACK-TLP), 5682 (F-RTO), 3522 (Eifel), 2883 (DSACK), 3168 (ECN),
-//! 7661 in spirit. What is simplified is listed in `docs/fidelity.md`.
+//! Source: the behaviour of Linux 6.x's `tcp_input.c`, `tcp_output.c`, `tcp_timer.c` and `tcp_rate.c`, with the RFCs they
+//! implement: 9293, 5681, 6298, 6675, 6937 (PRR), 8985 (RACK-TLP), 5682 (F-RTO), 3522 (Eifel), 2883 (DSACK), 3168 (ECN), and
+//! the intent of
+//! 7661. `docs/fidelity.md` lists the simplifications.
 //!
-//! Who owns the window: the control, through [`Window`], outside recovery and wherever it answers `Own`; PRR during
-//! recovery and after ECN marks; after a timeout the control again, from one segment. Without SACK see [`newreno`].
+//! Ownership of the window: the control sets it, through [`Window`], outside recovery and whenever it responds `Own`; PRR
+//! during recovery and after ECN marks; after a timeout the control again, from one segment. Without SACK see [`newreno`].
 
 mod newreno;
 mod pep;
@@ -53,7 +54,7 @@ enum Phase {
 pub struct SenderStats {
     /// Data segments sent, retransmissions included.
     pub sent: u64,
-    /// Data segments sent again.
+    /// Data segments retransmitted.
     pub retransmitted: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
@@ -61,7 +62,7 @@ pub struct SenderStats {
     pub probes: u64,
     /// Recoveries entered.
     pub recoveries: u64,
-    /// Reductions taken back.
+    /// Reductions undone.
     pub undone: u64,
     /// Acknowledgements processed.
     pub acks: u64,
@@ -69,33 +70,33 @@ pub struct SenderStats {
     pub ecn_reductions: u64,
 }
 
-/// The sending half of a connection. See the module's head.
+/// The sending half of a connection. See the module documentation.
 ///
-/// Fields lie in memory as they are written here: with a thousand connections that take turns, a segment costs about what is
-/// fetched for it. First what is seldom looked at, then what acknowledgements need, and last, side by side, what is needed to
-/// send: a pacing timer wants no more than that.
+/// The order of the fields is their order in memory: with a thousand connections in turn, the cost of a segment is mostly the
+/// cost of the cache lines fetched for it. Rarely used fields come first, then those for acknowledgements, and last, side by
+/// side, those for sending: a pacing timer needs only these.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Sender {
     config: Config,
     /// State of recovery without SACK.
     plain: Duplicates,
-    /// A loss probe is out.
+    /// The outstanding loss probe.
     probe: Option<TailProbe>,
     window_probes: u32,
     probe_window: bool,
-    /// The segment that a loss probe is to send again.
+    /// The segment that a loss probe retransmits.
     probe_again: Option<u64>,
 
     undo: Option<Undo>,
     /// Reports of a proxy on the path.
     pep: Option<Box<PepState>>,
-    /// Recovery ends when this is acknowledged.
+    /// Recovery ends when this byte is acknowledged.
     high: u64,
-    /// Duplicates reported so far.
+    /// Duplicates reported by the peer so far.
     duplicates: u64,
     stats: SenderStats,
-    /// Delivered and lost segments so far, and the rate sampler's marks.
+    /// Lost segments so far.
     lost: u64,
     rack: Rack,
     rtt: Rtt,
@@ -109,9 +110,10 @@ pub struct Sender {
     last_sent_at: Time,
     prr: Option<Prr>,
     timer: Option<(TimerKind, Time)>,
-    /// Pacing held the last attempt to send back until then.
+    /// Pacing has delayed the last attempt to send until then.
     paced_until: Option<Time>,
-    /// Doublings of the RTO until there is an RTT sample, timeouts without progress, and probes of a shut window.
+    /// Doublings of the RTO until there is an RTT sample, consecutive timeouts without progress, and probes of a closed
+    /// window.
     backoffs: u32,
     retransmits: u32,
     phase: Phase,
@@ -127,27 +129,27 @@ pub struct Sender {
     smoothed: bool,
     growth: Growth,
     state: State,
-    /// The episode was answered `Ignore`: retransmit, change nothing.
+    /// The control responded `Ignore` to the episode: retransmit, but change nothing else.
     ignored: bool,
-    /// F-RTO: waiting to see whether the timeout was spurious; and send new data rather than old.
+    /// F-RTO: whether it is waiting to see if the timeout was spurious, and whether to send new data rather than old.
     frto: bool,
     prefer_new: bool,
-    /// What is lost is not sent again before the next acknowledgement: the hole was filled by an original.
+    /// Lost segments are not retransmitted before the next acknowledgement, because the original filled the hole.
     hold_back: bool,
-    /// A timeout: the first segment goes past window and pace.
+    /// After a timeout: the first segment ignores window and pace.
     urgent: bool,
-    /// New data were sent since the sender last ran dry.
+    /// New data have been sent since the sender last ran dry.
     fresh: bool,
-    /// CWR is to be said on the next new segment.
+    /// CWR must be set on the next new segment.
     cwr: bool,
-    /// A segment without payload that waits to be sent.
+    /// A segment without payload waiting to be sent.
     pending: Option<Kind>,
     control: Box<dyn CongestionControl>,
     window: Window,
     pacer: Pacer,
     mss: u64,
     wire: u64,
-    /// First byte not acknowledged, next byte to send, bytes that the application has written so far.
+    /// First unacknowledged byte, next byte to send, bytes that the application has written so far.
     una: u64,
     next: u64,
     written: u64,
@@ -218,7 +220,7 @@ impl Sender {
         }
     }
 
-    /// Opens the connection with a SYN. Where the receiver opens it, there is nothing to do here.
+    /// Opens the connection with a SYN. Does nothing if the receiver opens it.
     pub fn open(&mut self, now: Time) {
         if self.config.opener == Opener::Sender && self.phase == Phase::Closed {
             self.phase = Phase::SynSent { at: now };
@@ -227,17 +229,17 @@ impl Sender {
         }
     }
 
-    /// The application writes `bytes` more; [`Bytes::MAX`] for as much as the network takes.
+    /// The application writes `bytes` more; [`Bytes::MAX`] for an unlimited amount.
     pub fn write(&mut self, bytes: Bytes) {
         self.written = self.written.saturating_add(bytes.get());
     }
 
-    /// The application has nothing more: what was not sent yet is dropped.
+    /// The application has no more data: unsent data are dropped.
     pub fn stop(&mut self) {
         self.written = self.next;
     }
 
-    /// Whether all that was written has been acknowledged.
+    /// Whether everything written has been acknowledged.
     pub fn is_done(&self) -> bool {
         self.una >= self.written
     }
@@ -257,12 +259,12 @@ impl Sender {
         Bytes::new(self.next)
     }
 
-    /// Bytes that were written and not sent yet.
+    /// Bytes written but not sent yet.
     pub fn unsent(&self) -> Bytes {
         Bytes::new(self.written - self.next)
     }
 
-    /// The window as it stands.
+    /// The current window.
     pub fn window(&self) -> &Window {
         &self.window
     }
@@ -287,13 +289,13 @@ impl Sender {
         Bytes::new(self.mss)
     }
 
-    /// Segments in the network as far as is known.
+    /// Segments in the network, as far as is known.
     #[inline]
     pub fn in_flight(&self) -> u64 {
         if self.sack { self.board.in_flight() } else { self.plain_in_flight() }
     }
 
-    /// The rate at which segments leave, if they are paced.
+    /// The pacing rate, if segments are paced.
     pub fn pacing(&self) -> Pacing {
         match self.window.pacing {
             Pacing::Unlimited if self.config.pacing => {
@@ -308,12 +310,12 @@ impl Sender {
         &self.stats
     }
 
-    /// Sets the target of a control that has one; false if it has none.
+    /// Sets the target of a control that has one; returns false for others.
     pub fn set_target(&mut self, target: Span) -> bool {
         self.control.set_target(target)
     }
 
-    /// What other connections of this host have learned of the path, before this one is established.
+    /// Passes on what other connections of this host have learned about the path, before this one is established.
     pub fn recall(&mut self, memory: PathMemory) {
         self.control.recall(memory);
     }
@@ -336,13 +338,13 @@ impl Sender {
         self.control.on_allocation(&cx, &mut self.window, allocation);
     }
 
-    /// The path is another one.
+    /// The path has changed.
     pub fn on_path_change(&mut self, now: Time) {
         let cx = self.context(now);
         self.control.on_path_change(&cx, &mut self.window);
     }
 
-    /// One field of each cache line of its own; see [`crate::prefetch`].
+    /// Reads one field of each of the sender's own cache lines; see [`crate::prefetch`].
     #[inline]
     pub(crate) fn read_state(&self) -> u64 {
         self.high
@@ -393,7 +395,7 @@ impl Sender {
         }
     }
 
-    /// The RTT that controls are told of an acknowledgement with this sample.
+    /// The RTT that the control receives for an acknowledgement with this sample.
     #[inline]
     fn told_rtt(&self, sample: Option<Span>) -> Option<Span> {
         if !self.smoothed {
@@ -403,7 +405,7 @@ impl Sender {
         (!smoothed.is_zero()).then_some(smoothed)
     }
 
-    /// By how many segments controls are told that their window may grow.
+    /// Number of segments by which the control may grow the window.
     #[inline]
     fn growth(&self, acked: u64) -> u64 {
         match self.growth {
@@ -419,7 +421,7 @@ impl Sender {
         self.cwnd_limited || (self.window.in_slow_start() && self.window.cwnd < (2 * self.most_out) as f64)
     }
 
-    /// A segment came from the peer. Returns the RTT sample it gave, if any.
+    /// Processes a segment from the peer. Returns the RTT sample, if there was one.
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Span> {
         match (self.phase, segment.kind) {
             (Phase::SynSent { at }, Kind::SynAck) => {
@@ -439,7 +441,7 @@ impl Sender {
             }
             (Phase::Established, Kind::Ack) => self.on_ack(now, segment),
             (Phase::Established, Kind::SynAck) => {
-                // Our last segment of the handshake was lost; data say the same.
+                // Our last segment of the handshake was lost; data would serve as well.
                 if self.board.is_empty() {
                     self.pending = Some(Kind::Ack);
                 }
@@ -455,7 +457,7 @@ impl Sender {
         self.timer = None;
         self.edge = u64::from(segment.window);
         self.last_timestamp = segment.timestamp;
-        // Where it was repeated, only timestamps tell which one was answered (Karn).
+        // If it was repeated, only timestamps tell which copy was answered (Karn).
         let sample = match (self.retransmits, self.config.timestamps) {
             (0, _) => Some(self.elapsed(at, now)),
             (_, true) if segment.echo > Time::ZERO => Some(self.elapsed(segment.echo, now)),
@@ -468,7 +470,7 @@ impl Sender {
             }
             None => self.rtt.on_ambiguous_handshake(),
         }
-        // After more than one lost SYN the window begins at one segment (RFC 5681, 3.1; Linux spares the first one).
+        // After more than one lost SYN the window begins at one segment (RFC 5681, 3.1; Linux tolerates one).
         if self.config.opener == Opener::Sender && self.retransmits > 1 {
             self.window.cwnd = 1.0;
         }
@@ -481,7 +483,7 @@ impl Sender {
         if let Some(report) = &segment.report {
             self.control.on_report(&cx, &mut self.window, report);
         }
-        // Data acknowledge the handshake, or the request; where there are none yet, an ACK does.
+        // Data acknowledge the handshake or carry the request; an ACK does so if there are none yet.
         if self.written == self.next {
             self.pending = Some(Kind::Ack);
         }
@@ -490,7 +492,7 @@ impl Sender {
     fn on_ack(&mut self, now: Time, segment: &Segment) -> Option<Span> {
         self.stats.acks += 1;
         if segment.ack > self.next {
-            return None; // acknowledges what was never sent
+            return None; // acknowledges data that were never sent
         }
         self.last_timestamp = self.last_timestamp.max(segment.timestamp);
         let edge = self.edge;
@@ -516,7 +518,7 @@ impl Sender {
         self.take_sacked(now, segment, &mut progress);
         self.take_acked(now, segment, &mut progress);
         let of_probe = self.on_duplicate(segment);
-        // Limits of the application end when what was in flight then is delivered.
+        // The application limit ends when the data then in flight are delivered.
         if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
@@ -531,7 +533,7 @@ impl Sender {
         self.check_probe(now, segment, &progress, of_probe);
         let found = self.react(now, segment, &progress);
         self.control_window(now, segment, &progress, rate, rtt, found.lost);
-        // The timer starts again with progress, and with selective acknowledgements of what left before the first segment.
+        // The timer restarts on progress, and on selective acknowledgements of segments sent before the first one.
         let older = progress.first_sacked.zip(self.board.first());
         if !found.waiting
             && (progress.acked > 0 || older.is_some_and(|(sacked, first)| sacked < first.sent_at))
@@ -541,7 +543,7 @@ impl Sender {
         rtt
     }
 
-    /// What an acknowledgement that delivered something has measured.
+    /// Passes the measurements of an acknowledgement that delivered something to the control.
     #[inline(always)]
     fn tell_sample(&mut self, now: Time, segment: &Segment, progress: &Progress, rtt: Option<Span>) {
         let sample = Sample {
@@ -555,8 +557,7 @@ impl Sender {
         self.control.on_sample(&cx, &mut self.window, &sample);
     }
 
-    /// The window after an acknowledgement: PRR's during a reduction, the control's otherwise (Linux
-    /// `tcp_cong_control`).
+    /// Sets the window after an acknowledgement: PRR during a reduction, otherwise the control (Linux `tcp_cong_control`).
     fn control_window(
         &mut self,
         now: Time,
@@ -586,9 +587,9 @@ impl Sender {
         rate.lost = lost;
         let delivered = if progress.acked > 0 || self.ignored { progress.delivered } else { 0 };
         let ack = Ack {
-            // Growth is by what was delivered, on acknowledgements that advance: not once more by what was selectively
-            // acknowledged before a hole was filled (Linux `tcp_may_raise_cwnd`). Nothing holds growth back while an episode
-            // is repaired that was ignored.
+            // Growth counts delivered segments, on acknowledgements that advance: segments that were selectively acknowledged
+            // before a hole was filled do not count again (Linux `tcp_may_raise_cwnd`). During the repair of an ignored
+            // episode growth continues.
             acked: self.growth(delivered),
             delivered: progress.delivered,
             bytes: Bytes::new(progress.bytes),

@@ -1,5 +1,5 @@
-//! For tests: two endpoints over a pipe of fixed delay in each direction, which loses, duplicates and delays packets by a script, and a
-//! control that records its calls.
+//! For tests: two endpoints over a pipe of fixed delay in each direction that loses, duplicates and delays packets by a
+//! script, and a control that records its calls.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,13 +15,13 @@ pub(crate) enum PipeAction {
     Pass,
     Drop,
     Twice,
-    /// Later by so much.
+    /// Delayed by this much.
     Late(Span),
     /// Marked by the network.
     Mark,
 }
 
-/// Which way.
+/// Direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// To the receiver.
@@ -31,7 +31,7 @@ pub(crate) enum Way {
 
 pub(crate) type Script = Box<dyn FnMut(Way, u64, &Segment) -> PipeAction>;
 
-/// Two endpoints and what is between them.
+/// Two endpoints and the pipe between them.
 pub(crate) struct Pipe {
     pub sender: Sender,
     pub receiver: Receiver,
@@ -41,7 +41,7 @@ pub(crate) struct Pipe {
     passed: [u64; 2],
     on_the_way: BTreeMap<(Time, u64), (Way, Segment)>,
     order: u64,
-    /// Segments and the times at which they were sent; acknowledgements likewise.
+    /// Segments with the times at which they were sent; likewise acknowledgements.
     pub sent: Vec<(Time, Segment)>,
     pub acks: Vec<(Time, Segment)>,
     /// Checked after each step.
@@ -78,7 +78,7 @@ impl Pipe {
         Self::new(config, name.parse::<Algorithm>().unwrap().build(1), script)
     }
 
-    /// From now on.
+    /// Replaces the script from now on.
     pub fn set_script(&mut self, script: Script) {
         self.script = script;
     }
@@ -130,14 +130,14 @@ impl Pipe {
         self.most_in_flight = self.most_in_flight.max(self.sender.in_flight());
     }
 
-    /// Plays on for `span`, or until nothing more will happen.
+    /// Runs for `span`, or until nothing more will happen.
     pub fn run(&mut self, span: Span) {
         let end = self.now + span;
         self.run_while(end, |_| true);
         self.now = self.now.max(end);
     }
 
-    /// Plays on until `end` at most, while `go` says so.
+    /// Runs until `end` at most, while `go` returns true.
     pub fn run_while(&mut self, end: Time, go: impl Fn(&Self) -> bool) {
         self.flush();
         let mut repeats = 0;
@@ -171,14 +171,14 @@ impl Pipe {
         }
     }
 
-    /// Plays until all that was written has been acknowledged; panics if that takes longer than `limit`.
+    /// Runs until everything written has been acknowledged; panics if that takes longer than `limit`.
     pub fn finish(&mut self, limit: Span) {
         self.run_while(Time::ZERO + limit, |pipe| !pipe.sender.is_done());
         assert!(self.sender.is_done(), "not done at {:?}: {:?}", self.now, self.sender);
         assert_eq!(self.receiver.delivered(), self.sender.acked());
     }
 
-    /// Bytes sent more than once, by where they begin.
+    /// Retransmissions: send time and first byte.
     pub fn retransmissions(&self) -> Vec<(Time, u64)> {
         self.sent.iter().filter(|(_, s)| s.retransmission).map(|&(at, s)| (at, s.seq)).collect()
     }
@@ -189,7 +189,7 @@ pub(crate) fn clean() -> Script {
     Box::new(|_, _, _| PipeAction::Pass)
 }
 
-/// Loses the first transmission of the data segments with these places (counted from zero by sequence).
+/// Loses the first transmission of the data segments at these positions (counted from zero by sequence).
 pub(crate) fn lose(places: &'static [u64]) -> Script {
     let mut seen = std::collections::BTreeSet::new();
     Box::new(move |way, _, segment| {
@@ -216,7 +216,7 @@ pub(crate) enum Call {
     Idle,
 }
 
-/// Growth as NewReno, answers as told, everything written down.
+/// Grows like NewReno, responds as scripted, and records its calls.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     pub calls: Calls,
@@ -224,7 +224,7 @@ pub(crate) struct Scripted {
     pub packets: bool,
 }
 
-/// What a [`Scripted`] was told, and the window before.
+/// The calls of a [`Scripted`], each with the window before it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls(Arc<Mutex<Vec<(Time, Call, Window)>>>);
 
@@ -296,12 +296,12 @@ impl CongestionControl for Scripted {
     }
 }
 
-/// Half the window.
+/// Halves the window.
 pub(crate) fn halve(_: &Congestion, w: &Window) -> LossResponse {
     LossResponse::ReduceTo((w.cwnd / 2.0).max(2.0))
 }
 
-/// So many full segments.
+/// The bytes of `count` full segments.
 pub(crate) fn segments(count: u64) -> Bytes {
     Config::default().mss() * count
 }

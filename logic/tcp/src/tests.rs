@@ -85,7 +85,7 @@ fn a_loss_that_is_ignored_changes_nothing_but_the_retransmission() {
 #[test]
 fn a_timeout_that_is_ignored_leads_back_to_the_window() {
     let (control, calls) = Scripted::new(|_, _| LossResponse::Ignore);
-    // A flight is lost whole, and the probes with it.
+    // A whole flight is lost, together with the probes.
     let mut pipe = Pipe::new(
         &Config::default(),
         control,
@@ -129,7 +129,7 @@ fn own_leaves_the_window_to_the_control() {
 
 #[test]
 fn losses_beyond_an_episode_begin_another_one() {
-    // The second loss is of data sent after the first was noticed.
+    // The second loss is of data sent after the first was detected.
     let (control, calls) = Scripted::new(halve);
     let mut pipe = Pipe::new(&Config::default(), control, lose(&[30, 33, 50, 52, 55]));
     pipe.sender.write(segments(300));
@@ -155,7 +155,8 @@ fn prr_comes_down_to_the_threshold() {
 
 #[test]
 fn tail_loss_is_repaired_by_a_probe_and_answered() {
-    // The last segment is lost: no acknowledgement tells, a probe does, and the window answers once more is acknowledged.
+    // The last segment is lost without any acknowledgement; a probe reveals it, and the window is reduced once more is
+    // acknowledged.
     let (control, calls) = Scripted::new(halve);
     let mut pipe = Pipe::new(&Config::default(), control, lose(&[9]));
     pipe.sender.write(segments(10));
@@ -239,7 +240,7 @@ fn timeouts_back_off_and_reduce_once() {
     for pair in gaps.windows(2) {
         assert_eq!(pair[1], pair[0] * 2, "{gaps:?}");
     }
-    // The first segment goes at once, alone.
+    // The first segment is sent at once, alone.
     for &(at, ..) in &timeouts {
         let una = pipe.retransmissions().iter().filter(|(sent, _)| *sent == at).count();
         assert_eq!(una, 1, "{at:?}");
@@ -248,7 +249,7 @@ fn timeouts_back_off_and_reduce_once() {
 
 #[test]
 fn a_delay_spike_is_recognised_as_no_loss() {
-    // F-RTO and Eifel: everything is held up for a second; the timeout is undone and the window is back.
+    // F-RTO and Eifel: everything is delayed for a second; the timeout is undone and the window restored.
     for timestamps in [true, false] {
         let config = Config { timestamps, ..Config::default() };
         let (control, calls) = Scripted::new(halve);
@@ -316,9 +317,9 @@ fn reordering_is_undone_and_then_tolerated() {
         pipe.finish(Span::from_secs(20));
         assert_eq!(pipe.sender.stats().timeouts, 0);
         let recoveries = pipe.sender.stats().recoveries;
-        // Without timestamps nothing shows, as in Linux, that it was the original that came late.
+        // Without timestamps nothing shows, as in Linux, that the original arrived late.
         assert!(recoveries <= 3 || !timestamps, "{recoveries} recoveries");
-        // Duplicates may be reported when the next episode has begun.
+        // Duplicates may be reported after the next episode has begun.
         let undone = pipe.sender.stats().undone;
         assert!(undone >= recoveries - recoveries / 10, "{undone} of {recoveries}, timestamps {timestamps}");
         assert_eq!(calls.count(|call| matches!(call, Call::Spurious { .. })) as u64, undone);
@@ -327,16 +328,16 @@ fn reordering_is_undone_and_then_tolerated() {
 
 #[test]
 fn handshakes_survive_losses() {
-    // Linux repeats SYNs five times at a distance of a second before it backs off; SYN-ACKs back off at once.
+    // Linux repeats SYNs five times at intervals of a second before it backs off; SYN-ACKs back off at once.
     for (opener, lost, expected) in [
         (Opener::Sender, [(Way::Forth, 0)].as_slice(), 1_000),
-        // After the second one the window begins at one segment: three round trips more.
+        // After the second lost SYN the window begins at one segment: three more round trips.
         (Opener::Sender, &[(Way::Forth, 0), (Way::Forth, 1)], 2_300),
         (Opener::Sender, &[(Way::Back, 0)], 1_000),
         (Opener::Receiver, &[(Way::Back, 0)], 1_000),
         (Opener::Receiver, &[(Way::Back, 0), (Way::Back, 1)], 2_000),
         (Opener::Receiver, &[(Way::Forth, 0)], 1_000),
-        // The request is repeated after the timeout of the first RTT: 3 RTT here.
+        // The request is repeated after the timeout for the first RTT: 3 RTT here.
         (Opener::Receiver, &[(Way::Back, 1)], 300),
     ] {
         let config = Config { opener, ..Config::default() };
@@ -365,7 +366,7 @@ fn a_shut_window_is_probed_until_it_opens() {
         receive_buffer_max: Bytes::new(65_536),
         ..Config::default()
     };
-    // Every acknowledgement in between is lost, the update that opens the window too.
+    // The peer's window is closed for a while, and the update that reopens it is lost.
     let mut pipe = Pipe::named(&config, "cubic", clean());
     pipe.sender.write(segments(400));
     pipe.run(ms(250));
@@ -434,7 +435,7 @@ fn a_window_limit_is_announced_when_it_doubles_what_may_be_sent_and_else_with_th
         }
         while receiver.poll_transmit(now).is_some() {}
     };
-    // All but 10 000 B of what was announced at first comes in.
+    // All but 10 000 B of the initially announced window is received.
     next(&mut receiver, 38);
     let edge = 65_536;
     for (limit, expected) in
@@ -444,7 +445,7 @@ fn a_window_limit_is_announced_when_it_doubles_what_may_be_sent_and_else_with_th
         let said = receiver.poll_transmit(now).map(|ack| ack.window);
         assert_eq!(said, expected, "{limit} B, with an edge of {edge} before");
     }
-    // What is taken away waits until it is used up.
+    // A reduction takes effect only as the announced window is used up.
     receiver.set_window_limit(Bytes::ZERO);
     assert_eq!(receiver.poll_transmit(now), None);
 }
@@ -480,7 +481,7 @@ fn an_application_that_pauses_is_marked_and_its_window_decays() {
     pipe.sender.write(segments(5));
     let end = pipe.now + Span::from_secs(1);
     pipe.finish(end - Time::ZERO);
-    // RTO is 300 ms at most: six halvings and more in two seconds, down to the initial window.
+    // The RTO is at most 300 ms: at least six halvings in two seconds, down to the initial window.
     assert_eq!(pipe.sender.window().cwnd, 10.0);
     assert!(calls.all()[mark..].iter().any(|(_, call, _)| *call == Call::Idle));
     let limited = |(_, call, _): &(Time, Call, Window)| matches!(call, Call::Ack { app_limited: true, .. });
@@ -554,7 +555,7 @@ fn delayed_acknowledgements_follow_count_and_timer() {
         let config =
             Config { ack_every: every, quick_acks: quick, ack_delay: ms(delay), ..Config::default() };
         let mut pipe = Pipe::named(&config, "newreno", clean());
-        // Odd, so that the last one waits for the timer.
+        // Odd, so that the last segment waits for the timer.
         pipe.sender.write(segments(201));
         pipe.finish(Span::from_secs(20));
         let acks = pipe.acks.len() as u64;
@@ -567,7 +568,7 @@ fn delayed_acknowledgements_follow_count_and_timer() {
     }
 }
 
-/// Which of the segments that left at one instant have PSH.
+/// Which of the segments sent at one instant have PSH.
 fn pushes(pipe: &Pipe) -> Vec<String> {
     let instants = pipe.sent.chunk_by(|one, other| one.0 == other.0);
     let mark = |(_, segment): &(Time, Segment)| if segment.push { 'P' } else { '.' };
@@ -577,7 +578,7 @@ fn pushes(pipe: &Pipe) -> Vec<String> {
 #[test]
 fn pieces_end_with_psh_and_are_acknowledged_at_once() {
     let config = Config { gso: true, quick_acks: 0, ..Config::default() };
-    // 10 segments in 100 ms are paced below 1 ms for two, the least of a piece.
+    // 10 segments in 100 ms are paced at less than two per ms, the least size of a piece.
     let mut pipe = Pipe::named(&config, "newreno", clean());
     pipe.sender.write(segments(13));
     pipe.finish(Span::from_secs(5));
@@ -587,7 +588,7 @@ fn pieces_end_with_psh_and_are_acknowledged_at_once() {
     let acked: Vec<u64> = pipe.acks.iter().map(|(_, ack)| ack.ack / config.mss().get()).collect();
     assert_eq!(acked, [2, 4, 6, 8, 10, 12, 13]);
 
-    // Where the window grows by one, three go out: a piece, and one by itself, as captured from Linux 6.18.
+    // When the window grows by one, three segments are sent: a piece, and a single one, as captured from Linux 6.18.
     let mut pipe = Pipe::named(&config, "newreno", lose(&[5]));
     pipe.sender.write(segments(300));
     pipe.finish(Span::from_secs(20));
@@ -601,7 +602,7 @@ fn pieces_end_with_psh_and_are_acknowledged_at_once() {
     assert!(ends.len() > 50, "{}", ends.len());
     assert!(ends.iter().all(|end| pipe.acks.iter().any(|(_, ack)| ack.ack == *end)));
 
-    // Without it there is no such thing, and of two receivers none minds the other's ways.
+    // Without `gso` there is no PSH, and receivers work with either kind of sender.
     let mut plain = Pipe::named(&Config { gso: false, ..config }, "newreno", lose(&[20]));
     plain.sender.write(segments(50));
     plain.finish(Span::from_secs(5));
@@ -617,7 +618,7 @@ fn a_paced_burst_is_a_piece_and_what_is_sent_again_is_none() {
     let (again, new): (Vec<&Segment>, Vec<&Segment>) =
         pipe.sent.iter().map(|(_, segment)| segment).partition(|segment| segment.retransmission);
     assert!(again.len() >= 4 && again.iter().all(|segment| !segment.push));
-    // Bursts of two at this rate; the window cuts some, and lets the rest be the beginning of the next.
+    // Bursts of two at this rate; the window cuts some, and their rest begins the next burst.
     let pushed = new.iter().filter(|segment| segment.push).count();
     assert!((120..=200).contains(&pushed), "{pushed} of {}", new.len());
 }
@@ -638,7 +639,7 @@ fn samples_of_retransmitted_data_are_ambiguous_without_timestamps() {
 
 #[test]
 fn an_acknowledgement_costs_what_is_new_in_it() {
-    // A window of thousands, with a hole in every eighth place, a lost first segment, and lost retransmissions.
+    // A window of thousands, with a hole at every eighth position, a lost first segment, and lost retransmissions.
     let mut again = 0;
     let mut pipe = Pipe::named(
         &Config {
@@ -701,11 +702,11 @@ impl Conditions {
     }
 }
 
-/// Master of its window while it has an allocation, as `rapid` is, and the guard while reports can be relied on.
+/// Owns its window while it has an allocation, like `rapid`, or like the guard while reports are reliable.
 #[derive(Debug)]
 struct AtTimes {
     owns: bool,
-    /// What `cx.paced` was.
+    /// Recorded values of `cx.paced`.
     paced: std::sync::Arc<std::sync::Mutex<Vec<bool>>>,
 }
 
@@ -728,7 +729,7 @@ impl CongestionControl for AtTimes {
 
 #[test]
 fn who_owns_the_window_is_asked_when_it_matters() {
-    // Neither owns it when the connection is made. The window of the one that does later is not the endpoint's to decay.
+    // Neither owns it when the connection is established. The endpoint must not decay the window of the one that does later.
     let allocated = Allocation { rate: Rate::from_mbit_per_s(50), window: segments(40) };
     for (allocation, after_idle) in [(None, 10.0), (Some(allocated), 40.0)] {
         let control = AtTimes { owns: false, paced: Default::default() };
@@ -770,7 +771,8 @@ fn a_control_is_told_whether_what_it_sends_is_paced_by_itself_or_by_the_endpoint
 
 #[test]
 fn multi_domain_control_without_a_pep_is_cubic_segment_by_segment() {
-    // Losses, a burst of them, a whole flight with the probes after it, marks and a pause: PRR, timeouts, HyStart and pace are CUBIC's.
+    // Single losses, a burst, a whole flight with the probes after it, marks and a pause: PRR, timeouts, HyStart and pace are
+    // CUBIC's.
     for (pacing, ecn) in [(false, false), (true, false), (false, true)] {
         let sent = ["mdcc", "cubic"].map(|name| {
             let config = Config { pacing, ecn, ..Config::default() };
@@ -810,7 +812,7 @@ fn multi_domain_control_without_a_pep_is_cubic_segment_by_segment() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// All bytes arrive in order, whatever is lost, repeated or late; nothing stalls once the weather is fair.
+    /// All bytes arrive in order, whatever is lost, duplicated or late; nothing stalls once the losses end.
     #[test]
     fn all_bytes_arrive(
         weather in weather(),

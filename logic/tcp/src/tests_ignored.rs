@@ -1,5 +1,5 @@
-//! Tests of losses that the control hides by [`LossResponse::Ignore`]: the endpoint retransmits them and otherwise behaves as if nothing
-//! had been lost. They follow the specification of MELD, section 8, line by line.
+//! Tests of losses that the control hides by [`LossResponse::Ignore`]: the endpoint retransmits them and otherwise behaves as
+//! if nothing had been lost. They follow section 8 of MELD's specification line by line.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ fn growth_goes_on_while_a_hole_is_open() {
         }
     }
     assert!(grown > 20, "{grown} segments of growth during recovery");
-    // Each segment counts once: the window in slow start is what was there and all that came back.
+    // Each segment counts once: in slow start the window is its old value plus all segments acknowledged.
     let before_loss = calls[begun].2.cwnd;
     assert!(calls[over].2.cwnd <= before_loss + grown as f64);
 }
@@ -72,7 +72,7 @@ fn each_loss_is_judged_once_also_beyond_the_first_of_an_episode() {
     }
 }
 
-/// Loses all data until something is sent again `times` times.
+/// Loses all data until there have been `times` retransmissions.
 fn lost_until(times: u32) -> Script {
     let mut again = 0;
     Box::new(move |way, _, segment| {
@@ -115,7 +115,7 @@ fn a_second_timeout_that_is_told_begins_an_episode() {
     let told: Vec<_> = calls.congestions().into_iter().filter(|(kind, ..)| *kind != Signal::Loss).collect();
     let expected = [(Signal::Timeout { count: 1 }, true), (Signal::Timeout { count: 2 }, true)];
     assert_eq!(told.iter().map(|&(kind, _, first)| (kind, first)).collect::<Vec<_>>(), expected);
-    // Half of one segment, but not less than two: what the window was before, MELD knows and not the script.
+    // Half of one segment, but at least two: MELD knows the window before, the script does not.
     assert_eq!(pipe.sender.window().ssthresh, 2.0, "the second one was acted on");
 }
 
@@ -126,7 +126,7 @@ fn a_timeout_that_was_a_mistake_gives_the_window_back() {
     pipe.sender.write(segments(2_000));
     pipe.run(ms(550));
     let before = pipe.sender.window().cwnd;
-    // Nothing is lost, but from now on data take 600 ms more: the timer fires before.
+    // Nothing is lost, but from now on data take 600 ms longer: the timer fires earlier.
     pipe.set_script(Box::new(
         |way, _, _| if way == Way::Forth { PipeAction::Late(ms(600)) } else { PipeAction::Pass },
     ));

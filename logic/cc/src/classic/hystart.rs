@@ -1,39 +1,39 @@
-//! HyStart: leaves slow start before packets are lost, because the path shows that it is full.
+//! HyStart: leaves slow start before packets are lost, when the path shows that it is full.
 //!
 //! Sources: Ha and Rhee, "Hybrid Slow Start for High-Bandwidth and Long-Distance Networks" (PFLDnet 2008), as
-//! `net/ipv4/tcp_cubic.c` of Linux 6.x has it ([`Kind::Classic`]); RFC 9406, HyStart++ ([`Kind::PlusPlus`]).
-//! Classic: armed until it has found an exit, and again after a timeout. In a round, either a train of closely
-//! spaced ACKs longer than the path's delay, or a smallest RTT well above it, sets `ssthresh` to the window.
-//! HyStart++: in the first slow start only. A round's smallest RTT above the last round's leads to conservative
-//! slow start, which either ends after five rounds or turns out to have been a mistake.
-//! Any control can use it; CUBIC does.
+//! implemented in `net/ipv4/tcp_cubic.c` of Linux 6.x ([`Kind::Classic`]); RFC 9406, HyStart++ ([`Kind::PlusPlus`]).
+//! Classic: armed until it has found an exit, and again after a timeout. `ssthresh` is set to the window when, within a
+//! round, either a train of closely spaced ACKs lasts longer than the path's delay, or the smallest RTT is well above it.
+//! HyStart++: in the first slow start only. When a round's smallest RTT exceeds the previous round's, conservative slow start
+//! begins; it either ends slow start after five rounds or turns out to have been a mistake. Any control can use this module;
+//! CUBIC does.
 
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::interface::{Context, Pacing, Window};
 use crate::round::Round;
 
-/// Which of them.
+/// Variants of HyStart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// As in Linux.
     Classic,
-    /// As in ns-3: the same with a train as long as the smallest RTT, paced or not, and a tolerated rise of all of it, 4 ms to 1 s
-    /// (`TcpCubic::HystartUpdate`, `HystartDelayThresh`).
+    /// As in ns-3: like Linux's, but the train must be as long as the smallest RTT, paced or not, and the tolerated rise is
+    /// all of that RTT, within 4 ms to 1 s (`TcpCubic::HystartUpdate`, `HystartDelayThresh`).
     Ns3,
     /// RFC 9406.
     PlusPlus,
-    /// Neither: slow start ends by loss.
+    /// None: slow start ends by loss.
     Off,
 }
 
-/// Window in segments below which the classic form does not look (Linux `hystart_low_window`).
+/// Window in segments below which the classic form is inactive (Linux `hystart_low_window`).
 const LOW_WINDOW: f64 = 16.0;
-/// Longest distance of two ACKs of one train (Linux `hystart_ack_delta_us`).
+/// Longest gap between two ACKs of a train (Linux `hystart_ack_delta_us`).
 const TRAIN_GAP: Span = Span::from_millis(2);
 /// Largest allowance for ACKs held back by aggregation (Linux `hystart_ack_delay`).
 const MAX_ACK_DELAY: Span = Span::from_millis(1);
-/// Bytes whose sending time is that allowance: four of the largest aggregates of 64 KiB (the same).
+/// Bytes whose transmission time is that allowance: four of the largest aggregates of 64 KiB (the same).
 const ACK_DELAY_BYTES: u64 = 4 * 65_536;
 /// Pacing rate over `cwnd / srtt` below half of `ssthresh`, and above (Linux `tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
 const PACING: (f64, f64) = (2.0, 1.2);
@@ -41,7 +41,7 @@ const PACING: (f64, f64) = (2.0, 1.2);
 const SAMPLES: u32 = 8;
 /// Bounds of the tolerated rise (Linux `HYSTART_DELAY_MIN` and `_MAX`; RFC 9406 MIN_ and MAX_RTT_THRESH).
 const RISE: (Span, Span) = (Span::from_millis(4), Span::from_millis(16));
-/// The rise tolerated between them is the delay over this (Linux: shift by 3; RFC 9406 MIN_RTT_DIVISOR).
+/// The tolerated rise within these bounds is the delay over this (Linux: shift by 3; RFC 9406 MIN_RTT_DIVISOR).
 const RISE_DIVISOR: u64 = 8;
 /// Bounds of the tolerated rise in ns-3 (`HyStartDelayMin`, `HyStartDelayMax`).
 const NS_3_RISE: (Span, Span) = (Span::from_millis(4), Span::from_secs(1));
@@ -49,23 +49,23 @@ const NS_3_RISE: (Span, Span) = (Span::from_millis(4), Span::from_secs(1));
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 /// Rounds of conservative slow start (RFC 9406 CSS_ROUNDS).
 const CSS_ROUNDS: u32 = 5;
-/// Segments that one ACK may count for where sending is not paced (RFC 9406 L).
+/// Most segments that one ACK counts for if sending is not paced (RFC 9406 L).
 const UNPACED_LIMIT: f64 = 8.0;
 
 /// The detector.
 #[derive(Clone, Debug)]
 pub struct HyStart {
     kind: Kind,
-    /// Classic: an exit was found.
+    /// Classic: whether an exit has been found.
     found: bool,
     round: Round,
     round_start: Time,
     last_ack: Time,
     round_min: Span,
     samples: u32,
-    /// HyStart++: smallest RTT of the round before.
+    /// HyStart++: smallest RTT of the previous round.
     last_round_min: Span,
-    /// HyStart++: in conservative slow start, the smallest RTT at its beginning and the rounds it has lasted.
+    /// HyStart++: in conservative slow start, the smallest RTT at its beginning and the number of rounds so far.
     conservative: Option<(Span, u32)>,
 }
 
@@ -85,12 +85,12 @@ impl HyStart {
         }
     }
 
-    /// Which of them it is.
+    /// The variant.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Whether an exit was found and not forgotten since.
+    /// Whether an exit has been found since the last reset.
     pub fn has_found(&self) -> bool {
         self.found
     }
@@ -100,7 +100,7 @@ impl HyStart {
         self.conservative.is_some()
     }
 
-    /// Forgets everything: at the start, after a timeout, on another path.
+    /// Resets the detector: at the start, after a timeout, on a path change.
     pub fn reset(&mut self, cx: &Context) {
         *self = Self::new(self.kind);
         self.begin_round(cx);
@@ -114,8 +114,7 @@ impl HyStart {
         self.samples = 0;
     }
 
-    /// An RTT sample; `path` is the smallest RTT that the control knows of. Sets `ssthresh` where slow start is to
-    /// end.
+    /// Processes an RTT sample; `path` is the smallest RTT known to the control. Sets `ssthresh` when slow start should end.
     pub fn on_sample(&mut self, cx: &Context, w: &mut Window, rtt: Span, path: Span) {
         if !w.in_slow_start() {
             return;
@@ -142,8 +141,8 @@ impl HyStart {
             let is_ns_3 = self.kind == Kind::Ns3;
             let mut threshold = if is_ns_3 { path } else { path + ack_delay(cx, w) };
             if !cx.paced && !is_ns_3 {
-                // Pacing itself stretches a train to half an RTT, the endpoint's own as well as the control's; without it half
-                // the delay is enough (Linux asks for `SK_PACING_NONE`).
+                // Pacing itself, by the endpoint or the control, stretches a train to half an RTT; without it half the delay
+                // suffices (Linux checks for `SK_PACING_NONE`).
                 threshold = threshold / 2;
             }
             self.found |= cx.now.since(self.round_start) > threshold;
@@ -189,14 +188,13 @@ impl HyStart {
                     self.conservative = Some((self.round_min, 0));
                 }
             }
-            // The rise was jitter: slow start goes on.
+            // The rise was jitter: slow start continues.
             Some((baseline, _)) if self.round_min < baseline => self.conservative = None,
             Some(_) => {}
         }
     }
 
-    /// Slow start's growth, to be used in place of [`Window::slow_start`]; returns the segments left over for
-    /// congestion avoidance.
+    /// Growth of slow start, replaces [`Window::slow_start`]; returns the segments left over for congestion avoidance.
     pub fn slow_start(&self, cx: &Context, w: &mut Window, acked: f64) -> f64 {
         if self.kind != Kind::PlusPlus || w.ssthresh.is_finite() {
             return w.slow_start(acked);
@@ -207,13 +205,13 @@ impl HyStart {
     }
 }
 
-/// The rise of the RTT that is not yet a queue.
+/// The rise of the RTT up to which there is no queue.
 fn tolerated(delay: Span) -> Span {
     (delay / RISE_DIVISOR).clamp(RISE.0, RISE.1)
 }
 
-/// Linux `hystart_ack_delay`: what aggregation may add to a train, at the pace of the control, or at that which Linux reckons for one
-/// without, whether or not it is kept to.
+/// Linux `hystart_ack_delay`: what aggregation may add to a train, at the control's pace or, without one, at the pace that
+/// Linux computes, whether or not it is applied.
 fn ack_delay(cx: &Context, w: &Window) -> Span {
     let delay = match w.pacing {
         Pacing::Rate(rate) if rate.is_zero() => Span::ZERO,
@@ -231,7 +229,7 @@ mod tests {
     use super::*;
     use crate::testing::testbed::{Bed, context};
 
-    /// A round of `segments` ACKs, `gap_us` apart, after `path` was the smallest RTT; where slow start ended.
+    /// Plays a round of `acks`, given as gap and RTT in us, with the smallest RTT `path_ms`; returns where slow start ended.
     fn ended(
         hystart: &mut HyStart,
         w: &mut Window,
@@ -260,7 +258,7 @@ mod tests {
         ] {
             let mut hystart = HyStart::new(Kind::Classic);
             let (mut w, mut cx) = (Window::new(100.0), context(Time::from_secs(1)));
-            // Too far apart for a train.
+            // The ACKs are too far apart for a train.
             let at = ended(&mut hystart, &mut w, &mut cx, &[(3_000, rtt_us); 20], path_ms);
             assert_eq!(at, ends.then_some(8), "after eight samples: {rtt_us} us for {path_ms} ms");
             assert_eq!(w.ssthresh, if ends { 100.0 } else { f64::INFINITY });
@@ -269,12 +267,13 @@ mod tests {
 
     #[test]
     fn a_train_of_half_the_path_ends_slow_start_and_a_whole_one_where_it_is_paced() {
-        // ACKs 1 ms apart; 100 segments at twice per 40 ms are 7.24 MB/s, so 262 144 bytes take long: 1 ms allowed.
+        // ACKs 1 ms apart; twice 100 segments per 40 ms are 7.24 MB/s, at which 262 144 bytes take more than the largest
+        // allowance, 1 ms.
         let own = Pacing::Rate(ranpace_units::Rate::from_mbit_per_s(60));
         for (pacing, paced, expected) in [
             (Pacing::Unlimited, false, 22), // over (40 + 1) / 2 ms after the first
             (own, true, 43),                // over 40 + 1 ms
-            (Pacing::Unlimited, true, 43), // the same where the endpoint paces, of which the window says nothing
+            (Pacing::Unlimited, true, 43),  // the same if the endpoint paces, which the window does not show
         ] {
             let mut hystart = HyStart::new(Kind::Classic);
             let (mut w, mut cx) = (Window::new(100.0), context(Time::from_secs(1)));
@@ -299,7 +298,7 @@ mod tests {
         let (mut w, mut cx) = (Window::new(100.0), context(Time::from_secs(1)));
         hystart.reset(&cx);
         assert_eq!(ended(&mut hystart, &mut w, &mut cx, &[(1_000, 40_000); 60], 40), Some(41));
-        // A rise by all of it, at least 4 ms.
+        // A rise by the whole RTT, at least 4 ms.
         for (path_ms, rtt_us, ends) in
             [(20, 40_000, false), (20, 40_001, true), (2, 6_000, false), (2, 6_001, true)]
         {
@@ -323,11 +322,11 @@ mod tests {
         assert!(ended(&mut hystart, &mut w, &mut cx, &[(3_000, 90_000); 20], 20).is_some());
     }
 
-    /// Rounds of HyStart++, ten ACKs each, of these smallest RTTs in milliseconds.
+    /// Plays rounds of HyStart++, ten ACKs each, with these smallest RTTs in milliseconds.
     fn rounds(hystart: &mut HyStart, w: &mut Window, rtts_ms: &[u64]) {
         let mut cx = context(Time::from_secs(1));
         for rtt_ms in rtts_ms {
-            // One more than the round's end is no longer in flight.
+            // One packet beyond the round's end is no longer in flight.
             cx.next_packet += 10;
             for _ in 0..10 {
                 hystart.on_sample(&cx, w, Span::from_millis(*rtt_ms), Span::ZERO);
@@ -362,14 +361,14 @@ mod tests {
         let mut hystart = HyStart::new(Kind::PlusPlus);
         rounds(&mut hystart, &mut w, &[40, 45, 44, 44]);
         assert!(!hystart.is_conservative());
-        // Unpaced, an ACK counts for eight segments at most; paced, for all.
+        // Unpaced, an ACK counts for at most eight segments; paced, for all.
         let mut cx = context(Time::ZERO);
         hystart.slow_start(&cx, &mut w, 20.0);
         assert_eq!(w.cwnd, 108.0);
         cx.paced = true;
         hystart.slow_start(&cx, &mut w, 20.0);
         assert_eq!(w.cwnd, 128.0);
-        // In later slow starts it is plain slow start.
+        // Later slow starts are plain.
         w.ssthresh = 200.0;
         cx.paced = false;
         hystart.slow_start(&cx, &mut w, 20.0);
@@ -382,8 +381,8 @@ mod tests {
             let pipe = rate * rtt_ms / 1_000;
             let run = |hystart: &str| {
                 let mut bed = Bed::new(&format!("cubic:hystart={hystart}"), rate, rtt_ms);
-                // A round's smallest RTT shows the queue of the round before: HyStart++ notices at four pipes, and
-                // needs room for its five rounds from there, 1.25^5.
+                // A round's smallest RTT shows the queue of the previous round: HyStart++ detects it at four pipes, and needs
+                // room for its five rounds from there, 1.25^5.
                 bed.buffer = 16 * pipe;
                 let mut left = None;
                 bed.run_with(10, &mut |bed| {

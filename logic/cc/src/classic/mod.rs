@@ -1,4 +1,4 @@
-//! Controls that set a window by loss and delay: what Linux ships, and the published comparators of its kind.
+//! Controls that set a window by loss and delay: those shipped with Linux, and published algorithms of the same kind.
 
 pub(crate) mod cubic;
 pub(crate) mod hystart;

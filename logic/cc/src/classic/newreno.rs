@@ -1,13 +1,13 @@
 //! NewReno: additive increase, multiplicative decrease.
 //!
-//! Source: RFC 5681 (slow start, congestion avoidance), RFC 6582, RFC 3465 (byte counting); as Linux's `reno`,
-//! whose threshold halves the window, not the flight. State: none beside the window.
+//! Source: RFC 5681 (slow start, congestion avoidance), RFC 6582, RFC 3465 (byte counting); as Linux's `reno`, which sets the
+//! threshold to half of the window, not of the flight. State: none besides the window.
 
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Window};
 use crate::options::{OptionError, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "newreno",
     about: "additive increase, halving on loss",
@@ -37,7 +37,7 @@ pub(crate) fn avoid_congestion(w: &mut Window, acked: f64) {
     w.cwnd += acked / w.cwnd;
 }
 
-/// Slow start, then congestion avoidance with what is left, if the window was the limit.
+/// Slow start, then congestion avoidance with the remaining segments, if the window was the limit.
 pub(crate) fn grow(cx: &Context, w: &mut Window, acked: f64) {
     if !cx.cwnd_limited {
         return;
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_sawtooth_fills_three_quarters_of_a_pipe_without_buffer() {
-        // Between half and all of what fits, so three quarters on average.
+        // Between half and all of the pipe, so three quarters on average.
         let mut bed = Bed::new("newreno", 2000, 50);
         bed.buffer = 3;
         bed.run(20);

@@ -1,19 +1,19 @@
-//! Scalable TCP: grows by a share of the window per RTT, so that a loss takes the same number of RTTs to make up
-//! for at any rate.
+//! Scalable TCP: grows by a share of the window per RTT, so that recovering from a loss takes the same number of RTTs at any
+//! rate.
 //!
-//! Source: Kelly, "Scalable TCP: Improving Performance in Highspeed Wide Area Networks" (CCR 2003), as
-//! `net/ipv4/tcp_scalable.c` of Linux has it. State: none beside the window.
+//! Source: Kelly, "Scalable TCP: Improving Performance in Highspeed Wide Area Networks" (CCR 2003), as in
+//! `net/ipv4/tcp_scalable.c` of Linux. State: none besides the window.
 //!
-//! Avoidance: `cwnd += a` per segment ACKed. Loss: `cwnd -= b cwnd`, at least 2 segments are kept. Below `1 / a`
-//! segments that is less than Reno's growth, which is used instead (Linux: one per `min(cwnd, 100)` ACKed).
-//! Multi-domain congestion control takes it with `a = 0.1`.
+//! Avoidance: `cwnd += a` per segment ACKed. Loss: `cwnd -= b cwnd`, keeping at least 2 segments. Below `1 / a` segments this
+//! is less than Reno's growth, which is used instead (Linux: one per `min(cwnd, 100)` ACKed). Multi-domain congestion control
+//! uses it with `a = 0.1`.
 
 use crate::classic::newreno::MIN_SSTHRESH;
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Window};
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "scalable",
     about: "multiplicative increase, multiplicative decrease",
@@ -47,7 +47,7 @@ pub struct Scalable {
     decrease: f64,
 }
 
-/// Congestion avoidance: `a` per segment ACKed, Reno's growth where that is more.
+/// Congestion avoidance: `a` per segment ACKed, or Reno's growth if that is more.
 pub(crate) fn avoid_congestion(w: &mut Window, acked: f64, a: f64) {
     w.cwnd += acked * a.max(1.0 / w.cwnd);
 }

@@ -1,15 +1,15 @@
-//! Vegas: holds a few segments in the queue, judged once per round by the RTT.
+//! Vegas: keeps a few segments in the queue, as evaluated once per round from the RTT.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet" (IEEE JSAC 1995),
-//! as `net/ipv4/tcp_vegas.c` of Linux has it. State: the smallest RTT ever (`base`), and of this round.
+//! as in `net/ipv4/tcp_vegas.c` of Linux. State: the smallest RTT ever (`base`) and of this round.
 //!
 //! Once per round with more than two RTT samples, with `rtt` its smallest: `diff = cwnd (rtt - base) / base`
 //! segments (Linux; the paper divides by `rtt`).
-//! * Slow start and `diff > gamma`: the window becomes what the path delivers without a queue, plus one, and slow
-//!   start ends. Otherwise it doubles every round (every second one in the paper).
-//! * Avoidance: `diff < alpha` adds one segment, `diff > beta` takes one away, between them nothing.
+//! * Slow start and `diff > gamma`: the window becomes what the path delivers without a queue, plus one, and slow start ends.
+//!   Otherwise it doubles every round (every second round in the paper).
+//! * Avoidance: `diff < alpha` adds one segment, `diff > beta` removes one; in between the window stays.
 //!
-//! While recovery is not `Open`, and after it for a round, Reno. Loss: Reno. An idle time forgets `base`.
+//! While recovery is not `Open`, and for a round after it, growth is Reno's. Loss: Reno. An idle time resets `base`.
 //! Ours: real arithmetic, where Linux truncates `diff`; no growth unless the window was the limit.
 
 use ranpace_units::Span;
@@ -22,7 +22,7 @@ use crate::interface::{
 use crate::options::{OptionError, OptionInfo, Options};
 use crate::round::Round;
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "vegas",
     about: "holds 2 to 4 segments in the queue",
@@ -55,10 +55,10 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
 
 /// Smallest window in segments (Linux).
 const MIN_WINDOW: f64 = 2.0;
-/// A round counts with more samples than these: with fewer, each may have been a delayed ACK (Linux).
+/// A round counts if it has more samples than this: with fewer, each may have been a delayed ACK (Linux).
 const TOO_FEW: u32 = 2;
 
-/// The RTTs of a round and of the connection, as Vegas, Veno and YeAH want them.
+/// The RTTs of a round and of the connection, shared by Vegas, Veno and YeAH.
 #[derive(Clone, Debug)]
 pub(crate) struct Rtts {
     /// Smallest of the connection; [`Span::MAX`] before the first.
@@ -67,7 +67,7 @@ pub(crate) struct Rtts {
     pub(crate) min: Span,
     samples: u32,
     round: Round,
-    /// Whether the round counts: not while, nor begun while, segments were being recovered.
+    /// Whether the round counts: neither begun nor continued while segments were being recovered.
     enabled: bool,
 }
 
@@ -85,7 +85,7 @@ impl Rtts {
         self.samples += 1;
     }
 
-    /// Follows the state of recovery: whether rounds count now.
+    /// Follows the state of recovery; returns whether rounds count now.
     pub(crate) fn follow(&mut self, cx: &Context) -> bool {
         let open = cx.state == State::Open;
         if open && !self.enabled {
@@ -106,7 +106,7 @@ impl Rtts {
         self.round.is_over(cx)
     }
 
-    /// Smallest RTT of the round, if it has enough of them.
+    /// Smallest RTT of the round, if it has enough samples.
     pub(crate) fn of_round(&self) -> Option<Span> {
         (self.samples > TOO_FEW).then_some(self.min)
     }
@@ -119,12 +119,12 @@ pub struct Vegas {
     beta: f64,
     gamma: f64,
     rtts: Rtts,
-    /// Segments in the queue by the last judgement.
+    /// Queued segments at the last evaluation.
     diff: f64,
 }
 
 impl Vegas {
-    /// The judgement at the end of a round of smallest RTT `rtt`.
+    /// Evaluates a round with the smallest RTT `rtt`.
     fn judge(&mut self, cx: &Context, w: &mut Window, rtt: Span, acked: f64) {
         let base = self.rtts.base;
         self.diff = w.cwnd * (rtt - base).ratio(base);
@@ -142,7 +142,7 @@ impl Vegas {
             w.cwnd += 1.0;
         }
         w.cwnd = w.cwnd.max(MIN_WINDOW);
-        // Linux `tcp_current_ssthresh`: what was reached by here need not be probed for again.
+        // Linux `tcp_current_ssthresh`: a window that was reached need not be probed for again.
         w.ssthresh = w.ssthresh.max(w.cwnd * 0.75);
     }
 }
@@ -206,7 +206,7 @@ mod tests {
         Vegas { alpha: 2.0, beta: 4.0, gamma: 1.0, rtts: Rtts::default(), diff: 0.0 }
     }
 
-    /// The window in avoidance after a round of this smallest RTT, the smallest ever being 100 ms.
+    /// The window in avoidance after a round with this smallest RTT, with a smallest RTT ever of 100 ms.
     fn judged(cwnd: f64, rtt_ms: u64) -> f64 {
         let mut control = control();
         let mut w = Window { ssthresh: 2.0, ..Window::new(cwnd) };
@@ -243,7 +243,7 @@ mod tests {
         control.rtts.base = Span::from_millis(100);
         control.judge(&cx, &mut w, Span::from_millis(125), 1.0);
         assert_eq!((w.cwnd, w.ssthresh), (65.0, 65.0));
-        // The first packets of a round see the queue of the last, so slow start overshoots by two doublings.
+        // A round's first packets see the queue of the previous one, so slow start overshoots by two doublings.
         let mut bed = Bed::new("vegas", 1000, 40);
         bed.run_with(3, &mut |bed| assert!(bed.window.cwnd < 4.0 * 41.0));
         assert!(bed.window.ssthresh.is_finite());
@@ -253,7 +253,7 @@ mod tests {
     fn two_to_four_segments_are_queued() {
         for (rate, rtt_ms) in [(500, 20), (1000, 40), (4000, 40), (1000, 100)] {
             let mut bed = Bed::new("vegas", rate, rtt_ms);
-            // One segment less per RTT drains what slow start has put there.
+            // One segment less per RTT drains the queue of slow start.
             bed.run(100);
             bed.forget();
             bed.run_with(10, &mut |bed| {

@@ -1,16 +1,16 @@
-//! Veno: Reno that takes a loss for random while Vegas sees no queue.
+//! Veno: Reno that treats a loss as random while Vegas's estimate shows no queue.
 //!
 //! Source: Fu and Liew, "TCP Veno: TCP Enhancement for Transmission over Wireless Access Networks" (IEEE JSAC 2003),
-//! as `net/ipv4/tcp_veno.c` of Linux has it. State: the smallest RTT ever (`BaseRTT`), and since the last
-//! judgement (`RTT`); the backlog `N`.
+//! as in `net/ipv4/tcp_veno.c` of Linux. State: the smallest RTT ever (`BaseRTT`) and since the last evaluation (`RTT`); the
+//! backlog `N`.
 //!
 //! With each ACK `N = cwnd (RTT - BaseRTT) / RTT` segments (the paper's equations 1 and 2).
 //! * Avoidance: one segment per window while `N < beta`, one every second window otherwise.
-//! * Loss: `ssthresh = 4/5 cwnd` while `N < beta`, half of it otherwise; half after a timeout, as the paper has it: Linux asks the
-//!   same question there, and keeps 4/5 while `N < beta`.
+//! * Loss: `ssthresh = 4/5 cwnd` while `N < beta`, half of it otherwise. A timeout always halves, as in the paper; Linux
+//!   applies the same condition there, and keeps 4/5 while `N < beta`.
 //!
-//! Fewer than three RTT samples, or recovery not `Open`: Reno's growth. An idle time forgets `BaseRTT`.
-//! Ours: every second window is half a segment per window, spread over its ACKs.
+//! With fewer than three RTT samples, or recovery not `Open`, growth is Reno's. An idle time resets `BaseRTT`.
+//! Ours: one segment every second window is half a segment per window, spread over its ACKs.
 
 use ranpace_units::Span;
 
@@ -21,7 +21,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "veno",
     about: "Reno that gives up less for losses without a queue",
@@ -48,11 +48,11 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     })))
 }
 
-/// Backlog in segments from which a loss is congestion (the paper's beta; Linux).
+/// Backlog in segments from which a loss indicates congestion (the paper's beta; Linux).
 const BETA: f64 = 3.0;
 /// Window kept after a random loss (the paper's section III-B; Linux).
 const RANDOM_LOSS: f64 = 4.0 / 5.0;
-/// Samples before a judgement is made (Linux).
+/// Samples required for an evaluation (Linux).
 const ENOUGH: u32 = 3;
 /// Smallest window in segments (Linux).
 const MIN_WINDOW: f64 = 2.0;
@@ -62,7 +62,7 @@ const MIN_WINDOW: f64 = 2.0;
 pub struct Veno {
     beta: f64,
     base_rtt: Span,
-    /// Smallest RTT since the last judgement; [`Span::MAX`] for none.
+    /// Smallest RTT since the last evaluation; [`Span::MAX`] for none.
     min_rtt: Span,
     samples: u32,
     /// `N` in segments.

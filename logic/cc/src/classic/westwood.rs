@@ -1,25 +1,24 @@
-//! Westwood and Westwood+: Reno, but a loss brings the window down to what the path has been delivering.
+//! Westwood and Westwood+: Reno, except that a loss reduces the window to the bandwidth-delay product that was measured.
 //!
 //! Sources: Mascolo, Casetti, Gerla, Sanadidi and Wang, "TCP Westwood: Bandwidth Estimation for Enhanced Transport
 //! over Wireless Links" (MobiCom 2001) for `westwood`; Grieco and Mascolo, "Performance Evaluation and Comparison of
-//! Westwood+, New Reno, and Vegas TCP Congestion Control" (CCR 2004), as `net/ipv4/tcp_westwood.c` of Linux has it,
+//! Westwood+, New Reno, and Vegas TCP Congestion Control" (CCR 2004), as in `net/ipv4/tcp_westwood.c` of Linux,
 //! for `westwoodplus`.
 //!
-//! Growth is Reno's. A loss leaves `BWE RTTmin`, at least 2 segments: in `westwood` that is `ssthresh` at once, and the window
-//! follows if it is larger; in `westwoodplus` both are set to it when recovery is over, during which PRR goes down to half of the
-//! window, since Linux' `ssthresh` is Reno's. After a timeout `ssthresh` is `BWE RTTmin` and the window 1. Data acknowledged out of
-//! order count when they arrive, so duplicate ACKs need no care.
-//! State: the estimate `BWE` and the sample under way; `RTTmin`.
+//! Growth is Reno's. A loss leaves `BWE RTTmin`, at least 2 segments. In `westwood` this becomes `ssthresh` at once, and the
+//! window is reduced to it if it is larger; in `westwoodplus` both are set to it at the end of recovery, during which PRR
+//! reduces to half of the window, since Linux's `ssthresh` is Reno's. After a timeout `ssthresh` is `BWE RTTmin` and the
+//! window 1. Data acknowledged out of order count when they arrive, so duplicate ACKs need no special treatment. State: the
+//! estimate `BWE` and the current sample; `RTTmin`.
 //! * `westwood`: a sample per ACK, `b = bytes / time since the last ACK`. Filter `tustin` (the paper's):
-//!   `BWE = a BWE + (1 - a) (b + b_prev) / 2` with `a = (2 tau - dt) / (2 tau + dt)`; `constant`: with `a = 0.9`, as
-//!   ns-3 has it; `none`: `BWE = b`. `sample=rtt`: `b = bytes of this ACK / RTT`, as ns-3 of 2016 takes it, which
-//!   is far too little.
-//! * `westwoodplus`: a sample per `max(RTT, 50 ms)`; twice `7/8` of the old and `1/8` of the new. `BWE RTTmin` is that at the
-//!   end of recovery. After a timeout `RTTmin` is measured anew.
+//!   `BWE = a BWE + (1 - a) (b + b_prev) / 2` with `a = (2 tau - dt) / (2 tau + dt)`; `constant`: with `a = 0.9`, as in ns-3;
+//!   `none`: `BWE = b`. `sample=rtt`: `b = bytes of this ACK / RTT`, as in ns-3 of 2016, which is far too low.
+//! * `westwoodplus`: a sample per `max(RTT, 50 ms)`; two filter stages of `7/8` old and `1/8` new. `BWE RTTmin` is evaluated
+//!   at the end of recovery. After a timeout `RTTmin` is measured anew.
 //!
-//! Ours: while recovery of `westwood` lasts, the threshold is never above the window; `tau` is 1 s, which the paper leaves open;
-//! ACKs of one instant are one sample; without an estimate, Reno. A decorator that asks what congestion leaves (C2TCP) is told
-//! `BWE RTTmin` by both: no recovery follows there at whose end it would be set.
+//! Ours: during recovery of `westwood` the threshold is never above the window; `tau`, which the paper leaves open, is 1 s;
+//! ACKs of one instant form one sample; without an estimate the control is Reno. A decorator that asks for the reduced
+//! `ssthresh` (C2TCP) gets `BWE RTTmin` from both variants: no recovery follows there, at whose end it could be set.
 
 use ranpace_units::{Span, Time};
 
@@ -93,7 +92,7 @@ enum Filter {
     None,
 }
 
-/// Which of the two estimates.
+/// The two bandwidth estimators.
 #[derive(Clone, Debug)]
 enum Estimator {
     /// Westwood: `previous` is the last sample.
@@ -102,7 +101,7 @@ enum Estimator {
     PerRtt { first_stage: f64 },
 }
 
-/// Either control.
+/// Either variant.
 #[derive(Clone, Debug)]
 pub struct Westwood {
     estimator: Estimator,
@@ -111,13 +110,13 @@ pub struct Westwood {
     min_rtt: Span,
     /// Latest RTT (Westwood+).
     rtt: Span,
-    /// When the sample under way began; `None` before the first ACK.
+    /// When the current sample began; `None` before the first ACK.
     since: Option<Time>,
-    /// Segments in it.
+    /// Segments in the current sample.
     segments: f64,
-    /// Whether recovery is from a timeout.
+    /// Whether recovery follows a timeout.
     timed_out: bool,
-    /// Threshold to be set after recovery: it was above the window at the loss.
+    /// Threshold to set after recovery, if it was above the window at the loss.
     later: Option<f64>,
 }
 
@@ -160,7 +159,7 @@ impl Westwood {
                     Filter::Constant => Some(CONSTANT),
                     Filter::Tustin { tau } => {
                         let dt = elapsed.as_secs_f64();
-                        // Beyond 2 tau the filter would overshoot; the paper inserts empty samples before.
+                        // Beyond 2 tau the filter would overshoot; the paper inserts empty samples earlier.
                         Some(((2.0 * tau - dt) / (2.0 * tau + dt)).max(0.0))
                     }
                 };
@@ -278,7 +277,7 @@ mod tests {
         Westwood::new(Estimator::PerRtt { first_stage: 0.0 })
     }
 
-    /// An ACK of one segment every `gap_us`, for so many milliseconds.
+    /// Sends an ACK of one segment every `gap_us` for `ms` milliseconds.
     fn feed(control: &mut Westwood, now: &mut Time, gap_us: u64, ms: u64, rtt: Span) {
         let until = *now + Span::from_millis(ms);
         let mut w = Window::new(10.0);
@@ -294,7 +293,7 @@ mod tests {
         for (during, mut control) in [
             (40.0, original(Filter::Tustin { tau: 1.0 })),
             (40.0, original(Filter::None)),
-            // Linux: Reno's half until recovery is over.
+            // Linux: Reno's half until the end of recovery.
             (45.0, plus()),
         ] {
             let mut now = Time::ZERO;
@@ -389,7 +388,7 @@ mod tests {
         };
         let reno = used("newreno");
         assert!((0.4..0.75).contains(&reno), "{reno}");
-        // Linux' half while recovery lasts costs westwoodplus some of a round per loss.
+        // Linux's half during recovery costs westwoodplus part of a round per loss.
         for (name, least) in [("westwood", 0.95), ("westwoodplus", 0.85)] {
             let used = used(name);
             assert!(used > least, "{name}: {used}");

@@ -1,15 +1,15 @@
-//! YeAH: Scalable TCP while the queue is short, Reno with a draining of the queue while it is long.
+//! YeAH: Scalable TCP while the queue is short; Reno that drains the queue while it is long.
 //!
-//! Source: Baiocchi, Castellani and Vacirca, "YeAH-TCP: Yet Another Highspeed TCP" (PFLDnet 2007), as
-//! `net/ipv4/tcp_yeah.c` of Linux has it. Judged once per round with more than two RTT samples, with `rtt` its
-//! smallest and `base` the smallest ever: queue `Q = cwnd (rtt - base) / rtt`, level `L = (rtt - base) / base`.
+//! Source: Baiocchi, Castellani and Vacirca, "YeAH-TCP: Yet Another Highspeed TCP" (PFLDnet 2007), as in
+//! `net/ipv4/tcp_yeah.c` of Linux. Evaluated once per round with more than two RTT samples, with `rtt` its smallest and
+//! `base` the smallest ever: queue `Q = cwnd (rtt - base) / rtt`, level `L = (rtt - base) / base`.
 //!
-//! * Fast mode, `Q < 80` and `L < 1/8`: Scalable growth. After more than 50 fast rounds `reno_count` is 2 again.
-//! * Slow mode: Reno growth. If `Q > 80` and the window is above `reno_count`, the window gives up
-//!   `min(Q, cwnd / 2)`, not below `reno_count` (precautionary decongestion). `reno_count`, what a Reno flow in our
-//!   place would have, begins at `cwnd / 2` and gains one per slow round.
-//! * Loss after fewer than 16 slow rounds in a row: the window gives up `Q`, at least an eighth and at most half;
-//!   after more, half: the competition is Reno. `reno_count` halves.
+//! * Fast mode, `Q <= 80` and `L <= 1/8`: Scalable growth. After more than 50 fast rounds `reno_count` is reset to 2.
+//! * Slow mode: Reno growth. If `Q > 80` and the window is above `reno_count`, the window is reduced by `min(Q, cwnd / 2)`,
+//!   but not below `reno_count` (precautionary decongestion). `reno_count`, the window that a Reno flow would have, begins at
+//!   `cwnd / 2` and gains one per slow round.
+//! * Loss after fewer than 16 consecutive slow rounds: the window is reduced by `Q`, at least an eighth and at most half;
+//!   after more, by half, since the competition is Reno. `reno_count` halves.
 //!
 //! State: the RTTs of the round, the last `Q`, `reno_count`, the rounds of each mode.
 //! Ours: real arithmetic, where Linux truncates.
@@ -25,7 +25,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "yeah",
     about: "Scalable TCP while the queue is short, Reno otherwise",
@@ -49,9 +49,9 @@ const MAX_LEVEL: f64 = 1.0 / 8.0;
 const MAX_DRAINED: f64 = 0.5;
 /// Smallest share given up on loss (Linux `TCP_YEAH_DELTA`).
 const MIN_REDUCTION: f64 = 1.0 / 8.0;
-/// Slow rounds in a row from which the competition is taken for Reno (Linux `TCP_YEAH_RHO`).
+/// Consecutive slow rounds after which the competition is assumed to be Reno (Linux `TCP_YEAH_RHO`).
 const COMPETING: u32 = 16;
-/// Fast rounds after which it is taken to be gone (Linux `TCP_YEAH_ZETA`).
+/// Fast rounds after which the competition is assumed to be gone (Linux `TCP_YEAH_ZETA`).
 const ALONE: u32 = 50;
 /// `reno_count` without competition, in segments (Linux).
 const MIN_RENO: f64 = 2.0;
@@ -62,9 +62,9 @@ pub struct Yeah {
     rtts: Rtts,
     /// The last `Q` in segments.
     queue: f64,
-    /// Window of a Reno flow in our place, in segments.
+    /// Window that a Reno flow would have, in segments.
     reno_count: f64,
-    /// Slow rounds in a row; zero in fast mode.
+    /// Consecutive slow rounds; zero in fast mode.
     slow_rounds: u32,
     fast_rounds: u32,
 }
@@ -74,7 +74,7 @@ impl Yeah {
         Self { rtts: Rtts::default(), queue: 0.0, reno_count: MIN_RENO, slow_rounds: 0, fast_rounds: 0 }
     }
 
-    /// The judgement at the end of a round of smallest RTT `rtt`.
+    /// Evaluates a round with the smallest RTT `rtt`.
     fn judge(&mut self, w: &mut Window, rtt: Span) {
         let over = rtt - self.rtts.base;
         self.queue = w.cwnd * over.ratio(rtt);
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::testing::testbed::{Bed, context};
 
-    /// A judgement at 400 segments and a smallest RTT of 100 ms.
+    /// Evaluates a round at `cwnd` segments with a smallest RTT ever of 100 ms.
     fn judged(control: &mut Yeah, cwnd: f64, rtt_ms: u64) -> f64 {
         let mut w = Window { ssthresh: 2.0, ..Window::new(cwnd) };
         control.rtts.base = Span::from_millis(100);

@@ -1,7 +1,7 @@
-//! The bandwidth that a receiver reports on acknowledgements, and how it travels.
+//! The bandwidth that a receiver reports on acknowledgements, and its encoding.
 //!
 //! Source: Zhong 2020, sections 5.4, 6.3 and 7.2.1 (cqic-dcic.md section 6, cdbev2.md section 4). Used by QUIC-CQIC, DCIC,
-//! CQIC-S, CDBE and CDBEv2. A report of zero says that there is no estimate.
+//! CQIC-S, CDBE and CDBEv2. A report of zero means that there is no estimate.
 //!
 //! | format | kind | length | value |
 //! |---|---|---|---|
@@ -10,8 +10,8 @@
 //! | `exp` | 254 | 8 | experiment's number (RFC 6994) as u16, then u32, kbit/s |
 //! | `bare` | none | none | u32, bit/s: four bytes behind the header, as the thesis counted them |
 //!
-//! All are big endian and saturate. Kind 32 is reserved at IANA, used without having been assigned: never send it on a real
-//! network. `bare` cannot be parsed by a TCP stack and exists for the thesis's figures of overhead alone.
+//! All are big endian and saturate. Kind 32 is reserved at IANA and was used without assignment: never send it on a real
+//! network. `bare` cannot be parsed by a TCP stack and exists only for the thesis's overhead figures.
 
 use core::str::FromStr;
 
@@ -23,11 +23,11 @@ use crate::interface::ReceiverReport;
 pub const KIND: u8 = 32;
 /// Kind of an experiment (RFC 6994).
 pub const KIND_EXPERIMENT: u8 = 254;
-/// Number of our experiment, "RP": first come, first served, and not registered.
+/// Our experiment's number, "RP", from a first-come, first-served registry; not registered.
 pub const EXPERIMENT: u16 = 0x5250;
 const U48_MAX: u64 = (1 << 48) - 1;
 
-/// How a report is written; see the module's head.
+/// Encoding of a report; see the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// 32 bits, bit/s.
@@ -55,7 +55,7 @@ impl FromStr for Format {
 }
 
 impl Format {
-    /// What [`str::parse`] understands, for messages.
+    /// The names that [`str::parse`] accepts, for messages.
     pub const NAMES: &str = "v1, thesis-v2, exp or bare";
 
     /// The value of the option, as the acknowledgement carries it.
@@ -68,7 +68,7 @@ impl Format {
             Self::ThesisV2 => ReceiverReport::new(&bits.min(U48_MAX).to_be_bytes()[2..]),
             Self::Experiment => {
                 let [a, b] = EXPERIMENT.to_be_bytes();
-                // Rounded, but never to the zero that says "no estimate".
+                // Rounded, but never to zero, which means "no estimate".
                 let kbit = if bits == 0 { 0 } else { (bits.saturating_add(500) / 1000).max(1) };
                 let [c, d, e, f] = u32::try_from(kbit).unwrap_or(u32::MAX).to_be_bytes();
                 ReceiverReport::new(&[a, b, c, d, e, f])
@@ -77,7 +77,7 @@ impl Format {
         .expect("six bytes fit a report")
     }
 
-    /// What a report says; `None` if it says that there is no estimate, or is not written in this format.
+    /// Decodes a report; `None` if it says that there is no estimate, or is not in this format.
     pub fn decode(self, report: &ReceiverReport) -> Option<Rate> {
         let value = report.as_bytes();
         let bits = match self {
@@ -98,8 +98,7 @@ impl Format {
     }
 }
 
-/// What a TCP option says, kind and length octets included, whichever format it is written in. `None` for other options and
-/// those cut short.
+/// Decodes a TCP option, including its kind and length octets, in any format. `None` for other options and truncated ones.
 pub fn parse_option(option: &[u8]) -> Option<Rate> {
     let [kind, length, value @ ..] = option else { return None };
     if usize::from(*length) != option.len() {

@@ -13,17 +13,17 @@
 //! | STEADY between | 5 | 1 | 2 | 1 RTT_min; an RTT at its minimum makes it an ordinary STEADY |
 //! | deep DRAIN, second | 6 | 0.75 | 2 | as the first |
 //!
-//! The bandwidth in use is the cycle's largest report in STARTUP, GROW and loss recovery, and the filtered one elsewhere. A
-//! deep DRAIN takes the place of a DRAIN when no RTT has been at its minimum for five GROWs or 2.5 s. RTTs are compared in
-//! whole milliseconds, the thesis's clock.
+//! The bandwidth in use is the cycle's largest report in STARTUP, GROW and loss recovery, and the filtered one otherwise. A
+//! deep DRAIN replaces a DRAIN when no RTT has been at its minimum for five GROWs or 2.5 s. RTTs are compared in whole
+//! milliseconds, the thesis's clock.
 //!
-//! Ours, where the source is silent or cannot be meant as printed: the ends of STARTUP by a plateau (three rounds in which
-//! the largest report grew by less than a quarter; only rounds with a report and with data to send count) and of GROW by
-//! time; windows of at least 4 segments; minBW bounds the pace, not the reports; reports below the filtered bandwidth are
-//! ignored while the application has nothing to send; RTT_min from full segments only, the connection's own until there is
-//! one; without timestamps, delays are RTTs above RTT_min; Eq. 7.24 adds C to what was in flight when GROW began; five
-//! minimal RTTs are counted anew in each deep DRAIN; and what DRAIN's target is computed with, see [`DrainReference`]. Pace and
-//! window count payload as the reports do: the endpoint's pace is raised by what headers take.
+//! Ours, where the source is silent or cannot be meant as printed: STARTUP also ends on a plateau (three rounds in which the
+//! largest report grew by less than a quarter; only rounds with a report and with data to send count) and GROW after a time
+//! limit; windows are at least 4 segments; minBW bounds the pace, not the reports; reports below the filtered bandwidth are
+//! ignored while the application has nothing to send; RTT_min comes from full segments only, and is the connection's until
+//! there is one; without timestamps, delays are RTTs above RTT_min; Eq. 7.24 adds C to the data in flight when GROW began;
+//! five minimal RTTs are counted anew in each deep DRAIN; and for the reference of DRAIN's target see [`DrainReference`].
+//! Pace and window count payload as the reports do: the endpoint's pace is raised by the share of the headers.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -52,7 +52,7 @@ use settings::{OneWay, Recovery, Settings};
 
 pub use settings::DrainReference;
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "cdbev2",
     about: "paces at the bandwidth that the receiver measures every 10 ms, probes and drains around it",
@@ -82,13 +82,13 @@ fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, Option
 
 /// Bandwidth before the first report, in bit/s (section 7.2.3, Table 7.1).
 const INITIAL_BW: f64 = 1e6;
-/// The pace is never that of less bandwidth than this, in bit/s (Eq. 7.4: minBW).
+/// The pace never corresponds to less bandwidth than this, in bit/s (Eq. 7.4: minBW).
 const MIN_BW: f64 = 300e3;
 /// ACKs above a threshold that end STARTUP (Algorithm 7.2).
 const STARTUP_COUNT: u32 = 5;
-/// Delay above the smallest that Thres1 allows, in smallest delays (Algorithm 7.2).
+/// Delay above the smallest one allowed by Thres1, in smallest delays (Algorithm 7.2).
 const THRES1: u64 = 2;
-/// Data in the queue that Thres2 allows, in bits (Algorithm 7.2: Q_Thres).
+/// Queued data allowed by Thres2, in bits (Algorithm 7.2: Q_Thres).
 const THRES2_BITS: f64 = 1e6;
 /// Rounds without growth that end STARTUP. Ours.
 const PLATEAU_ROUNDS: u32 = 3;
@@ -96,19 +96,19 @@ const PLATEAU_ROUNDS: u32 = 3;
 const PLATEAU_GROWTH: f64 = 1.25;
 /// Time without a minimal RTT after which a deep DRAIN is due (section 7.2.3).
 const DEEP_AFTER_TIME: Span = Span::from_millis(2500);
-/// Minimal RTTs in a row that end a deep DRAIN (section 7.2.3: FQM).
+/// Consecutive minimal RTTs that end a deep DRAIN (section 7.2.3: FQM).
 const FAIR_COUNT: u32 = 5;
 /// STEADY's shortest and longest time in minimal RTTs (section 7.2.3).
 const STEADY_RTTS: (f64, f64) = (2.0, 6.0);
 /// Smallest window in segments. Ours.
 const MIN_CWND: f64 = 4.0;
 
-/// What an acknowledgement measured.
+/// Measurements of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Whether the RTT is above the one before.
+    /// Whether the RTT exceeds the previous one.
     growing: bool,
-    /// Delay above the smallest, as far as it is known.
+    /// Delay above the smallest known one.
     excess: Span,
 }
 
@@ -120,10 +120,10 @@ pub struct Cdbev2 {
     mode: Mode,
     since: Time,
 
-    /// In bit/s: BW(t) of Eq. 7.5, the cycle's largest report, what DRAIN's target is computed with, BW(t) when GROW began.
+    /// In bit/s: BW(t) of Eq. 7.5, the cycle's largest report, the reference of DRAIN's target, BW(t) when GROW began.
     bw_filt: f64,
     bw_max: f64,
-    /// BW_max of the cycle before.
+    /// BW_max of the previous cycle.
     bw_last: f64,
     bw_ref: f64,
     bw_before_grow: f64,
@@ -148,10 +148,10 @@ pub struct Cdbev2 {
     steady_for: Span,
     /// Bytes in flight when GROW began.
     in_flight_before_grow: f64,
-    /// GROWs since the last minimal RTT, and its time.
+    /// GROWs since the last minimal RTT, and when that was.
     grows: u32,
     last_hit: Time,
-    /// Minimal RTTs in a row in a deep DRAIN, and whether there was one in the pause.
+    /// Consecutive minimal RTTs in a deep DRAIN, and whether there was one in the pause.
     fair_hits: u32,
     paused_hit: bool,
     /// For series.
@@ -194,7 +194,7 @@ impl Cdbev2 {
         }
     }
 
-    /// The smallest RTT; [`Span::MAX`] before there is any.
+    /// The smallest RTT; [`Span::MAX`] before the first.
     fn rtt_min(&self, cx: &Context) -> Span {
         if self.rtt_min == Span::MAX { cx.min_rtt } else { self.rtt_min }
     }
@@ -212,7 +212,7 @@ impl Cdbev2 {
         }
     }
 
-    /// The bandwidth that DRAIN goes by.
+    /// The reference bandwidth of DRAIN.
     fn reference(&self) -> f64 {
         match self.settings.reference {
             DrainReference::Live => self.bw_max,
@@ -222,7 +222,7 @@ impl Cdbev2 {
         }
     }
 
-    /// The RTT that DRAIN and GROW go by.
+    /// The RTT used by DRAIN and GROW.
     fn path_rtt(&self, rtt_min: Span) -> Span {
         match self.settings.reference {
             DrainReference::Robust => self.floor.clear().map_or(rtt_min, |floor| floor.max(rtt_min)),
@@ -240,7 +240,7 @@ impl Cdbev2 {
         [base * THRES1, Span::from_secs_f64(THRES2_BITS / self.bw_max)]
     }
 
-    /// A report, Algorithm 7.1 and Eq. 7.5.
+    /// Processes a report (Algorithm 7.1 and Eq. 7.5).
     fn take_report(&mut self, cx: &Context, report: f64) {
         self.round_reported = true;
         if cx.app_limited && report < self.bw_filt {
@@ -265,12 +265,12 @@ impl Cdbev2 {
         self.bw_filt = filter::filtered(self.bw_filt, report, self.weight.0);
     }
 
-    /// The RTT of full segments: RTT_min, and what minimal RTTs are good for.
+    /// Processes an RTT of a full segment: updates RTT_min and counts minimal RTTs.
     fn take_full_rtt(&mut self, cx: &Context, rtt: Span) {
         self.floor.take(rtt);
         let record = self.rtt_min;
         self.rtt_min = record.min(rtt);
-        // The first is the record, but no record is undercut.
+        // The first RTT sets the record, but does not undercut one.
         let undercut = record != Span::MAX && millis(rtt) < millis(record);
         let hit = record == Span::MAX || millis(rtt) <= millis(record);
         if hit {
@@ -287,7 +287,7 @@ impl Cdbev2 {
         }
     }
 
-    /// Algorithm 7.2, and the plateau.
+    /// Whether STARTUP ends, by Algorithm 7.2 or the plateau.
     fn startup_over(&mut self, cx: &Context, rtt_min: Span) -> bool {
         if let Some(seen) = self.seen
             && seen.growing
@@ -372,14 +372,14 @@ impl Cdbev2 {
         }
     }
 
-    /// Eq. 7.2 for payload.
+    /// Sets the pace of Eq. 7.2 for payload.
     fn set_pace(&self, cx: &Context, w: &mut Window) {
         let bw = self.mode.pacing_gain() * self.bandwidth(cx.state).max(MIN_BW);
         w.pacing = Pacing::Rate(Rate::from_bits_per_s_f64(bw * cx.wire.as_f64() / cx.mss.as_f64()));
     }
 }
 
-/// A time as the thesis's clock of milliseconds shows it.
+/// A time as the thesis's millisecond clock shows it.
 fn millis(span: Span) -> u64 {
     span.as_nanos().saturating_add(500_000) / 1_000_000
 }
@@ -391,7 +391,7 @@ impl CongestionControl for Cdbev2 {
     }
 
     fn on_report(&mut self, cx: &Context, _: &mut Window, report: &ReceiverReport) {
-        // It counts with the RTT of its acknowledgement, which is told next.
+        // It is processed with the RTT of its acknowledgement, which is delivered next.
         if let Some(rate) = self.settings.format.decode(report)
             && let Some(earlier) = self.pending.replace(rate.as_f64())
         {
@@ -437,7 +437,7 @@ impl CongestionControl for Cdbev2 {
     }
 
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
-        // A timeout empties the path until the next acknowledgement; other losses change the bandwidth in use at most.
+        // A timeout leaves the path empty until the next acknowledgement; other losses affect at most the bandwidth in use.
         if let Signal::Timeout { .. } = event.kind {
             w.cwnd = (cx.in_flight + 1) as f64;
         }

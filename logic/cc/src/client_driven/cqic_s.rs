@@ -1,10 +1,10 @@
 //! CQIC-S: DCIC's client with CDBE's server, nothing else.
 //!
-//! Source: Zhong 2020, sections 6.5.1 and 6.5.2. Client: [`crate::client_driven::dcic::client`]. Server and its states, as `inspect`
-//! shows them: [`crate::client_driven::cdbe::server`].
+//! Source: Zhong 2020, sections 6.5.1 and 6.5.2. Client: [`crate::client_driven::dcic::client`]. Server and its states, as
+//! `inspect` shows them: [`crate::client_driven::cdbe::server`].
 //!
-//! The first report is DCIC's rBW_0; until it comes there is CDBE's 1 MB/s. What is reported counts blocks of the radio
-//! link, so packets are paced with their headers (ours, see [`pipe`]).
+//! The first report is DCIC's rBW_0; until it arrives, CDBE's 1 MB/s applies. Reports count blocks of the radio link, so
+//! packets are paced with their headers (ours, see [`pipe`]).
 
 use crate::client_driven::cdbe::{self, server::CdbeServer};
 use crate::client_driven::{dcic, guard, pipe, reporter};
@@ -12,7 +12,7 @@ use crate::entry::{Control, Entry, Transport};
 use crate::interface::ReceiverHalf;
 use crate::options::{OptionError, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "cqic-s",
     about: "DCIC's client with CDBE's states",

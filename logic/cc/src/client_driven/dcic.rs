@@ -1,11 +1,10 @@
-//! DCIC (TCP-CQIC in LTE): the device's own modem tells the rate, and the sender sends at it.
+//! DCIC (TCP-CQIC in LTE): the device's own modem determines the rate, and the sender sends at it.
 //!
-//! Source: Zhong 2020, sections 5.3 and 5.4. Client: [`client`]. Server: pacing interval of equation 5.5, window of
-//! equation 5.6, nothing else: no slow start, no probing, no gain but the 2 of equation 5.6, no reaction to loss.
+//! Source: Zhong 2020, sections 5.3 and 5.4. Client: [`client`]. Server: only the pacing interval of equation 5.5 and the
+//! window of equation 5.6; no slow start, no probing, no gain but the 2 of equation 5.6, no reaction to loss.
 //!
-//! State as `inspect` shows it: 0 before the first report (1 MB/s, ours), 1 after it.
-//! Ours, where the thesis is silent: see [`crate::client_driven`] for floors and units; after a timeout there is one
-//! segment in the window until the next report.
+//! State as `inspect` shows it: 0 before the first report (1 MB/s, ours), 1 after it. Ours, where the thesis is silent: see
+//! [`crate::client_driven`] for floors and units; after a timeout the window is one segment until the next report.
 
 pub mod client;
 
@@ -18,7 +17,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "dcic",
     about: "sends at the rate of the downlink grants that the device sees",
@@ -30,7 +29,7 @@ pub const ENTRY: Entry = Entry {
     receiver: Some(build_receiver),
 };
 
-/// The option for the client's estimator; CQIC-S has it too.
+/// The option for the client's estimator, shared with CQIC-S.
 pub(crate) const ESTIMATOR: OptionInfo = OptionInfo {
     key: "estimator",
     values: "window, per_dci, gap",
@@ -43,7 +42,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     guard::build(Dcic { pipe: Pipe::new(format, unit) }, format, options)
 }
 
-/// The client's half, for CQIC-S too.
+/// The client's half, shared with CQIC-S.
 pub(crate) fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {
     use client::Estimator::{Gap, PerDci, Window};
     let estimator =
@@ -56,14 +55,14 @@ const PACING_GAIN: f64 = 1.0;
 /// Window over BDP (equation 5.6).
 const CWND_GAIN: f64 = 2.0;
 
-/// The server's half. QUIC-CQIC has the same.
+/// The server's half, shared with QUIC-CQIC.
 #[derive(Clone, Debug)]
 pub struct Dcic {
     pipe: Pipe,
 }
 
 impl Dcic {
-    /// A fresh control that understands reports of this format.
+    /// Creates a control that understands reports of this format.
     pub fn new(format: crate::client_driven::bw_report::Format) -> Self {
         Self { pipe: Pipe::new(format, Unit::Wire) }
     }

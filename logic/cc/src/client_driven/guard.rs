@@ -1,61 +1,66 @@
-//! The guard of client-driven controls: CUBIC has the window while the peer's reports are missing or contradicted.
+//! The guard of client-driven controls: CUBIC controls the window while the peer's reports are missing or
+//! contradicted.
 //!
-//! Source: none, all of it is ours. A report is a hint of a stranger: it may be missing, stop, or be false. With `guard=off`
-//! nothing of this exists. With it, QUIC-CQIC, DCIC, CQIC-S, CDBE and CDBEv2 run behind it in one of two modes:
+//! Source: none; all of this is ours. A report is an unauthenticated hint: it may be missing, stop, or be false.
+//! `guard=off` disables all of this. With it, QUIC-CQIC, DCIC, CQIC-S, CDBE and CDBEv2 run behind the guard in one of
+//! two modes:
 //!
-//! * *plain*: CUBIC has the window, as if there were no reports. The control behind sees everything and sets a window that
-//!   nobody uses, so that it knows the path when it is asked again. A connection begins so.
-//! * *driven*: the control's window and pace hold, within what the path has delivered: at most [`FLIGHT`] times the largest
-//!   delivered rate times the smallest RTT in flight, at most [`PACE`] times that rate as pace. So a false report is approached
-//!   like in slow start, can be seen through on the way, and makes a queue of a BDP at most.
+//! * *plain*: CUBIC controls the window as if there were no reports. The guarded control still sees every event and sets a
+//!   shadow window, so that it knows the path when it takes over. A connection starts in this mode.
+//! * *driven*: the guarded control's window and pace apply, bounded by what the path has delivered: at most [`FLIGHT`] times the
+//!   largest delivery rate times the smallest RTT in flight, and at most [`PACE`] times that rate as pace. The flow therefore
+//!   approaches a false report as in slow start, can detect it on the way, and builds a queue of one BDP at most.
 //!
-//! **Only what is delivered contradicts a report**; a queue, a loss or a slow line does not, since a rival, the radio or a
-//! delayed acknowledgement can be the reason. Both rates are compared over the last [`ROUNDS`] rounds, and a contradiction is
-//! one that lasts for as many. A round is a smoothed RTT, at most [`ROUND_RTTS`] smallest ones; one in which the
-//! application was the limit is not judged.
+//! **Only the delivery rate can contradict a report.** A queue, a loss or a slow link cannot, since a rival, the
+//! radio or a delayed acknowledgement may cause it. Both rates are averaged over the last [`ROUNDS`] rounds, and a
+//! contradiction must last for as many rounds. A round is one smoothed RTT, at most [`ROUND_RTTS`] smallest RTTs;
+//! application-limited rounds are not judged.
 //!
-//! * *Too high*: the report is more than [`CONTRADICTS`] times what is delivered, and there is a queue (without one, the link was
-//!   not tried).
-//! * *Too low*: more than [`CONTRADICTS`] times the report is delivered. A sender that obeys such a report never sees
-//!   that. So where there is no queue the guard sends [`LIFT`] times what is delivered, whatever the control wants (a
-//!   *lift*): the delivered rate rises until the report is found out, or until there is a queue, and then the report is true. The
-//!   same lift takes a control along that holds back on an empty link.
+//! * *Too high*: the report exceeds [`CONTRADICTS`] times the delivery rate, and there is a queue (without one, the flow has not
+//!   tested the link).
+//! * *Too low*: the delivery rate exceeds [`CONTRADICTS`] times the report. A sender that obeys an under-reported capacity never
+//!   exceeds it, so its own measurements cannot expose the error. While there is no queue, the guard therefore sends at [`LIFT`]
+//!   times the delivery rate, whatever the control asks for (a *lift*): the delivery rate rises until it contradicts the report,
+//!   or until a queue shows that the report is true. The same lift speeds up a control that holds back on an empty link.
 //!
-//! **A newcomer beside flows of its own kind** has their queue in its smallest RTT. It would see no queue and lift for ever, and have
-//! all that the others give up, who see it. So where nobody fills the buffer (no loss and no deep queue for [`CALM`] rounds), a flow that sees no
-//! queue *checks* every now and then: it has little more than half a BDP in flight for two rounds, in which its own part of a queue drains, and the smallest
-//! RTT shows what was behind it.
+//! **A flow that joins others of its own kind** measures their queue as part of its smallest RTT. It would see no
+//! queue, lift forever, and take all the capacity that the others, which do see the queue, give up. So where nobody
+//! fills the buffer (no loss and no deep queue for [`CALM`] rounds), a flow that sees no queue *checks* from time to
+//! time: it keeps little more than half a BDP in flight for two rounds, so that its own share of a queue drains and
+//! the smallest RTT reveals the path without it.
 //!
-//! A queue is there if the smallest RTT of a round is above [`QUEUE_RATIO`] times the connection's, [`QUEUE_SLACK`] and
-//! [`QUEUE_SEGMENTS`]. A lift that overflows a buffer too small to show one is bounded for a while ([`CEILING`]); what
-//! it loses is not held against the reports.
+//! A round has a queue if its smallest RTT exceeds [`QUEUE_RATIO`] times the connection's by more than
+//! [`QUEUE_SLACK`] and [`QUEUE_SEGMENTS`]. After a lift overflows a buffer too small to show a queue, lifts are
+//! bounded for a while ([`CEILING`]); the losses of a lift do not count against the reports.
 //!
 //! | from driven to plain (`guard_reason`) | when | then |
 //! |---|---|---|
 //! | 1 stale | no report for max(1 s, 4 smoothed RTT) while data are in flight | |
-//! | 2 high, 3 low | the reports are contradicted | hold from [`HOLD`] on |
-//! | 4 loss | more than [`LOSS`] lost in the last rounds | hold from [`LOSS_HOLD`] on |
-//! | 5 timeout | the timer fires | CUBIC's answer |
-//! | 6 mark | the network marks | CUBIC's answer, hold from [`HOLD`] on |
-//! | 7 rival | a loss while the RTT is more than [`QUEUE_RATIO`] times [`FLIGHT`] smallest ones | CUBIC's answer, then its slow start; hold of [`LONGEST_HOLD`] |
+//! | 2 high, 3 low | the reports are contradicted | hold of at least [`HOLD`] |
+//! | 4 loss | more than [`LOSS`] lost in the last rounds | hold of at least [`LOSS_HOLD`] |
+//! | 5 timeout | the timer fires | CUBIC's response |
+//! | 6 mark | the network marks | CUBIC's response, hold of at least [`HOLD`] |
+//! | 7 rival | a loss at an RTT above [`QUEUE_RATIO`] [`FLIGHT`] smallest RTTs | CUBIC's response, slow start; hold of [`LONGEST_HOLD`] |
 //!
-//! The last is no contradiction either. With [`FLIGHT`] BDPs in flight this flow alone does not make such a queue, so a buffer that
-//! overflows with it is full of others' data; all these controls drain a queue, and would give all that they have to those who
-//! do not. (For the same reason the bound on what is in flight counts with the RTT as it is then: with the smallest one this flow would be
-//! held below its share of a queue that is not its own.) CUBIC takes its place beside them, which takes it many RTTs of that length.
+//! Reason 7 is no contradiction either. With [`FLIGHT`] BDPs in flight this flow alone cannot build such a queue, so
+//! a buffer that overflows with it holds others' data. All these controls drain queues, and would yield everything to
+//! rivals that do not. (For the same reason the bound on data in flight uses the current RTT while the queue is that
+//! deep: with the smallest RTT the flow would be held below its share of a queue that others built.) CUBIC competes
+//! with them instead, which takes many RTTs of that length.
 //!
-//! The way back: the hold is over, [`GOOD_ROUNDS`] rounds in a row had fresh reports that were not contradicted, nothing is being
-//! repaired, and CUBIC's slow start is over, or has made a queue: it finds what there is faster than any of these controls. A hold doubles each time up to
-//! [`LONGEST_HOLD`], and begins anew after a driven time as long as it was.
+//! The guard returns to driven when the hold is over, [`GOOD_ROUNDS`] rounds in a row had fresh, uncontradicted
+//! reports, no loss is being repaired, and CUBIC's slow start has ended or has built a queue: it finds the available
+//! capacity faster than any of these controls. A hold doubles each time up to [`LONGEST_HOLD`], and is reset after a
+//! driven period at least as long as it was.
 //!
-//! Reports of a cellular link differ by many times within a round, and are true all the same: what counts is their mean,
-//! taken so that those of a truthful receiver give the delivered rate however it varies: what was acknowledged since the
-//! report before took its share of a second at the rate of the new one; all bytes over all these times is the mean. A silence of
-//! the link counts in neither rate.
+//! Truthful reports of a cellular link can differ many times over within a round, so the guard compares their mean.
+//! The mean is weighted such that the reports of a truthful receiver yield the delivery rate however it varies: the
+//! bytes acknowledged since the previous report are taken to have arrived at the rate of the new one, and the mean is
+//! all bytes over the sum of these times. A silence of the link counts in neither rate.
 //!
-//! What it does not see: reports that are false by less than half, which cost a queue of a BDP or, with the lift, nothing;
-//! and reports that become too low while others keep a queue standing, where no lift tries them.
-//! `docs/client-driven.md` has the same account for the guards of SIGMA and RAPID, and the figures.
+//! The guard does not detect reports that are wrong by less than a factor of [`CONTRADICTS`], which cost a queue of
+//! one BDP or, with the lift, nothing; nor reports that become too low while others keep a standing queue, where no
+//! lift tests them. `docs/client-driven.md` has the same account for the guards of SIGMA and RAPID, and the figures.
 
 use ranpace_units::{Rate, Span, Time};
 
@@ -90,80 +95,84 @@ pub(crate) fn build(
     }))
 }
 
-/// What contradicts a report: it and the delivered rate differ by more than this factor. SIGMA's guard has the same: true
-/// reports that are wrong by 30 % and measured over other moments stay below.
+/// A report and the delivery rate contradict each other if they differ by more than this factor. SIGMA's guard uses
+/// the same: truthful reports that are wrong by 30 % and measured over other intervals stay below it.
 const CONTRADICTS: f64 = 1.5;
-/// Rounds that rates are compared over and losses counted, and that a contradiction lasts: the delivered rate of a round can
-/// differ by half from the next one's in a fading cell, the mean of eight hardly.
+/// Rounds over which rates are averaged and losses counted, and for which a contradiction must last. In a fading cell
+/// the delivery rate can differ by half from one round to the next; the mean of eight hardly varies.
 const ROUNDS: usize = 8;
-/// In flight, over the largest delivered rate times the smallest RTT: the window gain of all these controls (Zhong 2020,
-/// equations 5.6, 6.7 and 7.3), so that a true report is not held back, and a false one makes a queue of a BDP at most.
+/// Data in flight over the largest delivery rate times the smallest RTT: the window gain of all these controls (Zhong
+/// 2020, equations 5.6, 6.7 and 7.3), so that a true report is not held back, and a false one builds a queue of one
+/// BDP at most.
 const FLIGHT: f64 = 2.0;
-/// Pace over the largest delivered rate: 2/ln 2, the least at which what is in flight can double each RTT (Zhong 2020, section
-/// 6.4.1, as BBR).
+/// Pace over the largest delivery rate: 2/ln 2, the least at which the data in flight can double each RTT (Zhong
+/// 2020, section 6.4.1, as BBR).
 const PACE: f64 = core::f64::consts::LOG2_E * 2.0;
-/// In flight in a check, over the BDP, and at least in segments: it drains what this flow has queued. Not below half, at which these controls
-/// begin STARTUP again (Zhong 2020, section 6.4.2).
+/// Data in flight during a check, over the BDP, and its minimum in segments: it drains what this flow has queued. It
+/// is not below one half, at which these controls restart STARTUP (Zhong 2020, section 6.4.2).
 const CHECK_FLIGHT: f64 = 0.6;
 const LEAST_CHECK_FLIGHT: f64 = 4.0;
-/// Rounds that a check takes: one to drain, one to see the path without.
+/// Rounds of a check: one to drain, one to measure the path without the flow's queue.
 const CHECK_ROUNDS: u32 = 2;
-/// Rounds without a loss or a deep queue before a check: no rival is there that would take what is given up.
+/// Rounds without a loss or a deep queue before a check: then no rival is present that would take the yielded
+/// capacity.
 const CALM: u32 = 64;
-/// From one check to the next, at least: in time as BBR's PROBE_RTT (Cardwell et al. 2016), and in smoothed RTTs, so that it costs at most
-/// 2 % of the rate.
+/// Least time between two checks: as BBR's PROBE_RTT (Cardwell et al. 2016), and in smoothed RTTs, so that checks
+/// cost at most 2 % of the rate.
 const CHECK_EVERY: Span = Span::from_secs(10);
 const CHECK_EVERY_RTTS: u64 = 64;
-/// Segments that may be in flight whatever was delivered: an initial window.
+/// Segments that may be in flight regardless of what was delivered: an initial window.
 const LEAST_FLIGHT: f64 = 10.0;
-/// Rounds of which the largest delivered rate counts.
+/// Rounds of the maximum filter of the delivery rate.
 const RATE_ROUNDS: u64 = 10;
-/// Pace over the delivered rate in a lift: what GROW of these controls has (Zhong 2020, sections 6.4.1 and 7.2.2), as BBR.
+/// Pace over the delivery rate in a lift: the gain of GROW in these controls (Zhong 2020, sections 6.4.1 and 7.2.2),
+/// as BBR.
 const LIFT: f64 = 1.25;
-/// Rounds after a lift in which its losses come in.
+/// Rounds after a lift in which its losses are still detected.
 const LIFT_LOSES_FOR: u32 = 2;
-/// Smallest RTT of a round where there is a queue: over that of the connection, and beyond it. The time is for cells, in which
-/// blocks wait for their turn and are sent again (8 ms); the segments for slow lines, on which one that is being
-/// sent is in the RTT, and the handshake's had none.
+/// A round has a queue if its smallest RTT exceeds the connection's by this factor, plus this slack. The time allows
+/// for cells, where blocks wait for their turn and are retransmitted (8 ms); the segments allow for slow links, where
+/// the RTT includes the transmission time of a segment and the handshake's did not.
 const QUEUE_RATIO: f64 = 1.25;
 const QUEUE_SLACK: Span = Span::from_millis(5);
 const QUEUE_SEGMENTS: f64 = 2.0;
-/// A round takes at most so many smallest RTTs, and at least so many segments.
+/// Longest round in smallest RTTs, and shortest round in segments.
 const ROUND_RTTS: u64 = 2;
 const ROUND_SEGMENTS: u64 = 4;
-/// After a lift that overflowed the buffer, lifts stay below this share of the largest delivered rate for this time: so a small
-/// buffer overflows once in ten seconds.
+/// After a lift overflowed the buffer, lifts stay below this share of the largest delivery rate for this time, so
+/// that a small buffer overflows at most once in ten seconds.
 const BELOW: f64 = 0.95;
 const CEILING: Span = Span::from_secs(10);
-/// Time that bytes can have taken at a reported rate, over the time since the report before: with more, a pause of the link
-/// makes true reports look low; with less, wild ones look true. Twice as long a pause is a silence.
+/// Longest time that bytes may be taken to need at a reported rate, over the time since the previous report. With more,
+/// a pause of the link makes true reports look low; with less, wildly wrong ones look true. A pause beyond two RTTs counts
+/// as a silence.
 const MOST_CLAIMED: f64 = 2.0;
-/// Share of lost segments, and how many they are at least, over the last rounds and in one. Radio links lose up to 2 %, and few
-/// segments are chance; a pace above the link's rate loses what is above it.
+/// Share of lost segments, and least number of them over the last rounds and in one round. Radio links lose up to 2
+/// %, and a few lost segments are chance; a pace above the link's rate loses the excess.
 const LOSS: f64 = 0.05;
 const LEAST_LOST: u64 = 8;
 const LEAST_LOST_IN_ROUND: u64 = 3;
-/// Good rounds in a row before the control has the window.
+/// Good rounds in a row before the guarded control takes the window.
 const GOOD_ROUNDS: u32 = 4;
-/// Age of a report at which it is stale, unless four smoothed RTTs are more.
+/// Age at which a report is stale, unless four smoothed RTTs are longer.
 const STALE: Span = Span::SECOND;
-/// First hold where reports are contradicted or the network marks; where too much is lost, which is nothing against reports; and
-/// the longest.
+/// First hold after contradicted reports or a mark; after excessive loss, which is no evidence against the reports;
+/// and the longest hold.
 const HOLD: Span = Span::from_secs(10);
 const LOSS_HOLD: Span = Span::SECOND;
 const LONGEST_HOLD: Span = Span::from_secs(60);
 
-/// Who has the window.
+/// Which control sets the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Plain,
     Driven,
 }
 
-/// Why CUBIC has the window; `inspect` shows its place here.
+/// Why CUBIC controls the window; `inspect` shows the variant's position here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
-    /// It has never been driven.
+    /// The guard has never been driven.
     None,
     Stale,
     High,
@@ -174,7 +183,7 @@ enum Reason {
     Rival,
 }
 
-/// One round's figures.
+/// Measurements of the current round.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     begin: Time,
@@ -182,13 +191,13 @@ struct Round {
     lost: u64,
     app_limited: bool,
     rtt: Span,
-    /// The last sample of the delivery rate.
+    /// Last sample of the delivery rate.
     rate: Rate,
-    /// Bytes acknowledged under a report, and the seconds that they took at the reported rate.
+    /// Bytes acknowledged under a report, and the seconds that they would take at the reported rate.
     reported: (f64, f64),
 }
 
-/// What is kept of a round.
+/// Record of a finished round.
 #[derive(Clone, Copy, Debug, Default)]
 struct RoundRecord {
     delivered: u64,
@@ -216,31 +225,32 @@ impl Round {
 #[derive(Debug)]
 pub struct Guard {
     control: Box<dyn CongestionControl>,
-    /// The window that the control sets.
+    /// Window set by the guarded control.
     wanted: Window,
     cubic: LinuxCubic,
     format: Format,
     mode: Mode,
     reason: Reason,
-    /// Not driven before, and the next hold.
+    /// Driven mode is barred until then; length of the next hold.
     hold_until: Time,
     hold: Span,
-    /// When it was driven, or fell back.
+    /// When driven mode began, or the guard fell back.
     since: Time,
     /// Time and value of the last report.
     report: Option<(Time, Rate)>,
     round: Option<Round>,
-    /// Delivered rates in bit/s by round.
+    /// Delivery rates in bit/s by round.
     delivered: MaxFilter,
     rounds: u64,
-    /// Segments in flight and pace that follow from them.
+    /// Upper bounds of segments in flight and of the pace, derived from the delivery rates.
     most_flight: f64,
     most_pace: Rate,
     past: [RoundRecord; ROUNDS],
-    /// Bytes acknowledged since the last new report. Where not every acknowledgement carries one, each is new; else those are
-    /// that differ from the one before.
+    /// Bytes acknowledged since the last new report. If not every acknowledgement carries a report, each report is
+    /// new; otherwise those that differ from the previous one are.
     unreported: f64,
-    /// A report came with this acknowledgement, with the one before, and it is another.
+    /// Whether a report came with this acknowledgement, whether one came with the previous one, and whether it
+    /// differs.
     came: bool,
     came_before: bool,
     differs: bool,
@@ -249,32 +259,33 @@ pub struct Guard {
     news_at: Time,
     /// Whether the last round had a queue.
     queue: bool,
-    /// Its smallest RTT, if that was longer than this flow alone makes it.
+    /// The last round's smallest RTT, if it was longer than this flow alone can make it.
     deep: Option<Span>,
-    /// Rounds in a row: good ones, and those in which the reports were too high and too low.
+    /// Consecutive rounds: good ones, those with reports too high, and those with reports too low.
     good: u32,
     high: u32,
     low: u32,
-    /// What is sent at least in bit/s of payload, where there is no queue.
+    /// Least payload rate in bit/s while there is no queue.
     lift: Option<f64>,
-    /// Rounds in a row without a loss or a deep queue; rounds that are left of a check; when the next one may be.
+    /// Consecutive rounds without a loss or a deep queue; remaining rounds of a check; earliest time of the next
+    /// check.
     calm: u32,
     checking: u32,
     check_at: Time,
-    /// The last round was one of a check: the delivered rate of the next one is still of it.
+    /// The last round was part of a check, so the delivery rate of the next one still reflects it.
     checked: bool,
-    /// Rounds since the last that was lifted: what it lost comes in for two more.
+    /// Rounds since the last lifted one, whose losses are detected for two more rounds.
     since_lift: u32,
-    /// What a lift goes up to in bit/s, until a time, after one that overflowed.
+    /// Upper bound of lifts in bit/s and when it expires, set after a lift overflowed the buffer.
     ceiling: (f64, Time),
-    /// CUBIC's slow start begins when what was lost has been repaired.
+    /// CUBIC restarts slow start once the losses have been repaired.
     restart: bool,
-    /// Delivered and reported rate of the last rounds in bit/s, as they were compared.
+    /// Delivered and reported rate of the last rounds in bit/s, as compared.
     compared: (f64, f64),
 }
 
 impl Guard {
-    /// Guards a control whose reports are written in this format.
+    /// Guards a control that receives reports in this format.
     pub fn new(control: Box<dyn CongestionControl>, format: Format) -> Self {
         Self {
             control,
@@ -316,7 +327,7 @@ impl Guard {
         }
     }
 
-    /// When the last report is stale; `None` without one.
+    /// When the last report becomes stale; `None` without one.
     fn stale_at(&self, cx: &Context) -> Option<Time> {
         self.report.map(|(at, _)| at + STALE.max(cx.srtt * 4))
     }
@@ -325,7 +336,8 @@ impl Guard {
         self.stale_at(cx).is_none_or(|at| cx.now >= at)
     }
 
-    /// Whether a round with this smallest RTT had a queue, at a delivered rate, beyond so many smallest RTTs.
+    /// Whether a round with this smallest RTT and delivery rate had a queue; `beyond` scales the threshold in
+    /// smallest RTTs.
     fn is_queue(cx: &Context, rtt: Span, beyond: f64, delivered: Rate) -> bool {
         if cx.min_rtt == Span::MAX || rtt == Span::MAX {
             return false;
@@ -335,11 +347,11 @@ impl Guard {
         rtt > cx.min_rtt.mul_f64(QUEUE_RATIO * beyond) + slack
     }
 
-    /// What may be in flight and what the pace may be, after what has been delivered.
+    /// Updates the bounds of data in flight and pace from what has been delivered.
     fn bound(&mut self, cx: &Context) {
         let delivered = self.delivered.get() as f64;
         let mss = cx.mss.as_f64().max(1.0);
-        // What of a queue this flow cannot have made is no reason to send less.
+        // Queue that this flow cannot have built is no reason to send less.
         let rtt = self.deep.unwrap_or(cx.min_rtt);
         let bdp = delivered / 8.0 * rtt.min(Span::from_secs(10)).as_secs_f64() / mss;
         let wire = cx.wire.as_f64();
@@ -348,7 +360,7 @@ impl Guard {
         self.most_pace = Rate::from_bits_per_s_f64((PACE * delivered * wire / mss).max(least));
     }
 
-    /// The control's window and pace, within these bounds.
+    /// Publishes the control's window and pace, within these bounds.
     #[inline]
     fn publish(&self, cx: &Context, w: &mut Window) {
         if self.mode == Mode::Plain {
@@ -375,16 +387,16 @@ impl Guard {
         (self.mode, self.since) = (Mode::Driven, cx.now);
         (self.high, self.low, self.lift, self.restart) = (0, 0, None, false);
         self.checking = 0;
-        // What was lost was CUBIC's.
+        // The losses so far happened under CUBIC.
         self.past.iter_mut().for_each(|past| past.lost = 0);
         self.bound(cx);
         self.publish(cx, w);
     }
 
-    /// CUBIC goes on from the current flight.
+    /// CUBIC takes over from the current flight.
     fn fall_back(&mut self, cx: &Context, w: &mut Window, reason: Reason) {
         let first = match reason {
-            // Nothing is said against the reports.
+            // None of these is evidence against the reports.
             Reason::None | Reason::Stale | Reason::Timeout => Span::ZERO,
             Reason::Loss => LOSS_HOLD,
             Reason::High | Reason::Low | Reason::Mark => HOLD,
@@ -403,17 +415,18 @@ impl Guard {
         }
         (self.mode, self.reason, self.since, self.good) = (Mode::Plain, reason, cx.now, 0);
         (self.lift, self.checking) = (None, 0);
-        // A flow that begins beside others begins with slow start; the loss was of the others' making.
+        // A flow that joins others begins with slow start; the others caused the loss.
         self.restart = reason == Reason::Rival;
         self.cubic = LinuxCubic::new(Params::LINUX, hystart::Kind::Classic);
         w.cwnd = (cx.in_flight as f64).max(LEAST_FLIGHT).min(w.cwnd.max(LEAST_FLIGHT));
-        // After reports that were too low slow start finds what there is; otherwise what is in flight is about right.
+        // After reports that were too low, slow start finds the capacity; otherwise the data in flight is about
+        // right.
         w.ssthresh = if reason == Reason::Low && !self.queue { f64::INFINITY } else { w.cwnd };
         w.pacing = Pacing::Unlimited;
         self.cubic.on_start(cx, w);
     }
 
-    /// Judges a round that has ended.
+    /// Judges a finished round.
     fn judge(&mut self, cx: &Context, w: &mut Window, round: &Round) {
         let (bytes, length) = (cx.mss * round.delivered, cx.now.since(round.begin).max(Span::from_micros(1)));
         let delivered = Rate::of(bytes, length);
@@ -426,12 +439,12 @@ impl Guard {
         let is_calm = round.lost == 0 && self.deep.is_none();
         self.calm = if is_calm { self.calm.saturating_add(1) } else { 0 };
         let was_checked = core::mem::replace(&mut self.checked, self.checking > 0);
-        // What was held back, by the application or by a check, says nothing about reports.
+        // A round held back by the application or by a check is no evidence about the reports.
         let left_out = round.app_limited || self.checked || was_checked;
         self.past.rotate_left(1);
         self.past[ROUNDS - 1] = RoundRecord {
             delivered: round.delivered,
-            // What a lift loses speaks against the lift, not against the reports.
+            // Losses during a lift count against the lift, not against the reports.
             lost: if lifted { 0 } else { round.lost },
             bytes: if left_out { 0.0 } else { bytes.as_f64() },
             seconds: if left_out { 0.0 } else { length.as_secs_f64() },
@@ -474,7 +487,8 @@ impl Guard {
         }
     }
 
-    /// Counts the rounds of a check, and begins one where it is time and there `is_free` room. Whether the next round is one of it.
+    /// Counts down the rounds of a check, and begins one when due if the path `is_free`. Returns whether the next
+    /// round is part of it.
     fn advance_check(&mut self, cx: &Context, is_free: bool) -> bool {
         if self.checking > 0 {
             self.checking -= 1;
@@ -514,7 +528,7 @@ impl CongestionControl for Guard {
         Some(self.control.as_mut())
     }
 
-    /// The control sets a window of its own.
+    /// Exposes the guarded control with its shadow window.
     fn view<'a>(&'a mut self, cx: &'a Context, _: &'a mut Window) -> Option<View<'a>> {
         Some(View { control: self.control.as_mut(), cx, window: &mut self.wanted })
     }
@@ -557,10 +571,10 @@ impl CongestionControl for Guard {
                 Signal::Timeout { .. } => self.fall_back(cx, w, Reason::Timeout),
                 Signal::Ecn => self.fall_back(cx, w, Reason::Mark),
             }
-            // An episode that was the control's own begins anew for CUBIC.
+            // For CUBIC, an episode that began under the guarded control is a first one.
             return self.cubic.on_congestion(cx, w, &Congestion { first: true, ..*event });
         }
-        // Another sign of congestion has its own answer.
+        // Any other congestion signal has its own response.
         self.restart &= event.kind == Signal::Loss;
         self.cubic.on_congestion(cx, w, event)
     }
@@ -570,7 +584,7 @@ impl CongestionControl for Guard {
         if self.mode == Mode::Plain {
             self.cubic.on_ack(cx, w, ack);
         }
-        // A silence of the link says nothing of rates: more than two RTTs of one do not count.
+        // A silence of the link says nothing about rates: all of it beyond two RTTs is excluded.
         let silence = cx.now.since(core::mem::replace(&mut self.acked_at, cx.now)) - cx.srtt * 2;
         self.news_at = (self.news_at + silence).min(cx.now);
         let round = self.round.get_or_insert(Round::new(cx.now));
@@ -583,7 +597,7 @@ impl CongestionControl for Guard {
         }
         round.delivered += ack.delivered;
         self.unreported += ack.bytes.as_f64();
-        // A report that stays the same holds for all that is acknowledged.
+        // A report that stays the same applies to everything acknowledged.
         let over = !cx.srtt.is_zero()
             && round.delivered >= ROUND_SEGMENTS
             && cx.now.since(round.begin) >= cx.srtt.min(cx.min_rtt * ROUND_RTTS);
@@ -596,7 +610,7 @@ impl CongestionControl for Guard {
             let bytes = core::mem::take(&mut self.unreported);
             let elapsed = cx.now.since(core::mem::replace(&mut self.news_at, cx.now)).as_secs_f64();
             round.reported.0 += bytes;
-            // One report that speaks of a silence, with what came after it, shall not weigh more than the silence.
+            // One low report after a silence, applied to the bytes that follow, must not weigh more than the silence.
             round.reported.1 += (8.0 * bytes / report.as_f64().max(1.0)).min(MOST_CLAIMED * elapsed);
         }
         round.app_limited |= ack.rate.app_limited || cx.app_limited;
@@ -652,7 +666,7 @@ impl CongestionControl for Guard {
         self.round = None;
         match self.mode {
             Mode::Plain => self.cubic.on_idle_restart(cx, w, idle),
-            // Nobody reports while nothing is sent.
+            // No reports arrive while nothing is sent.
             Mode::Driven if self.is_stale(cx) => {
                 self.fall_back(cx, w, Reason::Stale);
                 self.reason = Reason::None;

@@ -1,6 +1,6 @@
 //! Controls whose receiver measures the bandwidth and reports it: QUIC-CQIC, DCIC, CQIC-S, CDBE and CDBEv2 (Zhong 2020).
 //!
-//! What they share: the format of a report ([`bw_report`]), when it leaves ([`reporter`]), the measuring windows of the
+//! They share the format of a report ([`bw_report`]), the reporting interval ([`reporter`]), the measuring windows of the
 //! clients ([`tumbling`]), the sender's view of the path ([`pipe`]), and the [`guard`] against false reports.
 
 pub mod bw_report;

@@ -6,9 +6,8 @@
 //! interval is at least one segment per RTT_min, and RTT_min is the smallest of the connection, or of the path since it
 //! changed.
 //!
-//! TCP's window counts payload, so equations 5.6 and 6.7 are divided by the payload of a segment. `PktSize` counts
-//! what the client counts ([`Unit`]): otherwise a sender with gain 1 would lose or gain the share of the headers with each
-//! report.
+//! TCP's window counts payload, so equations 5.6 and 6.7 are divided by the payload of a segment. `PktSize` counts in the
+//! client's unit ([`Unit`]): otherwise a sender with gain 1 would lose or gain the share of the headers with each report.
 
 use ranpace_units::{Rate, Span};
 
@@ -18,26 +17,26 @@ use crate::options::{OptionError, OptionInfo, Options};
 
 /// Smallest window in segments. Ours.
 pub(crate) const MIN_CWND: f64 = 4.0;
-/// 1 MB/s: what is used before there is a report (section 6.3.1).
+/// 1 MB/s: the rate before the first report (section 6.3.1).
 pub(crate) const INITIAL_RATE: Rate = Rate::from_mbit_per_s(8);
 
-/// What a client counts, and so what `PktSize` is.
+/// Unit that a client counts in, which determines `PktSize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Payload of TCP.
     Payload,
-    /// Packets with their headers: blocks of the radio link hold them.
+    /// Packets with their headers, as blocks of the radio link contain them.
     Wire,
 }
 
-/// The option for `PktSize` where reports count packets with their headers.
+/// The option for `PktSize` if reports count packets with their headers.
 pub(crate) const PKT: OptionInfo = OptionInfo {
     key: "pkt",
     values: "headers, segment",
     about: "what a packet counts in the pacing interval: its headers too, or a segment's payload alone (as published)",
 };
 
-/// The unit that [`PKT`] chooses.
+/// Reads the unit from [`PKT`].
 pub(crate) fn unit(options: &mut Options) -> Result<Unit, OptionError> {
     options.choice(PKT.key, &[("headers", Unit::Wire), ("segment", Unit::Payload)])
 }
@@ -80,12 +79,13 @@ impl Pipe {
         self.min_rtt = self.min_rtt.min(rtt.max(Span::from_micros(1)));
     }
 
-    /// The RTT of another path is not known yet.
+    /// The RTT of a new path is still unknown.
     pub(crate) fn on_path_change(&mut self) {
         self.min_rtt = Span::MAX;
     }
 
-    /// Takes a report; false if it says nothing. With `keep_higher` a lower one than is in use changes nothing.
+    /// Processes a report; returns false if it carries no estimate. With `keep_higher`, a report below the bandwidth in use
+    /// is ignored.
     #[inline]
     pub(crate) fn on_report(&mut self, report: &ReceiverReport, keep_higher: bool) -> bool {
         let Some(rate) = self.format.decode(report) else { return false };
@@ -97,7 +97,7 @@ impl Pipe {
         true
     }
 
-    /// Loss is nothing to these controls; after a timeout there is one segment until the next report.
+    /// These controls ignore losses; after a timeout the window is one segment until the next report.
     pub(crate) fn on_congestion(&mut self, w: &mut Window, event: &Congestion) {
         if let Signal::Timeout { .. } = event.kind {
             self.collapsed = true;
@@ -105,7 +105,7 @@ impl Pipe {
         }
     }
 
-    /// `rBW RTT_min` in segments; zero while no RTT is known.
+    /// `rBW RTT_min` in segments; zero while the RTT is unknown.
     pub(crate) fn bdp(&self, cx: &Context) -> f64 {
         if self.min_rtt == Span::MAX {
             return 0.0;
@@ -113,18 +113,18 @@ impl Pipe {
         self.bandwidth.as_f64() / 8.0 * self.min_rtt.as_secs_f64() / cx.mss.as_f64().max(1.0)
     }
 
-    /// Pace and window of these gains.
+    /// Applies pace and window with these gains.
     #[inline]
     pub(crate) fn apply(&self, cx: &Context, w: &mut Window, pacing_gain: f64, cwnd_gain: f64) {
         let known = self.min_rtt != Span::MAX;
-        // Before an RTT is known, a segment per second keeps the pace from zero.
+        // Before an RTT is known, a segment per second keeps the pace above zero.
         let rtt = if known { self.min_rtt.as_secs_f64() } else { 1.0 };
         let (unit, wire) = match self.unit {
             Unit::Payload => (cx.mss.as_f64().max(1.0), cx.wire.as_f64()),
             Unit::Wire => (cx.wire.as_f64(), cx.wire.as_f64()),
         };
         let rate = self.bandwidth.as_f64().max(8.0 * unit / rtt);
-        // The endpoint counts bytes on the wire.
+        // The endpoint's pace counts bytes on the wire.
         let pace = Rate::from_bits_per_s_f64(pacing_gain * rate * wire / unit);
         w.pacing = Pacing::Rate(pace.max(Rate::from_bits_per_s(1)));
         if self.collapsed {
@@ -134,7 +134,7 @@ impl Pipe {
         }
     }
 
-    /// Shows what [`crate::CongestionControl::inspect`] is to show of it.
+    /// Shows its values for [`crate::CongestionControl::inspect`].
     pub(crate) fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("bw_bit_s", self.bandwidth.as_f64());
         if let Some(reported) = self.reported {

@@ -1,17 +1,17 @@
-//! QUIC-CQIC, on HSPA+: the device's channel quality (CQI) and its share of the time tell the rate.
+//! QUIC-CQIC, on HSPA+: derives the rate from the device's channel quality (CQI) and its share of the time.
 //!
-//! Source: Lu et al., "CQIC: Revisiting Cross-Layer Congestion Control for Cellular Networks" (HotMobile 2015), as Zhong 2020,
-//! section 5.3.1, describes it (equations 5.2 to 5.6). Client: every TTI of 2 ms the CQI promises `TBS(CQI) / 2 ms`; the mean
-//! of 500 ms times the share of its TTIs in which the device was served (`activity` here; the thesis calls it DTX ratio) is
-//! reported. Server and its state as `inspect` shows it: as [`crate::client_driven::dcic`].
+//! Source: Lu et al., "CQIC: Revisiting Cross-Layer Congestion Control for Cellular Networks" (HotMobile 2015), as described
+//! in Zhong 2020, section 5.3.1 (equations 5.2 to 5.6). Client: in every TTI of 2 ms the CQI promises `TBS(CQI) / 2 ms`; the
+//! report is the mean over 500 ms times the share of TTIs in which the device was served (`activity` here; the thesis calls
+//! it DTX ratio). Server and its state as `inspect` shows it: as [`crate::client_driven::dcic`].
 //!
-//! The block sizes by CQI are those of TS 25.214 for the category of the device. They are not included, because we could not
-//! check them against the standard: the option `tbs` takes them, and without it nothing is reported.
+//! The block sizes by CQI are those of TS 25.214 for the device's category. They are not included, because we could not check
+//! them against the standard: the option `tbs` supplies them, and without it nothing is reported.
 //!
-//! Ours, where the thesis is silent: windows tumble from the connection's beginning; a window without any CQI or without
-//! service says nothing, and what was reported before stays; a CQI above the table counts as its last; more hints than
-//! TTIs make no more than full activity. The radio cells of this program are LTE and NR, whose CQI is another one: no
-//! figure of theirs means anything to this estimator.
+//! Ours, where the thesis is silent: windows tumble from the connection's beginning; a window without a CQI or without
+//! service yields no estimate, and the previous report stays; a CQI above the table counts as its last; more hints than TTIs
+//! count as full activity at most. The radio cells of this program are LTE and NR, which define CQI differently: their values
+//! are meaningless to this estimator.
 
 use ranpace_units::{Rate, Span, Time};
 
@@ -23,7 +23,7 @@ use crate::entry::{Control, Entry, Transport};
 use crate::interface::{RadioHint, Received, ReceiverHalf, ReceiverReport};
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "quic-cqic",
     about: "sends at the rate that channel quality and activity promise (HSPA+)",
@@ -59,10 +59,10 @@ fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, Option
 const WINDOW: Span = Span::from_millis(500);
 /// A TTI of HSPA+.
 const TTI: Span = Span::from_millis(2);
-/// CQIs of HSPA+ but the zero that is out of range.
+/// CQIs of HSPA+ except zero, which means out of range.
 const CQIS: usize = 30;
 
-/// Transport block in bits by CQI, from 1 on; for CQI 0 there is none.
+/// Transport block in bits by CQI, from 1 on; CQI 0 has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockSizes {
     bits: [u32; CQIS],
@@ -70,7 +70,7 @@ pub struct BlockSizes {
 }
 
 impl BlockSizes {
-    /// The block of a CQI; one above the table is its last.
+    /// The block of a CQI; a CQI above the table counts as its last.
     pub fn of(&self, cqi: u8) -> u32 {
         match usize::from(cqi).min(self.known) {
             0 => 0,
@@ -101,9 +101,9 @@ pub struct QuicCqicClient {
     now: Time,
     /// Sum of eBW in bit/s and number of CQIs in the current window.
     promised: (f64, u32),
-    /// TTIs in which something was for this device.
+    /// TTIs in which this device was served.
     served: u32,
-    /// TTI of the last of them: codewords of one TTI are one.
+    /// The last such TTI: several codewords in one TTI count once.
     last_served: Option<Time>,
     estimate: Option<Rate>,
 }
@@ -122,14 +122,14 @@ impl QuicCqicClient {
         }
     }
 
-    /// A CQI of one TTI (equation 5.2).
+    /// Records the CQI of one TTI (equation 5.2).
     pub fn observe_cqi(&mut self, at: Time, cqi: u8) {
         self.move_to(at);
         self.promised.0 += f64::from(self.table.of(cqi)) / TTI.as_secs_f64();
         self.promised.1 += 1;
     }
 
-    /// Control information in a TTI says that data are for this device (equation 5.3).
+    /// Records a TTI whose control information announces data for this device (equation 5.3).
     pub fn observe_service(&mut self, at: Time) {
         self.move_to(at);
         if self.last_served != Some(self.now) {
@@ -138,7 +138,7 @@ impl QuicCqicClient {
         }
     }
 
-    /// What is to be reported now (equation 5.4).
+    /// The bandwidth to report now (equation 5.4).
     pub fn estimate(&mut self, now: Time) -> Option<Rate> {
         self.move_to(now);
         self.estimate

@@ -12,7 +12,7 @@ pub(crate) const REPORT: OptionInfo = OptionInfo {
     values: "v1, exp, thesis-v2, bare [v1]",
     about: "how the reported bandwidth is written",
 };
-/// The option for their number.
+/// The option for the interval between reports.
 pub(crate) const REPORT_EVERY: OptionInfo =
     OptionInfo { key: "report-every", values: "1 to 1000000 [1]", about: "acknowledgements per report" };
 
@@ -36,7 +36,7 @@ impl Reporter {
         Ok(Self { format: format(options)?, every, wait: 0 })
     }
 
-    /// What the acknowledgement that is about to leave carries of this estimate.
+    /// The report of this estimate for the next acknowledgement, if one is due.
     #[inline]
     pub(crate) fn report(&mut self, estimate: Option<Rate>) -> Option<ReceiverReport> {
         let estimate = estimate?;
@@ -59,7 +59,7 @@ mod tests {
         for (every, expected) in [("1", "xxxxxx"), ("2", "x_x_x_"), ("4", "x___x_")] {
             let mut options = Options::new([("report-every".to_owned(), Some(every.to_owned()))]);
             let mut reporter = Reporter::new(&mut options).unwrap();
-            // What is not known yet does not take a turn.
+            // An unknown estimate does not consume a turn.
             assert_eq!(reporter.report(None), None);
             let found: String = (0..6)
                 .map(|_| if reporter.report(Some(INITIAL_RATE)).is_some() { 'x' } else { '_' })

@@ -2,11 +2,11 @@
 
 use ranpace_units::{Span, Time};
 
-/// Consecutive windows of one length. The caller keeps what they hold.
+/// Consecutive windows of one length. The caller keeps their contents.
 #[derive(Clone, Debug)]
 pub(crate) struct Tumbling {
     length: Span,
-    /// End of the current one.
+    /// End of the current window.
     end: Option<Time>,
 }
 

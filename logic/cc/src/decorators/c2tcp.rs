@@ -1,34 +1,34 @@
-//! C2TCP: a loss-based control that also answers to its own delay, as if an AQM at the sender dropped packets.
+//! C2TCP: a loss-based control that also responds to its own delay, as if an AQM at the sender dropped packets.
 //!
-//! Source: Abbasloo, Xu and Chao, "C2TCP: A Flexible Cellular TCP to Meet Stringent Delay Requirements" (IEEE JSAC
-//! 2019), "the paper" below; the authors' kernel patch and server, `Soheil-ab/c2tcp`, "the code" below: its facts.
+//! Source: Abbasloo, Xu and Chao, "C2TCP: A Flexible Cellular TCP to Meet Stringent Delay Requirements" (IEEE JSAC 2019),
+//! "the paper" below; the authors' kernel patch and server, `Soheil-ab/c2tcp`, "the code" below (facts only).
 //!
-//! A decorator over any [`LossBased`] control, its parent, which works on unchanged. On each RTT sample:
-//! * Condition Detector (Algorithm 1): `Setpoint = alpha MINRTT`. Below it the condition is **Good**. Above it, it is
-//!   **Normal** for an `Interval` (the `Setpoint` of the last Good), then **Bad** again and again, at distances of
-//!   `Interval`, `Interval / sqrt 1`, `Interval / sqrt 2`, ...
-//! * Action Enforcer (Algorithm 2): Good adds `Setpoint / RTT` segments per window (equation 1); Bad asks the
-//!   parent for its `ssthresh`, then sets the window to one segment. Nothing is retransmitted or taken for lost:
-//!   what is in flight comes back, and its ACKs restart growth.
-//! * Tuner (Algorithm 3), every cycle: moves `alpha` by the mean RTT and the target, which may change at any time.
+//! A decorator over any [`LossBased`] control, its parent, which continues unchanged. On each RTT sample:
+//! * Condition Detector (Algorithm 1): `Setpoint = alpha MINRTT`. Below it the condition is **Good**. Above it, the condition
+//!   is **Normal** for an `Interval` (the `Setpoint` of the last Good), then repeatedly **Bad**, after further intervals of
+//!   `Interval / sqrt 1`, `Interval / sqrt 2`, ...
+//! * Action Enforcer (Algorithm 2): Good adds `Setpoint / RTT` segments per window (equation 1); Bad asks the parent for its
+//!   `ssthresh`, then sets the window to one segment. Nothing is retransmitted or declared lost: the ACKs of the data in
+//!   flight restart growth.
+//! * Tuner (Algorithm 3), every cycle: adjusts `alpha` by the mean RTT and the target, which may change at any time.
 //!
 //! State: MINRTT, `Interval`, the condition with `next_time` and `N`, `alpha`, the sum of RTTs of this cycle.
 //!
 //! Ours, where the sources differ or are silent:
-//! * `RTT <= Setpoint` is Good (the code), unless `strict` (the paper): at `alpha = 1` nothing is strictly below.
-//! * Both are cut to whole milliseconds before (`clock=ms`, the code). A target below MINRTT leaves `alpha` at 1, where to the
-//!   nanosecond hardly an RTT is Good, and the flow is cut again and again; in whole milliseconds what is within the one that
-//!   MINRTT lies in is Good. `clock=ns` is the specification's arithmetic.
+//! * `RTT <= Setpoint` is Good (the code), unless `strict` (the paper): at `alpha = 1` no RTT is strictly below.
+//! * Both are first truncated to whole milliseconds (`clock=ms`, the code). A target below MINRTT keeps `alpha` at 1, where
+//!   at nanosecond resolution hardly any RTT is Good and the flow is cut repeatedly; in whole milliseconds every RTT within
+//!   the millisecond of MINRTT is Good. `clock=ns` is the specification's arithmetic.
 //! * Before the first Good, `Interval` is the first `Setpoint`.
-//! * Good counts per segment ACKed; not while PRR owns the window, nor where the window was not the limit.
-//! * A cycle without samples, or in which the application was the limit for more than half of them, tunes nothing.
-//! * `kernel_compat`: as the code in what no other option names: Good adds in every state, once per ACK; `Interval`
-//!   follows `alpha` and MINRTT at once; no cycle is left out; and `clock=ms`, whatever that says.
-//! * `deaf`: with a parent that has epochs (CUBIC), samples of the first `deaf` of each are not looked at, neither
-//!   by the detector nor by the tuner: the code sits behind such a test of CUBIC's.
-//! * `after_bad=avoidance`: `ssthresh` becomes one segment too, so that the parent goes on in congestion
-//!   avoidance, as section IV of the paper assumes.
-//! * A target of zero is twice the MINRTT at the first tuning (the code).
+//! * Good adds per segment ACKed, except while PRR owns the window or while the window is not the limit.
+//! * A cycle without samples, or with the application as the limit in more than half of them, does not tune.
+//! * `kernel_compat` follows the code where no other option does: Good adds in every state, once per ACK; `Interval` follows
+//!   `alpha` and MINRTT at once; application-limited cycles tune too; and `clock=ms` holds, whatever that option says.
+//! * `deaf`: with a parent that has epochs (CUBIC), the detector and the tuner ignore samples from the first `deaf` of each
+//!   epoch: in the code they run behind such a test of CUBIC's.
+//! * `after_bad=avoidance`: `ssthresh` becomes one segment too, so that the parent continues in congestion avoidance, as
+//!   section IV of the paper assumes.
+//! * A target of zero becomes twice the MINRTT at the first tuning (the code).
 
 use ranpace_units::{Rate, Span, Time};
 
@@ -38,7 +38,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Decorator = Decorator {
     name: "c2tcp",
     about: "keeps the mean RTT near a target",
@@ -90,11 +90,11 @@ fn wrap(inner: Box<dyn LossBased>, options: &mut Options) -> Result<Box<dyn Loss
     Ok(Box::new(C2tcp::new(inner, read_params(options)?)))
 }
 
-/// What the options say.
+/// Reads the options.
 ///
 /// # Errors
 ///
-/// An option with a value that it cannot have.
+/// Fails if an option has an invalid value.
 pub fn read_params(options: &mut Options) -> Result<Params, OptionError> {
     let base = Params::default();
     let params = Params {
@@ -128,7 +128,7 @@ pub fn read_params(options: &mut Options) -> Result<Params, OptionError> {
     Ok(params)
 }
 
-/// How `alpha` follows the mean RTT.
+/// How `alpha` is tuned by the mean RTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tuner {
     /// Algorithm 3: `alpha` moves by a step.
@@ -141,32 +141,32 @@ pub enum Tuner {
     Off,
 }
 
-/// What an experimenter may change; the head of this file says what each is.
+/// User-configurable parameters; the module documentation explains each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// Mean RTT to be met.
+    /// Target of the mean RTT.
     pub target: Span,
     /// First `alpha`.
     pub alpha: f64,
-    /// Smallest `alpha` that is tuned to.
+    /// Smallest `alpha` of the tuner.
     pub min_alpha: f64,
-    /// Largest `alpha` that is tuned to.
+    /// Largest `alpha` of the tuner.
     pub max_alpha: f64,
     /// How `alpha` is tuned.
     pub tuner: Tuner,
     /// Time between two tunings.
     pub cycle: Span,
-    /// Whether the parent goes on in congestion avoidance after a Bad, instead of slow start.
+    /// Whether the parent continues in congestion avoidance after a Bad, instead of slow start.
     pub avoidance_after_bad: bool,
-    /// Beginning of the parent's epoch that is not looked at.
+    /// Duration at the start of the parent's epoch in which samples are ignored.
     pub deaf: Span,
-    /// Whether Good counts in whole segments.
+    /// Whether Good adds whole segments only.
     pub integer_boost: bool,
     /// Whether an RTT equal to the setpoint is not Good.
     pub strict: bool,
     /// Whether RTTs are compared in whole milliseconds, not in nanoseconds.
     pub whole_ms: bool,
-    /// As the authors' code.
+    /// Whether to behave as the authors' code.
     pub kernel_compat: bool,
     /// Age at which MINRTT is measured anew; zero for never.
     pub min_rtt_expiry: Span,
@@ -195,7 +195,7 @@ impl Default for Params {
     }
 }
 
-/// What the detector makes of the delay.
+/// Condition of the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Below the setpoint.
@@ -209,9 +209,9 @@ pub enum Condition {
 /// The detector's verdict on one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Good: grow.
+    /// Good: grow the window.
     Boost,
-    /// Bad, now: cut.
+    /// Bad, due now: cut the window.
     Cut,
     /// Nothing to do.
     Leave,
@@ -291,7 +291,7 @@ struct Cycle {
     app_limited: u64,
 }
 
-/// A parent with C2TCP beside it.
+/// A parent control with C2TCP around it.
 #[derive(Debug)]
 pub struct C2tcp {
     inner: Box<dyn LossBased>,
@@ -299,7 +299,7 @@ pub struct C2tcp {
     alpha: f64,
     detector: Detector,
     cycle: Cycle,
-    /// Integer boost not yet worth a segment.
+    /// Integer boost accumulated towards the next segment.
     boost: u64,
     /// Bads since the connection began.
     bads: u64,
@@ -347,7 +347,7 @@ impl C2tcp {
         self.bads += 1;
     }
 
-    /// Counts a sample, after the tuning that may be due before it.
+    /// Counts a sample, after the tuning that may be due first.
     fn tune(&mut self, cx: &Context, rtt: Span) {
         match self.cycle.due {
             None => self.cycle.due = Some(cx.now + self.params.cycle),
@@ -375,7 +375,7 @@ impl C2tcp {
     }
 }
 
-/// The next `alpha` after a cycle of this mean RTT.
+/// The next `alpha` after a cycle with this mean RTT.
 fn tuned(params: &Params, alpha: f64, mean: Span, min_rtt: Span) -> f64 {
     let (avg, target) = (mean.as_secs_f64(), params.target.as_secs_f64());
     if avg <= 0.0 || target <= 0.0 {
@@ -429,13 +429,13 @@ impl CongestionControl for C2tcp {
         }
     }
 
-    /// Ours: another path has another MINRTT; `alpha` stays, as when the target changes.
+    /// Ours: a new path has a new MINRTT; `alpha` stays, as when the target changes.
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         self.detector = Detector::new();
         self.inner.on_path_change(cx, w);
     }
 
-    /// The paper's section III-D: takes effect at the next tuning; `alpha` and the condition are kept.
+    /// The target takes effect at the next tuning (the paper's section III-D); `alpha` and the condition are kept.
     fn set_target(&mut self, target: Span) -> bool {
         self.params.target = target;
         true

@@ -1,36 +1,37 @@
-//! MELD: tells a loss-based control only of those losses that congestion explains, by what the base station says.
+//! MELD: notifies a loss-based control only of losses that congestion explains, judged by reports of the base station.
 //!
 //! Source: Diarra 2022, chapter 4 ("the thesis"); Diarra, Turletti, Dabbous and Ismail, "Cross-layer Loss Discrimination
 //! Algorithms for MEC in 4G networks", equations 1 and 2 and Algorithm 1 ("the paper").
 //!
-//! A decorator over any [`LossBased`] control, its parent, at a server that sends to a mobile user. For each loss event:
+//! A decorator over any [`LossBased`] control, its parent, on a server that sends to a mobile user. For each loss event:
 //! * condition 4.1: the user's transport block is at least `S_TB = T_PDU / N_HARQ`, so that the packet fits into one round
 //!   of HARQ. If not, the radio is bad and the parent is notified.
-//! * condition 4.2, MELD-ME only: the user's queue is below `Q_th = S_TBm N_HARQ`, with the block `S_TBm` that its PRBs
-//!   would carry at CQI 15. If not, the queue is standing and the parent is notified.
-//! * Else the loss is **silent**: what is lost is sent again, and window, threshold, growth and the parent's own state go
-//!   on as if nothing had been lost ([`LossResponse::Ignore`]).
+//! * condition 4.2, MELD-ME only: the user's queue is below `Q_th = S_TBm N_HARQ`, with the block `S_TBm` that its PRBs would
+//!   carry at CQI 15. If not, there is a standing queue and the parent is notified.
+//! * Otherwise the loss is **silent**: the lost packets are retransmitted, while window, threshold, growth and the parent's
+//!   own state continue as if nothing had been lost ([`LossResponse::Ignore`]).
 //!
-//! MELD-DE (download enhancement) has the first condition alone, MELD-ME (mixed flows) both.
+//! MELD-DE (download enhancement) applies only the first condition, MELD-ME (mixed flows) both.
 //!
 //! State: the newest report (for `radio_at=loss` the newest 256), the reporting period, whether the episode is silent, the
-//! window before a silent timeout, what was delivered and lost an RTT ago (for a guard), and counters.
+//! window before a silent timeout, the packets delivered and lost as of one RTT ago (for a guard), and counters.
 //!
 //! Ours, where the sources differ or are silent:
-//! * One decision per detection pass (an ACK, or a timer that fired) for all packets that it takes for lost, with the
-//!   largest of them. The thesis decides at each loss event, the authors' code for each packet.
-//! * `T_PDU` is the IP packet as it is; the texts use 1440 and 1460 B.
-//! * `D_TBS` is the largest block of the report's period, of at least 8 TTIs: a user that is not scheduled in the TTI of
-//!   the loss is not one in bad radio.
-//! * A report without a block has that of the newest one of the same cell with a block, if that is not too old itself. A flow whose window does
-//!   not fill the pipe pauses in each RTT, and often is not scheduled when its loss is found; its window would stay small,
-//!   and its pauses long. `tbs=period` is the texts': such a loss is told.
-//! * No report, or one older than `max_age`: the parent is notified. So is it of marks, and of a second timeout without
-//!   any ACK between.
-//! * A silent timeout sends the first segment again and slow start leads back to the window before (`rto=keep_ssthresh`), or
-//!   the window is back with the first ACK and paced over an RTT (`rto=full`).
+//! * One decision per detection pass (an ACK, or a timer that fired) covers all packets declared lost in it, by the largest
+//!   of them. The thesis decides per loss event, the authors' code per packet.
+//! * `T_PDU` is the IP packet's actual size; the texts use 1440 and 1460 B.
+//! * `D_TBS` is the largest block of the report's period, which is at least 8 TTIs: a user that is not scheduled in the TTI
+//!   of the loss is not thereby in bad radio.
+//! * A report without a block takes that of the newest report of the same cell that has one, if that is not too old itself. A
+//!   flow whose window does not fill the pipe pauses in each RTT and is often not scheduled when its loss is detected;
+//!   without this rule its window would stay small and its pauses long. `tbs=period` follows the texts: such a loss is
+//!   notified.
+//! * The parent is notified if there is no report, or only one older than `max_age`; and of marks, and of a second timeout
+//!   without an ACK in between.
+//! * After a silent timeout the first segment is retransmitted, and slow start leads back to the previous window
+//!   (`rto=keep_ssthresh`), or the window is restored with the first ACK and paced over an RTT (`rto=full`).
 //! * Guards (`guard`): the parent is notified of losses during a handover, of many in an RTT ([`decision::is_heavy`]), and of
-//!   those next to a full buffer ([`decision::is_near_overflow`]).
+//!   losses while the buffer is nearly full ([`decision::is_near_overflow`]).
 
 pub mod decision;
 
@@ -101,11 +102,11 @@ fn wrap(
     Ok(Box::new(Meld::new(inner, read_params(options, variant)?)))
 }
 
-/// What the options of [`DE`] or [`ME`] say.
+/// Reads the options of [`DE`] or [`ME`].
 ///
 /// # Errors
 ///
-/// An option with a value that it cannot have.
+/// Fails if an option has an invalid value.
 pub fn read_params(options: &mut Options, variant: Variant) -> Result<Params, OptionError> {
     let base = Params::new(variant);
     let queue_factor = match variant {
@@ -127,35 +128,35 @@ pub fn read_params(options: &mut Options, variant: Variant) -> Result<Params, Op
     })
 }
 
-/// Which losses are taken for congestion.
+/// Which losses are attributed to congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// MELD-DE: those in bad radio.
+    /// MELD-DE: losses in bad radio.
     Download,
-    /// MELD-ME: those beside a standing queue too.
+    /// MELD-ME: also losses while there is a standing queue.
     Mixed,
 }
 
-/// What an experimenter may change; the head of this file says what each is.
+/// User-configurable parameters; the module documentation explains each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// Which losses are taken for congestion.
+    /// Which losses are attributed to congestion.
     pub variant: Variant,
     /// Q_th over its formula.
     pub queue_factor: QueueFactor,
-    /// N_HARQ; zero for the cell's.
+    /// N_HARQ; zero for the cell's value.
     pub harq_processes: u64,
-    /// T_PDU; zero for the IP packet that was lost.
+    /// T_PDU; zero for the size of the lost IP packet.
     pub packet: Bytes,
-    /// Whether the newest block that is known stands in for one that a report does not have, up to the age of a report.
+    /// Whether the newest known block replaces a missing one, up to the maximum age of a report.
     pub hold_block: bool,
     /// Oldest report that is used; zero for [`max_age`] of the reporting period.
     pub max_age: Span,
-    /// Whether the first ACK after a silent timeout brings the whole window back.
+    /// Whether the first ACK after a silent timeout restores the whole window.
     pub full_after_timeout: bool,
-    /// Whether the report nearest to the loss counts, not the newest at its detection.
+    /// Whether to use the report nearest to the loss instead of the newest at its detection.
     pub radio_at_loss: bool,
-    /// Whether the guards are on.
+    /// Whether the guards are enabled.
     pub guards: bool,
 }
 
@@ -176,27 +177,27 @@ impl Params {
     }
 }
 
-/// What is known of the user's radio.
+/// The user's radio reports.
 #[derive(Clone, Debug, Default)]
 struct RadioView {
-    /// Reports by time of measurement, the newest last; one of them unless those of the past are wanted.
+    /// Reports by measurement time, the newest last; only one unless past reports are needed.
     reports: VecDeque<RadioHint>,
     /// The newest report with a block.
     scheduled: Option<RadioHint>,
-    /// Times between the newest report and the two before it.
+    /// Intervals between the newest report and the two before it.
     gaps: [Option<Span>; 2],
 }
 
-/// Reports that are kept where those of the past are wanted; specification, section 5.2.
+/// Reports kept when past ones are needed; specification, section 5.2.
 const RING: usize = 256;
 
 impl RadioView {
     fn note(&mut self, now: Time, hint: &RadioHint, keep: usize) {
-        // Nothing is measured after it was told: with another's clock, age counts from the arrival.
+        // Nothing is measured after it was reported: with a foreign clock, age counts from the arrival.
         let hint = RadioHint { measured_at: hint.measured_at.min(now), ..*hint };
         if let Some(newest) = self.reports.back() {
             if hint.measured_at < newest.measured_at {
-                return; // overtaken on its way
+                return; // reordered on the way
             }
             self.gaps = [Some(hint.measured_at - newest.measured_at), self.gaps[0]];
         }
@@ -209,7 +210,7 @@ impl RadioView {
         self.reports.push_back(hint);
     }
 
-    /// The reporting period: the shorter of the last two, so that a pause of the feed does not count as one.
+    /// The reporting period: the shorter of the last two intervals, so that a pause of the feed does not count as one.
     fn period(&self) -> Span {
         let [last, before] = self.gaps;
         last.map_or(Span::ZERO, |last| before.map_or(last, |before| last.min(before)))
@@ -233,7 +234,7 @@ impl RadioView {
     }
 }
 
-/// Counts of a connection at some time.
+/// Counts of a connection at one time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     at: Time,
@@ -241,43 +242,43 @@ struct Mark {
     lost: u64,
 }
 
-/// What was decided so far, and the extremes that a trace is checked by.
+/// Counts of decisions, and extremes for checking a trace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Decisions {
     silent: u64,
     notified: [u64; Reason::ALL.len()],
     silent_packets: u64,
     silent_timeouts: u64,
-    /// Longest queue at a silent loss, and largest block at a notified one, of losses that the radio decided.
+    /// Longest queue at a silent loss and largest block at a notified one, among the losses decided by the radio.
     longest_hidden_queue: Bytes,
     largest_told_block: Bytes,
 }
 
-/// A parent with MELD before it.
+/// A parent control with MELD in front.
 #[derive(Debug)]
 pub struct Meld {
     inner: Box<dyn LossBased>,
     params: Params,
     radio: RadioView,
-    /// S_TBm of so many PRBs and layers of a cell, worked out last.
+    /// Cached S_TBm of the last cell, PRBs and layers.
     best: Option<((CellInfo, u16, u8), Bytes)>,
-    /// The episode is silent: the parent does not know of it.
+    /// Whether the episode is silent: the parent does not know of it.
     silent: bool,
-    /// The connection as the parent saw it last in a silent episode: what [`CongestionControl::view`] lends.
+    /// The connection as the parent last saw it in a silent episode: what [`CongestionControl::view`] lends.
     seen: Option<Context>,
-    /// The window before a silent timeout, until it is over.
+    /// The window before a silent timeout, until recovery ends.
     before_timeout: Option<f64>,
-    /// The window that the next ACK brings back (`rto=full`).
+    /// The window that the next ACK restores (`rto=full`).
     restore: Option<f64>,
-    /// Until when the window that came back is paced, and how it was before.
+    /// Until when the restored window is paced, and the previous pacing.
     paced: Option<(Time, Pacing)>,
-    /// The beginnings of this RTT and of the one before.
+    /// Counts at the start of the current RTT and of the previous one.
     rounds: [Mark; 2],
     decisions: Decisions,
 }
 
 impl Meld {
-    /// MELD before `inner`.
+    /// Puts MELD in front of `inner`.
     pub fn new(inner: Box<dyn LossBased>, params: Params) -> Self {
         Self {
             inner,
@@ -294,14 +295,14 @@ impl Meld {
         }
     }
 
-    /// The thresholds for a loss of this size, where a report is known.
+    /// The thresholds for a loss of this size, if there is a report.
     #[cfg(test)]
     fn limits(&mut self, cx: &Context, largest: Bytes) -> Option<Limits> {
         let hint = *self.radio.newest()?;
         Some(self.limits_by(&hint, self.packet(cx, largest)))
     }
 
-    /// T_PDU: the IP packet around so much payload.
+    /// T_PDU: the size of the IP packet with this payload.
     fn packet(&self, cx: &Context, payload: Bytes) -> Bytes {
         if self.params.packet.is_zero() { payload + (cx.wire - cx.mss) } else { self.params.packet }
     }
@@ -326,14 +327,14 @@ impl Meld {
         Limits { block: block_limit(packet, processes), queue }
     }
 
-    /// Whether the parent is to hear of it.
+    /// Decides whether the parent is notified.
     fn judge(&mut self, cx: &Context, event: &Congestion) -> Verdict {
         match event.kind {
             Signal::Ecn => return Verdict::Notify(Reason::Mark),
             Signal::Timeout { count } if count > 1 => return Verdict::Notify(Reason::TimeoutAgain),
             Signal::Timeout { .. } | Signal::Loss => {}
         }
-        // When it was lost: half way, if the path is the same both ways. Not known of losses told of before.
+        // Estimated time of the loss: half an RTT after sending, for a symmetric path. Unknown for losses reported earlier.
         let lost_at = (self.params.radio_at_loss && event.lost > 0 && cx.min_rtt != Span::MAX)
             .then(|| event.newest_sent_at + cx.min_rtt / 2);
         let (hint, age) = match lost_at {
@@ -369,8 +370,8 @@ impl Meld {
         verdict
     }
 
-    /// The report; with the block and the grants of the newest one that has some, where that is wanted, it is not too old and
-    /// it is of the same cell: the radio of another one says nothing of this one's.
+    /// The report, supplemented with the block and grants of the newest one that has some, if that is enabled, not too old
+    /// and of the same cell: another cell's radio is not informative.
     fn with_block(&self, now: Time, hint: RadioHint, oldest: Span) -> RadioHint {
         match &self.radio.scheduled {
             Some(last) if self.params.hold_block && hint.tbs_bits.is_none() => {
@@ -385,7 +386,7 @@ impl Meld {
         }
     }
 
-    /// The guards.
+    /// Applies the guards.
     fn guard(&self, cx: &Context, hint: &RadioHint, block: Bytes, packet: Bytes) -> Option<Reason> {
         if !self.params.guards {
             return None;
@@ -404,7 +405,7 @@ impl Meld {
         }
     }
 
-    /// The connection as the parent is to see it.
+    /// The connection as the parent sees it.
     fn shown(&self, cx: &Context) -> Context {
         if self.silent { Context { state: State::Open, ..*cx } } else { *cx }
     }
@@ -414,13 +415,13 @@ impl Meld {
         self.decisions.silent_packets += event.lost;
         if let Signal::Timeout { .. } = event.kind {
             self.decisions.silent_timeouts += 1;
-            // While PRR works, the window is on its way down to the threshold.
+            // While PRR is active, the window is on its way down to the threshold.
             let is_reduced = !self.silent && matches!(cx.state, State::Recovery | State::Cwr);
             let before = if is_reduced { w.ssthresh } else { w.cwnd };
             self.before_timeout = Some(before);
             self.restore = self.params.full_after_timeout.then_some(before);
         }
-        // Within an episode that the parent knows of, it goes on as it is.
+        // An episode known to the parent continues unchanged.
         self.silent |= event.first;
         LossResponse::Ignore
     }
@@ -429,7 +430,7 @@ impl Meld {
         self.decisions.notified[reason as usize] += 1;
         self.restore = None;
         let answer = match (event.kind, self.before_timeout) {
-            // The endpoint has cut the window meanwhile, which the parent was not told.
+            // The endpoint has cut the window meanwhile, unknown to the parent.
             (Signal::Timeout { .. }, Some(before)) => {
                 let mut shown = Window { cwnd: before.max(w.cwnd), ..*w };
                 self.inner.on_congestion(cx, &mut shown, event)
@@ -443,7 +444,7 @@ impl Meld {
         answer
     }
 
-    /// `rto=full`: the window is back, and leaves over an RTT.
+    /// `rto=full`: restores the window and paces it over an RTT.
     fn bring_back(&mut self, cx: &Context, w: &mut Window) {
         if let Some(before) = self.restore.take() {
             w.cwnd = w.cwnd.max(before);
@@ -502,7 +503,7 @@ impl CongestionControl for Meld {
         }
     }
 
-    /// Nothing to the parent, if it did not know of the episode.
+    /// The parent is not notified if it did not know of the episode.
     fn on_recovered(&mut self, cx: &Context, w: &mut Window) {
         self.before_timeout = None;
         if !core::mem::take(&mut self.silent) {
@@ -510,7 +511,7 @@ impl CongestionControl for Meld {
         }
     }
 
-    /// Ours: reports are of the old cell until new ones come.
+    /// Ours: reports are discarded, since they are of the old cell.
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         self.radio = RadioView::default();
         self.inner.on_path_change(&self.shown(cx), w);

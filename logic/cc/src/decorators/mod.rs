@@ -1,4 +1,4 @@
-//! Decorators: they wrap a loss-based control and change what it sees of losses or how its window grows.
+//! Decorators wrap a loss-based control and change what it sees of losses or how its window grows.
 
 pub mod c2tcp;
 pub mod meld;

@@ -1,4 +1,4 @@
-//! The traits of the sender's side: every control, and what decorators need of the one that they wrap.
+//! The sender's traits: one for every control, one with what decorators need of the control they wrap.
 
 use core::fmt::Debug;
 
@@ -11,18 +11,18 @@ use super::events::{
 use super::report::ReceiverReport;
 use super::window::Window;
 
-/// A control behind another one, and what it is to see of an event; see [`CongestionControl::view`].
+/// The inner control of a decorator and its view of an event; see [`CongestionControl::view`].
 #[derive(Debug)]
 pub struct View<'a> {
-    /// The control behind.
+    /// The inner control.
     pub control: &'a mut dyn CongestionControl,
-    /// The connection, as it is to see it.
+    /// The connection as the inner control sees it.
     pub cx: &'a Context,
-    /// The window that it sets.
+    /// The window that the inner control sets.
     pub window: &'a mut Window,
 }
 
-/// What a hook does that a control does not define: nothing, or, in a decorator, what the control behind it does.
+/// Body of a hook that a control does not define: calls the inner control's hook in a decorator, and otherwise does nothing.
 macro_rules! pass_on {
     ($self:ident.$hook:ident($cx:ident, $w:ident $(, $rest:expr)*)) => {
         if let Some(view) = $self.view($cx, $w) {
@@ -31,23 +31,23 @@ macro_rules! pass_on {
     };
 }
 
-/// A sender's congestion control. Every hook has a default, so that a file shows only what its algorithm uses.
+/// A sender's congestion control. Every hook has a default, so that an implementation contains only what its algorithm uses.
 ///
-/// A decorator names the control behind it ([`Self::inner`], [`Self::inner_mut`]): each hook that it does not define goes there,
-/// so that none can be forgotten.
+/// A decorator returns its inner control ([`Self::inner`], [`Self::inner_mut`]): each hook that the decorator does not define
+/// is forwarded to it, so that none can be forgotten.
 pub trait CongestionControl: Debug + Send {
-    /// The control behind this one, if this is a decorator.
+    /// The inner control, if this is a decorator.
     fn inner(&self) -> Option<&dyn CongestionControl> {
         None
     }
 
-    /// The same, to be told something.
+    /// The same, mutably.
     fn inner_mut(&mut self) -> Option<&mut dyn CongestionControl> {
         None
     }
 
-    /// What the control behind this one is to see of an event, where that is not what this one sees: MELD shows it another
-    /// state, the guard a window of its own.
+    /// The inner control's view of an event, where it differs from this control's: MELD shows it another state, the guard a
+    /// separate window.
     fn view<'a>(&'a mut self, cx: &'a Context, w: &'a mut Window) -> Option<View<'a>> {
         self.inner_mut().map(|control| View { control, cx, window: w })
     }
@@ -62,37 +62,39 @@ pub trait CongestionControl: Debug + Send {
         pass_on!(self.on_sent(cx, w, sent));
     }
 
-    /// An acknowledgement delivered something: its measurements, before losses are looked for.
+    /// An acknowledgement delivered something: its measurements, before loss detection.
     fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
         pass_on!(self.on_sample(cx, w, sample));
     }
 
-    /// Lost segments, a timeout or a mark: what is to be done about it.
+    /// Lost segments, a timeout or a mark; returns the response.
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse;
 
     /// An acknowledgement that delivered something, after loss detection: the window grows here. Not called while
     /// PRR owns the window, unless [`Self::owns_recovery`].
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack);
 
-    /// Whether the control keeps setting the window during recovery (BBR). Otherwise PRR (RFC 6937) does, and
-    /// sets it to `ssthresh` at the end. Asked whenever it matters, since some are masters of the window only at times (with radio
-    /// information, with an allocation): when an episode begins, after the answer; and when a window that is idle is to decay.
+    /// Whether the control keeps setting the window during recovery (BBR). Otherwise PRR (RFC 6937) does, and sets it to
+    /// `ssthresh` at the end. The answer may change, since some controls set the window only at times (with radio
+    /// information, with an allocation), so the endpoint asks when an episode begins, after the response, and before it
+    /// decays an idle window.
     fn owns_recovery(&self) -> bool {
         self.inner().is_some_and(|inner| inner.owns_recovery())
     }
 
-    /// Segments after which the receiver should acknowledge at once; `None`: as receivers do, which is every second one. Asked
-    /// once, before the connection begins. A control whose measurements delayed acknowledgements spoil says 1 (Vivace).
+    /// Segments after which the receiver should acknowledge at once; `None` for the receiver's default, every second one.
+    /// Asked once, before the connection begins. A control whose measurements suffer from delayed acknowledgements returns 1
+    /// (Vivace).
     fn ack_every(&self) -> Option<u32> {
         self.inner()?.ack_every()
     }
 
-    /// Whether [`Self::on_packet`] is wanted; the others do not pay for it.
+    /// Whether to call [`Self::on_packet`]; other controls avoid its cost.
     fn wants_packets(&self) -> bool {
         self.inner().is_some_and(|inner| inner.wants_packets())
     }
 
-    /// The fate of one packet.
+    /// The outcome of one packet.
     fn on_packet(&mut self, cx: &Context, w: &mut Window, packet: &Packet) {
         pass_on!(self.on_packet(cx, w, packet));
     }
@@ -102,7 +104,7 @@ pub trait CongestionControl: Debug + Send {
         pass_on!(self.on_recovered(cx, w));
     }
 
-    /// The reduction was a mistake: nothing was lost. `prior` is the window before it (Linux `undo_cwnd`).
+    /// The reduction was spurious: nothing was lost. `prior` is the window before it (Linux `undo_cwnd`).
     fn on_spurious(&mut self, cx: &Context, w: &mut Window, prior: &Window) {
         if let Some(view) = self.view(cx, w) {
             return view.control.on_spurious(view.cx, view.window, prior);
@@ -116,12 +118,12 @@ pub trait CongestionControl: Debug + Send {
         pass_on!(self.on_idle_restart(cx, w, idle));
     }
 
-    /// The path is another one (handover to another core, migration): old minima mean nothing.
+    /// The path has changed (handover to another core, migration): old minima no longer apply.
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         pass_on!(self.on_path_change(cx, w));
     }
 
-    /// When [`Self::on_deadline`] is to be called; `None` for never.
+    /// When to call [`Self::on_deadline`]; `None` for never.
     fn next_deadline(&self) -> Option<Time> {
         self.inner()?.next_deadline()
     }
@@ -136,7 +138,7 @@ pub trait CongestionControl: Debug + Send {
         pass_on!(self.on_report(cx, w, report));
     }
 
-    /// Whether [`Self::on_radio`] is wanted; the others do not pay for it.
+    /// Whether to call [`Self::on_radio`]; other controls avoid its cost.
     fn wants_radio(&self) -> bool {
         self.inner().is_some_and(|inner| inner.wants_radio())
     }
@@ -151,37 +153,38 @@ pub trait CongestionControl: Debug + Send {
         pass_on!(self.on_pep(cx, w, report));
     }
 
-    /// What a proxy on the path misses is to be taken for lost now, if it was sent no later than this; `None`: on the receiver's
-    /// evidence alone. Asked after [`Self::on_pep`]; a congestion follows for what is newly lost.
+    /// Packets that a proxy on the path reports missing are declared lost now if they were sent no later than this; `None` to
+    /// rely on the receiver's evidence alone. Asked after [`Self::on_pep`]; a congestion event follows for newly lost
+    /// packets.
     fn believes_gaps(&self, now: Time) -> Option<Time> {
         self.inner()?.believes_gaps(now)
     }
 
-    /// A proxy's share of the radio bandwidth for this flow, set from outside (RAPID); `None`: no bound, the control alone
-    /// decides. May come before [`Self::on_start`].
+    /// A proxy's share of the radio bandwidth for this flow, set from outside (RAPID); `None` removes the bound, and the
+    /// control alone decides. May precede [`Self::on_start`].
     fn on_allocation(&mut self, cx: &Context, w: &mut Window, allocation: Option<Allocation>) {
         pass_on!(self.on_allocation(cx, w, allocation));
     }
 
-    /// Sets the target of a control that has one while the flow runs; false if this one has none.
+    /// Sets the target while the flow runs, for a control that has one; returns false for others.
     fn set_target(&mut self, target: Span) -> bool {
         self.inner_mut().is_some_and(|inner| inner.set_target(target))
     }
 
-    /// What this control has learned of the path and other connections of the same host to the same destination may begin with;
-    /// `None` if it keeps nothing. The carrier asks when the next one begins.
+    /// What this control has learned about the path, as a start for other connections of the host to the same destination;
+    /// `None` if it keeps nothing. The carrier asks when the next connection begins.
     fn memory(&self) -> Option<PathMemory> {
         self.inner()?.memory()
     }
 
-    /// What other connections of this host have learned of the path, before [`Self::on_start`].
+    /// Receives what other connections of this host have learned about the path, before [`Self::on_start`].
     fn recall(&mut self, memory: PathMemory) {
         if let Some(inner) = self.inner_mut() {
             inner.recall(memory);
         }
     }
 
-    /// Shows named figures of the state (gains, filters, thresholds) for series and debugging.
+    /// Shows named values of the state (gains, filters, thresholds) for series and debugging.
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         if let Some(inner) = self.inner() {
             inner.inspect(show);
@@ -191,16 +194,16 @@ pub trait CongestionControl: Debug + Send {
 
 /// What a decorator needs of the loss-based control that it wraps.
 pub trait LossBased: CongestionControl {
-    /// What `ssthresh` becomes on congestion, with the side effects that this has on the control's own state (CUBIC
-    /// ends its epoch and sets `W_max`). In segments, at least 2.
+    /// The `ssthresh` after congestion, in segments, at least 2; with the side effects that this has on the control's own
+    /// state (CUBIC ends its epoch and sets `W_max`).
     fn recalc_ssthresh(&mut self, cx: &Context, w: &Window) -> f64;
 
-    /// The control behind this one, if this is a decorator; as [`CongestionControl::inner`].
+    /// The inner control, if this is a decorator; as [`CongestionControl::inner`].
     fn parent(&self) -> Option<&dyn LossBased> {
         None
     }
 
-    /// When the current epoch of growth began, where the control has such a notion (CUBIC).
+    /// When the current growth epoch began, for controls that have one (CUBIC).
     fn epoch_start(&self) -> Option<Time> {
         self.parent()?.epoch_start()
     }

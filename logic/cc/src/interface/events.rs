@@ -1,4 +1,4 @@
-//! What a control is told: the connection, samples, acknowledgements, packets, congestion, and what proxies say.
+//! What a control receives: the connection, samples, acknowledgements, packets, congestion, and reports of proxies.
 
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -21,7 +21,7 @@ pub enum State {
     Loss,
 }
 
-/// The connection as it stands when an event is delivered.
+/// State of the connection at an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
     /// The instant of the event.
@@ -32,17 +32,17 @@ pub struct Context {
     pub wire: Bytes,
     /// Smoothed RTT (RFC 6298); zero before the first sample.
     pub srtt: Span,
-    /// Smallest RTT of the last 300 s, as Linux keeps it; [`Span::MAX`] before the first sample. A control that wants
-    /// another window keeps its own from [`Sample::rtt`]. An endpoint that tells its controls the smoothed RTT in place of samples
-    /// (ns-3.26) has the smallest smoothed one here, which is above the path's.
+    /// Smallest RTT of the last 300 s, as Linux keeps it; [`Span::MAX`] before the first sample. A control that needs another
+    /// window keeps its own from [`Sample::rtt`]. For an endpoint that passes the smoothed RTT instead of samples (ns-3.26),
+    /// this is the smallest smoothed RTT, which exceeds the path's minimum.
     pub min_rtt: Span,
-    /// Segments sent and neither acknowledged nor taken for lost.
+    /// Segments sent and neither acknowledged nor declared lost.
     pub in_flight: u64,
     /// Segments delivered since the connection began.
     pub delivered: u64,
     /// Segments lost since the connection began.
     pub lost: u64,
-    /// Number that the next packet will carry: packets are numbered in the order they are sent.
+    /// Number of the next packet: packets are numbered in the order of sending.
     pub next_packet: u64,
     /// Loss recovery's state.
     pub state: State,
@@ -50,10 +50,9 @@ pub struct Context {
     pub cwnd_limited: bool,
     /// Whether the application has nothing more to send at the moment.
     pub app_limited: bool,
-    /// When pacing lets the next burst begin: at most the length of a burst ahead of `now`, or past (Linux `tcp_wstamp_ns`).
+    /// When pacing lets the next burst begin: at most a burst length after `now`, or in the past (Linux `tcp_wstamp_ns`).
     pub departure: Time,
-    /// Whether what is sent is spaced, by the control's own pace or, where it has none, by the endpoint's (Linux
-    /// `sk_pacing_status`).
+    /// Whether packets are paced, by the control's own pace or else by the endpoint's (Linux `sk_pacing_status`).
     pub paced: bool,
 }
 
@@ -62,7 +61,7 @@ pub struct Context {
 pub struct RateSample {
     /// Segments delivered over `interval`.
     pub delivered: u64,
-    /// The longer of the sending and the acknowledging interval; `None` where no valid sample exists.
+    /// The longer of the sending and the acknowledging interval; `None` without a valid sample.
     pub interval: Option<Span>,
     /// [`Context::delivered`] when the newest acknowledged packet was sent; ends packet-timed rounds.
     pub prior_delivered: u64,
@@ -74,17 +73,17 @@ pub struct RateSample {
     pub delayed: bool,
 }
 
-/// What one acknowledgement measured, before losses are looked for (Linux `pkts_acked`).
+/// Measurements of one acknowledgement, before loss detection (Linux `pkts_acked`).
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Segments newly delivered (cumulatively or selectively).
     pub delivered: u64,
     /// Bytes newly delivered.
     pub bytes: Bytes,
-    /// RTT of the newest packet covered; `None` where only retransmissions without timestamps were.
+    /// RTT of the newest packet covered; `None` if it covers only retransmissions without timestamps.
     pub rtt: Option<Span>,
-    /// Time from sender to receiver of the packet that triggered the acknowledgement, by timestamps and so up to a
-    /// constant offset between the clocks; `None` without timestamps.
+    /// One-way delay of the packet that triggered the acknowledgement, from timestamps and thus up to a constant offset
+    /// between the clocks; `None` without timestamps.
     pub one_way: Option<Span>,
     /// Segments in flight when the newest packet covered was sent.
     pub in_flight_at_send: u64,
@@ -93,8 +92,8 @@ pub struct Sample {
 /// One acknowledgement, after loss detection (Linux `cong_avoid` and `cong_control`).
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
-    /// Segments to grow the window by: those newly delivered, on acknowledgements that advance; as in Linux, what was
-    /// acknowledged selectively before does not count again.
+    /// Segments to grow the window by: those newly delivered, on acknowledgements that advance; as in Linux, segments that
+    /// were selectively acknowledged earlier do not count again.
     pub acked: u64,
     /// Segments newly delivered, cumulatively or selectively.
     pub delivered: u64,
@@ -110,18 +109,18 @@ pub struct Ack {
     pub ecn_echo: bool,
 }
 
-/// A packet left. Numbers are never used twice: a retransmission has a new one.
+/// A packet was sent. Numbers are never reused: a retransmission has a new one.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     /// Its place in the order of sending.
     pub number: u64,
     /// Payload.
     pub bytes: Bytes,
-    /// Whether its data were sent before.
+    /// Whether its data had been sent before.
     pub retransmission: bool,
 }
 
-/// What became of one packet.
+/// The outcome of one packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     /// Its place in the order of sending.
@@ -134,52 +133,52 @@ pub struct Packet {
     pub fate: PacketOutcome,
 }
 
-/// What became of a packet.
+/// Outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketOutcome {
     /// The receiver has it.
     Acked {
         /// From its sending to its acknowledgement.
         rtt: Span,
-        /// From sender to receiver, up to a constant offset; `None` without timestamps.
+        /// One-way delay, up to a constant offset; `None` without timestamps.
         one_way: Option<Span>,
     },
-    /// A proxy on the path has seen it; told before [`CongestionControl::on_pep`].
+    /// A proxy on the path has seen it; reported before [`CongestionControl::on_pep`].
     Seen {
         /// From its sending to the proxy's report.
         rtt: Span,
     },
-    /// A proxy on the path has missed it: it was lost before the proxy.
+    /// A proxy on the path reports it missing: it was lost before the proxy.
     Missing,
-    /// It is taken for lost.
+    /// It is declared lost.
     Lost,
-    /// It had been taken for lost and was not.
+    /// It had been declared lost but was not.
     Spurious,
 }
 
 impl PacketOutcome {
-    /// Whether it tells where a proxy stands, and not yet what became of the packet.
+    /// Whether this reports an observation of a proxy, not the packet's final outcome.
     pub fn is_at_proxy(self) -> bool {
         matches!(self, Self::Seen { .. } | Self::Missing)
     }
 }
 
-/// Signs of congestion, to be answered before recovery acts on them.
+/// A congestion signal, delivered before recovery acts on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
-    /// How it was noticed.
+    /// How it was detected.
     pub kind: Signal,
-    /// Segments newly taken for lost (zero for ECN).
+    /// Segments newly declared lost (zero for ECN).
     pub lost: u64,
     /// Payload of the largest of them.
     pub largest: Bytes,
     /// When the newest of them was sent.
     pub newest_sent_at: Time,
-    /// Whether this begins an episode. Within one, `ReduceTo` is not acted on again.
+    /// Whether this begins an episode. Within an episode a further `ReduceTo` has no effect.
     pub first: bool,
 }
 
-/// How congestion was noticed.
+/// How congestion was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// RACK, duplicate acknowledgements or a tail probe found lost segments.
@@ -189,49 +188,50 @@ pub enum Signal {
         /// Consecutive timeouts without progress, counting this one.
         count: u32,
     },
-    /// The receiver echoes a mark of the network.
+    /// The receiver echoes an ECN mark.
     Ecn,
 }
 
-/// A control's answer to [`Congestion`].
+/// A control's response to [`Congestion`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LossResponse {
     /// A new `ssthresh`, in segments; PRR brings the window down to it (a timeout: slow start from one segment).
     ReduceTo(f64),
-    /// Retransmit, and leave window, threshold and growth as if nothing had been lost (MELD).
+    /// Retransmit, but keep window, threshold and growth as if nothing had been lost (MELD).
     Ignore,
-    /// The control has set the window itself, or does so on later events (BBR).
+    /// The control sets the window itself, now or on later events (BBR).
     Own,
 }
 
-/// Acknowledgement or gap report of a proxy on the path (Lightweight PEP). It never retires data.
+/// Acknowledgement or gap report of a proxy on the path (Lightweight PEP). It never acknowledges data on the receiver's
+/// behalf.
 #[derive(Clone, Copy, Debug)]
 pub struct PepReport {
     /// Payload that the proxy has newly seen.
     pub seen: Bytes,
-    /// RTT between sender and proxy, by the newest packet covered.
+    /// RTT between sender and proxy, measured on the newest packet covered.
     pub rtt: Option<Span>,
     /// Packets found missing at the proxy.
     pub missing: u64,
-    /// Packets with an ECN mark that it saw, since the flow began; `None` where it does not count them.
+    /// ECN-marked packets that the proxy has seen since the flow began; `None` if it does not count them.
     pub marked: Option<u64>,
-    /// The proxy's counting began anew: what was outstanding is unknown to it.
+    /// The proxy has restarted its counting: it does not know the packets outstanding.
     pub new_epoch: bool,
 }
 
-/// What one connection of a host has learned of the path to a destination, for the next ones.
+/// What one connection of a host has learned about the path to a destination, for later connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathMemory {
     /// Smallest RTT.
     pub min_rtt: Span,
-    /// Number of the cell in which it was measured, if that is known: over another one it says nothing.
+    /// Cell in which it was measured, if known; the value does not apply to another cell.
     pub cell: Option<u16>,
-    /// Since when it is that of the path there is now; zero if the path never was another one.
+    /// When the current path began; zero if the path has never changed.
     pub since: Time,
 }
 
 impl PathMemory {
-    /// What is known of a path by both: of the newer path, or the smaller RTT of the same one.
+    /// Combines two memories of a path: that of the newer path, or for the same path the one with the smaller RTT.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
         match self.since.cmp(&other.since) {
@@ -243,11 +243,12 @@ impl PathMemory {
     }
 }
 
-/// What a proxy allocates to a flow on its user's side.
+/// A proxy's allocation to a flow on its user's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
     /// The rate.
     pub rate: Rate,
-    /// The congestion window for that rate, in bytes of payload. The proxy works it out, since it knows the smallest RTT to the user.
+    /// The congestion window for that rate, in bytes of payload. The proxy computes it, since it knows the smallest RTT to
+    /// the user.
     pub window: Bytes,
 }

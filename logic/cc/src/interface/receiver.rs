@@ -1,4 +1,4 @@
-//! The receiver's side: what it sees of a data packet, and the trait of what it measures and reports.
+//! The receiver's side: a data packet as it sees it, and the trait of the half that measures and reports.
 
 use core::fmt::Debug;
 
@@ -12,7 +12,7 @@ use super::report::ReceiverReport;
 pub struct Received {
     /// When it arrived.
     pub now: Time,
-    /// Its place in the order of sending (datagram transport; TCP has none and gives `None`).
+    /// Its number in the order of sending (datagram transport; `None` for TCP, which has none).
     pub number: Option<u64>,
     /// Payload.
     pub bytes: Bytes,
@@ -20,13 +20,13 @@ pub struct Received {
     pub wire: Bytes,
     /// The sender's timestamp.
     pub sent_at: Time,
-    /// How long the sender says that it will be before the next packet; zero if more is queued (Sprout).
+    /// The sender's announcement of the time until its next packet; zero if more is queued (Sprout).
     pub time_to_next: Span,
-    /// RTT as the receiver can tell it from echoed timestamps.
+    /// RTT measured by the receiver from echoed timestamps.
     pub rtt: Option<Span>,
 }
 
-/// The receiver's half of an algorithm: measures, and says what is to be reported.
+/// The receiver's half of an algorithm: measures, and produces the reports.
 pub trait ReceiverHalf: Debug + Send {
     /// The connection begins.
     fn on_start(&mut self, now: Time) {
@@ -36,37 +36,37 @@ pub trait ReceiverHalf: Debug + Send {
     /// Data arrived.
     fn on_data(&mut self, received: &Received);
 
-    /// Whether [`Self::on_radio`] is wanted; the others do not pay for it.
+    /// Whether to call [`Self::on_radio`]; other halves avoid its cost.
     fn wants_radio(&self) -> bool {
         false
     }
 
-    /// Whether [`Self::on_radio`] is wanted for qualities too: a CQI every 2 ms, measured whether or not something is granted.
+    /// Whether to call [`Self::on_radio`] for channel quality too: a CQI every 2 ms, whether or not there is a grant.
     fn wants_quality(&self) -> bool {
         false
     }
 
-    /// The device's own modem: once for each downlink grant (`tbs_bits` is its block, `granted` its PRBs, `tti` its slot;
-    /// what HARQ sends again counts too) and each CQI that was measured (`cqi`); both may come in one call.
+    /// A report of the device's own modem: one per downlink grant (`tbs_bits` is its block, `granted` its PRBs, `tti` its
+    /// slot; HARQ retransmissions count too) and per measured CQI (`cqi`); one call may carry both.
     fn on_radio(&mut self, now: Time, hint: &RadioHint) {
         let _ = (now, hint);
     }
 
-    /// When [`Self::on_deadline`] is to be called; `None` for never.
+    /// When to call [`Self::on_deadline`]; `None` for never.
     fn next_deadline(&self) -> Option<Time> {
         None
     }
 
-    /// The deadline has come; true if a report is to be sent at once, without waiting for an acknowledgement.
+    /// The deadline has come; returns true if a report must be sent at once, without waiting for an acknowledgement.
     fn on_deadline(&mut self, now: Time) -> bool {
         let _ = now;
         false
     }
 
-    /// What the acknowledgement that is about to leave carries.
+    /// The report that the next acknowledgement carries.
     fn report(&mut self, now: Time) -> Option<ReceiverReport>;
 
-    /// Shows named figures of the state for series and debugging.
+    /// Shows named values of the state for series and debugging.
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         let _ = show;
     }

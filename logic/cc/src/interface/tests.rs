@@ -1,4 +1,4 @@
-//! That nobody who stands before a control forgets a hook.
+//! Checks that every wrapper of a control forwards every hook.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::client_driven::guard::Guard;
 use crate::testing::testbed::{ack, context, loss, sample};
 use crate::{DECORATORS, Options};
 
-/// Writes down which of its hooks are called.
+/// Records which of its hooks are called.
 #[derive(Clone, Debug, Default)]
 struct Recorder(Arc<Mutex<BTreeSet<&'static str>>>);
 
@@ -125,7 +125,7 @@ impl LossBased for Recorder {
     }
 }
 
-/// The hooks of a trait, read from where it is defined, without those that a decorator names its control by.
+/// The hooks of a trait, read from its source, without those that return a decorator's inner control.
 fn hooks(name: &str) -> BTreeSet<&'static str> {
     let source = include_str!("control.rs");
     let begin = source.find(&format!("pub trait {name}:")).unwrap();
@@ -134,7 +134,7 @@ fn hooks(name: &str) -> BTreeSet<&'static str> {
     names.filter(|name| !["inner", "inner_mut", "view", "parent"].contains(name)).collect()
 }
 
-/// Calls each hook, with what asks for an answer asked.
+/// Calls each hook, including those that return an answer.
 fn call_all(control: &mut dyn CongestionControl) {
     let (cx, w) = (context(Time::from_secs(1)), &mut Window::new(10.0));
     let bytes = cx.mss;
@@ -163,7 +163,7 @@ fn call_all(control: &mut dyn CongestionControl) {
     let _ = (control.ack_every(), control.next_deadline(), control.believes_gaps(cx.now), control.memory());
 }
 
-/// A hook that is new in the trait is missed first by the recorder, which everybody has to be shown to pass it on to.
+/// A hook new in the trait is first missed by the recorder; then every wrapper must be shown to forward it.
 #[test]
 fn who_stands_before_a_control_passes_every_hook_on() {
     let recorder = Recorder::default();
@@ -171,11 +171,11 @@ fn who_stands_before_a_control_passes_every_hook_on() {
     let all = hooks("CongestionControl");
     assert_eq!(recorder.take(), all, "the recorder and call_all are to know every hook of the trait");
     assert!(all.len() >= 25, "{all:?}");
-    // What each decides by itself; all else goes to the control behind.
+    // Hooks that each wrapper decides itself; all others go to the inner control.
     let own = |name: &str| match name {
-        "c2tcp" => vec!["set_target"],                // the target is its own
+        "c2tcp" => vec!["set_target"],                // it has its own target
         "meld-de" | "meld-me" => vec!["wants_radio"], // it does, whatever the parent wants
-        "guard" => vec!["owns_recovery"],             // whoever of the two has the window
+        "guard" => vec!["owns_recovery"],             // depends on which of the two sets the window
         other => panic!("{other}: what does it decide by itself?"),
     };
     let decorated = DECORATORS.iter().map(|decorator| {
@@ -209,7 +209,7 @@ fn decorators_pass_on_what_decorators_ask() {
     }
 }
 
-/// What a decorator shows the control behind it holds for hooks that it does not define, too.
+/// A decorator's view for its inner control applies to hooks that it does not define, too.
 #[test]
 fn what_is_passed_on_is_seen_as_the_decorator_shows_it() {
     #[derive(Debug)]

@@ -1,20 +1,20 @@
-//! What a control sets: the congestion window, the slow start threshold and the pace.
+//! The outputs of a control: the congestion window, the slow start threshold and the pace.
 
 use ranpace_units::Rate;
 
-/// What a control sets. The endpoint owns it and lends it with every event; PRR sets `cwnd` through it too.
+/// The outputs of a control. The endpoint owns them and lends them with every event; PRR sets `cwnd` through them too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// Congestion window in segments; whole segments count. Never below 1 when a packet is to be sent.
+    /// Congestion window in segments; only whole segments count. Never below 1 when a packet is to be sent.
     pub cwnd: f64,
     /// Slow start threshold in segments; infinite until the first congestion.
     pub ssthresh: f64,
-    /// How the segments that fit are spaced.
+    /// Pacing of the segments that fit the window.
     pub pacing: Pacing,
 }
 
 impl Window {
-    /// A fresh window of `initial` segments, unpaced.
+    /// A new window of `initial` segments, unpaced.
     pub const fn new(initial: f64) -> Self {
         Self { cwnd: initial, ssthresh: f64::INFINITY, pacing: Pacing::Unlimited }
     }

@@ -1,34 +1,39 @@
-//! Multi-Domain congestion control: a window for the wired part of the path and one for the radio, each with its own control,
-//! its own RTT and its own losses. What may be in flight is the smaller of the two.
+//! Multi-Domain congestion control: one window for the wired part of the path and one for the radio, each with its own
+//! control, RTT and losses. The smaller of the two limits the data in flight.
 //!
-//! Sources: Krämer, Molnár, Solymos and Mihály, "On the Benefits of Multi-Domain Congestion Control in LTE Networks", sections
-//! II-C, III and V. Of the design that they refer to (Krämer et al., WCNC 2019) nothing else was at hand.
+//! Source: Krämer, Molnár, Solymos and Mihály, "On the Benefits of Multi-Domain Congestion Control in LTE Networks", sections
+//! II-C, III and V. The design that they refer to (Krämer et al., WCNC 2019) was otherwise not available.
 //!
-//! State: [`Wired`], which is CUBIC, clocked by the acknowledgements of a Lightweight PEP where the radio begins; [`Radio`],
-//! which is Scalable TCP with `a = 0.1`, clocked by those of the receiver; which packets the PEP has seen ([`Ledger`]); and
-//! whether there is a PEP at all ([`Mode`]).
+//! State: [`Wired`], which is CUBIC, clocked by the acknowledgements of a Lightweight PEP at the edge of the radio network;
+//! [`Radio`], which is Scalable TCP with `a = 0.1`, clocked by the receiver's acknowledgements; the packets that the PEP has
+//! seen ([`Ledger`]); and whether there is a PEP at all ([`Mode`]).
 //!
 //! * `W = min(W_i, W_r)`, section II-C.
-//! * `W_i`: slow start and CUBIC on what the PEP has newly seen, with the RTT to the PEP; HyStart looks at that RTT alone
-//!   (section V). What the receiver acknowledges was seen by the PEP too.
-//! * `W_r += a n` for `n` segments that the receiver acknowledges, `a = 0.1` (section III); `W_r -= W_r / 8` on a loss (Kelly).
-//!   The section's words, "after each received ACK", mean `W_r += a` whatever it covers: [`Count::Acks`], a switch.
+//! * `W_i`: slow start and CUBIC on packets newly seen by the PEP, with the RTT to the PEP; HyStart uses that RTT only
+//!   (section V). A packet that the receiver acknowledges counts as seen by the PEP.
+//! * `W_r += a n` for `n` segments that the receiver acknowledges, `a = 0.1` (section III); `W_r -= W_r / 8` on a loss
+//!   (Kelly). Taken literally, the section's "after each received ACK" means `W_r += a` whatever the ACK covers: option
+//!   [`Count::Acks`].
 //!
 //! Ours, where the source is silent:
-//! * Who answers for a loss: a packet that the PEP has not seen, although it saw later ones, was lost on wires; one that it saw,
-//!   on the radio; without evidence both windows answer. Each at most once per its round. A copy that is lost again was
-//!   lost where the last loss was: by sequence numbers a PEP cannot tell it from the original.
-//! * A reduction starts from what was in flight, so from `W` where the window itself was larger and did not bind.
-//! * A window grows while `W` limits the flow, and not beyond `2 W`: else the one that does not bind would be without bound.
-//!   CUBIC's time runs on meanwhile.
-//! * HyStart++ by the PEP's reports, which looks at delays alone: they come by eights or every 2 ms, and make no trains of ACKs.
-//! * The start ([`Start`]): with `open_ran`, the default, the radio has no window until its first loss.
-//! * Without a PEP, or when it falls silent or contradicts what the receiver says: CUBIC alone, as Linux has it, with PRR and its own
-//!   HyStart; it sets the endpoint's window itself, which was `W_i`. Whatever lowers `W_i`
-//!   has to show at the receiver: a gap as a loss, a delay that ends slow start as a delay ([`Claim`]).
-//! * With both windows none grows before something sent after its last reduction has come back; there is no PRR.
-//! * Two settings of the specification, off by default: what the PEP missed is sent again a quarter of the RTT to it after it
-//!   should have been there (`early_retransmit`), and the open radio's window is bounded by what the PEP passes (`start_cap`).
+//! * Attribution of losses: a packet that the PEP has not seen, although it saw later ones, was lost on the wired part; one
+//!   that it saw was lost on the radio; without evidence both windows respond, each at most once per its round. A
+//!   retransmission that is lost again is attributed to the domain of the last loss, since a PEP cannot tell it from the
+//!   original by its sequence number.
+//! * A reduction starts from the effective window `W`, even if the reduced window was larger and did not bind.
+//! * A window grows only while `W` limits the flow, and not beyond `2 W`; otherwise the one that does not bind would grow
+//!   without bound. CUBIC's clock keeps running meanwhile.
+//! * HyStart++ runs on the PEP's reports because it looks at delays only: reports cover eight packets each or come every
+//!   2 ms, and form no ACK trains.
+//! * Start ([`Start`]): with `open_ran`, the default, the radio's window is a large constant until its first loss.
+//! * Without a PEP, or when it falls silent or contradicts the receiver, CUBIC runs alone as in Linux, with PRR and its own
+//!   HyStart, and sets the endpoint's window itself, starting from the effective window. Every event that lowers `W_i` must
+//!   be confirmed by the receiver: a gap as a loss, a delay that ends slow start as a delay ([`Claim`]).
+//! * With both windows in use, neither grows before a packet sent after its last reduction has been acknowledged; there is no
+//!   PRR.
+//! * Two settings of the specification are off by default: retransmitting a packet that the PEP has not seen a quarter of the
+//!   RTT to the PEP after it was due (`early_retransmit`), and bounding the open radio's window by what the PEP passes
+//!   (`start_cap`).
 
 mod claim;
 mod ledger;
@@ -53,52 +58,53 @@ use crate::interface::{
 };
 use crate::round::Round;
 
-/// RTTs to the PEP of its silence after which CUBIC is alone, if that is longer than [`Settings::silence`]. Ours.
+/// CUBIC runs alone after a silence of the PEP of this many RTTs to it, or of [`Settings::silence`] if that is longer. Ours.
 const SILENT_RTTS: u64 = 3;
-/// Messages in a row after which a PEP is listened to again. Ours.
+/// Consecutive messages after which a PEP is used again. Ours.
 const RETURN_AFTER: u32 = 16;
-/// For how long a PEP is not listened to that contradicts the receiver, and its gaps are not believed after one that was none. Ours.
+/// How long a PEP that contradicted the receiver is ignored, and how long its gaps are not believed after a false one. Ours.
 const DISTRUST: Span = Span::from_secs(60);
-/// Rounds with a loss that is said to be the radio's, while the RTT to the PEP shows a queue before it, until that is not
-/// believed any more. Ours.
+/// Rounds in which a loss is attributed to the radio while the RTT to the PEP shows a queue before the PEP, until the
+/// attribution is no longer believed. Ours.
 const SUSPICIOUS_ROUNDS: u32 = 5;
-/// Rounds after which the packets that were called missing are compared with those that came. Ours.
+/// Rounds after which packets reported missing are checked against those that arrived after all. Ours.
 const JUDGED_ROUNDS: u32 = 10;
-/// What the smallest timeout is beyond the RTT (Linux `TCP_RTO_MIN`).
+/// Least margin of the retransmission timeout beyond the RTT (Linux `TCP_RTO_MIN`).
 const MIN_TIMEOUT: Span = Span::from_millis(200);
-/// How much later than by the RTT to the PEP a packet may be reported before it is sent again on the PEP's word: a quarter of it,
-/// for reordering. Ours.
+/// Reordering margin as a fraction of the RTT to the PEP: a packet not reported by that RTT plus a quarter is retransmitted
+/// on the PEP's word. Ours.
 const REORDERING: u64 = 4;
-/// Segments of a report that count as one acknowledgement in slow start: not more than HyStart++ lets one count for (RFC 9406, L).
+/// Segments of a report that count as one acknowledgement in slow start: the most that HyStart++ counts for one (RFC 9406,
+/// L).
 const PART: u64 = 8;
-/// A rise of the RTT to the PEP that is not yet a queue: an eighth, in these bounds (as HyStart has it, RFC 9406).
+/// Rise of the RTT to the PEP up to which there is no queue: an eighth, within these bounds (as in HyStart, RFC 9406).
 const RISE: (Span, Span) = (Span::from_millis(4), Span::from_millis(16));
 
-/// Who decides.
+/// Which controls are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// CUBIC alone, as if nothing else were here: there is no PEP, or none that could be relied on.
+    /// CUBIC alone: there is no PEP, or no reliable one.
     Alone,
     /// Both windows.
     Both,
 }
 
-/// The part of the path before the PEP.
+/// The wired part of the path, before the PEP.
 #[derive(Clone, Debug)]
 struct Wired {
     cubic: LinuxCubic,
-    /// While CUBIC is alone, a copy of the endpoint's.
+    /// While CUBIC runs alone, a copy of the endpoint's window.
     window: Window,
     /// Smoothed and smallest RTT to the PEP.
     srtt: Span,
     min_rtt: Span,
-    /// Packets from this number on tell of the window as it is after its last reduction.
+    /// Only packets from this number on reflect the window after its last reduction.
     since: u64,
-    /// To take the last reduction back: what was, and the packet whose report was its cause, if one was.
+    /// State to undo the last reduction: CUBIC and the window before it, and the packet whose report caused it, if one did.
     undo: Option<Box<(LinuxCubic, Window, Option<u64>)>>,
 }
 
-/// The part behind it.
+/// The radio part of the path, behind the PEP.
 #[derive(Clone, Debug)]
 struct Radio {
     window: Window,
@@ -106,25 +112,25 @@ struct Radio {
     undo: Option<Window>,
 }
 
-/// Packets that an acknowledgement covers, as far as they were sent after the last reduction of the window in question.
+/// Packets covered by an acknowledgement, counted per window if sent after its last reduction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Acked {
     radio: u64,
     wired: u64,
-    /// Of those for the wired window: what the PEP had not reported.
+    /// Of those for the wired window: packets that the PEP had not reported.
     unreported: u64,
 }
 
-/// What contradicts the PEP.
+/// Evidence against the PEP.
 #[derive(Clone, Copy, Debug, Default)]
 struct Doubts {
-    /// Smallest RTT to the PEP in this round of the receiver's.
+    /// Smallest RTT to the PEP in the receiver's current round.
     round_rtt: Option<Span>,
-    /// A loss of this round was said to be the radio's.
+    /// A loss of this round was attributed to the radio.
     radio_loss: bool,
     suspicious: u32,
     rounds: u32,
-    /// Packets that were called missing and came all the same; and that were lost.
+    /// Packets that were reported missing and arrived after all; and those that were really lost.
     false_gaps: u32,
     true_gaps: u32,
 }
@@ -140,38 +146,38 @@ pub struct Mdcc {
     round: Round,
     doubts: Doubts,
     started: bool,
-    /// Congestion was met.
+    /// Congestion has occurred.
     met: bool,
-    /// Messages of the PEP in a row.
+    /// Consecutive messages of the PEP.
     messages: u32,
     last_message: Option<Time>,
-    /// When the first packet left that was acknowledged, and not seen by the PEP, since its last message.
+    /// When the first packet was sent that the receiver acknowledged without the PEP having seen it since its last message.
     unseen_since: Option<Time>,
     distrusted_until: Time,
-    /// Until then nothing is sent again on the PEP's word: something was, and had not been missing.
+    /// Until then nothing is retransmitted on the PEP's word: a packet was, and had not been missing.
     gaps_doubted_until: Time,
-    /// Of the report that is coming: packets newly seen that count for growth, and the first that is missing.
+    /// For the report being processed: newly seen packets that count for growth, and the first missing one.
     newly_seen: u64,
     newly_missing: Option<u64>,
-    /// Of the acknowledgement that is being worked on: packets that count.
+    /// Packets counted for the acknowledgement being processed.
     acked: Acked,
-    /// Of the losses that are being told: how many there are, and who is to answer.
+    /// For the losses being processed: how many were reported, and which windows must respond.
     told: u64,
     lost: [bool; 2],
-    /// The window that the flow began with.
+    /// Initial window of the flow.
     initial: f64,
-    /// Marks that the PEP has counted, and how many of them were answered.
+    /// Marks that the PEP has counted, and how many of them have been answered.
     marks: Option<(u64, u64)>,
-    /// What the PEP passes while the radio is open, for `start_cap`.
+    /// What the PEP passes while the radio's window is open, for `start_cap`.
     delivery: Delivery,
-    /// The PEP's delays have ended slow start, and the receiver has neither confirmed nor contradicted it yet.
+    /// Set while the PEP's delays have ended slow start and the receiver has neither confirmed nor contradicted that.
     claim: Option<Box<Claim>>,
     verdict: Option<Verdict>,
     fallbacks: u32,
 }
 
 impl Mdcc {
-    /// A fresh control.
+    /// Creates a control.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -217,7 +223,7 @@ impl Mdcc {
         }
     }
 
-    /// Hands the smaller window to the endpoint.
+    /// Publishes the smaller window to the endpoint.
     fn show(&self, w: &mut Window) {
         let radio_binds = self.mode == Mode::Both && self.radio.window.cwnd < self.wired.window.cwnd;
         let binding = if radio_binds { &self.radio.window } else { &self.wired.window };
@@ -225,13 +231,13 @@ impl Mdcc {
         w.ssthresh = binding.ssthresh;
     }
 
-    /// The connection as CUBIC is to see it beside the radio's window: with the RTT to the PEP, and what is on its way there in
+    /// The connection as the wired CUBIC sees it: with the RTT to the PEP, and only the packets on their way to the PEP in
     /// flight.
     fn wired_context(&self, cx: &Context) -> Context {
         Context { srtt: self.wired.srtt, min_rtt: self.wired.min_rtt, in_flight: self.ledger.unseen(), ..*cx }
     }
 
-    /// How slow start ends where the receiver's acknowledgements clock it: as in Linux, unless it is not to end so at all.
+    /// HyStart for slow start clocked by the receiver's acknowledgements: Linux's, unless it is switched off.
     fn hystart_alone(&self) -> hystart::Kind {
         match self.settings.hystart {
             hystart::Kind::Off => hystart::Kind::Off,
@@ -239,8 +245,8 @@ impl Mdcc {
         }
     }
 
-    /// Slow start or CUBIC, by `acked` segments. Where this window does not bind it stops at `growth_cap` times the one that
-    /// does; CUBIC's time runs on.
+    /// Slow start or CUBIC, by `acked` segments. A window that does not bind stops at `growth_cap` times the one that does;
+    /// CUBIC's clock keeps running.
     fn grow_wired(&mut self, cx: &Context, acked: u64, rtt: Option<Span>) {
         if acked == 0 {
             return;
@@ -249,8 +255,8 @@ impl Mdcc {
         let cap = (self.settings.growth_cap * self.effective()).max(self.wired.window.cwnd);
         let mut left = acked;
         while left > 0 {
-            // In slow start a report grows the window by all that it covers: it stands for several acknowledgements, each of which
-            // HyStart++ would let count for a few segments only.
+            // In slow start a report grows the window by everything that it covers: it stands for several acknowledgements,
+            // and HyStart++ would limit each of them to a few segments.
             let part = if self.wired.window.in_slow_start() { left.min(PART) } else { left };
             left -= part;
             let ack = Ack {
@@ -282,7 +288,7 @@ impl Mdcc {
         w.cwnd = w.cwnd.min(cap);
     }
 
-    /// The radio has no window of its own yet.
+    /// Whether the radio's window is still open: no loss has set its threshold yet.
     fn is_open(&self) -> bool {
         self.settings.start == Start::OpenRan && self.radio.window.ssthresh.is_infinite()
     }
@@ -296,12 +302,12 @@ impl Mdcc {
         }
     }
 
-    /// Before the first congestion, with [`Start::Coupled`].
+    /// Whether both windows grow together: before the first congestion, with [`Start::Coupled`].
     fn is_coupled(&self) -> bool {
         self.settings.start == Start::Coupled && self.mode == Mode::Both && !self.met
     }
 
-    /// CUBIC's reduction of `W_i`, from `at`. `gap` is the packet that the PEP missed, if that is the cause.
+    /// CUBIC's reduction of `W_i`, from `at`. `gap` is the packet that the PEP missed, if that caused it.
     fn reduce_wired(&mut self, cx: &Context, at: f64, gap: Option<u64>) {
         let inner = self.wired_context(cx);
         let before = (self.wired.cubic.clone(), self.wired.window, gap);
@@ -322,7 +328,7 @@ impl Mdcc {
         self.met = true;
     }
 
-    /// Those who have to answer do, from what was in flight.
+    /// Reduces the windows that must respond, from the effective window.
     fn reduce(&mut self, cx: &Context, [wired, radio]: [bool; 2]) {
         let at = self.effective();
         if wired {
@@ -333,7 +339,7 @@ impl Mdcc {
         }
     }
 
-    /// A timeout: both from the beginning, up to where they would have been reduced to.
+    /// A timeout: both windows restart from the minimum, in slow start up to what they would have been reduced to.
     fn time_out(&mut self, cx: &Context, event: &Congestion) {
         let inner = self.wired_context(cx);
         let at = self.effective();
@@ -355,7 +361,7 @@ impl Mdcc {
         self.met = true;
     }
 
-    /// Takes the last reductions back.
+    /// Undoes the last reductions.
     fn undo(&mut self) {
         self.undo_wired();
         if let Some(before) = self.radio.undo.take() {
@@ -377,7 +383,7 @@ impl Mdcc {
         }
     }
 
-    /// CUBIC alone from now on, with the window as it is. The PEP's RTTs mean nothing to it.
+    /// Continues with CUBIC alone from the current window. The RTTs to the PEP do not apply to it.
     fn fall_back(&mut self, cx: &Context) {
         if self.mode == Mode::Alone {
             return;
@@ -387,7 +393,7 @@ impl Mdcc {
             self.wired.window.ssthresh = self.wired.window.ssthresh.min(self.radio.window.ssthresh);
         }
         if let Some(undo) = &mut self.wired.undo {
-            // What comes back is what was in flight, and the radio's window was a bound too.
+            // An undo restores at most what was in flight, and the radio's window bounded that too.
             undo.1.cwnd = undo.1.cwnd.min(self.radio.window.cwnd);
         }
         self.mode = Mode::Alone;
@@ -397,7 +403,7 @@ impl Mdcc {
         self.wired.cubic.on_path_change(cx, &mut self.wired.window);
     }
 
-    /// Listens to the PEP from now on.
+    /// Starts to use the PEP.
     fn join(&mut self, cx: &Context, w: &Window) {
         self.mode = Mode::Both;
         self.wired.window = *w;
@@ -406,9 +412,9 @@ impl Mdcc {
         self.wired.srtt = Span::ZERO;
         self.wired.min_rtt = Span::MAX;
         self.doubts = Doubts::default();
-        // What was counted meanwhile CUBIC has answered.
+        // CUBIC has already answered marks counted meanwhile.
         self.marks = self.marks.map(|(counted, _)| (counted, counted));
-        // The window stays as it is: the radio's, where it was left behind meanwhile, begins from there.
+        // The effective window stays as it is: a radio window that fell behind meanwhile restarts from it.
         let w = self.wired.window.cwnd;
         if !self.is_open() && self.radio.window.cwnd < w {
             self.radio.window.cwnd = w;
@@ -444,8 +450,8 @@ impl Mdcc {
         }
     }
 
-    /// The receiver has said what it thinks of the end of slow start. Without a queue there was none: slow start goes on, by the
-    /// receiver's own delays.
+    /// Applies the receiver's verdict on the end of slow start. If the receiver saw no queue, slow start resumes, with
+    /// HyStart on the receiver's own delays.
     fn settle_claim(&mut self, cx: &Context) {
         let Some(verdict) = self.verdict.take() else { return };
         let Some(claim) = self.claim.take() else { return };
@@ -456,7 +462,7 @@ impl Mdcc {
         }
     }
 
-    /// At the end of a round of the receiver's: does what the PEP says agree with what the receiver says?
+    /// At the end of a receiver's round: checks whether the PEP's reports agree with the receiver's.
     fn judge(&mut self, cx: &Context) {
         if !self.round.is_over(cx) {
             return;
@@ -483,7 +489,7 @@ impl Mdcc {
         }
     }
 
-    /// The receiver has a packet.
+    /// The receiver has acknowledged a packet.
     fn on_acked(&mut self, cx: &Context, w: &mut Window, packet: &Packet, rtt: Span) {
         if let (Some(claim), None) = (&mut self.claim, self.verdict) {
             self.verdict = claim.on_acked(packet.number, rtt, cx.min_rtt);
@@ -500,7 +506,7 @@ impl Mdcc {
             self.doubts.false_gaps += 1;
             let was_cause = self.wired.undo.as_ref().is_some_and(|undo| undo.2 == Some(packet.number));
             if was_cause && self.mode == Mode::Alone {
-                // The window is the endpoint's, and the PEP's RTTs mean nothing to CUBIC.
+                // The window is the endpoint's, and CUBIC has no use for the RTTs to the PEP.
                 self.wired.window = *w;
                 self.undo_wired();
                 self.wired.cubic.on_path_change(cx, &mut self.wired.window);
@@ -514,13 +520,13 @@ impl Mdcc {
     fn on_lost(&mut self, number: u64) {
         let domain = self.ledger.on_lost(number);
         self.told += 1;
-        // A loss would have ended slow start by now.
+        // This loss would have ended slow start in any case.
         self.claim = None;
         let (wired, radio) = (number >= self.wired.since, number >= self.radio.since);
         match (self.mode, domain) {
             (Mode::Alone, _) => {}
             (_, Domain::Internet) => {
-                // With `early_retransmit` it may be the PEP's word alone: what was needless is told below.
+                // With `early_retransmit` this may rest on the PEP's word alone; a `Spurious` outcome corrects the count.
                 self.doubts.true_gaps += 1;
                 self.lost[0] |= wired;
             }
@@ -535,7 +541,7 @@ impl Mdcc {
         }
     }
 
-    /// A mark: the PEP's count says where it was set; without one it is the domain of the smaller window.
+    /// A mark: the PEP's count shows in which domain it was set; without a count it is attributed to the smaller window.
     fn on_mark(&mut self, cx: &Context) {
         let wired = match &mut self.marks {
             Some((counted, answered)) => {
@@ -552,7 +558,7 @@ impl Mdcc {
         }
     }
 
-    /// Whose last reduction lies a round back.
+    /// Which windows had their last reduction at least a round ago.
     fn due(&self, cx: &Context) -> [bool; 2] {
         let oldest = cx.next_packet.saturating_sub(cx.in_flight);
         [oldest >= self.wired.since, oldest >= self.radio.since]
@@ -602,7 +608,7 @@ impl CongestionControl for Mdcc {
                 }
             }
             PacketOutcome::Lost => self.on_lost(packet.number),
-            // What was sent again on the PEP's word can only so be found not to have been missing.
+            // Only this outcome shows that a packet retransmitted on the PEP's word had not been missing.
             PacketOutcome::Spurious if self.settings.early_retransmit => {
                 self.doubts.true_gaps = self.doubts.true_gaps.saturating_sub(1);
                 self.doubts.false_gaps += 1;
@@ -616,7 +622,7 @@ impl CongestionControl for Mdcc {
         let (told, answers) = (core::mem::take(&mut self.told), core::mem::take(&mut self.lost));
         if self.mode == Mode::Alone {
             self.met = true;
-            // A reduction of the endpoint's own takes the place of the last one.
+            // A reduction by the endpoint itself supersedes the last one.
             self.wired.undo = self.wired.undo.take().filter(|_| !event.first);
             return self.wired.cubic.on_congestion(cx, w, event);
         }
@@ -629,7 +635,7 @@ impl CongestionControl for Mdcc {
                 self.on_mark(cx);
                 [false; 2]
             }
-            // What a loss probe has repaired comes without its packet: nobody knows where it was lost.
+            // A loss repaired by a loss probe is reported without its packet, so its domain is unknown.
             Signal::Loss if told == 0 && event.lost > 0 => self.due(cx),
             Signal::Loss => answers,
         };
@@ -661,20 +667,20 @@ impl CongestionControl for Mdcc {
             self.show(w);
             return;
         }
-        // A reduction of both windows that still is to show has no PRR.
+        // A reduction made with both windows in use has no PRR: until its round is over only packets sent after it count.
         let acked = if self.due(cx)[0] { ack.acked } else { most(wired) };
         self.wired.cubic.on_ack(cx, w, &Ack { acked, ..*ack });
         self.wired.window = *w;
     }
 
-    /// The window must open by a PEP's word while losses are repaired: PRR would overwrite it.
+    /// While losses are repaired, the PEP's reports must be able to open the window; PRR would overwrite it.
     fn owns_recovery(&self) -> bool {
         self.mode == Mode::Both
     }
 
     fn on_recovered(&mut self, _: &Context, _: &mut Window) {
         self.radio.undo = None;
-        // A reduction on the PEP's word alone can still turn out to be wrong.
+        // A reduction made on the PEP's word alone can still turn out to be wrong.
         if self.wired.undo.as_ref().is_some_and(|undo| undo.2.is_none()) {
             self.wired.undo = None;
         }
@@ -688,8 +694,8 @@ impl CongestionControl for Mdcc {
         self.show(w);
     }
 
-    /// As in Linux an idle time shifts the epoch, and windows, which nothing has tested meanwhile, are halved per timeout. Where CUBIC
-    /// is alone the endpoint does that.
+    /// As in Linux, an idle time shifts the epoch; the windows, untested meanwhile, are halved per timeout. If CUBIC runs
+    /// alone, the endpoint does that.
     fn on_idle_restart(&mut self, cx: &Context, w: &mut Window, idle: Span) {
         self.unseen_since = None;
         if self.mode == Mode::Alone {
@@ -712,7 +718,7 @@ impl CongestionControl for Mdcc {
         self.show(w);
     }
 
-    /// Another PEP, perhaps: the RTT to the old one means nothing, `W_i` stays.
+    /// The new path may have another PEP: the RTT to the old one is discarded, `W_i` stays.
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         self.wired.srtt = Span::ZERO;
         self.wired.min_rtt = Span::MAX;
@@ -742,11 +748,11 @@ impl CongestionControl for Mdcc {
             self.marks = Some((marked, answered));
         }
         if self.mode == Mode::Alone {
-            // From the beginning a PEP is taken at its word; afterwards it has to be there for a while.
+            // Before the first congestion a PEP is trusted at once; afterwards only once it has been heard for a while.
             if self.met && self.messages < RETURN_AFTER {
                 return;
             }
-            // PRR, or slow start after a timeout, has the window: not before they are through.
+            // PRR, or slow start after a timeout, owns the window; joining waits until they have finished.
             if !matches!(cx.state, State::Open | State::Disorder) {
                 return;
             }
@@ -775,7 +781,8 @@ impl CongestionControl for Mdcc {
         self.show(w);
     }
 
-    /// On its word alone the PEP costs a retransmission; the congestion that follows is the one that its report was answered for.
+    /// Acting on its word alone, the PEP can cost a retransmission; the congestion event that follows has already been
+    /// answered when its report came.
     fn believes_gaps(&self, now: Time) -> Option<Time> {
         let asked = self.settings.early_retransmit && self.mode == Mode::Both && !self.wired.srtt.is_zero();
         let asked = asked && now >= self.gaps_doubted_until;

@@ -1,5 +1,5 @@
-//! Controls that are told about the radio link: by radio information ([`sigma`]), by a proxy's allocation ([`rapid`]), or
-//! by a proxy's acknowledgements from the border between the wired part and the radio part of the path ([`mdcc`]).
+//! Controls that receive information about the radio link: radio reports ([`sigma`]), a proxy's allocation ([`rapid`]), or a
+//! proxy's acknowledgements from the border between the wired part and the radio part of the path ([`mdcc`]).
 
 pub(crate) mod mdcc;
 pub(crate) mod rapid;

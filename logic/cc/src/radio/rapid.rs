@@ -1,17 +1,18 @@
-//! RAPID's sender towards the user: the window that the proxy allocates. CUBIC without an allocation.
+//! RAPID's sender towards the user: its window is the one that the proxy allocates. Without an allocation it runs CUBIC.
 //!
-//! Source: Diarra 2022, 5.2.1 ("always sets its congestion window to the estimated flow BDP") and 5.3.3 (no answer to random
-//! losses). Who allocates is `ranpace_pep::rapid`, on the proxy that this sender stands on: it works out the rate, the smallest
-//! RTT to the user (5.4.3) and from both the window.
+//! Source: Diarra 2022, 5.2.1 ("always sets its congestion window to the estimated flow BDP") and 5.3.3 (no response to
+//! random losses). `ranpace_pep::rapid`, on the proxy where this sender runs, makes the allocations: it computes the rate,
+//! the smallest RTT to the user (5.4.3) and the window from both.
 //!
 //! Two states, `driven` in `inspect`:
 //!
-//! * 1: the window is the allocated one, set anew with each allocation. Losses and marks change nothing.
-//! * 0: no allocation (the radio information is lost, or the flow is not bounded): CUBIC as in Linux.
+//! * 1: the window is the allocated one, updated with each allocation. Losses and marks change nothing.
+//! * 0: no allocation (radio information is missing, or the flow is not bounded): CUBIC as in Linux.
 //!
-//! Ours, where the source is silent: after a timeout one segment until the next acknowledgement; the first allocation waits for
-//! the end of a loss episode of CUBIC's; when it is withdrawn, a fresh CUBIC goes on from the window, in slow start with HyStart.
-//! Pacing is off as in the source; with `pacing=on` the payload leaves at the allocated rate.
+//! Ours, where the source is silent: after a timeout the window is one segment until the next acknowledgement; a first
+//! allocation that arrives during a CUBIC loss episode takes effect at its end; when the allocation is withdrawn, a fresh
+//! CUBIC continues from the current window, in slow start with HyStart. Pacing is off as in the source; with `pacing=on` the
+//! payload is sent at the allocated rate.
 
 use ranpace_units::{Rate, Span};
 
@@ -24,7 +25,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "rapid",
     about: "on a RAPID proxy, towards the user: the window that the proxy allocates; CUBIC without an allocation",
@@ -41,7 +42,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     Ok(Control::Other(Box::new(Rapid::new(params))))
 }
 
-/// What an experimenter may change.
+/// User-configurable parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Pace at the allocated rate.
@@ -60,7 +61,7 @@ pub struct Rapid {
 }
 
 impl Rapid {
-    /// A fresh control.
+    /// Creates a control.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -71,11 +72,11 @@ impl Rapid {
         }
     }
 
-    /// Window and pace of the allocation.
+    /// Applies the allocation's window and pace.
     fn apply(&mut self, cx: &Context, w: &mut Window) {
         let Some(Allocation { rate, window }) = self.allocation else { return };
         if !self.driven {
-            // PRR has the window until CUBIC's episode is over.
+            // PRR controls the window until CUBIC's loss episode is over.
             if !matches!(cx.state, State::Open | State::Disorder) {
                 return;
             }
@@ -84,7 +85,7 @@ impl Rapid {
         let mss = cx.mss.as_f64().max(1.0);
         w.cwnd = if self.collapsed { 1.0 } else { (window.as_f64() / mss).max(1.0) };
         w.pacing = if self.settings.pacing {
-            // The endpoint counts bytes on the wire. A segment per RTT keeps the pace from zero.
+            // The endpoint's pace counts bytes on the wire. A segment per RTT keeps the pace above zero.
             let srtt = if cx.srtt.is_zero() { Span::SECOND } else { cx.srtt };
             let least = 8.0 * mss / srtt.as_secs_f64();
             Pacing::Rate(Rate::from_bits_per_s_f64(rate.as_f64().max(least) * cx.wire.as_f64() / mss))
@@ -93,7 +94,7 @@ impl Rapid {
         };
     }
 
-    /// CUBIC goes on from here.
+    /// CUBIC continues from the current window.
     fn release(&mut self, cx: &Context, w: &mut Window) {
         if !self.driven {
             return;
@@ -218,7 +219,7 @@ mod tests {
     #[test]
     fn the_window_is_the_allocated_one() {
         let (mut control, cx, mut w) = rapid(Settings::default());
-        // Before the handshake is over, as a proxy allocates. The windows of the specification's Test R-1.
+        // A proxy may allocate before the handshake is over. The windows are those of the specification's Test R-1.
         control.on_allocation(&cx, &mut w, allocated(8_368_508, 31_381));
         control.on_start(&cx, &mut w);
         assert!((w.cwnd * 1440.0 - 31_381.0).abs() < 0.1, "{}", w.cwnd);
@@ -303,7 +304,7 @@ mod tests {
         bed.control.on_allocation(&bed.cx, &mut bed.window, Some(allocation));
         bed.run(5);
         assert_eq!(bed.figures.lost, 0);
-        // 40 segments of the 41 that fit, and an RTT in which nothing came yet.
+        // 40 of the 41 segments that fit, and one RTT before the first acknowledgement.
         assert!(bed.queued() < 2.0 && bed.utilisation() > 0.96, "{} {}", bed.queued(), bed.utilisation());
         bed.control.on_allocation(&bed.cx, &mut bed.window, None);
         bed.forget();
@@ -319,7 +320,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-        /// Whatever is allocated, whenever: a segment may be in flight, and the pace is not zero.
+        /// Whatever is allocated and whenever, a segment may be in flight and the pace is not zero.
         #[test]
         fn the_sender_can_always_send(
             pacing in any::<bool>(),

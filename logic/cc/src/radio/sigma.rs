@@ -1,7 +1,7 @@
-//! SIGMA: congestion control of the uplink by the grants that the device's own modem hears.
+//! SIGMA: congestion control for uploads, based on the grants that the device's own modem decodes.
 //!
 //! Source: Diarra 2022 (thesis), sections 3.2.1 to 3.2.6, equations 3.7 to 3.12, Algorithm 1. It runs on the device, for its
-//! uploads; the peer knows nothing of it. Radio inputs, C_max, W_max and the utilisation: [`radio`].
+//! uploads; the peer is not involved. Radio inputs, C_max, W_max and the utilisation: [`radio`].
 //!
 //! States, as `inspect` shows them:
 //!
@@ -13,25 +13,28 @@
 //! | 3 Safe Increase | grows by `1 - Utz` per byte acknowledged (3.12, in bytes) | an RTT of 2 RTTmin or more |
 //! | 4 hold | as it was: the information is stale | [`FRESH_TO_RETURN`] fresh hints; plain after [`HOLD`] |
 //!
-//! PA scales the W_max of now, not the window of before (section 3.2.4). Pacing is on in Max Start alone.
+//! PA scales the current W_max, not the previous window (section 3.2.4). Only Max Start is paced.
 //!
 //! Ours, where the thesis is silent or needs a bound:
 //!
 //! * the window is between [`MIN_CWND`] and 2 W_max (`cap=off`: no upper bound);
-//! * RTTmin is the smallest of the connection and never expires: several flows in PA hold the RTT near 2 RTTmin for ever, and
-//!   a windowed minimum would double again and again. It begins anew after a path change, a handover, and a timeout with an
-//!   RTT of [`NEW_MINIMUM`] after it. A host's connections to a destination share it ([`PathMemory`], or `rtt_min`): a flow that
-//!   starts while the queue is full would measure too much, and never yield;
-//! * Safe Increase grows only what the window, not the application, holds back (as RFC 7661);
+//! * RTTmin is the connection's smallest RTT and never expires: several flows in PA hold the RTT near 2 RTTmin indefinitely,
+//!   and a windowed minimum would double again and again. It is measured anew after a path change, a handover, and a timeout
+//!   followed by an RTT of at least [`NEW_MINIMUM`] times RTTmin. A host's connections to a destination share it
+//!   ([`PathMemory`], or `rtt_min`): a flow that starts while the queue is full would measure too large a value, and never
+//!   yield;
+//! * Safe Increase grows the window only while the window, not the application, is the limit (as RFC 7661);
 //! * a loss keeps the window within `W_max RTTmin / RTT_last`, with packet conservation until it is repaired. More than
-//!   [`POLICED`] lost in two RTTs in a row without a queue means that the radio is not the bottleneck: see [`police`];
-//! * a timeout leaves one segment, until new data are acknowledged: Max Start again, or CUBIC's slow start up to W_max / 2;
-//! * a mark is a PA step as if the RTT were 2 RTTmin; idle for a timeout: Max Start again;
+//!   [`POLICED`] lost in each of two consecutive RTTs without a queue means that the radio is not the bottleneck: see
+//!   [`police`];
+//! * a timeout leaves one segment until new data are acknowledged; then Max Start again, or CUBIC's slow start up to W_max /
+//!   2;
+//! * a mark is a PA step as if the RTT were 2 RTTmin; after an idle time of a timeout: Max Start again;
 //! * radio information is stale after `max(100 ms, 4 RTTmin)`;
-//! * now and then the window is tried at twice what the reports say; if more than was granted comes through, they are false,
-//!   and CUBIC has the window: see [`trial`].
+//! * from time to time a trial doubles the window that the reports allow; if more than was granted gets through, the reports
+//!   are false and CUBIC takes over: see [`trial`].
 //!
-//! `profile=thesis` is the thesis alone, for reproductions: 3.7 with its clamp, a utilisation that counts as it is, no guards (a
+//! `profile=thesis` is the thesis alone, for reproductions: 3.7 with its clamp, the utilisation as computed, no guards (a
 //! loss changes nothing, as in the author's code), no upper bound. Stale information is never used.
 
 mod police;
@@ -57,7 +60,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "sigma",
     about: "uploads at the rate of the grants that the device's own modem hears",
@@ -118,7 +121,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
         ("own_plus_unused", PMaxRule::OwnPlusUnused),
     ];
     let default = if thesis { PMaxRule::Eq37 } else { PMaxRule::Reachable };
-    // The default stands first.
+    // The default comes first.
     let mut reaches = reach.to_vec();
     reaches.sort_by_key(|(_, reach)| *reach != default);
     let average = [("window", Average::Window), ("last_tti", Average::LastTti)];
@@ -140,57 +143,57 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
 }
 
 /// Utilisation that counts as 1. Ours: control symbols, and those that acknowledgements take from the downlink of a shared
-/// carrier, never let it be 1; Safe Increase would go on until Proportional Adjustment cuts, again and again.
+/// carrier, keep it below 1, so that Safe Increase would continue until Proportional Adjustment cuts, again and again.
 const FULL: f64 = 0.95;
 /// Smallest window in segments. Ours.
 const MIN_CWND: f64 = 2.0;
 /// Smallest window of Max Start in segments: the standard initial window (RFC 6928). Ours.
 const LEAST_START: f64 = 10.0;
-/// RTT over RTTmin from which on PA has the window (Algorithm 1, line 14).
+/// RTT over RTTmin at which PA begins (Algorithm 1, line 14).
 const QUEUE: f64 = 2.0;
-/// Largest window over W_max. Ours: PA's condition holds beyond it.
+/// Largest window over W_max. Ours: beyond it PA's condition holds.
 const MOST: f64 = 2.0;
-/// Age of radio information at which it is stale, unless four RTTmin are more. Ours.
+/// Age at which radio information is stale, unless four RTTmin are longer. Ours.
 const STALE: Span = Span::from_millis(100);
-/// For how long a window is kept on stale information. Ours.
+/// How long a window is kept on stale information. Ours.
 const HOLD: Span = Span::SECOND;
-/// Fresh hints in a row that end CUBIC's time. Ours.
+/// Consecutive fresh hints after which SIGMA takes over from CUBIC. Ours.
 const FRESH_TO_RETURN: u32 = 10;
-/// RTT after a timeout over RTTmin that shows that the path is another one. Ours.
+/// RTT after a timeout, over RTTmin, that indicates a new path. Ours.
 const NEW_MINIMUM: f64 = 1.5;
-/// Share of segments lost in an RTT that is no radio's. Ours.
+/// Share of segments lost in an RTT that is too large for radio losses. Ours.
 const POLICED: f64 = 0.02;
-/// A retransmission timeout is this beyond the RTT at least (Linux `TCP_RTO_MIN`).
+/// Least margin of a retransmission timeout beyond the RTT (Linux `TCP_RTO_MIN`).
 const MIN_RTO: Span = Span::from_millis(200);
 
-/// What an experimenter may change.
+/// User-configurable parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// How P_max is worked out.
+    /// How P_max is computed.
     pub reach: PMaxRule,
     /// Utilisation that counts as 1.
     pub full: f64,
-    /// What P_current and P_unused are.
+    /// How P_current and P_unused are measured.
     pub average: Average,
     /// Factor of C_max.
     pub efficiency: f64,
     /// Added to RTTmin.
     pub sr_offset: Span,
-    /// RTT_last is the smallest of the last four.
+    /// Whether RTT_last is the smallest of the last four RTTs.
     pub least_of_four: bool,
-    /// RTTmin that is known before the connection begins.
+    /// RTTmin known before the connection begins.
     pub known_rtt_min: Option<Span>,
-    /// Connections of a host to the same destination share their RTTmin.
+    /// Whether a host's connections to the same destination share their RTTmin.
     pub memory: bool,
-    /// The window is at most 2 W_max.
+    /// Whether the window is limited to 2 W_max.
     pub cap: bool,
     /// Reactions to losses, marks, idle times and limits of the application.
     pub guards: bool,
-    /// Trials of whether more goes through than is told.
+    /// Whether to try for more than is reported.
     pub trials: bool,
 }
 
-/// Who has the window, as `inspect` shows it.
+/// Which control or state sets the window; the values are those of `inspect`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Plain = 0,
@@ -205,16 +208,16 @@ enum Mode {
 pub struct Sigma {
     params: Params,
     mode: Mode,
-    /// The connection is established.
+    /// Whether the connection is established.
     started: bool,
     cubic: LinuxCubic,
     inputs: Inputs,
     /// Smallest RTT; `None` before the first.
     min_rtt: Option<Span>,
-    /// The next RTT is the smallest: the path is another one. And since when it is the one there is now.
+    /// The next RTT replaces the minimum because the path has changed; and when the current path began.
     renew_min: bool,
     path_since: Time,
-    /// The cell in which a smallest RTT was measured that others told of, until the first hint.
+    /// Cell in which a smallest RTT recalled from other connections was measured, until the first hint.
     recalled_in: Option<u16>,
     /// The last four RTTs, newest last; zero for none.
     rtts: [Span; 4],
@@ -222,9 +225,9 @@ pub struct Sigma {
     held_since: Time,
     /// IW and what was acknowledged since Max Start began, in bytes.
     start: (f64, f64),
-    /// Window to go back to once what is lost has been repaired, in segments.
+    /// Window to restore once the losses have been repaired, in segments.
     repairing: Option<f64>,
-    /// When the last timeout fired, until new data are acknowledged; and whether an RTT is still to be judged after it.
+    /// When the last timeout fired, until new data are acknowledged; and until an RTT has been judged after it.
     timeout_at: Option<Time>,
     judge_rtt_after: Option<Time>,
     police: Police,
@@ -232,7 +235,7 @@ pub struct Sigma {
 }
 
 impl Sigma {
-    /// A fresh control.
+    /// Creates a control.
     pub fn new(params: Params) -> Self {
         Self {
             params,
@@ -289,7 +292,7 @@ impl Sigma {
         self.inputs.age(now).is_some_and(|age| age <= self.stale_after()) && self.inputs.capacity().is_some()
     }
 
-    /// The window in segments, within its bounds.
+    /// Clamps a window in segments to its bounds.
     fn bounded(&self, cx: &Context, segments: f64) -> f64 {
         let most = match self.w_max(cx) {
             Some(w_max) if self.params.cap => (MOST * w_max).max(MIN_CWND),
@@ -299,19 +302,19 @@ impl Sigma {
         self.police.bound(segments.min(most).max(trial)).max(MIN_CWND)
     }
 
-    /// Max Start, with the W_max of now; as it is without one.
+    /// Enters Max Start with the current W_max; does nothing if that is unknown.
     fn max_start(&mut self, cx: &Context, w: &mut Window) {
         let Some(w_max) = self.w_max(cx) else { return };
         let initial = w_max.max(LEAST_START);
         self.mode = Mode::MaxStart;
         self.start = (initial * cx.mss.as_f64(), 0.0);
         w.cwnd = initial;
-        w.ssthresh = MIN_CWND; // growth is never slow start's
+        w.ssthresh = MIN_CWND; // growth must never be slow start's
         self.pace(cx, w);
     }
 
-    /// Max Start's pace: `max(W_max, 10 MSS) / RTTmin` of payload, and so C_max as it changes. The endpoint counts bytes on
-    /// the wire.
+    /// Max Start's pace: `max(W_max, 10 MSS) / RTTmin` of payload, which follows C_max. The endpoint counts bytes on the
+    /// wire.
     fn pace(&self, cx: &Context, w: &mut Window) {
         let (Some(w_max), Some(base)) = (self.w_max(cx), self.base_rtt()) else { return };
         let bits = 8.0 * w_max.max(LEAST_START) * cx.wire.as_f64();
@@ -319,7 +322,7 @@ impl Sigma {
         w.pacing = Pacing::Rate(Rate::from_bits_per_s_f64(rate).max(Rate::from_bits_per_s(1)));
     }
 
-    /// Safe Increase goes on from the window as it is.
+    /// SIGMA continues in Safe Increase from the current window.
     fn drive(&mut self, w: &mut Window) {
         self.mode = Mode::Safe;
         self.police = Police::new();
@@ -328,7 +331,7 @@ impl Sigma {
         w.pacing = Pacing::Unlimited;
     }
 
-    /// CUBIC goes on from here.
+    /// CUBIC continues from the current window.
     fn fall_back(&mut self, cx: &Context, w: &mut Window) {
         self.mode = Mode::Plain;
         self.inputs.begin_run();
@@ -338,15 +341,15 @@ impl Sigma {
         self.cubic.on_start(cx, w);
     }
 
-    /// Whether the information has become stale, or is fresh again, since this was asked last.
+    /// Checks whether the information has become stale, or fresh again, since the last check.
     fn look(&mut self, cx: &Context, w: &mut Window) {
         let fresh = self.is_fresh(cx.now);
         match self.mode {
             Mode::Plain => {}
             Mode::Hold if fresh && self.inputs.run() >= FRESH_TO_RETURN => self.mode = Mode::Safe,
             Mode::Hold if cx.now.since(self.held_since) >= HOLD => {
-                // From `min(cwnd, last W_max)`, which may be that of a fade: slow start, until HyStart sees a queue, up to
-                // the largest window that SIGMA itself would have. From there on CUBIC's own growth.
+                // CUBIC continues from `min(cwnd, last W_max)`, which may be that of a fade: slow start, until HyStart sees a
+                // queue, up to the largest window that SIGMA itself would use, and CUBIC's own growth beyond that.
                 let window = self.repairing.unwrap_or(w.cwnd);
                 let w_max = self.w_max(cx).unwrap_or(window);
                 w.cwnd = window.min(w_max).max(MIN_CWND);
@@ -355,7 +358,7 @@ impl Sigma {
             }
             Mode::MaxStart | Mode::Proportional | Mode::Safe if !fresh => {
                 self.mode = Mode::Hold;
-                // It was stale from then on, whenever that is noticed.
+                // The information was stale from that time on, whenever this is noticed.
                 let age = self.inputs.age(cx.now).unwrap_or(Span::ZERO);
                 self.held_since = cx.now - (age - self.stale_after());
                 w.pacing = Pacing::Unlimited;
@@ -365,14 +368,14 @@ impl Sigma {
         }
     }
 
-    /// SIGMA has the window from now on.
+    /// SIGMA takes the window.
     fn begin_trials(&mut self, now: Time) {
         if let Some(trials) = &mut self.trials {
             trials.drive(now);
         }
     }
 
-    /// A trial that is under way is over.
+    /// Ends the current trial, if any.
     fn end_trial(&mut self, cx: &Context, w: &mut Window) {
         if let Some(before) = self.trials.as_mut().and_then(|trials| trials.stop(cx.now)) {
             w.pacing = Pacing::Unlimited;
@@ -380,7 +383,7 @@ impl Sigma {
         }
     }
 
-    /// What was acknowledged is held against the reports.
+    /// Compares acknowledged bytes with the reports.
     fn try_reports(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {
         let Some(base) = self.base_rtt() else { return };
         let is_open = matches!(cx.state, State::Open | State::Disorder);
@@ -396,7 +399,7 @@ impl Sigma {
             }
             _ => WindowOwner::Sigma,
         };
-        // CUBIC does not take over in the middle of a repair.
+        // CUBIC does not take over during a repair.
         if who == WindowOwner::Sigma && !is_open {
             return;
         }
@@ -415,7 +418,7 @@ impl Sigma {
             Finding::Contradicted { queue } if who != WindowOwner::Plain => {
                 self.timeout_at = None;
                 w.cwnd = (cx.in_flight as f64).min(w.cwnd).max(LEAST_START);
-                // Without a queue slow start finds what there is.
+                // Without a queue, slow start finds the capacity.
                 w.ssthresh = if queue { w.cwnd } else { f64::INFINITY };
                 self.fall_back(cx, w);
             }
@@ -423,7 +426,7 @@ impl Sigma {
         }
     }
 
-    /// The next RTT is RTTmin.
+    /// Discards path state; the next RTT becomes RTTmin.
     fn forget_path(&mut self) {
         if let Some(trials) = &mut self.trials {
             trials.forget();
@@ -437,7 +440,7 @@ impl Sigma {
         let rtt = rtt.max(Span::from_micros(1));
         self.rtts.rotate_left(1);
         self.rtts[3] = rtt;
-        // Only packets that left after the timeout tell of the path there is now.
+        // Only packets sent after the timeout measure the current path.
         if let Some(at) = self.judge_rtt_after
             && now.since(at) >= rtt
         {
@@ -454,7 +457,7 @@ impl Sigma {
         self.renew_min = false;
     }
 
-    /// New data were acknowledged: PA or SI.
+    /// New data were acknowledged: applies PA or SI.
     fn adjust(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {
         let (Some(base), Some(w_max)) = (self.base_rtt(), self.w_max(cx)) else { return };
         if self.last_rtt() >= base.mul_f64(QUEUE) {
@@ -485,7 +488,7 @@ impl Sigma {
     }
 }
 
-/// CUBIC as Linux has it.
+/// CUBIC as in Linux.
 fn plain() -> LinuxCubic {
     LinuxCubic::new(CubicParams::LINUX, hystart::Kind::Classic)
 }
@@ -585,7 +588,7 @@ impl CongestionControl for Sigma {
             return;
         }
         if let Some(later) = self.repairing {
-            // What leaves is what has arrived (RFC 6937's packet conservation).
+            // Only as much is sent as has arrived (packet conservation, RFC 6937).
             w.cwnd = (cx.in_flight as f64 + ack.delivered.max(1) as f64).min(later).max(1.0);
             return;
         }
@@ -602,7 +605,7 @@ impl CongestionControl for Sigma {
         }
     }
 
-    /// Recovery is PRR's after CUBIC's `ReduceTo`, and nobody's but SIGMA's after `Own`.
+    /// Recovery is PRR's after CUBIC's `ReduceTo`, and SIGMA's own after `Own`.
     fn owns_recovery(&self) -> bool {
         self.mode != Mode::Plain
     }
@@ -668,12 +671,12 @@ impl CongestionControl for Sigma {
 
     fn on_radio(&mut self, cx: &Context, w: &mut Window, hint: &RadioHint) {
         if self.started {
-            self.look(cx, w); // whether it was stale until now
+            self.look(cx, w); // checks whether the information was stale until now
         }
         let base = self.base_rtt().unwrap_or(Span::ZERO);
         let Some(moved) = self.inputs.on_hint(cx.now, hint, base, self.stale_after()) else { return };
         if self.recalled_in.take().is_some_and(|cell| cell != hint.info.cell) {
-            // What others know is of another cell.
+            // The recalled RTTmin was measured in another cell.
             self.renew_min = true;
         }
         if moved && self.started {

@@ -1,4 +1,4 @@
-//! BBRv1: paces at the bandwidth measured and keeps two bandwidth-delay products in flight at most.
+//! BBRv1: paces at the measured bandwidth and keeps at most two bandwidth-delay products in flight.
 //!
 //! Source: Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 2016; states, constants and
 //! order of evaluation as Linux `net/ipv4/tcp_bbr.c` (version 1 of BBR).
@@ -13,13 +13,13 @@
 //! | PROBE_BW | [`CYCLE`], a phase per minimal RTT | [`CWND_GAIN`] | the minimal RTT is 10 s old |
 //! | PROBE_RTT | 1 | 4 segments | 200 ms and a round with at most 4 segments in flight |
 //!
-//! On top: packet conservation in the first round of recovery, long-term sampling against policers, an allowance
-//! for aggregated acknowledgements, restart after idling.
+//! In addition: packet conservation in the first round of recovery, long-term sampling against policers, an allowance for
+//! aggregated acknowledgements, restart after idling.
 //!
-//! Ours: what Linux deducts from the flight for the time until pacing lets the next burst go is deducted only with
-//! `departure=on`, for results from before it was there; the pacing rate has a floor of a segment a second; a path change
-//! replaces the minimal RTT by the next sample. Linux marks the connection limited by the application during
-//! PROBE_RTT; here the control itself recognises samples of packets sent in it.
+//! Ours: Linux subtracts from the flight what is delivered before pacing allows the next burst; here this needs
+//! `departure=on`, so that earlier results stay reproducible. The pacing rate has a floor of one segment per second. A path
+//! change replaces the minimal RTT by the next sample. Linux marks the connection application-limited during PROBE_RTT; here
+//! the control itself recognises samples of packets sent in that state.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -32,7 +32,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "bbr1",
     about: "BBR version 1: paces at the measured bandwidth",
@@ -93,11 +93,11 @@ pub(crate) const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 pub(crate) const PROBE_RTT_TIME: Span = Span::from_millis(200);
 /// Smallest window in segments (Linux `bbr_cwnd_min_target`).
 pub(crate) const MIN_CWND: u64 = 4;
-/// Growth per round that still counts as growth (Linux `bbr_full_bw_thresh`).
+/// Growth per round that counts as growth (Linux `bbr_full_bw_thresh`).
 const FULL_PIPE_GROWTH: u64 = UNIT * 5 / 4;
-/// Rounds without it until the pipe counts as full (Linux `bbr_full_bw_cnt`).
+/// Rounds without growth until the pipe counts as full (Linux `bbr_full_bw_cnt`).
 const FULL_PIPE_ROUNDS: u32 = 3;
-/// Paced at this percentage of gain times bandwidth (Linux `bbr_pacing_margin_percent` is 1).
+/// Pace as a percentage of gain times bandwidth (Linux `bbr_pacing_margin_percent` is 1).
 const PACED_PERCENT: u64 = 99;
 /// Below this rate bursts are single segments (Linux `bbr_min_tso_rate`).
 const MIN_TSO_RATE: Rate = Rate::from_bits_per_s(1_200_000);
@@ -110,7 +110,8 @@ pub(crate) const INITIAL_WINDOW: u64 = 10;
 /// RTT assumed for the first pace before there is a sample (Linux).
 const NOMINAL_RTT: Span = Span::from_millis(1);
 
-/// Fewest rounds of a long-term sampling interval (Linux `bbr_lt_intvl_min_rtts`); four times as many are too many.
+/// Fewest rounds of a long-term sampling interval (Linux `bbr_lt_intvl_min_rtts`); an interval of more than four times as
+/// many is discarded.
 const POLICER_ROUNDS: u64 = 4;
 /// Lost over delivered, in 1/256, from which an interval is lossy (Linux `bbr_lt_loss_thresh`).
 const POLICER_LOSS: u64 = 50;
@@ -141,18 +142,18 @@ impl Bandwidth {
         Self((segments << Self::SCALE) / span.as_micros().max(1))
     }
 
-    /// The sample of an acknowledgement, where it is valid.
+    /// The sample of an acknowledgement, if valid.
     #[inline]
     pub(crate) fn sample(rate: &RateSample) -> Option<Self> {
         rate.interval.filter(|span| !span.is_zero()).map(|span| Self::of(rate.delivered, span))
     }
 
-    /// Segments that pass in `span`, rounded down.
+    /// Segments delivered in `span`, rounded down.
     fn segments_in(self, span: Span) -> u64 {
         self.0.saturating_mul(span.as_micros()) >> Self::SCALE
     }
 
-    /// `gain` times bandwidth times `min_rtt` in segments, rounded up; an initial window if that is not known.
+    /// `gain` times bandwidth times `min_rtt` in segments, rounded up; an initial window if the RTT is unknown.
     #[inline]
     pub(crate) fn bdp(self, min_rtt: Span, gain: u64) -> u64 {
         if min_rtt == Span::MAX {
@@ -162,7 +163,7 @@ impl Bandwidth {
         gained.saturating_add((1 << Self::SCALE) - 1) >> Self::SCALE
     }
 
-    /// As a plain number.
+    /// The bandwidth as a plain number.
     pub(crate) fn segments_per_s(self) -> f64 {
         self.0 as f64 * (1e6 / (1u64 << Self::SCALE) as f64)
     }
@@ -174,30 +175,30 @@ impl Bandwidth {
         Rate::from_bits_per_s(bits.saturating_mul(1_000_000 / 100 * percent) >> Self::SCALE)
     }
 
-    /// The same as a pace: at least a segment a second (ours), so that a flow never stops for good.
+    /// The same as a pace: at least one segment per second (ours), so that a flow never stops for good.
     #[inline]
     fn pace(self, cx: &Context, gain: u64, percent: u64) -> Rate {
         self.rate(cx, gain, percent).max(Rate::from_bits_per_s(cx.wire.get() * 8))
     }
 
-    /// [`Self::pace`] for a gain that is a plain number, without margin.
+    /// [`Self::pace`] for a floating-point gain, without margin.
     pub(crate) fn pace_f64(self, cx: &Context, gain: f64) -> Rate {
         let segment = cx.wire.as_f64() * 8.0;
         Rate::from_bits_per_s_f64((self.segments_per_s() * gain * segment).max(segment))
     }
 }
 
-/// Whether STARTUP has filled the pipe: the bandwidth does not grow any more.
+/// Detects whether STARTUP has filled the pipe: the bandwidth no longer grows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FullPipe {
     best: Bandwidth,
     rounds: u32,
-    /// The verdict.
+    /// Whether the pipe is full.
     pub(crate) reached: bool,
 }
 
 impl FullPipe {
-    /// Takes the bandwidth at the end of a round that was not limited by the application.
+    /// Records the bandwidth at the end of a round that was not application-limited.
     pub(crate) fn on_round(&mut self, bandwidth: Bandwidth) {
         if self.reached {
             return;
@@ -210,13 +211,13 @@ impl FullPipe {
         }
     }
 
-    /// Growth is measured from zero again; the verdict stands.
+    /// Restarts the measurement of growth from zero; the verdict stays.
     fn forget_best(&mut self) {
         self.best = Bandwidth(0);
     }
 }
 
-/// What can be turned off.
+/// Features that options can disable.
 #[derive(Clone, Copy, Debug)]
 struct Switches {
     probe_rtt: bool,
@@ -234,7 +235,7 @@ enum Mode {
     ProbeRtt,
 }
 
-/// Long-term sampling: the rate of a policer, which drops what exceeds its tokens.
+/// Long-term sampling: detects a policer, which drops traffic beyond its tokens, and its rate.
 #[derive(Clone, Debug, Default)]
 struct Policer {
     sampling: bool,
@@ -257,7 +258,7 @@ impl Policer {
         self.begin_interval(cx);
     }
 
-    /// Takes an acknowledgement (or a timeout) while no policer is assumed.
+    /// Processes an acknowledgement (or a timeout) while no policer is assumed.
     fn sample(&mut self, cx: &Context, round: bool, lost: bool, app_limited: bool) {
         if !self.sampling {
             if !lost {
@@ -278,7 +279,7 @@ impl Policer {
             self.reset(cx);
             return;
         }
-        // An interval ends with a loss: again without tokens.
+        // An interval ends with a loss, when the policer is out of tokens again.
         let (lost_now, delivered) =
             (cx.lost.saturating_sub(self.lost), cx.delivered.saturating_sub(self.delivered));
         if !lost || delivered == 0 || lost_now * UNIT < POLICER_LOSS * delivered {
@@ -305,7 +306,7 @@ impl Policer {
     }
 }
 
-/// How many segments more than the bandwidth explains were acknowledged at once: the maximum of 5 to 10 rounds.
+/// Excess of segments acknowledged at once over what the bandwidth explains: the maximum of 5 to 10 rounds.
 #[derive(Clone, Debug, Default)]
 struct Aggregation {
     extra: [u64; 2],
@@ -357,7 +358,7 @@ pub struct Bbr1 {
     aggregation: Aggregation,
     pacing_gain: u64,
     cwnd_gain: u64,
-    /// Place in [`CYCLE`], and since when.
+    /// Position in [`CYCLE`], and since when.
     phase: usize,
     phase_since: Time,
     min_rtt: Span,
@@ -367,7 +368,7 @@ pub struct Bbr1 {
     /// End of PROBE_RTT; `None` until the flight is small.
     probe_rtt_until: Option<Time>,
     probe_rtt_round_done: bool,
-    /// Counts of delivered segments between which packets were sent in PROBE_RTT: their samples are too low.
+    /// Counts of delivered segments that delimit the packets sent in PROBE_RTT, whose samples are too low.
     quiet: Option<(u64, u64)>,
     /// The window to return to after recovery and PROBE_RTT.
     prior_cwnd: f64,
@@ -410,7 +411,7 @@ impl Bbr1 {
         Bandwidth(self.bandwidth.get())
     }
 
-    /// The bandwidth in force: the policer's, or the maximum measured.
+    /// The bandwidth in use: the policer's, or the measured maximum.
     fn bandwidth(&self) -> Bandwidth {
         if self.policer.policed { self.policer.rate } else { self.max_bandwidth() }
     }
@@ -424,18 +425,18 @@ impl Bbr1 {
         (millisecond / cx.wire.get().max(1)).min(largest).max(smallest)
     }
 
-    /// What end hosts and delayed acknowledgements need on top (Linux `bbr_quantization_budget`).
+    /// Adds a budget for the end hosts and delayed acknowledgements (Linux `bbr_quantization_budget`).
     fn with_budget(&self, cx: &Context, w: &Window, segments: u64) -> u64 {
         let even = segments.saturating_add(3 * Self::burst(cx, w)).saturating_add(1) & !1;
         if self.mode == Mode::ProbeBw && self.phase == 0 { even.saturating_add(2) } else { even }
     }
 
-    /// The flight that `gain` asks for (Linux `bbr_inflight`).
+    /// The flight for `gain` (Linux `bbr_inflight`).
     fn flight_for(&self, cx: &Context, w: &Window, gain: u64) -> u64 {
         self.with_budget(cx, w, self.max_bandwidth().bdp(self.min_rtt, gain))
     }
 
-    /// What will be in flight when the next packet leaves (Linux `bbr_packets_in_net_at_edt`).
+    /// Packets in flight when the next one is sent (Linux `bbr_packets_in_net_at_edt`).
     fn flight_at_departure(&self, cx: &Context, w: &Window, in_flight: u64) -> u64 {
         let flight = if self.pacing_gain > UNIT { in_flight + Self::burst(cx, w) } else { in_flight };
         if !self.switches.departure {
@@ -496,7 +497,7 @@ impl Bbr1 {
         }
     }
 
-    /// Whether the sample is too low for another reason than the path.
+    /// Whether the sample is too low for a reason other than the path.
     fn app_limited(&self, rate: &RateSample) -> bool {
         let quiet =
             self.quiet.is_some_and(|(from, to)| rate.prior_delivered >= from && rate.prior_delivered <= to);

@@ -1,8 +1,8 @@
 //! BBRv1 with the parameters of Zhong's thesis, for the reproduction of its chapters 5 to 7.
 //!
-//! Source: Zhong 2020, sections 4.4 and 5.2 (states, gains, durations); what it leaves open is as in Linux
-//! `net/ipv4/tcp_bbr.c`, see [`crate::rate_based::bbr1`], with which this shares the bandwidth sampler, the maximum over ten
-//! rounds, the test for a full pipe and the windows of the RTT filter.
+//! Source: Zhong 2020, sections 4.4 and 5.2 (states, gains, durations); everything else is as in Linux `net/ipv4/tcp_bbr.c`.
+//! This control shares with [`crate::rate_based::bbr1`] the bandwidth sampler, the maximum over ten rounds, the full-pipe
+//! test and the windows of the RTT filter.
 //!
 //! | state | pacing gain | window gain | leaves when |
 //! |---|---|---|---|
@@ -13,9 +13,9 @@
 //! | PROBE_BW / STEADY | 1 | [`CWND_GAIN`] | 6 minimal RTT |
 //! | PROBE_RTT | 1 | 4 segments | min(minimal RTT, 200 ms) with at most 4 segments in flight |
 //!
-//! No pacing margin, no random start of the cycle, no long-term sampling, no allowance for aggregation, no window
-//! cut on loss. Ours, where neither source speaks: three rounds, not three acknowledgements, end STARTUP (the latter
-//! would end it at once); a path change replaces the minimal RTT by the next sample.
+//! No pacing margin, no random start of the cycle, no long-term sampling, no allowance for aggregation, no window cut on
+//! loss. Ours, where neither source specifies it: STARTUP ends after three rounds, not three acknowledgements (which would
+//! end it at once); a path change replaces the minimal RTT by the next sample.
 
 use ranpace_units::{Span, Time};
 
@@ -27,7 +27,7 @@ use crate::rate_based::bbr1::{
     BANDWIDTH_ROUNDS, Bandwidth, FullPipe, INITIAL_WINDOW, MIN_CWND, MIN_RTT_WINDOW, PROBE_RTT_TIME,
 };
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "bbr-zhong",
     about: "BBR version 1 with the parameters of Zhong's thesis",
@@ -53,7 +53,7 @@ const HIGH_GAIN: f64 = 2.885;
 const DRAIN_GAIN: f64 = 0.3466;
 /// Pacing gain while looking for more bandwidth (section 5.2.1).
 const SOUNDING_GAIN: f64 = 1.25;
-/// Pacing gain that takes the queue of the sounding away (section 5.2.1).
+/// Pacing gain that drains the queue of the sounding (section 5.2.1).
 const SOUNDED_GAIN: f64 = 0.75;
 /// Window over BDP in PROBE_BW; the thesis gives no value (Linux).
 const CWND_GAIN: f64 = 2.0;
@@ -93,7 +93,7 @@ impl Mode {
     }
 }
 
-/// What the transitions depend on.
+/// Inputs of the transitions.
 #[derive(Clone, Copy, Debug)]
 struct TransitionInputs {
     /// Time in the state.
@@ -104,7 +104,7 @@ struct TransitionInputs {
     bdp: f64,
     /// Time since the flight became small; `None` before.
     small_for: Option<Span>,
-    /// Whether the minimal RTT is to be probed.
+    /// Whether the minimal RTT must be probed.
     min_rtt_old: bool,
 }
 
@@ -115,7 +115,7 @@ fn next(mode: Mode, facts: &TransitionInputs) -> Mode {
     }
     let drained = |mode_since: Span| facts.in_flight <= facts.bdp || mode_since >= facts.min_rtt * DRAIN_RTTS;
     match mode {
-        // Linux looks at once whether there is anything to drain.
+        // Linux checks at once whether there is anything to drain.
         Mode::Startup if facts.full_pipe && drained(Span::ZERO) => Mode::Sounding,
         Mode::Startup if facts.full_pipe => Mode::Drain,
         Mode::Drain if drained(facts.since) => Mode::Sounding,
@@ -190,7 +190,7 @@ impl BbrZhong {
             Pacing::Unlimited => true,
             Pacing::Rate(current) => pace > current,
         };
-        // Never slower before the pipe is full (Linux).
+        // The pace never decreases before the pipe is full (Linux).
         if self.full_pipe.reached || faster {
             w.pacing = Pacing::Rate(pace);
         }
@@ -266,13 +266,13 @@ impl CongestionControl for BbrZhong {
     fn on_start(&mut self, cx: &Context, w: &mut Window) {
         (self.min_rtt, self.min_rtt_at, self.mode_since) = (cx.min_rtt, cx.now, cx.now);
         self.rounds.restart(cx.delivered);
-        // Ten segments per RTT of the handshake, whatever the initial window.
+        // Ten segments per handshake RTT, whatever the initial window.
         let bandwidth = Bandwidth::of(INITIAL_WINDOW, cx.srtt.max(Span::from_millis(1)));
         w.pacing = Pacing::Rate(bandwidth.pace_f64(cx, HIGH_GAIN));
     }
 
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
-        // Loss is not this control's business; a timeout empties the path until the next acknowledgement.
+        // This control ignores losses; a timeout leaves the path empty until the next acknowledgement.
         if let Signal::Timeout { .. } = event.kind {
             if !self.timed_out && self.mode != Mode::ProbeRtt {
                 self.prior_cwnd = w.cwnd;
@@ -415,7 +415,7 @@ mod tests {
             flow.max_in_flight = 0;
             let utilisation = flow.utilisation_until(Time::from_secs(9));
             assert!(utilisation > 0.95, "{rate} Mbit/s, {rtt} ms: {utilisation}");
-            // The BDP includes a packet's own time on the line.
+            // The BDP includes a packet's own transmission time.
             let limit = (2.0 * (bdp + 1.0)).max(4.0) + 1.0;
             assert!((flow.max_in_flight as f64) < limit, "{} in flight, limit {limit}", flow.max_in_flight);
         }

@@ -1,25 +1,25 @@
-//! Sprout: the receiver infers the rate of the link and forecasts, with caution, what it will deliver.
+//! Sprout: the receiver infers the link's rate and makes a cautious forecast of what it will deliver.
 //!
 //! Source: Winstein, Sivaraman, Balakrishnan, "Stochastic Forecasts Achieve High Throughput and Low Delay over
 //! Cellular Networks", NSDI 2013, section 3; constants as in the published code (`keithw/sprout`).
 //!
-//! Receiver, every [`TICK`]: the packets of the tick are a Poisson count whose rate is hidden, one of [`BINS`] from 0
-//! to [`HIGHEST_RATE`] packets a second, and wanders as Brownian motion ([`WANDERING`]); from an outage (rate 0) it
-//! escapes at [`ESCAPE`]. The belief is moved on, weighed with the likelihood of the count, and gives the 5th
-//! percentile of the cumulative deliveries after each of the next [`HORIZON`] ticks. Ticks in which the sender had
-//! said that it would be silent, and was, are not weighed in (paper).
+//! Receiver, every [`TICK`]: the packets of a tick are a Poisson count with a hidden rate, one of [`BINS`] from 0 to
+//! [`HIGHEST_RATE`] packets per second, which follows a Brownian motion ([`WANDERING`]); it escapes from an outage (rate 0)
+//! at rate [`ESCAPE`]. The belief is evolved by a tick and weighted with the likelihood of the count; it yields the 5th
+//! percentile of the cumulative deliveries after each of the next [`HORIZON`] ticks. Ticks in which the sender had announced
+//! silence, and was silent, are not weighted in (paper).
 //!
-//! Sender: what is not accounted for (sent, less received or lost by the report, less what the forecast says will have
-//! drained until a packet sent now is there) is taken for the queue that it finds; it sends until that is as much as the forecast
-//! drains in the next [`TARGET`] ticks, 100 ms (paper).
+//! Sender: the packets unaccounted for (sent, less received or lost according to the report, less what the forecast expects
+//! to have drained by the time a packet sent now arrives) are taken as the queue that this packet finds; it sends until that
+//! equals what the forecast drains in the next [`TARGET`] ticks, 100 ms (paper).
 //!
-//! Ours, where sources differ or are silent: a packet sent now finds the queue as it will be a smallest RTT after the report
-//! left ([`Horizon::Rtt`]; the published code has one tick for it, which shuts the window on paths that are longer than what the
-//! forecast drains in 120 ms); the forecast drained by tick k counts once (the published code takes off
-//! the cumulative count at every tick); at least one packet may always be in flight, which is the heartbeat; packets
-//! stand for bytes, full packets being the unit of the forecast; bin 0 stays with the whole probability of no escape,
-//! as the paper says, and mass that wanders below zero or above the highest rate is dropped, as the code does; a
-//! report leaves once a tick; before the first report, as much may be sent as the receiver's prior would forecast.
+//! Ours, where sources differ or are silent: a packet sent now finds the queue as of one smallest RTT after the report was
+//! sent ([`Horizon::Rtt`]; the published code uses one tick, which closes the window on paths longer than what the forecast
+//! drains in 120 ms); the forecast drained by tick k counts once (the published code subtracts the cumulative count at every
+//! tick); at least one packet may always be in flight, which serves as the heartbeat; packets represent bytes, and full
+//! packets are the unit of the forecast; bin 0 keeps the whole probability of no escape, as in the paper, and mass that moves
+//! below zero or above the highest rate is dropped, as in the code; one report is sent per tick; before the first report, as
+//! much may be sent as the receiver's prior would forecast.
 
 use ranpace_units::{Span, Time};
 
@@ -30,7 +30,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "sprout",
     about: "sends what the receiver's cautious forecast will drain in 100 ms",
@@ -86,17 +86,18 @@ const WANDERING: f64 = 200.0;
 const ESCAPE: f64 = 1.0;
 /// Ticks that a forecast covers (paper).
 const HORIZON: usize = 8;
-/// Ticks within which a packet sent now is to leave the queue: 100 ms (paper).
+/// Ticks within which a packet sent now should leave the queue: 100 ms (paper).
 const TARGET: usize = 5;
-/// Fewest ticks that count as passed when a forecast comes (published code): it has travelled, and so will what is sent.
+/// Least number of ticks counted as passed when a forecast arrives (published code), for its travel time and that of new
+/// packets.
 const LEAD: usize = 1;
-/// Most of them: a second. Ours.
+/// Largest number of such ticks: a second. Ours.
 const MOST_LEAD: usize = 50;
-/// Packets per tick that are distinguished in forecasts (published code); 20 are the mean at the highest rate.
+/// Most packets per tick in forecasts (published code); the mean at the highest rate is 20.
 const MOST_PER_TICK: usize = 30;
-/// More packets in a tick count as this many. Ours: their likelihoods would all underflow.
+/// Larger counts in a tick are clamped to this. Ours: their likelihoods would all underflow.
 const MOST_OBSERVED: f64 = 100.0;
-/// The wandering's kernel is cut at this many standard deviations (published code).
+/// The kernel of the motion is truncated at this many standard deviations (published code).
 const KERNEL_DEVIATIONS: f64 = 5.0;
 /// Bytes of a full packet on the wire, the unit of rates.
 const FULL_PACKET: f64 = 1500.0;
@@ -111,7 +112,7 @@ fn rate_of(bin: usize) -> f64 {
 /// One probability per bin.
 type Belief = [f64; BINS];
 
-/// How the rate moves in a tick: cell masses of a normal distribution, by distance in bins.
+/// Motion of the rate in a tick: cell masses of a normal distribution, by distance in bins.
 #[derive(Clone, Debug)]
 struct Wandering {
     kernel: Vec<f64>,
@@ -139,17 +140,17 @@ impl Wandering {
         } else if to == 0 {
             1.0 - self.escape
         } else {
-            // What escapes goes upwards, with the kernel's upper half.
+            // Escapes go upwards, with the kernel's upper half.
             self.escape * 2.0 * moved
         }
     }
 
-    /// Bins within reach of one.
+    /// Bins within the kernel's reach.
     fn near(&self, bin: usize) -> core::ops::Range<usize> {
         (bin + 1).saturating_sub(self.kernel.len())..(bin + self.kernel.len()).min(BINS)
     }
 
-    /// The belief a tick later, up to a factor.
+    /// The belief one tick later, up to a factor.
     fn evolve(&self, belief: &Belief) -> Belief {
         let mut next = [0.0; BINS];
         for (from, p) in belief.iter().enumerate().skip(1) {
@@ -163,7 +164,7 @@ impl Wandering {
         next
     }
 
-    /// The expectation a tick later of a figure that depends on the bin, for each bin to start from.
+    /// For each starting bin, the expectation one tick later of a value that depends on the bin.
     fn forecast_packets(&self, figure: &[f32]) -> Vec<f32> {
         (0..BINS)
             .map(|from| {
@@ -187,7 +188,7 @@ struct Forecaster {
 
 impl Forecaster {
     fn new(wandering: &Wandering) -> Self {
-        // Counts of one tick by bin, then seen from ever earlier: the bin is where the forecast starts.
+        // Counts of one tick by bin, then moved back tick by tick: the bin is where the forecast starts.
         let mut tick: Vec<Vec<f32>> = (0..=MOST_PER_TICK)
             .map(|count| (0..BINS).map(|bin| poisson(rate_of(bin) * TICK_S, count) as f32).collect())
             .collect();
@@ -197,7 +198,7 @@ impl Forecaster {
             if horizon > 0 {
                 tick = tick.iter().map(|figure| wandering.forecast_packets(figure)).collect();
             }
-            // The ticks of a forecast are independent, given where it starts (published code).
+            // Given the starting bin, the ticks of a forecast are independent (published code).
             let mut sum = vec![[0.0; BINS]; exactly.len() + MOST_PER_TICK];
             for (before, p) in exactly.iter().enumerate() {
                 for (count, q) in tick.iter().enumerate() {
@@ -221,7 +222,7 @@ impl Forecaster {
         Self { at_most }
     }
 
-    /// The smallest counts that are not exceeded with probability `quantile` at least, after each tick.
+    /// The smallest counts that are not exceeded with at least probability `quantile`, after each tick.
     fn forecast(&self, belief: &[f32; BINS], quantile: f64) -> [u16; HORIZON] {
         core::array::from_fn(|tick| {
             let table = &self.at_most[tick];
@@ -233,12 +234,12 @@ impl Forecaster {
     }
 }
 
-/// Probability of `count` where `mean` are expected.
+/// Poisson probability of `count` for the mean `mean`.
 fn poisson(mean: f64, count: usize) -> f64 {
     (1..=count).fold(libm::exp(-mean), |p, n| p * mean / n as f64)
 }
 
-/// What does not change, built with the first packet.
+/// Constant tables, built when the first packet arrives.
 #[derive(Clone, Debug)]
 struct Tables {
     wandering: Wandering,
@@ -255,14 +256,14 @@ impl Tables {
         Self { wandering, forecaster, logarithms }
     }
 
-    /// Weighs the belief with the Poisson likelihood of `count` and brings its sum to one.
+    /// Weights the belief with the Poisson likelihood of `count` and normalises it.
     fn observe(&self, belief: &mut Belief, count: f64) {
         let log_likelihood = |bin: usize| {
             let mean = rate_of(bin) * TICK_S;
             // 0^0 is 1; other counts rule out an outage.
             if count == 0.0 { -mean } else { count * self.logarithms[bin] - mean }
         };
-        // The factor is the same for all bins: the largest likelihood is 1, so that the sum cannot vanish.
+        // Dividing by a factor common to all bins makes the largest likelihood 1, so that the sum cannot vanish.
         let best = (count / TICK_S / HIGHEST_RATE).min(1.0) * (BINS - 1) as f64;
         let largest = log_likelihood((best + 0.5) as usize);
         for (bin, p) in belief.iter_mut().enumerate() {
@@ -272,7 +273,7 @@ impl Tables {
     }
 }
 
-/// Brings the sum to one. A belief that has vanished (it was certain of something else) starts again.
+/// Normalises the sum to one. A belief that has vanished (it was certain of another rate) is reset to uniform.
 fn normalise(belief: &mut Belief) {
     let sum: f64 = belief.iter().sum();
     if sum > 1e-250 {
@@ -291,14 +292,14 @@ pub struct SproutReceiver {
     belief: Box<Belief>,
     /// End of the current tick.
     tick_ends: Option<Time>,
-    /// Packets of the current tick, partial ones as parts.
+    /// Packets of the current tick; partial packets count as fractions.
     count: f64,
-    /// The sender will be silent until then.
+    /// The sender has announced silence until then.
     silent_until: Time,
     /// Packets received or lost.
     accounted: u64,
     ticks: u32,
-    /// A tick has ended, and its report has not left.
+    /// Whether a tick has ended and its report has not been sent.
     due: bool,
 }
 
@@ -322,7 +323,7 @@ impl SproutReceiver {
         *self.belief = tables.wandering.evolve(&self.belief);
         let silent = end - TICK < self.silent_until;
         if self.count > 0.0 || !silent {
-            // A part of a packet is a packet, otherwise to the nearest (published code).
+            // A partial packet counts as one; otherwise the count is rounded to the nearest (published code).
             let count = if self.count > 0.0 { (self.count + 0.5).floor().max(1.0) } else { 0.0 };
             tables.observe(&mut self.belief, count.min(MOST_OBSERVED));
         } else {
@@ -362,7 +363,7 @@ impl ReceiverHalf for SproutReceiver {
     fn on_deadline(&mut self, now: Time) -> bool {
         let Some(mut end) = self.tick_ends else { return false };
         let begun = self.ticks;
-        // After a long pause the belief has forgotten everything anyway.
+        // After a long pause the belief has lost all information anyway.
         if now > end + TICK * 500 {
             end = now - TICK * 500;
         }
@@ -388,14 +389,14 @@ impl ReceiverHalf for SproutReceiver {
     }
 }
 
-/// A forecast as the sender has it.
+/// A forecast received by the sender.
 #[derive(Clone, Copy, Debug)]
 struct Forecast {
-    /// When it came.
+    /// When it arrived.
     at: Time,
-    /// The receiver's tick.
+    /// The receiver's tick number.
     tick: u32,
-    /// Packets received or lost until then.
+    /// Packets received or lost by then.
     accounted: u64,
     /// Cumulative deliveries after each tick.
     counts: [u16; HORIZON],
@@ -417,8 +418,8 @@ impl Forecast {
         .filter(|forecast| forecast.counts.is_sorted())
     }
 
-    /// Cumulative deliveries after `tick` ticks; what lies beyond the horizon is not counted on, but for what the journey is
-    /// longer than published: there the forecast goes on as in its last [`TARGET`] ticks.
+    /// Cumulative deliveries after `tick` ticks. Nothing is counted beyond the horizon, except for the ticks by which `lead`
+    /// exceeds [`LEAD`]: for these the forecast is extended at the rate of its last [`TARGET`] ticks.
     fn after(&self, tick: usize, lead: usize) -> u64 {
         let known = match tick.min(HORIZON) {
             0 => 0,
@@ -433,7 +434,8 @@ impl Forecast {
         ((now - self.at).as_nanos() / TICK.as_nanos()).min(HORIZON as u64) as usize
     }
 
-    /// Packets that may be sent now, `sent` having been sent so far, if they and the report take `lead` ticks.
+    /// Packets that may be sent now, if `sent` have been sent so far and the report and the new packets together travel
+    /// `lead` ticks.
     fn allowance(&self, now: Time, sent: u64, lead: usize) -> u64 {
         let tick = self.ticks_since(now) + lead;
         let drained = self.after(tick, lead);
@@ -442,10 +444,10 @@ impl Forecast {
     }
 }
 
-/// How far ahead of a report the queue is looked at.
+/// How far ahead of a report the queue is predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Horizon {
-    /// The smallest RTT: the report has travelled, and so will what is sent.
+    /// The smallest RTT: the travel time of the report and of new packets.
     Rtt,
     /// A tick (published code).
     Tick,
@@ -457,12 +459,12 @@ pub struct Sprout {
     lead: Horizon,
     forecast: Option<Forecast>,
     allowance: u64,
-    /// When the forecast's next tick has passed; `None` after its last, when nothing more is drained.
+    /// When the forecast's next tick ends; `None` after its last, when nothing more drains.
     next_tick: Option<Time>,
 }
 
 impl Sprout {
-    /// The window is what is in flight and what may follow.
+    /// Sets the window to the packets in flight plus the allowance.
     fn update(&mut self, cx: &Context, w: &mut Window) {
         let Some(forecast) = &self.forecast else { return };
         let lead = match self.lead {
@@ -487,7 +489,7 @@ impl CongestionControl for Sprout {
     }
 
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, _: &Congestion) -> LossResponse {
-        self.update(cx, w); // loss says nothing here
+        self.update(cx, w); // loss carries no information here
         LossResponse::Own
     }
 
@@ -503,7 +505,7 @@ impl CongestionControl for Sprout {
 
     fn on_report(&mut self, cx: &Context, w: &mut Window, report: &ReceiverReport) {
         let Some(forecast) = Forecast::parse(cx.now, report) else { return };
-        // Reports may overtake each other: only a newer one counts.
+        // Reports may be reordered: only newer ones count.
         let newer = self.forecast.is_none_or(|old| forecast.tick.wrapping_sub(old.tick) as i32 > 0);
         if newer {
             self.forecast = Some(forecast);
@@ -583,7 +585,8 @@ mod tests {
             let receiver = fed(rate, 5);
             let (mean, deviation) = mean(&receiver);
             assert!((mean - rate).abs() < 3.0 * deviation, "{rate}: {mean} +- {deviation}");
-            // Brownian motion of 28 per tick against Poisson counts: it cannot know better, but far better than 289.
+            // A Brownian motion of 28 per tick limits the precision from Poisson counts, but it is far better than the
+            // prior's 289.
             assert!(deviation < 20.0 + 4.0 * rate.sqrt(), "{rate}: {mean} +- {deviation}");
         }
     }
@@ -693,7 +696,7 @@ mod tests {
             assert!(utilisation > 0.85, "{rtt} ms: {utilisation}, {delay} s of queue");
             assert!(delay < 0.1, "{rtt} ms: {utilisation}, {delay} s of queue");
         }
-        // One tick for the journey, as published, is too little for what is sent in 100 ms.
+        // One tick for the travel time, as published, is too short at this RTT.
         let mut flow = Flow::new(Path::new(8.0, 150, 10_000), "sprout:lead=tick", 1);
         flow.run(Time::from_secs(3));
         let utilisation = flow.utilisation_until(Time::from_secs(13));

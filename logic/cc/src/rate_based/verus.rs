@@ -1,23 +1,21 @@
-//! Verus: learns which window gives which delay, and walks along that profile towards a delay it can afford.
+//! Verus: learns which window causes which delay, and moves along that profile towards an acceptable delay.
 //!
 //! Source: Zaki et al., "Adaptive Congestion Control for Unpredictable Cellular Networks", SIGCOMM 2015; constants and
 //! the order of the rules as in the published code (`yzaki/verus`).
 //!
-//! States: *slow start* (one packet more per acknowledgement; ends with a loss or a delay above
-//! [`SLOW_START_DELAY`]); *normal* (every [`EPOCH`]: delay estimate, target delay, window from the profile, packets to
-//! send); *loss* (window cut to [`DECREASE`] of what it was when the lost packet left, one packet more per window
-//! acknowledged, profile frozen, until a packet comes back that was sent with no larger a window). A timeout begins
-//! slow start anew.
+//! States: *slow start* (one more packet per acknowledgement; ends with a loss or a delay above [`SLOW_START_DELAY`]);
+//! *normal* (every [`EPOCH`]: delay estimate, target delay, window from the profile, packets to send); *loss* (the window is
+//! cut to [`DECREASE`] of its value when the lost packet was sent, then grows by one packet per window acknowledged, with the
+//! profile frozen, until a packet sent with no larger a window is acknowledged). A timeout restarts slow start.
 //!
-//! The delay profile has a point per window, an average of the delays of packets sent with it; every second a curve is
-//! laid through the points, and read backwards.
+//! The delay profile has a point per window, an average of the delays of packets sent with it; every second a curve is fitted
+//! through the points, and inverted to obtain windows from delays.
 //!
-//! Ours, where sources are silent or the code leans on a library: the curve is the natural cubic spline through the
-//! means of groups of neighbouring windows (as many groups as the code's penalised fit has base functions), made
-//! monotone by its running maximum, and goes on beyond the largest window as steeply as from end to end, to twice that
-//! window; the target delay goes no further; a curve that allows no window is window 1, not a
-//! restart; in the loss state the window bounds the flight as in TCP; at least one packet may be in flight; delays are
-//! round trips, as in the code.
+//! Ours, where sources are silent or the code relies on a library: the curve is the natural cubic spline through the means of
+//! groups of neighbouring windows (as many groups as the code's penalised fit has base functions), made monotone by its
+//! running maximum, and extended beyond the largest window, with the slope between its ends, to twice that window; the target
+//! delay is limited to that range; if no window satisfies the target, the window is 1 instead of a restart; in the loss state
+//! the window bounds the flight as in TCP; at least one packet may be in flight; delays are round trips, as in the code.
 
 use std::collections::VecDeque;
 
@@ -30,7 +28,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "verus",
     about: "learns the delay that each window causes, and aims at one",
@@ -70,7 +68,7 @@ const POINT_WEIGHT: f64 = 0.875;
 const MAX_WEIGHT: f64 = 0.2;
 /// Change of the delay that counts as growth, in ms (code).
 const GROWTH: f64 = 0.0001;
-/// Raise of the smallest delay when nothing moves at it any more, in ms (code).
+/// Raise of the smallest delay if the flight is minimal at it, in ms (code).
 const MIN_RAISE: f64 = 10.0;
 /// Windows per group of the profile's fit, and the fewest groups (code: at most 15 per base function, at least 5).
 const GROUP: usize = 15;
@@ -78,7 +76,7 @@ const GROUP: usize = 15;
 const FEWEST_GROUPS: usize = 5;
 /// Most groups. Ours, so that a fit stays short.
 const MOST_GROUPS: usize = 64;
-/// Windows that the profile distinguishes (code: 40 000). Ours is less: 16 384 packets are 200 Mbit/s for a second.
+/// Windows that the profile distinguishes (code: 40 000). Ours is smaller: 16 384 packets are 200 Mbit/s for a second.
 const LARGEST_WINDOW: usize = 16_384;
 
 /// Window against delay.
@@ -87,11 +85,11 @@ struct Profile {
     /// Average delay by window, in ms; negative where there is none.
     points: Vec<f64>,
     largest: usize,
-    /// The fitted curve by window, not decreasing; empty before the first fit.
+    /// The fitted curve by window, non-decreasing; empty before the first fit.
     curve: Vec<f64>,
-    /// Rise per packet beyond the curve.
+    /// Slope per packet beyond the curve.
     slope: f64,
-    /// Room for the fit.
+    /// Buffer for the fit.
     knots: Vec<(f64, f64)>,
 }
 
@@ -110,7 +108,7 @@ impl Profile {
         *point = if *point < 0.0 { delay } else { POINT_WEIGHT * *point + (1.0 - POINT_WEIGHT) * delay };
     }
 
-    /// Lays the curve through the points; false if there are none.
+    /// Fits the curve to the points; returns false if there are none.
     fn fit(&mut self) -> bool {
         let groups = (self.largest / GROUP).clamp(FEWEST_GROUPS, MOST_GROUPS);
         self.knots.clear();
@@ -133,17 +131,17 @@ impl Profile {
         let mut highest = 0.0f64;
         self.curve.clear();
         for w in 0..=self.largest {
-            // Beyond the outer knots the spline runs on straight.
+            // Beyond the outer knots the spline is linear.
             highest = highest.max(spline.at(&self.knots, w as f64));
             self.curve.push(highest);
         }
-        // At least as steep as a line through all knots, and never flat: a window must cost something.
+        // At least the slope of a line through the outer knots, and never flat: every window must cost something.
         let across = (last.1 - first.1) / (last.0 - first.0).max(1.0);
         self.slope = across.max(first.1 / (4.0 * self.largest as f64)).max(1e-3);
         true
     }
 
-    /// The largest window whose delay does not exceed `delay` (code: the one before the first that does).
+    /// The largest window whose delay does not exceed `delay` (code: the one before the first that exceeds it).
     fn window_at(&self, delay: f64) -> f64 {
         let below = self.curve.partition_point(|d| *d <= delay);
         if below < self.curve.len() {
@@ -160,7 +158,7 @@ impl Profile {
         self.delay_at(2.0 * self.largest as f64).unwrap_or(f64::INFINITY)
     }
 
-    /// The delay at a window, if there is a curve.
+    /// The delay of a window, if there is a curve.
     fn delay_at(&self, window: f64) -> Option<f64> {
         let last = *self.curve.last()?;
         let place = window.max(0.0) as usize;
@@ -240,7 +238,7 @@ pub struct Verus {
     /// Average of the largest delays (D_max); negative before the first epoch.
     max_delay: f64,
     last_ack: Time,
-    /// Windows at the sending of the packets from number `first_sent` on; 0 for those settled.
+    /// Windows at the sending of the packets from number `first_sent` on; 0 for settled packets.
     sent: VecDeque<u32>,
     first_sent: u64,
     /// Packets that may still be sent in this epoch.
@@ -276,7 +274,7 @@ impl Verus {
         *self = Self { last_ack: cx.now, sent, first_sent, ..fresh };
     }
 
-    /// What the window allows: the flight and the epoch's credit, or, without epochs, the window itself.
+    /// Publishes the window: flight plus the epoch's credit, or without epochs the window itself.
     fn update(&self, cx: &Context, w: &mut Window) {
         w.cwnd = match self.mode {
             Mode::SlowStart | Mode::Loss => self.window.max(1.0),
@@ -284,12 +282,12 @@ impl Verus {
         };
     }
 
-    /// Cuts the window after a loss; slow start ends with the first.
+    /// Cuts the window after a loss, or to end slow start.
     fn decrease(&mut self, cx: &Context, window: f64) {
         if self.mode == Mode::SlowStart {
             self.refit_at = cx.now + REFIT;
             if !self.profile.fit() {
-                return; // nothing is known of the path yet
+                return; // nothing is known about the path yet
             }
             self.target = FIRST_TARGET * self.min_delay * self.ratio;
             self.epoch_ends = Some(cx.now + EPOCH);
@@ -299,7 +297,7 @@ impl Verus {
         self.credit = 0;
     }
 
-    /// Takes the window at which a packet left, once.
+    /// Removes and returns the window with which a packet was sent.
     fn settle(&mut self, number: u64) -> Option<f64> {
         let place = usize::try_from(number.checked_sub(self.first_sent)?).ok()?;
         let window = core::mem::take(self.sent.get_mut(place)?);
@@ -342,7 +340,7 @@ impl Verus {
         }
     }
 
-    /// One epoch of the normal state for delay, target, window and packets.
+    /// One epoch of the normal state: updates delay, target, window and packets to send.
     fn epoch(&mut self, cx: &Context) {
         let silence = (cx.now - self.last_ack).as_secs_f64() * 1e3;
         let largest = if self.epoch_max >= 0.0 { self.epoch_max } else { self.max_delay.max(silence) };
@@ -366,7 +364,7 @@ impl Verus {
         } else {
             self.target += DELTA_2;
         }
-        // Ours: a target that no window of the curve's reaches would take long to come down from.
+        // Ours: a target beyond the curve's largest delay would take long to decrease again.
         self.target = self.target.min(self.profile.highest_delay().max(self.min_delay));
         self.window = self.profile.window_at(self.target);
         self.max_delay = MAX_WEIGHT * self.max_delay + (1.0 - MAX_WEIGHT) * largest;
@@ -411,7 +409,7 @@ impl CongestionControl for Verus {
         let Some(window) = self.settle(packet.number) else { return };
         match packet.fate {
             PacketOutcome::Acked { rtt, .. } => self.acked(cx, window, rtt),
-            // Within a loss episode only packets of the window that has been cut are still lost: no further cut.
+            // Within a loss episode further losses are of the window that has already been cut: no further cut.
             PacketOutcome::Lost if self.mode != Mode::Loss => self.decrease(cx, window),
             PacketOutcome::Lost
             | PacketOutcome::Spurious
@@ -500,7 +498,7 @@ mod tests {
         for x in [4.0, 9.0] {
             assert!((slope(x - 1e-4) - slope(x + 1e-4)).abs() < 1e-2);
         }
-        // A line stays a line, and runs on straight.
+        // A line stays a line, also beyond its knots.
         let line = [(0.0, 1.0), (3.0, 7.0), (5.0, 11.0)];
         let spline = Spline::new(&line);
         for x in [-2.0, 1.5, 4.0, 9.0] {

@@ -1,23 +1,23 @@
-//! PCC Vivace: tries rates slightly above and below the current one, and moves to where the utility is.
+//! PCC Vivace: tries rates slightly above and below the current one, and moves in the direction of higher utility.
 //!
 //! Source: Dong et al., "PCC Vivace: Online-Learning Congestion Control", NSDI 2018: utility, gradient
 //! ascent with confidence amplifier and dynamic change boundary, regression of the RTT.
 //!
-//! The sender cuts time into monitor intervals of about an RTT and sends at one rate in each. An interval's utility is
+//! The sender divides time into monitor intervals of about an RTT and sends at one rate in each. An interval's utility is
 //! known when all its packets are acknowledged or lost, an RTT after its end.
 //!
-//! States: *starting* (the rate doubles each interval while the utility rises; otherwise back to half of the last
-//! rate that was tried); *probing* (an interval at `r (1 + eps)` and one at `r (1 - eps)`, in random order);
-//! *waiting* for their utilities at `r`; then one step of `m theta_0 gradient`, within the boundary, and probing again.
+//! States: *starting* (the rate doubles each interval while the utility rises; otherwise it returns to half of the last rate
+//! tried); *probing* (one interval at `r (1 + eps)` and one at `r (1 - eps)`, in random order); *waiting* for their utilities
+//! at `r`; then one step of `m theta_0 gradient`, within the boundary, and probing again.
 //!
-//! It asks for an acknowledgement per packet ([`CongestionControl::ack_every`]), as its authors' UDP has them: at two segments per
-//! acknowledgement the first of each pair, and at low rates the delayed-ACK timer, put slopes of their own into the RTTs.
+//! It requests an acknowledgement per packet ([`CongestionControl::ack_every`]), as the authors' UDP implementation has: with
+//! two segments per acknowledgement, the first of each pair, and at low rates the delayed-ACK timer, add slopes to the RTTs.
 //!
-//! Ours, where the source is silent or public code differs in detail: intervals are of 1 to 1.1 smoothed RTT and at
-//! least [`FEWEST_PACKETS`] packets; with `pairs=2` two pairs must agree in sign; intervals without enough data to
-//! send do not count; the rate stays within sight of what gets through ([`LEAST_THROUGH`]); the window is twice the
-//! rate times the RTT, so that it does not bind; the rate is at least two segments per RTT; the rate of an interval is
-//! the pace set, not what was counted, because one packet more or less is as much as epsilon at low rates.
+//! Ours, where the source is silent or public code differs in detail: an interval lasts 1 to 1.1 smoothed RTTs and at least
+//! [`FEWEST_PACKETS`] packets; with `pairs=2` two pairs must agree in sign; intervals without enough data to send do not
+//! count; the rate is limited to a multiple of what gets through ([`LEAST_THROUGH`]); the window is twice the rate times the
+//! RTT, so that it does not bind; the rate is at least two segments per RTT; an interval's rate is the pace set, not a
+//! measured rate, because one packet more or less amounts to epsilon at low rates.
 
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ use crate::interface::{
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "vivace",
     about: "PCC Vivace: learns the rate online by its utility",
@@ -68,7 +68,7 @@ const LATENCY_WEIGHT: f64 = 900.0;
 const LOSS_WEIGHT: f64 = 11.35;
 /// RTT gradients below this count as none (paper).
 const GRADIENT_TOLERANCE: f64 = 0.01;
-/// How far the trials lie from the rate (paper: epsilon).
+/// Distance of the trials from the rate (paper: epsilon).
 const EPSILON: f64 = 0.05;
 /// Rate change per utility gradient, in Mbit/s (paper: theta_0).
 const STEP: f64 = 1.0;
@@ -78,28 +78,28 @@ const BOUNDARY: f64 = 0.05;
 const BOUNDARY_GROWTH: f64 = 0.1;
 /// Fewest packets of a monitor interval. Ours.
 const FEWEST_PACKETS: u64 = 10;
-/// Fewest segments per RTT, and the rate to start with (PCC, NSDI 2015).
+/// Lowest rate in segments per RTT, which is also the initial rate (PCC, NSDI 2015).
 const FEWEST_SEGMENTS: f64 = 2.0;
-/// Highest rate in Mbit/s, against overflow in the starting state. Ours.
+/// Highest rate in Mbit/s, to prevent overflow in the starting state. Ours.
 const HIGHEST: f64 = 1e6;
-/// Share of packets that must get through; if it is less, the rate becomes four times what got through, though not
-/// below half of what it was. Ours: where the capacity varies by itself, the RTT's slopes outweigh the loss in the
-/// utility and have no direction, so that the rate may wander off to any multiple of the capacity.
+/// Share of packets that must get through; below it, the rate becomes four times what got through, but at least half of what
+/// it was. Ours: if the capacity varies on its own, the RTT slopes outweigh the loss in the utility and carry no direction,
+/// so that the rate may drift to any multiple of the capacity.
 const LEAST_THROUGH: f64 = 0.25;
-/// Doubled rates that may be out without a verdict. Ours: otherwise a long queue lets the rate run away.
+/// Doubled rates that may await a verdict. Ours: otherwise the rate runs away behind a long queue.
 const MOST_DOUBLINGS: usize = 3;
-/// Intervals whose packets may be out at the same time: with one per RTT and a little queue a handful; more than this
-/// (an outage) and new ones are not evaluated. Ours.
+/// Most intervals with packets in flight. One interval per RTT and a small queue make a handful; beyond this limit (an
+/// outage) new ones are not evaluated. Ours.
 const MOST_INTERVALS: usize = 64;
 
-/// What an interval is for.
+/// Purpose of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// A step of the starting state.
     Starting,
-    /// A trial, of the pair of this serial number, above or below the rate.
+    /// A trial above or below the rate.
     Trial { above: bool },
-    /// Nothing: the rate is kept until utilities are known.
+    /// None: the rate is kept until the utilities are known.
     Waiting,
 }
 
@@ -113,9 +113,9 @@ struct Interval {
     first: u64,
     /// Packets sent in it.
     sent: u64,
-    /// Whether its last packet is sent.
+    /// Whether its last packet has been sent.
     closed: bool,
-    /// Whether the application had too little to send: no utility.
+    /// Whether the application had too little to send, which makes the utility invalid.
     starved: bool,
     acked: u64,
     lost: u64,
@@ -152,7 +152,7 @@ impl Interval {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Starting,
-    /// This many trials of the round are still to begin.
+    /// Trials of the round that have not begun yet.
     Probing {
         left: usize,
     },
@@ -177,15 +177,15 @@ pub struct Vivace {
     results: Vec<(bool, f64)>,
     /// Order of the current pair.
     above_first: bool,
-    /// Steps in the same direction so far, and that direction.
+    /// Consecutive steps in the same direction, and that direction.
     steps: u32,
     upwards: bool,
-    /// Times that the boundary was hit (paper: k).
+    /// How often the boundary was hit (paper: k).
     hits: u32,
     gradient: f64,
     /// Smallest share of an interval's packets that got through in this round of trials.
     through: f64,
-    /// The current interval has served its purpose: the next is to begin at once.
+    /// The current interval has served its purpose: the next one begins at once.
     hurry: bool,
 }
 
@@ -228,14 +228,14 @@ impl Vivace {
         w.cwnd = (2.0 * segments).max(FEWEST_PACKETS as f64);
     }
 
-    /// Begins the next interval, at the rate that its purpose asks for.
+    /// Begins the next interval, at the rate for its purpose.
     fn begin(&mut self, cx: &Context, w: &mut Window) {
         self.hurry = false;
         if let Some(last) = self.intervals.back_mut() {
             last.closed = true;
         }
         if self.intervals.len() >= MOST_INTERVALS {
-            // Nothing comes back: packets sent meanwhile belong to no interval.
+            // No acknowledgements arrive: packets sent meanwhile belong to no interval.
             self.interval_ends = Some(cx.now + Self::rtt(cx).max(Span::from_millis(1)));
             return;
         }
@@ -269,21 +269,21 @@ impl Vivace {
             lost: 0,
             sums: [0.0; 5],
         });
-        // 1 to 1.1 RTT: flows do not stay in step.
+        // 1 to 1.1 RTT, so that flows do not stay in step.
         let random = f64::from(self.random.next_u32()) / 4_294_967_296.0;
         let length = Self::rtt(cx).mul_f64(1.0 + 0.1 * random);
         self.interval_ends = Some(cx.now + length.max(Span::from_micros(100)));
         Self::apply(cx, w, rate);
     }
 
-    /// Ends the current interval and begins the next, unless it has too few packets yet.
+    /// Ends the current interval and begins the next, unless it has too few packets.
     fn turn(&mut self, cx: &Context, w: &mut Window) {
         if let Some(current) = self.intervals.back_mut()
             && !current.closed
         {
             if current.sent < FEWEST_PACKETS && !cx.app_limited {
-                // The pace is too low for an RTT: go on for the packets that are missing. One that does not come
-                // (the window is full in an outage) is waited for a second at a time.
+                // The pace is too low for one RTT: extend the interval for the missing packets. If they cannot be sent (the
+                // window is full in an outage), the interval is extended by at most a second at a time.
                 let segment = cx.wire.as_f64() * 8.0 / (current.rate * 1e6);
                 let missing = Span::from_secs_f64(segment * (FEWEST_PACKETS - current.sent) as f64);
                 self.interval_ends = Some(cx.now + missing.min(Span::SECOND).max(Span::from_micros(100)));
@@ -300,17 +300,17 @@ impl Vivace {
         self.begin(cx, w);
     }
 
-    /// Whether the oldest interval may be judged. What becomes of some packets is never told (of one that a loss probe has repaired,
-    /// of QUIC's handshake): once all of the interval two places later is settled, nothing more is waited for.
+    /// Whether the oldest interval may be evaluated. The outcome of some packets is never reported (one repaired by a loss
+    /// probe, QUIC's handshake), so an interval counts as settled once the one two places later is.
     fn is_settled(&self) -> bool {
         let later = self.intervals.get(2).is_some_and(|later| later.sent > 0 && later.complete());
         later || self.intervals.front().is_some_and(Interval::complete)
     }
 
-    /// Takes the intervals whose packets have all been settled, oldest first.
+    /// Evaluates the intervals whose packets have all been settled, oldest first.
     fn evaluate(&mut self, cx: &Context) {
         while self.is_settled() {
-            // The loop's condition is that there is one.
+            // The loop condition guarantees that there is one.
             let Some(interval) = self.intervals.pop_front() else { return };
             let utility = interval.utility(self.latency_weight);
             let void = interval.starved || interval.acked + interval.lost == 0;
@@ -342,7 +342,7 @@ impl Vivace {
     fn restart_round(&mut self) {
         self.results.clear();
         self.through = 1.0;
-        // Trials of this round that are still out must not be taken for the next one's.
+        // Outstanding trials of this round must not count for the next one.
         for interval in &mut self.intervals {
             if matches!(interval.purpose, Purpose::Trial { .. }) {
                 interval.purpose = Purpose::Waiting;
@@ -355,7 +355,7 @@ impl Vivace {
     fn start(&mut self, cx: &Context, rate: f64, utility: f64) {
         match self.best {
             Some((best, best_rate)) if utility < best => {
-                // Back to the last rate that was better; the trials begin.
+                // Back to the last better rate; the trials begin.
                 self.rate = best_rate.max(Self::lowest(cx));
                 self.restart_round();
             }
@@ -427,7 +427,7 @@ impl CongestionControl for Vivace {
     }
 
     fn on_congestion(&mut self, _: &Context, _: &mut Window, _: &Congestion) -> LossResponse {
-        LossResponse::Own // losses count in the utility
+        LossResponse::Own // losses count through the utility
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, _: &Ack) {
@@ -462,7 +462,7 @@ impl CongestionControl for Vivace {
             PacketOutcome::Lost => interval.lost += 1,
             PacketOutcome::Seen { .. } | PacketOutcome::Missing => {}
             PacketOutcome::Spurious => {
-                // It was counted as lost; its RTT says nothing about the queue.
+                // It was counted as lost; its RTT carries no information about the queue.
                 interval.lost = interval.lost.saturating_sub(1);
                 interval.acked += 1;
             }
@@ -541,7 +541,7 @@ mod tests {
         let cx = flow.context();
         let mut control = Vivace::new(1, 1, LATENCY_WEIGHT);
         control.rate = 100.0;
-        // A gradient of 1 at 100 Mbit/s: utilities 10 apart over 2 epsilon r = 10.
+        // A gradient of 1 at 100 Mbit/s: utilities that differ by 10 over 2 epsilon r = 10.
         let mut step = |up: f64| {
             let before = control.rate;
             let apart = up * 2.0 * EPSILON * before;
@@ -595,7 +595,7 @@ mod tests {
         assert!(highest < 200.0, "{highest} Mbit/s");
     }
 
-    /// Keeps the fate of some packets to itself, as an endpoint does whose loss probe repaired one.
+    /// Hides the outcome of some packets, as an endpoint does whose loss probe repaired one.
     #[derive(Debug)]
     struct Forgetful(Box<dyn CongestionControl>);
 

@@ -1,7 +1,7 @@
 //! For tests: one flow over a FIFO of constant (or stepwise changing) rate, with an acknowledgement per packet.
 //!
-//! The sender numbers packets, paces, samples the delivery rate and takes a packet for lost when three later ones
-//! have arrived, or after a timeout. No data are retransmitted: every packet is new, as on the datagram transport.
+//! The sender numbers packets, paces, samples the delivery rate and declares a packet lost when three later ones have
+//! arrived, or after a timeout. No data are retransmitted: every packet is new, as on the datagram transport.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ pub(crate) struct Path {
     pub(crate) rtt: Span,
     /// Packets that the queue holds.
     pub(crate) buffer: usize,
-    /// Every so many-th packet is lost at random places; zero for none.
+    /// One in this many packets is lost, at random places; zero for none.
     pub(crate) lose_every: u64,
 }
 
@@ -70,7 +70,7 @@ struct Record {
 /// Arrival at the sender, the packet acknowledged with its one-way delay, the report carried.
 type Feedback = (Time, Option<(u64, Span)>, Option<ReceiverReport>);
 
-/// The flow. Its public figures are for assertions.
+/// The flow. Its public fields are for assertions.
 pub(crate) struct Flow {
     pub(crate) path: Path,
     pub(crate) control: Box<dyn CongestionControl>,
@@ -92,13 +92,13 @@ pub(crate) struct Flow {
     pace_free: Time,
     last_progress: Time,
     timeouts: u32,
-    /// Departures from the FIFO that lie ahead.
+    /// Future departures from the FIFO.
     queue: VecDeque<Time>,
     line_free: Time,
     /// Arrivals at the receiver and at the sender.
     to_receiver: VecDeque<(Time, u64, Time, Span)>,
     to_sender: VecDeque<Feedback>,
-    /// Time and queueing delay of each packet that passed.
+    /// Time and queueing delay of each packet that passed the queue.
     pub(crate) delays: Vec<(Time, Span)>,
     pub(crate) max_in_flight: u64,
 }
@@ -162,7 +162,7 @@ impl Flow {
         self.min_rtt
     }
 
-    /// A figure of the control's own.
+    /// A value that the control shows.
     pub(crate) fn figure(&self, name: &str) -> f64 {
         let mut found = f64::NAN;
         self.control.inspect(&mut |key, value| {
@@ -183,7 +183,7 @@ impl Flow {
             / self.path.rate_at(self.now - Span::from_nanos(1)).as_f64()
     }
 
-    /// Mean queueing delay of the packets that passed in a period, in seconds.
+    /// Mean queueing delay of the packets that passed the queue in a period, in seconds.
     pub(crate) fn mean_delay(&self, from: Time, until: Time) -> f64 {
         let some: Vec<f64> = self
             .delays
@@ -198,7 +198,7 @@ impl Flow {
         self.run_with(until, &mut |_| {});
     }
 
-    /// Runs, and shows the flow after each event.
+    /// Runs the flow, and shows it after each event.
     pub(crate) fn run_with(&mut self, until: Time, look: &mut dyn FnMut(&Self)) {
         loop {
             self.send();
@@ -296,7 +296,7 @@ impl Flow {
                 self.pace_free = self.now + rate.time_for(Bytes::new(WIRE));
             }
             self.in_flight += 1;
-            // As Sprout's sender says it: with a full window the next packet may be long in coming.
+            // As in Sprout's sender: with a full window it may be long until the next packet.
             let more = (self.in_flight as f64) < self.window.cwnd.floor();
             self.cross(self.next, if more { Span::ZERO } else { Span::from_millis(50) });
             self.max_in_flight = self.max_in_flight.max(self.in_flight);
@@ -311,7 +311,7 @@ impl Flow {
         while self.queue.front().is_some_and(|at| *at <= self.now) {
             self.queue.pop_front();
         }
-        // A fixed hash scatters the losses.
+        // A fixed hash spreads the losses.
         let random = (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
         let unlucky = self.path.lose_every > 0 && random.is_multiple_of(self.path.lose_every);
         if self.queue.len() >= self.path.buffer || unlucky {
@@ -329,7 +329,7 @@ impl Flow {
         let Some(place) = number.checked_sub(first) else { return };
         let record = &mut self.records[place as usize];
         if record.fate != PacketFault::Flying {
-            return; // late, after a timeout: the model has no undoing
+            return; // late, after a timeout: the model does not undo it
         }
         record.fate = PacketFault::Acked;
         let record = *record;

@@ -1,8 +1,8 @@
 //! For tests of loss-based controls: one greedy flow over a FIFO of constant rate, with an ACK per packet.
 //!
-//! Lean, so that hundreds of runs of tens of seconds fit a test: no pacing, no reports, no timestamps. A lost
-//! packet is noticed when a later one is acknowledged; the window is then set to the answer at once, and
-//! recovery ends with the first packet sent after it. Nothing is retransmitted: data are infinite.
+//! Lean, so that hundreds of runs of tens of seconds fit a test: no pacing, no reports, no timestamps. A lost packet is
+//! detected when a later one is acknowledged; the window is then set to the control's response at once, and recovery ends
+//! with the first packet sent after it. Nothing is retransmitted: data are infinite.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::interface::*;
 
 pub(crate) const MSS: u64 = 1448;
 
-/// What happened since [`Bed::forget`].
+/// Counts since [`Bed::forget`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) acked: u64,
@@ -30,23 +30,23 @@ pub(crate) struct Bed {
     pub(crate) window: Window,
     pub(crate) cx: Context,
     pub(crate) figures: Figures,
-    /// Time of a packet at the bottleneck.
+    /// Transmission time of a packet at the bottleneck.
     packet_time: Span,
     rtt: Span,
-    /// Packets that the FIFO holds, the one being sent included.
+    /// Packets that the FIFO holds, including the one being sent.
     pub(crate) buffer: u64,
-    /// Every so many-th packet is lost; zero for none.
+    /// One in this many packets is lost; zero for none.
     pub(crate) lose_every: u64,
     free_at: Time,
-    /// Acknowledgements on their way: when, the packet's number, when it was sent.
+    /// Acknowledgements in flight: arrival time, the packet's number, when it was sent.
     acks: VecDeque<(Time, u64, Time)>,
-    /// Number that is expected to be acknowledged next.
+    /// Number of the next packet expected to be acknowledged.
     expected: u64,
     recovery_until: u64,
 }
 
 impl Bed {
-    /// `name` over a line of `rate` packets per second and a round trip of `rtt_ms`.
+    /// `name` over a link of `rate` packets per second with a round trip of `rtt_ms`.
     pub(crate) fn new(name: &str, rate: u64, rtt_ms: u64) -> Self {
         let algorithm: Algorithm = name.parse().unwrap();
         Self::with(algorithm.build(1), rate, rtt_ms)
@@ -91,7 +91,7 @@ impl Bed {
         self.figures.rtt_sum / self.figures.acked as f64
     }
 
-    /// Share of the line used since [`Self::forget`].
+    /// Share of the link used since [`Self::forget`].
     pub(crate) fn utilisation(&self) -> f64 {
         let elapsed = self.cx.now.since(self.figures.since);
         self.figures.acked as f64 / elapsed.ratio(self.packet_time)
@@ -111,7 +111,7 @@ impl Bed {
         self.run_with(seconds, &mut |_| {});
     }
 
-    /// Runs for so many seconds and shows the flow before each acknowledgement is answered by sending.
+    /// Runs for `seconds` and shows the flow after each acknowledgement, before it sends.
     pub(crate) fn run_with(&mut self, seconds: u64, look: &mut dyn FnMut(&mut Self)) {
         let until = self.cx.now + Span::from_secs(seconds);
         loop {
@@ -220,7 +220,7 @@ impl Bed {
     }
 }
 
-/// A connection that the window limits, before its first sample.
+/// A window-limited connection before its first sample.
 pub(crate) fn context(now: Time) -> Context {
     Context {
         now,
@@ -240,12 +240,12 @@ pub(crate) fn context(now: Time) -> Context {
     }
 }
 
-/// One segment came back after `rtt`.
+/// A sample of one segment with RTT `rtt`.
 pub(crate) fn sample(rtt: Span) -> Sample {
     Sample { delivered: 1, bytes: Bytes::new(MSS), rtt: Some(rtt), one_way: None, in_flight_at_send: 0 }
 }
 
-/// An acknowledgement of so many segments.
+/// An acknowledgement of `acked` segments.
 pub(crate) fn ack(acked: u64, rtt: Span) -> Ack {
     Ack {
         acked,
@@ -269,7 +269,7 @@ pub(crate) fn loss() -> Congestion {
     }
 }
 
-/// The threshold in an answer.
+/// The threshold in a response.
 pub(crate) fn reduced_to(answer: LossResponse) -> f64 {
     match answer {
         LossResponse::ReduceTo(ssthresh) => ssthresh,
@@ -296,7 +296,7 @@ pub(crate) fn round(control: &mut dyn CongestionControl, cx: &mut Context, w: &m
     }
 }
 
-/// What can happen to a connection.
+/// An event of a connection.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Acked { us: u32, segments: u8, idle_us: u32, limited: bool },
@@ -335,7 +335,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An endpoint that keeps the interface's promises and nothing more.
+/// An endpoint that keeps the interface's guarantees and nothing more.
 struct Endpoint {
     control: Box<dyn CongestionControl>,
     cx: Context,
@@ -489,7 +489,7 @@ pub(crate) fn everything() -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever happens, the window is a number and lets a packet go.
+    /// Whatever happens, the window is a number and lets a packet be sent.
     #[test]
     fn no_sequence_of_events_closes_the_window(steps in prop::collection::vec(step(), 0..300)) {
         for name in everything() {

@@ -1,5 +1,5 @@
-//! For tests: whatever happens to a control, in any order, its window holds a packet, its pace is not zero, and who answers for
-//! losses is who owns the recovery.
+//! Robustness tests: whatever happens to a control, in any order, its window holds a packet, its pace is not zero, and its
+//! responses to losses agree with its ownership of the recovery.
 
 use proptest::prelude::*;
 use ranpace_phy::LteBandwidth;
@@ -10,7 +10,7 @@ use crate::client_driven::bw_report::Format;
 use crate::interface::*;
 use crate::testing::testbed::everything;
 
-/// What may happen to a control.
+/// An event of a control.
 #[derive(Clone, Debug)]
 enum Event {
     Ack {
@@ -92,7 +92,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A control, the connection around it, and the packets that it knows of.
+/// A control, its connection, and the packets that it knows of.
 struct Rig {
     name: String,
     control: Box<dyn CongestionControl>,
@@ -100,7 +100,7 @@ struct Rig {
     w: Window,
     prior: Window,
     out: Vec<(u64, Time)>,
-    /// PRR has the window: the control is not asked to grow it.
+    /// PRR owns the window: the control is not asked to grow it.
     prr: bool,
 }
 
@@ -136,8 +136,8 @@ impl Rig {
         rig
     }
 
-    /// A second of full windows and of reports that are what is delivered, CUBIC's slow start ended: what is guarded has the
-    /// window afterwards.
+    /// Plays a second of full windows with truthful reports, ending CUBIC's slow start: afterwards a guarded control has the
+    /// window.
     fn settle_in(&mut self) {
         let (rtt, window) = (Span::from_millis(20), 10);
         let rate = Rate::of(self.cx.mss * window, rtt);
@@ -185,7 +185,7 @@ impl Rig {
                     self.cx.min_rtt = self.cx.min_rtt.min(rtt);
                 }
                 let states = [State::Open, State::Disorder, State::Cwr, State::Recovery, State::Loss];
-                // Where the endpoint reduces, it repairs after a reduction only.
+                // If the endpoint reduces the window, it repairs losses only after a reduction.
                 let reduces = !self.control.owns_recovery() && self.w.ssthresh.is_infinite();
                 self.cx.state = match states[usize::from(state)] {
                     _ if self.prr => State::Recovery,
@@ -317,9 +317,9 @@ impl Rig {
         }
     }
 
-    /// Losses, a timeout or a mark, and what the endpoint makes of the answer.
+    /// Losses, a timeout or a mark, and the endpoint's handling of the response.
     fn congest(&mut self, lost: u64, kind: u8, first: bool) {
-        // What is under way is repaired first; a timeout ends it.
+        // An episode in progress is finished first; a timeout ends it.
         let first = first && (!self.prr || kind == 0);
         self.settle(lost, PacketOutcome::Lost);
         self.cx.lost += lost;
@@ -355,7 +355,7 @@ impl Rig {
     }
 }
 
-/// All that [`everything`] has, with what reaches further into controls that answer to radio, PEP and reports.
+/// All names of [`everything`], and variants that exercise more of the controls that use radio, PEP and reports.
 fn names() -> Vec<String> {
     let more = [
         "quic-cqic:guard=off",

@@ -1,4 +1,4 @@
-//! What is kept for a control, and what becomes of noq's events. See the head of `adapter`.
+//! The state kept for a control, and the processing of noq's events. See the documentation of `adapter`.
 
 use core::ops::Range;
 
@@ -15,24 +15,24 @@ use crate::config::{Config, HEADERS};
 
 /// Smallest window, in packets (RFC 9002, section 7.2).
 const LEAST_WINDOW: f64 = 2.0;
-/// Packets by which an acknowledged one must be later for another to be lost (RFC 9002, section 6.1.1, and noq).
+/// An acknowledged packet must be later by this many for another to be lost (RFC 9002, section 6.1.1, and noq).
 const PACKET_THRESHOLD: u64 = 3;
-/// The timeout that persistent congestion stands for: three probe timeouts without an answer are at least two that followed
-/// each other (RFC 9002, section 7.6.1).
+/// The timeout count reported for persistent congestion: three unanswered probe timeouts include at least two consecutive
+/// ones (RFC 9002, section 7.6.1).
 const PERSISTENT: u32 = 2;
 
-/// What noq has said of one acknowledgement, or of one look at what is lost.
+/// noq's reports of one acknowledgement, or of one loss detection.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// When; `None` if nothing was said.
+    /// Time of the reports; `None` if there are none.
     pub(super) at: Option<Time>,
     pub(super) prior_in_flight: u64,
     pub(super) delivered: u64,
     pub(super) bytes: u64,
     pub(super) newest: Option<Record>,
-    /// Of those delivered, the ones that may grow the window.
+    /// Delivered packets that may grow the window.
     pub(super) growing: u64,
-    /// The packet numbers acknowledged so far have a new largest one.
+    /// Whether the largest acknowledged packet number has increased.
     pub(super) raised: bool,
     pub(super) app_limited: bool,
     pub(super) lost: u64,
@@ -41,7 +41,7 @@ pub(super) struct Batch {
     pub(super) losses: Option<Losses>,
     pub(super) marked_at: Option<Time>,
     pub(super) spurious: bool,
-    /// Fates in order: acknowledged, then lost ones. Only for controls that want them.
+    /// Outcomes in order: acknowledged packets, then lost ones. Only for controls that want them.
     pub(super) packets: Vec<Packet>,
 }
 
@@ -51,15 +51,15 @@ pub(super) struct Losses {
     pub(super) persistent: bool,
 }
 
-/// An episode of recovery. It is kept when it is over: what was sent before it began may still be taken for lost.
+/// A recovery episode. It is kept after its end: packets sent before it began may still be declared lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Episode {
     pub(super) began: Time,
-    /// The window was set to the threshold: what was sent before does not grow it.
+    /// Whether the window was set to the threshold: acknowledgements of packets sent before do not grow it.
     pub(super) reduced: bool,
 }
 
-/// The control and all that is kept for it.
+/// The control and the state kept for it.
 pub(super) struct Core {
     pub(super) control: Box<dyn CongestionControl>,
     pub(super) wants_packets: bool,
@@ -88,7 +88,7 @@ pub(super) struct Core {
     pub(super) lost: u64,
     pub(super) largest_acked: Option<u64>,
     pub(super) stats: Stats,
-    /// Packets that were acknowledged, where somebody wants to know.
+    /// Acknowledged packets, if they are recorded.
     pub(super) acked: Option<Vec<u64>>,
 }
 
@@ -139,13 +139,13 @@ impl Core {
             state: self.state,
             cwnd_limited: !self.app_limited,
             app_limited: self.app_limited_until > 0,
-            // The pacer is quiche's, which does not tell.
+            // The pacer is quiche's, which does not report it.
             departure: now,
             paced: self.paces || self.window.pacing != Pacing::Unlimited,
         }
     }
 
-    /// Whole packets that the window allows, in bytes.
+    /// The window in bytes, in whole packets.
     pub(super) fn window_bytes(&self) -> u64 {
         (self.window.cwnd as u64).max(1) * self.payload
     }
@@ -158,7 +158,7 @@ impl Core {
         }
         if self.records.in_flight() == 0 {
             let idle = now - self.last_sent_at;
-            // draft-cheng-iccrg-delivery-rate-estimation, 3.2: the sampler starts afresh.
+            // draft-cheng-iccrg-delivery-rate-estimation, 3.2: the sampler restarts.
             (self.first_sent_at, self.delivered_at) = (now, now);
             if self.delivered > 0 && !idle.is_zero() {
                 let cx = self.context(now);
@@ -185,7 +185,7 @@ impl Core {
         self.control.on_sent(&cx, &mut self.window, &sent);
     }
 
-    /// Whatever is noted belongs to one instant.
+    /// All events of a batch belong to one instant.
     pub(super) fn begin(&mut self, now: Time) {
         if self.batch.at.is_some_and(|at| at != now) {
             self.settle(None);
@@ -228,7 +228,7 @@ impl Core {
 
     pub(super) fn on_end_acks(&mut self, now: Time, app_limited: bool, largest: Option<u64>) {
         self.begin(now);
-        // A number from before the first packet of ours is one of the handshake's.
+        // A number from before our first packet belongs to the handshake.
         if self.batch.newest.is_some_and(|newest| Some(newest.packet) == largest)
             && largest > self.largest_acked
         {
@@ -259,7 +259,7 @@ impl Core {
         }
     }
 
-    /// Tells the control what was noted, in the interface's order. Returns the RTT sample, if there was one.
+    /// Passes the recorded events to the control, in the interface's order. Returns the RTT sample, if there was one.
     pub(super) fn settle(&mut self, smoothed: Option<Span>) -> Option<Span> {
         let now = match self.batch.at.take() {
             Some(at) => at,
@@ -309,7 +309,7 @@ impl Core {
         self.batch = Batch { packets, ..Batch::default() };
     }
 
-    /// The RTT that was measured. noq updates its estimate when the largest number acknowledged grows (RFC 9002, 5.1), by
+    /// The measured RTT. noq updates its estimate when the largest acknowledged number increases (RFC 9002, 5.1), by
     /// `smoothed = (7 smoothed + sample) / 8` (5.3), rounded down: so the sample is `8 new - 7 old`, up to 7 ns.
     pub(super) fn measure(&mut self, now: Time, smoothed: Option<Span>) -> Option<Span> {
         let before = self.smoothed;
@@ -324,7 +324,7 @@ impl Core {
             }
             Some(_) => plain,
             None => {
-                // The estimate as noq makes it, without the delay that only noq knows.
+                // noq's estimate, without the delay that only noq knows.
                 self.smoothed = if before.is_zero() { plain } else { (before * 7 + plain) / 8 };
                 plain
             }
@@ -333,7 +333,7 @@ impl Core {
         Some(sample)
     }
 
-    /// Limits of the application end when what was in flight then is delivered.
+    /// The application limit ends when the data then in flight are delivered.
     pub(super) fn limit(&mut self) {
         if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
@@ -354,7 +354,7 @@ impl Core {
         }
     }
 
-    /// draft-cheng-iccrg-delivery-rate-estimation, 3.3; as Linux, without samples shorter than the smallest RTT.
+    /// draft-cheng-iccrg-delivery-rate-estimation, 3.3; as in Linux, without samples shorter than the smallest RTT.
     pub(super) fn rate_sample(&self, now: Time, newest: &Record) -> RateSample {
         let sending = newest.sent_at - newest.first_sent_at;
         let acking = now - newest.delivered_at;
@@ -417,16 +417,16 @@ impl Core {
         };
         if self.answer(now, &event, State::Cwr) {
             self.stats.ecn_reductions += 1;
-            self.prior = None; // the network says that there is congestion
+            self.prior = None; // a mark confirms the congestion
         }
     }
 
-    /// RFC 9002, B.6: what was sent before an episode began belongs to it.
+    /// RFC 9002, B.6: packets sent before an episode began belong to it.
     pub(super) fn begins_episode(&self, newest_sent_at: Time) -> bool {
         self.episode.is_none_or(|episode| newest_sent_at > episode.began)
     }
 
-    /// Asks the control, and does as it says; true if that began an episode.
+    /// Asks the control and applies its response; returns true if that began an episode.
     pub(super) fn answer(&mut self, now: Time, event: &Congestion, state: State) -> bool {
         let cx = self.context(now);
         let prior = self.window;
@@ -440,7 +440,7 @@ impl Core {
             if !self.control.owns_recovery() {
                 reduced = state != State::Loss;
                 self.window.cwnd = if reduced { self.window.ssthresh } else { LEAST_WINDOW };
-                // What this acknowledgement covers was sent before (RFC 9002, A.7: losses come first).
+                // This acknowledgement covers packets sent before the reduction (RFC 9002, A.7: losses are processed first).
                 self.batch.growing = 0;
             }
         }
@@ -454,7 +454,7 @@ impl Core {
         if self.batch.delivered == 0 {
             return;
         }
-        // Where PRR would own the window under TCP, noq's controllers look at each packet.
+        // Where PRR would own the window under TCP, noq's controllers decide for each packet.
         let acked = if self.control.owns_recovery() { self.batch.delivered } else { self.batch.growing };
         if acked == 0 {
             return;

@@ -1,31 +1,31 @@
-//! What a proxy on the path says of this connection (the Lightweight PEP's digests): which packets came by there, told to the
-//! control one by one. As over TCP it takes nothing off, stops no timer, declares no loss and sends nothing again: noq does not
-//! even hear of it. A packet of QUIC is never sent twice under one number, so that its RTT is always known.
+//! Reports of a proxy on the path (a Lightweight PEP's digests) about which packets of this connection have passed it,
+//! forwarded to the control one by one. As over TCP, a report removes nothing, stops no timer, declares no loss and
+//! retransmits nothing: noq is not involved. QUIC never reuses a packet number, so the RTT of a packet is always unambiguous.
 
 use ranpace_cc::{Packet, PacketOutcome, PepReport};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::Control;
 
-/// A proxy's view of the connection, in the order of sending as [`crate::Departure::number`] counts.
+/// A proxy's view of the connection, by the order of sending that [`crate::Departure::number`] counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PepView<'a> {
-    /// Packets that it has newly seen.
+    /// Packets that the proxy has newly seen.
     pub seen: &'a [u64],
-    /// Packets that were lost before it.
+    /// Packets lost before the proxy.
     pub missing: &'a [u64],
-    /// When the newest one seen was sent, if it is new.
+    /// When the newest packet seen was sent, if it is newly seen.
     pub newest_sent_at: Option<Time>,
-    /// From the newest packet's arrival at the proxy to the report.
+    /// Time from the newest packet's arrival at the proxy to the report.
     pub hold: Span,
-    /// Packets with an ECN mark that it counted.
+    /// ECN-marked packets that the proxy has counted.
     pub marked: Option<u64>,
-    /// Its counting began anew.
+    /// The proxy has restarted its counting.
     pub new_epoch: bool,
 }
 
 impl Control {
-    /// A proxy's view. Packets that are settled are not told again.
+    /// Processes a proxy's view. Settled packets are not reported again.
     pub fn on_pep_view(&self, now: Time, view: &PepView<'_>) {
         let mut core = self.core();
         let core = &mut *core;

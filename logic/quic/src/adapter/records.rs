@@ -1,4 +1,4 @@
-//! The packets in flight, in the order of their sending.
+//! The packets in flight, in the order of sending.
 
 use std::collections::VecDeque;
 
@@ -7,9 +7,9 @@ use ranpace_units::Time;
 /// A packet that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
-    /// Its place in the order of sending.
+    /// Its position in the order of sending.
     pub number: u64,
-    /// Its packet number. Those of the handshake count anew, so that a number may stand twice.
+    /// Its packet number. The handshake has its own number spaces, so that a number may occur twice.
     pub packet: u64,
     pub bytes: u32,
     pub sent_at: Time,
@@ -17,26 +17,26 @@ pub(super) struct Record {
     pub delivered: u64,
     pub delivered_at: Time,
     pub first_sent_at: Time,
-    /// Packets in flight, with this one.
+    /// Packets in flight, including this one.
     pub in_flight: u64,
     pub app_limited: bool,
     /// Neither acknowledged nor lost.
     pub open: bool,
 }
 
-/// All of them from the oldest that is open on.
+/// All packets from the oldest open one on.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     all: VecDeque<Record>,
     next: u64,
     open: u64,
     open_bytes: u64,
-    /// Up to this place packet numbers may stand in any order, those of the handshake among them.
+    /// Up to this position packet numbers may be in any order, since those of the handshake are among them.
     unordered: u64,
 }
 
 impl Records {
-    /// Enters a packet and returns its place.
+    /// Adds a packet and returns its position.
     pub fn push(&mut self, record: Record) -> u64 {
         let number = self.next;
         if self.all.back().is_some_and(|last| last.packet >= record.packet) {
@@ -61,13 +61,13 @@ impl Records {
         self.next
     }
 
-    /// The packet at this place in the order of sending, if it is neither acknowledged nor lost.
+    /// The packet at this position in the order of sending, if it is neither acknowledged nor lost.
     pub fn open(&self, number: u64) -> Option<Record> {
         let place = number.checked_sub(self.all.front()?.number)?;
         self.all.get(usize::try_from(place).ok()?).filter(|record| record.open).copied()
     }
 
-    /// The packet of this number that was sent then is at the peer.
+    /// Removes and returns the packet with this number that was sent at `sent_at`: it has been acknowledged.
     pub fn take_acked(&mut self, sent_at: Time, packet: u64) -> Option<Record> {
         let first = self.all.partition_point(|record| record.sent_at < sent_at);
         let sent_then = self.all.range(first..).take_while(|record| record.sent_at == sent_at);
@@ -75,7 +75,7 @@ impl Records {
         self.close(first + offset)
     }
 
-    /// The packet of this number is lost.
+    /// Removes and returns the packet with this number: it is lost.
     pub fn take_lost(&mut self, packet: u64) -> Option<Record> {
         let is_it = |record: &Record| record.open && record.packet == packet;
         let place = if self.all.front()?.number > self.unordered {
@@ -87,8 +87,8 @@ impl Records {
         self.close(place?)
     }
 
-    /// Forgets the oldest ones with numbers up to `last`: those of the handshake, of which noq says no more once it has
-    /// thrown their keys away (RFC 9002, 6.4). Any other would have been taken for lost by now.
+    /// Drops the oldest packets with numbers up to `last`: those of the handshake, which noq no longer reports once it has
+    /// discarded their keys (RFC 9002, 6.4). Any other would have been declared lost by now.
     pub fn drop_left_behind(&mut self, last: Option<u64>) {
         while self.all.front().is_some_and(|front| Some(front.packet) <= last) {
             self.close(0);
@@ -155,7 +155,7 @@ mod tests {
         for packet in 1..8 {
             records.take_acked(Time::from_millis(0), packet);
         }
-        // The first of number 1 is the handshake's: what is left is counted right all the same.
+        // The first packet with number 1 is the handshake's: the remaining count is right all the same.
         assert_eq!(records.in_flight(), 1);
         records.drop_left_behind(Some(4));
         assert_eq!((records.in_flight(), records.all.len()), (0, 0));

@@ -1,28 +1,29 @@
-//! Loss recovery without SACK, as ns-3.26 has it: NewReno with limited transmit, and go-back-N after a timeout.
+//! Loss recovery without SACK, as in ns-3.26: NewReno with limited transmit, and go-back-N after a timeout.
 //!
-//! Source: RFC 5681 (section 3.2), RFC 6582 (section 3.2), RFC 3042, as behaviour of ns-3.26's `TcpSocketBase` (`ReceivedAck`,
+//! Source: RFC 5681 (section 3.2), RFC 6582 (section 3.2), RFC 3042, following ns-3.26's `TcpSocketBase` (`ReceivedAck`,
 //! `DupAck`, `FastRetransmit`, `NewAck`, `Retransmit`, `BytesInFlight`; read in a copy of that release).
 //!
 //! | state | duplicate acknowledgement | acknowledgement that advances |
 //! |---|---|---|
 //! | OPEN | DISORDER; one new segment past the window | the control grows the window |
 //! | DISORDER | the third: fast retransmit, RECOVERY; else one new segment past the window | OPEN; the control grows the window |
-//! | RECOVERY | the window is inflated by a segment | below the mark: the next hole is sent, the window deflated by what was acknowledged less a segment; else OPEN |
+//! | RECOVERY | inflates the window by 1 | below the mark: sends the next hole, deflates it by the segments acked less 1; else OPEN |
 //! | LOSS | nothing | the control grows the window; OPEN above the mark |
 //!
-//! The mark is the highest byte sent when recovery began or the timer fired; below it no fast retransmit begins (RFC 6582, 3.2,
-//! step 1). Only the first partial acknowledgement of a recovery restarts the timer ("impatient", RFC 6582, section 4). A
-//! timeout sends all that is outstanding again, from one segment on; another one before the mark is passed leaves threshold
-//! and window alone. No undo, no F-RTO, no loss probe.
+//! The mark is the highest byte sent when recovery began or the timer fired; below it no fast retransmit begins (RFC 6582,
+//! 3.2, step 1). Only the first partial acknowledgement of a recovery restarts the timer ("impatient", RFC 6582, section 4).
+//! A timeout retransmits all outstanding data, starting with one segment; another one before the mark is passed leaves
+//! threshold and window unchanged. No undo, no F-RTO, no loss probe.
 //!
-//! Each duplicate counts as a segment delivered, as in Linux without SACK too; after a timeout what duplicates told of is counted
-//! a second time when it is acknowledged. What is in flight, for the control: what was sent (after a timeout: sent again) and is not acknowledged, plus retransmissions,
-//! less duplicates (RFC 4898's `PipeSize`). The window itself is held against what is not acknowledged.
+//! Each duplicate counts as a segment delivered, as in Linux without SACK; after a timeout, segments reported by duplicates
+//! count a second time when they are acknowledged. The flight that the control sees is the data sent (after a timeout:
+//! retransmitted) and not acknowledged, plus retransmissions, less duplicates (RFC 4898's `PipeSize`). The window itself
+//! limits all unacknowledged data.
 //!
-//! Ours, where ns-3.26 says nothing: controls that set their window themselves ([`LossResponse::Own`]) do so also during recovery,
-//! without inflation unless [`Config::inflate_own`](crate::Config); a loss that is to be ignored inflates and changes nothing
-//! else. Different from ns-3.26: an acknowledgement that moves the peer's window is no duplicate (RFC 5681, section 2);
-//! limited transmit respects the peer's window (RFC 3042); ECN cuts the window at once.
+//! Ours, where ns-3.26 does not specify it: controls that set their window themselves ([`LossResponse::Own`]) also do so
+//! during recovery, without inflation unless [`Config::inflate_own`](crate::Config); an ignored loss inflates the window and
+//! changes nothing else. Different from ns-3.26: an acknowledgement that moves the peer's window is no duplicate (RFC 5681,
+//! section 2); limited transmit respects the peer's window (RFC 3042); ECN cuts the window at once.
 
 use ranpace_cc::{Ack, Congestion, LossResponse, RateSample, Signal, State};
 use ranpace_units::{Bytes, Span, Time};
@@ -33,24 +34,23 @@ use super::sampling::Progress;
 use crate::config::RttSample;
 use crate::segment::{Kind, Segment};
 
-/// Duplicate acknowledgements that begin a fast retransmit (RFC 5681, 3.2).
+/// Duplicate acknowledgements that trigger a fast retransmit (RFC 5681, 3.2).
 const THRESHOLD: u64 = 3;
 
-/// What is known without SACK. Of such a size that what lies behind it in [`Sender`] keeps its place in the lines of memory;
-/// a test says so.
+/// State of recovery without SACK. Its size keeps the fields after it in [`Sender`] in their cache lines; a test checks this.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Duplicates {
-    /// Duplicate acknowledgements since the last one that ended them (ns-3.26 `m_dupAckCount`).
+    /// Duplicate acknowledgements since the last one that reset the count (ns-3.26 `m_dupAckCount`).
     duplicates: u64,
     /// Retransmissions not known to have arrived (ns-3.26 `m_retransOut`).
     sent_again: u64,
     /// Segments by which the window is inflated; may be negative.
     inflation: f64,
-    /// The window was cut, and is nobody's to grow until the episode ends.
+    /// The window has been cut and must not grow until the episode ends.
     reduced: bool,
-    /// A partial acknowledgement has restarted the timer in this recovery.
+    /// Whether a partial acknowledgement has restarted the timer in this recovery.
     restarted: bool,
-    /// After a timeout nothing but the first segment leaves before an acknowledgement advances.
+    /// After a timeout only the first segment is sent before an acknowledgement advances.
     waiting: bool,
 }
 
@@ -68,7 +68,7 @@ impl Sender {
         (self.board.in_flight() + self.plain.sent_again).saturating_sub(self.plain.duplicates)
     }
 
-    /// An acknowledgement; `update` where it moves the peer's window.
+    /// Processes an acknowledgement; `update` if it moves the peer's window.
     #[inline(never)]
     pub(super) fn on_plain_ack(&mut self, now: Time, segment: &Segment, update: bool) -> Option<Span> {
         let mut progress = Progress { prior_in_flight: self.plain_in_flight(), ..Progress::default() };
@@ -90,7 +90,7 @@ impl Sender {
             progress.oldest = self.oldest_to_sample(segment);
         }
         self.take_acked(now, segment, progress);
-        // What duplicates did not tell of; of a partial acknowledgement, the hole (ns-3.26 `segsAcked`).
+        // Segments that duplicates did not report; for a partial acknowledgement, the hole (ns-3.26 `segsAcked`).
         let beyond = progress.acked.saturating_sub(self.plain.duplicates).max(1);
         let is_partial = self.state == State::Recovery && self.una < self.high;
         let known = progress.delivered.saturating_sub(if is_partial { 1 } else { beyond });
@@ -177,7 +177,7 @@ impl Sender {
         self.tell_ack(now, segment, progress, RateSample::default(), None, (0, lost));
     }
 
-    /// Limits of the application end when what was in flight then is delivered.
+    /// The application limit ends when the data then in flight are delivered.
     fn end_application_limit(&mut self) {
         if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
@@ -239,7 +239,7 @@ impl Sender {
         self.stats.recoveries += 1;
     }
 
-    /// A partial acknowledgement (RFC 6582, 3.2, step 3): `acked` segments, `beyond` of which duplicates did not tell.
+    /// A partial acknowledgement (RFC 6582, 3.2, step 3): `acked` segments, `beyond` of which duplicates did not report.
     fn on_partial(&mut self, now: Time, acked: u64, beyond: u64) {
         if self.is_inflated() {
             let deflated = (self.window.cwnd + self.plain.inflation - acked as f64).max(0.0);
@@ -247,11 +247,12 @@ impl Sender {
         }
         self.plain.duplicates = self.plain.duplicates.saturating_sub(beyond);
         self.plain.sent_again = self.plain.sent_again.saturating_sub(1);
-        // An episode that is ignored is none: each loss may begin one.
+        // An ignored episode does not count: each loss may begin one.
         self.lose_first(now, self.ignored);
     }
 
-    /// The first segment is lost and is sent again at once, past window and pace. `first` where this may begin an episode.
+    /// The first segment is lost and is retransmitted at once, ignoring window and pace. `first` if this may begin an
+    /// episode.
     fn lose_first(&mut self, now: Time, first: bool) {
         let mut tally = Tally::new(self.wants_packets);
         if let Some(record) = self.board.first() {
@@ -284,7 +285,7 @@ impl Sender {
         self.urgent = true;
     }
 
-    /// RFC 3168, 6.1.2: as a loss that needs no repair.
+    /// RFC 3168, 6.1.2: like a loss that needs no repair.
     fn on_plain_ecn(&mut self, now: Time) {
         let event =
             Congestion { kind: Signal::Ecn, lost: 0, largest: Bytes::ZERO, newest_sent_at: now, first: true };
@@ -304,7 +305,7 @@ impl Sender {
         self.state = State::Cwr;
     }
 
-    /// A timeout (ns-3.26 `Retransmit`): all that is outstanding is sent again, from its beginning.
+    /// A timeout (ns-3.26 `Retransmit`): all outstanding data are retransmitted from the beginning.
     #[inline(never)]
     pub(super) fn begin_again(&mut self, now: Time) {
         let first = self.state != State::Loss;
@@ -328,7 +329,7 @@ impl Sender {
         if first {
             match answer {
                 LossResponse::ReduceTo(ssthresh) => self.window.ssthresh = ssthresh,
-                // Slow start leads back to where the window was.
+                // Slow start leads back to the previous window.
                 LossResponse::Ignore => self.window.ssthresh = self.window.ssthresh.max(prior.cwnd),
                 LossResponse::Own => {}
             }

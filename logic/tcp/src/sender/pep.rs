@@ -1,6 +1,7 @@
-//! Reports of a proxy on the path about this connection (the Lightweight PEP's): which segments passed there. The control is told
-//! segment by segment. A report removes nothing from the scoreboard, stops no timer, declares no loss and causes no retransmission; but a
-//! control may choose to treat gaps there as losses before the receiver's evidence arrives (`believes_gaps`).
+//! Reports of a proxy on the path (a Lightweight PEP) about which segments of this connection have passed it. The control is
+//! told about each segment. A report removes nothing from the scoreboard, stops no timer, declares no loss and causes no
+//! retransmission; but a control may choose to treat gaps there as losses before the receiver's evidence arrives
+//! (`believes_gaps`).
 
 use ranpace_cc::{Packet, PacketOutcome, PepReport, State};
 use ranpace_units::{Bytes, Span, Time};
@@ -12,28 +13,28 @@ use crate::scoreboard::{Flags, Record};
 /// A proxy's view of the connection, in bytes of the stream.
 #[derive(Clone, Copy, Debug)]
 pub struct PepView<'a> {
-    /// Everything below came by; with `new_epoch`, what is below is unknown.
+    /// Everything below has passed; with `new_epoch`, nothing is known about lower bytes.
     pub cumulative: u64,
-    /// What came by above: first byte and one past the last, in order. What lies between is missing.
+    /// Ranges above that have passed: first byte and one past the last, in order. Bytes in between are missing.
     pub ranges: &'a [(u64, u64)],
-    /// From the newest packet's arrival at the proxy to the report.
+    /// Time from the newest packet's arrival at the proxy to the report.
     pub hold: Span,
-    /// Packets with an ECN mark that it counted.
+    /// ECN-marked packets that the proxy has counted.
     pub marked: Option<u64>,
-    /// Its counting began anew.
+    /// The proxy has restarted its counting.
     pub new_epoch: bool,
 }
 
-/// What was reported of it.
+/// What the proxy's reports have covered.
 #[derive(Debug, Default)]
 pub(super) struct PepState {
-    /// Below, all was told.
+    /// Everything below has been reported to the control.
     cumulative: u64,
     packets: Vec<Packet>,
 }
 
 impl Sender {
-    /// A proxy's view. False if it is impossible: of data that were never sent.
+    /// Processes a proxy's view. Returns false if it covers data that were never sent.
     pub fn on_pep_view(&mut self, now: Time, view: &PepView<'_>) -> bool {
         let highest = view.ranges.last().map_or(view.cumulative, |range| range.1);
         if view.cumulative.max(highest) > self.next {
@@ -64,7 +65,7 @@ impl Sender {
         let mut missing = 0;
         let mut end = view.cumulative;
         for &(start, next) in view.ranges {
-            // What was sent again may have been missed as a copy that it knows as the original.
+            // A retransmission may be missing because the proxy cannot tell it from the original.
             let known = Flags::PEP_SEEN | Flags::PEP_MISSING | Flags::SACKED | Flags::EVER_RETRANSMITTED;
             self.board.mark_at_proxy(end, start, Flags::PEP_MISSING, known, &mut |record| {
                 state.packets.push(packet(record, PacketOutcome::Missing));
@@ -78,7 +79,7 @@ impl Sender {
                 self.control.on_packet(&cx, &mut self.window, packet);
             }
         }
-        // Karn: of what was sent twice nobody knows which copy came by.
+        // Karn: for a segment sent twice it is unknown which copy passed.
         let newest = newest.filter(|newest| !newest.flags.has(Flags::EVER_RETRANSMITTED));
         let rtt = newest.map(|newest| now - newest.sent_at - view.hold);
         let report = PepReport {
@@ -99,8 +100,8 @@ impl Sender {
         true
     }
 
-    /// What the proxy missed, if it was sent by then, is lost. A copy is not looked for: it may have been missed as what the
-    /// proxy knows.
+    /// Declares lost the segments that the proxy missed and that were sent by `until`. Retransmissions are excluded: the
+    /// proxy may miss them because it cannot tell them from the original.
     fn repair_gaps(&mut self, now: Time, until: Time) {
         let mut tally = Tally::new(self.wants_packets);
         let known = Flags::PEP_SEEN | Flags::LOST | Flags::EVER_RETRANSMITTED;
@@ -114,7 +115,7 @@ impl Sender {
             let repairing = matches!(self.state, State::Recovery | State::Loss);
             self.on_losses(now, &tally);
             if let (false, Some(undo), Some(lowest)) = (repairing, &mut self.undo, tally.lowest) {
-                // What is before it may still be under way.
+                // Segments before it may still be in flight.
                 undo.marker = undo.marker.max(lowest);
             }
         }
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
     use crate::{Config, Kind, Segment};
 
-    /// Writes down what it is told.
+    /// Records its calls.
     #[derive(Debug, Default)]
     struct Listener(Arc<Mutex<Vec<String>>>, bool);
 
@@ -228,12 +229,12 @@ mod tests {
         };
         assert!(sender.on_pep_view(Time::from_millis(35), &view));
         assert_eq!(sender.poll_transmit(Time::from_millis(35)).map(|segment| segment.seq), Some(2 * mss));
-        // Two segments before the gap arrive: what they echo left before the repair did, and says nothing of it.
+        // Two segments before the gap arrive: their echoes predate the repair and say nothing about it.
         let mut ack = Segment::new(Kind::Ack, Time::from_millis(50));
         (ack.ack, ack.window, ack.echo) = (2 * mss, 1 << 20, Time::from_millis(20));
         sender.on_segment(Time::from_millis(60), &ack);
         assert_eq!(sender.stats().undone, 0);
-        // The original itself, held up on its way, is what shows a mistake.
+        // Only the delayed original itself shows the mistake.
         ack.ack = 10 * mss;
         sender.on_segment(Time::from_millis(61), &ack);
         assert_eq!(sender.stats().undone, 1);
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(view(32, 2, &[(3, 5)], false).1, ["report 0 B, None ms, 0 missing"]);
         assert_eq!(view(33, 11, &[], false), (false, Vec::new()), "never sent");
         assert_eq!(view(33, 5, &[(6, 12)], false), (false, Vec::new()), "never sent");
-        // From the middle of the connection: what is below is unknown.
+        // From the middle of the connection: nothing is known about lower bytes.
         let (_, news) = view(34, 7, &[(8, 9)], true);
         assert_eq!(news[..2], ["8 seen 14", "7 Missing"]);
         assert_eq!(sender.acked(), Bytes::ZERO);

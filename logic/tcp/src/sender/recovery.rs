@@ -1,4 +1,4 @@
-//! Losses, marks and timeouts: the states of recovery, what they do to the window, and how they are undone.
+//! Losses, marks and timeouts: the states of recovery, their effect on the window, and how they are undone.
 
 use ranpace_cc::{Congestion, LossResponse, Packet, PacketOutcome, Signal, State, Window};
 use ranpace_units::{Bytes, Time};
@@ -13,10 +13,10 @@ use crate::segment::Segment;
 /// State for undoing a reduction.
 #[derive(Clone, Debug)]
 pub(super) struct Undo {
-    /// The window before it; `None` where another reduction was under way, or marks say that it was right.
+    /// The window before it; `None` if another reduction was in progress, or marks confirm the reduction.
     pub prior: Option<Window>,
-    /// First byte outstanding when it began; if a proxy's word began it, the first that was missed there. Duplicates and
-    /// acknowledgements below say nothing of it.
+    /// First byte outstanding when it began; if a proxy's report began it, the first byte missed there. Duplicates and
+    /// acknowledgements below it are no evidence about the reduction.
     pub marker: u64,
     /// Retransmissions not yet reported as duplicates; `None` before the first.
     pub outstanding: Option<u64>,
@@ -26,27 +26,27 @@ pub(super) struct Undo {
     pub lost: Vec<Packet>,
 }
 
-/// The result of a look at the outstanding segments.
+/// Result of a loss detection pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
     pub lost: u64,
-    /// Some were overtaken and still have time: the reordering timer runs.
+    /// Whether segments that were overtaken still have time: the reordering timer runs.
     pub waiting: bool,
 }
 
 impl Sender {
-    /// What an acknowledgement means for recovery (Linux `tcp_fastretrans_alert`): the end of an episode, undo, new
-    /// losses, marks.
+    /// Updates recovery on an acknowledgement (Linux `tcp_fastretrans_alert`): the end of an episode, undo, new losses,
+    /// marks.
     pub(super) fn react(&mut self, now: Time, segment: &Segment, progress: &Progress) -> Found {
         self.hold_back = false;
         self.prefer_new = false;
         if segment.ecn_echo
             && let Some(undo) = &mut self.undo
         {
-            undo.prior = None; // the network says that there is congestion
+            undo.prior = None; // a mark confirms the congestion
         }
         match self.state {
-            // Held until something above is acknowledged, so that CWR reaches the receiver.
+            // Kept until data beyond it are acknowledged, so that CWR reaches the receiver.
             State::Cwr if self.una > self.high => self.finish(now),
             State::Recovery if self.una >= self.high => {
                 if self.may_undo(segment) {
@@ -57,7 +57,7 @@ impl Sender {
             }
             State::Recovery => {
                 if progress.advanced && self.undo.is_some() && self.is_delayed_original(segment) {
-                    // The hole was filled by the original: if nothing was sent again, nothing was lost at all.
+                    // The original filled the hole: if nothing was retransmitted, nothing was lost at all.
                     self.rack.reordering_seen = true;
                     if self.board.retransmitted_out > 0 {
                         self.hold_back = true;
@@ -80,7 +80,7 @@ impl Sender {
                 self.state = self.calm();
             }
         } else if self.ignored && self.state != State::Cwr && segment.ecn_echo && self.config.ecn {
-            self.on_ecn(now); // no reduction is under way that would be its answer
+            self.on_ecn(now); // no reduction is in progress that would be the response
         }
         found
     }
@@ -119,7 +119,7 @@ impl Sender {
         }
     }
 
-    /// The state where nothing is repaired.
+    /// The state when nothing is being repaired.
     fn calm(&self) -> State {
         if self.board.sacked_out > 0 { State::Disorder } else { State::Open }
     }
@@ -137,13 +137,13 @@ impl Sender {
         self.cwr = true;
         self.state = State::Cwr;
         if repairing {
-            // What is lost is still sent again. As in CWR, until the receiver has heard of the reduction.
+            // Lost segments are still retransmitted. As in CWR, until the receiver has seen the reduction.
             self.state = State::Recovery;
             self.high += u64::from(self.written > self.next);
         }
     }
 
-    /// What the answer to a sign of congestion means for the window.
+    /// Applies the response to a congestion signal to the window.
     fn begin_reduction(&mut self, answer: LossResponse, prior: Window) {
         self.ignored = answer == LossResponse::Ignore;
         self.prr = None;
@@ -154,15 +154,15 @@ impl Sender {
         if let LossResponse::ReduceTo(ssthresh) = answer {
             self.window.ssthresh = ssthresh;
             if !self.control.owns_recovery() {
-                // RFC 6937 divides by what was outstanding (RecoverFS). Linux takes the window for it, which a control
-                // that cut its own window to one segment (C2TCP) has made too small: it would send twice what arrives.
+                // RFC 6937 divides by the outstanding data (RecoverFS). Linux uses the window instead; if a control has cut
+                // its window to one segment (C2TCP), that is too small, and PRR would send twice what arrives.
                 let outstanding = self.board.packets_out() - self.board.sacked_out;
                 self.prr = Some(Prr::new(prior.cwnd.max(outstanding as f64)));
             }
         }
     }
 
-    /// An episode begins that may turn out to be a mistake (Linux `tcp_init_undo`).
+    /// Begins an episode that may turn out to be spurious (Linux `tcp_init_undo`).
     fn begin_undo(&mut self, prior: Option<Window>) {
         let probing = self.probe.is_some_and(|probe| probe.retransmitted);
         let outstanding = self.board.retransmitted_out + u64::from(probing);
@@ -175,12 +175,12 @@ impl Sender {
         });
     }
 
-    /// The window, with the threshold that undo brings back.
+    /// The window, with the threshold that an undo restores.
     pub(super) fn prior_window(&self) -> Window {
         Window { ssthresh: self.current_ssthresh(), ..self.window }
     }
 
-    /// RACK's look at what is outstanding; begins recovery if something is lost.
+    /// RACK's loss detection; begins recovery if something is lost.
     fn detect_losses(&mut self, now: Time) -> Found {
         if !self.rack.take_advanced() || self.board.is_empty() {
             return Found::default();
@@ -201,7 +201,7 @@ impl Sender {
         let waiting =
             self.board.sweep(|record| rack.verdict(record, now, window), |record| tally.add(record));
         if waiting {
-            // They were sent before the newest delivered one: by then each has had its time.
+            // By that time, every segment sent before the newest delivered one has had its time.
             let settled = self.rack.settled_at(window).max(now) + TIMEOUT_MIN;
             self.arm(TimerKind::Reordering, settled.min(now + self.rto()));
         }
@@ -209,13 +209,12 @@ impl Sender {
         Found { lost: tally.count, waiting }
     }
 
-    /// Losses were looked for: the control is told of new ones, and recovery begins where it is due (Linux
-    /// `tcp_time_to_recover`, `tcp_enter_recovery`).
+    /// Reports new losses to the control and begins recovery if due (Linux `tcp_time_to_recover`, `tcp_enter_recovery`).
     pub(super) fn on_losses(&mut self, now: Time, tally: &Tally) {
         let first = match self.state {
-            // Losses beyond the last episode's end begin another one, also if they were found during it.
+            // Losses beyond the last episode's end begin another one, even if they were detected during it.
             State::Open | State::Disorder => self.board.lost_out > 0,
-            // An episode that was ignored is none; a reduction that is under way goes on.
+            // An ignored episode does not count; a reduction in progress continues.
             State::Cwr | State::Recovery => self.ignored && tally.count > 0,
             State::Loss => tally.retransmission,
         };
@@ -242,7 +241,7 @@ impl Sender {
             self.begin_undo(Some(prior));
             self.begin_reduction(answer, prior);
         } else if still_ignored {
-            // Judged now, not again when what was outstanding at the first loss is acknowledged.
+            // The decision is made now, not again when the data outstanding at the first loss are acknowledged.
             self.high = self.next;
         } else if self.state == State::Cwr {
             self.begin_undo(None);
@@ -285,13 +284,13 @@ impl Sender {
         }
     }
 
-    /// The report of a duplicate (Linux `tcp_check_dsack`). Returns whether it is the loss probe's.
+    /// Processes the report of a duplicate (Linux `tcp_check_dsack`). Returns whether it is the loss probe's.
     pub(super) fn on_duplicate(&mut self, segment: &Segment) -> bool {
         let Some(below) = segment.duplicate else { return false };
         self.duplicates += 1;
         let seq = segment.ack.saturating_sub(u64::from(below));
         let of_probe = self.probe.is_some_and(|probe| probe.retransmitted && probe.seq == seq);
-        // More duplicates than retransmissions: the network makes them.
+        // More duplicates than retransmissions: the network duplicates packets.
         if self.duplicates > self.stats.retransmitted {
             return of_probe;
         }
@@ -306,7 +305,7 @@ impl Sender {
         of_probe
     }
 
-    /// The answer to a loss probe (RFC 8985, 7.4; Linux `tcp_process_tlp_ack`).
+    /// Processes the response to a loss probe (RFC 8985, 7.4; Linux `tcp_process_tlp_ack`).
     pub(super) fn check_probe(&mut self, now: Time, segment: &Segment, progress: &Progress, duplicate: bool) {
         let Some(probe) = self.probe else { return };
         if segment.ack < probe.end {
@@ -315,7 +314,7 @@ impl Sender {
         if !probe.retransmitted || duplicate {
             self.probe = None; // new data, or both copies arrived: nothing was lost
         } else if segment.ack > probe.end {
-            // The probe repaired a loss that nobody would have noticed: the window answers for it, at once.
+            // The probe repaired a loss that would otherwise go unnoticed: the window is reduced for it at once.
             let event = Congestion {
                 kind: Signal::Loss,
                 lost: 1,
@@ -327,7 +326,7 @@ impl Sender {
             let prior = self.window;
             let answer = self.control.on_congestion(&cx, &mut self.window, &event);
             if answer == LossResponse::Ignore && self.prr.is_some() {
-                self.probe = None; // the reduction that is under way has another cause
+                self.probe = None; // the reduction in progress has another cause
                 return;
             }
             self.undo = None;
@@ -338,7 +337,7 @@ impl Sender {
         }
     }
 
-    /// Nothing that was repaired was lost: an echo from before the first retransmission (Eifel), or nothing was sent again.
+    /// Whether nothing was lost: the echo predates the first retransmission (Eifel), or nothing was retransmitted.
     fn is_delayed_original(&self, segment: &Segment) -> bool {
         let Some(undo) = self.undo.as_ref().filter(|undo| self.una > undo.marker) else { return false };
         match undo.first_retransmission {
@@ -361,7 +360,7 @@ impl Sender {
         }
     }
 
-    /// Takes the reduction back; `unmark` also what waits to be sent again.
+    /// Undoes the reduction; with `unmark` also the marks of segments waiting for retransmission.
     fn undo(&mut self, now: Time, unmark: bool) {
         let Some(undo) = self.undo.take() else { return };
         let repairing = matches!(self.state, State::Recovery | State::Loss);
@@ -384,7 +383,7 @@ impl Sender {
                 self.cwr = false;
                 self.control.on_spurious(&cx, &mut self.window, prior);
             }
-            // The control knows of nothing, but a timeout's one segment was not its doing.
+            // The control was not involved, but it did not cause a timeout's window of one segment.
             (true, Some(prior)) => self.window.cwnd = self.window.cwnd.max(prior.cwnd),
             (_, None) => {}
         }
@@ -393,7 +392,7 @@ impl Sender {
         }
     }
 
-    /// The episode is over. What undoes it may still come.
+    /// Ends the episode. It can still be undone later.
     pub(super) fn finish(&mut self, now: Time) {
         let ended = self.state;
         self.state = self.calm();
@@ -421,11 +420,11 @@ impl Sender {
         }
         let again = self.retransmits > 0;
         let fresh = matches!(self.state, State::Open | State::Disorder | State::Cwr);
-        // Reduced already inside this window: not again, unless the last timeout was followed by progress.
+        // A reduction within this window is not repeated, unless progress followed the last timeout.
         let first = match self.state {
             State::Open | State::Disorder => true,
             State::Loss if !again => true,
-            // An episode that was ignored is none.
+            // An ignored episode does not count.
             _ => self.una >= self.high || self.ignored,
         };
         self.retransmits += 1;
@@ -446,7 +445,7 @@ impl Sender {
             first,
         };
         let cx = self.context(now);
-        // What comes back if nothing was lost is the window before the first of several timeouts.
+        // An undo restores the window before the first of several timeouts.
         let before = self.undo.as_ref().filter(|_| self.ignored && again).and_then(|undo| undo.prior);
         let prior = before.unwrap_or_else(|| self.prior_window());
         let answer = self.control.on_congestion(&cx, &mut self.window, &event);
@@ -455,7 +454,7 @@ impl Sender {
             self.ignored = answer == LossResponse::Ignore;
             match answer {
                 LossResponse::ReduceTo(ssthresh) => self.window.ssthresh = ssthresh,
-                // Slow start leads back to where the window was.
+                // Slow start leads back to the previous window.
                 LossResponse::Ignore => self.window.ssthresh = self.window.ssthresh.max(prior.cwnd),
                 LossResponse::Own => {}
             }
@@ -476,23 +475,23 @@ impl Sender {
     }
 }
 
-/// Segments found lost in one pass.
+/// Segments declared lost in one pass.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub count: u64,
     pub largest: u32,
     pub newest_sent_at: Time,
-    /// First byte of the first of them.
+    /// First byte of the first of these segments.
     pub lowest: Option<u64>,
-    /// A retransmission is among them.
+    /// Whether one of them is a retransmission.
     retransmission: bool,
-    /// Whether the control wants each of them.
+    /// Whether to collect them for the control.
     collect: bool,
     packets: Vec<Packet>,
 }
 
 impl Tally {
-    /// None yet; `collect` where the control wants each of them.
+    /// An empty tally; `collect` if the control wants each segment.
     pub fn new(collect: bool) -> Self {
         Self { collect, ..Self::default() }
     }

@@ -1,7 +1,7 @@
-//! Takes acknowledged segments off the scoreboard, and samples the RTT and the delivery rate from them.
+//! Removes acknowledged segments from the scoreboard, and samples the RTT and the delivery rate from them.
 //!
-//! Functions marked `inline(always)` are so for the path with SACK: the path without SACK calls them too, and would turn them into
-//! calls for both.
+//! Functions are marked `inline(always)` for the path with SACK: the path without SACK calls them too, and without the
+//! attribute they would become calls in both.
 
 use ranpace_cc::{Packet, PacketOutcome, RateSample};
 use ranpace_units::{Bytes, Span, Time};
@@ -12,7 +12,7 @@ use crate::scoreboard::{Flags, Record};
 use crate::segment::Segment;
 
 impl Sender {
-    /// Marks what is acknowledged selectively.
+    /// Marks selectively acknowledged segments.
     pub(super) fn take_sacked(&mut self, now: Time, segment: &Segment, progress: &mut Progress) {
         for block in segment.sack.as_slice() {
             let (from, to) = (segment.ack + u64::from(block.from), segment.ack + u64::from(block.to));
@@ -31,7 +31,7 @@ impl Sender {
         }
     }
 
-    /// Takes off what is acknowledged cumulatively.
+    /// Removes cumulatively acknowledged segments.
     #[inline(always)]
     pub(super) fn take_acked(&mut self, now: Time, segment: &Segment, progress: &mut Progress) {
         if segment.ack > self.una {
@@ -44,7 +44,7 @@ impl Sender {
             progress.ambiguous |= again;
             if !record.flags.has(Flags::SACKED) {
                 if !again {
-                    // Delivered out of order and never sent again: the network reorders.
+                    // Delivered out of order without having been retransmitted: the network reorders.
                     if record.end() < progress.prior_highest {
                         self.rack.reordering_seen = true;
                     }
@@ -56,7 +56,7 @@ impl Sender {
         }
     }
 
-    /// One segment is at the receiver for the first time (`record` as it was).
+    /// One segment has arrived for the first time (`record` as it was).
     #[inline]
     fn deliver(&mut self, now: Time, segment: &Segment, record: &Record, progress: &mut Progress) {
         self.delivered += 1;
@@ -65,13 +65,13 @@ impl Sender {
         progress.bytes += u64::from(record.length);
         let again = record.flags.has(Flags::EVER_RETRANSMITTED);
         progress.original |= !again && record.end() <= self.high;
-        // An echo from before the last transmission is the original's (Linux `tcp_skb_spurious_retrans`), where it is
-        // this segment's echo: above a hole the receiver repeats that of the last segment in order.
+        // An echo that predates the last transmission is the original's (Linux `tcp_skb_spurious_retrans`), provided that it
+        // is this segment's echo: above a hole the receiver repeats that of the last segment in order.
         let is_own_echo = self.config.timestamps && record.end() <= segment.ack;
         if !(again && is_own_echo && segment.echo < record.sent_at) {
             self.rack.on_delivered(record, now, self.rtt.min());
         }
-        // The most recently sent one makes the rate sample.
+        // The most recently sent segment determines the rate sample.
         if progress.newest.is_none_or(|newest| record.number >= newest.number) {
             progress.newest = Some(*record);
             self.first_sent_at = record.sent_at;
@@ -100,7 +100,7 @@ impl Sender {
         if self.config.rtt_sample == RttSample::Oldest {
             return self.sample_oldest(now, progress);
         }
-        // Karn: what was sent again, anywhere in the range, makes the cumulative sample ambiguous.
+        // Karn: a retransmission anywhere in the range makes the cumulative sample ambiguous.
         let acked = progress.first_acked.zip(progress.last_acked).filter(|_| !progress.ambiguous);
         let sacked = progress.first_sacked.zip(progress.last_sacked);
         let (oldest, newest) = match (acked, sacked) {
@@ -112,24 +112,24 @@ impl Sender {
             (None, None) => return None,
         };
         let (oldest, newest) = (self.elapsed(oldest, now), self.elapsed(newest, now));
-        // A clock that has not moved on has measured nothing.
+        // A clock that has not advanced has measured nothing.
         if newest.is_zero() && !self.config.timestamp_granularity.is_zero() {
             return None;
         }
-        // A piece smaller than a segment, alone on its way: the receiver may have waited for a second one.
+        // A single partial segment in flight: the receiver may have waited for a second one.
         progress.delayed = acked.is_some()
             && progress.acked == 1
             && progress.prior_in_flight == 1
             && progress.newest.is_some_and(|newest| u64::from(newest.length) < self.mss);
         self.rtt.note(now, newest, progress.delayed);
         self.rtt.on_sample(oldest, self.una, self.next);
-        // RFC 6298: the timeout is backed off until there is a valid sample.
+        // RFC 6298: the timeout stays backed off until there is a valid sample.
         self.backoffs = 0;
         Some(newest)
     }
 
-    /// When the oldest segment that `segment` is about to acknowledge was sent, by the echo where there are timestamps; `None`
-    /// if it was sent again (Karn; ns-3.26 `EstimateRtt` has both rules).
+    /// When the oldest segment that `segment` is about to acknowledge was sent, from the echo if there are timestamps; `None`
+    /// if it was retransmitted (Karn; ns-3.26's `EstimateRtt` has both rules).
     pub(super) fn oldest_to_sample(&self, segment: &Segment) -> Option<Time> {
         let oldest = self.board.first().filter(|oldest| oldest.end() <= segment.ack)?;
         let again = oldest.flags.has(Flags::EVER_RETRANSMITTED);
@@ -149,7 +149,7 @@ impl Sender {
         Some(rtt)
     }
 
-    /// From `from` to `to` on a clock of the granularity that is set: both are cut to it, then subtracted.
+    /// Time from `from` to `to` on a clock of the configured granularity: both are truncated to it before the subtraction.
     #[inline]
     pub(super) fn elapsed(&self, from: Time, to: Time) -> Span {
         let granularity = self.config.timestamp_granularity;
@@ -160,13 +160,13 @@ impl Sender {
         granularity * ticks(to).saturating_sub(ticks(from))
     }
 
-    /// Linux `tcp_rate_gen`; `lost` is filled in once it is known.
+    /// Linux `tcp_rate_gen`; `lost` is filled in when it is known.
     pub(super) fn rate_sample(&self, now: Time, progress: &Progress) -> RateSample {
         let Some(newest) = &progress.newest else { return RateSample::default() };
         let sending = newest.sent_at - newest.first_sent_at;
         let acking = now - newest.delivered_at;
         let interval = sending.max(acking);
-        // Shorter than the smallest RTT: acknowledgements were bunched, the sample means nothing.
+        // An interval below the smallest RTT: the acknowledgements were bunched and the sample is invalid.
         let valid = !interval.is_zero() && interval >= self.rtt.min();
         RateSample {
             delivered: self.delivered - newest.delivered,
@@ -185,25 +185,25 @@ pub(super) struct Progress {
     pub prior_in_flight: u64,
     /// One past the highest byte that was selectively acknowledged before.
     pub prior_highest: u64,
-    /// The cumulative acknowledgement moved.
+    /// Whether the cumulative acknowledgement moved.
     pub advanced: bool,
-    /// Something was newly acknowledged selectively.
+    /// Whether a segment was newly selectively acknowledged.
     pub sacked: bool,
     pub acked: u64,
     pub delivered: u64,
     pub bytes: u64,
-    /// Something that was never sent again, and was sent before the last timeout, was delivered.
+    /// Whether a segment was delivered that had been sent before the last timeout and never retransmitted.
     pub original: bool,
-    /// Something acknowledged cumulatively had been sent again.
+    /// Whether a cumulatively acknowledged segment had been retransmitted.
     pub ambiguous: bool,
-    /// The receiver's delayed-ACK timer may have held this one back.
+    /// Whether the receiver's delayed-ACK timer may have held the acknowledgement back.
     pub delayed: bool,
-    /// The most recently sent of what was delivered.
+    /// The most recently sent of the delivered segments.
     pub newest: Option<Record>,
     pub first_acked: Option<Time>,
     pub last_acked: Option<Time>,
     pub first_sacked: Option<Time>,
     pub last_sacked: Option<Time>,
-    /// When the oldest of what was acknowledged cumulatively was sent; only where that one is sampled.
+    /// When the oldest cumulatively acknowledged segment was sent; only set if that one is sampled.
     pub oldest: Option<Time>,
 }

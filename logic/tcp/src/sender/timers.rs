@@ -7,7 +7,7 @@ use super::{Phase, Sender};
 use crate::config::{LINEAR_SYNS, Opener};
 use crate::segment::Kind;
 
-/// A loss probe that is out.
+/// An outstanding loss probe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TailProbe {
     pub seq: u64,
@@ -18,8 +18,7 @@ pub(super) struct TailProbe {
     pub retransmitted: bool,
 }
 
-/// Shortest time of a loss probe and of RACK's timer beyond the RTT (Linux `TCP_TIMEOUT_MIN`, two jiffies of a
-/// millisecond).
+/// Least time of a loss probe and of RACK's timer beyond the RTT (Linux `TCP_TIMEOUT_MIN`, two jiffies of a millisecond).
 pub(super) const TIMEOUT_MIN: Span = Span::from_millis(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +42,7 @@ impl Sender {
         self.rtt.backed_off(self.backoffs)
     }
 
-    /// Arms the retransmission timer: from now, or, where another timer ran meanwhile, from the first segment's last
+    /// Arms the retransmission timer: from now, or, if another timer ran meanwhile, from the first segment's last
     /// transmission (Linux `tcp_rearm_rto`). Pacing's delay is not counted.
     pub(super) fn arm_rto(&mut self, now: Time, from_head: bool) {
         let head = self.board.first().filter(|_| from_head);
@@ -58,8 +57,7 @@ impl Sender {
         self.paced_until.map_or(Span::ZERO, |until| until - now)
     }
 
-    /// Sets the timer after an acknowledgement: a loss probe where one may help, else the RTO (Linux
-    /// `tcp_set_xmit_timer`).
+    /// Sets the timer after an acknowledgement: a loss probe if one may help, else the RTO (Linux `tcp_set_xmit_timer`).
     #[inline(always)]
     pub(super) fn rearm(&mut self, now: Time) {
         if self.board.is_empty() {
@@ -74,7 +72,7 @@ impl Sender {
         }
     }
 
-    /// A loss probe after two RTTs, or when the RTO would come if that is earlier (Linux `tcp_schedule_loss_probe`).
+    /// Schedules a loss probe after two RTTs, or at the RTO if that is earlier (Linux `tcp_schedule_loss_probe`).
     pub(super) fn schedule_probe(&mut self, now: Time, advancing: bool) -> bool {
         if !self.sack || !matches!(self.state, State::Open | State::Cwr) {
             return false;
@@ -92,7 +90,7 @@ impl Sender {
         true
     }
 
-    /// When [`Self::on_deadline`] is to be called next; [`Time::MAX`] for never.
+    /// When to call [`Self::on_deadline`] next; [`Time::MAX`] for never.
     #[inline]
     pub fn next_deadline(&self) -> Time {
         let mut at = self.timer.map_or(Time::MAX, |(_, at)| at);
@@ -107,7 +105,7 @@ impl Sender {
         at
     }
 
-    /// A deadline has come (or not: then nothing happens). Call [`Self::poll_transmit`] afterwards.
+    /// Processes due deadlines; does nothing if none is due. Call [`Self::poll_transmit`] afterwards.
     pub fn on_deadline(&mut self, now: Time) {
         if self.paced_until.is_some_and(|at| at <= now) {
             self.paced_until = None;
@@ -135,7 +133,8 @@ impl Sender {
         }
     }
 
-    /// The handshake's segment again. SYNs go at one distance at first, SYN-ACKs back off from the beginning.
+    /// Repeats the handshake's segment. SYNs are repeated at a constant interval at first; SYN-ACKs back off from the
+    /// beginning.
     fn repeat(&mut self, now: Time, kind: Kind) {
         self.retransmits += 1;
         let linear = if self.config.opener == Opener::Sender { LINEAR_SYNS } else { 0 };
@@ -144,7 +143,7 @@ impl Sender {
         self.arm_rto(now, false);
     }
 
-    /// RFC 8985, 7.3: new data if there are any, else the last segment again. One at a time.
+    /// RFC 8985, 7.3: sends new data if there are any, else the last segment again. One probe at a time.
     fn on_probe(&mut self, now: Time) {
         let Some(&last) = self.board.last() else { return };
         if self.probe.is_some() {

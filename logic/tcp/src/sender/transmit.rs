@@ -1,4 +1,4 @@
-//! Chooses the next segment to send, and validates the congestion window by its use.
+//! Selects the next segment to send, and validates the congestion window by its use.
 
 use ranpace_cc::{Pacing, Sent, State};
 use ranpace_units::{Bytes, Time};
@@ -9,9 +9,9 @@ use crate::pacer::{Pacer, default_rate};
 use crate::scoreboard::{Flags, Record};
 use crate::segment::{Kind, Segment};
 
-/// Least segments of a piece, where there are as many (Linux `tcp_min_tso_segs`).
+/// Least number of segments in a piece, if that many are available (Linux `tcp_min_tso_segs`).
 const LEAST_PIECE: u32 = 2;
-/// Segments at the beginning that are not paced.
+/// Initial segments that are not paced.
 const UNPACED: u64 = 10;
 
 impl Sender {
@@ -21,14 +21,14 @@ impl Sender {
         self.transmit(now, &mut segment).then_some(segment)
     }
 
-    /// As [`Self::poll_transmit`], but writes the segment to where it is wanted: what was written field by field a moment ago
-    /// is slow to copy. False, with nothing of use written, where there is none.
+    /// Like [`Self::poll_transmit`], but writes the segment in place: a segment whose fields have just been written is slow
+    /// to copy. Returns false, with unspecified contents, if there is none.
     pub fn transmit(&mut self, now: Time, out: &mut Segment) -> bool {
         match self.pending {
             None => {}
             Some(Kind::Data) => {
                 self.pending = None;
-                // A loss probe, forced out past the window.
+                // A loss probe, sent regardless of the window.
                 if let Some(length) = self.new_data() {
                     self.send_new(now, length, out);
                     self.fresh = false;
@@ -55,7 +55,7 @@ impl Sender {
             self.bare(now, Kind::Data, out);
             return true;
         }
-        // After a timeout the first segment goes at once, past window and pace.
+        // After a timeout the first segment is sent at once, ignoring window and pace.
         if core::mem::take(&mut self.urgent)
             && let Some(id) = self.board.next_lost()
         {
@@ -91,14 +91,14 @@ impl Sender {
         let pacing = if self.stats.sent < UNPACED { Pacing::Unlimited } else { pacing };
         self.pacer.on_sent(now, pacing, u64::from(out.wire), self.wire);
         if self.config.gso {
-            // Linux pushes the end of what an application writes, too (`tcp_push`).
+            // Linux also pushes the end of an application's write (`tcp_push`).
             out.push = is_new && (self.ends_piece(pacing, cwnd) | (self.next == self.written));
         }
         true
     }
 
-    /// Most segments of a piece of a control that is not paced (Linux `tcp_tso_autosize`, without what it adds at RTTs below
-    /// 5 ms): those of a burst at the pace that Linux reckons for it.
+    /// Most segments of a piece for an unpaced control (Linux `tcp_tso_autosize`, without its increase at RTTs below 5 ms):
+    /// those of a burst at the pace that Linux computes for it.
     fn most_of_piece(&self) -> u32 {
         match default_rate(self.window.cwnd, self.window.ssthresh, self.rtt.smoothed(), self.wire) {
             Pacing::Rate(rate) => Pacer::burst(rate, self.wire).max(LEAST_PIECE),
@@ -106,7 +106,7 @@ impl Sender {
         }
     }
 
-    /// Whether the segment that has just left is the last of a piece of several.
+    /// Whether the segment just sent is the last of a piece of several.
     fn ends_piece(&mut self, pacing: Pacing, cwnd: u64) -> bool {
         self.pacer.piece += 1;
         let full = match pacing {
@@ -116,12 +116,12 @@ impl Sender {
         if !full && self.board.in_flight() < cwnd && self.new_data().is_some() {
             return false;
         }
-        // What the window cut off is not the end of this burst, but the beginning of the next.
+        // Data held back by the window are not the end of this burst, but the beginning of the next.
         self.pacer.on_idle();
         core::mem::take(&mut self.pacer.piece) > 1
     }
 
-    /// Payload of the next new segment, if the application and the peer's window have room for one.
+    /// Payload of the next new segment, if there is data and the send buffer and the peer's window have room.
     #[inline]
     pub(super) fn new_data(&self) -> Option<u32> {
         let written = self.written - self.next;
@@ -131,7 +131,7 @@ impl Sender {
         }
         let length = written.min(self.mss);
         let room = self.edge.saturating_sub(self.next);
-        // A full segment, or the last piece; a smaller one only if nothing is in flight (silly window syndrome).
+        // A full segment or the last data; a smaller segment only if nothing is in flight (silly window syndrome).
         if room >= length {
             Some(length as u32)
         } else if room > 0 && self.board.is_empty() {
@@ -192,7 +192,7 @@ impl Sender {
         self.after_sending(now, length, false);
     }
 
-    /// Sends a segment again, because it is lost or as a probe of the tail.
+    /// Retransmits a segment, because it is lost or as a tail loss probe.
     fn send_again(&mut self, now: Time, id: u64, probing: bool, segment: &mut Segment) {
         let (number, delivered, delivered_at, first) =
             (self.number, self.delivered, self.delivered_at, self.first_sent_at);
@@ -216,7 +216,7 @@ impl Sender {
             undo.first_retransmission.get_or_insert(now);
             undo.outstanding = Some(undo.outstanding.unwrap_or(0) + 1);
         }
-        // The timer starts again with the first segment (Linux `tcp_xmit_retransmit_queue`); without SACK it goes on.
+        // Retransmitting the first segment restarts the timer (Linux `tcp_xmit_retransmit_queue`), but not without SACK.
         let head =
             self.sack && id == self.board.first_id() && !probing && !self.is_armed(TimerKind::Reordering);
         if head || self.timer.is_none() {
@@ -238,8 +238,8 @@ impl Sender {
         self.control.on_sent(&cx, &mut self.window, &sent);
     }
 
-    /// Nothing is in flight and a segment is about to leave: the rate sampler starts afresh, and after idle time the window
-    /// decays (Linux `tcp_cwnd_restart`), unless the control is its own master.
+    /// Nothing is in flight and a segment is about to be sent: restarts the rate sampler, and decays the window after idle
+    /// time (Linux `tcp_cwnd_restart`), unless the control owns it.
     fn restart(&mut self, now: Time) {
         (self.first_sent_at, self.delivered_at) = (now, now);
         let idle = now - self.last_sent_at;
@@ -264,7 +264,7 @@ impl Sender {
         self.control.on_idle_restart(&cx, &mut self.window, idle);
     }
 
-    /// Linux `tcp_current_ssthresh`: never forgets more than a quarter of the window.
+    /// Linux `tcp_current_ssthresh`: at least three quarters of the window.
     pub(super) fn current_ssthresh(&self) -> f64 {
         if matches!(self.state, State::Cwr | State::Recovery) {
             self.window.ssthresh
@@ -273,7 +273,7 @@ impl Sender {
         }
     }
 
-    /// Everything that may be sent has been: notes what held the sender back, and sets the timers that depend on it.
+    /// Everything that may be sent has been: records what limited the sender, and sets the timers that depend on it.
     fn end_batch(&mut self, now: Time, in_flight: u64, limited: bool, waiting: bool) {
         let fresh = core::mem::take(&mut self.fresh);
         if fresh || (limited && waiting) {
@@ -285,11 +285,11 @@ impl Sender {
         if !limited && self.next >= self.written && self.board.lost_out <= self.board.retransmitted_out {
             self.app_limited_until = (self.delivered + in_flight).max(1);
         }
-        // A burst that the window cuts goes on when there is room (Linux defers it); one that runs out of data is over.
+        // A burst cut by the window continues when there is room (Linux defers it); one that runs out of data is over.
         if self.paced_until.is_none() && !limited {
             self.pacer.on_idle();
         }
-        // The peer's window is shut and nothing is in flight: probe it.
+        // The peer's window is closed and nothing is in flight: probe it.
         if self.board.is_empty() && self.written > self.next && self.edge <= self.next && self.timer.is_none()
         {
             self.window_probes = 0;
@@ -315,8 +315,8 @@ impl Sender {
         if settled || self.control.owns_recovery() {
             return;
         }
-        // Linux `tcp_cwnd_application_limited`. An application that waits for room in the send buffer is not idle: then
-        // the peer's window is what holds back.
+        // Linux `tcp_cwnd_application_limited`. An application waiting for room in the send buffer is not idle: the limit is
+        // then the peer's window.
         let blocked = self.written == u64::MAX || self.written - self.una > self.config.send_buffer.get();
         if self.state == State::Open && !blocked {
             let used = (self.used as f64).max(f64::from(self.config.initial_window));

@@ -1,4 +1,4 @@
-//! What both forms of CUBIC keep: the curve of the current epoch, and how slow start ends.
+//! State shared by both forms of CUBIC: the curve of the current epoch, and how slow start ends.
 
 use ranpace_units::{Span, Time};
 
@@ -6,10 +6,10 @@ use super::{Params, equations};
 use crate::classic::hystart::{self, HyStart};
 use crate::interface::{Context, Sample, Window};
 
-/// Neither the minimum RTT nor HyStart sees the RTT samples of an epoch's first second (Linux).
+/// Neither the minimum RTT nor HyStart uses RTT samples from an epoch's first second (Linux).
 const RECOVERING: Span = Span::SECOND;
 
-/// The curve of an epoch, which begins with the first ACK in congestion avoidance after a congestion.
+/// The curve of an epoch, which begins with the first ACK in congestion avoidance after a congestion event.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     pub(super) params: Params,
@@ -20,9 +20,9 @@ pub(super) struct Curve {
     pub(super) epoch: Option<Time>,
     /// `K` in seconds.
     pub(super) k: f64,
-    /// What the curve is centred on: `W_max`, or the window where that is larger.
+    /// The curve's centre: `W_max`, or the window if that is larger.
     pub(super) origin: f64,
-    /// `W_est`, the window of a Reno flow in our place.
+    /// `W_est`, the window that a Reno flow would have.
     pub(super) w_est: f64,
     /// Smallest RTT outside an epoch's first second; zero for none.
     pub(super) min_delay: Span,
@@ -68,7 +68,7 @@ impl Curve {
         equations::above_centre(self.params.c, self.k, t)
     }
 
-    /// Takes an RTT sample, unless the epoch is in its first second.
+    /// Processes an RTT sample, except in the epoch's first second.
     pub(super) fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
         let Some(rtt) = sample.rtt else { return };
         if self.epoch.is_some_and(|epoch| cx.now.since(epoch) < RECOVERING) {
@@ -86,19 +86,19 @@ impl Curve {
         if w.in_slow_start() { self.hystart.slow_start(cx, w, acked) } else { acked }
     }
 
-    /// Shifts the epoch by an idle time: time without growth is not on the curve (Linux on `CA_EVENT_TX_START`; RFC 9438,
-    /// section 5.8).
+    /// Shifts the epoch by an idle time, which must not advance the curve (Linux on `CA_EVENT_TX_START`; RFC 9438, section
+    /// 5.8).
     pub(super) fn on_idle_restart(&mut self, now: Time, idle: Span) {
         self.epoch = self.epoch.map(|epoch| (epoch + idle).min(now));
     }
 
-    /// Forgets the RTT of the old path.
+    /// Discards the RTT of the old path.
     pub(super) fn on_path_change(&mut self, cx: &Context) {
         self.min_delay = Span::ZERO;
         self.hystart.reset(cx);
     }
 
-    /// Shows the state; `cnt` is the segments ACKed per segment of growth.
+    /// Shows the state; `cnt` is the number of segments ACKed per segment of growth.
     pub(super) fn inspect(&self, cnt: u64, show: &mut dyn FnMut(&'static str, f64)) {
         show("w_max", self.w_max);
         show("k", self.k);

@@ -1,11 +1,11 @@
-//! CUBIC as Linux 6.x does it (`net/ipv4/tcp_cubic.c`), in whole segments.
+//! CUBIC as implemented in Linux 6.x (`net/ipv4/tcp_cubic.c`), in whole segments.
 //!
-//! The window grows by a segment per `cnt` ACKed, `cnt = cwnd / (W(t + min RTT) - cwnd)`, worked out again every 1/32 s or
-//! with the next window. Growth is at most one segment per 2 ACKed, one per 100 windows beyond the curve, and 5 % per
-//! window while no maximum is known. `W_est` gains one segment per `15/8` windows. An idle time shifts the epoch; a timeout
-//! forgets everything.
+//! The window grows by a segment per `cnt` ACKed, `cnt = cwnd / (W(t + min RTT) - cwnd)`, recomputed every 1/32 s or when the
+//! window changes. Growth is at most one segment per 2 ACKed, one per 100 windows beyond the curve, and 5 % per window while
+//! no maximum is known. `W_est` gains one segment per `15/8` windows. An idle time shifts the epoch; a timeout resets the
+//! state.
 //!
-//! Ours: times are nanoseconds, but `cnt` changes at most once per millisecond, as with HZ = 1000.
+//! Ours: times are in nanoseconds, but `cnt` changes at most once per millisecond, as with HZ = 1000.
 
 use ranpace_units::{Span, Time};
 
@@ -17,7 +17,7 @@ use crate::interface::{
     Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Sample, Signal, Window,
 };
 
-/// Time for which `cnt` stands while the window does (Linux: HZ / 32, in whole milliseconds).
+/// Time for which `cnt` is kept while the window is unchanged (Linux: HZ / 32, in whole milliseconds).
 const UPDATE_MS: u64 = 31;
 /// Fewest segments ACKed per segment of growth (Linux).
 pub(super) const MIN_CNT: u64 = 2;
@@ -30,11 +30,11 @@ const UNKNOWN_CNT: u64 = 20;
 #[derive(Clone, Debug)]
 pub struct LinuxCubic {
     pub(super) curve: Curve,
-    /// Segments ACKed that `W_est` has not been credited with (Linux `ack_cnt`).
+    /// Segments ACKed that `W_est` has not yet been credited with (Linux `ack_cnt`).
     est_acked: u64,
     /// Segments ACKed per segment of growth.
     pub(super) cnt: u64,
-    /// Window and millisecond at which `cnt` was worked out.
+    /// Window and millisecond at which `cnt` was computed.
     last: (u64, u64),
     /// Segments ACKed since the last segment of growth (Linux `snd_cwnd_cnt`).
     counter: u64,
@@ -43,7 +43,7 @@ pub struct LinuxCubic {
 }
 
 impl LinuxCubic {
-    /// A fresh control.
+    /// Creates a control.
     pub fn new(params: Params, hystart: hystart::Kind) -> Self {
         Self {
             curve: Curve::new(params, hystart),
@@ -55,7 +55,7 @@ impl LinuxCubic {
         }
     }
 
-    /// Slow start ends in this way from now on.
+    /// Switches the HyStart variant.
     pub(crate) fn use_hystart(&mut self, cx: &Context, kind: hystart::Kind) {
         let hystart = &mut self.curve.hystart;
         if hystart.kind() != kind {
@@ -64,14 +64,14 @@ impl LinuxCubic {
         }
     }
 
-    /// Forgets everything (Linux `bictcp_reset`).
+    /// Resets the state (Linux `bictcp_reset`).
     fn reset(&mut self, cx: &Context) {
         self.curve.reset(cx);
         self.last = (0, 0);
         self.counter = 0;
     }
 
-    /// Works out `cnt` again (Linux `bictcp_update`).
+    /// Recomputes `cnt` (Linux `bictcp_update`).
     fn update(&mut self, now: Time, cwnd: u64, acked: u64) {
         self.est_acked += acked;
         let ms = now.as_millis();
@@ -96,9 +96,9 @@ impl LinuxCubic {
         self.cnt = self.cnt.max(MIN_CNT);
     }
 
-    /// The curve's window, the smallest RTT ahead of `elapsed`, in whole segments.
+    /// The curve's window, one smallest RTT ahead of `elapsed`, in whole segments.
     fn target(&self, elapsed: Span) -> u64 {
-        // Casts of a float cut off its fraction: below the centre the curve is rounded up, above it down.
+        // Float casts truncate: below the centre the curve is rounded up, above it down.
         let offset = self.curve.above_centre((elapsed + self.curve.min_delay).as_secs_f64());
         let origin = self.curve.origin as u64;
         if offset < 0.0 {
@@ -108,7 +108,7 @@ impl LinuxCubic {
         }
     }
 
-    /// Credits `W_est` with what was ACKed, and grows at least as fast as a Reno flow that is ahead.
+    /// Credits `W_est` with the segments ACKed, and grows at least as fast as a Reno flow with a larger window.
     fn follow_reno(&mut self, cwnd: u64) {
         let per_segment = (cwnd * self.beta_scale / 8).max(1);
         if self.est_acked > per_segment {
@@ -158,7 +158,7 @@ impl CongestionControl for LinuxCubic {
             return;
         }
         let acked = self.curve.slow_start(cx, w, ack.acked as f64);
-        // Whole segments: a decorator's fraction of a window or of an ACK waits until it is whole.
+        // Whole segments only: fractions of a window or of an ACK, from a decorator, wait until they are whole.
         if acked >= 1.0 {
             self.update(cx.now, w.cwnd as u64, acked as u64);
             self.grow(w, acked as u64);

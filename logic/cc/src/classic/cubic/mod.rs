@@ -4,10 +4,10 @@
 //! of Linux 6.x.
 //!
 //! * [`LinuxCubic`] counts in whole segments, as Linux does. It is the default.
-//! * [`RfcCubic`] (option `rfc9438`) computes the RFC's formulas as they stand.
-//! * [`equations`] has one function for each equation; [`Curve`] holds the state that both forms share.
+//! * [`RfcCubic`] (option `rfc9438`) computes the RFC's formulas unmodified.
+//! * [`equations`] has one function for each equation; [`Curve`] holds the state shared by both forms.
 //!
-//! Ours: `K` is exact where Linux takes it from a table and one step of Newton's method.
+//! Ours: `K` is exact, whereas Linux uses a table and one step of Newton's method.
 
 mod curve;
 mod equations;
@@ -26,7 +26,7 @@ pub(crate) use self::rfc9438::RfcCubic;
 #[cfg(doc)]
 use self::curve::Curve;
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "cubic",
     about: "cubic growth towards the last maximum, as in Linux",
@@ -84,7 +84,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     }))
 }
 
-/// What an experimenter may change.
+/// User-configurable parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// `C`, in segments per cubic second.
@@ -98,7 +98,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// As Linux is shipped: `bic_scale` 41, `beta` 717.
+    /// Linux's defaults: `bic_scale` 41, `beta` 717.
     pub const LINUX: Self =
         Self { c: 410.0 / 1024.0, beta: 717.0 / 1024.0, fast_convergence: true, friendliness: true };
     /// RFC 9438, sections 4.6 and 5.

@@ -1,7 +1,7 @@
 //! CUBIC by the formulas of RFC 9438, with fractions of segments.
 //!
 //! The window grows by `(target - cwnd) / cwnd` per segment ACKed, with the target `W(t + RTT)` within `[cwnd, 1.5 cwnd]`
-//! (sections 4.2, 4.4 and 4.5), or follows `W_est` where that is ahead of the curve (section 4.3).
+//! (sections 4.2, 4.4 and 4.5), or follows `W_est` while that is ahead of the curve (section 4.3).
 
 use ranpace_units::{Span, Time};
 
@@ -23,12 +23,12 @@ pub struct RfcCubic {
 }
 
 impl RfcCubic {
-    /// A fresh control.
+    /// Creates a control.
     pub fn new(params: Params, hystart: hystart::Kind) -> Self {
         Self { curve: Curve::new(params, hystart), prior: 0.0 }
     }
 
-    /// Sections 4.2 to 4.5.
+    /// Grows the window by sections 4.2 to 4.5.
     fn grow(&mut self, cx: &Context, w: &mut Window, acked: f64) {
         let epoch = self.curve.epoch.unwrap_or_else(|| self.curve.begin_epoch(cx.now, w.cwnd));
         let t = cx.now.since(epoch).as_secs_f64();
@@ -43,7 +43,7 @@ impl RfcCubic {
         }
     }
 
-    /// What `W_est` gains per window: one segment from `cwnd_prior` on (section 4.3).
+    /// Gain of `W_est` per window: one segment from `cwnd_prior` on (section 4.3).
     fn alpha(&self) -> f64 {
         if self.curve.w_est >= self.prior { 1.0 } else { equations::alpha(self.curve.params.beta) }
     }
@@ -86,7 +86,7 @@ impl CongestionControl for RfcCubic {
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        // The RFC has no `cnt`; series of both forms have the same columns.
+        // The RFC has no `cnt`, but the series of both forms have the same columns.
         self.curve.inspect(MIN_CNT, show);
     }
 }

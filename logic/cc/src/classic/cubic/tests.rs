@@ -32,7 +32,7 @@ fn rfc(params: Params) -> RfcCubic {
     RfcCubic::new(params, hystart::Kind::Off)
 }
 
-/// A control that has just come down from `w_max`, its window and context.
+/// A control just reduced from `w_max`, its window and context.
 fn reduced<C: CongestionControl>(mut control: C, w_max: f64) -> (C, Context, Window) {
     let mut w = Window::new(w_max);
     let cx = context(Time::from_secs(1));
@@ -43,7 +43,7 @@ fn reduced<C: CongestionControl>(mut control: C, w_max: f64) -> (C, Context, Win
 
 #[test]
 fn the_window_follows_the_curve() {
-    // RFC 9438, equation 1. Ahead by the RTT, as both forms aim at the window of an RTT later.
+    // RFC 9438, equation 1. One RTT ahead, as both forms aim at the window one RTT later.
     for w_max in [200.0, 1_000.0, 5_000.0] {
         follows_the_curve(linux(Params { friendliness: false, ..Params::LINUX }), w_max);
         follows_the_curve(rfc(Params { friendliness: false, ..Params::RFC }), w_max);
@@ -83,14 +83,14 @@ fn k_of_a_hundred_segments_is_4_2_seconds() {
 #[test]
 fn a_maximum_that_was_not_reached_is_lowered() {
     let stubborn = Params { fast_convergence: false, ..Params::LINUX };
-    lowers(linux(Params::LINUX), 80.0, 68.0, 56.0); // 80 * 1741 / 2048, 80 * 717 / 1024, cut off
+    lowers(linux(Params::LINUX), 80.0, 68.0, 56.0); // 80 * 1741 / 2048, 80 * 717 / 1024, truncated
     lowers(rfc(Params::RFC), 80.0, 68.0, 56.0); // 80 * 1.7 / 2, 80 * 0.7
     lowers(linux(Params::LINUX), 120.0, 120.0, 84.0);
-    lowers(linux(Params::LINUX), 1.0, 0.0, 2.0); // 1 * 1741 / 2048, cut off
+    lowers(linux(Params::LINUX), 1.0, 0.0, 2.0); // 1 * 1741 / 2048, truncated
     lowers(linux(stubborn), 80.0, 80.0, 56.0);
 }
 
-/// A congestion at `cwnd`, after one at 100 segments, leaves this maximum and threshold.
+/// A congestion event at `cwnd`, after one at 100 segments, leaves this maximum and threshold.
 fn lowers(control: impl Form, cwnd: f64, w_max: f64, ssthresh: f64) {
     let (mut control, cx, mut w) = reduced(control, 100.0);
     w.cwnd = cwnd;
@@ -165,7 +165,7 @@ fn the_rate_of_growth_stands_for_a_thirty_second_of_a_second() {
     };
     assert_eq!(at(0, &mut control), 700, "the curve is at 700 and rising");
     assert_eq!(at(31, &mut control), 700);
-    // At 32 ms: 1000 - 0.4004 (9.083 - 0.032)^3, cut off, is 704, and 700 / 4 is 175.
+    // At 32 ms: 1000 - 0.4004 (9.083 - 0.032)^3, truncated, is 704, and 700 / 4 is 175.
     assert_eq!(at(32, &mut control), 175);
 }
 

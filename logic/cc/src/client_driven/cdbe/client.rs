@@ -1,13 +1,14 @@
-//! CDBE's client: the bandwidth from the arrivals of data.
+//! CDBE's client: estimates the bandwidth from the arrivals of data.
 //!
-//! Source: Zhong 2020, section 6.3, equations 6.1 to 6.5. Arrivals of `W_s = W_l / 5` are a sample, bytes over time; samples
-//! of `W_l`, the RTT, are averaged and smoothed with the previous report, whose weight shrinks with the pause before them.
+//! Source: Zhong 2020, section 6.3, equations 6.1 to 6.5. The arrivals of `W_s = W_l / 5` form a sample, bytes over time; the
+//! samples of `W_l`, one RTT, are averaged and smoothed with the previous report, whose weight shrinks with the pause before
+//! them.
 //!
-//! Ours, where the thesis is silent: bytes are TCP's payload, repeated data count; `W_l` is the receiver's RTT, smoothed by
-//! an eighth, at least 10 ms, [`FIRST_RTT`] before it is known, and stands for as long as the long window does; the time of
-//! a sample is at least [`MIN_TIME`] in the last row of equation 6.3 too; the pause in equation 6.5 is counted in `W_s`
-//! (`gap_unit`); after a pause of four `W_l` the open windows are discarded; a sample ends with the arrival that closes it
-//! (`fence=next_arrival`), which the thesis ends with its own last packet (`literal`).
+//! Ours, where the thesis is silent: bytes are TCP's payload, including retransmitted data; `W_l` is the receiver's RTT,
+//! smoothed by an eighth, at least 10 ms, [`FIRST_RTT`] before the RTT is known, and fixed for the duration of a long window;
+//! the duration of a sample is at least [`MIN_TIME`] in the last row of equation 6.3 too; the pause in equation 6.5 is
+//! counted in `W_s` (`gap_unit`); after a pause of four `W_l` the open windows are discarded; a sample ends with the arrival
+//! that closes it (`fence=next_arrival`), whereas in the thesis it ends with its own last packet (`literal`).
 
 use ranpace_units::{Rate, Span, Time};
 
@@ -37,7 +38,7 @@ pub enum SampleEnd {
     Literal,
 }
 
-/// What the pause of equation 6.5 is counted in.
+/// Unit of the pause in equation 6.5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapUnit {
     /// Sample windows.
@@ -80,7 +81,7 @@ impl SampleWindow {
             SampleEnd::Literal => self.arrivals.1,
         };
         let time = last.since(self.arrivals.0).max(MIN_TIME);
-        // Much was sent over a longer time than it took to arrive: it was held up before.
+        // The data were sent over a much longer time than they took to arrive: they had been held up.
         let stalled = self.stamps.1.since(self.stamps.0) >= time * 2;
         let time = if stalled { sample_window } else { time };
         (self.bytes * 8) as f64 / time.as_secs_f64()
@@ -94,16 +95,16 @@ pub struct CdbeClient {
     gap_unit: GapUnit,
     granularity: Span,
     reporter: Reporter,
-    /// `W_l` if it is not the RTT.
+    /// `W_l`, if fixed instead of the RTT.
     window: Option<Span>,
     /// Smoothed RTT.
     rtt: Option<Span>,
     sample: Option<SampleWindow>,
-    /// Beginning of the long window, `W_l` and `W_s` then.
+    /// Start of the long window, with its `W_l` and `W_s`.
     long_begin: Time,
     long: Span,
     short: Span,
-    /// Sum and number of its samples.
+    /// Sum and number of the long window's samples.
     sum: f64,
     samples: u32,
     /// Last arrival of the previous long window.
@@ -132,12 +133,12 @@ impl CdbeClient {
         }
     }
 
-    /// With a `W_l` of this length, whatever the RTT.
+    /// Fixes `W_l` to this length, whatever the RTT.
     pub(crate) fn with_window(self, window: Span) -> Self {
         Self { window: Some(window), ..self }
     }
 
-    /// The bandwidth that is reported, rBW.
+    /// The reported bandwidth, rBW.
     pub fn estimate(&self) -> Rate {
         Rate::from_bits_per_s_f64(self.bandwidth)
     }

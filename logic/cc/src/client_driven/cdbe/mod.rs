@@ -3,8 +3,8 @@
 //! Source: Zhong 2020, chapter 6. Client, equations 6.1 to 6.5: [`client`]. Server, equations 6.6 to 6.9, and its states,
 //! as `inspect` shows them: [`server`].
 //!
-//! Other than the thesis has it, by default: samples end with the arrival that closes them (`fence`), since a single packet
-//! in a sample has no duration otherwise; the delay is pinned to half of RTT_min (`dsdl`), since clocks of two hosts differ.
+//! Defaults that differ from the thesis: a sample ends with the arrival that closes it (`fence`), since otherwise a sample of
+//! a single packet has no duration; the delay is pinned to half of RTT_min (`dsdl`), since the clocks of two hosts differ.
 
 pub mod client;
 pub mod server;
@@ -21,7 +21,7 @@ use crate::entry::{Control, Entry, Transport};
 use crate::interface::ReceiverHalf;
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "cdbe",
     about: "sends at the rate at which the client receives, in states that follow the delay",
@@ -98,11 +98,11 @@ pub(crate) const GROWTH: OptionInfo = OptionInfo {
 pub(crate) const STARTUP: OptionInfo =
     OptionInfo { key: "startup", values: "1 to 1000000 (10)", about: "longest first STARTUP in evaluations" };
 
-/// The server's switches, as the options say.
+/// Reads the server's options.
 ///
 /// # Errors
 ///
-/// An option with a value that it cannot have.
+/// Fails if an option has an invalid value.
 pub fn server_params(options: &mut Options) -> Result<Params, OptionError> {
     Ok(Params {
         growth: options.choice(GROWTH.key, &[("beta", Growth::Beta), ("alpha", Growth::Alpha)])?,

@@ -1,7 +1,7 @@
-//! CDBE's server: the reported bandwidth times the gains of a state, and the states follow the downstream delay (DSDL).
+//! CDBE's server: sends at the reported bandwidth times the gains of a state; the states follow the downstream delay (DSDL).
 //!
 //! Source: Zhong 2020, sections 6.4 and 6.5. Pacing interval and window: equations 6.6 and 6.7. Once per RTT_min (TW) the
-//! mean delay `A_i` of that time (equation 6.8) is judged, first match wins:
+//! mean delay `A_i` of that period (equation 6.8) is evaluated; the first match wins:
 //!
 //! | from | condition | to |
 //! |---|---|---|
@@ -20,14 +20,14 @@
 //! | 2 DRAIN | 0.75 | 2 |
 //! | 3 GROW | 1.25 | 2 |
 //!
-//! How the printed conditions are read (typing errors included) stands at [`Delays`]. Ours, where the thesis is silent:
+//! [`Delays`] documents how the printed conditions are read (typing errors included). Ours, where the thesis is silent:
 //! [`DECLINES`], [`STARTUP_EVALUATIONS`], [`RESTART_EVALUATIONS`], [`LOW_FLIGHT`]; a TW begins with the first ACK after the
-//! end of the last; without timestamps only the end of STARTUP is judged; while the application is the limit, reports lower
-//! than what is in use change nothing; loss neither; the delay is at least a tick of the timestamps. See also
-//! [`crate::client_driven`].
+//! end of the previous one; without timestamps only the end of STARTUP is evaluated; while the application is the limit,
+//! reports below the bandwidth in use change nothing; losses change nothing either; the delay is at least a tick of the
+//! timestamps. See also [`crate::client_driven`].
 //!
-//! Delays are kept as measured. With `dsdl=pinned` they are shifted when they are judged, so that the smallest is half of
-//! RTT_min as it is known then. Drift of the clocks is not corrected.
+//! Delays are stored as measured. With `dsdl=pinned` they are shifted on evaluation, so that the smallest equals half of the
+//! RTT_min known at that time. Clock drift is not corrected.
 
 use ranpace_units::{Span, Time};
 
@@ -39,33 +39,33 @@ use crate::interface::{
 
 /// 2/ln 2 (section 6.4.1).
 pub const HIGH_GAIN: f64 = core::f64::consts::LOG2_E * 2.0;
-/// What is obvious, alpha; also the growth that keeps STARTUP going (section 6.4.2).
+/// Threshold for obvious changes, alpha; also the growth that keeps STARTUP going (section 6.4.2).
 const ALPHA: f64 = 0.1;
-/// What is firm, beta (section 6.4.2): above two obvious growths, 1.1^2 = 1.21.
+/// Threshold for firm changes, beta (section 6.4.2): above two obvious growths, 1.1^2 = 1.21.
 const BETA: f64 = 0.25;
-/// Consecutive obvious growths that are firm, n (section 6.4.2).
+/// Consecutive obvious growths that make a firm one, n (section 6.4.2).
 const GROWTHS: u32 = 2;
-/// Consecutive obvious declines that are firm, m. Ours: as n.
+/// Consecutive obvious declines that make a firm one, m. Ours: as n.
 const DECLINES: u32 = 2;
 /// Consecutive evaluations without growth of rBW that end STARTUP (section 6.4.1).
 const FLAT: u32 = 2;
-/// Longest STARTUP in evaluations, StartupCount. Ours: not meant to be reached.
+/// Longest STARTUP in evaluations, StartupCount. Ours: normally not reached.
 pub(crate) const STARTUP_EVALUATIONS: u32 = 10;
-/// The same where STARTUP is entered again. Ours.
+/// The same after a restart of STARTUP. Ours.
 const RESTART_EVALUATIONS: u32 = 3;
-/// Share of the BDP below which STARTUP is entered again, gamma. Ours: below the 0.75 of DRAIN.
+/// Share of the BDP below which STARTUP restarts, gamma. Ours: below the 0.75 of DRAIN.
 const LOW_FLIGHT: f64 = 0.5;
 
-/// The state of the machine; `inspect` shows its place here.
+/// The state of the machine; `inspect` shows the variant's position here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Finds the bandwidth.
     Startup,
-    /// Sends what is received.
+    /// Sends at the reported rate.
     Normal,
-    /// Takes the queue away.
+    /// Drains the queue.
     Drain,
-    /// Probes for more.
+    /// Probes for more bandwidth.
     Grow,
 }
 
@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-/// Mean delays and what they are compared with, in one unit.
+/// Mean delays and the values they are compared with, in one unit.
 #[derive(Clone, Copy, Debug)]
 struct Delays {
     /// A_i.
@@ -98,15 +98,15 @@ struct Delays {
     before: Option<f64>,
     /// DSDL_min.
     min: f64,
-    /// A when GROW or DRAIN was entered.
+    /// A on entry to GROW or DRAIN.
     entered: Option<f64>,
-    /// How far above DSDL_min growth is obvious.
+    /// Relative rise above DSDL_min that is obvious growth.
     above_min: f64,
 }
 
 impl Delays {
     /// Obvious growth. The sum of differences of equation 6.9 has the sign of A_i - A_{i-1}, so the first inequality implies
-    /// what is asked of it.
+    /// the condition on it.
     fn up(&self) -> bool {
         self.before.is_some_and(|before| self.mean > (1.0 + ALPHA) * before)
             || self.mean > (1.0 + self.above_min) * self.min
@@ -118,28 +118,28 @@ impl Delays {
             || self.mean < (1.0 + ALPHA) * self.min
     }
 
-    /// Firm growth, but for consecutive ones.
+    /// Firm growth, except by consecutive obvious growths.
     fn jumped(&self) -> bool {
         self.before.is_some_and(|before| self.mean >= (1.0 + BETA) * before)
     }
 
-    /// Firm decline, but for consecutive ones.
+    /// Firm decline, except by consecutive obvious declines.
     fn fell(&self) -> bool {
         self.before.is_some_and(|before| self.mean < (1.0 - BETA) * before)
     }
 
-    /// GROW has caused a queue.
+    /// GROW has built a queue.
     fn up_grow(&self) -> bool {
         self.up() || self.entered.is_some_and(|entered| self.mean >= (1.0 + BETA) * entered)
     }
 
-    /// DRAIN has taken the queue away.
+    /// DRAIN has drained the queue.
     fn down_drain(&self) -> bool {
         self.down() || self.entered.is_some_and(|entered| self.mean <= (1.0 - BETA) * entered)
     }
 }
 
-/// What the transitions depend on.
+/// Inputs of the transitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TransitionInputs {
     flight_low: bool,
@@ -151,11 +151,11 @@ struct TransitionInputs {
     firm_down: bool,
     up_grow: bool,
     down_drain: bool,
-    /// `drain_cap` is reached.
+    /// Whether `drain_cap` is reached.
     drained_long: bool,
 }
 
-/// The state diagram (figure 6.5); rows of the table in the file's head, in their order.
+/// The state diagram (figure 6.5), in the order of the table in the module documentation.
 fn next(state: State, facts: &TransitionInputs) -> State {
     match state {
         State::Normal | State::Drain | State::Grow if facts.flight_low && !facts.app_limited => {
@@ -164,7 +164,7 @@ fn next(state: State, facts: &TransitionInputs) -> State {
         State::Startup if facts.startup_over => State::Normal,
         State::Normal if facts.waiting => State::Normal,
         State::Normal if facts.firm_up => State::Drain,
-        // Printed as DRAIN; only GROW has a gain that captures a growth of bandwidth.
+        // Printed as DRAIN; only GROW has a gain that detects an increase of bandwidth.
         State::Normal if facts.firm_down => State::Grow,
         State::Grow if facts.up_grow => State::Normal,
         State::Drain if facts.down_drain || facts.drained_long => State::Normal,
@@ -172,17 +172,17 @@ fn next(state: State, facts: &TransitionInputs) -> State {
     }
 }
 
-/// When little in flight begins STARTUP again. Section 6.4.2: "e.g. after" a transmission that the application limited, the
-/// server "can choose to".
+/// When low flight restarts STARTUP. Section 6.4.2: "e.g. after" a transmission that the application limited, the server "can
+/// choose to".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
     /// Whenever less than half a BDP is in flight, for whatever reason.
     Flight,
-    /// Only if the application has been the limit since STARTUP or since the flight was large enough.
+    /// Only if the application has been the limit since STARTUP or since the flight was last large enough.
     AfterLimit,
 }
 
-/// How far above the smallest delay a mean delay is obvious growth: section 6.4.2 prints beta and explains alpha.
+/// Rise of a mean delay above the smallest that is obvious growth: section 6.4.2 prints beta and explains alpha.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
     /// A quarter, as printed. Leaves a band in which NORMAL can rest.
@@ -191,24 +191,24 @@ pub enum Growth {
     Alpha,
 }
 
-/// The switches.
+/// Options of the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// How far above the smallest delay growth is obvious.
+    /// Rise above the smallest delay that is obvious growth.
     pub growth: Growth,
     /// Longest first STARTUP in evaluations, StartupCount.
     pub startup: u32,
-    /// When little in flight begins STARTUP again.
+    /// When low flight restarts STARTUP.
     pub restart: Restart,
-    /// The smallest delay is half of RTT_min, whatever the clocks say.
+    /// Whether the smallest delay is set to half of RTT_min, whatever the clocks say.
     pub pinned: bool,
     /// Tick of the timestamps (section 6.3.1); zero for exact ones.
     pub granularity: Span,
-    /// The smallest delay rises to that of the wait after DRAIN (section 6.4.1).
+    /// Whether the smallest delay rises to that of the wait after DRAIN (section 6.4.1).
     pub after_drain: bool,
-    /// Time after which the smallest delay is forgotten, at the latest twice as much; zero for never.
+    /// Time after which the smallest delay is forgotten, at the latest after twice as long; zero for never.
     pub min_window: Span,
-    /// Evaluations after which DRAIN is left; zero for none.
+    /// Evaluations after which DRAIN ends; zero for no limit.
     pub drain_cap: u32,
 }
 
@@ -227,10 +227,10 @@ impl Default for Params {
     }
 }
 
-/// The smallest delay, perhaps only of late.
+/// Smallest delay, optionally over a sliding window.
 #[derive(Clone, Copy, Debug)]
 struct Smallest {
-    /// Of the previous and of the current period.
+    /// Minima of the previous and of the current period.
     of: [f64; 2],
     since: Time,
 }
@@ -270,27 +270,27 @@ pub struct CdbeServer {
     params: Params,
     pipe: Pipe,
     state: State,
-    /// Delay that the ACK at hand measured, in seconds.
+    /// Delay measured by the current ACK, in seconds.
     measured: Option<f64>,
     smallest: Smallest,
     current: Evaluation,
     /// A_i of the last TW and the difference of equation 6.9, as measured.
     mean: Option<f64>,
     difference: f64,
-    /// A when GROW or DRAIN was entered, as measured.
+    /// A on entry to GROW or DRAIN, as measured.
     entered: Option<f64>,
     ups: u32,
     downs: u32,
     waiting: bool,
-    /// The application was the limit; see [`Restart::AfterLimit`].
+    /// Whether the application has been the limit; see [`Restart::AfterLimit`].
     was_limited: bool,
-    /// Evaluations in the state, and how many it may have in STARTUP.
+    /// Evaluations in the current state, and the maximum for STARTUP.
     evaluations: u32,
     startup_limit: u32,
-    /// rBW at the last evaluation of STARTUP, and evaluations without growth.
+    /// rBW at the last evaluation of STARTUP, and consecutive evaluations without growth.
     startup_bandwidth: Option<f64>,
     flat: u32,
-    /// Time in DRAIN, until the last evaluation.
+    /// Time in DRAIN up to the last evaluation.
     drained: Span,
     evaluated_at: Time,
 }
@@ -330,12 +330,12 @@ impl CdbeServer {
         ticks.map_or(delay, |ticks| Span::from_nanos(ticks * tick)).as_secs_f64()
     }
 
-    /// What a measured delay is to be judged as less the delay itself.
+    /// Offset that converts a measured delay into the one that is evaluated.
     fn shift(&self) -> f64 {
         if self.params.pinned { self.pipe.min_rtt.as_secs_f64() / 2.0 - self.smallest.get() } else { 0.0 }
     }
 
-    /// DSDL_min as it is judged, at least a tick.
+    /// DSDL_min as evaluated, at least a tick.
     fn smallest(&self) -> f64 {
         (self.smallest.get() + self.shift()).max(self.params.granularity.as_secs_f64())
     }
@@ -349,7 +349,7 @@ impl CdbeServer {
         self.flat >= FLAT || self.evaluations >= self.startup_limit
     }
 
-    /// Judges the TW that has ended.
+    /// Evaluates the TW that has ended.
     fn evaluate(&mut self, cx: &Context) {
         let Evaluation { begin, sum, samples, smallest } = self.current;
         if self.state == State::Drain {
@@ -370,7 +370,7 @@ impl CdbeServer {
         let state = next(self.state, &facts);
         let waited = self.state == State::Normal && core::mem::take(&mut self.waiting);
         if (waited && self.params.after_drain) || (facts.drained_long && state == State::Normal) {
-            // The delay has not come back: perhaps this is the smallest there is now.
+            // The delay has not returned to its minimum: this may be the new one.
             if smallest + self.shift() > (1.0 + ALPHA) * self.smallest() {
                 self.smallest.set(smallest);
             }
@@ -380,7 +380,7 @@ impl CdbeServer {
         }
     }
 
-    /// Compares the mean of the TW with what was before.
+    /// Compares the mean of the TW with the previous values.
     fn judge(&mut self, cx: &Context, mean: f64, samples: u32, facts: &mut TransitionInputs) {
         let shift = self.shift();
         let delays = Delays {

@@ -1,4 +1,4 @@
-//! CDBE's client and server alone, and both over a FIFO.
+//! Tests of CDBE's client and server alone, and of both over a FIFO.
 
 use proptest::prelude::*;
 use ranpace_units::{Bytes, Rate, Span, Time};
@@ -107,11 +107,11 @@ fn after_a_pause_the_open_windows_are_discarded_and_the_report_stays() {
     let mut client = client(SampleEnd::NextArrival);
     (0..=150).for_each(|at| receive(&mut client, ms(at), 100));
     let before = client.estimate();
-    // The open windows hold 50 ms; 4 W_l later they would give a tiny bandwidth.
+    // The open windows contain 50 ms of data; 4 W_l later they would yield a tiny bandwidth.
     (600..=699).for_each(|at| receive(&mut client, ms(at), 100));
     assert_eq!(client.estimate(), before);
     receive(&mut client, ms(700), 100);
-    // The pause since the last complete long window's end (99 ms) makes the old report count for little.
+    // The pause since the end of the last complete long window (99 ms) gives the old report a small weight.
     let old = old_weight(Span::from_millis(501), Span::from_millis(20), GapUnit::SampleWindows);
     let expected = old * before.as_f64() + (1.0 - old) * 11.2e6;
     assert!((client.estimate().as_f64() - expected).abs() < 2.0);
@@ -238,7 +238,7 @@ fn delays_are_judged_as_in_section_6_4_2() {
     assert_eq!(judged(60.0, 75.0), (true, true, false, false));
     assert_eq!(judged(60.0, 60.0), (false, false, true, false));
     assert_eq!(judged(61.0, 62.0), (false, false, false, false));
-    // Above 1.25 DSDL_min is growth whatever was before; a quarter less is a firm decline.
+    // Above 1.25 DSDL_min is growth whatever came before; a decrease by a quarter is a firm decline.
     assert_eq!(judged(100.0, 74.0), (true, false, true, true));
     let first = Delays { mean: 60.0, before: None, min: 55.0, entered: Some(48.0), above_min: BETA };
     assert!(first.down() && !first.up() && first.up_grow());
@@ -249,7 +249,7 @@ fn delays_are_judged_as_in_section_6_4_2() {
     assert!(!above.up() && Delays { above_min: ALPHA, ..above }.up());
 }
 
-/// A server that is fed with windows of equal delays.
+/// A server that receives TWs of constant delay.
 struct Rig {
     server: CdbeServer,
     cx: Context,
@@ -280,13 +280,13 @@ impl Rig {
         self.server.on_ack(&self.cx, &mut self.w, &testbed::ack(1, MIN_RTT));
     }
 
-    /// A TW of this delay is evaluated.
+    /// Evaluates a TW of this delay.
     fn window(&mut self, delay_ms: u64) -> State {
         for _ in 0..10 {
             self.ack(Some(Span::from_millis(delay_ms)));
             self.cx.now += MIN_RTT / 10;
         }
-        // The first ACK after it belongs to the next TW; it has no timestamp.
+        // The first ACK after it belongs to the next TW and has no timestamp.
         self.ack(None);
         self.server.state
     }
@@ -300,7 +300,7 @@ impl Rig {
         self.server.on_report(&self.cx, &mut self.w, &Format::V1.encode(rate));
     }
 
-    /// Out of STARTUP, with a first TW of 60 ms and DSDL_min of 55 ms.
+    /// Leaves STARTUP, with a first TW of 60 ms and DSDL_min of 55 ms.
     fn normal(mut self) -> Self {
         self.report(10.0);
         self.ack(Some(Span::from_millis(55)));
@@ -436,7 +436,7 @@ fn a_lower_report_counts_unless_the_application_is_the_limit() {
 
 #[test]
 fn the_trap_of_a_longer_path_and_the_cap_that_opens_it() {
-    // cdbe.md, section 3.5: the delay without a queue rises by 40 % for good.
+    // cdbe.md, section 3.5: the delay without a queue rises by 40 % permanently.
     let mut rig = Rig::literal().normal();
     assert!(rig.windows(&[87; 100]).iter().all(|state| *state == State::Drain));
     assert!((rig.server.drained.as_secs_f64() - 9.9).abs() < 0.11, "{}", rig.server.drained);
@@ -455,7 +455,7 @@ fn the_smallest_delay_may_rise_after_drain() {
         assert_eq!(rig.windows(&[100, 66, 66]), [State::Drain, State::Normal, State::Normal]);
         assert_eq!(rig.server.smallest(), expected);
     }
-    // Not if it came back to within a tenth.
+    // Not if it returned to within a tenth.
     let mut rig = Rig::new(Params { pinned: false, after_drain: true, ..Params::default() }).normal();
     rig.windows(&[100, 66, 60]);
     assert_eq!(rig.server.smallest(), 0.055);
@@ -480,7 +480,7 @@ fn delays_are_counted_in_ticks_and_pinned_where_clocks_differ() {
     let mut rig = Rig::new(exact);
     rig.ack(Some(Span::from_micros(55_999)));
     assert!((rig.server.smallest() - 0.055_999).abs() < 1e-12);
-    // Clocks an hour apart: the smallest is half of RTT_min, and is pinned again when that changes.
+    // Clocks an hour apart: the smallest delay is half of RTT_min, and is adjusted when RTT_min changes.
     let hour = 3_600_000;
     let mut rig = Rig::new(Params::default());
     rig.ack(Some(Span::from_millis(hour)));
@@ -507,7 +507,7 @@ fn a_timeout_lasts_until_the_next_report_and_not_until_the_next_evaluation() {
 }
 
 proptest! {
-    /// Gains are those of a state, and the pace is never below what its floor allows.
+    /// The gains are those of a state, and the pace is never below its floor.
     #[test]
     fn gains_and_pace_stay_within_what_is_stated(
         pinned in any::<bool>(),
@@ -540,7 +540,7 @@ proptest! {
     }
 }
 
-// Both over a FIFO. cdbe.md, section 4, has what a throw-away model found.
+// Both over a FIFO. cdbe.md, section 4, has the results of a prototype model, quoted below as "Prototype".
 
 #[test]
 fn alone_it_uses_the_link_with_little_delay_and_goes_round_its_states() {
@@ -553,7 +553,7 @@ fn alone_it_uses_the_link_with_little_delay_and_goes_round_its_states() {
         flow.run_with(Time::from_secs(25), &mut |flow| seen[flow.figure("state") as usize] += 1);
         let used = (flow.delivered - from) as f64 * 12_000.0 / 20.0 / 20e6;
         let delay = flow.mean_delay(Time::from_secs(5), Time::from_secs(25));
-        // There: 18.7 Mbit/s, mean RTT 111 ms.
+        // Prototype: 18.7 Mbit/s, mean RTT 111 ms.
         assert!(used > 0.9, "{dsdl}: {used}, {delay} s");
         assert!(delay < 0.025, "{dsdl}: {used}, {delay} s");
         assert!(seen[1..].iter().all(|times| *times > 100), "{dsdl}: {seen:?}");
@@ -562,7 +562,7 @@ fn alone_it_uses_the_link_with_little_delay_and_goes_round_its_states() {
 
 #[test]
 fn it_follows_a_link_that_gets_faster_and_slower() {
-    // There: 92 to 95 % within 4 s of every rise; after 80 -> 5 Mbit/s the RTT is back within 6 s.
+    // Prototype: 92 to 95 % within 4 s of every rise; after 80 -> 5 Mbit/s the RTT is back within 6 s.
     let path =
         Path::new(5.0, 80, 700).then(10, 10.0).then(20, 20.0).then(30, 50.0).then(40, 80.0).then(50, 5.0);
     let mut flow = Flow::new(path, "cdbe:guard=off:dsdl=true", 1);
@@ -578,7 +578,7 @@ fn it_follows_a_link_that_gets_faster_and_slower() {
 
 #[test]
 fn the_literal_fence_keeps_a_queue_on_slow_links() {
-    // There: mean RTT of 291 ms against 138 at 0.5 Mbit/s, 144 against 120 at 2, RTT without a queue 100 ms.
+    // Prototype: mean RTT of 291 ms against 138 at 0.5 Mbit/s, 144 against 120 at 2, RTT without a queue 100 ms.
     for (mbit, literal, next_arrival) in [(0.5, 0.100..0.400, 0.0..0.080), (2.0, 0.025..0.120, 0.0..0.035)] {
         for (fence, range) in [("literal", literal), ("next_arrival", next_arrival)] {
             let name = format!("cdbe:guard=off:dsdl=true:fence={fence}");

@@ -1,12 +1,13 @@
-//! CDBEv2's receiver half: bytes that arrived over the time they took, about every 10 ms.
+//! CDBEv2's receiver half: measures the arrival rate about every 10 ms.
 //!
-//! Source: Zhong 2020, section 7.2.1, Eq. 7.1. Payload counts, repeated data too, headers do not. Nothing forces an
-//! acknowledgement: the latest value leaves with the next one, once.
+//! Source: Zhong 2020, section 7.2.1, Eq. 7.1. Payload counts, including retransmitted data; headers do not. A report never
+//! triggers an acknowledgement: the latest value is sent once, with the next one.
 //!
-//! Ours: the packet that opens a window does not count in it and the one that closes it does (`est=boundary`). With all
-//! of a window's packets over the time between the first and the last, as printed (`est=literal`), `n` packets measure
-//! `n/(n-1)` of the rate, and DRAIN's three quarters drain nothing below five packets a window. A literal window of one
-//! packet takes the time to the next one. A gap of more than [`IDLE`] is no measurement: the next packet opens a window.
+//! Ours: the packet that opens a window does not count in it and the one that closes it does (`est=boundary`). As printed
+//! (`est=literal`), all packets of a window count over the time between the first and the last: `n` packets then measure
+//! `n/(n-1)` of the rate, and with fewer than five packets per window DRAIN's gain of three quarters drains nothing. A
+//! literal window of one packet lasts until the next one. A gap of more than [`IDLE`] is not measured: the next packet opens
+//! a window.
 
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -15,13 +16,13 @@ use crate::interface::{Received, ReceiverHalf, ReceiverReport};
 
 /// Length of a window (section 7.2.1).
 pub const TW: Span = Span::from_millis(10);
-/// A longer gap ends what was measured before it. Ours.
+/// A longer gap discards the window open before it. Ours.
 const IDLE: Span = Span::SECOND;
 
-/// How a window's packets are counted.
+/// Which of a window's packets count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Estimator {
-    /// The packets after the one that opens the window, up to and with the one that closes it.
+    /// The packets after the one that opens the window, up to and including the one that closes it.
     Boundary,
     /// All packets of the window, from the first to the last.
     Literal,
@@ -33,10 +34,10 @@ pub struct Client {
     format: Format,
     estimator: Estimator,
     tw: Span,
-    /// Of so many measurements one is reported.
+    /// One in this many measurements is reported.
     every: u32,
     measured: u32,
-    /// Arrivals of the window's first packet and of the last packet there was; `None` before the first.
+    /// Arrivals of the window's first packet and of the latest packet; `None` before the first.
     window: Option<(Time, Time)>,
     bytes: Bytes,
     latest: Option<Rate>,
@@ -47,7 +48,7 @@ impl Client {
         Self { format, estimator, tw, every, measured: 0, window: None, bytes: Bytes::ZERO, latest: None }
     }
 
-    /// Takes a packet; the measurement, if it ends a window (Eq. 7.1).
+    /// Records a packet; returns the measurement if it ends a window (Eq. 7.1).
     #[inline]
     fn measure(&mut self, now: Time, payload: Bytes) -> Option<Rate> {
         let opening = match self.estimator {
@@ -117,7 +118,7 @@ mod tests {
         let rates = measured(&mut client(Estimator::Boundary), &sparse);
         assert_eq!(rates.len(), 4);
         assert!(rates.iter().all(|rate| (rate - 0.3027).abs() < 5e-5), "{rates:?}");
-        // One packet a window: the literal reading has no time, and takes that to the next packet.
+        // One packet per window: the literal window has no duration and uses that to the next packet.
         assert_eq!(measured(&mut client(Estimator::Literal), &sparse), rates);
     }
 
@@ -127,7 +128,7 @@ mod tests {
             let arrivals = [(0, 1000), (gap_ms, 1000)];
             assert_eq!(measured(&mut client(Estimator::Boundary), &arrivals).len(), reports, "{gap_ms} ms");
         }
-        // What had been counted before the gap is gone.
+        // Bytes counted before the gap are discarded.
         let arrivals = [(0, 9000), (5, 9000), (3000, 1000), (3010, 1000)];
         assert_eq!(measured(&mut client(Estimator::Boundary), &arrivals), [0.8]);
     }
@@ -154,7 +155,7 @@ mod tests {
         client.on_data(&received(0));
         assert_eq!(ask(&mut client), None);
         client.on_data(&received(10)); // 1 Mbit/s
-        client.on_data(&received(30)); // 0.5 Mbit/s, before an acknowledgement left
+        client.on_data(&received(30)); // 0.5 Mbit/s, before an acknowledgement was sent
         assert_eq!(ask(&mut client), Some(Rate::from_bits_per_s(500_000)));
         assert_eq!(ask(&mut client), None);
     }
@@ -171,7 +172,7 @@ mod tests {
     }
 
     proptest! {
-        /// Windows follow each other without a gap: what they measured sums up to what came.
+        /// Windows are contiguous: their measurements sum up to the bytes received.
         #[test]
         fn no_byte_is_counted_twice(packets in prop::collection::vec((0..30_000u64, 1..1500u64), 2..200)) {
             let mut client = client(Estimator::Boundary);

@@ -1,27 +1,27 @@
 //! CDBEv2's arithmetic: the filter of reports and the amounts in flight at which DRAIN and GROW end.
 //!
-//! Sources: Zhong 2020, Eqs. 7.5 to 7.9 (filter), 7.23 (DRAIN), 7.24 and 7.25 (GROW). Nothing here has a state, so that
-//! analytic models compute with the same functions as the control.
+//! Sources: Zhong 2020, Eqs. 7.5 to 7.9 (filter), 7.23 (DRAIN), 7.24 and 7.25 (GROW). All functions are stateless, so that
+//! analytic models share them with the control.
 
 use ranpace_units::Span;
 
-/// What is left of a step after the filter's horizon (Eq. 7.8).
+/// Remainder of a step after the filter's horizon (Eq. 7.8).
 pub const THRES: f64 = 0.10;
-/// DRAIN ends when so many segments more than the target are in flight (Eq. 7.23).
+/// DRAIN ends when at most this many segments more than the target are in flight (Eq. 7.23).
 pub const DRAIN_SLACK_SEGMENTS: f64 = 2.0;
-/// Share of the BDP that a deep DRAIN leaves (Eq. 7.23).
+/// Share of the BDP left in flight by a deep DRAIN (Eq. 7.23).
 pub const DEEP: f64 = 0.75;
-/// Share of the BDP that GROW fills (Eq. 7.24).
+/// Share of the BDP filled by GROW (Eq. 7.24).
 pub const GROW: f64 = 1.25;
 /// A flow's least growth, in bytes per second of RTT (Eq. 7.25).
 const COMPENSATION: f64 = 50_000.0;
-/// Longer RTTs do not raise the least growth (Eq. 7.25).
+/// The RTT is capped at this value (Eq. 7.25).
 const COMPENSATED: Span = Span::from_millis(300);
 
-/// Weight beta of a new report, `1 - thres^(1/n)` with `n = k RTT_min / TW`, at least 1 (Eqs. 7.8 and 7.9): after `n`
-/// reports, a step is followed but for `thres` of it.
+/// Weight beta of a new report, `1 - thres^(1/n)` with `n = k RTT_min / TW`, at least 1 (Eqs. 7.8 and 7.9): after `n` reports
+/// all but `thres` of a step has been followed.
 pub fn filter_weight(rtt_min: Span, tw: Span, k: f64, thres: f64) -> f64 {
-    // A ratio that is no number (no window at all) counts as one report.
+    // A NaN ratio (a zero-length window) counts as one report.
     let reports = (k * rtt_min.ratio(tw)).max(1.0);
     1.0 - libm::pow(thres, 1.0 / reports)
 }
@@ -36,19 +36,19 @@ pub fn growth_compensation(rtt_min: Span) -> f64 {
     COMPENSATION * rtt_min.min(COMPENSATED).as_secs_f64()
 }
 
-/// To what growth compensation is added.
+/// Base to which growth compensation is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compensation {
-    /// To what was in flight when GROW began (Eq. 7.24 as read in its context).
+    /// The data in flight when GROW began (Eq. 7.24 as read in its context).
     InFlight,
-    /// To the BDP.
+    /// The BDP.
     Bdp,
-    /// To nothing: GROW fills 125 % of the BDP.
+    /// No compensation: GROW fills 125 % of the BDP.
     Off,
 }
 
 impl Compensation {
-    /// Bytes in flight above which GROW ends (Eq. 7.24): `at_entry` were when it began, `bw_max` in bit/s.
+    /// Bytes in flight above which GROW ends (Eq. 7.24); `at_entry` bytes were in flight when it began, `bw_max` is in bit/s.
     pub fn grow_limit(self, at_entry: f64, bw_max: f64, rtt_min: Span) -> f64 {
         let bdp = bdp(bw_max, rtt_min);
         let compensated = match self {
@@ -60,7 +60,7 @@ impl Compensation {
     }
 }
 
-/// Bytes in flight down to which DRAIN goes (Eq. 7.23), `bw_ref` in bit/s, `mss` in bytes.
+/// Bytes in flight at which DRAIN ends (Eq. 7.23), `bw_ref` in bit/s, `mss` in bytes.
 pub fn drain_limit(deep: bool, bw_ref: f64, rtt_min: Span, mss: f64) -> f64 {
     let share = if deep { DEEP } else { 1.0 };
     share * bdp(bw_ref, rtt_min) + DRAIN_SLACK_SEGMENTS * mss
@@ -133,7 +133,7 @@ mod tests {
     }
 
     proptest! {
-        /// Eq. 7.7: after `n` reports 90 % of any step is followed, and after one less it is not.
+        /// Eq. 7.7: `n` reports follow 90 % of any step, and `n - 1` reports do not.
         #[test]
         fn nine_tenths_are_followed_within_the_stated_number_of_reports(
             rtt_ms in 1..1000u64, k in 1..3u32, from in 1e5..1e9f64, to in 1e5..1e9f64,

@@ -1,26 +1,26 @@
-//! `drain-ref=robust`, ours: a probe's gain is kept where there is no queue, and given back where there is one.
+//! `drain-ref=robust`, ours: keeps a probe's gain if there is no queue, and gives it up if there is one.
 //!
-//! The thesis's DRAIN either keeps part of what a probe gained (`live`: many flows ratchet their queue up) or none (`pre`:
-//! where jitter or another route keeps RTTs above RTT_min, a DRAIN to `BW RTT_min` goes below the true BDP each time and
-//! the rate decays). What tells the two apart is whether a deep DRAIN makes RTTs shorter: a queue of flows that all drain
-//! goes down, jitter and distance stay. **The rule**: the floor is the smallest smoothed RTT since the last deep DRAIN but
-//! two; while the smoothed RTT is within a tenth of it, there is no queue, and DRAIN and GROW go by the largest report
-//! and the floor; otherwise there is one, and they go by the bandwidth before the probe and by RTT_min.
+//! The thesis's DRAIN keeps either part of what a probe gained (`live`: many flows ratchet their queue up) or none (`pre`:
+//! where jitter or a new route keeps RTTs above RTT_min, a DRAIN to `BW RTT_min` goes below the true BDP each time and the
+//! rate decays). The two cases differ in whether a deep DRAIN shortens RTTs: a queue of flows that all drain shrinks, jitter
+//! and distance do not. **The rule**: the floor is the smallest smoothed RTT since the last deep DRAIN but two. While the
+//! smoothed RTT is within a tenth of it, there is no queue, and DRAIN and GROW use the largest report and the floor;
+//! otherwise there is one, and they use the bandwidth before the probe and RTT_min.
 
 use ranpace_units::Span;
 
-/// Periods between deep DRAINs that the floor is taken over. With two, flows that join a queue take it for the path (seven
-/// at 120 ms); with more, a longer route takes longer to be believed.
+/// Periods between deep DRAINs that the floor covers. With two, flows that join a queue take it for the path (seven at
+/// 120 ms); with more, a longer route is recognised later.
 const PERIODS: usize = 3;
 /// Smoothing of the RTT, as in RFC 6298.
 const SMOOTHING: u64 = 8;
-/// A smoothed RTT so much above the floor is a queue, in tenths.
+/// A smoothed RTT above this multiple of the floor, in tenths, is a queue.
 const CLEAR_TENTHS: u64 = 11;
 
 /// The smoothed RTT and its smallest values.
 #[derive(Clone, Copy, Debug)]
 pub struct Floor {
-    /// [`Span::MAX`] before the first RTT, as all of them.
+    /// [`Span::MAX`] before the first RTT, as are all the others.
     smoothed: Span,
     smallest: [Span; PERIODS],
 }
@@ -32,7 +32,7 @@ impl Default for Floor {
 }
 
 impl Floor {
-    /// An RTT of full segments.
+    /// Records an RTT of a full segment.
     #[inline]
     pub fn take(&mut self, rtt: Span) {
         self.smoothed = if self.smoothed == Span::MAX {
@@ -43,13 +43,13 @@ impl Floor {
         self.smallest[0] = self.smallest[0].min(self.smoothed);
     }
 
-    /// A deep DRAIN begins: what it shows is for the next period.
+    /// A deep DRAIN begins: its RTTs belong to the next period.
     pub fn begin_period(&mut self) {
         self.smallest.rotate_right(1);
         self.smallest[0] = self.smoothed;
     }
 
-    /// The RTT to compute with where there is no queue; `None` where there is one.
+    /// The path's RTT if there is no queue; `None` if there is one.
     pub fn clear(&self) -> Option<Span> {
         let floor = self.smallest.iter().copied().min().filter(|floor| *floor < Span::MAX)?;
         (self.smoothed <= floor.scale(CLEAR_TENTHS, 10)).then_some(floor)
@@ -83,7 +83,7 @@ mod tests {
             settle(&mut floor, rtt);
             assert_eq!(floor.clear().is_some(), clear, "{case}");
         }
-        // One short RTT is no floor: jitter has such.
+        // A single short RTT, as jitter produces, sets no floor.
         floor.take(ms(20));
         assert!(floor.clear().is_some_and(|floor| floor.abs_diff(ms(55)) < Span::from_micros(1)));
     }

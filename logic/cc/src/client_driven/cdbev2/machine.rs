@@ -1,27 +1,27 @@
-//! CDBEv2's states, their gains and what leads from one to the next.
+//! CDBEv2's states, their gains and transitions.
 //!
 //! Source: Zhong 2020, section 7.2.3. The figure of the state machine is reconstructed from the text and from the trace
 //! described with Fig. 7.16.
 
 use ranpace_units::Span;
 
-/// GROW ends after so many minimal RTTs. Ours: an application that sends little would stay in it.
+/// GROW ends after this many minimal RTTs. Ours: an application that sends little would otherwise stay in it.
 const GROW_RTTS: u64 = 8;
 
-/// The states; their numbers are those of the module's head.
+/// The states; their numbers are in the module documentation of `cdbev2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Doubles and more per round until a queue shows.
+    /// Grows by a factor of 2.175 per round until a queue shows.
     Startup,
-    /// Takes the queue of a probe away.
+    /// Drains the queue of a probe.
     Drain,
     /// Sends at the filtered bandwidth.
     Steady,
-    /// Probes for more.
+    /// Probes for more bandwidth.
     Grow,
-    /// Drains below the BDP, so that a smaller RTT may show.
+    /// Drains below the BDP, to reveal a smaller RTT.
     DeepFirst,
-    /// Waits for the others to have seen it.
+    /// Waits until the other flows have measured it.
     Pause,
     /// Drains below the BDP again.
     DeepSecond,
@@ -46,16 +46,16 @@ impl Mode {
         }
     }
 
-    /// Whether it drains below the BDP.
+    /// Whether the state drains below the BDP.
     pub fn is_deep(self) -> bool {
         matches!(self, Self::DeepFirst | Self::DeepSecond)
     }
 }
 
-/// How deep DRAINs are done.
+/// Number of deep DRAINs in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainDepth {
-    /// Two, with a pause between them: the first lets the others find their minimal RTT, the second this flow.
+    /// Two, with a pause between them: the first lets other flows find their minimal RTT, the second this flow.
     Dual,
     /// One.
     Single,
@@ -63,34 +63,34 @@ pub enum DrainDepth {
     Off,
 }
 
-/// What the transitions depend on; amounts in bytes.
+/// Inputs of the transitions; amounts in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct TransitionInputs {
     /// Time in the state.
     pub since: Span,
     /// Smallest RTT.
     pub rtt_min: Span,
-    /// How long this STEADY is to last.
+    /// Duration of this STEADY.
     pub steady_for: Span,
-    /// In flight.
+    /// Data in flight.
     pub in_flight: f64,
-    /// A DRAIN ends here.
+    /// DRAIN ends at this amount in flight.
     pub drain_limit: f64,
-    /// A GROW ends above this.
+    /// GROW ends above this amount in flight.
     pub grow_limit: f64,
-    /// A queue has shown, or the bandwidth grows no more.
+    /// Whether a queue has shown or the bandwidth no longer grows.
     pub startup_over: bool,
-    /// What is done when [`Self::deep_due`].
+    /// Number of deep DRAINs when [`Self::deep_due`].
     pub deep: DrainDepth,
-    /// The minimal RTT has not been seen for long.
+    /// Whether the minimal RTT has not been seen for long.
     pub deep_due: bool,
-    /// Minimal RTTs enough to end a deep DRAIN.
+    /// Whether enough minimal RTTs have been seen to end a deep DRAIN.
     pub fair_quit: bool,
-    /// A minimal RTT was seen in the pause.
+    /// Whether a minimal RTT was seen in the pause.
     pub paused_hit: bool,
 }
 
-/// The state table: at most one transition for an acknowledgement.
+/// The state table: at most one transition per acknowledgement.
 pub fn next(mode: Mode, facts: &TransitionInputs) -> Mode {
     let drained = facts.in_flight <= facts.drain_limit;
     match mode {

@@ -1,4 +1,4 @@
-//! CDBEv2's options, read once.
+//! CDBEv2's options and their parsing.
 
 use core::num::NonZeroU32;
 
@@ -11,7 +11,7 @@ use crate::client_driven::bw_report::Format;
 use crate::client_driven::guard::GUARD;
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// What `ranpace list cc` says of them.
+/// The options in `ranpace list cc`.
 pub(super) const OPTIONS: &[OptionInfo] = &[
     OptionInfo {
         key: "dd",
@@ -71,76 +71,76 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
 
 /// GROWs without a minimal RTT after which a deep DRAIN is due (section 7.2.3).
 const DEEP_AFTER: u32 = 5;
-/// What DRAIN's target is computed with. The thesis says "the maximum real-time BDP level for the past cycle" (Eq. 7.23).
+/// Reference of DRAIN's target. The thesis says "the maximum real-time BDP level for the past cycle" (Eq. 7.23).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainReference {
-    /// The largest report since DRAIN began, and the filtered bandwidth at its beginning. Keeps some of what a probe gained in
-    /// a queue that others share, but lives with an RTT that jitter keeps above its minimum.
+    /// The largest report since DRAIN began, and the filtered bandwidth at its beginning. Keeps part of what a probe gained
+    /// in a queue shared with others, but copes with an RTT that jitter keeps above its minimum.
     Live,
     /// The filtered bandwidth from before the probe: a probe gains nothing in a shared queue, nor under jitter.
     Pre,
-    /// The filtered bandwidth as it is.
+    /// The current filtered bandwidth.
     Filtered,
-    /// The largest report of the cycle that ends.
+    /// The largest report of the ending cycle.
     Past,
     /// As `Live` while there is no queue, as `Pre` while there is one: see [`floor`](super::floor). Ours.
     Robust,
 }
 
-/// The bandwidth in use while losses are repaired. Section 7.2.2: "the BW_max in last Cycle also takes effect"; Algorithm 7.1
+/// The bandwidth in use during loss recovery. Section 7.2.2: "the BW_max in last Cycle also takes effect"; Algorithm 7.1
 /// assigns BW_max, which is reset at the beginning of each cycle, to BW(t).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// The largest report of the running cycle, or the filtered one if that is more; the filter goes on.
+    /// The larger of the running cycle's largest report and the filtered one; the filter continues.
     Running,
-    /// Algorithm 7.1 as printed: each report sets the filter to the largest of the running cycle.
+    /// Algorithm 7.1 as printed: each report sets the filter to the largest one of the running cycle.
     Assigned,
-    /// The largest report of the cycle before, or the filtered one if that is more; the filter goes on.
+    /// The larger of the previous cycle's largest report and the filtered one; the filter continues.
     Last,
 }
 
-/// The smallest one-way delay.
+/// Source of the smallest one-way delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OneWay {
-    /// Half of the smallest RTT: timestamps of two clocks tell differences only.
+    /// Half of the smallest RTT: timestamps of two clocks only yield differences.
     Pinned,
-    /// As the timestamps say.
+    /// The timestamps.
     True,
 }
 
 /// The options of the sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How deep DRAINs are done.
+    /// Number of deep DRAINs in a row.
     pub deep: DrainDepth,
-    /// GROWs without a minimal RTT after which one is due.
+    /// GROWs without a minimal RTT after which a deep DRAIN is due.
     pub deep_after: u32,
-    /// Whether five minimal RTTs end one.
+    /// Whether five minimal RTTs end a deep DRAIN.
     pub fair_quit: bool,
-    /// To what growth compensation is added.
+    /// Base to which growth compensation is added.
     pub compensation: Compensation,
-    /// What DRAIN's target is computed with.
+    /// Reference of DRAIN's target.
     pub reference: DrainReference,
-    /// The bandwidth in use while losses are repaired.
+    /// The bandwidth in use during loss recovery.
     pub recovery: Recovery,
-    /// Whether Thres1 is twice the smallest RTT and not the smallest one-way delay.
+    /// Whether Thres1 is twice the smallest RTT instead of the smallest one-way delay.
     pub thres1_rtt: bool,
-    /// The smallest one-way delay.
+    /// Source of the smallest one-way delay.
     pub one_way: OneWay,
-    /// Smallest RTTs that the filter takes for 90 %.
+    /// Time for the filter to reach 90 %, in smallest RTTs.
     pub k: f64,
     /// Time between reports.
     pub interval: Span,
-    /// How reports are written.
+    /// Format of the reports.
     pub format: Format,
 }
 
 impl Settings {
-    /// What the options say.
+    /// Reads the options.
     ///
     /// # Errors
     ///
-    /// An option with a value that it cannot have.
+    /// Fails if an option has an invalid value.
     pub fn parse(options: &mut Options) -> Result<Self, OptionError> {
         Ok(Self {
             deep: options.choice(

@@ -20,7 +20,7 @@ fn context(now_ms: u64) -> Context {
     Context {
         in_flight: 100,
         next_packet: 100,
-        min_rtt: Span::from_millis(1), // the handshake's: not to be used
+        min_rtt: Span::from_millis(1), // the handshake's, which must not be used
         srtt: RTT,
         ..crate::testing::testbed::context(Time::from_millis(now_ms))
     }
@@ -77,7 +77,7 @@ fn startup_ends_at_the_fifth_growing_rtt_above_a_threshold() {
         for i in 1..=acks {
             assert_eq!(control.mode, Mode::Startup, "{case}");
             let rtt = if growing { ms(60 + i) } else { ms(200 - i) };
-            // The counters stay where they are in between.
+            // ACKs in between do not change the counters.
             acknowledge(&mut control, &cx, ms(60), Some(ms(20)), None);
             if !growing {
                 control.previous_rtt = ms(500);
@@ -121,7 +121,7 @@ fn startup_ends_with_recovery_and_on_a_plateau() {
             control.mode == Mode::Drain
         })
     };
-    // The first round's report is growth over 1 Mbit/s.
+    // The first round's report is above the initial 1 Mbit/s and counts as growth.
     assert_eq!(plateau(|_| Some(2.0), false), Some(4));
     assert_eq!(plateau(|round| Some(1.25f64.powi(round as i32)), false), None);
     assert_eq!(plateau(|round| Some(1.24f64.powi(round as i32)), false), Some(3));
@@ -155,7 +155,8 @@ fn the_bandwidth_in_use_is_the_largest_report_where_it_is_needed() {
 
 #[test]
 fn recovery_is_read_in_three_ways() {
-    // (largest of the last cycle, of this one, filtered): what is used in recovery, and the filter after a report of 10 Mbit/s.
+    // Largest report of the last cycle, of this one, and filtered; expected: bandwidth in recovery, filter after a report of
+    // 10 Mbit/s.
     for (options, used, filtered) in
         [("recovery=running", 30e6, false), ("recovery=assigned", 20e6, true), ("recovery=last", 40e6, false)]
     {
@@ -180,7 +181,7 @@ fn pace_and_window_are_the_published_ones_for_payload() {
     let mut control = in_state("", Mode::Steady);
     control.steady_for = Span::SECOND;
     let w = acknowledge(&mut control, &context(1), RTT, None, None);
-    // Eq. 7.2: a segment of 1448 B each 8 * 1448 / 20 Mbit/s, and Eq. 7.3: 2 * 150 000 B.
+    // Eq. 7.2: a segment of 1448 B every 8 * 1448 / 20 Mbit/s, and Eq. 7.3: 2 * 150 000 B.
     let Pacing::Rate(rate) = w.pacing else { panic!("not paced") };
     let gap = rate.time_for(Bytes::new(WIRE)).as_secs_f64();
     assert!((gap - 8.0 * MSS as f64 / 20e6).abs() < 1e-8, "{gap}");
@@ -273,7 +274,7 @@ fn the_reference_of_drain_is_what_was_asked_for() {
 
 #[test]
 fn the_robust_reference_is_live_without_a_queue_and_pre_with_one() {
-    // The record is 60 ms; 70 ms that stay through deep DRAINs are the path, and 80 ms are a queue then.
+    // The record is 60 ms; 70 ms that persist through deep DRAINs are the path's RTT, and 80 ms are then a queue.
     for (case, rtt_ms, clear, bdp_ms) in [("no queue", 70, true, 70), ("a queue", 80, false, 60)] {
         let mut control = in_state("drain-ref=robust", Mode::Grow);
         for _ in 0..4 {
@@ -293,13 +294,13 @@ fn the_robust_reference_is_live_without_a_queue_and_pre_with_one() {
         control.bw_max = 25e6;
         assert!((control.grow_limit(path) - 1.25 * 25e6 * path.as_secs_f64() / 8.0).abs() < 1e-6, "{case}");
     }
-    // The others know RTT_min alone.
+    // The other references use RTT_min only.
     let mut control = in_state("drain-ref=live", Mode::Grow);
     (0..100).for_each(|_| control.floor.take(Span::from_millis(60)));
     assert_eq!(control.path_rtt(Span::from_millis(50)), Span::from_millis(50));
 }
 
-/// Enters and leaves GROW so many times without a minimal RTT, and says in which state it ends.
+/// Enters and leaves GROW `grows` times without a minimal RTT, and returns the final state.
 fn after_grows(options: &str, grows: u32, ms_each: u64, hit_before_last: bool) -> Mode {
     let mut control = in_state(options, Mode::Steady);
     let queued = Span::from_millis(70);
@@ -369,7 +370,7 @@ fn five_minimal_rtts_end_a_deep_drain_and_an_undercut_begins_the_count_anew() {
         ("an undercut in the pause", "", Mode::Pause, &[50_000], (Mode::Steady, 0)),
         ("none in the pause", "", Mode::Pause, &[61_000], (Mode::Pause, 0)),
     ] {
-        // 100 segments are above 75 % of 150 000 B, so that nothing is drained.
+        // 100 segments are above 75 % of 150 000 B, so the queue does not count as drained.
         assert_eq!(run(options, mode, rtts), expected, "{case}");
     }
 }
@@ -420,7 +421,7 @@ fn one_flow_fills_the_line_and_its_rtt_returns_to_the_minimum() {
             assert!(utilisation > least, "{case}: {utilisation}");
             let delay = flow.mean_delay(Time::from_secs(3), Time::from_secs(13));
             assert!(delay < 0.25 * rtt as f64 * 1e-3 + 0.004, "{case}: {delay}");
-            // Every three seconds there is a packet that found no queue.
+            // In every three seconds a packet finds no queue.
             for from in [3, 6, 9] {
                 let within = flow
                     .delays
@@ -464,7 +465,7 @@ fn new_bandwidth_is_taken_up_and_lost_bandwidth_given_up() {
     }
 }
 
-/// An acknowledgement's RTT in microseconds, the segments left in flight, a report in kbit/s, milliseconds since the last.
+/// An ACK: RTT in microseconds, segments left in flight, report in kbit/s, milliseconds since the previous one.
 fn any_ack() -> impl Strategy<Value = (u64, u64, u64, u64, u8)> {
     (1..400_000u64, 0..500u64, 0..200_000u64, 0..50u64, 0..5u8)
 }

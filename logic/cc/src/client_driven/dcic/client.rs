@@ -1,17 +1,18 @@
-//! DCIC's client: the bandwidth from the downlink control information (DCI) that the device's modem decodes.
+//! DCIC's client: estimates the bandwidth from the downlink control information (DCI) that the device's modem decodes.
 //!
-//! Source: Zhong 2020, section 5.3.2. Each DCI gives a transport block, all codewords summed, HARQ's repetitions included;
-//! windows of 50 ms tumble from the connection's beginning, and the last complete one is reported (equations 5.7 and 5.8).
-//! A window without any DCI reports rBW_0 instead, the running mean of what the CQI promises (equation 5.9).
+//! Source: Zhong 2020, section 5.3.2. Each DCI gives a transport block, summed over codewords, including HARQ
+//! retransmissions. Windows of 50 ms tumble from the connection's beginning, and the last complete one is reported (equations
+//! 5.7 and 5.8). A window without a DCI reports rBW_0 instead, the running mean of the rates that the CQIs promise (equation
+//! 5.9).
 //!
 //! | estimator | over a window | |
 //! |---|---|---|
-//! | `per_dci` | mean of block / slot | equation 5.8 literally: one served slot in k gives k times what is served |
-//! | `gap` | mean of block / time since the last DCI | irregular reception enters through the interval |
-//! | `window` | sum of blocks / 50 ms | what is really served |
+//! | `per_dci` | mean of block / slot | equation 5.8 literally: one served slot in k yields k times the actual rate |
+//! | `gap` | mean of block / time since the last DCI | irregular reception affects the interval |
+//! | `window` | sum of blocks / 50 ms | the actual rate |
 //!
-//! Ours, where the thesis is silent: the mean of rBW_0 begins with the connection and goes on after the first DCI; two DCIs
-//! of one slot (and the first of all) count as one slot apart; a hint's own time counts, as far as it does not go backwards.
+//! Ours, where the thesis is silent: the mean of rBW_0 starts with the connection and continues after the first DCI; two DCIs
+//! of one slot (and the first DCI) count as one slot apart; the hint's own time is used, as long as it does not go backwards.
 
 use ranpace_units::{Rate, Span, Time};
 
@@ -27,11 +28,11 @@ const DATA_SYMBOLS: f64 = 14.0 - 3.0;
 const SUBCARRIERS: f64 = 12.0;
 /// Subframes per second (equation 5.9).
 const SUBFRAMES: f64 = 1000.0;
-/// Share of the subframes that are assumed to be the user's (section 5.3.2).
+/// Share of the subframes assumed to be the user's (section 5.3.2).
 const ASSUMED_ACTIVITY: f64 = 0.5;
-/// Share of the cell's PRBs that is assumed before the first DCI (section 5.3.2).
+/// Share of the cell's PRBs assumed before the first DCI (section 5.3.2).
 const ASSUMED_PRBS: f64 = 0.5;
-/// Where a hint does not say how long its slot is: a subframe of LTE.
+/// Slot length if a hint does not specify it: a subframe of LTE.
 const SUBFRAME: Span = Span::from_millis(1);
 
 /// Bits per symbol by CQI; TS 36.213 Table 7.2.3-1.
@@ -46,7 +47,7 @@ pub fn capacity(cqi: u8, prbs: f64, layers: u8) -> f64 {
     efficiency * DATA_SYMBOLS * prbs * SUBCARRIERS * SUBFRAMES * f64::from(layers.max(1))
 }
 
-/// How a window's bandwidth follows from its DCIs; see the file's head.
+/// How a window's bandwidth is computed from its DCIs; see the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Estimator {
     /// Mean over the DCIs of block over slot.
@@ -94,7 +95,7 @@ impl DcicClient {
         }
     }
 
-    /// A DCI with a transport block of so many bits in `prbs` PRBs, in a slot of length `slot` (equation 5.7).
+    /// Records a DCI with a transport block of `bits` bits in `prbs` PRBs, in a slot of length `slot` (equation 5.7).
     pub fn observe_dci(&mut self, at: Time, bits: u32, prbs: f64, slot: Span) {
         self.move_to(at);
         let slot = if slot.is_zero() { SUBFRAME } else { slot };
@@ -114,7 +115,7 @@ impl DcicClient {
         }
     }
 
-    /// A CQI, measured in a cell of so many PRBs (equation 5.9).
+    /// Records a CQI measured in a cell of `cell_prbs` PRBs (equation 5.9).
     pub fn observe_cqi(&mut self, at: Time, cqi: u8, cell_prbs: u16, layers: u8) {
         self.move_to(at);
         let prbs = self.prbs.unwrap_or(f64::from(cell_prbs) * ASSUMED_PRBS);
@@ -122,7 +123,7 @@ impl DcicClient {
         self.initial.1 += 1;
     }
 
-    /// The bandwidth to be reported now: of the last complete window, else rBW_0; `None` while neither is known.
+    /// The bandwidth to report now: that of the last complete window, else rBW_0; `None` while both are unknown.
     pub fn estimate(&mut self, now: Time) -> Option<Rate> {
         self.move_to(now);
         let (sum, number) = self.initial;

@@ -1,4 +1,4 @@
-//! DCIC's client and server alone, and both over a small model of a cell.
+//! Tests of DCIC's client and server alone, and of both over a small model of a cell.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ fn mbit(client: &mut DcicClient, ms: u64) -> f64 {
 
 #[test]
 fn the_initial_estimate_is_that_of_equation_5_9() {
-    // cqic-dcic.md, section 3.2: 50 PRBs assumed of 100, one layer; half of the time.
+    // cqic-dcic.md, section 3.2: 50 of 100 PRBs assumed, one layer; half of the time.
     for (cqi, expected) in [(1, 1.005), (7, 9.746), (10, 18.021), (15, 36.661), (0, 0.0)] {
         assert!((capacity(cqi, 50.0, 1) / 1e6 - expected).abs() < 0.0006, "CQI {cqi}");
         let mut client = client(Estimator::Window);
@@ -61,7 +61,7 @@ fn a_window_without_grants_reports_the_initial_estimate() {
     assert!((mbit(&mut client, 50) - 20.0).abs() < 1e-6);
     assert!((mbit(&mut client, 99) - 20.0).abs() < 1e-6);
     assert!((mbit(&mut client, 100) - 18.331).abs() < 0.001);
-    // As soon as there are grants again, theirs counts.
+    // As soon as there are grants again, their rate counts.
     client.observe_dci(Time::from_millis(120), 20_000, 50.0, MS);
     assert!((mbit(&mut client, 150) - 0.4).abs() < 1e-6);
     assert!((mbit(&mut client, 999) - 18.331).abs() < 0.001);
@@ -131,7 +131,7 @@ fn a_hint_may_have_both_a_grant_and_a_quality() {
 }
 
 proptest! {
-    /// Times that go backwards, slots without length, odd PRBs: an estimate is a number, and at most what the slots held.
+    /// Times that go backwards, slots without length, odd PRBs: the estimate is a number, and at most what the slots held.
     #[test]
     fn no_hint_is_too_odd(hints in prop::collection::vec(
         (0..2_000_000u64, any::<u32>(), prop_oneof![Just(f64::NAN), -10.0..300.0f64], 0..3_000_000u64, any::<u8>()), 1..200,
@@ -207,14 +207,14 @@ fn the_smallest_rtt_does_not_expire() {
     server.on_sample(&cx, &mut w, &testbed::sample(Span::from_millis(80)));
     server.on_report(&cx, &mut w, &report);
     assert!((w.cwnd - 2.0 * 30e6 * 0.05 / 8.0 / 1448.0).abs() < 1e-9);
-    // Another path is another RTT.
+    // A new path has a new RTT.
     server.on_path_change(&cx, &mut w);
     server.on_sample(&cx, &mut w, &testbed::sample(Span::from_millis(80)));
     server.on_report(&cx, &mut w, &report);
     assert!((w.cwnd - 2.0 * 30e6 * 0.08 / 8.0 / 1448.0).abs() < 1e-9);
 }
 
-/// What a grant is for.
+/// Content of a grant.
 #[derive(Clone, Copy, PartialEq)]
 enum Alloc {
     /// The whole slot, whatever is queued (ns-3).
@@ -226,24 +226,24 @@ enum Alloc {
 const PACKET: u64 = 1400;
 const RBGS: u64 = 25;
 
-/// A user of the model: a DCIC flow through a wire and the cell's queue.
+/// A user of the model: a DCIC flow through a wired link and the cell's queue.
 struct User {
     control: Dcic,
     client: DcicClient,
     w: Window,
     cx: Context,
-    /// Bits per slot if all of it is this user's.
+    /// Bits per slot if the whole slot is this user's.
     peak: u64,
-    /// Bytes that the queue holds.
+    /// Capacity of the queue in bytes.
     buffer: u64,
     credit: f64,
-    /// When the wire before the cell is free, and its rate.
+    /// Rate of the wired link before the cell, and when it is free.
     wire: Option<(Rate, Time)>,
     to_cell: VecDeque<(Time, Time)>,
-    /// Sending and arrival times of what is queued, and bits of the first that have left.
+    /// Sending and arrival times of queued packets, and the bits of the first one that have been sent.
     queue: VecDeque<(Time, Time)>,
     part: u64,
-    /// Arrival at the sender, sending time (`None`: it was lost), report.
+    /// Arrival at the sender, sending time (`None` if the packet was lost), report.
     to_sender: VecDeque<(Time, Option<Time>, Option<Rate>)>,
     served: f64,
     sent: u64,
@@ -281,7 +281,7 @@ impl User {
         }
     }
 
-    /// What the sender does in a millisecond, and what arrives at the cell.
+    /// Runs the sender for a millisecond, and the arrivals at the cell.
     fn send(&mut self, now: Time) {
         self.cx.now = now;
         while let Some((_, sent_at, report)) = self.to_sender.pop_front_if(|(at, ..)| *at <= now) {
@@ -314,7 +314,7 @@ impl User {
         self.credit = self.credit.min(2.0 * PACKET as f64 + pace(&self.w).as_f64() / 8000.0);
         while let Some((at, sent_at)) = self.to_cell.pop_front_if(|(at, _)| *at <= now) {
             if (self.queue.len() as u64 + 1) * PACKET > self.buffer {
-                // Noticed when what is queued before it has come through.
+                // A loss is detected when the packets queued before it have passed.
                 self.dropped += 1;
                 let waits = self.queue.front().map_or(Span::ZERO, |(_, first)| now - *first);
                 self.to_sender.push_back((now + waits + WIRED * 2, None, None));
@@ -325,7 +325,7 @@ impl User {
         self.to_sender.make_contiguous().sort_by_key(|(at, ..)| *at);
     }
 
-    /// A slot of the cell for this user.
+    /// Runs a slot of the cell for this user.
     fn serve(&mut self, now: Time, alloc: Alloc) -> u64 {
         let waiting = self.queue.len() as u64 * PACKET * 8 - self.part;
         let group = self.peak / RBGS;
@@ -351,7 +351,7 @@ impl User {
     }
 }
 
-/// Each way between the sender and the cell.
+/// One-way delay between the sender and the cell.
 const WIRED: Span = Span::from_millis(31);
 
 /// Users share a cell by proportional fairness in whole slots.
@@ -398,7 +398,7 @@ fn alone_in_a_cell_that_grants_what_is_queued_it_creeps() {
 
 #[test]
 fn a_bottleneck_before_the_cell_is_not_noticed_where_whole_slots_are_granted() {
-    // cqic-dcic.md, section 8, 4; a wire of 20 Mbit/s before a cell of 75.
+    // cqic-dcic.md, section 8, 4; a wired link of 20 Mbit/s before a cell of 75.
     for estimator in ALL {
         let mut user = [User::new(estimator, 75, 18.331, 100_000)];
         user[0].wire = Some((Rate::from_mbit_per_s(20), Time::ZERO));
@@ -407,7 +407,7 @@ fn a_bottleneck_before_the_cell_is_not_noticed_where_whole_slots_are_granted() {
         let lost = user[0].dropped as f64 / user[0].sent as f64;
         assert!(lost > 0.5, "{estimator:?}: {lost}");
     }
-    // With grants for what is queued it is: a packet or two, rounded up to groups of 3000 bits.
+    // With grants for queued data only, it is noticed: a packet or two, rounded up to groups of 3000 bits.
     let mut user = [User::new(Estimator::PerDci, 75, 18.331, 100_000)];
     user[0].wire = Some((Rate::from_mbit_per_s(20), Time::ZERO));
     play(&mut user, Alloc::Queue, 0, 3000);
@@ -416,8 +416,8 @@ fn a_bottleneck_before_the_cell_is_not_noticed_where_whole_slots_are_granted() {
 
 #[test]
 fn five_users_are_told_their_peak_by_per_dci_and_their_share_by_the_others() {
-    // cqic-dcic.md, section 8, 6: about 60 % dropped and 99 ms of queue; none, 60 ms and 12 ms. In this
-    // model 71 % and 98 ms; below 1 %, at the beginning, and 26 ms. The shares depend on when losses are noticed.
+    // cqic-dcic.md, section 8, 6: about 60 % dropped and 99 ms of queue; none, 60 ms and 12 ms. In this model 71 % and 98 ms;
+    // below 1 %, at the beginning, and 26 ms. The shares depend on when losses are detected.
     for (estimator, lost, queue) in [
         (Estimator::PerDci, 0.5..0.8, 0.090..0.110),
         (Estimator::Gap, 0.0..0.01, 0.0..0.070),

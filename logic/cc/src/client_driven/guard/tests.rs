@@ -1,4 +1,4 @@
-//! Guarded controls with honest, silent and lying peers, against CUBIC on the same link.
+//! Guarded controls with honest, silent and lying peers, compared with CUBIC on the same link.
 
 use super::*;
 use crate::interface::{Received, ReceiverHalf};
@@ -6,7 +6,7 @@ use crate::testing::fifo::{Flow, Path};
 
 const GUARDED: [&str; 5] = ["quic-cqic", "dcic", "cqic-s", "cdbe", "cdbev2"];
 
-/// What is reported in bit/s, by time and count.
+/// The report in bit/s by time and count.
 type Rule = fn(Time, u64) -> Option<u64>;
 
 /// A peer that reports by a rule.
@@ -26,7 +26,7 @@ impl ReceiverHalf for Peer {
     }
 }
 
-/// 20 Mbit/s, 60 ms, a buffer of one BDP, and every so many-th packet lost.
+/// 20 Mbit/s, 60 ms, a buffer of one BDP, and one in `lose_every` packets lost.
 fn link(lose_every: u64) -> Path {
     Path { lose_every, ..Path::new(20.0, 60, 100) }
 }
@@ -44,7 +44,7 @@ fn peer(name: &str, report: Rule) -> Option<Box<dyn ReceiverHalf>> {
     Some(Box::new(Peer { report, asked: 0, format }))
 }
 
-/// Packets delivered in each 10 s of a minute, and lost in all of it.
+/// Packets delivered in each 10 s of a minute, and packets lost in all of it.
 type Minute = ([u64; 6], u64);
 
 fn minute(flow: &mut Flow) -> Minute {
@@ -58,8 +58,8 @@ fn minute(flow: &mut Flow) -> Minute {
     (tens, flow.lost)
 }
 
-/// At most 10 % less in any 10 s, at most twice the share of lost packets. Where losses are random, what CUBIC gets in
-/// 10 s is too: there its slowest 10 s count.
+/// At most 10 % less in any 10 s, and at most twice the share of lost packets. With random losses CUBIC's own throughput in
+/// 10 s is random too, so its slowest 10 s count.
 fn not_worse(case: &str, lose_every: u64, (tens, lost): Minute, (cubic, cubic_lost): Minute) {
     let slowest = *cubic.iter().min().unwrap();
     for (ten, cubic) in tens.iter().zip(cubic) {
@@ -148,7 +148,7 @@ fn honest_peers_are_followed_and_not_worse_than_cubic() {
     for lose_every in [0, 200, 100] {
         let cubic = minute(&mut Flow::new(link(lose_every), "cubic", 1));
         for name in GUARDED {
-            // The radio's clients have no radio here.
+            // The clients that need radio information have none here.
             let peer = if name.starts_with("cdbe") { None } else { peer(name, honest) };
             let mut flow = flow(link(lose_every), name, peer);
             let (mut driven, mut all) = (0, 0);
@@ -165,7 +165,7 @@ fn honest_peers_are_followed_and_not_worse_than_cubic() {
     }
 }
 
-/// Leaves reports away for a while after each gap, as if SACK blocks had taken their place.
+/// Omits reports for a while after each gap, as if SACK blocks had displaced them.
 #[derive(Debug)]
 struct Crowded {
     half: Box<dyn ReceiverHalf>,
@@ -264,7 +264,7 @@ fn a_loss_is_a_rivals_where_the_queue_is_deeper_than_this_flow_makes_one() {
         );
         assert_eq!(answer == LossResponse::Own, guard.owns_recovery(), "{rtt_ms} ms: {answer:?}");
         if let LossResponse::ReduceTo(ssthresh) = answer {
-            // CUBIC's answer; when what was lost is repaired, its slow start.
+            // CUBIC's response; after the losses are repaired, its slow start.
             assert_eq!(ssthresh, 7.0);
             w = Window { cwnd: ssthresh, ssthresh, ..w };
             guard.on_recovered(&cx, &mut w);
@@ -326,13 +326,13 @@ fn a_control_that_drains_a_queue_that_is_not_there_is_lifted() {
     assert!(used > 0.8, "{used} of the line, where the control alone would have 0.3");
     assert_eq!(flow.figure("guard_driven"), 1.0, "true reports are no reason to fall back");
     let delay = flow.mean_delay(Time::from_secs(3), Time::from_secs(10));
-    // A queue is one from 21 ms on, and a lift adds a quarter of an RTT until that is seen.
+    // A queue is detected from 21 ms on, and a lift adds a quarter of an RTT until then.
     assert!(delay < 0.036, "a lift ends with a queue: {delay} s");
 }
 
 #[test]
 fn a_lift_that_overflows_a_small_buffer_is_bounded_and_nothing_against_the_reports() {
-    // A quarter of a BDP: full before a queue shows.
+    // A buffer of a quarter of a BDP: it is full before a queue is detected.
     let mut flow = flow(Path::new(20.0, 60, 12), "cdbe", None);
     flow.control = Box::new(Guard::new(Box::new(Draining), Format::V1));
     let cx = flow.context();
@@ -361,7 +361,7 @@ fn random_losses_are_nothing_against_true_reports() {
 
 #[test]
 fn a_slow_line_is_no_queue() {
-    // 12 ms for a packet, and the smallest RTT is that of the handshake, which had none of it.
+    // A packet takes 12 ms, and the smallest RTT is the handshake's, which excludes this time.
     let delivered = |name: &str| {
         let mut flow = Flow::new(Path::new(1.0, 100, 40), name, 1);
         flow.run(Time::from_secs(30));
@@ -376,7 +376,7 @@ fn a_slow_line_is_no_queue() {
 
 #[test]
 fn a_silence_of_the_link_contradicts_no_report() {
-    // Reports of what arrives, and for 700 ms of each 2 s nothing does.
+    // Reports follow the arrivals, and for 700 ms of every 2 s nothing arrives.
     let mut path = Path::new(10.0, 40, 400);
     path.rates = (0..30_u64)
         .flat_map(|n| [(Time::from_millis(2000 * n), 10.0), (Time::from_millis(2000 * n + 1300), 0.016)])

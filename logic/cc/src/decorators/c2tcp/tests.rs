@@ -7,7 +7,7 @@ fn over_reno(params: Params) -> C2tcp {
     C2tcp::new(Box::new(NewReno), params)
 }
 
-/// Conditions of a series of RTTs in milliseconds, `gap_ms` apart.
+/// The conditions for a series of RTTs in milliseconds, `gap_ms` apart.
 fn conditions(params: &Params, gap_ms: u64, rtts_ms: &[u64]) -> Vec<Condition> {
     let mut detector = Detector::new();
     let mut now = Time::from_secs(1);
@@ -24,8 +24,8 @@ fn conditions(params: &Params, gap_ms: u64, rtts_ms: &[u64]) -> Vec<Condition> {
 #[test]
 fn the_detector_looks_at_a_window_of_rtts_not_at_one() {
     use Condition::{Bad, Good, Normal};
-    // The shape of the paper's Fig. 2, Setpoint 2 * 20 = 40 ms: a short peak is Normal, a long one Bad. The
-    // 60 ms of the first peak, of the second and of the third are the same and are judged by what was before.
+    // The shape of the paper's Fig. 2, Setpoint 2 * 20 = 40 ms: a short peak is Normal, a long one Bad. The three peaks have
+    // the same 60 ms, and are judged by what preceded them.
     let params = Params { alpha: 2.0, ..Params::default() };
     let rtts = [20, 60, 60, 60, 60, 60, 30, 60, 60, 30, 60, 25];
     let expected = [Good, Normal, Normal, Normal, Normal, Bad, Good, Normal, Normal, Good, Normal, Good];
@@ -79,7 +79,7 @@ fn bads_follow_at_codels_distances() {
         last = *at;
     }
     assert!(bads.len() > 20);
-    // A Good begins the law anew.
+    // A Good restarts the law.
     detector.judge(&params, 2.0, now, Span::from_millis(50));
     assert_eq!((detector.n, detector.condition), (1, Condition::Good));
 }
@@ -112,7 +112,7 @@ fn the_smallest_rtt_expires_only_where_asked() {
 
 #[test]
 fn good_adds_setpoint_over_rtt_per_window() {
-    // Equation 1: Setpoint 40 ms, RTT 25 ms: 1.6 segments per window, beside Reno's own.
+    // Equation 1: Setpoint 40 ms, RTT 25 ms: 1.6 segments per window, in addition to Reno's growth.
     let params = Params { alpha: 2.0, tuner: Tuner::Off, ..Params::default() };
     let grown = |params: Params, cx: Context, rtt_ms: u64| {
         let mut control = over_reno(params);
@@ -142,7 +142,7 @@ fn good_adds_setpoint_over_rtt_per_window() {
         let grown = grown(params, cx, rtt_ms);
         assert!((grown - expected).abs() < 0.03, "{case}: {grown}");
     }
-    // An ACK of several segments counts for each of them, but once in the authors' code.
+    // An ACK of several segments counts for each of them, except in the authors' code, where it counts once.
     for (params, expected) in [(params, 4.0 * 1.6 / 100.0), (compat, 1.6 / 100.0)] {
         let mut control = over_reno(params);
         let mut w = Window { ssthresh: 10.0, ..Window::new(100.0) };
@@ -235,7 +235,7 @@ fn the_tuner_steps_as_published() {
         let next = tuned(&of(tuner), alpha, ms(mean), ms(20));
         assert!((next - expected).abs() < 1e-12, "{tuner:?}, {alpha}, {mean} ms: {next}");
     }
-    // Algorithm 3 falls about four times as steeply as it rises.
+    // Algorithm 3 decreases about four times as steeply as it increases.
     let (up, down) = (
         tuned(&of(Tuner::Algorithm3), 5.0, ms(49), ms(20)),
         tuned(&of(Tuner::Algorithm3), 5.0, ms(51), ms(20)),
@@ -243,7 +243,7 @@ fn the_tuner_steps_as_published() {
     assert!(((5.0 - down) / (up - 5.0) - 4.0).abs() < 0.1);
 }
 
-/// `alpha` after cycles of samples of these RTTs in ms, one every 10 ms.
+/// `alpha` after tuning cycles with these RTTs in ms, one sample every 10 ms.
 fn tuned_by(control: &mut C2tcp, cycles: &[(u64, bool)]) -> f64 {
     let mut w = Window { ssthresh: 1.0, ..Window::new(100.0) };
     let mut now = Time::from_secs(1);
@@ -275,7 +275,7 @@ fn a_target_is_taken_while_the_flow_runs() {
     let mut control = over_reno(Params::default());
     assert!(control.set_target(Span::from_millis(80)));
     assert_eq!(tuned_by(&mut control, &[(40, false)]), 2.0);
-    // Zero is twice the smallest RTT, and stays that.
+    // A target of zero becomes twice the smallest RTT, and stays.
     let mut control = over_reno(Params { target: Span::ZERO, ..Params::default() });
     tuned_by(&mut control, &[(40, false)]);
     assert_eq!(control.params.target, Span::from_millis(80));
@@ -304,7 +304,7 @@ fn pacing_is_the_window_per_smoothed_rtt() {
     assert_eq!(w.pacing, Pacing::Rate(Rate::from_mbit_per_s(12)));
 }
 
-/// A bed with the tuner off, warmed up for ten seconds and measured for ten more.
+/// A test bed with the tuner off, warmed up for ten seconds and measured for ten more.
 fn settled(parent: &str, options: &str, rate: u64, rtt_ms: u64, alpha: f64) -> Bed {
     let name = format!("{parent}+c2tcp:clock=ns:tuner=off:alpha={alpha}{options}");
     let mut bed = Bed::new(&name, rate, rtt_ms);
@@ -346,8 +346,8 @@ fn pt1_and_pt2_hold_with_a_deaf_second_that_is_not_too_many_rtts() {
     bounds_hold(":deaf=1s", &[1_000, 2_000, 4_000, 8_000], &[20, 40], (1.1, 1.0));
     bounds_hold(":deaf=1s", &[500, 2_000, 4_000, 8_000], &[40], (1.1, 1.0));
     bounds_hold(":deaf=1s", &[2_000, 4_000, 8_000], &[10], (1.3, 1.0));
-    // At 500/s and 10 ms the six segments of the pipe become about 25 in the deaf second, by CUBIC's
-    // Reno-friendly growth alone: no detector, no bound.
+    // At 500/s and 10 ms the six segments of the pipe become about 25 in the deaf second, by CUBIC's Reno-friendly growth
+    // alone: without a detector there is no bound.
     let bed = settled("cubic", ":deaf=1s", 500, 10, 1.25);
     assert!(bed.mean_rtt() > 1.5 * 1.25 * bed.min_rtt().as_secs_f64());
 }
@@ -418,7 +418,7 @@ fn pt7_after_a_bad_the_flow_is_silent_for_half_a_window() {
         if let Some((window, acks, next)) = &mut silent {
             *acks += 1;
             if cx.next_packet > *next {
-                // The window gained one with each ACK and met what was in flight half-way.
+                // The window gained one with each ACK and met the decreasing flight half-way.
                 assert!(acks.abs_diff(*window / 2) <= 2, "{acks} ACKs of {window}");
                 checked += 1;
                 silent = None;
@@ -427,7 +427,7 @@ fn pt7_after_a_bad_the_flow_is_silent_for_half_a_window() {
         let now_bad = bed.figure("bads");
         if now_bad > bads {
             bads = now_bad;
-            // The first Bad of a run: a later one lowers the threshold to a few segments.
+            // The first Bad of a run; a later one lowers the threshold to a few segments.
             let first = bed.window.ssthresh >= 20.0;
             silent = first.then_some((bed.cx.in_flight, 0, bed.cx.next_packet));
         }
@@ -453,7 +453,7 @@ fn pt8_alpha_settles_where_the_mean_meets_the_target() {
 }
 
 proptest::proptest! {
-    /// PT8: whatever the averages.
+    /// PT8: holds whatever the averages.
     #[test]
     fn pt8_alpha_stays_within_its_bounds(means_us in proptest::collection::vec(0..5_000_000u64, 0..50)) {
         for tuner in [Tuner::Algorithm3, Tuner::Equation16, Tuner::Memoryless] {

@@ -1,4 +1,4 @@
-//! What a loss is taken for: the two thresholds, and the order in which they and the guards are asked.
+//! Decides what a loss is attributed to: the two thresholds, and the order in which they and the guards are checked.
 
 use core::str::FromStr;
 
@@ -6,31 +6,31 @@ use ranpace_phy::{Cqi, Direction, LteMcs};
 use ranpace_rnis::{RadioHint, Technology};
 use ranpace_units::{Bytes, Span};
 
-/// What is to be done about a loss.
+/// Decision about a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The control does not hear of it.
+    /// The control is not notified.
     Hide,
-    /// The control hears of it, and why.
+    /// The control is notified, for this reason.
     Notify(Reason),
 }
 
-/// Why the control hears of a loss.
+/// Why the control is notified of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It is a mark of the network, not a loss. Ours.
+    /// It is an ECN mark, not a loss. Ours.
     Mark,
     /// A second timeout without any acknowledgement. Ours.
     TimeoutAgain,
-    /// Nothing is known of the user, or no block was scheduled for it. Ours.
+    /// There is no information about the user, or no block was scheduled for it. Ours.
     Unknown,
-    /// What is known is too old. Ours.
+    /// The information is too old. Ours.
     Stale,
     /// The packet would not fit into one round of HARQ: condition 4.1.
     SmallBlock,
-    /// The queue holds more than one round of HARQ sends: condition 4.2, MELD-ME only.
+    /// The queue exceeds what one round of HARQ sends: condition 4.2, MELD-ME only.
     LongQueue,
-    /// The user is on its way to another cell. A guard, ours.
+    /// The user is being handed over to another cell. A guard, ours.
     Handover,
     /// Too much was lost in the last RTT. A guard, ours.
     ManyLost,
@@ -39,7 +39,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them, in the order in which they are asked.
+    /// All reasons, in the order in which they are checked.
     pub const ALL: [Self; 9] = [
         Self::Mark,
         Self::TimeoutAgain,
@@ -73,12 +73,12 @@ impl Reason {
 pub struct Limits {
     /// S_TB: smallest block with which a packet fits into one round of HARQ; equation 4.1.
     pub block: Bytes,
-    /// Q_th: shortest queue that is taken for congestion; equation 4.2. `None`: no queue is (MELD-DE).
+    /// Q_th: shortest queue that indicates congestion; equation 4.2. `None`: the queue is not considered (MELD-DE).
     pub queue: Option<Bytes>,
 }
 
 impl Limits {
-    /// Algorithm 2: a block as large as its limit passes, a queue as long as its limit does not.
+    /// Algorithm 2: a block equal to its limit passes, a queue equal to its limit does not.
     pub fn judge(&self, block: Bytes, queue: Bytes) -> Verdict {
         if block < self.block {
             Verdict::Notify(Reason::SmallBlock)
@@ -90,14 +90,14 @@ impl Limits {
     }
 }
 
-/// S_TB (equation 4.1): the packet's share of each of the blocks of one round of HARQ.
+/// S_TB (equation 4.1): the share of the packet in each block of one round of HARQ.
 pub fn block_limit(packet: Bytes, harq_processes: u64) -> Bytes {
     packet.div_ceil(harq_processes.max(1))
 }
 
 /// S_TBm (equation 4.2): the block that the user's PRBs would carry at the best channel quality.
 ///
-/// CQI 15 is taken for the highest MCS: in LTE 28, whose blocks are those of I_TBS 26 (Table II of the paper).
+/// CQI 15 is mapped to the highest MCS: in LTE 28, whose blocks are those of I_TBS 26 (Table II of the paper).
 pub fn best_block(hint: &RadioHint) -> Bytes {
     let mcs = match hint.info.technology {
         Technology::Lte => LteMcs::MAX.get(),
@@ -109,12 +109,12 @@ pub fn best_block(hint: &RadioHint) -> Bytes {
     hint.info.block(Direction::Downlink, mcs, hint.layers, prbs).bytes()
 }
 
-/// Q_th over S_TBm N_HARQ of equation 4.2.
+/// Factor on the Q_th = S_TBm N_HARQ of equation 4.2.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueueFactor(pub f64);
 
 impl QueueFactor {
-    /// As the equation says.
+    /// The equation unchanged.
     pub const FORMULA: Self = Self(1.0);
 }
 
@@ -131,26 +131,26 @@ impl FromStr for QueueFactor {
     }
 }
 
-/// Oldest report that is used: three periods, but never less than this. Ours.
+/// Least value of the maximum age of a report. Ours.
 const LEAST_MAX_AGE: Span = Span::from_millis(50);
-/// Periods that may be missed. Ours.
+/// Maximum age of a report in periods. Ours.
 const PERIODS: u64 = 3;
 
-/// How old a report may be, if one comes each `period`.
+/// Maximum age of a report, if one arrives every `period`.
 pub fn max_age(period: Span) -> Span {
     (period * PERIODS).max(LEAST_MAX_AGE)
 }
 
-/// Whether more was lost in an RTT than the air explains: above 5 % of the packets, and above what one block that HARQ gave
-/// up takes with it, which is each packet with a byte in it. Ours; without the second part the first lost block of any window
-/// below forty packets would count.
+/// Whether more was lost in an RTT than the radio explains: above 5 % of the packets, and more packets than a single block
+/// abandoned by HARQ can affect, which is each packet with a byte in it. Ours; without the second condition the first lost
+/// block of any window below forty packets would count.
 pub fn is_heavy(lost: u64, delivered: u64, block: Bytes, packet: Bytes) -> bool {
     const PERCENT: u64 = 5;
     let of_one_block = 1 + block.get().div_ceil(packet.get().max(1));
     lost * 100 > (lost + delivered) * PERCENT && lost > of_one_block
 }
 
-/// Whether the queue is close to what the buffer holds: at 90 % of it. Ours.
+/// Whether the queue is at 90 % or more of the buffer's limit. Ours.
 pub fn is_near_overflow(queue: Bytes, limit: Bytes) -> bool {
     queue >= limit.scale(9, 10)
 }

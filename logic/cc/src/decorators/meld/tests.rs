@@ -1,4 +1,4 @@
-//! Worked examples of the sources, decisions at their edges, and what the parent sees.
+//! Worked examples of the sources, decisions at their edges, and the parent's view.
 
 use proptest::prelude::*;
 use ranpace_phy::{Both, Itbs, LteBandwidth, LtePrbs};
@@ -11,7 +11,7 @@ use crate::testing::testbed::{Bed, MSS, ack, context, loss, reduced_to, sample};
 
 const MS: Span = Span::from_millis(1);
 
-/// The payload whose IP packet has 1460 B, with the 52 B of headers of the test's connection.
+/// Payload of an IP packet of 1460 B, with the 52 B of headers of the test's connection.
 const PAYLOAD: Bytes = Bytes::new(1460 - 52);
 
 fn cell() -> CellInfo {
@@ -178,7 +178,7 @@ fn a_block_may_be_held_as_long_as_a_report_is_used() {
 
 #[test]
 fn the_block_is_held_unless_that_of_the_period_is_asked_for() {
-    // A flow with a small window: its loss is found when it has sent nothing for a report.
+    // A flow with a small window: its loss is detected when it has sent nothing for a report period.
     for (text, silent) in [
         ("newreno+meld-de", 1.0),
         ("newreno+meld-me", 1.0),
@@ -195,15 +195,15 @@ fn the_block_is_held_unless_that_of_the_period_is_asked_for() {
     }
 }
 
-/// A report of as many PRBs, measured in another cell.
+/// A report of the same number of granted PRBs, measured in the cell `info`.
 fn hint_of(info: CellInfo, at: Time, block: Option<u32>, queue: u64) -> RadioHint {
     RadioHint { info, tti: info.slot, cell: info.prbs, layers: info.layers, ..hint(at, block, queue) }
 }
 
 #[test]
 fn the_queue_limit_is_that_of_the_cell_which_serves_now() {
-    // 25 PRBs and one layer, in LTE with the blocks of I_TBS 26, in a cell of NR with TS 38.214's at MCS 28 and as many processes
-    // as it has, and in the first again.
+    // 25 PRBs and one layer: in LTE with the blocks of I_TBS 26; in an NR cell with TS 38.214's at MCS 28 and the cell's
+    // number of processes; and in the first cell again.
     let nr = CellInfo {
         technology: Technology::Nr { qam256: false },
         overhead: 18,
@@ -243,7 +243,7 @@ fn no_block_is_held_from_the_cell_before() {
             let idle = RadioHint { most_granted: 0, ..hint_of(next, Time::from_millis(108), None, 0) };
             control.on_radio(&at(108), &mut w, &idle);
             assert_eq!(control.judge(&at(110), &lost(PAYLOAD)), expected, "{case}, {variant:?}");
-            // A block of its own counts again.
+            // The flow has a block in the new cell again.
             control.on_radio(&at(116), &mut w, &hint_of(next, Time::from_millis(116), Some(2292), 0));
             assert_eq!(control.judge(&at(118), &lost(PAYLOAD)), Verdict::Hide, "{case}, {variant:?}, served");
         }
@@ -257,7 +257,7 @@ fn a_pause_of_the_feed_is_no_period_and_overtaken_reports_do_not_count() {
         control.on_radio(&at(ms), &mut w, &hint(Time::from_millis(ms), Some(2292), 0));
     }
     assert_eq!(control.radio.period(), MS * 8);
-    // Measured before the newest: overtaken. Measured in the future: by another clock, so its age is not known to be less.
+    // Measured before the newest: reordered. Measured in the future: by another clock, so its age counts from the arrival.
     control.on_radio(&at(2_025), &mut w, &hint(Time::from_millis(2_000), Some(100), 0));
     assert_eq!(control.judge(&at(2_025), &lost(PAYLOAD)), Verdict::Hide);
     control.on_radio(&at(2_030), &mut w, &hint(Time::from_secs(900), Some(2292), 0));
@@ -271,16 +271,16 @@ fn radio_at_loss_takes_the_report_of_then() {
     for (ms, block) in [(100, 2292), (108, 2292), (116, 100), (124, 2292), (132, 2292)] {
         control.on_radio(&at(ms), &mut w, &hint(Time::from_millis(ms), Some(block), 0));
     }
-    // Half an RTT of 50 ms after it was sent: the report of 116 ms is nearest from 113 to 120 ms.
+    // The loss is assumed half an RTT of 50 ms after sending: the report of 116 ms is nearest from 113 to 120 ms.
     for (sent, expected) in [(84, 2292), (88, 100), (95, 100), (96, 2292)] {
         let event = Congestion { newest_sent_at: Time::from_millis(sent), ..lost(PAYLOAD) };
         let is_hidden = control.judge(&at(140), &event) == Verdict::Hide;
         assert_eq!(is_hidden, expected == 2292, "sent at {sent} ms");
     }
-    // Before all reports by more than is allowed.
+    // Older than all reports by more than is allowed.
     let old = Congestion { newest_sent_at: Time::from_millis(20), ..lost(PAYLOAD) };
     assert_eq!(control.judge(&at(140), &old), Verdict::Notify(Reason::Stale));
-    // Told of before: it is not known when they were sent.
+    // A loss reported earlier: its send time is unknown.
     let again = Congestion { newest_sent_at: Time::ZERO, lost: 0, ..lost(PAYLOAD) };
     assert_eq!(control.judge(&at(140), &again), Verdict::Hide);
 }
@@ -292,7 +292,7 @@ fn marks_and_a_second_timeout_are_never_hidden() {
     let mark = Congestion { kind: Signal::Ecn, lost: 0, ..loss() };
     assert_eq!(reduced_to(control.on_congestion(&at(101), &mut w, &mark)), 10.0);
     assert_eq!(control.on_congestion(&at(102), &mut w, &timeout(1)), LossResponse::Ignore);
-    // The endpoint has cut the window to one segment; the parent halves what it was before.
+    // The endpoint has cut the window to one segment; the parent halves the window before that.
     w.cwnd = 1.0;
     assert_eq!(reduced_to(control.on_congestion(&at(103), &mut w, &timeout(2))), 10.0);
     assert_eq!(figure(&control, "meld_silent"), 1.0);
@@ -332,7 +332,7 @@ fn guards_notify_in_handovers_next_to_overflow_and_when_much_is_lost() {
 
 #[test]
 fn what_one_block_takes_with_it_is_not_much() {
-    // A block of 2292 B has bytes of at most three packets of 1460 B.
+    // A block of 2292 B contains bytes of at most three packets of 1460 B.
     let (block, packet) = (Bytes::new(2292), Bytes::new(1460));
     for (lost, delivered, expected) in
         [(1, 0, false), (3, 0, false), (4, 0, true), (4, 76, false), (4, 75, true), (0, 0, false)]
@@ -356,7 +356,7 @@ fn a_silent_episode_leaves_window_threshold_and_parent_alone() {
         cx.now += MS;
         cx.delivered += 1;
         control.on_radio(&cx, &mut w, &hint(cx.now, Some(2292), 0));
-        // Every 40th segment an episode begins, and is over 20 later. The parent must not see one.
+        // An episode begins at every 40th segment and ends 20 segments later. The parent must not see one.
         if step % 40 == 10 {
             assert_eq!(control.on_congestion(&cx, &mut w, &loss()), LossResponse::Ignore);
         }
@@ -375,8 +375,8 @@ fn a_silent_episode_leaves_window_threshold_and_parent_alone() {
     assert_eq!(figure(control.as_ref(), "meld_silent"), 5.0);
 }
 
-/// The parent never heard of what was hidden, so it goes on from the window that it has, which may be many times that of a parent
-/// who did: from then on it takes the same steps down.
+/// The parent did not see the hidden losses, so it continues from its current window, which may be many times that of a
+/// parent that did; from then on it takes the same steps down.
 #[test]
 fn once_reports_are_stale_it_is_the_parent_with_the_window_that_was_left_to_it() {
     for meld in ["cubic+meld-de", "cubic+meld-me", "newreno+meld-me"] {
@@ -396,7 +396,7 @@ fn once_reports_are_stale_it_is_the_parent_with_the_window_that_was_left_to_it()
             if !reports_stop {
                 control.on_radio(&cx, &mut w, &hint(cx.now, Some(2292), 0));
             }
-            // The newest report is of step 999 and may be 50 ms old: what is lost at step 1000 is left out.
+            // The newest report is of step 999 and may be 50 ms old, so the loss at step 1000 is left out.
             let is_lost = step % 100 == 0;
             if is_lost && !reports_stop {
                 assert_eq!(
@@ -407,7 +407,7 @@ fn once_reports_are_stale_it_is_the_parent_with_the_window_that_was_left_to_it()
                 control.on_recovered(&cx, &mut w);
                 hidden += 1;
             } else if is_lost && step > 1_000 {
-                // The endpoint's part, in short: the window is the threshold, and the episode is over.
+                // A simplified endpoint: the window becomes the threshold, and the episode is over.
                 let answer = twin.on_congestion(&cx, &mut other, &loss());
                 assert_eq!(control.on_congestion(&cx, &mut w, &loss()), answer, "{meld}, {step}");
                 for (control, w) in [(&mut control, &mut w), (&mut twin, &mut other)] {
@@ -459,7 +459,7 @@ fn rto_full_brings_the_window_back_with_the_first_ack_paced_over_an_rtt() {
     w.ssthresh = 30.0;
     control.on_radio(&at(100), &mut w, &hint(Time::from_millis(100), Some(2292), 0));
     assert_eq!(control.on_congestion(&at(100), &mut w, &timeout(1)), LossResponse::Ignore);
-    // The endpoint's part.
+    // A simplified endpoint.
     (w.cwnd, w.ssthresh) = (1.0, 40.0);
     let lossy = |ms| Context { state: State::Loss, ..at(ms) };
     control.on_ack(&lossy(150), &mut w, &ack(1, MS * 50));
@@ -488,7 +488,7 @@ fn radio_information_is_wanted_also_below_another_decorator() {
     assert!(!"cubic+c2tcp".parse::<Algorithm>().unwrap().build(1).wants_radio());
 }
 
-/// A flow over the test link, with reports if there are any.
+/// A flow over the test link, with reports if requested.
 fn played(name: &str, lose_every: u64, seconds: u64) -> Vec<Window> {
     let mut bed = Bed::new(name, 1_250, 50);
     bed.buffer = 400;
@@ -512,7 +512,7 @@ fn without_losses_and_without_reports_it_is_the_parent_bit_for_bit() {
 }
 
 proptest! {
-    /// Whatever was reported: old reports hide nothing.
+    /// Whatever the reports: stale reports hide nothing.
     #[test]
     fn stale_information_hides_nothing(
         blocks in prop::collection::vec((prop::option::of(0..4_000_u32), 0..2_000_000_u64, 1..200_u64), 1..20),
@@ -537,7 +537,7 @@ proptest! {
         prop_assert_eq!(answer, LossResponse::ReduceTo(10.0));
     }
 
-    /// Whatever is reported, also what cannot be: ME hides no loss beside a queue at its limit, neither one in a small block.
+    /// Whatever the reports, even impossible ones: ME hides no loss beside a queue at its limit, and none with a small block.
     #[test]
     fn absurd_reports_hide_no_more_than_the_thresholds_allow(
         bits in prop::option::of(any::<u32>()),

@@ -1,9 +1,9 @@
-//! The end of slow start that a PEP's delays have brought about, until the receiver has confirmed or contradicted it.
+//! An end of slow start caused by the PEP's delays, until the receiver has confirmed or contradicted it.
 //!
-//! Source: none; the specification asks that a PEP cannot hold `W_i` low. Ours: a queue before the PEP delays what goes on to the
-//! receiver by as much. So the packets that were under way when HyStart had seen enough must have had a longer RTT to the
-//! receiver, too. Half of the rise that HyStart asks for is enough, because the smallest RTT to the receiver may have been
-//! measured with a little more of the radio's delay than the smallest of these.
+//! Source: none; the specification asks that a PEP cannot hold `W_i` low. Ours: a queue before the PEP delays the packets to
+//! the receiver by as much, so those in flight when HyStart triggered must show a longer RTT to the receiver, too. Half of
+//! the rise that HyStart requires is enough, because the smallest RTT to the receiver may include slightly more radio delay
+//! than the smallest RTT of these packets.
 
 use ranpace_units::Span;
 
@@ -12,19 +12,19 @@ use super::{LinuxCubic, RISE, Window};
 /// An end of slow start.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
-    /// What was before.
+    /// State before the end of slow start.
     pub cubic: LinuxCubic,
     pub ssthresh: f64,
-    /// The packets that were under way to the receiver.
+    /// The packets that were in flight to the receiver.
     from: u64,
     until: u64,
     /// Their smallest RTT.
     least: Option<Span>,
-    /// The rise of the smallest RTT that confirms it.
+    /// Rise of the smallest RTT that confirms the claim.
     rise: Span,
 }
 
-/// What the receiver says.
+/// The receiver's evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Its delays rose as well.
@@ -34,7 +34,8 @@ pub(super) enum Verdict {
 }
 
 impl Claim {
-    /// Slow start has ended, from `before` on, with the packets `under_way`. `base` is the smallest RTT to the PEP.
+    /// Slow start has just ended; `before` is the state until then, `under_way` are the packets in flight. `base` is the
+    /// smallest RTT to the PEP.
     pub fn new(before: (LinuxCubic, Window), under_way: core::ops::Range<u64>, base: Span) -> Self {
         Self {
             cubic: before.0,
@@ -46,8 +47,8 @@ impl Claim {
         }
     }
 
-    /// The receiver has a packet, `rtt` after it was sent; `smallest` is the smallest RTT so far. A verdict when a later packet
-    /// arrives than those that were under way.
+    /// The receiver acknowledged a packet `rtt` after it was sent; `smallest` is the smallest RTT so far. The verdict is
+    /// returned when a packet beyond those in flight arrives.
     pub fn on_acked(&mut self, number: u64, rtt: Span, smallest: Span) -> Option<Verdict> {
         if number < self.from {
             return None;
@@ -56,7 +57,7 @@ impl Claim {
             self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
             return None;
         }
-        // Noise makes an RTT longer only: few samples may hide a contradiction, and invent none.
+        // Noise only lengthens an RTT, so a small sample may hide a contradiction but cannot invent one.
         let least = self.least?;
         Some(if least < smallest + self.rise { Verdict::Contradicted } else { Verdict::Confirmed })
     }
@@ -71,7 +72,7 @@ mod tests {
     #[test]
     fn the_receivers_smallest_rtt_of_what_was_under_way_decides() {
         let ms = Span::from_millis;
-        // To the PEP 20 ms: HyStart asks for 4 ms more, and 2 ms confirm it; 100 ms: 12.5 and 6.25 ms.
+        // RTT to the PEP of 20 ms: HyStart requires a rise of 4 ms, and 2 ms confirm it. 100 ms: 12.5 and 6.25 ms.
         for (base, rtts, verdict) in [
             (20, &[41, 70, 80], Verdict::Contradicted),
             (20, &[42, 70, 80], Verdict::Confirmed),

@@ -1,5 +1,5 @@
-//! Which packets a Lightweight PEP has seen, by their numbers: a byte for each packet between the oldest that is still
-//! outstanding and the newest.
+//! Records which packets a Lightweight PEP has seen, by packet number: one byte per packet from the oldest outstanding one to
+//! the newest.
 
 use std::collections::VecDeque;
 
@@ -8,8 +8,8 @@ const MISSING: u8 = 2;
 const SETTLED: u8 = 4;
 const AGAIN: u8 = 8;
 
-/// Later packets that must have been seen before one that was not is taken to have been lost before the PEP: the usual
-/// threshold for reordering (RFC 5681, RFC 9002 section 6.1.1), which the specification names without a number.
+/// Number of later packets that must have been seen before an unseen one is taken to be lost before the PEP: the usual
+/// reordering threshold (RFC 5681, RFC 9002 section 6.1.1), which the specification mentions without a number.
 const REORDERING: u64 = 3;
 
 /// Which part of the path lost a packet.
@@ -23,17 +23,17 @@ pub(super) enum Domain {
     Unknown,
 }
 
-/// What is known of the packets that are on their way.
+/// State of the packets in flight.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ledger {
     /// Number of the first entry.
     base: u64,
     entries: VecDeque<u8>,
-    /// Packets of which neither the PEP nor the receiver has said anything.
+    /// Packets that neither the PEP nor the receiver has reported.
     unseen: u64,
     /// Highest number that the PEP has seen.
     newest_seen: Option<u64>,
-    /// Where the last packet was lost of which that is known.
+    /// Domain of the last loss that could be attributed.
     last_loss: Option<Domain>,
 }
 
@@ -42,7 +42,7 @@ impl Ledger {
     pub fn on_sent(&mut self, number: u64, retransmission: bool) {
         let expected = self.base + self.entries.len() as u64;
         if number != expected {
-            // Numbers follow each other; where they do not, what lies behind is not known.
+            // Numbers are consecutive; after a gap nothing is known about earlier packets.
             self.entries.clear();
             self.unseen = 0;
             self.base = number;
@@ -56,7 +56,7 @@ impl Ledger {
         self.entries.get_mut(index)
     }
 
-    /// The PEP has it. False if that is no news.
+    /// The PEP has seen the packet. Returns false if that was known.
     pub fn on_seen(&mut self, number: u64) -> bool {
         let Some(entry) = self.entry(number) else { return false };
         if *entry & (SEEN | SETTLED) != 0 {
@@ -68,7 +68,7 @@ impl Ledger {
         true
     }
 
-    /// The PEP misses it. False if that is no news, or not so.
+    /// The PEP reports the packet missing. Returns false if that was known or is contradicted.
     pub fn on_missing(&mut self, number: u64) -> bool {
         let Some(entry) = self.entry(number) else { return false };
         if *entry & (SEEN | MISSING | SETTLED) != 0 {
@@ -78,8 +78,8 @@ impl Ledger {
         true
     }
 
-    /// The receiver has it. Whether the PEP had seen it, and whether the PEP had called it missing; `None` if that was settled
-    /// before.
+    /// The receiver has the packet. Returns whether the PEP had seen it and whether the PEP had reported it missing; `None`
+    /// if it was already settled.
     pub fn on_acked(&mut self, number: u64) -> Option<(bool, bool)> {
         let entry = self.entry(number)?;
         let before = *entry;
@@ -90,7 +90,7 @@ impl Ledger {
         Some((before & SEEN != 0, before & MISSING != 0))
     }
 
-    /// It is lost: where?
+    /// The packet is lost. Returns the domain that lost it.
     pub fn on_lost(&mut self, number: u64) -> Domain {
         let newest = self.newest_seen;
         let Some(entry) = self.entry(number) else { return Domain::Unknown };
@@ -104,8 +104,8 @@ impl Ledger {
         } else if !passed {
             Domain::Unknown
         } else if before & AGAIN != 0 {
-            // By sequence numbers a PEP cannot tell a copy from what it had seen before. Where the losses of this time are is the
-            // likeliest place.
+            // By its sequence number a PEP cannot tell a retransmission from the original that it saw before. The most likely
+            // domain is that of the latest losses.
             self.last_loss.unwrap_or(Domain::Unknown)
         } else {
             Domain::Internet
@@ -128,7 +128,7 @@ impl Ledger {
         }
     }
 
-    /// The PEP's counting began anew: what it had not seen, nobody can attribute.
+    /// The PEP restarted its counting: packets that it had not seen can no longer be attributed.
     pub fn forget_order(&mut self) {
         self.newest_seen = None;
     }

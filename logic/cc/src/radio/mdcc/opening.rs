@@ -1,21 +1,21 @@
-//! A bound for the radio's window while it has none of its own: so many times what the PEP was seen to pass in an RTT.
+//! A bound for the radio's window while it is open: a multiple of what the PEP passes in an RTT.
 //!
-//! Source: none; the paper leaves the start open. Ours: what the PEP passed is measured over the smallest RTT to the receiver, so
-//! that a queue at the base station does not raise the bound, and only while the window limits the flow.
+//! Source: none; the paper leaves the start open. Ours: the segments passed by the PEP are counted over the smallest RTT to
+//! the receiver, so that a queue at the base station does not raise the bound, and only while the window limits the flow.
 
 use ranpace_units::{Span, Time};
 
-/// What the PEP passes.
+/// Measures what the PEP passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivery {
-    /// When the measurement that is under way began, and the segments since.
+    /// Start of the current measurement, and segments since.
     since: Option<Time>,
     segments: u64,
     per_rtt: Option<f64>,
 }
 
 impl Delivery {
-    /// A report of so many segments that had not been seen before; `rtt` is the smallest one to the receiver.
+    /// Records a report of `segments` newly seen segments; `rtt` is the smallest RTT to the receiver.
     pub fn on_report(&mut self, now: Time, segments: u64, rtt: Span, limited: bool) {
         let Some(since) = self.since.filter(|_| limited) else {
             (self.since, self.segments) = (limited.then_some(now), 0);
@@ -30,7 +30,7 @@ impl Delivery {
         (self.since, self.segments) = (Some(now), 0);
     }
 
-    /// Segments in the smallest RTT to the receiver, as last measured.
+    /// Segments passed in the smallest RTT to the receiver, as last measured.
     pub fn per_rtt(&self) -> Option<f64> {
         self.per_rtt
     }

@@ -1,4 +1,4 @@
-//! What an experimenter may change of [`super::Mdcc`], and how it is written.
+//! Options of [`super::Mdcc`] and their parsing.
 
 use ranpace_units::{Bytes, Span};
 
@@ -8,7 +8,7 @@ use crate::classic::scalable;
 use crate::entry::{Control, Entry, Transport};
 use crate::options::{OptionError, OptionInfo, Options};
 
-/// As `ranpace list cc` shows it.
+/// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "mdcc",
     about: "CUBIC by a Lightweight PEP's acknowledgements, Scalable by the receiver's; the smaller window counts",
@@ -101,37 +101,37 @@ const INCREASE: f64 = 0.1;
 const BOUND: Bytes = Bytes::new(10_000_000);
 const LEAST_BOUND: Bytes = Bytes::new(15_000);
 const MOST_BOUND: Bytes = Bytes::new(1_000_000_000);
-/// No window grows beyond so many times the smaller one. Ours.
+/// No window grows beyond this many times the smaller one. Ours.
 const GROWTH_CAP: f64 = 2.0;
-/// Silence of the PEP, while the receiver is heard, after which CUBIC is alone. Ours.
+/// Silence of the PEP, while the receiver is heard, after which CUBIC runs alone. Ours.
 const SILENCE: Span = Span::from_millis(200);
 const LEAST_SILENCE: Span = Span::from_millis(1);
 const MOST_SILENCE: Span = Span::from_secs(3_600);
 
-/// What an experimenter may change.
+/// User-configurable parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// How the radio's window begins.
+    /// Initial behaviour of the radio's window.
     pub start: Start,
-    /// Its size with [`Start::OpenRan`].
+    /// Size of the radio's window with [`Start::OpenRan`].
     pub bound: Bytes,
-    /// So many times what the PEP passes in an RTT bound it there, if this is not zero.
+    /// If nonzero, bounds that window to this many times what the PEP passes in an RTT.
     pub start_cap: f64,
-    /// Its gain.
+    /// Gain of the radio's window.
     pub a: f64,
-    /// What brings it.
+    /// What the gain is counted by.
     pub count: Count,
-    /// The share of it given up on loss.
+    /// Fraction by which a loss reduces the radio's window.
     pub b: f64,
     /// How CUBIC's slow start ends without loss.
     pub hystart: hystart::Kind,
-    /// No window grows beyond so many times the smaller one.
+    /// No window grows beyond this many times the smaller one.
     pub growth_cap: f64,
-    /// Least silence after which CUBIC is alone.
+    /// Least silence after which CUBIC runs alone.
     pub silence: Span,
-    /// Whether what the PEP missed is sent again on its word.
+    /// Whether packets that the PEP missed are retransmitted on its word.
     pub early_retransmit: bool,
-    /// Whether the PEP is listened to.
+    /// Whether the PEP's reports are used.
     pub listens: bool,
 }
 
@@ -153,22 +153,23 @@ impl Default for Settings {
     }
 }
 
-/// What Scalable's gain is counted by in congestion avoidance.
+/// Unit that Scalable's gain counts in congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// Segments that are acknowledged: `a` of them per round trip, whatever the receiver does (the specification's `W_r += a n`).
+    /// Acknowledged segments: `a` per segment, whatever the receiver's ACK policy (the specification's `W_r += a n`).
     Segments,
     /// Acknowledgements (section III: "after each received ACK"; Linux 4.7, which the authors ran).
     Acks,
 }
 
-/// How the radio's window begins. The paper does not say, and its Fig. 6 needs a window that does not bind at first.
+/// Initial behaviour of the radio's window. The paper does not say, and its Fig. 6 needs a window that does not bind at
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// It is [`Settings::bound`] until the first loss.
+    /// The window is [`Settings::bound`] until the first loss.
     OpenRan,
-    /// It begins at the initial window, in slow start by the receiver's acknowledgements.
+    /// The window begins at the initial window, in slow start clocked by the receiver's acknowledgements.
     Literal,
-    /// Any acknowledgement of either kind grows both windows, until the first congestion.
+    /// Until the first congestion, any acknowledgement of either kind grows both windows.
     Coupled,
 }

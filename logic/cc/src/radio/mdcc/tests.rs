@@ -9,7 +9,7 @@ use crate::testing::testbed::{ack, context, sample};
 const RTT: Span = Span::from_millis(40);
 const RTT_I: Span = Span::from_millis(20);
 
-/// A connection whose packets are played by hand.
+/// A connection whose events the test plays by hand.
 #[derive(Clone, Debug)]
 struct Rig {
     control: Mdcc,
@@ -26,7 +26,7 @@ impl Rig {
         rig
     }
 
-    /// One with these windows, after the first congestion, with both of them in use.
+    /// A rig with these windows, after the first congestion, with both windows in use.
     fn with(wired: f64, radio: f64) -> Self {
         let mut rig = Self::new(Settings::default());
         rig.control.mode = Mode::Both;
@@ -89,7 +89,7 @@ impl Rig {
         self.congest(&event);
     }
 
-    /// With both windows the control reduces, alone the endpoint.
+    /// With both windows in use the control reduces, otherwise the endpoint does.
     fn congest(&mut self, event: &Congestion) {
         let answer = self.control.on_congestion(&self.cx, &mut self.w, event);
         assert_eq!(answer == LossResponse::Own, self.control.mode == Mode::Both, "{answer:?}");
@@ -114,7 +114,7 @@ fn the_smaller_window_counts() {
 
 #[test]
 fn the_receivers_acknowledgements_grow_the_radios_window_by_a_tenth_per_round() {
-    // Section III: a = 0.1. The wired window is far enough away to stay out of it.
+    // Section III: a = 0.1. The wired window is large enough not to bind.
     let mut rig = Rig::with(1_000.0, 100.0);
     let first = rig.send(100);
     for number in first..first + 100 {
@@ -122,7 +122,7 @@ fn the_receivers_acknowledgements_grow_the_radios_window_by_a_tenth_per_round() 
     }
     rig.acknowledge(first..first + 100);
     assert!((rig.windows().1 - 110.0).abs() < 1e-9, "{:?}", rig.windows());
-    // ln(9) / ln(1.1): 23 rounds until there is nine times as much.
+    // ln(9) / ln(1.1): 23 rounds to grow ninefold.
     let mut rounds = 1;
     while rig.windows().1 < 900.0 {
         let segments = rig.windows().1 as u64;
@@ -138,7 +138,7 @@ fn the_receivers_acknowledgements_grow_the_radios_window_by_a_tenth_per_round() 
 
 #[test]
 fn counted_by_acknowledgements_the_gain_follows_how_many_there_are() {
-    // Ten ACKs of eight segments each: 0.1 for each segment, or for each ACK.
+    // Ten ACKs of eight segments each: 0.1 per segment, or per ACK.
     for (count, grown) in [(Count::Segments, 8.0), (Count::Acks, 1.0)] {
         let mut rig = Rig::with(1_000.0, 100.0);
         rig.control.settings.count = count;
@@ -163,7 +163,7 @@ fn a_loss_on_the_radio_costs_an_eighth_there_and_nothing_on_wires() {
     assert_eq!(rig.windows(), (wired, 70.0));
     rig.lose(&[first + 1, first + 5]);
     assert_eq!(rig.windows(), (wired, 70.0), "once per round");
-    // Made up for in ln(8/7) / ln(1.1) = 1.4 rounds.
+    // The loss is recovered in ln(8/7) / ln(1.1) = 1.4 rounds.
     let mut acked = 0;
     while rig.windows().1 < 80.0 {
         let next = rig.send(1);
@@ -186,7 +186,7 @@ fn a_loss_before_the_pep_costs_three_tenths_there_and_nothing_on_the_radio() {
             rig.see(first + 1..first + 4);
         }
         rig.lose(&[first]);
-        // 717/1024 of 100 whole segments, cut off.
+        // 717/1024 of 100 whole segments, truncated.
         assert_eq!(rig.windows(), (70.0, 120.0), "told {told}");
     }
 }
@@ -200,7 +200,7 @@ fn a_loss_that_nobody_can_place_is_answered_by_both() {
             rig.fate(number, PacketOutcome::Seen { rtt: RTT_I });
         }
         rig.lose(&[first]);
-        // Both from the 100 that were in flight: 70, and 100 - 100/8.
+        // Both are reduced from the 100 in flight: to 70, and to 100 - 100/8.
         assert_eq!(rig.windows(), (70.0, 87.5), "{case}");
     }
 }
@@ -218,7 +218,7 @@ fn a_copy_that_is_lost_was_lost_where_the_last_loss_was() {
             rig.fate(first, fate);
         }
         rig.lose(&[first]);
-        // A round later, with windows as they were.
+        // A round later, with the previous windows.
         let Rig { control, .. } = &mut rig;
         (control.wired.window.cwnd, control.radio.window.cwnd) = (100.0, 120.0);
         let sent = Sent { number: rig.cx.next_packet, bytes: rig.cx.mss, retransmission: true };
@@ -237,7 +237,7 @@ fn a_copy_that_is_lost_was_lost_where_the_last_loss_was() {
 #[test]
 fn the_pep_clocks_slow_start_and_the_radio_does_not_bind_at_first() {
     for (start, effective) in [
-        // 10 segments seen: 20 by the PEP, before any acknowledgement of the receiver.
+        // 10 segments seen by the PEP make 20, before any acknowledgement of the receiver.
         (Start::OpenRan, 20.0),
         (Start::Literal, 10.0),
         (Start::Coupled, 20.0),
@@ -259,7 +259,7 @@ fn the_pep_clocks_slow_start_and_the_radio_does_not_bind_at_first() {
 
 #[test]
 fn in_slow_start_a_report_grows_the_window_by_all_that_it_covers() {
-    // RFC 9406 lets an acknowledgement count for 8 segments where nothing is paced; a report stands for many.
+    // RFC 9406 lets an unpaced acknowledgement count for 8 segments; a report stands for several acknowledgements.
     for hystart in [hystart::Kind::PlusPlus, hystart::Kind::Classic, hystart::Kind::Off] {
         let mut rig = Rig::new(Settings { hystart, ..Settings::default() });
         let first = rig.send(10);
@@ -326,7 +326,7 @@ fn a_gap_that_turns_out_to_be_none_is_taken_back() {
 
 #[test]
 fn a_gap_is_taken_back_although_the_pep_has_fallen_silent_meanwhile() {
-    // CUBIC alone has the window by then; it goes back to what was in flight: the smaller window.
+    // CUBIC runs alone by then; an undo restores what was in flight: the smaller window.
     for (radio, back) in [(120.0, 100.0), (90.0, 90.0)] {
         let mut rig = Rig::with(100.0, radio);
         let first = rig.send(20);
@@ -341,7 +341,7 @@ fn a_gap_is_taken_back_although_the_pep_has_fallen_silent_meanwhile() {
         rig.acknowledge(first..first + 1);
         assert!((back..back + 1.0).contains(&rig.w.cwnd), "{:?}", rig.w);
         assert_eq!(rig.w.cwnd, rig.control.wired.window.cwnd);
-        // A loss that the endpoint has answered since stands.
+        // A loss that the endpoint has answered since is not undone.
         lost.lose(&[first + 2]);
         let after_loss = lost.w.cwnd;
         lost.fate(first, PacketOutcome::Acked { rtt: RTT, one_way: None });
@@ -407,7 +407,7 @@ fn the_open_radio_may_be_bounded_by_what_the_pep_passes() {
 
 #[test]
 fn a_silent_pep_is_left_alone_after_200_ms() {
-    // The first packet that it did not report left 60 ms after its last message.
+    // The first packet that the PEP did not report was sent 60 ms after its last message.
     let mut rig = Rig::with(100.0, 90.0);
     for (ms, expected) in [(100, Mode::Both), (160, Mode::Both), (1, Mode::Alone)] {
         rig.cx.now += Span::from_millis(ms);
@@ -416,7 +416,7 @@ fn a_silent_pep_is_left_alone_after_200_ms() {
         assert_eq!(rig.control.mode, expected, "at {}", rig.cx.now);
     }
     assert!((90.0..92.0).contains(&rig.w.cwnd), "the window as it was: {}", rig.w.cwnd);
-    // It is heard again: after sixteen messages in a row it counts.
+    // The PEP is heard again: it is used after sixteen consecutive messages.
     for message in 1..=16 {
         rig.report(None, 0, None);
         assert_eq!(rig.control.mode == Mode::Both, message == 16, "{message}");
@@ -437,7 +437,7 @@ fn nothing_to_report_is_no_silence() {
 #[test]
 fn without_a_pep_it_is_cubic() {
     use crate::testing::testbed::Bed;
-    // The same window, acknowledgement by acknowledgement, with and without losses.
+    // The windows are the same, acknowledgement by acknowledgement, with and without losses.
     for (rate, rtt_ms, buffer) in [(2_000, 40, u64::MAX), (2_000, 40, 80), (10_000, 20, 60), (500, 100, 20)] {
         let mut windows = ["mdcc", "cubic"].map(|name| {
             let mut bed = Bed::new(name, rate, rtt_ms);
@@ -464,7 +464,7 @@ fn with_the_pep_at_the_receiver_the_wired_window_is_cubics() {
     for segment in 0..20_000u64 {
         rig.cx.now += step;
         if segment % 5_000 == 4_999 {
-            // A gap: both reduce, and grow again with what leaves afterwards.
+            // A gap: both reduce, and grow again with packets sent afterwards.
             rig.cx.in_flight -= 1;
             if oldest >= rig.control.wired.since {
                 let ssthresh = cubic.recalc_ssthresh(&rig.cx, &w);
@@ -477,7 +477,7 @@ fn with_the_pep_at_the_receiver_the_wired_window_is_cubics() {
         } else {
             let reacts = oldest >= rig.control.wired.since;
             rig.fate(oldest, PacketOutcome::Seen { rtt: RTT });
-            // As the PEP's view of what is in flight, and the receiver's, are the same here.
+            // The PEP's and the receiver's views of the flight are the same here.
             rig.fate(oldest, PacketOutcome::Acked { rtt: RTT, one_way: None });
             rig.cx.in_flight -= 1;
             rig.report(Some(RTT), 0, None);
@@ -558,8 +558,8 @@ fn a_pep_that_claims_all_and_has_a_queue_before_it_is_not_believed_for_long() {
     assert_eq!(rig.control.mode, Mode::Both);
 }
 
-/// Slow start with a PEP whose RTT is `rtt_i` and a receiver whose RTT is `rtt`, both by the round of the receiver's, until the
-/// receiver has answered to the end of slow start or 12 rounds have passed.
+/// Slow start with a PEP whose RTT is `rtt_i` and a receiver whose RTT is `rtt`, both by the receiver's round, until the
+/// receiver has settled the end of slow start or 12 rounds have passed.
 fn slow_start_with(rtt_i: impl Fn(u64) -> u64, rtt: impl Fn(u64) -> u64) -> Rig {
     let mut rig = Rig::new(Settings::default());
     for round in 0..12 {
@@ -590,7 +590,7 @@ fn slow_start_with(rtt_i: impl Fn(u64) -> u64, rtt: impl Fn(u64) -> u64) -> Rig 
 
 #[test]
 fn slow_start_ends_by_the_peps_delays_only_if_the_receiver_has_them_too() {
-    // Later reports from the fourth round on. A queue before the PEP would delay what the receiver gets as well.
+    // Reports are delayed from the fourth round on. A queue before the PEP would also delay packets to the receiver.
     let rising = |round: u64| if round < 3 { 20 } else { 30 };
     let lied = slow_start_with(rising, |_| 40);
     assert_eq!(lied.control.fallbacks, 1);
@@ -605,9 +605,9 @@ fn slow_start_ends_by_the_peps_delays_only_if_the_receiver_has_them_too() {
 
 #[test]
 fn a_wired_window_that_binds_without_loss_for_more_than_ten_rounds_is_no_reason_for_doubt() {
-    // The specification's guard (b), taken literally, would do without the PEP here. But CUBIC, reduced from 100 segments, is back
-    // after K = (0.3 * 100 / 0.4)^(1/3) = 4.2 s, which are 105 rounds of 40 ms: every honest PEP would be left alone. So gaps that
-    // were none have to be there, too.
+    // The specification's guard (b), taken literally, would abandon the PEP here. But CUBIC, reduced from 100 segments, needs
+    // K = (0.3 * 100 / 0.4)^(1/3) = 4.2 s to recover, which are 105 rounds of 40 ms: every honest PEP would be abandoned. So
+    // false gaps are required, too.
     let mut rig = Rig::with(70.0, 300.0);
     for round in 0..105 {
         let first = rig.send(20);
@@ -666,7 +666,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever a PEP says, true or not, and whatever happens: where both windows count, what the endpoint is given is above
+    /// Whatever a PEP reports, true or not, and whatever happens: with both windows in use, the endpoint's window exceeds
     /// neither.
     #[test]
     fn the_window_is_never_above_either(

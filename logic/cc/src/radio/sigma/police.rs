@@ -1,20 +1,20 @@
-//! What SIGMA does where the radio is not the bottleneck: a policer, or a shallow buffer of a wired link.
+//! SIGMA's response where the radio is not the bottleneck but a policer or a shallow buffer of a wired link.
 //!
-//! Ours, all of it. The model never asks why segments are lost, and would go on losing them. If more than 2 % are lost in two
-//! RTTs in a row without a queue, the window is bounded to [`CUT`] of what it was; the bound rises by a segment per RTT, and
-//! goes after [`QUIET`] RTTs without such losses.
+//! Ours, all of it. The model never asks why segments are lost and would keep losing them. If more than 2 % are lost in each
+//! of two consecutive RTTs without a queue, the window is bounded to [`CUT`] of what it was; the bound rises by a segment per
+//! RTT, and is removed after [`QUIET`] RTTs without such losses.
 
 use crate::interface::Context;
 use crate::round::Round;
 
-/// Window kept.
+/// Share of the window that is kept.
 const CUT: f64 = 0.7;
-/// RTTs in a row with such losses.
+/// Consecutive RTTs with such losses that set the bound.
 const BAD: u32 = 2;
-/// RTTs in a row without, after which the bound goes.
+/// Consecutive RTTs without such losses that remove the bound.
 const QUIET: u32 = 10;
 
-/// The judge.
+/// Loss statistics and the bound.
 #[derive(Clone, Debug)]
 pub(super) struct Police {
     round: Round,
@@ -35,7 +35,7 @@ impl Police {
         self.lost += segments;
     }
 
-    /// `queue` says whether the last RTT shows one; `cwnd` is the window in segments.
+    /// `queue` says whether the last RTT shows a queue; `cwnd` is the window in segments.
     pub(super) fn on_ack(&mut self, cx: &Context, delivered: u64, queue: bool, cwnd: f64) {
         self.delivered += delivered;
         if !self.round.is_over(cx) {
@@ -55,7 +55,7 @@ impl Police {
         }
     }
 
-    /// A window within the bound.
+    /// Limits a window to the bound.
     pub(super) fn bound(&self, segments: f64) -> f64 {
         self.cap.map_or(segments, |cap| segments.min(cap))
     }

@@ -1,11 +1,13 @@
-//! From what the modem hears to P_max, C_max and the utilisation (Diarra 2022, section 3.2.4, equations 3.7, 3.8, 3.11).
+//! Computes P_max, C_max and the utilisation from the modem's reports (Diarra 2022, section 3.2.4, equations 3.7, 3.8, 3.11).
 //!
-//! P_current, P_unused: resources granted to this user, and to nobody. P_cell: all there are. N: users that were granted
-//! something in the last 100 ms, this one included. In a cell that gives out symbols the unit is another, the formulas are not.
+//! P_current and P_unused are the resources granted to this user and to nobody, P_cell all resources. N is the number of
+//! users with a grant in the last 100 ms, including this one. In a cell that allocates symbols the unit differs, the formulas
+//! do not.
 //!
-//! Ours: means over `max(8 TTI, RTTmin / 2)`, because a cell that serves two users in turn would be seen used up and idle
-//! alternately (the author's code reads the last grant); P_max is never more than P_cell; MCS of the last grant of one's own;
-//! before there was one, C_max is unknown. What the device sends before this connection (real-time UDP) is taken off C_max. What is not a number, or more than there is, is cut to what can be.
+//! Ours: means over `max(8 TTI, RTTmin / 2)`, because a cell that serves two users in turn would otherwise appear fully used
+//! and idle alternately (the author's code reads the last grant); P_max never exceeds P_cell; the MCS is that of the device's
+//! last grant, and C_max is unknown before the first. Data that the device sends ahead of this connection (real-time UDP) are
+//! subtracted from C_max. NaN and out-of-range inputs are clamped.
 
 use std::collections::VecDeque;
 
@@ -14,14 +16,14 @@ use ranpace_units::{Rate, Span, Time};
 
 use crate::interface::RadioHint;
 
-/// How P_max is worked out.
+/// How P_max is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PMaxRule {
     /// `max(P_cell / N, P_current + P_unused)`: what a fair scheduler gives a user with a backlog. Ours.
     Reachable,
-    /// `P_cell / N + P_unused` (3.7), which counts the own fair share twice where it is not used.
+    /// `P_cell / N + P_unused` (3.7), which counts the user's own fair share twice while it is unused.
     Eq37,
-    /// `P_current + P_unused`: what the author's code computes.
+    /// `P_current + P_unused`, as the author's code computes.
     OwnPlusUnused,
 }
 
@@ -38,25 +40,25 @@ impl PMaxRule {
     }
 }
 
-/// What P_current and P_unused are.
+/// How P_current and P_unused are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Average {
     /// Means over `max(8 TTI, RTTmin / 2)`.
     Window,
-    /// Those of the last TTI.
+    /// Values of the last TTI.
     LastTti,
 }
 
-/// TTIs of the mean at least.
+/// Least TTIs of the mean.
 const LEAST_TTIS: u64 = 8;
-/// Hints that are kept at most: 400 ms of the shortest TTI in use (100 us).
+/// Most hints kept: 400 ms of the shortest TTI in use (100 us).
 const MOST_HINTS: usize = 4_096;
-/// A user without a grant for so long is not counted among the active ones.
+/// A user without a grant for this long is not counted as active.
 const ACTIVE: Span = Span::from_millis(100);
-/// Parts of a resource unit: sums of whole numbers do not drift.
+/// Subdivisions of a resource unit: integer sums do not drift.
 const PARTS: f64 = 65_536.0;
 
-/// A hint, as it is kept for the mean.
+/// A hint kept for the mean.
 #[derive(Clone, Copy, Debug)]
 struct TimedHint {
     at: Time,
@@ -77,19 +79,19 @@ pub(super) struct Inputs {
     unused: u64,
     /// When the last hint was measured, and the number of its cell.
     last: Option<(Time, u16)>,
-    /// When there was a grant of one's own, with its MCS and layers.
+    /// When the device's last grant was measured, with its MCS and layers.
     grant: Option<(Time, u8, u8)>,
-    /// Hints in a row, none of which came late.
+    /// Consecutive hints, none of them late.
     run: u32,
     p_max: f64,
     utilisation: f64,
     capacity: Option<Rate>,
-    /// What the last hint says was granted, and the whole cell's rate with its MCS.
+    /// Rate granted according to the last hint, and the whole cell's rate at its MCS.
     granted: Rate,
     whole: Rate,
 }
 
-/// A resource in parts, if it can be one.
+/// A resource count in [`PARTS`], clamped to the cell.
 fn parts(resources: f64, cell: u16) -> u64 {
     // NaN becomes zero.
     (resources.clamp(0.0, f64::from(cell)) * PARTS) as u64
@@ -121,7 +123,7 @@ impl Inputs {
         self.last.map(|(_, cell)| cell)
     }
 
-    /// Takes a hint. Whether the cell is another one than before; `None` if the hint is of no use.
+    /// Processes a hint. Returns whether the cell has changed; `None` if the hint is unusable.
     pub(super) fn on_hint(
         &mut self,
         now: Time,
@@ -149,7 +151,7 @@ impl Inputs {
         if own > 0 || hint.tbs_bits.is_some() {
             self.grant = Some((at, hint.mcs, hint.layers));
         }
-        // In proportion to the whole cell: sizes of grants that do not exist are not rounded down.
+        // Proportional to the whole cell's rate, so that grants for which no block size exists are not rounded down.
         let whole = hint.info.rate(Direction::Uplink, hint.mcs, hint.layers, hint.cell.into());
         let share = own as f64 / PARTS / f64::from(hint.cell);
         self.granted = Rate::from_bits_per_s_f64(whole.as_f64() * share);
@@ -159,7 +161,7 @@ impl Inputs {
         Some(moved)
     }
 
-    /// The window of the mean moves on.
+    /// Adds a hint and drops those that have left the window of the mean.
     fn keep(&mut self, kept: TimedHint, tti: Span, base_rtt: Span) {
         let span = match self.average {
             Average::Window => (tti * LEAST_TTIS).max(base_rtt / 2),
@@ -181,7 +183,7 @@ impl Inputs {
     fn work_out(&mut self, at: Time, hint: &RadioHint) {
         let count = self.recent.len().max(1) as f64 * PARTS;
         let (own, unused) = (self.own as f64 / count, self.unused as f64 / count);
-        // Whoever was idle is not among the active users, and will be.
+        // An idle device is not among the active users, but will be.
         let is_counted = self.grant.is_some_and(|(granted, ..)| at.since(granted) <= ACTIVE);
         let users = hint.active_users.max(1).saturating_add(u16::from(!is_counted && hint.active_users > 0));
         self.p_max = self.reach.p_max(hint.cell.into(), users, own, unused);
@@ -190,31 +192,31 @@ impl Inputs {
         self.capacity = self.grant.and_then(|(_, mcs, layers)| {
             let rate = |units| hint.info.rate(Direction::Uplink, mcs, layers, units);
             let reachable = rate(self.p_max);
-            // No block of the whole cell: there is no such MCS.
+            // Even the whole cell has no block: the MCS is invalid.
             if reachable.is_zero() && rate(hint.cell.into()).is_zero() {
                 return None;
             }
-            // What goes first on the device is not this connection's.
+            // Data that the device sends first use capacity that this connection does not get.
             Some(Rate::from_bits_per_s_f64(reachable.as_f64() * self.efficiency) - hint.ahead)
         });
     }
 
-    /// How old the information is; `None` if there never was any.
+    /// Age of the information; `None` if there has been none.
     pub(super) fn age(&self, now: Time) -> Option<Span> {
         self.last.map(|(at, _)| now.since(at))
     }
 
-    /// When the last hint was measured, and its cell.
+    /// Measurement time and cell of the last hint.
     pub(super) const fn last(&self) -> Option<(Time, u16)> {
         self.last
     }
 
-    /// The rate of the resources that the last hint says were granted to the device.
+    /// Rate of the resources granted to the device according to the last hint.
     pub(super) const fn granted(&self) -> Rate {
         self.granted
     }
 
-    /// The rate of the whole cell as the last hint has it, if that was of a grant.
+    /// Rate of the whole cell according to the last hint, if it reported a grant.
     pub(super) fn whole(&self) -> Option<Rate> {
         (!self.granted.is_zero()).then_some(self.whole)
     }
@@ -234,12 +236,12 @@ impl Inputs {
         self.utilisation
     }
 
-    /// Hints in a row, none of which came late.
+    /// Consecutive hints, none of them late.
     pub(super) const fn run(&self) -> u32 {
         self.run
     }
 
-    /// The row begins anew.
+    /// Restarts the count of consecutive hints.
     pub(super) const fn begin_run(&mut self) {
         self.run = 0;
     }

@@ -1,4 +1,5 @@
-//! Test S-7: several flows of one device over a FIFO of 200 packets of bandwidth-delay product, in the cell of Table 3.1.
+//! Test S-7: several flows of one device share a FIFO with a bandwidth-delay product of 200 packets, in the cell of Table
+//! 3.1.
 
 use std::collections::VecDeque;
 
@@ -20,7 +21,7 @@ struct Flow {
     begins: Time,
     begun: bool,
     in_flight: u64,
-    /// When pacing lets the next packet go.
+    /// When pacing allows the next packet.
     free: Time,
     acked: u64,
 }
@@ -48,7 +49,7 @@ impl Outcome {
     }
 }
 
-/// Plays flows that start `apart` RTTmin after one another for 200 RTTmin; `full` is the largest Utz that is told.
+/// Runs flows that start `apart` RTTmin after one another for 200 RTTmin; `full` is the largest reported Utz.
 fn play(text: &str, flows: u64, apart: u64, full: f64) -> Outcome {
     let rtt_min = PACKET * BDP;
     let way = rtt_min - PACKET;
@@ -66,7 +67,7 @@ fn play(text: &str, flows: u64, apart: u64, full: f64) -> Outcome {
             acked: 0,
         })
         .collect();
-    // When the line is free; acknowledgements on their way: when, whose, the packet's RTT.
+    // When the link is free; acknowledgements in flight: arrival time, flow, the packet's RTT.
     let mut line = Time::ZERO;
     let mut acks: VecDeque<(Time, usize, Span)> = VecDeque::new();
     let (mut now, mut tti) = (Time::ZERO, Time::ZERO + TTI);
@@ -74,7 +75,7 @@ fn play(text: &str, flows: u64, apart: u64, full: f64) -> Outcome {
     let (mut last, mut counted) = (0.0, vec![0_u64; flows.len()]);
     let mut first_counted = true;
     while now < end {
-        // The next thing: an acknowledgement, a TTI, a flow that pacing or its beginning holds back.
+        // Next event: an acknowledgement, a TTI, or a flow held back by pacing or by its start time.
         let mut next = tti;
         if let Some((at, ..)) = acks.front() {
             next = next.min(*at);
@@ -93,7 +94,7 @@ fn play(text: &str, flows: u64, apart: u64, full: f64) -> Outcome {
             flows.iter().zip(&mut counted).for_each(|(flow, counted)| *counted = flow.acked);
         }
         if now >= tti {
-            // What the line sent in this TTI.
+            // What the link sent in this TTI.
             let left = line.since(now);
             let used = (busy - left).ratio(TTI).min(1.0) * full;
             busy = left;
@@ -146,7 +147,7 @@ fn play(text: &str, flows: u64, apart: u64, full: f64) -> Outcome {
                 flow.in_flight += 1;
                 flow.cx.next_packet += 1;
             }
-            // What is sent is in flight.
+            // Sent packets are in flight.
             flow.cx.in_flight = flow.in_flight;
         }
     }
@@ -168,7 +169,7 @@ fn known(text: &str) -> String {
     format!("{text}:rtt_min={}us", (PACKET * BDP).as_nanos() / 1_000)
 }
 
-/// What the 90th percentile of the RTTs may be, in RTTmin.
+/// Upper bound of the 90th percentile of the RTTs, in RTTmin.
 fn bound(flows: u64) -> f64 {
     1.4 * (flows as f64).sqrt().max(2.0)
 }
@@ -198,15 +199,15 @@ fn test_s_7_flows_that_start_together_end_without_a_queue() {
             found.utilisation
         );
     }
-    // Of two, the RTT comes to just about 2 RTTmin, where PA begins: the packets of the one that is first in the queue
-    // stay below. Windows of 1 and 1/2 are a rest point then (Test S-6).
+    // With two flows the RTT comes close to 2 RTTmin, where PA begins; the packets of the flow that is first in the queue
+    // stay below. Windows of 1 and 1/2 are then an equilibrium (Test S-6).
     let two = play("sigma", 2, 0, 1.0);
     assert!(two.p90() <= bound(2) && two.last < 1.6 && two.spread() < 2.1, "{:?}", two.windows);
 }
 
 #[test]
 fn test_s_7_flows_that_start_one_after_the_other_share_equally() {
-    // The RTT at which they rest, in RTTmin, as the specification's own simulation has it.
+    // The equilibrium RTT, in RTTmin, from the specification's own simulation.
     for (flows, full, rest) in [(4, 1.0, 1.94), (8, 1.0, 2.82), (4, 0.95, 2.0)] {
         let found = play(&known("sigma"), flows, 3, full);
         assert!(

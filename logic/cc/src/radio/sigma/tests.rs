@@ -38,7 +38,7 @@ fn figure(control: &dyn CongestionControl, name: &str) -> f64 {
     found
 }
 
-/// A started connection of this RTT that has had hints in every TTI for 100 ms until now, and has left Max Start.
+/// A connection of this RTT that has had hints in every TTI for 100 ms until now, and has left Max Start.
 struct Rig {
     control: Box<dyn CongestionControl>,
     cx: Context,
@@ -57,7 +57,7 @@ impl Rig {
         Self { control: build(text), cx: connection(Time::ZERO, rtt_ms), w: Window::new(10.0) }
     }
 
-    /// So many hints, a TTI apart.
+    /// Sends `count` hints, a TTI apart.
     fn hints(&mut self, count: u64, hint: &impl Fn(Time) -> RadioHint) {
         for _ in 0..count {
             let hint = hint(self.cx.now);
@@ -75,7 +75,7 @@ impl Rig {
         self.control.on_ack(&self.cx, &mut self.w, &Ack { bytes, ..ack(segments, rtt) });
     }
 
-    /// Everything of Max Start is acknowledged.
+    /// Acknowledges everything sent in Max Start.
     fn leave_start(&mut self, rtt_us: u64) {
         let segments = self.w.cwnd as u64 + 1;
         self.ack(segments, rtt_us);
@@ -113,7 +113,7 @@ fn test_s_2_worked_example_of_lte() {
         assert_eq!(rig.state(), 3.0);
         assert!((rig.cwnd_bytes() - before - 411.428_571).abs() < 1e-4, "{}", rig.cwnd_bytes() - before);
     }
-    // Without the sizes of the standard's uplink 70 PRBs would be 35 160 bits.
+    // Without the standard's uplink sizes, 70 PRBs would be 35 160 bits.
     let info = CellInfo::lte(1, LteBandwidth::Mhz20);
     assert_eq!(info.block(Direction::Downlink, 23, 1, 70.0).bits(), 35_160);
 }
@@ -172,7 +172,7 @@ pub(super) fn millimetre(at: Time, own: f64, unused: f64) -> RadioHint {
 
 #[test]
 fn test_s_5_released_capacity_is_taken_in_two_round_trips() {
-    // The law alone: Utz is that of the window, known at once.
+    // The law alone: Utz is computed from the window, without delay.
     let mut rig = Rig::new("sigma:avg=last_tti", 40, |at| lte(at, 1, 100.0, 0.0));
     rig.leave_start(40_000);
     let w_max = figure(rig.control.as_ref(), "w_max_bytes");
@@ -181,7 +181,7 @@ fn test_s_5_released_capacity_is_taken_in_two_round_trips() {
         let share = rig.cwnd_bytes() / w_max;
         rig.hints(1, &|at| lte(at, 1, 100.0 * share, 100.0 * (1.0 - share)));
         let whole = rig.w.cwnd as u64;
-        // The window's fraction of a segment comes back as well.
+        // The window's fraction of a segment is acknowledged, too.
         let fraction = rig.w.cwnd - whole as f64;
         rig.ack(whole, 40_000);
         rig.w.cwnd += fraction * (1.0 - share);
@@ -198,7 +198,7 @@ fn test_s_6_nothing_grows_where_the_cell_is_used_up() {
         rig.ack(3, 60_000);
     }
     assert_eq!((rig.w.cwnd, rig.state()), (window, 3.0));
-    // 0.95 of it counts as all with the option, and not without.
+    // With the option a utilisation of 0.95 counts as full, without it does not.
     for (text, grows) in [("sigma", false), ("sigma:profile=thesis", true), ("sigma:u_full=0.97", true)] {
         let mut rig = Rig::new(text, 40, |at| lte(at, 1, 96.0, 4.0));
         rig.leave_start(40_000);
@@ -278,17 +278,17 @@ fn stale_information_holds_the_window_and_then_hands_it_to_cubic_and_back() {
     rig.ack(10, 40_000);
     let w_max = figure(rig.control.as_ref(), "w_max_bytes") / MSS as f64;
     assert_eq!(rig.state(), 0.0);
-    // From W_max on in slow start, up to SIGMA's own bound.
+    // CUBIC starts from W_max in slow start, up to SIGMA's own bound.
     assert!((rig.w.ssthresh - 2.0 * w_max).abs() < 1e-9, "{:?}", rig.w);
     assert!(rig.w.cwnd >= w_max && rig.w.cwnd <= w_max + 10.0, "{:?}", rig.w);
-    // A loss is CUBIC's.
+    // CUBIC answers a loss.
     let answer = rig.control.on_congestion(&rig.cx, &mut rig.w, &loss());
     assert!(matches!(answer, LossResponse::ReduceTo(_)), "{answer:?}");
     rig.hints(9, &|at| lte(at, 1, 50.0, 50.0));
     assert_eq!(rig.state(), 0.0);
     rig.hints(1, &|at| lte(at, 1, 50.0, 50.0));
     assert_eq!(rig.state(), 3.0);
-    // One hint a second is never fresh for long.
+    // One hint per second is never fresh for long.
     for state in [4.0, 0.0, 0.0] {
         rig.cx.now += Span::from_millis(999);
         rig.hints(1, &|at| lte(at, 1, 50.0, 50.0));
@@ -322,7 +322,7 @@ fn a_lost_segment_costs_nothing_without_a_queue() {
     rig.cx.state = State::Open;
     rig.control.on_recovered(&rig.cx, &mut rig.w);
     assert_eq!(rig.w.cwnd, window);
-    // With a queue it comes down to what drains it.
+    // With a queue the window is reduced to drain it.
     rig.ack(1, 60_000);
     rig.control.on_congestion(&rig.cx, &mut rig.w, &loss());
     rig.control.on_recovered(&rig.cx, &mut rig.w);
@@ -447,7 +447,7 @@ fn after_a_pause_there_is_max_start_again() {
 
 #[test]
 fn whoever_was_idle_counts_itself_among_the_users() {
-    // Another user has all of it; a grant of one's own was 200 ms ago.
+    // Another user has all of it; the device's own last grant was 200 ms ago.
     let mut rig = Rig::unstarted("sigma", 300);
     rig.hints(1, &|at| lte(at, 1, 50.0, 50.0));
     rig.hints(200, &|at| lte(at, 1, 0.0, 0.0));
@@ -456,7 +456,7 @@ fn whoever_was_idle_counts_itself_among_the_users() {
 
 #[test]
 fn reports_that_are_contradicted_leave_the_window_to_cubic_for_a_while() {
-    // One PRB of 100 for this user, and nothing left: 0.3 Mbit/s. 14 Mbit/s are acknowledged.
+    // One PRB of 100 for this user, and nothing unused: 0.3 Mbit/s. 14 Mbit/s are acknowledged.
     let full = |at| lte(at, 100, 1.0, 0.0);
     for (text, plain) in [("sigma", true), ("sigma:trials=off", false), ("sigma:profile=thesis", false)] {
         let mut rig = Rig::new(text, 40, full);
@@ -475,7 +475,7 @@ fn reports_that_are_contradicted_leave_the_window_to_cubic_for_a_while() {
             assert!(left.unwrap() <= 15, "0.6 s");
             assert_eq!(figure(rig.control.as_ref(), "contradictions"), 1.0);
             assert_eq!(rig.w.ssthresh, f64::INFINITY, "slow start: there was no queue");
-            // True again: so much is granted as comes through. For 10 s that is watched.
+            // The reports are true again: as much is granted as is delivered. They are watched for 10 s.
             let granted = |at| lte(at, 1, 60.0, 40.0);
             for ms in 0..11_000 {
                 rig.hints(1, &granted);
@@ -489,7 +489,7 @@ fn reports_that_are_contradicted_leave_the_window_to_cubic_for_a_while() {
     }
 }
 
-/// A hint of anything.
+/// An arbitrary hint.
 fn any_hint() -> impl Strategy<Value = RadioHint> {
     let number = prop_oneof![
         4 => 0.0..110.0_f64,
@@ -506,7 +506,7 @@ fn any_hint() -> impl Strategy<Value = RadioHint> {
                 granted,
                 unused,
                 active_users: users % 7,
-                // Mostly an MCS that there is.
+                // Mostly an existing MCS.
                 mcs: if mcs < 200 { mcs % 29 } else { mcs },
                 layers,
                 cell,
@@ -543,8 +543,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever the radio says: after an acknowledgement in PA or SI the window is between 2 segments and 2 W_max (or the 2
-    /// segments, or the window of a trial), in every state at least 1, and it does not grow while nothing of the cell is left.
+    /// Whatever the radio reports: after an acknowledgement in PA or SI the window is between 2 segments and 2 W_max (or the
+    /// 2 segments, or the window of a trial), in every state at least 1, and it does not grow while the cell has no unused
+    /// resources.
     #[test]
     fn the_window_stays_in_its_bounds(
         early in proptest::collection::vec(any_hint(), 0..20),
@@ -621,7 +622,7 @@ fn what_goes_first_on_the_device_is_taken_off() {
     let rig = Rig::new("sigma", 40, |at| RadioHint { ahead, ..lte(at, 2, 50.0, 20.0) });
     assert_eq!(figure(rig.control.as_ref(), "c_max_bit_s"), 30_000_000.0);
     assert!((rig.cwnd_bytes() - 150_000.0).abs() < 1e-6, "(31.704 - 1.704) Mbit/s x 40 ms / 8");
-    // More than there is leaves the smallest window.
+    // More than the capacity leaves the smallest window.
     let ahead = Rate::from_mbit_per_s(1_000);
     let mut rig = Rig::new("sigma", 40, |at| RadioHint { ahead, ..lte(at, 2, 50.0, 20.0) });
     rig.leave_start(40_000);
@@ -630,7 +631,7 @@ fn what_goes_first_on_the_device_is_taken_off() {
 
 #[test]
 fn a_late_comer_begins_with_what_the_host_knows() {
-    // 20 ms without a queue, 60 ms when the late comer starts.
+    // The RTT is 20 ms without a queue, and 60 ms when the later connection starts.
     let first = Rig::new("sigma", 20, |at| lte(at, 1, 100.0, 0.0));
     let memory = first.control.memory().unwrap();
     assert_eq!((memory.min_rtt, memory.cell, memory.since), (Span::from_millis(20), Some(1), Time::ZERO));
@@ -645,7 +646,7 @@ fn a_late_comer_begins_with_what_the_host_knows() {
     assert_eq!((rtt, kept), (0.02, Some(memory)));
     assert_eq!(late("sigma:memory=off", memory), (0.06, None));
     assert_eq!(late("sigma:profile=thesis", memory), (0.06, None), "the thesis has no table");
-    // What was measured in another cell is not for this one, and what is measured now is of a newer path.
+    // A value from another cell is not used, and the one measured now belongs to a newer path.
     let (rtt, kept) = late("sigma", PathMemory { cell: Some(7), ..memory });
     let kept = kept.unwrap();
     assert_eq!((rtt, kept.min_rtt, kept.cell), (0.06, Span::from_millis(60), Some(1)));

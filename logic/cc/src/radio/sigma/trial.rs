@@ -1,34 +1,38 @@
-//! Whether more goes through than the modem says: SIGMA's guard against information that is too low.
+//! Trials of whether more gets through than the modem reports: SIGMA's guard against reports that are too low.
 //!
-//! Ours, all of it. A flow that follows a false small capacity makes it true, and nothing that it measures contradicts it: only
-//! trying for more can. What can be held against the information is one sentence of each report: so many resources were
-//! **granted** to this device. What is acknowledged was granted before, so over any time long enough for single blocks not to
-//! matter, a true report is never below what is delivered. (C_max is no such sentence: it is what could be, and a connection
-//! that is alone may well be below it. Nor is a report of more than is delivered one: the device has other connections.)
+//! Ours, all of it. A sender that obeys an under-reported capacity never exceeds it, so its own measurements cannot expose
+//! the error; only trying for more can. The one statement in each report that measurements can contradict is how many
+//! resources were **granted** to this device. Data are granted before they are acknowledged, so over any period long enough
+//! that single blocks do not matter, a true report is never below the delivery rate. (C_max is no such statement: it is a
+//! potential rate, and a connection that is alone may well stay below it. A report above the delivery rate is no
+//! contradiction either: the device has other connections.)
 //!
-//! * **Account.** Resources granted, as parts of the cell, times the rate of the whole cell with the reported MCS, summed over
-//!   the times at which they were measured. Beside it what is acknowledged, by rounds of RTTmin: a round from `a` to `b`
-//!   is held against what was granted from `a - RTTmin` to `b - RTTmin` (what has left the queue needs no longer), as soon as
-//!   reports of that time have come. Rounds follow each other without a gap: what comes at once after a silence was granted in the
-//!   silence. Rounds in which the window was not the limit are not counted.
-//! * **Held back.** A block that RLC sends again holds back all behind it, which then comes at once. So what was granted
-//!   before the first round of those that are judged together counts too, for as long as the largest RTT of that round is beyond RTTmin, at most [`HELD`].
-//! * **Contradiction by what is delivered.** Over the newest rounds that make [`ROUNDS`], [`SPAN`] and [`REPORTS`] reports, more than [`LOW`] times
-//!   what was granted is delivered.
-//! * **Contradiction by each other.** A report is followed until the next one comes, so the rate that it gives the whole cell has to
-//!   hold for so long. It can differ from the one before where a device has one part of the band and another in turn;
-//!   but if of [`TOLD`] reports of a grant more than [`UNLIKE`] differ by more than [`LOW`] times from both before them, which are at
-//!   most [`COHERENT`] old, they say nothing. No sum shows this, since such reports are not low on the whole.
-//! * **Trial.** [`FIRST`] after SIGMA got the window, then after twice as long each time up to [`LONGEST_WAIT`], the window
-//!   becomes [`GAIN`] times the larger of what was delivered and what was granted in the newest rounds, times RTTmin, at least
-//!   [`LEAST`] segments and at most [`MOST`] times what was delivered; paced at [`PACE`] of that per RTTmin. It is over when there is a queue (the
-//!   smallest RTT of a round is [`QUEUE`] RTTmin) and what the trial's rounds have delivered does not exceed what was granted
-//!   by [`LOW`], when they are enough to be judged, when something is lost, or after [`LONGEST`].
-//! * After a contradiction CUBIC has the window, in slow start if there was no queue, until no rounds have contradicted the
-//!   reports for a hold of [`HOLD`], which doubles each time up to [`LONGEST_HOLD`].
+//! * **Account.** Resources granted, as a share of the cell, times the rate of the whole cell at the reported MCS, summed
+//!   over the measurement times. It is compared with the bytes acknowledged, in rounds of RTTmin: a round from `a` to `b` is
+//!   compared with what was granted from `a - RTTmin` to `b - RTTmin` (data that have left the queue need no longer), as soon
+//!   as reports of that period have arrived. Rounds are contiguous: data that arrive in a burst after a silence were granted
+//!   during it. Rounds in which the window was not the limit do not count.
+//! * **Held back.** A block that RLC retransmits holds back all blocks behind it, which then arrive in a burst. So grants
+//!   from before the first of the rounds judged together count too, for as long as that round's largest RTT exceeds RTTmin,
+//!   at most [`HELD`].
+//! * **Contradiction by the delivery rate.** Over the newest rounds that comprise [`ROUNDS`], [`SPAN`] and [`REPORTS`]
+//!   reports, more than [`LOW`] times what was granted is delivered.
+//! * **Contradiction between reports.** SIGMA uses a report until the next one arrives, so the whole cell's rate that it
+//!   implies must hold for that long. It can differ from the previous one where a device is granted two parts of the band in
+//!   turn; but if, of [`TOLD`] reports of a grant, more than [`UNLIKE`] differ by more than [`LOW`] times from both
+//!   predecessors, which are at most [`COHERENT`] old, the reports carry no information. No sum shows this, since such
+//!   reports are not low on average.
+//! * **Trial.** A trial starts [`FIRST`] after SIGMA took the window; the interval then doubles each time up to
+//!   [`LONGEST_WAIT`]. The window becomes [`GAIN`] times the larger of what was delivered and what was granted in the newest
+//!   rounds, times RTTmin, at least [`LEAST`] segments and at most [`MOST`] times what was delivered; it is paced at [`PACE`]
+//!   of that per RTTmin. A trial ends when there is a queue (the smallest RTT of a round is [`QUEUE`] RTTmin) and its rounds
+//!   have not delivered more than [`LOW`] times what was granted, when there are enough rounds to judge, when something is
+//!   lost, or after [`LONGEST`].
+//! * After a contradiction CUBIC controls the window, in slow start if there was no queue, until no rounds have contradicted
+//!   the reports for a hold of [`HOLD`], which doubles each time up to [`LONGEST_HOLD`].
 //!
-//! Each connection judges alone: where several share a modem that lies, one finds out if it alone can bring in more than
-//! [`LOW`] times what is said of all.
+//! Each connection judges for itself: where several share a modem with false reports, a connection detects them if it alone
+//! can achieve more than [`LOW`] times what is reported for all.
 
 use std::collections::VecDeque;
 
@@ -36,52 +40,52 @@ use ranpace_units::{Rate, Span, Time};
 
 use crate::interface::Context;
 
-/// Delivered over granted that is a contradiction: reports that are wrong by 30 % and blocks that come late stay below.
+/// Ratio of delivered to granted that is a contradiction: reports wrong by 30 % and late blocks stay below it.
 const LOW: f64 = 1.5;
-/// Rounds, time and reports that are judged together: a HARQ process that fails and what RLC sends again take a tenth of a
-/// second; and where few reports come each is a sample of what is all or nothing in a TTI. With 16 of them true reports, one of a
-/// hundred TTIs, were contradicted; too few to be judged are those that come less often than each 40 ms or so.
+/// Least rounds, time and reports that are judged together. A failed HARQ process and the RLC retransmission take a tenth of
+/// a second. If reports are sparse, each samples grants that are all or nothing in a TTI: with only 16 reports, true ones
+/// covering one in a hundred TTIs were contradicted. Reports less frequent than about every 40 ms are too few to be judged.
 const ROUNDS: u32 = 4;
 const SPAN: Span = Span::from_millis(400);
 const REPORTS: u32 = 64;
-/// Reports that are held against those before them, and how many may be like neither. Of true ones up to 18 % are in 256, far from
-/// the mast, and 10 % near it, from standing to 120 km/h; of random MCS 44 % and more (LTE, 20 MHz, EPA and ETU).
+/// Reports that are compared with their predecessors, and how many may differ from both. Of 256 true reports up to 18 % do so
+/// far from the base station and 10 % near it, from standing to 120 km/h; of random MCS 44 % and more (LTE, 20 MHz, EPA and
+/// ETU).
 const TOLD: u32 = 256;
 const UNLIKE: u32 = TOLD / 3;
-/// Time for which a radio's rate holds: a device at 3 km/h moves an eighth of a wavelength (2 GHz) in 22 ms. A faster one does so
-/// sooner, but its MCS follows measurements that come some milliseconds apart, so that most reports are still like one before.
+/// Time for which a radio's rate holds: a device at 3 km/h moves an eighth of a wavelength (2 GHz) in 22 ms. A faster device
+/// does so sooner, but its MCS follows measurements some milliseconds apart, so most reports still resemble a predecessor.
 const COHERENT: Span = Span::from_millis(20);
-/// Longest time for which something granted is held back by what RLC sends again: half of [`SPAN`]. A tenth of a second is
-/// usual.
+/// Longest time for which RLC retransmissions hold back granted data: half of [`SPAN`]. A tenth of a second is usual.
 const HELD: Span = Span::from_millis(200);
-/// First trial after SIGMA got the window, and the longest time from one to the next.
+/// Time from SIGMA taking the window to the first trial, and the longest interval between trials.
 const FIRST: Span = Span::SECOND;
 const LONGEST_WAIT: Span = Span::from_secs(5);
-/// Window of a trial over what is delivered or granted in RTTmin: more than [`LOW`], and no more than SIGMA's own bound.
+/// Window of a trial over the data delivered or granted in RTTmin: more than [`LOW`], and no more than SIGMA's own bound.
 const GAIN: f64 = 2.0;
 /// Smallest window of a trial in segments: an initial window (RFC 6928).
 const LEAST: f64 = 10.0;
 /// Pace of a trial over its window per RTTmin: the window, not the pace, is the limit.
 const PACE: f64 = 1.25;
-/// Largest window of a trial over what is delivered in RTTmin.
+/// Largest window of a trial over the data delivered in RTTmin.
 const MOST: f64 = 4.0;
-/// Smallest RTT of a round over RTTmin that is a queue: a window of two bandwidth-delay products makes 2 of it.
+/// Smallest RTT of a round over RTTmin that counts as a queue: a window of two bandwidth-delay products makes the ratio 2.
 const QUEUE: f64 = 1.5;
-/// A trial that finds nothing is over after this.
+/// Longest trial that finds nothing.
 const LONGEST: Span = Span::from_secs(2);
-/// Time without a contradiction after which SIGMA has the window again, and the longest.
+/// Time without a contradiction after which SIGMA takes the window back, and its maximum.
 const HOLD: Span = Span::from_secs(10);
 const LONGEST_HOLD: Span = Span::from_secs(60);
-/// A round is this long at least.
+/// Shortest round.
 const LEAST_ROUND: Span = Span::from_millis(20);
-/// Points of the account that are kept, and rounds that are judged or wait for it.
+/// Points of the account that are kept, and the most rounds kept, both judged and waiting.
 const POINTS: usize = 256;
 const MOST_ROUNDS: usize = 64;
-/// Points of the account per RTTmin at most, of an RTTmin of [`LEAST_ACCOUNT`] at least: so that it goes back for 16 times that.
+/// Most points of the account per RTTmin, taken as [`LEAST_ACCOUNT`] at least, so that it goes back for 16 times that.
 const POINTS_PER_RTT: u64 = 16;
 const LEAST_ACCOUNT: Span = Span::from_millis(40);
 
-/// What has been granted up to a time.
+/// Cumulative grants up to a time.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     at: Time,
@@ -89,13 +93,13 @@ struct Point {
     reports: u32,
 }
 
-/// A round that is not over yet.
+/// The current round.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     begin: Time,
     bytes: f64,
     limited: bool,
-    /// Smallest and largest.
+    /// Smallest and largest RTT.
     rtt: Span,
     most_rtt: Span,
 }
@@ -106,56 +110,56 @@ impl Open {
     }
 }
 
-/// One that is over; its times are those at which what it delivered was granted.
+/// A finished round; its times are those at which the data it delivered were granted.
 #[derive(Clone, Copy, Debug)]
 struct FinishedTrial {
     from: Time,
     to: Time,
     bytes: f64,
-    /// How long before `from` some of it may have been granted.
+    /// How long before `from` some of the data may have been granted.
     held: Span,
 }
 
-/// One that has been compared, or several: bytes delivered and granted.
+/// One or more compared rounds: bytes delivered and granted.
 #[derive(Clone, Copy, Debug)]
 struct Compared {
     span: Span,
     delivered: f64,
     granted: f64,
-    /// Granted before it, while something may have been held back.
+    /// Bytes granted before it, while data may have been held back.
     before: f64,
     reports: u32,
 }
 
-/// The trial that is under way.
+/// The current trial.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     since: Time,
     /// Window in segments.
     window: f64,
-    /// What the window was before.
+    /// Window before the trial.
     before: f64,
 }
 
-/// Who has the window.
+/// Which control sets the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WindowOwner {
     /// CUBIC.
     Plain,
-    /// SIGMA, at a time that is not one for a trial.
+    /// SIGMA, in a state that does not allow a trial.
     Sigma,
-    /// SIGMA, and nothing speaks against a trial.
+    /// SIGMA, in a state that allows a trial.
     Ready,
 }
 
-/// What a round's end has brought.
+/// Result at the end of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Finding {
     /// Nothing.
     Nothing,
     /// A trial begins.
     Begin,
-    /// The trial is over, and the window is this again.
+    /// The trial is over; the window to return to.
     End(f64),
     /// The reports are contradicted; whether there is a queue.
     Contradicted { queue: bool },
@@ -165,12 +169,12 @@ pub(super) enum Finding {
 #[derive(Debug)]
 pub(super) struct Trials {
     account: VecDeque<Point>,
-    /// The last two reports of a grant: when, and the whole cell's rate. Reports that were held against them, those that were like
-    /// neither, and whether these were too many the last time.
+    /// The last two reports of a grant: time and whole cell's rate. Reports compared with them, how many differed from both,
+    /// and whether these were too many in the last batch.
     told: [Option<(Time, Rate)>; 2],
     unlike: (u32, u32),
     says_nothing: bool,
-    /// Part of the last [`TOLD`] that was like neither, to be shown.
+    /// Share of the last [`TOLD`] reports that differed from both predecessors, for `inspect`.
     share: Option<f64>,
     open: Option<Open>,
     waiting: VecDeque<FinishedTrial>,
@@ -178,7 +182,7 @@ pub(super) struct Trials {
     trial: Option<Trial>,
     due: Time,
     wait: Span,
-    /// SIGMA does not have the window again before; and since when it has it.
+    /// SIGMA may not take the window back before this time; next hold; when SIGMA took the window.
     hold_until: Time,
     hold: Span,
     driven_since: Time,
@@ -206,29 +210,29 @@ impl Trials {
         }
     }
 
-    /// SIGMA has the window from now on.
+    /// SIGMA takes the window.
     pub(super) fn drive(&mut self, now: Time) {
         (self.wait, self.driven_since) = (FIRST, now);
         self.due = now + FIRST;
         self.trial = None;
     }
 
-    /// Whether the reports may be followed again.
+    /// Whether the reports may be used again.
     pub(super) fn is_trusted(&self, now: Time) -> bool {
         now >= self.hold_until
     }
 
-    /// Window of the trial that is under way, in segments.
+    /// Window of the current trial, in segments.
     pub(super) fn window(&self) -> Option<f64> {
         self.trial.map(|trial| trial.window)
     }
 
-    /// Its pace in segments per RTTmin.
+    /// Pace of the current trial in segments per RTTmin.
     pub(super) fn pace(&self) -> Option<f64> {
         self.window().map(|window| PACE * window)
     }
 
-    /// Part of the last [`TOLD`] reports of grants that was like neither of the two before.
+    /// Share of the last [`TOLD`] reports of grants that differed from both predecessors.
     pub(super) fn unlike(&self) -> Option<f64> {
         self.share
     }
@@ -238,14 +242,14 @@ impl Trials {
         self.contradictions
     }
 
-    /// Delivered over granted of the newest rounds; `None` without enough of them.
+    /// Ratio of delivered to granted over the newest rounds; `None` if there are not enough of them.
     pub(super) fn ratio(&self) -> Option<f64> {
         let newest = self.newest()?;
         let granted = newest.granted + newest.before;
         (granted > 0.0).then(|| newest.delivered / granted)
     }
 
-    /// The trial is over, whatever it found; the window that there was.
+    /// Ends the trial, whatever it found; returns the window before it.
     pub(super) fn stop(&mut self, now: Time) -> Option<f64> {
         let trial = self.trial.take()?;
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
@@ -253,7 +257,7 @@ impl Trials {
         Some(trial.before)
     }
 
-    /// The path, the cell or the account are others: rounds begin anew.
+    /// The path, the cell or the account has changed: rounds restart.
     pub(super) fn forget(&mut self) {
         self.open = None;
         self.waiting.clear();
@@ -262,7 +266,7 @@ impl Trials {
         (self.told, self.unlike, self.says_nothing) = ([None; 2], (0, 0), false);
     }
 
-    /// A report of a grant gives the whole cell this rate.
+    /// Records a report of a grant, which implies the rate `whole` for the whole cell.
     pub(super) fn on_grant(&mut self, at: Time, whole: Rate) {
         let before = self.told;
         self.told = [Some((at, whole)), before[0]];
@@ -280,7 +284,7 @@ impl Trials {
         }
     }
 
-    /// A report was measured at `at`: so much was granted since the one before. `base` is RTTmin.
+    /// Records a report measured at `at`: `granted` is the rate granted since the previous one. `base` is RTTmin.
     pub(super) fn on_report(&mut self, at: Time, granted: Rate, base: Span, stale_after: Span) {
         let Some(last) = self.account.back().copied() else {
             self.account.push_back(Point { at, bytes: 0.0, reports: 0 });
@@ -298,7 +302,7 @@ impl Trials {
             bytes: last.bytes + granted.as_f64() / 8.0 * since.as_secs_f64(),
             reports: last.reports.wrapping_add(1),
         };
-        // Points lie as far apart as they need to: one that is nearer to the one before the last takes its place.
+        // Points are at least `apart` from each other: one that is closer to the last but one replaces the last.
         let apart = base.max(LEAST_ACCOUNT) / POINTS_PER_RTT;
         let before_last = self.account.len().checked_sub(2).and_then(|place| self.account.get(place));
         if before_last.is_some_and(|before| at.since(before.at) < apart) {
@@ -310,7 +314,7 @@ impl Trials {
         self.account.push_back(point);
     }
 
-    /// The account at a time; `Err` if that is still to come, or has been forgotten.
+    /// The account at a time; `Err` if the time is still to come or its points have been dropped.
     fn granted_by(&self, at: Time) -> Result<(f64, u32), Missing> {
         let later = self.account.partition_point(|point| point.at < at);
         match (later.checked_sub(1).and_then(|place| self.account.get(place)), self.account.get(later)) {
@@ -332,7 +336,7 @@ impl Trials {
         }
     }
 
-    /// Bytes were acknowledged; `base` is RTTmin.
+    /// Records acknowledged bytes; `base` is RTTmin.
     pub(super) fn on_ack(
         &mut self,
         cx: &Context,
@@ -342,7 +346,7 @@ impl Trials {
         who: WindowOwner,
     ) -> Finding {
         let Some(open) = &mut self.open else {
-            // What this brings was granted before the round.
+            // The bytes of this acknowledgement were granted before the round.
             self.open = Some(Open::at(cx.now));
             return Finding::Nothing;
         };
@@ -352,13 +356,13 @@ impl Trials {
         if cx.now.since(begin) < base.max(LEAST_ROUND) {
             return Finding::Nothing;
         }
-        // Rounds follow each other without a gap: what comes at once after a silence was granted in the silence.
+        // Rounds are contiguous: data that arrive in a burst after a silence were granted during it.
         self.open = Some(Open::at(cx.now));
         if limited {
             if self.waiting.len() >= MOST_ROUNDS {
                 self.waiting.pop_front();
             }
-            // The trial's first round still brings in what left before.
+            // The trial's first round still delivers data sent before the trial.
             if self.trial.is_none_or(|trial| begin >= trial.since + base) {
                 let held = (most_rtt - base).min(HELD);
                 self.waiting.push_back(FinishedTrial { from: begin - base, to: cx.now - base, bytes, held });
@@ -372,7 +376,7 @@ impl Trials {
         self.judge(cx, base, cwnd, queue, who)
     }
 
-    /// Rounds that wait are compared, as far as reports have come.
+    /// Compares waiting rounds, as far as reports have arrived.
     fn compare(&mut self) {
         while let Some(past) = self.waiting.front().copied() {
             let at = [past.from - past.held, past.from, past.to].map(|at| self.granted_by(at));
@@ -396,7 +400,7 @@ impl Trials {
         }
     }
 
-    /// Sums over the newest rounds that are enough to be judged.
+    /// Sums over the newest rounds that suffice for a judgement.
     fn newest(&self) -> Option<Compared> {
         let (mut sum, mut rounds) = (Compared::ZERO, 0);
         for round in self.compared.iter().rev() {
@@ -411,12 +415,12 @@ impl Trials {
 
     fn judge(&mut self, cx: &Context, base: Span, cwnd: f64, queue: bool, who: WindowOwner) -> Finding {
         let newest = self.newest();
-        // Said once for each batch: where grants are rare no other one comes to take it back.
+        // Reported once per batch: if grants are rare, no other batch may follow to revoke it.
         let says_nothing = core::mem::take(&mut self.says_nothing);
         if says_nothing || newest.is_some_and(|newest| newest.is_contradiction()) {
             self.compared.clear();
             if who != WindowOwner::Plain {
-                // Not doubled after a time of SIGMA's that was as long as the hold.
+                // The hold does not double if SIGMA had the window for at least as long as the hold.
                 self.hold = match self.contradictions {
                     0 => HOLD,
                     _ if cx.now.since(self.driven_since) >= self.hold => HOLD,
@@ -463,7 +467,7 @@ impl Trials {
     }
 }
 
-/// Why the account has nothing to say of a time.
+/// Why the account has no value for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
     ToCome,
@@ -473,7 +477,7 @@ enum Missing {
 impl Compared {
     const ZERO: Self = Self { span: Span::ZERO, delivered: 0.0, granted: 0.0, before: 0.0, reports: 0 };
 
-    /// Together with one that came before.
+    /// Sum with an earlier round.
     fn after(self, other: &Self) -> Self {
         Self {
             span: self.span + other.span,
@@ -499,8 +503,8 @@ mod tests {
     const BASE: Span = Span::from_millis(40);
     const STALE: Span = Span::from_millis(160);
 
-    /// A line and what a modem says of it: what is in flight comes back after RTTmin or as the line lets it; the window is
-    /// `window` segments but in trials, and reports in each millisecond say what `tell` makes of what was sent.
+    /// A link and its modem's reports: data in flight return after RTTmin or as fast as the link allows; the window is
+    /// `window` segments except in trials, and a report each millisecond says what `tell` makes of the data sent.
     struct Line {
         trials: Trials,
         cx: Context,
@@ -527,7 +531,7 @@ mod tests {
             }
         }
 
-        /// Plays until `until_ms`; the line carries `rate` segments per ms.
+        /// Runs until `until_ms`; the link carries `rate` segments per ms.
         fn play(&mut self, until_ms: u64, rate: f64, who: WindowOwner, tell: impl Fn(f64) -> f64) {
             while self.cx.now < Time::from_millis(until_ms) {
                 self.cx.now += Span::from_millis(1);
@@ -541,7 +545,7 @@ mod tests {
                     let (at, granted) = self.pending.pop_front().unwrap();
                     self.trials.on_report(at, granted, BASE, STALE);
                 }
-                // What was sent RTTmin ago is acknowledged; a queue is what the window holds beyond the line's.
+                // Data sent RTTmin ago are acknowledged; the window beyond the link's share is the queue.
                 let acked = self.granted.pop_front().unwrap();
                 self.trials.on_rtt(BASE.mul_f64((window / (40.0 * rate)).max(1.0)));
                 let finding = self.trials.on_ack(&self.cx, acked * MSS as f64, BASE, window, who);
@@ -565,7 +569,7 @@ mod tests {
 
     #[test]
     fn true_reports_are_tried_less_and_less_often_and_for_a_few_round_trips() {
-        // Of the whole line, and late by more than an RTT.
+        // Reports of the whole link, on time and late by more than an RTT.
         for late_ms in [0, 100] {
             let mut line = Line::new(80.0, late_ms);
             line.play(20_000, 2.0, WindowOwner::Ready, |sent| sent);
@@ -615,7 +619,7 @@ mod tests {
         let lie = |sent: f64| sent.min(0.2);
         line.play(1_600, 2.0, WindowOwner::Ready, lie);
         assert_eq!(line.contradictions().len(), 1);
-        // CUBIC fills the line: the reports are contradicted until they are true, and for 10 s more.
+        // CUBIC fills the link: the reports stay contradicted until they are true, and for 10 s more.
         line.window = 80.0;
         line.play(30_000, 2.0, WindowOwner::Plain, lie);
         assert!(!line.trials.is_trusted(line.cx.now));
@@ -627,7 +631,7 @@ mod tests {
 
     #[test]
     fn reports_that_contradict_each_other_are_found_out_though_they_are_not_low() {
-        // Rates of the cell in Mbit/s, in turn, so many milliseconds apart; all that is sent was granted.
+        // Rates of the cell in Mbit/s, in turn, and the interval in milliseconds; everything sent was granted.
         for (rates, apart_ms, found) in [
             (&[40.0, 10.0, 20.0][..], 1, true),
             (&[40.0, 10.0, 20.0], 10, true),
@@ -640,14 +644,14 @@ mod tests {
             let case = format!("{rates:?}, each {apart_ms} ms");
             for (ms, mbit) in (apart_ms..4_000).step_by(apart_ms as usize).zip(rates.iter().cycle()) {
                 line.trials.on_grant(Time::from_millis(ms), Rate::from_bits_per_s_f64(1e6 * mbit));
-                // As soon as that is found, CUBIC has the window.
+                // As soon as the contradiction is found, CUBIC controls the window.
                 let who =
                     if line.contradictions().is_empty() { WindowOwner::Sigma } else { WindowOwner::Plain };
                 line.play(ms, 2.0, who, |sent| sent);
             }
             assert_eq!(!line.contradictions().is_empty(), found, "{case}");
             assert_eq!(line.trials.is_trusted(line.cx.now), !found, "{case}");
-            // As soon as they agree for a time they are believed again, after the hold.
+            // Once the reports agree, they are trusted again after the hold.
             for ms in 4_000..40_000 {
                 line.trials.on_grant(Time::from_millis(ms), Rate::from_mbit_per_s(40));
                 line.play(ms, 2.0, WindowOwner::Plain, |sent| sent);
@@ -658,7 +662,7 @@ mod tests {
 
     #[test]
     fn rare_reports_are_no_contradiction() {
-        // One in 100 ms, of a device that is granted something in every second millisecond: each is all or nothing.
+        // One report in 100 ms, from a device with a grant in every second millisecond: each report is all or nothing.
         let mut trials = Trials::new();
         let mut cx = Context { cwnd_limited: true, ..connection(Time::ZERO, 40) };
         trials.drive(cx.now);
@@ -676,7 +680,8 @@ mod tests {
 
     #[test]
     fn what_was_held_back_and_comes_at_once_is_no_contradiction() {
-        // Each half a second the line is fast for a while, and nothing of that comes before all of it has been granted; then it is slow.
+        // Every half second the link is fast for a while, but nothing arrives before all of that has been granted; then it is
+        // slow.
         for silence in [100, 60] {
             let mut trials = Trials::new();
             let mut cx = Context { cwnd_limited: true, ..connection(Time::ZERO, 40) };

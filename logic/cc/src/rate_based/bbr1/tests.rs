@@ -87,7 +87,7 @@ fn the_cycle_has_eight_phases_of_a_minimal_rtt() {
         assert_eq!(next, (phase + 1.0) % 8.0);
         assert_eq!(gain, [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0][phase as usize]);
         let rtts = (to - from).ratio(flow.min_rtt());
-        // The draining phase may end early, the probing one lasts until the flight has grown.
+        // The draining phase may end early; the probing phase lasts until the flight has grown.
         let expected = if phase == 1.0 {
             0.0..1.2
         } else if phase == 0.0 {
@@ -118,8 +118,8 @@ fn full_and_with_less_than_two_bdp_in_flight() {
 
 #[test]
 fn a_doubled_rate_is_found_within_four_cycles() {
-    // 1.25^3 < 2 < 1.25^4, a cycle of 8 RTT each; a fifth for the phase in which the step falls. It is faster
-    // where a probing phase lasts on, because the flight cannot reach 1.25 BDP and the budget at a higher rate.
+    // 1.25^3 < 2 < 1.25^4, one cycle of 8 RTT each; a fifth for the phase of the step. It is faster
+    // if a probing phase is prolonged because the flight cannot reach 1.25 BDP and the budget at a higher rate.
     let mut flow = Flow::new(Path::new(10.0, 40, 10_000).then(4, 20.0), "bbr1", 5);
     flow.run(Time::from_secs(4));
     let mut found = None;
@@ -196,12 +196,12 @@ fn two_lossy_intervals_of_one_rate_are_a_policer() {
 
 #[test]
 fn what_leaves_until_the_next_departure_is_deducted_where_it_is_asked_for() {
-    // 20 Mbit/s are 1666 segments a second: in 3 ms 4.99 of them pass, of which Linux takes the whole ones.
+    // 20 Mbit/s are 1666 segments a second: in 3 ms 4.99 of them are delivered, which Linux truncates.
     for (option, gain, ahead_us, expected) in [
         ("off", 192, 3_000, 40),
         ("on", 192, 3_000, 36),
         ("on", 192, 0, 40),
-        // A probing phase counts the burst that leaves then: two segments at this rate.
+        // A probing phase also counts the next burst: two segments at this rate.
         ("on", 320, 3_000, 38),
         ("on", 192, 60_000, 0),
     ] {
@@ -216,7 +216,7 @@ fn what_leaves_until_the_next_departure_is_deducted_where_it_is_asked_for() {
         let mut w = Window::new(10.0);
         w.pacing = Pacing::Rate(Rate::from_mbit_per_s(20));
         assert_eq!(control.flight_at_departure(&cx, &w, 40), expected, "{option}, {gain}, {ahead_us} us");
-        // A departure that has passed deducts nothing.
+        // A departure in the past subtracts nothing.
         cx.departure = Time::ZERO;
         let past = if gain > UNIT { 42 } else { 40 };
         assert_eq!(control.flight_at_departure(&cx, &w, 40), past);

@@ -1,4 +1,4 @@
-//! Recovery without SACK, event by event as ns-3.26 has it, and what must hold whatever the network does.
+//! Recovery without SACK, event by event as in ns-3.26, and invariants under any network.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -12,19 +12,19 @@ use crate::{Config, Kind, Segment};
 
 const RTT: Span = Span::from_millis(100);
 const MSS: u64 = 1_448;
-/// The peer's window, which does not move.
+/// The right edge of the peer's window, which does not move.
 const EDGE: u32 = 1 << 30;
 
 fn ms(ms: u64) -> Span {
     Span::from_millis(ms)
 }
 
-/// Linux's TCP, but for SACK.
+/// Linux's TCP without SACK.
 fn plain() -> Config {
     Config { sack: false, ..Config::default() }
 }
 
-/// A sender by itself, with a window of so many segments that have left, and acknowledgements by hand.
+/// A sender alone, with a full window of segments sent, and acknowledgements by hand.
 struct Bench {
     sender: Sender,
     calls: Calls,
@@ -46,7 +46,7 @@ impl Bench {
         bench
     }
 
-    /// What leaves now: segments of new data, and the places of those sent again.
+    /// Sends what it may: the number of new segments, and the positions of those retransmitted.
     fn poll(&mut self) -> (u64, Vec<u64>) {
         let (mut new, mut again) = (0, Vec::new());
         while let Some(segment) = self.sender.poll_transmit(self.now) {
@@ -58,7 +58,7 @@ impl Bench {
         (new, again)
     }
 
-    /// An acknowledgement of all before `place`, and what leaves then.
+    /// Acknowledges everything before `place`; returns what is sent then.
     fn ack(&mut self, place: u64) -> (u64, Vec<u64>) {
         let mut ack = Segment::new(Kind::Ack, self.now);
         ack.ack = place * MSS;
@@ -74,8 +74,8 @@ fn window(cwnd: u32) -> Config {
 
 #[test]
 fn what_every_segment_needs_lies_together() {
-    // Lines of 64 bytes: from `delivered` on is what acknowledgements need, and `pacer` to `edge` what sending does. A field
-    // more before them is made up for in `Duplicates`.
+    // Cache lines of 64 bytes: fields from `delivered` on are for acknowledgements, `pacer` to `edge` for sending.
+    // `Duplicates` must compensate for any field added before them.
     use core::mem::offset_of;
     let line = |offset: usize| (offset / 64, offset % 64);
     let (first, place) = line(offset_of!(Sender, delivered));
@@ -89,19 +89,21 @@ fn each_event_does_what_ns_3_26_does() {
     let mut b = Bench::new(window(20), halve);
     assert_eq!(b.poll(), (20, vec![]));
     b.now += RTT;
-    // One row an acknowledgement: its place, new segments, retransmissions, state, window, in flight for the control.
+    // One row per acknowledgement: its position, new segments, retransmissions, state, window, in flight for the control.
     let one = |new| (new, vec![]);
     let disorder = [
         (0, one(1), State::Disorder, 20, 20), // 21 out, one duplicate: limited transmit
         (0, one(1), State::Disorder, 20, 20),
-        (0, (0, vec![0]), State::Recovery, 13, 20), // 22 out; ssthresh 10, three duplicates, one sent again
+        (0, (0, vec![0]), State::Recovery, 13, 20), // 22 out; ssthresh 10, three duplicates, one retransmitted
     ];
     let full = (14..=22).map(|window| (0, one(0), State::Recovery, window, 33 - window));
     let room = (23..=30).map(|window| (0, one(1), State::Recovery, window, 11));
     let end = [
-        // 30 out, of which 0 and 5 were lost; 20 duplicates. Five are off, one is added: 26 for 25 and for 5 again.
+        // 30 out, of which 0 and 5 were lost; 20 duplicates. Five are acknowledged, one is added: 26, for 25 and the
+        // retransmission of 5.
         (5, (1, vec![5]), State::Recovery, 26, 26 + 1 - 19),
-        // 26 out, 19 duplicates: 8 in flight, so that the window ends at 9 and not at ssthresh; then one of growth a window.
+        // 26 out, 19 duplicates: 8 in flight, so the window ends at 9 and not at ssthresh; then growth of one segment per
+        // window.
         (22, (0, vec![]), State::Open, 9, 9),
     ];
     for (row, (place, leaves, state, limit, in_flight)) in
@@ -119,7 +121,7 @@ fn each_event_does_what_ns_3_26_does() {
 
 #[test]
 fn a_control_is_told_the_sample_or_with_each_acknowledgement_the_mean() {
-    // Samples of 100 ms (the handshake) and 60 ms; RFC 6298's mean is then 95 ms. ns-3.26 hands that to `PktsAcked`.
+    // Samples of 100 ms (the handshake) and 60 ms; RFC 6298's mean is then 95 ms. ns-3.26 passes the mean to `PktsAcked`.
     for (control_rtt, told, least) in [
         (ControlRtt::Sample, [Some(ms(60)), None], ms(60)),
         (ControlRtt::Smoothed, [Some(ms(95)), Some(ms(95))], ms(95)),
@@ -195,14 +197,14 @@ fn a_timeout_sends_all_again_from_one_segment() {
     b.sender.on_deadline(b.now);
     assert_eq!(b.poll(), (0, vec![0]));
     assert_eq!((b.sender.state(), b.sender.in_flight()), (State::Loss, 2), "1 and 1 more, as ns-3.26 counts");
-    // Duplicates do nothing; slow start takes the rest in order.
+    // Duplicates have no effect; slow start retransmits the rest in order.
     for _ in 0..5 {
         assert_eq!(b.ack(0), (0, vec![]));
     }
     b.now += RTT;
     assert_eq!(b.ack(1), (0, vec![1, 2]));
     assert_eq!(b.ack(3), (0, vec![3, 4, 5, 6]));
-    // The receiver had some of it: the acknowledgement jumps, and the place to send from with it.
+    // The receiver had some of it: the acknowledgement jumps, and the send position with it.
     assert_eq!(b.ack(15), (5, (15..20).collect()), "a window of 4 and 12, but no more than 10 in slow start");
     assert_eq!(b.ack(20), (6, vec![]));
     assert_eq!(b.sender.state(), State::Loss, "the mark is reached and not passed");
@@ -232,7 +234,7 @@ fn a_second_timeout_leaves_the_threshold_and_backs_off() {
 
 #[test]
 fn no_fast_retransmit_below_the_mark() {
-    // After a timeout what was sent for nothing comes back as duplicates (RFC 6582, section 4.1).
+    // After a timeout, needless retransmissions return as duplicates (RFC 6582, section 4.1).
     let mut b = Bench::new(window(20), halve);
     b.poll();
     b.now = b.sender.next_deadline();
@@ -259,7 +261,7 @@ fn a_control_that_sets_its_window_is_not_inflated_unless_asked() {
             sent += new;
             again.extend(repeated);
         }
-        // Limited transmit gives two; then 22 are out against a window of 20, or of 20 and 10 duplicates.
+        // Limited transmit adds two; then 22 are out against a window of 20, or of 20 and 10 duplicates.
         assert_eq!((sent, again), (new, vec![0]), "{inflate_own}");
         assert_eq!(b.sender.window().cwnd, 20.0);
         assert_eq!(b.sender.in_flight(), 20 + new + 1 - 10, "{inflate_own}");
@@ -274,7 +276,7 @@ fn an_ignored_loss_inflates_and_changes_nothing() {
     let sent: u64 = (0..10).map(|_| b.ack(0).0).sum();
     assert_eq!(sent, 10, "as many as have left the network");
     assert_eq!((b.sender.window().cwnd, b.sender.window().ssthresh), (20.0, f64::INFINITY));
-    // Each hole is judged by itself.
+    // Each hole is judged separately.
     b.ack(5);
     b.ack(30);
     assert!(b.calls.congestions().iter().all(|&(_, _, first)| first), "{:?}", b.calls.congestions());
@@ -346,7 +348,7 @@ fn losses_are_repaired_one_a_round_trip() {
             let case = format!("{name} {places:?} {:?}", pipe.sender.stats());
             let again = pipe.retransmissions();
             assert_eq!(again.iter().map(|(_, seq)| seq / MSS).collect::<Vec<_>>(), places, "{case}");
-            // Each is counted once; ns-3.26 counts one more for each partial acknowledgement that duplicates came before.
+            // Each counts once; ns-3.26 counts one more for each partial acknowledgement preceded by duplicates.
             let delivered = pipe.sender.delivered;
             assert!((500..=500 + places.len() as u64).contains(&delivered), "{delivered} {case}");
             assert!(again.windows(2).all(|pair| pair[1].0 >= pair[0].0 + RTT), "{case} {again:?}");
@@ -360,12 +362,12 @@ fn losses_are_repaired_one_a_round_trip() {
     }
 }
 
-/// Every second one of 40 to 80.
+/// Every second position from 40 to 78.
 const BURST: [u64; 20] = [40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62, 64, 66, 68, 70, 72, 74, 76, 78];
 
 #[test]
 fn many_holes_end_in_a_timeout_because_the_timer_is_impatient() {
-    // 20 round trips of 100 ms are longer than a timeout of a second after the first of them.
+    // 20 round trips of 100 ms take longer than a timeout of a second after the first of them.
     let (control, calls) = Scripted::new(halve);
     let mut pipe = Pipe::new(&Config { min_rto: Span::SECOND, ..plain() }, control, lose(&BURST));
     pipe.sender.write(segments(500));
@@ -374,7 +376,7 @@ fn many_holes_end_in_a_timeout_because_the_timer_is_impatient() {
     let timeout = |call: &Call| matches!(call, Call::Congestion { kind: Signal::Timeout { .. }, .. });
     let at: Vec<_> = calls.iter().filter(|(_, call, _)| timeout(call)).map(|&(at, ..)| at).collect();
     assert_eq!(at.len(), 1);
-    // Partial acknowledgements repair one hole each round trip until then; then all is sent again.
+    // Until then partial acknowledgements repair one hole per round trip; afterwards everything is retransmitted.
     let again = pipe.retransmissions();
     let (before, after): (Vec<_>, Vec<_>) = again.iter().partition(|(sent, _)| *sent < at[0]);
     let places = |sent: &[(Time, u64)]| sent.iter().map(|(_, seq)| seq / MSS).collect::<Vec<_>>();
@@ -403,20 +405,20 @@ fn a_retransmission_that_is_lost_ends_in_a_timeout_and_all_is_sent_again() {
     let again = pipe.retransmissions();
     assert_eq!(again[0].1, 30 * MSS);
     assert_eq!(again[1].1, 30 * MSS);
-    // The receiver had all behind it: the first acknowledgement covers that, and little is sent for nothing.
+    // The receiver had everything behind it: the first acknowledgement covers that, and little is retransmitted needlessly.
     assert!(again.len() <= 4, "{again:?}");
 }
 
 #[test]
 fn samples_are_of_the_newest_or_the_oldest_segment_on_the_clock_that_is_set() {
-    // Two segments 3.7 ms apart, acknowledged together 60.6 ms after the second one's sending, at 10.2 ms past a second.
+    // Two segments 3.7 ms apart, acknowledged together 60.6 ms after the second was sent, 10.2 ms past a full second.
     let granular = ms(1);
     let first = Time::from_secs(1) + Span::from_micros(10_200);
     for (sample, granularity, timestamps, expected) in [
         (RttSample::Newest, Span::ZERO, true, Span::from_micros(60_600)),
         (RttSample::Oldest, Span::ZERO, true, Span::from_micros(64_300)),
         (RttSample::Oldest, Span::ZERO, false, Span::from_micros(64_300)),
-        // 74.5 cut less 13.9 cut, and less 10.2 cut.
+        // 74.5 truncated less 13.9 truncated, and less 10.2 truncated.
         (RttSample::Newest, granular, true, ms(61)),
         (RttSample::Oldest, granular, true, ms(64)),
         (RttSample::Oldest, granular, false, ms(64)),
@@ -463,7 +465,7 @@ fn what_was_sent_again_gives_no_oldest_sample() {
 
 #[test]
 fn the_timeout_of_ns_3_26() {
-    // RFC 6298, 2.2 to 2.4, with a second at least.
+    // RFC 6298, 2.2 to 2.4, with a minimum of one second.
     let config = Config::ns_3_26();
     assert_eq!((config.sack, config.rto, config.rtt_sample), (false, RtoRule::Rfc6298, RttSample::Oldest));
     let mut rtt = crate::Rtt::new(&config);
@@ -482,7 +484,7 @@ fn the_timeout_of_ns_3_26() {
     assert_eq!(short.backed_off(9), Span::from_secs(60));
 }
 
-/// Losses of data at random with probability `p`, from a generator of our own (Knuth's MMIX).
+/// Loses data at random with probability `p`, from our own generator (Knuth's MMIX).
 fn random_loss(p: f64, mut state: u64) -> Script {
     Box::new(move |way, _, segment| {
         if way == Way::Back || segment.length == 0 {
@@ -495,8 +497,8 @@ fn random_loss(p: f64, mut state: u64) -> Script {
 
 #[test]
 fn newreno_is_within_the_law_of_the_square_root() {
-    // Window = C / sqrt(p) with C = 1.31 for random losses and growth by bytes (docs/fidelity.md, which has 10 % with SACK);
-    // a recovery of more than one round trip and the timeouts take some of it where losses are many.
+    // Window = C / sqrt(p) with C = 1.31 for random losses and growth by bytes (docs/fidelity.md, which reports 10 % with
+    // SACK); with many losses, recoveries of more than one round trip and timeouts reduce it.
     for (p, low) in [(0.0005, 0.85), (0.001, 0.85), (0.002, 0.8)] {
         let config = Config { receive_buffer: Bytes::new(16 << 20), min_rto: Span::SECOND, ..plain() };
         let mut pipe = Pipe::named(&config, "newreno", random_loss(p, 7));
@@ -522,8 +524,8 @@ fn weather() -> impl Strategy<Value = Conditions> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// All bytes arrive in order, whatever is lost, repeated or late; nothing stalls once the weather is fair; at least one
-    /// segment may be out.
+    /// All bytes arrive in order, whatever is lost, duplicated or late; nothing stalls once the losses end; at least one
+    /// segment may be in flight.
     #[test]
     fn all_bytes_arrive(
         weather in weather(),
