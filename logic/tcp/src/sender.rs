@@ -2,8 +2,7 @@
 //!
 //! Source: the behaviour of Linux 6.x's `tcp_input.c`, `tcp_output.c`, `tcp_timer.c` and `tcp_rate.c`, with the RFCs they
 //! implement: 9293, 5681, 6298, 6675, 6937 (PRR), 8985 (RACK-TLP), 5682 (F-RTO), 3522 (Eifel), 2883 (DSACK), 3168 (ECN), and
-//! the intent of
-//! 7661. `docs/fidelity.md` lists the simplifications.
+//! the intent of 7661. `docs/fidelity.md` lists the simplifications.
 //!
 //! Ownership of the window: the control sets it, through [`Window`], outside recovery and whenever it responds `Own`; PRR
 //! during recovery and after ECN marks; after a timeout the control again, from one segment. Without SACK see [`newreno`].
