@@ -1,10 +1,10 @@
-//! Bearers and networks: `rab_info`, `plmn_info` and `s1_bearer_info`, and what their notifications and subscriptions hold.
+//! Bearers and networks: `rab_info`, `plmn_info` and `s1_bearer_info`, and the content of their notifications and subscriptions.
 
 use super::object::{number, object};
 use super::{AssociateId, Ecgi, Plmn, TempUeId, TimeStamp};
 
 object! {
-    /// Networks that an application's users are in: an entry of the answer to `plmn_info`.
+    /// The networks of an application's users: an entry of the answer to `plmn_info`.
     PlmnInfo {
         /// The application.
         app_instance_id: String,
@@ -23,15 +23,15 @@ object! {
         erab_gbr_dl: u64,
         /// Guaranteed, uplink.
         erab_gbr_ul: u64,
-        /// At most, downlink.
+        /// Maximum, downlink.
         erab_mbr_dl: u64,
-        /// At most, uplink.
+        /// Maximum, uplink.
         erab_mbr_ul: u64,
     }
 }
 
 object! {
-    /// How a bearer is treated.
+    /// The quality of service of a bearer.
     ErabQosParameters {
         /// QoS class identifier; TS 23.203, table 6.1.7. 9 is that of a default bearer.
         qci: u8,
@@ -80,7 +80,7 @@ object! {
     RabInfo {
         /// The application that asked.
         app_instance_id: String,
-        /// What it called its question.
+        /// The request's identifier.
         request_id: String,
         ;;
         /// When.
@@ -142,7 +142,7 @@ object! {
 }
 
 object! {
-    /// Bearers of a user on S1 in a notification, where the standard has another name for them.
+    /// Bearers of a user on S1 in a notification, where the standard names them differently.
     S1UeNotified {
         /// Its cells.
         ecgi: Vec<Ecgi>,
@@ -158,19 +158,19 @@ object! {
 }
 
 number! {
-    /// What became of a bearer on S1.
+    /// Events of a bearer on S1.
     S1Event, "an event from 1 to 3" {
         /// It was set up.
         Establish = 1,
         /// It was changed.
         Modify = 2,
-        /// It is no more.
+        /// It was released.
         Release = 3,
     }
 }
 
 object! {
-    /// Which bearers that are set up are of interest.
+    /// Selects bearers that are set up.
     FilterCriteriaQci {
         /// Those of this class.
         qci: u8,
@@ -184,7 +184,7 @@ object! {
 }
 
 object! {
-    /// Which bearers that change or are released are of interest.
+    /// Selects bearers that are changed or released.
     FilterCriteriaErab {
         /// Those of this number.
         erab_id: u32,
@@ -200,7 +200,7 @@ object! {
 }
 
 object! {
-    /// Which bearers on S1 are of interest.
+    /// Selects bearers on S1.
     S1BearerSubscriptionCriteria {
         []
         /// Users; none are all.
