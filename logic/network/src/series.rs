@@ -66,11 +66,11 @@ pub enum FigureSource {
     Control,
     /// The receiver half of its algorithm.
     Receiver,
-    /// Column prefixes, in the order of [`FigureSource`].
+    /// A proxy that splits the flow.
     Proxy,
 }
 
-/// Prefixes of columns, in the order of [`FigureSource`].
+/// Column prefixes, in the order of [`FigureSource`].
 const PREFIXES: [&str; 3] = ["state", "receiver", "proxy"];
 
 /// Rows of one flow.
