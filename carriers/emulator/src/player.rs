@@ -70,7 +70,7 @@ pub struct Played<'a> {
 }
 
 impl Played<'_> {
-    /// Payload read in the measured part.
+    /// Payload read.
     pub fn delivered(&self) -> u64 {
         match &self.ends {
             Ends::Tcp(stream) => stream.delivered,

@@ -134,7 +134,7 @@ impl<'a> Poller<'a> {
         if let Some(own) = self.timers.iter().position(|timer| timer.at == until) {
             return Ok(own);
         }
-        // The one that expired, or whose expected instant is not the next.
+        // The timer with the earlier instant: it has expired, or was set for an instant expected after another one.
         let own = usize::from(self.timers[0].at > self.timers[1].at);
         self.timers[own].set(self.origin, until)?;
         Ok(own)

@@ -51,7 +51,7 @@ impl Role {
     }
 }
 
-/// The outcome of a call of [`TcpFlow::work`].
+/// The outcome of [`Stream::work`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// There is more to do at once.

@@ -48,7 +48,7 @@ impl Watch {
         self.timers.record(error);
     }
 
-    /// The loop was not running for this long beyond its deadline.
+    /// The loop continued this much later than planned.
     #[inline]
     pub fn on_gap(&mut self, gap: Span) {
         self.longest_standstill = self.longest_standstill.max(gap);

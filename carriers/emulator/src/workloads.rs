@@ -30,7 +30,7 @@ pub enum WorkloadError {
     Control {
         /// Name of the flow.
         flow: String,
-        /// Names that it would need.
+        /// The control that it would need.
         asked: String,
         /// Names that exist.
         known: String,
