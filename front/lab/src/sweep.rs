@@ -78,7 +78,7 @@ impl std::str::FromStr for Variation {
 }
 
 impl SweepSpec {
-    /// The labels of the combinations in order.
+    /// The combinations in order, each as pairs of key and value.
     pub fn points(&self) -> Vec<Vec<(&str, &str)>> {
         let mut points = vec![Vec::new()];
         for variation in &self.variations {

@@ -1,7 +1,6 @@
 //! RAPID: a proxy beside the base station that shares a user's radio bandwidth among its TCP connections by demand.
 //!
-//! Source: Diarra 2022, chapter 5; equations 5.1 to 5.13. Where the text is silent we follow the authors' published code, or else
-//! decide ourselves.
+//! Source: Diarra 2022, chapter 5; equations 5.1 to 5.13. Where the text is silent: the authors' published code, or else ours.
 //!
 //! The proxy splits each connection into a server side (WAN), where it is the receiver, and a user side (RAN), where it is the
 //! sender. It limits the server through the advertised window, and sends to the user with a window of the same rate. This module
@@ -18,7 +17,7 @@
 //! * On the user's side `cwnd = RW / RTTmin_WAN RTTmin_RAN`, at least 10 segments. [`WindowRule`] lists the rules of the authors'
 //!   ns-3 code and of their Linux module.
 //!
-//! Our additions and readings:
+//! Ours, or our reading:
 //!
 //! * Equation 5.11 measures what a flow releases against its previous window; we measure it against its current share, as a rate.
 //!   Earlier releases are thus not forgotten, and with unequal RTTs the rates add up to C. [`Accounting`] offers the alternatives,
