@@ -294,7 +294,7 @@ mod tests {
         let mut long = extended(&[options()]);
         long[41] = 255;
         assert_eq!((read(&long).payload, read(&long).stream), (116, u32::from(DESTINATION_OPTIONS)));
-        // "No next header" (RFC 8200 section 4.7) is none.
+        // "No next header" (RFC 8200 section 4.7) is not a transport.
         let mut none = extended(&[options()]);
         none[40] = 59;
         assert_eq!((read(&none).payload, read(&none).stream), (108, 59));

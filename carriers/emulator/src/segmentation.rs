@@ -1,10 +1,10 @@
 //! Makes a host's kernel segment the GSO packets that are written to its device before TCP receives them (generic segmentation
 //! offload; Linux, Documentation/networking/segmentation-offloads.rst).
 //!
-//! Packets of a connection that are due together then cost one call and one copy, and the host's TCP still receives each of them by
-//! itself. A kernel segments what it sends, not what it receives. What comes from the device is therefore redirected to an
-//! intermediate functional block device (ifb; tc-mirred(8)), which returns packets as if they had come from where they came from
-//! first, and which accepts no large GSO packets: the kernel segments those on the way to it, as a rule without copying payload.
+//! Packets of a connection that are due together then cost one call and one copy, and the host's TCP still receives each of them
+//! individually. A kernel segments what it sends, not what it receives. What comes from the device is therefore redirected to an
+//! intermediate functional block device (ifb; tc-mirred(8)), which returns packets as if they came from their original device, and
+//! which accepts no large GSO packets: the kernel segments those on the way to it, as a rule without copying payload.
 
 use std::fs;
 use std::io::{self, IoSlice};

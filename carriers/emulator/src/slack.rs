@@ -1,10 +1,10 @@
 //! Timer slack: how exactly the loop keeps to instants that follow each other closely.
 //!
-//! On a link of a fixed rate each packet arrives at its own instant, 24 us apart at 500 Mbit/s, and waking a thread takes as long as
-//! that. The loop wakes for single instants only as long as they are rare enough for the cost to be bearable. Beyond that it polls, as
-//! a network driver with interrupt moderation does: it wakes at the next multiple of the slack, reads what hosts have sent since the
-//! last poll, and hands over all that was due by then. A packet is then late by less than the slack, and a packet that a host sent
-//! counts from the last poll, so by less than the slack too early.
+//! On a link of a fixed rate each packet arrives at its own instant, 24 us apart at 500 Mbit/s, and waking a thread takes about as
+//! long. The loop wakes for single instants only while they are rare enough for the cost to be bearable. Beyond that it polls, as a
+//! network driver with interrupt moderation does: it wakes at the next multiple of the slack, reads what hosts have sent since the
+//! last poll, and delivers everything due by then. A packet is then late by less than the slack, and a packet from a host counts
+//! from the last poll, so it is early by less than the slack.
 //!
 //! ATM's generic cell rate algorithm decides whether an instant gets a wakeup of its own (ITU-T I.371, virtual scheduling): a credit
 //! of one instant per spacing, of which a few can be saved.

@@ -188,7 +188,7 @@ mod tests {
             (100, 0, Kind::Data, 1472),
             (100, 1, Kind::Data, 1472),
             (150, 3, Kind::Saturating, 722),
-            (160, 2, Kind::Saturating, 722), // with the one before as long as one
+            (160, 2, Kind::Saturating, 722), // the previous one is as long
         ] {
             let seen = tell(&mut receiver, ms, HERE, &bytes(kind, 4_000_000, sequence, length)).unwrap();
             assert_eq!((seen.kind, seen.sequence, seen.stamp), (Kind::Seen, sequence, 9));

@@ -13,7 +13,7 @@ pub use cell::{CellCompareSpec, UnknownCell};
 use crate::plot::PlotError;
 use crate::{CompareRow, Comparison, Job, Report, TraceLibrary, TraceLoadError, notes};
 
-/// What is to be compared.
+/// The comparison.
 #[derive(Clone, Debug)]
 pub struct CompareSpec {
     /// The bottleneck.
@@ -22,7 +22,7 @@ pub struct CompareSpec {
     pub algorithms: Vec<Algorithm>,
     /// Round-trip time without queues.
     pub rtt: Span,
-    /// What the bottleneck's queue holds.
+    /// Limit of the bottleneck's queue.
     pub buffer: Limit,
     /// The bottleneck's queue.
     pub queue: QueueKind,
@@ -64,7 +64,7 @@ fn reasons(error: &ranpace_scenario::ScenarioError) -> String {
     reasons.join("; ")
 }
 
-/// What a comparison found.
+/// The findings of a comparison.
 #[derive(Debug)]
 pub struct Compared {
     /// Per algorithm, its completed runs.

@@ -8,7 +8,7 @@ use crate::radio;
 
 /// Lost connections listed by name; the others are only counted.
 const SHOWN: usize = 5;
-/// Notes on several runs that are told.
+/// Most notes on several runs that are shown.
 const MOST: usize = 100;
 
 /// Lost connections, and users out of service at the end, each with the reason.

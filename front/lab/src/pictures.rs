@@ -15,7 +15,7 @@ pub(crate) type Plot = ((u32, u32), String, String);
 pub struct Pictures {
     /// Above them.
     title: String,
-    /// What it is, and how it was looked at.
+    /// The subject, and how it was examined.
     facts: Vec<(&'static str, String)>,
     plots: Vec<Plot>,
 }

@@ -39,7 +39,7 @@ impl Progress {
         self.bar.set_position(done);
     }
 
-    /// What is being done just now.
+    /// The current activity.
     pub fn note(&self, text: impl Into<String>) {
         self.bar.set_message(text.into());
     }

@@ -26,7 +26,7 @@ pub use chapter::Chapter;
 /// Most algorithms of a comparison whose runs are shown over time; with more, the page would be too long.
 const SHOWN_OVER_TIME: usize = 12;
 
-/// What a report tells.
+/// The content of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Report<'a> {
     /// Its heading.
@@ -63,7 +63,7 @@ pub struct Comparison<'a> {
 pub struct CaptionedPlot {
     /// The plot.
     pub svg: String,
-    /// What is seen, and how to read it.
+    /// What a plot shows, and how to read it.
     pub caption: String,
 }
 
@@ -132,7 +132,7 @@ impl Report<'_> {
         self.chapters.iter().map(|chapter| &chapter.runs).chain(&self.groups)
     }
 
-    /// What it takes to repeat it.
+    /// What is needed to repeat the report.
     fn origin(&self) -> Markup {
         let mut seeds: Vec<u64> = self.all_groups().flat_map(Comparison::all).map(|run| run.seed).collect();
         seeds.sort_unstable();

@@ -70,12 +70,12 @@ impl Column {
         Figure::named(self.figure)
     }
 
-    /// What it is, in a sentence.
+    /// Its description, in a sentence.
     pub fn meaning(&self) -> &'static str {
         self.figure().map_or("", |figure| figure.entry().about)
     }
 
-    /// What is measured.
+    /// The quantity that it measures.
     pub fn quantity(&self) -> Quantity {
         self.figure().map_or(Quantity::Plain, Figure::quantity)
     }

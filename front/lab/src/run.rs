@@ -89,7 +89,7 @@ pub struct Runner<'a> {
     pub stop: &'a AtomicBool,
     /// Completed results are stored here, and runs already here are skipped.
     pub store: Option<&'a Store>,
-    /// What the progress bar says.
+    /// The text of the progress bar.
     pub what: &'a str,
     /// Whether series over time are stored, and required of stored results.
     pub series: bool,

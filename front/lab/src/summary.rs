@@ -142,10 +142,10 @@ pub struct FlowSummary {
     pub totals: FlowTotals,
     /// Transfers of fixed size.
     pub transfers: TransferSummary,
-    /// Of a flow whose connection was lost.
+    /// For a flow whose connection was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostConnection>,
-    /// Of a flow that a proxy splits.
+    /// For a flow split by a proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<SplitResult>,
 }

@@ -18,7 +18,7 @@ pub struct Variation {
     pub values: Vec<String>,
 }
 
-/// What is to be swept.
+/// The sweep.
 #[derive(Clone, Debug)]
 pub struct SweepSpec {
     /// The scenario's text.
@@ -38,7 +38,7 @@ pub enum SweepError {
     /// Not of the form `key=value,value`.
     #[error("expected KEY=VALUE,VALUE such as flow.cc=cubic,c2tcp, found {found:?}")]
     NotAVariation {
-        /// What was there.
+        /// What was found.
         found: String,
     },
     /// The same key twice would be ambiguous.

@@ -77,7 +77,7 @@ pub enum ToolError {
     /// The name of a trace means nothing.
     #[error(transparent)]
     Name(#[from] TraceLoadError),
-    /// What was asked for leaves no trace.
+    /// The requested edit leaves an empty trace.
     #[error("{0}")]
     Nothing(String),
     /// The file could not be written.

@@ -62,7 +62,7 @@ pub enum TraceLoadError {
 pub struct Builtin {
     /// Its name, as used after `builtin:`.
     pub name: &'static str,
-    /// What it is like.
+    /// Its description.
     pub about: &'static str,
     model: fn() -> CellularModel,
     seed: u64,

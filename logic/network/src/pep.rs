@@ -1,9 +1,9 @@
 //! A Lightweight PEP on the path and the agent of its server. Packets are shown to [`Pep`], its messages go to [`Agent`], and reports
 //! that the agent verifies are delivered to the flow's sender.
 //!
-//! One server is behind all flows of a PEP, and its subscription exists from the beginning. A report takes the propagation delay of the
-//! way back and the scenario's `delay`, a request of the server that of the way there; queues on these ways, and the bytes of
-//! messages, are not modelled. A PEP that lies does so in this module, which falsifies its packets or its messages.
+//! One server is behind all flows of a PEP, and its subscription exists from the beginning. A report takes the propagation delay of
+//! the return path plus the scenario's `delay`, a request of the server that of the forward path; queues on these paths, and the
+//! bytes of messages, are not modelled. A PEP that lies does so in this module, which falsifies its packets or its messages.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -35,7 +35,7 @@ const COPIES: [Span; 2] = [Span::from_millis(5), Span::from_millis(50)];
 /// [`PepLie::Flood`]: random messages with every report.
 const NOISE: u64 = 20;
 
-/// A message on its way.
+/// A message in transit.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Message {
     at: Time,

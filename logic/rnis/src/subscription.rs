@@ -164,7 +164,8 @@ mod tests {
         }
     }
 
-    /// Plays slots 0 to `slots` - 1 of two cells, with users 0 and 1 in the first and 2 in the second: who was told of whom, and when.
+    /// Plays slots 0 to `slots` - 1 of two cells, with users 0 and 1 in the first and 2 in the second: returns which reader got
+    /// which hint, and when.
     fn play(subscribers: &mut Subscribers, slots: core::ops::Range<u64>) -> Vec<(u64, u64, u32)> {
         let mut told = Vec::new();
         let rows = [0, 1, 2].map(row);

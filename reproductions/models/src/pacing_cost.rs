@@ -85,7 +85,7 @@ impl PacingCost {
 
     /// Computes it.
     pub fn view(&self) -> Result<PacingCostView, ViewError> {
-        // Below one packet, the cheapest load is none.
+        // Below one packet, zero load is the cheapest.
         within("--capacity", (1.0..=1e9).contains(&self.capacity), "1 to 1e9 packets", self.capacity)?;
         within("--step", self.step > 0.0 && self.step.is_finite(), "more than zero", self.step)?;
         // Slightly more, so that the last one is included if the step divides the range.

@@ -32,7 +32,7 @@ pub struct CellCompareSpec {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no cell is called {name:?}; nearest: {near}; `ranpace list cells` shows all")]
 pub struct UnknownCell {
-    /// What was asked for.
+    /// The name asked for.
     pub name: String,
     /// The most similar names.
     pub near: String,

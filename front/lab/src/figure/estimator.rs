@@ -157,7 +157,7 @@ fn settle(scope: &Scope<'_>, rise: bool) -> Result<f64, String> {
     Ok(longest / scope.place("window")?)
 }
 
-/// Estimates over the payload's rate, less one, in the rows that begin so long after a step.
+/// Estimates over the payload's rate, less one, in the rows that begin at least this long after a step.
 fn errors(scope: &Scope<'_>, after: f64) -> Result<Vec<(Step, Vec<f64>)>, String> {
     let flow = scope.first()?;
     let time = column(flow, "time_s")?;

@@ -42,7 +42,7 @@ pub struct Entry {
     pub title: &'static str,
     /// The quantity, which determines the unit. Values are in base units: bit/s, bytes, seconds, shares.
     pub quantity: Quantity,
-    /// What it is, in a sentence.
+    /// Its description, in a sentence.
     pub about: &'static str,
     /// How it is computed.
     pub of: Of,
@@ -153,7 +153,7 @@ impl Figure {
         self.entry().title
     }
 
-    /// What it measures.
+    /// The quantity that it measures.
     pub fn quantity(self) -> Quantity {
         self.entry().quantity
     }

@@ -37,17 +37,17 @@ pub struct Window {
     pub from: Option<f64>,
     /// Up to this time.
     pub until: Option<f64>,
-    /// The last so many seconds.
+    /// The last seconds of the run.
     pub last: Option<f64>,
     /// From this long after the last flow has joined.
     pub after_join: Option<f64>,
     /// While all flows but plain sources are active.
     pub while_all: bool,
-    /// Rates are means over so long.
+    /// Averaging time of rates.
     pub smooth: Option<f64>,
 }
 
-/// What a figure is computed from.
+/// The input of a figure.
 pub struct Scope<'a> {
     /// The run.
     pub run: &'a RunResult,

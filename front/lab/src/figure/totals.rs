@@ -171,7 +171,7 @@ fn acked(flow: &FlowResult) -> f64 {
     rate(totals.acked.as_f64(), totals.first_sent, totals.last_acked)
 }
 
-/// What a flow was asked to send.
+/// Bytes that a flow should send.
 fn asked(flow: &FlowResult) -> Option<f64> {
     let asked: u64 = flow.transfers.iter().map(|transfer| transfer.size.get()).sum();
     (asked > 0).then_some(asked as f64)

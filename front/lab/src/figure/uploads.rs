@@ -46,7 +46,7 @@ pub(super) const FIGURES: &[Entry] = &[
 /// Released capacity counts as taken at this part of the rate of an upload alone; from the specification.
 const TAKEN: f64 = 0.9;
 
-/// What a flow was to send.
+/// Bytes that a flow should send.
 fn size(flow: &FlowResult) -> f64 {
     flow.transfers.iter().map(|transfer| transfer.size.as_f64()).sum()
 }

@@ -156,7 +156,7 @@ impl Axis {
     }
 }
 
-/// What an axis without values is long.
+/// Length of an axis without values.
 fn quantity_one(quantity: Quantity) -> f64 {
     match quantity {
         Quantity::Rate => 1e6,
@@ -170,7 +170,7 @@ impl Ranged for Axis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
-    /// What is outside is drawn at the edge.
+    /// Values outside the range are drawn at its edge.
     fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
         let value = value.clamp(self.low, self.high);
         let share = if self.log {

@@ -49,7 +49,7 @@ pub enum Mark {
     Bar {
         /// Its colour.
         colour: Colour,
-        /// From where to where it stands.
+        /// Its horizontal range.
         span: (f64, f64),
         /// Its height.
         value: f64,
@@ -58,7 +58,7 @@ pub enum Mark {
     Box {
         /// Its colour.
         colour: Colour,
-        /// From where to where it stands.
+        /// Its horizontal range.
         span: (f64, f64),
         /// The percentiles.
         percentiles: [f64; 5],

@@ -13,7 +13,7 @@ use crate::reproduce::{Figures, Picture, Row, Verdict, verdict_counts};
 pub struct Chapter<'a> {
     /// The experiment's name: "001-a3-table1".
     pub id: String,
-    /// What it is about, in a line.
+    /// Its topic, in one line.
     pub title: String,
     /// The claim, in a sentence; may be empty.
     pub claim: String,
@@ -388,7 +388,7 @@ mod tests {
         let page = summary(&[chapter()]).into_string();
         assert!(page.contains("1 reproduced, 1 missed"), "{page}");
         assert!(page.contains("<a href=\"#fig-4.3\">") && page.contains("Delays are &lt;short&gt;."));
-        // No column for what nobody was given.
+        // Columns without any value are omitted.
         assert!(!page.contains("<th scope=\"col\">skipped</th>"));
     }
 

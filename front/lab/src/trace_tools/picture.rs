@@ -14,7 +14,7 @@ const FINE_UNTIL: Span = Span::from_secs(900);
 /// The picture of a trace.
 #[derive(Clone, Debug)]
 pub struct Picture<'a> {
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
     /// The trace.
     pub trace: &'a Trace,
@@ -26,7 +26,7 @@ impl Picture<'_> {
         Ok(self.pictures()?.svg())
     }
 
-    /// As a page that needs nothing else, with the trace's figures.
+    /// As a self-contained page, with the trace's figures.
     pub fn html(&self) -> Result<String, ToolError> {
         Ok(self.pictures()?.html(""))
     }

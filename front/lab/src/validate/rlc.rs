@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check { name: "lost blocks in acknowledged mode", rows: || or_why(acknowledged()) },
 ];
 
-/// Of a packet, in bytes.
+/// Size of a packet, in bytes.
 const SIZE: u32 = 1460;
 
 /// One block of 100 is lost: nothing retransmits it.

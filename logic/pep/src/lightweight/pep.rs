@@ -3,7 +3,7 @@
 //! A report is due after 8 packets or 2 ms, and for TCP also when a gap is to be reported; every 2 packets for a flow's first 64,
 //! which clock slow start; and once 20 ms after the last packet. Limits: 1000 reports per second and flow, and 2 % of the flow's
 //! own bytes (except for the first 64 packets and the last report). A flow is forgotten after 30 s of silence; if there are too
-//! many, the one that was silent longest is. A server that did not subscribe gets nothing but an offer, at most every 10 s.
+//! many, the one with the longest silence is. A server that did not subscribe gets nothing but an offer, at most every 10 s.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};

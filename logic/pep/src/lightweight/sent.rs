@@ -308,7 +308,7 @@ mod tests {
         }
         assert_eq!(rig.report(1), Err(Unlocated::TooMany));
         assert_eq!(rig.report(1), Err(Unlocated::GivenUp));
-        // The PEP is asked, and counts anew.
+        // The PEP is asked for a new epoch, and restarts its counting.
         rig.restart();
         for _ in 0..10 {
             let number = rig.send();

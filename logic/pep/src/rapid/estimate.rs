@@ -184,7 +184,7 @@ impl Estimate {
         self.newest.as_ref().is_some_and(|newest| newest.info.cell != hint.info.cell)
     }
 
-    /// What is added to the smallest RTT towards the user.
+    /// The margin added to the smallest RTT towards the user.
     pub(super) fn allowance(&self, settings: &Settings) -> Span {
         settings.sr_allowance.of(self.newest.as_ref().map(|newest| &newest.info))
     }

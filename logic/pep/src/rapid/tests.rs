@@ -233,7 +233,7 @@ fn a_flow_of_constant_rate_alternates_as_published_and_stays_slow_in_the_field()
 
 #[test]
 fn the_edges_of_test_r_4() {
-    // All slow: nobody to give to.
+    // All are slow: no flow to give anything to.
     let mut rig = Rig::new(Settings::THESIS);
     let flows = [RTT; 3].map(|rtt| rig.open(rtt));
     rig.play(at(150_000), &flows.map(|flow| (flow, 50_000.0)));
@@ -747,7 +747,7 @@ fn what_passes_by_is_taken_off_the_capacity_where_it_counts() {
             let until = at(2_000_000 * (part as u64 + 1));
             while rig.now < until {
                 rig.rapid.on_passing(1, Bytes::new(rate * 125));
-                rig.rapid.on_passing(9, Bytes::new(1_500)); // of a user of whom nothing is known
+                rig.rapid.on_passing(9, Bytes::new(1_500)); // of an unknown user
                 let next = rig.now + Span::from_millis(1);
                 rig.play(next, &[(flow, 1e9)]);
             }
@@ -778,7 +778,7 @@ fn the_allowance_for_scheduling_requests_is_that_of_the_technology() {
     let lte = CellInfo::lte(0, LteBandwidth::Mhz5);
     let mmwave = CellInfo { technology: Technology::Mmwave, slot: Span::from_micros(125), ..lte };
     let nr = CellInfo { technology: Technology::Nr { qam256: true }, slot: Span::from_micros(500), ..lte };
-    // Two periods: 16 ms on LTE, as the authors have it; two slots where every slot has a request.
+    // Two periods: 16 ms on LTE, as in the authors' setup; two slots where every slot has a request.
     for (info, us) in [(lte, 18_000), (nr, 10_000), (mmwave, 2_250)] {
         let (rapid, flow) = alone(Settings::FIELD, info);
         assert_eq!(rapid.look(at(0), flow).unwrap().ran_rtt_min, Some(Span::from_micros(us)), "{info:?}");

@@ -227,7 +227,7 @@ fn read_again(kind: &str, value: &Value) -> Result<Value, String> {
 fn every_member_of_the_standard_is_read_and_written() {
     for (kind, value) in all_members() {
         assert_eq!(read_again(kind, &value).as_ref(), Ok(&value), "{kind}");
-        // With one that nobody knows it is read as well.
+        // An unknown member does not prevent reading it.
         let mut more = value.clone();
         more["x-of-tomorrow"] = json!({ "a": [1] });
         assert_eq!(read_again(kind, &more).as_ref(), Ok(&value), "{kind}");

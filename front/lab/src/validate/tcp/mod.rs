@@ -75,7 +75,7 @@ pub struct How<'a> {
     pub kernel: &'a dyn Kernel,
 }
 
-/// What was found.
+/// The findings.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// The figures of the valid rows, in the order of the grid.
@@ -193,7 +193,7 @@ fn of_kernel(job: &Job, release: &str) -> Origin {
 
 /// Per emulation: whether it is stored, or why it is invalid, `None` if it was not run; and the number of repetitions.
 type Played = (Option<Outcome>, u32);
-/// Of an emulation: whether it is stored, or why it is invalid.
+/// The outcome of an emulation: it is stored, or why it is invalid.
 type Outcome = Result<(), String>;
 
 /// Runs what is not in the store: the first run of all rows, then the second, so that neighbours, which are at different rates,
