@@ -9,15 +9,15 @@
 //!
 //! Layout in words; all numbers are unsigned unless stated otherwise. Word 0 changes with the layout's version.
 //!
-//! | from | what |
+//! | from | content |
 //! |---|---|
 //! | 0 | [`MAGIC`], its lowest 16 bits the version |
 //! | 1 | cells, in the upper 32 bits; users, in the lower |
 //! | 2 | TTIs of the history H, a power of two |
-//! | 3 | generation: rises whenever a writer begins anew |
-//! | 4 | time of the last slot that was written, in ns; of any cell |
-//! | 8 | cells, [`CELL_WORDS`] + H each: counter, what the cell is, its last slot, sums since the start, and its last H slots |
-//! | behind | users, [`USER_WORDS`] + 2 H each: counter, identity and state, sums since the user came, and its last H slots downlink and uplink |
+//! | 3 | generation: incremented by each new writer |
+//! | 4 | time of the last slot written, of any cell, in ns |
+//! | 8 | cells, [`CELL_WORDS`] + H each: counter, description, last slot, sums since the start, and the last H slots |
+//! | next | users, [`USER_WORDS`] + 2 H each: counter, identity, state, sums since attaching, and the last H slots of each direction |
 //!
 //! [`CellRecord`] and [`UserRecord`] describe the content of a record, their `load` functions the order of its words. A slot of the
 //! history is one word with the slot's number in its lowest 24 bits, so that the slot H before is not mistaken for it.

@@ -5,30 +5,30 @@
 //!
 //! Header:
 //!
-//! | byte | what |
+//! | byte | content |
 //! |---|---|
 //! | 0 | [`MAGIC`] |
-//! | 1 | version in the upper four bits, flags in the lower: 1 full, 2 averaged, 4 first of its sender, 8 more datagrams of this report follow |
+//! | 1 | version in the upper four bits, flags in the lower: 1 full, 2 averaged, 4 sender's first, 8 report continues in the next |
 //! | 2 | number of the cell |
 //! | 4 | slot, modulo 2^24 |
 //! | 7 | records that follow |
-//! | 8 | when it was measured, in ns |
-//! | 16 | resources used downlink, and uplink: 12 bits each, lower bits first; in the unit of the records |
-//! | 19 | active users downlink, and uplink: 12 bits each; 4095 is that or more |
+//! | 8 | time of the measurement, in ns |
+//! | 16 | resources used downlink, and uplink: 12 bits each, low bits first; in the unit of the records |
+//! | 19 | active users downlink, and uplink: 12 bits each; saturates at 4095 |
 //! | 22 | sequence: datagrams of this cell so far, modulo 2^16 |
 //!
 //! Record:
 //!
-//! | byte | what |
+//! | byte | content |
 //! |---|---|
 //! | 0 | number of the user |
 //! | 2 | CQI in the lower four bits, flags in the upper: 1 handover in progress, 2 there was a block, 4 the user left |
 //! | 3, 4 | MCS downlink, uplink |
-//! | 5, 7 | resources granted downlink, uplink: PRBs, or symbols where symbols are given out; tenths if averaged |
+//! | 5, 7 | resources granted downlink, uplink: PRBs, or symbols where symbols are allocated; tenths if averaged |
 //! | 9 | largest block downlink, in bits (24 bits) |
-//! | 12 | queue downlink, in 16 bytes (24 bits), rounded up |
-//! | 15 | share of blocks downlink that were sent again, in 1/255 |
-//! | 16 | zero, to be ignored |
+//! | 12 | queue downlink, in units of 16 bytes (24 bits), rounded up |
+//! | 15 | share of retransmissions among downlink blocks, in 1/255 |
+//! | 16 | reserved: zero, ignored by readers |
 //!
 //! A lost datagram shows as a gap in the sequence: the users' values then keep their age until a record or a full report confirms
 //! them. See [`Decoder`].

@@ -2,14 +2,14 @@
 //!
 //! A patch is a table like a scenario. `docs/reproductions.md` shows each of its forms:
 //!
-//! | a patch has | it |
+//! | a patch contains | it |
 //! |---|---|
 //! | `duration = "30s"` | sets a key |
-//! | `[rnis]` | sets keys of a section, which is added where it is not there |
-//! | `[flow.short]` | sets keys of the element with this name, which must be there |
+//! | `[rnis]` | sets keys of a section, which is added if missing |
+//! | `[flow.short]` | sets keys of the element with this name, which must exist |
 //! | `[flow."*"]` | sets keys of all elements |
 //! | `[[flow]]` | adds an element, whose name must be new |
-//! | `remove = ["rnis.stop", "flow.short", "pep"]` | removes keys, elements or sections first; they must be there |
+//! | `remove = ["rnis.stop", "flow.short", "pep"]` | removes keys, elements or sections first; they must exist |
 //!
 //! The value of a key is replaced as a whole, even if it is a table (`queue`) or a list.
 
