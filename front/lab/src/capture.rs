@@ -20,9 +20,9 @@ const PORT: u16 = 5_000;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the capture {path}: {reason}; what it holds so far is complete packets")]
 pub struct CaptureError {
-    /// Which file.
+    /// The file.
     pub path: PathBuf,
-    /// As the library or the system said it.
+    /// The error of the library or the system.
     pub reason: String,
 }
 

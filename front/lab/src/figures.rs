@@ -1,6 +1,6 @@
 //! Formatting of figures for people: one unit for a whole column, and only significant digits.
 
-/// What is being measured.
+/// Measured quantities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Bits per second.

@@ -46,11 +46,11 @@ const GRID: RGBColor = RGBColor(0xe8, 0xe8, 0xe8);
 pub struct PlotError {
     /// Which one.
     pub title: String,
-    /// As the library said it.
+    /// The library's error.
     pub reason: String,
 }
 
-/// What every plot has.
+/// Parts of every plot.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
     /// Width and height in pixels.

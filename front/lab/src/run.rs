@@ -38,7 +38,7 @@ impl Job {
         Ok(Self { label: label.into(), text, scenario, traces })
     }
 
-    /// Who made its result.
+    /// The origin of its result.
     pub fn origin(&self) -> Origin {
         Origin {
             scenario: self.scenario.name.clone(),
@@ -80,7 +80,7 @@ impl Job {
     }
 }
 
-/// How jobs are played.
+/// How jobs are run.
 #[derive(Clone, Copy)]
 pub struct Runner<'a> {
     /// Threads; 0 for one per core.

@@ -53,7 +53,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -92,7 +92,7 @@ impl Store {
                 let _ = fs::remove_file(file.path());
             }
         }
-        // It is not empty, mostly.
+        // Usually it is not empty.
         let _ = fs::remove_dir(&self.folder);
     }
 

@@ -72,7 +72,7 @@ pub struct RunSummary {
     /// Lightweight PEPs; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peps: Vec<PepResult>,
-    /// Where every byte went.
+    /// The ledger of bytes.
     pub ledger: Ledger,
     /// Events of the engine.
     pub events: u64,

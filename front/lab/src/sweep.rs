@@ -23,7 +23,7 @@ pub struct Variation {
 pub struct SweepSpec {
     /// The scenario's text.
     pub text: String,
-    /// What errors call it.
+    /// Its name in errors.
     pub file: String,
     /// The settings; every combination is run, the last one changing fastest.
     pub variations: Vec<Variation>,

@@ -41,9 +41,9 @@ pub enum ToolError {
     /// The file could not be read.
     #[error("cannot read {path}: {source}")]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The gzipped file is truncated.
@@ -51,17 +51,17 @@ pub enum ToolError {
         "{path}: after line {line}: the gzip data is cut off or damaged ({source}); fetch the file again"
     )]
     Gzip {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Lines that could still be read.
         line: u64,
-        /// As the decoder said it.
+        /// The decoder's error.
         source: std::io::Error,
     },
     /// The file is not a trace.
     #[error("{path}: {source}")]
     Malformed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it, with the line.
         source: TraceError,
@@ -69,7 +69,7 @@ pub enum ToolError {
     /// The file is not a log of rates.
     #[error("{path}: {source}")]
     Log {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it, with the line.
         source: LogError,
@@ -83,9 +83,9 @@ pub enum ToolError {
     /// The file could not be written.
     #[error("cannot write {path}: {source}")]
     Unwritable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A plot could not be drawn.

@@ -24,7 +24,7 @@ pub enum TraceLoadError {
         "no trace {name:?}; looked for it (and {name}.gz) in: {looked}. Built in: {builtin}; files elsewhere: give their path, or --traces DIR"
     )]
     NotFound {
-        /// As it was asked for.
+        /// The name asked for.
         name: String,
         /// The folders.
         looked: String,
@@ -34,7 +34,7 @@ pub enum TraceLoadError {
     /// No built-in trace of that name.
     #[error("no built-in trace {name:?}; there are: {builtin}")]
     UnknownBuiltin {
-        /// As it was asked for.
+        /// The name asked for.
         name: String,
         /// The names of the built-in ones.
         builtin: String,
@@ -42,15 +42,15 @@ pub enum TraceLoadError {
     /// The file could not be read.
     #[error("cannot read {path}: {source}")]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is not a trace.
     #[error("{path}: {source}")]
     Malformed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it, with the line.
         source: TraceError,

@@ -365,7 +365,7 @@ pub struct L2Meas {
     /// Users in them.
     #[serde(default, rename = "cellUEInfo", skip_serializing_if = "Vec::is_empty")]
     pub cell_ue_info: Vec<L2MeasCellUe>,
-    /// When.
+    /// Timestamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_stamp: Option<TimeStamp>,
 }
@@ -411,70 +411,70 @@ pub enum Notification {
     /// A handover.
     #[serde(rename = "CellChangeNotification", rename_all = "camelCase")]
     CellChange {
-        /// Whose.
+        /// The user.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         associate_id: Vec<AssociateId>,
-        /// Which stage.
+        /// The stage.
         ho_status: HoStatus,
-        /// From here.
+        /// The source cell.
         src_ecgi: Ecgi,
-        /// Whose, by a temporary name.
+        /// The user, by a temporary identifier.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         temp_ue_id: Option<TempUeId>,
-        /// When.
+        /// Timestamp.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_stamp: Option<TimeStamp>,
-        /// To here; several only before it is completed.
+        /// The target cell; several only before completion.
         trg_ecgi: Vec<Ecgi>,
     },
     /// A bearer was set up.
     #[serde(rename = "RabEstNotification", rename_all = "camelCase")]
     RabEst {
-        /// Whose.
+        /// The user.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         associate_id: Vec<AssociateId>,
-        /// Where.
+        /// The cell.
         ecgi: Ecgi,
         /// Its number.
         erab_id: u32,
         /// Its quality of service.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         erab_qos_parameters: Option<bearers::ErabQosParameters>,
-        /// Whose, by a temporary name.
+        /// The user, by a temporary identifier.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         temp_ue_id: Option<TempUeId>,
-        /// When.
+        /// Timestamp.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_stamp: Option<TimeStamp>,
     },
     /// A bearer was changed.
     #[serde(rename = "RabModNotification", rename_all = "camelCase")]
     RabMod {
-        /// Whose.
+        /// The user.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         associate_id: Vec<AssociateId>,
-        /// Where.
+        /// The cell.
         ecgi: Ecgi,
         /// Number of the bearer.
         erab_id: u32,
         /// Its quality of service from now on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         erab_qos_parameters: Option<bearers::ErabQosParameters>,
-        /// When.
+        /// Timestamp.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_stamp: Option<TimeStamp>,
     },
     /// A bearer was released.
     #[serde(rename = "RabRelNotification", rename_all = "camelCase")]
     RabRel {
-        /// Whose.
+        /// The user.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         associate_id: Vec<AssociateId>,
         /// Its cell.
         ecgi: Ecgi,
         /// The bearer.
         erab_release_info: ErabReleaseInfo,
-        /// When.
+        /// Timestamp.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_stamp: Option<TimeStamp>,
     },
@@ -497,7 +497,7 @@ pub enum Notification {
         s1_event: bearers::S1Event,
         /// Whose, and which.
         s1_ue_info: bearers::S1UeNotified,
-        /// When.
+        /// Timestamp.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_stamp: Option<TimeStamp>,
     },
@@ -536,10 +536,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_assoc_ho: FilterCriteriaAssocHo,
     },
     /// To bearers that are set up.
@@ -550,10 +550,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_qci: bearers::FilterCriteriaQci,
     },
     /// To bearers that are changed.
@@ -564,10 +564,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_qci: bearers::FilterCriteriaErab,
     },
     /// To bearers that are released.
@@ -578,10 +578,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_qci: bearers::FilterCriteriaErab,
     },
     /// To measurement reports in LTE.
@@ -592,10 +592,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_assoc_tri: measured::FilterCriteriaAssocTri,
     },
     /// To measurement reports in NR.
@@ -606,10 +606,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_nr_mrs: measured::FilterCriteriaNrMrs,
     },
     /// To timing advance.
@@ -620,10 +620,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_assoc: measured::FilterCriteriaAssoc,
     },
     /// To changes of carriers.
@@ -634,10 +634,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_assoc: measured::FilterCriteriaAssoc,
     },
     /// To bearers on S1.
@@ -648,12 +648,12 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// To what of them.
+        /// The events of interest.
         event_type: Vec<bearers::S1Event>,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         #[serde(rename = "S1BearerSubscriptionCriteria")]
         criteria: bearers::S1BearerSubscriptionCriteria,
     },

@@ -6,13 +6,13 @@ use ranpace_units::Time;
 /// An event in a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When.
+    /// Time of the event.
     pub time: Time,
     /// Number of the cell.
     pub cell: u16,
     /// Number of the user.
     pub user: u32,
-    /// What.
+    /// Kind of event.
     pub kind: EventKind,
 }
 
@@ -33,7 +33,7 @@ pub enum EventKind {
     BearerFailed {
         /// Its number.
         bearer: u8,
-        /// Which way.
+        /// Direction.
         direction: Direction,
     },
     /// The user has left for another cell; no cell serves it.

@@ -246,7 +246,7 @@ pub struct BearerReport {
     pub user: u32,
     /// Number of the bearer.
     pub bearer: u8,
-    /// Which way.
+    /// Direction.
     pub direction: Direction,
     /// Bytes queued, retransmissions included.
     pub queue: Bytes,

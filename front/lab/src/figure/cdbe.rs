@@ -82,7 +82,7 @@ fn without_drain(flow: &FlowResult) -> Result<f64, String> {
     let rtt = column(flow, "state_min_rtt_s")?;
     let (mut since, mut longest) = (None, 0.0_f64);
     for row in 0..time.len() {
-        // In STARTUP there is no DRAIN yet.
+        // DRAIN cannot occur in STARTUP.
         let high = delay[row] > 1.25 * least[row] && state[row] != DRAIN && state[row] != STARTUP;
         since = if high { since.or(Some(time[row])) } else { None };
         if let Some(since) = since {

@@ -180,7 +180,7 @@ fn quantile(of: &Distribution, share: f64) -> f64 {
     point.map_or(f64::NAN, |(value, _)| value.as_secs_f64())
 }
 
-/// When a flow has all that it will have.
+/// When a flow has received everything that it will receive.
 fn end_of(scope: &Scope<'_>, flow: &FlowResult) -> f64 {
     let ends = flow.transfers.iter().map(|transfer| match transfer.completion {
         Some(completion) => (transfer.start + completion).as_secs_f64(),

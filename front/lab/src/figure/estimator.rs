@@ -112,7 +112,7 @@ struct Step {
     end: f64,
     /// Payload's share of the bottleneck, in bit/s.
     rate: f64,
-    /// Of the step before.
+    /// That of the previous step.
     before: Option<f64>,
 }
 

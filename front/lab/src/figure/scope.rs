@@ -8,13 +8,13 @@ use ranpace_units::{Bytes, Rate, Span};
 /// Texts that go into a scenario, by the name of their place.
 pub type Values = BTreeMap<String, String>;
 
-/// Which flows a figure is about.
+/// The flows that a figure covers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Flows {
     /// All but plain sources ("udp").
     #[default]
     All,
-    /// Those of this name, plain sources too.
+    /// Those with this name, including plain sources.
     Named(String),
     /// Flows with this name, or with a name that begins with it followed by a blank or a dot; no plain sources.
     Group(String),

@@ -61,7 +61,7 @@ pub enum Refused {
         "{path} is not the recording that was meant: expected sha256 {expected} (unpacked), found {found}; get it anew from {origin}"
     )]
     Different {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The digest it should have.
         expected: String,

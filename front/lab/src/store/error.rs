@@ -18,7 +18,7 @@ pub enum StoreError {
         what: &'static str,
         /// Where.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
     /// No space left, or the user's quota is exceeded.
@@ -28,7 +28,7 @@ pub enum StoreError {
     DiskFull {
         /// Where.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
     /// Something is in the way.
@@ -38,7 +38,7 @@ pub enum StoreError {
     InTheWay {
         /// Where.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
     /// The process has too many open files.
@@ -50,7 +50,7 @@ pub enum StoreError {
         what: &'static str,
         /// Where.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
     /// The file system is read-only.
@@ -58,7 +58,7 @@ pub enum StoreError {
     ReadOnly {
         /// Where.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
     /// Anything else.
@@ -68,7 +68,7 @@ pub enum StoreError {
         what: &'static str,
         /// Where.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
     /// A table could not be made or read.
@@ -84,7 +84,7 @@ pub enum StoreError {
     Json {
         /// Where.
         path: PathBuf,
-        /// As the library said it.
+        /// The library's error.
         source: serde_json::Error,
     },
     /// A name that would leave the results folder.

@@ -128,7 +128,7 @@ pub enum LogError {
     NoColumn {
         /// The one asked for.
         column: String,
-        /// Those that are there.
+        /// The existing ones.
         columns: String,
         /// The most similar one, as a question.
         near: String,

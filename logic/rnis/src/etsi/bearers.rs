@@ -11,7 +11,7 @@ object! {
         /// The networks; at least one.
         plmn: Vec<Plmn>,
         ;;
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
     }
 }
@@ -83,7 +83,7 @@ object! {
         /// The request's identifier.
         request_id: String,
         ;;
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
         []
         /// Cell by cell.
@@ -118,7 +118,7 @@ object! {
     /// Bearers of a user on S1.
     S1UeInfo {
         ;;
-        /// The user, by a temporary name.
+        /// The user, by a temporary identifier.
         temp_ue_id: TempUeId,
         []
         /// The user.
@@ -136,7 +136,7 @@ object! {
         /// User by user; at least one.
         s1_ue_info: Vec<S1UeInfo>,
         ;;
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
     }
 }
@@ -149,7 +149,7 @@ object! {
         /// The bearers.
         s1_bearer_info: Vec<S1Bearer>,
         ;;
-        /// The user, by a temporary name.
+        /// The user, by a temporary identifier.
         temp_ue_id: TempUeId,
         []
         /// The user.
@@ -172,7 +172,7 @@ number! {
 object! {
     /// Selects bearers that are set up.
     FilterCriteriaQci {
-        /// Those of this class.
+        /// Only those of this class.
         qci: u8,
         ;;
         /// The application.
@@ -186,9 +186,9 @@ object! {
 object! {
     /// Selects bearers that are changed or released.
     FilterCriteriaErab {
-        /// Those of this number.
+        /// Only the one with this number.
         erab_id: u32,
-        /// Those of this class.
+        /// Only those of this class.
         qci: u8,
         ;;
         /// The application.

@@ -283,7 +283,7 @@ object! {
 object! {
     /// One CSI-RS.
     ResultsPerCsiRsIndex {
-        /// Which.
+        /// Its index.
         csi_rs_index: i32,
         ;;
         /// The measurement.
@@ -295,7 +295,7 @@ object! {
     /// CSI-RS, one by one.
     ResultsPerCsiRsIndexList {
         []
-        /// Each.
+        /// The measurements.
         results_per_csi_rs_index: ResultsPerCsiRsIndex,
     }
 }
@@ -303,7 +303,7 @@ object! {
 object! {
     /// One SSB.
     ResultsPerSsbIndex {
-        /// Which.
+        /// Its index.
         ssb_index: i32,
         ;;
         /// The measurement.
@@ -315,7 +315,7 @@ object! {
     /// SSB, one by one.
     ResultsPerSsbIndexList {
         []
-        /// Each.
+        /// The measurements.
         results_per_ssb_index: ResultsPerSsbIndex,
     }
 }
@@ -339,7 +339,7 @@ object! {
         rsrp: i32,
         /// RSRQ, encoded by [`rsrq`].
         rsrq: i32,
-        /// Why it reported.
+        /// The trigger of the report.
         trigger: Trigger,
         ;;
         /// Its height in metres above sea level.
@@ -350,7 +350,7 @@ object! {
         rsrq_ex: i32,
         /// SINR, encoded by [`sinr`].
         sinr: i32,
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
         []
         /// The user.
@@ -435,10 +435,10 @@ object! {
 object! {
     /// A measurement report of a user in NR.
     NrMeasRepUe {
-        /// Why it reported.
+        /// The trigger of the report.
         trigger_nr: TriggerNr,
         ;;
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
         []
         /// The user.
@@ -460,7 +460,7 @@ object! {
         /// The timing advance, encoded by [`timing_advance`].
         timing_advance: i32,
         ;;
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
         []
         /// The user.
@@ -483,7 +483,7 @@ object! {
         /// Its cell.
         ecgi: Ecgi,
         ;;
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
         []
         /// The user.
