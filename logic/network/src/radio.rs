@@ -55,7 +55,7 @@ impl ReportSubscriber<'_> {
         }
     }
 
-    /// The subscription to request, given whether some consumer needs every slot.
+    /// Its subscription if another consumer needs every slot.
     fn of_every_slot(&self) -> CellSubscription {
         let every = CellSubscription::EVERY_SLOT;
         CellSubscription { full_every: self.subscription.full_every.min(every.full_every), ..every }
