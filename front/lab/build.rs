@@ -1,5 +1,5 @@
-//! Marks the version with a fingerprint of the code that decides results, so that results of another state of the code are
-//! never taken for this one's.
+//! Adds a fingerprint of the code that determines results to the version, so that results of another state of the code are never
+//! mistaken for this one's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn main() {
         sources(&root.join(part), &mut found);
     }
     found.sort();
-    // FNV-1a, 64 bits: nobody attacks it.
+    // FNV-1a, 64 bits: no protection against attacks is needed.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for path in &found {
         for byte in fs::read(path).unwrap_or_default() {

@@ -8,20 +8,20 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 
-/// The interface. Root's, mostly.
+/// The interface; usually only root may open it.
 const DEVICE: &str = "/dev/cpu_dma_latency";
 
-/// As long as it is there, no processor sleeps: one with nothing to do waits actively.
+/// While it exists, no processor sleeps: an idle one busy-waits.
 #[derive(Debug)]
 pub struct Awake {
     _request: File,
 }
 
 impl Awake {
-    /// Asks for it.
+    /// Requests it.
     pub fn ask() -> io::Result<Self> {
         let mut request = File::options().write(true).open(DEVICE)?;
-        // Microseconds until a processor is awake.
+        // Tolerated wakeup latency in microseconds.
         request.write_all(&0_i32.to_ne_bytes())?;
         Ok(Self { _request: request })
     }

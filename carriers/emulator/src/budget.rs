@@ -1,30 +1,30 @@
 //! The share of its processor that the loop leaves to others.
 //!
-//! On a processor that real-time threads fill, Linux gives ordinary threads 50 of each 1000 ms: before 6.12 by stopping real-time
-//! threads that have run for 950 ms (sched_rt_runtime_us), since then by a deadline server for ordinary threads. Both take their
-//! 50 ms at a stretch, during which the network stands still. A loop that never sleeps by itself therefore pauses often and
-//! briefly.
+//! On a processor filled by real-time threads, Linux gives ordinary threads 50 of each 1000 ms: before 6.12 by suspending real-time
+//! threads that have run for 950 ms (sched_rt_runtime_us), since then by a deadline server for ordinary threads. Both take their 50
+//! ms at a stretch, during which the network stands still. A loop that never sleeps therefore pauses often and briefly.
 
 use ranpace_units::{Span, Time};
 
-/// Keeps count of how long the loop may stay awake.
+/// Tracks how long the loop may stay awake.
 #[derive(Debug)]
 pub struct Budget {
-    /// How long it may stay awake without a pause.
+    /// Remaining time awake before a pause.
     left: Span,
-    /// Until when it was counted.
+    /// Until when it was accounted.
     at: Time,
 }
 
 impl Budget {
-    /// A pause. Ours: packets that wait for its end are half of what counts as late ([`crate::LATE`]).
+    /// Length of a pause. Ours: packets that wait for its end reach half of what counts as late ([`crate::LATE`]).
     pub const PAUSE: Span = Span::from_micros(500);
-    /// Time awake that a time asleep pays for: a sixteenth is left to others, 62 of 1000 ms where Linux asks for 50. Ours.
+    /// Time awake earned by a unit of sleep: a sixteenth is left to others, 62 of 1000 ms where Linux requires 50. Ours.
     const PAYS: u64 = 15;
-    /// Most that is kept. Ours: a loop that fills its processor from some instant on has slept for more than 50 of the first 1000 ms as well.
+    /// Most time that can be saved up. Ours: a loop that begins to fill its processor at some instant sleeps for more than 50 of
+    /// the first 1000 ms as well.
     const MOST: Span = Span::from_millis(150);
 
-    /// Nothing is used at `now`.
+    /// A full budget at `now`.
     pub fn new(now: Time) -> Self {
         Self { left: Self::MOST, at: now }
     }
@@ -52,7 +52,7 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// Plays a loop that works and sleeps in turns: its longest pause, and the least that it slept within any second.
+    /// Alternates work and sleep: the number of pauses, and the least sleep within any second.
     fn play(work: Span, sleep: Span) -> (u64, Span) {
         let mut now = Time::ZERO;
         let (mut budget, mut pauses, mut sleeps) = (Budget::new(now), 0, Vec::new());
@@ -82,7 +82,7 @@ mod tests {
             assert!(pauses > 0);
             assert!(least >= Span::from_millis(50), "work of {work} us at a time: {least}");
         }
-        // Neither does one that sleeps too little.
+        // Neither does a loop that sleeps too little.
         let (pauses, least) = play(Span::from_micros(1000), Span::from_micros(20));
         assert!(pauses > 0 && least >= Span::from_millis(50), "{pauses}, {least}");
     }
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_loop_that_sleeps_enough_never_pauses() {
         assert_eq!(play(Span::from_micros(900), Span::from_micros(100)).0, 0);
-        // Not even if it was busy for a tenth of a second.
+        // Not even after it was busy for a tenth of a second.
         let mut budget = Budget::new(Time::ZERO);
         assert!(!budget.is_used(Time::from_millis(100)));
         assert!(budget.is_used(Time::from_millis(150)));

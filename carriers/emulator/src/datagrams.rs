@@ -1,5 +1,4 @@
-//! A UDP flow of the scenario over sockets of the kernel. It sends at the same instants as the simulator's source with the same
-//! seed.
+//! A UDP flow of the scenario over kernel sockets. It sends at the same instants as the simulator's source with the same seed.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -18,7 +17,7 @@ use crate::workloads::UDP_HEADERS;
 
 /// The data sent.
 static PAYLOAD: [u8; MTU as usize] = [0; MTU as usize];
-/// Room for datagrams that wait to be read, as the kernel counts it: its default holds about a hundred. Ours.
+/// Receive buffer in the kernel's accounting: its default holds about a hundred datagrams. Ours.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// The flow.
@@ -35,14 +34,14 @@ pub struct Datagrams<'a> {
     sink: Option<UdpSocket>,
     /// Payload that was read.
     pub delivered: u64,
-    /// Datagrams that the sending host's kernel did not take.
+    /// Datagrams that the sending host's kernel refused.
     pub refused: u64,
     pub first_sent: Option<Time>,
     pub last_received: Option<Time>,
 }
 
 impl<'a> Datagrams<'a> {
-    /// Before it begins; `seed` is that of the scenario.
+    /// A flow not started yet; `seed` is that of the scenario.
     pub fn new(spec: &'a FlowSpec, (flow, port): (usize, u16), ends: (usize, usize), seed: u64) -> Self {
         let payload = match spec.transport {
             Transport::Udp { packet, .. } => packet.get().saturating_sub(UDP_HEADERS) as usize,
@@ -69,10 +68,10 @@ impl<'a> Datagrams<'a> {
         Socket::new(Domain::IPV4, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP))
     }
 
-    /// Waits for datagrams; to be called in the namespace of the receiver.
+    /// Opens the receiver's socket; call it in the receiver's namespace.
     pub fn listen(&mut self, registry: &Registry) -> io::Result<()> {
         let socket = Self::socket()?;
-        // As much as is allowed, for who is not root.
+        // As much as is allowed without root.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
         socket.bind(&SocketAddr::from((addresses::v4(self.ends.1), self.port)).into())?;
         let mut sink = UdpSocket::from_std(socket.into());
@@ -81,7 +80,7 @@ impl<'a> Datagrams<'a> {
         Ok(())
     }
 
-    /// Makes the sender's socket; to be called in its namespace.
+    /// Opens the sender's socket; call it in the sender's namespace.
     pub fn open(&mut self) -> io::Result<()> {
         let socket = Self::socket()?;
         socket.bind(&SocketAddr::from((addresses::v4(self.ends.0), 0)).into())?;
@@ -90,13 +89,13 @@ impl<'a> Datagrams<'a> {
         Ok(())
     }
 
-    /// Begins to send. Returns when [`Self::send`] has something to do.
+    /// Starts sending. Returns when to call [`Self::send`].
     pub fn begin(&mut self) -> Time {
         self.source = UdpSource::of_flow(self.spec, self.seed, self.flow, self.spec.start);
         self.source.as_ref().map_or(Time::MAX, UdpSource::next_deadline)
     }
 
-    /// Sends what is due. Returns when there is more.
+    /// Sends what is due. Returns when more is due.
     pub fn send(&mut self, now: Time) -> Time {
         let (Some(source), Some(sender)) = (&mut self.source, &self.sender) else { return Time::MAX };
         while source.poll_transmit(now).is_some() {
@@ -124,12 +123,12 @@ impl<'a> Datagrams<'a> {
         }
     }
 
-    /// Sends nothing more.
+    /// Stops sending.
     pub fn stop(&mut self) {
         self.source = None;
     }
 
-    /// How long it was measured until `end`, from `from` on.
+    /// The part of its lifetime that was measured between `from` and `end`.
     pub fn measured(&self, from: Time, end: Time) -> Span {
         self.spec.stop.unwrap_or(Time::MAX).min(end) - from.max(self.spec.start)
     }

@@ -1,14 +1,14 @@
-//! The ways of handing packets over to hosts.
+//! How packets are delivered to hosts.
 
-/// The way in which packets are handed over.
+/// How packets are delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// One by one. Those of one connection that are due at one awakening cross to the host's kernel in one GSO packet ([`crate::gro::Coalescer`]), which it
-    /// cuts before it receives it, if it can.
+    /// One by one. Packets of one connection that are due at one wakeup cross to the host's kernel in one GSO packet
+    /// ([`crate::gro::Coalescer`]), which the kernel segments before it receives it, if it can.
     #[default]
     Gso,
-    /// One by one, each written by itself.
+    /// One by one, each in a write of its own.
     Single,
-    /// Packets of one connection that are due at one awakening in one GSO packet.
+    /// Packets of one connection that are due at one wakeup in one GSO packet.
     Gro,
 }

@@ -16,17 +16,17 @@ use crate::netlink;
 pub const NAME: &str = "ran0";
 /// Largest IP packet.
 pub const MTU: u16 = 1500;
-/// Packets that wait in the kernel until they are read; more than a window of any TCP, so that none is lost before the links
-/// that are to lose it. Ours.
+/// Packets queued in the kernel until they are read; more than any TCP window, so that none is lost before the emulated links.
+/// Ours.
 const QUEUE: u32 = 20_000;
 
-/// A device, in a namespace.
+/// A device in a namespace.
 pub struct Device {
     tun: SyncDevice,
 }
 
 impl Device {
-    /// Makes the device of the host at this place, in the calling thread's namespace, and sets up the loopback device.
+    /// Creates the device of the host at this place in the calling thread's namespace, and brings up the loopback device.
     pub fn create(place: usize) -> io::Result<Self> {
         let mut loopback = LinkMessage::default();
         loopback.header.index = index("lo")?;
@@ -48,13 +48,13 @@ impl Device {
         Ok(Self { tun })
     }
 
-    /// Hands a packet to the host, or several in one GSO packet: the virtio header at the beginning of the bytes says which.
+    /// Writes a packet, or a GSO packet, to the host; the virtio header at the beginning says which.
     #[inline]
     pub fn send(&self, bytes: &[IoSlice<'_>]) -> io::Result<()> {
         self.tun.send_vectored(bytes).map(|_| ())
     }
 
-    /// Reads what waits, a packet or many in one GSO packet with its virtio header, and returns its length; `None` if nothing waits.
+    /// Reads a packet or GSO packet with its virtio header, and returns its length; `None` if nothing waits.
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.tun.recv(buffer) {
@@ -65,7 +65,7 @@ impl Device {
     }
 }
 
-/// The number of the device of this name in the calling thread's namespace.
+/// The index of the device of this name in the calling thread's namespace.
 pub fn index(name: &str) -> io::Result<u32> {
     Ok(if_nametoindex(name)?)
 }

@@ -1,4 +1,4 @@
-//! Runs an emulation from beginning to end: it makes namespaces, starts the loop and the programs, and reports what remains.
+//! Runs an emulation from beginning to end: creates namespaces, starts the loop and the programs, and collects the results.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,10 +27,10 @@ use crate::workloads::WorkloadError;
 
 /// Period of checking whether programs have ended.
 const BEAT: Duration = Duration::from_millis(10);
-/// What programs get to end by themselves after Ctrl-C, which they hear too.
+/// Time that programs get to end on their own after Ctrl-C, which they receive too.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Why an emulation did not come to its end.
+/// Why an emulation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmulationError {
@@ -45,16 +45,16 @@ pub enum EmulationError {
         /// The names that exist.
         known: String,
     },
-    /// Namespaces, devices or programs could not be had.
+    /// Namespaces, devices or programs could not be created.
     #[error(transparent)]
     Namespaces(#[from] NamespaceError),
     /// The scenario's workloads cannot be played.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// Sockets of workloads, or what the kernel says of TCP, could not be had.
+    /// Sockets of workloads, or the kernel's TCP figures, were not available.
     #[error("the sockets of the workloads failed: {}{}", .0, advice(.0))]
     Sockets(io::Error),
-    /// The file for packets could not be made.
+    /// The capture file could not be created.
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// The loop failed.
@@ -73,9 +73,9 @@ fn advice(error: &io::Error) -> &'static str {
 /// The results of an emulation.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What links, cells and routes carried. With workloads its flows are those of the scenario first, in the scenario's order and
-    /// under their names; their algorithm is "kernel cubic" or the like. Then come those routes that carried something of programs;
-    /// their algorithm is "kernel". Last come their TCP connections, with the kernel's figures.
+    /// Traffic of links, cells and routes. With workloads the scenario's flows come first, in its order and under their names, with
+    /// an algorithm such as "kernel cubic". Then come the routes that carried traffic of programs, with the algorithm "kernel".
+    /// Last come the programs' TCP connections, with the kernel's figures.
     pub result: RunResult,
     /// Whether the machine kept up.
     pub timeliness: Timeliness,
@@ -89,8 +89,8 @@ pub struct Outcome {
     pub notes: Vec<String>,
 }
 
-/// Emulates until the main program ends, the time is over or `stop` is set. `ready` is told the names of the namespaces
-/// when packets can cross, before programs start.
+/// Emulates until the main program ends, the time is over or `stop` is set. `ready` receives the names of the namespaces once
+/// packets can cross, before programs start.
 pub fn emulate(
     topology: &Topology,
     plan: &Plan,
@@ -138,16 +138,16 @@ pub fn emulate(
         plan.views.hints.clone().map(|path| hints_to(path, &topology.scenario)).unzip();
     let over = AtomicBool::new(false);
     let (played, code, report, captured) = thread::scope(|scope| {
-        // Whatever happens below, the loop ends.
+        // The loop ends on every path out of here.
         let _end = SetAtEnd(&over);
-        // Sockets wait before the first packet can cross.
+        // Sockets listen before the first packet can cross.
         let (say_set_up, set_up) = mpsc::channel();
         let (say_begun, hear_begun) = mpsc::channel();
         let (names, is_over, settings) = (namespaces.names(), &over, &settings);
         let player = scope.spawn(move || {
             let player = Player::new(topology, names, settings)?;
             let _ = say_set_up.send(());
-            // Nobody says so if the loop could not begin.
+            // Nothing is sent if the loop could not start.
             let begun = hear_begun.recv().unwrap_or_else(|_| Instant::now());
             player.run(begun, is_over)
         });
@@ -195,7 +195,7 @@ pub fn emulate(
         over.store(true, Ordering::Relaxed);
         let report = player.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
         let played = played.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
-        // It ends with the loop, whose tap is then no more.
+        // The writer ends with the loop, which drops the tap.
         let captured = writing.map(|writing| writing.join().unwrap_or(Ok(0)));
         Ok((played, code, report, captured))
     })?;
@@ -210,7 +210,7 @@ pub fn emulate(
     }
     if cuts == Some(true) {
         for name in namespaces.names() {
-            // Nothing that was measured is lost for it.
+            // A failure here does not discard the measurements.
             let dropped = within(name, segmentation::dropped).map_err(|error| error.to_string());
             match dropped.and_then(|dropped| dropped.map_err(|error| error.to_string())) {
                 Ok(dropped) => timeliness.refused += dropped,
@@ -227,8 +227,8 @@ pub fn emulate(
     Ok(Outcome { result, timeliness, code, interrupted, captured, notes })
 }
 
-/// Waits for the last of the programs, which is the main one if `has_main`; `ask` says whether the time is over, and whether
-/// somebody wants it to end. Then all are ended.
+/// Waits for the last of the programs, which is the main one if `has_main`; `ask` returns whether the time is over, and whether to
+/// stop. Then ends all of them.
 fn attend(
     mut running: Vec<Running>,
     has_main: bool,

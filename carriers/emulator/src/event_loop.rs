@@ -1,4 +1,4 @@
-//! The loop by the real clock. One thread moves packets between devices and the network when they are due.
+//! The real-time loop. One thread moves packets between devices and the network when they are due.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -32,45 +32,47 @@ use crate::slack::{Slack, Wakeup};
 use crate::timeliness::{Machine, Timeliness, Watch};
 use crate::topology::Topology;
 
-/// Longest sleep: how soon it is seen that the loop is to end.
+/// Longest sleep, which bounds the reaction to a stop.
 const NAP: Span = Span::from_millis(20);
-/// Readings of a device between two looks at what is due.
+/// Reads of a device between two checks for due events.
 const READINGS: usize = 16;
-/// Waiting for an instant this far away or farther, packet by packet, it sleeps until a little before it ([`WakeupLead`]) and then stays awake, so that
-/// it is in time. A loop with something to do more often sleeps and is late, because it would stay awake all the time. Ours.
+/// If the next instant is at least this far away, the loop (delivering packet by packet) sleeps until shortly before it
+/// ([`WakeupLead`]) and then stays awake, so that it is on time. A loop with more frequent events sleeps and is late, because it
+/// would otherwise stay awake all the time. Ours.
 const DOZE_FROM: Span = Span::from_micros(350);
-/// An instant that is nearer than this is waited for awake: going to sleep and waking takes as long. GSO packets on links do not wait for it
-/// at all; slots of cells are not played before their time. Ours; see docs/performance.md.
+/// An instant closer than this is awaited without sleeping, because going to sleep and waking takes as long. GSO packets on links
+/// do not wait for it at all; slots of cells are never played early. Ours; see docs/performance.md.
 const NEAR: Span = Span::from_micros(15);
-/// What a host sends so soon after it was handed packets counts from then. Ours: half of what the base RTT is to be exact to.
+/// What a host sends within this time after a delivery counts from the delivery. Ours: half of the accuracy required of the base
+/// RTT.
 const ANSWER: Span = Span::from_micros(100);
-/// Participants are asked no more often than this: a deadline that does not pass cannot stop the loop, and what comes to them within it is
-/// late by as much at most. Ours.
+/// Shortest interval between calls of participants: a deadline that does not advance cannot stop the loop, and packets for them are
+/// late by at most this. Ours.
 const TURN: Span = Span::from_micros(1);
-/// Priority of the loop among real-time threads, 1 to 99: above what ordinary programs have, below the kernel's own watchdogs
-/// and interrupt threads (50). Ours.
+/// Priority of the loop among real-time threads, 1 to 99: above ordinary programs, below the kernel's watchdogs and interrupt
+/// threads (50). Ours.
 const PRIORITY: u8 = 40;
 
-/// Tasks of the loop besides moving packets.
+/// Options of the loop.
 #[derive(Debug, Default)]
 pub struct SideTasks {
-    /// The way in which packets are handed over.
+    /// How packets are delivered.
     pub delivery: Delivery,
-    /// Whether the hosts' kernels cut GSO packets before they receive them ([`segmentation`]); `None` if they were not asked to.
+    /// Whether the hosts' kernels segment GSO packets before they receive them ([`segmentation`]); `None` if not requested.
     pub cuts: Option<bool>,
-    /// Lets processors sleep.
+    /// Lets processors sleep between packets.
     pub saves_power: bool,
-    /// Which processor it keeps to.
+    /// The processor to which it is pinned.
     pub processor: Option<Processor>,
-    /// Takes all packets.
+    /// Captures all packets.
     pub tap: Option<Tap>,
-    /// Shows how it is.
+    /// Shows its status.
     pub live: Option<Live>,
-    /// Takes radio information.
+    /// Records radio information.
     pub hints: Option<HintLines>,
 }
 
-/// Plays a network until `stop` is set; the device at a place is that of the host there. `say` is told its beginning.
+/// Runs a network until `stop` is set; the device at a place is that of its host. `say` receives the start time.
 pub fn run(
     topology: &Topology,
     devices: &[Device],
@@ -81,7 +83,7 @@ pub fn run(
     let SideTasks { delivery, cuts, saves_power, processor, mut tap, mut live, hints } = beside;
     let awake = if saves_power { None } else { Awake::ask().ok() };
     let machine = Machine { real_time: hurry(), awake: awake.is_some(), cuts };
-    // Where that is forbidden it goes where there is room.
+    // If pinning is forbidden, the scheduler chooses the processor.
     let _ = processor.as_ref().map(Processor::keep);
     let mut network = Transit::new(&topology.scenario);
     if let Some(hints) = &hints {
@@ -117,7 +119,7 @@ pub fn run(
     let early = if is_early { NEAR } else { Span::ZERO };
     // A cell's slots keep their instants, and most packets come out at these.
     let has_cells = !topology.scenario.cells.is_empty();
-    // Participants answer at their own instants too.
+    // Participants act at their own instants too.
     let mut slack = if has_cells || gateway.participants.is_some() {
         Slack::none()
     } else {
@@ -125,7 +127,7 @@ pub fn run(
     };
     gateway.watch.slack = slack.span();
     let mut budget = Budget::new(clock());
-    // Until when the loop was to go on at the latest; whether it polls; whether devices have more than was read.
+    // When the loop has to continue at the latest; whether it polls; whether devices have unread packets.
     let (mut expected, mut polls, mut has_more) = (clock(), false, false);
     while !stop.load(Ordering::Relaxed) {
         let mut now = clock();
@@ -139,7 +141,7 @@ pub fn run(
             now = woken;
         }
         expected = now;
-        // What is played, and from when on counts what hosts send until the next poll.
+        // The instant up to which to play, from which packets of hosts count until the next poll.
         let instant = if polls { slack.last_poll(now) } else { now + early };
         let is_due = gateway.next_event(&network) <= instant;
         gateway.advance(&mut network, topology, instant);
@@ -179,7 +181,7 @@ pub fn run(
             }
             Wakeup::At(next) => {
                 let sleeps = next > before + early;
-                // If nothing was handed over nothing is answered, and what else there is ends the sleep at once.
+                // If nothing was delivered there are no answers, and anything else ends the sleep at once.
                 if handed_over || !sleeps {
                     poller.look()?;
                 } else {
@@ -187,7 +189,7 @@ pub fn run(
                 }
                 if poller.ready().is_empty() && sleeps {
                     let wait = next - before;
-                    // What was decided for an instant stays, also when packets end the sleep: the poller need not be set again.
+                    // The decision for an instant stands even if packets end the sleep, so that the poller need not be set again.
                     if asleep_for != next || asleep_until <= before {
                         dozes = delivery != Delivery::Gro && wait >= DOZE_FROM;
                         let doze = (if dozes { wait - lead.get() } else { wait }).min(NAP);
@@ -206,7 +208,7 @@ pub fn run(
                     if poller.ready().is_empty() && dozes && asleep_until <= now {
                         lead.learn(now - asleep_until);
                     }
-                    // Without a doze there is something to do often: what is not near is slept for once more.
+                    // Without a doze, events are frequent: sleep once more unless the instant is near.
                     let awake_for = if dozes { WakeupLead::MOST } else { NEAR };
                     while poller.ready().is_empty() && now < next && next - now <= awake_for {
                         poller.look()?;
@@ -226,7 +228,7 @@ pub fn run(
                 && let Some(length) = device.receive(gateway.packet_buffer.buffer())?
             {
                 let now = clock();
-                // No more than a slack too early, also if the poll is late.
+                // At most a slack too early, also if the poll is late.
                 let since = if polls { instant.max(slack.last_poll(now) - slack.span()) } else { now };
                 gateway.admit(&mut network, topology, (from, length), tap.as_mut(), since);
                 readings += 1;
@@ -257,22 +259,22 @@ pub struct Played {
     pub result: RunResult,
     /// Whether the machine kept up.
     pub timeliness: Timeliness,
-    /// Packets that the tap left out.
+    /// Packets omitted by the tap.
     pub left_out: u64,
-    /// Hints that were not written down, because there was no room for them.
+    /// Hints not recorded because the queue was full.
     pub hints_left_out: u64,
 }
 
-/// How long before an instant a sleep is to end. A sleep ends late, by what the machine takes to wake a thread (20 to 70 us were
-/// seen). That is learned: the third quartile of what was seen lately, so that of four instants three find the loop awake, and it
-/// was not awake for long. By steps, as in Robbins and Monro's approximation of a quantile (1951).
+/// How long before an instant a sleep should end. A sleep ends late by the time that the machine takes to wake a thread (20 to 70
+/// us were observed). The lead is learned as the third quartile of recent lateness: at three of four instants the loop is awake,
+/// and it was not awake for long. It moves in steps, as in Robbins and Monro's approximation of a quantile (1951).
 #[derive(Debug)]
 struct WakeupLead(Span);
 
 impl WakeupLead {
-    /// Longest. Ours: a machine that is later than this has other work, and nothing is won by staying awake.
+    /// Longest lead. Ours: a machine that is later than this has other work, and staying awake gains nothing.
     const MOST: Span = Span::from_micros(70);
-    /// Three quarters and one quarter of 2 us: what is seen in a hundred sleeps moves it from one end to the other. Ours.
+    /// Steps up and down, three quarters and one quarter of 2 us: a hundred sleeps move it across the whole range. Ours.
     const UP: Span = Span::from_nanos(1_500);
     /// See [`Self::UP`].
     const DOWN: Span = Span::from_nanos(500);
@@ -281,7 +283,7 @@ impl WakeupLead {
         self.0
     }
 
-    /// A sleep ended so long after it was to end.
+    /// A sleep ended this much later than requested.
     fn learn(&mut self, late: Span) {
         self.0 = if late > self.0 { (self.0 + Self::UP).min(Self::MOST) } else { self.0 - Self::DOWN };
     }
@@ -293,7 +295,7 @@ impl Default for WakeupLead {
     }
 }
 
-/// What the network is told of a packet, or of a GSO packet before it is cut; `None` if it goes nowhere.
+/// The network's description of a packet, or of a GSO packet before segmentation; `None` if it has no route.
 #[inline]
 fn info_of(topology: &Topology, from: usize, packet: &[u8]) -> Option<PacketInfo> {
     let headers = Headers::read(packet)?;
@@ -309,7 +311,7 @@ fn info_of(topology: &Topology, from: usize, packet: &[u8]) -> Option<PacketInfo
     })
 }
 
-/// What the network is told of a packet that goes on, or begins, at participants.
+/// The network's description of a packet that continues, or begins, at participants.
 fn info_on(flow: u32, packet: &[u8], marked: bool) -> Option<PacketInfo> {
     let headers = Headers::read(packet)?;
     let (wire, payload) = (packet.len() as u32, headers.payload);
@@ -319,16 +321,16 @@ fn info_on(flow: u32, packet: &[u8], marked: bool) -> Option<PacketInfo> {
 /// The devices at which packets enter and leave.
 struct Gateway<'a> {
     devices: &'a [Device],
-    /// The place of the host at which each flow ends.
+    /// The host at the end of each flow, by place.
     ends: Vec<usize>,
     packet_buffer: PacketBuffer,
     coalescer: Option<Coalescer>,
     watch: Watch,
-    /// When each host was last handed a packet.
+    /// When each host last received a packet.
     handed: Vec<Time>,
-    /// When a packet last entered the network or left it.
+    /// When a packet last entered or left the network.
     latest: Time,
-    /// What packets pass on their way, if anything, and the bytes of the packet that passes.
+    /// The participants on the paths, if any, and the bytes of the passing packet.
     participants: Option<Participants<'a>>,
     /// The writer of radio information.
     hints: Option<HintLines>,
@@ -336,7 +338,7 @@ struct Gateway<'a> {
 }
 
 impl Gateway<'_> {
-    /// The packets of a GSO packet that was read of a host, which sent it at `now` or later.
+    /// Injects the packets of a GSO packet read from a host, which sent it at `now` or later.
     #[inline]
     fn admit(
         &mut self,
@@ -357,7 +359,7 @@ impl Gateway<'_> {
             packet_buffer.release(first.gso_packet(), count);
             return;
         };
-        // The headers are the same for all.
+        // All packets have the same headers.
         let headers = (whole.len() as u32).saturating_sub(info.payload);
         *latest = sent;
         if let Some(tap) = tap {
@@ -373,8 +375,9 @@ impl Gateway<'_> {
         }
     }
 
-    /// When a host sent what it sent at `now` or later. An answer counts from what it answers, or what else was moved since: how long the
-    /// loop takes until it reads is not the network's, and what is answered together is under way together.
+    /// The effective sending time of what a host sent at `now` or later. An answer counts from the delivery that it answers, or
+    /// from what was moved since: the loop's reading delay is not part of the network, and what is answered together travels
+    /// together.
     #[inline]
     fn sent_at(&self, host: usize, now: Time) -> Time {
         let answers = self.handed.get(host).is_some_and(|handed| now - *handed <= ANSWER);
@@ -406,12 +409,12 @@ impl Gateway<'_> {
             if at >= instant {
                 return;
             }
-            // What participants do at an instant is played a little later: each has its turn once.
+            // What participants do at an instant is played slightly later, so that each gets one turn.
             from = at + TURN;
         }
     }
 
-    /// Shows participants what has come to them by `now`, and sends what they send.
+    /// Shows participants the packets that have reached them by `now`, and sends their packets.
     fn play_participants(&mut self, network: &mut Transit<'_, Part>, topology: &Topology, now: Time) {
         let Self { packet_buffer, participants: Some(participants), passing, hints, .. } = self else {
             return;
@@ -449,7 +452,7 @@ impl Gateway<'_> {
         }
     }
 
-    /// Hands over what has arrived; returns at how many instants. What answers it counts from now, or from that poll.
+    /// Delivers what has arrived; returns the number of distinct instants. Answers count from now, or from that poll.
     #[inline]
     fn deliver(
         &mut self,
@@ -459,7 +462,7 @@ impl Gateway<'_> {
         clock: &impl Fn() -> Time,
     ) -> u64 {
         let Self { devices, ends, packet_buffer, coalescer, watch, handed, latest, .. } = self;
-        // The network may be a little ahead, and what was sent a moment ago too.
+        // The network, and a recent send, may be slightly ahead.
         let now = Cell::new(clock().max(network.now()).max(*latest));
         let (mut instants, mut last) = (0, Time::MAX);
         let mut write = |batch: PacketBatch, bytes: &[IoSlice<'_>]| {
@@ -467,7 +470,7 @@ impl Gateway<'_> {
             let failed = devices.get(batch.device).is_none_or(|device| device.send(bytes).is_err());
             watch.refused += u64::from(failed);
             now.set(now.get().max(clock()));
-            // The host had time until here: it receives while this writes.
+            // The host was busy until here, because it receives during the write.
             if let Some(handed) = handed.get_mut(batch.device) {
                 *handed = now.get();
             }
@@ -502,11 +505,11 @@ impl Gateway<'_> {
     }
 }
 
-/// Asks for what keeps this thread in time: real-time priority, timers to the nanosecond, memory that is there. Returns whether
-/// it got the first; without it, the loop runs like any other program.
+/// Requests what keeps this thread on time: real-time priority, timers of nanosecond resolution, locked memory. Returns whether it
+/// got the first; without it, the loop runs like any other program.
 fn hurry() -> bool {
     use thread_priority::unix::{RealtimeThreadSchedulePolicy, ThreadSchedulePolicy};
-    // Threads without real-time priority are woken up to 50 us late otherwise.
+    // Otherwise threads without real-time priority are woken up to 50 us late.
     let _ = nix::sys::prctl::set_timerslack(1);
     let _ = nix::sys::mman::mlockall(nix::sys::mman::MlockAllFlags::MCL_CURRENT);
     let Ok(priority) = PRIORITY.try_into() else { return false };
@@ -518,7 +521,7 @@ fn hurry() -> bool {
     .is_ok()
 }
 
-/// What this thread has taken of a processor, the kernel's work for it included.
+/// CPU time of this thread, including the kernel's work for it.
 fn cpu_time() -> Span {
     let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
     let time = time.map(Duration::from).unwrap_or_default();
@@ -536,7 +539,7 @@ mod tests {
     #[test]
     fn the_lead_settles_where_three_of_four_sleeps_end_before_the_instant() {
         let mut lead = WakeupLead::default();
-        // 20 to 59 us late, each as often, in an order without a pattern that lasts.
+        // 20 to 59 us late, equally often, without a lasting pattern.
         let late = |step: u64| Span::from_micros(20 + step * 27 % 40);
         (0..1_000).for_each(|step| lead.learn(late(step)));
         let mean = (1_000..1_400).map(|step| {
@@ -545,7 +548,7 @@ mod tests {
         });
         let mean: f64 = mean.sum();
         assert!((47.0..53.0).contains(&mean), "{mean} us");
-        // A machine that is always late does not make it longer than it may be, one that is in time takes it to nothing.
+        // A machine that is always late does not push it beyond its maximum; one that is on time brings it to zero.
         (0..1_000).for_each(|_| lead.learn(Span::from_millis(3)));
         assert_eq!(lead.get(), WakeupLead::MOST);
         (0..1_000).for_each(|_| lead.learn(Span::ZERO));

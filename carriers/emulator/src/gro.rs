@@ -19,38 +19,36 @@ use crate::gso::{
 };
 use crate::packet_buffer::{PacketBuffer, Part};
 
-/// GSO packets that are open at a time: those of so many connections that take turns. As many as in a bucket of Linux
-/// (MAX_GRO_SKBS).
+/// Most GSO packets open at a time, that is, connections that are interleaved. As many as in a bucket of Linux (MAX_GRO_SKBS).
 const MOST_OPEN: usize = 8;
 /// Largest IP packet (RFC 791 section 3.1).
 const LARGEST: usize = 65_535;
-/// ECE and ACK: the flags, beside PSH and FIN, of packets that are joined.
+/// ECE and ACK: the flags, beside PSH and FIN, of packets that can be coalesced.
 const ORDINARY: u8 = 0x50;
 
 /// The properties of a packet that can be coalesced.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     v6: bool,
-    /// Bytes of the IP header.
+    /// Length of the IP header.
     network: usize,
-    /// Bytes of both headers.
+    /// Length of both headers.
     headers: usize,
     payload: usize,
     number: u32,
     id: u16,
-    /// Whether PSH or FIN say that it is the last one.
+    /// Whether PSH or FIN make it the last one.
     last: bool,
 }
 
 impl Shape {
-    /// Of a packet with these first bytes, its virtio header before them, and of this length; `None` if it is handed over as it
-    /// is.
+    /// Shape of a packet of this length with these first bytes, after its virtio header; `None` if it has to be delivered alone.
     fn of(head: &[u8], length: usize) -> Option<Self> {
         let virtio = header(head)?;
         let packet = &head[OFFSET..];
         let v6 = packet.first()? >> 4 == 6;
         let network = usize::from(virtio.csum_start);
-        // Without options of IP: then TCP begins here. A fragment has its checksum already.
+        // IP has no options, so TCP begins here. A fragment's checksum is complete already.
         if virtio.flags != NEEDS_SUM
             || usize::from(virtio.csum_offset) != TCP_SUM
             || network != if v6 { 40 } else { 20 }
@@ -81,7 +79,7 @@ impl Shape {
     }
 }
 
-/// Payload that lies together in what a kernel sent, and of how many packets it is.
+/// Contiguous payload in a GSO packet sent by a kernel, and its number of packets.
 #[derive(Clone, Debug)]
 struct Run {
     gso_packet: u32,
@@ -89,7 +87,7 @@ struct Run {
     packets: u32,
 }
 
-/// Packets that are handed over at once.
+/// Packets that are delivered together.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketBatch {
     /// Place of the host.
@@ -100,7 +98,7 @@ pub struct PacketBatch {
     pub packets: usize,
 }
 
-/// A GSO packet to which packets can be joined.
+/// A GSO packet that can still be extended.
 #[derive(Debug)]
 struct GroPacket {
     device: usize,
@@ -109,16 +107,16 @@ struct GroPacket {
     marked: bool,
     /// Headers of its first packet.
     head: Vec<u8>,
-    /// The payload behind them.
+    /// The payload after them.
     runs: Vec<Run>,
-    /// Of its first packet.
+    /// Shape of its first packet.
     first: Shape,
-    /// From IP's header on.
+    /// Length from the IP header on.
     length: usize,
     count: usize,
-    /// What follows its last packet where that comes from.
+    /// The part that follows its last packet at the origin.
     next: Part,
-    /// It ends here.
+    /// It cannot be extended.
     full: bool,
 }
 
@@ -129,13 +127,13 @@ impl GroPacket {
         self.device == device && self.head[OFFSET..].get(addresses.clone()) == packet.get(addresses)
     }
 
-    /// Whether this packet of the same connection goes on where it ends.
+    /// Whether this packet of the same connection continues it.
     fn takes(&self, shape: &Shape, packet: &[u8], least: usize) -> bool {
         let own = &self.head[OFFSET..];
         let first = &self.first;
         let (n, sum) = (first.network, first.network + TCP_SUM);
         let same = |from: usize, to: usize| own.get(from..to) == packet.get(from..to);
-        // Lengths, identification and checksums are not compared, nor the numbers and the flags that end a GSO packet.
+        // Lengths, identification and checksums are not compared, nor the sequence numbers and the flags that end a GSO packet.
         let network = if first.v6 {
             same(0, 4) && same(6, 8)
         } else {
@@ -152,13 +150,13 @@ impl GroPacket {
             && self.has_room(shape.payload, least)
     }
 
-    /// Whether a packet can follow that has so much payload, and the GSO packet is then at least so long.
+    /// Whether a packet with this payload can follow, and the GSO packet is then at least `least` long.
     fn has_room(&self, payload: usize, least: usize) -> bool {
         let length = self.length + payload;
         !self.full && payload <= self.first.payload && (least..=LARGEST).contains(&length)
     }
 
-    /// Joins a packet, whose payload lies there and whose flags are these.
+    /// Appends a packet with payload in this range and these flags.
     fn join(&mut self, part: Part, payload: Range<usize>, flags: u8) {
         let length = payload.len();
         self.head[OFFSET + self.first.network + TCP_FLAGS] |= flags & (PSH | FIN);
@@ -174,7 +172,7 @@ impl GroPacket {
         self.full = flags & (PSH | FIN) != 0 || length < self.first.payload;
     }
 
-    /// Makes the headers those of one large packet, which the kernel takes for what they say.
+    /// Turns the headers into those of one large packet, for the kernel.
     fn close(&mut self) {
         if self.count < 2 {
             return;
@@ -188,7 +186,7 @@ impl GroPacket {
             csum_start: network as u16,
             csum_offset: TCP_SUM as u16,
         };
-        // There is room: it was read from there.
+        // It fits: it was read from there.
         let _ = virtio.encode(&mut self.head);
         let packet = &mut self.head[OFFSET..];
         let length = self.length;
@@ -203,10 +201,10 @@ impl GroPacket {
     }
 }
 
-/// Joins packets.
+/// Coalesces packets.
 #[derive(Debug, Default)]
 pub struct Coalescer {
-    /// Length that GSO packets of several packets have at least.
+    /// Smallest length of a GSO packet with several packets.
     least: usize,
     open: Vec<GroPacket>,
     head: Vec<u8>,
@@ -214,13 +212,13 @@ pub struct Coalescer {
 }
 
 impl Coalescer {
-    /// Joins packets to GSO packets of this length and above.
+    /// Coalesces packets into GSO packets of at least this length.
     pub fn from_length(least: usize) -> Self {
         Self { least, ..Self::default() }
     }
 
-    /// A packet for a device, due at `due`, with a mark of Congestion Experienced or without. `write` is given what is to be handed over
-    /// now; the rest waits for [`Self::flush`].
+    /// Adds a packet for a device, due at `due`, with or without a mark of Congestion Experienced. `write` receives what is
+    /// delivered now; the rest waits for [`Self::flush`].
     pub fn add(
         &mut self,
         (device, due): (usize, Time),
@@ -237,7 +235,7 @@ impl Coalescer {
                 && gso_packet.marked == marked
                 && gso_packet.has_room(payload.len(), least)
         };
-        // Nearly all: they come as they were sent, and there is nothing to compare.
+        // The usual case: packets come in the order in which they were sent, and nothing needs to be compared.
         if let Some(gso_packet) = self.open.iter_mut().find(follows) {
             gso_packet.join(part, payload, packet_buffer.flags(part));
             return;
@@ -292,7 +290,7 @@ impl Coalescer {
         });
     }
 
-    /// Hands over everything that waits.
+    /// Delivers everything that waits.
     pub fn flush(&mut self, packet_buffer: &mut PacketBuffer, write: &mut impl Write) {
         for gso_packet in self.open.drain(..) {
             Self::write(gso_packet, &mut self.spare, packet_buffer, write);
@@ -321,7 +319,7 @@ impl Coalescer {
     }
 }
 
-/// Hands bytes to a device, in parts.
+/// Writes bytes to a device, in parts.
 pub trait Write: FnMut(PacketBatch, &[IoSlice<'_>]) {}
 impl<T: FnMut(PacketBatch, &[IoSlice<'_>])> Write for T {}
 
@@ -334,7 +332,7 @@ mod tests {
     use super::*;
     use crate::gso::{cut, fill_checksum};
 
-    /// A packet as the kernel gives it: the checksum is left to the card.
+    /// A packet as the kernel delivers it: with its checksum left to the card.
     struct Sample {
         v6: bool,
         port: u16,
@@ -401,13 +399,13 @@ mod tests {
         }
     }
 
-    /// Takes in a buffer as a kernel would send it.
+    /// Takes in a buffer as if a kernel had sent it.
     fn take_in(packet_buffer: &mut PacketBuffer, buffer: &[u8]) -> Vec<Part> {
         packet_buffer.buffer()[..buffer.len()].copy_from_slice(buffer);
         packet_buffer.take_in(buffer.len()).collect()
     }
 
-    /// What is written when these come together, by device.
+    /// What is written when these arrive together, by device.
     fn joined(packets: &[(usize, Vec<u8>)]) -> Vec<(usize, Vec<u8>)> {
         let mut packet_buffer = PacketBuffer::default();
         let take_in = |(device, buffer): &(usize, Vec<u8>)| {
@@ -443,7 +441,7 @@ mod tests {
         cut(&mut whole)
     }
 
-    /// Packets of one connection that follow each other.
+    /// Consecutive packets of one connection.
     fn run(v6: bool, count: u32) -> Vec<(usize, Vec<u8>)> {
         let sample = |at| Sample { v6, number: 1000 + at * 1000, id: 7 + at as u16, ..USUAL };
         (0..count).map(|at| (1, sample(at).buffer())).collect()
@@ -503,7 +501,7 @@ mod tests {
         assert_eq!(joined(&packets).len(), 8);
     }
 
-    /// What the kernel sends in one GSO packet, as it sends it: these packets joined.
+    /// These packets coalesced into the GSO packet that the kernel would send.
     fn large(count: u32) -> Vec<u8> {
         joined(&run(false, count)).remove(0).1
     }
@@ -600,7 +598,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, who cuts what was written has every packet, and those of each connection in their order.
+        /// For any input, segmenting what was written yields every packet, and those of each connection in order.
         #[test]
         fn no_packet_is_changed_or_overtaken(steps in prop::collection::vec(
             (any::<bool>(), 0..12_u16, 0..4_u32, 0..4_u16, 0..3_usize, any::<bool>(), 0..8_u32), 0..60,

@@ -13,14 +13,14 @@ use tun_rs::{
     VirtioNetHdr,
 };
 
-/// Offset of a packet in its buffer: behind the virtio header.
+/// Offset of a packet in its buffer: after the virtio header.
 pub const OFFSET: usize = VIRTIO_NET_HDR_LEN;
 
 /// VIRTIO_NET_HDR_F_NEEDS_CSUM.
 pub const NEEDS_SUM: u8 = 1;
 /// VIRTIO_NET_HDR_GSO_NONE.
 const NO_GSO: u8 = 0;
-/// VIRTIO_NET_HDR_GSO_ECN, beside the kind: a GSO packet with CWR.
+/// VIRTIO_NET_HDR_GSO_ECN, combined with the kind: a GSO packet with CWR.
 const WITH_CWR: u8 = 0x80;
 
 /// Offsets of the checksums of TCP and UDP (RFC 9293 section 3.1, RFC 768).
@@ -28,7 +28,7 @@ pub const TCP_SUM: usize = 16;
 /// See [`TCP_SUM`].
 pub const UDP_SUM: usize = 6;
 const UDP_HEADER: usize = 8;
-/// Flags of TCP, at this place of its header.
+/// Offset of the flags in TCP's header.
 pub const TCP_FLAGS: usize = 13;
 /// See [`TCP_FLAGS`] (RFC 9293 section 3.1).
 pub const FIN: u8 = 0x01;
@@ -42,16 +42,16 @@ pub fn header(buffer: &[u8]) -> Option<VirtioNetHdr> {
     VirtioNetHdr::decode(buffer).ok()
 }
 
-/// How what a kernel sent at once is cut into packets. Its payload stays where it is: only headers are written for each packet.
+/// How a GSO packet from a kernel is segmented. Its payload stays where it is; only headers are written for each packet.
 #[derive(Clone, Copy, Debug)]
 pub struct GsoLayout {
     v6: bool,
     tcp: bool,
-    /// Bytes of IP's headers.
+    /// Length of the IP headers.
     network: usize,
-    /// Bytes of IP's and the transport's headers.
+    /// Length of the IP and transport headers.
     headers: usize,
-    /// Bytes of payload in each packet but the last; 0 for a packet that is not cut.
+    /// Payload of each packet but the last; 0 for an unsegmented packet.
     size: usize,
     count: usize,
     /// Sum of the addresses.
@@ -62,8 +62,8 @@ pub struct GsoLayout {
 }
 
 impl GsoLayout {
-    /// Of a buffer; `None` if it holds nothing that a kernel sends, which is dropped like noise. The virtio header of a packet
-    /// that is not cut becomes that with which it is handed over.
+    /// Analyses a buffer; `None` if a kernel would not send it, in which case it is dropped. The virtio header of an unsegmented
+    /// packet becomes the one for delivery.
     pub fn of(buffer: &mut [u8]) -> Option<Self> {
         let header = header(buffer)?;
         let packet = buffer.get(OFFSET..)?;
@@ -124,26 +124,26 @@ impl GsoLayout {
         self.count
     }
 
-    /// Whether it is one packet, handed over as it is.
+    /// Whether it is one packet, delivered unchanged.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.size == 0
     }
 
-    /// Bytes of the headers of IP and the transport that each packet gets; 0 where it [`Self::is_plain`].
+    /// Length of the IP and transport headers of each packet; 0 if it [`Self::is_plain`].
     #[inline]
     pub fn headers(&self) -> usize {
         self.headers
     }
 
-    /// Where the payload of a packet lies in a buffer that is so long.
+    /// Range of a packet's payload in a buffer of this length.
     #[inline]
     pub fn payload(&self, index: usize, length: usize) -> Range<usize> {
         let from = OFFSET + self.headers + index * self.size;
         from.min(length)..if self.is_plain() { length } else { (from + self.size).min(length) }
     }
 
-    /// Writes what comes before the payload of a packet of this buffer, the virtio header with which it is handed over included.
+    /// Writes what precedes the payload of a packet of this buffer, including the virtio header for delivery.
     pub fn write_head(&self, index: usize, buffer: &[u8], head: &mut Vec<u8>) {
         head.clear();
         head.extend_from_slice(&buffer[..OFFSET + self.headers]);
@@ -160,7 +160,7 @@ impl GsoLayout {
             csum_offset: sum_at as u16,
             ..VirtioNetHdr::default()
         };
-        // There is room: it was read from there.
+        // It fits: it was read from there.
         let _ = own.encode(head);
         let (ip, transport) = head[OFFSET..].split_at_mut(network);
         if self.v6 {
@@ -173,7 +173,7 @@ impl GsoLayout {
         if self.tcp {
             let number = self.number.wrapping_add((index * self.size) as u32);
             transport[4..8].copy_from_slice(&number.to_be_bytes());
-            // As Linux cuts (tcp_gso_segment): CWR is of the first, FIN and PSH are of the last.
+            // As in Linux (tcp_gso_segment): the first packet has CWR, the last one FIN and PSH.
             let not_first = if index > 0 { CWR } else { 0 };
             let not_last = if index + 1 < self.count { FIN | PSH } else { 0 };
             transport[TCP_FLAGS] = self.flags & !(not_first | not_last);
@@ -184,40 +184,40 @@ impl GsoLayout {
         transport[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
     }
 
-    /// FIN and PSH of a packet of TCP, which the last one alone has.
+    /// FIN and PSH of a TCP packet, which only the last one has.
     #[inline]
     pub fn end_flags(&self, index: usize) -> u8 {
         if self.tcp && index + 1 == self.count { self.flags & (FIN | PSH) } else { 0 }
     }
 }
 
-/// Sum of the addresses in an IP header that is long enough (20 or 40 bytes).
+/// Sum of the addresses in an IP header of sufficient length (20 or 40 bytes).
 pub fn addresses_sum(packet: &[u8], v6: bool) -> u64 {
     add(if v6 { &packet[8..40] } else { &packet[12..20] })
 }
 
-/// The sum over the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1), as it stands in the checksum's field of a packet
-/// whose checksum is left to the card: `length` is that of the TCP or UDP header and what is behind it.
+/// The sum over the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1), as in the checksum field of a packet whose checksum
+/// is left to the card: `length` is that of the TCP or UDP header and its payload.
 pub fn pseudo_sum(addresses: u64, tcp: bool, length: u64) -> u16 {
     fold(addresses + if tcp { 6 } else { 17 } + length)
 }
 
-/// Puts the checksum into an IPv4 header (RFC 791 section 3.1).
+/// Fills in the checksum of an IPv4 header (RFC 791 section 3.1).
 pub fn sum_ipv4(header: &mut [u8]) {
     header[10..12].fill(0);
     let sum = !fold(add(header));
     header[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Adds up what the kernel left to the card: afterwards the packet is as on a wire.
+/// Completes a checksum left to the card: afterwards the packet is as on a wire.
 pub fn fill_checksum(buffer: &mut [u8]) {
     let Some(header) = header(buffer).filter(|header| header.flags & NEEDS_SUM != 0) else { return };
     let start = OFFSET + usize::from(header.csum_start);
     let offset = usize::from(header.csum_offset);
     let Some(rest) = buffer.get_mut(start..).filter(|rest| rest.len() >= offset + 2) else { return };
-    // What stands in the field is the pseudo-header's part.
+    // The field holds the sum over the pseudo-header.
     let sum = match !fold(add(rest)) {
-        // In UDP, none is "no checksum" (RFC 768).
+        // In UDP, zero means "no checksum" (RFC 768).
         0 if offset == UDP_SUM => u16::MAX,
         sum => sum,
     };
@@ -225,7 +225,7 @@ pub fn fill_checksum(buffer: &mut [u8]) {
     let _ = VirtioNetHdr::default().encode(buffer);
 }
 
-/// One's complement sum, not folded (RFC 1071): of the bytes in pairs, the last one with a zero.
+/// One's complement sum of byte pairs, not folded (RFC 1071); an odd last byte is padded with zero.
 fn add(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     let pairs = rest.chunks(2).map(|pair| u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]).into());
@@ -239,7 +239,7 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// All packets of a buffer, each whole.
+/// All packets of a buffer, segmented.
 #[cfg(test)]
 pub fn cut(buffer: &mut [u8]) -> Vec<Vec<u8>> {
     let Some(cuts) = GsoLayout::of(buffer) else { return Vec::new() };
@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// A large packet as the kernel gives it, and its payload.
+    /// A GSO packet as the kernel sends it, and its payload.
     fn large(v6: bool, tcp: bool, payload: usize, segment: u16) -> (Vec<u8>, Vec<u8>) {
         let payload: Vec<u8> = (0..payload).map(|at| (at * 7 % 251) as u8).collect();
         let ip = if v6 {
@@ -269,7 +269,7 @@ mod tests {
         };
         let mut buffer = vec![0; OFFSET];
         if tcp {
-            // CWR, PSH and FIN: each GSO packet has what belongs to it.
+            // CWR, PSH and FIN: each packet gets those that belong to it.
             let header = ip.tcp(5000, 80, u32::MAX - 1000, 500).ack(9).psh().fin().cwr();
             header.write(&mut buffer, &payload).unwrap();
         } else {
@@ -317,7 +317,7 @@ mod tests {
                 }
                 let addresses = |header: &[u8]| addresses_sum(header, v6);
                 let transport = &gso_packet[OFFSET + if v6 { 40 } else { 20 }..];
-                // Over all of it, the checksum included, the sum is all ones (RFC 1071).
+                // The sum over everything, the checksum included, is all ones (RFC 1071).
                 let whole = addresses(&gso_packet[OFFSET..])
                     + if tcp { 6 } else { 17 }
                     + transport.len() as u64
@@ -350,7 +350,7 @@ mod tests {
         let ip = PacketBuilder::ipv4([10, 77, 0, 1], [10, 77, 0, 2], 64);
         ip.udp(1, 2).write(&mut buffer, b"content").unwrap();
         assert_eq!(gso_packets(buffer.clone()), [buffer.clone()]);
-        // What cards say beside, of no use to who gets it: DATA_VALID, and the length of the headers.
+        // Further fields set by cards, unused by the receiver: DATA_VALID, and the length of the headers.
         let mut with_more = buffer.clone();
         VirtioNetHdr { flags: 2, hdr_len: 28, ..Default::default() }.encode(&mut with_more).unwrap();
         assert_eq!(gso_packets(with_more), [buffer]);
@@ -367,7 +367,7 @@ mod tests {
                 ..Default::default()
             };
             header.encode(&mut buffer).unwrap();
-            // The pseudo-header's part is all there is.
+            // The pseudo-header is the only contribution.
             buffer[OFFSET + 20 + offset..][..2].fill(0xff);
             fill_checksum(&mut buffer);
             assert_eq!(buffer[OFFSET + 20 + offset..][..2], expected);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a device says, nothing is read behind its end.
+        /// Whatever a device claims, nothing is read beyond its buffer.
         #[test]
         fn noise_is_cut_or_dropped(mut bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0..6_u8) {
             if bytes.len() > OFFSET {

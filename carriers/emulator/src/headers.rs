@@ -1,17 +1,17 @@
-//! Parses those fields of a packet's headers that the network needs: IPv4 (RFC 791), IPv6 with its extension headers (RFC 8200
-//! section 4), TCP and UDP.
+//! Parses the header fields that the network needs: IPv4 (RFC 791), IPv6 with its extension headers (RFC 8200 section 4), TCP and
+//! UDP.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Of one IP packet.
+/// Fields of an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
     /// Its destination.
     pub destination: IpAddr,
-    /// Tells its stream from others between the same hosts: a hash of protocol and ports. All fragments of a datagram have
-    /// the same, of the protocol alone, since only the first has the ports; Linux' hash of a packet does so too.
+    /// Distinguishes its stream from others between the same hosts: a hash of protocol and ports. All fragments of a datagram have
+    /// the same hash, of the protocol alone, since only the first has the ports; Linux' packet hash does so too.
     pub stream: u32,
-    /// Bytes behind the headers of TCP or UDP; of others, behind those of IP.
+    /// Bytes after the header of TCP or UDP; for other protocols, after that of IP.
     pub payload: u32,
     /// ECN-capable: ECT(0) or ECT(1) (RFC 3168 section 5).
     pub ect: bool,
@@ -20,36 +20,36 @@ pub struct Headers {
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Numbers of the extension headers of IPv6 (IANA, "IPv6 Extension Header Types") whose second byte is their length in units of
-/// 8 B, less one (RFC 8200 sections 4.3, 4.4 and 4.6, RFC 6275 section 6.1, RFC 7401 section 5.1, RFC 5533 section 5.1).
+/// Numbers of the IPv6 extension headers (IANA, "IPv6 Extension Header Types") whose second byte is their length in units of 8 B,
+/// less one (RFC 8200 sections 4.3, 4.4 and 4.6, RFC 6275 section 6.1, RFC 7401 section 5.1, RFC 5533 section 5.1).
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const DESTINATION_OPTIONS: u8 = 60;
 const MOBILITY: u8 = 135;
 const HIP: u8 = 139;
 const SHIM6: u8 = 140;
-/// Of 8 B (RFC 8200 section 4.5).
+/// 8 B long (RFC 8200 section 4.5).
 const FRAGMENT: u8 = 44;
 /// Its length is in units of 4 B, less two (RFC 4302 section 2.2).
 const AUTHENTICATION: u8 = 51;
-/// Most extension headers that are looked through; what follows is payload. RFC 8200 section 4.1
-/// recommends an order with six, of which destination options may come twice. Ours.
+/// Most extension headers that are parsed; the rest counts as payload. RFC 8200 section 4.1 recommends an order with six, of which
+/// destination options may come twice. Ours.
 const MOST_EXTENSIONS: usize = 8;
 
-/// The transport header behind those of IP.
+/// The transport header after those of IP.
 pub struct Transport {
-    /// Its number (IANA, "Protocol Numbers").
+    /// Protocol number (IANA, "Protocol Numbers").
     pub protocol: u8,
     /// Its offset.
     pub offset: usize,
-    /// Part of a larger datagram.
+    /// Whether it is a fragment.
     is_fragment: bool,
-    /// The beginning of its datagram, or all of it.
+    /// Whether it is the beginning of its datagram, or all of it.
     is_first: bool,
 }
 
 impl Transport {
-    /// Reads the headers of IP: source, destination and what stands behind; `None` if it is no packet.
+    /// Reads the IP headers: source, destination and the transport header; `None` if it is not an IP packet.
     pub fn read(packet: &[u8]) -> Option<(IpAddr, IpAddr, Self)> {
         match packet.first()? >> 4 {
             4 => {
@@ -70,17 +70,17 @@ impl Transport {
         }
     }
 
-    /// Whether it is a TCP segment, and not a part of one.
+    /// Whether it is a TCP segment, not fragmented.
     pub fn is_whole_tcp(&self) -> bool {
         self.protocol == TCP && !self.is_fragment
     }
 
-    /// Whether it is a UDP datagram, and not a part of one.
+    /// Whether it is a UDP datagram, not fragmented.
     pub fn is_whole_udp(&self) -> bool {
         self.protocol == UDP && !self.is_fragment
     }
 
-    /// Behind an IPv4 header; `None` if that is shorter than any.
+    /// The header after an IPv4 header; `None` if that is too short.
     #[inline]
     fn of_v4(header: &[u8; 20]) -> Option<Self> {
         let offset = usize::from(header[0] & 0xf) * 4;
@@ -90,11 +90,11 @@ impl Transport {
         (offset >= header.len()).then_some(transport)
     }
 
-    /// Behind an IPv6 header and its extension headers. One that is cut off, and all from there on, is payload.
+    /// The header after an IPv6 header and its extension headers. From a truncated one on, everything counts as payload.
     #[inline]
     fn of_v6(next: u8, packet: &[u8]) -> Self {
         let mut found = Self { protocol: next, offset: 40, is_fragment: false, is_first: true };
-        // Nearly every packet has none.
+        // Nearly all packets have none.
         for _ in 0..MOST_EXTENSIONS {
             let Some(&[next, length, third, fourth]) =
                 packet.get(found.offset..).and_then(<[u8]>::first_chunk)
@@ -113,14 +113,15 @@ impl Transport {
                 break;
             }
             if found.protocol == FRAGMENT {
-                // 13 bits of offset, two reserved ones, and whether more follow. A datagram in one fragment is whole (RFC 6946).
+                // 13 bits of offset, two reserved ones, and the more-fragments flag. A datagram in a single fragment is whole (RFC
+                // 6946).
                 let place = u16::from_be_bytes([third, fourth]);
                 found.is_first = place >> 3 == 0;
                 found.is_fragment = !found.is_first || place & 1 != 0;
             }
             (found.protocol, found.offset) = (next, found.offset + size);
             if !found.is_first {
-                // What follows belongs to the middle of a datagram.
+                // The rest belongs to the middle of a datagram.
                 break;
             }
         }
@@ -129,7 +130,7 @@ impl Transport {
 }
 
 impl Headers {
-    /// Reads the headers of a whole IPv4 or IPv6 packet; `None` if it is none.
+    /// Reads the headers of a whole IPv4 or IPv6 packet; `None` if it is not one.
     #[inline]
     pub fn read(packet: &[u8]) -> Option<Self> {
         let (destination, behind, class) = match packet.first()? >> 4 {
@@ -166,7 +167,7 @@ impl Headers {
     }
 }
 
-/// Sets Congestion Experienced in an IP packet (RFC 3168 section 5), and mends IPv4's checksum (RFC 1624, equation 3).
+/// Sets Congestion Experienced in an IP packet (RFC 3168 section 5), and updates IPv4's checksum (RFC 1624, equation 3).
 pub fn mark_ce(packet: &mut [u8]) {
     match packet.first().map(|first| first >> 4) {
         Some(4) => {
@@ -230,8 +231,8 @@ mod tests {
         assert_ne!(of(5000, 80), of(5000, 81));
     }
 
-    /// A UDP datagram over IPv6 with 100 B of payload and these extension headers before it: (number, bytes behind the first
-    /// two, or behind the first for a fragment's).
+    /// A UDP datagram over IPv6 with 100 B of payload and these extension headers before it: (number, bytes after the first two, or
+    /// after the first for a fragment header).
     fn extended(chain: &[(u8, Vec<u8>)]) -> Vec<u8> {
         let ip = PacketBuilder::ipv6(crate::addresses::v6(0).octets(), crate::addresses::v6(1).octets(), 64);
         let mut plain = Vec::new();
@@ -253,7 +254,7 @@ mod tests {
         packet
     }
 
-    /// Behind the first two bytes of a fragment header: this offset in units of 8 B, and whether more follow.
+    /// A fragment header after its first two bytes: this offset in units of 8 B, and whether more fragments follow.
     fn fragment(offset: u16, more: bool) -> (u8, Vec<u8>) {
         let [high, low] = (offset << 3 | u16::from(more)).to_be_bytes();
         (FRAGMENT, vec![high, low, 0, 0, 0, 9])
@@ -289,15 +290,15 @@ mod tests {
         assert_eq!((read(&most).payload, read(&most).stream), (100, read(&extended(&[])).stream));
         let more = extended(&vec![options(); MOST_EXTENSIONS + 2]);
         assert_eq!((read(&more).payload, read(&more).stream), (124, u32::from(DESTINATION_OPTIONS)));
-        // Its length says 2048 B.
+        // It claims a length of 2048 B.
         let mut long = extended(&[options()]);
         long[41] = 255;
         assert_eq!((read(&long).payload, read(&long).stream), (116, u32::from(DESTINATION_OPTIONS)));
-        // "No next header" (RFC 8200 section 4.7) is none.
+        // "No next header" (RFC 8200 section 4.7) is not a transport.
         let mut none = extended(&[options()]);
         none[40] = 59;
         assert_eq!((read(&none).payload, read(&none).stream), (108, 59));
-        // An IPv4 header of 16 B is none.
+        // An IPv4 header of 16 B is invalid.
         assert_eq!(Headers::read(&[&[0x44][..], &[0; 30]].concat()), None);
     }
 
@@ -332,7 +333,7 @@ mod tests {
         assert_eq!((marked.traffic_class, marked.flow_label), (0b1010_1011, header.flow_label));
     }
 
-    /// An extension header of any kind and length that the order of RFC 8200 allows in the middle of a packet.
+    /// An extension header of any kind and length that RFC 8200 allows in the middle of a packet.
     fn extension() -> impl Strategy<Value = (u8, Vec<u8>)> {
         let kind = prop::sample::select(vec![
             HOP_BY_HOP,
@@ -349,7 +350,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever extension headers stand before it, a datagram is read as the same.
+        /// Whatever extension headers precede it, a datagram is parsed in the same way.
         #[test]
         fn extension_headers_are_passed_over(chain in prop::collection::vec(extension(), 0..=MOST_EXTENSIONS)) {
             let (with, without) = (extended(&chain), extended(&[]));
@@ -358,7 +359,7 @@ mod tests {
             prop_assert_eq!(cut.payload, 0);
         }
 
-        /// Whatever a program sends, reading it does not fail, and a mark changes no length.
+        /// Parsing never fails, whatever a program sends, and a mark changes no length.
         #[test]
         fn any_bytes_are_read(
             mut bytes in prop::collection::vec(any::<u8>(), 0..200),
@@ -366,7 +367,7 @@ mod tests {
             next in prop::option::of(prop::sample::select(vec![0_u8, 6, 17, 43, 44, 51, 60])),
         ) {
             let length = bytes.len();
-            // Mostly something like a packet.
+            // Usually something like a packet.
             for (place, value) in [(0, version), (6, next), (40, next)] {
                 if let (Some(byte), Some(value)) = (bytes.get_mut(place), value) {
                     *byte = value;

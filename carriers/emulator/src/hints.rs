@@ -1,4 +1,4 @@
-//! Writes radio information while it arrives, one line of JSON per hint, to a file or a named pipe.
+//! Writes radio information as it arrives, one line of JSON per hint, to a file or a named pipe.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -14,14 +14,14 @@ use ranpace_scenario::Scenario;
 use ranpace_units::Time;
 use serde::Serialize;
 
-/// Lines that may wait for the file: a second of 60 users each millisecond. Ours.
+/// Most lines queued for the file: a second of 60 users every millisecond. Ours.
 const WAITING: usize = 1 << 16;
-/// Lines that nobody waits for are in the file after this time. Ours.
+/// Lines are flushed to the file after this time. Ours.
 const FLUSH: Duration = Duration::from_millis(1);
-/// The file has so long for what is left at the end. Ours.
+/// Time to write the remaining lines at the end. Ours.
 const GRACE: Duration = Duration::from_secs(2);
-/// What is written down: where it comes from, and of which direction. Readers are numbered from the largest number down, since those of
-/// participants begin at zero.
+/// The recorded sources and directions. Readers are numbered from the largest number down, since those of participants begin at
+/// zero.
 const STREAMS: [(Source, Direction); 3] = [
     (Source::Edge, Direction::Downlink),
     (Source::Edge, Direction::Uplink),
@@ -31,7 +31,7 @@ const STREAMS: [(Source, Direction); 3] = [
 /// A line.
 #[derive(Serialize)]
 struct Line<'a> {
-    /// When it came, and when it was measured, in seconds after the beginning.
+    /// Time of arrival and of measurement, in seconds since the beginning.
     at_s: f64,
     measured_at_s: f64,
     /// "rnis" or "modem".
@@ -44,7 +44,7 @@ struct Line<'a> {
     layers: u8,
     /// Largest transport block of the reporting period.
     tbs_bits: Option<u32>,
-    /// PRBs per TTI: granted to the user, used by nobody, all of the cell.
+    /// PRBs per TTI: granted to the user, unused, all of the cell.
     granted_prbs: f64,
     unused_prbs: f64,
     cell_prbs: u16,
@@ -53,26 +53,26 @@ struct Line<'a> {
     handover: bool,
 }
 
-/// Sends lines to the thread that writes them.
+/// Sends lines to the writer thread.
 #[derive(Debug)]
 pub struct HintLines {
     lines: SyncSender<(Time, HintDelivery)>,
-    /// Lines that there was no room for.
+    /// Lines dropped because the queue was full.
     left_out: u64,
 }
 
-/// The thread that writes them. It is not waited for without end: a named pipe that nobody reads takes nothing.
+/// The writer thread. Waiting for it is bounded, because a named pipe without a reader accepts nothing.
 pub struct HintWriter {
     ended: Receiver<io::Result<u64>>,
 }
 
-/// Begins to write to a file. A named pipe is opened when somebody reads it.
+/// Begins to write to a file. A named pipe is opened once it has a reader.
 pub fn hints_to(path: PathBuf, scenario: &Scenario) -> (HintLines, HintWriter) {
     let (sender, lines) = mpsc::sync_channel(WAITING);
     let (say_ended, ended) = mpsc::channel();
     let users = scenario.users.iter().map(|user| user.name.clone()).collect();
     thread::spawn(move || {
-        // Nobody may wait for it any more.
+        // The receiver may have given up waiting.
         let _ = say_ended.send(write(&path, &lines, users));
     });
     (HintLines { lines: sender, left_out: 0 }, HintWriter { ended })
@@ -88,7 +88,7 @@ impl HintLines {
         }
     }
 
-    /// Takes a hint, if it is one of those.
+    /// Queues a hint if it belongs to one of the recorded streams.
     pub fn take(&mut self, at: Time, told: &HintDelivery) {
         if stream_of(told).is_some() {
             self.left_out += u64::from(self.lines.try_send((at, *told)).is_err());
@@ -107,7 +107,7 @@ fn stream_of(told: &HintDelivery) -> Option<(Source, Direction)> {
 }
 
 impl HintWriter {
-    /// Waits until what was taken is written; how many lines there are.
+    /// Waits until the queued lines are written; returns their number.
     pub fn finish(self) -> io::Result<u64> {
         let late = || io::Error::new(io::ErrorKind::TimedOut, "nobody reads it");
         self.ended.recv_timeout(GRACE).unwrap_or_else(|_| Err(late()))

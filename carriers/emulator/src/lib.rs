@@ -1,11 +1,12 @@
-//! Real time: the links and cells of a scenario between network namespaces, for programs nobody here wrote.
+//! Real time: the links and cells of a scenario between network namespaces, for unmodified programs.
 //!
 //! The same network as in virtual time ([`ranpace_network::Transit`]: `radio::Cell`, links, queues, traces) is driven by the real
-//! clock. [`Topology`] says which hosts of a scenario get a namespace; [`emulate`] makes them with a TUN device each, moves packets
-//! between devices and network in one thread, and runs programs behind hosts. [`Timeliness`] says whether the machine kept up.
+//! clock. [`Topology`] says which hosts of a scenario get a namespace; [`emulate`] creates them with a TUN device each, moves
+//! packets between devices and network in one thread, and runs programs behind hosts. [`Timeliness`] says whether the machine kept
+//! up.
 //!
-//! Everything that an emulation makes belongs to its process: a program is ended with it, however it ended, and what has a name
-//! is removed by the next one, or by [`clean`].
+//! Everything that an emulation creates belongs to its process: programs end with it, however it ends, and named objects are
+//! removed by the next emulation, or by [`clean`].
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -8,26 +8,26 @@ use ranpace_units::{Span, Time};
 use crate::packet_buffer::Part;
 use crate::timeliness::Watch;
 
-/// How often it is shown. Ours: more often than anybody reads, and nothing beside the packets.
+/// Interval of the status. Ours: faster than anybody reads, and negligible beside the packets.
 pub const EVERY: Span = Span::from_millis(100);
 
-/// Figures of the time between two looks.
+/// Figures of the time between two snapshots.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// Since the beginning.
+    /// Time since the beginning.
     pub at: Time,
-    /// Of each link, in the order of [`ranpace_network::link_names`]: what its series have since the look before. Empty if there are no
-    /// new rows, because the scenario's `sample` is longer.
+    /// For each link, in the order of [`ranpace_network::link_names`], what its series show since the previous snapshot. Empty if
+    /// there are no new rows, because the scenario's `sample` is longer.
     pub links: Vec<Moment>,
-    /// Packets that were handed over since the beginning.
+    /// Packets delivered since the beginning.
     pub packets: u64,
     /// Of these, more than [`crate::LATE`] late.
     pub late_packets: u64,
-    /// Share of a core that the loop used since the look before.
+    /// Share of a core that the loop used since the previous snapshot.
     pub share: f64,
 }
 
-/// Gives a snapshot now and then to whoever shows it, and never waits for that.
+/// Sends snapshots regularly, without ever waiting for the receiver.
 #[derive(Debug)]
 pub struct Live {
     to: SyncSender<Snapshot>,
@@ -42,7 +42,7 @@ impl Live {
         Self { to, next: Time::ZERO + EVERY, last: (Time::ZERO, Span::ZERO), rows: 0 }
     }
 
-    /// Shows how it is, if it is time; `busy` says what the loop has taken of a processor.
+    /// Sends a snapshot if it is due; `busy` is the loop's CPU time so far.
     #[inline]
     pub fn look(
         &mut self,
@@ -63,7 +63,7 @@ impl Live {
         let links = if rows > self.rows { network.lately(self.rows).collect() } else { Vec::new() };
         let (packets, late_packets) = watch.packets();
         let share = (busy - before).as_secs_f64() / (now - at).as_secs_f64().max(1e-9);
-        // Whoever is slow sees the next one.
+        // A slow receiver gets the next one.
         if self.to.try_send(Snapshot { at: now, links, packets, late_packets, share }).is_ok() {
             (self.last, self.rows) = ((now, busy), rows);
         }

@@ -6,8 +6,8 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 use crate::player::{Ends, Played, Seen, WorkloadReport};
 use crate::topology::Topology;
 
-/// Results of the scenario's flows first, in its order; then of the routes that carried something of programs; then of the
-/// connections of programs.
+/// Results of the scenario's flows come first, in its order; then those of the routes that carried traffic of programs; then those
+/// of the programs' connections.
 pub fn merge(topology: &Topology, mut result: RunResult, report: &WorkloadReport<'_>) -> RunResult {
     let own = topology.own().len();
     let others = result.flows.split_off((2 * own).min(result.flows.len()));
@@ -30,8 +30,7 @@ pub fn merge(topology: &Topology, mut result: RunResult, report: &WorkloadReport
     result
 }
 
-/// Adds to the flows of routes that are cut what was counted on their other parts, which are then no flows any more, and what a proxy
-/// had of them.
+/// Adds the counts of the other parts of cut routes to their flows, removes those parts from the flows, and adds a proxy's results.
 pub fn add_parts(topology: &Topology, result: &mut RunResult, split: impl Fn(u32) -> Option<SplitResult>) {
     let parts = result.flows.split_off(topology.whole().min(result.flows.len()));
     let capacity = |flow: &FlowResult| flow.bottleneck.and_then(|link| result.links.get(link)?.capacity);
@@ -73,7 +72,7 @@ fn rate(bytes: Bytes, span: Span) -> Rate {
     if span.is_zero() { Rate::ZERO } else { Rate::of(bytes, span) }
 }
 
-/// A flow of the scenario, of which `flow` has what the network counted on its way.
+/// A flow of the scenario; `flow` holds the network's counts on its path.
 fn own_flow(flow: &mut FlowResult, played: &Played<'_>, report: &WorkloadReport<'_>) {
     let (from, end) = (report.measured_from, report.end);
     flow.delivered = Bytes::new(played.delivered() - played.delivered_before);
@@ -96,7 +95,7 @@ fn own_flow(flow: &mut FlowResult, played: &Played<'_>, report: &WorkloadReport<
     flow.totals.last_received = last_received;
 }
 
-/// Puts what the kernel says of a flow in the place of what the network could not know.
+/// Replaces what the network could not know of a flow by the kernel's figures.
 fn kernel(flow: &mut FlowResult, record: &crate::record::Record) {
     let (measured, total) = (record.measured(), record.total());
     flow.sent_packets = measured.segments_sent;
@@ -113,7 +112,7 @@ fn kernel(flow: &mut FlowResult, record: &crate::record::Record) {
     flow.series = record.series(&flow.series);
 }
 
-/// A connection of a program, on a route of which `route` has what the network counted.
+/// A connection of a program; `route` holds the network's counts of its route.
 fn connection(
     topology: &Topology,
     route: &FlowResult,
@@ -130,7 +129,7 @@ fn connection(
     flow.measured = seen.last.min(report.end) - from;
     flow.delivered = Bytes::new(delivered);
     flow.goodput = rate(flow.delivered, flow.measured);
-    // These are known of the whole route alone.
+    // These are known only of the whole route.
     flow.split = None;
     flow.bottleneck_bytes = Bytes::ZERO;
     flow.dropped_packets = 0;

@@ -1,9 +1,9 @@
 //! Network namespaces of an emulation, and the removal of those that killed emulations left behind.
 //!
 //! A namespace has a name in /run/netns, as `ip netns` gives it, so `ip netns exec` and `ip netns list` work with it; the name
-//! contains the process id. The process holds a lock on a file in /run/ranpace as long as it lives. If the next emulation can take
-//! that lock, it removes everything of the process that held it, even if another process has the same id by now. Devices and routes
-//! are removed with their namespace.
+//! contains the process id. The process holds a lock on a file in /run/ranpace while it lives. If the next emulation can take that
+//! lock, it removes everything of the process that held it, even if another process has the same id by now. Devices and routes are
+//! removed with their namespace.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -20,20 +20,20 @@ use crate::segmentation;
 const NETNS: &str = "/run/netns";
 /// The folder of emulations' locks and files.
 const OWN: &str = "/run/ranpace";
-/// Buckets of the table of connections that a namespace made from here gets for itself (Linux, Documentation/networking/ip-sysctl.rst).
+/// Size of the connection table that a namespace created from here gets of its own (Linux, Documentation/networking/ip-sysctl.rst).
 const CHILD_TABLE: &str = "/proc/sys/net/ipv4/tcp_child_ehash_entries";
-/// So many, ours. Whoever asks for the connections of a namespace has the kernel go through its table, without a pause: the
-/// machine's own one, which namespaces share otherwise, has 262,144 buckets on one of 24 GB, of which four looks
-/// were seen to take 2 ms and the caches with them.
+/// That size in buckets, ours. A query for a namespace's connections makes the kernel walk through its table without a pause. The
+/// machine's table, which namespaces share by default, has 262,144 buckets on a machine of 24 GB; four readings of it took 2 ms and
+/// evicted the caches.
 const CONNECTIONS: u32 = 1024;
-/// Names of namespaces begin so.
+/// Prefix of the namespaces' names.
 const PREFIX: &str = "ranpace-";
 
-/// Why a namespace could not be had.
+/// Why a namespace could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NamespaceError {
-    /// Rights are missing.
+    /// Permissions are missing.
     #[error(
         "cannot {what}: {source}; it needs root (or CAP_SYS_ADMIN and CAP_NET_ADMIN), or a kernel that allows unprivileged user \
          namespaces"
@@ -41,10 +41,10 @@ pub enum NamespaceError {
     Rights {
         /// The operation that failed.
         what: String,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
-    /// The process has as many files open as it may.
+    /// The process has too many open files.
     #[error(
         "cannot {what}: too many open files; an emulation has one for each host and several for each flow: `ulimit -n` shows how many \
          there may be, `ulimit -n 65536` raises it"
@@ -52,7 +52,7 @@ pub enum NamespaceError {
     TooManyFiles {
         /// The operation that failed.
         what: String,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
     /// There are no TUN devices.
@@ -65,7 +65,7 @@ pub enum NamespaceError {
     System {
         /// The operation that failed.
         what: String,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -81,15 +81,15 @@ impl NamespaceError {
     }
 }
 
-/// Whether the process, or the machine, may have no more files open.
+/// Whether the process, or the machine, has reached its limit of open files.
 pub(crate) fn is_too_many_files(error: &io::Error) -> bool {
     [nix::errno::Errno::EMFILE, nix::errno::Errno::ENFILE]
         .iter()
         .any(|number| error.raw_os_error() == Some(*number as i32))
 }
 
-/// A user who is not root gets a user namespace of its own, in which it is, with its own /run. To be called before there is a
-/// second thread. Does nothing for root.
+/// Moves a user who is not root into a user namespace with its own /run. Call it while there is only one thread. Does nothing for
+/// root.
 pub fn become_root() -> Result<(), NamespaceError> {
     let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
     if user.is_root() {
@@ -112,7 +112,7 @@ pub fn become_root() -> Result<(), NamespaceError> {
         .map_err(|source| NamespaceError::of("mount a /run of its own", source))
 }
 
-/// Whether namespaces can be made here; otherwise what is missing.
+/// Checks whether namespaces can be created here; otherwise returns what is missing.
 pub fn check() -> Result<(), NamespaceError> {
     let tried = thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET)).join();
     let made = tried.unwrap_or(Err(nix::errno::Errno::EAGAIN));
@@ -128,13 +128,13 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Begins without any. What is left of processes that are no more is removed.
+    /// Begins without any, and removes what dead processes left behind.
     pub fn new() -> Result<Self, NamespaceError> {
         clean()?;
         let folder = Path::new(OWN).join(std::process::id().to_string());
         let failed = |source| NamespaceError::of(format!("write to {}", folder.display()), source);
         fs::create_dir_all(&folder).map_err(failed)?;
-        // Nobody finds it before it is locked.
+        // It is locked before anyone can find it.
         let hidden = folder.join("lock.new");
         let lock = File::create(&hidden).map_err(failed)?;
         lock.try_lock().map_err(|error| failed(error.into()))?;
@@ -147,8 +147,8 @@ impl Namespaces {
         &self.folder
     }
 
-    /// Makes the namespace of the host at `place`, with its device; its kernel cuts GSO packets before it receives them if `cuts`
-    /// ([`segmentation`]).
+    /// Creates the namespace of the host at `place`, with its device; with `cuts` its kernel segments GSO packets before it
+    /// receives them ([`segmentation`]).
     pub fn add(&mut self, place: usize, host: &str, cuts: bool) -> Result<Device, NamespaceError> {
         share_names()?;
         let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
@@ -162,13 +162,13 @@ impl Namespaces {
             .map_err(|source| NamespaceError::of(format!("write {}", path.display()), source))?;
         self.names.push(name);
         let made = thread::Builder::new().name("namespace".to_owned()).spawn(move || {
-            // Of this thread alone; it ends here.
+            // A namespace of this thread alone; the thread ends here.
             let leave = || {
                 unshare(CloneFlags::CLONE_NEWNET)
                     .map_err(|source| NamespaceError::of("make a network namespace", source))
             };
             leave()?;
-            // The namespaces that are made from here have this. Linux before 6.1 cannot, and looks through a large table.
+            // Namespaces created from here get this table size. Linux before 6.1 cannot do this, and walks a large table.
             if fs::write(CHILD_TABLE, CONNECTIONS.to_string()).is_ok() {
                 leave()?;
             }
@@ -203,7 +203,7 @@ impl Namespaces {
         &self.names
     }
 
-    /// The file by which the namespace of this name can be entered.
+    /// The file for entering the namespace of this name.
     pub fn path_of(name: &str) -> PathBuf {
         Path::new(NETNS).join(name)
     }
@@ -215,12 +215,12 @@ impl Drop for Namespaces {
             remove_name(name);
         }
         let _ = fs::remove_dir_all(&self.folder);
-        // Last: as long as it is held, nobody else removes anything.
+        // Last: while it is held, nobody else removes anything.
         drop(self.lock.take());
     }
 }
 
-/// Runs something in the namespace of this name.
+/// Runs a function in the namespace of this name.
 pub fn within<T: Send + 'static>(
     name: &str,
     what: impl FnOnce() -> T + Send + 'static,
@@ -238,7 +238,7 @@ pub fn within<T: Send + 'static>(
     }
 }
 
-/// Removes everything that belongs to processes that are no more; returns the names of the namespaces.
+/// Removes everything that belongs to dead processes; returns the names of the namespaces.
 pub fn clean() -> Result<Vec<String>, NamespaceError> {
     let mut removed = Vec::new();
     let own = Path::new(OWN);
@@ -250,7 +250,7 @@ pub fn clean() -> Result<Vec<String>, NamespaceError> {
         let path = entry.path().join("lock");
         match File::open(&path) {
             Ok(lock) => match lock.try_lock() {
-                // PacketBuffer until it is removed, so that two who clean do not meet; whoever comes new makes a new file.
+                // Locked until it is removed, so that two cleaning processes do not interfere; a new emulation creates a new file.
                 Ok(()) => {
                     removed.extend(names_of(process).iter().filter(|name| remove_name(name)).cloned());
                     let _ = fs::remove_dir_all(entry.path());
@@ -260,11 +260,11 @@ pub fn clean() -> Result<Vec<String>, NamespaceError> {
                     return Err(NamespaceError::of(format!("lock {}", path.display()), source));
                 }
             },
-            // Just being made, or of another user.
+            // It is just being created, or belongs to another user.
             Err(_) => alive.push(process),
         }
     }
-    // Names without a folder: somebody emptied it.
+    // Names without a folder: the folder was emptied.
     for name in all_names() {
         let is_dead = process_of(&name).is_some_and(|process| {
             !alive.contains(&process)
@@ -281,7 +281,7 @@ pub fn clean() -> Result<Vec<String>, NamespaceError> {
 /// Unmounts and removes a name; `false` if it is still there.
 fn remove_name(name: &str) -> bool {
     let path = Path::new(NETNS).join(name);
-    // It may not be mounted yet, or no more.
+    // It may not be mounted yet, or no longer.
     let _ = umount2(&path, MntFlags::MNT_DETACH);
     fs::remove_file(&path).is_ok()
 }
@@ -296,12 +296,12 @@ fn names_of(process: u32) -> Vec<String> {
     all_names().into_iter().filter(|name| process_of(name) == Some(process)).collect()
 }
 
-/// The process that a name carries.
+/// The process id in a name.
 fn process_of(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }
 
-/// Sees to it that names can be mounted where other mount namespaces see them come and go, as `ip netns` does.
+/// Makes names mountable where other mount namespaces see the mounts appear and disappear, as `ip netns` does.
 fn share_names() -> Result<(), NamespaceError> {
     fs::create_dir_all(NETNS).map_err(|source| NamespaceError::of(format!("make {NETNS}"), source))?;
     let none = None::<&str>;

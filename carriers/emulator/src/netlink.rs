@@ -9,10 +9,10 @@ use netlink_packet_core::{
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-/// Room for the kernel's answer, which is an error number and the request.
+/// Room for the kernel's answer, which consists of an error number and the request.
 const ANSWER: usize = 4096;
 
-/// What comes back besides errors is not looked into.
+/// Content other than errors is not parsed.
 struct Content;
 
 impl NetlinkDeserializable for Content {
@@ -23,7 +23,7 @@ impl NetlinkDeserializable for Content {
     }
 }
 
-/// Does this in the calling thread's namespace, or says why not. `flags` are NLM_F_CREATE and the like.
+/// Executes a request in the calling thread's namespace. `flags` are NLM_F_CREATE and the like.
 pub fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
@@ -40,7 +40,7 @@ pub fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
     let answer = answer.get(..size).unwrap_or_default();
     let answer = NetlinkMessage::<Content>::deserialize(answer).map_err(io::Error::other)?;
     match answer.payload {
-        // Without a number it is the acknowledgement.
+        // An error without a number is the acknowledgement.
         NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
         _ => Ok(()),
     }

@@ -1,5 +1,4 @@
-//! Buffers of the GSO packets that kernels sent and that are still in the network. Packets are cut from them when they are handed
-//! over.
+//! Buffers of GSO packets from kernels that are still in the network. Packets are segmented from them on delivery.
 //!
 //! Only the kernel copies payload: it writes it here, and reads it from here. In the network a packet is represented by the number
 //! of its GSO packet and its place in there. A GSO packet stays until its last packet has left. The buffer learns that a packet was
@@ -14,8 +13,8 @@ use crate::headers::mark_ce;
 
 /// Largest GSO packet, its virtio header included.
 const MOST: usize = OFFSET + u16::MAX as usize;
-/// Sizes of buffers: for a packet, a small GSO packet, and any. A GSO packet that needs one of the last keeps the buffer into which it was
-/// read, the others are copied: a small packet that waits for long does not hold as much as a large one. Ours.
+/// Buffer sizes: for a packet, a small GSO packet, and any. A GSO packet of the largest class keeps the buffer into which it was
+/// read, the others are copied, so that a small packet that waits for long does not hold a large buffer. Ours.
 const SIZES: [usize; 3] = [2 << 10, 16 << 10, MOST];
 /// More than the headers of IPv6 without extensions and TCP with all its options.
 const HEADERS: usize = 128;
@@ -28,10 +27,10 @@ pub struct Part {
 }
 
 impl Part {
-    /// None.
+    /// Stands for no packet.
     pub const NONE: Self = Self { gso_packet: u32::MAX, index: 0 };
 
-    /// What follows it in its GSO packet, if that has so many packets.
+    /// The next packet in its GSO packet, if there is one.
     #[inline]
     pub fn next(self) -> Self {
         Self { index: self.index + 1, ..self }
@@ -56,7 +55,7 @@ struct GsoPacket {
     buffer: Vec<u8>,
     length: usize,
     cuts: GsoLayout,
-    /// Packets that are not gone.
+    /// Packets that are still in the network.
     left: u32,
 }
 
@@ -67,19 +66,19 @@ impl GsoPacket {
     }
 }
 
-/// Which of [`SIZES`] a GSO packet of this length needs.
+/// The class of [`SIZES`] for a GSO packet of this length.
 #[inline]
 fn class(length: usize) -> usize {
     SIZES.iter().position(|size| length <= *size).unwrap_or(SIZES.len() - 1)
 }
 
-/// GSO packets of which packets are under way.
+/// GSO packets with packets in the network.
 #[derive(Debug)]
 pub struct PacketBuffer {
     gso_packets: Vec<GsoPacket>,
-    /// Places of GSO packets that are gone, by the sizes of their buffers.
+    /// Unused entries, by the sizes of their buffers.
     free: [Vec<u32>; SIZES.len()],
-    /// What is read next.
+    /// Buffer of the next read.
     buffer: Vec<u8>,
     head: Vec<u8>,
 }
@@ -91,19 +90,18 @@ impl Default for PacketBuffer {
 }
 
 impl PacketBuffer {
-    /// Where a GSO packet is to be read to, its virtio header first.
+    /// Where to read a GSO packet to, its virtio header first.
     pub fn buffer(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
 
-    /// Takes in what was read, of this length, and returns its packets in their order. There are none if it is nothing that a
-    /// kernel sends.
+    /// Accepts what was read, of this length, and returns its packets in order; none if a kernel would not send it.
     pub fn take_in(&mut self, length: usize) -> impl Iterator<Item = Part> + Clone + use<> {
         let (gso_packet, count) = self.keep(length).unwrap_or((Part::NONE.gso_packet, 0));
         (0..count).map(move |index| Part { gso_packet, index })
     }
 
-    /// Where it is kept, and how many packets it has.
+    /// Stores it; returns its entry and number of packets.
     fn keep(&mut self, length: usize) -> Option<(u32, u32)> {
         let read = self.buffer.get_mut(..length)?;
         let cuts = GsoLayout::of(read)?;
@@ -125,12 +123,12 @@ impl PacketBuffer {
         Some((place, left))
     }
 
-    /// The GSO packet of a packet, from IP's header on.
+    /// The GSO packet of a packet, from the IP header on.
     pub fn whole(&self, part: Part) -> &[u8] {
         self.gso_packets.get(part.gso_packet as usize).map_or(&[], |gso_packet| &gso_packet.bytes()[OFFSET..])
     }
 
-    /// Bytes of a packet, from IP's header on.
+    /// Length of a packet, from the IP header on.
     #[inline]
     pub fn length(&self, part: Part) -> usize {
         let headers =
@@ -138,7 +136,7 @@ impl PacketBuffer {
         headers + self.payload(part).len()
     }
 
-    /// Where in its GSO packet the payload of a packet lies; for one that is all of its GSO packet, all of it from IP's header on.
+    /// Range of a packet's payload in its GSO packet; for an unsegmented packet, all of it from the IP header on.
     #[inline]
     pub fn payload(&self, part: Part) -> Range<usize> {
         let gso_packet = self.gso_packets.get(part.gso_packet as usize);
@@ -154,7 +152,7 @@ impl PacketBuffer {
             .unwrap_or_default()
     }
 
-    /// FIN and PSH of a packet of TCP whose GSO packet is cut.
+    /// FIN and PSH of a TCP packet whose GSO packet is segmented.
     #[inline]
     pub fn flags(&self, part: Part) -> u8 {
         self.gso_packets
@@ -162,8 +160,7 @@ impl PacketBuffer {
             .map_or(0, |gso_packet| gso_packet.cuts.end_flags(part.index as usize))
     }
 
-    /// Writes the virtio header and the headers of a packet, and behind them, of one that is all of its GSO packet, what else is
-    /// in its first bytes.
+    /// Writes the virtio header and the headers of a packet; for an unsegmented packet also the rest of its first bytes.
     pub fn write_head(&self, part: Part, marked: bool, head: &mut Vec<u8>) {
         head.clear();
         let Some(gso_packet) = self.gso_packets.get(part.gso_packet as usize) else { return };
@@ -177,7 +174,7 @@ impl PacketBuffer {
         }
     }
 
-    /// Shows a packet as it is handed over, the virtio header first: in one or two parts.
+    /// Shows a packet as it is delivered, the virtio header first, in one or two parts.
     pub fn show(&mut self, part: Part, marked: bool, see: impl FnOnce(&[IoSlice<'_>])) {
         let mut head = std::mem::take(&mut self.head);
         self.write_head(part, marked, &mut head);
@@ -191,7 +188,7 @@ impl PacketBuffer {
         self.head = head;
     }
 
-    /// So many packets of a GSO packet are gone.
+    /// This many packets of a GSO packet have left.
     #[inline]
     pub fn release(&mut self, gso_packet: u32, packets: u32) {
         let Some(packet_buffer) =
@@ -208,7 +205,7 @@ impl PacketBuffer {
 
 #[cfg(test)]
 impl PacketBuffer {
-    /// GSO packets that are not gone.
+    /// GSO packets still stored.
     pub fn gso_packets_left(&self) -> usize {
         self.gso_packets.len() - self.free.iter().map(Vec::len).sum::<usize>()
     }
@@ -223,7 +220,7 @@ mod tests {
     use super::*;
     use crate::gso::{NEEDS_SUM, TCP_SUM, cut};
 
-    /// What a kernel sends of a connection: this many bytes from this one on, in one GSO packet or as a packet.
+    /// What a kernel sends of a connection: this many bytes from this one on, in a GSO packet or as a single packet.
     fn sent(number: u32, payload: usize, segment: u16) -> Vec<u8> {
         let payload: Vec<u8> = (0..payload).map(|at| (number as usize + at) as u8).collect();
         let mut buffer = vec![0; OFFSET];
@@ -310,7 +307,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is read, whatever is gone: each packet is what it was cut to.
+        /// Whatever is read and whatever has left: each packet is what it was segmented to.
         #[test]
         fn packets_stay_what_they_were(steps in prop::collection::vec(
             (0..5_u8, 1..65_000_usize, 500..1449_u16, any::<prop::sample::Index>()), 1..60,
@@ -326,7 +323,7 @@ mod tests {
                         packet_buffer.release(part.gso_packet(), 1);
                     }
                     2 => {
-                        // A GSO packet of no kind that there is.
+                        // A GSO packet of an unknown kind.
                         let noise = [9; 100];
                         prop_assert_eq!(take_in(&mut packet_buffer, &noise[..payload % 100]), []);
                     }

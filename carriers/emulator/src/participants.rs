@@ -1,4 +1,4 @@
-//! All participants of an emulation: shows each its packets, collects what they send, and knows when they are due.
+//! All participants of an emulation: passes each its packets, collects what they send, and tracks their deadlines.
 
 use std::collections::VecDeque;
 
@@ -14,17 +14,17 @@ use crate::topology::{Cut, Topology};
 
 /// The participants of an emulation.
 pub struct Participants<'a> {
-    /// With their hosts. Packets pass the PEPs of a host first.
+    /// PEPs with their hosts. Packets pass the PEPs of a host first.
     peps: Vec<(usize, PepAtHost<'a>)>,
     proxies: Vec<(usize, Proxy<'a>)>,
     out: Out,
 }
 
-/// Packets that participants send: the route that each takes.
+/// Packets sent by participants, with their routes.
 #[derive(Debug, Default)]
 struct Out {
     packets: VecDeque<(u32, Vec<u8>)>,
-    /// Buffers that can be used again.
+    /// Buffers to be reused.
     free: Vec<Vec<u8>>,
 }
 
@@ -38,7 +38,8 @@ impl Out {
 }
 
 impl<'a> Participants<'a> {
-    /// Those of the routes; `None` if no route passes one. They read the radio information of their users from the first event on.
+    /// The participants on the routes; `None` if no route passes one. They are subscribed to their users' radio information from
+    /// the first event on.
     pub fn new<C: Copy + Default>(topology: &'a Topology, network: &mut Transit<'_, C>) -> Option<Self> {
         topology.cuts().next()?;
         let flows = 0..topology.scenario.flows.len() as u32;
@@ -78,7 +79,7 @@ impl<'a> Participants<'a> {
         (peps.chain(proxies), out)
     }
 
-    /// A packet came to the participants of a host. `packet` begins with IP's header.
+    /// A packet has reached the participants of a host. `packet` begins with the IP header.
     pub fn on_packet(&mut self, now: Time, cut: &Cut, packet: &[u8], marked: bool) -> Verdict {
         let Cut { host, onward, backward, route, answers, to_user, from_user } = *cut;
         let passing = ArrivingPacket { packet, marked, onward, backward, route, answers, to_user, from_user };
@@ -92,7 +93,7 @@ impl<'a> Participants<'a> {
         Verdict::Pass
     }
 
-    /// Radio information has come for a participant, if it is for one.
+    /// Radio information has arrived, possibly for a participant.
     pub fn on_hint(&mut self, now: Time, told: &ranpace_network::HintDelivery) {
         let Self { proxies, out, .. } = self;
         let Reader::Middlebox(number) = told.reader else { return };
@@ -101,14 +102,14 @@ impl<'a> Participants<'a> {
         }
     }
 
-    /// When one of them has something to do.
+    /// The earliest deadline.
     pub fn next_deadline(&self) -> Time {
         let peps = self.peps.iter().map(|(_, pep)| pep.next_deadline());
         let proxies = self.proxies.iter().map(|(_, proxy)| proxy.next_deadline());
         peps.chain(proxies).fold(Time::MAX, Time::min)
     }
 
-    /// Those that have something to do at `now` do it.
+    /// Runs the deadlines due at `now`.
     pub fn on_deadline(&mut self, now: Time) {
         let (all, out) = self.all();
         for (_, participant) in all {
@@ -118,12 +119,12 @@ impl<'a> Participants<'a> {
         }
     }
 
-    /// The next packet that one of them sends: its route, and its bytes, a virtio header first.
+    /// The next packet sent by a participant: its route, and its bytes, a virtio header first.
     pub fn take(&mut self) -> Option<(u32, Vec<u8>)> {
         self.out.packets.pop_front()
     }
 
-    /// A buffer that [`Self::take`] gave is not wanted any more.
+    /// Returns a buffer from [`Self::take`] for reuse.
     pub fn give_back(&mut self, buffer: Vec<u8>) {
         self.out.free.push(buffer);
     }

@@ -21,11 +21,11 @@ use ranpace_units::{Span, Time};
 
 use crate::gso::{OFFSET, fill_checksum};
 
-/// Bytes of packets that are handed to the thread at once. Ours: some 170 packets.
+/// Bytes of packets handed to the thread at a time. Ours: some 170 packets.
 const CHUNK: usize = 256 << 10;
-/// Chunks that wait for the thread at most. Ours: 64 MB, half a second of 1 Gbit/s.
+/// Most chunks queued for the thread. Ours: 64 MB, half a second of 1 Gbit/s.
 const MOST_CHUNKS: usize = 256;
-/// A chunk waits no longer for more packets; then it is on its way to the file. Ours.
+/// A chunk is handed over after this time even if it is not full. Ours.
 const PATIENCE: Span = Span::from_millis(100);
 /// A record in a chunk begins with the time (8 B), the host (4 B, with [`INBOUND`]) and the length of the buffer (4 B).
 const RECORD: usize = 16;
@@ -36,23 +36,23 @@ const COOKED: usize = 16;
 /// Counters of the capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// Packets in the file; one that came to its end is there twice.
+    /// Packets in the file; a delivered packet counts twice.
     pub packets: u64,
-    /// Packets that are not, because writing did not keep up.
+    /// Packets left out because writing did not keep up.
     pub left_out: u64,
 }
 
-/// Why a file does not have everything.
+/// Why a file is incomplete.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the capture {path}: {source}; what it holds so far is complete packets")]
 pub struct CaptureError {
-    /// Which file.
+    /// The file.
     pub path: PathBuf,
-    /// As the system said it.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// The loop's end: takes packets.
+/// The loop's side: accepts packets.
 #[derive(Debug)]
 pub struct Tap {
     chunk: Vec<u8>,
@@ -66,12 +66,12 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Time begins now.
+    /// Starts the clock.
     pub fn begin(&mut self) {
         self.epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     }
 
-    /// A packet crosses the interface of a host at `now`: into the host, or from it.
+    /// A packet crosses the interface of a host at `now`, in either direction.
     #[inline]
     pub fn note(&mut self, now: Time, host: usize, inbound: bool, bytes: &[IoSlice<'_>]) {
         let length = bytes.iter().map(|bytes| bytes.len()).sum::<usize>();
@@ -90,7 +90,7 @@ impl Tap {
         self.held += 1;
     }
 
-    /// Hands over what has waited long enough.
+    /// Hands over a chunk that has waited long enough.
     #[inline]
     pub fn look(&mut self, now: Time) {
         if self.held > 0 && now - self.since >= PATIENCE {
@@ -98,7 +98,7 @@ impl Tap {
         }
     }
 
-    /// The end: everything is handed over. Returns how many packets were left out.
+    /// Hands over everything at the end. Returns the number of packets left out.
     pub fn finish(mut self) -> u64 {
         if let Some(full) = self.full.take()
             && full.send(std::mem::take(&mut self.chunk)).is_err()
@@ -125,18 +125,18 @@ impl Tap {
     }
 }
 
-/// The file's end: writes.
+/// The file's side: writes.
 pub struct Writer {
     path: PathBuf,
     file: BufWriter<File>,
     full: Receiver<Vec<u8>>,
     empty: Sender<Vec<u8>>,
-    /// The block that is being written.
+    /// The block being written.
     block: Vec<u8>,
 }
 
 impl Writer {
-    /// Makes the file, with an interface for each of these hosts.
+    /// Creates the file, with an interface for each of these hosts.
     pub fn create(path: &Path, hosts: &[&str]) -> Result<(Tap, Self), CaptureError> {
         let failed = |source| CaptureError { path: path.to_owned(), source };
         let file = File::create(path).map_err(failed)?;
@@ -159,8 +159,7 @@ impl Writer {
         Ok((tap, Self { path: path.to_owned(), file, full: hear_full, empty, block }))
     }
 
-    /// Writes until the tap has finished, and returns how many packets there are. After an error the tap's packets are left
-    /// out.
+    /// Writes until the tap has finished, and returns the number of packets. After an error further packets are left out.
     pub fn run(mut self) -> Result<u64, CaptureError> {
         let mut packets = 0;
         while let Ok(mut chunk) = self.full.recv() {
@@ -173,7 +172,7 @@ impl Writer {
         Ok(packets)
     }
 
-    /// Writes the packets of a chunk, to the file.
+    /// Writes the packets of a chunk to the file.
     fn write(&mut self, chunk: &mut [u8]) -> io::Result<u64> {
         let (mut rest, mut count) = (chunk, 0);
         while let Some((head, behind)) = rest.split_first_chunk_mut::<RECORD>() {
@@ -187,14 +186,14 @@ impl Writer {
             self.file.write_all(&self.block)?;
             count += 1;
         }
-        // Whoever kills the emulator has what was handed over.
+        // If the emulator is killed, what was handed over is in the file.
         self.file.flush()?;
         Ok(count)
     }
 }
 
-/// The header before a packet (LINKTYPE_LINUX_SLL): whether it is for this host (0) or sent by it (4), the type of the device, that
-/// it has no address, and the EtherType of its protocol.
+/// The header before a packet (LINKTYPE_LINUX_SLL): direction (0 to this host, 4 from it), device type, no address, and the
+/// EtherType of its protocol.
 fn cooked(is_inbound: bool, packet: &[u8]) -> [u8; COOKED] {
     /// ARPHRD_NONE: that of TUN devices.
     const NO_TYPE: [u8; 2] = 0xfffe_u16.to_be_bytes();
@@ -217,7 +216,7 @@ fn parts(head: &[u8; RECORD]) -> (u64, u32, usize) {
     (time, word(host), word(length) as usize)
 }
 
-/// The beginning of a file, section 4.1: version 1.0, without a length.
+/// The section header of a file, section 4.1: version 1.0, without a length.
 fn section_header(out: &mut Vec<u8>) {
     const BYTE_ORDER: u32 = 0x1a2b_3c4d;
     block(out, 0x0a0d_0d0a, |out| {
@@ -228,7 +227,7 @@ fn section_header(out: &mut Vec<u8>) {
     });
 }
 
-/// An interface with this name, section 4.2: no limit of a packet's length, times in nanoseconds.
+/// An interface with this name, section 4.2: no limit of the packet length, times in nanoseconds.
 fn interface_description(out: &mut Vec<u8>, name: &str) {
     const LINKTYPE_LINUX_SLL: u16 = 113;
     const IF_NAME: u16 = 2;
@@ -242,7 +241,7 @@ fn interface_description(out: &mut Vec<u8>, name: &str) {
     });
 }
 
-/// A packet that crossed an interface `at` so many nanoseconds since 1970, section 4.3.
+/// A packet that crossed an interface at `at` nanoseconds since 1970, section 4.3.
 fn enhanced_packet(out: &mut Vec<u8>, interface: u32, at: u64, is_inbound: bool, packet: &[u8]) {
     const EPB_FLAGS: u16 = 2;
     // Bits 0 and 1 of the flags.
@@ -260,7 +259,7 @@ fn enhanced_packet(out: &mut Vec<u8>, interface: u32, at: u64, is_inbound: bool,
     });
 }
 
-/// A block of this type: its length stands before and behind its body.
+/// A block of this type; its length is written before and after its body.
 fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     let begin = out.len();
     out.extend_from_slice(&kind.to_ne_bytes());
@@ -276,13 +275,13 @@ fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
 /// An option with its padding; the last one of a block is 0.
 fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     out.extend_from_slice(&code.to_ne_bytes());
-    // Names of hosts are 200 bytes at most.
+    // Host names have at most 200 bytes.
     out.extend_from_slice(&(value.len() as u16).to_ne_bytes());
     out.extend_from_slice(value);
     pad(out, value.len());
 }
 
-/// Zeros behind so many bytes, up to a multiple of four.
+/// Pads with zeros to a multiple of four bytes.
 fn pad(out: &mut Vec<u8>, length: usize) {
     out.resize(out.len() + length.next_multiple_of(4) - length, 0);
 }
@@ -415,7 +414,7 @@ mod tests {
         for _ in 0..all {
             tap.note(Time::ZERO, 0, false, &[IoSlice::new(&packet)]);
         }
-        // Nobody wrote until now. The last chunk waits for its room.
+        // Nothing was written until now. The last chunk waits for room.
         let writing = thread::spawn(|| writer.run());
         let left_out = tap.finish();
         let written = writing.join().unwrap().unwrap();

@@ -1,7 +1,7 @@
-//! A Lightweight PEP of the scenario for real packets: it observes packets to users, and passes all of them.
+//! A Lightweight PEP of the scenario for real packets: observes packets to users, and passes all of them.
 //!
-//! Its reports go to the agent of the server behind it, as in the simulator ([`WatchingPep`]). They end there, because a kernel's TCP
-//! has no way to receive them. The results contain what the PEP reported and what the agent verified.
+//! Its reports go to the agent of the server behind it, as in the simulator ([`WatchingPep`]). They end there, because a kernel's
+//! TCP cannot receive them. The results contain what the PEP reported and what the agent verified.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -27,14 +27,14 @@ const RST: u8 = 0x04;
 /// A PEP at a host.
 pub struct PepAtHost<'a> {
     pep: WatchingPep<'a>,
-    /// Of each whole route, how long messages are under way to its server, and from there.
+    /// For each whole route, the delays of messages to its server, and from it.
     delays: Vec<(Span, Span)>,
-    /// Numbers of connections, in the order in which they were seen.
+    /// Numbers of connections, in the order in which they appeared.
     numbers: HashMap<FlowId, u32>,
 }
 
 impl<'a> PepAtHost<'a> {
-    /// The PEP of this number.
+    /// The PEP with this number.
     pub fn new(spec: &'a PepSpec, number: u32, topology: &Topology) -> Self {
         let scenario = &topology.scenario;
         let to_host = |hop: &Hop| scenario.ends(*hop).1 == spec.host;
@@ -55,8 +55,7 @@ impl<'a> PepAtHost<'a> {
     }
 }
 
-/// What a packet is called on the wire and what it says, with the bytes behind IP's header; `None` for what is neither whole TCP nor
-/// whole UDP.
+/// The 5-tuple of a packet, its content and its bytes after the IP header; `None` unless it is a whole TCP segment or UDP datagram.
 fn content(packet: &[u8]) -> Option<(FlowId, Body<'_>, u32)> {
     let (_, to, transport) = Transport::read(packet)?;
     let behind = packet.get(transport.offset..)?;
@@ -92,7 +91,7 @@ fn content(packet: &[u8]) -> Option<(FlowId, Body<'_>, u32)> {
 
 impl Participant for PepAtHost<'_> {
     fn on_packet(&mut self, now: Time, passing: &ArrivingPacket<'_>, _: Send<'_>) -> Verdict {
-        // Servers do not want reports on packets that users send.
+        // Servers do not need reports about packets that users send.
         if passing.from_user.is_none()
             && let Some((id, body, bytes)) = content(passing.packet)
         {

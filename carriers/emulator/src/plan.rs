@@ -10,7 +10,7 @@ use crate::delivery::Delivery;
 use crate::live::Snapshot;
 use crate::workloads::Workloads;
 
-/// A program that is to run behind a host.
+/// A program to run behind a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Name of the host.
@@ -19,22 +19,22 @@ pub struct Program {
     pub words: Vec<OsString>,
 }
 
-/// The plan; by default nothing is run, without an end.
+/// The plan; by default no program runs, and there is no time limit.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The emulation ends with this program.
     pub main: Option<Program>,
-    /// These run beside it, begin before it and are ended with it.
+    /// These run beside it, start before it and are ended with it.
     pub beside: Vec<Program>,
     /// The emulation ends after this time at the latest.
     pub limit: Option<Span>,
-    /// The scenario's own flows are played beside the programs, if any.
+    /// Runs the scenario's own flows, if set.
     pub workloads: Option<Workloads>,
-    /// The way in which packets are handed over.
+    /// How packets are delivered.
     pub delivery: Delivery,
     /// Processors may sleep between packets, and wake late.
     pub saves_power: bool,
-    /// Its views.
+    /// Additional outputs.
     pub views: Views,
     /// The command that calls [`crate::enter`], and its first arguments.
     pub inside: (PathBuf, Vec<OsString>),
@@ -45,10 +45,10 @@ pub struct Plan {
 pub struct Views {
     /// All packets are written to this file.
     pub capture: Option<PathBuf>,
-    /// Is told how it is, ten times a second; who is slow misses some.
+    /// Receives a status ten times a second; a slow receiver misses some.
     pub live: Option<SyncSender<Snapshot>>,
-    /// Radio information is written to this file, a line of JSON for each hint.
+    /// Radio information is written to this file, one line of JSON per hint.
     pub hints: Option<PathBuf>,
-    /// What programs print goes to this file instead, and they have nothing to read.
+    /// Programs' output goes to this file instead of the terminal, and their input is empty.
     pub output: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! One thread that plays the scenario's workloads and observes the kernel's TCP connections, those of programs included.
+//! One thread that runs the scenario's workloads and observes the kernel's TCP connections, including those of programs.
 //!
 //! The thread enters the network namespaces of the hosts one after another, opens their sockets there, and uses all sockets from
 //! then on. It reads TCP_INFO every [`LOOK`] where connections are known, and everywhere at the sampling instants.
@@ -30,16 +30,16 @@ use crate::tcp_info::{Connection, Observer};
 use crate::topology::Topology;
 use crate::workloads::{Settings, host_settings, initial_windows};
 
-/// How often TCP_INFO is read where there are connections: a hundred times a second, which costs about 1 % of a core for a few
-/// connections. Ours.
+/// Interval at which TCP_INFO is read where there are connections: a hundred times a second, which costs about 1 % of a core for a
+/// few connections. Ours.
 const LOOK: Span = Span::from_millis(10);
 /// Priority among real-time threads: below the loop that moves the packets, above ordinary programs. Ours.
 const PRIORITY: u8 = 20;
-/// Longest sleep: how soon it is seen that it is to end.
+/// Longest sleep, which bounds the reaction to a stop.
 const NAP: Duration = Duration::from_millis(20);
-/// Most connections of programs that have a flow of their own in the results. Ours.
+/// Most connections of programs that are listed as flows in the results. Ours.
 const MOST_CONNECTIONS: usize = 100;
-/// Most notes of what went wrong. Ours.
+/// Most notes about problems. Ours.
 const MOST_NOTES: usize = 100;
 /// Token of the timer.
 const TIMER: Token = Token(usize::MAX);
@@ -61,16 +61,16 @@ pub enum Ends<'a> {
     Udp(Box<Datagrams<'a>>),
 }
 
-/// A flow of the scenario, and what is known of it.
+/// A flow of the scenario and its state.
 pub struct Played<'a> {
     pub ends: Ends<'a>,
     pub record: Record,
-    /// Payload that was read before the measured part.
+    /// Payload read before the measured part.
     pub delivered_before: u64,
 }
 
 impl Played<'_> {
-    /// Payload that was read.
+    /// Payload read.
     pub fn delivered(&self) -> u64 {
         match &self.ends {
             Ends::Tcp(stream) => stream.delivered,
@@ -81,12 +81,12 @@ impl Played<'_> {
 
 /// A connection of a program.
 pub struct Seen {
-    /// As it was last seen.
+    /// Its figures as last observed.
     pub connection: Connection,
     pub record: Record,
     /// Places of its own host and of its peer.
     pub ends: (usize, usize),
-    /// When it was seen for the first and for the last time.
+    /// When it was first and last observed.
     pub first: Time,
     pub last: Time,
     pub acked_before: u64,
@@ -96,10 +96,10 @@ pub struct Seen {
 pub struct WorkloadReport<'a> {
     /// In the scenario's order; empty without workloads.
     pub flows: Vec<Played<'a>>,
-    /// In the order in which they were seen.
+    /// In the order in which they appeared.
     pub connections: Vec<Seen>,
     pub notes: Vec<String>,
-    /// From here on, and until then, figures were counted.
+    /// Beginning and end of the measured part.
     pub measured_from: Time,
     pub end: Time,
 }
@@ -107,7 +107,7 @@ pub struct WorkloadReport<'a> {
 struct Host {
     namespace: File,
     observer: Observer,
-    /// A program's connection was seen at the last look.
+    /// A program's connection was observed at the last reading.
     is_busy: bool,
 }
 
@@ -115,7 +115,7 @@ struct Host {
 pub struct Player<'a> {
     topology: &'a Topology,
     hosts: Vec<Host>,
-    /// The host whose namespace this thread is in.
+    /// The host in whose namespace this thread is.
     inside: usize,
     flows: Vec<Played<'a>>,
     seen: BTreeMap<(usize, [u8; 8]), Seen>,
@@ -124,7 +124,7 @@ pub struct Player<'a> {
     poll: Poll,
     timer: TimerFd,
     schedule: BinaryHeap<Reverse<(Time, PlayerEvent, usize)>>,
-    /// Flows with something to do at once.
+    /// Flows with immediate work.
     ready: Vec<usize>,
     notes: Vec<String>,
     began: Instant,
@@ -133,7 +133,8 @@ pub struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    /// Sets up hosts and sockets, in the thread that is to play; `names` are the namespaces, and `settings` those of the flows, or none without workloads.
+    /// Configures hosts and sockets, in the thread that will run; `names` are the namespaces, and `settings` those of the flows,
+    /// empty without workloads.
     pub fn new(
         topology: &'a Topology,
         names: &[String],
@@ -199,7 +200,7 @@ impl<'a> Player<'a> {
         Ok(player)
     }
 
-    /// Makes the sockets that wait, and the senders of UDP.
+    /// Creates the listening sockets and the UDP senders.
     fn listen(&mut self) -> io::Result<()> {
         let Self { hosts, inside, flows, poll, topology, .. } = self;
         for (flow, (from, to)) in flows.iter_mut().zip(topology.own()) {
@@ -223,7 +224,7 @@ impl<'a> Player<'a> {
         Time::ZERO + Span::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Plays from `began` on until `stop` is set.
+    /// Runs from `began` on until `stop` is set.
     pub fn run(mut self, began: Instant, stop: &AtomicBool) -> io::Result<WorkloadReport<'a>> {
         self.began = began;
         for (number, spec) in self.topology.flows().iter().enumerate().take(self.flows.len()) {
@@ -235,7 +236,7 @@ impl<'a> Player<'a> {
         let scenario = &self.topology.scenario;
         let measured_from = Time::ZERO + scenario.warmup;
         self.schedule.push(Reverse((measured_from, PlayerEvent::Measure, 0)));
-        // The sampling instants are looks too.
+        // The sampling instants coincide with readings.
         let looks = scenario.sample.as_nanos().div_ceil(LOOK.as_nanos()).max(1);
         let look = Span::from_nanos((scenario.sample.as_nanos() / looks).max(1));
         let mut look_number = 1;
@@ -278,14 +279,14 @@ impl<'a> Player<'a> {
         Ok(self.finish(measured_from))
     }
 
-    /// Sets the timer for what is due next; returns how long to wait at most.
+    /// Sets the timer for the next event; returns the longest time to wait.
     fn arm(&self) -> io::Result<Duration> {
         let Some(Reverse((at, ..))) = self.schedule.peek() else { return Ok(NAP) };
         let wait = Duration::from_nanos((*at - self.now()).as_nanos());
         if wait.is_zero() {
             return Ok(wait);
         }
-        // The timer is to the nanosecond, the waiting itself to the millisecond.
+        // The timer has a resolution of a nanosecond, the wait itself of a millisecond.
         self.timer.set(Expiration::OneShot(TimeSpec::from_duration(wait)), TimerSetTimeFlags::empty())?;
         Ok(NAP)
     }
@@ -305,7 +306,7 @@ impl<'a> Player<'a> {
             return Ok(());
         }
         if what == PlayerEvent::Stop {
-            // Before it is gone.
+            // Read its figures before it is gone.
             self.look_at_sender(number)?;
         }
         let Self { hosts, inside, flows, poll, schedule, ready, .. } = self;
@@ -359,7 +360,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Writes and reads; what is not done stays in the list.
+    /// Writes and reads; unfinished flows stay in the list.
     fn work(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let mut list = std::mem::take(&mut self.ready);
         list.sort_unstable();
@@ -439,7 +440,7 @@ impl<'a> Player<'a> {
                         record.observe(connection.info);
                     }
                 }
-                // Its receiver.
+                // The receiver's socket.
                 Some((_, false)) => {}
                 None => {
                     is_busy = true;
@@ -477,7 +478,7 @@ impl<'a> Player<'a> {
         });
         host.is_busy = is_busy;
         if let Err(error) = looked {
-            // What came of an answer that broke off is not waited for.
+            // The rest of an aborted answer is not awaited.
             let Self { hosts, inside, notes, .. } = self;
             enter(hosts, inside, place)?;
             hosts[place].observer = Observer::new()?;
@@ -488,7 +489,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// A row of every series.
+    /// Adds a row to every series.
     fn sample(&mut self, at: Time) {
         let interval = self.topology.scenario.sample;
         self.rows += 1;
@@ -497,7 +498,7 @@ impl<'a> Player<'a> {
             flow.record.sample(at, interval, delivered);
         }
         for seen in self.seen.values_mut() {
-            // Of one that is gone there is nothing more to tell.
+            // A closed connection has no more rows.
             if at - seen.last <= interval {
                 let acked = seen.record.total().bytes_acked;
                 seen.record.sample(at, interval, acked);
@@ -517,7 +518,7 @@ impl<'a> Player<'a> {
     }
 }
 
-/// Asks for real-time priority and timers to the nanosecond; without them, the thread runs like any other program's.
+/// Requests real-time priority and timers of nanosecond resolution; without them, the thread runs like any other.
 fn hurry() {
     use thread_priority::unix as priority;
     let _ = nix::sys::prctl::set_timerslack(1);

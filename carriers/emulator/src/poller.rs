@@ -16,36 +16,36 @@ use nix::sys::timerfd::{Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::{ClockId, clock_gettime};
 use ranpace_units::{Span, Time};
 
-/// What the timer is called where devices have their places.
+/// Token of the timer, where devices have their places.
 const TIMER: u64 = u64::MAX;
-/// Devices that are told of at a time; others are next. Ours.
+/// Most devices reported at a time; others follow at the next call. Ours.
 const MOST: usize = 64;
 
-/// Instants that are no further apart are one. Ours: less than what is lost by the time that a thread takes to wake.
+/// Instants closer than this count as one. Ours: less than the time that a thread takes to wake.
 const CLOSE: Span = Span::from_micros(2);
-/// Instants that are remembered, to see which recur: more than there are between two that do, mostly. Ours.
+/// Remembered instants, for detecting recurring ones: usually more than lie between two occurrences. Ours.
 const RECENT: usize = 4;
 
-/// Waits; its devices live at least as long.
+/// Waits for packets and instants; it borrows its devices.
 pub struct Poller<'a> {
     epoll: Epoll,
-    /// Of the timers alone.
+    /// Polls the timers alone.
     clockwork: Epoll,
-    /// One is waited for, the other one is set for what is expected behind it.
+    /// One is awaited, the other is set for the expected next instant.
     timers: [Timer; 2],
-    /// What the timers' clock said at [`Time::ZERO`].
+    /// The timers' clock at [`Time::ZERO`].
     origin: Duration,
-    /// After so long most instants recur.
+    /// Most instants recur after this time.
     period: Span,
-    /// The last ones that were waited for.
+    /// The last instants awaited.
     recent: [Time; RECENT],
     events: Vec<EpollEvent>,
-    /// Devices that have something.
+    /// Devices with packets.
     ready: Vec<usize>,
     _devices: std::marker::PhantomData<BorrowedFd<'a>>,
 }
 
-/// A timer, and when it goes off or went off.
+/// A timer, and when it expires or expired.
 struct Timer {
     timer: TimerFd,
     at: Time,
@@ -55,7 +55,7 @@ impl Timer {
     fn new(epolls: [&Epoll; 2]) -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(nix::sys::timerfd::ClockId::CLOCK_MONOTONIC, flags)?;
-        // Only when it goes off: nobody reads it afterwards.
+        // Only notified on expiry: nobody reads it afterwards.
         let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
         for epoll in epolls {
             epoll.add(timer.as_fd(), EpollEvent::new(edge, TIMER))?;
@@ -63,7 +63,7 @@ impl Timer {
         Ok(Self { timer, at: Time::ZERO })
     }
 
-    /// Sets it for an instant; `origin` is what the clock said at [`Time::ZERO`].
+    /// Sets it for an instant; `origin` is the clock at [`Time::ZERO`].
     fn set(&mut self, origin: Duration, at: Time) -> io::Result<()> {
         let clock = TimeSpec::from_duration(origin + Duration::from_nanos((at - Time::ZERO).as_nanos()));
         self.timer.set(Expiration::OneShot(clock), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
@@ -73,8 +73,8 @@ impl Timer {
 }
 
 impl<'a> Poller<'a> {
-    /// For these devices, which are called by their places, and for instants that mostly recur after this period. It was
-    /// [`Time::ZERO`] at `began`.
+    /// For these devices, identified by their places, and for instants that mostly recur after this period. [`Time::ZERO`] was at
+    /// `began`.
     pub fn new(
         devices: impl Iterator<Item = BorrowedFd<'a>>,
         period: Span,
@@ -100,8 +100,8 @@ impl<'a> Poller<'a> {
         })
     }
 
-    /// Waits from `now` until a device has something or, at the latest, until this instant; then nothing is [`Self::ready`].
-    /// It may end earlier than either.
+    /// Waits from `now` until a device has packets or, at the latest, until this instant; then nothing is [`Self::ready`]. It may
+    /// return earlier than either.
     pub fn wait(&mut self, now: Time, until: Time) -> io::Result<()> {
         if until <= now {
             return self.look();
@@ -119,7 +119,7 @@ impl<'a> Poller<'a> {
         self.ask(EpollTimeout::NONE)
     }
 
-    /// Waits until this instant, whatever devices have; it is to be called for one that is a period later next. It may end earlier.
+    /// Waits until this instant, ignoring devices; the next call is expected one period later. It may return earlier.
     pub fn sleep(&mut self, until: Time, period: Span) -> io::Result<()> {
         let other = 1 - self.set(until)?;
         self.timers[other].set(self.origin, until + period)?;
@@ -129,38 +129,38 @@ impl<'a> Poller<'a> {
         }
     }
 
-    /// Sets a timer for this instant, if none is; returns which it is.
+    /// Sets a timer for this instant if none is; returns which one.
     fn set(&mut self, until: Time) -> io::Result<usize> {
         if let Some(own) = self.timers.iter().position(|timer| timer.at == until) {
             return Ok(own);
         }
-        // The one that went off, or what was expected behind another instant.
+        // The timer with the earlier instant: it has expired, or was set for an instant expected after another one.
         let own = usize::from(self.timers[0].at > self.timers[1].at);
         self.timers[own].set(self.origin, until)?;
         Ok(own)
     }
 
-    /// An instant that a timer is set for already, if there is one so close that it is as good.
+    /// The instant of a timer already set close enough to `until`, or else `until`.
     pub fn close_to(&self, until: Time) -> Time {
         self.timers.iter().map(|timer| timer.at).find(|at| is_close(*at, until)).unwrap_or(until)
     }
 
-    /// Looks which devices have something.
+    /// Checks which devices have packets.
     pub fn look(&mut self) -> io::Result<()> {
         self.ask(EpollTimeout::ZERO)
     }
 
-    /// Whether the last look may have left devices out, since it tells of [`MOST`] at a time; two of them may be the timers.
+    /// Whether the last check may have missed devices, since it reports [`MOST`] at a time, two of which may be the timers.
     pub fn is_full(&self) -> bool {
         self.ready.len() + 2 >= MOST
     }
 
-    /// Takes what was ready for done with, without a look.
+    /// Clears the ready devices without a check.
     pub fn forget(&mut self) {
         self.ready.clear();
     }
 
-    /// Devices that had something at the last look.
+    /// Devices that had packets at the last check.
     pub fn ready(&self) -> &[usize] {
         &self.ready
     }
@@ -203,13 +203,13 @@ mod tests {
         near.write_all(b"x").unwrap();
         poller.wait(now(), until).unwrap();
         assert_eq!(poller.ready(), [1]);
-        // As long as it is there.
+        // It stays ready until it is read.
         poller.look().unwrap();
         assert_eq!(poller.ready(), [1]);
         (&far).read_exact(&mut [0]).unwrap();
         poller.look().unwrap();
         assert!(poller.ready().is_empty() && now() < until);
-        // The same instant, which the timer is still set to; then others, later and earlier ones.
+        // The same instant, to which the timer is still set; then others, later and earlier ones.
         for until in [until, Time::from_millis(70), Time::from_millis(200), Time::from_millis(80)] {
             let too_long = now() + Span::from_secs(20);
             while now() < until && until < Time::from_millis(200) {
@@ -223,7 +223,7 @@ mod tests {
                 (&far).read_exact(&mut [0]).unwrap();
             }
         }
-        // What is past is only looked at.
+        // An instant in the past is only a check.
         poller.wait(now(), Time::ZERO).unwrap();
         assert!(poller.ready().is_empty());
     }
@@ -238,7 +238,7 @@ mod tests {
         near.write_all(b"x").unwrap();
         let first = now() + period;
         for until in [first, first + period, first + period * 2] {
-            // What is left of a timer that was not waited for may end one.
+            // The expiry of a timer that was not awaited may end one.
             let mut turns = 0;
             while turns == 0 || now() < until {
                 poller.sleep(until, period).unwrap();
@@ -272,7 +272,7 @@ mod tests {
         let between = first + period + Span::from_millis(4);
         assert_eq!(wait(between), first + period * 2, "it is set still");
         assert_eq!(wait(first + period * 2), first + period * 3);
-        // What is but a little beside it has its timer, and what is farther away has not.
+        // An instant close to it shares its timer, one farther away does not.
         let nearly = first + period * 3 + CLOSE;
         assert_eq!(poller.close_to(nearly), first + period * 3);
         let beside = nearly + Span::from_nanos(1);

@@ -6,19 +6,19 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// A processor that is a loop's.
+/// A processor reserved for a loop.
 #[derive(Debug)]
 pub struct Processor {
     number: usize,
-    /// Whose name says that the processor is taken, as long as somebody uses this.
+    /// A socket whose name marks the processor as taken while this exists.
     _claim: UnixDatagram,
 }
 
 impl Processor {
-    /// Of those that the calling thread may use; `None` if there is but one, or nobody knows. The loops of emulations that run side by
-    /// side have different ones: each claims the name of a socket, which all users see who are in the same network namespace, and which goes with the
-    /// process. If there are more emulations than processors, `None`: a loop that kept to the processor of another would wait for it,
-    /// and those that go where there is room seldom do.
+    /// Claims one of the processors that the calling thread may use; `None` if there is only one, or their number is unknown. Loops
+    /// of concurrent emulations get different ones: each claims a socket name, which is visible to all users in the same network
+    /// namespace and vanishes with the process. With more emulations than processors it returns `None`: a loop pinned to another's
+    /// processor would wait for it, whereas unpinned ones seldom do.
     pub fn claim(name: &str) -> Option<Self> {
         let set = sched_getaffinity(Pid::from_raw(0)).ok()?;
         let usable = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect();
@@ -32,12 +32,12 @@ impl Processor {
         if usable.len() < 2 {
             return None;
         }
-        // The last ones first: what has a processor of its own has mostly the first.
+        // The last ones first: other pinned programs usually take the first.
         let claimed = |number| Some(Self { number, _claim: claim(number)? });
         usable.into_iter().rev().find_map(claimed)
     }
 
-    /// The calling thread keeps to it.
+    /// Pins the calling thread to it.
     pub fn keep(&self) -> nix::Result<()> {
         let mut set = CpuSet::new();
         set.set(self.number)?;

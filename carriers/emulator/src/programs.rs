@@ -22,7 +22,7 @@ use crate::namespaces::{NamespaceError, Namespaces, is_too_many_files};
 use crate::plan::{Plan, Program};
 use crate::topology::Topology;
 
-/// A program that runs. It is ended, with all that it started, when this is dropped.
+/// A running program. Dropping this ends it with everything that it started.
 pub struct Running {
     child: Child,
     leash: Option<PipeWriter>,
@@ -32,7 +32,7 @@ pub struct Running {
 
 impl Running {
     /// Starts a program in the namespace of this name. The plan's `inside` is the command that calls [`enter`] with the arguments
-    /// behind it: namespace, leash, hosts file, program.
+    /// after it: namespace, leash, hosts file, program.
     pub fn start(
         program: &Program,
         namespace: &str,
@@ -64,11 +64,11 @@ impl Running {
             .env("RANPACE_HOST", &program.host);
         let has_terminal = is_shell(&program.words) && is_in_front();
         if has_terminal {
-            // By which `enter` knows it.
+            // By which `enter` recognises it.
             command.process_group(0);
         }
         let child = thread::spawn(move || {
-            // Of what this thread starts: the first is number 1 there.
+            // For the children of this thread: the first gets process id 1 there.
             unshare(CloneFlags::CLONE_NEWPID)?;
             command.spawn()
         });
@@ -85,7 +85,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It ends at once, and so does what it started.
+        // It ends at once, and so does everything that it started.
         drop(self.leash.take());
         let _ = self.child.wait();
         if self.has_terminal {
@@ -94,41 +94,40 @@ impl Drop for Running {
     }
 }
 
-/// Whether it is a shell that asks somebody for commands: they take no arguments then. Such a one controls jobs, for which the
-/// terminal has to be that of a process group that it can see; ours lies outside its process namespace. Ctrl-C goes to its
-/// jobs alone.
+/// Whether it is an interactive shell, which takes no arguments. It controls jobs, so the terminal must belong to a process group
+/// that it can see; ours is outside its process namespace. Ctrl-C then reaches its jobs alone.
 fn is_shell(words: &[OsString]) -> bool {
     let name = words.first().and_then(|word| Path::new(word).file_name());
     words.len() == 1 && name.is_some_and(|name| name.as_encoded_bytes().ends_with(b"sh"))
 }
 
-/// Whether standard input is a terminal, and this process group the one that may read from it.
+/// Whether standard input is a terminal, and this process group is in its foreground.
 fn is_in_front() -> bool {
     io::stdin().is_terminal() && tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
 }
 
-/// Makes this process group the one that may read from the terminal.
+/// Puts this process group in the foreground of the terminal.
 fn come_to_front() {
-    // Who is not in front is stopped for that otherwise.
+    // Otherwise a background process would be stopped for that.
     let stop = SigSet::from(Signal::SIGTTOU);
     if stop.thread_block().is_ok() {
-        // There may be no terminal any more.
+        // The terminal may be gone.
         let _ = tcsetpgrp(io::stdin(), getpgrp());
         let _ = stop.thread_unblock();
     }
 }
 
-/// Exit status as shells write it: 128 and the signal's number for what a signal ended.
+/// Exit status as in shells: 128 plus the signal's number if a signal ended it.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-/// Writes the names of all hosts, before those that this machine knows.
+/// Writes the names of all hosts, before those known to this machine.
 pub fn write_hosts(topology: &Topology, path: &Path) -> io::Result<()> {
     let mut file = File::create(path)?;
     for place in 0..topology.hosts.len() {
         let name = topology.name(place);
-        // What cannot be a name is reached by its address.
+        // Hosts whose names are not valid are reached by their addresses.
         if !name.contains(|letter: char| letter.is_whitespace() || letter == '#') {
             writeln!(file, "{}\t{name}\n{}\t{name}", addresses::v4(place), addresses::v6(place))?;
         }
@@ -136,8 +135,8 @@ pub fn write_hosts(topology: &Topology, path: &Path) -> io::Result<()> {
     file.write_all(&fs::read("/etc/hosts").unwrap_or_default())
 }
 
-/// The first process of a process namespace: enters the network namespace `netns`, starts the program, ends with it or with
-/// the emulator, and returns the program's exit status. To be called by a process that does nothing else.
+/// The first process of a process namespace: enters the network namespace `netns`, starts the program, ends with it or with the
+/// emulator, and returns the program's exit status. To be called by a process that does nothing else.
 pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io::Result<i32> {
     let mut leash = File::open(leash)?;
     setns(File::open(netns)?, CloneFlags::CLONE_NEWNET)?;
@@ -148,7 +147,7 @@ pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io
         .iter()
         .filter_map(|path| Some((*path, File::open(path).ok()?)))
         .collect();
-    // Programs live without these where a container forbids them.
+    // Where a container forbids these mounts, programs run without them.
     let mounted = [
         (
             "/etc/hosts",
@@ -166,10 +165,10 @@ pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io
             mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none),
         ),
     ];
-    // The new /sys hides what was mounted in it. Programs find control groups and the BPF file system where they were.
+    // The new /sys hides the file systems mounted in it. This restores control groups and the BPF file system for programs.
     for (path, found) in &hidden {
         let source = format!("/proc/self/fd/{}", found.as_raw_fd());
-        // Without them a program lacks what few need, and is told by its own error.
+        // Without them a program lacks features that few need, and its own error tells.
         let _ = mount(Some(source.as_str()), *path, none, MsFlags::MS_BIND | MsFlags::MS_REC, none);
     }
     let without: Vec<String> = mounted
@@ -185,10 +184,10 @@ pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io
     if getpgrp() == getpid() {
         come_to_front();
     }
-    // `--live` holds these back in the emulator, and a child has its parent's mask.
+    // `--live` blocks these in the emulator, and children inherit the signal mask.
     [Signal::SIGQUIT, Signal::SIGTSTP].into_iter().collect::<SigSet>().thread_unblock()?;
     thread::spawn(move || {
-        // Nothing is ever written: it ends when the emulator does. Everything else here then ends with this process.
+        // Nothing is ever written: the read ends when the emulator does. Everything else here then ends with this process.
         let _ = leash.read(&mut [0]);
         std::process::exit(ENDED);
     });
@@ -202,7 +201,7 @@ pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io
             return Ok(code);
         }
     };
-    // Also of those whose parents are gone: they are this process's now.
+    // This includes orphans, which are now children of this process.
     let program = Pid::from_raw(child.id().cast_signed());
     loop {
         match waitpid(None, None) {
@@ -214,14 +213,14 @@ pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io
     }
 }
 
-/// Whether no program of this emulation has said yet what it has to do without; they share the folder of their hosts file.
+/// Whether no program of this emulation has yet printed what is missing; they share the folder of their hosts file.
 fn is_first_to_say(hosts: &Path) -> bool {
     match File::create_new(hosts.with_file_name("said")) {
         Ok(_) => true,
-        // Rather twice than not at all.
+        // Printing twice is better than not at all.
         Err(error) => error.kind() != io::ErrorKind::AlreadyExists,
     }
 }
 
-/// Exit status of a first process whose emulator is gone: as if it had been killed.
+/// Exit status of a first process whose emulator is gone: that of a killed process.
 const ENDED: i32 = 137;

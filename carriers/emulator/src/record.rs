@@ -1,4 +1,4 @@
-//! Sums of the kernel's figures of a flow: counters over all of its connections, RTTs, and a series over time in the simulator's
+//! Aggregates the kernel's figures of a flow: counters over all of its connections, RTTs, and a series over time in the simulator's
 //! form.
 
 use ranpace_network::{Column, Distribution, Histogram, Series};
@@ -6,8 +6,8 @@ use ranpace_units::{Span, Time};
 
 use crate::tcp_info::TcpInfo;
 
-/// Data segments that one acknowledgement covers, where a kernel delays them (RFC 5681, section 4.2): the simulator has an RTT
-/// sample of each acknowledgement, so that a smoothed RTT counts as often.
+/// Data segments per acknowledgement, where a kernel delays them (RFC 5681, section 4.2): the simulator has an RTT sample per
+/// acknowledgement, so a smoothed RTT is counted as often.
 const SEGMENTS_PER_ACK: u64 = 2;
 
 /// Columns of the simulator's series that are taken from the kernel, and two of its own.
@@ -45,7 +45,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Of one connection.
+    /// Counters of one connection.
     fn of(info: &TcpInfo) -> Self {
         Self {
             segments_sent: info.segments_sent.into(),
@@ -65,7 +65,7 @@ impl Account {
         }
     }
 
-    /// Each counter of both, combined.
+    /// Combines each counter of both.
     fn with(self, other: Self, count: fn(u64, u64) -> u64, time: fn(Span, Span) -> Span) -> Self {
         Self {
             segments_sent: count(self.segments_sent, other.segments_sent),
@@ -90,14 +90,14 @@ impl Account {
     }
 }
 
-/// The figures of a flow while it is played.
+/// The figures of a flow while it runs.
 #[derive(Debug, Default)]
 pub struct Record {
-    /// Of connections that are closed.
+    /// Counters of closed connections.
     earlier: Account,
-    /// The current connection, as it was last seen.
+    /// The current connection, as last observed.
     current: Option<TcpInfo>,
-    /// When it was measured from on.
+    /// Counters at the beginning of the measured part.
     before: Option<Account>,
     rtt: Histogram,
     min_rtt: Option<Span>,
@@ -108,13 +108,13 @@ pub struct Record {
 }
 
 impl Record {
-    /// The kernel says this of the current connection.
+    /// Records the kernel's figures of the current connection.
     pub fn observe(&mut self, info: TcpInfo) {
         if self.before.is_some() && !info.srtt.is_zero() {
             let earlier = self.current.map_or(0, |current| current.delivered);
             let acks = u64::from(info.delivered.saturating_sub(earlier)).div_ceil(SEGMENTS_PER_ACK);
             (0..acks).for_each(|_| self.rtt.record(info.srtt));
-            // The kernel's smallest is of the connection's life: of the measured part, if it fell there.
+            // The kernel's minimum covers the connection's life; it belongs to the measured part if it was reached there.
             let is_new = self.min_before.is_none_or(|before| info.min_rtt < Some(before));
             self.min_rtt = self.min_rtt.into_iter().chain(info.min_rtt.filter(|_| is_new)).min();
         }
@@ -127,13 +127,13 @@ impl Record {
         (self.current, self.min_before) = (None, None);
     }
 
-    /// From now on figures are measured.
+    /// The measured part begins.
     pub fn measure(&mut self) {
         self.before = Some(self.total());
         self.min_before = self.current.and_then(|current| current.min_rtt);
     }
 
-    /// All counters, from the first connection on.
+    /// All counters since the first connection.
     pub fn total(&self) -> Account {
         let current = self.current.as_ref().map(Account::of).unwrap_or_default();
         self.earlier.with(current, |a, b| a + b, |a, b| a + b)
@@ -147,7 +147,7 @@ impl Record {
     /// RTTs of the measured part.
     pub fn rtt(&self) -> Distribution {
         let mut rtt = self.rtt.distribution();
-        // The smoothed one never gets as low.
+        // The smoothed RTT never gets as low as the minimum.
         if let Some(min) = self.min_rtt.filter(|_| rtt.count > 0) {
             rtt.min = rtt.min.min(min);
         }
@@ -173,17 +173,17 @@ impl Record {
             of(|info| Some(info.pacing? as f64 * 8.0)),
             of(|info| Some(f64::from(info.in_flight()) * f64::from(info.mss))),
             of(|info| (!info.srtt.is_zero()).then(|| info.srtt.as_secs_f64())),
-            // The kernel does not tell the latest sample.
+            // The kernel does not report the latest sample.
             f64::NAN,
             total.rwnd_limited.as_secs_f64(),
             total.sndbuf_limited.as_secs_f64(),
         ]);
     }
 
-    /// The series: that of the network with what the kernel says in its place, row by row.
+    /// The series: the network's, with the kernel's values replacing its columns row by row.
     pub fn series(&self, network: &Series) -> Series {
         let rows = network.columns.first().map_or(self.rows.len(), |column| column.values.len());
-        // Rows before it was first seen are missing at the beginning.
+        // Rows before the first observation are missing at the beginning.
         let missing = |index: usize| self.rows.get(index);
         let own =
             |place: usize| (0..rows).map(|row| missing(row).map_or(f64::NAN, |row| row[place])).collect();
@@ -198,7 +198,7 @@ impl Record {
         series
     }
 
-    /// Fills up rows that came before it was first seen, with nothing.
+    /// Fills the rows before the first observation with no values.
     pub fn begin_at_row(&mut self, rows: usize) {
         self.rows.resize_with(rows, || vec![f64::NAN; COLUMNS.len()]);
     }

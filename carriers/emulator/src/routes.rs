@@ -16,7 +16,7 @@ use crate::netlink;
 /// Length of the prefix of one address.
 const WHOLE: u8 = 32;
 
-/// From now on, connections of the calling thread's namespace to this address begin with so many segments.
+/// From now on, connections from the calling thread's namespace to this address begin with this many segments.
 pub fn set_initial_window(to: Ipv4Addr, segments: u32) -> io::Result<()> {
     let device = devices::index(devices::NAME)?;
     let mut route = RouteMessage::default();

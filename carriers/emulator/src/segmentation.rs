@@ -1,10 +1,10 @@
 //! Makes a host's kernel segment the GSO packets that are written to its device before TCP receives them (generic segmentation
 //! offload; Linux, Documentation/networking/segmentation-offloads.rst).
 //!
-//! Packets of a connection that are due together then cost one call and one copy, and the host's TCP still receives each of them by
-//! itself. A kernel segments what it sends, not what it receives. What comes from the device is therefore redirected to an
-//! intermediate functional block device (ifb; tc-mirred(8)), which returns packets as if they had come from where they came from
-//! first, and which accepts no large GSO packets: the kernel segments those on the way to it, as a rule without copying payload.
+//! Packets of a connection that are due together then cost one call and one copy, and the host's TCP still receives each of them
+//! individually. A kernel segments what it sends, not what it receives. What comes from the device is therefore redirected to an
+//! intermediate functional block device (ifb; tc-mirred(8)), which returns packets as if they came from their original device, and
+//! which accepts no large GSO packets: the kernel segments those on the way to it, as a rule without copying payload.
 
 use std::fs;
 use std::io::{self, IoSlice};
@@ -28,11 +28,11 @@ use crate::devices::{self, Device};
 use crate::gso::{NEEDS_SUM, OFFSET, TCP_SUM, sum_ipv4};
 use crate::netlink;
 
-/// GSO packets of this length and above are cut, from IP's header on: longer than any packet.
+/// GSO packets of at least this length, from the IP header on, are segmented: longer than any packet.
 pub const FROM: usize = devices::MTU as usize + 1;
 /// Name of the block device.
 const NAME: &str = "ran0in";
-/// Packets that it holds, ours: more than the 90 that a GSO packet can have, where it is 32 otherwise. One that is full loses packets.
+/// Its queue length in packets, ours: more than the 90 that a GSO packet can have; the default is 32. A full queue loses packets.
 const QUEUE: u32 = 1_000;
 /// ETH_P_ALL.
 const ALL: u16 = 3;
@@ -45,7 +45,7 @@ const TCA_BPF_OPS: u16 = 5;
 /// The kernel is done with the packet (uapi/linux/pkt_cls.h).
 const TC_ACT_STOLEN: u32 = 4;
 
-/// From now on what is written to the device of the calling thread's namespace is cut there.
+/// From now on what is written to the device of the calling thread's namespace is segmented there.
 pub fn set_up() -> io::Result<()> {
     let mut link = LinkMessage::default();
     link.attributes = vec![
@@ -59,13 +59,13 @@ pub fn set_up() -> io::Result<()> {
     let (device, block) = (devices::index(devices::NAME)?, devices::index(NAME)?);
     let kind = |kind: &str| TcAttribute::Kind(kind.to_owned());
 
-    // The machine may have another queue as its default, which would drop or delay.
+    // The machine's default qdisc might drop or delay packets.
     let mut none = TcMessage::with_index(block as i32);
     none.header.parent = TcHandle::ROOT;
     none.attributes = vec![kind("noqueue")];
     create(RouteNetlinkMessage::NewQueueDiscipline(none))?;
 
-    // Without an address of IPv6 when it is up, so that the kernel sends nothing over it and programs do not take it for a route.
+    // No IPv6 address when it is up, so that the kernel sends nothing over it and programs do not take it for a route.
     let quiet = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
     let mut block_link = LinkMessage::default();
     block_link.header.index = block;
@@ -81,8 +81,8 @@ pub fn set_up() -> io::Result<()> {
     ingress.attributes = vec![kind("ingress")];
     create(RouteNetlinkMessage::NewQueueDiscipline(ingress))?;
 
-    // What goes on to the next filter is sent over the block device as a copy of the GSO packet's description. The GSO packet itself, which
-    // counts as memory of the device, would count as memory of the last packet that is cut from it, and close the receiver's window.
+    // The next filter sends packets over the block device as copies of the GSO packet's descriptor. The memory of the original GSO
+    // packet would be charged to the last packet segmented from it, and close the receiver's window.
     let mut redirect = TcMirror::default();
     (redirect.eaction, redirect.ifindex) = (TcMirrorActionType::EgressRedir, block);
     redirect.generic.action = TcActionType::Unspec;
@@ -100,10 +100,10 @@ pub fn set_up() -> io::Result<()> {
     add_filter(device, 2, TC_ACT_STOLEN, direct)
 }
 
-/// Adds a filter to the ingress of a device, whose program returns `verdict` of GSO packets.
+/// Adds a filter to the ingress of a device, whose program returns `verdict` for GSO packets.
 fn add_filter(device: u32, priority: u32, verdict: u32, what: TcFilterBpfOption) -> io::Result<()> {
-    // Classic BPF: opcode, jumps if true and if not, value (Linux, Documentation/networking/filter.rst). What is no GSO packet is none of
-    // the filter's business, so that a packet by itself does not take the way over the block device.
+    // Classic BPF: opcode, jump if true, jump if false, value (Linux, Documentation/networking/filter.rst). The filter ignores
+    // packets that are not GSO packets, so that a single packet does not take the way over the block device.
     let program = [
         // ld len; jge #FROM; ret #verdict, ret #0
         (0x80, 0, 0, 0),
@@ -127,14 +127,14 @@ fn add_filter(device: u32, priority: u32, verdict: u32, what: TcFilterBpfOption)
     netlink::request(RouteNetlinkMessage::NewTrafficFilter(filter), NLM_F_CREATE | NLM_F_EXCL)
 }
 
-/// An instruction of classic BPF as the kernel wants it (struct sock_filter).
+/// An instruction of classic BPF in the kernel's layout (struct sock_filter).
 fn instruction((code, yes, no, value): (u16, u8, u8, u32)) -> [u8; 8] {
     let ([code, more], [a, b, c, d]) = (code.to_ne_bytes(), value.to_ne_bytes());
     [code, more, yes, no, a, b, c, d]
 }
 
-/// Tries whether this kernel does it, in a namespace that is nobody's, or says why not: one may be without these devices, and
-/// older ones do not go by their limit.
+/// Tests whether this kernel can do it, in a temporary namespace, or returns why not: a kernel may lack these devices, and older
+/// ones ignore their limit.
 pub fn check() -> io::Result<()> {
     const PACKETS: usize = 40;
     let tried = thread::Builder::new().name("segmentation".to_owned()).spawn(|| {
@@ -151,7 +151,7 @@ pub fn check() -> io::Result<()> {
     tried.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried it panicked")))
 }
 
-/// Packets, or GSO packets, that were lost on the way over the block device of the calling thread's namespace.
+/// Packets, or GSO packets, lost in the block device of the calling thread's namespace.
 pub fn dropped() -> io::Result<u64> {
     Counted::read().map(|counted| counted.dropped)
 }
@@ -159,14 +159,14 @@ pub fn dropped() -> io::Result<u64> {
 /// Counters of the block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counted {
-    /// That it was sent.
+    /// Packets that it sent.
     packets: u64,
-    /// That it dropped, or that were dropped before it.
+    /// Packets dropped by it, or before it.
     dropped: u64,
 }
 
 impl Counted {
-    /// Of the calling thread's namespace (proc_pid_net(5), /proc/pid/net/dev).
+    /// Reads the counters in the calling thread's namespace (proc_pid_net(5), /proc/pid/net/dev).
     fn read() -> io::Result<Self> {
         const FILE: &str = "/proc/thread-self/net/dev";
         Self::of(&fs::read_to_string(FILE)?)
@@ -182,7 +182,7 @@ impl Counted {
     }
 }
 
-/// Packets of TCP between two hosts that are neither that of the device, in one GSO packet.
+/// TCP packets between two hosts other than the device's, in one GSO packet.
 fn gso_packet(packets: usize) -> Vec<u8> {
     const HEADERS: usize = 40;
     const PAYLOAD: usize = 1000;
@@ -195,7 +195,7 @@ fn gso_packet(packets: usize) -> Vec<u8> {
         csum_start: 20,
         csum_offset: TCP_SUM as u16,
     };
-    // There is room.
+    // The buffer is large enough.
     let _ = virtio.encode(&mut gso_packet);
     let packet = &mut gso_packet[OFFSET..];
     let length = packet.len() as u16;
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::gso::{addresses_sum, cut, pseudo_sum};
 
-    /// Packets of TCP for the device, in one GSO packet as a kernel sends them.
+    /// TCP packets for the device, in one GSO packet as a kernel sends them.
     fn sent(v6: bool, payload: usize) -> Vec<u8> {
         let ip = if v6 {
             PacketBuilder::ipv6(addresses::v6(1).octets(), addresses::v6(0).octets(), 64)
@@ -267,7 +267,7 @@ mod tests {
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
             let device = Device::create(0).unwrap();
             set_up().unwrap();
-            // The kernel takes a moment until an address of IPv6 counts.
+            // The kernel takes a moment until an IPv6 address is usable.
             let begun = Instant::now();
             while UdpSocket::bind((addresses::v6(0), 0)).is_err() {
                 assert!(begun.elapsed() < Duration::from_secs(5), "no address of IPv6");
@@ -275,13 +275,13 @@ mod tests {
             }
             for v6 in [false, true] {
                 let domain = if v6 { Domain::IPV6 } else { Domain::IPV4 };
-                // Sees what TCP gets.
+                // Receives what TCP receives.
                 let mut socket = Socket::new(domain, Type::RAW, Some(Protocol::TCP)).unwrap();
                 socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
                 // Without the header of IPv6 (RFC 3542 section 3).
                 let hidden = if v6 { 40 } else { 0 };
-                // Twice what it says (socket(7)): enough for the packets, not for GSO packets on top of them, which would be there if
-                // the last packet of each counted as all of it.
+                // The kernel doubles it (socket(7)): enough for the packets, but not for GSO packets on top of them, which would
+                // count if the last packet of each were charged for all of it.
                 socket.set_recv_buffer_size(75_000).unwrap();
                 let before = Counted::read().unwrap();
                 let alone = [100; 10].map(|payload| sent(v6, payload));

@@ -1,10 +1,10 @@
 //! Timer slack: how exactly the loop keeps to instants that follow each other closely.
 //!
-//! On a link of a fixed rate each packet arrives at its own instant, 24 us apart at 500 Mbit/s, and waking a thread takes as long as
-//! that. The loop wakes for single instants only as long as they are rare enough for the cost to be bearable. Beyond that it polls, as
-//! a network driver with interrupt moderation does: it wakes at the next multiple of the slack, reads what hosts have sent since the
-//! last poll, and hands over all that was due by then. A packet is then late by less than the slack, and a packet that a host sent
-//! counts from the last poll, so by less than the slack too early.
+//! On a link of a fixed rate each packet arrives at its own instant, 24 us apart at 500 Mbit/s, and waking a thread takes about as
+//! long. The loop wakes for single instants only while they are rare enough for the cost to be bearable. Beyond that it polls, as a
+//! network driver with interrupt moderation does: it wakes at the next multiple of the slack, reads what hosts have sent since the
+//! last poll, and delivers everything due by then. A packet is then late by less than the slack, and a packet from a host counts
+//! from the last poll, so it is early by less than the slack.
 //!
 //! ATM's generic cell rate algorithm decides whether an instant gets a wakeup of its own (ITU-T I.371, virtual scheduling): a credit
 //! of one instant per spacing, of which a few can be saved.
@@ -13,7 +13,7 @@ use ranpace_units::{Span, Time};
 
 use crate::delivery::Delivery;
 
-/// When the loop is to wake next, and how.
+/// How and when the loop wakes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakeup {
     /// At this instant, or when a host sends something.
@@ -25,31 +25,33 @@ pub enum Wakeup {
 /// Decides between wakeups for single instants and polls.
 #[derive(Debug)]
 pub struct Slack {
-    /// From poll to poll; zero if there are none.
+    /// Interval between polls; zero without polls.
     span: Span,
-    /// Instants that come no closer have wakeups of their own.
+    /// Instants at least this far apart get wakeups of their own.
     spacing: Span,
-    /// When the instants so far would have ended, had each come a spacing after the one before.
+    /// When the instants so far would have ended, had each come one spacing after the previous one.
     booked: Time,
 }
 
 impl Slack {
-    /// Longest slack, and with `--gro`, where rates matter alone. Ours: at these a fixed link of 500 Mbit/s takes 1.0 to 1.4 times the CPU time
-    /// of a trace, which delivers once in 1 ms (docs/performance.md). A packet may be 1 ms late in a run that counts ([`crate::LATE`]). Delays in
-    /// steps of 5 and of 1 ms are whole numbers of them, so that acknowledgements that are sent at a poll arrive at one.
+    /// Longest slack, and the same with `--gro`, where only rates matter. Ours: with these a fixed link of 500 Mbit/s takes 1.0 to
+    /// 1.4 times the CPU time of a trace, which delivers once per 1 ms (docs/performance.md). A packet may be 1 ms late in a valid
+    /// run ([`crate::LATE`]). Delays in multiples of 5 and of 1 ms are multiples of them, so that acknowledgements sent at a poll
+    /// arrive at one.
     const LONGEST: [Span; 2] = [Span::from_nanos(312_500), Span::from_micros(500)];
-    /// It is at most this part of the base RTT, and with `--gro`. Ours: the longest hold from 20 ms on.
+    /// The slack is at most this part of the base RTT, and the same with `--gro`. Ours: the longest slack applies from 20 ms on.
     const PART_OF_RTT: [u64; 2] = [64, 40];
-    /// Shortest slack. Ours: a wakeup at an instant of its own is as late as that (20 to 50 us).
+    /// Shortest slack. Ours: a wakeup of its own is equally late (20 to 50 us).
     const SHORTEST: Span = Span::from_micros(50);
-    /// Instants that come no closer than this have wakeups of their own, but with `--gro`, which polls where they come more often
-    /// than once per slack. Ours: links up to 120 Mbit/s keep their instants. There a slack hardly gathers packets, and BBR, which takes the largest
-    /// rate that it has seen, overestimates by what a poll hands over at once: over 100 Mbit/s and 20 ms its mean RTT was 31 ms for 25.
+    /// Instants at least this far apart get wakeups of their own, except with `--gro`, which polls if they come more often than
+    /// once per slack. Ours: links up to 120 Mbit/s keep their instants. There a slack hardly batches packets, and BBR, which uses
+    /// the largest rate it has seen, overestimates by what a poll delivers at once: over 100 Mbit/s and 20 ms its mean RTT was 31
+    /// ms instead of 25.
     const SPACING: Span = Span::from_micros(50);
-    /// Instants that can be saved. Ours: what comes within one of a trace's milliseconds.
+    /// Instants that can be saved up. Ours: those within one millisecond of a trace.
     const SAVED: u64 = 20;
 
-    /// For paths with this base RTT and longer ones.
+    /// For paths with at least this base RTT.
     pub fn for_rtt(base: Span, delivery: Delivery) -> Self {
         let which = usize::from(delivery == Delivery::Gro);
         let span = (base / Self::PART_OF_RTT[which]).clamp(Self::SHORTEST, Self::LONGEST[which]);
@@ -57,23 +59,23 @@ impl Slack {
         Self { span, spacing, booked: Time::ZERO }
     }
 
-    /// Without polls.
+    /// Never polls.
     pub fn none() -> Self {
         Self { span: Span::ZERO, spacing: Span::ZERO, booked: Time::ZERO }
     }
 
-    /// By how much polls make packets late at most.
+    /// The most by which polls delay packets.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// At `now` so many instants were played.
+    /// Records that this many instants were processed at `now`.
     pub fn book(&mut self, now: Time, instants: u64) {
         let next = self.booked.max(now) + self.spacing * instants;
         self.booked = next.min(now + self.spacing * (Self::SAVED + 1));
     }
 
-    /// When to wake for what is due at `next`.
+    /// When to wake for an event due at `next`.
     pub fn wakeup(&self, next: Time) -> Wakeup {
         let has_credit = next >= self.booked - self.spacing * Self::SAVED;
         if self.span.is_zero() || next == Time::MAX || has_credit {
@@ -82,7 +84,7 @@ impl Slack {
         Wakeup::Poll(Time::ZERO + self.span * (next - Time::ZERO).as_nanos().div_ceil(self.span.as_nanos()))
     }
 
-    /// The last instant of a poll until `now`.
+    /// The last polling instant up to `now`.
     pub fn last_poll(&self, now: Time) -> Time {
         now - (now - Time::ZERO) % self.span
     }
@@ -102,7 +104,7 @@ mod tests {
         Time::ZERO + Span::from_micros(us)
     }
 
-    /// Plays instants as the loop does, of a machine that wakes a thread so late: lateness of each instant, and wakeups.
+    /// Processes instants as the loop does, on a machine that wakes a thread this late: lateness of each instant, and wakeups.
     fn play(mut slack: Slack, instants: &[Time], wakes_late: Span) -> (Vec<Span>, u64) {
         let (mut late, mut wakeups, mut now) = (Vec::new(), 0, Time::ZERO);
         while let Some(&next) = instants.get(late.len()) {
@@ -144,12 +146,12 @@ mod tests {
                 "{delivery:?}, every {spacing} us"
             );
         }
-        // A trace: data at the millisecond, acknowledgements and what answers late behind them.
+        // A trace: data at the millisecond, acknowledgements and late responses after them.
         let trace = (1..=1000).flat_map(|ms| [0, 60, 130].map(|us| micros(ms * 1000 + us)));
         let (late, wakeups) = play(slack(Span::from_millis(20)), &trace.collect::<Vec<_>>(), Span::ZERO);
         assert_eq!(wakeups, 3_000);
         assert!(late.iter().all(|late| late.is_zero()));
-        // After a pause the first ones have their own again.
+        // After a pause the first ones have wakeups of their own again.
         let later = (0..4).map(|number| micros(100_000 + number * 24)).collect();
         let (late, _) = play(slack(Span::from_millis(20)), &[every(24, 1000), later].concat(), Span::ZERO);
         assert!(!late[999].is_zero() && late[1000..].iter().all(|late| late.is_zero()), "{:?}", &late[999..]);
@@ -184,8 +186,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whenever instants come, each is late by less than the slack and what a wakeup takes, and wakeups are no more than one per
-        /// spacing, those that were saved, and a poll per slack.
+        /// Whatever the instants, each is late by less than the slack and the time of a wakeup, and there are at most one wakeup
+        /// per spacing, the saved ones, and a poll per slack.
         #[test]
         fn lateness_and_wakeups_are_bounded(gaps in prop::collection::vec(0..60_u64, 1..1000), wakes_late in 0..60_u64) {
             let mut at = 0;

@@ -1,9 +1,8 @@
-//! A TCP flow of the scenario over sockets of the kernel: the application that writes at one end, and the one that reads at the
-//! other.
+//! A TCP flow of the scenario over kernel sockets: the application that writes at one end, and the one that reads at the other.
 //!
 //! It does what a flow of the simulator does (`carriers/sim/src/flow.rs`): the same workloads, at the same instants, with the same
-//! transfers. Ours: a flow that stops resets its connection, so data that wait in the socket are not sent any more, as in the
-//! simulator; unlike there, losses until then are not repaired.
+//! transfers. Ours: a flow that stops resets its connection, so data still in the socket are not sent, as in the simulator; unlike
+//! there, earlier losses are not repaired.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,7 +18,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use crate::addresses;
 use crate::workloads::Settings;
 
-/// Bytes read or written in one call, and the calls of an end before others have their turn.
+/// Bytes per read or write call, and calls of an end before others get their turn.
 pub const CHUNK: usize = 256 << 10;
 const CALLS: usize = 4;
 /// The data sent.
@@ -52,14 +51,14 @@ impl Role {
     }
 }
 
-/// The outcome of some work.
+/// The outcome of [`Stream::work`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// There is more to do at once.
     pub more: bool,
-    /// The connection has done what it was for.
+    /// The connection has served its purpose.
     pub is_over: bool,
-    /// Then another is to begin.
+    /// When the next one begins.
     pub next: Option<Time>,
 }
 
@@ -68,7 +67,7 @@ pub struct Work {
 struct End {
     stream: TcpStream,
     connected: bool,
-    /// There may be something to read, or room to write.
+    /// There may be data to read, or room to write.
     ready: bool,
 }
 
@@ -85,16 +84,16 @@ pub struct Stream<'a> {
     listener: Option<TcpListener>,
     sender: Option<End>,
     receiver: Option<End>,
-    /// The application has so much for the sender.
+    /// Bytes that the application still has for the sender.
     to_write: u64,
-    /// Payload that was read, from the beginning on, and of the current connection.
+    /// Payload read, in total and on the current connection.
     pub delivered: u64,
     of_connection: u64,
-    /// Payload of the transfers of the current connection that are complete.
+    /// Payload of the completed transfers of the current connection.
     asked: u64,
     complete: usize,
     pub transfers: Vec<Transfer>,
-    /// When it had delivered all that it ever will.
+    /// When it had delivered everything it will deliver.
     pub finished: Option<Time>,
     stopped: bool,
     pub first_sent: Option<Time>,
@@ -102,7 +101,7 @@ pub struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// Before it begins.
+    /// A flow not started yet.
     pub fn new(
         spec: &'a FlowSpec,
         (flow, port): (usize, u16),
@@ -137,7 +136,7 @@ impl<'a> Stream<'a> {
         &self.settings.cc
     }
 
-    /// Place of the host that opens connections, and of the one that waits for them.
+    /// Place of the host that opens connections, and of the one that listens.
     pub fn places(&self) -> (usize, usize) {
         if self.settings.sender_opens { (self.from, self.to) } else { (self.to, self.from) }
     }
@@ -147,7 +146,7 @@ impl<'a> Stream<'a> {
         self.sender.is_some()
     }
 
-    /// Waits for connections; to be called in the namespace of the host that does.
+    /// Listens for connections; call it in the namespace of the listening host.
     pub fn listen(&mut self, registry: &Registry) -> io::Result<()> {
         let socket = self.socket(!self.settings.sender_opens)?;
         socket.set_reuse_address(true)?;
@@ -159,7 +158,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// A socket for one end, before it has a peer.
+    /// A socket for one end, not connected yet.
     fn socket(&self, is_sender: bool) -> io::Result<Socket> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
         if let Some(mss) = self.settings.mss {
@@ -168,7 +167,7 @@ impl<'a> Stream<'a> {
         if is_sender {
             socket.set_tcp_congestion(self.settings.cc.as_bytes())?;
             socket.set_tcp_nodelay(true)?;
-            // The kernel doubles it, for what it needs besides.
+            // The kernel doubles it for its own overhead.
             if let Some(bytes) = self.settings.send_buffer {
                 socket.set_send_buffer_size(bytes as usize)?;
             }
@@ -178,8 +177,8 @@ impl<'a> Stream<'a> {
         Ok(socket)
     }
 
-    /// Opens a connection, the first or another one, and begins what the application does first; to be called in the namespace
-    /// of the host that opens. Returns when the application is to be asked again.
+    /// Opens a connection, the first or a later one, and starts the application; call it in the namespace of the opening host.
+    /// Returns when to ask the application again.
     pub fn begin(&mut self, now: Time, registry: &Registry) -> io::Result<Option<Time>> {
         if self.stopped {
             return Ok(None);
@@ -200,7 +199,7 @@ impl<'a> Stream<'a> {
         Ok(next)
     }
 
-    /// Takes a connection's end.
+    /// Adds an end of a connection.
     fn enter(
         &mut self,
         mut stream: TcpStream,
@@ -219,7 +218,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// The application writes. Returns when it is to be asked again.
+    /// The application writes. Returns when to ask it again.
     pub fn write(&mut self, now: Time) -> Option<Time> {
         if self.stopped {
             return None;
@@ -239,7 +238,7 @@ impl<'a> Stream<'a> {
         next
     }
 
-    /// Something happened to a socket. Whether there is work.
+    /// A socket event. Returns whether there is work.
     pub fn on_event(&mut self, role: Role, registry: &Registry) -> io::Result<bool> {
         let end = match role {
             Role::Listener => {
@@ -263,7 +262,7 @@ impl<'a> Stream<'a> {
         Ok(end.ready)
     }
 
-    /// A connection from the host that is to open it; others are refused.
+    /// Accepts a connection from the host that opens it; others are refused.
     fn accept(&mut self) -> io::Result<Option<TcpStream>> {
         let opener: Ipv4Addr = addresses::v4(self.places().0);
         let Some(listener) = &self.listener else { return Ok(None) };
@@ -278,14 +277,14 @@ impl<'a> Stream<'a> {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // It was gone before it was taken.
+                // It was gone before it was accepted.
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Writes and reads what can be written and read, up to a limit.
+    /// Writes and reads as much as possible, up to a limit.
     pub fn work(&mut self, now: impl Fn() -> Time, buffer: &mut [u8]) -> io::Result<Work> {
         let mut more = false;
         if let Some(sender) = self.sender.as_mut().filter(|sender| sender.ready) {
@@ -334,7 +333,7 @@ impl<'a> Stream<'a> {
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) => {
                         self.receiver = None;
-                        // As it was asked for.
+                        // The reset was requested.
                         if self.stopped && error.kind() == ErrorKind::ConnectionReset {
                             break;
                         }
@@ -351,8 +350,8 @@ impl<'a> Stream<'a> {
         Ok(Work { more, is_over, next })
     }
 
-    /// Whether transfers have become complete, the last payload having come at `at`. Returns whether the connection has done
-    /// what it was for, and when the next is to begin.
+    /// Checks for completed transfers, the last payload having arrived at `at`. Returns whether the connection has served its
+    /// purpose, and when the next one begins.
     fn check_transfers(&mut self, at: Time) -> (bool, Option<Time>) {
         while let Some(transfer) = self.transfers.get_mut(self.complete) {
             if self.of_connection < self.asked + transfer.size.get() {
@@ -378,7 +377,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Closes both ends; the kernel goes on with what it has to say.
+    /// Closes both ends; the kernel finishes sending.
     pub fn close(&mut self) {
         (self.sender, self.receiver) = (None, None);
     }
@@ -388,12 +387,12 @@ impl<'a> Stream<'a> {
         self.stopped = true;
         self.to_write = 0;
         if let Some(sender) = self.sender.take() {
-            // Closing it resets the connection then.
+            // Closing it then resets the connection.
             let _ = SockRef::from(&sender.stream).set_linger(Some(Duration::ZERO));
         }
     }
 
-    /// How long it was measured until `end`, from `from` on.
+    /// The part of its lifetime that was measured between `from` and `end`.
     pub fn measured(&self, from: Time, end: Time) -> Span {
         let stop = self.spec.stop.unwrap_or(Time::MAX).min(self.finished.unwrap_or(Time::MAX)).min(end);
         stop - from.max(self.spec.start)

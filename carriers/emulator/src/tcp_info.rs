@@ -60,33 +60,32 @@ pub struct TcpInfo {
     pub ssthresh: Option<u32>,
     /// Pace, bytes per second (`tcpi_pacing_rate`); `None` if it is unlimited.
     pub pacing: Option<u64>,
-    /// Segments sent again (`tcpi_total_retrans`).
+    /// Segments retransmitted (`tcpi_total_retrans`).
     pub retransmitted: u32,
     /// Payload acknowledged (`tcpi_bytes_acked`), and the SYN as a byte at its opener.
     pub bytes_acked: u64,
     /// Payload that arrived (`tcpi_bytes_received`).
     pub bytes_received: u64,
-    /// Data segments sent, what was sent again included (`tcpi_data_segs_out`).
+    /// Data segments sent, including retransmissions (`tcpi_data_segs_out`).
     pub segments_sent: u32,
     /// Data segments that arrived (`tcpi_data_segs_in`).
     pub segments_received: u32,
-    /// Segments that were delivered, as the sender knows it (`tcpi_delivered`).
+    /// Segments delivered according to the sender (`tcpi_delivered`).
     pub delivered: u32,
     /// Of these, those whose acknowledgement echoed a mark of ECN (`tcpi_delivered_ce`).
     pub delivered_marked: u32,
-    /// Payload sent, what was sent again included (`tcpi_bytes_sent`).
+    /// Payload sent, including retransmissions (`tcpi_bytes_sent`).
     pub bytes_sent: u64,
-    /// Payload sent again (`tcpi_bytes_retrans`).
+    /// Payload retransmitted (`tcpi_bytes_retrans`).
     pub bytes_retransmitted: u64,
     /// Retransmission timeouts (`tcpi_total_rto`).
     pub timeouts: u16,
-    /// Time in which it had something to send and was held up by the peer's window, or by its own buffer
-    /// (`tcpi_rwnd_limited`, `tcpi_sndbuf_limited`).
+    /// Time in which sending was limited by the peer's window, and by the own buffer (`tcpi_rwnd_limited`, `tcpi_sndbuf_limited`).
     pub limited: (Span, Span),
 }
 
 impl TcpInfo {
-    /// Reads it as the kernel wrote it.
+    /// Parses the kernel's structure.
     pub fn read(bytes: &[u8]) -> Self {
         let short = |place: usize| {
             bytes.get(place..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u16::from_ne_bytes(*bytes))
@@ -124,13 +123,13 @@ impl TcpInfo {
         }
     }
 
-    /// Segments in the network, as the kernel reckons (`tcp_packets_in_flight`).
+    /// Segments in flight as the kernel counts them (`tcp_packets_in_flight`).
     pub fn in_flight(&self) -> u32 {
         (self.unacked + self.retransmitting).saturating_sub(self.sacked + self.lost)
     }
 }
 
-/// Asks for the TCP connections of a network namespace.
+/// Queries the TCP connections of a network namespace.
 pub struct Observer {
     socket: Socket,
     requests: [Vec<u8>; 2],
@@ -138,7 +137,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Of the network namespace that the calling thread is in.
+    /// An observer of the calling thread's network namespace.
     pub fn new() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
         socket.bind_auto()?;
@@ -148,7 +147,7 @@ impl Observer {
         Ok(Self { socket, requests, answer: vec![0; ANSWER] })
     }
 
-    /// Shows each connection to `see`, in no order.
+    /// Passes each connection to `see`, in no particular order.
     pub fn look(&mut self, mut see: impl FnMut(Connection)) -> io::Result<()> {
         for request in &self.requests {
             self.socket.send(request, 0)?;
@@ -181,7 +180,7 @@ fn request(family: u8, socket_id: SocketId) -> Vec<u8> {
     bytes
 }
 
-/// Reads the next part of an answer; whether there is more.
+/// Reads the next part of an answer; returns whether there is more.
 fn read(socket: &Socket, answer: &mut [u8], see: &mut impl FnMut(Connection)) -> io::Result<bool> {
     let size = socket.recv(&mut &mut *answer, 0)?;
     let mut rest = answer.get(..size).unwrap_or_default();
@@ -241,7 +240,7 @@ mod tests {
         receiver.read_exact(&mut [0; 50_000]).expect("it was sent");
         let (from, to) = (sender.local_addr().expect("it has one"), address);
         let mut observer = Observer::new().expect("everybody may ask");
-        // The last acknowledgement may be under way still.
+        // The last acknowledgement may still be in flight.
         for _ in 0..1_000 {
             let mut seen = Vec::new();
             observer.look(|connection| seen.push(connection)).expect("it answers");

@@ -3,59 +3,59 @@
 use ranpace_network::{Distribution, Histogram};
 use ranpace_units::Span;
 
-/// A packet or a slot is late from here on. Ours: a TTI of LTE, the step in which a cell gives.
+/// Lateness from which a packet or a slot counts as late. Ours: a TTI of LTE, the step of a cell's deliveries.
 pub const LATE: Span = Span::from_millis(1);
-/// Share of late packets, and of late slots, from which on a run is invalid. Ours: what p99 of the delay would show.
+/// Share of late packets, or of late slots, from which a run is invalid. Ours: what p99 of the delay would show.
 pub const LATE_SHARE: f64 = 0.01;
-/// A packet as late as this makes a run invalid. Ours: the smallest RTO of Linux (TCP_RTO_MIN) would run out by itself.
+/// A packet this late makes a run invalid. Ours: the smallest RTO of Linux (TCP_RTO_MIN) would expire.
 pub const STALL: Span = Span::from_millis(200);
 
-/// A loop that stands still for longer makes a run invalid. Ours: as long as the shortest RTT in the comparison with the kernel
-/// (docs/validate.md). What comes out behind that comes in a bunch that a queue of a bandwidth-delay product does not hold. Linux keeps
-/// real-time threads that have filled a processor standing for up to 50 ms.
+/// A standstill of the loop longer than this makes a run invalid. Ours: the shortest RTT in the comparison with the kernel
+/// (docs/validate.md). Packets released after it come in a burst that a queue of one bandwidth-delay product cannot hold. Linux
+/// suspends real-time threads that fill a processor for up to 50 ms.
 pub const STANDSTILL: Span = Span::from_millis(20);
 
-/// Counts what is late.
+/// Counts late events.
 #[derive(Debug, Default)]
 pub struct Watch {
     timers: Histogram,
     packets: Histogram,
     late_packets: u64,
-    /// Packets for addresses that no host has, or between hosts that have no route: multicast of the kernels, mostly.
+    /// Packets for addresses that no host has, or between hosts without a route: mostly multicast of the kernels.
     pub strays: u64,
-    /// Packets, or GSO packets of several, that a host's kernel did not take, or dropped when it cut them.
+    /// Packets, or GSO packets, that a host's kernel refused, or dropped during segmentation.
     pub refused: u64,
-    /// CPU time of the loop, the kernel's work for it included.
+    /// CPU time of the loop, including the kernel's work for it.
     pub busy: Span,
     /// Running time of the loop.
     pub elapsed: Span,
-    /// Wakeups of the loop, by its timer or by packets of hosts.
+    /// Wakeups of the loop, by its timer or by packets from hosts.
     pub wakeups: u64,
-    /// Wakeups that were polls, for all packets due since the last poll.
+    /// Wakeups that were polls, for all packets due since the previous poll.
     pub polls: u64,
-    /// By how much polls make packets late at most, and what hosts send too early.
+    /// Bound on how late polls deliver packets, and on how early packets from hosts count.
     pub slack: Span,
-    /// Pauses of the loop that left some of its processor to others.
+    /// Pauses of the loop that left part of its processor to others.
     pub pauses: u64,
     standstills: u64,
     longest_standstill: Span,
 }
 
 impl Watch {
-    /// It was to be woken so long ago.
+    /// The loop woke this much later than requested.
     #[inline]
     pub fn on_timer(&mut self, error: Span) {
         self.timers.record(error);
     }
 
-    /// The loop went on so long after it was to.
+    /// The loop continued this much later than planned.
     #[inline]
     pub fn on_gap(&mut self, gap: Span) {
         self.longest_standstill = self.longest_standstill.max(gap);
         self.standstills += u64::from(gap > STANDSTILL);
     }
 
-    /// So many packets were handed over so long after their instant.
+    /// This many packets were handed over this late.
     #[inline]
     pub fn on_packets(&mut self, late: Span, count: u32) {
         self.packets.record_times(late, count);
@@ -67,7 +67,7 @@ impl Watch {
         (self.packets.count(), self.late_packets)
     }
 
-    /// What is told of it; `slots` are those of the cells, and how many were more than one late.
+    /// The final report; `slots` are those of the cells, with the number that were more than one slot late.
     pub fn finish(&self, (slots, late_slots): (Distribution, u64), machine: Machine) -> Timeliness {
         Timeliness {
             machine,
@@ -95,9 +95,9 @@ impl Watch {
 pub struct Machine {
     /// Real-time priority (SCHED_FIFO).
     pub real_time: bool,
-    /// Processors that do not sleep.
+    /// Whether processors are kept from sleeping.
     pub awake: bool,
-    /// Kernels that cut GSO packets ([`crate::Delivery::Gso`]); `None` if nobody asked.
+    /// Whether kernels segment GSO packets ([`crate::Delivery::Gso`]); `None` if not requested.
     pub cuts: Option<bool>,
 }
 
@@ -108,9 +108,9 @@ pub struct Timeliness {
     pub machine: Machine,
     /// Lateness of the loop's wakeups.
     pub timers: Distribution,
-    /// Lateness of packets handed over.
+    /// Lateness of delivered packets.
     pub packets: Distribution,
-    /// Packets that were handed over more than [`LATE`] late.
+    /// Packets delivered more than [`LATE`] late.
     pub late_packets: u64,
     /// Lateness of slots of cells.
     pub slots: Distribution,
@@ -132,14 +132,14 @@ pub struct Timeliness {
     pub slack: Span,
     /// See [`Watch::pauses`].
     pub pauses: u64,
-    /// Number of times that the loop stood still for more than [`STANDSTILL`].
+    /// Number of standstills of the loop longer than [`STANDSTILL`].
     pub standstills: u64,
-    /// For how long it did at most: work between two looks at what is due, and time in which the machine did not run it.
+    /// The longest standstill: work between two checks for due events, or time in which the machine did not run the loop.
     pub longest_standstill: Span,
 }
 
 impl Timeliness {
-    /// Why the run does not count; `None` if it does.
+    /// Why the run is invalid; `None` if it is valid.
     pub fn invalid(&self) -> Option<String> {
         let share = |late: u64, all: u64| if all == 0 { 0.0 } else { late as f64 / all as f64 };
         let packets = share(self.late_packets, self.packets.count);
@@ -247,7 +247,7 @@ mod tests {
     fn a_run_is_invalid_if_the_loop_stood_still_even_if_hardly_a_packet_was_late() {
         let run = |gaps: &[Span]| {
             let mut watch = Watch::default();
-            // Ten seconds at 1 Gbit/s; what came in the standstill is half a hundredth.
+            // Ten seconds at 1 Gbit/s; the packets of the standstill are half of one per cent.
             watch.on_packets(Span::from_micros(50), 829_500);
             watch.on_packets(Span::from_millis(30), 4_000);
             gaps.iter().for_each(|gap| watch.on_gap(*gap));

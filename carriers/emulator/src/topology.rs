@@ -1,4 +1,4 @@
-//! The part of a scenario that an emulation plays: hosts that get a namespace, and the routes between them.
+//! The part of a scenario that is emulated: hosts that get a namespace, and the routes between them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,14 +9,14 @@ use ranpace_units::{Bytes, Span, Time};
 
 use crate::addresses::MOST_HOSTS;
 
-/// Port of the first flow of the scenario, where workloads are played; the others follow. Below those that Linux chooses for
-/// whoever does not ask for one (32768 and above). Ours.
+/// Port of the scenario's first flow if workloads run; the others follow. They are below Linux' ephemeral ports (32768 and above).
+/// Ours.
 const FIRST_PORT: u16 = 20_000;
-/// Most flows of a scenario whose workloads can be played: ports up to 21 999, and few enough for one thread. Ours.
+/// Most flows of a scenario whose workloads can be run: ports up to 21 999, and few enough for one thread. Ours.
 pub const MOST_FLOWS: usize = 2_000;
 
-/// Both ports of a TCP segment or UDP datagram that is whole; `None` for others. Built-in senders make no fragments, and
-/// no extension headers of IPv6.
+/// Both ports of a whole TCP segment or UDP datagram; `None` for others. The built-in senders use neither fragments nor IPv6
+/// extension headers.
 #[inline]
 fn ports_of(packet: &[u8]) -> Option<[u16; 2]> {
     const TCP: u8 = 6;
@@ -39,21 +39,21 @@ pub enum TopologyError {
     /// More hosts than namespaces.
     #[error("{found} hosts would get a namespace each; at most {MOST_HOSTS} can")]
     Crowd {
-        /// How many there are.
+        /// Number of hosts.
         found: usize,
     },
 }
 
-/// A route that is played in two parts, because it passes a host with participants ([`crate::participant`]).
+/// A route that is emulated in two parts, because it passes a host with participants ([`crate::participant`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Index of the host.
     pub host: usize,
-    /// The part behind it.
+    /// The part after it.
     pub onward: u32,
-    /// The part of the route back that begins there, if that route passes the same host.
+    /// The part of the return route that begins there, if that route passes the same host.
     pub backward: Option<u32>,
-    /// The whole route, and the route back.
+    /// The whole route, and the return route.
     pub route: u32,
     /// See `route`.
     pub answers: Option<u32>,
@@ -66,35 +66,34 @@ pub struct Cut {
 /// Hosts with namespaces, and the routes between them.
 #[derive(Clone, Debug)]
 pub struct Topology {
-    /// The scenario as it is played: its flows are the routes, one in each direction, and behind them the parts of those that are
-    /// cut.
+    /// The scenario as emulated: its flows are the routes, one in each direction, followed by the parts of those that are cut.
     pub scenario: Scenario,
-    /// Indices of the hosts that get a namespace, in the scenario's order; an address counts in this order.
+    /// Indices of the hosts that get a namespace, in the scenario's order; addresses are numbered in this order.
     pub hosts: Vec<usize>,
-    /// Parts of the scenario that are not played.
+    /// Parts of the scenario that are not emulated.
     pub notes: Vec<String>,
-    /// The flow for each pair of hosts, by their places in `hosts`: from times their number plus to.
+    /// The flow for each pair of hosts, by their places in `hosts`: index `from` times number of hosts plus `to`.
     table: Vec<Option<u32>>,
     /// The participants that packets pass.
     pub proxies: Vec<ProxySpec>,
     /// See `proxies`.
     pub peps: Vec<PepSpec>,
-    /// The whole routes, and of each the route back.
+    /// The whole routes, each with its return route.
     whole: Vec<FlowSpec>,
     answers: Vec<Option<u32>>,
-    /// Of each flow of `scenario` where it ends at participants.
+    /// For each flow of `scenario`, where it ends at participants.
     cuts: Vec<Option<Cut>>,
-    /// The flows of the scenario, as they were asked for.
+    /// The flows of the scenario as requested.
     flows: Vec<FlowSpec>,
-    /// With workloads: where each flow of the scenario begins and ends, by places. Its data have the route of the same number,
-    /// its acknowledgements that which is so many behind it.
+    /// With workloads: sender and receiver of each flow of the scenario, by places. Its data take the route with its number, its
+    /// acknowledgements that plus the number of flows.
     own: Vec<(usize, usize)>,
 }
 
 impl Topology {
-    /// Of a scenario. A host gets a namespace if a flow begins or ends there, or if it is a user of a cell. Between two of
-    /// them is a route if one is not a user, or a flow of the scenario leads there: along the first such flow, or else as a
-    /// flow without a path of its own would go.
+    /// The topology of a scenario. A host gets a namespace if a flow begins or ends there, or if it is a user of a cell. Two of
+    /// them have a route if at least one is not a user, or if a flow of the scenario leads there: along the first such flow, or
+    /// else along the path of a flow that names none.
     pub fn new(scenario: &Scenario) -> Result<Self, TopologyError> {
         let mut notes = Vec::new();
         let mut is_end = vec![false; scenario.hosts.len()];
@@ -159,7 +158,7 @@ impl Topology {
         }
         let flows = scenario.flows.clone();
         let whole = std::mem::take(&mut played.flows);
-        // The network below knows nothing of them.
+        // The network itself does not know them.
         let (proxies, peps) = (std::mem::take(&mut played.proxies), std::mem::take(&mut played.peps));
         let place = |host| hosts.iter().position(|at| *at == host);
         let answers = whole.iter().map(|route| {
@@ -184,7 +183,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Makes the flows that are played from the whole routes.
+    /// Makes the emulated flows from the whole routes.
     fn cut(&mut self) {
         let scenario = &self.scenario;
         let has_participants = |host: usize| {
@@ -225,7 +224,7 @@ impl Topology {
                 (part, first) = (onward, hop + 1);
             }
         }
-        // What goes back from a host is the part of the route back that begins there.
+        // The way back from a host is the part of the return route that begins there.
         let all = cuts.clone();
         for cut in cuts.iter_mut().flatten() {
             let of_answers = |other: &&Cut| Some(other.route) == cut.answers && other.host == cut.host;
@@ -234,7 +233,7 @@ impl Topology {
         (self.scenario.flows, self.cuts) = (flows, cuts);
     }
 
-    /// Where a flow of the played scenario ends at participants, if it does.
+    /// Where a flow of the emulated scenario ends at participants, if it does.
     #[inline]
     pub fn cut_of(&self, flow: u32) -> Option<&Cut> {
         self.cuts.get(flow as usize)?.as_ref()
@@ -245,17 +244,17 @@ impl Topology {
         self.cuts.iter().flatten()
     }
 
-    /// The bearer on which the packets of a whole route are.
+    /// The bearer of a whole route's packets.
     pub fn bearer(&self, route: u32) -> u8 {
         self.whole.get(route as usize).map_or(0, |route| route.bearer)
     }
 
-    /// Number of whole routes, which come first among the flows of the played scenario.
+    /// Number of whole routes, which come first among the flows of the emulated scenario.
     pub fn whole(&self) -> usize {
         self.whole.len()
     }
 
-    /// The route back of a whole route.
+    /// The return route of a whole route.
     pub fn answers(&self, route: u32) -> Option<u32> {
         *self.answers.get(route as usize)?
     }
@@ -265,7 +264,7 @@ impl Topology {
         self.whole.get(route as usize).map_or(&[], |route| &route.path)
     }
 
-    /// The flow on which packets go from the host at one place to that at another.
+    /// The flow that carries packets from the host at one place to that at another.
     #[inline]
     pub fn between(&self, from: usize, to: usize) -> Option<u32> {
         if to >= self.hosts.len() {
@@ -274,8 +273,8 @@ impl Topology {
         *self.table.get(from * self.hosts.len() + to)?
     }
 
-    /// The same, with routes for the scenario's own flows before the others: there and back, with the path and the bearer of
-    /// each. Their packets are told by their ports: see [`Self::route_of`].
+    /// The same topology with routes for the scenario's own flows before the others, in both directions, each with its own path and
+    /// bearer. Their packets are identified by their ports: see [`Self::route_of`].
     #[must_use]
     pub fn with_flows(&self) -> Self {
         let mut topology = self.clone();
@@ -305,24 +304,23 @@ impl Topology {
         topology
     }
 
-    /// The flows of the scenario, as they were asked for.
+    /// The flows of the scenario as requested.
     pub fn flows(&self) -> &[FlowSpec] {
         &self.flows
     }
 
-    /// Where each of the scenario's flows begins and ends, by places; empty without workloads.
+    /// Sender and receiver of each of the scenario's flows, by places; empty without workloads.
     pub fn own(&self) -> &[(usize, usize)] {
         &self.own
     }
 
-    /// The port of a flow of the scenario at the host that waits for connections or datagrams; there are fewer than
-    /// [`MOST_FLOWS`].
+    /// The listening port of a flow of the scenario; there are fewer than [`MOST_FLOWS`].
     pub const fn port(flow: usize) -> u16 {
         FIRST_PORT + flow as u16
     }
 
-    /// The flow of the scenario with this pair of ports between these places, if there is one; and whether the packet, or the
-    /// socket, is on its sender's side: from its sender to its receiver.
+    /// The scenario's flow with this pair of ports between these places, if any, and whether the packet, or the socket, is on the
+    /// sender's side.
     #[inline]
     pub fn own_flow(&self, from: usize, to: usize, ports: [u16; 2]) -> Option<(usize, bool)> {
         for port in ports {
@@ -336,7 +334,7 @@ impl Topology {
         None
     }
 
-    /// The flow on which a packet goes from the host at one place to that at another.
+    /// The flow that carries a packet from the host at one place to that at another.
     #[inline]
     pub fn route_of(&self, from: usize, to: usize, packet: &[u8]) -> Option<u32> {
         if !self.own.is_empty()
@@ -349,7 +347,7 @@ impl Topology {
         self.between(from, to)
     }
 
-    /// The shortest round trip between two hosts by the propagation of links alone, each with the shortest delay that it ever has.
+    /// The shortest round trip between two hosts by propagation alone, with the shortest delay that each link ever has.
     pub fn base_rtt(&self) -> Span {
         let mut delays: Vec<Span> = self.scenario.links.iter().map(|link| link.config.delay).collect();
         for change in &self.scenario.changes {
@@ -469,7 +467,7 @@ mod tests {
             Topology::new(&scenario(&format!("{more}{TWO_USERS}"))).expect("it can be emulated").notes
         };
         assert_eq!(notes(""), Vec::<String>::new());
-        // Also where the values are those that there are without the table.
+        // Also where the values equal the defaults without the table.
         for tables in [
             "rnis = { delay = \"9ms\" }\nmodem = { every = 2 }\n",
             "rnis = { delay = \"1ms\" }\nmodem = { every = 1 }\n",
@@ -534,7 +532,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever a program sends, reading its ports does not fail.
+        /// Reading ports never fails, whatever a program sends.
         #[test]
         fn any_bytes_have_ports_or_none(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..100)) {
             let _ = ports_of(&bytes);

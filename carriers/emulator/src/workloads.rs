@@ -1,5 +1,5 @@
-//! The scenario's own workloads over the kernel's TCP and UDP: which of them can be played, and how hosts and sockets are set up so
-//! that only congestion control and the network limit what is sent.
+//! The scenario's own workloads over the kernel's TCP and UDP: which of them can be run, and how hosts and sockets are configured
+//! so that only congestion control and the network limit what is sent.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,14 @@ use ranpace_units::{Bytes, Span};
 use crate::devices::MTU;
 use crate::topology::{MOST_FLOWS, Topology};
 
-/// Plays the flows of the scenario.
+/// Runs the flows of the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workloads {
-    /// The kernel's congestion control for all TCP flows, instead of those of the scenario.
+    /// The kernel's congestion control for all TCP flows, in place of the scenario's.
     pub cc: Option<String>,
 }
 
-/// Why a scenario's workloads cannot be played.
+/// Why a scenario's workloads cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
@@ -30,38 +30,37 @@ pub enum WorkloadError {
     Control {
         /// Name of the flow.
         flow: String,
-        /// Bytes that it would need.
+        /// The control that it would need.
         asked: String,
-        /// The names that exist.
+        /// Names that exist.
         known: String,
     },
-    /// Something that sockets do not do.
+    /// A feature that sockets lack.
     #[error(
         "flow {flow:?}: {what} cannot be played by the kernel; take it out, or leave the flows to programs (`--hosts-only`)"
     )]
     Socket {
         /// Name of the flow.
         flow: String,
-        /// The feature that cannot be played.
+        /// The feature.
         what: String,
     },
     /// More flows than ports.
     #[error("{found} flows; the workloads of at most {MOST_FLOWS} can be played")]
     Crowd {
-        /// How many there are.
+        /// Number of flows.
         found: usize,
     },
 }
 
 /// File that lists the kernel's congestion controls.
 const CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-/// Payload that a sender's socket takes before it makes its writer wait, at the beginning and at most: enough for the bandwidth-delay
-/// product of 1 Gbit/s and 30 ms from the first packet on, and for what Linux raises it to. Ours.
+/// Initial and largest send buffer of a socket, in payload: enough for the bandwidth-delay product of 1 Gbit/s and 30 ms from the
+/// first packet on, and for what Linux raises it to. Ours.
 const SEND_BUFFER: [u64; 2] = [4 << 20, 64 << 20];
-/// What a socket counts for a byte of payload in its receive buffer, before it has seen packets (Linux,
-/// TCP_DEFAULT_SCALING_RATIO).
+/// Receive buffer memory per byte of payload, before a socket has seen packets (Linux, TCP_DEFAULT_SCALING_RATIO).
 const MEMORY_PER_BYTE: u64 = 2;
-/// Smallest segment, options included, that sockets take (Linux, TCP_MIN_MSS).
+/// Smallest segment, options included, that sockets accept (Linux, TCP_MIN_MSS).
 const LEAST_SEGMENT: u64 = 88;
 /// Headers of IPv4 with TCP, without options; with UDP.
 const TCP_HEADERS: u64 = 40;
@@ -75,16 +74,16 @@ pub(crate) struct Settings {
     pub cc: String,
     /// Whether the sender of the data opens the connection.
     pub sender_opens: bool,
-    /// Largest segment, options included (TCP_MAXSEG), where it is not that of the device.
+    /// Largest segment, options included (TCP_MAXSEG), if it differs from the device's.
     pub mss: Option<u32>,
-    /// A receive buffer without autotuning (SO_RCVBUF), bytes of payload.
+    /// Fixed receive buffer (SO_RCVBUF), bytes of payload; `None` for autotuning.
     pub receive_buffer: Option<u64>,
-    /// A send buffer without autotuning (SO_SNDBUF), bytes of payload.
+    /// Fixed send buffer (SO_SNDBUF), bytes of payload; `None` for autotuning.
     pub send_buffer: Option<u64>,
 }
 
 impl Workloads {
-    /// Whether the flows of the scenario can be played; returns what is not played as the scenario says.
+    /// Checks whether the flows of the scenario can be run; returns deviations from the scenario.
     pub fn check(&self, topology: &Topology) -> Result<Vec<String>, WorkloadError> {
         self.settings(topology.flows())?;
         let mut notes = BTreeMap::new();
@@ -108,7 +107,7 @@ impl Workloads {
         Ok(notes)
     }
 
-    /// For each flow of the scenario how its sockets are set up; `None` for UDP.
+    /// The socket settings of each flow of the scenario; `None` for UDP.
     pub(crate) fn settings(&self, flows: &[FlowSpec]) -> Result<Vec<Option<Settings>>, WorkloadError> {
         if flows.len() > MOST_FLOWS {
             return Err(WorkloadError::Crowd { found: flows.len() });
@@ -151,7 +150,7 @@ impl Workloads {
     }
 }
 
-/// The kernel's name for a control of the simulator; other names are the same in both.
+/// The kernel's name for a control of the simulator, if it differs.
 fn kernel_name(algorithm: &str) -> String {
     match algorithm.split(':').next().unwrap_or_default() {
         "newreno" => "reno",
@@ -196,7 +195,7 @@ fn unplayed(flow: &FlowSpec) -> Vec<String> {
     notes
 }
 
-/// Places of the hosts to which flows from this one begin with another window than the kernel's, and that window, in segments.
+/// The hosts to which flows from this host begin with a window other than the kernel's, and that window, in segments.
 pub(crate) fn initial_windows(topology: &Topology, place: usize) -> BTreeMap<usize, u32> {
     let mut windows = BTreeMap::new();
     let kernels = Config::default().initial_window;
@@ -211,7 +210,7 @@ pub(crate) fn initial_windows(topology: &Topology, place: usize) -> BTreeMap<usi
     windows
 }
 
-/// Settings of a host's network namespace, below /proc/sys/net/ipv4, and what its flows would have otherwise.
+/// Settings of a host's network namespace, below /proc/sys/net/ipv4, and deviations of its flows from the scenario.
 pub(crate) fn host_settings(topology: &Topology, place: usize) -> (Vec<(&'static str, String)>, Vec<String>) {
     let host = topology.hosts.get(place).copied();
     let here = topology.flows().iter().filter_map(|flow| match &flow.transport {
@@ -225,7 +224,7 @@ pub(crate) fn host_settings(topology: &Topology, place: usize) -> (Vec<(&'static
         (sends || receives).then(|| all.push(config));
     }
     let mut settings = vec![
-        // A connection begins anew, whatever others learned.
+        // A connection must not use what others learned.
         ("tcp_no_metrics_save", "1".to_owned()),
         ("tcp_wmem", format!("4096 {} {}", SEND_BUFFER[0], SEND_BUFFER[1])),
     ];

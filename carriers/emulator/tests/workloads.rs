@@ -1,5 +1,5 @@
-//! One scenario by both clocks: its own workloads over the kernel's TCP and UDP, beside the simulator. Where rights are missing
-//! these tests say so and end.
+//! One scenario by both clocks: its own workloads over the kernel's TCP and UDP, beside the simulator. Without the necessary
+//! permissions these tests say so and end.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test may
 
@@ -23,10 +23,10 @@ queue = { kind = "droptail", limit = "100KB" }
 duplex = true
 "#;
 
-/// Times that a run is played until the machine kept up.
+/// Attempts at a run until the machine keeps up.
 const TRIES: usize = 4;
 
-/// The right to make emulations, one test after another: side by side they would take each other's time. Says why there is
+/// The right to create emulations, for one test after another: in parallel they would take each other's time. Returns why there is
 /// none.
 fn rights() -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
@@ -39,7 +39,7 @@ fn rights() -> Option<MutexGuard<'static, ()>> {
     }
 }
 
-/// Plays flows over that link by the simulator and by the kernel; `None` where that cannot be done.
+/// Runs flows over that link in the simulator and on the kernel; `None` where that is not possible.
 fn by_both(flows: &str, cc: Option<&str>) -> Option<(RunResult, Outcome)> {
     let _turn = rights()?;
     let scenario = ranpace_scenario::parse(&format!("{LINK}{flows}"), "test.toml", &mut ()).unwrap();
@@ -48,7 +48,7 @@ fn by_both(flows: &str, cc: Option<&str>) -> Option<(RunResult, Outcome)> {
     let plan = Plan { limit: Some(scenario.duration), workloads, ..Plan::default() };
     let topology = Topology::new(&scenario).unwrap();
     let play = || emulate(&topology, &plan, &AtomicBool::new(false), |_| {}).unwrap();
-    // A run whose machine did not keep up says nothing.
+    // A run in which the machine did not keep up is meaningless.
     let mut outcome = play();
     for _ in 1..TRIES {
         if outcome.timeliness.invalid().is_none() {
@@ -160,7 +160,7 @@ fn transfers_take_as_long_and_come_one_after_another() {
             assert_eq!(expected.size, found.size);
             let time = |transfer: &ranpace_sim::Transfer| transfer.completion.unwrap().as_secs_f64();
             let (expected, found) = (time(expected), time(found));
-            // A busy machine may be late by some milliseconds with each of its round trips.
+            // A busy machine may be late by some milliseconds on each of its round trips.
             assert!(
                 (found - expected).abs() < 0.25 * expected + 0.1,
                 "{}: {found} and {expected}",
@@ -282,7 +282,7 @@ fn connections_of_programs_are_in_the_results_beside_the_flows_of_the_scenario()
                 });
                 let mut stream = within(&phone, move || TcpStream::connect(address).unwrap()).unwrap();
                 stream.read_exact(&mut vec![0; SIZE]).unwrap();
-                // Both stay open, so that their last figures are seen.
+                // Both stay open, so that their last figures are read.
                 (stream, sending.join().unwrap())
             }));
         })
@@ -302,7 +302,7 @@ fn connections_of_programs_are_in_the_results_beside_the_flows_of_the_scenario()
         assert!(connection.cc.starts_with("kernel "), "{}", connection.cc);
         assert_eq!(connection.totals.acked.get(), SIZE as u64);
         assert!(way.delivered >= connection.totals.acked, "{}", way.delivered);
-        // As near to the configured one as the documentation promises: it was seen to be 40 ms on the microsecond.
+        // As close to the configured one as the documentation promises: 40 ms to the microsecond was observed.
         assert!(connection.rtt.min.as_secs_f64() > 0.0398, "{}", connection.rtt.min);
         assert!(column(connection, "cwnd_bytes").iter().any(|value| *value > 1e4), "v6 {v6}");
     }

@@ -2,13 +2,13 @@
 //! Balakrishnan does ("Stochastic Forecasts Achieve High Throughput and Low Delay over Cellular Networks", NSDI 2013,
 //! section 4.1).
 //!
-//! [`send`] keeps so many packets under way that their round trip takes more than 750 ms but less than 3 s: then a queue
-//! stands before the link, and whenever the link could deliver something, it does. [`receive`] notes when packets arrive.
-//! What is decided is in [`Sender`], [`Receiver`] and [`Window`], which know neither sockets nor clocks.
+//! [`send`] keeps enough packets in flight for a round trip of more than 750 ms but less than 3 s: then the link has a standing
+//! queue, and whenever it could deliver something, it does. [`receive`] records when packets arrive. The decisions are made in
+//! [`Sender`], [`Receiver`] and [`Window`], which use neither sockets nor clocks.
 //!
-//! It cannot be turned against others: nothing but greetings, a few and small, goes to an address that has not answered
-//! them with what only a receiver of that address can know; the receiver answers nothing with more bytes than it got; the
-//! window, the time and the silence that is borne are bounded.
+//! It cannot be abused against third parties: an address that has not answered with what only a receiver at that address can know
+//! gets nothing but a few small greetings; the receiver never answers with more bytes than it got; the window, the time and the
+//! tolerated silence are bounded.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

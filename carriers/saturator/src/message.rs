@@ -2,7 +2,7 @@
 
 /// Begins every message.
 const MAGIC: [u8; 4] = *b"RPS1";
-/// Length of a message without filling.
+/// Length of a message without padding.
 pub(crate) const LENGTH: usize = 32;
 
 /// The type of a message.
@@ -10,15 +10,15 @@ pub(crate) const LENGTH: usize = 32;
 pub enum Kind {
     /// From the sender: is there a receiver? `token` is the sender's own number.
     Hello,
-    /// From the receiver: yes. `token` is what packets must carry, `sequence` the number of the hello.
+    /// From the receiver: yes. `token` is required in packets, `sequence` is the number of the hello.
     Welcome,
     /// From the sender: a packet.
     Data,
-    /// From the sender: a packet, sent while the link had a queue all the time.
+    /// From the sender: a packet, sent while the link had a standing queue throughout.
     Saturating,
-    /// From the receiver: a packet has arrived; its `sequence` and `stamp`.
+    /// From the receiver: a packet has arrived, with its `sequence` and `stamp`.
     Seen,
-    /// From the sender: that was all. From the receiver: send no more.
+    /// From the sender: it has ended. From the receiver: stop sending.
     Bye,
 }
 
@@ -29,7 +29,7 @@ const KINDS: [Kind; 6] = [Kind::Hello, Kind::Welcome, Kind::Data, Kind::Saturati
 pub struct Message {
     /// Its kind.
     pub kind: Kind,
-    /// Shows that the other side has been heard.
+    /// Proves that the other side has been heard.
     pub token: u64,
     /// Number of a packet, from 0.
     pub sequence: u64,
@@ -38,7 +38,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// As bytes, filled with zeros up to `length`.
+    /// Encodes it, padded with zeros to `length`.
     pub fn write(&self, length: usize, to: &mut Vec<u8>) {
         to.clear();
         to.extend_from_slice(&MAGIC);
@@ -51,7 +51,7 @@ impl Message {
         to.resize(length.max(LENGTH), 0);
     }
 
-    /// From bytes; `None` for what is no message.
+    /// Decodes bytes; `None` if they are not a message.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let head = bytes.get(..LENGTH)?;
         let number = |at: usize| {

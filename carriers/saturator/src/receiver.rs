@@ -7,29 +7,29 @@ use ranpace_units::{Span, Time};
 
 use crate::message::{Kind, LENGTH, Message};
 
-/// What one opportunity stands for: a packet of 1500 B with its IP header.
+/// Bytes of one opportunity: a packet of 1500 B with its IP header.
 const OPPORTUNITY: u64 = 1500;
-/// A sender that says nothing for so long has gone. Ours: links of cars stall for more than a minute.
+/// A sender silent for this long is gone. Ours: links of cars stall for more than a minute.
 const SILENCE: Span = Span::from_secs(90);
 
-/// What was recorded.
+/// The recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
     /// Milliseconds since the first packet with the number of opportunities in each, increasing.
     pub arrivals: Vec<(u64, u32)>,
-    /// From when on a queue stood before the link all the time, in milliseconds since the first packet; `None` if it
-    /// never did: then the sender was the bottleneck, and not the link.
+    /// When the link began to have a standing queue without interruption, in milliseconds since the first packet; `None` if it
+    /// never did: then the sender, not the link, was the bottleneck.
     pub saturated_from: Option<u64>,
     /// Packets that arrived.
     pub packets: u64,
-    /// Packets that were sent and did not arrive, as far as is known.
+    /// Packets that were sent and did not arrive, as far as known.
     pub lost: u64,
 }
 
-/// The token for an address.
+/// Computes the token of an address.
 type MakeToken = Box<dyn Fn(SocketAddr) -> u64>;
 
-/// The receiver. It takes what came in and says what to answer.
+/// The receiver. It accepts messages and returns the answers.
 pub struct Receiver {
     token: MakeToken,
     length: Span,
@@ -55,19 +55,19 @@ impl fmt::Debug for Receiver {
 }
 
 impl Receiver {
-    /// To record for `length`, counted from the first packet. `token` makes a number from an address, always
-    /// the same, that nobody can guess who does not get what is sent to that address.
+    /// Records for `length` from the first packet on. `token` maps an address to a number, always the same, that only a recipient
+    /// of packets at that address can know.
     pub fn new(length: Span, token: impl Fn(SocketAddr) -> u64 + 'static) -> Self {
         Self { token: Box::new(token), length, session: None, recording: Recording::default(), rest: 0 }
     }
 
-    /// Something came in at `now`. Writes what is to be answered to the same address, which never is longer than what came
-    /// in; `false` if nothing is.
+    /// A message arrived at `now`. Writes the answer to the same address, which is never longer than the message; `false` if there
+    /// is none.
     pub fn on_message(&mut self, now: Time, from: SocketAddr, bytes: &[u8], answer: &mut Vec<u8>) -> bool {
         let Some(message) = Message::read(bytes) else { return false };
         let is_known = |session: &Session| session.from == from && session.token == message.token;
         match message.kind {
-            // Somebody else is served only when nobody is.
+            // Another sender is served only if there is none.
             Kind::Hello if self.session.as_ref().is_none_or(|session| session.from == from) => {
                 let token = (self.token)(from);
                 let welcome =
@@ -131,24 +131,24 @@ impl Receiver {
         }
     }
 
-    /// Whether there is nothing more to come: its time is over, or the sender has said so or gone.
+    /// Whether nothing more will come: its time is over, or the sender has finished or gone.
     pub fn is_done(&self, now: Time) -> bool {
         self.session.as_ref().is_some_and(|session| {
             session.is_over || now.since(session.began) >= self.length || now.since(session.heard) >= SILENCE
         })
     }
 
-    /// How long it has recorded, or `None` if nobody has sent anything yet.
+    /// How long it has recorded; `None` before the first packet.
     pub fn elapsed(&self, now: Time) -> Option<Span> {
         self.session.as_ref().map(|session| now.since(session.began).min(self.length))
     }
 
-    /// What was recorded so far.
+    /// The recording so far.
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    /// What was recorded.
+    /// The finished recording.
     pub fn finish(self) -> Recording {
         self.recording
     }
@@ -171,7 +171,7 @@ mod tests {
         bytes
     }
 
-    /// What is answered.
+    /// Returns the answer.
     fn tell(receiver: &mut Receiver, ms: u64, from: SocketAddr, bytes: &[u8]) -> Option<Message> {
         let mut answer = Vec::new();
         let is_answered = receiver.on_message(Time::from_millis(ms), from, bytes, &mut answer);
@@ -188,7 +188,7 @@ mod tests {
             (100, 0, Kind::Data, 1472),
             (100, 1, Kind::Data, 1472),
             (150, 3, Kind::Saturating, 722),
-            (160, 2, Kind::Saturating, 722), // with the one before as long as one
+            (160, 2, Kind::Saturating, 722), // the previous one is as long
         ] {
             let seen = tell(&mut receiver, ms, HERE, &bytes(kind, 4_000_000, sequence, length)).unwrap();
             assert_eq!((seen.kind, seen.sequence, seen.stamp), (Kind::Seen, sequence, 9));
@@ -213,7 +213,7 @@ mod tests {
         }
         assert_eq!(receiver.elapsed(Time::ZERO), None);
         tell(&mut receiver, 5, HERE, &bytes(Kind::Data, 4_000_000, 0, 1472)).unwrap();
-        // Now there is a sender, and no other is heard.
+        // Now there is a sender, and others are ignored.
         assert_eq!(tell(&mut receiver, 6, THERE, &bytes(Kind::Hello, 1, 0, 0)), None);
         assert_eq!(tell(&mut receiver, 6, THERE, &bytes(Kind::Data, 4_001_000, 0, 1472)), None);
         assert_eq!(receiver.recording().packets, 1);

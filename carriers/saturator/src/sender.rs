@@ -5,23 +5,23 @@ use ranpace_units::{Span, Time};
 use crate::message::{Kind, LENGTH, Message};
 use crate::window::Window;
 
-/// Between two greetings.
+/// Interval between two greetings.
 const GREETING: Span = Span::from_millis(500);
-/// Greetings without an answer, after which there is nobody.
+/// Greetings without an answer after which the sender gives up.
 const GREETINGS: u32 = 20;
-/// After so long without feedback only probes are sent. Ours: a little over the longest round trip that is aimed at.
+/// After this long without feedback only probes are sent. Ours: slightly more than the longest targeted round trip.
 const QUIET: Span = Span::from_millis(3_500);
-/// Between two probes while the link is silent: 240 kbit/s.
+/// Interval between two probes while the link is silent: 240 kbit/s.
 const PROBE: Span = Span::from_millis(50);
-/// After so long without feedback nothing is sent any more.
+/// After this long without feedback sending stops.
 const SILENCE: Span = Span::from_secs(30);
-/// How often the end is said; messages get lost.
+/// Copies of the final message; messages get lost.
 const BYES: u32 = 3;
 
 /// Why a sender stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Its time was over, or it was told to stop.
+    /// Its time was over, or it was asked to stop.
     Done,
     /// Nobody answered the greetings.
     Nobody,
@@ -39,17 +39,17 @@ enum State {
     Ended(Ended),
 }
 
-/// The sender. The caller sends what [`Self::poll`] gives until it gives nothing, and comes back at
-/// [`Self::next_deadline`] or when a message has come in.
+/// The sender. The caller sends what [`Self::poll`] returns until it returns nothing, and calls again at [`Self::next_deadline`] or
+/// when a message has arrived.
 #[derive(Clone, Debug)]
 pub struct Sender {
     state: State,
-    /// Own number, known to nobody who does not get its messages.
+    /// The sender's number, known only to those who receive its messages.
     number: u64,
     length: Span,
     packet: usize,
     window: Window,
-    /// Number of the next packet, and one more than the highest that was seen by the receiver.
+    /// Number of the next packet, and one more than the highest seen by the receiver.
     next: u64,
     seen: u64,
     last_rtt: Span,
@@ -57,8 +57,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// To send packets of `packet` bytes (UDP payload) for `length` with at most `most` under way. `number` must not be
-    /// guessable.
+    /// Sends packets of `packet` bytes (UDP payload) for `length` with at most `most` in flight. `number` must not be guessable.
     pub fn new(now: Time, number: u64, length: Span, packet: usize, most: u64) -> Self {
         Self {
             state: State::Greeting { next: now, left: GREETINGS },
@@ -81,13 +80,13 @@ impl Sender {
                 let until = now + self.length;
                 self.state = State::Sending { token: message.token, until, heard: now, next_probe: now };
             }
-            // Nothing can have been seen that was not sent.
+            // Packets that were not sent cannot have been seen.
             (State::Sending { token, heard, .. }, Kind::Seen)
                 if message.token == *token && message.sequence < self.next =>
             {
                 *heard = now;
                 self.seen = self.seen.max(message.sequence + 1);
-                // The stamp is the sender's own clock, come back; a wrong one is a round trip of zero or a long one.
+                // The stamp is the sender's own clock, echoed; a wrong one gives a round trip of zero or a long one.
                 self.last_rtt = now.since(Time::from_nanos(message.stamp));
                 self.window.on_round_trip(now, self.last_rtt);
             }
@@ -98,7 +97,7 @@ impl Sender {
         }
     }
 
-    /// Writes the next message that is to be sent now; `false` if there is none.
+    /// Writes the next message to be sent now; `false` if there is none.
     pub fn poll(&mut self, now: Time, to: &mut Vec<u8>) -> bool {
         let number = self.number;
         match &mut self.state {
@@ -109,7 +108,7 @@ impl Sender {
             }
             State::Greeting { next, left } => {
                 (*next, *left) = (now + GREETING, *left - 1);
-                // As long as the answer, so that nobody is sent more than was sent on his behalf.
+                // As long as the answer, so that nobody can be sent more than was sent in their name.
                 let hello = Message { kind: Kind::Hello, token: number, sequence: 0, stamp: now.as_nanos() };
                 hello.write(LENGTH, to);
                 true
@@ -151,7 +150,7 @@ impl Sender {
         }
     }
 
-    /// When [`Self::poll`] may give something although no message has come in.
+    /// When [`Self::poll`] may have something although no message has arrived.
     pub fn next_deadline(&self) -> Time {
         match self.state {
             State::Greeting { next, .. } => next,
@@ -161,7 +160,7 @@ impl Sender {
         }
     }
 
-    /// Ends it early.
+    /// Stops it early.
     pub fn stop(&mut self) {
         match self.state {
             State::Sending { token, .. } => self.state = State::Leaving { token, left: BYES },
@@ -183,7 +182,7 @@ impl Sender {
         matches!(self.state, State::Sending { .. })
     }
 
-    /// Packets sent so far, and the round trip that was measured last.
+    /// Packets sent so far, and the last measured round trip.
     pub fn progress(&self) -> (u64, Span) {
         (self.next, self.last_rtt)
     }
@@ -226,7 +225,7 @@ mod tests {
         for ms in 0..100_000 {
             let now = Time::from_millis(ms);
             sent.extend(drain(&mut sender, now));
-            // Answers of somebody who has not got the greeting.
+            // Answers from someone who did not get the greeting.
             sender.on_message(now, &told(Kind::Welcome, 5, NUMBER + 1, now));
             sender.on_message(now, &told(Kind::Seen, 5, 0, now));
             sender.on_message(now, &told(Kind::Bye, 5, 0, now));
@@ -245,15 +244,15 @@ mod tests {
         let first = drain(&mut sender, Time::ZERO);
         assert_eq!(first.len() as u64, Window::LEAST);
         assert!(first.iter().all(|(message, length)| message.kind == Kind::Data && *length == 1472));
-        // Only the last one arrives: all others are no longer under way; and the window grows by one.
+        // Only the last one arrives: all others are no longer in flight, and the window grows by one.
         let now = Time::from_millis(10);
         sender.on_message(now, &told(Kind::Seen, 5, Window::LEAST - 1, Time::ZERO));
         assert_eq!(drain(&mut sender, now).len() as u64, Window::LEAST + 1);
-        // What was never sent, or comes with another token, counts for nothing.
+        // Feedback about packets never sent, or with another token, is ignored.
         sender.on_message(now, &told(Kind::Seen, 5, 1_000_000, Time::ZERO));
         sender.on_message(now, &told(Kind::Seen, 6, Window::LEAST, Time::ZERO));
         assert_eq!(drain(&mut sender, now).len(), 0);
-        // Above the lower bound the packets say so.
+        // Above the lower bound the packets are marked as saturating.
         let late = Time::from_millis(900);
         sender.on_message(late, &told(Kind::Seen, 5, Window::LEAST, Time::ZERO));
         assert!(drain(&mut sender, late).iter().all(|(message, _)| message.kind == Kind::Saturating));
@@ -298,7 +297,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in, no more is under way than the window allows, and it ends.
+        /// Whatever arrives, no more is in flight than the window allows, and it ends.
         #[test]
         fn it_stays_within_its_bounds(
             steps in prop::collection::vec((0..400u64, 0..6u8, 0..3u64, 0..3_000u64, 0..5_000u64), 0..300),

@@ -1,4 +1,4 @@
-//! Both ends over real UDP sockets: they move messages and time, and decide nothing.
+//! Both ends over real UDP sockets: they pass messages and time, and decide nothing.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, ErrorKind};
@@ -12,7 +12,7 @@ use ranpace_units::{Span, Time};
 use crate::receiver::{Receiver, Recording};
 use crate::sender::{Ended, Sender};
 
-/// How often the caller is asked whether to go on.
+/// How often the caller is asked whether to continue.
 const BEAT: Duration = Duration::from_millis(100);
 /// IP and UDP headers, for IPv4 and IPv6.
 const HEADERS: [u64; 2] = [28, 48];
@@ -21,20 +21,20 @@ const HEADERS: [u64; 2] = [28, 48];
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaturatorError {
-    /// The socket could not be had.
+    /// The socket could not be opened.
     #[error("cannot use the UDP address {address}: {source}")]
     Socket {
-        /// Which one.
+        /// Its address.
         address: SocketAddr,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
-    /// Packets of this size do not go out of here.
+    /// Packets of this size cannot be sent from here.
     #[error(
         "packets of {packet} B do not fit the first link to {address}; ask for smaller ones with --packet"
     )]
     TooLong {
-        /// Where to.
+        /// Destination.
         address: SocketAddr,
         /// Bytes with all headers.
         packet: u64,
@@ -42,17 +42,17 @@ pub enum SaturatorError {
     /// The network failed.
     #[error("the network failed at {address}: {source}")]
     Network {
-        /// Where to or where from.
+        /// Destination or origin.
         address: SocketAddr,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// How far it is.
+/// Progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Since the two sides found each other; `None` until then.
+    /// Time since both sides found each other; `None` until then.
     pub elapsed: Option<Span>,
     /// Packets sent, or received.
     pub packets: u64,
@@ -60,8 +60,8 @@ pub struct Status {
     pub rtt: Span,
 }
 
-/// Listens on `address` until a sender comes, and then records for `length`. Stops early when `go_on`, asked ten times a
-/// second, says so; what was recorded until then is returned.
+/// Listens on `address` until a sender comes, and then records for `length`. Stops early when `go_on`, called ten times a second,
+/// says so; what was recorded until then is returned.
 pub fn receive(
     address: SocketAddr,
     length: Span,
@@ -79,7 +79,7 @@ pub fn receive(
             Ok((length, from)) => {
                 let now = time_since(began);
                 if receiver.on_message(now, from, &buffer[..length], &mut answer) {
-                    // An acknowledgement that cannot be sent is one that got lost.
+                    // An acknowledgement that cannot be sent counts as lost.
                     let _ = socket.send_to(&answer, from);
                 }
             }
@@ -98,8 +98,8 @@ pub fn receive(
     }
 }
 
-/// Keeps the link to the receiver at `address` busy for `length`, with packets of `packet` bytes (IP header included) of
-/// which at most `most` are under way. Stops early when `go_on`, asked ten times a second, says so.
+/// Keeps the link to the receiver at `address` busy for `length`, with packets of `packet` bytes (IP header included) of which at
+/// most `most` are in flight. Stops early when `go_on`, called ten times a second, says so.
 pub fn send(
     address: SocketAddr,
     length: Span,
@@ -113,7 +113,7 @@ pub fn send(
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
     let socket = UdpSocket::bind(any).map_err(broken)?;
-    // Only what comes from there is heard.
+    // Only messages from there are accepted.
     socket.connect(address).map_err(broken)?;
     socket.set_read_timeout(Some(BEAT)).map_err(broken)?;
     let payload = packet.saturating_sub(HEADERS[usize::from(address.is_ipv6())]) as usize;
@@ -139,10 +139,10 @@ pub fn send(
     })
 }
 
-/// EMSGSIZE of Linux; elsewhere the system's own words are told.
+/// EMSGSIZE of Linux; elsewhere the system's own message is shown.
 const TOO_LONG: i32 = 90;
 
-/// The sender with what wakes those who wait for it.
+/// The sender, with the means to wake those who wait for it.
 struct Shared {
     sender: Mutex<Sender>,
     news: Condvar,
@@ -150,12 +150,12 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Sender> {
-        // Whoever panicked left a sender that is at worst a message behind.
+        // A thread that panicked left a sender that is at worst one message behind.
         self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Takes in what the receiver says, until the sender has ended.
+/// Handles the receiver's messages until the sender has ended.
 fn listen(socket: &UdpSocket, shared: &Shared, began: Instant) {
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -171,7 +171,7 @@ fn listen(socket: &UdpSocket, shared: &Shared, began: Instant) {
     }
 }
 
-/// Sends what is to be sent, until the sender has ended.
+/// Sends due messages until the sender has ended.
 fn pump(
     socket: &UdpSocket,
     shared: &Shared,
@@ -201,7 +201,7 @@ fn pump(
             drop(sender);
             match socket.send(&message) {
                 Ok(_) => {}
-                // Full buffers of this machine: what is not sent is lost, as on any link.
+                // This machine's buffers are full: what is not sent is lost, as on any link.
                 Err(error) if is_passing(&error) => thread::sleep(Duration::from_millis(1)),
                 Err(error) => return Err(error),
             }
@@ -216,9 +216,9 @@ fn pump(
     }
 }
 
-/// Nothing came in time, or something that goes away: a full buffer, or a receiver that is not there yet.
+/// A timeout, or a temporary error: a full buffer, or a receiver that is not there yet.
 fn is_passing(error: &io::Error) -> bool {
-    // ENOBUFS, which has no kind of its own.
+    // ENOBUFS, which has no `ErrorKind`.
     const NO_BUFFERS: i32 = 105;
     matches!(
         error.kind(),

@@ -2,11 +2,11 @@
 
 use ranpace_units::{Span, Time};
 
-/// The window: packets that may be under way.
+/// The window: packets that may be in flight.
 ///
-/// Source: Winstein et al., NSDI 2013, section 4.1: a window that keeps the round trip above 750 ms and below 3 s. How it
-/// grows and shrinks is ours: by one for each acknowledgement below the lower bound, which doubles it every round trip;
-/// above the upper one, once in a round trip, to what would have taken [`Self::AIM`].
+/// Source: Winstein et al., NSDI 2013, section 4.1: a window that keeps the round trip above 750 ms and below 3 s. How it grows and
+/// shrinks is ours: below the lower bound it grows by one for each acknowledgement, which doubles it every round trip; above the
+/// upper one it shrinks, once per round trip, to what would have taken [`Self::AIM`].
 #[derive(Clone, Debug)]
 pub struct Window {
     packets: u64,
@@ -17,14 +17,14 @@ pub struct Window {
 impl Window {
     /// Below this the queue may run empty.
     pub const LOWER: Span = Span::from_millis(750);
-    /// Above this the queue is longer than it need be.
+    /// Above this the queue is longer than necessary.
     pub const UPPER: Span = Span::from_millis(3_000);
-    /// What a window that is too large is cut down to.
+    /// Round trip to which a window that is too large is reduced.
     pub const AIM: Span = Span::from_millis(2_000);
-    /// At the beginning, and at least.
+    /// Initial and smallest window.
     pub const LEAST: u64 = 20;
 
-    /// Of at most `most` packets.
+    /// A window of at most `most` packets.
     pub fn new(most: u64) -> Self {
         let most = most.max(Self::LEAST);
         Self { packets: Self::LEAST, most, shrinks_again: Time::ZERO }
@@ -37,12 +37,12 @@ impl Window {
         } else if rtt > Self::UPPER && now >= self.shrinks_again {
             let aim = self.packets as f64 * Self::AIM.ratio(rtt);
             self.packets = (aim as u64).max(Self::LEAST);
-            // What is under way now was sent by the old window.
+            // What is in flight now was sent under the old window.
             self.shrinks_again = now + rtt;
         }
     }
 
-    /// Packets that may be under way.
+    /// Packets that may be in flight.
     pub fn packets(&self) -> u64 {
         self.packets
     }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// A link that delivers `rate(t)` packets each millisecond from an endless queue, and `delay` ms back.
+    /// A link that delivers `rate(t)` packets each millisecond from an endless queue, with a return delay of `delay` ms.
     fn run(seconds: u64, delay: u64, rate: impl Fn(u64) -> u64) -> Vec<(u64, u64)> {
         let (mut window, mut queue, mut back) = (Window::new(100_000), VecDeque::new(), VecDeque::new());
         let (mut under_way, mut seen) = (0, Vec::new());
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_link_that_slows_down_makes_it_shrink() {
         let seen = run(120, 20, |ms| if ms < 10_000 { 10 } else { u64::from(ms % 4 == 0) });
-        // The queue that stood at the change must drain first, at a fortieth of the speed.
+        // The queue from before the change must drain first, at a fortieth of the speed.
         let last = seen.last().unwrap().1;
         assert!(last <= 3_100, "{last}");
     }

@@ -34,7 +34,7 @@ fn both_ends_stop_when_told() {
     let patience = |_| began.elapsed() < Duration::from_millis(300);
     let recording = receive(address(), Span::from_secs(60), &mut { patience }).unwrap();
     assert_eq!(recording.packets, 0);
-    // Nobody is there: greetings are refused, and borne until told otherwise.
+    // Nobody is there: greetings are refused, which is tolerated until the caller stops it.
     assert_eq!(send(address(), Span::from_secs(60), 1500, 64, &mut { patience }).unwrap(), Ended::Done);
     assert!(began.elapsed() < Duration::from_secs(5));
 }

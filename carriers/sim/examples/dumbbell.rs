@@ -1,4 +1,4 @@
-//! Plays the dumbbell that ns-3's figures were taken on, and prints goodput, RTT and the cost of a segment.
+//! Runs the dumbbell of the ns-3 reference figures, and prints goodput, RTT and the cost per segment.
 //!
 //! `cargo run --release -p ranpace-sim --example dumbbell -- cubic 150Mbit/s 24ms 6MB 60s [FLOWS]`
 #![allow(clippy::print_stdout, clippy::unwrap_used)]

@@ -1,10 +1,10 @@
-//! The grid that the guard of the client-driven controls is judged by: true reports, with the guard, without it, and CUBIC.
+//! The grid on which the guard of the client-driven controls is judged: correct reports, with the guard, without it, and CUBIC.
 //!
 //! `cargo run --release -p ranpace-sim --example guard_grid -- [PART...] [--every N] [--threads N] [--keep FILE] [--runs]`
 //!
-//! Parts: `alone`, `cubic` (beside one), `bbr` (beside one), `cells`, and `traces` for those whose files are below the
-//! folder that RANPACE_TRACES names (they are passed over where it is not set); all but `traces` without any. `--every N` plays each
-//! N-th point, `--keep FILE` keeps the runs that do not depend on the guard for the next time, `--runs` shows each run.
+//! Parts: `alone`, `cubic` (beside one), `bbr` (beside one), `cells`, and `traces` for those whose files are in the folder named by
+//! RANPACE_TRACES (skipped if it is not set); without any, all but `traces`. `--every N` runs each N-th point, `--keep FILE` keeps
+//! the runs that do not depend on the guard for the next time, `--runs` shows each run.
 //!
 //! Criteria: docs/client-driven.md, "When a report is not believed".
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -31,7 +31,7 @@ const TRACES: [&str; 6] = [
     "nyc-2019/trace-1553201711-ts-walking",
 ];
 
-/// A place of the grid; in its scenario the control's name is missing.
+/// A point of the grid; its scenario lacks the control's name.
 struct Point {
     part: &'static str,
     name: String,
@@ -44,7 +44,7 @@ struct Played {
     mbit: f64,
     delay_ms: f64,
     loss: f64,
-    /// Part of the time in which the control had the window, and the last reason why it had not.
+    /// Part of the time in which the control set the window, and the last reason why it did not.
     driven: f64,
     reason: f64,
 }
@@ -85,7 +85,7 @@ fn links(part: &'static str, rival: &str) -> Vec<Point> {
             for bdp in [0.5, 1.0, 4.0] {
                 for loss in [0.0, 0.01] {
                     for ack_every in [1, 2] {
-                        // A buffer of less than four packets is none.
+                        // A buffer of less than four packets is not considered.
                         let buffer = (bdp * f64::from(rate * rtt) * 125.0).max(6000.0);
                         let (half, from) =
                             (f64::from(rtt) / 2.0, if rival.is_empty() { 0 } else { seconds / 5 });
@@ -191,7 +191,7 @@ fn main() {
         .filter(wanted)
         .collect();
 
-    // What was played without the guard before.
+    // Earlier runs without the guard.
     let kept: HashMap<String, Played> =
         keep.as_ref().and_then(|file| fs::read_to_string(file).ok()).map_or_else(HashMap::new, |text| {
             let line = |line: &str| {

@@ -1,15 +1,15 @@
 //! Counts the instructions of short simulations under valgrind, and compares them with `benches/instructions.txt`.
 //!
-//! `make instructions` fails if a count has grown by more than 5 %; `make instructions-record` writes the counts anew. A busy
-//! machine counts the same as an idle one, so CI can tell what a change costs. The counts depend on the compiler: with another
-//! one than the recorded they are shown, and not judged.
+//! `make instructions` fails if a count has grown by more than 5 %; `make instructions-record` rewrites the counts. A busy machine
+//! gives the same counts as an idle one, so CI can tell what a change costs. The counts depend on the compiler: with another one
+//! than the recorded they are shown, but not judged.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::process::{Command, ExitCode};
 
 use ranpace_sim::Simulation;
 
-/// By how much a count may grow.
+/// Allowed growth of a count.
 const TOLERANCE: f64 = 0.05;
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/instructions.txt");
 
@@ -43,7 +43,7 @@ count = 5
 position = [50, 0]
 "#;
 
-/// Each simulation: its name, its network, and what is added to that.
+/// Each simulation: its name, its network, and additional settings.
 const CASES: [(&str, &str, &str); 7] = [
     ("tcp-cubic", WIRED, "[[flow]]\nfrom = 'server'\nto = 'phone'\ncc = 'cubic'"),
     ("tcp-bbr1", WIRED, "[[flow]]\nfrom = 'server'\nto = 'phone'\ncc = 'bbr1'"),
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What runs under valgrind.
+/// The program that runs under valgrind.
 fn play(name: &str) {
     let (_, network, flows) = CASES.into_iter().find(|case| case.0 == name).unwrap();
     let scenario = ranpace_scenario::parse(&format!("{network}{flows}\n"), name, &mut ());

@@ -1,15 +1,15 @@
-//! How many reports of a modem are like neither of the two before, from standing to driving: true reports and random ones.
+//! How many reports of a modem are close to neither of the two before, from standing to driving: correct reports and random ones.
 //!
 //! `cargo run --release -p ranpace-sim --example sigma_coherence`
 //!
-//! What SIGMA takes for reports that contradict each other: docs/algorithms/sigma.md, "When the modem says too little".
+//! What SIGMA counts as contradicting reports: docs/algorithms/sigma.md, "When the modem says too little".
 #![allow(clippy::print_stdout)]
 
 use ranpace_sim::Simulation;
 
 const SEEDS: u64 = 3;
 
-/// Goodput in Mbit/s, contradictions, and the share of each window that was like neither.
+/// Goodput in Mbit/s, contradictions, and the share of reports in each window that were close to neither.
 fn play(cc: &str, fading: &str, place: u32, content: &str, seed: u64) -> (f64, f64, Vec<f64>) {
     let text = format!(
         "duration = \"20s\"\nwarmup = \"5s\"\nseed = {seed}\n\
@@ -22,7 +22,7 @@ fn play(cc: &str, fading: &str, place: u32, content: &str, seed: u64) -> (f64, f
         .unwrap_or_else(|error| panic!("{error}\n{text}"));
     let flow = &Simulation::new(&scenario).run().flows[0];
     let column = |name: &str| flow.series.get(name).unwrap_or(&[]);
-    // A row each 100 ms: none of the windows, which are longer, is left out.
+    // A row every 100 ms: the windows are longer, so that none is missed.
     let shares = column("state_reports_unlike").iter().copied().filter(|share| !share.is_nan());
     let contradictions = column("state_contradictions").last().copied().unwrap_or(0.0);
     (flow.goodput.as_f64() / 1e6, contradictions, shares.collect())

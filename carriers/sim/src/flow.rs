@@ -1,4 +1,4 @@
-//! A flow with its two ends: the endpoints of its transport, and the application that feeds them.
+//! A flow with both of its endpoints and the application that feeds them.
 
 use std::hint::black_box;
 
@@ -12,14 +12,14 @@ use ranpace_network::Direction;
 use ranpace_network::random::mix;
 use ranpace_network::{FlowCounts, LostConnection, Transfer, UdpSource};
 
-/// The two ends of a flow.
+/// The two endpoints of a flow.
 #[derive(Debug)]
 pub(crate) enum Ends {
     Tcp(Box<Sender>, Box<Receiver>),
     Quic(Box<QuicEnds>),
     Datagram(Box<DatagramSender>, Box<DatagramReceiver>),
     Udp(Box<UdpSource>, UdpSink),
-    /// Not begun.
+    /// Not started.
     None,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Ends {
 #[derive(Debug, Default)]
 pub(crate) struct UdpSink {
     delivered: Bytes,
-    /// Listens, and is heard in the series alone.
+    /// The receiver half of the algorithm; its output appears only in the series.
     pub estimator: Option<Box<dyn ReceiverHalf>>,
 }
 
@@ -49,7 +49,7 @@ impl UdpSink {
     }
 }
 
-/// Totals of a flow from its first packet on, over all its connections, the warm-up included.
+/// Totals of a flow since its first packet, over all its connections, including the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub sent: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Totals {
     pub feedback_one_way_sum: u64,
 }
 
-/// A flow while it is played.
+/// A simulated flow.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub ends: Ends,
@@ -70,20 +70,20 @@ pub(crate) struct Flow {
     /// Number of the current connection.
     pub connection: u32,
     pub transfers: Vec<Transfer>,
-    /// Payload that the transfers begun so far hold on the current connection, and those that are complete.
+    /// Payload of the transfers begun so far on the current connection, and number of complete transfers.
     asked: u64,
     complete: usize,
-    /// The same of transfers that were handed over.
+    /// The same for transfers that were handed over.
     handed_bytes: u64,
     handed: usize,
-    /// Of the connections before the current one.
+    /// Counters of earlier connections.
     earlier: FlowCounts,
-    /// When the flow had delivered all it will ever have.
+    /// When the flow had delivered everything it will deliver.
     pub finished: Option<Time>,
     pub stopped: bool,
-    /// Its connection was lost, and with it the flow.
+    /// Set if its connection was lost, which ends the flow.
     pub lost: Option<Box<LostConnection>>,
-    /// Behind a proxy: what the application wrote, until the server's end has it.
+    /// Behind a proxy: what the application wrote, until the server's endpoint takes it.
     pub diverted: Option<Bytes>,
     seed: u64,
 }
@@ -108,8 +108,7 @@ impl Flow {
         }
     }
 
-    /// Opens a connection, the first or another one, and begins what the application does first. Returns when the
-    /// application is to be asked again.
+    /// Opens a connection, the first or a later one, and starts the application. Returns when to ask the application again.
     pub fn begin(&mut self, spec: &FlowSpec, now: Time) -> Option<Time> {
         let seed = self.renew();
         self.diverted = None;
@@ -141,14 +140,14 @@ impl Flow {
         self.write(&spec.workload, now)
     }
 
-    /// A Lightweight PEP will tell of what is sent, by tags where it cannot read numbers.
+    /// Has tags of sent packets recorded, where a Lightweight PEP cannot read sequence numbers.
     pub fn remember_tags(&mut self) {
         if let Ends::Quic(ends) = &mut self.ends {
             ends.remember_tags();
         }
     }
 
-    /// Closes the books on the connection before, if there was one. Returns the seed of the next.
+    /// Adds up the previous connection, if there was one. Returns the seed of the next.
     pub fn renew(&mut self) -> u64 {
         if !matches!(self.ends, Ends::None) {
             self.earlier = self.account();
@@ -160,7 +159,7 @@ impl Flow {
         mix(self.seed, u64::from(self.connection))
     }
 
-    /// The application writes. Returns when it is to be asked again.
+    /// The application writes. Returns when to ask it again.
     pub fn write(&mut self, workload: &Workload, now: Time) -> Option<Time> {
         if self.stopped {
             return None;
@@ -191,7 +190,7 @@ impl Flow {
         self.supply(size);
     }
 
-    /// The application's bytes go to the sender.
+    /// Passes the application's bytes to the sender.
     pub fn supply(&mut self, bytes: Bytes) {
         if let Some(diverted) = &mut self.diverted {
             *diverted += bytes;
@@ -205,11 +204,11 @@ impl Flow {
         }
     }
 
-    /// The application stops: what is in flight still arrives.
+    /// The application stops: data in flight still arrive.
     pub fn stop(&mut self) {
         self.stopped = true;
         if self.diverted.is_some() {
-            return; // what the proxy has still goes to the user
+            return; // what the proxy holds still goes to the user
         }
         match &mut self.ends {
             Ends::Tcp(sender, _) => sender.stop(),
@@ -220,7 +219,7 @@ impl Flow {
         }
     }
 
-    /// A segment reached the receiving end. Returns when the next connection is to begin, where the workload has one.
+    /// A segment reached the receiver. Returns when the next connection begins, if the workload has one.
     #[inline]
     pub fn on_data(&mut self, workload: &Workload, now: Time, segment: &Segment) -> Option<Time> {
         if segment.length > 0 {
@@ -237,7 +236,7 @@ impl Flow {
                 }
                 None
             }
-            // What it says has been read by now: see `arrive`.
+            // The content has been read by now: see `arrive`.
             Ends::Quic(_) if self.complete < self.transfers.len() => self.check_transfers(workload, now),
             Ends::Quic(_) => None,
             Ends::Datagram(_, receiver) => {
@@ -257,7 +256,7 @@ impl Flow {
         self.complete == self.transfers.len()
     }
 
-    /// What a proxy on the path has seen, or the receiver has acknowledged, is handed over.
+    /// Records as handed over what a proxy on the path has seen, or the receiver has acknowledged.
     pub fn note_handover(&mut self, now: Time) {
         let seen = match &self.ends {
             Ends::Tcp(sender, _) => sender.seen_by_pep().max(sender.acked()).get(),
@@ -304,7 +303,7 @@ impl Flow {
         }
     }
 
-    /// A step of prefetching what a packet in this direction will need, from 0 to [`Self::PREFETCH_STEPS`]; see
+    /// Step `step`, from 0 to [`Self::PREFETCH_STEPS`], of prefetching the state that a packet in this direction needs; see
     /// [`ranpace_tcp::prefetch`].
     #[inline]
     pub fn prefetch(&self, direction: Direction, step: usize) {
@@ -319,10 +318,10 @@ impl Flow {
         }
     }
 
-    /// Steps of [`Self::prefetch`].
+    /// Number of steps of [`Self::prefetch`].
     pub const PREFETCH_STEPS: usize = 1 + prefetch::STEPS;
 
-    /// A segment reached the sending end. Returns the RTT sample it gave.
+    /// A segment reached the sender. Returns the RTT sample it gave.
     #[inline]
     pub fn on_feedback(&mut self, now: Time, segment: &Segment) -> Option<Span> {
         if matches!(segment.kind, Kind::Ack | Kind::Feedback) {
@@ -339,7 +338,7 @@ impl Flow {
         }
     }
 
-    /// Writes the next segment of the end that sends in this direction; false if there is none.
+    /// Writes the next segment of the endpoint that sends in this direction; false if there is none.
     #[inline]
     pub fn transmit(&mut self, direction: Direction, now: Time, out: &mut Segment) -> bool {
         let segment = match (&mut self.ends, direction) {
@@ -366,7 +365,7 @@ impl Flow {
         true
     }
 
-    /// Whether its packets say more than their segments: see [`Self::transmit_content`].
+    /// Whether its packets have content beside their segments: see [`Self::transmit_content`].
     #[inline]
     pub fn has_content(&self) -> bool {
         matches!(self.ends, Ends::Quic(_))
@@ -389,7 +388,7 @@ impl Flow {
         sends
     }
 
-    /// The content of a packet arrived; its segment follows.
+    /// The content of a packet has arrived; its segment follows.
     pub fn arrive(&mut self, direction: Direction, now: Time, segment: &Segment, content: &[u8]) {
         if let Ends::Quic(ends) = &mut self.ends {
             ends.arrive(direction, now, segment, content);
@@ -397,7 +396,7 @@ impl Flow {
         }
     }
 
-    /// Ends the flow if its connection is lost: what was asked for since will never arrive.
+    /// Ends the flow if its connection is lost: outstanding requests will never be answered.
     fn check_connection(&mut self, now: Time) {
         let Ends::Quic(ends) = &self.ends else { return };
         if self.lost.is_none()
@@ -408,7 +407,7 @@ impl Flow {
         }
     }
 
-    /// Whether the control at its sender wants radio information.
+    /// Whether the sender's control wants radio information.
     pub fn sender_wants_radio(&self) -> bool {
         match &self.ends {
             Ends::Tcp(sender, _) => sender.control().wants_radio(),
@@ -417,7 +416,7 @@ impl Flow {
         }
     }
 
-    /// Radio information for the control at its sender.
+    /// Radio information for the sender's control.
     pub fn on_hint(&mut self, now: Time, hint: &RadioHint) {
         match &mut self.ends {
             Ends::Tcp(sender, _) => sender.on_radio(now, hint),
@@ -426,12 +425,12 @@ impl Flow {
         }
     }
 
-    /// What the receiver half of its algorithm wants of the device's modem: grants, and qualities.
+    /// What the receiver half of its algorithm wants from the device's modem: grants, and CQI.
     pub fn wants_radio(&self) -> (bool, bool) {
         self.half().map_or((false, false), |half| (half.wants_radio(), half.wants_quality()))
     }
 
-    /// The receiver half of its algorithm, where it has one.
+    /// The receiver half of its algorithm, if it has one.
     pub fn half(&self) -> Option<&dyn ReceiverHalf> {
         match &self.ends {
             Ends::Tcp(_, receiver) => receiver.half(),
@@ -441,7 +440,7 @@ impl Flow {
         }
     }
 
-    /// The device's modem tells the receiver half something.
+    /// Information from the device's modem for the receiver half.
     pub fn on_modem(&mut self, now: Time, hint: &RadioHint) {
         match &mut self.ends {
             Ends::Tcp(_, receiver) => receiver.on_radio(now, hint),
@@ -501,7 +500,7 @@ impl Flow {
             Ends::Datagram(_, receiver) => receiver.on_deadline(now),
             Ends::Udp(_, sink) => {
                 if let Some(half) = &mut sink.estimator {
-                    // There is nothing that could carry a report.
+                    // No packet could carry a report.
                     let _wants_to_report = half.on_deadline(now);
                 }
             }
@@ -509,7 +508,7 @@ impl Flow {
         }
     }
 
-    /// All connections so far.
+    /// Counters of all connections so far.
     pub fn account(&self) -> FlowCounts {
         let mut account = self.earlier;
         match &self.ends {

@@ -1,8 +1,8 @@
-//! The host table of SIGMA's specification, section 6: what a device's connections learned about the path to a destination, for its
-//! next connections to it.
+//! The host table of SIGMA's specification, section 6: what a device's connections learned about the path to a destination, kept
+//! for its next connections to it.
 //!
-//! Nothing is copied while connections run. When a connection begins, all others between the same two hosts are asked for their
-//! knowledge, closed ones included.
+//! Nothing is copied while connections run. When a connection begins, all others between the same two hosts, closed ones included,
+//! are asked for their knowledge.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::flow::{Ends, Flow};
 /// The table of a scenario.
 #[derive(Debug)]
 pub(crate) struct HostTable {
-    /// Of each flow its entry; none where no device sends.
+    /// For each flow its entry; none if its sender is not a device.
     of: Vec<Option<u32>>,
     table: Vec<Entry>,
 }
 
-/// A way: the flows that take it, and what is known of it.
+/// A path: the flows that take it, and what is known of it.
 #[derive(Debug, Default)]
 struct Entry {
     flows: Vec<u32>,
@@ -28,7 +28,7 @@ struct Entry {
 }
 
 impl HostTable {
-    /// Nothing is known yet.
+    /// An empty table.
     pub fn new(scenario: &Scenario) -> Self {
         let (mut places, mut table) = (BTreeMap::new(), Vec::<Entry>::new());
         let entry_of = |(index, flow): (u32, &ranpace_scenario::FlowSpec)| {
@@ -37,7 +37,7 @@ impl HostTable {
             (from_device && remembers).then(|| {
                 let place = *places.entry((flow.from, flow.to)).or_insert_with(|| {
                     table.push(Entry::default());
-                    table.len() as u32 - 1 // there are fewer than flows
+                    table.len() as u32 - 1 // there are fewer entries than flows
                 });
                 table[place as usize].flows.push(index);
                 place
@@ -47,7 +47,7 @@ impl HostTable {
         Self { of, table }
     }
 
-    /// What is known when a connection of this flow begins. To be asked before the one before is forgotten.
+    /// What is known when a connection of this flow begins. Call it before the previous connection is discarded.
     pub fn recall(&mut self, flow: u32, flows: &[Flow]) -> Option<PathMemory> {
         let place = (*self.of.get(flow as usize)?)?;
         let Entry { flows: own, known } = self.table.get_mut(place as usize)?;

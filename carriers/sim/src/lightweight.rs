@@ -1,4 +1,4 @@
-//! Lightweight PEPs on the ways of simulated flows. Each PEP ([`WatchingPep`]) is shown the packets that pass it; reports that the
+//! Lightweight PEPs on the paths of simulated flows. Each PEP ([`WatchingPep`]) is shown the packets that pass it; reports that the
 //! server's agent verifies are delivered to the flow's sender.
 //!
 //! A PEP sees the sequence numbers of TCP, and the first bytes of each QUIC datagram, from which it computes tags. The flow's own end
@@ -14,14 +14,14 @@ use ranpace_units::{Span, Time};
 
 use crate::flow::Ends;
 
-/// IPv4 header, which is not counted.
+/// IPv4 header, which is excluded.
 const IP_HEADER: u32 = 20;
 
 /// The PEPs of a scenario.
 #[derive(Debug)]
 pub(crate) struct Peps<'a> {
     all: Vec<WatchingPep<'a>>,
-    /// Of each flow, for each PEP, how long messages are under way to the server, and from there.
+    /// For each flow and PEP, the delays of messages to the server, and from it.
     delays: Vec<Vec<(Span, Span)>>,
     /// For each flow whether a PEP watches it.
     watched: Vec<bool>,
@@ -39,7 +39,7 @@ pub(crate) enum PepOutcome {
 }
 
 impl<'a> Peps<'a> {
-    /// Those of a scenario; `None` if there are none.
+    /// The PEPs of a scenario; `None` if there are none.
     pub fn new(scenario: &'a Scenario, seed: u64) -> Option<Box<Self>> {
         if scenario.peps.is_empty() {
             return None;
@@ -66,7 +66,7 @@ impl<'a> Peps<'a> {
         self.watched.get(flow as usize).is_some_and(|watched| *watched)
     }
 
-    /// A packet goes by. `content` is what it says, where it is a datagram of QUIC.
+    /// A packet passes. `content` is the payload of a QUIC datagram.
     pub fn watch(
         &mut self,
         pep: usize,
@@ -97,17 +97,17 @@ impl<'a> Peps<'a> {
         self.all[pep].see(now, &seen);
     }
 
-    /// When a PEP, or a message on its way, is due.
+    /// When a PEP, or a message in transit, is due.
     pub fn next_event(&self, pep: usize) -> Time {
         self.all[pep].next_event()
     }
 
-    /// Results of each.
+    /// Results of each PEP.
     pub fn results(&self) -> Vec<PepResult> {
         self.all.iter().map(WatchingPep::result).collect()
     }
 
-    /// The next report that is due for a sender. Call until `None`.
+    /// The next report due for a sender. Call until `None`.
     pub fn poll(&mut self, pep: usize, now: Time) -> Option<PepDelivery> {
         self.all[pep].poll(now)
     }
@@ -118,7 +118,7 @@ impl<'a> Peps<'a> {
     }
 }
 
-/// The name of a connection on the wire.
+/// The 5-tuple of a connection.
 fn id_of(flow: u32, connection: u32, quic: bool) -> FlowId {
     let mut destination = [0; 16];
     destination[8..12].copy_from_slice(&flow.to_be_bytes());
@@ -148,10 +148,10 @@ pub(crate) fn deliver_report(told: &PepDelivery, now: Time, ends: &mut Ends) -> 
     }
 }
 
-/// False if it cannot be.
+/// Returns false if the report is impossible.
 fn deliver_to_tcp(told: &PepDelivery, now: Time, sender: &mut ranpace_tcp::Sender) -> bool {
     let View::Tcp(view) = &told.report.report.view else { return false };
-    // Of 32 bits, the number that is nearest to what was sent; data begin behind the SYN.
+    // Extends 32 bits to the number closest to what was sent; data begin after the SYN.
     let sent = sender.sent().get();
     let whole = |number: u32| {
         let distance = number.wrapping_sub(1).wrapping_sub(sent as u32) as i32;
@@ -162,7 +162,7 @@ fn deliver_to_tcp(told: &PepDelivery, now: Time, sender: &mut ranpace_tcp::Sende
         let (Some(start), Some(end)) = (whole(range.0), whole(range.1)) else { return false };
         *place = (start, end);
     }
-    // Nothing but the SYN came by.
+    // Only the SYN has passed.
     let cumulative = if view.cumulative <= 1 && sent < 1 << 31 { Some(0) } else { whole(view.cumulative) };
     let Some(cumulative) = cumulative else { return false };
     sender.on_pep_view(

@@ -8,12 +8,11 @@ use ranpace_scenario::{ProxyKind, Scenario};
 pub(crate) enum OnPath {
     /// A Lightweight PEP, by its number.
     Pep(usize),
-    /// A proxy, by its number, that counts what goes to this user: UDP, datagrams and QUIC.
+    /// A proxy, by its number, that counts the traffic to this user that it does not split: UDP, datagrams and QUIC.
     Proxy(usize, u32),
 }
 
-/// All of them, and where packets pass them. A flow that passes several proxies is counted by the first of them in the
-/// file.
+/// All participants, and where packets pass them. A flow that passes several proxies is counted by the first of them in the file.
 pub(crate) fn participants(scenario: &Scenario) -> (Vec<OnPath>, Vec<Stop>) {
     let (mut on_path, mut stops) = (Vec::new(), Vec::new());
     let mut stop = |who: OnPath, flow: usize, hop: usize| {

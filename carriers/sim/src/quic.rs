@@ -1,7 +1,7 @@
 //! A flow over QUIC: its two endpoints, and their datagrams as packets of the network.
 //!
-//! The content of a datagram lies beside its packet, in a buffer of the packet's slot. Links and cells see only the packet, which has the
-//! datagram's size.
+//! The content of a datagram is stored beside its packet, in a buffer of the packet's slot. Links and cells see only the packet,
+//! which has the datagram's size.
 
 use std::time::Instant;
 
@@ -21,16 +21,16 @@ use ranpace_network::random::mix;
 /// Headers of IPv4 and UDP around a datagram.
 const HEADERS: u32 = 20 + 8;
 
-/// Both ends of a flow over QUIC.
+/// Both endpoints of a flow over QUIC.
 #[derive(Debug)]
 pub(crate) struct QuicEnds {
     sender: Sender,
     receiver: Receiver,
-    /// Datagrams sent forwards.
+    /// Number of datagrams sent forward.
     number: u64,
-    /// Of the datagram that arrived last at the sender.
+    /// RTT sample of the last datagram that reached the sender.
     rtt: Option<Span>,
-    /// What was sent, where a Lightweight PEP is to tell of it.
+    /// Tags of sent packets, if a Lightweight PEP reports on them.
     tags: Option<Box<SentTags>>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct QuicRow {
 impl QuicEnds {
     /// Begins a connection.
     pub fn new(algorithm: &Algorithm, config: &Config, seed: u64, now: Time) -> Self {
-        // Where noq's clock begins makes no difference: it only sees how much later everything else is.
+        // The origin of noq's clock does not matter: noq only uses differences.
         let clock = Clock::new(Instant::now());
         let mut sender = Sender::new(config, algorithm.build(seed), clock, mix(seed, 1));
         let mut receiver = Receiver::new(config, clock, mix(seed, 2));
@@ -57,18 +57,18 @@ impl QuicEnds {
         Self { sender, receiver, number: 0, rtt: None, tags: None }
     }
 
-    /// From now on tags of what is sent are remembered, as a PEP will make them.
+    /// Records tags of sent packets from now on, as a PEP will compute them.
     pub fn remember_tags(&mut self) {
         self.tags = Some(Box::default());
         self.sender.track_handover();
     }
 
-    /// Payload, from the first byte on, that a PEP has seen or the receiver acknowledged, where tags are remembered.
+    /// Payload from the first byte on that a PEP has seen or the receiver acknowledged, if tags are recorded.
     pub fn handed_over(&self) -> Bytes {
         self.sender.handed_over()
     }
 
-    /// A report of a PEP on what came by there. Nothing changes where it says nothing.
+    /// A PEP's report of the packets that passed it. On an error nothing changes.
     pub fn on_pep_report(&mut self, now: Time, verified: &Verified) -> Result<(), Unlocated> {
         let report = &verified.report;
         let (Some(tags), View::Opaque(view)) = (&mut self.tags, &report.view) else {
@@ -95,7 +95,7 @@ impl QuicEnds {
         self.sender.stop();
     }
 
-    /// A datagram arrived.
+    /// A datagram has arrived.
     pub fn arrive(&mut self, direction: Direction, now: Time, segment: &Segment, content: &[u8]) {
         match direction {
             Direction::Forward => self.receiver.on_datagram(now, segment.ce, content),
@@ -103,9 +103,9 @@ impl QuicEnds {
         }
     }
 
-    /// Why the connection is lost, as the end says it that gave it up; `None` while it is not.
+    /// Why the connection is lost, in the words of the endpoint that gave it up; `None` while it is not.
     pub fn lost(&self) -> Option<String> {
-        // The end that gives up knows first, and is asked before the other one has been told.
+        // The endpoint that gives up knows first; it is asked before the other one has been notified.
         let ends = [("the receiver", self.receiver.lost()), ("the sender", self.sender.lost())];
         ends.into_iter().find_map(|(end, reason)| Some(format!("{end} gave it up: {}", reason?)))
     }
@@ -115,7 +115,7 @@ impl QuicEnds {
         self.rtt.take()
     }
 
-    /// Writes the next datagram of an end; false if there is none.
+    /// Writes the next datagram of an endpoint; false if there is none.
     pub fn transmit(
         &mut self,
         direction: Direction,
@@ -179,22 +179,22 @@ impl QuicEnds {
         self.sender.control().set_target(target)
     }
 
-    /// Knowledge of the host's other connections about the path.
+    /// Passes in what the host's other connections know about the path.
     pub fn recall(&mut self, memory: PathMemory) {
         self.sender.control().recall(memory);
     }
 
-    /// Knowledge of this connection for others.
+    /// What this connection knows about the path, for others.
     pub fn memory(&self) -> Option<PathMemory> {
         self.sender.control().memory()
     }
 
-    /// Payload at the receiving application, in order.
+    /// Payload delivered in order to the receiving application.
     pub fn delivered(&self) -> Bytes {
         self.receiver.delivered()
     }
 
-    /// Adds what this connection did.
+    /// Adds this connection's counters.
     pub fn add_to(&self, account: &mut FlowCounts) {
         let stats = self.sender.stats();
         account.delivered += self.receiver.delivered().get();
@@ -220,7 +220,7 @@ impl QuicEnds {
         }
     }
 
-    /// Shows what the control shows.
+    /// Shows the control's internal figures.
     pub fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.sender.control().inspect(show);
     }

@@ -6,8 +6,8 @@ use ranpace_units::{Span, Time};
 
 use crate::flow::{Ends, Flow};
 
-/// A row for the interval that ends at `now`. Of a flow that is split, `leg` comes from the server: what is shown of a
-/// sender is its, and RTTs are those of both and what the payload that left the proxy last had waited there.
+/// A row for the interval that ends at `now`. For a split flow, `leg` is the connection from the server: the sender's figures are
+/// its, and RTTs are the sum of both connections' and of the waiting time of the payload that left the proxy last.
 pub(crate) fn sample(
     rows: &mut FlowRows,
     now: Time,

@@ -15,19 +15,19 @@ use endpoints::{Due, Endpoints};
 
 use crate::passing::participants;
 
-/// Work between two looks at whether to go on, in events; they take some hundred nanoseconds each, mostly.
+/// Events between two calls of `go_on`; an event usually takes some hundred nanoseconds.
 const CHECK_EVERY: u64 = 1 << 14;
 
-/// Flows from which on it pays to prefetch; see [`ranpace_tcp::prefetch`].
+/// Number of flows from which prefetching pays; see [`ranpace_tcp::prefetch`].
 const CROWD: usize = 64;
 
-/// Observes hints: when they come, and of which user.
+/// Observes hints: their arrival time, user and content.
 pub type HintObserver<'a> = &'a mut dyn FnMut(Time, u32, &RadioHint);
 
-/// A network whose hosts are those of a simulation.
+/// A network with the hosts of a simulation.
 type Network<'a> = ranpace_network::Network<'a, Due>;
 
-/// A scenario about to be played. The same scenario and seed give the same result on any machine.
+/// A scenario ready to run. The same scenario and seed give the same result on any machine.
 pub struct Simulation<'a> {
     scenario: &'a Scenario,
     network: Network<'a>,
@@ -46,14 +46,14 @@ impl<'a> Simulation<'a> {
         Self { scenario, network, endpoints, events: 0 }
     }
 
-    /// Shows every packet that leaves a link, or is dropped there, to `tap`.
+    /// Passes every packet that leaves a link, or is dropped there, to `tap`.
     #[must_use]
     pub fn with_tap(mut self, tap: &'a mut dyn Tap) -> Self {
         self.network.meters.tap = Some(tap);
         self
     }
 
-    /// Shows the cells' reports to `reader`. Without this call reports cost nothing; with it no result changes.
+    /// Passes the cells' reports to `reader`. Without this call reports cost nothing; with it no result changes.
     #[must_use]
     pub fn with_reports(
         mut self,
@@ -64,8 +64,8 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// Has the hints of some users in one direction shown to `observer` when they come, with the number of the user: what a
-    /// mechanism would be told, of bearer 0. What comes between the cells and the edge then counts in the results.
+    /// Passes the hints about some users in one direction to `observer` when they arrive, with the number of the user: the hints
+    /// that a mechanism would get, of bearer 0. The feed between the cells and the edge then counts in the results.
     #[must_use]
     pub fn with_hints(
         mut self,
@@ -82,13 +82,13 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// Plays to the end.
+    /// Runs to the end.
     pub fn run(self) -> RunResult {
         self.run_while(&mut |_| true)
     }
 
-    /// Plays to the end, or until `go_on`, which is asked every now and then with the virtual time, says no. What was
-    /// measured until then is valid.
+    /// Runs to the end, or until `go_on`, called regularly with the virtual time, returns false. What was measured until then is
+    /// valid.
     pub fn run_while(mut self, go_on: &mut dyn FnMut(Time) -> bool) -> RunResult {
         let end = Time::ZERO + self.scenario.duration;
         let mut interrupted = false;

@@ -1,15 +1,16 @@
 //! Proxies that split TCP connections (Diarra 2022, section 5.2.1).
 //!
 //! A split flow has two connections. The flow itself continues as the connection from the proxy to the user (TCP_RAN), and a *leg*,
-//! numbered behind the scenario's flows, comes from the server to the proxy (TCP_WAN). To the rest of the simulator both are ordinary
-//! flows; only packets that reach the proxy are treated differently. Bytes move from leg to flow as numbers, as in the simulator's TCP.
+//! numbered after the scenario's flows, comes from the server to the proxy (TCP_WAN). To the rest of the simulator both are
+//! ordinary flows; only packets that reach the proxy are treated differently. Bytes move from leg to flow as numbers, as in the
+//! simulator's TCP.
 //!
-//! The handshake is transparent: the proxy answers each side when the other has answered (the specification's section 8), and holds
-//! until then what a side sent first. Where the user fetches, its request rides on the handshake's last segment, and the proxy holds the
-//! server's answer to its SYN until that segment has arrived; the server's first RTT sample therefore includes the user's part,
-//! and no other sample does.
+//! The handshake is transparent: the proxy answers each side when the other has answered (section 8 of the specification), and
+//! holds what a side sent until then. Where the user fetches, its request rides on the handshake's last segment, and the proxy
+//! holds the server's answer to its SYN until that segment has arrived; the server's first RTT sample therefore includes the user's
+//! part, and no other sample does.
 //!
-//! [`SplitProxy`] decides which connections are split, what servers may send and, where it is RAPID, what flows are allocated. It
+//! [`SplitProxy`] decides which connections are split, what servers may send and, if it runs RAPID, what flows are allocated. It
 //! reads hints about the downlink of each of its users from the edge's feed.
 
 use std::collections::VecDeque;
@@ -28,7 +29,7 @@ use ranpace_network::Histogram;
 use ranpace_network::random::mix;
 use ranpace_network::{Distribution, SplitResult};
 
-/// Segments that a server may send before the proxy has decided more. Ours: what it would send at first (RFC 6928).
+/// Segments that a server may send before the proxy's first decision. Ours: its initial window (RFC 6928).
 const FIRST_WINDOW: u64 = 10;
 /// The largest window that TCP can announce (RFC 7323, 2.3).
 const MOST_WINDOW: Bytes = Bytes::new(1 << 30);
@@ -39,11 +40,11 @@ pub(crate) struct Splits<'a> {
     scenario: &'a Scenario,
     proxies: Vec<Proxy<'a>>,
     all: Vec<Split>,
-    /// Of each flow, and of each leg behind them, its split, if it has one.
+    /// For each flow, and each leg after them, its split, if any.
     of: Vec<Option<u32>>,
 }
 
-/// A proxy while it is played.
+/// A simulated proxy.
 #[derive(Debug)]
 struct Proxy<'a> {
     spec: &'a ProxySpec,
@@ -58,32 +59,32 @@ pub(crate) struct Split {
     /// Index of the flow, and of its leg to the server.
     pub flow: u32,
     pub leg: u32,
-    /// Its proxy, and its place there.
+    /// Its proxy, and its place in [`SplitProxy`].
     proxy: usize,
     place: usize,
-    /// The user that its data go to, if it is one.
+    /// The user that receives its data, if the receiver is one.
     user: Option<usize>,
-    /// The current connection is split, and not passed through.
+    /// Whether the current connection is split, and not passed through.
     pub active: bool,
-    /// What one side began the handshake with, until the other has answered; and the server's answer.
+    /// The first handshake segment of one side, until the other has answered; and the server's answer.
     held: Option<Segment>,
     answer: Option<Segment>,
-    /// When the proxy sent what the server's next segment answers.
+    /// When the proxy sent the segment that the server's next one answers.
     asked: Option<Time>,
-    /// Payload that went from leg to flow, and when the last byte of each part came: until that part has left.
+    /// Payload moved from leg to flow, and the arrival time of the last byte of each part, until that part has left.
     relayed: u64,
     waiting: VecDeque<(u64, Time)>,
     /// Waiting time of the payload that left last.
     waited: Span,
-    /// The last timestamp of the proxy that came back from the server.
+    /// The last timestamp of the proxy echoed by the server.
     echo: Time,
-    /// RTTs: of the connection to the server, as the server and as the proxy measured it last.
+    /// RTT of the connection to the server, as last measured by the server and by the proxy.
     wan_rtt: Option<Span>,
     proxy_rtt: Option<Span>,
     meter: SplitMeter,
 }
 
-/// Measurements of a split flow besides those of every flow.
+/// Measurements that only split flows have.
 #[derive(Debug, Default)]
 struct SplitMeter {
     ran_rtt: Histogram,
@@ -91,7 +92,7 @@ struct SplitMeter {
     largest: u64,
 }
 
-/// On which side of the proxy a connection is.
+/// The side of the proxy that a connection is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Server,
@@ -99,7 +100,7 @@ pub(crate) enum Side {
 }
 
 impl<'a> Splits<'a> {
-    /// Those of a scenario; `None` if nothing is split.
+    /// The proxies of a scenario; `None` if nothing is split.
     pub fn new(scenario: &'a Scenario) -> Option<Box<Self>> {
         let proxy = |spec: &'a ProxySpec| {
             let settings = match &spec.kind {
@@ -140,7 +141,7 @@ impl<'a> Splits<'a> {
         (!all.is_empty()).then(|| Box::new(Self { scenario, proxies, all, of }))
     }
 
-    /// The users of whom proxies want to know: the proxy, the user, and the bearer of one of its flows.
+    /// Subscriptions of the proxies: the proxy, the user, and the bearer of one of its flows.
     pub fn readers(&self) -> Vec<(u32, u32, u8)> {
         let wants = |split: &&Split| self.proxies[split.proxy].decides.is_rapid();
         let reader = |split: &Split| {
@@ -169,22 +170,22 @@ impl<'a> Splits<'a> {
         self.all[split].proxy
     }
 
-    /// Radio information about a user came to a proxy.
+    /// Radio information about a user has reached a proxy.
     pub fn on_hint(&mut self, now: Time, proxy: usize, user: u32, hint: &RadioHint) {
         self.proxies[proxy].decides.on_radio(now, user, hint);
     }
 
-    /// When a proxy has something to decide.
+    /// When a proxy's deadline comes.
     pub fn next_deadline(&self, proxy: usize) -> Time {
         self.proxies[proxy].decides.next_deadline()
     }
 
-    /// It decides.
+    /// The proxy's deadline has come.
     pub fn on_deadline(&mut self, now: Time, proxy: usize) {
         self.proxies[proxy].decides.on_deadline(now);
     }
 
-    /// A split of a proxy for which something else was decided; its sender knows of its allocation.
+    /// The next split of a proxy with a changed decision; its allocation has been passed to its sender.
     pub fn next_change(&mut self, proxy: usize, flows: &mut [Flow], now: Time) -> Option<usize> {
         let proxy = &mut self.proxies[proxy];
         let (place, is_reallocated) = proxy.decides.next_change()?;
@@ -203,7 +204,7 @@ impl<'a> Splits<'a> {
         self.all.len()
     }
 
-    /// The split that a flow or leg belongs to, and on which side it is; `None` for flows that are not split.
+    /// The split of a flow or leg, and its side; `None` for flows without a split.
     #[inline]
     pub fn of(&self, flow: u32) -> Option<(usize, Side)> {
         let split = (*self.of.get(flow as usize)?)? as usize;
@@ -211,17 +212,17 @@ impl<'a> Splits<'a> {
         self.all.get(split).filter(|split| split.active).map(|_| (split, side))
     }
 
-    /// The split of a flow, whether its current connection is split or not.
+    /// The split of a flow, whether or not its current connection is split.
     pub fn of_flow(&self, flow: u32) -> Option<usize> {
         (*self.of.get(flow as usize)?).map(|split| split as usize)
     }
 
-    /// The flow or leg whose sender is the server's.
+    /// The flow or leg that has the server's sender.
     pub fn server_end(&self, flow: usize) -> usize {
         self.of(flow as u32).map_or(flow, |(split, _)| self.all[split].leg as usize)
     }
 
-    /// The leg of a flow that is split now, and how long the payload that left the proxy last had waited there.
+    /// The leg of a flow that is currently split, and the waiting time of the payload that left the proxy last.
     pub fn leg_of(&self, flow: usize) -> Option<(usize, Span)> {
         let (split, side) = self.of(flow as u32)?;
         let one = &self.all[split];
@@ -232,11 +233,11 @@ impl<'a> Splits<'a> {
         &self.all[split]
     }
 
-    /// A connection begins. Returns whether it is split: not while more is promised than may wait in all.
+    /// A connection begins. Returns whether it is split, which is refused while the committed buffers exceed the total.
     pub fn admit(&mut self, split: usize, now: Time) -> bool {
         let one = &mut self.all[split];
         let proxy = &mut self.proxies[one.proxy];
-        // A server has its first window by its own settings; `begin` says the same to its peer.
+        // A server has its first window from its own settings; `begin` passes the same to its peer.
         let first = match &self.scenario.flows[one.flow as usize].transport {
             Transport::Tcp { config, .. } => first_window(config, &proxy.spec.kind),
             _ => Bytes::ZERO,
@@ -245,13 +246,13 @@ impl<'a> Splits<'a> {
         one.active
     }
 
-    /// A connection is over: it promises nothing any more.
+    /// A connection is over: its committed buffer is released.
     pub fn release(&mut self, split: usize, now: Time) {
         let one = &self.all[split];
         self.proxies[one.proxy].decides.release(now, one.place);
     }
 
-    /// Opens both connections of a split flow. Returns when the application is to be asked again.
+    /// Opens both connections of a split flow. Returns when to ask the application again.
     pub fn begin(&mut self, split: usize, flows: &mut [Flow], now: Time) -> Option<Time> {
         let one = &mut self.all[split];
         let spec = &self.scenario.flows[one.flow as usize];
@@ -277,7 +278,7 @@ impl<'a> Splits<'a> {
         let flow = flows.get_mut(one.flow as usize)?;
         let seed = flow.renew();
         let to_user = Config { send_buffer: Bytes::MAX, ..config.clone() };
-        // Unless the scenario says how often, a user acknowledges as the control wants it that sends to it.
+        // Unless the scenario sets it, the acknowledgement ratio of the user is that of the control sending to it.
         let ack_every = ack_every.or_else(|| proxy.ran_cc.ack_every()).unwrap_or(platform.ack_every);
         let at_user = Config { ack_every, ..config.clone() };
         let mut receiver = Box::new(Receiver::new(&at_user, proxy.ran_cc.receiver()));
@@ -290,7 +291,7 @@ impl<'a> Splits<'a> {
         next
     }
 
-    /// Writes the application's data to the server's end.
+    /// Passes the application's data to the server's endpoint.
     pub fn supply(&mut self, split: usize, flows: &mut [Flow]) {
         let one = &self.all[split];
         let bytes = flows.get_mut(one.flow as usize).and_then(|flow| flow.diverted.as_mut());
@@ -300,20 +301,20 @@ impl<'a> Splits<'a> {
         }
     }
 
-    /// A segment of the server reached the proxy.
+    /// A segment from the server reached the proxy.
     pub fn on_server_segment(&mut self, split: usize, flows: &mut [Flow], now: Time, segment: &Segment) {
         let one = &mut self.all[split];
         let decides = &mut self.proxies[one.proxy].decides;
         let [Some(flow), Some(leg)] = pair(flows, one) else { return };
         let Ends::Tcp(to_user, _) = &mut flow.ends else { return };
         match segment.kind {
-            // The user is asked first; once it has answered, a SYN that comes again is answered at once.
+            // The user is asked first; once it has answered, a repeated SYN is answered at once.
             Kind::Syn if !to_user.is_established() => {
                 one.held = Some(*segment);
                 to_user.open(now);
                 return;
             }
-            // The user's SYN is answered now, and the server when the user's request is there.
+            // The user's SYN is answered now, the server when the user's request has arrived.
             Kind::SynAck if !to_user.is_established() => {
                 one.learn_rtt(decides, to_user, now);
                 one.answer = Some(*segment);
@@ -348,7 +349,7 @@ impl<'a> Splits<'a> {
         }
     }
 
-    /// A segment of the user reached the proxy. Returns the RTT sample that it gave.
+    /// A segment from the user reached the proxy. Returns the RTT sample that it gave.
     pub fn on_user_segment(
         &mut self,
         split: usize,
@@ -375,7 +376,7 @@ impl<'a> Splits<'a> {
         if !newly.is_zero() {
             decides.on_ran_acked(one.place, newly);
         }
-        // The user has answered: so does the proxy.
+        // The user has answered, so the proxy answers the server.
         if let Ends::Tcp(to_user, _) = &flow.ends
             && to_user.is_established()
         {
@@ -394,15 +395,16 @@ impl<'a> Splits<'a> {
         rtt
     }
 
-    /// The RTT between server and user, given a sample of the connection to the user: that of the other connection, and what the payload
-    /// that left last had waited in the proxy, on top.
+    /// The RTT between server and user for an RTT sample of the connection to the user: adds the RTT of the other connection and
+    /// the last payload's waiting time in the proxy.
     pub fn whole_rtt(&self, split: usize, rtt: Span) -> Option<Span> {
         let one = &self.all[split];
         one.wan_rtt.or(one.proxy_rtt).map(|wan| wan + one.waited + rtt)
     }
 
-    /// The server measured its RTT to the proxy. Without anything more under way its part of the whole RTT is that of the
-    /// handshake: the last sample may have waited for a delayed acknowledgement, and would stand while the proxy sends the rest.
+    /// The server measured its RTT to the proxy. If nothing more is in flight, the handshake's RTT is used for its part of the
+    /// whole RTT instead: the last sample may have waited for a delayed acknowledgement, and would persist while the proxy sends
+    /// the rest.
     pub fn on_wan_rtt(&mut self, split: usize, rtt: Span, is_quiet: bool) {
         let one = &mut self.all[split];
         one.wan_rtt = if is_quiet { one.proxy_rtt.or(Some(rtt)) } else { Some(rtt) };
@@ -424,16 +426,16 @@ impl<'a> Splits<'a> {
         let backlog = one.relayed - sent;
         one.meter.largest = one.meter.largest.max(backlog);
         let decides = &mut self.proxies[one.proxy].decides;
-        // Also where it is what it was: what came has used up a part of what was announced.
+        // Set it even if unchanged: arrived data have used up a part of the announced window.
         from_server.set_window_limit(decides.window(now, one.place, Bytes::new(backlog)));
-        // Nothing more will come.
+        // No more data will come.
         let is_over = flow.stopped && decides.is_open(one.place);
         if is_over && to_user.is_done() && matches!(&leg.ends, Ends::Tcp(server, _) if server.is_done()) {
             self.release(split, now);
         }
     }
 
-    /// Shows what the proxy has of a flow, for a row of its series.
+    /// Shows the proxy's figures of a flow, for a row of its series.
     pub fn inspect(&self, split: usize, flows: &[Flow], now: Time, show: &mut dyn FnMut(&'static str, f64)) {
         let one = &self.all[split];
         let decides = &self.proxies[one.proxy].decides;
@@ -493,7 +495,7 @@ impl<'a> Splits<'a> {
             largest_backlog: Bytes::new(one.meter.largest),
             passed_through: counts.passed,
             connections: counts.connections,
-            ran_dropped_packets: 0, // the flow knows
+            ran_dropped_packets: 0, // filled in from the flow
             periods: counts.periods,
             slow_periods: counts.slow_periods,
         }
@@ -514,12 +516,12 @@ impl Split {
     }
 }
 
-/// What the proxy's end of a connection to a server has room for, and the most that it may have.
+/// Receive buffer of the proxy's connection to a server, and its maximum.
 fn receive_buffers(kind: &ProxyKind) -> (Bytes, Bytes) {
     let platform = Config::default();
     match kind {
         ProxyKind::Split => (platform.receive_buffer, platform.receive_buffer_max),
-        // RAPID's window alone decides.
+        // Only RAPID's window limits it.
         ProxyKind::Rapid(_) => (MOST_WINDOW, MOST_WINDOW),
     }
 }
@@ -529,7 +531,7 @@ fn first_window(config: &Config, kind: &ProxyKind) -> Bytes {
     (config.mss() * FIRST_WINDOW).min(receive_buffers(kind).0)
 }
 
-/// The user over whose downlink a flow's data come last.
+/// The user whose downlink is last on a flow's path.
 fn user_of(flow: &FlowSpec) -> Option<usize> {
     flow.path.iter().rev().find_map(|hop| match *hop {
         Hop::Radio { user, direction: Way::Downlink } => Some(user as usize),

@@ -1,4 +1,4 @@
-//! CDBEv2 over the whole transport: flows share a line, and queues empty (Zhong 2020, chapter 7; acknowledgements every two
+//! CDBEv2 over the whole transport: flows share a link, and queues empty (Zhong 2020, chapter 7; acknowledgements every two
 //! segments or 40 ms, 6 MB of buffer).
 
 mod common;
@@ -34,7 +34,7 @@ fn two_flows_are_fair_two_seconds_after_the_second_has_joined_and_their_rtt_retu
             let top = format!("duration = \"15s\"\nsample = \"10ms\"\nseed = {seed}");
             let result = play(&[&cc, &late], &top, "24ms");
             let case = format!("{reference}, seed {seed}");
-            // From 2 s after the join on, in every 3 s.
+            // Every 3 s, from 2 s after the join.
             for from in [5.0, 8.0, 11.0] {
                 let shares: Vec<f64> =
                     result.flows.iter().map(|flow| goodput(flow, from, from + 3.0)).collect();
@@ -50,7 +50,7 @@ fn two_flows_are_fair_two_seconds_after_the_second_has_joined_and_their_rtt_retu
     }
 }
 
-/// Goodput in Mbit/s of one flow over 100 ms whose acknowledgements are delayed by up to so much more.
+/// Goodput in Mbit/s of one flow over 100 ms whose acknowledgements have jitter of up to `jitter`.
 fn with_jitter(reference: &str, jitter: &str) -> f64 {
     let text = format!(
         "duration = \"60s\"\nwarmup = \"20s\"\n{}",
@@ -59,7 +59,7 @@ fn with_jitter(reference: &str, jitter: &str) -> f64 {
     common::play(&text).flows[0].goodput.as_f64() / 1e6
 }
 
-/// The same over 60 ms that become 80 ms for good, after that.
+/// The same over 60 ms that permanently become 80 ms.
 fn after_a_step(reference: &str) -> f64 {
     let change = "[[change]]\nat = \"20s\"\nlink = \"down\"\ndelay = \"50ms\"\n";
     let text =
@@ -95,20 +95,20 @@ fn flow(reference: &str) -> String {
 
 #[test]
 fn the_robust_reference_lives_with_jitter_and_with_a_longer_route() {
-    // Targets set before the rule was looked for: 15 Mbit/s with jitter, 12 Mbit/s after the step.
+    // Targets set before the rule was chosen: 15 Mbit/s with jitter, 12 Mbit/s after the step.
     for jitter in ["5ms", "10ms", "20ms"] {
         let goodput = with_jitter("robust", jitter);
         assert!(goodput >= 15.0, "{jitter}: {goodput} Mbit/s");
     }
     let goodput = after_a_step("robust");
     assert!(goodput >= 12.0, "{goodput} Mbit/s after the step");
-    // What it is for: the reference from before the probe does not.
+    // The rule's purpose: the reference from before the probe does not reach it.
     assert!(with_jitter("pre", "20ms") < 10.0 && after_a_step("pre") < 6.0);
 }
 
 #[test]
 fn the_robust_reference_keeps_the_queue_of_seven_flows_short_and_shares_fair() {
-    // Targets set before: Jain 0.85 and a mean RTT of 60 ms over the last 10 s.
+    // Targets set in advance: Jain 0.85 and a mean RTT of 60 ms over the last 10 s.
     let play = |reference: &str| {
         let cc = format!(
             "cc = \"cdbev2:guard=off:drain-ref={reference}\"\nmtu = \"1452B\"\ncount = 7\nstagger = \"6s\""

@@ -30,7 +30,7 @@ fn preset(name: &str, cc: &str, seconds: u64) -> String {
     cell(&spec)
 }
 
-/// A scenario of cells at "mast", with what else stands in it.
+/// A scenario with cells at "mast" and further elements.
 fn scenario(seconds: u64, more: &str) -> String {
     format!("duration = \"{seconds}s\"\n{WIRE}\n{more}")
 }
@@ -50,7 +50,7 @@ fn every_preset_is_played_and_accounts_for_every_byte() {
 
 #[test]
 fn a_full_cell_of_ns_3_carries_its_blocks_less_their_headers() {
-    // 75.4 Mbit/s of blocks at 50 m; headers of all layers and acknowledgements are the rest.
+    // 75.4 Mbit/s of blocks at 50 m, less the headers of all layers and acknowledgements.
     let result = play(
         &scenario(
             6,
@@ -112,8 +112,7 @@ cc = "cubic"
     assert!(why(0).contains("downlink") && why(1).contains("uplink"), "{} / {}", why(0), why(1));
 }
 
-/// With the MCS of the worst part, a band of 20 MHz seldom has one as a whole where its channel fades: those who are served are in
-/// service all the same.
+/// With the MCS of the worst part, a fading band of 20 MHz seldom has an MCS as a whole: a served user has service all the same.
 #[test]
 fn who_is_served_in_a_part_of_the_band_is_not_out_of_service() {
     let result = play(
@@ -191,7 +190,7 @@ cc = "cubic"
     for (prbs, expected) in [(6, 0.80), (15, 0.94), (25, 1.0), (50, 1.0)] {
         let (all, left) = (goodput(prbs, free), goodput(prbs, standard));
         assert!((left / all - expected).abs() < 0.03, "{prbs} PRBs: {left} of {all}");
-        // What is written nowhere: as the standard below 25 PRBs, and not at all from there on.
+        // Defaults: as in the standard below 25 PRBs, and none from there on.
         let usual = goodput(prbs, "");
         assert_eq!(usual, if prbs < 25 { left } else { all }, "{prbs} PRBs");
         if prbs == 6 {
@@ -274,7 +273,7 @@ proptest! {
         let (rlc, alloc) = (if am { "am" } else { "um" }, if full { "full" } else { "queue" });
         let errors = ["", "block_errors = 0.2", "block_errors = 0.9"][errors];
         let preset = PRESETS[known].name;
-        // Plays, and asserts that the ledger balances.
+        // Runs it, and asserts that the ledger balances.
         play(&scenario(2, &format!(
             r#"
 [[cell]]

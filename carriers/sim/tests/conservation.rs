@@ -1,4 +1,4 @@
-//! Whatever is played, nothing is lost that is not counted, and the same text gives the same result.
+//! In any run, every lost byte is counted, and the same text gives the same result.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn queue() -> impl Strategy<Value = String> {
     ];
     (0..4_usize, limit, any::<bool>()).prop_map(|(kind, limit, ecn)| {
         let kind = ["droptail", "codel", "fq_codel", "pie"][kind];
-        // A drop-tail queue marks from a size on; limits are at least 3000 B, and two packets of 1500 B.
+        // A drop-tail queue marks from a certain size on; limits are at least 3000 B, two packets of 1500 B.
         let ecn = if kind == "droptail" && ecn { "\"3000B\"".to_owned() } else { ecn.to_string() };
         format!("queue = {{ kind = \"{kind}\", limit = \"{limit}\", ecn = {ecn} }}")
     })
@@ -50,7 +50,7 @@ fn trouble() -> impl Strategy<Value = String> {
     (loss(), jitter, reorder).prop_map(|(loss, jitter, reorder)| format!("{loss}\n{jitter}\n{reorder}"))
 }
 
-/// Only links before the last one may be unlimited: every flow crosses the last one, and has an end.
+/// Only links before the last one may be unlimited: every flow crosses the last one, which limits it.
 fn link(index: usize, last: bool) -> impl Strategy<Value = String> {
     let limited = |service: String| {
         if service.contains("unlimited") { "rate = \"9Mbit/s\"".to_owned() } else { service }
@@ -133,7 +133,7 @@ fn scenario() -> impl Strategy<Value = String> {
     (1..=4_usize).prop_flat_map(|links| {
         let chain: Vec<_> = (0..links).map(|index| link(index, index + 1 == links)).collect();
         let flows = prop::collection::vec(flow(links + 1), 1..5);
-        // A link without a rate may not lose its delay as well: it is all that bounds what a flow can send.
+        // A link without a rate keeps its delay, which alone limits what a flow can send.
         let change = (100..1_900_u32, 0..links, 200..30_000_u32, prop::option::of(1..80_u32)).prop_map(
             |(at, link, rate, delay)| {
                 let what = match delay {
@@ -183,7 +183,7 @@ fn check(result: &RunResult) -> Result<(), TestCaseError> {
         }
     }
     for link in &result.links {
-        // A packet that was in service when the measured part began is the most by which a link can seem too fast.
+        // A link can seem too fast by at most the packet that was in service when the measured part began.
         if let Some(capacity) = link.capacity {
             prop_assert!(
                 link.departed.get() <= capacity.get() + 3_008,
@@ -209,7 +209,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Not a number is unequal to itself, so results are compared as text, which shows every bit that matters.
+    /// NaN is unequal to itself, so results are compared as text, which shows every bit that matters.
     #[test]
     fn the_same_text_gives_the_same_result(text in scenario()) {
         prop_assert_eq!(format!("{:?}", play(&text)), format!("{:?}", play(&text)));
@@ -283,7 +283,7 @@ fn a_middlebox_drops_every_nth_packet_of_each_flow_and_they_are_counted() {
     // 1000 packets a second from 0 to 10 s.
     assert_eq!(with.flows[0].sent_packets, 10_001);
     assert!((199..=200).contains(&with.flows[0].dropped_packets), "{}", with.flows[0].dropped_packets);
-    // 691 segments of 1448 B and what is sent again.
+    // 691 segments of 1448 B, and the retransmissions.
     assert!((13..=15).contains(&with.flows[1].dropped_packets), "{}", with.flows[1].dropped_packets);
     assert_eq!(with.flows[1].delivered, ranpace_units::Bytes::new(1_000_000), "lost packets are sent again");
 }

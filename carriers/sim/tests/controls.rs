@@ -1,10 +1,10 @@
-//! What controls make of whole connections, where a part of them alone does not show it.
+//! Effects of controls on whole connections that a test of one part does not show.
 
 mod common;
 
 use common::{Path, play};
 
-/// Goodput in Mbit/s of a flow alone, its first second left out.
+/// Goodput in Mbit/s of a flow alone, without its first second.
 fn goodput(rate: &str, rtt: &str, buffer: &str, seconds: u32, flow: &str) -> f64 {
     let queue = format!("{{ kind = \"droptail\", limit = \"{buffer}\" }}");
     let top = format!("duration = \"{seconds}s\"");
@@ -15,7 +15,7 @@ fn goodput(rate: &str, rtt: &str, buffer: &str, seconds: u32, flow: &str) -> f64
 
 #[test]
 fn slow_start_under_the_endpoints_pacing_goes_on_as_long_as_linux_lets_it() {
-    // Half the threshold for a train of ACKs, as without pacing, ended it at 721 Mbit/s.
+    // With half the threshold for a train of ACKs, as without pacing, slow start ended at 721 Mbit/s.
     let paced = goodput("1Gbit/s", "40ms", "5MB", 10, "cc = \"cubic\"\npacing = true");
     assert!(paced > 900.0, "{paced}");
 }

@@ -1,4 +1,4 @@
-//! Explicit congestion notification: marks instead of drops, and an answer to them.
+//! Explicit congestion notification: marks instead of drops, and the response to them.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn a_mark_is_answered_as_a_loss_would_be() {
         let dropped = over(r#"{ kind = "codel", ecn = false }"#, cc, false);
         assert_eq!(dropped.flows[0].marked_packets, 0);
         assert!(dropped.flows[0].dropped_packets > 0);
-        // The queue stands as high either way, and the link is used as well.
+        // The queue is as long either way, and the link as well used.
         let delay = |result: &RunResult| result.links[0].queueing_delay.mean.as_secs_f64();
         let ratio = delay(&marked) / delay(&dropped);
         assert!((0.8..1.35).contains(&ratio), "{cc}: {ratio}");
@@ -51,7 +51,7 @@ fn whoever_does_not_negotiate_is_dropped_from() {
 
 #[test]
 fn a_threshold_keeps_the_queue_short() {
-    // A mark is answered once a round trip; Reno's window swings between the pipe and the mark, and half of it.
+    // A mark is answered once per round trip; Reno's window swings between the pipe plus the marking threshold and half of that.
     let queue = r#"{ kind = "droptail", limit = "1000 packets", ecn = "100KB" }"#;
     let (marked, deaf) = (over(queue, "newreno", true), over(queue, "newreno", false));
     assert_eq!(marked.flows[0].dropped_packets, 0);

@@ -1,4 +1,4 @@
-//! SIGMA, MELD and RAPID side by side, and with radio information that is not what it should be.
+//! SIGMA, MELD and RAPID side by side, and with wrong radio information.
 
 mod common;
 
@@ -16,12 +16,12 @@ fn lossy(flow: &str, more: &str) -> RunResult {
     ))
 }
 
-/// The last value of a column: what MELD shows of itself is counted from the connection's beginning.
+/// The last value of a column: MELD's figures count from the connection's beginning.
 fn last(flow: &FlowResult, name: &str) -> f64 {
     column(flow, name).iter().rev().copied().find(|value| value.is_finite()).unwrap_or(0.0)
 }
 
-/// A server behind a proxy that splits its connections sees wired losses alone, and is told nothing of the radio.
+/// A server behind a splitting proxy sees only wired losses, and gets no radio information.
 #[test]
 fn behind_a_split_proxy_meld_tells_of_every_loss_and_is_its_parent() {
     for kind in ["split", "rapid"] {
@@ -48,7 +48,7 @@ fn behind_a_split_proxy_meld_tells_of_every_loss_and_is_its_parent() {
     );
 }
 
-/// QUIC passes a proxy by, and its server is told of the radio as ever.
+/// QUIC bypasses a proxy, and its server still gets radio information.
 #[test]
 fn meld_over_quic_works_beside_rapid() {
     let quic = "cc = \"cubic+meld-de\"\ntransport = \"quic\"";
@@ -59,8 +59,8 @@ fn meld_over_quic_works_beside_rapid() {
     assert_eq!(flow.delivered, lossy(quic, "").flows[0].delivered, "the proxy does not touch it");
 }
 
-/// An LTE cell under fading, with a flow that is to be looked at and a neighbour's from 4 to 7 s: a few of the rows that
-/// `ranpace reproduce edge` plays.
+/// An LTE cell under fading, with the flow under test and a neighbour's from 4 to 7 s: a few of the rows that `ranpace reproduce
+/// edge` runs.
 fn faded(flow: &str, neighbour: &str, more: &str) -> RunResult {
     play(&faded_text(flow, neighbour, more))
 }
@@ -87,7 +87,7 @@ fn download(cc: &str, feed: &str) -> RunResult {
     faded(&flow, "from = \"server\"\nto = \"other\"", &format!("[rnis]\n{feed}\n"))
 }
 
-/// What has been delivered from some second on, in bytes.
+/// Bytes delivered from some second on.
 fn since(flow: &FlowResult, from: f64) -> f64 {
     let (times, bytes) = (column(flow, "time_s"), column(flow, "delivered_bytes"));
     let before = times.iter().zip(bytes).take_while(|(time, _)| **time <= from + 1e-9).last();
@@ -123,7 +123,7 @@ fn a_feed_that_says_the_cell_is_full_makes_meld_tell_of_every_loss() {
     }
 }
 
-/// p95 of the delay in the bottleneck between two times, of means over a sampling interval.
+/// p95 of the bottleneck delay between two times, from means over a sampling interval.
 fn waited(flow: &FlowResult, from: f64, to: f64) -> f64 {
     let rows = column(flow, "time_s").iter().zip(column(flow, "queueing_delay_mean_s"));
     let mut waits: Vec<f64> = rows
@@ -134,14 +134,14 @@ fn waited(flow: &FlowResult, from: f64, to: f64) -> f64 {
     waits[(waits.len() - 1) * 95 / 100]
 }
 
-/// The value of a column in the first row from some time on.
+/// The value of a column in the first row from a given time on.
 fn value_at(flow: &FlowResult, name: &str, from: f64) -> f64 {
     let row = column(flow, "time_s").iter().position(|time| *time >= from - 1e-9);
     row.map_or(f64::NAN, |row| column(flow, name)[row])
 }
 
-/// What is left of MELD then is the window that it had left to its parent, until enough losses have been told of. The
-/// delay is gone when the window fits into the pipe again.
+/// MELD then leaves behind the window that it gave to its parent, until enough losses have been reported. The delay is gone when
+/// the window fits into the pipe again.
 #[test]
 fn once_its_reports_have_stopped_meld_tells_of_every_loss_and_its_queue_is_gone_in_some_seconds() {
     const STOP: f64 = 5.0;
@@ -153,7 +153,7 @@ fn once_its_reports_have_stopped_meld_tells_of_every_loss_and_its_queue_is_gone_
                 &format!("stop = \"{STOP}s\""),
             );
             let flow = &with.flows[0];
-            // Reports come each 8 ms: from 50 ms of age on they are stale.
+            // Reports come every 8 ms, and are stale from an age of 50 ms on.
             let stale = STOP + 0.1;
             let silent = value_at(flow, "state_meld_silent", stale);
             assert!(silent > 0.0, "{case}: something is hidden while reports come");
@@ -176,7 +176,7 @@ fn once_its_reports_have_stopped_meld_tells_of_every_loss_and_its_queue_is_gone_
     }
 }
 
-/// The fallback time is 4 smallest RTTs until the reports are stale, and a second.
+/// The time to fall back is 4 smallest RTTs until the reports are stale, plus a second.
 #[test]
 fn sigma_has_cubics_goodput_once_its_modem_has_been_silent_for_its_fallback_time() {
     let stop = "stop = \"5s\"";
@@ -185,7 +185,7 @@ fn sigma_has_cubics_goodput_once_its_modem_has_been_silent_for_its_fallback_time
     assert!(ratio > 0.9, "{ratio} of CUBIC's");
 }
 
-/// Late by more than it takes for news, but not stopped: RAPID shares out the least of the last second.
+/// Later than fresh reports may be, but not stopped: RAPID shares out the least of the last second.
 #[test]
 fn rapid_with_late_or_wrong_reports_loses_little_or_halves_the_delay() {
     let flow = "from = \"server\"\nto = \"phone\"\nopener = \"receiver\"\ncc = \"cubic\"";
@@ -194,7 +194,7 @@ fn rapid_with_late_or_wrong_reports_loses_little_or_halves_the_delay() {
     for feed in ["delay = \"200ms\"", "error = 0.3\nperiod = \"100ms\"", "stop = \"5s\""] {
         let proxy =
             format!("[[proxy]]\nhost = \"mast\"\nkind = \"rapid\"\nprofile = \"field\"\n[rnis]\n{feed}\n");
-        // The proxy stands at the mast: what the server sends crosses it over the wire.
+        // The proxy is at the mast: what the server sends reaches it over the wire.
         let with = faded(flow, neighbour, &proxy);
         let wait = |run: &RunResult| {
             let flow = &run.flows[0];
@@ -207,8 +207,8 @@ fn rapid_with_late_or_wrong_reports_loses_little_or_halves_the_delay() {
     }
 }
 
-/// Profile field with true reports, where a proxy next door has windows of a few segments, where the capacity fades faster
-/// than the server can follow, and on millimetre waves, whose RTT is less than LTE's 16 ms for scheduling requests.
+/// The field profile with correct reports, where a nearby proxy has windows of a few segments, where the capacity fades faster than
+/// the server can follow, and on millimetre waves, whose RTT is less than LTE's 16 ms for scheduling requests.
 #[test]
 fn rapid_with_true_reports_has_the_goodput_of_no_proxy_at_a_third_of_its_delay() {
     for (preset, flows, wan, seconds) in [
@@ -235,14 +235,14 @@ fn rapid_with_true_reports_has_the_goodput_of_no_proxy_at_a_third_of_its_delay()
             (goodput, rtt / f64::from(flows))
         };
         let (plain, slow) = run("");
-        // Without a word about the profile: this is the default.
+        // No profile given: this is the default.
         let (goodput, rtt) = run("[[proxy]]\nhost = \"edge\"\nkind = \"rapid\"\n");
         assert!(goodput >= 0.95 * plain, "{preset}, {flows}: {} of the goodput", goodput / plain);
         assert!(rtt <= slow / 3.0, "{preset}, {flows}: {} of the RTT", rtt / slow);
     }
 }
 
-/// Reports that are drawn anew each time are not low on the whole, but contradict each other.
+/// Reports drawn at random each time are not low on average, but contradict each other.
 #[test]
 fn sigma_with_a_modem_that_says_anything_has_cubics_goodput_after_five_seconds() {
     for seed in [2, 3] {

@@ -1,4 +1,4 @@
-//! Radio information as it comes to its readers.
+//! Radio information as its readers receive it.
 
 mod common;
 
@@ -8,7 +8,7 @@ use ranpace_scenario::parse;
 use ranpace_sim::{RunResult, Simulation, Source};
 use ranpace_units::{Bytes, Span, Time};
 
-/// An LTE cell of 25 PRBs, MCS 20, without errors: a user that uploads, one that downloads, and one that has nothing to do.
+/// An LTE cell of 25 PRBs, MCS 20, without errors: a user that uploads, one that downloads, and an idle one.
 const CELL: &str = r#"
 duration = "1s"
 seed = 3
@@ -67,7 +67,7 @@ fn the_edge_is_told_every_8_ms_and_a_millisecond_late() {
     for (index, (now, hint)) in (0..).zip(&hints) {
         assert_eq!((*now, hint.measured_at), (at(8 * index + 1), at(8 * index)), "{index}");
     }
-    // Late enough for the queue to be full and the cell to be this user's.
+    // Late enough for the queue to be full and the whole cell to be this user's.
     let (_, hint) = hints.last().unwrap();
     assert_eq!(
         (hint.cell, hint.most_granted, hint.mcs, hint.active_users),
@@ -78,7 +78,7 @@ fn the_edge_is_told_every_8_ms_and_a_millisecond_late() {
     assert_eq!(hint.tbs_bits, Some(hint.block(Direction::Downlink, 25.0).bits()));
     assert_eq!(hint.queue_limit, Some(Bytes::new(64_000)));
     assert!(hint.queue > Bytes::ZERO && hint.queue < Bytes::new(64_000) && !hint.handover);
-    // The last of them is under way at the end.
+    // The last of them is in transit at the end.
     let feed = result.feed.unwrap();
     assert_eq!((feed.reports, feed.datagrams), (126, 126));
     assert!(feed.rate.bits_per_s() < 1_000_000, "{feed:?}");
@@ -124,7 +124,7 @@ fn a_feed_that_stops_is_silent_until_it_resumes() {
     let silent = |time: u64| !(300..600).contains(&time);
     assert!(hints.iter().all(|(_, hint)| silent(hint.measured_at.as_millis())));
     assert!(hints.iter().all(|(now, hint)| *now == hint.measured_at + Span::from_millis(25)));
-    // 0 to 290 and 600 to 970, which comes at 995.
+    // 0 to 290 and 600 to 970, the last of which arrives at 995.
     assert_eq!(hints.len(), 30 + 38);
 }
 
@@ -200,7 +200,7 @@ fn text_takes_170_bytes_a_user_and_report() {
     let (_, result) = play(&text, Source::Edge, DOWN, Direction::Downlink);
     let feed = result.feed.unwrap();
     assert_eq!(feed.bytes.get(), 170 * 3 * 1_001);
-    // Diarra 2022, 5.3.4: 170 B each ms are 1.36 Mbit/s a user.
+    // Diarra 2022, 5.3.4: 170 B per ms are 1.36 Mbit/s per user.
     assert_eq!(feed.rate.bits_per_s() / 3 / 1_000, 1_361);
 }
 
@@ -212,7 +212,7 @@ fn looking_on_changes_nothing_else() {
     assert_eq!(plain.feed, None);
     assert_eq!(told.feed.take().map(|feed| feed.reports), Some(126));
     for (told, plain) in told.flows.iter_mut().zip(&mut plain.flows) {
-        // Not a number is not equal to itself.
+        // NaN is not equal to itself.
         (told.series, plain.series) = Default::default();
         assert_eq!(told, plain);
     }
@@ -262,7 +262,7 @@ fn series(result: &RunResult, flow: usize, column: &str) -> Vec<(f64, f64)> {
     times.iter().copied().zip(values.iter().copied()).collect()
 }
 
-/// Test N-3, of SIGMA: its modem's reports stop and resume.
+/// Test N-3 for SIGMA: its modem's reports stop and resume.
 #[test]
 fn sigma_hears_its_own_modem_and_falls_back_when_it_stops() {
     let text = CELL
@@ -271,7 +271,7 @@ fn sigma_hears_its_own_modem_and_falls_back_when_it_stops() {
     let table = "[modem]\nstop = \"2s\"\nresume = \"5s\"\n";
     let scenario = parse(&format!("{text}{table}"), "cell.toml", &mut ()).unwrap();
     let result = Simulation::new(&scenario).run();
-    // 1 to 3 are the states in which radio information decides, 4 is hold, 0 is CUBIC.
+    // In states 1 to 3 radio information decides, 4 is hold, 0 is CUBIC.
     for (time, state) in series(&result, 0, "state_state") {
         let expected: &[f64] = match time {
             0.15..2.05 => &[1.0, 2.0, 3.0],
@@ -285,7 +285,7 @@ fn sigma_hears_its_own_modem_and_falls_back_when_it_stops() {
     assert_eq!(result.feed, None);
 }
 
-/// Test N-3, of MELD: from 50 ms after the feed stopped, every loss is told; when it resumes no loss is called stale.
+/// Test N-3 for MELD: from 50 ms after the feed stopped, every loss is reported; when it resumes, no loss counts as stale.
 #[test]
 fn meld_hears_of_the_users_downlink_and_tells_of_all_losses_when_that_stops() {
     let losses = "loss = 0.002\nduplex = true";
@@ -309,7 +309,7 @@ fn meld_hears_of_the_users_downlink_and_tells_of_all_losses_when_that_stops() {
     assert!(result.feed.is_some_and(|feed| feed.bytes > Bytes::ZERO));
 }
 
-/// What comes late is as late as the scenario says, and of a handover at once.
+/// Reports are as late as the scenario says; a handover is reported at once.
 #[test]
 fn a_handover_is_told_at_once_and_the_new_cell_begins_anew() {
     let text = CELL.replacen(
@@ -324,7 +324,7 @@ fn a_handover_is_told_at_once_and_the_new_cell_begins_anew() {
     assert_eq!(result.users[DOWN as usize].handovers, 1);
     let during: Vec<&(Time, RadioHint)> = hints.iter().filter(|(_, hint)| hint.handover).collect();
     let [(now, hint)] = during[..] else { panic!("{} of them", during.len()) };
-    // The last slot of the old cell, and a millisecond for the way.
+    // The last slot of the old cell, plus a millisecond of delay.
     assert_eq!((*now, hint.measured_at, hint.cell), (Time::ZERO + Span::from_micros(404_300), at(403), 25));
     let next = hints.iter().find(|(time, _)| time > now).unwrap();
     assert!(next.0 >= at(443) && next.0 <= at(460), "{next:?}");

@@ -1,6 +1,6 @@
-//! The same bits whatever the build: debug or release, this machine or another, before and after an optimisation.
+//! Results are identical to the bit in every build: debug or release, this machine or another, before and after an optimisation.
 //!
-//! A change of behaviour changes these numbers, and then has to say so: the failing test prints the new ones.
+//! A change of behaviour changes these numbers and has to be declared: the failing test prints the new ones.
 
 mod common;
 
@@ -9,10 +9,10 @@ use ranpace_scenario::cells::PRESETS;
 use ranpace_scenario::presets::{CellRunSpec, cell};
 use ranpace_sim::{FlowTotals, RunResult};
 
-/// FNV-1a, 64 bits, of all that is not about speed. Debug prints floats so that they can be told apart by every bit.
+/// FNV-1a, 64 bits, over everything but speed figures. Debug output distinguishes floats by every bit.
 fn fingerprint(mut result: RunResult) -> u64 {
     result.events = 0;
-    // Figures that came later are nothing to the fingerprints.
+    // Figures added later are left out of the fingerprints.
     for flow in &mut result.flows {
         flow.totals = FlowTotals::default();
     }
@@ -33,7 +33,7 @@ fn fingerprint(mut result: RunResult) -> u64 {
         })
 }
 
-/// A cell with what stands around it, for two seconds.
+/// A cell with its surroundings, for two seconds.
 fn preset(name: &str) -> String {
     let preset = PRESETS.iter().find(|preset| preset.name == name).expect("it is there");
     let cubic = "cubic".parse().expect("it is there");

@@ -1,5 +1,5 @@
-//! The guard of the client-driven controls over the whole transport, with true reports: where it once kept flows far below CUBIC
-//! (`docs/client-driven.md`; the whole grid is `examples/guard_grid.rs`).
+//! The guard of the client-driven controls over the whole transport, with correct reports, in cases where it once kept flows far
+//! below CUBIC (`docs/client-driven.md`; the whole grid is `examples/guard_grid.rs`).
 
 mod common;
 
@@ -10,7 +10,7 @@ fn mbit(flow: &FlowResult) -> f64 {
     flow.goodput.as_f64() / 1e6
 }
 
-/// Goodput in Mbit/s of one flow, alone or beside a CUBIC that joins after 5 s, from 8 s on.
+/// Goodput in Mbit/s from 8 s on of one flow, alone or beside a CUBIC that joins after 5 s.
 fn goodput(path: &Path<'_>, cc: &str, beside: bool) -> f64 {
     let top = if beside { "duration = \"40s\"\nwarmup = \"8s\"" } else { "duration = \"30s\"" };
     let own = format!("cc = \"{cc}\"\nreceive_buffer_max = \"64MB\"");
@@ -128,7 +128,7 @@ fn jain(cc: &str, flows: u32) -> f64 {
 
 #[test]
 fn flows_of_one_kind_share_a_link_although_each_tries_its_reports() {
-    // A newcomer's smallest RTT has the others' queue in it. Without its checks: 0.39 and 0.17, 0.96 and 0.60.
+    // A newcomer's smallest RTT includes the others' queue. Without its checks: 0.39 and 0.17, 0.96 and 0.60.
     for (cc, flows, least) in [("cdbe", 4, 0.9), ("cdbe", 7, 0.9), ("cdbev2", 4, 0.9)] {
         let index = jain(cc, flows);
         assert!(index >= least, "{flows} flows of {cc}: {index:.2}");

@@ -1,4 +1,4 @@
-//! Lightweight PEPs on the path of Multi-Domain congestion control: what they bring, and that nothing depends on them.
+//! Lightweight PEPs on the path of Multi-Domain congestion control: what they gain, and that nothing depends on them.
 
 #![allow(clippy::unwrap_used)] // a failed test
 
@@ -40,8 +40,8 @@ fn goodput(flow: &FlowResult, from: f64, until: f64) -> f64 {
     some.iter().sum::<f64>() / some.len() as f64
 }
 
-/// Over QUIC the PEP tells by digests; a packet there has 1472 bytes. The receive window is below 2048 packets: noq gives a
-/// connection up that has more of them waiting behind a gap, and a slow start into a deep queue loses that many.
+/// Over QUIC the PEP reports by digests; a packet there has 1472 bytes. The receive window is below 2048 packets: noq gives up a
+/// connection with more of them waiting behind a gap, and a slow start into a deep queue loses that many.
 const QUIC: &str = "transport = \"quic\"\nmax_data = \"2MB\"";
 
 #[test]
@@ -56,7 +56,7 @@ fn both_windows_count_and_the_smaller_one_is_in_flight() {
         assert!(flow.goodput.as_f64() > 45e6, "{}", flow.goodput);
         let both = column(flow, "state_both");
         assert!(both.iter().skip(15).all(|both| *both == 1.0), "{transport}: {both:?}");
-        // 20 ms and the reports' rhythm.
+        // 20 ms and the report interval.
         let rtt = column(flow, "state_rtt_i");
         assert!(rtt.iter().skip(15).all(|rtt| (0.020..0.024).contains(rtt)), "{transport}: {rtt:?}");
         // As shown in the same row; rows are taken between events.
@@ -70,7 +70,7 @@ fn both_windows_count_and_the_smaller_one_is_in_flight() {
 
 #[test]
 fn losses_are_placed_by_sequence_numbers_and_by_digests_alike() {
-    // Lost at random, on one side of the PEP alone: that side's window is the one that answers.
+    // Random losses on one side of the PEP alone: only that side's window reacts.
     for transport in ["", QUIC] {
         for (link, wired) in [("core", true), ("radio", false)] {
             let name = format!("name = \"{link}\"\n");
@@ -81,7 +81,7 @@ fn losses_are_placed_by_sequence_numbers_and_by_digests_alike() {
             let flow = &result.flows[0];
             assert!(flow.retransmitted_packets > 20, "{transport} {link}");
             let (w_i, w_r) = (column(flow, "state_w_i"), column(flow, "state_w_r"));
-            // A copy that is lost before anything is known of it counts for both: a loss on the radio may reach W_i.
+            // A copy lost before anything is known of it counts for both: a loss on the radio may reach W_i.
             let answered = column(flow, "state_ssthresh_r").iter().any(|value| value.is_finite());
             assert_eq!(answered, !wired, "{transport} {link}");
             assert!(
@@ -141,8 +141,8 @@ fn nothing_depends_on_the_pep() {
 }
 
 fn goes_on(transport: &str) {
-    // Of a cell-like path with an AQM: CUBIC, and Multi-Domain CC with PEPs that fail in every way. Each from the moment of
-    // the failure, after the longer of a second and 15 RTTs.
+    // A cell-like path with an AQM: CUBIC, and Multi-Domain CC with PEPs that fail in every way. Each is compared from the failure
+    // on, after the longer of a second and 15 RTTs.
     let top = "duration = \"30s\"\nsample = \"100ms\"";
     let path = path("200Mbit/s", "40Mbit/s", CODEL);
     let cubic = run(top, &path, &flow("cubic", transport));
@@ -165,7 +165,7 @@ fn goes_on(transport: &str) {
         let (own, other) = (&result.flows[0], &cubic.flows[0]);
         let (found, expected) = (goodput(own, from + 1.0, 30.0), goodput(other, from + 1.0, 30.0));
         assert!(found >= 0.9 * expected, "{transport} {case}: {found} of {expected}");
-        // No second without data.
+        // No second passes without data.
         let rows: Vec<f64> = column(own, "goodput_bit_s").to_vec();
         assert!(
             rows.windows(10).skip(10).all(|second| second.iter().any(|rate| *rate > 0.0)),
@@ -177,7 +177,7 @@ fn goes_on(transport: &str) {
 
 #[test]
 fn no_report_makes_it_send_anything_again() {
-    // Nothing is lost: the receiver's window is what binds.
+    // Nothing is lost: the receiver's window is the limit.
     let path = path("1Gbit/s", "100Mbit/s", "{ kind = \"droptail\", limit = \"100MB\" }")
         .replace("limit = \"100KB\"", "limit = \"100MB\"");
     for transport in ["receive_buffer = \"400KB\"", "transport = \"quic\"\nmax_data = \"200KB\""] {
@@ -208,8 +208,8 @@ fn what_is_lost_before_the_pep_is_sent_again_earlier_on_its_word() {
     };
     let (plain, early) = (pages("mdcc", ""), pages("mdcc:early_retransmit=on", ""));
     assert!(mean(&early) < mean(&plain), "{} and {} s", mean(&early), mean(&plain));
-    // Three pages of four lose nothing and take 220 ms. What the slowest tenth lost, later packets do not tell of: no gap. Of those
-    // between, a repair saves what lies between 25 ms and 140 ms and a part of it in the page's last round.
+    // Three pages of four lose nothing and take 220 ms. In the slowest tenth no later packets reveal the loss: there is no gap. For
+    // those between, a repair saves between 25 ms and 140 ms, and a part of it in the page's last round.
     let slow = |flow: &FlowResult| {
         let mut took: Vec<_> = flow.transfers.iter().filter_map(|page| page.completion).collect();
         took.sort_unstable();
@@ -217,12 +217,12 @@ fn what_is_lost_before_the_pep_is_sent_again_earlier_on_its_word() {
         between.iter().map(|took| took.as_secs_f64()).sum::<f64>() / between.len() as f64
     };
     assert!(slow(&early) < 0.96 * slow(&plain), "{} and {} s", slow(&early), slow(&plain));
-    // Nothing is sent again that was not lost, but probes of a tail.
+    // Nothing is retransmitted that was not lost, except tail loss probes.
     for flow in [&plain, &early] {
         let (again, lost) = (flow.retransmitted_packets, flow.dropped_packets);
         assert!(lost > 50 && again <= lost + lost / 10, "{again} again of {lost}");
     }
-    // What a PEP invents costs short pages time, as every connection has to find it out; but no more than there is to lose against CUBIC.
+    // A PEP's inventions cost short pages time, because every connection has to detect them; but no more than the gain over CUBIC.
     let lied = mean(&pages("mdcc:early_retransmit=on", "lie = \"gaps\""));
     let cubic = mean(&pages("cubic", ""));
     assert!(lied < cubic, "{lied} and {cubic} s");
@@ -230,7 +230,7 @@ fn what_is_lost_before_the_pep_is_sent_again_earlier_on_its_word() {
 
 #[test]
 fn a_pep_that_lies_has_little_sent_again_where_its_gaps_are_repaired() {
-    // Nothing is lost: the receiver's window is what binds, 276 segments in 40 ms.
+    // Nothing is lost: the receiver's window is the limit, 276 segments in 40 ms.
     let path = path("1Gbit/s", "100Mbit/s", "{ kind = \"droptail\", limit = \"100MB\" }")
         .replace("limit = \"100KB\"", "limit = \"100MB\"");
     let played = |lie: &str| {
@@ -243,8 +243,8 @@ fn a_pep_that_lies_has_little_sent_again_where_its_gaps_are_repaired() {
     for lie in ["none", "all", "ahead", "replay", "flood", "forge"] {
         assert_eq!(played(lie).retransmitted_packets, 0, "{lie}");
     }
-    // The first repair leaves 25 ms after what it repairs, and 40 ms later it shows that it came twice. Until then one packet in twenty
-    // is called missing: less than in two round trips.
+    // The first repair leaves 25 ms after the original, and 40 ms later it turns out to be a duplicate. Until then one packet in
+    // twenty is reported missing: less than in two round trips.
     let gaps = played("gaps");
     assert!((1..=2 * 276 / 20).contains(&gaps.retransmitted_packets), "{}", gaps.retransmitted_packets);
     assert!(gaps.goodput.as_f64() > 0.95 * honest.goodput.as_f64(), "{} {}", gaps.goodput, honest.goodput);
@@ -252,7 +252,7 @@ fn a_pep_that_lies_has_little_sent_again_where_its_gaps_are_repaired() {
 
 #[test]
 fn over_quic_too_a_transfer_is_handed_over_before_it_is_complete() {
-    // As below, but noq paces the handshake's second flight, acknowledgements come later, and it sends in its own sizes.
+    // As below, but noq paces the handshake's second flight, acknowledges later, and sends in sizes of its own.
     let keys = "workload = { kind = \"fixed\", size = \"1MB\" }\npacing = false\ntransport = \"quic\"";
     let handed_and_complete = |pep: &str| {
         let rest = flow("mdcc", keys) + pep;
@@ -265,9 +265,9 @@ fn over_quic_too_a_transfer_is_handed_over_before_it_is_complete() {
     assert!((0.2..0.3).contains(&handed.as_secs_f64()), "{handed}");
     assert!(handed < complete, "{handed} and {complete}");
     assert_eq!(handed_and_complete("").0, None, "without a PEP nobody hears of it");
-    // The bytes of packets that were lost before the PEP come by there in other packets, and what the receiver has counts too.
+    // The bytes of packets lost before the PEP pass it in other packets; what the receiver has counts too.
     let (late, complete) = handed_and_complete(&pep("lie = \"gaps\""));
-    // It is the server that has to hear of it, 20 ms after the receiver has it.
+    // The server has to learn of it, 20 ms after the receiver has it.
     let heard = complete.as_secs_f64() + 0.05;
     assert!(late.unwrap() >= handed && late.unwrap().as_secs_f64() <= heard, "{late:?} and {complete}");
 }
@@ -279,13 +279,13 @@ fn a_transfer_is_handed_over_before_it_is_complete() {
     let transfer = result.flows[0].transfers[0];
     let (handed, complete) = (transfer.handed_over.unwrap(), transfer.completion.unwrap());
     assert!(handed < complete, "{handed} and {complete}");
-    // 40 ms of handshake. Then W_i, which bounds all that is in flight up to the receiver, opens by what the PEP has seen, after
-    // 20 ms, and makes room by what the receiver has, after 40: by round S = 10 + S' + S'' segments have left, which are 10, 20, 40,
-    // 70, 120, 200, 330, 540, 880. The last of 691 leaves in round 8, after 200 ms, and is reported at 220 ms; and reports may be
-    // 2 ms late in each round. CUBIC, by the RTT to the receiver, would be through after 40 + 6 * 40 + 20 ms.
+    // 40 ms of handshake. Then W_i, which bounds all data in flight to the receiver, grows with what the PEP has seen, after 20 ms,
+    // and is freed by what the receiver has, after 40: by round S = 10 + S' + S'' segments have left, which are 10, 20, 40, 70,
+    // 120, 200, 330, 540, 880. The last of 691 leaves in round 8, after 200 ms, and is reported at 220 ms; reports may be 2 ms late
+    // in each round. CUBIC, by the RTT to the receiver, would finish after 40 + 6 * 40 + 20 ms.
     let handed = handed.as_secs_f64();
     assert!((0.220..0.236).contains(&handed), "{handed}");
     assert!(column(&result.flows[0], "state_ssthresh_i").iter().all(|value| !value.is_finite()));
-    // What the radio takes for 1 MB.
+    // The radio's time for 1 MB.
     assert!(complete.as_secs_f64() > 0.16, "{complete}");
 }

@@ -1,5 +1,5 @@
-//! Whatever becomes of a Lightweight PEP's messages, at whatever moment, over TCP and over QUIC: the flow never stalls, nothing is
-//! sent again because of it, and after the longer of a second and 15 RTTs it costs at most a tenth of CUBIC's goodput.
+//! Whatever happens to a Lightweight PEP's messages at any moment, over TCP and over QUIC: the flow never stalls, nothing is
+//! retransmitted because of it, and after the longer of a second and 15 RTTs it costs at most a tenth of CUBIC's goodput.
 
 #![allow(clippy::unwrap_used)] // a failed test
 
@@ -92,7 +92,7 @@ fn over() -> impl Strategy<Value = Over> {
     prop_oneof![Just(Over::Tcp), Just(Over::Quic)]
 }
 
-/// noq gives a connection up that has more than 2048 packets waiting behind a gap; the receive window keeps below that.
+/// noq gives up a connection with more than 2048 packets waiting behind a gap; the receive window stays below that.
 fn keys(over: Over) -> &'static str {
     if over == Over::Quic { "max_data = \"2MB\"" } else { "" }
 }
@@ -126,8 +126,8 @@ fn no_fault_at_any_moment_stalls_a_flow_or_costs_more_than_a_tenth() {
 
 #[test]
 fn late_reports_in_slow_start_do_not_hold_a_fast_flow_low() {
-    // 200 Mbit/s are 667 packets in 40 ms: what W_i has when its slow start ends early takes CUBIC ten seconds to make up for. The
-    // receiver shows that there is no queue before the PEP.
+    // 200 Mbit/s are 667 packets in 40 ms: the deficit of W_i when its slow start ends early takes CUBIC ten seconds to make up
+    // for. The receiver shows that there is no queue before the PEP.
     for over in [Over::Tcp, Over::Quic] {
         let cubic = run_at(200, "cubic", over, CODEL, keys(over), "");
         for (delay_ms, at_ms) in [(5, 100), (10, 130), (20, 160), (60, 130)] {
@@ -147,7 +147,7 @@ fn late_reports_in_slow_start_do_not_hold_a_fast_flow_low() {
 
 #[test]
 fn no_fault_at_any_moment_has_anything_sent_again() {
-    // Nothing is lost: the receiver's window is what binds.
+    // Nothing is lost: the receiver's window is the limit.
     let any = (over(), fault(), 0..10_000u32);
     let found = runner(24).run(&any, |(over, fault, at_ms)| {
         let keys = match over {

@@ -1,4 +1,4 @@
-//! What a device's connections have learned of a path is there for the next ones.
+//! What a device's connections learned of a path is available to later ones.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn an_upload_that_starts_beside_a_full_queue_knows_the_rtt_without_it() {
     assert!(elsewhere > 1.5 * early, "{elsewhere} s: nothing is known of that host");
 }
 
-/// The table is the host's, not the transport's.
+/// The table belongs to the host, not to the transport.
 #[test]
 fn an_upload_over_quic_knows_what_one_over_tcp_has_learned() {
     let quic = "transport = \"quic\"";

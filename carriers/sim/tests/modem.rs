@@ -1,4 +1,4 @@
-//! What a receiver hears of its modem, and what it reports from the first segment on.
+//! What a receiver learns from its modem, and what it reports from the first segment on.
 
 mod common;
 
@@ -59,7 +59,7 @@ fn a_modem_hears_every_block_of_its_user() {
             others,
         );
         let downlink = &result.users[0].downlink;
-        // What HARQ sent again was granted too; its blocks are about as large.
+        // HARQ retransmissions were granted too; their blocks are about as large.
         let blocks = downlink.blocks + downlink.retransmissions;
         let granted = downlink.scheduled.as_f64() * 8.0 * blocks as f64 / downlink.blocks as f64;
         let estimates = present(&result.flows[0].series, "receiver_estimate_bit_s");
@@ -77,7 +77,7 @@ fn the_first_data_leave_at_the_rate_of_the_handshakes_report() {
         let flow = &result.flows[0];
         let first = flow.totals.first_sent.expect("data left").as_secs_f64();
         let reports = present(&flow.series, "state_report_bit_s");
-        // Rows are of every 10 ms; the report came with what let the data leave.
+        // Rows come every 10 ms; the report came with the acknowledgement that released the data.
         assert!(reports[0].0 < first + 0.011, "{opener}: {} after {first}", reports[0].0);
         // Half of the band at half of the time, at CQI 15: 18.3 Mbit/s (equation 5.9 of Zhong 2020); twice that for the CQIs
         // that came after the block with the handshake, which had the whole band. The mean over both is reported.

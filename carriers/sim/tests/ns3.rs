@@ -1,12 +1,12 @@
-//! The dumbbells on which ns-3's figures were taken (`ns3-dumbbell-single.csv`), each row within 5 % of its goodput and 10 %
-//! of its mean RTT, or listed as an exception that `docs/fidelity.md` explains.
+//! The dumbbells of the ns-3 reference figures (`ns3-dumbbell-single.csv`): each row within 5 % of its goodput and 10 % of its mean
+//! RTT, or listed as an exception that `docs/fidelity.md` explains.
 
 mod common;
 
 use common::{Path, within};
 
-/// Columns: algorithm, Mbit/s, RTT in ms, ns-3's goodput in Mbit/s, its mean RTT in ms, and how far ours may be from the
-/// latter. ns-3 3.37, 60 s, drop-tail queue of 6 MB.
+/// Columns: algorithm, Mbit/s, RTT in ms, ns-3's goodput in Mbit/s, its mean RTT in ms, and the tolerance on the latter. ns-3 3.37,
+/// 60 s, drop-tail queue of 6 MB.
 const ROWS: [(&str, u64, u64, f64, f64, f64); 11] = [
     ("bbr1", 20, 24, 18.90, 30.0, 0.10),
     ("bbr1", 20, 120, 18.72, 133.0, 0.10),

@@ -1,4 +1,4 @@
-//! The simulator's own physics: what is known of queues and of congestion controls must come out of it.
+//! The simulator's physics: it has to reproduce the known behaviour of queues and congestion controls.
 
 mod common;
 
@@ -26,8 +26,8 @@ fn falls(windows: &[(f64, f64)]) -> Vec<(f64, f64, f64)> {
 
 #[test]
 fn reno_saws_between_the_full_pipe_and_half_of_it() {
-    // A pipe of 10 Mbit/s x 40 ms is 33.3 packets of 1500 B; with the queue W segments fit. The window falls from W to W/2
-    // and climbs by a segment a round trip, which lasts w/C while there is a queue.
+    // A pipe of 10 Mbit/s x 40 ms is 33.3 packets of 1500 B; with the queue, W segments fit. The window falls from W to W/2 and
+    // grows by a segment per round trip, which lasts w/C while there is a queue.
     for (case, packets) in
         [("queue of a pipe", 34), ("queue of two pipes", 67), ("queue of three pipes", 100)]
     {
@@ -119,7 +119,7 @@ fn cubic_grows_by_the_formula_of_the_rfc() {
             let t = at - begin + ahead;
             let expected = 0.4 * (t - k).powi(3) + maximum;
             if expected > 2.0 * maximum {
-                break; // beyond, growth is bounded by the rate of acknowledgements
+                break; // beyond this, the rate of acknowledgements limits growth
             }
             seen += 1;
             assert!(
@@ -158,7 +158,7 @@ fn bbr_probes_drains_and_cruises_in_eight_phases() {
     for pair in changes.windows(2) {
         assert_eq!((pair[0].1 + 1.0) % 8.0, pair[1].1, "{pair:?}");
     }
-    // A phase lasts a minimal RTT, and until the next acknowledgement; the draining one ends early.
+    // A phase lasts a minimal RTT plus the time to the next acknowledgement; the draining one ends early.
     let complete: Vec<_> = changes.iter().filter(|(_, phase)| *phase == 0.0).collect();
     let cycle = (complete[complete.len() - 1].0 - complete[0].0) / (complete.len() - 1) as f64;
     assert!(within(cycle, 8.0 * 0.040, 0.10), "{cycle}");
@@ -226,7 +226,7 @@ fn like_flows_share_fairly() {
 
 #[test]
 fn codel_holds_its_target() {
-    // One Reno flow halves its window to 60 % of the pipe when the queue is an eighth of it, and cannot use it all.
+    // One Reno flow halves its window to 60 % of the pipe when the queue is an eighth of it, and cannot use the whole link.
     for (case, cc, flows, target, least) in [
         ("one Reno flow", "newreno", 1, 5_u64, 0.80),
         ("one CUBIC flow", "cubic", 1, 5, 0.90),
@@ -244,7 +244,7 @@ fn codel_holds_its_target() {
         };
         let result = path.play(&[&format!("cc = \"{cc}\"\ncount = {flows}")]);
         let link = &result.links[0];
-        // What CoDel bounds is the smallest delay of each interval of 100 ms: a standing queue.
+        // CoDel bounds the smallest delay of each interval of 100 ms: a standing queue.
         let delays: Vec<f64> = link.series.get("queueing_delay_mean_s").unwrap()[1_000..].to_vec();
         let standing: Vec<f64> =
             delays.chunks(10).map(|interval| interval.iter().copied().fold(f64::MAX, f64::min)).collect();
@@ -286,7 +286,7 @@ fn flow_queueing_keeps_a_thin_flow_from_waiting() {
     };
     let (fair, shared) =
         (delay(r#"{ kind = "fq_codel" }"#), delay(r#"{ kind = "droptail", limit = "200KB" }"#));
-    // It waits for what is in service, and for one quantum of each of three others at most.
+    // It waits for the packet in service, and for at most one quantum of each of three others.
     assert!(fair.max <= Span::from_micros(1_200 * 5), "{}", fair.max);
     assert!(shared.mean > Span::from_millis(80), "{}", shared.mean);
 }
@@ -350,7 +350,7 @@ workload = {{ kind = "cbr", rate = "100Mbit/s" }}
         let result = Simulation::new(&scenario).with_tap(&mut tap).run();
         assert!(result.ledger.balances());
         let trace = trace(name);
-        // One packet of 1500 B and 4 B of overhead for each opportunity; nothing was offered before the first.
+        // One packet of 1500 B and 4 B of overhead per opportunity; nothing was offered before the first.
         let mut expected = Vec::new();
         let length = trace.duration().as_millis();
         for round in 0..=3_500 / length {
@@ -362,7 +362,7 @@ workload = {{ kind = "cbr", rate = "100Mbit/s" }}
             }
         }
         assert_eq!(tap.0.into_inner(), expected, "{name}, repeat {repeat}");
-        // Capacity is counted as mahimahi counts it: 1500 B an opportunity.
+        // Capacity is counted as in mahimahi: 1500 B per opportunity.
         assert_eq!(result.links[0].capacity.unwrap().get(), expected.len() as u64 * 1_500, "{name}");
         assert_eq!(result.links[0].departed.get(), expected.len() as u64 * 1_500, "{name}");
     }

@@ -6,7 +6,7 @@ use common::{column, play, within};
 use proptest::prelude::*;
 use ranpace_sim::{FlowResult, RunResult};
 
-/// A link from "a" to "b", and a way back without a limit.
+/// A link from "a" to "b", and an unlimited return path.
 fn path(rate: &str, rtt_ms: u32, link: &str) -> String {
     let half = rtt_ms / 2;
     format!(
@@ -61,7 +61,7 @@ fn every_workload_that_tcp_carries_is_carried() {
 
     let web = workload("kind = \"web\", page = \"200KB\", interval = \"1s\"");
     assert!(web.transfers.len() >= 10);
-    // The last begins when the run ends.
+    // The last one begins when the run ends.
     assert!(web.transfers[..9].iter().all(|transfer| transfer.completion.is_some()));
 }
 
@@ -115,7 +115,7 @@ fn the_series_show_window_and_round_trips() {
     let flow = &result.flows[0];
     let windows = column(flow, "cwnd_bytes");
     let most = windows.iter().copied().fold(0.0, f64::max);
-    // 50 kB on the way, 50 in the queue; slow start goes beyond.
+    // 50 kB in flight, 50 queued; slow start exceeds that.
     assert!(most > 90_000.0 && most < 250_000.0, "{most}");
     for (name, least, most) in [("srtt_s", 0.039, 0.09), ("rtt_last_s", 0.039, 0.09)] {
         let values = column(flow, name).iter().copied().filter(|value| !value.is_nan());
@@ -166,7 +166,7 @@ fn radio_information_reaches_a_control_over_quic() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever the network does, a transfer arrives as a whole, and every byte in the network is accounted for.
+    /// Whatever the network does, a transfer arrives complete, and every byte in the network is accounted for.
     #[test]
     fn a_transfer_completes_over_any_link(
         rate in 500..50_000_u32,
@@ -188,7 +188,7 @@ proptest! {
     }
 }
 
-/// A slow start without an end into a queue of 8 MB: megabytes wait behind the first loss.
+/// An endless slow start into a queue of 8 MB: megabytes wait behind the first loss.
 fn burst_of_losses(keys: &str) -> FlowResult {
     let network = path("100Mbit/s", 60, "queue = { kind = \"droptail\", limit = \"8MB\" }");
     run(20, &network, &flow("quic", "newreno", keys)).flows.remove(0)
@@ -200,7 +200,7 @@ fn a_connection_that_noq_gives_up_is_not_silent() {
     let lost = flow.lost.as_ref().expect("more than 2,048 packets wait behind a gap");
     assert!(lost.reason.starts_with("the receiver gave it up: "), "{}", lost.reason);
     assert!(lost.reason.ends_with("too many gaps in stream buffer"), "{}", lost.reason);
-    // What came until then counts, and nothing after it.
+    // What arrived until then counts, and nothing after it.
     let at = lost.at.as_secs_f64();
     assert!((0.5..5.0).contains(&at), "{at}");
     let rows = column(&flow, "time_s").iter().zip(column(&flow, "goodput_bit_s"));
@@ -212,9 +212,9 @@ fn a_connection_that_noq_gives_up_is_not_silent() {
 fn by_default_no_burst_of_losses_ends_a_connection() {
     let own = burst_of_losses("");
     assert_eq!(own.lost, None);
-    // 2 MB in 60 ms are more than the link has.
+    // 2 MB in 60 ms exceed the link's rate.
     assert!(mbit(&own) > 90.0, "{}", mbit(&own));
-    // A queue that the window outgrows, losses at random, and the smallest packets.
+    // A queue smaller than the window, random losses, and the smallest packets.
     for (limit, loss, keys) in
         [("500KB", "", ""), ("1500KB", "loss = 0.01", ""), ("1500KB", "loss = 0.01", "mtu = \"1228B\"")]
     {

@@ -1,4 +1,4 @@
-//! Real-time UDP first on a device, beside uploads.
+//! Real-time UDP prioritised on a device, beside uploads.
 #![allow(clippy::unwrap_used)] // a test may
 
 mod common;
@@ -58,8 +58,8 @@ fn mbit(result: &RunResult) -> f64 {
 
 #[test]
 fn a_call_does_not_wait_behind_an_upload() {
-    // Found: CUBIC p95 260 -> 18 ms (mean 133 -> 3.8 ms); SIGMA's queue is short either way. Where CUBIC is in its saw when the
-    // measured part begins is chance, and so is a tenth of its goodput.
+    // Measured: CUBIC p95 260 -> 18 ms (mean 133 -> 3.8 ms); SIGMA's queue is short either way. CUBIC's position in its sawtooth
+    // when the measured part begins is random, which accounts for a tenth of its goodput.
     for (cc, least_gain, kept) in [("cubic", 5.0, 0.9), ("sigma", 0.95, 0.97)] {
         let (off, on) = (call(cc, ""), call(cc, "real_time_first = true"));
         let gain = p95_ms(&off) / p95_ms(&on);
@@ -71,7 +71,7 @@ fn a_call_does_not_wait_behind_an_upload() {
 
 #[test]
 fn sigma_leaves_room_for_what_goes_first() {
-    // The rate of the call, 80 kbit/s, is taken off C_max.
+    // The call's rate, 80 kbit/s, is subtracted from C_max.
     let c_max = |user: &str| {
         let result = call("sigma:p_max=eq37", user);
         *result.flows[0].series.get("state_c_max_bit_s").unwrap().last().unwrap()

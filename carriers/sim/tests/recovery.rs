@@ -1,4 +1,4 @@
-//! Loss recovery end to end: which mechanism repairs what, and what it costs.
+//! Loss recovery end to end: which mechanism repairs which loss, and what it costs.
 
 mod common;
 
@@ -30,16 +30,16 @@ fn took(flow: &FlowResult) -> Span {
 #[test]
 fn what_is_lost_is_sent_again_once_and_in_time() {
     let clean = took(&transfer(&[], ""));
-    // (case, lost, sent again, timeouts, extra time at most)
+    // (case, lost, retransmitted, timeouts, extra time at most)
     for (case, lost, again, timeouts, extra) in [
         ("one in the middle: fast recovery", &[60][..], 1, 0, 150),
         ("three of one window: one recovery", &[60, 63, 66][..], 3, 0, 200),
         ("ten in a row", &[60, 61, 62, 63, 64, 65, 66, 67, 68, 69][..], 10, 0, 250),
         ("every second one of ten", &[60, 62, 64, 66, 68, 70, 72, 74, 76, 78][..], 10, 0, 250),
         ("the first data segment: half of the initial window from then on", &[1][..], 1, 0, 500),
-        // A probe after two round trips (of 190 ms, with the queue) repairs the last segment, and the window pays for it.
+        // A probe after two round trips (of 190 ms, with the queue) repairs the last segment, and the window is reduced.
         ("the last one: a tail-loss probe", &[200][..], 1, 0, 450),
-        // The probe sends the last one again; its acknowledgement shows the others missing.
+        // The probe resends the last one; its acknowledgement shows that the others are missing.
         ("the last three: a probe, then fast recovery", &[198, 199, 200][..], 3, 0, 550),
     ] {
         for more in ["", "timestamps = false", "ack_every = 1"] {
@@ -59,12 +59,12 @@ fn what_is_lost_is_sent_again_once_and_in_time() {
 fn without_sack_holes_take_round_trips_and_the_tail_a_timeout() {
     let stack = "stack = \"ns-3.26\"\ninitial_window = 10";
     let clean = took(&transfer(&[], stack));
-    // (case, lost, timeouts, at least and at most so much later): the queue keeps the link busy while holes are filled.
+    // (case, lost, timeouts, minimum and maximum extra time): the queue keeps the link busy while holes are filled.
     for (case, lost, timeouts, least, most) in [
         ("one in the middle", &[60][..], 0, 0, 250),
         ("three of one window", &[60, 63, 66][..], 0, 0, 600),
         ("five of one window", &[60, 62, 64, 66, 68][..], 0, 0, 900),
-        // Limited transmit and three duplicates need four segments behind the hole.
+        // Limited transmit and three duplicates need four segments after the hole.
         ("the last one, after a second", &[200][..], 1, 900, 1_300),
         ("the last three, after a second", &[198, 199, 200][..], 1, 900, 1_500),
     ] {
@@ -78,8 +78,8 @@ fn without_sack_holes_take_round_trips_and_the_tail_a_timeout() {
 
 #[test]
 fn a_lost_retransmission_is_found_without_a_timeout() {
-    // RACK: what was sent later than the retransmission has arrived. The retransmission of packet 60 is the first packet
-    // after the window that was in flight, so it is found by trying: the run with one more retransmission.
+    // RACK: a segment sent after the retransmission has arrived. The retransmission of packet 60 is the first packet after the
+    // window in flight; its number is found by trying: the run with one more retransmission.
     let once = transfer(&[60], "");
     assert_eq!(once.retransmitted_packets, 1);
     let found = (61..200).find_map(|second| {
@@ -87,7 +87,7 @@ fn a_lost_retransmission_is_found_without_a_timeout() {
         let series = column(&flow, "retransmitted_packets");
         let first = series.iter().position(|count| *count >= 1.0).unwrap_or(usize::MAX);
         let again = series.iter().position(|count| *count >= 2.0).unwrap_or(usize::MAX);
-        // A second recovery of another packet would begin right with the first, or not hold up delivery so long.
+        // A second recovery for another packet would begin right after the first, or not delay delivery so long.
         let delivered = column(&flow, "delivered_bytes");
         let held = again < delivered.len() && delivered[again] == 59.0 * 1_448.0 && again > first + 3;
         held.then_some(flow)
@@ -101,7 +101,7 @@ fn a_lost_syn_costs_the_initial_timeout_and_two_the_initial_window() {
     let (clean, lost, twice) = (transfer(&[], ""), transfer(&[0], ""), transfer(&[0, 1], ""));
     let late = took(&lost) - took(&clean);
     assert!((Span::SECOND..Span::SECOND + MS * 60).contains(&late), "{late}");
-    // As Linux: SYNs are a second apart, and the window begins at one segment after the second loss.
+    // As in Linux: SYNs are a second apart, and the window begins at one segment after the second loss.
     assert_eq!(column(&lost, "cwnd_bytes")[104], 14_480.0);
     assert_eq!(column(&twice, "cwnd_bytes")[204], 1_448.0);
     let late = took(&twice) - took(&clean);
@@ -110,7 +110,7 @@ fn a_lost_syn_costs_the_initial_timeout_and_two_the_initial_window() {
 
 #[test]
 fn a_timeout_repairs_a_whole_window_and_starts_slowly() {
-    // All of the third round, and the probe too: only the timer is left.
+    // All of the third round and the probe are lost: only the timer is left.
     let lost: Vec<u32> = (31..=71).collect();
     let flow = transfer(&lost, "");
     assert!(flow.timeouts >= 1, "{}", flow.timeouts);
@@ -122,7 +122,7 @@ fn a_timeout_repairs_a_whole_window_and_starts_slowly() {
 
 #[test]
 fn timeouts_back_off() {
-    // All of the second round, the probe, and five retransmissions: each waits twice as long as the one before.
+    // All of the second round, the probe, and five retransmissions are lost: each waits twice as long as the one before.
     let lost: Vec<u32> = (11..=36).collect();
     let flow = transfer(&lost, "");
     let counts = column(&flow, "retransmitted_packets");
@@ -135,7 +135,7 @@ fn timeouts_back_off() {
     assert!(doubled >= 2, "{gaps:?}");
 }
 
-/// A bulk flow over a path whose delay steps up for a while: nothing is lost.
+/// A bulk flow over a path whose delay increases for a while: nothing is lost.
 fn step(delay: &str, more: &str) -> FlowResult {
     let path = Path {
         rate: "20Mbit/s",
@@ -158,7 +158,7 @@ fn a_spurious_timeout_is_taken_back() {
         let flow = step("700ms", more);
         assert!(flow.timeouts >= 1, "{case}");
         assert!(flow.undone >= 1, "{case}: {} timeouts", flow.timeouts);
-        // The window is what it was before: Reno never had a reason to shrink it for good.
+        // The window is what it was before: Reno had no reason to reduce it permanently.
         let windows = column(&flow, "cwnd_bytes");
         let (before, after) = (windows[490], windows[1_150]);
         assert!(after >= 0.9 * before, "{case}: {before} before, {after} after");
@@ -231,7 +231,7 @@ fn the_receive_window_bounds_what_is_in_flight() {
             .fold(0.0, f64::max);
         assert!(most <= window && most > window - 1_448.0, "{window}: {most}");
         assert!(within(flow.goodput.as_f64(), window * 8.0 / 0.100, 0.15), "{window}: {}", flow.goodput);
-        // Validation keeps the window from growing far beyond what is used.
+        // Validation keeps the window from growing far beyond its use.
         let widest = column(flow, "cwnd_bytes").iter().copied().fold(0.0, f64::max);
         assert!(widest <= 2.0 * window + 20.0 * 1_448.0, "{window}: {widest}");
     }
@@ -239,7 +239,7 @@ fn the_receive_window_bounds_what_is_in_flight() {
 
 #[test]
 fn a_gone_link_is_waited_for_and_used_when_it_is_back() {
-    // 3 s without a rate to speak of.
+    // 3 s with hardly any rate.
     let path = Path {
         rate: "10Mbit/s",
         top: "duration = \"15s\"\nsample = \"100ms\"",
@@ -251,7 +251,7 @@ fn a_gone_link_is_waited_for_and_used_when_it_is_back() {
     let result = play(&text);
     let goodput = column(&result.flows[0], "goodput_bit_s");
     assert!(goodput[52..80].iter().all(|rate| *rate == 0.0));
-    // What was queued comes at once; a second later the link is full again.
+    // What was queued arrives at once; a second later the link is full again.
     let after = goodput[90..149].iter().sum::<f64>() / 59.0;
     assert!(after > 0.93 * 10e6 * 1_448.0 / 1_500.0, "{after}");
 }

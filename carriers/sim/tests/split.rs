@@ -1,4 +1,4 @@
-//! Flows that a proxy splits: nothing is lost between the connections, and each side is what it would be alone.
+//! Flows split by a proxy: nothing is lost between the connections, and each side behaves as it would alone.
 
 mod common;
 
@@ -86,7 +86,7 @@ fn the_rtt_has_what_waits_in_the_proxy_in_it() {
 
 #[test]
 fn a_delayed_acknowledgement_at_the_servers_end_does_not_stay_in_the_rtt() {
-    // An odd number of segments: the last one is acknowledged 40 ms late, and most of the file waits in the proxy then.
+    // An odd number of segments: the last one is acknowledged 40 ms late, while most of the file waits in the proxy.
     let flow = "cc = \"cubic\"\nworkload = { kind = \"fixed\", size = \"725448B\" }\nmtu = \"1500B\"";
     let result = play(&text(
         WAN,
@@ -95,7 +95,7 @@ fn a_delayed_acknowledgement_at_the_servers_end_does_not_stay_in_the_rtt() {
         "kind = \"split\"\nflow_buffer = \"10MB\"\nuser_buffer = \"10MB\"",
     ));
     for flow in &result.flows {
-        // What counts for the server's side in the flow's RTT, in the second half, when the server has sent all.
+        // The server side's part of the flow's RTT in the second half, when the server has sent everything.
         let server = column(flow, "proxy_wan_rtt_s");
         let late = &server[server.len() / 2..];
         let found = late.iter().copied().filter(|rtt| rtt.is_finite()).fold(0.0, f64::max) * 1e3;
@@ -109,7 +109,7 @@ fn what_waits_in_the_proxy_is_bounded_and_the_server_held_back() {
         let result = play(&text(WAN, RAN, &["cc = \"bbr1\""], &format!("kind = \"split\"\n{buffer}")));
         let split = result.flows[0].split.as_ref().unwrap();
         assert!(split.largest_backlog.get() <= most, "{buffer}: {:?}", split.largest_backlog);
-        // The server is faster: all but what is on its way, 40 ms of 10 Mbit/s, waits.
+        // The server is faster: all but the data in flight, 40 ms of 10 Mbit/s, waits.
         assert!(split.largest_backlog.get() > most - 60_000, "{buffer}: {:?}", split.largest_backlog);
         assert!(result.flows[0].goodput.as_f64() > 9.0e6, "{buffer}");
         assert_eq!(result.links[0].dropped_packets, 0);
@@ -131,7 +131,7 @@ fn users_share_their_buffer_and_connections_beyond_the_total_pass() {
     assert_eq!(passed, [0, 0, 1], "each promises 300 KB");
     let backlog: u64 =
         result.flows[..2].iter().map(|flow| flow.split.as_ref().unwrap().largest_backlog.get()).sum();
-    // The first began alone; from then on each has half.
+    // The first began alone; from then on each gets half.
     assert!(backlog <= 450_000, "{backlog}");
     assert!(result.flows.iter().all(|flow| flow.goodput.as_f64() > 0.0));
 }
@@ -141,7 +141,7 @@ fn a_loss_on_the_radio_is_repaired_there() {
     let ran = format!("{RAN}\nloss = 0.01");
     let rate = |proxy: &str| play(&text(WAN, &ran, &["cc = \"newreno\""], proxy)).flows[0].goodput.as_f64();
     let (with, without) = (rate("kind = \"split\"\nran_cc = \"newreno\""), rate(""));
-    // The square root law: goodput goes with one over the RTT that repairs, 30 of 70 ms.
+    // The square root law: goodput is inversely proportional to the RTT of the repair, 30 of 70 ms.
     assert!(with > 1.5 * without, "{with} and {without}");
 }
 
@@ -174,7 +174,8 @@ fn repeated_transfers_and_pages_work_as_without() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whatever is lost and however small the buffer is: all bytes arrive in the end, in a deterministic run, and the books balance.
+    /// Whatever is lost and however small the buffer is: all bytes arrive in the end, in a deterministic run, and the ledger
+    /// balances.
     #[test]
     fn bytes_are_conserved(
         losses in (0..80_u32, 0..80_u32),
@@ -229,7 +230,7 @@ fn mean_in(result: &RunResult, flow: usize, name: &str, from: f64, until: f64) -
 #[test]
 fn under_rapid_two_downloads_have_equal_parts_and_no_queue() {
     let flows = ["cc = \"cubic\"", "cc = \"bbr1\""];
-    // Of the estimate 0.87 arrives in this cell, as in the testbed: what is given out beyond that would stand in a queue.
+    // In this cell 0.87 of the estimate is delivered, as in the testbed: anything allocated beyond that would queue.
     let [with, without] = [&format!("{RAPID}efficiency = 0.87\n"), ""].map(|more| play(&cell(&flows, more)));
     let rates: Vec<f64> = with.flows.iter().map(|flow| flow.goodput.as_f64()).collect();
     assert!((rates[0] / rates[1] - 1.0).abs() < 0.1, "{rates:?}");
@@ -250,7 +251,7 @@ fn under_rapid_what_a_slow_flow_leaves_goes_to_the_fast_one() {
     assert!(fast.goodput.as_f64() > 11.5e6, "of 16 Mbit/s: {:?}", fast.goodput);
     let split = slow.split.as_ref().unwrap();
     assert!(split.slow_periods * 10 >= split.periods * 9, "{} of {}", split.slow_periods, split.periods);
-    // Not never: its window jumps when the slow flow is judged, and what it was offered is compared with what came.
+    // Not never: its window jumps when the slow flow is judged, and its last offer is compared with what arrived.
     let split = fast.split.as_ref().unwrap();
     assert!(split.slow_periods * 10 <= split.periods, "{} of {}", split.slow_periods, split.periods);
 }
@@ -274,7 +275,7 @@ fn without_the_feed_rapid_is_a_plain_split_proxy_and_nothing_stalls() {
             assert_eq!(*mode, expected, "at {time} s");
         }
     }
-    // What had piled up in the proxy meanwhile is sent first, and its flows pass for slow while their windows are shut.
+    // The backlog that built up in the proxy meanwhile is sent first, and its flows pass for slow while their windows are closed.
     for (from, until) in [(2.0, 8.0), (9.0, 14.0), (18.0, 20.0)] {
         let sum: f64 = [0, 1].map(|flow| mean_in(&result, flow, "goodput_bit_s", from, until)).iter().sum();
         assert!(sum > 13.5e6, "{sum} bit/s from {from} to {until} s");
@@ -303,12 +304,12 @@ fn what_passes_by_is_counted_where_the_proxy_is_to() {
             let result = play(&cell(&["cc = \"cubic\""], &format!("{call}{RAPID}{key}")));
             mean_in(&result, 0, "proxy_capacity_bit_s", 4.0, 20.0)
         });
-        // 4 Mbit/s of payload, perhaps with headers.
+        // 4 Mbit/s of payload, or slightly more with headers.
         assert!((3.9e6..4.6e6).contains(&(without - with)), "{transport}: {without} and {with}");
     }
 }
 
-/// The field's floor was a trap: a window of three segments lets two arrive in an RTT (000-o3).
+/// The field profile's floor was a trap: with a window of three segments, two arrive in an RTT (000-o3).
 #[test]
 fn beside_udp_a_download_does_not_stay_at_its_floor_in_the_field() {
     let udp = "[[flow]]\nname = \"call\"\nfrom = \"server\"\nto = \"phone\"\ntransport = \"udp\"\n\
@@ -329,7 +330,7 @@ fn a_user_acknowledges_as_the_control_wants_it_that_sends_to_it() {
     for (flow, ran_cc, each) in [
         ("cc = \"cubic\"", "vivace", true),
         ("cc = \"vivace\"", "newreno", false),
-        // What the scenario says holds for both.
+        // The scenario's setting applies to both.
         ("cc = \"cubic\"\nack_every = 2", "vivace", false),
         ("cc = \"cubic\"\nack_every = 1", "newreno", true),
     ] {

@@ -1,4 +1,4 @@
-//! Each workload does what `docs/scenarios.md` says, and takes the time that arithmetic says.
+//! Each workload does what `docs/scenarios.md` says, in the time that arithmetic predicts.
 
 mod common;
 
@@ -7,14 +7,14 @@ use ranpace_units::{Bytes, Span, Time};
 
 const MS: Span = Span::from_millis(1);
 
-/// A path on which only the round trips count.
+/// A path on which only round trips count.
 fn fast(rtt: &str) -> Path<'_> {
     Path { rate: "100Gbit/s", rtt, top: "duration = \"10s\"\nsample = \"1s\"", ..Path::default() }
 }
 
 #[test]
 fn a_short_transfer_takes_the_handshake_and_the_rounds_of_slow_start() {
-    // Ten segments, then twice as many each round: 10, 30, 70, 150, 310 ... until the receive window's 65 536 B bind, which
+    // Ten segments, then twice as many each round: 10, 30, 70, 150, 310 ... until the receive window's 65 536 B limit it, which
     // hold 45 segments and are doubled each round by autotuning.
     for (case, opener, window, segments, half_rounds) in [
         ("a push of one segment: SYN, SYN-ACK, data", "sender", 10, 1, 3),
@@ -72,7 +72,7 @@ fn an_unfinished_transfer_has_no_completion() {
 
 #[test]
 fn transfers_repeat_on_new_connections_with_a_pause_between() {
-    // 10 segments: 1.5 round trips each, whatever came before: a new connection starts from the initial window.
+    // 10 segments: 1.5 round trips each, regardless of history: a new connection starts from the initial window.
     let flow = |count: &str| {
         format!(
             "cc = \"cubic\"\nworkload = {{ kind = \"repeat\", size = \"14480B\", pause = \"50ms\"{count} }}"
@@ -93,7 +93,7 @@ fn transfers_repeat_on_new_connections_with_a_pause_between() {
     // Without a count, until the end: one every 200 ms.
     let endless = fast("100ms").play(&[&flow("")]);
     assert_eq!(endless.flows[0].transfers.len(), 50);
-    // ... or until the flow stops; the transfer that has begun then is cut off where its sender had got to.
+    // ... or until the flow stops; the transfer in progress is cut off where its sender had got to.
     let stopped = fast("100ms").play(&[&format!("{}\nstop = \"1010ms\"", flow(""))]);
     assert_eq!(stopped.flows[0].transfers.len(), 6);
     assert_eq!(stopped.flows[0].transfers[5].completion, None);
@@ -129,11 +129,11 @@ fn pages_come_at_their_interval_on_one_connection() {
     for (index, transfer) in transfers.iter().enumerate() {
         assert_eq!(transfer.start, Time::from_secs(index as u64));
     }
-    // 70 segments: a handshake and 3 rounds at first. After idle time the window is back at its beginning: no handshake.
+    // 70 segments: a handshake and 3 rounds at first. After idle time the window is back at its initial value: no handshake.
     let took = |index: usize| transfers[index].completion.unwrap();
     assert!((MS * 140..MS * 160).contains(&took(0)), "{}", took(0));
     assert!((1..21).all(|index| (MS * 100..MS * 120).contains(&took(index))), "{transfers:?}");
-    // Without validation after idle time the window is still there.
+    // Without validation after idle time the window persists.
     let kept = path.play(&[&flow("slow_start_after_idle = false")]);
     assert!(kept.flows[0].transfers[20].completion.unwrap() < MS * 35, "{:?}", kept.flows[0].transfers[20]);
 }
@@ -164,7 +164,7 @@ fn bursts_have_their_mean_and_vary() {
     let result = path.play(&[flow]);
     let sent = result.flows[0].sent_packets as f64 * 12_000.0 / 120.0;
     assert!(within(sent, 10e6, 0.25), "{sent}"); // long-range dependence averages out slowly
-    // The number of bursts under way is Poisson: its deviation is the root of its mean.
+    // The number of concurrent bursts is Poisson: its standard deviation is the root of its mean.
     let rates: Vec<f64> =
         column(&result.flows[0], "goodput_bit_s").iter().map(|rate| rate / 2e6 * 1_500.0 / 1_472.0).collect();
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
@@ -185,7 +185,7 @@ fn flows_start_stop_and_stagger_when_they_are_told() {
         let first = sent.iter().position(|bytes| *bytes > 0.0).unwrap();
         // Samples are every 100 ms; the first data leave after the handshake.
         assert_eq!(first, 10 * (index + 1), "{}", flow.name);
-        // What was written is sent no more after the stop.
+        // Written data are not sent after the stop.
         assert_eq!(sent[39], sent[99], "{}", flow.name);
         assert_eq!(flow.measured, Span::from_secs(3 - index as u64));
     }
@@ -197,7 +197,7 @@ fn figures_are_counted_from_the_end_of_the_warmup() {
     let (all, part) = (run("duration = \"10s\""), run("duration = \"10s\"\nwarmup = \"4s\""));
     // The run is the same ...
     assert_eq!(format!("{:?}", all.flows[0].series), format!("{:?}", part.flows[0].series));
-    // ... and the part is the whole less what the series had at 4 s.
+    // ... and the part equals the whole less the series' value at 4 s.
     let before = column(&all.flows[0], "delivered_bytes")[39];
     assert_eq!(part.flows[0].delivered + Bytes::new(before as u64), all.flows[0].delivered);
     assert_eq!((part.measured_from, part.flows[0].measured), (Time::from_secs(4), Span::from_secs(6)));

@@ -1,4 +1,4 @@
-//! Packet captures: what crosses a link, as pcap files with real headers and without payload.
+//! Packet captures of links, as pcap files with real headers and without payload.
 //!
 //! The format is that of draft-ietf-opsawg-pcap, sections 4 and 5, big endian with nanoseconds.
 
@@ -13,29 +13,29 @@ use ranpace_units::Time;
 
 use crate::store::is_too_many_files;
 
-/// Port of the sending side of every flow; the receiving side's is this plus 1 plus the connection's number.
+/// Port of the sending side of every flow; the receiving side's port is this plus 1 plus the connection's number.
 const PORT: u16 = 5_000;
 
 /// Why a capture was not written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the capture {path}: {reason}; what it holds so far is complete packets")]
 pub struct CaptureError {
-    /// Which file.
+    /// The file.
     pub path: PathBuf,
-    /// As the library or the system said it.
+    /// The error of the library or the system.
     pub reason: String,
 }
 
-/// A file per link; packets are written when their last byte leaves it.
+/// One file per link; a packet is written when its last byte leaves the link.
 pub struct Capture {
     files: Vec<(PathBuf, BufWriter<File>)>,
-    /// The first thing that went wrong; nothing is written after it.
+    /// The first error; nothing is written after it.
     failure: Option<CaptureError>,
     buffer: Vec<u8>,
 }
 
 impl Capture {
-    /// Files `LINK.pcap` in a folder that exists.
+    /// Files `LINK.pcap` in an existing folder.
     pub fn create<'a>(folder: &Path, links: impl IntoIterator<Item = &'a str>) -> Result<Self, CaptureError> {
         let mut files = Vec::new();
         for link in links {
@@ -57,7 +57,7 @@ impl Capture {
         Ok(Self { files, failure: None, buffer: Vec::new() })
     }
 
-    /// Writes what is left and returns the files.
+    /// Flushes the files and returns their paths.
     pub fn finish(self) -> Result<Vec<PathBuf>, CaptureError> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -100,7 +100,7 @@ fn file_header() -> [u8; 24] {
     header
 }
 
-/// A packet of `wire` bytes, of which these are known.
+/// A packet of `wire` bytes, of which only the headers are known.
 fn write_record(file: &mut impl io::Write, now: Time, wire: u32, bytes: &[u8]) -> io::Result<()> {
     const SECOND: u64 = 1_000_000_000;
     let nanos = now.as_nanos();
@@ -111,8 +111,8 @@ fn write_record(file: &mut impl io::Write, now: Time, wire: u32, bytes: &[u8]) -
     file.write_all(bytes)
 }
 
-/// IPv4 and TCP or UDP headers of a packet. The sending side of flow n has the n-th address of 10.0.0.0/9, the receiving
-/// side that of 10.128.0.0/9.
+/// IPv4 and TCP or UDP headers of a packet. The sending side of flow n has the n-th address of 10.0.0.0/9, the receiving side that
+/// of 10.128.0.0/9.
 fn headers(packet: &Packet, out: &mut Vec<u8>) {
     let segment = &packet.segment;
     let [_, a, b, c] = packet.flow.to_be_bytes();
@@ -209,8 +209,8 @@ fn tcp(segment: &Segment, from: u16, to: u16) -> Vec<u8> {
             ]);
         }
     }
-    // They fit the header's 40 bytes, because the receiver leaves room for them; if they ever did not, the capture would
-    // show the segment without options rather than not at all.
+    // They fit the header's 40 bytes, because the receiver leaves room for them; if they did not, the capture would show the
+    // segment without options rather than omit it.
     let _ = header.set_options(&options);
     header.to_bytes().to_vec()
 }

@@ -1,11 +1,11 @@
-//! Columnar results: tables of numbers and texts as Parquet, and back.
+//! Columnar results: tables of numbers and texts, written as Parquet and read back.
 //!
-//! A whole number is an INT64, any other number a DOUBLE, a text a UTF-8 BYTE_ARRAY. **What has no value is null**,
-//! never NaN: a NaN would spoil sums in every reader. Each file is one row group, compressed by gzip, and carries
-//! its origin (scenario, seed, version, schema) as key-value metadata.
+//! An integer is an INT64, any other number a DOUBLE, a text a UTF-8 BYTE_ARRAY. **Missing values are null**, never NaN: a NaN
+//! would spoil sums in every reader. Each file is one row group, compressed by gzip, and carries its origin (scenario, seed,
+//! version, schema) as key-value metadata.
 //!
-//! Which columns of a series are whole: those named `_bytes` or `_packets`, except `state_…`, which is an algorithm's
-//! own business. Should such a column hold a fraction, it is stored as DOUBLE rather than rounded.
+//! Integer columns of a series are those named `_bytes` or `_packets`, except `state_…`, which belongs to the algorithm. If such a
+//! column contains a fraction, it is stored as DOUBLE rather than rounded.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ pub enum ColumnarError {
         /// Its type.
         found: String,
     },
-    /// A column that must be there is not, or holds another kind.
+    /// A required column is missing, or has another type.
     #[error("no column {name:?} of the expected kind; the file is of another version: run again")]
     Missing {
         /// The column.
@@ -85,7 +85,7 @@ impl Frame {
         Self { columns }
     }
 
-    /// The series that a table holds: null becomes NaN; columns of text are left out.
+    /// The series in a table: null becomes NaN; columns of text are left out.
     pub fn into_series(self) -> Series {
         let values = |cells| match cells {
             Cells::Whole(values) => {
@@ -141,9 +141,9 @@ impl Cells {
     }
 }
 
-/// The cells of a series' column: whole if its name says so and every value is.
+/// The cells of a series' column: integers if its name says so and every value is one.
 fn cells(column: &Column) -> Cells {
-    /// Up to here every whole number has its own `f64`.
+    /// Up to here every integer has an exact `f64`.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let countable = ["_bytes", "_packets"].iter().any(|unit| column.name.ends_with(unit));
     let own = column.name.starts_with("state_");
@@ -156,7 +156,7 @@ fn cells(column: &Column) -> Cells {
     }
 }
 
-/// The bytes of a Parquet file with this table.
+/// Encodes a table as a Parquet file.
 pub fn write(frame: &Frame, metadata: &Metadata) -> Result<Vec<u8>, ColumnarError> {
     let rows = frame.columns.first().map_or(0, |(_, cells)| cells.len());
     let mut fields = Vec::with_capacity(frame.columns.len());
@@ -223,7 +223,7 @@ fn levels<T: Copy>(cells: &[Option<T>]) -> (Vec<i16>, Vec<T>) {
     )
 }
 
-/// The table and the metadata in the bytes of a file that [`write()`] made.
+/// Decodes the table and the metadata from a file made by [`write()`].
 pub fn read(file: Vec<u8>) -> Result<(Frame, Metadata), ColumnarError> {
     let reader = SerializedFileReader::new(Bytes::from(file))?;
     let description = reader.metadata().file_metadata();

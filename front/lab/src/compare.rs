@@ -13,7 +13,7 @@ pub use cell::{CellCompareSpec, UnknownCell};
 use crate::plot::PlotError;
 use crate::{CompareRow, Comparison, Job, Report, TraceLibrary, TraceLoadError, notes};
 
-/// What is to be compared.
+/// The comparison.
 #[derive(Clone, Debug)]
 pub struct CompareSpec {
     /// The bottleneck.
@@ -22,22 +22,22 @@ pub struct CompareSpec {
     pub algorithms: Vec<Algorithm>,
     /// Round-trip time without queues.
     pub rtt: Span,
-    /// What the bottleneck's queue holds.
+    /// Limit of the bottleneck's queue.
     pub buffer: Limit,
     /// The bottleneck's queue.
     pub queue: QueueKind,
-    /// Probability of random loss on the way down.
+    /// Probability of random loss on the downlink.
     pub loss: f64,
-    /// Rate of the way up; `None` for the preset's.
+    /// Rate of the uplink; `None` for the preset's.
     pub reverse: Option<Rate>,
     /// How long each run lasts.
     pub time: Span,
     /// Figures are counted from here.
     pub warmup: Span,
-    /// Flows at the same time, all of the same algorithm.
+    /// Number of concurrent flows, all of the same algorithm.
     pub flows: u32,
-    /// Runs of each algorithm. Beside the random numbers they differ in the link: another trace of the same model, or
-    /// another starting point in the recording.
+    /// Runs of each algorithm. They differ in their random numbers and in the link: another trace of the same model, or another
+    /// starting point in the recording.
     pub seeds: u32,
 }
 
@@ -45,7 +45,7 @@ pub struct CompareSpec {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompareError {
-    /// The scenario that follows from the settings is refused.
+    /// The scenario that results from the settings is invalid.
     #[error("{}", reasons(.0))]
     Scenario(#[from] ranpace_scenario::ScenarioError),
     /// A trace could not be loaded.
@@ -53,7 +53,7 @@ pub enum CompareError {
     Trace(#[from] TraceLoadError),
 }
 
-/// Why a scenario that nobody wrote was refused: without places in it, and each reason once.
+/// Why a generated scenario was refused: without positions in it, and each reason once.
 fn reasons(error: &ranpace_scenario::ScenarioError) -> String {
     let mut reasons: Vec<&str> = Vec::new();
     for diagnostic in &error.diagnostics {
@@ -64,10 +64,10 @@ fn reasons(error: &ranpace_scenario::ScenarioError) -> String {
     reasons.join("; ")
 }
 
-/// What a comparison found.
+/// The findings of a comparison.
 #[derive(Debug)]
 pub struct Compared {
-    /// Per algorithm, what is complete of its runs.
+    /// Per algorithm, its completed runs.
     pub runs: Vec<(String, Vec<RunResult>)>,
     /// Whether some are missing.
     pub interrupted: bool,
@@ -90,7 +90,7 @@ impl CompareSpec {
         Ok(jobs)
     }
 
-    /// The link of a seed. The first seed plays it as it is.
+    /// The link for a seed. The first seed uses it unchanged.
     fn access_of(&self, seed: u32, traces: &mut TraceLibrary) -> Result<Access, TraceLoadError> {
         let mut access = self.access.clone();
         if let Access::Trace { down, up, .. } = &mut access {
@@ -103,7 +103,7 @@ impl CompareSpec {
                 if name.starts_with("builtin:") {
                     *name = format!("{name}@{seed}");
                 } else {
-                    // Whole milliseconds, as the recording has them.
+                    // Whole milliseconds, as in the recording.
                     let from = Span::from_millis(trace.duration().as_millis() * share / seeds);
                     *name = format!("{name}@{from}");
                 }
@@ -112,14 +112,14 @@ impl CompareSpec {
         Ok(access)
     }
 
-    /// Sorts the results of [`Self::jobs`] by algorithm.
+    /// Groups the results of [`Self::jobs`] by algorithm.
     pub fn collect(&self, results: Vec<Option<RunResult>>) -> Compared {
         Compared::of(&self.algorithms, self.seeds, results)
     }
 }
 
 impl Compared {
-    /// Sorts results by algorithm; they are in that order, all seeds of an algorithm together.
+    /// Groups results by algorithm; they are in that order, all seeds of an algorithm together.
     fn of(algorithms: &[Algorithm], seeds: u32, results: Vec<Option<RunResult>>) -> Self {
         let interrupted = results.iter().any(Option::is_none);
         let mut results = results.into_iter();
@@ -134,8 +134,7 @@ impl Compared {
         Self { runs, interrupted }
     }
 
-    /// What must be known beside the figures: whose connection was lost, and who of the users of cells got nothing. Each once,
-    /// whatever the algorithm.
+    /// Notes beside the figures: lost connections, and users of cells out of service. Each once, whatever the algorithm.
     pub fn notes(&self) -> Vec<String> {
         let several = self.runs.iter().any(|(_, runs)| runs.len() > 1);
         notes::of_runs(self.runs.iter().flat_map(|(_, runs)| runs), several)

@@ -1,6 +1,6 @@
-//! How a figure is written for people: one unit for a whole column, and as many digits as mean something.
+//! Formatting of figures for people: one unit for a whole column, and only significant digits.
 
-/// What is being measured.
+/// Measured quantities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Bits per second.
@@ -15,7 +15,7 @@ pub enum Quantity {
     Plain,
 }
 
-/// The unit one column or axis is shown in.
+/// The unit of a column or an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
     /// "Mbit/s", "ms", "%"; empty for plain numbers.
@@ -42,7 +42,7 @@ impl Quantity {
             Self::Share => &[("%", 1e-2)],
             Self::Plain => &[("", 1.0)],
         };
-        // Gbit/s, GB and s only from three of them on: 1200 Mbit/s reads better than 1.2 in a column with 300.
+        // Gbit/s, GB and s are used only from three of them on: 1200 Mbit/s reads better than 1.2 in a column with 300.
         let fits =
             |size: f64| if size == 1e9 || size == 1.0 { largest >= 3.0 * size } else { largest >= size };
         let usual = match self {
@@ -56,7 +56,7 @@ impl Quantity {
 }
 
 impl Unit {
-    /// Every unit that a column or an axis can be shown in, each with what it measures.
+    /// Every unit of a column or an axis, with the quantity it measures.
     const KNOWN: [(Quantity, Self); 13] = {
         const fn unit(quantity: Quantity, name: &'static str, size: f64) -> (Quantity, Unit) {
             (quantity, Unit { name, size })
@@ -78,23 +78,23 @@ impl Unit {
         ]
     };
 
-    /// The unit of this name, with what it measures; `None` for an unknown one.
+    /// The unit with this name, and the quantity it measures; `None` for an unknown one.
     pub fn named(name: &str) -> Option<(Quantity, Self)> {
         Self::KNOWN.into_iter().find(|(_, unit)| unit.name == name)
     }
 
-    /// The names of all units but that of plain numbers.
+    /// The names of all units except that of plain numbers.
     pub fn names() -> String {
         Self::KNOWN.map(|(_, unit)| unit.name).join(", ").trim_end_matches(", ").to_owned()
     }
 
-    /// A value in this unit, or "–" where there is none.
+    /// A value in this unit, or "–" if there is none.
     pub fn show(&self, value: f64) -> String {
         number(value / self.size)
     }
 
-    /// A value with its interval, "10.53 ± 0.21": the interval has two digits, the value as many places. Without an
-    /// interval where nothing varies.
+    /// A value with its interval, "10.53 ± 0.21": the interval has two digits, the value as many decimals. Without an interval if
+    /// nothing varies.
     pub fn show_with(&self, value: f64, ci95: Option<f64>) -> String {
         match ci95 {
             Some(half) if half.is_finite() && half > 0.0 && value.is_finite() => {
@@ -113,7 +113,7 @@ impl Unit {
     }
 }
 
-/// A number with four significant digits, at most four places; "–" where there is none.
+/// A number with four significant digits, at most four decimals; "–" if there is none.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -128,7 +128,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Places after the point that four significant digits need, from zero to four.
+/// Decimals needed for four significant digits, from zero to four.
 fn places(value: f64) -> i32 {
     match value.abs() {
         v if v >= 999.95 => 0,
@@ -140,7 +140,7 @@ fn places(value: f64) -> i32 {
     }
 }
 
-/// Places after the point that two significant digits need.
+/// Decimals needed for two significant digits.
 fn places_of_interval(half: f64) -> i32 {
     let mut places = 0;
     let mut scaled = half;

@@ -1,4 +1,4 @@
-//! The tables of a run: what stands in which file of its folder, and back.
+//! The tables of a run: maps its results to the files of its folder, and back.
 
 use ranpace_sim::{Distribution, FlowResult, RunResult, Transfer};
 use ranpace_units::{Bytes, Span, Time};
@@ -6,7 +6,7 @@ use ranpace_units::{Bytes, Span, Time};
 use crate::columnar::{Cells, ColumnarError, Frame};
 use crate::summary::FlowSummary;
 
-/// Every table of a run, with the name of its file.
+/// Every table of a run, with its file name.
 pub fn of_run(run: &RunResult) -> Vec<(String, Frame)> {
     let mut files = vec![("flows.parquet".to_owned(), flows(run))];
     for (index, flow) in run.flows.iter().enumerate() {
@@ -26,7 +26,7 @@ pub fn of_run(run: &RunResult) -> Vec<(String, Frame)> {
     files
 }
 
-/// Puts a table that was read back into its place; `flows.parquet` repeats the summary and is left out.
+/// Restores a table to its place in the results; `flows.parquet` repeats the summary and is ignored.
 pub fn into_run(run: &mut RunResult, name: &str, frame: Frame) -> Result<(), ColumnarError> {
     let index = |prefix: &str| name.strip_prefix(prefix)?.strip_suffix(".parquet")?.parse::<usize>().ok();
     if let Some(flow) = index("flow-").and_then(|index| run.flows.get_mut(index)) {
@@ -104,7 +104,7 @@ fn flows(run: &RunResult) -> Frame {
     Frame { columns }
 }
 
-/// The distributions of a run: "flow" or "link", its index, and what is distributed.
+/// The distributions of a run: "flow" or "link", its index, and the quantity.
 fn places(run: &RunResult) -> Vec<(&'static str, usize, &'static str)> {
     let flows =
         (0..run.flows.len()).flat_map(|index| [("flow", index, "rtt"), ("flow", index, "queueing_delay")]);

@@ -1,7 +1,7 @@
-//! Experiments: what runs leave behind, and how it is shown.
+//! Experiments: the results that runs leave behind, and their presentation.
 //!
-//! [`Store`] keeps runs as Parquet and JSON, [`CompareRow`] sums them up over flows and seeds, [`table`] prints
-//! them and [`Progress`] says how far the work is.
+//! [`Store`] keeps runs as Parquet and JSON, [`CompareRow`] summarises them over flows and seeds, [`table`] prints them and
+//! [`Progress`] shows the progress of work.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

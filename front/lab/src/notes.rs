@@ -1,4 +1,4 @@
-//! What must be known of a run beside its figures.
+//! Remarks on a run that its readers have to know beside the figures.
 
 use std::collections::HashSet;
 
@@ -6,12 +6,12 @@ use ranpace_sim::{FlowResult, RunResult};
 
 use crate::radio;
 
-/// Lost connections that are named; of the others it is said how many there are.
+/// Lost connections listed by name; the others are only counted.
 const SHOWN: usize = 5;
-/// Notes on several runs that are told.
+/// Most notes on several runs that are shown.
 const MOST: usize = 100;
 
-/// Whose connection was lost, and who is out of service at the end; each with the reason.
+/// Lost connections, and users out of service at the end, each with the reason.
 pub fn of_run(run: &RunResult) -> Vec<String> {
     let note = |flow: &FlowResult| {
         let lost = flow.lost.as_ref()?;
@@ -32,7 +32,7 @@ pub fn of_run(run: &RunResult) -> Vec<String> {
     notes
 }
 
-/// Of several runs, each note once; with the seed before it if `with_seed`.
+/// For several runs, each note once; preceded by the seed if `with_seed`.
 pub fn of_runs<'r>(runs: impl IntoIterator<Item = &'r RunResult>, with_seed: bool) -> Vec<String> {
     let (mut notes, mut known, mut more) = (Vec::new(), HashSet::new(), 0);
     for run in runs {

@@ -1,11 +1,11 @@
-//! What Lightweight PEPs saw and said, as a table: for the terminal and for the report.
+//! What Lightweight PEPs observed and reported, as a table: for the terminal and for the report.
 
 use ranpace_sim::{PepResult, RunResult};
 
 use crate::figures::number;
 use crate::radio::{Rows, table, with_label};
 
-/// PEPs as text; `None` where there are none. Runs have a label each, which is empty if there is one.
+/// PEPs as text; `None` without any. Each run has a label, which is empty if there is only one.
 pub fn tables(runs: &[(&str, &RunResult)]) -> Option<String> {
     let rows = rows(runs);
     (!rows.rows.is_empty()).then(|| rows.text())

@@ -1,27 +1,27 @@
-//! Plots that are shown together: as one SVG, or as a page that needs nothing else.
+//! Plots shown together: as one SVG, or as a self-contained page.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// Size of a plot in pixels, unless it has one of its own.
+/// Default size of a plot in pixels.
 pub const SIZE: (u32, u32) = (900, 280);
 /// Space between plots in pixels.
 const BETWEEN: u32 = 10;
 
-/// A plot: its width and height in pixels, the drawing as SVG, and what it shows.
+/// A plot: its width and height in pixels, the drawing as SVG, and its description.
 pub(crate) type Plot = ((u32, u32), String, String);
 
-/// Plots that are shown together, with what they show in words.
+/// Plots shown together, with their descriptions.
 #[derive(Clone, Debug)]
 pub struct Pictures {
     /// Above them.
     title: String,
-    /// What it is, and how it was looked at.
+    /// The subject, and how it was examined.
     facts: Vec<(&'static str, String)>,
     plots: Vec<Plot>,
 }
 
 impl Pictures {
-    /// Plots of [`SIZE`], each with what it shows, below a title and facts.
+    /// Plots of [`SIZE`], each with its description, below a title and facts.
     pub fn new(title: &str, facts: Vec<(&'static str, String)>, plots: Vec<(String, String)>) -> Self {
         let sized = |(svg, caption)| (SIZE, svg, caption);
         Self::sized(title, facts, plots.into_iter().map(sized).collect())
@@ -32,7 +32,7 @@ impl Pictures {
         Self { title: title.to_owned(), facts, plots }
     }
 
-    /// The plots as SVG, each with what it shows.
+    /// The plots as SVG, each with its description.
     pub fn plots(&self) -> impl Iterator<Item = (&str, &str)> {
         self.plots.iter().map(|(_, svg, caption)| (svg.as_str(), caption.as_str()))
     }
@@ -41,7 +41,7 @@ impl Pictures {
     pub fn svg(&self) -> String {
         let (mut body, mut top, mut width) = (String::new(), 0, 0);
         for (size, svg, _) in &self.plots {
-            // A drawing within a drawing has its place as attributes.
+            // A nested drawing has its position as attributes.
             body.push_str(&svg.replacen("<svg ", &format!("<svg x=\"0\" y=\"{top}\" "), 1));
             top += size.1 + BETWEEN;
             width = width.max(size.0);
@@ -52,7 +52,7 @@ impl Pictures {
         )
     }
 
-    /// A page that needs nothing else; with the command that made it, unless that is empty.
+    /// A self-contained page, with the command that made it unless that is empty.
     pub fn html(&self, command: &str) -> String {
         let body = html! {
             header {
@@ -74,7 +74,7 @@ impl Pictures {
     }
 }
 
-/// A page that needs nothing else, with the report's style.
+/// A self-contained page in the report's style.
 pub(crate) fn page(title: &str, body: &Markup) -> String {
     html! {
         (DOCTYPE)

@@ -1,7 +1,7 @@
-//! Plots as SVG texts: what all of them share. Each kind of plot is a file of its own.
+//! Plots as SVG texts: their shared parts. Each kind of plot has a file of its own.
 //!
-//! Sizes are in pixels of the page. Drawing happens on a grid twice as fine, since the backend knows whole numbers
-//! only. Text is left to the viewer's sans-serif font; its width is estimated where something depends on it.
+//! Sizes are in pixels of the page. Drawing uses a grid twice as fine, since the backend only supports integers. Text uses the
+//! viewer's sans-serif font; its width is estimated where something depends on it.
 
 mod axis;
 mod bars;
@@ -46,18 +46,18 @@ const GRID: RGBColor = RGBColor(0xe8, 0xe8, 0xe8);
 pub struct PlotError {
     /// Which one.
     pub title: String,
-    /// As the library said it.
+    /// The library's error.
     pub reason: String,
 }
 
-/// What every plot has.
+/// Parts of every plot.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
     /// Width and height in pixels.
     pub size: (u32, u32),
     /// Above the plot; may be empty.
     pub title: String,
-    /// What is seen, for those who cannot see it.
+    /// Alternative text for those who cannot see it.
     pub alt: String,
 }
 
@@ -72,7 +72,7 @@ struct Key<'a> {
     swatch: Swatch,
 }
 
-/// Draws title, legend, axes and grid, and lets `paint` draw the rest.
+/// Draws title, legend, axes and grid, and calls `paint` for the content.
 fn draw(
     frame: &Frame,
     legend: &[Key<'_>],
@@ -158,7 +158,7 @@ fn draw(
     Ok(with_head(&svg, frame))
 }
 
-/// Rows of entries from the left; returns where the next thing may begin.
+/// Rows of entries from the left; returns the position below them.
 fn draw_legend(
     root: &Root<'_>,
     legend: &[Key<'_>],
@@ -205,13 +205,13 @@ fn draw_swatch(root: &Root<'_>, key: &Key<'_>, (x, middle): (i32, i32)) -> Drawn
     Ok(())
 }
 
-/// The names of an axis of groups, each in as many lines as the width of a group asks for.
+/// The names on an axis of groups, each broken into lines that fit the width of a group.
 fn wrapped_names(axis: &Axis, width: f64) -> Vec<Vec<String>> {
     let room = width / axis.names().len().max(1) as f64 - 6.0;
     axis.names().iter().map(|name| wrapped(name, room)).collect()
 }
 
-/// Breaks a text between words where it is wider than this.
+/// Breaks a text between words if it is wider than this.
 fn wrapped(text: &str, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -226,7 +226,7 @@ fn wrapped(text: &str, width: f64) -> Vec<String> {
     lines
 }
 
-/// Replaces the backend's opening tag: shown at half the size drawn, shrinking with the page, and with its meaning.
+/// Replaces the backend's opening tag: displayed at half the size drawn, scaling with the page, and with a description.
 fn with_head(svg: &str, frame: &Frame) -> String {
     let body = svg.split_once('>').map_or(svg, |(_, body)| body);
     let (width, height) = frame.size;
@@ -236,7 +236,7 @@ fn with_head(svg: &str, frame: &Frame) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {fine_width} {fine_height}\" role=\"img\" aria-label=\"{alt}\">"
     );
-    // What is the default need not be said on each of hundreds of elements.
+    // Defaults need not be repeated on each of hundreds of elements.
     page.push_str(&body.replace(" opacity=\"1\"", "").replace(" \"/>", "\"/>"));
     page
 }
@@ -270,7 +270,7 @@ fn bold(style: TextStyle<'static>) -> TextStyle<'static> {
     TextStyle { font: style.font.style(FontStyle::Bold), ..style }
 }
 
-/// About how wide a text is in a common sans-serif font, in pixels.
+/// Approximate width of a text in a common sans-serif font, in pixels.
 fn text_width(text: &str, size: f64) -> f64 {
     let wide = |letter: char| match letter {
         'i' | 'j' | 'l' | 't' | 'f' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '(' | ')' | ' ' => 0.31,

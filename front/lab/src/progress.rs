@@ -1,4 +1,4 @@
-//! A progress bar on stderr, for work that takes over a second and only where a person is watching.
+//! A progress bar on stderr, only on a terminal and for work that takes over a second.
 
 use std::sync::Once;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ impl Progress {
     /// `total` steps of `what`, such as "runs".
     pub fn new(total: u64, what: &str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
-        // A template that did not parse would only cost looks.
+        // An invalid template would only affect the appearance.
         let style = ProgressStyle::with_template("{bar:32} {pos}/{len} {prefix}, {eta} left  {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸ "));
         bar.set_prefix(what.to_owned());
@@ -33,13 +33,13 @@ impl Progress {
         self.bar.inc(steps);
     }
 
-    /// So many are done, if steps are not counted one by one.
+    /// Sets the number of completed steps, if they are not counted one by one.
     pub fn set(&self, done: u64) {
         self.show();
         self.bar.set_position(done);
     }
 
-    /// What is being done just now.
+    /// The current activity.
     pub fn note(&self, text: impl Into<String>) {
         self.bar.set_message(text.into());
     }
@@ -48,7 +48,7 @@ impl Progress {
     pub fn line(&self, text: &str) {
         self.bar.suspend(|| {
             use std::io::Write as _;
-            // If stderr is closed, there is nobody to tell.
+            // If stderr is closed, nobody can be notified.
             let _ = writeln!(std::io::stderr(), "{text}");
         });
     }
@@ -58,7 +58,7 @@ impl Progress {
         self.bar.position()
     }
 
-    /// Draws from now on, if it has taken long enough. The bar itself keeps off anything that is no terminal.
+    /// Starts drawing if the work has taken long enough. The bar itself draws nothing unless stderr is a terminal.
     fn show(&self) {
         if self.since.elapsed() >= PATIENCE {
             self.shown.call_once(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));

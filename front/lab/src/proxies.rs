@@ -1,4 +1,4 @@
-//! What became of flows that proxies split, as a table: for the terminal and for the report.
+//! Results of flows split by proxies, as a table: for the terminal and for the report.
 
 use ranpace_sim::{FlowResult, RunResult, SplitResult};
 
@@ -9,7 +9,7 @@ use crate::stats;
 /// Flows of a run that the table shows.
 const SHOWN: usize = 20;
 
-/// Split flows as text; `None` where nothing is split. Runs have a label each, which is empty if there is one.
+/// Split flows as text; `None` if nothing is split. Each run has a label, which is empty if there is only one.
 pub fn tables(runs: &[(&str, &RunResult)]) -> Option<String> {
     let rows = rows(runs);
     (!rows.rows.is_empty()).then(|| {
@@ -19,12 +19,12 @@ pub fn tables(runs: &[(&str, &RunResult)]) -> Option<String> {
     })
 }
 
-/// The flows of a run that a proxy split, or was to split.
+/// The flows of a run that a proxy split, or should have split.
 pub(crate) fn flows(run: &RunResult) -> impl Iterator<Item = (&FlowResult, &SplitResult)> {
     run.flows.iter().filter_map(|flow| Some((flow, flow.split.as_ref()?)))
 }
 
-/// A row per flow of each run, as far as they are shown.
+/// A row per flow of each run, up to the limit.
 pub(crate) fn rows(runs: &[(&str, &RunResult)]) -> Rows {
     let row = |label: &str, flow: &FlowResult, split: &SplitResult| {
         let ms = |span: ranpace_units::Span| {
@@ -69,7 +69,7 @@ pub(crate) fn left_out(runs: &[(&str, &RunResult)]) -> Option<String> {
     (more > 0).then(|| format!("Flows that are not shown: {more} more."))
 }
 
-/// Mean of a column of a flow's series; NaN where there is none.
+/// Mean of a column of a flow's series; NaN if there is none.
 fn mean(flow: &FlowResult, name: &str) -> f64 {
     let values = flow.series.get(name).unwrap_or_default().iter().filter(|value| value.is_finite());
     let (sum, count) = values.fold((0.0, 0_u64), |(sum, count), value| (sum + value, count + 1));

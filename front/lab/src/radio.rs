@@ -1,4 +1,4 @@
-//! What became of cells and their users, in words and tables: for the terminal and for the report.
+//! Results of cells and their users, in words and tables: for the terminal and for the report.
 
 #[cfg(test)]
 pub(crate) mod sample;
@@ -11,7 +11,7 @@ use crate::figures::number;
 use crate::stats;
 use crate::table::TextTable;
 
-/// Users of a run that tables show, and that notes name; more would hide the rest.
+/// Most users of a run in tables and notes; more would hide the rest.
 const SHOWN: usize = 10;
 
 /// A table before it is drawn: titles with their units, then rows of text.
@@ -31,12 +31,12 @@ impl Rows {
     }
 }
 
-/// The link that stands for one direction of a user; there is one only for users with flows.
+/// The link that represents one direction of a user; only users with flows have one.
 pub(crate) fn link_of<'r>(run: &'r RunResult, user: &UserResult, way: &str) -> Option<&'r LinkResult> {
     let is_it = |link: &&LinkResult| {
         link.name.strip_suffix(way).and_then(|name| name.strip_suffix('.')) == Some(user.name.as_str())
     };
-    // Behind the wired ones, and names of links and users differ.
+    // They follow the wired ones, and names of links and users differ.
     run.links.iter().rev().find(is_it)
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn users(run: &RunResult) -> impl Iterator<Item = &UserResult> {
     run.users.iter().filter(move |user| names.contains(user.name.as_str()))
 }
 
-/// The users of a run by their names, where those of many links are looked for.
+/// The users of a run by name, for looking up many links.
 #[derive(Default)]
 pub(crate) struct Users<'r>(HashMap<&'r str, &'r UserResult>);
 
@@ -62,13 +62,13 @@ impl<'r> Users<'r> {
     }
 }
 
-/// Of a link that stands for one direction of a user: the user's name, and which direction.
+/// For a link that represents one direction of a user: the user's name, and the direction.
 fn name_of(link: &LinkResult) -> Option<(&str, &'static str)> {
     let (name, way) = link.name.rsplit_once('.')?;
     Some((name, ["down", "up"].into_iter().find(|known| *known == way)?))
 }
 
-/// The user, and "down" or "up", that a link stands for; `None` for a wired one.
+/// The user and direction, "down" or "up", of a link; `None` for a wired one.
 pub(crate) fn user_of<'r>(run: &'r RunResult, link: &LinkResult) -> Option<(&'r UserResult, &'static str)> {
     if run.users.is_empty() {
         return None;
@@ -77,7 +77,7 @@ pub(crate) fn user_of<'r>(run: &'r RunResult, link: &LinkResult) -> Option<(&'r 
     Some((run.users.iter().find(|user| user.name == name)?, way))
 }
 
-/// Who is out of service at the end of a run, and why: nothing is sent to them or by them.
+/// Users out of service at the end of a run, with the reason: nothing can be sent to or by them.
 pub fn notes(run: &RunResult) -> Vec<String> {
     let out = |user: &UserResult| Some((user.name.clone(), user.out_of_service.clone()?));
     let out: Vec<(String, String)> = run.users.iter().filter_map(out).collect();
@@ -90,7 +90,7 @@ pub fn notes(run: &RunResult) -> Vec<String> {
     notes
 }
 
-/// Cells and users as text; `None` for runs without cells. Runs have a label each, which is empty if there is one.
+/// Cells and users as text; `None` for runs without cells. Each run has a label, which is empty if there is only one.
 pub fn tables(runs: &[(&str, &RunResult)]) -> Option<String> {
     let cells = cells(runs);
     if cells.rows.is_empty() {
@@ -117,7 +117,7 @@ pub(crate) fn cells(runs: &[(&str, &RunResult)]) -> Rows {
     table(runs, head, |run, label| run.cells.iter().map(|cell| row(label, cell)).collect())
 }
 
-/// A row per user with flows, as far as they are shown.
+/// A row per user with flows, up to the limit.
 pub(crate) fn of_users(runs: &[(&str, &RunResult)]) -> Rows {
     let direction = |link: &RadioLinkResult| {
         let again = stats::ratio(link.retransmissions as f64, link.blocks as f64).unwrap_or(f64::NAN);

@@ -1,7 +1,7 @@
-//! The report: one HTML page that needs nothing else, neither files nor a network nor scripts.
+//! The report: one self-contained HTML page that needs no other files, network or scripts.
 //!
-//! Per comparison it shows the figures with their intervals, what they look like beside each other, and what one run
-//! of each algorithm did over time; before and after that, what it takes to repeat them.
+//! For each comparison it shows the figures with their intervals, plots of these side by side, and one run of each algorithm over
+//! time; before and after that, what is needed to repeat them.
 
 mod chapter;
 mod charts;
@@ -23,23 +23,23 @@ use crate::summary::SCHEMA;
 
 pub use chapter::Chapter;
 
-/// Algorithms of a comparison whose runs are shown over time; with more, the page would be too long to read.
+/// Most algorithms of a comparison whose runs are shown over time; with more, the page would be too long.
 const SHOWN_OVER_TIME: usize = 12;
 
-/// What a report tells.
+/// The content of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Report<'a> {
     /// Its heading.
     pub title: String,
     /// The command that repeats it.
     pub command: String,
-    /// A paragraph on what this is about; may be empty.
+    /// An introductory paragraph; may be empty.
     pub intro: String,
-    /// The comparisons, in the order in which they are shown.
+    /// The comparisons, in order.
     pub groups: Vec<Comparison<'a>>,
-    /// Experiments that were reproduced, shown before the comparisons; may be empty.
+    /// Reproduced experiments, shown before the comparisons; may be empty.
     pub chapters: Vec<Chapter<'a>>,
-    /// What the reader must know before believing the figures. Interrupted runs are found without being told.
+    /// Warnings for the reader. Interrupted runs are detected automatically.
     pub warnings: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub struct Comparison<'a> {
     pub scenario_text: String,
     /// The figures.
     pub rows: Vec<CompareRow>,
-    /// What the figures come from: a label, and a run per seed. The first run of each is shown over time.
+    /// The data: a label, and a run per seed. The first run of each is shown over time.
     pub runs: Vec<(String, Vec<&'a RunResult>)>,
     /// Further plots, shown after the figures.
     pub plates: Vec<CaptionedPlot>,
@@ -63,12 +63,12 @@ pub struct Comparison<'a> {
 pub struct CaptionedPlot {
     /// The plot.
     pub svg: String,
-    /// What is seen, and how to read it.
+    /// What a plot shows, and how to read it.
     pub caption: String,
 }
 
 impl<'a> Comparison<'a> {
-    /// With the rows that follow from the runs.
+    /// With the rows computed from the runs.
     pub fn new(
         title: impl Into<String>,
         scenario_text: impl Into<String>,
@@ -89,7 +89,7 @@ impl Report<'_> {
         let labels = self.all_groups().flat_map(|group| group.rows.iter().map(|row| row.cc.as_str()));
         let runs = self.all_groups().flat_map(Comparison::all);
         let algorithms = runs.flat_map(|run| run.flows.iter().map(|flow| flow.cc.as_str()));
-        // A scenario that is run has a name of its own.
+        // A scenario that is run has a name.
         let names = self.all_groups().flat_map(|group| group.runs.iter().map(|(label, _)| label.as_str()));
         let palette = Palette::of(labels.chain(algorithms).chain(names));
         let groups: Vec<Markup> = self
@@ -127,12 +127,12 @@ impl Report<'_> {
         Ok(page(&self.title, &body))
     }
 
-    /// The comparisons, with those of the chapters.
+    /// The comparisons, including those of the chapters.
     fn all_groups(&self) -> impl Iterator<Item = &Comparison<'_>> {
         self.chapters.iter().map(|chapter| &chapter.runs).chain(&self.groups)
     }
 
-    /// What it takes to repeat it.
+    /// What is needed to repeat the report.
     fn origin(&self) -> Markup {
         let mut seeds: Vec<u64> = self.all_groups().flat_map(Comparison::all).map(|run| run.seed).collect();
         seeds.sort_unstable();
@@ -201,7 +201,7 @@ fn comparison(group: &Comparison<'_>, index: usize, palette: &Palette) -> Result
     })
 }
 
-/// Figures, what they look like beside each other, and the runs over time.
+/// Figures, plots of these side by side, and the runs over time.
 fn body(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotError> {
     let over_time = !group.runs.is_empty() && group.runs.len() <= SHOWN_OVER_TIME;
     let beside = charts::beside(group, palette)?;
@@ -273,7 +273,7 @@ mod tests {
         for outside in ["<script", "<link", "<img", "src=", "url(", "@import"] {
             assert!(!page.contains(outside), "{outside}");
         }
-        // The only address is the name of SVG's own vocabulary.
+        // The only URL is that of SVG's XML namespace.
         assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
         for expected in [
             "Throughput against delay",

@@ -8,9 +8,9 @@ use crate::figure::{Figure, Scope};
 use crate::figures::Quantity;
 use crate::stats::{self, Estimate};
 
-/// What one algorithm achieved, a value for each of [`COLUMNS`]. In JSON a column has two keys: its own, `null` where there
-/// is no value, and that with `_ci95`, half the width of the 95 % confidence interval over the seeds, `null` for a single
-/// one. Over the seeds, every figure is the plain mean.
+/// The figures of one algorithm, a value for each of [`COLUMNS`]. In JSON a column has two keys: its own, `null` if there is no
+/// value, and one with `_ci95`, half the width of the 95 % confidence interval over the seeds, `null` for a single one. Over the
+/// seeds, every figure is the plain mean.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompareRow {
     /// The algorithm.
@@ -43,7 +43,7 @@ const fn less(key: &'static str, title: &'static str, figure: &'static str) -> C
     Column { key, title, figure, more_is_better: false }
 }
 
-/// All columns, in the order in which they are shown.
+/// All columns, in display order.
 pub const COLUMNS: &[Column] = &[
     more("goodput_bit_s", "goodput", "joint_goodput"),
     more("utilisation", "utilisation", "joint_utilisation"),
@@ -65,22 +65,22 @@ pub const COLUMNS: &[Column] = &[
 const JAIN: &str = "jain";
 
 impl Column {
-    /// What is in it; a test holds that the figure exists.
+    /// The column's figure; a test checks that it exists.
     fn figure(&self) -> Option<Figure> {
         Figure::named(self.figure)
     }
 
-    /// What it is, in a sentence.
+    /// Its description, in a sentence.
     pub fn meaning(&self) -> &'static str {
         self.figure().map_or("", |figure| figure.entry().about)
     }
 
-    /// What is measured.
+    /// The quantity that it measures.
     pub fn quantity(&self) -> Quantity {
         self.figure().map_or(Quantity::Plain, Figure::quantity)
     }
 
-    /// Value and interval in a row, as they are shown.
+    /// Value and interval in a row, as displayed.
     pub fn of(&self, row: &CompareRow) -> (f64, Option<f64>) {
         if self.key == JAIN && row.flows < 2 {
             return (f64::NAN, None);
@@ -90,12 +90,12 @@ impl Column {
 }
 
 impl CompareRow {
-    /// Of runs of the same scenario with different seeds: all flows but the plain sources ("udp").
+    /// For runs of the same scenario with different seeds: all flows but the plain sources ("udp").
     pub fn of(label: impl Into<String>, runs: &[&RunResult]) -> Self {
         Self::of_flows(label, runs, |flow| flow.cc != "udp")
     }
 
-    /// As [`Self::of`], over chosen flows; for several algorithms in one run.
+    /// Like [`Self::of`], over chosen flows; for several algorithms in one run.
     pub fn of_flows(
         label: impl Into<String>,
         runs: &[&RunResult],
@@ -110,12 +110,12 @@ impl CompareRow {
         Self::of_scopes(label.into(), &scopes.collect::<Vec<_>>(), flows)
     }
 
-    /// Of one flow of a run. The time that it takes does not depend on the other flows.
+    /// For one flow of a run. Its cost does not depend on the other flows.
     pub fn of_flow(label: impl Into<String>, run: &RunResult, flow: &FlowResult) -> Self {
         Self::of_scopes(label.into(), &[Scope { flows: vec![flow], ..Scope::of(run) }], 1)
     }
 
-    /// Of the chosen flows of a run for each seed, so many each.
+    /// For the chosen flows of a run for each seed, the same number in each.
     fn of_scopes(cc: String, scopes: &[Scope<'_>], flows: usize) -> Self {
         let value = |column: &Column| {
             let figure = column.figure();
@@ -128,7 +128,7 @@ impl CompareRow {
         self.values.get(COLUMNS.iter().position(|column| column.key == key)?)
     }
 
-    /// The value of the column of this key; NaN where there is none.
+    /// The value of the column with this key; NaN if there is none.
     pub fn value(&self, key: &str) -> f64 {
         self.estimate(key).map_or(f64::NAN, |estimate| estimate.mean)
     }
@@ -201,7 +201,7 @@ mod tests {
         let run = synthetic::run("cubic", 1);
         let row = CompareRow::of("cubic", &[&run]);
         let flow = &run.flows[0];
-        // The flow has it in whole bits per second.
+        // The flow's goodput is in whole bits per second.
         assert!((row.value("goodput_bit_s") - flow.goodput.as_f64()).abs() < 1.0);
         assert!((row.value("delay_p99_s") - flow.queueing_delay.p99.as_secs_f64()).abs() < 1e-15);
         assert!((row.value("utilisation") - run.links[0].utilisation.unwrap()).abs() < 1e-6);

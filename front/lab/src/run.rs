@@ -1,4 +1,4 @@
-//! Playing scenarios: on all cores, with a progress bar, resumable, and stoppable without losing what is done.
+//! Running scenarios: on all cores, with a progress bar, resumable, and interruptible without losing completed runs.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -15,18 +15,18 @@ use crate::{Origin, Progress, Store, StoreError, TraceLibrary};
 /// A scenario to be played.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What it is called in tables, plots and progress.
+    /// Its name in tables, plots and progress.
     pub label: String,
-    /// The scenario as text: what is stored with the result, and can be played again.
+    /// The scenario as text: it is stored with the result, and can be run again.
     pub text: String,
     /// The same, parsed.
     pub scenario: Scenario,
-    /// Digests of the files that it plays: [`TraceLibrary::parse`].
+    /// Digests of the files that it uses: [`TraceLibrary::parse`].
     pub traces: Vec<String>,
 }
 
 impl Job {
-    /// Parses a scenario. `file` is what errors call it.
+    /// Parses a scenario. `file` is its name in errors.
     pub fn new(
         label: impl Into<String>,
         text: impl Into<String>,
@@ -38,7 +38,7 @@ impl Job {
         Ok(Self { label: label.into(), text, scenario, traces })
     }
 
-    /// Who made its result.
+    /// The origin of its result.
     pub fn origin(&self) -> Origin {
         Origin {
             scenario: self.scenario.name.clone(),
@@ -49,10 +49,10 @@ impl Job {
         }
     }
 
-    /// Expected work, in bits that cross the links: what takes longest is started first.
+    /// Expected work, in bits that cross the links: the longest jobs start first.
     fn work(&self) -> f64 {
-        // A user's slot costs about as much as eight packets, and its cell sends about four bits in each resource element,
-        // 168 of which are in a PRB and slot of 1 ms (TS 36.211 Table 6.2.3-1). Ours: it only decides the order.
+        // A user's slot costs about as much as eight packets, and its cell sends about four bits in each resource element, 168 of
+        // which are in a PRB and slot of 1 ms (TS 36.211 Table 6.2.3-1). Ours: it only affects the order.
         const USER_SLOTS: f64 = 8.0 * 12_000.0 * 1_000.0;
         const PRB: f64 = 4.0 * 168.0 * 1_000.0;
         if !self.scenario.cells.is_empty() {
@@ -60,7 +60,7 @@ impl Job {
             let prbs = self.scenario.cells.iter().map(|cell| match &cell.config.air {
                 Air::Lte { band } => f64::from(band.get()),
                 Air::Nr { band, .. } => f64::from(band.get()),
-                // As wide as so many PRBs of 180 kHz: 200 MHz.
+                // As wide as this number of PRBs of 180 kHz: 200 MHz.
                 Air::Mmwave => 1_100.0,
             });
             let users = self.scenario.users.len() as f64;
@@ -80,37 +80,36 @@ impl Job {
     }
 }
 
-/// How jobs are played.
+/// How jobs are run.
 #[derive(Clone, Copy)]
 pub struct Runner<'a> {
     /// Threads; 0 for one per core.
     pub threads: usize,
-    /// Set to stop: what is complete is kept and returned.
+    /// Set to stop: completed runs are kept and returned.
     pub stop: &'a AtomicBool,
-    /// Results are kept here as they come, and what is here already is not played again.
+    /// Completed results are stored here, and runs already here are skipped.
     pub store: Option<&'a Store>,
-    /// What the progress bar says.
+    /// The text of the progress bar.
     pub what: &'a str,
-    /// Whether series over time are kept, and must be there in what was kept before.
+    /// Whether series over time are stored, and required of stored results.
     pub series: bool,
 }
 
 impl Runner<'_> {
-    /// Plays the jobs; results are in their order, whatever the order and number of threads in which they were played.
-    /// `None` stands for a job that was not finished because [`Runner::stop`] was set; a run that was under way then is
-    /// given up.
+    /// Runs the jobs; results are in the order of the jobs, whatever the order and number of threads of execution. `None` stands
+    /// for a job that did not finish because [`Runner::stop`] was set; a run in progress is then abandoned.
     pub fn run(&self, jobs: &[Job]) -> Result<Vec<Option<RunResult>>, StoreError> {
         self.run_with(jobs, |_, result| result)
     }
 
-    /// The same, keeping what `take` makes of the result of the job of this number: of thousands of runs, whole results need
-    /// not be in memory at once.
+    /// The same, keeping only what `take` returns for the result of each job, so that thousands of whole results need not be in
+    /// memory at once.
     pub fn run_with<T: Send>(
         &self,
         jobs: &[Job],
         take: impl Fn(usize, RunResult) -> T + Sync,
     ) -> Result<Vec<Option<T>>, StoreError> {
-        // Progress in virtual milliseconds, weighted as they are: all jobs of one call are much alike.
+        // Progress in virtual milliseconds, unweighted: the jobs of one call are all similar.
         let total = jobs.iter().map(|job| job.scenario.duration.as_millis()).sum();
         let progress = Progress::new(total, self.what);
         let done = AtomicU64::new(0);
@@ -175,7 +174,7 @@ impl Runner<'_> {
         if let Ok(Some(error)) = failure.into_inner() {
             return Err(error);
         }
-        // A panic of a thread has come out of the scope already, so the lock cannot be poisoned.
+        // A panic in a thread has already propagated out of the scope, so the lock cannot be poisoned.
         Ok(results.into_inner().unwrap_or_default())
     }
 }

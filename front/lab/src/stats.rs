@@ -1,6 +1,6 @@
 //! Statistics over seeds and flows: means, confidence intervals, Jain's index, covariance ellipses.
 //!
-//! Only `+ - * /` and `sqrt` on floats, so that the same runs give the same bits on each machine.
+//! Only `+ - * /` and `sqrt` on floats, so that the same runs give the same bits on every machine.
 
 /// Arithmetic mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {
@@ -23,13 +23,13 @@ pub fn ci95(values: &[f64]) -> Option<f64> {
     Some(t95(values.len() - 1) * deviation / (values.len() as f64).sqrt())
 }
 
-/// Mean and 95 % interval of those of `values` that are finite; a run without the figure does not count.
+/// Mean and 95 % interval of the finite `values`; a run without the figure does not count.
 pub fn estimate(values: impl IntoIterator<Item = f64>) -> Estimate {
     let known: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
     Estimate { mean: mean(&known).unwrap_or(f64::NAN), ci95: ci95(&known), count: known.len() }
 }
 
-/// What several seeds say about one figure.
+/// Summary of one figure over several seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Mean; NaN if no seed has the figure.
@@ -49,7 +49,7 @@ pub fn jain(values: &[f64]) -> Option<f64> {
     ratio(sum * sum, values.len() as f64 * squares)
 }
 
-/// `part / whole`; `None` where `whole` is zero or either is not finite.
+/// `part / whole`; `None` if `whole` is zero or either is not finite.
 pub fn ratio(part: f64, whole: f64) -> Option<f64> {
     let ratio = part / whole;
     (whole != 0.0 && ratio.is_finite()).then_some(ratio)
@@ -63,7 +63,7 @@ pub fn weighted_mean(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<f64>
     ratio(sum, weight)
 }
 
-/// The 1-sigma ellipse of a cloud of points: where their mean is and how they scatter around it.
+/// The 1-sigma ellipse of a cloud of points: its mean and scatter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ellipse {
     /// Mean of the points.
@@ -80,8 +80,8 @@ impl Ellipse {
         let (sx, sy) = (deviation(&xs)?, deviation(&ys)?);
         let products: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
         let covariance = products / (points.len() - 1) as f64;
-        // The Cholesky factor of the covariance. Unlike its eigenvectors it does not mind that one axis is in
-        // hundredths (of a second) and the other in millions (of bits per second).
+        // The Cholesky factor of the covariance. Unlike its eigenvectors it is not affected by one axis being in hundredths (of a
+        // second) and the other in millions (of bits per second).
         let correlation = ratio(covariance, sx * sy).unwrap_or(0.0).clamp(-1.0, 1.0);
         let rest = (1.0 - correlation * correlation).sqrt();
         Some(Self { centre: (x, y), axes: [(sx, correlation * sy), (0.0, rest * sy)] })

@@ -1,9 +1,8 @@
 //! Result folders: `results/<name>/<key>/` holds one run, where the key is a digest of its origin.
 //!
-//! A file is written beside its place and then renamed, so that no half file is ever seen under a final name. A
-//! run's summary comes last: **a folder with a valid `summary.json` is complete**, any other is done again. The
-//! summary holds digests of the other files, and of itself in its last line, so that a file cut short by a crash or changed by
-//! hand is noticed.
+//! A file is written under a temporary name and then renamed, so that no incomplete file ever has its final name. A run's summary
+//! is written last: **a folder with a valid `summary.json` is complete**, any other run is repeated. The summary holds digests of
+//! the other files, and of itself in its last line, so that a file truncated by a crash or changed by hand is detected.
 //!
 //! | file | rows |
 //! |---|---|
@@ -39,8 +38,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// The folder `name` under `results`, created if it is not there, and tried out: an unwritable folder is an
-    /// error now, not after an hour of computing.
+    /// The folder `name` under `results`, created if missing, and tested: an unwritable folder is an error now, not after an hour
+    /// of computing.
     pub fn open(results: &Path, name: &str) -> Result<Self, StoreError> {
         if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
             return Err(StoreError::Name { name: name.to_owned() });
@@ -54,18 +53,18 @@ impl Store {
         Ok(store)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where the run of this origin is, or would be.
+    /// The folder of the run with this origin, existing or not.
     pub fn run_folder(&self, origin: &Origin) -> PathBuf {
         self.folder.join(key(origin))
     }
 
-    /// A folder in this one for something that is measured anew each time: with the next number, which nobody else gets. It is a
-    /// store of its own; its run is written by [`Self::save_here`].
+    /// A subfolder for something that is measured anew each time, with the next number, unique among processes. It is a store of
+    /// its own; its run is written by [`Self::save_here`].
     pub fn next(&self) -> Result<Self, StoreError> {
         let failed = |error| StoreError::of("read", &self.folder, error);
         let mut last = 0;
@@ -85,7 +84,7 @@ impl Store {
         }
     }
 
-    /// Removes the folder if nothing is in it, or only files in which there is nothing.
+    /// Removes the folder if it is empty, or contains only empty files.
     pub fn remove_if_empty(&self) {
         let files: Vec<_> = fs::read_dir(&self.folder).into_iter().flatten().flatten().collect();
         if files.iter().all(|file| file.metadata().is_ok_and(|data| data.is_file() && data.len() == 0)) {
@@ -93,21 +92,21 @@ impl Store {
                 let _ = fs::remove_file(file.path());
             }
         }
-        // It is not empty, mostly.
+        // Usually it is not empty.
         let _ = fs::remove_dir(&self.folder);
     }
 
-    /// Writes a run and returns its folder. A run of the same origin is replaced.
+    /// Writes a run and returns its folder. A run with the same origin is replaced.
     pub fn save(&self, origin: &Origin, run: &RunResult) -> Result<PathBuf, StoreError> {
         let folder = self.run_folder(origin);
         fs::create_dir_all(&folder).map_err(|error| StoreError::of("create", &folder, error))?;
         Self { folder }.save_here(origin, run)
     }
 
-    /// Writes a run into the folder itself, and returns it.
+    /// Writes a run into the folder itself, and returns its path.
     pub fn save_here(&self, origin: &Origin, run: &RunResult) -> Result<PathBuf, StoreError> {
         let folder = self.folder.clone();
-        // Without its summary the folder counts as empty while its files change.
+        // Without its summary the folder counts as incomplete while its files change.
         match fs::remove_file(folder.join(SUMMARY)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(StoreError::of("write", &folder.join(SUMMARY), error));
@@ -120,7 +119,7 @@ impl Store {
             let path = folder.join(&name);
             let file = columnar::write(&frame, &metadata)
                 .map_err(|source| StoreError::Columnar { path: path.clone(), source })?;
-            // Not flushed to the disk: a damaged file is found out by its sum, and the run is done again.
+            // Not flushed to the disk: a damaged file is detected by its digest, and the run is repeated.
             place(&path, &file, false)?;
             summary.files.push(FileSummary {
                 name,
@@ -133,7 +132,7 @@ impl Store {
         Ok(folder)
     }
 
-    /// The run of this origin if it is there, complete, intact and was not interrupted; `None` means: run it.
+    /// The run with this origin if it is complete, intact and was not interrupted; `None` means that it has to be run.
     pub fn load(&self, origin: &Origin) -> Option<RunResult> {
         let folder = self.run_folder(origin);
         let summary = summary_in(&folder).ok()??;
@@ -145,7 +144,7 @@ impl Store {
         same.then(|| load(&folder, &summary)).flatten()
     }
 
-    /// The summaries of all complete runs, interrupted ones too, in the order of their folders' names.
+    /// The summaries of all complete runs, including interrupted ones, in the order of their folders' names.
     pub fn summaries(&self) -> Result<Vec<RunSummary>, StoreError> {
         let entries =
             fs::read_dir(&self.folder).map_err(|error| StoreError::of("read", &self.folder, error))?;
@@ -162,7 +161,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Writes any other file, such as the report, into the folder: all of it or nothing. Returns where it is.
+    /// Writes another file, such as the report, into the folder, completely or not at all. Returns its path.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf, StoreError> {
         let path = self.folder.join(name);
         put(&path, content)?;
@@ -170,14 +169,14 @@ impl Store {
         Ok(path)
     }
 
-    /// As [`Self::write`], for anything that can be JSON, such as the rows of a comparison.
+    /// Like [`Self::write`], for anything serialisable as JSON, such as the rows of a comparison.
     pub fn write_json(&self, name: &str, value: &impl serde::Serialize) -> Result<PathBuf, StoreError> {
         let content = json(&self.folder.join(name), value)?;
         self.write(name, &content)
     }
 }
 
-/// Writes a file beside `path` and renames it, so that `path` never holds a part of it.
+/// Writes a temporary file and renames it to `path`, so that `path` is never incomplete.
 pub fn put(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     place(path, content, true)
 }
@@ -189,37 +188,37 @@ fn place(path: &Path, content: &[u8], flush: bool) -> Result<(), StoreError> {
     let written = (|| {
         let mut file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
         file.write_all(content)?;
-        // Space that is only promised may turn out not to be there: this is where it is found out.
+        // Flushing detects space that the file system promised but does not have.
         if flush {
             file.sync_all()?;
         }
         fs::rename(&beside, path)
     })();
     written.map_err(|error| {
-        // What is left of it is of no use; if it cannot even be removed, the first error is the one to tell.
+        // The remains are useless; if removing them fails, the first error is still the one to report.
         let _ = fs::remove_file(&beside);
         StoreError::of("write", path, error)
     })
 }
 
-/// A name that no other thread or process writes to at the same time.
+/// A temporary name that no other thread or process uses at the same time.
 fn temporary(folder: &Path, name: &str) -> PathBuf {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     folder.join(format!(".{name}.{}-{number}.tmp", std::process::id()))
 }
 
-/// Makes renames last through a power cut where the system can; a run lost that way is only done again.
+/// Makes renames survive a power failure where the system can; a run lost that way is only repeated.
 fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }
 }
 
-/// 32 hexadecimal digits of the SHA-256 of everything that decides about a result.
+/// 32 hexadecimal digits of the SHA-256 of everything that determines a result.
 pub fn key(origin: &Origin) -> String {
     let mut digest = Sha256::new();
-    // Each part is preceded by its length, so that no two origins read the same.
+    // Each part is preceded by its length, so that no two origins have the same input.
     let (seed, schema) = (origin.seed.to_le_bytes(), SCHEMA.to_le_bytes());
     let parts = [origin.scenario_text.as_bytes(), &seed, origin.version.as_bytes(), &schema];
     for part in parts.into_iter().chain(origin.traces.iter().map(String::as_bytes)) {
@@ -252,10 +251,10 @@ fn json(path: &Path, value: &impl serde::Serialize) -> Result<Vec<u8>, StoreErro
     Ok(content)
 }
 
-/// How a summary's last line begins, and how it ends.
+/// Beginning and end of a summary's last line.
 const SEAL: (&[u8], &[u8]) = (b",\n  \"sha256\": \"", b"\"\n}\n");
 
-/// A JSON object with a last field more, the digest of what it was without.
+/// Appends the digest of a JSON object to it as its last field.
 fn sealed(object: Vec<u8>) -> Vec<u8> {
     let digest = hex(&Sha256::digest(&object));
     match object.strip_suffix(b"\n}\n") {
@@ -264,7 +263,7 @@ fn sealed(object: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Whether a sealed object is as it was written.
+/// Whether a sealed object is unchanged.
 fn is_intact(sealed_object: &[u8]) -> bool {
     let digits = 2 * Sha256::output_size();
     let body = sealed_object
@@ -274,7 +273,7 @@ fn is_intact(sealed_object: &[u8]) -> bool {
     object.is_some_and(|object| sealed(object) == sealed_object)
 }
 
-/// What is in a file; a pipe or a device in its place would be waited for without an end, and counts as missing.
+/// The content of a file; a pipe or a device in its place could block forever, and counts as missing.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(ErrorKind::NotFound.into());
@@ -282,7 +281,7 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// The summary in a run's folder; `None` if the run is not complete, was changed, or is of another schema.
+/// The summary in a run's folder; `None` if the run is incomplete, modified, or of another schema.
 fn summary_in(folder: &Path) -> Result<Option<RunSummary>, StoreError> {
     let path = folder.join(SUMMARY);
     let content = match read_file(&path) {
@@ -296,7 +295,7 @@ fn summary_in(folder: &Path) -> Result<Option<RunSummary>, StoreError> {
     Ok(serde_json::from_slice(&content).ok().filter(|summary: &RunSummary| summary.schema == SCHEMA))
 }
 
-/// The whole run, if every file is as the summary says.
+/// The whole run, if every file matches the summary.
 fn load(folder: &Path, summary: &RunSummary) -> Option<RunResult> {
     let mut run = summary.to_result();
     for file in &summary.files {
@@ -315,7 +314,7 @@ mod tests {
     use super::*;
     use crate::synthetic;
 
-    /// The text of a run: `==` would fail on NaN in the series.
+    /// The text of a run, because `==` would fail on NaN in the series.
     fn text(run: &RunResult) -> String {
         format!("{run:?}")
     }
@@ -413,7 +412,7 @@ mod tests {
         assert_eq!(store.summaries().unwrap().len(), 8);
         let empty = store.next().unwrap();
         assert!(empty.folder().ends_with("9"));
-        // What programs print would be there, but no program was begun.
+        // Output of programs would be here, but no program was started.
         empty.write("programs.log", b"").unwrap();
         empty.remove_if_empty();
         assert!(!empty.folder().exists());

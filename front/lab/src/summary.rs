@@ -1,7 +1,7 @@
 //! The JSON summary of a run: every figure that is not a series, with the scenario, the seed and the version.
 //!
-//! Field names end in their unit. What has no value is `null`. The order of fields and the digits are stable: the
-//! same run gives the same bytes on any machine.
+//! Field names end in their unit. Missing values are `null`. The order of fields and the digits are stable: the same run gives the
+//! same bytes on any machine.
 
 use ranpace_sim::{
     CellResult, Distribution, FeedResult, FlowResult, FlowTotals, Ledger, LinkResult, LostConnection,
@@ -15,23 +15,23 @@ use crate::stats;
 /// Layout of the summary and of the files beside it; a reader refuses any other.
 pub const SCHEMA: u32 = 1;
 
-/// Where a result comes from. Two results of the same origin are the same, byte by byte.
+/// The origin of a result. Two results with the same origin are identical, byte by byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Name of the scenario, for people.
     pub scenario: String,
-    /// Its whole text, with everything that was changed on the command line written into it.
+    /// Its whole text, including changes from the command line.
     pub scenario_text: String,
     /// The seed.
     pub seed: u64,
     /// Version of Ranpace.
     pub version: String,
-    /// SHA-256 of the traces that its links play, in the order of the links: the text has only their names.
+    /// SHA-256 of the traces of its links, in the order of the links: the text only names them.
     pub traces: Vec<String>,
 }
 
 impl Origin {
-    /// Of a run by this version of Ranpace, without traces.
+    /// The origin of a run by this version of Ranpace, without traces.
     pub fn new(scenario: impl Into<String>, scenario_text: impl Into<String>, seed: u64) -> Self {
         let version = crate::version::VERSION.to_owned();
         let traces = Vec::new();
@@ -50,7 +50,7 @@ pub struct RunSummary {
     pub scenario: String,
     /// The seed.
     pub seed: u64,
-    /// Whether the run was stopped early; its figures then hold up to `end_s`.
+    /// Whether the run was stopped early; its figures are then valid up to `end_s`.
     pub interrupted: bool,
     /// When measuring began.
     pub measured_from_s: f64,
@@ -66,22 +66,22 @@ pub struct RunSummary {
     pub cells: Vec<CellResult>,
     /// Users of the cells.
     pub users: Vec<UserResult>,
-    /// What radio information took between the cells and the edge; not there where nobody reads it.
+    /// Traffic of radio information between the cells and the edge; omitted if nobody reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rnis: Option<FeedResult>,
-    /// Lightweight PEPs; not there where there are none.
+    /// Lightweight PEPs; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peps: Vec<PepResult>,
-    /// Where every byte went.
+    /// The ledger of bytes.
     pub ledger: Ledger,
     /// Events of the engine.
     pub events: u64,
     /// The scenario's text.
     pub scenario_text: String,
-    /// SHA-256 of the traces that its links play, as mahimahi's text, in the order of the links.
+    /// SHA-256 of the traces of its links, as mahimahi's text, in the order of the links.
     #[serde(default)]
     pub traces: Vec<String>,
-    /// The other files of the run: a file that does not match is not used.
+    /// The other files of the run: a file that does not match is ignored.
     #[serde(default)]
     pub files: Vec<FileSummary>,
 }
@@ -138,14 +138,14 @@ pub struct FlowSummary {
     pub jitter_ewma_s: f64,
     /// Jitter J2: mean distance of the delays from their mean.
     pub jitter_mean_deviation_s: f64,
-    /// What the flow did from its first packet on.
+    /// Totals since the flow's first packet.
     pub totals: FlowTotals,
     /// Transfers of fixed size.
     pub transfers: TransferSummary,
-    /// Of a flow whose connection was lost.
+    /// For a flow whose connection was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostConnection>,
-    /// Of a flow that a proxy splits.
+    /// For a flow split by a proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<SplitResult>,
 }
@@ -190,7 +190,7 @@ impl RunSummary {
         }
     }
 
-    /// The run without its series, transfers and distribution functions, which other files hold.
+    /// The run without its series, transfers and distribution functions, which other files contain.
     pub fn to_result(&self) -> RunResult {
         RunResult {
             seed: self.seed,
@@ -268,7 +268,7 @@ impl FlowSummary {
     }
 }
 
-/// What a proxy had of a flow, as it is written.
+/// A proxy's results for a flow, as serialised.
 fn without_functions(split: &SplitResult) -> SplitResult {
     let [wan_rtt, ran_rtt, delay] = [&split.wan_rtt, &split.ran_rtt, &split.delay].map(Distribution::figures);
     SplitResult { wan_rtt, ran_rtt, delay, ..split.clone() }

@@ -1,4 +1,4 @@
-//! A scenario over a grid of settings and seeds: resumable, and never the same run twice.
+//! A scenario over a grid of settings and seeds: resumable, and never repeating a run.
 
 use ranpace_scenario::ScenarioError;
 use ranpace_sim::RunResult;
@@ -6,7 +6,7 @@ use ranpace_sim::RunResult;
 use crate::plot::PlotError;
 use crate::{CompareRow, Comparison, Job, Report, TraceLibrary};
 
-/// Most runs of one sweep; more is a typing error.
+/// Most runs of one sweep; more is probably a typing error.
 const MOST_RUNS: u64 = 1_000_000;
 
 /// One setting and its values, as typed: `flow.cc=cubic,c2tcp`.
@@ -18,16 +18,16 @@ pub struct Variation {
     pub values: Vec<String>,
 }
 
-/// What is to be swept.
+/// The sweep.
 #[derive(Clone, Debug)]
 pub struct SweepSpec {
     /// The scenario's text.
     pub text: String,
-    /// What errors call it.
+    /// Its name in errors.
     pub file: String,
-    /// The settings; every combination is played, the last one changing fastest.
+    /// The settings; every combination is run, the last one changing fastest.
     pub variations: Vec<Variation>,
-    /// Seeds of each combination: the scenario's own, and the next ones.
+    /// Seeds of each combination: the scenario's own, and the following ones.
     pub seeds: u32,
 }
 
@@ -38,10 +38,10 @@ pub enum SweepError {
     /// Not of the form `key=value,value`.
     #[error("expected KEY=VALUE,VALUE such as flow.cc=cubic,c2tcp, found {found:?}")]
     NotAVariation {
-        /// What was there.
+        /// What was found.
         found: String,
     },
-    /// The same key twice: which one would hold?
+    /// The same key twice would be ambiguous.
     #[error("{key} is varied twice; give all its values at once, such as {key}=A,B,C")]
     Twice {
         /// The key.
@@ -53,7 +53,7 @@ pub enum SweepError {
         /// How many.
         runs: u64,
     },
-    /// A scenario that follows from the settings is refused.
+    /// A scenario that results from the settings is invalid.
     #[error("{point}{error}")]
     Scenario {
         /// The settings.
@@ -78,7 +78,7 @@ impl std::str::FromStr for Variation {
 }
 
 impl SweepSpec {
-    /// The combinations in order, each as a label.
+    /// The combinations in order, each as pairs of key and value.
     pub fn points(&self) -> Vec<Vec<(&str, &str)>> {
         let mut points = vec![Vec::new()];
         for variation in &self.variations {
@@ -132,7 +132,7 @@ impl SweepSpec {
         Ok(jobs)
     }
 
-    /// A row per combination, over what is complete of its seeds.
+    /// A row per combination, over the completed seeds.
     pub fn rows(&self, results: &[Option<RunResult>]) -> Vec<CompareRow> {
         self.grouped(results).iter().map(|(label, runs)| CompareRow::of(label, runs)).collect()
     }
@@ -170,7 +170,7 @@ impl SweepSpec {
     }
 }
 
-/// The settings of a combination; where only one is varied, its value says it all.
+/// Label of a combination's settings; if only one is varied, just its value.
 fn label(point: &[(&str, &str)]) -> String {
     match point {
         [(_, value)] => (*value).to_owned(),

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::row::{COLUMNS, Column, CompareRow};
 
-/// A table of text. The first column and those of words are aligned to the left, figures to the right, or at their "±".
+/// A table of text. The first column and text columns are aligned to the left, figures to the right, or at their "±".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextTable {
     head: Vec<[String; 2]>,
@@ -12,7 +12,7 @@ pub struct TextTable {
 }
 
 impl TextTable {
-    /// With the titles and units of its columns; a unit may be empty.
+    /// With titles and units of its columns; a unit may be empty.
     pub fn new(head: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { head: head.into_iter().map(|(title, unit)| [title, unit]).collect(), rows: Vec::new() }
     }
@@ -23,7 +23,7 @@ impl TextTable {
         self.rows.push(cells);
     }
 
-    /// Pads the values and the intervals of a column so that they stand under each other.
+    /// Pads the values and the intervals of a column so that they line up.
     fn align(column: &mut [&mut String]) {
         let split =
             |cell: &str| cell.split_once(" ± ").map(|(value, half)| (value.to_owned(), half.to_owned()));
@@ -55,7 +55,7 @@ impl fmt::Display for TextTable {
             cells.max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
-        // A column of words is one with a cell that does not begin as a figure does.
+        // A text column has a cell that does not begin like a figure.
         let begins_as_figure = |cell: &String| {
             cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || "-+.–".contains(c))
         };
@@ -66,7 +66,7 @@ impl fmt::Display for TextTable {
             let mut text = String::new();
             for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
                 text.push_str(if index == 0 { "" } else { "  " });
-                // Not by a width of `format!`, which refuses those above 65 535.
+                // `format!` refuses widths above 65 535.
                 let pad = " ".repeat(width - cell.chars().count());
                 let (before, after) = if words[index] { ("", pad.as_str()) } else { (pad.as_str(), "") };
                 text.extend([before, cell, after]);
@@ -82,13 +82,13 @@ impl fmt::Display for TextTable {
     }
 }
 
-/// The main figures of a comparison; what no row has is left out.
+/// The main figures of a comparison; columns without values are left out.
 pub fn comparison(rows: &[CompareRow]) -> TextTable {
     const LEFT_OUT: [&str; 5] = ["delay p50", "delay p99", "RTT p95", "jitter J2", "retransmitted"];
     build(rows, |figure| !LEFT_OUT.contains(&figure.title))
 }
 
-/// All figures of a comparison; what no row has is left out.
+/// All figures of a comparison; columns without values are left out.
 pub fn full_comparison(rows: &[CompareRow]) -> TextTable {
     build(rows, |_| true)
 }

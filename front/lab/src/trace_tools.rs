@@ -1,8 +1,8 @@
-//! Work on traces that has nothing to do with playing them: telling what is in a file, drawing it, making one from a
-//! model, from a log of rates or from another one, and writing it where it shall be.
+//! Tools for traces apart from running them: inspecting a file, drawing it, generating one from a model, from a log of rates or
+//! from another one, and writing it.
 //!
-//! A trace is a list of delivery opportunities ([`Trace`]). Everything that turns rates into opportunities counts
-//! 1500 B (12 kbit) for each, as is usual for these files.
+//! A trace is a list of delivery opportunities ([`Trace`]). Every conversion from rates to opportunities counts 1500 B (12 kbit)
+//! for each, as is usual for these files.
 
 mod edit;
 mod inspect;
@@ -31,7 +31,7 @@ pub use output::{OutputFile, write_mahimahi};
 pub use picture::Picture;
 pub use rates::{RateSeries, counts, write_csv};
 
-/// Bits that one opportunity stands for: a packet of 1500 B.
+/// Bits of one opportunity: a packet of 1500 B.
 pub(crate) const BITS: u64 = 12_000;
 
 /// Why work on a trace was not done.
@@ -41,27 +41,27 @@ pub enum ToolError {
     /// The file could not be read.
     #[error("cannot read {path}: {source}")]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file is gzipped, but not to its end.
+    /// The gzipped file is truncated.
     #[error(
         "{path}: after line {line}: the gzip data is cut off or damaged ({source}); fetch the file again"
     )]
     Gzip {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Lines that could still be read.
         line: u64,
-        /// As the decoder said it.
+        /// The decoder's error.
         source: std::io::Error,
     },
     /// The file is not a trace.
     #[error("{path}: {source}")]
     Malformed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it, with the line.
         source: TraceError,
@@ -69,7 +69,7 @@ pub enum ToolError {
     /// The file is not a log of rates.
     #[error("{path}: {source}")]
     Log {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it, with the line.
         source: LogError,
@@ -77,15 +77,15 @@ pub enum ToolError {
     /// The name of a trace means nothing.
     #[error(transparent)]
     Name(#[from] TraceLoadError),
-    /// What was asked for leaves no trace.
+    /// The requested edit leaves an empty trace.
     #[error("{0}")]
     Nothing(String),
     /// The file could not be written.
     #[error("cannot write {path}: {source}")]
     Unwritable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A plot could not be drawn.
@@ -94,8 +94,8 @@ pub enum ToolError {
 }
 
 impl ToolError {
-    /// Whether it is the machine's fault or ours, rather than something that the user can put right in the command or
-    /// in the file.
+    /// Whether it is a fault of the machine or of ours, rather than something that the user can correct in the command or in the
+    /// file.
     pub fn is_ours(&self) -> bool {
         match self {
             Self::Unreadable { source, .. } | Self::Unwritable { source, .. } => !matches!(
@@ -115,8 +115,8 @@ impl ToolError {
     }
 }
 
-/// As a trace's milliseconds and counts, for those who build one step by step.
+/// A trace from its milliseconds and counts, for building it step by step.
 fn collect(counts: impl IntoIterator<Item = (u64, u64)>) -> Result<Trace, TraceError> {
-    // More than fits is more than a trace may have, and is refused as such.
+    // Counts that overflow exceed the limit of a trace, and are refused as such.
     Trace::from_counts(counts.into_iter().map(|(ms, count)| (ms, u32::try_from(count).unwrap_or(u32::MAX))))
 }

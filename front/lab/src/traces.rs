@@ -1,4 +1,4 @@
-//! Traces by name: the built-in ones, and files of delivery opportunities, plain or gzipped, wherever the user keeps them.
+//! Traces by name: the built-in ones, and files of delivery opportunities, plain or gzipped, in the user's folders.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,19 +12,19 @@ use ranpace_scenario::{Scenario, ScenarioError, TraceSource};
 use ranpace_units::Span;
 use sha2::{Digest as _, Sha256};
 
-/// Longest recording, trajectory or file of fading that is read, in bytes: ours.
+/// Largest recording, trajectory or file of fading that is read, in bytes: ours.
 const MOST_TEXT: u64 = 256 << 20;
 
 /// Why a trace was not loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceLoadError {
-    /// No file of that name, as such or with `.gz`.
+    /// No file with that name, as such or with `.gz`.
     #[error(
         "no trace {name:?}; looked for it (and {name}.gz) in: {looked}. Built in: {builtin}; files elsewhere: give their path, or --traces DIR"
     )]
     NotFound {
-        /// As it was asked for.
+        /// The name asked for.
         name: String,
         /// The folders.
         looked: String,
@@ -34,7 +34,7 @@ pub enum TraceLoadError {
     /// No built-in trace of that name.
     #[error("no built-in trace {name:?}; there are: {builtin}")]
     UnknownBuiltin {
-        /// As it was asked for.
+        /// The name asked for.
         name: String,
         /// The names of the built-in ones.
         builtin: String,
@@ -42,15 +42,15 @@ pub enum TraceLoadError {
     /// The file could not be read.
     #[error("cannot read {path}: {source}")]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is not a trace.
     #[error("{path}: {source}")]
     Malformed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it, with the line.
         source: TraceError,
@@ -60,15 +60,15 @@ pub enum TraceLoadError {
 /// A built-in trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Builtin {
-    /// Its name, to be written after `builtin:`.
+    /// Its name, as used after `builtin:`.
     pub name: &'static str,
-    /// What it is like.
+    /// Its description.
     pub about: &'static str,
     model: fn() -> CellularModel,
     seed: u64,
 }
 
-/// The traces that Ranpace generates itself: a documented model with a fixed seed, the same on any machine.
+/// The traces that Ranpace generates: a documented model with a fixed seed, the same on any machine.
 pub const BUILTIN: [Builtin; 3] = [
     Builtin {
         name: "lte",
@@ -101,19 +101,19 @@ const BUILTIN_PREFIX: &str = "builtin:";
 pub struct TraceLibrary {
     folders: Vec<PathBuf>,
     loaded: BTreeMap<String, Arc<Trace>>,
-    /// Digests of the loaded ones, by name, as far as anybody asked.
+    /// Digests of the loaded ones, by name, computed on demand.
     digests: BTreeMap<String, String>,
 }
 
 impl TraceLibrary {
-    /// Looks for files in these folders (and as given, relative to the working directory); a trace may also lie in a
-    /// folder right below one of them.
+    /// Searches these folders (and the path as given, relative to the working directory); a trace may also be in a direct subfolder
+    /// of one of them.
     pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { folders: folders.into_iter().collect(), ..Self::default() }
     }
 
-    /// The trace of this name: `builtin:NAME`, a path, or a file in one of the folders; `builtin:NAME@SEED` is another
-    /// trace of the same model, `FILE@30s` the recording from 30 s on, its beginning after its end.
+    /// The trace with this name: `builtin:NAME`, a path, or a file in one of the folders; `builtin:NAME@SEED` is another trace of
+    /// the same model, `FILE@30s` the recording rotated to start at 30 s.
     pub fn get(&mut self, name: &str) -> Result<Arc<Trace>, TraceLoadError> {
         if let Some(trace) = self.loaded.get(name) {
             return Ok(Arc::clone(trace));
@@ -130,8 +130,8 @@ impl TraceLibrary {
         Ok(trace)
     }
 
-    /// Reads a scenario, and tells the digests of the files that it plays: [`Self::digests_of`] its traces, then the other
-    /// files it names (recordings, trajectories, fading), in the order in which they are read. `file` is what errors call it.
+    /// Parses a scenario, and returns the digests of the files that it uses: [`Self::digests_of`] its traces, then the other files
+    /// it names (recordings, trajectories, fading), in the order in which they are read. `file` is its name in errors.
     pub fn parse(&mut self, text: &str, file: &str) -> Result<(Scenario, Vec<String>), ScenarioError> {
         let mut noting = Noting { traces: self, digests: Vec::new() };
         let scenario = ranpace_scenario::parse(text, file, &mut noting)?;
@@ -141,7 +141,7 @@ impl TraceLibrary {
         Ok((scenario, digests))
     }
 
-    /// Digests of the traces that a scenario's links play, in the order of the links.
+    /// Digests of the traces of a scenario's links, in the order of the links.
     pub fn digests_of(&mut self, scenario: &Scenario) -> Vec<String> {
         let played = scenario.links.iter().filter_map(|link| match &link.config.service {
             Service::Trace(play) => Some(&play.trace),
@@ -217,7 +217,7 @@ impl TraceSource for TraceLibrary {
     }
 }
 
-/// Notes what was in the files that a scenario names, besides its traces.
+/// Records the content of the files that a scenario names, besides its traces.
 struct Noting<'a> {
     traces: &'a mut TraceLibrary,
     digests: Vec<String>,
@@ -255,7 +255,7 @@ fn generate(name: &str) -> Result<Trace, TraceLoadError> {
         .map_err(|source| TraceLoadError::Malformed { path: PathBuf::from(name), source })
 }
 
-/// SHA-256, in hexadecimal, of a trace as mahimahi's text: that of the uncompressed file, if it is written as usual.
+/// SHA-256, in hexadecimal, of a trace as mahimahi's text, which is that of the uncompressed file if it is in the usual format.
 pub fn digest(trace: &Trace) -> String {
     let (mut sha, mut text) = (Sha256::new(), String::new());
     for (ms, count) in trace.iter() {
@@ -272,7 +272,7 @@ pub fn digest(trace: &Trace) -> String {
     hexadecimal(&sha.finalize())
 }
 
-/// The trace from `from` on (less whole lengths), then its beginning.
+/// The trace from `from` on (modulo its length), then its beginning.
 fn rotated(trace: &Trace, from: Span) -> Result<Trace, TraceLoadError> {
     let length = trace.duration().as_millis();
     let from = if length == 0 { 0 } else { from.as_millis() % length };
@@ -285,7 +285,7 @@ fn rotated(trace: &Trace, from: Span) -> Result<Trace, TraceLoadError> {
         .map_err(|source| TraceLoadError::Malformed { path: PathBuf::from("a rotated trace"), source })
 }
 
-/// Reads a file of delivery opportunities; whether it is gzipped is told by its first bytes, not its name.
+/// Reads a file of delivery opportunities; gzip is detected by the first bytes, not by the name.
 pub fn read(path: &Path) -> Result<Trace, TraceLoadError> {
     let unreadable = |source| TraceLoadError::Unreadable { path: path.to_owned(), source };
     let malformed = |source| TraceLoadError::Malformed { path: path.to_owned(), source };
@@ -300,7 +300,7 @@ pub fn read(path: &Path) -> Result<Trace, TraceLoadError> {
     }
 }
 
-/// Opens a file, unzipping it on the way if it is gzipped.
+/// Opens a file, decompressing it if it is gzipped.
 pub fn open(path: &Path) -> std::io::Result<Box<dyn Read>> {
     let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
     let zipped = std::io::BufRead::fill_buf(&mut file)?.starts_with(&[0x1f, 0x8b]);

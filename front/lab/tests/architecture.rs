@@ -1,4 +1,4 @@
-//! The house's rules that a compiler does not check: which crate imports which, and what `logic` keeps away from.
+//! The project's rules that a compiler does not check: which crate imports which, and what `logic` must not use.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,9 +10,9 @@ use toml_edit::{DocumentMut, Item, TableLike};
 struct Package {
     /// Its folder from the root: "logic/cc".
     folder: String,
-    /// Its own packages among its dependencies, for tests or not, by folder.
+    /// The workspace packages among its dependencies, dev-dependencies included, by folder.
     own: Vec<String>,
-    /// Foreign packages that it is built with; those of its tests are left out.
+    /// External packages that it is built with, without dev-dependencies.
     foreign: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ fn toml(path: &Path) -> DocumentMut {
     text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Names of the packages in the tables of this kind, those for one platform too.
+/// Names of the packages in the tables of this kind, including platform-specific ones.
 fn dependencies(manifest: &DocumentMut, kind: &str) -> Vec<String> {
     let names = |table: Option<&Item>| -> Vec<String> {
         let table = table.and_then(Item::as_table_like);
@@ -78,7 +78,7 @@ fn imports_run_downwards() {
         Some("carriers") => 1,
         // The models of reproductions are drawn by the laboratory, and shown by the command.
         Some("front" | "reproductions") => 2,
-        _ => 3, // benches: they measure all of it
+        _ => 3, // benches: they measure everything
     };
     for package in packages() {
         for other in &package.own {
@@ -95,7 +95,7 @@ fn imports_run_downwards() {
     }
 }
 
-/// What each crate of `logic` may import of `logic`.
+/// The imports that each crate of `logic` may have within `logic`.
 const LOGIC: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("phy", &["units"]),
@@ -123,8 +123,8 @@ fn logic_is_laid_in_its_order() {
     }
 }
 
-/// Foreign packages that only compute. A new one is looked at here: it must not read a clock, open a file or a
-/// socket, start a thread, draw random numbers of the system's, or print.
+/// External packages that only compute. Review a new one here: it must not read a clock, open a file or a socket, start a thread,
+/// use the system's random numbers, or print.
 const PURE: &[&str] = &[
     "aes-gcm",
     "bytes",
@@ -178,17 +178,17 @@ fn modules_of_tests(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Words that a file may have after all: noq-proto's types ask for them. Its clock begins at a time that it is given,
-/// and its lock is one connection's.
+/// Words that are allowed in a file: noq-proto's types require them. Its clock starts at a given time, and its lock belongs to one
+/// connection.
 const ASKED_FOR: &[(&str, &[&str])] =
     &[("logic/quic/src/clock.rs", &["Instant"]), ("logic/quic/src/adapter.rs", &["Instant", "Mutex"])];
 
-/// Complains about lines of the packages in `parts`, tests left out, that have one of `words`.
+/// Reports lines of the packages in `parts`, without tests, that contain one of `words`.
 fn never_mentioned(parts: &[&str], words: &[&str], why: &str) {
     never_mentioned_but_in(&[], parts, words, why);
 }
 
-/// The same, with files that may: what their words lie on is lent to them.
+/// The same, with exceptions for files whose caller lends them the memory.
 fn never_mentioned_but_in(excepted: &[&str], parts: &[&str], words: &[&str], why: &str) {
     let root = root();
     for package in
@@ -247,7 +247,7 @@ fn logic_has_no_state_that_is_everybodys() {
         &["static mut", "thread_local!", "OnceLock", "LazyLock", "OnceCell", "Mutex", "RwLock"];
     const WHY: &str = "two runs in one process must not see each other";
     never_mentioned(&["logic/"], WORDS, WHY);
-    // A table for many readers, on words that its caller lends it.
+    // A table for many readers, in words that its caller lends it.
     const SHARED_TABLE: &[&str] = &["rnis/src/shared_table.rs", "rnis/src/shared_table/record.rs"];
     never_mentioned_but_in(SHARED_TABLE, &["logic/"], &["Atomic"], WHY);
 }

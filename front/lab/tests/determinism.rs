@@ -1,4 +1,4 @@
-//! The same seeds leave the same result files, byte by byte, whatever the number of threads that play them.
+//! The same seeds yield the same result files, byte by byte, with any number of threads.
 
 #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 

@@ -1,4 +1,4 @@
-//! Every link from one page of this repository to another leads somewhere, to its heading too.
+//! Every link from one page of this repository to another leads somewhere, including its heading.
 #![allow(clippy::unwrap_used)] // a test may
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// All pages below a folder, those of this project.
+/// All pages of this project below a folder.
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -32,14 +32,14 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Targets of the links of a line: what stands between `](` and `)`, outside code.
+/// Targets of the links of a line: the text between `](` and `)`, outside code.
 fn links(line: &str) -> Vec<&str> {
     let outside: Vec<&str> = line.split('`').step_by(2).collect();
     let parts = outside.into_iter().flat_map(|text| text.split("](").skip(1));
     parts.filter_map(|rest| rest.split(')').next()).collect()
 }
 
-/// What a forge makes of a heading: small letters, digits, hyphens for spaces.
+/// The anchor that a forge makes of a heading: small letters, digits, hyphens for spaces.
 fn anchor(heading: &str) -> String {
     let text: String = heading.trim_start_matches('#').trim().to_lowercase();
     let keep = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
@@ -49,7 +49,7 @@ fn anchor(heading: &str) -> String {
 fn anchors(text: &str) -> BTreeSet<String> {
     let (mut seen, mut counts) = (BTreeSet::new(), BTreeMap::<String, usize>::new());
     for line in prose(text).filter(|line| line.starts_with('#')) {
-        // Of a heading that is a link, its text.
+        // For a heading that is a link, its text.
         let plain = line.split("](").next().unwrap_or(line).replace('[', "");
         let name = anchor(&plain);
         let count = counts.entry(name.clone()).or_default();
@@ -106,7 +106,7 @@ fn links_between_pages_lead_somewhere() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
-/// What `make guide` makes a chapter of.
+/// The pages that `make guide` makes chapters of.
 #[test]
 fn the_guide_has_every_page() {
     let root = root();

@@ -1,4 +1,4 @@
-//! `docs/results.md` describes everything that a run leaves behind: each field of the JSON, each column of Parquet.
+//! `docs/results.md` describes everything that a run leaves behind: each JSON field and each Parquet column.
 #![allow(clippy::unwrap_used)] // a test may
 
 use std::fs;
@@ -118,7 +118,7 @@ fn each_file_and_each_of_its_columns_is_described() {
     let files = columns_are_described(&page, "a cell", &origin, &run);
     assert!(files.iter().any(|name| name == "user-1.parquet"), "{files:?}");
     for entry in ranpace_cc::ALL {
-        // Over the decorator, where there can be one: its columns and those of its parent.
+        // With the decorator, if possible: its columns and those of its parent.
         let cc = if entry.loss_based { format!("{}+c2tcp", entry.name) } else { entry.name.to_owned() };
         let (origin, run) = play(&cc);
         columns_are_described(&page, &cc, &origin, &run);

@@ -1,6 +1,6 @@
-//! The fuzz targets on stable Rust and for a bounded time: the kept corpus, and mutations of it from a fixed seed.
+//! Runs the fuzz targets on stable Rust for a bounded time: the stored corpus, and mutations of it from a fixed seed.
 //!
-//! `fuzz/` has the same targets for a real fuzzer; what that finds is added to `fuzz/corpus/`, and stays tested here.
+//! `fuzz/` has the same targets for a real fuzzer; its findings are added to `fuzz/corpus/`, and stay tested here.
 //! RANPACE_FUZZ_ROUNDS sets the number of mutations per target, RANPACE_FUZZ_SEED the seed.
 #![allow(clippy::unwrap_used)] // a test may
 
@@ -11,13 +11,13 @@ use std::fs;
 use std::panic;
 use std::path::Path;
 
-/// Mutations for each target unless told otherwise: a few seconds on a slow machine.
+/// Default number of mutations per target: a few seconds on a slow machine.
 const ROUNDS: u64 = 40_000;
 const SEED: u64 = 20_260_101;
-/// Longer inputs only take time.
+/// Longer inputs only cost time.
 const LONGEST: usize = 8_192;
 
-/// Pieces that the formats are made of, and numbers at their edges.
+/// Fragments of the formats, and numbers at their limits.
 const WORDS: [&[u8]; 62] = [
     b"\n",
     b"\r\n",
@@ -83,7 +83,7 @@ const WORDS: [&[u8]; 62] = [
     b"5G",
 ];
 
-/// Values of scenarios, at the edges of their ranges and beyond.
+/// Values of scenarios, at the limits of their ranges and beyond.
 const VALUES: [&str; 64] = [
     "0",
     "1",
@@ -151,7 +151,7 @@ const VALUES: [&str; 64] = [
     "{ kind = \"recorded\", file = \"fading.txt\" }",
 ];
 
-/// Marsaglia's xorshift64*: enough to choose mutations, and the same everywhere.
+/// Marsaglia's xorshift64*: good enough to choose mutations, and the same everywhere.
 struct Random(u64);
 
 impl Random {
@@ -167,10 +167,10 @@ impl Random {
     }
 }
 
-/// One to eight small changes, now and then with a piece of another input.
+/// One to eight small changes, sometimes with a piece of another input.
 fn mutated(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
     let mut data = corpus[random.below(corpus.len())].clone();
-    // Other values in a scenario that stays one otherwise.
+    // Changes values in a scenario that otherwise stays valid.
     if random.below(2) == 0 {
         for _ in 0..=random.below(4) {
             match random.below(3) {
@@ -212,7 +212,7 @@ fn mutated(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
     data
 }
 
-/// Gives a key of a scenario another value: one at an edge, mostly in the same unit, or one that another key has.
+/// Gives a key of a scenario another value: one at a limit, mostly in the same unit, or that of another key.
 fn revalue(random: &mut Random, data: &mut Vec<u8>, corpus: &[Vec<u8>]) {
     let unit = |text: &[u8]| -> Vec<u8> {
         text.iter().copied().filter(|byte| !b"0123456789.- ".contains(byte)).collect()
@@ -234,7 +234,7 @@ fn revalue(random: &mut Random, data: &mut Vec<u8>, corpus: &[Vec<u8>]) {
     }
 }
 
-/// Puts a line of another scenario under a header, in place of the line there that has the same key.
+/// Inserts a line of another scenario under a header, replacing the line there with the same key.
 fn graft(random: &mut Random, data: &mut Vec<u8>, corpus: &[Vec<u8>]) {
     let key = |line: &[u8]| line.split(|byte| *byte == b'=').next().map(<[u8]>::to_vec);
     let other = &corpus[random.below(corpus.len())];
@@ -269,7 +269,7 @@ fn graft(random: &mut Random, data: &mut Vec<u8>, corpus: &[Vec<u8>]) {
     *data = grown;
 }
 
-/// Where the value of some key stands: from behind its "=" to the end of the line, or to what ends it in a table.
+/// The position of some key's value: from after its "=" to the end of the line, or to its end within a table.
 fn value(random: &mut Random, data: &[u8]) -> Option<std::ops::Range<usize>> {
     let keys: Vec<usize> = (0..data.len()).filter(|&at| data[at] == b'=').collect();
     let begin = keys.get(random.below(keys.len()))? + 1;
@@ -283,7 +283,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a whole number"))
 }
 
-/// `slowness` divides the rounds of what takes longer than others.
+/// `slowness` divides the number of rounds of slow targets.
 fn fuzz(name: &str, slowness: u64) {
     let (_, target) = targets::TARGETS.iter().find(|(known, _)| *known == name).unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
@@ -370,7 +370,7 @@ fn pep() {
     fuzz("pep", 1);
 }
 
-/// A target that is only listed is not played.
+/// A target that is only listed is not run.
 #[test]
 fn every_target_has_its_test_a_corpus_and_a_line_in_the_docs() {
     let tests = include_str!("fuzz_corpus.rs");

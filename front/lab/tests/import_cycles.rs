@@ -1,7 +1,7 @@
 //! Within a crate, files import each other without cycles; only a parent and its own child modules may.
 //!
-//! The files' imports are read from their text: paths that begin with `crate`, `self`, `super` or a child module. A name
-//! that a module only re-exports counts as an import of the file that defines it. Tests are left out.
+//! The files' imports are read from their text: paths that begin with `crate`, `self`, `super` or a child module. A name that a
+//! module only re-exports counts as an import of the file that defines it. Tests are excluded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// A module's path in its crate: empty for the root.
 type Module = Vec<String>;
 
-/// The modules of a crate with their code, comments and tests left out.
+/// The modules of a crate with their code, without comments and tests.
 type Crate = BTreeMap<Module, String>;
 
 #[test]
@@ -34,14 +34,14 @@ fn no_cycle_is_larger_than_a_parent_with_its_children() {
     );
 }
 
-/// The cycles of a crate that are larger than a parent with its children, as text.
+/// The cycles of a crate other than a parent with its children, as text.
 fn cycles(modules: &Crate) -> Vec<String> {
     let imports: BTreeMap<&Module, BTreeSet<&Module>> =
         modules.keys().map(|module| (module, imports(modules, module))).collect();
     let mut found = Vec::new();
     for component in components(&imports) {
         let parent = component.iter().find(|parent| {
-            // The root is nobody's parent here: it only lists the modules.
+            // The root does not count as a parent here: it only lists the modules.
             !parent.is_empty()
                 && component.iter().all(|other| {
                     other == *parent || other.split_last().is_some_and(|(_, p)| p == parent.as_slice())
@@ -60,7 +60,7 @@ fn cycles(modules: &Crate) -> Vec<String> {
     found
 }
 
-/// A cycle's modules, and what each imports of the others.
+/// A cycle's modules, with their imports from each other.
 fn shown(component: &BTreeSet<&Module>, imports: &BTreeMap<&Module, BTreeSet<&Module>>) -> String {
     let name = |module: &Module| if module.is_empty() { "lib".to_owned() } else { module.join("/") };
     let edges = component.iter().map(|module| {
@@ -70,7 +70,7 @@ fn shown(component: &BTreeSet<&Module>, imports: &BTreeMap<&Module, BTreeSet<&Mo
     edges.collect::<Vec<_>>().join(", ")
 }
 
-/// The strongly connected components of more than one module: sets in which each reaches each.
+/// The strongly connected components with more than one module.
 fn components<'a>(imports: &BTreeMap<&'a Module, BTreeSet<&'a Module>>) -> Vec<BTreeSet<&'a Module>> {
     let reached: BTreeMap<&Module, BTreeSet<&Module>> = imports
         .keys()
@@ -109,7 +109,7 @@ fn imports<'a>(modules: &'a Crate, module: &'a Module) -> BTreeSet<&'a Module> {
     found.filter(|found| *found != module).collect()
 }
 
-/// The module that defines what a path in `from` names; `None` if it leads out of the crate.
+/// The module that defines what a path in `from` names; `None` if it is outside of the crate.
 fn resolve<'a>(modules: &'a Crate, from: &Module, path: &[String], depth: usize) -> Option<&'a Module> {
     let (mut at, mut rest) = match path.first()?.as_str() {
         "crate" => (Module::new(), &path[1..]),
@@ -172,7 +172,7 @@ fn defines(text: &str, name: &str) -> bool {
     })
 }
 
-/// A path in a file, by segments, and what it is called there.
+/// A path in a file, by segments, and its local name.
 struct Named {
     segments: Vec<String>,
     alias: Option<String>,
@@ -185,7 +185,7 @@ impl Named {
     }
 }
 
-/// The paths in a file: what its `use` statements name, and what begins with `crate`, `self` or `super` in its code.
+/// The paths in a file: those of its `use` statements, and those that begin with `crate`, `self` or `super` in its code.
 fn paths(text: &str) -> Vec<Named> {
     let mut found = Vec::new();
     let mut code = String::new();
@@ -211,7 +211,7 @@ fn paths(text: &str) -> Vec<Named> {
     found
 }
 
-/// Where the next `use` statement begins.
+/// The position of the next `use` statement.
 fn next_use(text: &str) -> Option<usize> {
     let mut from = 0;
     while let Some(at) = text[from..].find("use ") {
@@ -225,7 +225,7 @@ fn next_use(text: &str) -> Option<usize> {
     None
 }
 
-/// Takes a `use` tree apart: `a::{b, c::{d, self}}`.
+/// Expands a `use` tree: `a::{b, c::{d, self}}`.
 fn expand(prefix: &[String], tree: &str, found: &mut Vec<Named>) {
     let tree = tree.trim();
     if let Some(inner) = tree.strip_prefix('{').and_then(|tree| tree.strip_suffix('}')) {
@@ -261,7 +261,7 @@ fn expand(prefix: &[String], tree: &str, found: &mut Vec<Named>) {
     }
 }
 
-/// The modules of a crate, those of tests left out.
+/// The modules of a crate, without those of tests.
 fn modules_of(source: &Path) -> Crate {
     let mut files = Vec::new();
     collect(source, &mut files);
@@ -290,7 +290,7 @@ fn modules_of_tests(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A file without its comments, its tests, and what it imports for its documentation only.
+/// A file without its comments, its tests, and imports used only in its documentation.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let text = text

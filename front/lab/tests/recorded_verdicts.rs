@@ -1,5 +1,4 @@
-//! The figures on the pages of the experiments are those that were recorded, and the records are of the experiments as
-//! they stand.
+//! The figures on the pages of the experiments are the recorded ones, and the records match the current experiments.
 
 use std::path::{Path, PathBuf};
 

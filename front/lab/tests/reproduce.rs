@@ -1,5 +1,5 @@
-//! Published experiments in a quick look: document 001 with the recordings where they are there and without them, SIGMA's
-//! experiments (000), document 004, and going on where it was stopped.
+//! Published experiments in a quick look: document 001 with and without its recordings, SIGMA's experiments (000), document 004,
+//! and resuming a stopped run.
 #![allow(clippy::unwrap_used)] // a test may
 
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ranpace_lab::reproduce::{self, Experiment, How, Played, ReproduceError, Verdict};
 use ranpace_lab::{Report, Store};
 
-/// The folder of recorded traces, where there is one: beside the workspace, or as the environment says.
+/// The folder of recorded traces, if any: beside the workspace, or from the environment.
 fn traces() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces");
     let named = std::env::var_os("RANPACE_TRACES").map(PathBuf::from);
@@ -33,7 +33,7 @@ fn play(names: &[&str], folders: Vec<PathBuf>, sensitivity: bool) -> Result<Vec<
     chosen.iter().filter_map(|chosen| reproduce::play(chosen, &mut recordings, &how).transpose()).collect()
 }
 
-/// The report of experiments that were played in a quick look, which judges nothing.
+/// The report of experiments in a quick look, which judges nothing.
 fn page(all: &[Played]) -> String {
     for played in all {
         let expected = if played.experiment.pending.is_some() { Verdict::Pending } else { Verdict::Reported };
@@ -47,7 +47,7 @@ fn page(all: &[Played]) -> String {
     page
 }
 
-/// What is about the points of a quick look is measured.
+/// Everything at the points of a quick look is measured.
 fn assert_measured(all: &[Played]) {
     for played in all {
         let measured = played.rows.iter().filter(|row| row.measured.ends_with("(quick)")).count();
@@ -58,7 +58,7 @@ fn assert_measured(all: &[Played]) {
 #[test]
 fn all_of_001_can_be_played() {
     let Some(folder) = traces() else {
-        // Written past the test runner, which hides what passing tests print.
+        // Bypasses the test runner, which hides the output of passing tests.
         let _ = writeln!(
             std::io::stderr(),
             "skipped: needs recorded traces; CONTRIBUTING.md says where they come from"
@@ -143,7 +143,7 @@ fn chapter_7_can_be_played() {
 fn every_drain_reference_is_tried_on_request() {
     let played = &play(&["004-7-states"], Vec::new(), true).unwrap()[0];
     let table = played.tables.iter().find(|table| table.title.contains("other variants")).unwrap();
-    // `pre` is what is judged, and `live` is a scheme that is played anyway.
+    // `pre` is the judged scheme, and `live` is run anyway.
     for label in ["live", "drain-ref=filt", "drain-ref=past", "drain-ref=robust"] {
         assert!(table.rows.iter().any(|row| row[0] == label && row[3] == "startup"), "{label}: {table:?}");
     }
@@ -155,7 +155,8 @@ fn readings_are_played_where_they_differ_and_the_nearest_is_named() {
     let last = played.rows.last().unwrap();
     assert_eq!(last.criterion, "which of 18 choices is nearest to the published figures");
     assert!(last.measured.contains("buffer=") && last.measured.contains("window="), "{last:?}");
-    // Every combination has BBR alone, under a label of its own; that of the experiment itself is there by its name too. Two points each.
+    // Every combination has BBR alone, under a label of its own; that of the experiment itself also exists by its name. Two points
+    // each.
     let labels: Vec<&str> = played.cells.all().map(|(scheme, ..)| scheme).collect();
     let extra = labels.iter().filter(|label| label.contains('[')).count();
     assert_eq!((labels.len(), extra), (2 * 19, 2 * 18));
@@ -170,7 +171,7 @@ fn what_was_complete_is_not_played_again() {
     let stop = AtomicBool::new(false);
     let how = How { threads: 1, ..how(&stop, Some(&store), false) };
     let first = reproduce::play(experiment, &mut recordings, &how).unwrap().unwrap();
-    // With the flag set nothing is played any more: what comes back was kept.
+    // With the flag set nothing more is run: all results come from the store.
     stop.store(true, Ordering::Relaxed);
     assert!(reproduce::play(experiment, &mut recordings, &how).unwrap().is_none());
     stop.store(false, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! `ranpace validate radio`: every row that is judged is ok, and what it is judged by is what was measured.
+//! `ranpace validate radio`: every judged row is ok, and judged by what was measured.
 
 #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
@@ -14,7 +14,7 @@ fn the_radio_model_agrees() {
     let found = validate::run(&validate::radio(), 0, &AtomicBool::new(false));
     let failed: Vec<_> = found.rows.iter().filter(|row| row.ok == Some(false)).collect();
     assert!(failed.is_empty() && found.left == 0, "{failed:#?}");
-    // Each row is told from the others by what it says, and printed rows have something to print.
+    // Rows are distinguished by their text, and printed rows have something to print.
     let names: BTreeSet<&str> = found.rows.iter().map(|row| row.check.as_str()).collect();
     assert_eq!(names.len(), found.rows.len());
     assert!(found.rows.iter().all(|row| row.measured.is_finite() && row.expected.is_finite()));
@@ -29,7 +29,7 @@ fn the_figures_of_ns_3_are_those_of_the_file() {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/reference/ns3-rate-distance.csv");
     let Ok(text) = std::fs::read_to_string(path) else {
-        // Written past the test runner, which hides what passing tests print.
+        // Bypasses the test runner, which hides the output of passing tests.
         let word = "skipped: needs shared/data/reference beside the checkout; CONTRIBUTING.md says more\n";
         std::io::stderr().write_all(word.as_bytes()).unwrap();
         return;

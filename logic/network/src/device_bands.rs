@@ -15,18 +15,18 @@ use ranpace_units::{Rate, Span, Time};
 
 use crate::packet::PacketHandle;
 
-/// For how long the modem's rate is believed. Ours: a CQI period or two.
+/// How long the modem's rate is valid. Ours: one or two CQI periods.
 const KNOWN_FOR: Span = Span::from_millis(10);
 
 /// The bands of one device.
 #[derive(Debug)]
 pub(crate) struct Device {
     bands: RealTimeFirst,
-    /// When the modem's rate was asked for.
+    /// When the modem was last asked for its rate.
     asked: Option<Time>,
 }
 
-/// The cell's configuration of a user: the scenario's, or with one bearer more.
+/// The cell's configuration of a user: the scenario's, plus one bearer if it has bands.
 pub(crate) fn with_bearer(user: &UserSpec) -> Cow<'_, UserConfig> {
     if !user.real_time_first {
         return Cow::Borrowed(&user.config);
@@ -40,7 +40,7 @@ pub(crate) fn with_bearer(user: &UserSpec) -> Cow<'_, UserConfig> {
 }
 
 impl Device {
-    /// One for each user that has them.
+    /// The bands of each user that has them.
     pub fn all(scenario: &Scenario) -> Vec<Option<Self>> {
         let new = || Self { bands: RealTimeFirst::new(), asked: None };
         scenario.users.iter().map(|user| user.real_time_first.then(new)).collect()
@@ -57,7 +57,7 @@ impl Device {
         let transport = scenario.flows.get(packet.flow() as usize).map(|flow| &flow.transport);
         let is_udp = match transport {
             Some(Transport::Udp { .. } | Transport::Datagram { .. }) => true,
-            // QUIC is told by its header.
+            // QUIC is identified by its header.
             _ => false,
         };
         if direction == Direction::Downlink || !is_udp {
@@ -75,7 +75,7 @@ impl Device {
         }
     }
 
-    /// Rate of what goes first.
+    /// Rate of the prioritised traffic.
     pub fn rate(&mut self, now: Time) -> Rate {
         self.bands.rate(now)
     }

@@ -1,33 +1,33 @@
-//! The event queue: events by time, and by order of entry where times are equal.
+//! The event queue: events ordered by time and, at equal times, by insertion.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use ranpace_units::Time;
 
-/// Something that is due: in the network, or at its hosts.
+/// An event in the network or at its hosts.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<E> {
-    /// A link has something to do.
+    /// A link has work to do.
     Link(u32),
-    /// A cell has.
+    /// A cell has work to do.
     Radio,
     /// A hint of radio information arrives.
     Feed,
-    /// The scenario's change of this index takes place.
+    /// The scenario's change with this index takes place.
     Change(u32),
-    /// The warm-up is over.
+    /// The warm-up ends.
     Measure,
     /// A row of the series is due.
     Sample,
-    /// Something is due at the hosts.
+    /// An event of the hosts.
     Host(E),
 }
 
-/// The event queue. Events of one instant come in the order in which they were entered: runs are deterministic.
+/// The event queue. Events of one instant come in the order of insertion, so that runs are deterministic.
 ///
-/// Links and the rest have heaps of their own. Most events are those of a few links, and nearly always among the next
-/// ones: in one heap, each would climb past the deadlines of all flows, which lie far ahead and seldom come.
+/// Links and other sources have separate heaps. Most events belong to a few links, and are nearly always among the next ones: in a
+/// single heap each would climb past the deadlines of all flows, which are far ahead and rarely come.
 #[derive(Debug)]
 pub struct EventQueue<E> {
     links: BinaryHeap<Reverse<Entry<E>>>,
@@ -41,7 +41,7 @@ impl<E> Default for EventQueue<E> {
     }
 }
 
-/// An entry: the event, its time and its order of entry.
+/// An entry: the event, its time and its insertion number.
 #[derive(Clone, Copy, Debug)]
 struct Entry<E> {
     at: Time,
@@ -50,7 +50,7 @@ struct Entry<E> {
 }
 
 impl<E> Entry<E> {
-    /// One number, so that heaps compare without a branch that nobody could predict.
+    /// Key as one number, so that heaps compare without an unpredictable branch.
     #[inline]
     fn key(&self) -> u128 {
         u128::from(self.at.as_nanos()) << 64 | u128::from(self.order)
@@ -96,7 +96,7 @@ impl<E> Ord for Entry<E> {
 }
 
 impl<E: Copy> EventQueue<E> {
-    /// Enters an event; one at [`Time::MAX`] never comes.
+    /// Inserts an event; one at [`Time::MAX`] never comes.
     #[inline]
     pub fn enter(&mut self, at: Time, event: Event<E>) {
         if at < Time::MAX {
@@ -110,7 +110,7 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
-    /// When the next event is due, [`Time::MAX`] if there is none; without the links for which `can_wait` says so.
+    /// When the next event is due, ignoring links for which `can_wait` returns true; [`Time::MAX`] if there is none.
     pub fn next_time_but(&self, can_wait: impl Fn(u32, Time) -> bool) -> Time {
         let others = self.others.peek().map_or(Time::MAX, |first| first.0.at);
         self.links.iter().fold(others, |next, Reverse(entry)| match entry.event {
@@ -134,7 +134,7 @@ impl<E: Copy> EventQueue<E> {
     }
 }
 
-/// A deadline that moves, with at most one live entry in the event queue: postponing it costs nothing.
+/// A deadline that moves, with at most one live entry in the event queue, so that postponing it costs nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Timer(Time);
 
@@ -156,7 +156,7 @@ impl Timer {
         }
     }
 
-    /// Whether an event that came at `now` is the live one; the timer is then off.
+    /// Whether an event at `now` is the live one; if so, the timer is then off.
     #[inline]
     pub fn fires(&mut self, now: Time) -> bool {
         let live = self.0 == now;

@@ -53,23 +53,23 @@ pub enum Source {
     Modem,
 }
 
-/// A hint that has come.
+/// A hint that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct HintDelivery {
-    /// For whom.
+    /// The reader.
     pub reader: Reader,
-    /// Of which user.
+    /// The user.
     pub user: u32,
     /// The hint.
     pub hint: RadioHint,
 }
 
-/// Both ways of radio information.
+/// Both feeds of radio information.
 #[derive(Debug)]
 pub(crate) struct Feed {
     edge: Channel,
     modem: Channel,
-    /// Users whose real-time packets have a bearer of their own, before the others.
+    /// Users whose real-time packets have an additional bearer before the others.
     real_time_first: Vec<bool>,
 }
 
@@ -83,9 +83,9 @@ struct Channel {
     is_read: bool,
     /// In order of time.
     under_way: VecDeque<(Time, HintDelivery)>,
-    /// Reports so far, of each cell.
+    /// Reports so far, per cell.
     published: Vec<u64>,
-    /// Encoders of each cell's datagrams, and the records of a report.
+    /// Per-cell datagram encoders, and the records of the current report.
     encoders: Vec<Encoder>,
     records: Vec<Record>,
     seed: u64,
@@ -100,7 +100,7 @@ struct FeedSubscription {
 }
 
 impl Feed {
-    /// As the scenario says, with the flows that want to read.
+    /// As configured by the scenario, with subscriptions for the flows that need them.
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
         let channel = |source, spec: &FeedSpec, averaging, seed| Channel {
             source,
@@ -141,7 +141,7 @@ impl Feed {
         }
     }
 
-    /// From now on a reader is told of a user in one direction; `bearer` is the one whose queue is meant.
+    /// Subscribes a reader to hints about a user in one direction; `bearer` is the one whose queue is reported.
     pub fn subscribe(&mut self, source: Source, reader: Reader, user: u32, direction: Direction, bearer: u8) {
         let channel = if source == Source::Modem { &mut self.modem } else { &mut self.edge };
         let has_one_more = self.real_time_first.get(user as usize).is_some_and(|first| *first);
@@ -152,12 +152,12 @@ impl Feed {
         }
     }
 
-    /// Whether anybody reads.
+    /// Whether there are any readers.
     pub fn is_read(&self) -> bool {
         self.edge.is_read || self.modem.is_read
     }
 
-    /// A cell's slot is over.
+    /// A cell's slot has ended.
     pub fn on_report(&mut self, report: &SlotReport<'_>) {
         self.edge.on_report(report);
         self.modem.on_report(report);
@@ -169,13 +169,13 @@ impl Feed {
         self.modem.on_event(event);
     }
 
-    /// When [`Self::next`] has something.
+    /// When [`Self::next`] will return something.
     pub fn next_due(&self) -> Time {
         let due = |channel: &Channel| channel.under_way.front().map_or(Time::MAX, |(at, _)| *at);
         due(&self.edge).min(due(&self.modem))
     }
 
-    /// A hint that has come by now.
+    /// The next hint that has arrived by now.
     pub fn next(&mut self, now: Time) -> Option<HintDelivery> {
         let channel = [&mut self.edge, &mut self.modem]
             .into_iter()
@@ -188,7 +188,7 @@ impl Feed {
         self.edge.sent = FeedResult::default();
     }
 
-    /// What the edge's feed has sent since; `None` without a reader.
+    /// What the edge's feed has sent since `from`; `None` without a reader.
     pub fn result(&self, from: Time, end: Time) -> Option<FeedResult> {
         let measured = end - from;
         let rate = if measured.is_zero() { Rate::ZERO } else { Rate::of(self.edge.sent.bytes, measured) };
@@ -227,12 +227,12 @@ impl Channel {
         }
     }
 
-    /// Sends hints of a user to those who read them.
+    /// Sends hints about a user to its readers.
     fn tell(&mut self, now: Time, user: u32, number: u64) {
         let Self { source, spec, publisher, readers, under_way, seed, .. } = self;
         for FeedSubscription { reader, direction, bearer } in readers.get(user as usize).into_iter().flatten()
         {
-            // In a slot of the other direction the modem has nothing to tell.
+            // In a slot of the other direction the modem has nothing to report.
             let is_event = number == u64::MAX;
             if *source == Source::Modem && !is_event && !publisher.had_symbols(user, *direction) {
                 continue;
@@ -247,7 +247,7 @@ impl Channel {
         }
     }
 
-    /// Bytes of a cell's report on the wire.
+    /// Counts the bytes of a cell's report on the wire.
     fn count_bytes(&mut self, cell: u16) {
         let all = self.publisher.users(cell).len() as u64;
         let sent = &mut self.sent;
@@ -271,17 +271,17 @@ impl Channel {
     }
 }
 
-/// Users of a cell that is said to be full. Ours.
+/// Users of a cell that is reported as full. Ours.
 const CROWD: u16 = 100;
-/// What is waiting where a queue is said to be full and its limit is not known. Ours.
+/// Queue length reported for a full queue whose limit is not known. Ours.
 const LONG_QUEUE: Bytes = Bytes::new(1_000_000);
-/// First of the draws for what is invented; those for errors come before.
+/// First draw for invented values; those before are for errors.
 const INVENTED: u64 = 8;
 
-/// Says something else than was measured. `draw` gives a number from 0 to 1 for each part.
+/// Replaces measured values by invented ones. `draw` returns a number from 0 to 1 for each part.
 fn invent(hint: &mut RadioHint, content: Content, direction: Direction, draw: impl Fn(u64) -> f64) {
     let limit = hint.queue_limit.unwrap_or(LONG_QUEUE);
-    // Granted on average, at most in a TTI, to nobody; users and what waits.
+    // Mean grant, largest grant per TTI, unused resources; users and queue.
     let cell = f64::from(hint.cell);
     let (granted, most, unused, users, queue) = match content {
         Content::Measured => return,
@@ -300,14 +300,14 @@ fn invent(hint: &mut RadioHint, content: Content, direction: Direction, draw: im
     hint.tbs_bits = Some(hint.block(direction, f64::from(hint.most_granted)).bits());
 }
 
-/// MCS that all tables have (TS 38.214, table 5.1.3.1-2): 0 to 27.
+/// Number of MCS values common to all tables (TS 38.214, table 5.1.3.1-2): 0 to 27.
 const MCS_VALUES: f64 = 28.0;
 
-/// Makes a hint wrong by factors.
+/// Multiplies the values of a hint by error factors.
 fn falsify(hint: &mut RadioHint, factor: impl Fn(u64) -> f64) {
     let cell = f64::from(hint.cell);
     let of_grant = factor(0);
-    // Sizes of blocks are whole bytes.
+    // Block sizes are whole bytes.
     let bits = |bits: u32| 8 * libm::round(f64::from(bits) * of_grant / 8.0) as u32;
     hint.tbs_bits = hint.tbs_bits.map(bits);
     hint.granted = (hint.granted * of_grant).min(cell);

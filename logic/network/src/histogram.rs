@@ -14,10 +14,10 @@ use crate::results::Distribution;
 
 const PRECISION: u32 = 10;
 const GROUP: usize = 16;
-/// Values that wait to be sorted in.
+/// Values buffered before they are sorted in.
 const WAITING: usize = 256;
 
-/// The histogram. In memory as it is written here: first what every value needs.
+/// The histogram. The fields are in memory order: those needed for every value come first.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Histogram {
@@ -25,7 +25,7 @@ pub struct Histogram {
     count: u64,
     min: u64,
     max: u64,
-    /// Buckets of the latest values, which are not in their groups yet.
+    /// Bucket numbers of the latest values, not sorted in yet.
     waiting: Vec<u16>,
     /// Groups from number `first` on.
     groups: Vec<Option<Box<[u32; GROUP]>>>,
@@ -45,7 +45,7 @@ impl Histogram {
         }
     }
 
-    /// Adds a value so many times.
+    /// Adds a value `times` times.
     pub fn record_times(&mut self, value: Span, times: u32) {
         if times == 0 {
             return;
@@ -65,7 +65,7 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Sorts in what waits.
+    /// Sorts the buffered values in.
     fn settle(&mut self) {
         let mut waiting = core::mem::take(&mut self.waiting);
         waiting.drain(..).for_each(|bucket| self.sort_in(usize::from(bucket), 1));
@@ -81,7 +81,7 @@ impl Histogram {
         *slot = slot.saturating_add(times);
     }
 
-    /// Extends the groups to this one; returns its index.
+    /// Extends the groups to include this one; returns its index.
     #[cold]
     fn make_room(&mut self, group: usize) -> usize {
         if self.groups.is_empty() {
@@ -100,7 +100,7 @@ impl Histogram {
         index
     }
 
-    /// Buckets that hold something: middle of the bucket, count; increasing.
+    /// Buckets with values: middle of the bucket, count; increasing.
     fn buckets(&self) -> Vec<(u64, u64)> {
         let mut waiting = self.waiting.clone();
         waiting.sort_unstable();
@@ -133,7 +133,7 @@ impl Histogram {
         if self.count == 0 { 0 } else { (self.sum / u128::from(self.count)) as u64 }
     }
 
-    /// Mean distance from the mean.
+    /// Mean absolute deviation from the mean.
     pub fn mean_deviation(&self) -> Span {
         if self.count == 0 {
             return Span::ZERO;
@@ -177,7 +177,7 @@ impl Histogram {
         }
     }
 
-    /// At most 200 points of the distribution function, evenly spread over its shares.
+    /// At most 200 points of the distribution function, evenly spaced in its shares.
     fn cdf(&self, buckets: &[(u64, u64)]) -> Vec<(Span, f64)> {
         const POINTS: f64 = 198.0;
         let mut points = Vec::new();
@@ -194,7 +194,7 @@ impl Histogram {
     }
 }
 
-/// Takes off all values at the front that are equal to this one; returns how many there were.
+/// Removes all values equal to `value` from the front; returns their number.
 fn run(values: &mut Peekable<impl Iterator<Item = usize>>, value: usize) -> u64 {
     let mut count = 0;
     while values.next_if_eq(&value).is_some() {

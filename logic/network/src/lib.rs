@@ -1,7 +1,7 @@
-//! The network of a scenario: links, cells, routes and radio information put together.
+//! The network of a scenario: its links, cells, routes and radio information combined.
 //!
-//! It is pure: its driver tells it the time, and takes what is due. `ranpace-sim` drives it by virtual time with endpoints at its
-//! hosts, `ranpace-emulator` by the real clock for packets that come from outside ([`Transit`]).
+//! It is pure: its driver passes in the time and handles what is due. `ranpace-sim` drives it in virtual time with endpoints at its
+//! hosts, `ranpace-emulator` by the real clock for packets from outside ([`Transit`]).
 #![forbid(unsafe_code)]
 
 mod device_bands;

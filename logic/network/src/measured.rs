@@ -1,4 +1,4 @@
-//! Turns what meters counted into results.
+//! Turns what the meters counted into results.
 
 use ranpace_scenario::{FlowSpec, Transport};
 use ranpace_units::{Bytes, Rate, Span};
@@ -8,8 +8,8 @@ use crate::results::{FlowCounts, FlowResult, FlowTotals, LinkResult, Series};
 use crate::series::LinkRows;
 
 impl FlowResult {
-    /// What the network measured of a flow, and what its ends counted from `before` to `after` in the measured part, `measured`
-    /// long. Transfers and totals are left to the ends.
+    /// The network's measurements of a flow, with its endpoints' counters from `before` to `after` in the measured part, `measured`
+    /// long. Transfers and totals are left to the endpoints.
     pub fn of(
         spec: &FlowSpec,
         meter: &FlowMeter,

@@ -1,4 +1,4 @@
-//! Meters of flows and links. They count from the end of the warm-up on.
+//! Meters of flows and links. They count from the end of the warm-up.
 
 use ranpace_link::{DropCause, Observer};
 use ranpace_units::{Bytes, Span, Time};
@@ -11,7 +11,7 @@ use crate::tap::{Tap, TapEvent};
 /// Weight of a new difference in jitter J1 (RFC 3550, 6.4.1).
 const JITTER_WEIGHT: f64 = 1.0 / 16.0;
 
-/// Figures of one flow's packets in the network. In memory as it is written here: first what every packet needs.
+/// Figures of one flow's packets in the network. The fields are in memory order: those needed for every packet come first.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct FlowMeter {
@@ -19,7 +19,7 @@ pub struct FlowMeter {
     row_delay_sum: f64,
     row_delay_max: f64,
     row_delay_count: u64,
-    /// The slowest place on its way, as an index into [`crate::RunResult::links`].
+    /// The slowest place on its path, as an index into [`crate::RunResult::links`].
     pub bottleneck: Option<u32>,
     /// Bytes that left the bottleneck.
     pub bottleneck_bytes: u64,
@@ -38,7 +38,7 @@ pub struct FlowMeter {
 }
 
 impl FlowMeter {
-    /// Of a flow whose bottleneck is there.
+    /// A meter of a flow with this bottleneck.
     pub(crate) fn at(bottleneck: Option<u32>) -> Self {
         Self { bottleneck, ..Self::default() }
     }
@@ -63,14 +63,14 @@ impl FlowMeter {
         self.last_delay = Some(delay);
     }
 
-    /// Takes over what `other` measured for the row of the series.
+    /// Takes over what `other` measured for the current row of the series.
     pub fn take_row(&mut self, other: &mut Self) {
         self.row_delay_sum += core::mem::take(&mut other.row_delay_sum);
         self.row_delay_max = self.row_delay_max.max(core::mem::take(&mut other.row_delay_max));
         self.row_delay_count += core::mem::take(&mut other.row_delay_count);
     }
 
-    /// Mean and largest delay of the row of the series, in seconds, NaN without a packet; the next row begins.
+    /// Mean and largest delay of the current row, in seconds, NaN without a packet; begins the next row.
     pub(crate) fn take_row_delay(&mut self) -> [f64; 2] {
         let [mut mean, mut max] = [f64::NAN; 2];
         if self.row_delay_count > 0 {
@@ -106,7 +106,7 @@ pub(crate) struct LinkMeter {
     pub row_packets: u64,
 }
 
-/// A measurement that is not in its flow's meter yet.
+/// A measurement not yet entered in its flow's meter.
 #[derive(Clone, Copy, Debug)]
 struct Note {
     flow: u32,
@@ -116,26 +116,26 @@ struct Note {
 
 #[derive(Clone, Copy, Debug)]
 enum NoteKind {
-    /// A packet of `wire` bytes left the queue of a limited link after so long.
+    /// A packet of `wire` bytes left the queue of a limited link after this delay.
     Departed { link: u32, wire: u32 },
-    /// A sample of the RTT.
+    /// An RTT sample.
     Rtt,
 }
 
-/// Notes that are entered together: as many as stay in the nearest cache.
+/// Notes that are entered together: as many as fit the first-level cache.
 const NOTES: usize = 256;
 
 /// All meters.
 pub struct Meters<'a> {
-    /// Of each flow; behind them, of the connections to servers of those that proxies split.
+    /// Of each flow; then of the connections to servers of split flows.
     pub flows: Vec<FlowMeter>,
     pub(crate) links: Vec<LinkMeter>,
     pub(crate) ledger: Ledger,
     /// The measured part has begun.
     pub(crate) measuring: bool,
-    /// The packets that links hold handles of.
+    /// The packets to which links hold handles.
     pub packets: PacketPool,
-    /// Is shown packets.
+    /// Observes packets.
     pub tap: Option<&'a mut dyn Tap>,
     notes: Vec<Note>,
 }
@@ -161,7 +161,7 @@ impl<'a> Meters<'a> {
         }
     }
 
-    /// A participant dropped a packet that passed.
+    /// A participant dropped a passing packet.
     pub(crate) fn on_dropped_by_participant(&mut self, packet: PacketHandle) {
         self.ledger.dropped += Bytes::new(u64::from(packet.wire()));
         if self.measuring && packet.direction() == Direction::Forward {
@@ -178,7 +178,7 @@ impl<'a> Meters<'a> {
         }
     }
 
-    /// Enters what was noted, in order. To be called before flows' meters are read, and before `measuring` changes.
+    /// Enters the notes, in order. Call it before reading flows' meters, and before changing `measuring`.
     pub(crate) fn settle(&mut self) {
         let mut notes = core::mem::take(&mut self.notes);
         for &Note { flow, what, time } in &notes {
@@ -201,7 +201,7 @@ impl<'a> Meters<'a> {
     }
 }
 
-/// The meters, standing at a link.
+/// The meters, as seen by a link.
 pub(crate) struct AtLink<'a, 'b> {
     meters: &'b mut Meters<'a>,
     link: u32,

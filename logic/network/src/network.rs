@@ -1,8 +1,8 @@
 //! The links, cells and routes of a scenario: packets in, packets and events out.
 //!
-//! A network has no endpoints and reads no clock. Its driver takes the next event from [`Network::queue`], tells the network the time by
-//! [`Network::set_now`], and hands the event to [`Network::handle`]: the simulator at the event's own time, the emulator when the
-//! real clock has reached it. The driver provides what stands at the hosts: see [`Hosts`].
+//! A network has no endpoints and reads no clock. Its driver takes the next event from [`Network::queue`], sets the time with
+//! [`Network::set_now`], and passes the event to [`Network::handle`]: the simulator at the event's own time, the emulator when the
+//! real clock has reached it. The driver provides the hosts: see [`Hosts`].
 
 use ranpace_cc::RadioHint;
 use ranpace_link::{Link, Service};
@@ -23,10 +23,10 @@ use crate::results::{CellResult, FeedResult, LinkResult, UserResult};
 use crate::route::{Place, Routes, Step, Stop, splits};
 use crate::series::LinkRows;
 
-/// Packets that are prefetched at a time.
+/// Packets that are prefetched together.
 const AHEAD: usize = 16;
 
-/// What stands at the hosts of a network: endpoints, proxies, taps. Each method may send packets and schedule events.
+/// The hosts of a network: endpoints, proxies, taps. Each method may send packets and schedule events.
 pub trait Hosts<'a> {
     /// Events of hosts.
     type Event: Copy;
@@ -34,7 +34,7 @@ pub trait Hosts<'a> {
     /// A packet has reached the end of its route. The hosts now own it: see [`Network::deliver`].
     fn on_arrived(&mut self, network: &mut Network<'a, Self::Event>, packet: PacketHandle);
 
-    /// A packet passes a participant that is none of its ends: one of the [`Stop`]s.
+    /// A packet passes a participant other than its endpoints: one of the [`Stop`]s.
     fn on_passing(
         &mut self,
         network: &mut Network<'a, Self::Event>,
@@ -42,13 +42,13 @@ pub trait Hosts<'a> {
         packet: PacketHandle,
     ) -> Verdict;
 
-    /// An event that was scheduled by [`Network::enter`] is due.
+    /// An event scheduled by [`Network::enter`] is due.
     fn on_event(&mut self, network: &mut Network<'a, Self::Event>, event: Self::Event);
 
     /// Radio information has arrived for one of its readers.
     fn on_hint(&mut self, network: &mut Network<'a, Self::Event>, told: &HintDelivery);
 
-    /// The modem of a user received a grant, and somebody listens to it.
+    /// The modem of a user received a grant, and [`Network::listen`] was called for it.
     fn on_grant(&mut self, network: &mut Network<'a, Self::Event>, user: u32, grant: &RadioHint);
 
     /// The measured part begins.
@@ -60,18 +60,18 @@ pub trait Hosts<'a> {
     /// A change of the scenario takes place that does not concern the network.
     fn on_change(&mut self, network: &mut Network<'a, Self::Event>, change: &ChangeKind);
 
-    /// These packets leave a link next: brings the state that they will need into the processor's cache. Called under
-    /// [`Drive::prefetches`] alone.
+    /// These packets leave a link next: prefetches the state that they will need into the processor's cache. Called only with
+    /// [`Drive::prefetches`].
     fn prefetch(&self, _: &Network<'a, Self::Event>, _: &[PacketHandle]) {}
 }
 
 /// How a network is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drive {
-    /// There is so much state that it does not stay in the processor's cache: it is prefetched.
+    /// Prefetch state, because there is too much of it for the processor's cache.
     pub prefetches: bool,
-    /// Links have an event only when a packet can come out of them. What happens inside a link happens at its own
-    /// instant all the same, but is seen later. For those who pay for each event: drivers by the real clock.
+    /// Schedule events of a link only when a packet can come out of it. Events inside a link still take effect at their own
+    /// instants, but are observed later. For drivers by the real clock, which pay for each event.
     pub arrivals_only: bool,
 }
 
@@ -79,14 +79,14 @@ pub struct Drive {
 pub struct Network<'a, E> {
     scenario: &'a Scenario,
     now: Time,
-    /// Events to come.
+    /// Future events.
     pub queue: EventQueue<E>,
     /// The meters, and the pool of packets.
     pub meters: Meters<'a>,
     /// The routes of flows.
     pub routes: Routes,
     drive: Drive,
-    /// The scenario's, which have the first numbers of participants.
+    /// The scenario's middleboxes, which are the participants with the lowest numbers.
     middleboxes: Vec<Box<dyn Middlebox>>,
     links: Vec<Link<PacketHandle>>,
     link_timers: Vec<Timer>,
@@ -94,11 +94,11 @@ pub struct Network<'a, E> {
     radio: Option<Box<Radio<'a>>>,
     radio_timer: Timer,
     feed_timer: Timer,
-    /// Packets that came out of the cells just now.
+    /// Packets that have just left the cells.
     arrived: Vec<PacketHandle>,
-    /// Grants that modems received just now.
+    /// Grants that modems have just received.
     grants: Vec<(u32, Grant)>,
-    /// Packets that were prefetched and are still to come, of each link.
+    /// For each link, the packets that were prefetched and have not left it yet.
     prefetched: Vec<usize>,
     link_rows: Vec<LinkRows>,
     measured_from: Time,
@@ -108,7 +108,7 @@ pub struct Network<'a, E> {
 /// The results of a network.
 #[derive(Debug)]
 pub struct NetworkResult {
-    /// From here on figures were counted.
+    /// Start of the measured part.
     pub measured_from: Time,
     /// As in [`crate::RunResult::links`].
     pub links: Vec<LinkResult>,
@@ -118,14 +118,14 @@ pub struct NetworkResult {
     pub users: Vec<UserResult>,
     /// Bytes and reports of the edge's feed; `None` without a reader.
     pub feed: Option<FeedResult>,
-    /// Of each flow, and of the connections to servers of those that are split.
+    /// Per flow, and per connection to a server of each split flow.
     pub flows: Vec<FlowMeter>,
     /// The ledger of bytes.
     pub ledger: crate::results::Ledger,
 }
 
 impl<'a, E: Copy> Network<'a, E> {
-    /// Prepares a scenario; packets pass participants at `stops`. Nothing has been sent, and [`Self::start`] follows.
+    /// Prepares a scenario; packets pass participants at `stops`. Nothing has been sent yet; call [`Self::start`] next.
     pub fn new(scenario: &'a Scenario, drive: Drive, stops: &[Stop]) -> Self {
         let links: Vec<Link<PacketHandle>> = scenario
             .links
@@ -148,12 +148,13 @@ impl<'a, E: Copy> Network<'a, E> {
         let mut bottleneck = |path: &[Hop]| bottleneck(scenario, radio.as_deref_mut(), path);
         let mut flow_meters: Vec<FlowMeter> =
             scenario.flows.iter().map(|flow| FlowMeter::at(bottleneck(&flow.path))).collect();
-        // Packets between server and proxy are measured where the whole flow's are.
+        // Packets between server and proxy are measured at the whole flow's bottleneck.
         for (_, split) in splits(scenario) {
             flow_meters.push(FlowMeter::at(flow_meters[split.flow].bottleneck));
         }
         let mut queue = EventQueue::default();
-        // What is measured lies after the warm-up's end, as capacities are counted; without one, all counts.
+        // The measured part begins right after the end of the warm-up, as capacities are counted; without a warm-up everything
+        // counts.
         let instant = if scenario.warmup.is_zero() { Span::ZERO } else { Span::from_nanos(1) };
         queue.enter(Time::ZERO + scenario.warmup + instant, Event::Measure);
         Self {
@@ -178,13 +179,13 @@ impl<'a, E: Copy> Network<'a, E> {
         }
     }
 
-    /// Schedules the events of the scenario. Events that hosts scheduled before come first where times are equal.
+    /// Schedules the events of the scenario. At equal times, events that hosts scheduled before come first.
     pub fn start(&mut self) {
         for (index, change) in self.scenario.changes.iter().enumerate() {
             self.queue.enter(change.at, Event::Change(index as u32));
         }
         self.queue.enter(Time::ZERO + self.scenario.sample, Event::Sample);
-        // Cells report from the beginning where somebody reads.
+        // Cells report from the beginning if the feed has readers.
         if self.radio.as_mut().is_some_and(|radio| radio.feed().is_read()) {
             self.arm_radio();
         }
@@ -250,13 +251,13 @@ impl<'a, E: Copy> Network<'a, E> {
         }
     }
 
-    /// The slot for the next packet of a host; the packet does not exist until [`Self::send`].
+    /// The slot for a host's next packet; the packet does not exist until [`Self::send`].
     #[inline]
     pub fn vacant(&mut self) -> &mut Packet {
         self.meters.packets.vacant()
     }
 
-    /// Sends the packet that was written to [`Self::vacant`] on its route, which begins at `first`.
+    /// Sends the packet written to [`Self::vacant`] on its route, starting at step `first`.
     #[inline]
     pub fn send(&mut self, first: Place) -> Option<PacketHandle> {
         let packet = self.meters.packets.take()?;
@@ -265,14 +266,14 @@ impl<'a, E: Copy> Network<'a, E> {
         Some(packet)
     }
 
-    /// A packet has reached an end of its route: counts it, and releases its slot.
+    /// A packet has reached an end of its route: counts it and releases its slot.
     #[inline]
     pub fn deliver(&mut self, packet: PacketHandle) {
         self.count_delivered(packet);
         self.meters.packets.release(packet);
     }
 
-    /// As [`Self::deliver`], without releasing the slot: the content is still wanted.
+    /// Like [`Self::deliver`], but keeps the slot, whose content is still needed.
     #[inline]
     pub fn count_delivered(&mut self, packet: PacketHandle) {
         self.meters.ledger.delivered += Bytes::new(u64::from(packet.wire()));
@@ -293,7 +294,7 @@ impl<'a, E: Copy> Network<'a, E> {
                     self.radio_timer.set(at, Event::Radio, &mut self.queue);
                 }
             }
-            // `forward` has asked them, and no way begins with one.
+            // `forward` has handled participants, and no route begins with one.
             Step::Participant(_) => debug_assert!(false, "a participant is no link"),
         }
     }
@@ -308,8 +309,8 @@ impl<'a, E: Copy> Network<'a, E> {
         self.arm_link(link);
     }
 
-    /// Brings what the next packets out of a link will need into the processor's cache, many at a time: fetched one by one
-    /// when they arrive, each would be waited for.
+    /// Prefetches what the next packets out of a link will need, many at a time; if fetched one by one on arrival, each would
+    /// stall.
     #[inline]
     fn prefetch<H: Hosts<'a, Event = E>>(&mut self, link: usize, hosts: &mut H) {
         if self.prefetched[link] > 0 {
@@ -327,7 +328,7 @@ impl<'a, E: Copy> Network<'a, E> {
         self.prefetched[link] = AHEAD - 1;
     }
 
-    /// A packet came out of a link or cell: past participants into the next one, or to its end.
+    /// A packet came out of a link or cell: forwards it past participants to the next one, or to its end.
     #[inline]
     fn forward<H: Hosts<'a, Event = E>>(&mut self, handle: PacketHandle, hosts: &mut H) {
         loop {
@@ -356,7 +357,7 @@ impl<'a, E: Copy> Network<'a, E> {
         }
     }
 
-    /// Plays slots of cells, and forwards the packets that leave them.
+    /// Plays due slots of cells, and forwards the packets that leave them.
     fn on_radio<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
         let Some(radio) = &mut self.radio else { return };
         let mut arrived = std::mem::take(&mut self.arrived);
@@ -370,7 +371,7 @@ impl<'a, E: Copy> Network<'a, E> {
         self.arm_radio();
     }
 
-    /// Delivers the grants that modems received to those who listen.
+    /// Delivers the grants that modems received to their listeners.
     fn deliver_grants<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
         let Some(radio) = &mut self.radio else { return };
         let mut grants = std::mem::take(&mut self.grants);
@@ -417,7 +418,7 @@ impl<'a, E: Copy> Network<'a, E> {
             &ChangeKind::LinkDelay { link, delay } => {
                 self.links[link].set_delay(delay);
                 if self.drive.arrivals_only {
-                    // What has not left the queue may arrive earlier now.
+                    // Packets still in the queue may arrive earlier now.
                     self.arm_link(link as u32);
                 }
             }
@@ -442,7 +443,7 @@ impl<'a, E: Copy> Network<'a, E> {
         self.last_sample = self.now;
     }
 
-    /// Has links handle what is due by now, which [`Drive::arrivals_only`] leaves until packets arrive.
+    /// Lets links handle what is due by now, which [`Drive::arrivals_only`] otherwise defers until packets arrive.
     pub fn catch_up<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
         (0..self.links.len() as u32).for_each(|link| self.on_link(link, hosts));
     }
@@ -463,12 +464,12 @@ impl<'a, E: Copy> Network<'a, E> {
         }
     }
 
-    /// When cells are polled next; [`Time::MAX`] while they sleep.
+    /// When cells are polled next; [`Time::MAX`] while they are asleep.
     pub fn next_slot(&self) -> Time {
         self.radio_timer.at()
     }
 
-    /// For each link whether all that comes out of it goes into a cell.
+    /// For each link, whether everything that comes out of it enters a cell.
     pub fn before_cells(&self) -> Vec<bool> {
         self.routes.before_cells()
     }
@@ -480,7 +481,7 @@ impl<'a, E: Copy> Network<'a, E> {
 
     // Radio information.
 
-    /// Has the cells' reports shown to `reader`.
+    /// Passes the cells' reports to `reader`.
     pub fn subscribe_reports(&mut self, subscription: CellSubscription, reader: ReportReader<'a>) {
         if let Some(radio) = &mut self.radio {
             radio.subscribe(subscription, reader);
@@ -488,14 +489,15 @@ impl<'a, E: Copy> Network<'a, E> {
         }
     }
 
-    /// Has hints of a user in one direction told to `reader`; `bearer` is the one whose queue is meant. Before the first event.
+    /// Subscribes `reader` to hints about a user in one direction; `bearer` is the one whose queue is reported. Call before the
+    /// first event.
     pub fn subscribe_hints(&mut self, source: Source, reader: Reader, user: u32, direction: Way, bearer: u8) {
         if let Some(radio) = &mut self.radio {
             radio.read_hints(source, reader, user, direction, bearer);
         }
     }
 
-    /// Has grants to a user's modem delivered to the hosts from now on. False where there are no cells.
+    /// Delivers grants to a user's modem to the hosts from now on. False if there are no cells.
     pub fn listen(&mut self, user: u32) -> bool {
         self.radio.as_mut().map(|radio| radio.listen(user)).is_some()
     }
@@ -505,12 +507,12 @@ impl<'a, E: Copy> Network<'a, E> {
         self.radio.as_mut()?.quality(self.now, user)
     }
 
-    /// Rate of the traffic that a user's device sends before everything else.
+    /// Rate of the traffic that a user's device sends before all other.
     pub fn rate_ahead(&mut self, user: u32) -> Rate {
         self.radio.as_mut().map_or(Rate::ZERO, |radio| radio.ahead(self.now, user))
     }
 
-    /// Turns measurements into results. Packets that are due now still count, and so do those left in the network.
+    /// Turns measurements into results. Packets due now still count, and so do those left in the network.
     pub fn finish(mut self) -> NetworkResult {
         for link in 0..self.links.len() {
             let observer = &mut self.meters.at(link as u32);
@@ -553,7 +555,7 @@ impl<'a, E: Copy> Network<'a, E> {
     }
 }
 
-/// Names of what [`NetworkResult::links`] holds: the links, then both directions of the users that have flows.
+/// Names of the entries of [`NetworkResult::links`]: the links, then both directions of each user with flows.
 pub fn link_names(scenario: &Scenario) -> Vec<String> {
     let wired = scenario.links.iter().map(|link| link.name.clone());
     let users = scenario.users.iter().zip(radio::metered(scenario)).filter(|(_, has_flows)| *has_flows);
@@ -570,8 +572,8 @@ fn mean_rate(service: &Service) -> Option<f64> {
     }
 }
 
-/// The place where a path is slowest, as an index into [`NetworkResult::links`]; of equally slow ones the first. What a cell
-/// could carry for its user alone counts as its rate, at the beginning.
+/// The slowest place of a path, as an index into [`NetworkResult::links`]; the first of equally slow ones. The rate of a cell is
+/// what it could initially carry for its user alone.
 fn bottleneck(scenario: &Scenario, mut radio: Option<&mut Radio<'_>>, path: &[Hop]) -> Option<u32> {
     let mut slowest: Option<(u32, f64)> = None;
     for hop in path {

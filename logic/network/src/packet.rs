@@ -10,19 +10,19 @@ use ranpace_units::{Bytes, Time};
 pub enum Direction {
     /// With the data, from the flow's sender to its receiver.
     Forward,
-    /// With the feedback.
+    /// With the feedback, from the receiver to the sender.
     Back,
 }
 
-/// A packet in the network, in memory as it is written here: what every packet has comes first.
+/// A packet in the network. The fields are in memory order: those needed for every packet come first.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Packet {
     /// Index of its flow.
     pub flow: u32,
-    /// Which of the flow's connections it belongs to, where it has several one after another.
+    /// Which of the flow's successive connections it belongs to.
     pub connection: u32,
-    /// Number of links already crossed.
+    /// Number of links crossed.
     pub hop: u16,
     /// Which way it goes.
     pub direction: Direction,
@@ -30,26 +30,26 @@ pub struct Packet {
     pub segment: Segment,
 }
 
-/// A packet as links pass it on: 16 bytes in place of 150, because a packet is moved ten times on its way. In two words, as
-/// the processor has registers for them: a structure of small fields is slow to copy just after it was written.
+/// A packet as links pass it on: 16 bytes instead of 150, because a packet is moved about ten times on its way. It consists of two
+/// words that fit processor registers: a structure of small fields is slow to copy right after it was written.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketHandle {
-    /// The slot where the packet lies, and above it its bytes on the wire.
+    /// The packet's slot, with its bytes on the wire above it.
     place: u64,
-    /// Index of its flow, and above it the flags.
+    /// Index of its flow, with the flags above it.
     marks: u64,
 }
 
 const BACK: u64 = 1 << 32;
 const ECT: u64 = 1 << 33;
 const CE: u64 = 1 << 34;
-/// Above the flags: of packets whose ends are elsewhere, what tells the streams of a flow apart.
+/// Position of the stream above the flags, for packets from outside; it distinguishes the streams of a flow.
 const STREAM: u32 = 35;
-/// Set in the connection of such packets; below it is their stream.
+/// Set in the connection of packets from outside; the bits below hold their stream.
 pub(crate) const OUTSIDE: u32 = 1 << 31;
 
 impl PacketHandle {
-    /// Of no packet.
+    /// Stands for no packet.
     pub(crate) const NONE: Self = Self { place: 0, marks: 0 };
 
     #[inline]
@@ -103,7 +103,7 @@ impl ranpace_link::Packet for PacketHandle {
     }
     #[inline]
     fn flow(&self) -> u32 {
-        // Feedback is a flow of its own for flow queueing.
+        // For flow queueing, feedback is a flow of its own.
         let flow = PacketHandle::flow(*self) * 2 + u32::from(self.direction() == Direction::Back);
         flow ^ (self.marks >> STREAM << 3) as u32
     }
@@ -126,17 +126,17 @@ const NO_PACKET: Packet = Packet {
     direction: Direction::Forward,
 };
 
-/// The packets in the network, each in a slot; slots are used again, the last one released first.
+/// The packets in the network, each in a slot; the slot released last is reused first.
 #[derive(Debug, Default)]
 pub struct PacketPool {
     packets: Vec<Packet>,
     free: Vec<u32>,
-    /// What packets of some flows say beside their segments, in the places of their slots; as many as were ever needed.
+    /// Content of packets beside their segments, by slot; as many entries as were ever needed.
     contents: Vec<Vec<u8>>,
 }
 
 impl PacketPool {
-    /// Where the next packet is to be written: its sender writes it here. It is nothing until [`Self::take`].
+    /// Where a sender writes the next packet. It is not a packet until [`Self::take`].
     #[inline]
     pub fn vacant(&mut self) -> &mut Packet {
         let slot = match self.free.last() {
@@ -150,10 +150,10 @@ impl PacketPool {
         &mut self.packets[slot]
     }
 
-    /// [`Self::vacant`] with a place for its content, which holds what was there before.
+    /// [`Self::vacant`] with a buffer for its content, which still holds earlier content.
     pub fn vacant_with_content(&mut self) -> (&mut Packet, &mut Vec<u8>) {
         self.vacant();
-        // It has just been put there, if it was not there before.
+        // The slot exists: it was just created if it was missing.
         let slot = self.free.last().map_or(0, |&slot| slot as usize);
         if self.contents.len() <= slot {
             self.contents.resize_with(self.packets.len(), Vec::new);
@@ -161,27 +161,27 @@ impl PacketPool {
         (&mut self.packets[slot], &mut self.contents[slot])
     }
 
-    /// [`Self::at`] with its content.
+    /// [`Self::at`] with the content.
     pub fn at_with_content(&mut self, handle: PacketHandle) -> (&mut Packet, &[u8]) {
         self.at(handle);
         let slot = handle.slot();
         (&mut self.packets[slot], self.contents.get(slot).map_or(&[], Vec::as_slice))
     }
 
-    /// The slot of the packet that was written to [`Self::vacant`].
+    /// The slot of the packet written to [`Self::vacant`].
     #[inline]
     pub fn next_slot(&self) -> Option<usize> {
         self.free.last().map(|&slot| slot as usize)
     }
 
-    /// Takes in the packet that was written to [`Self::vacant`].
+    /// Takes over the packet written to [`Self::vacant`].
     #[inline]
     pub fn take(&mut self) -> Option<PacketHandle> {
         let slot = self.free.pop()?;
         Some(PacketHandle::new(slot, &self.packets[slot as usize]))
     }
 
-    /// The packet of a handle, with what happened to it on the way.
+    /// The packet of a handle, updated with what happened to it on the way.
     #[inline]
     pub fn at(&mut self, handle: PacketHandle) -> &mut Packet {
         let packet = &mut self.packets[handle.slot()];
@@ -189,7 +189,7 @@ impl PacketPool {
         packet
     }
 
-    /// Brings the packet of a handle into the processor's cache.
+    /// Prefetches the packet of a handle into the processor's cache.
     #[inline]
     pub fn prefetch(&self, handle: &PacketHandle) {
         let packet = &self.packets[handle.slot()];
@@ -197,7 +197,7 @@ impl PacketPool {
         black_box(packet.segment.seq ^ u64::from(packet.flow) ^ sack);
     }
 
-    /// Releases a slot: the packet has arrived, or is no more.
+    /// Releases a slot: the packet has arrived, or was lost.
     #[inline]
     pub fn release(&mut self, handle: PacketHandle) {
         self.free.push(handle.slot() as u32);

@@ -1,9 +1,9 @@
 //! A Lightweight PEP on the path and the agent of its server. Packets are shown to [`Pep`], its messages go to [`Agent`], and reports
 //! that the agent verifies are delivered to the flow's sender.
 //!
-//! One server is behind all flows of a PEP, and its subscription exists from the beginning. A report takes the propagation delay of the
-//! way back and the scenario's `delay`, a request of the server that of the way there; queues on these ways, and the bytes of
-//! messages, are not modelled. A PEP that lies does so in this module, which falsifies its packets or its messages.
+//! One server is behind all flows of a PEP, and its subscription exists from the beginning. A report takes the propagation delay of
+//! the return path plus the scenario's `delay`, a request of the server that of the forward path; queues on these paths, and the
+//! bytes of messages, are not modelled. A PEP that lies does so in this module, which falsifies its packets or its messages.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -22,20 +22,20 @@ const SECRET: &[u8] = b"simulated";
 const KEY: u16 = 1;
 /// The key of packets' tags, at both ends.
 pub const PEP_TAG_KEY: [u8; 16] = [4; 16];
-/// Between two requests for a new epoch of a flow: as long as a PEP may be silent. Ours.
+/// Interval between two requests for a new epoch of a flow: the longest silence of a PEP. Ours.
 const ASK_AGAIN: Span = Span::from_millis(200);
-/// [`PepLie::Gaps`]: one packet in so many is called missing.
+/// [`PepLie::Gaps`]: one packet in this many is reported missing.
 const GAP_EVERY: u64 = 20;
-/// [`PepLie::All`] and [`PepLie::Ahead`] of a flow by digests: with one packet in so many another that never was.
+/// [`PepLie::All`] and [`PepLie::Ahead`] for a flow with digests: one invented packet is added per this many.
 const INVENTED_EVERY: u64 = 20;
-/// [`PepLie::Ahead`]: so many bytes more than were seen.
+/// [`PepLie::Ahead`]: bytes claimed beyond those seen.
 const AHEAD: u32 = 10_000_000;
-/// [`PepLie::Replay`]: when copies come.
+/// [`PepLie::Replay`]: delays of the copies.
 const COPIES: [Span; 2] = [Span::from_millis(5), Span::from_millis(50)];
-/// [`PepLie::Flood`]: messages of noise with every report.
+/// [`PepLie::Flood`]: random messages with every report.
 const NOISE: u64 = 20;
 
-/// A message on its way.
+/// A message in transit.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Message {
     at: Time,
@@ -47,23 +47,23 @@ struct Message {
 /// A packet as the PEP sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'b> {
-    /// A number of the carrier's choice for its flow, and for the flow's connections one after another.
+    /// The carrier's number of the flow; `connection` counts the flow's successive connections.
     pub flow: u32,
     /// See `flow`.
     pub connection: u32,
-    /// The connection's name on the wire.
+    /// The connection's 5-tuple.
     pub id: FlowId,
-    /// Delays of messages to the flow's server, and from there.
+    /// Delays of messages to the flow's server, and from it.
     pub delays: (Span, Span),
     /// Bytes of the packet without the IP header.
     pub bytes: u32,
-    /// Congestion Experienced is set.
+    /// Whether Congestion Experienced is set.
     pub marked: bool,
     /// Its content.
     pub body: Body<'b>,
 }
 
-/// A connection that the server knows.
+/// A connection known to the server.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     flow: u32,
@@ -72,19 +72,19 @@ struct Known {
     delays: (Span, Span),
 }
 
-/// A PEP while it is played. See the module's head.
+/// A simulated PEP. See the module's head.
 #[derive(Debug)]
 pub struct WatchingPep<'a> {
     spec: &'a PepSpec,
     pep: Pep,
     agent: Agent,
-    /// By the number that the agent has.
+    /// By the number registered with the agent.
     known: Vec<Known>,
-    /// Of each flow its connection, and by which number it is known.
+    /// For each flow its latest connection, and the number registered for it.
     latest: HashMap<u32, (u32, usize)>,
-    /// When a new epoch of a flow may be asked for again.
+    /// When the next request for a new epoch of a flow is allowed.
     ask_from: HashMap<u32, Time>,
-    /// Messages on their way.
+    /// Messages in transit.
     channel: BinaryHeap<Reverse<Message>>,
     order: u64,
     random: u64,
@@ -95,7 +95,7 @@ pub struct WatchingPep<'a> {
 /// A report that is due for a flow's sender.
 #[derive(Clone, Debug)]
 pub struct PepDelivery {
-    /// The flow, and which of its connections.
+    /// The flow; `connection` is the one of its connections.
     pub flow: u32,
     /// See `flow`.
     pub connection: u32,
@@ -105,7 +105,7 @@ pub struct PepDelivery {
 }
 
 impl<'a> WatchingPep<'a> {
-    /// The PEP of this number in the scenario.
+    /// The PEP with this number in the scenario.
     pub fn new(spec: &'a PepSpec, number: u32, seed: u64) -> Self {
         let settings = PepSettings { id: number, ..PepSettings::default() };
         let mut pep = Pep::new(settings);
@@ -125,7 +125,7 @@ impl<'a> WatchingPep<'a> {
         }
     }
 
-    /// When it, or a message on its way, is due.
+    /// When the PEP, or a message in transit, is due.
     pub fn next_event(&self) -> Time {
         let message = self.channel.peek().map_or(Time::MAX, |Reverse(message)| message.at);
         self.pep.next_deadline().min(message)
@@ -150,8 +150,8 @@ impl<'a> WatchingPep<'a> {
         }
     }
 
-    /// What was told made no sense: it counts against the PEP if it could not be, and another epoch is asked for where its flow is
-    /// told by digests.
+    /// The sender rejected a report: an impossible one counts against the PEP, and a new epoch is requested if the flow is reported
+    /// by digests.
     pub fn reject(&mut self, now: Time, told: &PepDelivery, impossible: bool) {
         if impossible {
             self.agent.reject(now);
@@ -165,12 +165,12 @@ impl<'a> WatchingPep<'a> {
         now >= self.spec.start && self.spec.stop.is_none_or(|stop| now < stop)
     }
 
-    /// The lie that it tells at present.
+    /// The lie currently in effect.
     fn lie(&self, now: Time) -> PepLie {
         if now >= self.spec.faults_from { self.spec.lie } else { PepLie::None }
     }
 
-    /// A packet goes by.
+    /// A packet passes.
     pub fn see(&mut self, now: Time, seen: &Seen<'_>) {
         if !self.is_there(now) {
             return;
@@ -185,7 +185,7 @@ impl<'a> WatchingPep<'a> {
         let mut packet = Packet { flow: seen.id, bytes: seen.bytes, marked: seen.marked, body: seen.body };
         match &mut packet.body {
             Body::Tcp { seq, length, .. } => match lie {
-                // As if everything before it had come, too.
+                // As if everything before it had arrived, too.
                 PepLie::All => {
                     let end = seq.wrapping_add(*length);
                     *seq = 1;
@@ -199,7 +199,7 @@ impl<'a> WatchingPep<'a> {
                 self.pep.on_packet(now, &packet);
                 let invents = matches!(lie, PepLie::All | PepLie::Ahead);
                 if invents && self.packets.is_multiple_of(INVENTED_EVERY) {
-                    // It cannot know the tags of what it has not seen.
+                    // The PEP cannot know the tags of packets that it has not seen.
                     let noise = self.packets.to_be_bytes();
                     packet.body = Body::Opaque { payload: &noise, length };
                     self.pep.on_packet(now, &packet);
@@ -210,7 +210,7 @@ impl<'a> WatchingPep<'a> {
         self.pep.on_packet(now, &packet);
     }
 
-    /// The server knows its connections. What is over is forgotten.
+    /// Registers connections with the server, and forgets those that are over.
     fn learn(&mut self, seen: &Seen<'_>) {
         let latest = self.latest.get(&seen.flow).copied();
         if latest.is_some_and(|(connection, _)| connection == seen.connection) {
@@ -225,14 +225,14 @@ impl<'a> WatchingPep<'a> {
         self.known.push(Known { flow, connection, id, delays });
     }
 
-    /// The server asks, and asks again when half of the time is over.
+    /// The server subscribes, and renews after half of the lifetime.
     fn subscribe(&mut self, now: Time) {
         if let Some(mut asked) = self.agent.poll(now) {
             self.pep.on_datagram(now, PEP_SERVER, asked.as_mut_slice());
         }
     }
 
-    /// The server asks for a new epoch of a flow whose digests make no sense any more.
+    /// The server requests a new epoch of a flow whose digests can no longer be interpreted.
     fn ask_for_epoch(&mut self, now: Time, told: &PepDelivery) {
         if self.ask_from.get(&told.flow).is_some_and(|at| now < *at) {
             return;
@@ -250,14 +250,14 @@ impl<'a> WatchingPep<'a> {
         unit(self.random)
     }
 
-    /// Sends the PEP's messages.
+    /// Sends the PEP's due messages.
     fn send(&mut self, now: Time) {
         let (lie, faulty) = (self.lie(now), now >= self.spec.faults_from);
         while let Some(datagram) = self.pep.poll(now) {
             if !self.is_there(now) || (faulty && self.spec.loss > 0.0 && self.chance() < self.spec.loss) {
                 continue;
             }
-            // All flows of a PEP mostly have one way to their servers; the last one that was seen tells.
+            // All flows of a PEP usually share the path to their server, so the latest one decides.
             let delay = self.known.last().map_or(Span::ZERO, |known| known.delays.0);
             let delay = if faulty { delay + self.spec.delay } else { delay };
             let mut bytes = datagram.content.as_slice().to_vec();
@@ -274,7 +274,7 @@ impl<'a> WatchingPep<'a> {
                             self.random = mix(self.random, 2);
                             *byte = self.random as u8;
                         }
-                        // The sequence numbers that genuine ones will have.
+                        // The sequence numbers that genuine messages will have.
                         noise[15] = noise[15].wrapping_add(1 + (self.random >> 8) as u8 % 16);
                         self.enter(now + delay, true, noise);
                     }
@@ -294,7 +294,7 @@ impl<'a> WatchingPep<'a> {
         self.channel.push(Reverse(Message { at, order: self.order, to_server, bytes }));
     }
 
-    /// The next report that is due for a sender. Call until `None`.
+    /// The next report due for a sender. Call until `None`.
     pub fn poll(&mut self, now: Time) -> Option<PepDelivery> {
         self.send(now);
         while self.channel.peek().is_some_and(|Reverse(message)| message.at <= now) {
@@ -314,8 +314,8 @@ impl<'a> WatchingPep<'a> {
     }
 }
 
-/// How long messages of a PEP are under way on the ways of a flow to its server, and from there: propagation alone. `back` leads
-/// from the PEP to the server, `there` from the server to the PEP.
+/// Delays of a PEP's messages to a flow's server, and from it: propagation only. `back` leads from the PEP to the server, `there`
+/// from the server to the PEP.
 pub fn message_delays(scenario: &Scenario, back: &[Hop], there: &[Hop]) -> (Span, Span) {
     let delay = |hops: &[Hop]| {
         let links = hops.iter().filter_map(|hop| scenario.links.get(hop.link()?));

@@ -1,4 +1,4 @@
-//! The radio network of a scenario: packets in and out of cells, and what is measured of users.
+//! The radio network of a scenario: packets into and out of cells, and the measurements of users.
 
 use ranpace_cc::RadioHint;
 use ranpace_phy::{Both, Direction};
@@ -25,24 +25,24 @@ pub(crate) struct Radio<'a> {
     network: RadioNetwork<PacketHandle>,
     heard: AirEvents,
     users: Vec<User>,
-    /// Bands of the users that have them.
+    /// Priority bands of the users that have them.
     devices: Vec<Option<device_bands::Device>>,
-    /// Radio information for those who want it.
+    /// Radio information for its readers.
     feed: Feed,
-    /// The reader of the cells' reports.
+    /// The subscriber of the cells' reports.
     reader: Option<ReportSubscriber<'a>>,
     /// Slots played and PRBs used in each cell when the measured part began.
     before: Vec<(u64, Both<f64>)>,
 }
 
-/// Is shown reports.
+/// Receives the cells' reports.
 pub type ReportReader<'a> = &'a mut dyn FnMut(&SlotReport<'_>);
 
-/// A reader, and which reports it wants.
+/// A reader, and the reports that it wants.
 struct ReportSubscriber<'a> {
     reader: ReportReader<'a>,
     subscription: CellSubscription,
-    /// The first slot of each cell of which it wants to know.
+    /// The next slot of each cell to pass to it.
     next: Vec<u64>,
 }
 
@@ -55,22 +55,22 @@ impl ReportSubscriber<'_> {
         }
     }
 
-    /// Its subscription if there is somebody who wants to know of every slot.
+    /// Its subscription if another consumer needs every slot.
     fn of_every_slot(&self) -> CellSubscription {
         let every = CellSubscription::EVERY_SLOT;
         CellSubscription { full_every: self.subscription.full_every.min(every.full_every), ..every }
     }
 }
 
-/// A user as it is measured.
+/// Measurements of a user.
 struct User {
-    /// Index of its first meter among the links': downlink, and uplink behind it. `None` for users without flows.
+    /// Index of its downlink meter among the links'; the uplink's follows. `None` for users without flows.
     meters: Option<u32>,
     rows: RadioRows,
-    /// When the measured part, and the last row, began.
+    /// Reports at the beginning of the measured part, and of the current row.
     before: Both<LinkReport>,
     last_row: Both<LinkReport>,
-    /// What the cell would have carried for it alone, in bytes, in the measured part.
+    /// Bytes that the cell would have carried for it alone in the measured part.
     capacity: Both<f64>,
 }
 
@@ -80,13 +80,13 @@ struct AirEvents {
     arrived: Vec<PacketHandle>,
     failures: Vec<Both<u64>>,
     handovers: Vec<u32>,
-    /// Users whose modems are listened to, and what they heard.
+    /// Users whose modems are listened to, and the grants they received.
     modems: Vec<bool>,
     grants: Vec<(u32, Grant)>,
     measuring: bool,
 }
 
-/// Tells the meters and the feed what cells do.
+/// Forwards what cells do to the meters and the feed.
 struct RadioObserver<'a, 'b, 'c> {
     meters: &'b mut Meters<'a>,
     heard: &'b mut AirEvents,
@@ -109,7 +109,7 @@ impl Listener<PacketHandle> for RadioObserver<'_, '_, '_> {
     fn on_waited(&mut self, now: Time, user: u32, direction: Direction, packet: &PacketHandle, waited: Span) {
         if let Some(link) = self.link(user, direction) {
             use ranpace_link::Observer as _;
-            // Marks of a cell's queue are on the packet, and not counted here: RLC does not tell of them.
+            // Marks of a cell's queue are set on the packet, and not counted here, because RLC does not report them.
             self.meters.at(link).on_departed(now, packet, waited, false);
         }
     }
@@ -165,7 +165,7 @@ impl Listener<PacketHandle> for RadioObserver<'_, '_, '_> {
 }
 
 impl<'a> Radio<'a> {
-    /// The cells of a scenario; `first` is where the meters of its users begin. Only users of flows have some.
+    /// The cells of a scenario; `first` is the index of its users' first meter. Only users with flows have meters.
     pub fn new(scenario: &'a Scenario, first: u32, seed: u64) -> Self {
         let configs: Vec<_> = scenario.cells.iter().map(|cell| cell.config.clone()).collect();
         let own: Vec<_> = scenario.users.iter().map(device_bands::with_bearer).collect();
@@ -202,7 +202,7 @@ impl<'a> Radio<'a> {
         Self { scenario, users: users.collect(), devices, network, heard, feed, reader: None, before }
     }
 
-    /// A packet goes over the air.
+    /// Sends a packet over the air.
     #[inline]
     pub fn send(
         &mut self,
@@ -225,7 +225,7 @@ impl<'a> Radio<'a> {
         debug_assert!(sent, "flows lead over users that there are");
     }
 
-    /// The bearer that a packet takes, where its flow has `bearer`.
+    /// The bearer of a packet whose flow has `bearer`.
     #[inline]
     fn bearer(&mut self, now: Time, user: u32, direction: Direction, bearer: u8, packet: PacketHandle) -> u8 {
         let Some(Some(device)) = self.devices.get_mut(user as usize) else { return bearer };
@@ -237,13 +237,13 @@ impl<'a> Radio<'a> {
         })
     }
 
-    /// Rate of what a user's device sends before everything else.
+    /// Rate of the traffic that a user's device sends before all other.
     pub fn ahead(&mut self, now: Time, user: u32) -> Rate {
         let device = self.devices.get_mut(user as usize).and_then(Option::as_mut);
         device.map_or(Rate::ZERO, |device| device.rate(now))
     }
 
-    /// Shows reports to `reader`; to the feed, of every slot.
+    /// Passes reports to `reader`; the feed gets every slot.
     pub fn subscribe(&mut self, subscription: CellSubscription, reader: ReportReader<'a>) {
         let next = vec![0; self.scenario.cells.len()];
         let reader = ReportSubscriber { reader, subscription, next };
@@ -252,8 +252,8 @@ impl<'a> Radio<'a> {
         self.reader = Some(reader);
     }
 
-    /// From now on a reader is told of a user in one direction; `bearer` is the one whose queue is meant. Before the first
-    /// event.
+    /// Subscribes a reader to hints about a user in one direction; `bearer` is the one whose queue is reported. Call before the
+    /// first event.
     pub fn read_hints(
         &mut self,
         source: Source,
@@ -270,7 +270,7 @@ impl<'a> Radio<'a> {
         self.feed.subscribe(source, reader, user, direction, bearer);
     }
 
-    /// Radio information that is under way.
+    /// The feed of radio information.
     pub fn feed(&mut self) -> &mut Feed {
         &mut self.feed
     }
@@ -281,7 +281,7 @@ impl<'a> Radio<'a> {
         self.network.next_event()
     }
 
-    /// Does what is due, and puts the packets that arrived into `arrived`.
+    /// Does what is due, and appends the packets that arrived to `arrived`.
     pub fn poll(&mut self, now: Time, meters: &mut Meters<'_>, arrived: &mut Vec<PacketHandle>) {
         self.network.poll(
             now,
@@ -296,19 +296,19 @@ impl<'a> Radio<'a> {
         arrived.append(&mut self.heard.arrived);
     }
 
-    /// Keeps grants to the modem of a user for [`Self::take_grants`] from now on.
+    /// Records grants to a user's modem for [`Self::take_grants`] from now on.
     pub fn listen(&mut self, user: u32) {
         if let Some(listened) = self.heard.modems.get_mut(user as usize) {
             *listened = true;
         }
     }
 
-    /// Takes the grants that modems received in the slots just played: the user, and what it was granted.
+    /// Takes the grants that modems received in the slots just played, with their users.
     pub fn take_grants(&mut self, into: &mut Vec<(u32, Grant)>) {
         into.append(&mut self.heard.grants);
     }
 
-    /// Measurements of a user's modem, without grants; `None` while no cell serves the user.
+    /// Current measurements of a user's modem, without grants; `None` while no cell serves the user.
     pub fn modem(&self, now: Time, user: u32) -> Option<RadioHint> {
         let cell = self.network.cells().get(self.network.serving(user)?)?;
         Some(RadioHint::of(*cell.info(), now))
@@ -321,7 +321,7 @@ impl<'a> Radio<'a> {
         Some(RadioHint { cqi: Some(cell.snapshot(now, user)?.cqi.get()), ..hint })
     }
 
-    /// A user goes to another cell.
+    /// A user moves to another cell.
     pub fn hand_over(
         &mut self,
         now: Time,
@@ -359,14 +359,14 @@ impl<'a> Radio<'a> {
         report.and_then(|cell| cell.snapshot(now, user)).map(|report| report.link).unwrap_or_default()
     }
 
-    /// Rate at which the cell could serve a user alone, in bytes per second, in each direction.
+    /// Rate at which the cell could serve a user alone now, in bytes per second, in each direction.
     fn alone(&mut self, now: Time, user: u32) -> Both<f64> {
         let cell = self.network.serving(user).and_then(|cell| self.network.cell_mut(cell));
         let seen = cell.and_then(|cell| cell.probe(now, user).map(|probe| whole_band(cell, &probe)));
         seen.unwrap_or_default()
     }
 
-    /// Where the meter of a user's direction is, and what the cell could carry for it alone now, in bit/s.
+    /// The meter of a user's direction, and what the cell could carry for it alone now, in bit/s.
     pub fn rate(&mut self, user: u32, direction: Direction) -> Option<(u32, f64)> {
         let first = self.users.get(user as usize)?.meters?;
         let place = first + u32::from(direction == Direction::Uplink);
@@ -402,7 +402,7 @@ impl<'a> Radio<'a> {
         }
     }
 
-    /// Bytes that are under way, after everything due has been told.
+    /// Bytes in the cells, after all due events.
     pub fn under_way(&self) -> Bytes {
         let users = 0..self.users.len() as u32;
         users.map(|user| BOTH.map(|direction| self.network.waiting(user, direction)).into_iter().sum()).sum()
@@ -413,8 +413,7 @@ impl<'a> Radio<'a> {
         self.users.iter().filter(|user| user.meters.is_some()).count()
     }
 
-    /// What cells would have carried for each user with flows, if it had been alone, in the measured part: downlink and
-    /// uplink.
+    /// Bytes that cells would have carried for each user with flows alone in the measured part: downlink and uplink.
     pub fn capacities(&self) -> impl Iterator<Item = Bytes> {
         let users = self.users.iter().filter(|user| user.meters.is_some());
         users.flat_map(|user| BOTH.map(|direction| Bytes::new(user.capacity[direction] as u64)))
@@ -499,11 +498,11 @@ impl<'a> Radio<'a> {
     }
 }
 
-/// What a cell could carry for a user that it has been probed for, if it were alone, in bytes per second.
+/// Rate at which a cell could serve a probed user alone, in bytes per second.
 fn whole_band(cell: &Cell<PacketHandle>, probe: &Both<Probe>) -> Both<f64> {
     let info = cell.info();
     Both::of(|direction| {
-        // A block of a whole slot, as often as there are such slots.
+        // A block of a whole slot, times the share of such slots.
         let best = f64::from(cell.most_symbols(direction));
         let slots = info.share[direction] * f64::from(info.symbols) / best.max(1.0);
         let usable = if direction == Direction::Downlink { cell.config().usable_slots } else { 1.0 };
@@ -512,14 +511,14 @@ fn whole_band(cell: &Cell<PacketHandle>, probe: &Both<Probe>) -> Both<f64> {
     })
 }
 
-/// Hears nothing: users that come at the beginning.
+/// Ignores events: for users that attach at the beginning.
 struct Silent;
 
 impl Listener<PacketHandle> for Silent {
     fn on_delivered(&mut self, _: Time, _: u32, _: Direction, _: PacketHandle) {}
 }
 
-/// Of each user, whether a flow leads over it.
+/// For each user, whether the path of a flow includes it.
 pub(crate) fn metered(scenario: &Scenario) -> Vec<bool> {
     let mut users = vec![false; scenario.users.len()];
     for hop in scenario.flows.iter().flat_map(|flow| flow.path.iter().chain(&flow.back)) {

@@ -8,30 +8,30 @@ mod written;
 /// Everything one run measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
-    /// The seed it was played with.
+    /// The seed of the run.
     pub seed: u64,
-    /// From here on figures were counted.
+    /// Start of the measured part.
     pub measured_from: Time,
     /// The end of the run; earlier than the scenario's if it was interrupted.
     pub end: Time,
-    /// Whether the run was stopped before the scenario's end. What it has is valid up to `end`.
+    /// Whether the run was stopped before the scenario's end. Its results are valid up to `end`.
     pub interrupted: bool,
     /// Per flow, in the scenario's order.
     pub flows: Vec<FlowResult>,
-    /// Per link, in the scenario's order; behind them, for each user of a cell that has flows, its downlink (`NAME.down`) and
-    /// its uplink (`NAME.up`) as a link each.
+    /// Per link, in the scenario's order; then, for each user of a cell that has flows, its downlink (`NAME.down`) and its uplink
+    /// (`NAME.up`) as a link each.
     pub links: Vec<LinkResult>,
     /// Per cell, in the scenario's order.
     pub cells: Vec<CellResult>,
     /// Per user of the cells, in the scenario's order.
     pub users: Vec<UserResult>,
-    /// What radio information took on the wire between the cells and the edge; `None` where nobody reads it there.
+    /// Traffic of radio information between the cells and the edge; `None` if nobody reads it there.
     pub feed: Option<FeedResult>,
     /// Per Lightweight PEP, in the scenario's order.
     pub peps: Vec<PepResult>,
     /// The ledger of bytes.
     pub ledger: Ledger,
-    /// Events that the engine handled: for speed figures, not part of any other result.
+    /// Events that the engine handled: for speed figures only; no other result depends on it.
     pub events: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct FlowResult {
     pub bottleneck_bytes: Bytes,
     /// Data packets sent, retransmissions included.
     pub sent_packets: u64,
-    /// Data packets that were sent again.
+    /// Data packets retransmitted.
     pub retransmitted_packets: u64,
     /// Data packets dropped on the way (queues and random loss).
     pub dropped_packets: u64,
@@ -62,7 +62,7 @@ pub struct FlowResult {
     pub loss_rate: f64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Reductions of the window taken back because nothing had been lost.
+    /// Window reductions undone because nothing had been lost.
     pub undone: u64,
     /// Packets marked by ECN.
     pub marked_packets: u64,
@@ -79,26 +79,27 @@ pub struct FlowResult {
     pub totals: FlowTotals,
     /// Transfers of fixed size that were begun.
     pub transfers: Vec<Transfer>,
-    /// Its connection was lost, and the flow ended with it; its goodput is still over `measured`, to where the flow should have gone on.
+    /// Set if its connection was lost, which ended the flow; its goodput still covers all of `measured`, up to the flow's planned
+    /// end.
     pub lost: Option<LostConnection>,
-    /// Of a flow that a proxy splits: both connections.
+    /// For a flow split by a proxy: both connections.
     pub split: Option<SplitResult>,
     /// Its series over time.
     pub series: Series,
 }
 
-/// Counters of a flow's endpoints from the start on, over all its connections.
+/// Counters of a flow's endpoints since the start, over all its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounts {
-    /// Payload that the receiver has, in order.
+    /// Payload received in order.
     pub delivered: u64,
     /// Data packets sent, retransmissions included.
     pub sent: u64,
-    /// Data packets sent again.
+    /// Data packets retransmitted.
     pub retransmitted: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Reductions of the window taken back.
+    /// Window reductions undone.
     pub undone: u64,
     /// Payload sent at least once.
     pub sent_bytes: u64,
@@ -108,13 +109,13 @@ pub struct FlowCounts {
     pub recoveries: u64,
 }
 
-/// A connection that one of its ends gave up.
+/// A connection that one of its endpoints gave up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostConnection {
     /// When.
     #[serde(rename = "at_s", with = "written::time")]
     pub at: Time,
-    /// Which end, and what it says.
+    /// Which endpoint gave up, and its reason.
     pub reason: String,
 }
 
@@ -125,16 +126,16 @@ pub struct SplitResult {
     pub proxy: String,
     /// RTT between server and proxy, as the server measured it.
     pub wan_rtt: Distribution,
-    /// RTT between proxy and user, as the proxy measured it; from the start of the flow on.
+    /// RTT between proxy and user, as the proxy measured it; since the start of the flow.
     pub ran_rtt: Distribution,
-    /// How long payload waited in the proxy, from its arrival in order until it was sent; from the start of the flow on.
+    /// Waiting time of payload in the proxy, from its arrival in order until it was sent; since the start of the flow.
     pub delay: Distribution,
-    /// The most payload that waited in it.
+    /// The largest backlog of payload.
     #[serde(rename = "largest_backlog_bytes", with = "written::bytes")]
     pub largest_backlog: Bytes,
-    /// Connections that were not split, because the proxy's buffer was promised to others.
+    /// Connections that were not split, because the proxy's buffer was committed to others.
     pub passed_through: u64,
-    /// Connections that were split, from the start on.
+    /// Connections that were split, since the start.
     #[serde(default)]
     pub connections: u64,
     /// Data packets that were dropped between the proxy and the user.
@@ -142,44 +143,44 @@ pub struct SplitResult {
     pub ran_dropped_packets: u64,
     /// Periods at whose end the proxy judged the flow's demand.
     pub periods: u64,
-    /// Of these, those at whose end it was slow.
+    /// Those at whose end it was slow.
     pub slow_periods: u64,
 }
 
-/// Counters of a Lightweight PEP from the start on, and of its reports at the server.
+/// Counters of a Lightweight PEP since the start, and of its reports at the server.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PepResult {
     /// Its name.
     pub name: String,
     /// Packets that it counted.
     pub packets: u64,
-    /// Flows whose counting began: connections one after another, and what was forgotten and came again.
+    /// Flows whose counting began: successive connections count separately, and so do flows that were forgotten and came again.
     pub flows: u64,
     /// Flows that it forgot because there were too many, or because they were silent for 30 s.
     pub evicted: u64,
     /// See `evicted`.
     pub aged: u64,
-    /// Reports that it sent, and their bytes with the headers of IPv4 and UDP.
+    /// Reports that it sent; their bytes include the headers of IPv4 and UDP.
     pub reports: u64,
     /// See `reports`.
     #[serde(with = "written::bytes")]
     pub report_bytes: Bytes,
-    /// Messages that the server let through: genuine, new, of a flow of its own.
+    /// Messages accepted by the server: genuine, new, about one of its flows.
     pub verified: u64,
-    /// Messages that it refused.
+    /// Messages refused by the server.
     pub refused: u64,
-    /// Reports that it let through, and that told what cannot be.
+    /// Accepted reports that turned out to be impossible.
     pub impossible: u64,
-    /// Times that it did not listen for a minute because of those.
+    /// Times that the server ignored the PEP for a minute because of those.
     pub distrusted: u64,
-    /// Times that it asked for the counting of a flow to begin anew.
+    /// Times that the server requested a new epoch of a flow.
     pub resyncs: u64,
 }
 
-/// Totals of a flow from its first packet on, over all its connections, the warm-up included.
+/// Totals of a flow since its first packet, over all its connections, including the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FlowTotals {
-    /// Payload sent, what was sent again included.
+    /// Payload sent, including retransmissions.
     #[serde(rename = "sent_bytes", with = "written::bytes")]
     pub sent: Bytes,
     /// Payload sent at least once.
@@ -199,12 +200,12 @@ pub struct FlowTotals {
     /// When the last acknowledgement arrived.
     #[serde(rename = "last_acked_s", with = "written::time_if_any")]
     pub last_acked: Option<Time>,
-    /// Data packets that arrived, and their mean time from end to end.
+    /// Data packets that arrived, with their mean end-to-end delay.
     pub received_packets: u64,
     /// See `received_packets`.
     #[serde(rename = "one_way_mean_s", with = "written::span")]
     pub one_way_mean: Span,
-    /// Acknowledgements that arrived, and their mean time from end to end.
+    /// Acknowledgements that arrived, with their mean end-to-end delay.
     pub acks: u64,
     /// See `acks`.
     #[serde(rename = "feedback_one_way_mean_s", with = "written::span")]
@@ -218,9 +219,10 @@ pub struct Transfer {
     pub start: Time,
     /// Payload.
     pub size: Bytes,
-    /// Until the last byte was at the receiver; `None` if it was still under way at the end.
+    /// Time until the last byte was at the receiver; `None` if it was still in flight at the end.
     pub completion: Option<Span>,
-    /// Until its sender had heard from a Lightweight PEP (or the receiver) that the last byte came by there; `None` without one.
+    /// Time until the sender learned from a Lightweight PEP (or the receiver) that the last byte had passed there; `None` without a
+    /// PEP.
     pub handed_over: Option<Span>,
 }
 
@@ -240,7 +242,7 @@ pub struct LinkResult {
     pub lost_packets: u64,
     /// Packets marked by its queue.
     pub marked_packets: u64,
-    /// Its capacity in bytes; `None` where it is unlimited.
+    /// Its capacity in bytes; `None` if it is unlimited.
     #[serde(rename = "capacity_bytes", with = "written::bytes_if_any")]
     pub capacity: Option<Bytes>,
     /// `departed / capacity`.
@@ -253,7 +255,7 @@ pub struct LinkResult {
 }
 
 impl LinkResult {
-    /// The same without its series and distribution function.
+    /// A copy without the series and distribution function.
     pub fn figures(&self) -> Self {
         Self {
             name: self.name.clone(),
@@ -271,17 +273,17 @@ pub struct CellResult {
     pub name: String,
     /// Users that it served at the beginning.
     pub users: usize,
-    /// Slots in which somebody was awake; the others cost nothing.
+    /// Slots in which some user was awake; the others cost nothing.
     pub played_slots: u64,
     /// PRBs of its band.
     pub prbs: u16,
-    /// Mean share of them that blocks took downlink, over the slots that were played.
+    /// Mean share of them used downlink, over the slots that were played.
     pub downlink_prb_share: f64,
     /// The same uplink.
     pub uplink_prb_share: f64,
 }
 
-/// Results of a user of a cell in the measured part. After a handover figures are those of the last cell.
+/// Results of a user of a cell in the measured part. After a handover the figures are those of the last cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserResult {
     /// Its name in the scenario.
@@ -294,7 +296,7 @@ pub struct UserResult {
     pub uplink: RadioLinkResult,
     /// Handovers that were completed.
     pub handovers: u32,
-    /// Why nothing can be sent to it or by it at the end; `None` if something can.
+    /// Why nothing can be sent to or by it at the end; `None` if something can.
     pub out_of_service: Option<String>,
     /// Its series over time; empty for users without flows.
     #[serde(skip)]
@@ -302,7 +304,7 @@ pub struct UserResult {
 }
 
 impl UserResult {
-    /// The same without its series.
+    /// A copy without the series.
     pub fn figures(&self) -> Self {
         Self {
             name: self.name.clone(),
@@ -322,15 +324,15 @@ pub struct RadioLinkResult {
     pub scheduled: Bytes,
     /// Transport blocks sent for the first time.
     pub blocks: u64,
-    /// Transport blocks sent again by HARQ.
+    /// Transport blocks retransmitted by HARQ.
     pub retransmissions: u64,
     /// Transport blocks that HARQ gave up.
     pub lost_blocks: u64,
-    /// PDUs, or parts of them, that RLC sent again.
+    /// PDUs, or segments of them, retransmitted by RLC.
     pub rlc_sent_again: u64,
-    /// Times that a bearer failed, its RLC having sent a PDU as often as it may.
+    /// Times that a bearer failed because its RLC reached its limit of retransmissions.
     pub bearer_failures: u64,
-    /// What its channel at the end would carry if it were alone in the cell.
+    /// Rate that its channel at the end would carry if it were alone in the cell.
     #[serde(rename = "rate_alone_bit_s", with = "written::rate")]
     pub rate_alone: Rate,
 }
@@ -374,7 +376,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// The same without its function.
+    /// A copy without the distribution function.
     pub fn figures(&self) -> Self {
         Self { cdf: Vec::new(), ..*self }
     }
@@ -392,7 +394,7 @@ pub struct Series {
 pub struct Column {
     /// Name with its unit as a suffix, such as `cwnd_bytes`.
     pub name: String,
-    /// Values; NaN where there is none.
+    /// Values; NaN if there is none.
     pub values: Vec<f64>,
 }
 
@@ -403,12 +405,12 @@ impl Series {
     }
 }
 
-/// The recent past of a link: some rows of its series together.
+/// The recent past of a link: a summary of some rows of its series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// Bytes in its queue at the end.
     pub queued: Bytes,
-    /// Its capacity; `None` where it is unlimited.
+    /// Its capacity; `None` if it is unlimited.
     pub capacity: Option<Rate>,
     /// Bytes that left it.
     pub departed: Rate,
@@ -418,7 +420,7 @@ pub struct Moment {
     pub delay: Option<Span>,
 }
 
-/// Where the bytes on the wire went, over the whole run: `offered = delivered + dropped + in_network`.
+/// Where the bytes on the wire of the whole run are: `offered = delivered + dropped + in_network`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ledger {
     /// Handed to the first link by an endpoint.

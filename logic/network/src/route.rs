@@ -7,8 +7,8 @@ use ranpace_scenario::{FlowSpec, Hop, Scenario, SplitSpec};
 
 use crate::packet::Direction;
 
-/// A step on a way, as a number: below the number of links a link; behind them the radio of a user, downlink and uplink; and
-/// behind those a participant that packets pass.
+/// A step of a path as a number: link indices first; then the radio of each user, downlink and uplink; then the participants that
+/// packets pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place(u32);
 
@@ -27,15 +27,15 @@ pub(crate) enum Step {
 pub struct Stop {
     /// Index of the flow.
     pub flow: usize,
-    /// Of which of its packets.
+    /// Direction of the packets.
     pub direction: Direction,
-    /// Hops before it; at least one. Where a proxy splits the flow, those behind the proxy pass it, and no others.
+    /// Hops before it; at least one. If a proxy splits the flow, only the packets between proxy and user pass it.
     pub hop: usize,
-    /// Number of the participant among those of the hosts, as [`Hosts::on_passing`](crate::Hosts::on_passing) is told it.
+    /// Number of the participant among those of the hosts, as passed to [`Hosts::on_passing`](crate::Hosts::on_passing).
     pub participant: u32,
 }
 
-/// The numbers of places.
+/// Maps steps to numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbering {
     links: u32,
@@ -71,16 +71,16 @@ impl Numbering {
     }
 }
 
-/// The ways of all flows. Flows mostly share them, so that they stay in the processor's cache, where the scenario's entry
-/// of a flow among thousands does not.
+/// The paths of all flows. Flows usually share them, so that they stay in the processor's cache, unlike the scenario's entries of
+/// thousands of flows.
 #[derive(Debug)]
 pub struct Routes {
     numbering: Numbering,
-    /// The distinct ways, one behind the other.
+    /// The distinct paths, one after another.
     places: Vec<Place>,
-    /// For every flow its stretch of `places`, forwards and back.
+    /// For every flow, its stretches of `places`, forward and back.
     flows: Vec<[Stretch; 2]>,
-    /// For every split its flow, and the flow's stretches without the proxy and behind it.
+    /// For every split, its flow, and the flow's stretches without the proxy and behind it.
     splits: Vec<(u32, [Stretch; 2], [Stretch; 2])>,
 }
 
@@ -91,12 +91,12 @@ struct Stretch {
 }
 
 impl Routes {
-    /// The ways of a scenario, with the participants that packets pass: at a host its middleboxes first.
+    /// The paths of a scenario with the participants that packets pass; at a host its middleboxes come first.
     pub(crate) fn new(scenario: &Scenario, stops: &[Stop]) -> Self {
         let numbering = Numbering::new(scenario);
         let middleboxes = scenario.middleboxes.len() as u32;
         let (mut places, mut known) = (Vec::new(), HashMap::new());
-        // Hops from `first` on, and the participants behind each.
+        // Hops from `first` on, each with the participants behind it.
         let mut stretch = |flow: usize, direction: Direction, first: usize, path: &[Hop]| {
             let mut way = Vec::with_capacity(path.len());
             for (hop, &over) in (first + 1..).zip(path) {
@@ -146,7 +146,7 @@ impl Routes {
         self.flows[flow as usize] = if is_split { behind } else { whole };
     }
 
-    /// For each link whether all that comes out of it goes into a cell.
+    /// For each link, whether everything that comes out of it enters a cell.
     pub fn before_cells(&self) -> Vec<bool> {
         let mut before_cells = vec![true; self.numbering.links as usize];
         for Stretch { begin, end } in self.flows.iter().flatten() {
@@ -166,7 +166,7 @@ impl Routes {
         self.numbering.step(place)
     }
 
-    /// What comes after `hop` others, or `None` at the end of the way.
+    /// The step after `hop` others; `None` at the end of the path.
     #[inline]
     pub fn place(&self, flow: u32, direction: Direction, hop: u16) -> Option<Place> {
         let [forward, back] = self.flows[flow as usize];
@@ -176,8 +176,8 @@ impl Routes {
     }
 }
 
-/// The flows that proxies split, with the index of their proxy: in the order of the flows' connections to servers, which
-/// are numbered behind the scenario's flows.
+/// The split flows with the index of their proxy, in the order of their connections to servers, which are numbered after the
+/// scenario's flows.
 pub fn splits(scenario: &Scenario) -> impl Iterator<Item = (usize, SplitSpec)> {
     let of_proxy = |(index, proxy): (usize, &ranpace_scenario::ProxySpec)| {
         proxy.splits.iter().map(move |split| (index, *split)).collect::<Vec<_>>()

@@ -34,12 +34,12 @@ const LINK_COLUMNS: [&str; 6] = [
     "queueing_delay_mean_s",
 ];
 
-/// What the ends of a flow show for a row of its series. What they do not know is NaN or `None`.
+/// The endpoints' part of a flow's row. Unknown values are NaN or `None`.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowRow {
-    /// From the start on.
+    /// Counters since the start.
     pub counts: FlowCounts,
-    /// Window and threshold in bytes; an infinite threshold is not known.
+    /// Window and threshold in bytes; the threshold is infinite if not known.
     pub window: [f64; 2],
     /// Bits per second.
     pub pacing: f64,
@@ -52,7 +52,7 @@ pub struct FlowRow {
 }
 
 impl FlowRow {
-    /// A row of a flow of which only counts are known.
+    /// A row of a flow of which only the counters are known.
     pub fn of_counts(counts: FlowCounts) -> Self {
         let nothing = f64::NAN;
         Self { counts, window: [nothing; 2], pacing: nothing, in_flight: nothing, srtt: None, last_rtt: None }
@@ -70,7 +70,7 @@ pub enum FigureSource {
     Proxy,
 }
 
-/// Prefixes of columns, in the order of [`FigureSource`].
+/// Column prefixes, in the order of [`FigureSource`].
 const PREFIXES: [&str; 3] = ["state", "receiver", "proxy"];
 
 /// Rows of one flow.
@@ -86,7 +86,7 @@ pub struct FlowRows {
 /// A named figure, and its values so far.
 type Shown = (&'static str, Vec<f64>);
 
-/// Seconds, NaN for none.
+/// Seconds; NaN for `None`.
 fn seconds(span: Option<Span>) -> f64 {
     span.filter(|span| !span.is_zero()).map_or(f64::NAN, Span::as_secs_f64)
 }
@@ -121,12 +121,12 @@ impl FlowRows {
         self.rows += 1;
     }
 
-    /// A figure for the row that was sampled last; rows without one are NaN.
+    /// Adds a figure to the last sampled row; rows without one have NaN.
     pub fn show(&mut self, who: FigureSource, name: &'static str, value: f64) {
         self.enter(who, self.rows, name, value);
     }
 
-    /// A figure for the row that is sampled next.
+    /// Adds a figure to the next sampled row.
     pub fn show_next(&mut self, who: FigureSource, name: &'static str, value: f64) {
         self.enter(who, self.rows + 1, name, value);
     }
@@ -162,7 +162,7 @@ pub struct LinkRows {
     columns: Vec<Vec<f64>>,
 }
 
-/// Adds a row to columns, which are made by the first.
+/// Adds a row to columns; the first row creates them.
 fn push_row(columns: &mut Vec<Vec<f64>>, row: &[f64]) {
     columns.resize_with(row.len(), Vec::new);
     for (column, value) in columns.iter_mut().zip(row) {
@@ -170,7 +170,7 @@ fn push_row(columns: &mut Vec<Vec<f64>>, row: &[f64]) {
     }
 }
 
-/// Columns under their names.
+/// Names the columns.
 fn named_columns(names: &[&str], columns: Vec<Vec<f64>>) -> Series {
     let columns = names.iter().zip(columns).map(|(name, mut values)| {
         values.shrink_to_fit();
@@ -214,7 +214,7 @@ impl LinkRows {
         self.columns.first().map_or(0, Vec::len)
     }
 
-    /// What the rows from this one on say together; those of one interval each.
+    /// Summarises the rows from this one on, each of `interval` length.
     pub fn lately(&self, from: usize) -> Moment {
         let of =
             |column: usize| self.columns.get(column).and_then(|rows| rows.get(from..)).unwrap_or_default();
@@ -243,9 +243,9 @@ pub(crate) struct RadioRow {
     pub interval: Span,
     /// Index of the cell that serves it.
     pub serving: Option<usize>,
-    /// What that cell says of it: report, channel, symbols of a slot, and its length.
+    /// The cell's data about it: report, channel, symbols of a slot, and slot length.
     pub seen: Option<(UserReport, Both<Probe>, u8, Span)>,
-    /// The report of the row before.
+    /// The report at the previous row.
     pub before: Both<LinkReport>,
 }
 
@@ -278,7 +278,7 @@ pub(crate) struct RadioRows {
 }
 
 impl RadioRows {
-    /// A row for the interval that ends now. MCS are those of the last grants, PRBs a mean over the slots of the interval.
+    /// A row for the interval that ends now. MCS are those of the last grants, PRBs means over the slots of the interval.
     pub fn sample(&mut self, row: &RadioRow) {
         let mut values = [f64::NAN; RADIO_COLUMNS.len()];
         values[0] = row.now.as_secs_f64();
@@ -294,7 +294,7 @@ impl RadioRows {
             values[5] = report.cqi.get().into();
             for (direction, at) in [(Direction::Downlink, 6), (Direction::Uplink, 13)] {
                 let (link, before) = (&report.link[direction], &row.before[direction]);
-                // Another cell counts from the beginning.
+                // The counters restart in another cell.
                 let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now) as f64;
                 if let Some(grant) = link.grant {
                     values[at] = grant.mcs.into();

@@ -13,7 +13,7 @@ pub enum TapEvent {
     Dropped,
 }
 
-/// Watches packets. Costs nothing where there is none.
+/// Observes packets. Costs nothing if there is none.
 pub trait Tap {
     /// A packet left the link of this index, or was dropped there.
     fn on_packet(&mut self, now: Time, link: usize, packet: &Packet, event: TapEvent);

@@ -1,8 +1,8 @@
-//! A network for packets from outside: packets with content enter and leave it at the pace of its driver. The real-time emulator
-//! drives it by the real clock.
+//! A network for packets from outside: packets with content enter and leave it at its driver's pace. The real-time emulator drives
+//! it by the real clock.
 //!
-//! Links and cells play each event at its own instant, however late they are called. A late caller therefore delivers packets late,
-//! and changes nothing else: [`Arrived::due`] says when the packet arrived.
+//! Links and cells process each event at its own instant, however late they are called. A late caller therefore delivers packets
+//! late, but changes nothing else: [`Arrived::due`] is the time at which the packet arrived.
 
 use std::collections::VecDeque;
 
@@ -23,24 +23,24 @@ use crate::series::{FlowRow, FlowRows, LinkRows};
 /// The description of a packet from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketInfo {
-    /// Index of the scenario's flow whose way it takes.
+    /// Index of the scenario's flow whose path it takes.
     pub flow: u32,
-    /// Tells the streams of a flow apart, for queues that do.
+    /// Distinguishes the streams of a flow, for queues that separate them.
     pub stream: u32,
     /// Bytes on the wire, IP header included.
     pub wire: u32,
-    /// Bytes behind the headers of its transport.
+    /// Bytes after its transport header.
     pub payload: u32,
     /// ECN-capable (RFC 3168).
     pub ect: bool,
-    /// Congestion Experienced was set before.
+    /// Whether Congestion Experienced was already set.
     pub marked: bool,
 }
 
-/// A packet that came to its end.
+/// A packet at the end of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// Index of the scenario's flow whose way it took.
+    /// Index of the scenario's flow whose path it took.
     pub flow: u32,
     /// When it arrived.
     pub due: Time,
@@ -48,24 +48,24 @@ pub struct Arrived {
     pub marked: bool,
 }
 
-/// Nothing is ever due at hosts that are outside.
+/// Outside hosts have no events.
 #[derive(Clone, Copy, Debug)]
 enum Never {}
 
-/// The hosts: all of them are outside.
+/// The hosts, all of them outside.
 #[derive(Debug)]
 struct ExternalHosts {
-    /// Packets that came to their end.
+    /// Packets at the end of their path.
     egress: VecDeque<(Time, PacketHandle)>,
-    /// Flows whose packets are not at their end there, and those packets.
+    /// Flows whose packets continue elsewhere after this network, and those packets.
     stops: Vec<bool>,
     stopped: VecDeque<(Time, PacketHandle)>,
-    /// Of each flow.
+    /// Counters of each flow.
     counts: Vec<FlowCounts>,
     /// Counters when the measured part began.
     before: Vec<FlowCounts>,
     rows: Vec<FlowRows>,
-    /// Radio information that has come for readers outside.
+    /// Radio information that has arrived for readers outside.
     told: VecDeque<(Time, HintDelivery)>,
 }
 
@@ -112,24 +112,25 @@ impl<'a> Hosts<'a> for ExternalHosts {
     fn on_change(&mut self, _: &mut Network<'a, Never>, _: &ChangeKind) {}
 }
 
-/// The links and cells of a scenario, and what is measured there. Of its flows only the ways are played: none begins by
-/// itself, and each counts what is sent on its way. A packet's content is whatever its caller needs to know it again.
+/// The links and cells of a scenario, and their measurements. Only the paths of its flows are used: no flow starts, and each counts
+/// what is sent on its path. `C` identifies the packet to the caller.
 pub struct Transit<'a, C> {
     scenario: &'a Scenario,
     network: Network<'a, Never>,
     outside: ExternalHosts,
-    /// In the places of their packets' slots; of packets that are gone until others take their places.
+    /// By packet slot; a lost packet's content stays until another packet takes the slot.
     contents: Vec<C>,
     slots: Histogram,
     late_slots: u64,
     slot: Span,
     events: u64,
-    /// Links from which everything goes into a cell.
+    /// Links from which everything enters a cell.
     before_cells: Vec<bool>,
 }
 
 impl<'a, C: Copy + Default> Transit<'a, C> {
-    /// Prepares a scenario, in which nothing has been sent. Its middleboxes are played; its proxies and PEPs are its driver's.
+    /// Prepares a scenario in which nothing has been sent. Its middleboxes are played here; proxies and PEPs are left to the
+    /// driver.
     pub fn new(scenario: &'a Scenario) -> Self {
         let slots = scenario.cells.iter().filter_map(|cell| cell.config.air.frame().ok());
         let slot = slots.map(|frame| frame.slot()).min().unwrap_or(Span::from_millis(1));
@@ -158,8 +159,8 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
         }
     }
 
-    /// When a packet can come out, or something changes, or earlier; [`Time::MAX`] if nothing is under way. What comes to a cell whose
-    /// next slot is to be played soon waits for that slot, in which it would have its part at the earliest.
+    /// When a packet can come out, or something changes, or earlier; [`Time::MAX`] if nothing is in flight. A packet that reaches a
+    /// cell shortly before its next slot waits for that slot, the earliest in which it can be served.
     pub fn next_event(&self) -> Time {
         let slot = self.network.next_slot();
         let can_wait = |link: u32, at: Time| {
@@ -168,7 +169,8 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
         self.network.queue.next_time_but(can_wait)
     }
 
-    /// A packet is sent at `now`, or at [`Self::now`] if that is later; what was due by then happens first. Returns the content of an earlier packet that was lost, or of this one if it goes nowhere; mostly the default.
+    /// Sends a packet at `now`, or at [`Self::now`] if that is later; what was due by then happens first. Returns the content of an
+    /// earlier packet that was lost, or of this one if it has no path; usually the default.
     pub fn inject(&mut self, now: Time, info: PacketInfo, content: C) -> C {
         self.advance(now);
         let network = &mut self.network;
@@ -179,7 +181,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
         packet.connection = OUTSIDE | (info.stream & STREAMS);
         packet.hop = 0;
         packet.direction = Direction::Forward;
-        // The rest stays as it was when the slot was made: nobody writes to it here.
+        // Nothing writes the other fields here, so they keep their initial values.
         let segment = &mut packet.segment;
         (segment.wire, segment.length) = (info.wire, info.payload);
         (segment.ect, segment.ce) = (info.ect, info.marked);
@@ -196,7 +198,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
         lost
     }
 
-    /// Does what is due by `now`, each at its instant.
+    /// Processes what is due by `now`, each event at its own instant.
     pub fn advance(&mut self, now: Time) {
         while let Some((at, event)) = self.network.queue.next(now) {
             self.network.set_now(self.network.now().max(at));
@@ -213,18 +215,18 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
         }
     }
 
-    /// Has [`Self::take_stopped`] and not [`Self::take`] give the packets of these flows: their way goes on elsewhere.
+    /// Makes the packets of these flows, which continue elsewhere, come out of [`Self::take_stopped`] instead of [`Self::take`].
     pub fn stop(&mut self, flows: Vec<bool>) {
         self.outside.stops = flows;
     }
 
-    /// The next packet of one of the flows that [`Self::stop`] names, and its content.
+    /// The next packet of a flow named by [`Self::stop`], and its content.
     pub fn take_stopped(&mut self) -> Option<(Arrived, C)> {
         let (due, packet) = self.outside.stopped.pop_front()?;
         Some(self.leave(due, packet))
     }
 
-    /// The next packet that came to its end, and its content.
+    /// The next packet at the end of its path, and its content.
     pub fn take(&mut self) -> Option<(Arrived, C)> {
         let (due, packet) = self.outside.egress.pop_front()?;
         Some(self.leave(due, packet))
@@ -238,43 +240,43 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
         (arrived, content)
     }
 
-    /// Has [`Self::take_hint`] give what this source tells of a user from the first event on.
+    /// Makes [`Self::take_hint`] return what this source reports about a user, from the first event on.
     pub fn subscribe_hints(&mut self, source: Source, reader: Reader, user: u32, direction: Way, bearer: u8) {
         self.network.subscribe_hints(source, reader, user, direction, bearer);
         self.network.arm_radio();
     }
 
-    /// The next radio information that has come, and when.
+    /// The next radio information that has arrived, and when.
     pub fn take_hint(&mut self) -> Option<(Time, HintDelivery)> {
         self.outside.told.pop_front()
     }
 
-    /// When something last happened: nothing can happen before it.
+    /// Time of the latest event; nothing can happen before it.
     pub fn now(&self) -> Time {
         self.network.now()
     }
 
-    /// How long a slot of its cells is, the shortest of them; 1 ms without a cell, as in traces.
+    /// The shortest slot of its cells; 1 ms without a cell, as in traces.
     pub fn slot(&self) -> Span {
         self.slot
     }
 
-    /// How late the slots of cells (and arrivals from them) were played, and how many more than a slot late.
+    /// Lateness of the cells' slots (and of arrivals from them), and the number of slots played more than a slot late.
     pub fn slots(&self) -> (Distribution, u64) {
         (self.slots.distribution(), self.late_slots)
     }
 
-    /// Rows that the series of links have so far: one for each of the scenario's `sample`.
+    /// Rows in the series of links so far, one per interval of the scenario's `sample`.
     pub fn rows(&self) -> usize {
         self.network.link_rows().first().map_or(0, LinkRows::rows)
     }
 
-    /// What each link and each direction of a user did in the rows from this one on, in the order of [`RunResult::links`].
+    /// Activity of each link and each direction of a user in the rows from this one on, in the order of [`RunResult::links`].
     pub fn lately(&self, from: usize) -> impl Iterator<Item = Moment> {
         self.network.link_rows().iter().map(move |rows| rows.lately(from))
     }
 
-    /// Time is over. Of flows there is what was counted on their ways: payload, packets, drops, delays.
+    /// Ends the run. Flows have what was counted on their paths: payload, packets, drops, delays.
     pub fn finish(mut self, now: Time) -> RunResult {
         self.advance(now);
         self.network.set_now(self.network.now().max(now));
@@ -386,7 +388,7 @@ mod tests {
         network.inject(Time::ZERO, info(1500), 1);
         network.advance(Time::from_nanos(600_000));
         assert_eq!(network.next_event(), Time::from_millis(3), "1 ms for 1500 B, and 2 ms");
-        // Between this instant and that of the longer delay something else is sent.
+        // Another packet is sent between this instant and that of the longer delay.
         network.inject(Time::from_millis(10), info(1500), 2);
         assert_eq!(network.next_event(), Time::from_millis(13));
         network.advance(Time::from_millis(13));
@@ -399,7 +401,7 @@ mod tests {
     fn what_does_not_fit_the_queue_is_dropped_and_counted() {
         let scenario = scenario(LINK);
         let mut network = Transit::new(&scenario);
-        // Whoever takes the place of one that was lost is told which it was.
+        // When a slot is reused, the caller learns which packet in it was lost.
         let lost: Vec<u32> = (1..=5).map(|number| network.inject(Time::ZERO, info(1500), number)).collect();
         assert_eq!(lost, [0, 0, 0, 0, 4]);
         network.advance(Time::from_secs(1));
@@ -414,7 +416,7 @@ mod tests {
     fn what_links_did_lately_is_what_their_series_say() {
         let scenario = scenario(LINK);
         let mut network = Transit::new(&scenario);
-        // In 40 ms, in which 40 of them can leave; two wait, and one is in service.
+        // In 40 ms, 40 packets can leave; two wait, and one is in service.
         for number in 0..60 {
             network.inject(Time::from_nanos(number * 667_000), info(1500), ());
         }
@@ -439,7 +441,7 @@ mod tests {
     #[test]
     fn what_comes_to_a_cell_waits_for_its_slot_and_nothing_comes_out_otherwise() {
         let scenario = scenario(CELL);
-        // Every 10 us, and only when it says so.
+        // Every 10 us, or only at its deadlines.
         let play = |often: bool| {
             let mut network = Transit::new(&scenario);
             let (mut now, mut out, mut woken) = (Time::ZERO, Vec::new(), 0);
@@ -465,7 +467,7 @@ mod tests {
         let ((expected, _), (found, woken)) = (play(true), play(false));
         assert!(expected.len() > 2_000, "{}", expected.len());
         assert_eq!(found, expected);
-        // In 390 ms there are as many slots, and 1,500 packets that come to the mast between them.
+        // 390 ms have as many slots, and 1,500 packets reach the mast between them.
         assert!(woken < 390 + 1_500 + 400, "{woken}: an uplink's packets come out one by one");
     }
 

@@ -1,7 +1,7 @@
 //! A plain UDP source: constant bit rate, or Poisson-Pareto bursts.
 //!
-//! Source of the latter: Zukerman et al. 2003 as seed 002 uses it (its section VI): bursts arrive as a Poisson process, last
-//! a Pareto time and send at a constant rate. The process starts in its steady state: a Poisson number of bursts with
+//! Source of the latter: Zukerman et al. 2003 as used by seed 002 (its section VI): bursts arrive as a Poisson process, last a
+//! Pareto-distributed time and send at a constant rate. The process starts in its steady state: a Poisson number of bursts with
 //! residual lifetimes.
 
 use std::cmp::Reverse;
@@ -18,7 +18,7 @@ use crate::random::{mix, part_seed, unit};
 /// A burst (or the endless one of a constant bit rate): when its next packet is due, and when it ends.
 type Burst = Reverse<(Time, u64, Time)>;
 
-/// The source. Whoever sends by another clock gets the same instants from it.
+/// The source. It yields the same instants under any clock.
 #[derive(Debug)]
 pub struct UdpSource {
     packet: Bytes,
@@ -31,7 +31,7 @@ pub struct UdpSource {
     stopped: bool,
 }
 
-/// Arrivals of bursts.
+/// Arrival process of bursts.
 #[derive(Debug)]
 struct Arrivals {
     next: Time,
@@ -57,8 +57,8 @@ impl Arrivals {
         Span::from_secs_f64(self.shortest * libm::pow(u, -1.0 / self.shape))
     }
 
-    /// What is left of a burst that is under way: the equilibrium distribution of the Pareto law, which is uniform
-    /// below the shortest length and Pareto of shape - 1 above.
+    /// Residual length of a burst in progress: the equilibrium distribution of the Pareto law, which is uniform below the shortest
+    /// length and Pareto of shape - 1 above.
     fn residual(&mut self) -> Span {
         let u = self.draw();
         let below = (self.shape - 1.0) / self.shape;
@@ -71,7 +71,7 @@ impl Arrivals {
         Span::from_secs_f64(length)
     }
 
-    /// A Poisson number by Knuth's product of uniforms.
+    /// A Poisson number, by Knuth's product of uniforms.
     fn poisson(&mut self, mean: f64) -> u64 {
         let limit = libm::exp(-mean);
         let (mut product, mut count) = (self.draw(), 0);
@@ -84,16 +84,16 @@ impl Arrivals {
 }
 
 impl UdpSource {
-    /// The source of a UDP flow that begins at `now`, as the simulator has it: `seed` is the scenario's, and
-    /// `flow` its number there. `None` for other flows.
+    /// The source of a UDP flow that begins at `now`, as in the simulator: `seed` is the scenario's, and `flow` its number there.
+    /// `None` for other flows.
     pub fn of_flow(spec: &FlowSpec, seed: u64, flow: usize, now: Time) -> Option<Self> {
         let Transport::Udp { packet, .. } = spec.transport else { return None };
-        // Of the flow's first connection.
+        // Seed of the flow's first connection.
         let seed = mix(part_seed(seed, 1, flow), 0);
         Some(Self::new(&spec.workload, packet, now, seed))
     }
 
-    /// Of a workload with packets of this size; another workload sends nothing.
+    /// A source for a workload with packets of this size; it sends nothing for workloads that are not UDP's.
     pub fn new(workload: &Workload, packet: Bytes, now: Time, seed: u64) -> Self {
         let mut source = Self {
             packet,
@@ -122,14 +122,14 @@ impl UdpSource {
                 };
                 for _ in 0..arrivals.poisson(active_mean) {
                     let end = now + arrivals.residual();
-                    // Its packets are at a random phase.
+                    // Its packets have a random phase.
                     let first = now + source.gap.mul_f64(arrivals.draw());
                     source.add(first, end);
                 }
                 arrivals.advance();
                 source.arrivals = Some(arrivals);
             }
-            // The scenario's parser lets no other workload meet UDP.
+            // The scenario's parser allows no other workload with UDP.
             _ => {}
         }
         source
@@ -142,12 +142,12 @@ impl UdpSource {
         }
     }
 
-    /// Nothing more is sent.
+    /// Stops sending.
     pub fn stop(&mut self) {
         self.stopped = true;
     }
 
-    /// Packets so far.
+    /// Packets sent so far.
     pub fn sent(&self) -> u64 {
         self.sent
     }
@@ -157,7 +157,7 @@ impl UdpSource {
         self.packet * self.sent
     }
 
-    /// When [`Self::poll_transmit`] has something, or is to be asked; [`Time::MAX`] for never.
+    /// When to call [`Self::poll_transmit`] next; [`Time::MAX`] for never.
     pub fn next_deadline(&self) -> Time {
         if self.stopped {
             return Time::MAX;

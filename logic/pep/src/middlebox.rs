@@ -1,7 +1,7 @@
-//! Middleboxes that decide about packets one by one: their narrow interface, and the registration of all of them.
+//! Middleboxes that decide packet by packet: their interface and their registry.
 //!
-//! A new one is a file beside `middlebox/drop_every.rs`, declared here, and a line in [`Kind::build`]. The network shows packets that
-//! pass its host to it (`ranpace-network`), in virtual and in real time alike.
+//! To add one, write a file beside `middlebox/drop_every.rs`, declare it here, and add a line to [`Kind::build`]. The network
+//! (`ranpace-network`) shows it the packets that pass its host, in virtual and in real time alike.
 
 mod drop_every;
 
@@ -16,24 +16,24 @@ use self::drop_every::DropEvery;
 pub struct MiddleboxPacket {
     /// Index of its flow.
     pub flow: u32,
-    /// With the data of the flow, not with its acknowledgements.
+    /// True for the flow's data direction, false for its acknowledgements.
     pub forward: bool,
-    /// Its bytes on the wire, IP header included.
+    /// Bytes on the wire, IP header included.
     pub wire: Bytes,
 }
 
 /// A middlebox's verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on.
+    /// Forward the packet.
     Pass,
-    /// It is no more.
+    /// Drop the packet.
     Drop,
 }
 
-/// A middlebox. One that is never told of a packet costs nothing.
+/// A middlebox. It costs nothing while it is shown no packets.
 pub trait Middlebox: Debug + Send {
-    /// A packet passes.
+    /// Decides about a passing packet.
     fn on_packet(&mut self, now: Time, packet: &MiddleboxPacket) -> Verdict;
 }
 
@@ -43,13 +43,13 @@ pub trait Middlebox: Debug + Send {
 pub enum Kind {
     /// [`DropEvery`].
     DropEvery {
-        /// Of how many packets of a flow one is dropped.
+        /// One out of this many packets of a flow is dropped.
         packets: u64,
     },
 }
 
 impl Kind {
-    /// The middlebox.
+    /// Builds the middlebox.
     pub fn build(self) -> Box<dyn Middlebox> {
         match self {
             Self::DropEvery { packets } => Box::new(DropEvery::new(packets)),

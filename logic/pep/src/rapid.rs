@@ -1,52 +1,54 @@
-//! RAPID: a proxy beside the base station shares a user's radio bandwidth among its TCP connections by demand.
+//! RAPID: a proxy beside the base station that shares a user's radio bandwidth among its TCP connections by demand.
 //!
-//! Source: Diarra 2022, chapter 5; equations 5.1 to 5.13. Where the text is silent: the authors' published code; else ours.
+//! Source: Diarra 2022, chapter 5; equations 5.1 to 5.13. Where the text is silent: the authors' published code, or else ours.
 //!
-//! The proxy splits each connection: the server's side (WAN), on which it is the receiver, and the user's (RAN), on which it is
-//! the sender. It bounds what the server sends by the window that it advertises, and sends to the user with a window of the
-//! same rate. This module decides both; a carrier moves the bytes.
+//! The proxy splits each connection into a server side (WAN), where it is the receiver, and a user side (RAN), where it is the
+//! sender. It limits the server through the advertised window, and sends to the user with a window of the same rate. This module
+//! computes both windows; a carrier moves the bytes.
 //!
-//! States: of a flow [`Category`], of a user's radio [`Mode`].
+//! Each flow is in a [`Category`]; each user's radio is in a [`Mode`].
 //!
-//! * Capacity of the user, each report: `C = TBS(MCS, Pa + Pu) / TTI` (5.1 to 5.3).
-//! * Share of each of N active flows: `S = C / 8N RTTmin_WAN` (5.4; the `/ 8` is missing in print).
-//! * A period is `K = ceil(log2(RW / MSS)) + 1` RTTs to the server (5.7). After each RTT a rate of arrivals `r` and its mean
-//!   `r^ = r^ / 8 + 7 r / 8` (5.9), which begins anew with each period.
-//! * At its end the flow is slow if `r < 0.8 R`, `R = RW / RTT_WAN` (5.8), with `r` and `RW` of the last RTT. Slow:
-//!   `RW = r^ / R RW` (5.10), at most S. What slow flows leave goes to fast ones (5.12, 5.13), in equal parts.
-//! * On the user's side `cwnd = RW / RTTmin_WAN RTTmin_RAN`, at least 10 segments. [`WindowRule`] has the rules of the authors'
+//! * Capacity of the user, updated with each report: `C = TBS(MCS, Pa + Pu) / TTI` (5.1 to 5.3).
+//! * Share of each of N active flows: `S = C / 8N RTTmin_WAN` (5.4; the printed equation lacks the `/ 8`).
+//! * A period lasts `K = ceil(log2(RW / MSS)) + 1` RTTs to the server (5.7). Each RTT yields an arrival rate `r` and updates its
+//!   mean `r^ = r^ / 8 + 7 r / 8` (5.9), which restarts with each period.
+//! * At the end of a period the flow is slow if `r < 0.8 R`, `R = RW / RTT_WAN` (5.8), with `r` and `RW` of the last RTT. A slow
+//!   flow gets `RW = r^ / R RW` (5.10), at most S. What slow flows release goes to fast ones in equal parts (5.12, 5.13).
+//! * On the user's side `cwnd = RW / RTTmin_WAN RTTmin_RAN`, at least 10 segments. [`WindowRule`] lists the rules of the authors'
 //!   ns-3 code and of their Linux module.
 //!
-//! Ours, or read so:
+//! Ours, or our reading:
 //!
-//! * 5.11 takes the window before for what is released; we take the current share, in rate. So what was released earlier is not
-//!   forgotten, and with unequal RTTs the rates sum up to C. [`Accounting`] has the others, for study.
-//! * Windows are worked out anew whenever C, N, a category or a smallest RTT changes; periods go on meanwhile, and are longer
-//!   by `ceil(log2 g)` RTTs if the window of a round is g > 2 times that which the period was made for.
-//! * K follows from the mean window of the period's first RTT, R from that of the last; the first RTT begins after the
-//!   slack, so that each sample is of one RTT. Two flows that are judged at the same instant do not see each other.
-//! * A flow without data for max(1 s, 10 RTT) and with nothing waiting is idle: it is not counted, and keeps
-//!   `min(S, 10 MSS)`. With its first data it begins anew.
-//! * No window is below 2 MSS. What waits in the proxy is taken off a window of max(64 KiB, 2 BDP), see [`Caps`].
-//! * A feed that is late: see [`Mode`]. If it stays late for more than a second and does not stop, every flow has its share
-//!   again from the end of its period on: what was slow once need not be so for ever. Lost for more than a second it counts again after ten reports, and all flows begin
-//!   anew. The first report ever counts at once. During a handover C is zero.
-//! * UDP and QUIC pass by, and C is given out as if they were not there. `account_udp` takes their rate off it, at most half; the
-//!   rate is a mean over about 100 ms, worked out with each report.
-//! * `profile = field` has a guard: see `rapid/guard.rs`.
-//! * `profile = field` allows a server for whole segments and delayed acknowledgements when it judges, and does not judge a
-//!   flow by what it did not send while what waits in the proxy kept its window shut.
-//! * While C is zero no flow is judged. CQI 0 is no capacity; who had no grant for 100 ms has the MCS that its CQI leads to.
+//! * Equation 5.11 measures what a flow releases against its previous window; we measure it against its current share, as a rate.
+//!   Earlier releases are thus not forgotten, and with unequal RTTs the rates add up to C. [`Accounting`] offers the alternatives,
+//!   for study.
+//! * Windows are recomputed whenever C, N, a category or a smallest RTT changes. Periods continue meanwhile; a period is extended
+//!   by `ceil(log2 g)` RTTs if the mean window of a round is g > 2 times the one that the period was sized for.
+//! * K follows from the mean window of the period's first RTT, R from that of its last. The first RTT begins after the slack, so
+//!   that each sample covers exactly one RTT. Two flows judged at the same instant do not influence each other.
+//! * A flow without data for max(1 s, 10 RTT) and with no backlog is idle: it does not count in N, and keeps `min(S, 10 MSS)`. It
+//!   starts afresh with its next data.
+//! * No window is below 2 MSS. The backlog in the proxy limits the window to max(64 KiB, 2 BDP) minus the backlog, see [`Caps`].
+//! * Late reports: see [`Mode`]. If the feed stays late for more than a second without stopping, every flow gets its share again at
+//!   the end of its period, since a flow that was slow once need not stay slow. A feed that was lost for more than a second counts
+//!   again after ten reports, and all flows start afresh. The very first report counts at once. During a handover C is zero.
+//! * UDP and QUIC bypass the proxy, and C is shared out as if they did not exist. With `account_udp` their rate is subtracted from
+//!   C, up to half of it; the rate is a mean over about 100 ms, updated with each report.
+//! * `profile = field` enables a guard against wrong reports: see `rapid/guard.rs`.
+//! * `profile = field` allows for whole segments and delayed acknowledgements when it judges a flow, and does not call a flow slow
+//!   while the backlog in the proxy kept its window closed.
+//! * While C is zero no flow is judged. CQI 0 means zero capacity; a user without a grant for 100 ms gets the MCS that its CQI
+//!   implies.
 //!
-//! Who carries it calls, with the time: [`Rapid::on_radio`] for each report of a user's downlink; [`Rapid::open`] when the
-//! server has answered (before that [`Rapid::admits`]); [`Rapid::on_wan_data`] for payload from the server (no duplicates),
-//! [`Rapid::on_passing`] for each packet to a user that is not TCP's, [`Rapid::on_wan_rtt`] and [`Rapid::on_ran_rtt`] for raw
-//! RTT samples of either side, [`Rapid::on_ran_acked`] for payload that the user has acknowledged, [`Rapid::on_backlog`] when what waits
-//! changes; [`Rapid::on_deadline`] when [`Rapid::next_deadline`] has come; [`Rapid::close`]. After any of these
-//! [`Rapid::next_change`], until there is none, tells whose [`Rapid::window`] (what to advertise to the server, through a
-//! [`RightEdge`](crate::RightEdge); `None`: what the platform would, but not more than [`Rapid::room`], to be asked whenever what
-//! waits changes), [`Rapid::allocation`] and [`Rapid::ran_window`] (for the control `rapid` of the
-//! user's side; `None`: an ordinary control) are others than before.
+//! The carrier calls, with the time: [`Rapid::on_radio`] for each report of a user's downlink; [`Rapid::open`] when the server has
+//! answered (and [`Rapid::admits`] before that); [`Rapid::on_wan_data`] for payload from the server (without duplicates),
+//! [`Rapid::on_passing`] for each packet to a user that is not TCP, [`Rapid::on_wan_rtt`] and [`Rapid::on_ran_rtt`] for raw RTT
+//! samples of either side, [`Rapid::on_ran_acked`] for payload that the user has acknowledged, [`Rapid::on_backlog`] when the
+//! backlog changes; [`Rapid::on_deadline`] when [`Rapid::next_deadline`] has come; [`Rapid::close`]. After any of these it calls
+//! [`Rapid::next_change`] until that returns `None`. For each flow returned, these may have changed: [`Rapid::window`] (to be
+//! advertised to the server through a [`RightEdge`](crate::RightEdge); `None`: the platform's own window, but at most
+//! [`Rapid::room`], to be queried whenever the backlog changes), [`Rapid::allocation`] and [`Rapid::ran_window`] (for the control
+//! `rapid` on the user's side; `None`: an ordinary control).
 //!
 //! ```
 //! use ranpace_pep::rapid::{Rapid, Settings};
@@ -94,7 +96,7 @@ pub use settings::{
     WrongSetting,
 };
 
-/// A flow, as long as it is open. Of a closed one it names nothing, even if its place was given to another.
+/// Identifies an open flow. The id of a closed flow stays invalid even if its slot is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId {
     slot: u32,
@@ -102,13 +104,13 @@ pub struct FlowId {
 }
 
 impl FlowId {
-    /// A small number that no other open flow has: for tables of the carrier.
+    /// A small index, unique among open flows, for the carrier's tables.
     pub const fn index(self) -> usize {
         self.slot as usize
     }
 }
 
-/// A user with its flows.
+/// A user and its flows.
 #[derive(Clone, Debug)]
 struct User {
     radio: Estimate,
@@ -116,17 +118,17 @@ struct User {
     flows: Vec<u32>,
     shared: Shared,
     backlog: Bytes,
-    /// More waits than may.
+    /// Its backlog exceeds the user's cap.
     full: bool,
-    /// It waits to be shared out anew.
+    /// Its shares have to be recomputed.
     stale: bool,
-    /// Its deadline in the queue, and its guard's.
+    /// The deadlines queued for it and for its guard.
     due: Option<Time>,
     guard_due: Option<Time>,
     guard: Guard,
 }
 
-/// Whose deadline it is.
+/// Whose deadline is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Flow(FlowId),
@@ -134,42 +136,42 @@ enum Due {
     Guard(u32),
 }
 
-/// A user without flows whose reports are contradicted is remembered as long as it is reported of at least so often.
+/// A user without flows whose reports are contradicted is remembered while reports about it arrive at least this often.
 const HEARD: Span = Span::SECOND;
-/// What the server's window is counted in with [`WindowRule::Whole`]: a window scale of 14 (the authors' ns-3 code).
+/// Unit of the server's window with [`WindowRule::Whole`]: a window scale of 14 (the authors' ns-3 code).
 const WHOLE_UNIT: Bytes = Bytes::new(1 << 14);
-/// Part of a user's cap down to which what waits has to fall before its windows are open again, in quarters.
+/// Fraction of a user's cap to which its backlog must fall before its windows reopen.
 const REOPEN: (u64, u64) = (3, 4);
 
-/// The allocation of one proxy.
+/// The allocator of one proxy.
 #[derive(Clone, Debug)]
 pub struct Rapid<O = ()> {
     settings: Settings,
     observer: O,
-    /// By slot; a slot's generation grows when its flow is closed.
+    /// By slot; closing a flow increments its slot's generation.
     flows: Vec<Option<Flow>>,
     generations: Vec<u32>,
     free: Vec<u32>,
     users: BTreeMap<u32, User>,
-    /// Each open flow that is not idle, and each user whose radio is known, is in it once.
+    /// Holds one entry for each open flow that is not idle and for each user whose radio is known.
     due: BinaryHeap<Reverse<(Time, Due)>>,
     changed: Vec<u32>,
-    /// Users that are to be shared out anew.
+    /// Users whose shares have to be recomputed.
     stale: Vec<u32>,
-    /// Flows whose period has ended at this instant, to be told of.
+    /// Flows whose period has ended at this instant, for the observer.
     judged: Vec<FlowId>,
     backlog: Bytes,
 }
 
 impl Rapid {
-    /// A proxy that nobody listens to.
+    /// A proxy without an observer.
     pub fn new(settings: Settings) -> Self {
         Self::observed(settings, ())
     }
 }
 
 impl<O: Observer> Rapid<O> {
-    /// A proxy whose decisions are written down by the observer.
+    /// A proxy that reports its decisions to the observer.
     pub fn observed(settings: Settings, observer: O) -> Self {
         Self {
             settings,
@@ -191,17 +193,17 @@ impl<O: Observer> Rapid<O> {
         &self.settings
     }
 
-    /// Who listens.
+    /// The observer.
     pub const fn observer(&self) -> &O {
         &self.observer
     }
 
-    /// Who listens.
+    /// The observer.
     pub const fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// A report of a user's downlink. Of a user without flows it is kept for its first; it is dropped when it is a second old.
+    /// A report of a user's downlink. For a user without flows it is kept for the first one, and dropped once it is a second old.
     pub fn on_radio(&mut self, now: Time, user: u32, hint: &RadioHint) {
         let known = self.users.entry(user).or_insert_with(User::new);
         if self.settings.guard {
@@ -229,13 +231,13 @@ impl<O: Observer> Rapid<O> {
         }
     }
 
-    /// Whether one more flow may be split; otherwise it is to pass by.
+    /// Whether one more flow may be split; otherwise it has to bypass the proxy.
     pub fn admits(&self) -> bool {
         let Caps { total, flows, .. } = self.settings.caps;
         self.backlog < total && self.open_flows() < flows as usize
     }
 
-    /// A flow towards a user begins: the server has answered after `wan_rtt`, segments have `mss` bytes of payload.
+    /// A flow towards a user begins: the server has answered after `wan_rtt`, and segments have `mss` bytes of payload.
     pub fn open(&mut self, now: Time, user: u32, wan_rtt: Span, mss: Bytes) -> FlowId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.flows.push(None);
@@ -280,7 +282,7 @@ impl<O: Observer> Rapid<O> {
         self.clean_up();
     }
 
-    /// Payload has come from the server; what had come before does not count.
+    /// Payload has come from the server; bytes received before are not counted again.
     #[inline]
     pub fn on_wan_data(&mut self, now: Time, flow: FlowId, bytes: Bytes) {
         let Some(known) = self.flow_mut(flow).filter(|_| !bytes.is_zero()) else { return };
@@ -289,8 +291,8 @@ impl<O: Observer> Rapid<O> {
         }
     }
 
-    /// A packet that is not TCP's has passed by on its way to a user; its size on the wire. With `account_udp` it counts against
-    /// what the user's flows are given, from the next report on.
+    /// A packet of `packet` bytes on the wire that is not TCP has bypassed the proxy towards a user. With `account_udp` it reduces
+    /// what the user's flows get, from the next report on.
     #[inline]
     pub fn on_passing(&mut self, user: u32, packet: Bytes) {
         if self.settings.account_udp
@@ -306,7 +308,7 @@ impl<O: Observer> Rapid<O> {
         let Some(known) = self.flow_mut(flow) else { return };
         if known.take_wan_rtt(rtt) || whole {
             let user = known.user;
-            self.mark(flow.slot); // at its floor the window stays, and is another rate
+            self.mark(flow.slot); // a window at its floor stays the same, but now means another rate
             self.stale(user);
             self.share_out(now);
         }
@@ -334,7 +336,7 @@ impl<O: Observer> Rapid<O> {
         }
     }
 
-    /// The user has acknowledged so much payload of the flow for the first time.
+    /// The user has acknowledged `bytes` of new payload of the flow.
     #[inline]
     pub fn on_ran_acked(&mut self, flow: FlowId, bytes: Bytes) {
         if self.settings.guard
@@ -345,7 +347,7 @@ impl<O: Observer> Rapid<O> {
         }
     }
 
-    /// So much of the flow has been taken from the server and not been sent to the user yet.
+    /// `backlog` bytes of the flow have been received from the server and not been sent to the user yet.
     #[inline]
     pub fn on_backlog(&mut self, now: Time, flow: FlowId, backlog: Bytes) {
         let Some(known) = self.flows.get_mut(flow.index()).and_then(Option::as_mut) else { return };
@@ -377,7 +379,7 @@ impl<O: Observer> Rapid<O> {
         }
     }
 
-    /// When [`Self::on_deadline`] is to be called; `None` for never.
+    /// When [`Self::on_deadline`] has to be called; `None` for never.
     #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
         self.due.peek().map(|Reverse((at, _))| *at)
@@ -395,7 +397,7 @@ impl<O: Observer> Rapid<O> {
                 Due::Guard(user) => self.guard(now, at, user),
             }
         }
-        // Those that are judged at the same instant do not see each other.
+        // Flows that are judged at the same instant do not influence each other.
         self.share_out(now);
         while let Some(flow) = self.judged.pop() {
             if let Some(record) = self.look(now, flow) {
@@ -404,7 +406,7 @@ impl<O: Observer> Rapid<O> {
         }
     }
 
-    /// A flow whose window or allocation has changed since it was named here last.
+    /// The next flow whose window or allocation has changed since it was last returned here.
     pub fn next_change(&mut self) -> Option<FlowId> {
         while let Some(slot) = self.changed.pop() {
             if let Some(flow) = self.flows.get_mut(slot as usize).and_then(Option::as_mut)
@@ -417,15 +419,15 @@ impl<O: Observer> Rapid<O> {
         None
     }
 
-    /// The window that the server is to see, before rounding; `None`: the platform's own, but not more than [`Self::room`].
+    /// The window to advertise to the server, before rounding; `None`: the platform's own, but at most [`Self::room`].
     pub fn window(&self, flow: FlowId) -> Option<Bytes> {
         let flow = self.flow(flow)?;
         let user = self.users.get(&flow.user)?;
         self.advertised(user, flow)
     }
 
-    /// What may still come from the server before too much waits. While a user's radio is not known, this alone keeps what waits
-    /// from growing: about one BDP, or what the caps allow a flow.
+    /// How much the server may still send before the backlog is too large. While a user's radio is not known, this alone limits the
+    /// backlog: to about one BDP, or to what the caps allow a flow.
     pub fn room(&self, flow: FlowId) -> Bytes {
         let Some(flow) = self.flow(flow) else { return Bytes::ZERO };
         match self.users.get(&flow.user) {
@@ -435,7 +437,7 @@ impl<O: Observer> Rapid<O> {
         }
     }
 
-    /// The rate at which the flow is to be sent to the user; `None`: as an ordinary control does.
+    /// The rate at which to send the flow to the user; `None`: an ordinary control decides.
     pub fn allocation(&self, flow: FlowId) -> Option<Rate> {
         let flow = self.flow(flow)?;
         let user = self.users.get(&flow.user)?;
@@ -443,8 +445,8 @@ impl<O: Observer> Rapid<O> {
         (user.radio.mode != Mode::Open).then(|| Rate::from_bits_per_s_f64(rate))
     }
 
-    /// The congestion window towards the user (5.2.1): the allocation for the smallest RTT there, at least some segments; `None`
-    /// without an allocation.
+    /// The congestion window towards the user (5.2.1): the allocation times the smallest RTT there, but at least `ran_floor`
+    /// segments; `None` without an allocation.
     pub fn ran_window(&self, flow: FlowId) -> Option<Bytes> {
         let flow = self.flow(flow)?;
         let user = self.users.get(&flow.user)?;
@@ -461,7 +463,7 @@ impl<O: Observer> Rapid<O> {
         self.backlog
     }
 
-    /// The record of a flow now.
+    /// The current record of a flow.
     pub fn look(&self, now: Time, id: FlowId) -> Option<FlowRecord> {
         let flow = self.flow(id)?;
         let user = self.users.get(&flow.user)?;
@@ -486,7 +488,7 @@ impl<O: Observer> Rapid<O> {
         })
     }
 
-    /// What is known of a user now; `None` if nothing ever was.
+    /// What is currently known of a user; `None` if nothing ever was.
     pub fn user(&self, now: Time, number: u32) -> Option<UserRecord> {
         let user = self.users.get(&number)?;
         let radio = &user.radio;
@@ -560,7 +562,7 @@ impl<O: Observer> Rapid<O> {
         let Some(flow) = self.flow_mut(id) else { return };
         flow.queued = false;
         if now < flow.round_end {
-            // A round that began anew meanwhile.
+            // The round was restarted meanwhile.
             return self.queue_flow(id);
         }
         let number = flow.user;
@@ -575,13 +577,13 @@ impl<O: Observer> Rapid<O> {
                 let trying = user.guard.trust() == ReportTrust::Probing;
                 let Some(flow) = self.flow_mut(id) else { return };
                 let (tight, least) = (flow.is_tight(&settings), flow.ran_rtt_min(&settings));
-                // What a flow made of a window that was more than it was told before says nothing of it.
+                // How a flow used a window above its previous one (a probe's) says nothing about its demand.
                 flow.end_period(now, judge && !flow.disturbed, &settings);
                 flow.disturbed = trying;
                 if late {
                     flow.begin_anew(now, &settings);
                 }
-                // What it was taken for changes its headroom, too.
+                // A new category changes the headroom, too.
                 let roomy = settings.headroom > 1.0 || settings.spare > 0;
                 if roomy || tight || flow.ran_rtt_min(&settings) != least || flow.is_tight(&settings) {
                     self.mark(id.slot);
@@ -612,7 +614,7 @@ impl<O: Observer> Rapid<O> {
         };
         user.guard_due = None;
         if user.guard.due().is_some_and(|due| due > now) {
-            // It began anew meanwhile.
+            // The guard was restarted meanwhile.
             return self.watch(now, number);
         }
         let reported = user.radio.reported(&settings, now);
@@ -642,7 +644,7 @@ impl<O: Observer> Rapid<O> {
         self.forget(now, number);
     }
 
-    /// A user whose radio is known, and who has flows, has a guard; its deadline is in the queue.
+    /// Starts the guard of a user whose radio is known and who has flows, and queues its deadline.
     fn watch(&mut self, now: Time, number: u32) {
         let Some(user) = self.users.get_mut(&number).filter(|_| self.settings.guard) else { return };
         if user.radio.mode == Mode::Open {
@@ -658,7 +660,7 @@ impl<O: Observer> Rapid<O> {
         }
     }
 
-    /// What a change of a user's radio leads to.
+    /// Applies a change of a user's radio.
     fn follow(&mut self, now: Time, number: u32, change: Change) {
         let Some(user) = self.users.get_mut(&number) else { return };
         if change.mode {
@@ -684,7 +686,7 @@ impl<O: Observer> Rapid<O> {
         self.stale(number);
     }
 
-    /// The user's flows are to be shared out anew before the event is over.
+    /// Marks the user's shares for recomputation before the current event ends.
     fn stale(&mut self, number: u32) {
         if let Some(user) = self.users.get_mut(&number)
             && !user.stale
@@ -726,7 +728,7 @@ impl<O: Observer> Rapid<O> {
         }
     }
 
-    /// A user without flows of whose radio nothing is known is nobody.
+    /// Drops a user that has no flows and whose radio is unknown.
     fn forget(&mut self, now: Time, number: u32) {
         let nobody = |user: &User| {
             let is_heard = user.guard.is_contradicted() && user.radio.age(now) <= HEARD;
@@ -737,7 +739,7 @@ impl<O: Observer> Rapid<O> {
         }
     }
 
-    /// Deadlines and changes of closed flows go when they are many, so that short flows do not fill the memory.
+    /// Drops deadlines and changes of closed flows once there are many, so that short flows do not fill the memory.
     fn clean_up(&mut self) {
         let most = 64 + 2 * (self.open_flows() + self.users.len());
         if self.due.len() > most {
@@ -771,7 +773,7 @@ impl User {
         }
     }
 
-    /// What is given out to its flows, in bytes per second.
+    /// The capacity shared out to its flows, in bytes per second.
     fn given(&self, settings: &Settings, now: Time) -> f64 {
         let given = self.radio.capacity(settings, now);
         match self.radio.mode {
@@ -781,7 +783,7 @@ impl User {
     }
 }
 
-/// What a user's guard decides by.
+/// The inputs of a user's guard.
 fn known(user: &User, flows: &[Option<Flow>], settings: &Settings, reported: f64) -> Known {
     let own =
         || user.flows.iter().filter_map(|slot| flows.get(*slot as usize)?.as_ref()).filter(|f| f.active);
@@ -795,7 +797,7 @@ fn known(user: &User, flows: &[Option<Flow>], settings: &Settings, reported: f64
     }
 }
 
-/// Puts a flow among those that have changed.
+/// Adds a flow to the list of changed ones.
 fn mark(flows: &mut [Option<Flow>], changed: &mut Vec<u32>, slot: u32) {
     if let Some(flow) = flows.get_mut(slot as usize).and_then(Option::as_mut)
         && !flow.changed

@@ -1,11 +1,11 @@
-//! A receive window as it may be advertised.
+//! A receive window that is safe to advertise.
 //!
-//! Sources: RFC 9293 section 3.8.6.2.1 (do not shrink), RFC 7323 section 2 (scale). Ours: what is wanted is rounded down to
-//! whole units, what was promised before is rounded up, so that it is never taken back by rounding.
+//! Sources: RFC 9293 section 3.8.6.2.1 (do not shrink), RFC 7323 section 2 (scale). Ours: the wanted window is rounded down to
+//! whole units and the promised one up, so that rounding never takes back a promise.
 
 use ranpace_units::Bytes;
 
-/// The largest number in a segment's window field.
+/// The largest value of a segment's window field.
 const LARGEST: u64 = u16::MAX as u64;
 /// The largest shift; RFC 7323 section 2.3.
 const LARGEST_SHIFT: u8 = 14;
@@ -13,27 +13,27 @@ const LARGEST_SHIFT: u8 = 14;
 /// The right edge of an advertised window, in bytes of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RightEdge {
-    /// The first byte that has not been allowed yet.
+    /// The first byte beyond the advertised window.
     edge: u64,
     shift: u8,
     shrink: bool,
 }
 
 impl RightEdge {
-    /// Nothing has been advertised yet. `shift` is the window scale of the connection (RFC 7323), at most 14; with `shrink`
-    /// the edge may move left, which a receiver should not do (RFC 9293) and a rewriter of headers can.
+    /// An edge before any advertisement. `shift` is the window scale of the connection (RFC 7323), at most 14; with `shrink` the
+    /// edge may move left, which a receiver should not do (RFC 9293) but a rewriter of headers can.
     pub const fn new(shift: u8, shrink: bool) -> Self {
         let shift = if shift > LARGEST_SHIFT { LARGEST_SHIFT } else { shift };
         Self { edge: 0, shift, shrink }
     }
 
-    /// What a window field counts in.
+    /// Unit of the window field.
     pub const fn unit(&self) -> Bytes {
         Bytes::new(1 << self.shift)
     }
 
-    /// What is to be advertised with an acknowledgement of all bytes below `next`, where `window` is wanted: whole units,
-    /// at least one unless `window` is zero, and never less than what was promised before.
+    /// The window to advertise with an acknowledgement of all bytes below `next`, if `window` is wanted: whole units, at least one
+    /// unless `window` is zero, and never less than what was promised before.
     pub fn advertise(&mut self, next: u64, window: Bytes) -> Bytes {
         let unit = self.unit().get();
         let wanted = match window.get() {
@@ -78,7 +78,8 @@ mod tests {
     }
 
     proptest! {
-        /// The right edge never moves left, and a window is whole units and at most one above what is wanted or promised.
+        /// The right edge never moves left, and a window is in whole units and less than one unit above the larger of wanted and
+        /// promised.
         #[test]
         fn the_edge_never_moves_left(
             shift in 0..15u8,
@@ -87,7 +88,7 @@ mod tests {
             let mut edge = RightEdge::new(shift, false);
             let (mut next, mut last) = (0, 0);
             for (received, window) in steps {
-                next = last.min(next + received); // nothing comes beyond what was allowed
+                next = last.min(next + received); // no data arrive beyond the advertised edge
                 let found = edge.advertise(next, Bytes::new(window)).get();
                 prop_assert!(next + found >= last);
                 prop_assert!(found.is_multiple_of(1 << shift));

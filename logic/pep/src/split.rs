@@ -1,54 +1,54 @@
-//! A proxy that splits TCP connections (Diarra 2022, section 5.2.1): which connections it splits, how much servers may send it, and
-//! RAPID's windows and allocations where it is RAPID.
+//! A proxy that splits TCP connections (Diarra 2022, section 5.2.1): decides which connections it splits and how much servers may
+//! send it, and applies RAPID's windows and allocations if it runs RAPID.
 //!
-//! A carrier has both connections of each split flow and moves the payload between them; this module decides. A *place* is what
-//! one flow has here, for its connections one after another. The carrier calls, with the time:
+//! The carrier owns both connections of each split flow and moves the payload between them; this module decides. A *place* is the
+//! state that one flow keeps here across its successive connections. The carrier calls, with the time:
 //!
 //! * [`SplitProxy::admit`] when a connection begins, and [`SplitProxy::release`] when it is over;
-//! * [`SplitProxy::on_handshake`] when the server has answered the proxy, or the proxy the server;
-//! * [`SplitProxy::on_wan_data`], [`SplitProxy::on_wan_rtt`], [`SplitProxy::on_ran_acked`], [`SplitProxy::on_ran_rtt`] for what
-//!   happens on either side, [`SplitProxy::on_radio`] and [`SplitProxy::on_passing`] for what else RAPID is told;
-//! * [`SplitProxy::window`] whenever what waits has changed: so much may the server send;
+//! * [`SplitProxy::on_handshake`] when the handshake between proxy and server is complete;
+//! * [`SplitProxy::on_wan_data`], [`SplitProxy::on_wan_rtt`], [`SplitProxy::on_ran_acked`], [`SplitProxy::on_ran_rtt`] for events
+//!   on either side, [`SplitProxy::on_radio`] and [`SplitProxy::on_passing`] for RAPID's other inputs;
+//! * [`SplitProxy::window`] whenever the backlog has changed: it returns how much the server may send;
 //! * [`SplitProxy::on_deadline`] when [`SplitProxy::next_deadline`] has come;
 //!
-//! and after any of these [`SplitProxy::next_change`], until there is none. While RAPID has no window for a connection, the proxy
-//! is a plain one.
+//! and after any of these [`SplitProxy::next_change`] until it returns `None`. While RAPID has no window for a connection, the
+//! proxy is a plain one.
 
 use ranpace_rnis::RadioHint;
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::rapid::{Category, FlowId, FlowRecord, Observer, Rapid, Settings, UserRecord};
 
-/// What may wait in a proxy: payload that came from servers and was not sent to users yet.
+/// Limits of a proxy's backlog: payload that came from servers and was not sent to users yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// Of one connection; `None`: an equal part of what its user's may have.
+    /// Per connection; `None`: an equal part of its user's limit.
     pub flow: Option<Bytes>,
-    /// Of all connections of a user.
+    /// Per user.
     pub user: Bytes,
-    /// Of all connections.
+    /// In total.
     pub total: Bytes,
 }
 
 /// RAPID's allocation for a connection on the user's side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RanAllocation {
-    /// Rate of its share.
+    /// Allocated rate.
     pub rate: Rate,
-    /// Its window for that.
+    /// Congestion window for that rate.
     pub window: Bytes,
 }
 
-/// Counters of the connections of a place from the start on.
+/// Counters of the connections of a place since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections that were split.
     pub connections: u64,
-    /// Connections that were not, because the proxy's buffer was promised to others.
+    /// Connections that were not, because the proxy's buffer was committed to others.
     pub passed: u64,
-    /// Periods at whose end RAPID judged their demand.
+    /// Periods at whose end RAPID judged the demand.
     pub periods: u64,
-    /// Of these, those at whose end it was slow.
+    /// Those at whose end the flow was slow.
     pub slow_periods: u64,
 }
 
@@ -67,12 +67,12 @@ pub struct SplitProxy {
 #[derive(Debug)]
 struct Place {
     user: usize,
-    /// Its connection counts among the open ones, with so much promised.
+    /// Buffer committed to its connection; `None` while it has no open one.
     promised: Option<Bytes>,
-    /// RAPID's name for its connection, and what that was allocated.
+    /// RAPID's id for its connection, and the latest allocation.
     rapid: Option<FlowId>,
     allocation: Option<RanAllocation>,
-    /// What the server may send, as decided last.
+    /// The last limit for the server.
     limit: Bytes,
     counts: Counts,
 }
@@ -82,7 +82,7 @@ struct Place {
 struct Periods {
     /// The place of each of RAPID's flows, by its index.
     places: Vec<usize>,
-    /// Of each place the periods, and those at whose end it was slow.
+    /// For each place, its periods, and those at whose end the flow was slow.
     counts: Vec<(u64, u64)>,
 }
 
@@ -97,7 +97,8 @@ impl Observer for Periods {
 }
 
 impl SplitProxy {
-    /// A proxy for users numbered below `users`, and one number more for whoever is no user; RAPID with these settings, if any.
+    /// A proxy for users 0 to `users` - 1, with one more entry for destinations that are no user; `rapid` holds RAPID's settings,
+    /// if it runs.
     pub fn new(buffers: Buffers, rapid: Option<Settings>, users: usize) -> Self {
         Self {
             buffers,
@@ -108,7 +109,7 @@ impl SplitProxy {
         }
     }
 
-    /// A new place, for connections whose data go to this user; a number too large is that of no user.
+    /// Adds a place for connections to this user; too large a number stands for no user.
     pub fn add_place(&mut self, user: usize) -> usize {
         let user = user.min(self.open.len() - 1);
         let counts = Counts::default();
@@ -120,13 +121,13 @@ impl SplitProxy {
         self.places.len() - 1
     }
 
-    /// Whether it decides by radio information.
+    /// Whether it runs RAPID.
     pub fn is_rapid(&self) -> bool {
         self.rapid.is_some()
     }
 
-    /// A connection begins. Returns whether it is split: not while more is promised than may wait in all. Until RAPID knows
-    /// it, or there is a first [`Self::window`], the server may send `first`.
+    /// A connection begins. Returns whether it is split, which is refused while the committed buffers exceed the total. The server
+    /// may send `first` until RAPID knows the connection or [`Self::window`] is called.
     pub fn admit(&mut self, now: Time, place: usize, first: Bytes) -> bool {
         self.release(now, place);
         let own = &mut self.places[place];
@@ -147,7 +148,7 @@ impl SplitProxy {
         false
     }
 
-    /// A connection is over: it promises nothing any more.
+    /// A connection is over: its committed buffer is released.
     pub fn release(&mut self, now: Time, place: usize) {
         let own = &mut self.places[place];
         if let Some(promised) = own.promised.take() {
@@ -159,12 +160,12 @@ impl SplitProxy {
         }
     }
 
-    /// Whether a connection of a place counts among the open ones.
+    /// Whether a place has an open connection.
     pub fn is_open(&self, place: usize) -> bool {
         self.places[place].promised.is_some()
     }
 
-    /// The handshake with the server took this long: RAPID knows the connection from now on. `ran_rtt` is a sample of the user's side,
+    /// The handshake with the server took `rtt`: RAPID knows the connection from now on. `ran_rtt` is a sample of the user's side,
     /// if there was one.
     pub fn on_handshake(&mut self, now: Time, place: usize, rtt: Span, mss: Bytes, ran_rtt: Option<Span>) {
         let Some(rapid) = &mut self.rapid else { return };
@@ -193,7 +194,7 @@ impl SplitProxy {
         }
     }
 
-    /// The user acknowledged so much more.
+    /// The user acknowledged `bytes` of new payload.
     pub fn on_ran_acked(&mut self, place: usize, bytes: Bytes) {
         if let (Some(rapid), Some(id)) = (&mut self.rapid, self.places[place].rapid) {
             rapid.on_ran_acked(id, bytes);
@@ -214,19 +215,19 @@ impl SplitProxy {
         }
     }
 
-    /// A packet to a user passes that is not TCP's.
+    /// A packet that is not TCP passes towards a user.
     pub fn on_passing(&mut self, user: u32, wire: Bytes) {
         if let Some(rapid) = &mut self.rapid {
             rapid.on_passing(user, wire);
         }
     }
 
-    /// When it has something to decide; [`Time::MAX`] for never.
+    /// When [`Self::on_deadline`] has to be called; [`Time::MAX`] for never.
     pub fn next_deadline(&self) -> Time {
         self.rapid.as_ref().and_then(Rapid::next_deadline).unwrap_or(Time::MAX)
     }
 
-    /// It decides.
+    /// Runs RAPID's due decisions.
     pub fn on_deadline(&mut self, now: Time) {
         if let Some(rapid) = &mut self.rapid
             && rapid.next_deadline().is_some_and(|at| at <= now)
@@ -235,7 +236,7 @@ impl SplitProxy {
         }
     }
 
-    /// A place for which RAPID decided something else, and whether its allocation is another one. Call until `None`.
+    /// The next place whose decision by RAPID has changed, and whether its allocation has. Call until `None`.
     pub fn next_change(&mut self) -> Option<(usize, bool)> {
         let rapid = self.rapid.as_mut()?;
         while let Some(id) = rapid.next_change() {
@@ -250,16 +251,16 @@ impl SplitProxy {
         None
     }
 
-    /// What RAPID has allocated a connection; `None` leaves it to an ordinary control.
+    /// RAPID's allocation for a connection; `None` leaves it to an ordinary control.
     pub fn allocation(&self, place: usize) -> Option<RanAllocation> {
         self.places[place].allocation
     }
 
-    /// `backlog` waits in the proxy: so much beyond what came may the server send.
+    /// How many bytes the server may send beyond those received, with `backlog` waiting in the proxy.
     pub fn window(&mut self, now: Time, place: usize, backlog: Bytes) -> Bytes {
         let own = &mut self.places[place];
         own.limit = match (&mut self.rapid, own.rapid) {
-            // Before RAPID knows it, and after it is over.
+            // RAPID does not know the connection yet, or it is over.
             (Some(_), None) => own.limit,
             (rapid, id) => {
                 let of_user = self.buffers.user / u64::from(self.open[own.user].max(1));
@@ -281,7 +282,7 @@ impl SplitProxy {
         self.places[place].limit
     }
 
-    /// What RAPID has of a connection and of its user, if it knows both.
+    /// RAPID's records of a connection and of its user, if it knows both.
     pub fn look(&self, now: Time, place: usize) -> Option<(UserRecord, FlowRecord)> {
         let own = &self.places[place];
         let rapid = self.rapid.as_ref()?;
@@ -331,7 +332,7 @@ mod tests {
         assert_eq!((proxy.counts(2).passed, proxy.is_open(2)), (1, false));
         proxy.release(Time::ZERO, 0);
         assert!(proxy.admit(Time::ZERO, 2, Bytes::ZERO));
-        // A connection of the same place takes the place of the one before.
+        // A new connection of a place replaces the previous one.
         assert!(proxy.admit(Time::ZERO, 2, Bytes::ZERO));
         assert_eq!(proxy.counts(2).connections, 2);
     }

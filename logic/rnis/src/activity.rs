@@ -1,11 +1,11 @@
-//! Who was granted something lately.
+//! Which users were granted resources recently.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ranpace_units::{Span, Time};
 
-/// A user counts as active for so long after a grant. Ours; Diarra 2022 says "active users" without a time.
+/// How long a user counts as active after a grant. Ours; Diarra 2022 gives no time for "active users".
 pub(crate) const ACTIVE: Span = Span::from_millis(100);
 
 /// The users of a cell that had a grant in one direction within [`ACTIVE`].
@@ -13,7 +13,7 @@ pub(crate) const ACTIVE: Span = Span::from_millis(100);
 pub(crate) struct Activity {
     /// When each user had its last grant, by number; `None` if that was long ago.
     last: Vec<Option<Time>>,
-    /// Who is to be looked at when: each active user, at the time of a grant that it had.
+    /// When to check each active user: the time of one of its grants.
     waiting: BinaryHeap<Reverse<(Time, u32)>>,
     users: u16,
 }
@@ -32,12 +32,12 @@ impl Activity {
         }
     }
 
-    /// Time passes: who had no grant for long is not active.
+    /// Advances time: users without a recent grant become inactive.
     pub fn pass(&mut self, now: Time) {
         while let Some(&Reverse((at, user))) = self.waiting.peek().filter(|first| now - first.0.0 >= ACTIVE) {
             self.waiting.pop();
             match self.last.get(user as usize).copied().flatten() {
-                // It had another one since: to be looked at again.
+                // It had a later grant: check again.
                 Some(last) if last > at => self.waiting.push(Reverse((last, user))),
                 Some(_) => self.forget(user),
                 None => {}
@@ -52,7 +52,7 @@ impl Activity {
         }
     }
 
-    /// How many there are.
+    /// Number of active users.
     pub fn users(&self) -> u16 {
         self.users
     }
@@ -74,7 +74,7 @@ mod tests {
             activity.pass(at(now));
             assert_eq!(activity.users(), count, "{now}");
         }
-        // A second grant of one who left and came again does not end with the first.
+        // The second grant of a user that left and returned does not expire with the first.
         activity.on_grant(at(200), 1);
         activity.forget(1);
         activity.on_grant(at(250), 1);

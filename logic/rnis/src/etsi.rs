@@ -1,15 +1,16 @@
-//! The objects of ETSI GS MEC 012 V2.1.1 as JSON, as far as a base station of ours can fill them, and beside them, never inside,
-//! those of our own extension ([`vendor`]).
+//! The objects of ETSI GS MEC 012 V2.1.1 as JSON, as far as our base station can fill them, and, kept separate from them, those of
+//! our own extension ([`vendor`]).
 //!
-//! Names, required members and numbers are those of ETSI's OpenAPI file of the API. Members that are not required may be missing,
-//! members that are not known are ignored, and what a number stands for may also come as a text that begins with the
-//! number. Percentages are whole, means over the query's period (TS 36.314); throughput is in kbit/s, volume in kbit, delay in ms.
+//! Names, required members and numbers follow ETSI's OpenAPI file of the API. Optional members may be missing, unknown members are
+//! ignored, and an enumerated number may also come as a text that begins with it. Percentages are integers, means over the query's
+//! period (TS 36.314); throughput is in kbit/s, volume in kbit, delay in ms.
 //!
-//! Here are layer 2 measures, names, handovers and subscriptions; bearers, tunnels and networks are in [`bearers`], measurement
-//! reports, timing advance and carriers in [`measured`]. [`rab_info`], [`plmn_info`], [`event`], [`Traffic`] and [`ReferenceSignal`]
-//! fill what a base station of ours knows.
+//! This file holds layer 2 measures, identifiers, handovers and subscriptions; bearers, tunnels and networks are in [`bearers`],
+//! measurement reports, timing advance and carriers in [`measured`]. [`rab_info`], [`plmn_info`], [`event`], [`Traffic`] and
+//! [`ReferenceSignal`] fill what our base station knows.
 //!
-//! The extension has what the standard has not: PRBs, MCS, CQI, block sizes and queues of a user, TTI by TTI, and what a cell is.
+//! The extension adds what the standard lacks: PRBs, MCS, CQI, block sizes and queues of a user, TTI by TTI, and the description of
+//! a cell.
 
 use ranpace_phy::{Both, Direction};
 use ranpace_units::Time;
@@ -46,7 +47,7 @@ pub struct TimeStamp {
 }
 
 impl TimeStamp {
-    /// Of a time that counts from 1970; the last second that there is, after that.
+    /// From a time that counts from 1970; saturates at the last representable second.
     pub fn of(time: Time) -> Self {
         const SECOND: u64 = 1_000_000_000;
         let nanos = time.as_nanos();
@@ -54,7 +55,7 @@ impl TimeStamp {
         Self { seconds, nano_seconds: (nanos % SECOND) as u32 }
     }
 
-    /// The time; what is beyond a second counts on.
+    /// The time; nanoseconds beyond a second carry over.
     pub fn time(self) -> Time {
         Time::from_nanos(u64::from(self.seconds) * 1_000_000_000 + u64::from(self.nano_seconds))
     }
@@ -79,16 +80,16 @@ pub struct Ecgi {
     pub plmn: Plmn,
 }
 
-/// How a user or a flow is named.
+/// Kinds of identifiers of a user or a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdType {
     /// By the user's IPv4 address.
     UeIpv4 = 1,
     /// By its IPv6 address.
     UeIpv6 = 2,
-    /// By the address that a translator gave it.
+    /// By the address assigned by NAT.
     NatedIp = 3,
-    /// By the tunnel's endpoint.
+    /// By the tunnel endpoint identifier.
     GtpTeid = 4,
 }
 
@@ -110,18 +111,18 @@ impl<'de> Deserialize<'de> for IdType {
     }
 }
 
-/// Of a handover's procedure.
+/// Stages of a handover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HoStatus {
-    /// It is prepared.
+    /// In preparation.
     InPreparation = 1,
-    /// The user is on its way.
+    /// In execution.
     InExecution = 2,
-    /// It has arrived.
+    /// Completed.
     Completed = 3,
-    /// The other cell did not take it.
+    /// Rejected by the target cell.
     Rejected = 4,
-    /// It stayed.
+    /// Cancelled.
     Cancelled = 5,
 }
 
@@ -166,17 +167,17 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// Names a user or a flow.
+/// Identifies a user or a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssociateId {
-    /// What kind of name.
+    /// Kind of identifier.
     #[serde(rename = "type")]
     pub id_type: IdType,
-    /// The name.
+    /// The identifier.
     pub value: String,
 }
 
-/// Names a user for a while.
+/// Identifies a user temporarily.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TempUeId {
     /// MMEC; TS 36.413.
@@ -185,7 +186,7 @@ pub struct TempUeId {
     pub mtmsi: String,
 }
 
-/// An object with measures that may be there or not, each called as the query calls it.
+/// An object with optional measures, each named as in the query.
 macro_rules! measures {
     ($(#[$doc:meta])* $name:ident { $($(#[$head_doc:meta])* $head:ident: $type:ty,)* } $($(#[$measure_doc:meta])* $measure:ident;)*) => {
         $(#[$doc])*
@@ -207,7 +208,7 @@ macro_rules! measures {
             /// Names of the measures.
             pub const MEASURES: &'static [&'static str] = &[$(stringify!($measure)),*];
 
-            /// With the measures of these names alone; who it is of stays.
+            /// A copy with only the measures of these names; its identifiers stay.
             #[must_use]
             pub fn with_only(&self, names: &[&str]) -> Self {
                 Self {
@@ -267,12 +268,12 @@ measures! {
 }
 
 impl L2MeasCellInfo {
-    /// Of a cell with so many PRBs, of which this many were used on average, and as many active users. All of it is taken
-    /// for traffic without a guaranteed bit rate: our bearers have none.
+    /// Measures of a cell with `prbs` PRBs, of which `used` were used on average, and with this many active users. All traffic
+    /// counts as without a guaranteed bit rate, because our bearers have none.
     pub fn of(ecgi: Ecgi, prbs: u16, used: Both<f64>, active_users: Both<u16>) -> Self {
         let percent = |used: f64| {
             let share = 100.0 * used / f64::from(prbs.max(1));
-            // NaN is none.
+            // NaN counts as none.
             libm::round(share.clamp(0.0, 100.0)) as u32
         };
         let used = used.map(percent);
@@ -292,8 +293,8 @@ impl L2MeasCellInfo {
         }
     }
 
-    /// PRBs that nobody used, on average, of a cell with so many; `None` if the usage is not told. Where all that a server has is
-    /// the standard, RAPID and SIGMA can still work with this, within a percent of the cell.
+    /// PRBs unused on average, of a cell with `prbs` PRBs; `None` if the usage is not reported. With this RAPID and SIGMA can work
+    /// where a server offers only the standard, within a percent of the cell.
     pub fn unused_prbs(&self, prbs: u16, direction: Direction) -> Option<f64> {
         let usage = match direction {
             Direction::Downlink => self.dl_total_prb_usage_cell,
@@ -343,7 +344,7 @@ measures! {
     ul_nongbr_throughput_ue;
 }
 
-/// A user's measures, and whose they are.
+/// A user's measures, with its identity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct L2MeasCellUe {
     /// The user.
@@ -364,7 +365,7 @@ pub struct L2Meas {
     /// Users in them.
     #[serde(default, rename = "cellUEInfo", skip_serializing_if = "Vec::is_empty")]
     pub cell_ue_info: Vec<L2MeasCellUe>,
-    /// When.
+    /// Timestamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_stamp: Option<TimeStamp>,
 }
@@ -397,7 +398,7 @@ pub struct FilterCriteriaAssocHo {
     /// Cells; none are all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ecgi: Vec<Ecgi>,
-    /// Stages; none is completed ones.
+    /// Stages; none means completed ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ho_status: Vec<HoStatus>,
 }
@@ -410,77 +411,77 @@ pub enum Notification {
     /// A handover.
     #[serde(rename = "CellChangeNotification", rename_all = "camelCase")]
     CellChange {
-        /// Whose.
+        /// The user.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         associate_id: Vec<AssociateId>,
-        /// Which stage.
+        /// The stage.
         ho_status: HoStatus,
-        /// From here.
+        /// The source cell.
         src_ecgi: Ecgi,
-        /// Whose, by a temporary name.
+        /// The user, by a temporary identifier.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         temp_ue_id: Option<TempUeId>,
-        /// When.
+        /// Timestamp.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_stamp: Option<TimeStamp>,
-        /// To here; several only before it is completed.
+        /// The target cell; several only before completion.
         trg_ecgi: Vec<Ecgi>,
     },
     /// A bearer was set up.
     #[serde(rename = "RabEstNotification", rename_all = "camelCase")]
     RabEst {
-        /// Whose.
+        /// The user.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         associate_id: Vec<AssociateId>,
-        /// Where.
+        /// The cell.
         ecgi: Ecgi,
         /// Its number.
         erab_id: u32,
         /// Its quality of service.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         erab_qos_parameters: Option<bearers::ErabQosParameters>,
-        /// Whose, by a temporary name.
+        /// The user, by a temporary identifier.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         temp_ue_id: Option<TempUeId>,
-        /// When.
+        /// Timestamp.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_stamp: Option<TimeStamp>,
     },
     /// A bearer was changed.
     #[serde(rename = "RabModNotification", rename_all = "camelCase")]
     RabMod {
-        /// Whose.
+        /// The user.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         associate_id: Vec<AssociateId>,
-        /// Where.
+        /// The cell.
         ecgi: Ecgi,
-        /// Its number.
+        /// Number of the bearer.
         erab_id: u32,
-        /// How it is treated from now on.
+        /// Its quality of service from now on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         erab_qos_parameters: Option<bearers::ErabQosParameters>,
-        /// When.
+        /// Timestamp.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_stamp: Option<TimeStamp>,
     },
-    /// A bearer is no more.
+    /// A bearer was released.
     #[serde(rename = "RabRelNotification", rename_all = "camelCase")]
     RabRel {
-        /// Whose.
+        /// The user.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         associate_id: Vec<AssociateId>,
-        /// Where.
+        /// Its cell.
         ecgi: Ecgi,
-        /// Which.
+        /// The bearer.
         erab_release_info: ErabReleaseInfo,
-        /// When.
+        /// Timestamp.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_stamp: Option<TimeStamp>,
     },
-    /// A user measured, in LTE.
+    /// A measurement report of a user in LTE.
     #[serde(rename = "MeasRepUeNotification")]
     MeasRepUe(Box<measured::MeasRepUe>),
-    /// A user measured, in NR.
+    /// A measurement report of a user in NR.
     #[serde(rename = "NrMeasRepUeNotification")]
     NrMeasRepUe(measured::NrMeasRepUe),
     /// A user's timing advance was measured.
@@ -496,7 +497,7 @@ pub enum Notification {
         s1_event: bearers::S1Event,
         /// Whose, and which.
         s1_ue_info: bearers::S1UeNotified,
-        /// When.
+        /// Timestamp.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_stamp: Option<TimeStamp>,
     },
@@ -514,7 +515,7 @@ pub enum Notification {
     },
 }
 
-/// Which bearer is no more.
+/// Identifies the released bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErabReleaseInfo {
@@ -535,10 +536,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_assoc_ho: FilterCriteriaAssocHo,
     },
     /// To bearers that are set up.
@@ -549,10 +550,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_qci: bearers::FilterCriteriaQci,
     },
     /// To bearers that are changed.
@@ -563,10 +564,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_qci: bearers::FilterCriteriaErab,
     },
     /// To bearers that are released.
@@ -577,10 +578,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_qci: bearers::FilterCriteriaErab,
     },
     /// To measurement reports in LTE.
@@ -591,10 +592,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_assoc_tri: measured::FilterCriteriaAssocTri,
     },
     /// To measurement reports in NR.
@@ -605,10 +606,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_nr_mrs: measured::FilterCriteriaNrMrs,
     },
     /// To timing advance.
@@ -619,10 +620,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_assoc: measured::FilterCriteriaAssoc,
     },
     /// To changes of carriers.
@@ -633,10 +634,10 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         filter_criteria_assoc: measured::FilterCriteriaAssoc,
     },
     /// To bearers on S1.
@@ -647,12 +648,12 @@ pub enum Subscription {
         links: Option<Links>,
         /// Address of notifications.
         callback_reference: String,
-        /// To what of them.
+        /// The events of interest.
         event_type: Vec<bearers::S1Event>,
-        /// Until when.
+        /// Expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expiry_deadline: Option<TimeStamp>,
-        /// Which.
+        /// The filter.
         #[serde(rename = "S1BearerSubscriptionCriteria")]
         criteria: bearers::S1BearerSubscriptionCriteria,
     },
@@ -668,13 +669,13 @@ pub struct ProblemDetails {
     /// Identifies the kind of problem.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// A line.
+    /// A short summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The status of HTTP.
+    /// HTTP status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The event.
+    /// Details of this occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Identifies the occurrence.

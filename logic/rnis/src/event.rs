@@ -1,18 +1,18 @@
-//! What happens now and then.
+//! Rare events of a cell.
 
 use ranpace_phy::Direction;
 use ranpace_units::Time;
 
-/// Something that happened in a cell.
+/// An event in a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When.
+    /// Time of the event.
     pub time: Time,
     /// Number of the cell.
     pub cell: u16,
     /// Number of the user.
     pub user: u32,
-    /// What.
+    /// Kind of event.
     pub kind: EventKind,
 }
 
@@ -20,23 +20,23 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// The user is served by the cell from now on.
+    /// The cell serves the user from now on.
     Attached,
-    /// The user is served by it no more.
+    /// The cell no longer serves the user.
     Detached,
     /// A bearer was set up.
     BearerSetUp {
         /// Its number.
         bearer: u8,
     },
-    /// A bearer's RLC sent a PDU again as often as is allowed; TS 36.322 clause 5.2.1.
+    /// A bearer's RLC reached its limit of retransmissions of a PDU; TS 36.322 clause 5.2.1.
     BearerFailed {
         /// Its number.
         bearer: u8,
-        /// Which way.
+        /// Direction.
         direction: Direction,
     },
-    /// The user is on its way to another cell: nobody serves it.
+    /// The user has left for another cell; no cell serves it.
     HandoverBegun {
         /// Number of the other cell.
         to: u16,

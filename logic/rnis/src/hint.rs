@@ -1,4 +1,4 @@
-//! What a mechanism is told of the user behind a connection.
+//! Radio information about the user behind a connection, as a mechanism receives it.
 
 use ranpace_phy::{Direction, TransportBlock};
 use ranpace_units::{Bytes, Rate, Span, Time};
@@ -7,11 +7,11 @@ use crate::CellInfo;
 
 /// Radio information about the user behind a connection, in one direction: a hint that may be missing, stale or false.
 ///
-/// Resources are counted in PRBs per TTI; where a cell gives out symbols, a grant of some of them counts in proportion, so
-/// that `cell` is all there is in every technology.
+/// Resources are counted in PRBs per TTI; where a cell allocates symbols, a grant of some of them counts in proportion, so that
+/// `cell` is the total in every technology.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RadioHint {
-    /// When it was measured, not when it came.
+    /// When it was measured, not when it arrived.
     pub measured_at: Time,
     /// The cell that serves the user.
     pub info: CellInfo,
@@ -25,30 +25,30 @@ pub struct RadioHint {
     pub most_granted: u16,
     /// PRBs of the cell per TTI.
     pub cell: u16,
-    /// PRBs that nobody used per TTI, mean of the reporting period.
+    /// Unused PRBs per TTI, mean of the reporting period.
     pub unused: f64,
     /// Users with a grant in the last 100 ms.
     pub active_users: u16,
-    /// CQI, 0 to 15, where one was measured in the reporting period.
+    /// CQI, 0 to 15, if one was measured in the reporting period.
     pub cqi: Option<u8>,
     /// MCS index of the last grant, 0 before there was one; see [`Technology`](crate::Technology).
     pub mcs: u8,
     /// Spatial layers of a grant.
     pub layers: u8,
-    /// RLC transmit queue of the flow's bearer; of the whole user where the flow's is not known, and in the uplink as the
-    /// base station knows it, if it is not the device itself that tells.
+    /// RLC transmit queue of the flow's bearer; of the whole user if the flow's is not known; in the uplink as known to the base
+    /// station, unless the device itself reports it.
     pub queue: Bytes,
-    /// What that queue can hold, where it is known.
+    /// Limit of that queue, if known.
     pub queue_limit: Option<Bytes>,
     /// A handover of the user is in progress.
     pub handover: bool,
-    /// Rate of what the device sends before this connection's data (real-time UDP), mean of a second; zero where nothing
-    /// goes first, or nobody knows.
+    /// Rate of the traffic that the device sends before this connection's data (real-time UDP), mean of a second; zero if there is
+    /// none or it is unknown.
     pub ahead: Rate,
 }
 
 impl RadioHint {
-    /// Of a user of whom nothing is known but the cell.
+    /// A hint about a user of which only the cell is known.
     pub fn of(info: CellInfo, measured_at: Time) -> Self {
         Self {
             measured_at,
@@ -70,13 +70,13 @@ impl RadioHint {
         }
     }
 
-    /// What a grant of so many PRBs (parts of the band, where symbols are given out) would carry in one full slot of this
-    /// direction, with the MCS and the layers of the last grant; see [`CellInfo::block`].
+    /// The transport block of a grant of `units` PRBs (parts of the band, where symbols are allocated) in one full slot of this
+    /// direction, with the MCS and layers of the last grant; see [`CellInfo::block`].
     pub fn block(&self, direction: Direction, units: f64) -> TransportBlock {
         self.info.block(direction, self.mcs, self.layers, units)
     }
 
-    /// The rate of such grants in every slot that the direction has, on average; see [`CellInfo::rate`].
+    /// The mean rate of such grants in every slot of this direction; see [`CellInfo::rate`].
     pub fn rate(&self, direction: Direction, units: f64) -> Rate {
         self.info.rate(direction, self.mcs, self.layers, units)
     }
@@ -97,7 +97,7 @@ mod tests {
         Rate::from_bits_per_s(rate)
     }
 
-    /// A cell that gives out 23 symbols of its one wide PRB, as in the experiments on millimetre waves.
+    /// A cell that allocates 23 symbols of its one wide PRB, as in the millimetre-wave experiments.
     fn mmwave() -> CellInfo {
         CellInfo {
             technology: Technology::Mmwave,
@@ -119,7 +119,7 @@ mod tests {
         let hint = hint(CellInfo::lte(0, LteBandwidth::Mhz20), 23);
         assert_eq!(hint.block(Direction::Uplink, 70.0).bits(), 31_704);
         assert_eq!(hint.rate(Direction::Uplink, 70.0), bit_s(31_704_000));
-        // Downlink any number can; MCS 28 on all of them is 75.376 Mbit/s (TS 36.213).
+        // In the downlink any number can be granted; MCS 28 on all of them is 75.376 Mbit/s (TS 36.213).
         let best = RadioHint { mcs: 28, ..hint };
         assert_eq!(best.rate(Direction::Downlink, 100.0), bit_s(75_376_000));
         assert_eq!(best.rate(Direction::Downlink, 1e9), bit_s(75_376_000), "not more than there are");
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn the_share_of_slots_counts() {
         let lte = CellInfo::lte(0, LteBandwidth::Mhz20);
-        // RAPID's testbed: 18.336 Mbit/s by Eq. 5.3, whatever the network makes of it (16 Mbit/s, Table 5.3).
+        // RAPID's testbed: 18.336 Mbit/s by Eq. 5.3, whatever the network delivers of it (16 Mbit/s, Table 5.3).
         let usable =
             CellInfo { usable: Both { downlink: 0.87, uplink: 1.0 }, ..CellInfo::lte(0, LteBandwidth::Mhz5) };
         assert_eq!(hint(usable, 28).rate(Direction::Downlink, 25.0), bit_s(18_336_000));

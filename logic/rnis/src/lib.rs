@@ -1,21 +1,21 @@
-//! Radio network information: what a cell reports of itself and its users, TTI by TTI.
+//! Radio network information: what a cell reports about itself and its users, TTI by TTI.
 //!
-//! A [`SlotReport`] is one slot of a cell: what was granted to whom, and what waits. It lends its rows, so that it costs
-//! nothing to pass it on; who wants to keep a row copies it. [`Event`]s tell of what happens now and then: a bearer that
-//! fails, a handover.
+//! A [`SlotReport`] describes one slot of a cell: the grants to each user, and the queues. It borrows its rows, so that passing it
+//! on costs nothing; a consumer that wants to keep a row copies it. [`Event`]s report rare occurrences: a bearer failure, a
+//! handover.
 //!
-//! From there it goes to those who decide by it, in the form that each needs:
+//! From there the information reaches its consumers in the form that each of them needs:
 //!
-//! - a [`Publisher`] averages reports into [`RadioHint`]s: what a mechanism is told of a user; [`subscription`] has several, by
-//!   user, cell and period;
-//! - a [`shared_table`] holds the latest of every user on shared words: one writer, many readers;
-//! - [`wire`] has the datagrams of the feed between hosts, [`etsi`] the objects of the standard's API as JSON and our
-//!   extension beside them, [`TextReport`] the line of the original experiments;
-//! - [`Timestamped`] and [`StalenessLimit`]: how old something is, and from which age on nobody decides by it.
+//! - a [`Publisher`] averages reports into [`RadioHint`]s, the input of a mechanism about one user; [`subscription`] manages
+//!   several of them, by user, cell and period;
+//! - a [`shared_table`] holds the latest values of every user in shared memory: one writer, many readers;
+//! - [`wire`] encodes the datagrams of the feed between hosts, [`etsi`] the objects of the standard's API as JSON with our
+//!   extension beside them, [`TextReport`] the text line of the original experiments;
+//! - [`Timestamped`] and [`StalenessLimit`]: the age of a value, and the age from which a mechanism no longer uses it.
 //!
-//! Transport blocks are counted in bits, queues in bytes. Every time is when something was measured, not when it was told.
-//! Source: ETSI GS MEC 012 for the idea; the fields are those that the mechanisms of the published experiments read (Diarra
-//! 2022, 3.1.2, 4.2.3 and 5.2.2), most of which the standard has not.
+//! Transport blocks are counted in bits, queues in bytes. Every time is that of the measurement, not of its delivery. Source: ETSI
+//! GS MEC 012 for the idea; the fields are those that the mechanisms of the published experiments read (Diarra 2022, 3.1.2, 4.2.3
+//! and 5.2.2), most of which the standard lacks.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,10 +1,10 @@
 //! Averages a cell's slot reports and publishes them as [`RadioHint`]s: the edge's feed, or a device's own modem.
 //!
-//! Source: Diarra 2022, sections 3.1.3 and 4.2.4, for periods of one TTI and of 8 ms. Of a period, or of 8 TTIs if that is
-//! longer, the largest block and the most PRBs are told; resources are means. Ours:
+//! Source: Diarra 2022, sections 3.1.3 and 4.2.4, for periods of one TTI and of 8 ms. The largest block and the most PRBs are those
+//! of the period, or of 8 TTIs if that is longer; resources are means. Ours:
 //!
-//! - a mean is over the symbols that the direction had, so that it is a part of the cell's PRBs in TDD, too;
-//! - blocks that HARQ sends again count as blocks, and their resources as granted;
+//! - a mean is over the direction's own symbols, so that it is a part of the cell's PRBs in TDD, too;
+//! - HARQ retransmissions count as blocks, and their resources as granted;
 //! - a user is active for 100 ms after a grant.
 //!
 //! ```
@@ -30,20 +30,20 @@ use crate::activity::Activity;
 use crate::wire::{CellReport, Record};
 use crate::{BearerReport, CellInfo, Event, EventKind, RadioHint, SlotReport};
 
-/// TTIs over which the largest block counts at least: HARQ's round trip in LTE (MELD's N_HARQ; Diarra 2022, 4.2.3).
+/// Fewest TTIs over which the largest block is taken: HARQ's round trip in LTE (MELD's N_HARQ; Diarra 2022, 4.2.3).
 const RECENT: usize = 8;
 const DIRECTIONS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 
-/// Over what resources are averaged.
+/// Averaging window of resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Averaging {
     /// Over the period, or 8 TTIs if that is longer.
     Smooth,
-    /// Over the period alone: with one of a TTI these are the grants themselves.
+    /// The period alone: with one TTI these are the grants themselves.
     Exact,
 }
 
-/// Takes the reports of cells, and has hints of their users.
+/// Accepts reports of cells, and derives hints about their users.
 #[derive(Debug)]
 pub struct Publisher {
     period: Span,
@@ -53,10 +53,10 @@ pub struct Publisher {
     users: Vec<UserState>,
 }
 
-/// What a cell did, in PRBs times symbols.
+/// Resources of a cell, in PRBs times symbols.
 #[derive(Clone, Copy, Debug, Default)]
 struct Resources {
-    /// Symbols that there were.
+    /// Symbols available.
     symbols: Both<u32>,
     used: Both<f64>,
 }
@@ -68,7 +68,7 @@ struct CellState {
     time: Time,
     /// Slots of a period.
     period: u64,
-    /// The first slot of which is to be told.
+    /// The next slot to publish.
     next: u64,
     since: Resources,
     recent: [Resources; RECENT],
@@ -76,13 +76,13 @@ struct CellState {
     users: Vec<u32>,
 }
 
-/// What a user was granted in a slot or in several.
+/// Grants of a user in one or several slots.
 #[derive(Clone, Copy, Debug, Default)]
 struct Granted {
     prb_symbols: u32,
     /// The most in one slot, as a part of the band, in PRBs.
     most: f32,
-    /// The largest block in bits; none is none.
+    /// The largest block in bits; 0 if there was none.
     block: u32,
 }
 
@@ -93,7 +93,7 @@ struct LinkState {
     since: Granted,
     /// The last slots, each with its number.
     recent: [(u64, Granted); RECENT],
-    /// Blocks sent for the first time and again, now and when the period began.
+    /// First transmissions and retransmissions of blocks, now and at the beginning of the period.
     blocks: [(u64, u64); 2],
 }
 
@@ -126,7 +126,7 @@ impl Resources {
 }
 
 impl CellState {
-    /// Of the slots since the last publication, or of the last eight.
+    /// Resources of the slots since the last publication, or of the last eight.
     fn resources(&self, recent: bool) -> Resources {
         if !recent {
             return self.since;
@@ -138,7 +138,7 @@ impl CellState {
 }
 
 impl LinkState {
-    /// Share of the period's blocks that were sent again, in 1/255.
+    /// Share of the period's blocks that were retransmissions, in 1/255.
     fn again(&self) -> u8 {
         let [(blocks, again), (blocks_now, again_now)] = self.blocks;
         let (blocks, again) = (blocks_now.saturating_sub(blocks), again_now.saturating_sub(again));
@@ -160,13 +160,13 @@ impl LinkState {
 }
 
 impl Publisher {
-    /// That publishes once in a period; a period of no time is one of a TTI.
+    /// Publishes once per period; a period of zero means one TTI.
     pub fn new(period: Span, averaging: Averaging) -> Self {
         Self { period, averaging, cells: Vec::new(), users: Vec::new() }
     }
 
-    /// Takes the report of a slot; every slot of a cell is to be reported. Whether it is time to publish: for the first report
-    /// of a cell, and once in a period from there.
+    /// Accepts the report of a slot; every slot of a cell has to be reported. Returns whether to publish now: at the first report
+    /// of a cell, and once per period from there.
     pub fn on_report(&mut self, report: &SlotReport<'_>) -> bool {
         let number = report.cell.cell;
         let index = usize::from(number);
@@ -232,7 +232,7 @@ impl Publisher {
         cell.slot >= cell.next
     }
 
-    /// Takes what happens to a user: from a handover's beginning on no cell tells of it.
+    /// Accepts an event of a user: during a handover no cell reports it.
     pub fn on_event(&mut self, event: &Event) {
         let Some(user) = self.users.get_mut(event.user as usize) else { return };
         match event.kind {
@@ -250,12 +250,12 @@ impl Publisher {
         }
     }
 
-    /// Users of a cell that has reported them, in the order in which they came.
+    /// Users reported by a cell, in the order in which they came.
     pub fn users(&self, cell: u16) -> &[u32] {
         self.cells.get(usize::from(cell)).and_then(Option::as_ref).map_or(&[], |cell| &cell.users)
     }
 
-    /// Whether a user could be granted anything this way since the last publication.
+    /// Whether the user's cell had symbols in this direction since the last publication.
     pub fn had_symbols(&self, user: u32, direction: Direction) -> bool {
         self.state(user).is_some_and(|(_, cell)| cell.since.symbols[direction] > 0)
     }
@@ -268,8 +268,8 @@ impl Publisher {
         Some((user, self.cells.get(usize::from(user.cell?))?.as_ref()?))
     }
 
-    /// What is known of a user, or was when it began to go to another cell; `None` if no cell serves it. The queue is that of a bearer, on the device in the uplink, or,
-    /// without one, of all as the base station knows it.
+    /// The hint about a user, or its last one before a handover; `None` if no cell serves it. The queue is that of `bearer` (in the
+    /// uplink on the device), or, without one, of all bearers as known to the base station.
     pub fn hint(&self, user: u32, direction: Direction, bearer: Option<u8>) -> Option<RadioHint> {
         let (user, cell) = self.state(user)?;
         let link = &user.link[direction];
@@ -306,7 +306,7 @@ impl Publisher {
         })
     }
 
-    /// The same as the feed's datagrams have it: of the cell, and of each of its users whose number they can hold.
+    /// The same in the form of the feed's datagrams: the cell, and each of its users whose number fits.
     pub fn report(&self, cell: u16, users: &mut Vec<Record>) -> Option<CellReport> {
         users.clear();
         let state = self.cells.get(usize::from(cell))?.as_ref()?;
@@ -314,7 +314,7 @@ impl Publisher {
         let smooth = state.period < RECENT as u64 && self.averaging == Averaging::Smooth;
         let resources = state.resources(smooth);
         let averaged = smooth || state.period > 1;
-        // In tenths; symbols where these are given out.
+        // In tenths; symbols where these are allocated.
         let number = |prbs: f64, direction: Direction| {
             let unit = if info.by_symbols {
                 f64::from(info.data_symbols[direction]) / f64::from(info.prbs.max(1))
@@ -348,7 +348,7 @@ impl Publisher {
         Some(CellReport { cell, slot: state.slot, time: state.time, used, active_users, averaged })
     }
 
-    /// A cell's users were told of: the next period begins.
+    /// The hints of a cell's users were published: the next period begins.
     pub fn published(&mut self, cell: u16) {
         let Some(cell) = self.cells.get_mut(usize::from(cell)).and_then(Option::as_mut) else { return };
         cell.next = cell.slot + cell.period;
@@ -410,7 +410,7 @@ mod tests {
     const ALL: Both<u8> = Both { downlink: 14, uplink: 14 };
     const NONE: Both<u16> = Both { downlink: 0, uplink: 0 };
 
-    /// Plays slots in which a user has as many PRBs downlink as `prbs` says, and publishes when it is due: when, and what.
+    /// Plays slots in which a user has as many PRBs downlink as `prbs` says, and publishes when due: the times and hints.
     fn play(publisher: &mut Publisher, prbs: &[u16]) -> Vec<(u64, RadioHint)> {
         let cell = CellInfo::lte(0, LteBandwidth::Mhz5);
         let mut told = Vec::new();

@@ -6,7 +6,7 @@ use ranpace_phy::{
 };
 use ranpace_units::{Bytes, Rate, Span, Time};
 
-/// What grants are made of, and which table an MCS is of.
+/// The unit of grants, and the MCS table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Technology {
     /// LTE; MCS of TS 36.213.
@@ -16,7 +16,7 @@ pub enum Technology {
         /// Whether the tables up to 256QAM are used.
         qam256: bool,
     },
-    /// The frame of the published experiments on millimetre waves: grants are of symbols, and the MCS is the CQI.
+    /// The frame of the published millimetre-wave experiments: grants consist of symbols, and the MCS is the CQI.
     Mmwave,
 }
 
@@ -25,13 +25,13 @@ pub enum Technology {
 pub struct CellInfo {
     /// Number of the cell.
     pub cell: u16,
-    /// Which tables.
+    /// Technology, which determines the tables.
     pub technology: Technology,
     /// Width of the band in PRBs: the cell's resources.
     pub prbs: u16,
     /// Sub-carrier spacing in Hz.
     pub spacing_hz: u32,
-    /// Width of the carrier in Hz: of its PRBs, without the guards beside them.
+    /// Width of the carrier in Hz: its PRBs, without guard bands.
     pub bandwidth_hz: u64,
     /// Length of a slot: the TTI.
     pub slot: Span,
@@ -39,20 +39,20 @@ pub struct CellInfo {
     pub symbols: u8,
     /// Whether each direction has a carrier of its own.
     pub fdd: bool,
-    /// Mean share of the slot's symbols that can carry data this way; both directions share them where symbols are given
-    /// out one by one.
+    /// Mean share of a slot's symbols that can carry data in this direction; where symbols are allocated, both directions share
+    /// them.
     pub share: Both<f64>,
-    /// Symbols that can carry data in a slot that is all this way's.
+    /// Data symbols of a slot that belongs to this direction alone.
     pub data_symbols: Both<u8>,
-    /// Whether both directions take their symbols from the same ones, so that what one uses the other does not have.
+    /// Whether both directions use the same symbols, so that each takes them from the other.
     pub shared: bool,
-    /// Whether symbols are given out, each over the whole band, and not PRBs.
+    /// Whether symbols are allocated, each over the whole band, instead of PRBs.
     pub by_symbols: bool,
-    /// Share of the slots in which new data are sent: what a model takes off a network that carries less than its blocks say.
-    /// No network tells it, and so [`Self::rate`] does not count it.
+    /// Share of the slots in which new data are sent: a model's correction for a network that carries less than its blocks suggest.
+    /// No real network reports it, so [`Self::rate`] ignores it.
     pub usable: Both<f64>,
-    /// Resource elements that each PRB of a grant of NR loses to pilots and the like: N_DMRS + N_oh of TS 38.214 clause
-    /// 5.1.3.2. LTE has them in its table.
+    /// Resource elements that each PRB of an NR grant loses to pilots and other overhead: N_DMRS + N_oh of TS 38.214 clause
+    /// 5.1.3.2. LTE's tables include them.
     pub overhead: u8,
     /// Spatial layers of a block.
     pub layers: u8,
@@ -61,29 +61,27 @@ pub struct CellInfo {
 }
 
 impl CellInfo {
-    /// How many slots that are all this way's the cell has per slot of any kind: what a block of a full slot is to be
-    /// multiplied by to have the mean of a TTI (Diarra 2022, Eq. 3.8 and 5.3 as printed let every TTI carry one: ours, where
-    /// directions take turns).
+    /// Slots that belong to this direction alone per slot of any kind: the factor from a block of a full slot to the mean of a TTI
+    /// (Diarra 2022, Eq. 3.8 and 5.3 as printed let every TTI carry one; ours where directions take turns).
     pub fn full_slots(&self, direction: Direction) -> f64 {
         let symbols = self.share[direction] * f64::from(self.symbols);
         symbols / f64::from(self.data_symbols[direction].max(1))
     }
 
-    /// What a grant of so many resources carries in a full slot of this direction; nothing where there is no such grant.
-    /// `units` are PRBs, of which parts count as none; where symbols are given out, each stands for its part of all PRBs. In
-    /// LTE's uplink a grant has 2^a 3^b 5^c PRBs (TS 36.211 clause 5.3.3), so that it is the largest of these which is not
-    /// larger.
+    /// The transport block of a grant in a full slot of this direction; zero if there is no such grant. `units` are PRBs, rounded
+    /// down; where symbols are allocated, each stands for its part of all PRBs. An LTE uplink grant has 2^a 3^b 5^c PRBs (TS 36.211
+    /// clause 5.3.3), so the largest such number up to `units` is used.
     pub fn block(&self, direction: Direction, mcs: u8, layers: u8, units: f64) -> TransportBlock {
         let whole = if self.by_symbols {
             units * f64::from(self.data_symbols[direction]) / f64::from(self.prbs.max(1))
         } else {
             units
         };
-        // A mean of whole numbers may miss one by a rounding.
+        // The mean of integers may be off by a rounding error.
         self.grant(direction, mcs, layers, libm::floor(whole + 1e-6))
     }
 
-    /// The same in whole PRBs or symbols, not more than there are. NaN is none.
+    /// The same for whole PRBs or symbols, at most all of them. NaN counts as none.
     fn grant(&self, direction: Direction, mcs: u8, layers: u8, count: f64) -> TransportBlock {
         let symbols = self.data_symbols[direction];
         let most = if self.by_symbols { u16::from(symbols) } else { self.prbs };
@@ -116,8 +114,8 @@ impl CellInfo {
         }
     }
 
-    /// The rate of so many resources in every slot that this direction has, on average. Between whole symbols it rises
-    /// evenly: a mean of 6.5 is 6 in some slots and 7 in others. PRBs are so many that parts of one do not count.
+    /// The mean rate of `units` resources in every slot of this direction. It is interpolated between whole symbols: a mean of 6.5
+    /// is 6 in some slots and 7 in others. Fractions of PRBs are ignored, because there are many.
     pub fn rate(&self, direction: Direction, mcs: u8, layers: u8, units: f64) -> Rate {
         let mut bits = f64::from(self.block(direction, mcs, layers, units).bits());
         if self.by_symbols {
@@ -154,7 +152,7 @@ impl CellInfo {
     }
 }
 
-/// One slot of a cell, with the rows of those users that it tells of.
+/// One slot of a cell, with rows for the users that it reports.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotReport<'a> {
     /// The cell.
@@ -163,17 +161,17 @@ pub struct SlotReport<'a> {
     pub slot: u64,
     /// When the slot began.
     pub time: Time,
-    /// Symbols of this slot that could carry data each way; none in a slot that is not usable, or of the other direction.
+    /// Symbols of this slot that could carry data in each direction; none in an unusable slot, or in one of the other direction.
     pub symbols: Both<u8>,
-    /// PRBs that were used; a grant of some of the symbols counts in proportion. In the uplink: those sent on in this slot.
+    /// PRBs used; a grant of some of the symbols counts in proportion. In the uplink: those of this slot's transmissions.
     pub used_prbs: Both<f32>,
-    /// Users that have something to send this way.
+    /// Users with data to send in this direction.
     pub active_users: Both<u16>,
-    /// Users, by number. Not all of them: who has nothing to tell is left out (see the subscription).
+    /// Users, by number. Users with nothing to report are left out (see the subscription).
     pub users: &'a [UserReport],
     /// Their bearers, in the same order.
     pub bearers: &'a [BearerReport],
-    /// Whether all users of the cell are in it.
+    /// Whether all users of the cell are included.
     pub full: bool,
 }
 
@@ -182,15 +180,15 @@ pub struct SlotReport<'a> {
 pub struct UserReport {
     /// Number of the user.
     pub user: u32,
-    /// The name that the cell gave it (C-RNTI); TS 36.321 clause 7.1.
+    /// C-RNTI; TS 36.321 clause 7.1.
     pub rnti: u16,
-    /// The wideband CQI that the cell knows.
+    /// The wideband CQI known to the cell.
     pub cqi: Cqi,
     /// When that CQI was measured.
     pub cqi_time: Time,
-    /// What the band could carry by Shannon's formula behind that CQI, in bit/s/Hz: the mean of log2(1 + SINR).
+    /// Shannon capacity of the band behind that CQI, in bit/s/Hz: the mean of log2(1 + SINR).
     pub capacity: f32,
-    /// Each direction.
+    /// The report of each direction.
     pub link: Both<LinkReport>,
 }
 
@@ -206,23 +204,23 @@ impl UserReport {
 pub struct LinkReport {
     /// The transmission of this slot.
     pub grant: Option<Grant>,
-    /// Bytes that wait in RLC, new or to be sent again, over all bearers. In the uplink: as the base station knows them.
+    /// Bytes in RLC over all bearers, retransmissions included. In the uplink: as known to the base station.
     pub queue: Bytes,
-    /// The longest wait at the head of a bearer; in the uplink on the device.
+    /// The longest head-of-line delay of a bearer; in the uplink on the device.
     pub head_of_line: Span,
-    /// Transport blocks sent for the first time, since the user came.
+    /// Transport blocks sent for the first time, since the user attached.
     pub blocks: u64,
-    /// Transport blocks sent again.
+    /// Transport blocks retransmitted.
     pub retransmissions: u64,
     /// Transport blocks that HARQ gave up.
     pub lost: u64,
-    /// Bits of new data scheduled since the user came: the sum of all blocks that were sent for the first time.
+    /// Bits of new data scheduled since the user attached: the sum of all first transmissions.
     pub scheduled_bits: u64,
-    /// PRBs times symbols of all grants since the user came, retransmissions included.
+    /// PRBs times symbols of all grants since the user attached, retransmissions included.
     pub scheduled_prb_symbols: u64,
 }
 
-/// A transport block on the air.
+/// A transport block in transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The MCS; see [`Technology`].
@@ -233,11 +231,11 @@ pub struct Grant {
     pub symbols: u8,
     /// Size of the block.
     pub block: TransportBlock,
-    /// What of it is padding.
+    /// Padding in it.
     pub padding: Bytes,
     /// Number of the HARQ process.
     pub process: u8,
-    /// Whether HARQ sends it again.
+    /// Whether it is a retransmission.
     pub again: bool,
 }
 
@@ -248,12 +246,12 @@ pub struct BearerReport {
     pub user: u32,
     /// Number of the bearer.
     pub bearer: u8,
-    /// Which way.
+    /// Direction.
     pub direction: Direction,
-    /// Bytes that wait, new or to be sent again.
+    /// Bytes queued, retransmissions included.
     pub queue: Bytes,
-    /// How long the packet waits whose byte is the next to be sent.
+    /// Waiting time of the packet whose byte is sent next.
     pub head_of_line: Span,
-    /// What the buffer holds at most; `None` if it is not limited in bytes.
+    /// Limit of the buffer; `None` if it is not limited in bytes.
     pub buffer: Option<Bytes>,
 }

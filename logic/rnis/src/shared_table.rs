@@ -1,30 +1,29 @@
-//! A table on which one writer keeps the latest of every user, for many readers who never wait for each other.
+//! A table in which one writer keeps the latest values of every user, for many readers that never wait for each other.
 //!
-//! It lies on borrowed 64-bit words, so that threads share it as it is and processes by mapping the same memory; who maps it is
-//! a carrier. Neither side blocks: each cell and each user has a counter that is odd while its words change, and a reader
-//! that finds it odd, or changed meanwhile, looks again ([`READS`] times at most, so that a writer that died in between stops
-//! nobody). Two writers on one table do no harm to memory, but what is read then may be of both: the carrier sees to it that
-//! there is one.
+//! It consists of borrowed 64-bit words, so that threads share it directly and processes by mapping the same memory; a carrier does
+//! the mapping. Neither side blocks: each cell and each user has a counter that is odd while its words change, and a reader that
+//! finds it odd or changed retries (at most [`READS`] times, so that a writer that died halfway blocks nobody). Two writers on one
+//! table do not corrupt memory, but reads may then mix their values: the carrier has to ensure that there is only one.
 //!
 //! # Layout
 //!
-//! In words; all numbers unsigned unless said otherwise. The version in word 0 changes with it.
+//! Layout in words; all numbers are unsigned unless stated otherwise. Word 0 changes with the layout's version.
 //!
-//! | from | what |
+//! | from | content |
 //! |---|---|
 //! | 0 | [`MAGIC`], its lowest 16 bits the version |
 //! | 1 | cells, in the upper 32 bits; users, in the lower |
 //! | 2 | TTIs of the history H, a power of two |
-//! | 3 | generation: rises whenever a writer begins anew |
-//! | 4 | time of the last slot that was written, in ns; of any cell |
-//! | 8 | cells, [`CELL_WORDS`] + H each: counter, what the cell is, its last slot, sums since the start, and its last H slots |
-//! | behind | users, [`USER_WORDS`] + 2 H each: counter, identity and state, sums since the user came, and its last H slots downlink and uplink |
+//! | 3 | generation: incremented by each new writer |
+//! | 4 | time of the last slot written, of any cell, in ns |
+//! | 8 | cells, [`CELL_WORDS`] + H each: counter, description, last slot, sums since the start, and the last H slots |
+//! | next | users, [`USER_WORDS`] + 2 H each: counter, identity, state, sums since attaching, and the last H slots of each direction |
 //!
-//! What a record holds is in [`CellRecord`] and [`UserRecord`]; the order of its words in their `load`. A slot of the history
-//! is one word: its number in the lowest 24 bits, so that one of H slots before is not taken for it.
+//! [`CellRecord`] and [`UserRecord`] describe the content of a record, their `load` functions the order of its words. A slot of the
+//! history is one word with the slot's number in its lowest 24 bits, so that the slot H before is not mistaken for it.
 //!
-//! The queue is that of the user over all bearers. Means over longer windows than H follow from the sums: keep a record and
-//! compare it with a later one ([`UserRecord::since`]).
+//! The queue is the user's, over all bearers. Means over windows longer than H follow from the sums: keep a record and compare it
+//! with a later one ([`UserRecord::since`]).
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -47,18 +46,18 @@ pub const MAGIC: u64 = 0x5241_4e52_4e49_0001;
 pub const CELL_WORDS: usize = 18;
 /// Words of a user, without its history.
 pub const USER_WORDS: usize = 16;
-/// How often a reader looks at a record that changes meanwhile.
+/// How often a reader retries a record that keeps changing.
 pub const READS: usize = 10_000;
 const HEADER_WORDS: usize = 8;
 const DIRECTIONS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
-/// A slot's number in the history.
+/// Bits of the slot number in a history word.
 const SLOT_BITS: u32 = 24;
 const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
 
 /// Capacity of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Cells; those with numbers from there on are not on it. At most 65 536.
+    /// Cells; a cell with this number or a larger one is left out. At most 65 536.
     pub cells: u32,
     /// Users, likewise.
     pub users: u32,
@@ -67,12 +66,12 @@ pub struct Size {
 }
 
 impl Size {
-    /// Of one cell with so many users, and the last 16 TTIs.
+    /// One cell with this many users, and the last 16 TTIs.
     pub const fn one_cell(users: u32) -> Self {
         Self { cells: 1, users, history: 16 }
     }
 
-    /// Words that it takes; `None` if it cannot be.
+    /// Size in words; `None` if the size is invalid.
     pub fn words(self) -> Option<usize> {
         if !self.history.is_power_of_two() || !(8..=1024).contains(&self.history) || self.cells > 1 << 16 {
             return None;
@@ -84,28 +83,28 @@ impl Size {
     }
 }
 
-/// Why there is no table.
+/// Why a table was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharedTableError {
-    /// The words do not begin as a table does, or as one of another version.
+    /// The first word is not that of a table, or of another version.
     #[error("expected a table that begins with {MAGIC:#018x}, found {found:#018x}")]
     NotATable {
         /// The first word; 0 if there is none.
         found: u64,
     },
-    /// There is no table of this size.
+    /// The size is invalid.
     #[error("expected a history of 8 to 1024 TTIs, a power of two, and at most 65536 cells, found {size:?}")]
     BadSize {
         /// The size.
         size: Size,
     },
-    /// There are not enough words.
+    /// There are too few words.
     #[error("expected {expected} words for it, found {found}")]
     TooShort {
-        /// Words that it takes.
+        /// Words needed.
         expected: usize,
-        /// Words that there are.
+        /// Words available.
         found: usize,
     },
 }
@@ -133,23 +132,23 @@ impl Layout {
         let at = |user: u32| HEADER_WORDS + cells + user as usize * (USER_WORDS + 2 * self.history());
         (user < self.size.users).then(|| at(user))
     }
-    /// Place of a slot in a history that begins at `from`.
+    /// Word of a slot in a history that begins at `from`.
     fn slot(self, from: usize, slot: u64) -> usize {
         from + (slot as usize & (self.history() - 1))
     }
-    /// Where the history of a user begins.
+    /// First word of a user's history.
     fn user_history(self, at: usize, direction: Direction) -> usize {
         at + USER_WORDS + if direction == Direction::Uplink { self.history() } else { 0 }
     }
 }
 
-/// The first words of a record, so many that nothing has to be checked when they are looked at.
+/// The first words of a record as a fixed-size array, so that accesses need no bounds check.
 #[inline]
 fn record<const N: usize>(words: &[AtomicU64], at: usize) -> Option<&[AtomicU64; N]> {
     words.get(at..)?.first_chunk()
 }
 
-/// A change of a record that is under way.
+/// A change of a record in progress.
 struct Change<'a> {
     counter: &'a AtomicU64,
     value: u64,
@@ -158,7 +157,7 @@ struct Change<'a> {
 impl<'a> Change<'a> {
     #[inline]
     fn begin(counter: &'a AtomicU64) -> Self {
-        // Odd as it is, if a writer died: then the next odd number, for what is read now is not what was.
+        // The counter is odd already if a writer died: then take the next odd number, since the words may have changed.
         let value = (counter.load(Ordering::Relaxed).wrapping_add(1)) | 1;
         counter.store(value, Ordering::Relaxed);
         fence(Ordering::Release);
@@ -171,7 +170,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Copies a record while nobody changes it; `None` if somebody always does.
+/// Copies a record while it is stable; `None` if it keeps changing.
 #[inline]
 fn copy<T>(counter: &AtomicU64, copy: impl Fn() -> T) -> Option<T> {
     for _ in 0..READS {
@@ -205,12 +204,12 @@ struct CellSums {
 }
 
 impl<'a> Writer<'a> {
-    /// Makes a table of the words, whatever was on them; one that was there before begins a new generation.
+    /// Creates a table in these words, whatever they held; if they held a table, a new generation begins.
     pub fn new(words: &'a [AtomicU64], size: Size) -> Result<Self, SharedTableError> {
         let layout = Layout::checked(size, words.len())?;
         let generation =
             if words[0].load(Ordering::Relaxed) == MAGIC { words[3].load(Ordering::Relaxed) } else { 0 };
-        // Who opens it meanwhile finds none; who has it open finds nobody on it.
+        // A reader that opens it now finds no table; one that has it open finds no users.
         words[0].store(0, Ordering::SeqCst);
         words[1..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
         words[1].store(u64::from(size.cells) << 32 | u64::from(size.users), Ordering::Relaxed);
@@ -220,7 +219,7 @@ impl<'a> Writer<'a> {
         Ok(Self { words, layout, cells: Vec::new(), on_its_way: Vec::new() })
     }
 
-    /// A slot is over. Cells and users that have no place are left out.
+    /// A slot has ended. Cells and users outside the table's size are left out.
     pub fn on_report(&mut self, report: &SlotReport<'_>) {
         let Some(at) = self.layout.cell(report.cell.cell) else { return };
         let index = usize::from(report.cell.cell);
@@ -244,7 +243,7 @@ impl<'a> Writer<'a> {
         for direction in DIRECTIONS {
             cell.active[direction].pass(report.time);
             let symbols = report.symbols[direction];
-            // PRBs times symbols are whole.
+            // PRBs times symbols are integers.
             let used = libm::roundf(report.used_prbs[direction] * f32::from(symbols)) as u64;
             cell.used[direction] += used;
             cell.symbols[direction] += u64::from(symbols);
@@ -317,7 +316,7 @@ impl<'a> Writer<'a> {
         change.end();
     }
 
-    /// Something happened to a user: one that is on its way to another cell is shown as it was, as such.
+    /// An event of a user: one in handover keeps its last values, marked as such.
     pub fn on_event(&mut self, event: &Event) {
         let Some(at) = self.layout.user(event.user) else { return };
         let index = event.user as usize;
@@ -354,7 +353,7 @@ pub struct SharedTable<'a> {
 }
 
 impl<'a> SharedTable<'a> {
-    /// The table on these words.
+    /// Opens the table in these words.
     pub fn open(words: &'a [AtomicU64]) -> Result<Self, SharedTableError> {
         let found = words.first().map_or(0, |word| word.load(Ordering::Acquire));
         if found != MAGIC || words.len() < HEADER_WORDS {
@@ -371,31 +370,31 @@ impl<'a> SharedTable<'a> {
         self.layout.size
     }
 
-    /// Which writer's it is: another number is of one that began anew, and knows only what it saw since.
+    /// Number of the writer: another number means that a new writer started, which knows only what it has seen since.
     pub fn generation(&self) -> u64 {
         self.words[3].load(Ordering::Acquire)
     }
 
-    /// When the last slot was written, of any cell.
+    /// When a slot was last written, of any cell.
     pub fn last_slot_at(&self) -> Time {
         Time::from_nanos(self.words[4].load(Ordering::Acquire))
     }
 
-    /// A cell; `None` if nothing was heard of it.
+    /// A cell; `None` if nothing was reported about it.
     pub fn cell(&self, cell: u16) -> Option<Timestamped<CellRecord>> {
         let words = record::<CELL_WORDS>(self.words, self.layout.cell(cell)?)?;
         copy(&words[0], || CellRecord::load(words))?
     }
 
-    /// The latest of a user; `None` if nothing was heard of it, or it left.
+    /// The latest values of a user; `None` if nothing was reported about it, or it left.
     pub fn user(&self, user: u32) -> Option<Timestamped<UserRecord>> {
         let words = record::<USER_WORDS>(self.words, self.layout.user(user)?)?;
         copy(&words[0], || UserRecord::load(words))?
     }
 
-    /// What a mechanism is told of a user: resources as means over the last `ttis` TTIs (1 to the table's history; others count
-    /// as the nearest), blocks and most PRBs over the last 8 or these if they are more. It was measured when the cell's
-    /// last slot was, though the user may have been asleep then.
+    /// The hint about a user: resources as means over the last `ttis` TTIs (clamped to 1 to the table's history), blocks and most
+    /// PRBs over these or the last 8, whichever is longer. It is dated to the cell's last slot, although the user may have been
+    /// asleep then.
     pub fn hint(&self, user: u32, direction: Direction, ttis: u64) -> Option<RadioHint> {
         /// MELD's N_HARQ.
         const RECENT: u64 = 8;

@@ -9,37 +9,37 @@ use ranpace_units::{Span, Time};
 
 use crate::{Averaging, Event, Publisher, RadioHint, SlotReport};
 
-/// Of whom.
+/// Which users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintScope {
     /// All users.
     All,
-    /// Those of a cell.
+    /// Those in a cell.
     Cell(u16),
-    /// One, wherever it is.
+    /// One user, in whichever cell it is.
     User(u32),
 }
 
 /// A subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HintSubscription {
-    /// Of whom.
+    /// Which users.
     pub whom: HintScope,
-    /// Which way.
+    /// Direction.
     pub direction: Direction,
-    /// Whose queue is meant; `None` is that of all bearers, in the uplink as the base station knows it.
+    /// Bearer whose queue is reported; `None` for the queue of all bearers, in the uplink as known to the base station.
     pub bearer: Option<u8>,
-    /// Between two reports; less than a TTI is one of each TTI.
+    /// Interval between two reports; less than a TTI means every TTI.
     pub period: Span,
-    /// Until when; [`Time::MAX`] for ever.
+    /// Expiry; [`Time::MAX`] for never.
     pub expires: Time,
 }
 
-/// The name of a subscription. It is not given again.
+/// Identifies a subscription; it is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriptionId(pub u64);
 
-/// Those who are to be told.
+/// All subscriptions.
 #[derive(Debug, Default)]
 pub struct Subscribers {
     paces: Vec<Pace>,
@@ -54,12 +54,12 @@ struct Pace {
 }
 
 impl Subscribers {
-    /// Nobody yet.
+    /// Without subscriptions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Somebody wants to be told. One with a period of its own knows only what is measured from now on.
+    /// Adds a subscription. A period that nobody has subscribed to yet averages only measurements from now on.
     pub fn subscribe(&mut self, subscription: HintSubscription) -> SubscriptionId {
         let id = SubscriptionId(self.next);
         self.next += 1;
@@ -76,13 +76,13 @@ impl Subscribers {
         id
     }
 
-    /// Another time until which a subscription goes on; false if there is none of this name.
+    /// Changes the expiry of a subscription; false if it does not exist.
     pub fn renew(&mut self, id: SubscriptionId, expires: Time) -> bool {
         let mut all = self.paces.iter_mut().flat_map(|pace| &mut pace.subscriptions);
         all.find(|(known, _)| *known == id).map(|(_, subscription)| subscription.expires = expires).is_some()
     }
 
-    /// Somebody wants to be told no more; false if there is none of this name.
+    /// Removes a subscription; false if it does not exist.
     pub fn cancel(&mut self, id: SubscriptionId) -> bool {
         let before = self.len();
         self.keep(|known, _| known != id);
@@ -96,17 +96,17 @@ impl Subscribers {
         });
     }
 
-    /// How many there are.
+    /// Number of subscriptions.
     pub fn len(&self) -> usize {
         self.paces.iter().map(|pace| pace.subscriptions.len()).sum()
     }
 
-    /// Whether nobody is to be told.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.paces.is_empty()
     }
 
-    /// A slot is over: hands out what is due. Subscriptions that have expired are gone.
+    /// A slot has ended: hands out the hints that are due. Expired subscriptions are removed.
     pub fn on_report(
         &mut self,
         report: &SlotReport<'_>,
@@ -164,7 +164,8 @@ mod tests {
         }
     }
 
-    /// Plays slots 0 to `slots` - 1 of two cells, with users 0 and 1 in the first and 2 in the second: who was told of whom, and when.
+    /// Plays slots 0 to `slots` - 1 of two cells, with users 0 and 1 in the first and 2 in the second: returns which reader got
+    /// which hint, and when.
     fn play(subscribers: &mut Subscribers, slots: core::ops::Range<u64>) -> Vec<(u64, u64, u32)> {
         let mut told = Vec::new();
         let rows = [0, 1, 2].map(row);

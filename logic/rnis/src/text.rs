@@ -1,7 +1,7 @@
-//! A report of a user as a line of text, for compatibility with the original set-up of MELD: `CQI,TxQueue,TBS,PRB`.
+//! A user report as a line of text, compatible with the original set-up of MELD: `CQI,TxQueue,TBS,PRB`.
 //!
-//! Source: the author's public publisher and reader (`madi223/MELD`), as a fact about what was sent; Diarra 2022, 4.2.3. The queue
-//! and the block are in bytes there, as FlexRAN has them.
+//! Source: the author's public publisher and reader (`madi223/MELD`), as evidence of what was sent; Diarra 2022, 4.2.3. Queue and
+//! block are in bytes there, as in FlexRAN.
 
 use core::fmt;
 use core::str::FromStr;
@@ -21,16 +21,16 @@ pub struct TextReport {
     pub prbs: u16,
 }
 
-/// A line is no report.
+/// A line that is not a report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected CQI,TxQueue,TBS,PRB such as \"15,3000,2292,25\", found {found:?}")]
 pub struct NotAReport {
-    /// What was there, its first 100 characters.
+    /// The line's first 100 characters.
     pub found: String,
 }
 
 impl TextReport {
-    /// Of a hint; without a CQI or a block it says 0, as the original does.
+    /// From a hint; a missing CQI or block becomes 0, as in the original.
     pub fn of(hint: &RadioHint) -> Self {
         Self {
             cqi: hint.cqi.unwrap_or(0),

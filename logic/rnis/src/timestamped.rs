@@ -2,22 +2,22 @@
 
 use ranpace_units::{Span, Time};
 
-/// A value and when it was measured; not when it came.
+/// A value with the time of its measurement, not of its arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamped<T> {
-    /// What.
+    /// The value.
     pub value: T,
-    /// When.
+    /// When it was measured.
     pub measured_at: Time,
 }
 
 impl<T> Timestamped<T> {
-    /// A value of this time.
+    /// A value measured at this time.
     pub const fn new(value: T, measured_at: Time) -> Self {
         Self { value, measured_at }
     }
 
-    /// How old it is; nothing if it was measured in what is the future here, as with clocks that differ a little.
+    /// Its age; zero if its time lies in the future, as with slightly different clocks.
     pub fn age(&self, now: Time) -> Span {
         now.checked_since(self.measured_at).unwrap_or(Span::ZERO)
     }
@@ -27,23 +27,22 @@ impl<T> Timestamped<T> {
         (self.age(now) <= limit).then_some(&self.value)
     }
 
-    /// Another value of the same time.
+    /// Maps the value, keeping its time.
     pub fn map<U>(self, to: impl FnOnce(T) -> U) -> Timestamped<U> {
         Timestamped { value: to(self.value), measured_at: self.measured_at }
     }
 }
 
-/// From which age on a mechanism does not decide by radio information; the project's own choice, of which the published ones
-/// say nothing.
+/// The age from which a mechanism no longer uses radio information. Ours; the publications do not state any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StalenessLimit {
-    /// MELD tells of every loss: after 3 periods, at least 50 ms.
+    /// MELD notifies every loss: after 3 periods, at least 50 ms.
     Meld,
-    /// RAPID keeps what it has: after 3 periods, at least 100 ms.
+    /// RAPID holds its state: after 3 periods, at least 100 ms.
     RapidHold,
-    /// RAPID lets connections run as they are: after 3 periods, at least 1 s.
+    /// RAPID passes connections through: after 3 periods, at least 1 s.
     RapidOpen,
-    /// SIGMA is CUBIC: after 4 times the connection's smallest RTT, at least 100 ms.
+    /// SIGMA falls back to CUBIC: after 4 times the connection's smallest RTT, at least 100 ms.
     Sigma {
         /// The connection's smallest RTT.
         rtt_min: Span,
@@ -51,7 +50,7 @@ pub enum StalenessLimit {
 }
 
 impl StalenessLimit {
-    /// The age, with a feed of this period.
+    /// The limit with a feed of this period.
     pub fn limit(self, period: Span) -> Span {
         match self {
             Self::Meld => (period * 3).max(Span::from_millis(50)),

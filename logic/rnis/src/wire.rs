@@ -1,38 +1,37 @@
-//! The compact form of the feed on the wire: a datagram for what changed in a cell, and all of it every [`FULL_EVERY`].
+//! The compact wire format of the feed: a datagram with the changes in a cell, and with all of its users every [`FULL_EVERY`].
 //!
-//! Ours; the figures to beat are Diarra 2022's: 250 bytes a user and report of FlexRAN (4.2.4), 170 as text (5.3.4). Here a
-//! datagram has a header of [`HEADER_BYTES`] and [`RECORD_BYTES`] for each user whose record changed. All numbers are little
-//! endian.
+//! Ours; for comparison, Diarra 2022 has 250 bytes per user and report for FlexRAN (4.2.4) and 170 as text (5.3.4). A datagram
+//! consists of a header of [`HEADER_BYTES`] and [`RECORD_BYTES`] for each user whose record changed. All numbers are little endian.
 //!
 //! Header:
 //!
-//! | byte | what |
+//! | byte | content |
 //! |---|---|
 //! | 0 | [`MAGIC`] |
-//! | 1 | version in the upper four bits, flags in the lower: 1 full, 2 averaged, 4 first of its sender, 8 more datagrams of this report follow |
+//! | 1 | version in the upper four bits, flags in the lower: 1 full, 2 averaged, 4 sender's first, 8 report continues in the next |
 //! | 2 | number of the cell |
 //! | 4 | slot, modulo 2^24 |
 //! | 7 | records that follow |
-//! | 8 | when it was measured, in ns |
-//! | 16 | resources used downlink, and uplink: 12 bits each, lower bits first; in the unit of the records |
-//! | 19 | active users downlink, and uplink: 12 bits each; 4095 is that or more |
+//! | 8 | time of the measurement, in ns |
+//! | 16 | resources used downlink, and uplink: 12 bits each, low bits first; in the unit of the records |
+//! | 19 | active users downlink, and uplink: 12 bits each; saturates at 4095 |
 //! | 22 | sequence: datagrams of this cell so far, modulo 2^16 |
 //!
 //! Record:
 //!
-//! | byte | what |
+//! | byte | content |
 //! |---|---|
 //! | 0 | number of the user |
 //! | 2 | CQI in the lower four bits, flags in the upper: 1 handover in progress, 2 there was a block, 4 the user left |
 //! | 3, 4 | MCS downlink, uplink |
-//! | 5, 7 | resources granted downlink, uplink: PRBs, or symbols where symbols are given out; tenths if averaged |
+//! | 5, 7 | resources granted downlink, uplink: PRBs, or symbols where symbols are allocated; tenths if averaged |
 //! | 9 | largest block downlink, in bits (24 bits) |
-//! | 12 | queue downlink, in 16 bytes (24 bits), rounded up |
-//! | 15 | share of blocks downlink that were sent again, in 1/255 |
-//! | 16 | zero, to be ignored |
+//! | 12 | queue downlink, in units of 16 bytes (24 bits), rounded up |
+//! | 15 | share of retransmissions among downlink blocks, in 1/255 |
+//! | 16 | reserved: zero, ignored by readers |
 //!
-//! A datagram that is lost is noticed by the sequence: what is known of users then is as old as it was, until a record or a full
-//! report confirms it. See [`Decoder`].
+//! A lost datagram shows as a gap in the sequence: the users' values then keep their age until a record or a full report confirms
+//! them. See [`Decoder`].
 
 use std::collections::BTreeMap;
 
@@ -46,19 +45,19 @@ mod tests;
 
 /// "R".
 pub const MAGIC: u8 = 0x52;
-/// Of what is written here; others are refused.
+/// The version written here; others are refused.
 pub const VERSION: u8 = 1;
-/// Of each datagram.
+/// Header of each datagram.
 pub const HEADER_BYTES: usize = 24;
-/// Of each user in it.
+/// Record of each user in it.
 pub const RECORD_BYTES: usize = 20;
 /// Headers of UDP and IPv4.
 pub const UDP_IP_BYTES: usize = 28;
 /// Largest datagram that Ethernet carries in one frame.
 pub const MOST_BYTES: usize = 1500 - UDP_IP_BYTES;
-/// Between two reports with all users in them.
+/// Interval between two full reports.
 pub const FULL_EVERY: Span = Span::from_millis(100);
-/// Cells that a [`Decoder`] keeps; more are not of one edge host.
+/// Most cells that a [`Decoder`] keeps; one edge host never has more.
 pub const MOST_CELLS: usize = 256;
 
 const FULL: u8 = 1;
@@ -75,10 +74,10 @@ pub enum WireError {
     /// It is shorter than a header.
     #[error("expected a header of {HEADER_BYTES} bytes, found {found}")]
     Short {
-        /// Bytes that there are.
+        /// Bytes received.
         found: usize,
     },
-    /// It does not begin as one of ours.
+    /// It is not one of our datagrams.
     #[error("expected a datagram that begins with {MAGIC:#04x}, found {found:#04x}")]
     NotOurs {
         /// The first byte.
@@ -90,36 +89,36 @@ pub enum WireError {
         /// Its version.
         found: u8,
     },
-    /// It does not end where its records do.
+    /// Its length does not match its number of records.
     #[error("expected {expected} bytes for {records} records, found {found}")]
     Length {
-        /// As the header says.
+        /// Records according to the header.
         records: u8,
-        /// Bytes that would be.
+        /// Bytes that these take.
         expected: usize,
-        /// Bytes that there are.
+        /// Bytes received.
         found: usize,
     },
 }
 
-/// A report's part about the cell.
+/// The cell part of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellReport {
     /// Number of the cell.
     pub cell: u16,
     /// Number of the slot; its lowest 24 bits are sent.
     pub slot: u64,
-    /// When the slot was.
+    /// Time of the slot.
     pub time: Time,
     /// Resources used, in the unit of [`Record::granted`]; at most 4095 is sent.
     pub used: Both<u16>,
     /// Active users; at most 4095 is sent.
     pub active_users: Both<u16>,
-    /// Resources are tenths, means over several slots.
+    /// Resources are in tenths, as means over several slots.
     pub averaged: bool,
 }
 
-/// A report's part about a user.
+/// The user part of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Number of the user.
@@ -130,18 +129,18 @@ pub struct Record {
     pub handover: bool,
     /// MCS of the last grants.
     pub mcs: Both<u8>,
-    /// PRBs, or symbols where symbols are given out; tenths if averaged.
+    /// PRBs, or symbols in a cell that allocates symbols; tenths if averaged.
     pub granted: Both<u16>,
     /// Largest block downlink in bits, at most 2^24 - 1; `None` if there was none.
     pub tbs_bits: Option<u32>,
-    /// Queue downlink; what is sent is in steps of 16 bytes, rounded up, at most 268 MB.
+    /// Downlink queue; encoded in steps of 16 bytes, rounded up, at most 268 MB.
     pub queue: Bytes,
-    /// Blocks downlink sent again, in 1/255 of all that were sent.
+    /// Downlink retransmissions, in 1/255 of all blocks sent.
     pub again: u8,
 }
 
 impl Record {
-    /// As it will arrive.
+    /// The record after encoding and decoding.
     pub fn rounded(self) -> Self {
         Self::read(&self.written(false)).0
     }
@@ -186,24 +185,24 @@ impl Record {
     }
 }
 
-/// A datagram that has been looked at: its lengths are right, and nothing in it can be wrong.
+/// A validated datagram: its lengths are consistent, and all of its content is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// What it says of the cell. The slot is what was sent of it.
+    /// The cell's part. Its slot has only the bits that were sent.
     pub report: CellReport,
     /// All users of the cell are in this report.
     pub full: bool,
-    /// The sender has just begun: what was known of it before is void.
+    /// The sender has restarted: its earlier values are void.
     pub first: bool,
-    /// The report goes on in the next datagram.
+    /// The report continues in the next datagram.
     pub more: bool,
-    /// Its number.
+    /// Sequence number.
     pub sequence: u16,
     records: &'a [u8],
 }
 
 impl<'a> Datagram<'a> {
-    /// Reads one.
+    /// Validates a datagram.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
         let found = bytes.len();
         let Some((header, records)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
@@ -239,7 +238,7 @@ impl<'a> Datagram<'a> {
         Ok(Self { report, full, first, more, sequence: two(22), records })
     }
 
-    /// Its records, and of each whether the user left.
+    /// Its records, each with whether the user left.
     pub fn records(&self) -> impl ExactSizeIterator<Item = (Record, bool)> + use<'a> {
         let (records, _) = self.records.as_chunks::<RECORD_BYTES>();
         records.iter().map(Record::read)
@@ -256,13 +255,13 @@ pub struct Encoder {
     is_first: bool,
     next_full: Time,
     reports: u64,
-    /// By user: what was sent last, and in which report it was seen last.
+    /// By user: the record sent last, and the report in which the user was seen last.
     sent: Vec<Option<(Record, u64)>>,
     buffer: Vec<u8>,
 }
 
 impl Encoder {
-    /// For a cell; `delta`: only what changed is sent between two full reports.
+    /// An encoder for a cell; with `delta`, only changes are sent between two full reports.
     pub fn new(delta: bool) -> Self {
         Self {
             delta,
@@ -276,15 +275,15 @@ impl Encoder {
         }
     }
 
-    /// With datagrams of at most so many bytes, headers of UDP and IP not counted; a record fits into each at least.
+    /// Limits datagrams to this many bytes, without UDP and IP headers, but to no less than one record.
     #[must_use]
     pub fn with_datagrams_of(mut self, bytes: usize) -> Self {
-        // One byte counts them.
+        // The count is one byte.
         self.most_records = (bytes.saturating_sub(HEADER_BYTES) / RECORD_BYTES).clamp(1, 255);
         self
     }
 
-    /// Writes a report with all users of the cell, and hands its datagrams to `send`: at least one, so that who reads knows that
+    /// Encodes a report with all users of the cell, and passes its datagrams to `send`: at least one, so that the reader knows that
     /// nothing else has changed. Returns the number of records in them.
     pub fn encode(&mut self, report: &CellReport, users: &[Record], send: &mut dyn FnMut(&[u8])) -> usize {
         self.reports += 1;
@@ -364,11 +363,11 @@ impl Encoder {
     }
 }
 
-/// Puts datagrams together: the latest of each user, and how old it is.
+/// Assembles datagrams: the latest record of each user, and its age.
 ///
-/// What a delta does not tell of has not changed, so that a record is as fresh as the last datagram of its cell, as long as none was
-/// missed. From a gap on each record keeps the time of the last datagram before it, until it is heard of again. A sender that
-/// begins anew voids all of its cell. Datagrams that were overtaken are dropped.
+/// A user missing from a delta has not changed, so that a record is as fresh as the last datagram of its cell, unless one was
+/// missed. After a gap each record keeps the time of the last datagram before it until it is confirmed. A restarted sender voids
+/// all records of its cell. Reordered datagrams are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     cells: BTreeMap<u16, CellView>,
@@ -378,7 +377,7 @@ pub struct Decoder {
 struct CellView {
     report: CellReport,
     sequence: u16,
-    /// Rises with each gap.
+    /// Incremented by each gap.
     era: u64,
     users: BTreeMap<u16, Known>,
 }
@@ -387,17 +386,17 @@ struct CellView {
 struct Known {
     record: Record,
     era: u64,
-    /// Up to when it is known to hold, once its era is over.
+    /// Time up to which the record is known to be valid, once its era is over.
     until: Time,
 }
 
 impl Decoder {
-    /// Knows nothing.
+    /// An empty decoder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a datagram. `Ok(false)` if it was of no use: overtaken, or of one cell too many.
+    /// Accepts a datagram. `Ok(false)` if it was useless: reordered, or of a cell beyond the limit.
     pub fn on_datagram(&mut self, bytes: &[u8]) -> Result<bool, WireError> {
         let datagram = Datagram::parse(bytes)?;
         let report = datagram.report;
@@ -413,12 +412,12 @@ impl Decoder {
         });
         let step = datagram.sequence.wrapping_sub(view.sequence);
         if datagram.first && (datagram.sequence == 0 || report.time < view.report.time) {
-            // All datagrams of the first report say so; the first of them voids, or one that is of another clock.
+            // All datagrams of the first report have the flag; the first of them voids the records, or one with another clock.
             view.users.clear();
         } else if step == 0 || step > u16::MAX / 2 || report.time < view.report.time {
             return Ok(false);
         } else if step > 1 {
-            // Nothing is certain of what was between.
+            // Changes in the gap are unknown.
             let (era, until) = (view.era, view.report.time);
             view.users.values_mut().filter(|user| user.era == era).for_each(|user| user.until = until);
             view.era += 1;
@@ -432,7 +431,7 @@ impl Decoder {
             }
         }
         if datagram.full && !datagram.more {
-            // Who is in no full report any more is not there.
+            // Users missing from a full report are gone.
             let oldest = report.time;
             view.users.retain(|_, user| user.era == view.era || oldest <= user.until + FULL_EVERY * 2);
         }
@@ -444,7 +443,7 @@ impl Decoder {
         self.cells.get(&cell).map(|view| Timestamped::new(view.report, view.report.time))
     }
 
-    /// The latest of a user in a cell.
+    /// The latest record of a user in a cell.
     pub fn user(&self, cell: u16, user: u16) -> Option<Timestamped<Record>> {
         let view = self.cells.get(&cell)?;
         let known = view.users.get(&user)?;
@@ -452,7 +451,7 @@ impl Decoder {
         Some(Timestamped::new(known.record, at))
     }
 
-    /// Users of a cell that are known, in order of their numbers.
+    /// Known users of a cell, in ascending order.
     pub fn users(&self, cell: u16) -> impl Iterator<Item = u16> {
         self.cells.get(&cell).into_iter().flat_map(|view| view.users.keys().copied())
     }

@@ -1,4 +1,4 @@
-//! What the plots of the models share.
+//! Shared parts of the models' plots.
 
 use ranpace_lab::Quantity;
 use ranpace_lab::cell_view::PICTURE_SIZE;

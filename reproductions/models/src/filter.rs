@@ -1,9 +1,9 @@
-//! The weight of a report in CDBEv2's low-pass filter, by the smallest RTT (Fig. 7.2).
+//! The weight of a report in CDBEv2's low-pass filter, over the smallest RTT (Fig. 7.2).
 //!
-//! `BW(t_i) = (1 - beta) BW(t_{i-1}) + beta rBW` (7.5). After n reports of a new constant rate, `(1 - beta)^n` of the old one
-//! is left; it is to be `thres` (7.8) after the n reports that come in K smallest RTTs (7.9). The thesis prints
-//! `n = RTT_min / TW`, which is K = 1; its 0.437 at the short end, and its aim of "every two RTT_min", need K = 2. K is
-//! therefore a choice here. The weight is computed by the control's own function.
+//! `BW(t_i) = (1 - beta) BW(t_{i-1}) + beta rBW` (7.5). After n reports of a new constant rate, `(1 - beta)^n` of the old one is
+//! left; it should be `thres` (7.8) after the n reports that arrive in K smallest RTTs (7.9). The thesis prints `n = RTT_min / TW`,
+//! which is K = 1; its 0.437 at the short end, and its aim of "every two RTT_min", need K = 2. K is therefore a choice here. The
+//! weight is computed by the control's own function.
 
 use ranpace_cc::cdbev2::filter::{THRES, filter_weight};
 use ranpace_units::Span;
@@ -20,14 +20,14 @@ pub fn reports_per_horizon(rtt_min: Span, tw: Span, k: u32) -> f64 {
     (f64::from(k) * rtt_min.ratio(tw)).max(1.0)
 }
 
-/// For which smallest RTTs the weight is wanted.
+/// The smallest RTTs to compute the weight for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     /// The first.
     pub from: Span,
-    /// Not longer than this.
+    /// Upper limit.
     pub to: Span,
-    /// From one to the next.
+    /// Step.
     pub step: Span,
     /// Time between reports; 10 ms in the thesis.
     pub tw: Span,
@@ -42,20 +42,20 @@ pub struct FilterRow {
     pub rtt_min_s: f64,
     /// Horizon in smallest RTTs.
     pub k: u32,
-    /// Reports in the horizon (7.9); need not be whole.
+    /// Reports in the horizon (7.9); not necessarily an integer.
     pub reports_per_horizon: f64,
     /// Weight of a report (7.8).
     pub weight: f64,
-    /// Reports until 90 % of a step are there.
+    /// Reports until 90 % of a step is reached.
     pub reports_to_90_percent: u64,
-    /// Time in seconds that they take.
+    /// The same in seconds.
     pub time_to_90_percent_s: f64,
 }
 
 /// The filter over the smallest RTT.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterView {
-    /// What was asked.
+    /// The input.
     pub asked: Filter,
     /// By horizon, then by smallest RTT.
     pub rows: Vec<FilterRow>,
@@ -88,7 +88,7 @@ impl Filter {
 impl Filter {
     fn row(&self, k: u32, rtt_min: Span) -> FilterRow {
         let n = reports_per_horizon(rtt_min, self.tw, k);
-        // A hair less, so that whole numbers stay what they are.
+        // Slightly less, so that integers do not round up.
         let reports = libm::ceil(n - 1e-9);
         FilterRow {
             rtt_min_s: rtt_min.as_secs_f64(),
@@ -146,7 +146,7 @@ impl View for FilterView {
         const POINTS: u64 = 280;
         let ends = (self.asked.from.as_secs_f64() * 1e3, self.asked.to.as_secs_f64() * 1e3);
         let x = || drawing::over("smallest RTT (ms)", ends);
-        // Smooth, whatever the step of the rows is.
+        // The curve is smooth, whatever the step of the rows.
         let points: Vec<FilterRow> = match self.asked.to > self.asked.from {
             true => {
                 let way = self.asked.to - self.asked.from;
@@ -230,7 +230,7 @@ mod tests {
         }
         let of = |k, index| view.of(k).nth(index).unwrap().reports_to_90_percent;
         assert_eq!([of(1, 0), of(1, 70), of(2, 0), of(2, 70)], [2, 30, 4, 60]);
-        // Never less than one report.
+        // Always at least one report.
         assert_eq!(filter_weight(Span::from_millis(1), TW, 1.0, THRES), 0.9);
         assert!(view.text().contains("0.6838") && view.text().contains("0.4377"));
         assert_eq!(view.json()["rows"][0]["k"], 1);

@@ -1,10 +1,10 @@
-//! The analytic models of Zhong's thesis (2020): what CDBEv2's constants were chosen with, and why senders pace; and of
-//! Diarra's (2022): what SIGMA's Max Start saves an upload ([`Upload`]).
+//! The analytic models of Zhong's thesis (2020): the choice of CDBEv2's constants, and why senders pace; and of Diarra's (2022):
+//! how much time SIGMA's Max Start saves an upload ([`Upload`]).
 //!
-//! [`Filter`] is the weight of its low-pass filter (section 7.2.2), [`Startup`] the queue that a single flow leaves behind
-//! when it finds the bottleneck (7.10 to 7.14, Table 7.1), [`Newcomer`] a flow that joins an established one (7.15 to 7.22),
-//! [`PacingCost`] the cost of idling and queueing by kind of traffic (4.11 to 4.18). No simulation: formulas alone, in bit/s,
-//! bits and seconds. Amounts are counted as the thesis does: 1 Mb is 10^6 bit.
+//! [`Filter`] is the weight of its low-pass filter (section 7.2.2), [`Startup`] the queue that a single flow leaves behind when it
+//! finds the bottleneck (7.10 to 7.14, Table 7.1), [`Newcomer`] a flow that joins an established one (7.15 to 7.22), [`PacingCost`]
+//! the cost of idling and queueing by kind of traffic (4.11 to 4.18). These are formulas without simulation, in bit/s, bits and
+//! seconds. Amounts are counted as in the thesis: 1 Mb is 10^6 bit.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -40,24 +40,24 @@ pub use upload::{Form, Start, UPLOAD_SIZES, Upload, UploadPath, UploadRow, Uploa
 pub use plots::plots;
 pub use statements::statement;
 
-/// What reproductions take from here.
+/// The models that reproductions use.
 pub const MODELS: ranpace_lab::reproduce::Models = ranpace_lab::reproduce::Models { statement, plots };
 
 use ranpace_units::{Bytes, Rate};
 
 use ranpace_lab::cell_view::ViewError;
 
-/// An amount of data in bits, as the thesis counts queues and buffers.
+/// An amount of data in bits, the thesis's unit of queues and buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bits(u64);
 
-/// A text that is no amount of data.
+/// A text that is not an amount of data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an amount such as \"1Mb\" (b, kb, Mb, Gb are bits) or \"125KB\" (bytes), found {0:?}")]
 pub struct BitsError(String);
 
 impl Bits {
-    /// So many bits.
+    /// An amount of `bits` bits.
     pub const fn new(bits: u64) -> Self {
         Self(bits)
     }
@@ -74,7 +74,7 @@ impl Bits {
 impl FromStr for Bits {
     type Err = BitsError;
 
-    /// Reads "1Mb", "300 kbit", "0.2Mb" as bits, and "125KB", "6MB" as bytes.
+    /// Parses "1Mb", "300 kbit", "0.2Mb" as bits, and "125KB", "6MB" as bytes.
     fn from_str(text: &str) -> Result<Self, BitsError> {
         let wrong = || BitsError(text.to_owned());
         let trimmed = text.trim();
@@ -90,7 +90,7 @@ impl FromStr for Bits {
                 return bytes.get().checked_mul(8).map(Self).ok_or_else(wrong);
             }
         };
-        // Exact, since rates are.
+        // Exact, because rates are.
         let rate: Rate = format!("{number}{per_second}").parse().map_err(|_| wrong())?;
         Ok(Self(rate.bits_per_s()))
     }
@@ -102,12 +102,12 @@ impl fmt::Display for Bits {
     }
 }
 
-/// Rows of a table, and points of a curve, at most; ours, more than a page can show.
+/// Most rows of a table, and points of a curve; ours, more than a page can show.
 const MOST_ROWS: u64 = 10_000;
-/// Curves of a plot at most; ours, those that can be told apart.
+/// Most curves of a plot; ours, as many as can be told apart.
 const MOST_CURVES: usize = 12;
 
-/// From the first to the last value, the last one only where the step divides the way.
+/// From the first to the last value; the last one is included only if the step divides the range.
 fn points(from: u64, to: u64, step: u64, shown: impl Fn(u64) -> String) -> Result<Vec<u64>, ViewError> {
     if to < from {
         return Err(ViewError::value("--to", format!("--from ({}) or more", shown(from)), shown(to)));
@@ -123,7 +123,7 @@ fn points(from: u64, to: u64, step: u64, shown: impl Fn(u64) -> String) -> Resul
     Ok((0..=last).map(|index| from + index * step).collect())
 }
 
-/// Whether the value of this option is among those that make sense.
+/// Whether the value of this option is in its valid range.
 fn within(
     what: &'static str,
     inside: bool,

@@ -10,7 +10,7 @@
 //! With `x = G^n N_0 / B`, `dRTT = x RTT_min` and `N / E = x`: Thres1 stops the newcomer at gamma times the other's share. Thres2
 //! fires above `x = (k + sqrt(k^2 + 4 k)) / 2`, `k = Q_T / (B RTT_min)`. These closed forms are ours.
 //!
-//! The thesis swaps the subscripts of both flows between 7.15 and 7.21; this is the reading that is consistent.
+//! The thesis swaps the subscripts of both flows between 7.15 and 7.21; this is the consistent reading.
 
 use ranpace_units::{Rate, Span};
 use serde::Serialize;
@@ -38,15 +38,15 @@ pub const FIGURE_THRESHOLDS: [Threshold; 5] = [
     Threshold::Queue(Bits::new(300_000)),
     Threshold::Queue(Bits::new(1_000_000)),
 ];
-/// Combinations of bottleneck and smallest RTT at most; ours.
+/// Most combinations of bottleneck and smallest RTT; ours.
 const MOST_CASES: usize = 100;
 
 /// A threshold of 7.22.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
-    /// Thres1: the RTT has grown by so many smallest RTTs.
+    /// Thres1: the RTT has grown by this many smallest RTTs.
     Rtt(f64),
-    /// Thres2: it has grown by what this queue needs at the newcomer's share.
+    /// Thres2: it has grown by the time that this queue takes at the newcomer's share.
     Queue(Bits),
 }
 
@@ -54,13 +54,13 @@ pub enum Threshold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
-    /// That of the RTT.
+    /// The one on the RTT.
     Thres1,
-    /// That of the queue.
+    /// The one on the queue.
     Thres2,
 }
 
-/// Who joins whom, and where.
+/// Inputs: the newcomer, the thresholds and the bottlenecks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Newcomer {
     /// Gain of STARTUP.
@@ -73,20 +73,20 @@ pub struct Newcomer {
     pub queue_threshold: Bits,
     /// Buffer of the bottleneck.
     pub buffer: Bits,
-    /// Which bottlenecks.
+    /// Rates of the bottlenecks.
     pub bottlenecks: Vec<Rate>,
-    /// Which smallest RTTs.
+    /// Smallest RTTs.
     pub rtt_mins: Vec<Span>,
 }
 
 /// How STARTUP ends: at a whole round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Exit {
-    /// By which threshold: the one that is lower.
+    /// The threshold that ends it: the lower one.
     pub rule: Rule,
     /// The round.
     pub round: u32,
-    /// When it begins, in seconds.
+    /// When that round begins, in seconds.
     pub time_s: f64,
     /// When the sender sees it.
     pub seen_s: f64,
@@ -100,10 +100,10 @@ pub struct Exit {
     pub lost: bool,
 }
 
-/// Where a threshold by itself would be crossed, between the rounds.
+/// Where a threshold alone would be crossed, between the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
-    /// Which one.
+    /// The threshold.
     pub threshold: Threshold,
     /// The newcomer's share over the other's.
     pub share_ratio: f64,
@@ -130,22 +130,22 @@ pub struct Case {
     initial: Rate,
 }
 
-/// What came of it.
+/// Results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewcomerView {
-    /// What was asked.
+    /// The input.
     pub asked: Newcomer,
-    /// For each case how STARTUP ends, and each threshold by itself.
+    /// For each case, how STARTUP ends, and each threshold alone.
     pub cases: Vec<(Case, Exit, Vec<Crossing>)>,
 }
 
 impl Case {
-    /// The newcomer's share over the other's after so many rounds: x.
+    /// The newcomer's share over the other's after this many rounds: x.
     fn ratio_after(&self, rounds: f64) -> f64 {
         libm::pow(self.gain, rounds) * self.initial.as_f64() / self.bottleneck.as_f64()
     }
 
-    /// Time in seconds at which so many rounds are over; between whole rounds a straight line.
+    /// Time in seconds at which this many rounds are over, interpolated linearly between rounds.
     fn time_after(&self, rounds: f64) -> f64 {
         let whole = libm::floor(rounds);
         let rtt = |round: f64| 1.0 + self.ratio_after(round);
@@ -158,7 +158,7 @@ impl Case {
         ratio * self.bottleneck.as_f64() * self.rtt_min.as_secs_f64()
     }
 
-    /// The newcomer's share in bit/s at this ratio; the other has the rest.
+    /// The newcomer's share in bit/s at this ratio; the other flow has the rest.
     fn share(&self, ratio: f64) -> f64 {
         self.bottleneck.as_f64() * ratio / (1.0 + ratio)
     }
@@ -174,7 +174,7 @@ impl Case {
         }
     }
 
-    /// Where this threshold would be crossed; at the beginning, if it is exceeded then.
+    /// Where this threshold would be crossed; at the beginning, if it is exceeded already.
     pub fn crossing(&self, threshold: Threshold) -> Crossing {
         let share_ratio = self.ratio_at(threshold).max(self.ratio_after(0.0));
         let begun = share_ratio / self.ratio_after(0.0);
@@ -234,7 +234,7 @@ pub(crate) fn boundary(gamma: f64, queue_threshold: Bits) -> f64 {
 }
 
 impl Newcomer {
-    /// The thresholds of the figures, and the asked ones where they are others.
+    /// The thresholds of the figures, and the input's if they differ.
     fn thresholds(&self) -> Vec<Threshold> {
         let mut all = FIGURE_THRESHOLDS.to_vec();
         for own in [Threshold::Rtt(self.gamma), Threshold::Queue(self.queue_threshold)] {
@@ -403,11 +403,11 @@ impl View for NewcomerView {
     }
 }
 
-/// Shares and queue of a case over time, with the thresholds as upright lines.
+/// Shares and queue of a case over time, with the thresholds as vertical lines.
 fn drawn(case: &Case, crossed: &[Crossing], some: &str) -> Result<[(String, String); 2], PlotError> {
-    /// From one point of a curve to the next, in rounds.
+    /// Step of a curve in rounds.
     const STEP: f64 = 0.05;
-    /// Later than this many smallest RTTs a threshold is not drawn, so that the others can be told apart; ours.
+    /// A threshold later than this many smallest RTTs is not drawn, so that the others can be told apart; ours.
     const LATEST: f64 = 16.0;
     let rtt_min = case.rtt_min.as_secs_f64();
     let is_late = |crossing: &&Crossing| crossing.time_s > LATEST * rtt_min;
@@ -415,7 +415,7 @@ fn drawn(case: &Case, crossed: &[Crossing], some: &str) -> Result<[(String, Stri
         crossed.iter().filter(is_late).map(|crossing| crossing.threshold.name()).collect();
     let crossed: Vec<(usize, &Crossing)> =
         crossed.iter().enumerate().filter(|(_, crossing)| !is_late(crossing)).collect();
-    // A little past the last threshold.
+    // Slightly past the last threshold.
     let last = crossed.iter().map(|(_, crossing)| crossing.rounds).fold(1.0, f64::max) + 0.3;
     let curve = |of: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
         let count = libm::ceil(last / STEP) as u32;

@@ -19,7 +19,7 @@ fn case(mbit: u64) -> Case {
     asked().case(Rate::from_mbit_per_s(mbit), Span::from_millis(20))
 }
 
-/// In smallest RTTs, to the places that the specification has.
+/// In smallest RTTs, with the precision of the specification.
 fn times(mbit: u64, threshold: Threshold) -> [String; 2] {
     let crossing = case(mbit).crossing(threshold);
     [crossing.time_s, crossing.seen_s].map(|time| format!("{:.1}", time / 0.020))
@@ -57,7 +57,7 @@ fn thresholds_are_crossed_where_the_specification_has_them() {
         (20, LARGE_QUEUE, None, None, "3.27"),
         (150, LARGE_QUEUE, None, None, "0.77"),
         (500, SMALL_QUEUE, Some("6.0"), Some("7.2"), "0.19"),
-        // 7.05; the specification has it as 7.1.
+        // 7.05; the specification rounds it to 7.1.
         (500, LARGE_QUEUE, Some("7.0"), Some("8.4"), "0.37"),
     ] {
         let found = times(mbit, threshold);
@@ -134,7 +134,7 @@ fn texts_programs_and_plots_show_the_same() {
     assert_eq!(json["cases"][3]["exit"]["rule"], "thres2");
     assert_eq!(json["cases"][0]["thresholds"].as_array().unwrap().len(), 5);
     assert_eq!(view.pictures().unwrap().svg().matches("<svg").count(), 11);
-    // Thresholds of one's own are shown beside those of the figures.
+    // Thresholds from the input are shown beside those of the figures.
     let view = Newcomer { gamma: 1.5, ..asked() }.view().unwrap();
     assert!(view.text().contains("gamma = 1.5"));
 }

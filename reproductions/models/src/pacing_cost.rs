@@ -5,7 +5,7 @@
 //! - idle: `1 - l / BW` (4.11)
 //! - queue of bursty traffic: `l / BW` (4.12), so that the total is always 1 (4.13)
 //! - queue of Poisson traffic: `l / (BW (BW - l))` (4.18), smallest in total at `l = BW - sqrt(BW)`
-//! - queue of paced traffic: none, so that the total is what is idle
+//! - queue of paced traffic: none, so that the total is the idle time
 
 use serde::Serialize;
 
@@ -15,12 +15,12 @@ use ranpace_lab::cell_view::{Pictures, View, ViewError};
 use ranpace_lab::plot::{Line, Palette};
 use ranpace_lab::table::TextTable;
 
-/// Which loads are looked at.
+/// The loads to compute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacingCost {
     /// BW: packets per unit of time that the bottleneck can send; 100 in the thesis.
     pub capacity: f64,
-    /// From one load to the next in packets per unit of time; they begin at 0 and end at BW or below.
+    /// Step of the load in packets per unit of time; loads begin at 0 and end at BW or below.
     pub step: f64,
 }
 
@@ -29,22 +29,22 @@ pub struct PacingCost {
 pub struct Costs {
     /// Packets that arrive per unit of time.
     pub load: f64,
-    /// The bottleneck idles; also the whole cost of paced traffic.
+    /// Idle time of the bottleneck; also the whole cost of paced traffic.
     pub idle: f64,
-    /// Bursty traffic in the queue.
+    /// Queue of bursty traffic.
     pub queue_bursty: f64,
-    /// Poisson traffic in the queue; nothing at full load, where it grows for ever.
+    /// Queue of Poisson traffic; none at full load, where it grows without bound.
     pub queue_poisson: Option<f64>,
-    /// Idle and bursty queue.
+    /// Idle time plus bursty queue.
     pub total_bursty: f64,
-    /// Idle and Poisson queue.
+    /// Idle time plus Poisson queue.
     pub total_poisson: Option<f64>,
 }
 
 /// The costs over the load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PacingCostView {
-    /// What was asked.
+    /// The input.
     pub asked: PacingCost,
     /// By increasing load.
     pub rows: Vec<Costs>,
@@ -71,8 +71,8 @@ impl PacingCost {
         self.capacity - self.capacity.sqrt()
     }
 
-    /// The load at which it costs least per share of the bottleneck that is used: `BW sqrt(BW) / (1 + sqrt(BW))`; ours. The
-    /// text below 4.18 speaks of this ratio.
+    /// The load at which it costs least per used share of the bottleneck: `BW sqrt(BW) / (1 + sqrt(BW))`; ours. The text below 4.18
+    /// speaks of this ratio.
     pub fn best_load_per_use(&self) -> f64 {
         let root = self.capacity.sqrt();
         self.capacity * root / (1.0 + root)
@@ -85,10 +85,10 @@ impl PacingCost {
 
     /// Computes it.
     pub fn view(&self) -> Result<PacingCostView, ViewError> {
-        // Below one packet, no load is cheaper than none.
+        // Below one packet, zero load is the cheapest.
         within("--capacity", (1.0..=1e9).contains(&self.capacity), "1 to 1e9 packets", self.capacity)?;
         within("--step", self.step > 0.0 && self.step.is_finite(), "more than zero", self.step)?;
-        // A hair more, so that the last one is there where the step divides the way.
+        // Slightly more, so that the last one is included if the step divides the range.
         let count = libm::floor(self.capacity / self.step + 1e-9) + 1.0;
         if count > MOST_ROWS as f64 {
             let expected = format!("a step that gives at most {MOST_ROWS} rows");
@@ -152,9 +152,9 @@ impl View for PacingCostView {
     }
 
     fn pictures(&self) -> Result<Pictures, PlotError> {
-        /// Highest cost that is drawn; the figure's curve goes on upwards.
+        /// Highest cost drawn; the figure's curve continues upwards.
         const TOP: f64 = 1.2;
-        /// Points of a curve, whatever the rows are.
+        /// Points of a curve, independent of the rows.
         const POINTS: u32 = 2_000;
         let asked = &self.asked;
         let curve = |of: &dyn Fn(&Costs) -> f64| -> Vec<(f64, f64)> {
@@ -272,7 +272,7 @@ mod tests {
             let error = PacingCost { capacity, step }.view().unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         }
-        // One packet: the least cost is that of no load.
+        // One packet: the least cost is that of zero load.
         assert_eq!(PacingCost { capacity: 1.0, step: 0.5 }.best_load(), 0.0);
     }
 }

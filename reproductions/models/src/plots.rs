@@ -8,7 +8,7 @@ use crate::{
     Bits, FIGURE_BOTTLENECKS, Filter, Newcomer, PacingCost, Pair, Startup, TABLE_PAIRS, ThesisTable,
 };
 
-/// The plots of a model; no plots if its parameters are out of range, `None` for a name that is unknown.
+/// The plots of a model; no plots if its parameters are out of range, `None` for an unknown name.
 pub fn plots(name: &str) -> Option<ModelPlots> {
     let view = match view(name) {
         Ok(view) => view?,
@@ -34,7 +34,7 @@ fn view(name: &str) -> Result<Option<Box<dyn View>>, ViewError> {
         // A flow that joins an established one (7.15 to 7.22).
         "newcomer" => {
             let Pair { gain, initial } = TABLE_PAIRS[2];
-            // The smallest RTT that fits the sentences about the figures; the thesis does not name it.
+            // The smallest RTT that is consistent with the text about the figures; the thesis does not state it.
             let rtt_mins = vec![Span::from_millis(20)];
             let asked = Newcomer {
                 gain,

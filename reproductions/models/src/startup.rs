@@ -1,11 +1,11 @@
 //! The queue that a single flow leaves behind in CDBEv2's STARTUP (7.10 to 7.14).
 //!
-//! The pacing rate is multiplied by G in each round until it first exceeds the bottleneck; what it is then above it for an
-//! RTT, and G times the threshold of the queue at which STARTUP ends, stand in the buffer:
-//! `Q = (G^n BW(t_0) - B) RTT + G Q_T` (7.13), `delay = Q / B`, lost if `Q` exceeds the buffer (7.14).
+//! The pacing rate is multiplied by G in each round until it first exceeds the bottleneck. The buffer then holds the excess over
+//! one RTT plus G times the queue threshold that ends STARTUP: `Q = (G^n BW(t_0) - B) RTT + G Q_T` (7.13), `delay = Q / B`, lost if
+//! `Q` exceeds the buffer (7.14).
 //!
-//! n is the number of rounds until `G^n BW(t_0) > B`. 7.11 prints floor(log_G(B / BW(t_0))), one less, with which the first
-//! term could not be positive; the published table needs the one more.
+//! n is the number of rounds until `G^n BW(t_0) > B`. 7.11 prints floor(log_G(B / BW(t_0))), one less, with which the first term
+//! could not be positive; the published table requires the larger value.
 
 use ranpace_units::{Rate, Span};
 use serde::Serialize;
@@ -19,7 +19,7 @@ use ranpace_lab::table::TextTable;
 /// Gain and initial bandwidth of STARTUP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// Gain of pacing, and of the window.
+    /// Gain of the pacing rate and of the window.
     pub gain: f64,
     /// Bandwidth before the first report, BW(t_0).
     pub initial: Rate,
@@ -34,10 +34,10 @@ pub const TABLE_PAIRS: [Pair; 5] = [
     Pair { gain: 2.855, initial: Rate::from_bits_per_s(920_000) },
 ];
 
-/// Where the thesis divides the bottlenecks into small and large ones; 7.2.3.
+/// The thesis's border between small and large bottlenecks; 7.2.3.
 pub const SMALL_TO: Rate = Rate::from_mbit_per_s(150);
 
-/// What the flow goes through.
+/// The path of the flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
     /// RTT without a queue.
@@ -55,14 +55,14 @@ pub struct Outcome {
     pub rounds: u32,
     /// Bits in the queue (7.13).
     pub queue_bits: f64,
-    /// How long the bottleneck needs for them, in seconds.
+    /// Time that the bottleneck takes for them, in seconds.
     pub delay_s: f64,
-    /// Whether they are more than the buffer (7.14).
+    /// Whether they exceed the buffer (7.14).
     pub lost: bool,
 }
 
 impl Pair {
-    /// STARTUP over a bottleneck of so many bit/s.
+    /// STARTUP over a bottleneck of `rate` bit/s.
     pub fn over(&self, bottleneck: Rate, path: &Path) -> Outcome {
         let bottleneck = bottleneck.as_f64();
         let (mut rounds, mut pacing) = (0, self.initial.as_f64());
@@ -85,20 +85,20 @@ impl Pair {
     }
 }
 
-/// Over which bottlenecks a flow is started.
+/// Inputs: the flows, their path and the bottlenecks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Startup {
-    /// Which flows.
+    /// The flows.
     pub pairs: Vec<Pair>,
-    /// Through what.
+    /// The path.
     pub path: Path,
     /// The slowest bottleneck.
     pub from: Rate,
-    /// Not faster than this.
+    /// Upper limit.
     pub to: Rate,
-    /// From one to the next.
+    /// Step.
     pub step: Rate,
-    /// Print a row for each bottleneck, too.
+    /// Whether to print a row for each bottleneck, too.
     pub each: bool,
 }
 
@@ -109,7 +109,7 @@ pub struct RangeSummary {
     pub from_bit_s: f64,
     /// The fastest.
     pub to_bit_s: f64,
-    /// How many there are.
+    /// Number of bottlenecks.
     pub bottlenecks: usize,
     /// Mean of their queues in bits.
     pub mean_queue_bits: f64,
@@ -126,7 +126,7 @@ pub struct RangeSummary {
 }
 
 impl RangeSummary {
-    /// Of outcomes by increasing bottleneck; `None` without any.
+    /// Summary of outcomes by increasing bottleneck; `None` without any.
     pub fn of(outcomes: &[(Rate, Outcome)]) -> Option<Self> {
         let (first, last) = outcomes.first().zip(outcomes.last())?;
         let queues = || outcomes.iter().map(|(_, outcome)| outcome.queue_bits);
@@ -145,7 +145,7 @@ impl RangeSummary {
     }
 }
 
-/// Bottlenecks at which the buffer overflows, as the first and the last of each run of neighbours.
+/// Bottlenecks at which the buffer overflows, as the first and last of each contiguous run.
 pub fn loss_ranges(outcomes: &[(Rate, Outcome)]) -> Vec<(Rate, Rate)> {
     let mut ranges: Vec<(Rate, Rate)> = Vec::new();
     let mut goes_on = false;
@@ -163,23 +163,23 @@ pub fn loss_ranges(outcomes: &[(Rate, Outcome)]) -> Vec<(Rate, Rate)> {
 /// A pair over all bottlenecks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairOutcomes {
-    /// Which one.
+    /// The pair.
     pub pair: Pair,
     /// By increasing bottleneck.
     pub outcomes: Vec<(Rate, Outcome)>,
 }
 
-/// What came of it.
+/// Results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartupView {
-    /// What was asked.
+    /// The input.
     pub asked: Startup,
     /// By pair.
     pub pairs: Vec<PairOutcomes>,
 }
 
 impl Path {
-    /// Whether it makes sense.
+    /// Checks the input.
     pub(super) fn check(&self) -> Result<(), ViewError> {
         /// A terabit; ours.
         const MOST: Bits = Bits::new(1_000_000_000_000);
@@ -222,12 +222,12 @@ impl Startup {
 }
 
 impl PairOutcomes {
-    /// The small and the large bottlenecks, both with the one between them as in the thesis, or all of them.
+    /// The small and the large bottlenecks, both including the border as in the thesis, or all of them.
     pub fn ranges(&self) -> Vec<RangeSummary> {
         let all = self.outcomes.as_slice();
         let small = all.partition_point(|(rate, _)| *rate <= SMALL_TO);
         let large = all.partition_point(|(rate, _)| *rate < SMALL_TO);
-        // One bottleneck alone at the border is no range of its own.
+        // The border alone is not a range.
         let parts =
             if large == 0 || small == all.len() { vec![all] } else { vec![&all[..small], &all[large..]] };
         parts.into_iter().filter_map(RangeSummary::of).collect()
@@ -248,7 +248,7 @@ fn shown_ranges(ranges: &[(Rate, Rate)]) -> String {
     }
 }
 
-/// A number with the places that it needs, six at most.
+/// A number with as many places as needed, at most six.
 pub(super) fn plain(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -392,7 +392,7 @@ impl View for StartupView {
                 0 => Axis::log("delay", ranpace_lab::Quantity::Time, all()),
                 _ => Axis::from_zero("delay", ranpace_lab::Quantity::Time, [top]),
             };
-            // What leaves a linear plot would lie on its edge.
+            // In a linear plot, values outside the range would be drawn at its edge.
             let shown = full.iter().filter(|point| index == 0 || point.1 <= top * 1.05).copied().collect();
             delays.push(drawing::reference("delay of a full buffer", shown));
             let title = match index {

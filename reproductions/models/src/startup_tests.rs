@@ -37,14 +37,14 @@ fn single_bottlenecks_are_those_of_the_specification() {
     }
 }
 
-/// For B = BW(t_0) one round is needed, for B below it none.
+/// B = BW(t_0) needs one round, B below it none.
 #[test]
 fn rounds_begin_at_the_initial_bandwidth() {
     let rounds = |bottleneck| SELECTED.over(Rate::from_bits_per_s(bottleneck), &path(300, 0)).rounds;
     assert_eq!([999_999, 1_000_000, 2_174_999, 2_175_000].map(rounds), [0, 1, 1, 2]);
-    // Powers of two are reached exactly, and exceeding is asked for.
+    // Powers of two are reached exactly, and have to be exceeded.
     assert_eq!(of_gain(2.0).over(mbit(256), &path(300, 0)).rounds, 9);
-    // As one logarithm says, between the steps.
+    // Matches a single logarithm, except at the steps.
     for bottleneck in [3, 77, 230, 231, 499] {
         let found = SELECTED.over(mbit(bottleneck), &path(300, 0)).rounds;
         let expected = libm::floor(libm::log(bottleneck as f64) / libm::log(2.175)) + 1.0;

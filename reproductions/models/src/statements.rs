@@ -1,6 +1,6 @@
-//! Statements about the analytic models, for `reproductions/004-models` and `000-s4`. They have no runs.
+//! Statements about the analytic models, for `reproductions/004-models` and `000-s4`. They need no runs.
 //!
-//! Most statements have several parts; such a statement gives the share of the parts that hold, and says each of them.
+//! Most statements have several parts; such a statement returns the share of parts that hold, and reports each of them.
 
 use ranpace_cc::cdbev2::filter::{THRES, filter_weight};
 use ranpace_lab::cell_view::ViewError;
@@ -13,12 +13,12 @@ use crate::{
     ThesisTable, Threshold, UPLOAD_SIZES, Upload, UploadPath, boundary, loss_ranges,
 };
 
-/// "Near", in smallest RTTs; ours, between the resolution of a figure and the distance of its marks.
+/// "Near", in smallest RTTs; ours, between the resolution of a figure and the distance of its ticks.
 const NEAR: f64 = 0.75;
 const SMALL_QUEUE: Threshold = Threshold::Queue(Bits::new(300_000));
 const LARGE_QUEUE: Threshold = Threshold::Queue(Bits::new(1_000_000));
 
-/// The statement of this name: what an experiment's `{ function = ... }` calls. `None` if there is none.
+/// The statement with this name, as called by an experiment's `{ function = ... }`. `None` if there is none.
 pub fn statement(name: &str) -> Option<Result<Measured, String>> {
     call(name).transpose()
 }
@@ -27,13 +27,13 @@ fn call(name: &str) -> Result<Option<Measured>, String> {
     let at = |mbit, threshold| crossing(mbit, threshold);
     let gamma = |mbit, gamma| crossing(mbit, Threshold::Rtt(gamma));
     Ok(Some(match name {
-        // Numbers of Table 7.1 that come out to the printed digit.
+        // Numbers of Table 7.1 that match to the printed digit.
         "model_table" => {
             let table = ThesisTable::compute().map_err(absent)?;
             let count = table.entries().count();
             Measured { value: table.exact() as f64, text: format!("{} of {count} exact", table.exact()) }
         }
-        // The two that do not, as the specification has them.
+        // The two that do not, as in the specification.
         "model_table_others" => {
             let table = ThesisTable::compute().map_err(absent)?;
             let others = table.entries().filter(|entry| !entry.exact);
@@ -46,7 +46,7 @@ fn call(name: &str) -> Result<Option<Measured>, String> {
         }
         // Bottlenecks of 1 to 150 Mbit/s at which three gains lose, with either threshold of the queue.
         "model_small_loss" => small_loss()?,
-        // Bottlenecks at which four gains lose, as the specification has them.
+        // Bottlenecks at which four gains lose, as in the specification.
         "model_loss_ranges" => ranges()?,
         // Loss over gain and initial bandwidth, beside the published ranges.
         "model_loss_span" => {
@@ -64,7 +64,7 @@ fn call(name: &str) -> Result<Option<Measured>, String> {
         "model_area_loss" => area_loss(1)?,
         // Largest loss in these areas over small bottlenecks.
         "model_area_small_loss" => area_loss(0)?,
-        // Loss in these areas over large bottlenecks, as the specification has it.
+        // Loss in these areas over large bottlenecks, as in the specification.
         "model_areas" => {
             let view = surface()?;
             let (a, b) = (known(view.area_loss(0, 1))?, known(view.area_loss(1, 1))?);
@@ -136,7 +136,7 @@ fn call(name: &str) -> Result<Option<Measured>, String> {
         }
         // From 150 Mbit/s on, Thres1 is never first.
         "model_newcomer_thres1" => thres1(),
-        // At 500 Mbit/s, as the specification has it.
+        // At 500 Mbit/s, as in the specification.
         "model_newcomer500" => {
             let shown = |threshold| {
                 let crossing = at(500, threshold);
@@ -156,7 +156,7 @@ fn call(name: &str) -> Result<Option<Measured>, String> {
                 text: format!("1 Mb at {large:.2}, 300 kb at {small:.2} RTT_min"),
             }
         }
-        // The filter's weight at 20 ms with both horizons, as the specification has it.
+        // The filter's weight at 20 ms with both horizons, as in the specification.
         "model_filter" => {
             let (one, two) = (weight(1.0), weight(2.0));
             parts([
@@ -164,11 +164,11 @@ fn call(name: &str) -> Result<Option<Measured>, String> {
                 (format!("{two:.3} with n = 4"), format!("{two:.3}") == "0.438"),
             ])
         }
-        // The filter's weight at 20 ms as 7.9 is printed.
+        // The filter's weight at 20 ms with 7.9 as printed.
         "model_filter_printed" => Measured { value: weight(1.0), text: format!("{:.3}", weight(1.0)) },
-        // Smallest ratio of SIGMA's equation 3.5 as printed to what the link needs, over the sizes of Fig. 3.7.
+        // Smallest ratio of SIGMA's equation 3.5 as printed to the link's time, over the sizes of Fig. 3.7.
         "model_printed_upload" => printed_over_link(),
-        // Where Poisson traffic costs least, and more than bursty traffic.
+        // Where Poisson traffic costs least, and where it costs more than bursty traffic.
         "model_poisson" => {
             let costs = PacingCost { capacity: 100.0, step: 1.0 };
             let (best, worse) = (costs.best_load(), costs.worse_than_bursty());
@@ -203,7 +203,7 @@ fn known(span: Option<LossSpan>) -> Result<LossSpan, String> {
     span.ok_or_else(|| "there is no such range".to_owned())
 }
 
-/// The share of the parts that hold, and what each gives.
+/// The share of parts that hold, and the result of each.
 fn parts(all: impl IntoIterator<Item = (String, bool)>) -> Measured {
     let (mut count, mut holding, mut texts) = (0, 0, Vec::new());
     for (text, holds) in all {
@@ -233,7 +233,7 @@ fn area_loss(range: usize) -> Result<Measured, String> {
     Ok(Measured { value: a.most.max(b.most), text: format!("A {}, B {}", percent(a), percent(b)) })
 }
 
-/// The single flow of these gains, from 1 Mbit/s, over the thesis's bottlenecks.
+/// The single flow with these gains, from 1 Mbit/s, over the thesis's bottlenecks.
 fn of_gains(gains: &[f64], queue_threshold: Bits) -> Result<crate::StartupView, String> {
     let parameters = ThesisTable::parameters();
     let pairs = gains.iter().map(|gain| Pair { gain: *gain, initial: Rate::from_mbit_per_s(1) }).collect();
@@ -277,7 +277,7 @@ fn newcomer() -> Newcomer {
     }
 }
 
-/// The smallest RTT that fits the sentences about Figs. 7.8 to 7.13; the thesis does not name it.
+/// The smallest RTT that is consistent with the text about Figs. 7.8 to 7.13; the thesis does not state it.
 const RTT_MIN: Span = Span::from_millis(20);
 
 fn crossing(mbit: u64, threshold: Threshold) -> Crossing {

@@ -1,5 +1,5 @@
-//! The single-flow model over gain and initial bandwidth (Figs. 7.4 to 7.6): which pair leaves the shortest queue, and how
-//! often the buffer overflows.
+//! The single-flow model over gain and initial bandwidth (Figs. 7.4 to 7.6): which pair leaves the shortest queue, and how often
+//! the buffer overflows.
 
 use ranpace_units::Rate;
 use serde::Serialize;
@@ -15,25 +15,25 @@ use ranpace_lab::table::TextTable;
 const GAINS_HUNDREDTHS: core::ops::RangeInclusive<u32> = 200..=300;
 /// Initial bandwidths from 100 kbit/s to 1 Mbit/s in steps of 20 kbit/s; the figures' range, the step is ours.
 const INITIALS: (u64, u64, u64) = (100_000, 1_000_000, 20_000);
-/// Names, gains in hundredths of the areas that the thesis circles; both have 0.8 to 1 Mbit/s.
+/// Names, and gains in hundredths, of the areas circled in the thesis; both have 0.8 to 1 Mbit/s.
 const AREAS: [(&str, u32, u32); 2] = [("area A", 200, 210), ("area B", 220, 230)];
 const AREA_INITIAL: u64 = 800_000;
-/// Bottlenecks in the whole calculation at most. Ours: about ten seconds.
+/// Most bottlenecks in the whole calculation. Ours: about ten seconds.
 const MOST: usize = 1_000;
 
-/// The model over gain and initial bandwidth, through this path and over these bottlenecks.
+/// The model over gain and initial bandwidth, for this path and these bottlenecks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Surface {
-    /// The pairs of which do not count.
+    /// Inputs; their pairs are ignored.
     pub startup: Startup,
 }
 
 /// A pair of the surface.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SurfaceCell {
-    /// Which gain, in hundredths.
+    /// Gain, in hundredths.
     pub gain_hundredths: u32,
-    /// Which initial bandwidth.
+    /// Initial bandwidth.
     pub initial: Rate,
     /// Mean delay over all bottlenecks in seconds (Fig. 7.4).
     pub mean_delay_s: f64,
@@ -44,11 +44,11 @@ pub struct SurfaceCell {
 /// The surface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SurfaceView {
-    /// What was asked.
+    /// The input.
     pub path: Path,
     /// By gain, then by initial bandwidth.
     pub cells: Vec<SurfaceCell>,
-    /// The slowest and the fastest bottleneck, and the way from one to the next.
+    /// The slowest and the fastest bottleneck, and the step between them.
     bottlenecks: (Rate, Rate, Rate),
 }
 
@@ -92,7 +92,7 @@ impl Surface {
 }
 
 impl SurfaceView {
-    /// Loss over all pairs; `range` 0 is that of the small bottlenecks, 1 that of the large ones.
+    /// Loss over all pairs; `range` 0 means the small bottlenecks, 1 the large ones.
     pub fn loss(&self, range: usize) -> Option<LossSpan> {
         self.span(range, |_| true)
     }
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(shown(coarse), ["27.4", "79.8"]);
         assert_eq!(shown(view.area_loss(0, 1)), ["26.5", "54.4"]);
         assert_eq!(shown(view.area_loss(1, 1)), ["33.0", "60.7"]);
-        // The thesis states no loss for both (Fig. 7.5); its model does not give that.
+        // The thesis claims no loss for both (Fig. 7.5); its model does not yield that.
         assert_eq!([0, 1].map(|area| shown(view.area_loss(area, 0))), [["0.0", "2.0"], ["0.0", "10.0"]]);
         assert!(view.area_loss(2, 0).is_none() && view.loss(2).is_none());
         assert!(view.text().contains("26.5 to 54.4"), "{}", view.text());

@@ -1,8 +1,8 @@
-//! Table 7.1 of Zhong's thesis, published beside computed.
+//! Table 7.1 of Zhong's thesis: published and computed values.
 //!
-//! The table comes out under assumptions that the text does not name: RTT 300 ms, a queue threshold of 0.2 Mb (the algorithm
-//! has 1 Mb), bottlenecks in steps of 1 Mbit/s with both ends of 1 to 150 and 150 to 500 Mbit/s (the text names 0.1 Mbit/s),
-//! and one round more than 7.11 prints. The shares of loss, k of 351 bottlenecks, leave no other grid.
+//! The computed table matches under assumptions that the text does not state: RTT 300 ms, a queue threshold of 0.2 Mb (the
+//! algorithm has 1 Mb), bottlenecks in steps of 1 Mbit/s with both ends of 1 to 150 and 150 to 500 Mbit/s (the text says 0.1
+//! Mbit/s), and one round more than 7.11 prints. The shares of loss, k of 351 bottlenecks, admit no other grid.
 
 use ranpace_units::{Rate, Span};
 use serde::Serialize;
@@ -13,8 +13,8 @@ use ranpace_lab::PlotError;
 use ranpace_lab::cell_view::{Pictures, View, ViewError};
 use ranpace_lab::table::TextTable;
 
-/// The published numbers, in the order of [`TABLE_PAIRS`]: mean queue in Mb over small and over large bottlenecks, and loss
-/// in per cent over large ones; as printed.
+/// The published numbers as printed, in the order of [`TABLE_PAIRS`]: mean queue in Mb over small and over large bottlenecks, and
+/// loss in per cent over large ones.
 pub const TABLE_7_1: [[&str; 3]; 5] = [
     ["11.37", "33.31", "27.92"],
     ["11.45", "31.37", "26.5"],
@@ -30,11 +30,11 @@ pub struct Entry {
     pub published: &'static str,
     /// As computed, in Mb or per cent.
     pub computed: f64,
-    /// Whether they are the same to the printed digit.
+    /// Whether they agree to the printed digit.
     pub exact: bool,
 }
 
-/// The table, with what it is computed from.
+/// The table, with its assumptions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThesisTable {
     /// A row per pair.
@@ -49,14 +49,14 @@ impl Entry {
         Self { published, computed, exact: format!("{computed:.places$}") == published }
     }
 
-    /// As computed, to two places.
+    /// As computed, rounded to two places.
     pub fn shown(&self) -> String {
         format!("{:.2}", self.computed)
     }
 }
 
 impl ThesisTable {
-    /// The model with the parameters under which the table comes out.
+    /// The model with the parameters that reproduce the table.
     pub fn parameters() -> Startup {
         Startup {
             pairs: TABLE_PAIRS.to_vec(),
@@ -91,7 +91,7 @@ impl ThesisTable {
         self.rows.iter().flat_map(|(_, entries)| entries)
     }
 
-    /// How many are the same to the printed digit.
+    /// Number of values that agree to the printed digit.
     pub fn exact(&self) -> usize {
         self.entries().filter(|entry| entry.exact).count()
     }
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(off, ["31.37", "14.37"]);
     }
 
-    /// Shares of 351 bottlenecks, which proves the grid; and the rounds to 500 Mbit/s, the "converge speed".
+    /// Shares of 351 bottlenecks, which confirm the grid; and the rounds to 500 Mbit/s, the "converge speed".
     #[test]
     fn losses_are_shares_of_351_bottlenecks() {
         let table = ThesisTable::compute().unwrap();

@@ -4,14 +4,14 @@
 //! window. Slow start doubles the window each RTT until it is N:
 //!
 //! - `n = log2(N / IW) + 1` RTTs, a real number, in which `D_n = IW 2^n - IW = 2 N - IW` segments leave (3.1, 3.2);
-//! - `RTT n + RTT (D - D_n) / N` for `D >= D_n` (3.3), and below it 3.1 inverted, `RTT log2(D / IW + 1)`: ours, 3.4 says only
-//!   that it is `RTT n` at most;
-//! - Max Start: `RTT max(1, D / N)`. As printed (3.5, 3.6) it is `RTT + RTT (D - D_n) / N`, which replaces n by 1 and keeps
-//!   the D_n of n rounds: files of more than D_n would be faster than the link;
-//! - in whole rounds: windows of IW, 2 IW, ... until one would be N; a file that ends in one takes all of it.
+//! - `RTT n + RTT (D - D_n) / N` for `D >= D_n` (3.3), and below it the inverse of 3.1, `RTT log2(D / IW + 1)`: ours, as 3.4 only
+//!   states `RTT n` as an upper bound;
+//! - Max Start: `RTT max(1, D / N)`. As printed (3.5, 3.6) it is `RTT + RTT (D - D_n) / N`, which replaces n by 1 and keeps the D_n
+//!   of n rounds, so that files larger than D_n would be faster than the link;
+//! - in whole rounds: windows of IW, 2 IW, ... until one would be N; a file that ends in a round takes all of it.
 //!
-//! All end when the last byte has been sent or its round is over. Up to the last acknowledgement Max Start takes
-//! `RTT (1 + D / N)`.
+//! All times end when the last byte has been sent or its round is over. Until the last acknowledgement Max Start takes `RTT (1 + D
+//! / N)`.
 
 use ranpace_units::{Bytes, Span};
 use serde::Serialize;
@@ -27,18 +27,18 @@ use ranpace_lab::table::TextTable;
 pub enum Start {
     /// Slow start from the initial window.
     Slow,
-    /// SIGMA's Max Start: a bandwidth-delay product at once.
+    /// SIGMA's Max Start: a whole bandwidth-delay product at once.
     Max,
 }
 
-/// Which formulas.
+/// Variants of the formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// 3.3, 3.1 inverted, and Max Start within the link's rate.
+    /// 3.3, the inverse of 3.1, and Max Start limited to the link's rate.
     Consistent,
-    /// 3.3 to 3.6 as they are printed; for comparison only.
+    /// 3.3 to 3.6 as printed; for comparison only.
     Printed,
-    /// Whole rounds of slow start. Max Start is that of [`Self::Consistent`].
+    /// Whole rounds of slow start. Max Start is as in [`Self::Consistent`].
     Rounds,
 }
 
@@ -65,18 +65,18 @@ impl UploadPath {
         self.bdp.as_f64() / self.mss.as_f64()
     }
 
-    /// n: RTTs of slow start until its window is N; not whole. At least one.
+    /// n: RTTs of slow start until its window is N; a real number, at least one.
     pub fn slow_rounds(&self) -> f64 {
         libm::log2(self.n_segments() / self.iw).max(0.0) + 1.0
     }
 
-    /// D_n: segments that leave in these.
+    /// D_n: segments sent in these.
     pub fn slow_segments(&self) -> f64 {
-        // One round of the window N where the initial window is as large.
+        // One round with the window N if the initial window is as large.
         (2.0 * self.n_segments() - self.iw).max(self.n_segments())
     }
 
-    /// Time in seconds for a file of so many bytes.
+    /// Time in seconds for a file of `bytes` bytes.
     pub fn upload_time(&self, bytes: f64, start: Start, form: Form) -> f64 {
         let rtt = self.rtt.as_secs_f64();
         let (segments, n) = (bytes / self.mss.as_f64(), self.n_segments());
@@ -102,12 +102,12 @@ impl UploadPath {
         rounds + ((segments - sent) / n).max(0.0)
     }
 
-    /// Seconds up to the last acknowledgement with Max Start: it comes an RTT after what the link needs.
+    /// Seconds until the last acknowledgement with Max Start: an RTT after the link's time.
     pub fn until_last_ack(&self, bytes: f64) -> f64 {
         self.rtt.as_secs_f64() * (1.0 + bytes / self.bdp.as_f64())
     }
 
-    /// Seconds that the link needs for so many bytes.
+    /// Seconds that the link takes for `bytes` bytes.
     pub fn link_bound(&self, bytes: f64) -> f64 {
         self.rtt.as_secs_f64() * bytes / self.bdp.as_f64()
     }
@@ -126,7 +126,7 @@ pub fn upload_time(
     UploadPath { bdp: bdp_bytes, mss, rtt, iw }.upload_time(bytes, start, form)
 }
 
-/// For which files the times are wanted.
+/// The files to compute times for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Upload {
     /// The path.
@@ -145,7 +145,7 @@ pub struct UploadRow {
     pub size_bdp: f64,
     /// Size.
     pub size_bytes: f64,
-    /// Slow start, 3.3 or 3.1 inverted.
+    /// Slow start, 3.3 or the inverse of 3.1.
     pub slow_s: f64,
     /// Slow start in whole rounds.
     pub slow_rounds_s: f64,
@@ -155,25 +155,25 @@ pub struct UploadRow {
     pub max_s: f64,
     /// Max Start as printed (3.5, 3.6).
     pub max_printed_s: f64,
-    /// What the link needs: nothing can be faster.
+    /// The link's time, which is a lower bound.
     pub link_s: f64,
-    /// Max Start up to the last acknowledgement.
+    /// Max Start until the last acknowledgement.
     pub max_last_ack_s: f64,
-    /// What Max Start saves of slow start's time.
+    /// Share of slow start's time that Max Start saves.
     pub saving: f64,
 }
 
 /// Times over the size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UploadView {
-    /// What was asked.
+    /// The input.
     pub asked: Upload,
-    /// In the order asked for.
+    /// In the order of the input.
     pub rows: Vec<UploadRow>,
 }
 
 impl Upload {
-    /// The times for a file of so many bandwidth-delay products.
+    /// The times for a file of this many bandwidth-delay products.
     pub fn at(&self, size_bdp: f64) -> UploadRow {
         let path = &self.path;
         let bytes = size_bdp * path.bdp.as_f64();
@@ -227,7 +227,7 @@ impl View for UploadView {
         let mut table = TextTable::new(head.map(|(title, unit)| (title.to_owned(), unit.to_owned())));
         let ms = |seconds: f64| format!("{:.2}", 1e3 * seconds);
         for row in &self.rows {
-            // A part in a million is rounding's.
+            // A millionth allows for rounding.
             let is_too_fast = row.max_printed_s < row.link_s * (1.0 - 1e-6);
             table.push(vec![
                 super::startup::plain(row.size_bdp),

@@ -2,21 +2,21 @@
 
 use std::collections::VecDeque;
 
-/// Most bytes between the first that is kept and the last: four times the largest window that either end announces. What comes from
-/// beyond is not kept, and so is not acknowledged either. Ours.
+/// Most bytes between the first and the last one kept: four times the largest window that either end advertises. Data beyond are
+/// not kept, and so not acknowledged. Ours.
 pub const MOST: u64 = 64 << 20;
 
-/// Payload by its place in the stream. Gaps are filled when what was lost on the way comes again; which bytes are there is known
-/// to the receiving half of the connection that they come from.
+/// Payload by stream position. Gaps are filled by retransmissions; the receiving half of the connection knows which bytes are
+/// present.
 #[derive(Debug, Default)]
 pub struct StreamBuffer {
     bytes: VecDeque<u8>,
-    /// Place of the first byte that is kept.
+    /// Position of the first byte kept.
     base: u64,
 }
 
 impl StreamBuffer {
-    /// Keeps `data`, which begins at place `at`. False, with nothing kept, if it goes beyond [`MOST`].
+    /// Stores `data`, which begins at position `at`. Returns false and stores nothing if it goes beyond [`MOST`].
     pub fn put(&mut self, at: u64, data: &[u8]) -> bool {
         let end = at + data.len() as u64;
         if end > self.base + MOST {
@@ -42,7 +42,7 @@ impl StreamBuffer {
         true
     }
 
-    /// Appends the `length` bytes from place `from` on to `out`; fewer where there are not as many.
+    /// Appends up to `length` bytes from position `from` on to `out`.
     pub fn copy(&self, from: u64, length: usize, out: &mut Vec<u8>) {
         let from = from.saturating_sub(self.base).min(self.bytes.len() as u64) as usize;
         let to = (from + length).min(self.bytes.len());
@@ -52,7 +52,7 @@ impl StreamBuffer {
         out.extend_from_slice(&back[behind(from)..behind(to)]);
     }
 
-    /// What lies before place `to` is not wanted any more.
+    /// Drops the bytes before position `to`.
     pub fn discard(&mut self, to: u64) {
         let count = to.saturating_sub(self.base).min(self.bytes.len() as u64);
         self.bytes.drain(..count as usize);
@@ -86,11 +86,11 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order: what was put can be read until it is discarded.
+        /// In any order: what was put can be read until it is discarded.
         #[test]
         fn what_was_put_is_read(steps in prop::collection::vec((0..3_000_u64, 1..2_000_usize, any::<bool>()), 1..40)) {
             let mut buffer = StreamBuffer::default();
-            // Everything up to here is there.
+            // Everything up to here is present.
             let mut end = 0_u64;
             let mut base = 0;
             for (at, length, discards) in steps {

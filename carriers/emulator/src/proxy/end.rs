@@ -1,8 +1,8 @@
-//! The proxy's end of one TCP connection with a kernel: the simulator's sending and receiving half ([`Sender`], [`Receiver`]), and
-//! between them and the wire sequence numbers of 32 bits, scaled windows, timestamps and FIN.
+//! The proxy's end of one TCP connection with a kernel: the simulator's sending and receiving half ([`Sender`], [`Receiver`]), and,
+//! between them and the wire, 32-bit sequence numbers, scaled windows, timestamps and FIN.
 //!
-//! Both halves count payload from zero: a place in the stream is the sequence number less that of the SYN and one. FIN comes
-//! after the payload, is sent when all of that was sent once, and again with its own timer.
+//! Both halves count payload from zero: a stream position is the sequence number less that of the SYN, less one. FIN comes after
+//! the payload, is sent once all of that has been sent, and retransmitted by its own timer.
 
 use ranpace_cc::CongestionControl;
 use ranpace_tcp::{Config, Kind, Opener, Receiver, SackBlock, Segment, Sender};
@@ -11,15 +11,15 @@ use ranpace_units::{Bytes, Span, Time};
 use super::buffer::StreamBuffer;
 use super::wire::{Ends, WireSegment};
 
-/// Scale of the windows that the proxy announces: up to 64 MB (RFC 7323 section 2.3) in steps of 1 KB. Ours.
+/// Scale of the windows that the proxy advertises: up to 64 MB (RFC 7323 section 2.3) in steps of 1 KB. Ours.
 const SCALE: u8 = 10;
-/// Nanoseconds of a tick of its timestamps, as a power of two: 16 us. They come round after 19 h. Ours.
+/// Timestamp tick in nanoseconds, as a power of two: 16 us. Timestamps wrap after 19 h. Ours.
 const TICK: u32 = 14;
-/// Largest maximum segment size: of packets of 1500 B.
+/// Largest maximum segment size, for packets of 1500 B.
 const MOST_MSS: u16 = 1460;
-/// The maximum segment size of a peer that says none (RFC 9293 section 3.7.1).
+/// The default maximum segment size of a peer that does not send the option (RFC 9293 section 3.7.1).
 const MSS_UNSAID: u16 = 536;
-/// FINs are sent so often before the connection is given up (Linux `tcp_orphan_retries`).
+/// FINs sent before the connection is given up (Linux `tcp_orphan_retries`).
 const FINS: u32 = 8;
 
 /// A peer's SYN.
@@ -30,7 +30,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// Payload of the largest segment that the peer takes, without options.
+    /// Largest payload that the peer accepts, without options.
     pub fn mss(&self) -> u16 {
         self.segment.mss.unwrap_or(MSS_UNSAID).clamp(64, MOST_MSS)
     }
@@ -44,11 +44,11 @@ impl Hello {
 pub struct Setup {
     /// Settings of both halves.
     pub config: Config,
-    /// Control of what is sent to the peer.
+    /// The control for sending to the peer.
     pub control: Box<dyn CongestionControl>,
-    /// The first receive window.
+    /// The initial receive window.
     pub first: Bytes,
-    /// The proxy's first sequence number.
+    /// The proxy's initial sequence number.
     pub number: u32,
 }
 
@@ -57,11 +57,11 @@ pub struct Setup {
 pub struct SegmentEffects {
     /// A sample of the RTT to the peer.
     pub rtt: Option<Span>,
-    /// So much more was acknowledged.
+    /// Newly acknowledged payload.
     pub acked: Bytes,
-    /// So much more payload is there in order.
+    /// New in-order payload.
     pub payload: Bytes,
-    /// The newest of the proxy's own timestamps that came back for the first time, on data.
+    /// The newest of the proxy's timestamps echoed for the first time, on data.
     pub echo: Option<Time>,
 }
 
@@ -70,26 +70,26 @@ pub struct SegmentEffects {
 pub struct TcpEnd {
     sender: Sender,
     receiver: Receiver,
-    /// Of the proxy's packets.
+    /// Addresses and ports of the proxy's packets.
     ends: Ends,
     /// Sequence numbers of both SYNs.
     own: u32,
     peer: u32,
-    /// Scales of both windows: zero where the peer does not scale.
+    /// Scales of both windows: zero if the peer does not scale.
     own_scale: u8,
     peer_scale: u8,
     timestamps: bool,
     sack: bool,
     mss: u16,
-    /// The peer's clock as it was newest, with the rounds that it made.
+    /// The peer's newest timestamp, extended by its wraps.
     peer_clock: u64,
-    /// The newest timestamp of the proxy that came back.
+    /// The newest echoed timestamp of the proxy.
     echo: Time,
-    /// Place at which the peer's payload ends.
+    /// Stream position at which the peer's payload ends.
     peer_end: Option<u64>,
     /// The proxy's own FIN.
     fin: Fin,
-    /// IPv4's identification of the next packet.
+    /// IPv4 identification of the next packet.
     identification: u16,
 }
 
@@ -98,9 +98,9 @@ pub struct TcpEnd {
 enum Fin {
     #[default]
     None,
-    /// To be sent when the payload was.
+    /// To be sent after the payload.
     Wanted,
-    /// Sent so many times; again at this instant.
+    /// Sent this many times, and again at this instant.
     Sent {
         times: u32,
         again: Time,
@@ -109,7 +109,7 @@ enum Fin {
 }
 
 impl TcpEnd {
-    /// The end of a connection that the peer opens: `hello` is its SYN, which is answered with the next [`Self::transmit`].
+    /// The end of a connection that the peer opens: `hello` is its SYN, which the next [`Self::transmit`] answers.
     pub fn answer(hello: &Hello, setup: Setup, now: Time) -> Self {
         let mut end = Self::new(hello, setup, Opener::Receiver);
         let syn = end.incoming(now, &hello.segment, Kind::Syn);
@@ -134,7 +134,7 @@ impl TcpEnd {
         let said = &hello.segment;
         let (timestamps, sack) = (said.timestamps.is_some(), said.sack_permitted);
         let scales = said.scale.is_some();
-        // The settings count an IPv4 header; the maximum segment size is what counts.
+        // The settings count an IPv4 header; the maximum segment size has to come out right.
         let mtu = Bytes::new(40 + u64::from(hello.mss()));
         let most = Bytes::new(if scales { 1 << (16 + SCALE) } else { 1 << 16 } - 1);
         let config = Config {
@@ -162,7 +162,7 @@ impl TcpEnd {
             timestamps,
             sack,
             mss: hello.mss(),
-            // So that it can be a round earlier.
+            // So that an earlier wrap is possible.
             peer_clock: (1 << 32) | u64::from(said.timestamps.unwrap_or_default().0),
             echo: Time::ZERO,
             peer_end: None,
@@ -171,7 +171,7 @@ impl TcpEnd {
         }
     }
 
-    /// The SYN that the proxy sends to the other side for a peer's: the same ends, and no more than both understand.
+    /// The SYN that the proxy sends to the other side for a peer's: with the same ends, and only options that both understand.
     pub fn syn(hello: &Hello, number: u32, now: Time) -> WireSegment {
         let said = &hello.segment;
         WireSegment {
@@ -185,12 +185,12 @@ impl TcpEnd {
         }
     }
 
-    /// What a segment of the peer says for either half, with numbers as places in the streams.
+    /// Converts a segment of the peer for the halves, with sequence numbers as stream positions.
     fn incoming(&mut self, now: Time, wire: &WireSegment, kind: Kind) -> Segment {
         let mut segment = Segment::new(kind, now);
         segment.timestamp = Time::ZERO;
         if let Some((own, echo)) = wire.timestamps.filter(|_| self.timestamps) {
-            // As many nanoseconds as the peer's clock has ticks: it is only compared, and echoed.
+            // The peer's ticks stand for nanoseconds: they are only compared and echoed.
             let clock = unwrap(own, self.peer_clock).unwrap_or(self.peer_clock);
             self.peer_clock = self.peer_clock.max(clock);
             (segment.timestamp, segment.echo) = (Time::from_nanos(clock), time_of(echo, now));
@@ -209,7 +209,7 @@ impl TcpEnd {
     ) -> SegmentEffects {
         let mut effects = SegmentEffects::default();
         if wire.syn {
-            // The peer has not heard what answered its SYN.
+            // The peer has not received the answer to its SYN.
             let kind = if wire.ack.is_some() { Kind::SynAck } else { Kind::Syn };
             let again = self.incoming(now, wire, kind);
             self.sender.on_segment(now, &again);
@@ -225,7 +225,7 @@ impl TcpEnd {
         if payload.is_empty() && !wire.fin && !is_old {
             return effects;
         }
-        // What lies before the stream is asked for again, and so is what is farther than is kept; both are answered.
+        // Data before the stream are acknowledged again, and so are data beyond the buffer, which are not kept.
         let (at, payload, fin) = match at {
             Some(at) if incoming.put(at, payload) => (at, payload, wire.fin),
             _ => (next, &[][..], false),
@@ -257,7 +257,7 @@ impl TcpEnd {
     ) {
         let (acked, sent) = (self.sender.acked().get(), self.sender.sent().get());
         let Some(place) = unwrap(number.wrapping_sub(self.own).wrapping_sub(1), acked) else { return };
-        // The FIN takes a number too.
+        // The FIN takes a sequence number too.
         if place == sent + 1 && matches!(self.fin, Fin::Sent { .. }) {
             self.fin = Fin::Acked;
         }
@@ -279,7 +279,7 @@ impl TcpEnd {
             }
         }
         let was_open = self.sender.is_established();
-        // Data that acknowledge nothing new are no duplicate acknowledgement (RFC 5681 section 2).
+        // Data that acknowledge nothing new are not a duplicate acknowledgement (RFC 5681 section 2).
         if is_pure || ack.ack > acked || !was_open || self.sack {
             effects.rtt = self.sender.on_segment(now, &ack);
         }
@@ -289,19 +289,19 @@ impl TcpEnd {
         effects.acked = self.sender.acked() - Bytes::new(acked);
     }
 
-    /// So much more is to be sent to the peer.
+    /// Adds bytes to be sent to the peer.
     pub fn write(&mut self, bytes: Bytes) {
         self.sender.write(bytes);
     }
 
-    /// Nothing more will be.
+    /// No more will be written.
     pub fn close(&mut self) {
         if self.fin == Fin::None {
             self.fin = Fin::Wanted;
         }
     }
 
-    /// Calls `send` with each segment that is to be sent now, written out; payload is taken from `outgoing`.
+    /// Calls `send` with each encoded segment to be sent now; payload is taken from `outgoing`.
     pub fn transmit(&mut self, now: Time, outgoing: &StreamBuffer, send: &mut dyn FnMut(&[u8])) {
         let mut packet = Vec::with_capacity(2048);
         let mut payload = Vec::with_capacity(2048);
@@ -321,7 +321,7 @@ impl TcpEnd {
                     outgoing.copy(segment.seq, segment.length as usize, &mut payload);
                     wire.push = segment.seq + u64::from(segment.length) == self.sender.sent().get();
                 }
-                // A probe of a shut window: a number that was acknowledged already is answered (Linux `tcp_xmit_probe_skb`).
+                // A zero-window probe: a sequence number already acknowledged makes the peer answer (Linux `tcp_xmit_probe_skb`).
                 Kind::Data => wire.seq = wire.seq.wrapping_sub(1),
                 _ => {}
             }
@@ -332,7 +332,7 @@ impl TcpEnd {
             let next = segment.ack;
             let number = |place: u64| self.peer.wrapping_add(1).wrapping_add(place as u32);
             if let Some(below) = segment.duplicate {
-                // Linux says the whole segment; its beginning is what is looked at.
+                // Linux reports the whole segment; only its beginning is used.
                 let from = next - u64::from(below).min(next);
                 wire.sack.push((number(from), number(next.min(from + 1))));
             }
@@ -357,7 +357,7 @@ impl TcpEnd {
         }
     }
 
-    /// The sequence number of a place in what is sent.
+    /// The sequence number of a position in the sent stream.
     fn number(&self, place: u64) -> u32 {
         self.own.wrapping_add(1).wrapping_add(place as u32)
     }
@@ -383,13 +383,13 @@ impl TcpEnd {
         send(packet);
     }
 
-    /// What each segment to the peer says, with this place as its number.
+    /// Converts a segment to the peer, with this stream position as its number.
     fn outgoing(&mut self, segment: &Segment, now: Time) -> WireSegment {
         let echo = if segment.echo > Time::ZERO { segment.echo.as_nanos() as u32 } else { 0 };
         let next = self.receiver.delivered().get();
         let fin = u64::from(self.peer_end.is_some_and(|end| end <= next));
         let ack = self.peer.wrapping_add(1).wrapping_add((next + fin) as u32);
-        // Behind a FIN that was sent lies what follows it.
+        // After the FIN, acknowledgements carry the number following it.
         let is_behind = segment.kind == Kind::Ack && matches!(self.fin, Fin::Sent { .. } | Fin::Acked);
         WireSegment {
             ack: Some(ack),
@@ -399,26 +399,26 @@ impl TcpEnd {
         }
     }
 
-    /// The window as it stands on the wire: rounded up, as Linux does.
+    /// The window field: rounded up, as in Linux.
     fn window(&mut self, scale: u8) -> u16 {
         let window = self.receiver.offer();
         u16::try_from(window.div_ceil(1 << scale)).unwrap_or(u16::MAX)
     }
 
-    /// Ends the connection at once.
+    /// Resets the connection.
     pub fn reset(&mut self, now: Time, send: &mut dyn FnMut(&[u8])) {
         let last = Segment { seq: self.sender.sent().get(), ..Segment::new(Kind::Ack, now) };
         let wire = WireSegment { rst: true, ..self.outgoing(&last, now) };
         self.emit(&wire, &[], &mut Vec::new(), send);
     }
 
-    /// When [`Self::on_deadline`] is to be called; [`Time::MAX`] for never.
+    /// When to call [`Self::on_deadline`]; [`Time::MAX`] for never.
     pub fn next_deadline(&self) -> Time {
         let fin = if let Fin::Sent { again, .. } = self.fin { again } else { Time::MAX };
         self.sender.next_deadline().min(self.receiver.next_deadline()).min(fin)
     }
 
-    /// A deadline has come; [`Self::transmit`] follows. False if the peer has not answered for so long that it is gone.
+    /// A deadline has come; call [`Self::transmit`] next. False if the peer has been silent for so long that it counts as gone.
     pub fn on_deadline(&mut self, now: Time) -> bool {
         if self.sender.next_deadline() <= now {
             self.sender.on_deadline(now);
@@ -434,25 +434,25 @@ impl TcpEnd {
         &self.sender
     }
 
-    /// The same, to tell it something.
+    /// The sending half, mutable.
     pub fn sender_mut(&mut self) -> &mut Sender {
         &mut self.sender
     }
 
-    /// Bounds what the peer may send.
+    /// Limits what the peer may send.
     pub fn set_window_limit(&mut self, limit: Bytes) {
-        // A peer that has closed may be gone: it would answer a window with a reset.
+        // A peer that has closed may be gone: it would answer a window update with a reset.
         if self.peer_end.is_none() {
             self.receiver.set_window_limit(limit);
         }
     }
 
-    /// Payload of the peer that is there in order.
+    /// In-order payload of the peer.
     pub fn delivered(&self) -> u64 {
         self.receiver.delivered().get()
     }
 
-    /// Whether the peer sends nothing more, and all that it sent is there.
+    /// Whether the peer sends nothing more, and all that it sent has arrived.
     pub fn has_ended(&self) -> bool {
         self.peer_end.is_some_and(|end| end <= self.delivered())
     }
@@ -473,19 +473,19 @@ impl TcpEnd {
     }
 }
 
-/// The clock as it stands in timestamps; never zero.
+/// The timestamp of a time; never zero.
 pub fn ticks(now: Time) -> u32 {
     ((now.as_nanos() >> TICK) as u32).wrapping_add(1)
 }
 
-/// The latest time not after `now` at which the clock stood so.
+/// The latest time not after `now` with this timestamp.
 pub fn time_of(ticks: u32, now: Time) -> Time {
     let tick = (now.as_nanos() >> TICK) + 1;
     let back = u64::from((tick as u32).wrapping_sub(ticks));
     Time::from_nanos(tick.saturating_sub(back + 1) << TICK)
 }
 
-/// The place nearest to `near` whose last 32 bits are these; `None` if it is before the beginning.
+/// The position nearest to `near` with these low 32 bits; `None` if it is before the beginning.
 fn unwrap(number: u32, near: u64) -> Option<u64> {
     let distance = number.wrapping_sub(near as u32) as i32;
     near.checked_add_signed(i64::from(distance))
@@ -511,19 +511,19 @@ mod tests {
         Setup { config: Config::default(), control, first: Bytes::new(5_000), number }
     }
 
-    /// Two ends that talk with each other over 10 ms each way, and what lies between.
+    /// Two ends 10 ms apart, and the path between them.
     struct Pair {
         ends: [TcpEnd; 2],
-        /// What each sends, and what each has got.
+        /// What each sends, and what each has received.
         out: [StreamBuffer; 2],
         into: [StreamBuffer; 2],
-        /// Packets on their way to each.
+        /// Packets in flight to each.
         wires: [VecDeque<(Time, Vec<u8>)>; 2],
         now: Time,
     }
 
     impl Pair {
-        /// After the handshake; `numbers` are the first ones of each.
+        /// After the handshake; `numbers` are the initial sequence numbers.
         fn open(numbers: [u32; 2], options: (bool, bool, bool)) -> Self {
             let (timestamps, sack, scales) = options;
             let hello = Hello {
@@ -563,7 +563,7 @@ mod tests {
             self.ends[side].write(Bytes::new(data.len() as u64));
         }
 
-        /// Plays until nothing is due or `end` has come; `fate` says of each packet whether it is lost, and how much later it is.
+        /// Runs until nothing is due or `end` has come; `fate` returns for each packet whether it is lost, and its extra delay.
         fn play(&mut self, end: Time, mut fate: impl FnMut() -> (bool, Span)) {
             loop {
                 for side in 0..2 {
@@ -617,7 +617,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// Whatever is lost or comes late, whatever the first numbers and options: payload arrives as it was, and both ends close.
+        /// Under any loss, delay, initial numbers and options, payload arrives unchanged and both ends close.
         #[test]
         fn payload_arrives_as_it_was_and_both_ends_close(
             numbers in prop::array::uniform2(prop_oneof![any::<u32>(), (0..50_000_u32).prop_map(|below| u32::MAX - below)]),
@@ -649,7 +649,7 @@ mod tests {
             }
         }
 
-        /// Whatever a peer says: nothing breaks, and no more is kept than may be.
+        /// For any input of a peer nothing breaks, and no more than the limit is kept.
         #[test]
         fn nonsense_of_a_peer_breaks_nothing(
             segments in prop::collection::vec(
@@ -660,7 +660,7 @@ mod tests {
             let mut pair = Pair::open([1_000, 2_000], (true, true, true));
             pair.write(0, 0, &content(50_000));
             for ((seq, ack, window), [syn, fin, push, ours], timestamps, sack, length) in segments {
-                // Near to what could be, or anywhere.
+                // Near to valid values, or anywhere.
                 let seq = if near { 2_001 + seq % 100_000 } else { seq };
                 let ack = if ours { Some(1_001 + ack.unwrap_or(0) % 60_000) } else { ack };
                 let segment = WireSegment {

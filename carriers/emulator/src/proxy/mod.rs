@@ -1,11 +1,11 @@
 //! A proxy of the scenario for the TCP of real kernels. It answers each connection in the name of the other side, and moves the
 //! payload between its two ends.
 //!
-//! The simulator's own TCP plays both ends ([`end::TcpEnd`]), and [`SplitProxy`] decides, as it does for the simulator's proxy, which
-//! connections to split, what servers may send, and what RAPID allocates. Both peers see each other's addresses and ports. The proxy
-//! answers a SYN when the other side has answered, so a refused or unreachable connection looks as it would without a proxy;
-//! it repeats a SYN that was lost on the other side when the peer repeats its own. It passes connections whose SYN it has not seen, and
-//! everything that is not TCP.
+//! The simulator's own TCP implements both ends ([`end::TcpEnd`]), and [`SplitProxy`] decides, as it does for the simulator's
+//! proxy, which connections to split, what servers may send, and what RAPID allocates. Both peers see each other's addresses and
+//! ports. The proxy answers a SYN when the other side has answered, so a refused or unreachable connection looks as it would
+//! without a proxy; it repeats a SYN that was lost on the other side when the peer repeats its own. It passes connections whose SYN
+//! it has not seen, and everything that is not TCP.
 //!
 //! The *user's* side is that of the cell's user, or else that of the client. The proxy sends to the user under its `ran_cc`, and to
 //! the server under CUBIC.
@@ -29,15 +29,15 @@ use buffer::StreamBuffer;
 use end::{Hello, SegmentEffects, Setup, TcpEnd, time_of};
 use wire::{Ends, WireSegment};
 
-/// Most connections that are split at a time; others pass. Ours.
+/// Most connections split at a time; others pass. Ours.
 const MOST_CONNECTIONS: usize = 10_000;
-/// Segments that a server may send before the proxy has decided more: what it would send at first (RFC 6928).
+/// Segments that a server may send before the proxy's first decision: its initial window (RFC 6928).
 const FIRST_WINDOW: u64 = 10;
 /// The largest window that TCP can announce (RFC 7323, 2.3).
 const MOST_WINDOW: Bytes = Bytes::new(1 << 30);
-/// A connection that does not open is forgotten after this time: as long as Linux tries (`tcp_syn_retries`). Ours.
+/// A connection that does not open is forgotten after this time: Linux' connection timeout (`tcp_syn_retries`). Ours.
 const OPENING: Span = Span::from_secs(130);
-/// A closed connection is remembered so long, for segments that come late or again. Ours.
+/// A closed connection is remembered this long, for late or repeated segments. Ours.
 const LINGER: Span = Span::from_secs(2);
 
 /// A side of the proxy.
@@ -56,7 +56,7 @@ impl Side {
     }
 }
 
-/// A connection that is split.
+/// A split connection.
 #[derive(Debug)]
 struct Relay {
     account: usize,
@@ -64,7 +64,7 @@ struct Relay {
     /// The side that opened it, and its SYN.
     opener: Side,
     hello: Hello,
-    /// The proxy's first number towards the other side, and when it sent its first SYN there.
+    /// The proxy's initial sequence number towards the other side, and when it sent its first SYN there.
     number: u32,
     asked: Time,
     /// Ends towards the server and towards the user.
@@ -76,21 +76,21 @@ struct Relay {
     /// The routes from here to the server, and to the user.
     to_server: u32,
     to_user: u32,
-    /// Ends of packets from the opener.
+    /// Addresses and ports of the opener's packets.
     ends: Ends,
-    /// When each part of what came for the user came, until it has left.
+    /// Arrival time of each part of the payload for the user, until it has left.
     waiting: VecDeque<(u64, Time)>,
     relayed: u64,
-    /// When something is due.
+    /// Its next deadline.
     due: Time,
-    /// It is to be forgotten then.
+    /// When it is forgotten.
     forget_at: Time,
 }
 
-/// Counters of a route.
+/// Connections and counters of a route.
 #[derive(Debug, Default)]
 struct Account {
-    /// Places of its connections, and those that are free.
+    /// Places of its connections, and the free ones.
     places: Vec<usize>,
     free: Vec<usize>,
     wan_rtt: Histogram,
@@ -108,7 +108,7 @@ pub struct Proxy<'a> {
     free: Vec<usize>,
     by_ends: HashMap<Ends, usize>,
     due: BTreeSet<(Time, usize)>,
-    /// Connections that passed because there was no room, and until when they are remembered: a SYN of theirs that comes again passes too.
+    /// Connections that passed because there was no room, and until when they are remembered: repeated SYNs of theirs pass too.
     passed: HashMap<Ends, Time>,
     /// The relay of each place.
     of_place: Vec<usize>,
@@ -119,7 +119,7 @@ pub struct Proxy<'a> {
 }
 
 impl<'a> Proxy<'a> {
-    /// A proxy of a scenario with so many users.
+    /// A proxy of a scenario with this many users.
     pub fn new(spec: &'a ProxySpec, users: usize, seed: u64) -> Self {
         let settings = match &spec.kind {
             ProxyKind::Split => None,
@@ -143,12 +143,12 @@ impl<'a> Proxy<'a> {
         }
     }
 
-    /// Whether it wants radio information.
+    /// Whether it needs radio information.
     pub fn is_rapid(&self) -> bool {
         self.decides.is_rapid()
     }
 
-    /// What it had of the connections whose data go to users on this way; `None` if there were none.
+    /// Its results for the connections whose data go to users on this route; `None` if there were none.
     pub fn result(&self, route: u32) -> Option<SplitResult> {
         let account = &self.accounts[*self.of_way.get(&route)?];
         let mut sum = Counts::default();
@@ -167,13 +167,13 @@ impl<'a> Proxy<'a> {
             largest_backlog: Bytes::new(account.largest),
             passed_through: sum.passed,
             connections: sum.connections,
-            ran_dropped_packets: 0, // the route behind the proxy knows
+            ran_dropped_packets: 0, // known to the route after the proxy
             periods: sum.periods,
             slow_periods: sum.slow_periods,
         })
     }
 
-    /// A SYN of a connection that is not known yet. Returns whether it is split.
+    /// A SYN of an unknown connection. Returns whether it is split.
     fn begin(
         &mut self,
         now: Time,
@@ -188,7 +188,7 @@ impl<'a> Proxy<'a> {
         if self.relays.len() - self.free.len() >= MOST_CONNECTIONS {
             return false;
         }
-        // The opener is the user's side where neither is a user.
+        // If neither end is a user, the opener is the user's side.
         let opener = if passing.to_user.is_some() { Side::Server } else { Side::User };
         let (user, route, to_server, to_user) = match opener {
             Side::Server => (passing.to_user, Some(passing.route), backward, passing.onward),
@@ -274,10 +274,10 @@ impl<'a> Proxy<'a> {
             let other = side.other();
             let route = relay.way_to(other);
             if let Some(end) = relay.slot_mut(other) {
-                // The other side is told in the proxy's own numbers.
+                // The other side is reset in the proxy's own sequence numbers.
                 end.reset(now, &mut |packet| send(route, packet));
             } else if !from_opener {
-                // A SYN is refused: that acknowledges the opener's number.
+                // Refuses a SYN by acknowledging the opener's number.
                 let mut packet = Vec::new();
                 let ack = Some(relay.hello.segment.seq.wrapping_add(1));
                 let refused = WireSegment { rst: true, ack, ..WireSegment::new(relay.ends.reversed(), 0) };
@@ -288,7 +288,7 @@ impl<'a> Proxy<'a> {
             return Verdict::Take;
         }
         if segment.syn && from_opener && relay.end(side).is_none() {
-            // It was not answered yet: the other side is asked again.
+            // Not answered yet: the other side is asked again.
             relay.hello = Hello { segment };
             self.ask(now, slot, send);
             return Verdict::Take;
@@ -310,13 +310,13 @@ impl<'a> Proxy<'a> {
         Verdict::Take
     }
 
-    /// The other side has answered: both ends are there from now on.
+    /// The other side has answered: both ends exist from now on.
     fn open(&mut self, now: Time, slot: usize, side: Side, segment: WireSegment) {
         let config = Config::default();
         let rapid = self.decides.is_rapid();
         let seed = mix(self.seed, self.opened);
         let Some(relay) = &mut self.relays[slot] else { return };
-        // As long as only one SYN was sent, it is known which one was answered; with timestamps always.
+        // If only one SYN was sent, it is known which one was answered; with timestamps always.
         let asked = match segment.timestamps {
             Some((_, echo)) => time_of(echo, now),
             None => relay.asked,
@@ -325,7 +325,7 @@ impl<'a> Proxy<'a> {
         let first = self.decides.limit(relay.place);
         let setup = |of: Side, number: u32| match of {
             Side::Server if rapid => Setup {
-                // RAPID's window alone decides.
+                // Only RAPID's window limits it.
                 config: Config {
                     receive_buffer: MOST_WINDOW,
                     receive_buffer_max: MOST_WINDOW,
@@ -358,14 +358,14 @@ impl<'a> Proxy<'a> {
             }
             Side::User => {
                 self.accounts[relay.account].ran_rtt.record(rtt);
-                // The server is this side's opener: its own part of the handshake is not over. What the user took stands for it
-                // until the first sample.
+                // The server opened this connection: its part of the handshake is not over. The user's RTT substitutes for it until
+                // the first sample.
                 self.decides.on_handshake(now, relay.place, rtt, mss, Some(rtt));
             }
         }
     }
 
-    /// A segment of one side is taken in, and what it effects goes on to the other.
+    /// Handles a segment of one side, and passes its effects to the other.
     fn hear(&mut self, now: Time, slot: usize, side: Side, segment: &WireSegment, payload: &[u8]) {
         let Some(relay) = &mut self.relays[slot] else { return };
         let Relay { server, user, down, up, .. } = relay;
@@ -382,7 +382,7 @@ impl<'a> Proxy<'a> {
         self.account(now, slot, side, effects);
     }
 
-    /// What a segment effects is counted, and told to who decides.
+    /// Counts the effects of a segment, and passes them to the deciding half.
     fn account(&mut self, now: Time, slot: usize, side: Side, effects: SegmentEffects) {
         let Some(relay) = &mut self.relays[slot] else { return };
         let account = &mut self.accounts[relay.account];
@@ -410,7 +410,7 @@ impl<'a> Proxy<'a> {
         }
     }
 
-    /// Both ends of a connection send what they can, and so do those for which something else was decided meanwhile.
+    /// Lets both ends of a connection send what they can, and those with changed decisions too.
     fn pump(&mut self, now: Time, slot: usize, send: Send<'_>) {
         self.pump_one(now, slot, send);
         while let Some((place, is_reallocated)) = self.decides.next_change() {
@@ -444,7 +444,7 @@ impl<'a> Proxy<'a> {
             let window = self.decides.window(now, relay.place, Bytes::new(backlog));
             if let Some(server) = &mut relay.server {
                 server.set_window_limit(window);
-                // What waits for the server bounds what the user may send, as a host's own buffers would.
+                // The backlog for the server bounds what the user may send, as a host's own buffers would.
                 let waits = end.delivered() - server.sender().sent().get().min(end.delivered());
                 end.set_window_limit(Config::default().receive_buffer_max - Bytes::new(waits));
             }
@@ -452,7 +452,7 @@ impl<'a> Proxy<'a> {
         if let Some(end) = &mut relay.server {
             end.transmit(now, &relay.up, &mut |packet| send(to_server, packet));
         }
-        // The user's acknowledgements may say more now.
+        // The acknowledgements to the user may have changed.
         if let Some(end) = &mut relay.user {
             end.transmit(now, &relay.down, &mut |packet| send(to_user, packet));
         }
@@ -561,7 +561,7 @@ impl Participant for Proxy<'_> {
             && at <= now
         {
             self.on_due(now, slot, send);
-            // What is still due at this instant waits for the next one: nobody may hold up the others.
+            // What is still due at this instant waits for the next one, so that no connection blocks the others.
             if self.due.first() == Some(&(at, slot)) {
                 break;
             }

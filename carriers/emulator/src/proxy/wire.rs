@@ -24,13 +24,13 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Of packets the other way.
+    /// Those of packets in the other direction.
     pub fn reversed(self) -> Self {
         Self { from: self.to, to: self.from }
     }
 }
 
-/// A segment as it is on the wire: numbers have 32 bits, the window is not scaled.
+/// A segment on the wire: 32-bit numbers, and an unscaled window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireSegment {
     /// Its ends.
@@ -39,30 +39,30 @@ pub struct WireSegment {
     pub seq: u32,
     /// Acknowledgement, if it has one.
     pub ack: Option<u32>,
-    /// Opens a connection.
+    /// SYN: opens the connection.
     pub syn: bool,
-    /// Nothing follows.
+    /// FIN: no more data follow.
     pub fin: bool,
-    /// Ends the connection at once.
+    /// RST: resets the connection.
     pub rst: bool,
-    /// What was written ends here.
+    /// PSH: a write ended here.
     pub push: bool,
     /// Window.
     pub window: u16,
-    /// Maximum segment size; of a SYN.
+    /// Maximum segment size; on a SYN.
     pub mss: Option<u16>,
-    /// Scale of the windows of later segments; of a SYN.
+    /// Window scale of later segments; on a SYN.
     pub scale: Option<u8>,
-    /// Selective acknowledgements are understood; of a SYN.
+    /// SACK-permitted; on a SYN.
     pub sack_permitted: bool,
-    /// Timestamp, and the one echoed.
+    /// Timestamp, and the echoed one.
     pub timestamps: Option<(u32, u32)>,
     /// Selectively acknowledged ranges.
     pub sack: Vec<(u32, u32)>,
 }
 
 impl WireSegment {
-    /// A segment with nothing in it.
+    /// An empty segment.
     pub fn new(ends: Ends, seq: u32) -> Self {
         Self {
             ends,
@@ -81,7 +81,7 @@ impl WireSegment {
         }
     }
 
-    /// Reads an IP packet, and says where its payload lies; `None` if it is not a whole TCP segment.
+    /// Parses an IP packet, and returns the range of its payload; `None` if it is not a whole TCP segment.
     pub fn read(packet: &[u8]) -> Option<(Self, Range<usize>)> {
         let (from, to, transport) = Transport::read(packet)?;
         if !transport.is_whole_tcp() {
@@ -101,7 +101,7 @@ impl WireSegment {
             window: tcp.window_size(),
             ..Self::new(ends, tcp.sequence_number())
         };
-        // An option that is cut off ends them: what came before it counts.
+        // A truncated option ends the list; those before it count.
         for option in tcp.options_iterator().map_while(Result::ok) {
             match option {
                 TcpOptionElement::MaximumSegmentSize(size) => segment.mss = Some(size),
@@ -117,8 +117,8 @@ impl WireSegment {
         Some((segment, packet.len() - tcp.payload().len()..packet.len()))
     }
 
-    /// Writes it with its payload to `out`, a virtio header first; the checksum is left to the kernel that receives it. `number` is
-    /// IPv4's identification.
+    /// Writes it with its payload to `out`, a virtio header first; the checksum is left to the receiving kernel. `number` is the
+    /// IPv4 identification.
     pub fn write(&self, number: u16, payload: &[u8], out: &mut Vec<u8>) {
         let header = self.header();
         let length = header.header_len() + payload.len();
@@ -180,7 +180,7 @@ impl WireSegment {
         options.extend(self.mss.map(TcpOptionElement::MaximumSegmentSize));
         options.extend(self.sack_permitted.then_some(TcpOptionElement::SelectiveAcknowledgementPermitted));
         if let Some((own, echo)) = self.timestamps {
-            // As Linux aligns it (RFC 7323, appendix A); on a SYN it stands behind the permission above.
+            // Aligned as in Linux (RFC 7323, appendix A); on a SYN it follows SACK-permitted.
             let aligns = !self.sack_permitted;
             options.extend(std::iter::repeat_n(TcpOptionElement::Noop, if aligns { 2 } else { 0 }));
             options.push(TcpOptionElement::Timestamp(own, echo));
@@ -195,7 +195,7 @@ impl WireSegment {
             let others = std::array::from_fn(|_| ranges.next());
             options.push(TcpOptionElement::SelectiveAcknowledgement(first, others));
         }
-        // All of them together never take more than 40 bytes: a SYN has no ranges.
+        // Together the options never exceed 40 bytes: a SYN has no ranges.
         let _ = header.set_options(&options);
         header
     }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a program sends: it is a segment or not, and nothing breaks.
+        /// Any input is a segment or not, and nothing breaks.
         #[test]
         fn any_bytes_can_be_read(
             mut bytes in prop::collection::vec(any::<u8>(), 0..120),

@@ -16,7 +16,7 @@ use crate::passing::OnPath;
 use crate::series;
 use crate::split::Splits;
 
-/// Between two CQIs that a receiver is told (Zhong 2020, section 5.3.2: every 2 ms).
+/// Interval of the CQI passed to a receiver (Zhong 2020, section 5.3.2: every 2 ms).
 const QUALITY_PERIOD: Span = Span::from_millis(2);
 
 /// Events of the hosts.
@@ -25,13 +25,13 @@ pub(super) enum Due {
     /// A deadline of a flow's sender or receiver.
     Sender(u32),
     Receiver(u32),
-    /// A Lightweight PEP of this number has something to say, or was heard.
+    /// A Lightweight PEP with this number, or one of its messages, is due.
     Pep(u32),
-    /// A proxy of this number decides.
+    /// A proxy with this number has a deadline.
     Proxy(u32),
     /// The modem at a flow's receiver measures.
     Modem(u32),
-    /// A flow begins, ends, or its application writes.
+    /// A flow starts, ends, or its application writes.
     Start(u32),
     Stop(u32),
     Write(u32),
@@ -40,7 +40,7 @@ pub(super) enum Due {
 /// Flows, proxies and PEPs.
 pub(super) struct Endpoints<'a> {
     pub(super) scenario: &'a Scenario,
-    /// The scenario's, and behind them the connections to servers of those that are split.
+    /// The scenario's flows, followed by the connections to servers of split flows.
     pub(super) flows: Vec<Flow>,
     /// Participants on the path, by number.
     on_path: Vec<OnPath>,
@@ -53,7 +53,7 @@ pub(super) struct Endpoints<'a> {
     sender_timers: Vec<Timer>,
     receiver_timers: Vec<Timer>,
     modem_timers: Vec<Timer>,
-    /// For each user the flows whose receivers listen to its modem.
+    /// For each user, the flows whose receivers listen to its modem.
     listeners: Vec<Vec<u32>>,
     /// What devices learned about destinations.
     host_table: HostTable,
@@ -64,7 +64,7 @@ pub(super) struct Endpoints<'a> {
 }
 
 impl<'a> Endpoints<'a> {
-    /// Those of a scenario; the beginnings of its flows are entered.
+    /// The endpoints of a scenario; schedules the start of its flows.
     pub fn new(scenario: &'a Scenario, network: &mut Network<'a>, on_path: Vec<OnPath>) -> Self {
         let splits = Splits::new(scenario);
         let count = scenario.flows.len() + splits.as_ref().map_or(0, |splits| splits.legs());
@@ -95,12 +95,12 @@ impl<'a> Endpoints<'a> {
         endpoints
     }
 
-    /// Has hints for the observer shown to this one.
+    /// Passes hints for the observer to `observer`.
     pub fn observe_hints(&mut self, observer: HintObserver<'a>) {
         self.hint_observer = Some(observer);
     }
 
-    /// A connection of a flow begins, the first or another one.
+    /// A connection of a flow begins, the first or a later one.
     fn begin(&mut self, network: &mut Network<'a>, flow: u32) {
         let spec = &self.scenario.flows[flow as usize];
         if self.flows[flow as usize].stopped || (self.splits.is_some() && self.begin_split(network, flow)) {
@@ -126,13 +126,13 @@ impl<'a> Endpoints<'a> {
         self.arm_receiver(network, flow);
     }
 
-    /// A packet came to an end of its flow.
+    /// A packet has reached an endpoint of its flow.
     fn arrive(&mut self, network: &mut Network<'a>, handle: PacketHandle) {
         let now = network.now();
         let packet = network.meters.packets.at(handle);
         let (flow, direction) = (packet.flow, packet.direction);
         let state = &mut self.flows[flow as usize];
-        let current = packet.connection == state.connection; // else of a connection that is over
+        let current = packet.connection == state.connection; // otherwise it belongs to an earlier connection
         let (mut next, mut rtt) = (None, None);
         if current && state.has_content() {
             let (packet, content) = network.meters.packets.at_with_content(handle);
@@ -169,7 +169,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    /// Subscribes the receiver of a flow to its device's modem, if it wants radio information.
+    /// Subscribes the receiver of a flow to its device's modem if it wants radio information.
     pub(super) fn listen(&mut self, network: &mut Network<'a>, flow: u32) {
         if !self.flows[flow as usize].wants_radio().0 {
             return;
@@ -185,7 +185,7 @@ impl<'a> Endpoints<'a> {
         self.measure_quality(network, flow);
     }
 
-    /// The modem of a flow's receiver tells the CQI, as long as the receiver wants to know it.
+    /// Passes the modem's CQI to a flow's receiver while the receiver wants it.
     fn measure_quality(&mut self, network: &mut Network<'a>, flow: u32) {
         let Some(user) = modem_of(self.scenario, flow) else { return };
         if !self.flows[flow as usize].wants_radio().1 {
@@ -199,7 +199,7 @@ impl<'a> Endpoints<'a> {
         network.set_timer(&mut self.modem_timers[flow as usize], next, Due::Modem(flow));
     }
 
-    /// Delivers the reports of a Lightweight PEP that have arrived to the senders of their flows.
+    /// Delivers a Lightweight PEP's due reports to the senders of their flows.
     fn deliver_pep_reports(&mut self, network: &mut Network<'a>, pep: usize) {
         let now = network.now();
         while let Some(told) = self.peps.as_mut().and_then(|peps| peps.poll(pep, now)) {
@@ -229,11 +229,11 @@ impl<'a> Endpoints<'a> {
         network.set_timer(&mut self.pep_timers[pep], peps.next_event(pep), Due::Pep(pep as u32));
     }
 
-    /// Has an endpoint of a flow send all that it may.
+    /// Lets an endpoint of a flow send all that it may.
     #[inline]
     pub(super) fn pump(&mut self, network: &mut Network<'a>, flow: u32, direction: Direction) {
         let (now, connection) = (network.now(), self.flows[flow as usize].connection);
-        // The scenario's parser gives every flow a path; only UDP has no way back, and sends nothing there.
+        // The scenario's parser gives every flow a path; only UDP lacks a return path, and sends nothing there.
         let Some(first) = network.routes.place(flow, direction, 0) else { return };
         loop {
             let state = &mut self.flows[flow as usize];
@@ -428,7 +428,7 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
     }
 }
 
-/// The user over whose downlink a flow's data come last: its receiver sits behind that modem.
+/// The user whose downlink is last on a flow's path: its receiver is behind that modem.
 fn modem_of(scenario: &Scenario, flow: u32) -> Option<u32> {
     let path = &scenario.flows.get(flow as usize)?.path;
     path.iter().rev().find_map(|hop| match *hop {

@@ -58,7 +58,7 @@ impl Simulation<'_> {
     }
 }
 
-/// Adds to a split flow what its connection to the server did.
+/// Adds the connection to the server to the result of a split flow.
 fn add_leg(flow: &mut FlowResult, mut split: SplitResult, leg: &Flow, meter: &FlowMeter, before: FlowCounts) {
     let (account, server) = (leg.account(), totals(leg));
     split.ran_dropped_packets = flow.dropped_packets;
@@ -86,7 +86,7 @@ fn add_leg(flow: &mut FlowResult, mut split: SplitResult, leg: &Flow, meter: &Fl
         recoveries: of_user.recoveries + server.recoveries,
         first_sent: server.first_sent,
         last_acked: server.last_acked,
-        // What was waited in the proxy is a mean over parts of the payload, the others over packets.
+        // The proxy's waiting time is a mean over parts of the payload, the others are means over packets.
         one_way_mean: of_user.one_way_mean + split.delay.mean + server.one_way_mean,
         acks: server.acks,
         feedback_one_way_mean: of_user.feedback_one_way_mean + server.feedback_one_way_mean,

@@ -10,7 +10,7 @@ use crate::flow::Ends;
 use crate::split::Side;
 
 impl<'a> Endpoints<'a> {
-    /// A connection of a flow begins. Returns whether it is split; if not, it is one like any other.
+    /// A connection of a flow begins. Returns whether it is split; if not, it continues as an ordinary one.
     pub(super) fn begin_split(&mut self, network: &mut Network<'a>, flow: u32) -> bool {
         let Some(splits) = &mut self.splits else { return false };
         let Some(split) = splits.of_flow(flow) else { return false };
@@ -35,7 +35,7 @@ impl<'a> Endpoints<'a> {
         true
     }
 
-    /// Subscribes proxies that decide by radio information to it, and sets their timers.
+    /// Subscribes the proxies that need radio information, and sets their timers.
     pub(super) fn subscribe_proxies(&mut self, network: &mut Network<'a>) {
         let Some(splits) = &self.splits else { return };
         for (proxy, user, bearer) in splits.readers() {
@@ -44,7 +44,7 @@ impl<'a> Endpoints<'a> {
         self.proxy_timers = vec![Timer::OFF; splits.proxies()];
     }
 
-    /// Radio information about a user came to a proxy.
+    /// Radio information about a user has reached a proxy.
     pub(super) fn on_proxy_hint(
         &mut self,
         network: &mut Network<'a>,
@@ -58,7 +58,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    /// A proxy may have something to decide.
+    /// A proxy's deadline may have come.
     pub(super) fn on_proxy(&mut self, network: &mut Network<'a>, proxy: u32) {
         let Some(splits) = &mut self.splits else { return };
         if self.proxy_timers[proxy as usize].fires(network.now()) {
@@ -69,7 +69,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    /// Does what a proxy has decided, and sees to it that it is asked again.
+    /// Applies a proxy's decisions, and schedules its next deadline.
     fn apply_decisions(&mut self, network: &mut Network<'a>, proxy: usize) {
         while let Some(splits) = &mut self.splits
             && let Some(split) = splits.next_change(proxy, &mut self.flows, network.now())
@@ -82,7 +82,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    /// A packet of a split flow came to the end of its way: the server, the proxy or the user.
+    /// A packet of a split flow has reached the end of its path: the server, the proxy or the user.
     pub(super) fn arrive_split(
         &mut self,
         network: &mut Network<'a>,
@@ -141,7 +141,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    /// The same, and what else the proxy has decided by what came.
+    /// Sends on both sides, and applies what else the proxy has decided on the arrival.
     fn pump_split(&mut self, network: &mut Network<'a>, split: usize) {
         self.send_on(network, split);
         if let Some(splits) = &self.splits {
@@ -150,7 +150,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    /// Has the proxy send all that it may on both sides.
+    /// Lets the proxy send all that it may on both sides.
     fn send_on(&mut self, network: &mut Network<'a>, split: usize) {
         let Some(splits) = &self.splits else { return };
         let (flow, leg) = (splits.at(split).flow, splits.at(split).leg);
@@ -163,7 +163,7 @@ impl<'a> Endpoints<'a> {
         self.arm_receiver(network, leg);
     }
 
-    /// The sender of a flow has sent because its deadline came.
+    /// The sender of a flow has sent after its deadline.
     pub(super) fn after_sending(&mut self, network: &mut Network<'a>, flow: u32) {
         if let Some((split, Side::User)) = self.splits.as_ref().and_then(|splits| splits.of(flow)) {
             self.pump_split(network, split);
@@ -189,7 +189,7 @@ impl<'a> Endpoints<'a> {
         self.arm_sender(network, leg);
     }
 
-    /// Rows of the series of flows that are split take in what their legs measured and what proxies show.
+    /// Adds to the rows of split flows what their legs measured and what proxies show.
     pub(super) fn sample_splits(&mut self, network: &mut Network<'a>) {
         let Some(splits) = &self.splits else { return };
         for split in 0..splits.legs() {

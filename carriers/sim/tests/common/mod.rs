@@ -1,4 +1,4 @@
-//! What the tests of the simulator share: short ways to write a scenario, and to play it.
+//! Shared by the simulator's tests: short ways to write and run a scenario.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -35,7 +35,7 @@ impl TraceSource for Traces {
     }
 }
 
-/// Plays a scenario; every byte must be accounted for.
+/// Runs a scenario; every byte must be accounted for.
 #[track_caller]
 pub fn play(text: &str) -> RunResult {
     let scenario = ranpace_scenario::parse(text, "test.toml", &mut Traces)
@@ -45,16 +45,16 @@ pub fn play(text: &str) -> RunResult {
     result
 }
 
-/// A bottleneck from "a" to "b" with half of the round trip on each way; the way back is unlimited.
+/// A bottleneck from "a" to "b" with half of the round trip in each direction; the return path is unlimited.
 #[derive(Clone, Copy)]
 pub struct Path<'a> {
     pub rate: &'a str,
     pub rtt: &'a str,
     /// A queue as TOML.
     pub queue: &'a str,
-    /// Further keys of the link, one a line.
+    /// Further keys of the link, one per line.
     pub link: &'a str,
-    /// Keys of the top, one a line.
+    /// Top-level keys, one per line.
     pub top: &'a str,
 }
 
@@ -71,7 +71,7 @@ impl Default for Path<'_> {
 }
 
 impl Path<'_> {
-    /// The scenario's text with these flows: further keys of each, one a line.
+    /// The scenario's text with these flows: further keys of each, one per line.
     pub fn text(&self, flows: &[&str]) -> String {
         let half = self.rtt.parse::<Span>().unwrap() / 2;
         let Self { rate, queue, link, top, .. } = self;

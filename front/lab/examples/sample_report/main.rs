@@ -1,4 +1,4 @@
-//! Writes a report about made-up runs, to see how reports look: `cargo run --example sample_report -- <file>`.
+//! Writes a report about made-up runs, to preview reports: `cargo run --example sample_report -- <file>`.
 
 mod synthetic;
 

@@ -1,6 +1,6 @@
 //! Made-up runs that look like real ones: a fluid model of flows that share one link of varying rate.
 //!
-//! For tests of what is written and shown; nothing here is a result.
+//! For tests of output; nothing here is a result.
 
 use ranpace_sim::{Column, Distribution, FlowResult, Ledger, LinkResult, RunResult, Series, Transfer};
 use ranpace_units::{Bytes, Rate, Span, Time};
@@ -20,7 +20,7 @@ pub fn run(cc: &str, seed: u64) -> RunResult {
     run_of(&[cc], seed)
 }
 
-/// One flow for each of `ccs`, sharing the link; each starts 4 s after the one before.
+/// One flow for each of `ccs`, sharing the link; each starts 4 s after the previous one.
 pub fn run_of(ccs: &[&str], seed: u64) -> RunResult {
     let mut noise = Noise(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let eager = 1.0 + 0.2 * noise.next();
@@ -101,7 +101,7 @@ pub fn run_of(ccs: &[&str], seed: u64) -> RunResult {
 struct Flow {
     cc: String,
     starts: f64,
-    /// How much of a queue it accepts, around one.
+    /// The queue that it tolerates, relative to one.
     eager: f64,
     window: f64,
     pacing: f64,
@@ -176,7 +176,7 @@ impl Flow {
         (self.window * 8.0 / self.rtt).min(capacity)
     }
 
-    /// What became of the bytes it sent.
+    /// The fate of the bytes it sent.
     fn settle(&mut self, now: f64, served: f64, lost: f64, delay: f64) {
         self.delivered += served;
         self.lost += lost;

@@ -1,4 +1,4 @@
-//! A cell over the distance: the median of the channel, and what fading and shadowing make of the rate.
+//! A cell over the distance: the median of the channel, and the effect of fading and shadowing on the rate.
 
 use ranpace_phy::{Both, Direction};
 use ranpace_radio::cell::{CellConfig, FadingConfig, Place};
@@ -16,23 +16,23 @@ use crate::{PlotError, Progress, figures};
 const FARTHEST_M: f64 = 100_000.0;
 /// Most distances. Ours: more than a page can show.
 const MOST_ROWS: f64 = 10_000.0;
-/// Most looks for fading. Ours: about ten seconds.
+/// Most draws of fading. Ours: about ten seconds.
 const MOST_LOOKS: f64 = 2_000_000.0;
-/// From one draw to the next in time, so that a generator of noise is on in some of them and off in others; ours.
+/// Interval between two draws, such that a noise generator is active in some of them and idle in others; ours.
 const BETWEEN_DRAWS: Span = Span::from_millis(13);
 
-/// At which distances a cell is looked at.
+/// The distances to compute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distances {
     /// The first, in metres on the ground.
     pub from_m: f64,
-    /// Not farther than this.
+    /// Upper limit.
     pub to_m: f64,
-    /// From one to the next.
+    /// Step.
     pub step_m: f64,
-    /// How often fading and shadowing are drawn at each; 0: not at all.
+    /// Draws of fading and shadowing at each distance; 0: none.
     pub draws: u32,
-    /// Feeds the draws.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
@@ -41,18 +41,18 @@ pub struct Distances {
 pub struct Spread {
     /// Mean.
     pub mean_bit_s: f64,
-    /// One draw of ten is below.
+    /// 10th percentile.
     pub p10_bit_s: f64,
-    /// One draw of ten is above.
+    /// 90th percentile.
     pub p90_bit_s: f64,
 }
 
 /// A cell at a distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DistanceRow {
-    /// On the ground, in metres.
+    /// Distance on the ground, in metres.
     pub distance_m: f64,
-    /// Whether the user was taken to see the base station, where the cell leaves that to chance.
+    /// Whether the user counts as in line of sight, where the cell leaves that to chance.
     pub clear: Option<bool>,
     /// Without fading and shadowing.
     pub median: Both<LinkState>,
@@ -63,11 +63,11 @@ pub struct DistanceRow {
 /// A cell over the distance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DistanceView {
-    /// What was looked at.
+    /// The cell.
     pub cell: String,
-    /// What it is.
+    /// Its description.
     pub about: String,
-    /// Where and how often.
+    /// Distances and draws.
     pub distances: Distances,
     /// By distance.
     pub rows: Vec<DistanceRow>,
@@ -89,7 +89,7 @@ impl Distances {
         if step_m.is_nan() || step_m <= 0.0 {
             return Err(ViewError::value("--step", "more than 0m", format!("{step_m}m")));
         }
-        // A hair more, so that the last one is there where the step divides the way.
+        // Slightly more, so that the last one is included if the step divides the range.
         let count = libm::floor((to_m - from_m) / step_m + 1e-9) + 1.0;
         if count > MOST_ROWS {
             let expected = format!("a step that gives at most {MOST_ROWS} rows");
@@ -103,7 +103,7 @@ impl Distances {
         Ok((0..count as u32).map(|index| from_m + f64::from(index) * step_m).collect())
     }
 
-    /// Looks at a cell at each distance.
+    /// Computes a cell at each distance.
     pub fn view(&self, subject: &Subject) -> Result<DistanceView, ViewError> {
         let points = self.points()?;
         let config = &subject.config;
@@ -133,7 +133,7 @@ impl Distances {
         Ok(DistanceView { cell: subject.name.clone(), about: subject.about.clone(), distances: *self, rows })
     }
 
-    /// The rates of users who differ in their seeds only, the same at each distance.
+    /// The rates of users that differ only in their seeds, the same at each distance.
     fn draw(&self, watch: &mut Watch, user: &Watched) -> Both<Spread> {
         let mut rates = Both { downlink: Vec::new(), uplink: Vec::new() };
         for draw in 0..u64::from(self.draws) {
@@ -154,7 +154,7 @@ impl Distances {
     }
 }
 
-/// The cell without fading and shadowing, in sight or out of it.
+/// The cell without fading and shadowing, in line of sight or not.
 fn median(config: &CellConfig, clear: Option<bool>) -> CellConfig {
     let mut config = config.clone();
     config.channel.fading = FadingConfig::Steady;
@@ -167,7 +167,7 @@ fn median(config: &CellConfig, clear: Option<bool>) -> CellConfig {
     config
 }
 
-/// A user to be put somewhere: the subject's, or that of a preset where it has none.
+/// A user to be placed: the subject's, or a preset's if it has none.
 fn standing(subject: &Subject) -> Watched {
     let mut user = match subject.users.first() {
         Some(user) => user.clone(),
@@ -175,7 +175,7 @@ fn standing(subject: &Subject) -> Watched {
             Watched { name: "user".to_owned(), id: 0, config: ranpace_scenario::cells::PRESETS[0].user() }
         }
     };
-    // What was recorded says nothing of other places.
+    // Recorded conditions do not apply to other places.
     user.config.recording = None;
     user
 }

@@ -8,7 +8,7 @@ use crate::Quantity;
 use crate::pictures::{Pictures, SIZE};
 use crate::plot::{Axis, Colour, Frame, Line, LinePlot, Palette, PlotError, steps};
 
-/// Users whose lines can be told apart.
+/// Most users whose lines can be told apart.
 const MOST_LINES: usize = 12;
 
 /// Lines over one axis, panel by panel.
@@ -19,7 +19,7 @@ struct Panels<'a> {
     plots: Vec<(String, String)>,
 }
 
-/// A line to be: its name, whether it is a reference, and its points.
+/// A line to draw: its name, whether it is a reference, and its points.
 struct Series(String, Colour, bool, Vec<(f64, f64)>);
 
 impl Panels<'_> {
@@ -50,7 +50,7 @@ impl Panels<'_> {
         Ok(())
     }
 
-    /// SINR, CQI, MCS and rate of both directions; what is whole changes in steps if it does so in time.
+    /// SINR, CQI, MCS and rate of both directions; integers change in steps over time.
     fn channel(&mut self, points: &[(f64, Both<LinkState>)], in_steps: bool) -> Result<(), PlotError> {
         let both = |of: &dyn Fn(&LinkState) -> f64| -> Vec<Series> {
             let line = |(direction, name, colour): (Direction, &str, Colour)| {
@@ -223,7 +223,7 @@ impl SaturationView {
     }
 }
 
-/// A range with some room around all values that are numbers.
+/// A range with a margin around all finite values.
 fn around(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values
         .filter(|value| value.is_finite())

@@ -1,4 +1,4 @@
-//! A look at a user's channel: what the cell says of it, and the rate that follows.
+//! A snapshot of a user's channel: what the cell knows of it, and the resulting rate.
 
 use ranpace_link::Packet;
 use ranpace_phy::{Both, Direction};
@@ -10,34 +10,34 @@ use serde::Serialize;
 use super::subject::{Subject, Watched};
 use super::{ViewError, finite};
 
-/// Height of a user in metres, where a cell of a scenario has none to ask; ours.
+/// Default height of a user in metres, for a cell without users; ours.
 const USER_HEIGHT_M: f64 = 1.5;
 
 /// One direction of a user's channel at an instant, if it had the whole band.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LinkState {
-    /// Path loss in dB; `None` where the conditions are recorded.
+    /// Path loss in dB; `None` if the conditions are recorded.
     pub path_loss_db: Option<f64>,
-    /// Effective SINR in dB; `None` if there is no signal at all.
+    /// Effective SINR in dB; `None` without any signal.
     pub sinr_db: Option<f64>,
     /// CQI.
     pub cqi: u8,
-    /// MCS; `None` where there is no grant.
+    /// MCS; `None` without a grant.
     pub mcs: Option<u8>,
-    /// PRBs: all of the band; uplink: as many as the user's power suffices for.
+    /// PRBs: all of the band; in the uplink as many as the user's power suffices for.
     pub prbs: u16,
-    /// Size of the transport block of a slot, in bits; zero where there is no grant.
+    /// Size of the transport block of a slot, in bits; zero without a grant.
     pub tbs_bits: u32,
-    /// What the user gets if it is alone and every block arrives, in bit/s.
+    /// Rate of the user in bit/s if it is alone and every block arrives.
     pub rate_bit_s: f64,
 }
 
 /// A user's channel at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Look {
-    /// Where the user is.
+    /// Position of the user.
     pub position: Position,
-    /// On the ground, in metres.
+    /// Distance on the ground, in metres.
     pub distance_m: f64,
     /// Both directions.
     pub link: Both<LinkState>,
@@ -60,27 +60,27 @@ impl Packet for Datagram {
     fn mark_ce(&mut self) {}
 }
 
-/// Hears nothing.
+/// Ignores events.
 struct Deaf;
 
 impl Listener<Datagram> for Deaf {
     fn on_delivered(&mut self, _: Time, _: u32, _: Direction, _: Datagram) {}
 }
 
-/// A cell, to be looked at.
+/// A cell to take snapshots of.
 pub(super) struct Watch {
     cell: Cell<Datagram>,
-    /// Blocks of the largest size that there are in a second, of which every one can be used.
+    /// Blocks of the largest size per second, if every slot is usable.
     blocks_per_s: Both<f64>,
 }
 
 impl Watch {
-    /// The cell of this subject with another configuration, and no users.
+    /// The cell of this subject with another configuration, and without users.
     pub fn new(subject: &Subject, config: &CellConfig) -> Result<Self, ViewError> {
         let cell = Cell::new(subject.number, config)?;
         let (info, usable) = (cell.info(), config.usable_slots);
         let blocks_per_s = Both::of(|direction| {
-            // As the simulation counts it: a block of a whole slot, as often as there are such slots.
+            // As in the simulation: a block of a whole slot, times the share of such slots.
             let most = f64::from(cell.most_symbols(direction)).max(1.0);
             let whole = info.share[direction] * f64::from(info.symbols) / most;
             let usable = if direction == Direction::Downlink { usable } else { 1.0 };
@@ -94,12 +94,12 @@ impl Watch {
         self.cell.info().slot
     }
 
-    /// A user comes; one of its number that was there goes.
+    /// Adds a user, replacing the one with its number.
     pub fn admit(&mut self, user: &Watched, seed: u64) {
         self.cell.attach(Time::ZERO, Subscriber::new(user.id, &user.config, seed), &mut Deaf);
     }
 
-    /// What the cell says of a user's channel; `None` if there is no such user.
+    /// The cell's knowledge of a user's channel; `None` without such a user.
     pub fn look(&mut self, now: Time, user: u32) -> Option<Look> {
         let probes = self.cell.probe(now, user)?;
         let base = self.cell.config().channel.position;
@@ -125,13 +125,13 @@ fn state(probe: &Probe, blocks_per_s: f64) -> LinkState {
 }
 
 impl Subject {
-    /// A point so far from the base station on the ground, to the east, as high as the users are.
+    /// A point this far from the base station on the ground, to the east, at the users' height.
     pub fn at_distance(&self, metres: f64) -> Result<Position, ViewError> {
         let base = self.config.channel.position;
         Ok(Position::new(base.x + metres, base.y, self.height_m()?))
     }
 
-    /// Height in metres of the user that is looked at.
+    /// Height in metres of the user.
     pub fn height_m(&self) -> Result<f64, ViewError> {
         let Some(user) = self.users.first() else { return Ok(USER_HEIGHT_M) };
         let mut watch = Watch::new(self, &self.config)?;
@@ -139,13 +139,13 @@ impl Subject {
         Ok(watch.look(ranpace_units::Time::ZERO, user.id).map_or(USER_HEIGHT_M, |look| look.position.z))
     }
 
-    /// The same with the user standing so far from the base station, under the channel of the cell.
+    /// The same with the user standing this far from the base station, under the channel of the cell.
     pub fn standing_away(self, metres: f64) -> Result<Self, ViewError> {
         let position = self.at_distance(metres)?;
         Ok(self.standing(position))
     }
 
-    /// The same with the user standing at a point, in metres; without a height as high as it was.
+    /// The same with the user standing at a point, in metres; without a height, at its previous height.
     pub fn standing_at(self, x: f64, y: f64, z: Option<f64>) -> Result<Self, ViewError> {
         let z = match z {
             Some(z) => z,

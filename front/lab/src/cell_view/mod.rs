@@ -1,8 +1,8 @@
-//! What a cell does for a user, over distance and over time: SINR, CQI, MCS, TBS and the rate that follows.
+//! What a cell provides to a user, over distance and over time: SINR, CQI, MCS, TBS and the resulting rate.
 //!
-//! Everything is asked of the [`Cell`](ranpace_radio::cell::Cell) that `ranpace run` plays. [`Distances`] and [`Moments`]
-//! look at the channel alone, as if the whole band were the user's and every block arrived; [`Saturation`] plays the cell
-//! with full buffers and tells who was given what.
+//! Everything is computed by the [`Cell`](ranpace_radio::cell::Cell) that `ranpace run` uses. [`Distances`] and [`Moments`] examine
+//! the channel alone, as if the whole band were the user's and every block arrived; [`Saturation`] runs the cell with full buffers
+//! and reports the allocation to each user.
 
 mod distance;
 mod drawing;
@@ -23,9 +23,9 @@ use ranpace_radio::cell::CellError;
 
 use crate::PlotError;
 
-/// What was seen, in the forms in which it is shown.
+/// A view in its output forms.
 pub trait View {
-    /// For people: what was looked at, and tables.
+    /// For people: the subject, and tables.
     fn text(&self) -> String;
     /// For programs.
     fn json(&self) -> serde_json::Value;
@@ -33,47 +33,47 @@ pub trait View {
     fn pictures(&self) -> Result<Pictures, PlotError>;
 }
 
-/// Why there is nothing to see.
+/// Why there is nothing to show.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ViewError {
-    /// There is no preset of that name.
+    /// There is no preset with that name.
     #[error(
         "no cell is called {name:?}; the nearest are {nearest}; `ranpace list cells` shows all, and a scenario file is \
          given by its path"
     )]
     NoPreset {
-        /// As it was asked for.
+        /// The name asked for.
         name: String,
-        /// Those that were perhaps meant.
+        /// The names perhaps meant.
         nearest: String,
     },
-    /// The scenario has nothing of that kind, or more than one and none was named.
+    /// The scenario has no such object, or more than one and none was named.
     #[error("{0}")]
     Choice(String),
-    /// A value that cannot be looked at.
+    /// A value out of its range.
     #[error("{what}: expected {expected}, found {found}")]
     Value {
-        /// Which value.
+        /// The value's name.
         what: &'static str,
-        /// What it may be.
+        /// Its range.
         expected: String,
-        /// What came.
+        /// The value.
         found: String,
     },
-    /// The cell cannot be played.
+    /// The cell cannot be run.
     #[error(transparent)]
     Cell(#[from] CellError),
 }
 
 impl ViewError {
-    /// A value is not what it may be.
+    /// A value is out of its range.
     pub fn value(what: &'static str, expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self::Value { what, expected: expected.into(), found: found.into() }
     }
 }
 
-/// The value below which this share of `sorted` lies (nearest rank); NaN without values.
+/// Quantile of `sorted` at this share (nearest rank); NaN without values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let rank = libm::ceil(share * sorted.len() as f64) as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(f64::NAN)

@@ -1,4 +1,4 @@
-//! A user's channel over time, and what is usual of it.
+//! A user's channel over time, and its statistics.
 
 use ranpace_phy::{Both, Direction};
 use ranpace_units::{Span, Time};
@@ -10,41 +10,41 @@ use super::{Pictures, View, ViewError, finite, quantile};
 use crate::table::TextTable;
 use crate::{PlotError, Progress, figures, stats};
 
-/// Most looks. Ours: some seconds of work, and a series of 100 MB in JSON.
+/// Most snapshots. Ours: some seconds of work, and a series of 100 MB in JSON.
 pub(super) const MOST_LOOKS: u64 = 1_000_000;
 
-/// When a user's channel is looked at.
+/// The times of the snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moments {
-    /// From zero until then.
+    /// From zero until this time.
     pub time: Span,
-    /// From one look to the next; a slot or more.
+    /// Interval between snapshots; at least a slot.
     pub every: Span,
-    /// Feeds every random choice.
+    /// Seed of every random choice.
     pub seed: u64,
 }
 
-/// What is usual of a figure over time.
+/// Statistics of a figure over time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Statistics {
     /// Mean.
     pub mean: Option<f64>,
-    /// 5 % of the values are below.
+    /// 5th percentile.
     pub p5: Option<f64>,
-    /// Half of them are below.
+    /// Median.
     pub p50: Option<f64>,
-    /// 5 % of them are above.
+    /// 95th percentile.
     pub p95: Option<f64>,
 }
 
 /// A figure of a direction.
 #[derive(Clone, Copy, Debug)]
 struct Figure {
-    /// In the table.
+    /// Its name in the table.
     title: &'static str,
-    /// In JSON.
+    /// Its key in JSON.
     key: &'static str,
-    /// How many of the unit in the key make one of the table's.
+    /// Units of the key per unit of the table.
     size: f64,
     /// NaN where there is none.
     of: fn(&LinkState) -> f64,
@@ -65,20 +65,20 @@ const FIGURES: [Figure; 6] = [
 pub struct TimeView {
     /// The cell.
     pub cell: String,
-    /// What it is.
+    /// Its description.
     pub about: String,
     /// The user.
     pub user: String,
-    /// Whether its conditions are recorded: it is nowhere then.
+    /// Whether its conditions are recorded: it then has no position.
     pub recorded: bool,
-    /// When.
+    /// The times.
     pub moments: Moments,
-    /// When, in seconds, and what was seen.
+    /// Times in seconds, with the snapshots.
     pub looks: Vec<(f64, Look)>,
 }
 
 impl Moments {
-    /// How many looks there are.
+    /// Number of snapshots.
     pub(super) fn count(&self, slot: Span) -> Result<u64, ViewError> {
         let Self { time, every, .. } = *self;
         if every < slot {
@@ -99,7 +99,7 @@ impl Moments {
         Ok(count)
     }
 
-    /// Looks at the first user of a cell at each moment.
+    /// Takes snapshots of the first user of a cell.
     pub fn view(&self, subject: &Subject) -> Result<TimeView, ViewError> {
         let user = subject.user()?;
         let mut watch = Watch::new(subject, &subject.config)?;
@@ -129,7 +129,7 @@ impl Moments {
 }
 
 impl Statistics {
-    /// Of those values that are numbers.
+    /// Over the finite values.
     fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
@@ -145,7 +145,7 @@ impl Statistics {
 }
 
 impl TimeView {
-    /// Share of the looks at which there would be no grant.
+    /// Share of the snapshots without a grant.
     pub fn out_of_range(&self, direction: Direction) -> f64 {
         let out = self.looks.iter().filter(|(_, look)| look.link[direction].mcs.is_none()).count();
         out as f64 / self.looks.len().max(1) as f64

@@ -1,4 +1,4 @@
-//! The scheduler at work: users with full buffers, and what each is given over time.
+//! The scheduler at work: users with full buffers, and the allocation to each over time.
 
 use ranpace_link::{Limit, QueueConfig};
 use ranpace_phy::{Both, Direction};
@@ -17,37 +17,37 @@ use crate::{PlotError, Progress};
 const MOST_USERS: u32 = 100;
 /// Size of every packet in bytes: a full IP packet.
 const PACKET: u32 = 1500;
-/// What waits for each user and from each, at least: more than the largest blocks of some slots, 1.3 Mbit each; ours.
+/// Smallest backlog of each user in each direction: more than the largest blocks of some slots, 1.3 Mbit each; ours.
 const WAITING: Bytes = Bytes::new(2_000_000);
-/// What their buffers hold.
+/// Capacity of their buffers.
 const BUFFER: Bytes = Bytes::new(8_000_000);
 const WAYS: [(Direction, &str); 2] = [(Direction::Downlink, "downlink"), (Direction::Uplink, "uplink")];
 
-/// How a cell is kept busy.
+/// Parameters of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saturation {
-    /// How long, how often what was given is counted, and the seed.
+    /// Duration, counting interval and seed.
     pub moments: Moments,
-    /// How many users.
+    /// Number of users.
     pub users: u32,
 }
 
-/// What one direction of a user was given.
+/// Allocation of one direction of a user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Served {
-    /// PRBs in each interval, retransmissions included: the mean over all symbols that can carry data.
+    /// PRBs in each interval, retransmissions included: mean over all symbols that can carry data.
     pub prbs: Vec<f64>,
     /// Rate of new transport blocks in each interval, in bit/s.
     pub scheduled_bit_s: Vec<f64>,
-    /// Means over the whole time: PRBs.
+    /// Means over the whole run: PRBs.
     pub mean_prbs: f64,
     /// Share of the band.
     pub share: f64,
     /// Rate of new transport blocks.
     pub mean_scheduled_bit_s: f64,
-    /// Rate of what arrived, in IP packets.
+    /// Rate of arrived data, in IP packets.
     pub delivered_bit_s: f64,
-    /// Share of the transport blocks on the air that had been sent before.
+    /// Share of retransmissions among the transport blocks on the air.
     pub sent_again: f64,
 }
 
@@ -56,17 +56,17 @@ pub struct Served {
 pub struct SaturationView {
     /// The cell.
     pub cell: String,
-    /// What it is.
+    /// Its description.
     pub about: String,
-    /// How it was played.
+    /// Parameters of the run.
     pub saturation: Saturation,
     /// PRBs of the band.
     pub prbs: u16,
-    /// Names of users, and what each was given.
+    /// Names of users, with their allocations.
     pub users: Vec<(String, Both<Served>)>,
 }
 
-/// Counts what arrives.
+/// Counts arrivals.
 struct Arrivals(Vec<Both<u64>>);
 
 impl Listener<Datagram> for Arrivals {
@@ -95,7 +95,7 @@ impl Saturation {
         };
         for bearer in users.iter_mut().flat_map(|user| &mut user.config.bearers) {
             for channel in [&mut bearer.downlink, &mut bearer.uplink] {
-                // A buffer that is always full has no delay to be kept low.
+                // A buffer that is always full has no delay to keep low.
                 channel.buffer = QueueConfig::drop_tail(Limit::Bytes(BUFFER));
                 channel.discard = None;
             }
@@ -103,7 +103,7 @@ impl Saturation {
         Ok(users)
     }
 
-    /// Plays the cell with full buffers both ways.
+    /// Runs the cell with full buffers in both directions.
     pub fn view(&self, subject: &Subject) -> Result<SaturationView, ViewError> {
         let Moments { every, seed, .. } = self.moments;
         let users = self.choose(subject)?;
@@ -162,7 +162,7 @@ impl Saturation {
     }
 }
 
-/// Plays the slots from `now` until `end`, each with full buffers.
+/// Plays the slots from `now` until `end`, with full buffers.
 fn play(cell: &mut Cell<Datagram>, users: &[Watched], now: Time, end: Time, arrivals: &mut Arrivals) {
     let slot = cell.info().slot;
     let mut now = now;
@@ -172,7 +172,7 @@ fn play(cell: &mut Cell<Datagram>, users: &[Watched], now: Time, end: Time, arri
                 fill(cell, user.id, direction, now, arrivals);
             }
         }
-        // Filled once in so many slots as the largest blocks cannot empty it in.
+        // Filled at intervals of so few slots that the largest blocks cannot empty it.
         let next = (now + slot * 4_u64).min(end);
         cell.poll(next - Span::from_nanos(1), arrivals);
         now = next;

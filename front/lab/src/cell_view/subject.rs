@@ -1,4 +1,4 @@
-//! What is looked at: a cell by the name of a preset or out of a scenario, and its users.
+//! The subject of a view: a cell named by a preset or taken from a scenario, and its users.
 
 use ranpace_radio::cell::{CellConfig, Place, UserConfig};
 use ranpace_radio::channel::Position;
@@ -6,38 +6,38 @@ use ranpace_scenario::{Scenario, cells};
 
 use super::ViewError;
 
-/// A user that can be looked at.
+/// A user that can be examined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watched {
     /// Its name.
     pub name: String,
-    /// Its number, from which with the seed its place, shadowing and fading follow.
+    /// Its number, which with the seed determines its place, shadowing and fading.
     pub id: u32,
-    /// Where it is, and its bearers.
+    /// Its position, and its bearers.
     pub config: UserConfig,
 }
 
 /// A cell and its users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subject {
-    /// What it is called: a preset, or a cell of a scenario.
+    /// Its name: that of a preset, or of a cell of a scenario.
     pub name: String,
-    /// What it is, in a line; may be empty.
+    /// Its description, in one line; may be empty.
     pub about: String,
     /// Its number in the scenario.
     pub number: u16,
     /// The cell.
     pub config: CellConfig,
-    /// Its users, the one that is looked at first.
+    /// Its users, the examined one first.
     pub users: Vec<Watched>,
-    /// Whether more users can be made like the first one.
+    /// Whether more users can be created like the first one.
     pub can_add: bool,
-    /// Feeds every random choice, unless another seed is given.
+    /// Seed of every random choice, unless another one is given.
     pub seed: u64,
 }
 
 impl Subject {
-    /// A cell by its name, with the user that the preset has.
+    /// The cell of a preset, with the preset's user.
     pub fn preset(name: &str) -> Result<Self, ViewError> {
         let Some(preset) = cells::by_name(name) else {
             let names = cells::PRESETS.iter().map(|preset| preset.name);
@@ -55,8 +55,8 @@ impl Subject {
         })
     }
 
-    /// A cell of a scenario with the users that begin in it. Without a user's name the first of the cell is looked at;
-    /// without a name of either, there must be only one cell.
+    /// A cell of a scenario with its initial users. Without a user's name the first of the cell is examined; with neither name
+    /// there must be only one cell.
     pub fn of_scenario(
         scenario: &Scenario,
         cell: Option<&str>,
@@ -103,7 +103,7 @@ impl Subject {
         };
         let inside = |(_, other): &(usize, &ranpace_scenario::UserSpec)| other.cell == index;
         let mut inside: Vec<_> = scenario.users.iter().enumerate().filter(inside).collect();
-        // The one that was named comes first; the others keep their order.
+        // The named user comes first; the others keep their order.
         inside.sort_by_key(|(number, _)| Some(*number) != user);
         let watched = inside.into_iter().map(|(number, user)| Watched {
             name: user.name.clone(),
@@ -122,13 +122,13 @@ impl Subject {
         })
     }
 
-    /// The user that is looked at.
+    /// The examined user.
     pub fn user(&self) -> Result<&Watched, ViewError> {
         let none = || ViewError::Choice(format!("no user begins in the cell {:?}", self.name));
         self.users.first().ok_or_else(none)
     }
 
-    /// The same with the user standing at a point.
+    /// The same with the user at a point.
     pub(super) fn standing(mut self, position: Position) -> Self {
         if let Some(user) = self.users.first_mut() {
             (user.config.place, user.config.recording) = (Place::Static(position), None);
@@ -137,7 +137,7 @@ impl Subject {
     }
 }
 
-/// The three names that are most like one that does not exist, nearest first.
+/// The three existing names most similar to an unknown one, nearest first.
 fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut names: Vec<&str> = names.collect();
     names.sort_by(|a, b| strsim::jaro_winkler(b, name).total_cmp(&strsim::jaro_winkler(a, name)));

@@ -9,10 +9,10 @@ use ranpace_units::Span;
 use super::{CompareError, Compared};
 use crate::{Job, TraceLibrary};
 
-/// What is to be compared in a cell.
+/// The comparison in a cell.
 #[derive(Clone, Debug)]
 pub struct CellCompareSpec {
-    /// The cell, and what stands around it.
+    /// The cell, and its surroundings.
     pub preset: &'static Preset,
     /// The algorithms, in the order of the table.
     pub algorithms: Vec<Algorithm>,
@@ -20,21 +20,21 @@ pub struct CellCompareSpec {
     pub rtt: Option<Span>,
     /// How long each run lasts.
     pub time: Span,
-    /// Figures are counted from here.
+    /// Start of the measured part.
     pub warmup: Span,
-    /// Flows of each user at the same time, all of the same algorithm.
+    /// Concurrent flows of each user, all of the same algorithm.
     pub flows: u32,
-    /// Runs of each algorithm: with other places, other fading and other background.
+    /// Runs of each algorithm: with other places, fading and background.
     pub seeds: u32,
 }
 
-/// There is no cell of that name.
+/// There is no cell with that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no cell is called {name:?}; nearest: {near}; `ranpace list cells` shows all")]
 pub struct UnknownCell {
-    /// What was asked for.
+    /// The name asked for.
     pub name: String,
-    /// The names that are most like it.
+    /// The most similar names.
     pub near: String,
 }
 
@@ -70,10 +70,9 @@ impl CellCompareSpec {
         Ok(jobs)
     }
 
-    /// Sorts the results of [`Self::jobs`] by algorithm, without the flows of the background, which are there only to
-    /// be in the way.
+    /// Groups the results of [`Self::jobs`] by algorithm, without the background flows, which only provide load.
     pub fn collect(&self, mut results: Vec<Option<RunResult>>) -> Compared {
-        // As `ranpace_scenario::presets::cell` calls them.
+        // The names given by `ranpace_scenario::presets::cell`.
         let is_compared = |name: &str| name == "flow" || name.starts_with("flow.");
         for run in results.iter_mut().flatten() {
             run.flows.retain(|flow| is_compared(&flow.name));

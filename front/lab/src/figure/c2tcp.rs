@@ -49,9 +49,9 @@ fn equation_15(scope: &Scope<'_>) -> Result<f64, String> {
 }
 
 /// Mean RTT in seconds of a deaf second of a link that sends `bw` packets/s, where the window begins near zero. CUBIC's
-/// Reno-friendly growth is 8/15 of a segment per window acknowledged, `dW/dt = 8/15 bw / W`, so that
-/// `W = sqrt(16/15 bw t)`; the RTT is `W / bw`, its mean over the second two thirds of its last value. Neither alpha nor the
-/// RTT of the empty path is in it.
+/// Reno-friendly growth is 8/15 of a segment per window acknowledged, `dW/dt = 8/15 bw / W`, so that `W = sqrt(16/15 bw t)`; the
+/// RTT is `W / bw`, and its mean over the second is two thirds of its last value. It depends neither on alpha nor on the RTT of the
+/// empty path.
 fn rtt_of_deaf_second(scope: &Scope<'_>) -> Result<f64, String> {
     Ok(2.0 / 3.0 * (16.0 / 15.0 / scope.place("pps")?).sqrt())
 }
@@ -67,7 +67,7 @@ mod tests {
     use crate::synthetic;
     use ranpace_units::Span;
 
-    /// A figure of a flow whose mean RTT is so many µs.
+    /// A figure of a flow with this mean RTT in µs.
     fn figure(name: &str, rtt_us: u64, places: [(&str, &str); 3]) -> f64 {
         let mut run = synthetic::run("cubic", 1);
         run.flows[0].rtt.mean = Span::from_micros(rtt_us);

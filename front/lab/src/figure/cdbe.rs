@@ -41,7 +41,7 @@ const STARTUP: f64 = 0.0;
 const DRAIN: f64 = 2.0;
 const GROW: f64 = 3.0;
 
-/// From the first to the last row of the first STARTUP, the last being where rBW was highest.
+/// From the first to the last row of the first STARTUP; the last is where rBW peaked.
 fn startup_growth(scope: &Scope<'_>, flow: &FlowResult) -> Result<f64, String> {
     let (time, state) = (column(flow, "time_s")?, column(flow, "state_state")?);
     let rates = bandwidth(scope.run, flow).ok_or_else(|| "the run has no bandwidth".to_owned())?;
@@ -49,7 +49,7 @@ fn startup_growth(scope: &Scope<'_>, flow: &FlowResult) -> Result<f64, String> {
     let begin = state.iter().position(|state| *state == STARTUP);
     let begin = begin.ok_or_else(|| "the run has no STARTUP".to_owned())?;
     let end = (begin..state.len()).find(|row| state[*row] != STARTUP).unwrap_or(state.len());
-    // rBW stands still until the first reports of data come back.
+    // rBW stays constant until the first reports about data arrive.
     let still = (begin..end).rev().find(|row| rates[*row] <= rates[begin]).unwrap_or(begin);
     let highest = (still..end).max_by(|a, b| rates[*a].total_cmp(&rates[*b])).unwrap_or(still);
     if highest == still {
@@ -65,13 +65,13 @@ fn visits_all_states(flow: &FlowResult) -> Result<f64, String> {
     Ok(f64::from(u8::from([1, 2, 3].iter().all(|state| seen.contains(state)))))
 }
 
-/// DSDL of the evaluation that ended GROW over that of the one before.
+/// DSDL of the evaluation that ended GROW over that of the previous one.
 fn grow_ends(flow: &FlowResult) -> Result<Vec<f64>, String> {
     let (state, delay) = (column(flow, "state_state")?, column(flow, "state_dsdl_mean_s")?);
     let least = column(flow, "state_dsdl_min_s")?;
     let ends =
         (1..state.len()).filter(|row| state[row - 1] == GROW && ![GROW, STARTUP].contains(&state[*row]));
-    // Above the evaluation before, or above the threshold of 1.25 of the smallest.
+    // Above the previous evaluation, or above the threshold of 1.25 of the smallest.
     let risen = |row: usize| delay[row] > delay[row - 1] || delay[row] > 1.25 * least[row];
     Ok(ends.map(|row| f64::from(u8::from(risen(row)))).collect())
 }
@@ -82,7 +82,7 @@ fn without_drain(flow: &FlowResult) -> Result<f64, String> {
     let rtt = column(flow, "state_min_rtt_s")?;
     let (mut since, mut longest) = (None, 0.0_f64);
     for row in 0..time.len() {
-        // In STARTUP there is no DRAIN yet.
+        // DRAIN cannot occur in STARTUP.
         let high = delay[row] > 1.25 * least[row] && state[row] != DRAIN && state[row] != STARTUP;
         since = if high { since.or(Some(time[row])) } else { None };
         if let Some(since) = since {

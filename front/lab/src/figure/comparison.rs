@@ -56,7 +56,7 @@ pub(super) const FIGURES: &[Entry] = &[
     ),
 ];
 
-/// A flow that came late counts for what it brought, and the sum never exceeds the link.
+/// A flow that joined late counts for what it delivered, and the sum never exceeds the link.
 fn joint_goodput(scope: &Scope<'_>) -> f64 {
     let time = |flow: &&FlowResult| flow.measured.as_secs_f64();
     let time = scope.flows.iter().map(time).fold(f64::NAN, f64::max);
@@ -64,15 +64,15 @@ fn joint_goodput(scope: &Scope<'_>) -> f64 {
     stats::ratio(bytes * 8.0, time).unwrap_or(f64::NAN)
 }
 
-/// Bytes through the distinct bottlenecks of these flows, over what they could have carried. The radio of each user could
-/// have carried what its cell would give to it alone: users share it, and what they took of it adds up, per cell and way.
+/// Bytes through the distinct bottlenecks of these flows, over the bottlenecks' capacity. The capacity of a user's radio is what
+/// its cell would give to it alone; users share it, so their traffic adds up, per cell and direction.
 fn utilisation(scope: &Scope<'_>) -> f64 {
     let (run, flows) = (scope.run, &scope.flows);
     let mut seen: Vec<usize> = flows.iter().filter_map(|flow| flow.bottleneck).collect();
     seen.sort_unstable();
     seen.dedup();
     let links: Vec<_> = seen.iter().filter_map(|index| run.links.get(*index)).collect();
-    // Of a single link it does not matter whose it is.
+    // For a single link the owner does not matter.
     let users = if links.len() < 2 { Users::default() } else { Users::of(run) };
     let (mut departed, mut capacity) = (0.0, 0.0);
     let (mut places, mut shares) = (Vec::new(), 0.0);

@@ -1,5 +1,4 @@
-//! What arrived and how long it took: figures of the flows at their bottlenecks. Over several flows, times are weighted
-//! by packets.
+//! Deliveries and their delays: figures of the flows at their bottlenecks. Over several flows, times are weighted by packets.
 
 use ranpace_sim::FlowResult;
 

@@ -1,9 +1,9 @@
-//! Figures of downloads that differ, of proxies on their way, and of the feed of radio information: what chapter 5 of
-//! Diarra 2022 shows.
+//! Figures of heterogeneous downloads, of proxies on their path, and of the feed of radio information, as shown in chapter 5 of
+//! Diarra 2022.
 //!
-//! The RTT of a split flow is that of both connections and what its payload waited in the proxy. A scheme with the place
-//! `rtts = "sockets"` is measured as sockets see it: the RTTs of the two connections are added, without the wait;
-//! percentiles are then of the rows of the series.
+//! The RTT of a split flow is the sum of both connections' RTTs and of its payload's wait in the proxy. A scheme with the place
+//! `rtts = "sockets"` is measured as sockets see it: the RTTs of the two connections are added, without the wait; percentiles are
+//! then taken over the rows of the series.
 
 use ranpace_sim::{Distribution, FlowResult};
 use ranpace_units::Time as Instant;
@@ -120,8 +120,8 @@ pub(super) fn rtt_p90(scope: &Scope<'_>) -> f64 {
     rtt(scope, Some(0.9), |rtt| quantile(rtt, 0.9))
 }
 
-/// Mean over the flows of a figure of their RTTs: from their distributions, or from the series as sockets see it or while
-/// all flows are active. `share` is the percentile, if it is one.
+/// Mean over the flows of an RTT figure: from their distributions, or from the series if measured as sockets see it or while all
+/// flows are active. `share` is the percentile, if it is one.
 fn rtt(scope: &Scope<'_>, share: Option<f64>, of: fn(&Distribution) -> f64) -> f64 {
     if let (true, Some(share)) = (scope.window.while_all, share) {
         let each: Vec<f64> =
@@ -148,7 +148,7 @@ fn of_sockets(scope: &Scope<'_>, flow: &FlowResult, share: Option<f64>) -> Optio
     })
 }
 
-/// Each row's last sample of the RTT, while all flows are active.
+/// The last RTT sample of each row, while all flows are active.
 fn latest_rtts(scope: &Scope<'_>, flow: &FlowResult) -> Vec<f64> {
     let (from, until) = while_all(scope);
     match scope.sees_sockets() && flow.split.is_some() {
@@ -160,27 +160,27 @@ fn latest_rtts(scope: &Scope<'_>, flow: &FlowResult) -> Vec<f64> {
     }
 }
 
-/// The RTTs of both connections of a split flow, added: the last samples in each row of its series.
+/// The sum of both connections' RTTs of a split flow: the last samples in each row of its series.
 fn sums(flow: &FlowResult, from: f64, until: f64) -> Vec<f64> {
     let legs = rows(&flow.series, "proxy_wan_rtt_s").zip(rows(&flow.series, "proxy_ran_rtt_s"));
     let sums = legs.map(|((at, wan), (_, ran))| (at, wan + ran));
     sums.filter(|(at, sum)| (from..=until).contains(at) && sum.is_finite()).map(|(_, sum)| sum).collect()
 }
 
-/// The least value that so many of them do not exceed.
+/// The smallest value that this share of the values does not exceed.
 fn percentile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let index = (share * values.len() as f64).ceil() as usize;
     values.get(index.saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
-/// The least value that so many samples do not exceed.
+/// The smallest value that this share of the samples does not exceed.
 fn quantile(of: &Distribution, share: f64) -> f64 {
     let point = of.cdf.iter().find(|(_, below)| *below >= share);
     point.map_or(f64::NAN, |(value, _)| value.as_secs_f64())
 }
 
-/// When a flow has all that it will have.
+/// When a flow has received everything that it will receive.
 fn end_of(scope: &Scope<'_>, flow: &FlowResult) -> f64 {
     let ends = flow.transfers.iter().map(|transfer| match transfer.completion {
         Some(completion) => (transfer.start + completion).as_secs_f64(),

@@ -11,7 +11,7 @@ use crate::synthetic;
 fn while_all_run_counts_what_came_until_the_first_ends() {
     let mut run = synthetic::run_of(&["newreno", "vegas"], 1);
     for (index, flow) in run.flows.iter_mut().enumerate() {
-        // Both from 0 on: one ends after 2 s, and then the other has twice as much.
+        // Both start at 0: one ends after 2 s, and then the other has twice as much.
         let end = Span::from_secs(2 + 2 * index as u64);
         let start = Time::ZERO;
         flow.transfers =

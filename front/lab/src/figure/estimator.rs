@@ -1,8 +1,8 @@
-//! Figures of the receiver's bandwidth estimate (Zhong 2020, chapter 6), from the series. Windows and tolerances are ours
-//! where the thesis shows curves.
+//! Figures of the receiver's bandwidth estimate (Zhong 2020, chapter 6), from the series. Windows and tolerances are ours where the
+//! thesis shows curves.
 //!
-//! On a wired path the bottleneck changes at the places `times` (s) to the places `rates` (Mbit/s); payload has `payload` of
-//! `packet` bytes, and the estimator's window is `window`. In a cell the estimate is compared with what arrived.
+//! On a wired path the bottleneck changes at the places `times` (s) to the places `rates` (Mbit/s); payload is `payload` of
+//! `packet` bytes, and the estimator's window is `window`. In a cell the estimate is compared with the arrivals.
 
 use ranpace_sim::FlowResult;
 
@@ -112,7 +112,7 @@ struct Step {
     end: f64,
     /// Payload's share of the bottleneck, in bit/s.
     rate: f64,
-    /// Of the step before.
+    /// That of the previous step.
     before: Option<f64>,
 }
 
@@ -137,7 +137,7 @@ fn steps(scope: &Scope<'_>) -> Result<Vec<Step>, String> {
     times.iter().enumerate().map(step).collect::<Option<Vec<_>>>().ok_or_else(|| missing("rates"))
 }
 
-/// Longest time from a change of the bottleneck (as it happens, 40 ms before the receiver can see it).
+/// Longest time from a change of the bottleneck (at the link, 40 ms before the receiver can notice it).
 fn settle(scope: &Scope<'_>, rise: bool) -> Result<f64, String> {
     const NEAR: f64 = 0.05;
     let flow = scope.first()?;
@@ -157,7 +157,7 @@ fn settle(scope: &Scope<'_>, rise: bool) -> Result<f64, String> {
     Ok(longest / scope.place("window")?)
 }
 
-/// Estimates over the payload's rate, less one, in the rows that begin so long after a step.
+/// Estimates over the payload's rate, less one, in the rows that begin at least this long after a step.
 fn errors(scope: &Scope<'_>, after: f64) -> Result<Vec<(Step, Vec<f64>)>, String> {
     let flow = scope.first()?;
     let time = column(flow, "time_s")?;
@@ -190,7 +190,7 @@ fn bias(scope: &Scope<'_>, rate: f64) -> Result<f64, String> {
     stats::mean(&own).ok_or_else(|| missing("estimate"))
 }
 
-/// The estimate, and the payload that arrived in the last 100 ms per second, from 2 s after the flow's first data on.
+/// The estimate, and the rate of payload arrivals over the last 100 ms, from 2 s after the flow's first data on.
 fn reported(scope: &Scope<'_>, flow: &FlowResult) -> Result<Vec<(f64, f64)>, String> {
     const SMOOTH_S: f64 = 0.1;
     const SETTLE_S: f64 = 2.0;

@@ -12,7 +12,7 @@ const STEPS: [(&str, &str); 7] = [
     ("biases", "20:0.04"),
 ];
 
-/// 10, 20 and 5 Mbit/s for 10 s each, payload a half; the estimate is there 0.2 s after the rise and 0.5 s after the fall.
+/// 10, 20 and 5 Mbit/s for 10 s each, payload a half; the estimate has settled 0.2 s after the rise and 0.5 s after the fall.
 fn stepped(bias: f64) -> RunResult {
     let rate = move |row: usize| match row + 1 {
         ..=1_020 => 5e6,
@@ -25,11 +25,11 @@ fn stepped(bias: f64) -> RunResult {
 #[test]
 fn an_estimate_settles_in_long_windows() {
     let run = stepped(0.0);
-    // The first row within 5 % for good: 10.21 s and 20.51 s, in windows of 100 ms.
+    // The first row that stays within 5 %: 10.21 s and 20.51 s, in windows of 100 ms.
     assert!((value("settle_after_rise", &run, &STEPS) - 2.1).abs() < 1e-6);
     assert!((value("settle_after_fall", &run, &STEPS) - 5.1).abs() < 1e-6);
     assert_eq!(value("estimate_error", &run, &STEPS), 0.0);
-    // What is never near has not settled at the end of its step, 10 s later.
+    // An estimate that never gets near has not settled by the end of its step, 10 s later.
     assert!((value("settle_after_rise", &stepped(0.07), &STEPS) - 100.0).abs() < 0.2);
 }
 

@@ -1,6 +1,5 @@
-//! Figures of a flow that fills released capacity, of its transfers and of its slow start: Multi-Domain congestion
-//! control (002). The first flow is the one in the foreground. Windows of time and tolerances are ours where the paper
-//! shows curves.
+//! Figures of a flow that fills released capacity, of its transfers and of its slow start: Multi-Domain congestion control (002).
+//! The first flow is the one in the foreground. Time windows and tolerances are ours where the paper shows curves.
 
 use ranpace_sim::{FlowResult, Transfer};
 use ranpace_units::Span;
@@ -80,18 +79,18 @@ pub(super) const FIGURES: &[Entry] = &[
     ),
 ];
 
-/// Part of the steady goodput that is to be reached (section IV).
+/// Part of the steady goodput to be reached (section IV).
 const FILLED: f64 = 0.95;
-/// The steady goodput is that of so many seconds at the end. Ours.
+/// The steady goodput is taken over this many seconds at the end. Ours.
 const STEADY: f64 = 5.0;
-/// What was before: so many seconds before the place `freed`. Ours.
+/// The state before: this many seconds before the place `freed`. Ours.
 const BEFORE: f64 = 4.0;
-/// Goodput is a mean over so many seconds, unless the measure says otherwise.
+/// Goodput is averaged over this many seconds, unless the measure says otherwise.
 const SMOOTH: f64 = 0.2;
 /// Payload of a segment with timestamps, in bytes.
 const SEGMENT: f64 = 1_448.0;
 
-/// Mean of the rows of a column from one instant to another.
+/// Mean of the rows of a column between two instants.
 fn mean_between(flow: &FlowResult, name: &str, from: f64, until: f64) -> Result<f64, String> {
     let rows = column(flow, "time_s")?.iter().zip(column(flow, name)?);
     let within = rows.filter(|(at, value)| **at > from + 1e-9 && **at < until + 1e-9 && value.is_finite());
@@ -177,7 +176,7 @@ fn longest_stall(scope: &Scope<'_>) -> Result<f64, String> {
 fn above_radio(scope: &Scope<'_>) -> Result<Vec<f64>, String> {
     let flow = scope.first()?;
     let windows = column(flow, "state_w_r")?.iter().zip(column(flow, "state_w_i")?);
-    // Both are in segments, the window in bytes: what a segment holds follows from the wired window alone.
+    // Both are in segments, the window in bytes: the segment size follows from the wired window alone.
     let above = windows.zip(column(flow, "cwnd_bytes")?).filter_map(|((radio, wired), cwnd)| {
         let segment = cwnd / wired.min(*radio);
         let counts = !radio.is_nan() && segment.is_finite();

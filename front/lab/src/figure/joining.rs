@@ -1,9 +1,9 @@
-//! Figures of flows that join one after the other, in windows of time: what chapter 7 of Zhong 2020 shows.
+//! Figures of flows that join one after the other, in windows of time, as shown in chapter 7 of Zhong 2020.
 //!
-//! Everything is taken from the runs' series. A flow joins at the place `start` plus its number times the place
-//! `stagger`; the rate of the link changes at the places `t1`, `t2` and so on; `rtt` is the RTT without a queue. The
-//! window is that of the measure: its `last` seconds, or from `after_join` seconds after the last flow has joined until
-//! the end. It is ours where the thesis shows curves.
+//! All figures are taken from the runs' series. A flow joins at the place `start` plus its number times the place `stagger`; the
+//! rate of the link changes at the places `t1`, `t2` and so on; `rtt` is the RTT without a queue. The window is that of the
+//! measure: its `last` seconds, or from `after_join` seconds after the last flow has joined until the end. It is ours where the
+//! thesis shows curves.
 
 use ranpace_sim::{FlowResult, RunResult, Series};
 
@@ -68,8 +68,7 @@ pub(super) const FIGURES: &[Entry] = &[
         "The longest time in the window in which a flow saw no RTT within 5 % of the shortest.",
         |scope| Run::of(scope).map(|run| run.longest_without_minimum(run.window(scope.window))),
     ),
-    // Unlike an RTT it does not depend on how long the receiver waits for the segment that it acknowledges together with
-    // another.
+    // Unlike an RTT it does not depend on how long the receiver delays its acknowledgement for another segment.
     needs(
         "longest_queued",
         Time,
@@ -126,9 +125,9 @@ pub(super) const FIGURES: &[Entry] = &[
     ),
 ];
 
-/// Seconds after a change that do not count, and before the next that do (section 4.4 of the specification).
+/// Seconds after a change that are ignored, and before the next that count (section 4.4 of the specification).
 const SETTLED: f64 = 3.0;
-/// An RTT is at its minimum up to so many times the shortest (section 4.7 of the specification).
+/// An RTT counts as minimal up to this multiple of the shortest (section 4.7 of the specification).
 const NEAR: f64 = 1.05;
 /// Numbers of CDBEv2's states, `docs/algorithms/cdbev2.md`.
 const STARTUP: f64 = 0.0;
@@ -136,7 +135,7 @@ const DRAIN: f64 = 1.0;
 /// The first of two deep DRAINs.
 const DEEP_DRAIN: f64 = 4.0;
 
-/// A run with what its places say about it.
+/// A run with its places.
 struct Run<'a> {
     result: &'a RunResult,
     flows: &'a [FlowResult],
@@ -166,7 +165,7 @@ impl<'a> Run<'a> {
         self.flows.get(index).ok_or_else(|| "there are fewer flows".to_owned())
     }
 
-    /// The last so many seconds, or what comes so long after the last flow has joined.
+    /// The last seconds, or those from a given time after the last flow has joined.
     fn window(&self, window: Window) -> (f64, f64) {
         let from = match window.last {
             Some(last) => self.end - last,
@@ -206,7 +205,7 @@ impl<'a> Run<'a> {
         stats::mean(&each).unwrap_or(f64::NAN)
     }
 
-    /// What is recorded of the first flow's bottleneck.
+    /// The record of the first flow's bottleneck.
     fn bottleneck(&self) -> Result<&'a Series, String> {
         let link = self.flow(0)?.bottleneck.and_then(|link| self.result.links.get(link));
         link.map(|link| &link.series).ok_or_else(|| "no link is the bottleneck".to_owned())
@@ -250,7 +249,7 @@ impl<'a> Run<'a> {
         self.flows.iter().filter_map(last).fold(f64::NAN, f64::max)
     }
 
-    /// An RTT between two samples is seen if the algorithm has counted it, and its record is small enough.
+    /// An RTT between two samples is detected if the algorithm has counted it, and its record is small enough.
     fn longest_without_minimum(&self, window: (f64, f64)) -> f64 {
         let limit = NEAR * self.rtt;
         let longest = |flow: &FlowResult| {
@@ -289,7 +288,7 @@ impl<'a> Run<'a> {
         times.into_iter().find(fair).unwrap_or(self.end) - join
     }
 
-    /// When a flow's first data left, and when its STARTUP was over.
+    /// When a flow's first data left, and when its STARTUP ended.
     fn startup(&self, index: usize) -> Result<(f64, f64), String> {
         let flow = self.flow(index)?;
         let from = flow.totals.first_sent.map(|time| time.as_secs_f64());
@@ -308,7 +307,7 @@ impl<'a> Run<'a> {
         Ok((from, until.0))
     }
 
-    /// When a state is first seen from a time on.
+    /// When a state first appears from a given time on.
     fn first(&self, index: usize, from: f64, state: f64) -> Result<f64, String> {
         let mut states = rows(&self.flow(index)?.series, "state_state").skip_while(|row| row.0 < from);
         let found = states.find(|row| row.1 == state);

@@ -7,7 +7,7 @@ use ranpace_units::Time;
 
 const START: f64 = 1.0;
 
-/// A value that follows from the end of its row.
+/// A value computed from the end of its row.
 type At = fn(f64) -> f64;
 /// A column.
 type Named<'a> = (&'a str, At);
@@ -18,7 +18,7 @@ fn places(pairs: &[(&str, &str)]) -> Values {
     all.map(|(place, value)| ((*place).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Ten seconds in rows of 100 ms, of as many flows as there are columns; a value follows from the end of its row.
+/// Ten seconds in rows of 100 ms, with as many flows as columns; values are computed from the end of their rows.
 fn run(columns: &[&[Named<'_>]]) -> RunResult {
     let mut run = synthetic::run_of(&vec!["cdbev2"; columns.len()], 1);
     let column = |name: &str, value: At| Column {
@@ -66,7 +66,7 @@ fn shares_are_those_of_the_window_and_a_newcomer_counts_from_its_first_second_on
     for (text, expected) in [
         ("figure = \"window_jain\", last = 2.0", 1.0),
         ("figure = \"window_jain\", after_join = 1.0", jain(8.0, (2.0 + 5.0 * 8.0) / 6.0)),
-        // The first segment's last 3 s begin at 2 s, the second flow is there from 3 s on.
+        // The first segment's last 3 s begin at 2 s, the second flow joins at 3 s.
         ("figure = \"segment_jain\"", jain(8.0, 2.0)),
         // The second before 5.9 s: 0.9 s with 8, 0.1 s with 2 Mbit/s.
         ("figure = \"convergence\"", if jain(8.0, 5.0) >= 0.95 { 2.5 } else { 2.6 }),

@@ -1,9 +1,9 @@
-//! The table of figures: whatever is measured of a run has one entry here, with its name, title, unit, a sentence that
-//! says what it is, and how it is computed from a run and a choice of its flows.
+//! The table of figures: every measurement of a run has one entry here, with its name, title, unit, a one-sentence description, and
+//! how it is computed from a run and a choice of its flows.
 //!
-//! Comparisons, summaries, tables of reproductions and criteria all name figures of this table. **A new figure is one
-//! [`Entry`]** in the file of its topic; nothing else needs to know of it. `docs/reproductions.md` says how criteria
-//! are made of figures.
+//! Comparisons, summaries, tables of reproductions and criteria all name figures of this table. **To add a figure, add one
+//! [`Entry`]** to the file of its topic; nothing else needs to know of it. `docs/reproductions.md` explains how criteria are made
+//! of figures.
 
 mod c2tcp;
 mod cdbe;
@@ -40,9 +40,9 @@ pub struct Entry {
     pub name: &'static str,
     /// Heading of a column.
     pub title: &'static str,
-    /// What it measures, and so its unit. Values are in base units: bit/s, bytes, seconds, shares.
+    /// The quantity, which determines the unit. Values are in base units: bit/s, bytes, seconds, shares.
     pub quantity: Quantity,
-    /// What it is, in a sentence.
+    /// Its description, in a sentence.
     pub about: &'static str,
     /// How it is computed.
     pub of: Of,
@@ -51,13 +51,13 @@ pub struct Entry {
 /// How a figure is computed. NaN and `Err` both mean that a run does not have it; `Err` says why.
 #[derive(Clone, Copy)]
 pub enum Of {
-    /// One number a run, that exists for any run.
+    /// One number per run, defined for any run.
     Run(fn(&Scope<'_>) -> f64),
     /// The mean over the flows that have it.
     Flows(fn(&FlowResult) -> Option<f64>),
-    /// One number a run, from places or columns that the experiment must have.
+    /// One number per run, from places or columns that the experiment must have.
     Needs(fn(&Scope<'_>) -> Result<f64, String>),
-    /// Several numbers a run: one for each flow, transfer, segment or row.
+    /// Several numbers per run: one for each flow, transfer, segment or row.
     Each(fn(&Scope<'_>) -> Result<Vec<f64>, String>),
 }
 
@@ -153,7 +153,7 @@ impl Figure {
         self.entry().title
     }
 
-    /// What it measures.
+    /// The quantity that it measures.
     pub fn quantity(self) -> Quantity {
         self.entry().quantity
     }
@@ -163,12 +163,12 @@ impl Figure {
         self.quantity().show(value)
     }
 
-    /// Its value over all flows of a run but plain sources; NaN where there is none.
+    /// Its value over all flows of a run but plain sources; NaN if there is none.
     pub fn of(self, run: &RunResult) -> f64 {
         self.single(&Scope::of(run))
     }
 
-    /// Its value as one number a run; NaN where there is none.
+    /// Its value as one number per run; NaN if there is none.
     pub fn single(self, scope: &Scope<'_>) -> f64 {
         match self.entry().of {
             Of::Run(of) => of(scope),

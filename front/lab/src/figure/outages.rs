@@ -21,11 +21,11 @@ pub(super) const FIGURES: &[Entry] = &[
     ),
 ];
 
-/// From the series: means over the sampling interval, weighted by what left the link in it.
+/// From the series: means over the sampling interval, weighted by the link's departures in it.
 fn p95_outside_outages(scope: &Scope<'_>) -> Result<f64, String> {
-    /// Below this a second is an outage; the specification's.
+    /// A second with less than this is an outage; from the specification.
     const OUTAGE: f64 = 0.2e6;
-    /// Seconds after an outage that are left out too; the specification's.
+    /// Seconds after an outage that are also left out; from the specification.
     const AFTER: usize = 2;
     let missing = || "the run has no such series".to_owned();
     let flow = scope.first()?;
@@ -34,7 +34,7 @@ fn p95_outside_outages(scope: &Scope<'_>) -> Result<f64, String> {
     let (times, capacity, departed) =
         (column("time_s")?, column("capacity_bit_s")?, column("departed_bit_s")?);
     let delay = flow.series.get("queueing_delay_mean_s").ok_or_else(missing)?;
-    // A row stands for the interval that ends at its time.
+    // A row covers the interval that ends at its time.
     let seconds: Vec<usize> = times.iter().map(|time| (time - 1e-6).max(0.0) as usize).collect();
     let count = seconds.last().map_or(0, |last| last + 1);
     let (mut sums, mut rows) = (vec![0.0; count], vec![0.0; count]);

@@ -1,4 +1,4 @@
-//! What a figure is computed from: a run, a choice of its flows, a window of time, and the values of the run's places.
+//! Input of a figure: a run, a choice of its flows, a time window, and the values of the run's places.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use ranpace_units::{Bytes, Rate, Span};
 /// Texts that go into a scenario, by the name of their place.
 pub type Values = BTreeMap<String, String>;
 
-/// Which flows a figure is about.
+/// The flows that a figure covers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Flows {
     /// All but plain sources ("udp").
     #[default]
     All,
-    /// Those of this name, plain sources too.
+    /// Those with this name, including plain sources.
     Named(String),
-    /// Those whose names are this one, or begin so and go on after a blank or a dot; no plain sources.
+    /// Flows with this name, or with a name that begins with it followed by a blank or a dot; no plain sources.
     Group(String),
 }
 
@@ -30,24 +30,24 @@ impl Flows {
     }
 }
 
-/// When a figure is about a part of the run. Times are in seconds.
+/// The part of the run that a figure covers. Times are in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Window {
     /// From this time on.
     pub from: Option<f64>,
     /// Up to this time.
     pub until: Option<f64>,
-    /// The last so many seconds.
+    /// The last seconds of the run.
     pub last: Option<f64>,
-    /// From so long after the last flow has joined.
+    /// From this long after the last flow has joined.
     pub after_join: Option<f64>,
     /// While all flows but plain sources are active.
     pub while_all: bool,
-    /// Rates are means over so long.
+    /// Averaging time of rates.
     pub smooth: Option<f64>,
 }
 
-/// What a figure is computed from.
+/// The input of a figure.
 pub struct Scope<'a> {
     /// The run.
     pub run: &'a RunResult,
@@ -74,23 +74,23 @@ impl<'a> Scope<'a> {
         Self { run, places, flows, window }
     }
 
-    /// The first flow of the run, whatever it is.
+    /// The first flow of the run, of any kind.
     pub fn first(&self) -> Result<&'a FlowResult, String> {
         self.run.flows.first().ok_or_else(|| "the run has no flow".to_owned())
     }
 
-    /// The value of a place as a number: seconds, bytes, bit/s, or as it is.
+    /// The value of a place as a number: in seconds, bytes or bit/s, or a plain number.
     pub fn place(&self, name: &str) -> Result<f64, String> {
         place_number(self.places, name)
     }
 
-    /// Whether RTTs of split flows are to be as their sockets see them.
+    /// Whether RTTs of split flows are measured as their sockets see them.
     pub fn sees_sockets(&self) -> bool {
         self.places.get("rtts").is_some_and(|rtts| rtts == "sockets")
     }
 }
 
-/// The value of a place as a number: seconds, bytes, bit/s, or as it is.
+/// The value of a place as a number: in seconds, bytes or bit/s, or a plain number.
 pub fn place_number(places: &Values, name: &str) -> Result<f64, String> {
     let text = places.get(name).ok_or_else(|| format!("no value {name:?}"))?;
     number(text).ok_or_else(|| format!("{name} = {text:?} is not a number"))

@@ -1,6 +1,5 @@
-//! Figures of a sequence trace and of a recovery (Zhong 2020, section 4.3), and of the reports that acknowledgements carry
-//! (section 5.6). Windows and tolerances are ours where the thesis shows curves; they were written down before the first
-//! runs.
+//! Figures of a sequence trace and of a recovery (Zhong 2020, section 4.3), and of the reports in acknowledgements (section 5.6).
+//! Windows and tolerances are ours where the thesis shows curves; they were fixed before the first runs.
 
 use ranpace_sim::FlowResult;
 
@@ -46,7 +45,7 @@ pub(super) const FIGURES: &[Entry] = &[
     ),
 ];
 
-/// Rows in which nothing was sent again for a second, from 2 s on.
+/// Rows without retransmissions for a second, from 2 s on.
 fn quiet(flow: &FlowResult) -> Result<Vec<usize>, String> {
     let (time, again) = (column(flow, "time_s")?, column(flow, "retransmitted_packets")?);
     let back = row_count(time, 1.0).ok_or_else(|| "the run has no rows".to_owned())?;
@@ -67,7 +66,7 @@ fn vertical_gap(scope: &Scope<'_>) -> Result<f64, String> {
     mean(&errors)
 }
 
-/// When what is acknowledged now had just been sent, between the rows around it.
+/// When the bytes acknowledged now were sent, interpolated between rows.
 fn horizontal_gap(scope: &Scope<'_>) -> Result<f64, String> {
     let flow = scope.first()?;
     let time = column(flow, "time_s")?;

@@ -1,10 +1,10 @@
-//! Columns of a run's series, and what is taken from them.
+//! Columns of a run's series, and operations on them.
 
 use ranpace_sim::{FlowResult, Series};
 
 use crate::stats;
 
-/// Of times in seconds, which rows have as sums of a step.
+/// Tolerance for times in seconds, which rows accumulate in steps.
 pub(super) const EPSILON: f64 = 1e-6;
 
 /// A column of a flow.
@@ -12,7 +12,7 @@ pub(super) fn column<'a>(flow: &'a FlowResult, name: &str) -> Result<&'a [f64], 
     flow.series.get(name).ok_or_else(|| format!("the run has no {name}"))
 }
 
-/// A column with its times; none if it is not there.
+/// A column with its times; empty if it is missing.
 pub(super) fn rows<'a>(series: &'a Series, column: &str) -> impl Iterator<Item = (f64, f64)> + 'a {
     let times = series.get("time_s").unwrap_or(&[]);
     times.iter().copied().zip(series.get(column).unwrap_or(&[]).iter().copied())
@@ -28,7 +28,7 @@ pub(super) fn within<'a>(
         .filter(move |row| row.0 > from + EPSILON && row.0 <= until + EPSILON && row.1.is_finite())
 }
 
-/// Rows after `from` and up to `to`, as places in the columns.
+/// Rows after `from` and up to `to`, as indices.
 pub(super) fn between(time: &[f64], from: f64, to: f64) -> std::ops::Range<usize> {
     let place = |at: f64| time.partition_point(|time| *time <= at + 1e-9);
     place(from)..place(to)
@@ -39,18 +39,18 @@ pub(super) fn step(time: &[f64]) -> Option<f64> {
     Some(time.get(1)? - time.first()?)
 }
 
-/// How many rows so many seconds are, at least one.
+/// Number of rows in this many seconds, at least one.
 pub(super) fn row_count(time: &[f64], seconds: f64) -> Option<usize> {
     Some(((seconds / step(time)?).round() as usize).max(1))
 }
 
-/// Means over the last `rows` values, fewer at the beginning.
+/// Moving averages over the last `rows` values, fewer at the beginning.
 pub(super) fn trailing(values: &[f64], rows: usize) -> Vec<f64> {
     let mean = |end: usize| stats::mean(&values[(end + 1).saturating_sub(rows)..=end]).unwrap_or(f64::NAN);
     (0..values.len()).map(mean).collect()
 }
 
-/// Pearson's correlation; `None` where one of both does not vary.
+/// Pearson's correlation; `None` if one of the two does not vary.
 pub(super) fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     let (xs, ys): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let (x, y) = (stats::mean(&xs)?, stats::mean(&ys)?);

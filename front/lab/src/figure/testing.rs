@@ -9,7 +9,7 @@ use super::{Figure, Flows, Scope, Values, Window};
 use crate::reproduce::{Absent, Cell, Cells, Measure, Measured};
 use crate::synthetic;
 
-/// A column whose values follow from the number of the row.
+/// A column whose values are computed from the row number.
 pub(super) fn column(name: &str, rows: usize, value: impl Fn(usize) -> f64) -> Column {
     Column { name: name.to_owned(), values: (0..rows).map(value).collect() }
 }
@@ -19,7 +19,7 @@ pub(super) fn places(pairs: &[(&str, &str)]) -> Values {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// A run of one flow with these columns, a row each 10 ms.
+/// A run of one flow with these columns, with a row every 10 ms.
 pub(super) fn run(rows: usize, mut columns: Vec<Column>) -> RunResult {
     let mut run = synthetic::run("cdbe", 1);
     columns.insert(0, column("time_s", rows, |row| (row + 1) as f64 / 100.0));

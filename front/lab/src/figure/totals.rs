@@ -1,4 +1,4 @@
-//! Figures of what flows did from their first packet to their last: those of Zhong's tables (004, chapters 5 and 6).
+//! Totals of flows from their first packet to their last, as in Zhong's tables (004, chapters 5 and 6).
 //!
 //! Each is a figure of a flow, and its mean over the flows. A flow that sent nothing (a user out of coverage) has a rate
 //! of zero and no delays, no RTT and no ratios.
@@ -171,7 +171,7 @@ fn acked(flow: &FlowResult) -> f64 {
     rate(totals.acked.as_f64(), totals.first_sent, totals.last_acked)
 }
 
-/// What a flow was asked to send.
+/// Bytes that a flow should send.
 fn asked(flow: &FlowResult) -> Option<f64> {
     let asked: u64 = flow.transfers.iter().map(|transfer| transfer.size.get()).sum();
     (asked > 0).then_some(asked as f64)
@@ -181,7 +181,7 @@ fn transmitted_rate(scope: &Scope<'_>) -> f64 {
     scope.flows.iter().copied().map(transmitted).sum()
 }
 
-/// From the first data of any flow to the last acknowledgement of all; none if a flow was not complete.
+/// From the first data of any flow to the last acknowledgement of all; none if a flow was incomplete.
 fn upload_time(scope: &Scope<'_>) -> f64 {
     let is_complete =
         |flow: &FlowResult| asked(flow).is_some_and(|asked| flow.totals.acked.as_f64() >= asked);
@@ -193,7 +193,7 @@ fn upload_time(scope: &Scope<'_>) -> f64 {
     first.zip(last).map_or(f64::NAN, |(first, last)| last.since(first).as_secs_f64())
 }
 
-/// From the points of the distribution function, the first that reaches it.
+/// The first point of the distribution function that reaches the share.
 fn quantile(of: &Distribution, share: f64) -> Option<f64> {
     of.cdf.iter().find(|point| point.1 >= share).map(|point| point.0.as_secs_f64())
 }
@@ -213,8 +213,8 @@ fn least_sent(scope: &Scope<'_>) -> f64 {
     if least.is_finite() { least } else { f64::NAN }
 }
 
-/// Time in the bottleneck and in a proxy that 95 % of a flow's packets stay below, each by itself; mean over the flows by
-/// packets. What a proxy hides from the radio's queue is delay all the same.
+/// 95th percentile of the time in the bottleneck plus that in a proxy, each taken separately; mean over the flows weighted by
+/// packets. Delay that a proxy moves out of the radio's queue still counts.
 fn wait_p95(scope: &Scope<'_>) -> f64 {
     let wait = |flow: &FlowResult| {
         let proxy = flow.split.as_ref().map_or(0.0, |split| split.delay.p95.as_secs_f64());
@@ -223,8 +223,8 @@ fn wait_p95(scope: &Scope<'_>) -> f64 {
     stats::weighted_mean(scope.flows.iter().copied().map(wait)).unwrap_or(f64::NAN)
 }
 
-/// Times of the transfers of all flows. One that is under way at the end counts with its time so far if it has lasted longer
-/// than those that ended; a shorter one says nothing.
+/// Times of the transfers of all flows. A transfer in progress at the end counts with its time so far if that exceeds those
+/// completed; a shorter one says nothing.
 fn completions(scope: &Scope<'_>) -> Vec<f64> {
     let all = || scope.flows.iter().copied().flat_map(|flow| &flow.transfers);
     let mut times: Vec<f64> = all().filter_map(|transfer| Some(transfer.completion?.as_secs_f64())).collect();
@@ -251,8 +251,8 @@ mod tests {
     use ranpace_sim::{FlowTotals, RunResult, Transfer};
     use ranpace_units::{Bytes, Span};
 
-    /// Two flows of 1 MB from second 3 on: one has 600 kB of 800 kB acknowledged, and sent 50 kB of these again; the other
-    /// one got through. A third could not send.
+    /// Two flows of 1 MB from second 3 on: one has 600 kB of 800 kB acknowledged, and sent 50 kB of these again; the other one
+    /// completed. A third could not send.
     fn run() -> RunResult {
         let mut run = synthetic::run_of(&["dcic", "dcic", "dcic"], 1);
         let at = |ms| Some(Time::from_millis(ms));

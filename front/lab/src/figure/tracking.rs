@@ -1,7 +1,7 @@
-//! Figures of how well a control's bandwidth follows what the radio link of a single user delivers, from the series.
+//! Figures of how well a control's bandwidth tracks what the radio link of a single user delivers, from the series.
 //!
-//! Zhong (004), sections 5.2.2 and 5.3.2 has no numbers; how the curves are compared is ours. What is averaged begins a
-//! second after the first data: before that there is nothing to follow.
+//! Zhong (004), sections 5.2.2 and 5.3.2 give no numbers; the comparison of the curves is ours. Averages begin a second after the
+//! first data, because before that there is nothing to track.
 
 use ranpace_sim::{FlowResult, RunResult};
 
@@ -71,38 +71,38 @@ pub(super) const FIGURES: &[Entry] = &[
 
 /// Left out at the beginning, in seconds.
 const SETTLE_S: f64 = 1.0;
-/// The RLC rate that an error refers to is a mean over this time, in seconds.
+/// The RLC rate used as reference is a mean over this time, in seconds.
 const SMOOTH_S: f64 = 0.1;
-/// Largest lag that is looked at, in seconds.
+/// Largest lag considered, in seconds.
 const MOST_LAG_S: f64 = 0.2;
-/// A report is a mean over this time and stands for as long, in seconds (section 5.3.2).
+/// A report is a mean over this time and valid for as long, in seconds (section 5.3.2).
 const REPORT_S: f64 = 0.05;
-/// What correlates by less than so many standard deviations of chance has no lag.
+/// A correlation below this many standard deviations of chance has no lag.
 const BEYOND_CHANCE: f64 = 3.0;
 
-/// Column that holds a control's bandwidth in bit/s.
+/// Column with a control's bandwidth in bit/s.
 const BANDWIDTH: &str = "state_bw_bit_s";
-/// Column that holds a receiver's estimate in bit/s.
+/// Column with a receiver's estimate in bit/s.
 const ESTIMATE: &str = "receiver_estimate_bit_s";
 
-/// The bandwidth that a control works with, row by row, in bit/s.
+/// The bandwidth used by a control, row by row, in bit/s.
 pub(super) fn bandwidth(run: &RunResult, flow: &FlowResult) -> Option<Vec<f64>> {
     if let Some(column) = flow.series.get(BANDWIDTH) {
         return Some(column.to_vec());
     }
-    // BBR counts segments; as large on the wire as the mean packet of the first link.
+    // BBR counts segments; each is taken to be as large on the wire as the mean packet of the first link.
     let link = run.links.first()?;
     let wire = stats::ratio(link.departed.as_f64(), link.departed_packets as f64)?;
     let segments = flow.series.get("state_bw_segments_per_s")?;
     Some(segments.iter().map(|segments| segments * wire * 8.0).collect())
 }
 
-/// What the receiver reports, row by row, in bit/s.
+/// The receiver's report, row by row, in bit/s.
 pub(super) fn estimate(flow: &FlowResult) -> Option<&[f64]> {
     flow.series.get(ESTIMATE)
 }
 
-/// What leaves the radio downlink of the user of this place, row by row, in bit/s.
+/// The radio downlink's departures for the user of this place, row by row, in bit/s.
 pub(super) fn rlc(run: &RunResult, user: usize) -> Option<&[f64]> {
     let name = format!("{}.down", run.users.get(user)?.name);
     run.links.iter().find(|link| link.name == name)?.series.get("departed_bit_s")
@@ -128,7 +128,7 @@ fn control_bandwidth(run: &RunResult) -> f64 {
     of().unwrap_or(f64::NAN)
 }
 
-/// Blocks of HARQ's retransmissions count: as large as the others on average.
+/// Blocks of HARQ's retransmissions count, at the mean size of the others.
 fn phy_rate(run: &RunResult) -> f64 {
     let of = || {
         let (flow, user) = (run.flows.first()?, run.users.first()?);
@@ -138,7 +138,7 @@ fn phy_rate(run: &RunResult) -> f64 {
     of().unwrap_or(f64::NAN)
 }
 
-/// Blocks are sent in slots of 1 ms: LTE's.
+/// Blocks are sent in slots of 1 ms, as in LTE.
 fn served_phy_rate(run: &RunResult) -> f64 {
     const TTI_S: f64 = 1e-3;
     let of = || {
@@ -184,8 +184,8 @@ fn tracking_error(run: &RunResult) -> f64 {
     of().unwrap_or(f64::NAN)
 }
 
-/// None where the highest correlation is what chance gives too: the lag of a rate that does not vary is noise. Of n reports
-/// without any relation to the rate the correlation has a standard deviation of 1/sqrt(n).
+/// None if the highest correlation could be chance: the lag of a constant rate is noise. For n reports unrelated to the rate the
+/// correlation has a standard deviation of 1/sqrt(n).
 fn report_lag(run: &RunResult) -> f64 {
     let of = || {
         let (flow, user) = (run.flows.first()?, run.users.first()?);

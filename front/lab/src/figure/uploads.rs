@@ -1,7 +1,6 @@
 //! Figures of uploads: SIGMA's experiments (Diarra 2022, section 3.2.5).
 //!
-//! A round trip is the place `rtt`, a bandwidth-delay product the place `bdp`. Bytes in flight are those of the series'
-//! rows.
+//! The place `rtt` is a round trip, the place `bdp` a bandwidth-delay product. Bytes in flight are those of the series' rows.
 
 use ranpace_sim::FlowResult;
 
@@ -29,7 +28,7 @@ pub(super) const FIGURES: &[Entry] = &[
             Ok(ends.1 / ends.0)
         },
     ),
-    // Data in flight that only wait do not count.
+    // Data in flight that are only queued do not count.
     needs(
         "take_up",
         Plain,
@@ -44,15 +43,15 @@ pub(super) const FIGURES: &[Entry] = &[
     ),
 ];
 
-/// Part of what an upload alone has at which released capacity counts as taken; the specification's.
+/// Released capacity counts as taken at this part of the rate of an upload alone; from the specification.
 const TAKEN: f64 = 0.9;
 
-/// What a flow was to send.
+/// Bytes that a flow should send.
 fn size(flow: &FlowResult) -> f64 {
     flow.transfers.iter().map(|transfer| transfer.size.as_f64()).sum()
 }
 
-/// From the first data to the last acknowledgement, of a flow of which all was acknowledged.
+/// From the first data to the last acknowledgement, for a flow that was fully acknowledged.
 fn time(flow: &FlowResult) -> Result<f64, String> {
     let totals = &flow.totals;
     match (totals.first_sent, totals.last_acked) {
@@ -72,7 +71,7 @@ fn in_flight(scope: &Scope<'_>) -> Result<Vec<f64>, String> {
     if found.is_empty() { Err("it was over before the third round trip".to_owned()) } else { Ok(found) }
 }
 
-/// Round trips until the first flow has what the second one released; `Err` with those until all was sent if it never has.
+/// Round trips until the first flow uses what the second one released; `Err` with those until everything was sent if it never does.
 fn take_up(scope: &Scope<'_>) -> Result<Result<f64, f64>, String> {
     let (alone, rtt) = (scope.place("alone")?, scope.place("rtt")?);
     let second = scope.run.flows.get(1).and_then(|flow| flow.transfers.last());
@@ -86,8 +85,8 @@ fn take_up(scope: &Scope<'_>) -> Result<Result<f64, f64>, String> {
     Ok(taken_up(&rows, size(first), rtt, TAKEN * alone / 8.0))
 }
 
-/// From the first row on: when for the first time so many bytes per second arrive over a round trip. Rows are time and
-/// bytes that have arrived; what is left when less than a round trip's worth is to come says nothing.
+/// From the first row on: the first time at which this many bytes per second arrive over a round trip. Rows are times and arrived
+/// bytes; a remainder of less than a round trip's worth says nothing.
 fn taken_up(rows: &[(f64, f64)], size: f64, rtt: f64, rate: f64) -> Result<f64, f64> {
     let begin = rows.first().map_or(0.0, |(time, _)| *time);
     let mut last = 0.0;

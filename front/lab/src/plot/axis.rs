@@ -1,4 +1,4 @@
-//! An axis: a range of values, where its labels stand, and in which unit they are written.
+//! An axis: a range of values, the positions of its labels, and their unit.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ pub struct Axis {
     log: bool,
     reversed: bool,
     hidden: bool,
-    /// Names of groups, each at the middle of its unit of length.
+    /// Names of groups, each centred in its unit of length.
     names: Vec<String>,
 }
 
 impl Axis {
-    /// From `low` to `high`. A range that is empty or not finite becomes one that can be drawn.
+    /// From `low` to `high`. A range that is empty or not finite is replaced by one that can be drawn.
     pub fn linear(name: &str, quantity: Quantity, (low, high): (f64, f64)) -> Self {
         let low = if low.is_finite() { low } else { 0.0 };
         let high = if high.is_finite() && high > low { high } else { low + quantity_one(quantity) };
@@ -30,13 +30,13 @@ impl Axis {
         Self { name: name.to_owned(), unit, low, high, log: false, reversed: false, hidden: false, names }
     }
 
-    /// From zero to a little over the largest of `values`.
+    /// From zero to slightly above the largest of `values`.
     pub fn from_zero(name: &str, quantity: Quantity, values: impl IntoIterator<Item = f64>) -> Self {
         let largest = values.into_iter().filter(|value| value.is_finite()).fold(0.0, f64::max);
         Self::linear(name, quantity, (0.0, largest * 1.05))
     }
 
-    /// Around all of `values`, by their logarithm; values of zero or less do not count.
+    /// Around all of `values`, logarithmic; values of zero or less are ignored.
     pub fn log(name: &str, quantity: Quantity, values: impl IntoIterator<Item = f64>) -> Self {
         let known = values.into_iter().filter(|value| value.is_finite() && *value > 0.0);
         let (low, high) =
@@ -48,7 +48,7 @@ impl Axis {
         Self { log: true, ..Self::linear(name, quantity, (low / room, high * room)) }.with_unit(unit)
     }
 
-    /// From `low` to `high` by their logarithm; both must be above zero.
+    /// From `low` to `high`, logarithmic; both must be above zero.
     pub fn log_from(name: &str, quantity: Quantity, [low, high]: [f64; 2]) -> Self {
         if low > 0.0 && high > low {
             Self { log: true, ..Self::linear(name, quantity, (low, high)) }
@@ -57,7 +57,7 @@ impl Axis {
         }
     }
 
-    /// Groups side by side, each one long; what belongs to the first is drawn from 0 to 1.
+    /// Groups side by side, each of length one; the first is drawn from 0 to 1.
     pub fn of_groups(name: &str, names: Vec<String>) -> Self {
         let end = names.len().max(1) as f64;
         Self { names, ..Self::linear(name, Quantity::Plain, (0.0, end)) }
@@ -73,7 +73,7 @@ impl Axis {
         Self { hidden: true, ..self }
     }
 
-    /// Written in this unit, whatever the values are.
+    /// Written in this unit, whatever the values.
     pub fn with_unit(self, unit: Unit) -> Self {
         Self { unit, ..self }
     }
@@ -97,10 +97,10 @@ impl Axis {
         if self.hidden { String::new() } else { self.unit.head(&self.name) }
     }
 
-    /// A value at the axis, with as many places as the distance to the next one needs.
+    /// A value at the axis, with as many decimals as the distance of the labels needs.
     pub(super) fn label(&self, value: f64) -> String {
         let shown = value / self.unit.size;
-        // No axis has more than twelve labels; zeros that this leaves at the end are not written.
+        // No axis has more than twelve labels; trailing zeros are dropped.
         let step = if self.log { shown } else { self.step(12) / self.unit.size };
         let mut places = 0;
         let mut scaled = step.abs();
@@ -127,7 +127,7 @@ impl Axis {
         if self.log {
             return self.log_ticks(count);
         }
-        // In the unit of the axis, so that labels are round numbers there.
+        // In the unit of the axis, so that its labels are round numbers.
         let step = self.step(count);
         let first = libm::ceil(self.low / step - 1e-9);
         let last = libm::floor(self.high / step + 1e-9);
@@ -143,7 +143,7 @@ impl Axis {
         let dense: Vec<f64> =
             powers(1).flat_map(|power| [1.0, 2.0, 5.0].map(|factor| factor * power)).filter(inside).collect();
         if dense.len() < 3 {
-            // Hardly more than a factor of two: round steps say more than powers.
+            // Below about a factor of two, round steps are clearer than powers.
             let linear = Self { log: false, ..self.clone() };
             return linear.ticks(count.min(6));
         }
@@ -156,7 +156,7 @@ impl Axis {
     }
 }
 
-/// What an axis without values is long.
+/// Length of an axis without values.
 fn quantity_one(quantity: Quantity) -> f64 {
     match quantity {
         Quantity::Rate => 1e6,
@@ -170,7 +170,7 @@ impl Ranged for Axis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
-    /// What is outside is drawn at the edge.
+    /// Values outside the range are drawn at its edge.
     fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
         let value = value.clamp(self.low, self.high);
         let share = if self.log {

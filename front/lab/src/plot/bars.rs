@@ -1,4 +1,4 @@
-//! Bars with error bars, one below the other so that long names have room.
+//! Horizontal bars with error bars, one below the other so that long names have room.
 
 use plotters::element::{PathElement, Rectangle, Text};
 use plotters::style::Color as _;
@@ -16,11 +16,11 @@ pub struct Bar {
     pub colour: Colour,
     /// How long it is; NaN for none.
     pub value: f64,
-    /// Half the width of the interval around its end.
+    /// Half the width of the interval at its end.
     pub ci95: Option<f64>,
 }
 
-/// A plot of bars as SVG, `size` wide and as high as they need; `frame.size.1` is not used.
+/// A plot of bars as SVG, `size` wide and as high as needed; `frame.size.1` is ignored.
 pub fn bars(frame: &Frame, name: &str, quantity: Quantity, bars: &[Bar]) -> Result<String, PlotError> {
     const HEIGHT: u32 = 24;
     let title = if frame.title.is_empty() { 0 } else { 22 };
@@ -29,9 +29,9 @@ pub fn bars(frame: &Frame, name: &str, quantity: Quantity, bars: &[Bar]) -> Resu
     let ends = bars.iter().map(|bar| bar.value + bar.ci95.unwrap_or(0.0));
     let figure = |bar: &Bar, unit: crate::figures::Unit| unit.show_with(bar.value, bar.ci95);
     let unit = quantity.unit(bars.iter().map(|bar| bar.value));
-    // Room for the figures at the end of the longest bar.
+    // Room for the figure at the end of the longest bar.
     let text_room = bars.iter().map(|bar| text_width(&figure(bar, unit), TEXT) + 16.0).fold(0.0, f64::max);
-    // Labels end at the axis: a reader's font that is wider than Arial (DejaVu Sans is by a seventh) must not be cut off.
+    // Labels end at the axis, so that a font wider than Arial (DejaVu Sans is by a seventh) is not cut off.
     let widest = bars.iter().map(|bar| 1.15 * text_width(&bar.label, TEXT)).fold(40.0, f64::max);
     let left = widest.min(200.0) + 10.0;
     let plane = (f64::from(frame.size.0) - left - 22.0).max(50.0);

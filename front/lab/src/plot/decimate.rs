@@ -1,8 +1,8 @@
 //! Fewer points for the same picture.
 
-/// At most about `limit` points: the lowest and the highest of each bucket, in their order, so that peaks stay.
+/// At most about `limit` points: the lowest and the highest of each bucket, in their order, so that peaks are preserved.
 ///
-/// A NaN stays as a gap between the points before and after it.
+/// A NaN is kept as a gap between its neighbours.
 pub fn decimate(points: &[(f64, f64)], limit: usize) -> Vec<(f64, f64)> {
     if points.len() <= limit {
         return points.to_vec();

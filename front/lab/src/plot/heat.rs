@@ -6,7 +6,7 @@ use plotters::style::Color as _;
 use super::{Axis, Colour, Frame, Key, PlotError, draw};
 use crate::figures::number;
 
-/// Shades between the least and the most; more could not be told apart.
+/// Shades between the smallest and the largest value; more could not be told apart.
 const SHADES: usize = 24;
 /// Shades that the legend names.
 const NAMED: usize = 5;
@@ -16,15 +16,15 @@ const NAMED: usize = 5;
 pub struct HeatMap {
     /// Title and size.
     pub frame: Frame,
-    /// To the right: the first and the last column are in the middle of theirs.
+    /// To the right: the first and the last column are centred in their cells.
     pub x: Axis,
     /// Upwards, likewise.
     pub y: Axis,
-    /// From the left, each from the bottom; all equally long.
+    /// Columns from the left, each from the bottom; all of equal length.
     pub columns: Vec<Vec<f64>>,
 }
 
-/// From dark to pale, so that it is read in grey and by the colour-blind too; the ends are blue and a pale orange.
+/// From dark to pale, so that it is legible in grey and for the colour-blind; the ends are blue and a pale orange.
 fn shade(index: usize) -> Colour {
     const STOPS: [[f64; 3]; 4] =
         [[0.0, 50.0, 95.0], [30.0, 125.0, 170.0], [150.0, 195.0, 175.0], [253.0, 228.0, 170.0]];
@@ -73,7 +73,7 @@ impl HeatMap {
                 let shades: Vec<Option<usize>> =
                     column.iter().map(|value| value.is_finite().then(|| of(*value))).collect();
                 let mut from = 0;
-                // Neighbours of the same shade are one rectangle.
+                // Neighbours of the same shade form one rectangle.
                 for run in shades.chunk_by(|a, b| a == b) {
                     if let Some(Some(own)) = run.first() {
                         let corners =
@@ -86,7 +86,7 @@ impl HeatMap {
             }
             Ok(())
         })?;
-        // Else the page shows through between neighbours.
+        // Otherwise the page shows through between neighbours.
         Ok(svg.replacen("<svg ", "<svg shape-rendering=\"crispEdges\" ", 1))
     }
 }

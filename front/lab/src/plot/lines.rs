@@ -5,19 +5,19 @@ use plotters::style::Color as _;
 
 use super::{Axis, Colour, Drawn, Frame, Key, PlotError, Swatch, decimate, draw, stroke};
 
-/// Points of a line at most; the page is not wide enough to show more.
+/// Most points of a line; the page is not wide enough to show more.
 const LIMIT: usize = 2_000;
 
 /// A line.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// For the legend; lines without one are not in it.
+    /// For the legend; lines without one are omitted from it.
     pub label: String,
     /// Its colour.
     pub colour: Colour,
-    /// For what is a reference rather than a measurement.
+    /// Marks a reference rather than a measurement.
     pub dashed: bool,
-    /// Its points by increasing x; it is interrupted where y is NaN.
+    /// Its points by increasing x; NaN in y interrupts it.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -30,13 +30,13 @@ pub struct LinePlot {
     pub x: Axis,
     /// Upwards.
     pub y: Axis,
-    /// Filled down to the axis behind everything, such as the capacity.
+    /// Filled down to the axis, behind everything, such as the capacity.
     pub area: Option<Line>,
     /// The lines, the first at the bottom.
     pub lines: Vec<Line>,
 }
 
-/// Holds each value until the next: for what changes in steps.
+/// Holds each value until the next: for quantities that change in steps.
 pub fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut corners = Vec::with_capacity(points.len() * 2);
     for pair in points.windows(2) {
@@ -60,7 +60,7 @@ impl LinePlot {
             swatch: if line.dashed { Swatch::Dashed } else { Swatch::Line },
         });
         let legend: Vec<Key<'_>> = area.chain(lines).collect();
-        // What the title says already needs no legend.
+        // No legend is needed for what the title says.
         let legend = if legend.len() < 2 && !self.frame.title.is_empty() { Vec::new() } else { legend };
         draw(&self.frame, &legend, (&self.x, &self.y), 52, |_, chart| {
             if let Some(area) = &self.area {
@@ -135,14 +135,14 @@ pub(super) fn draw_dashed(chart: &mut super::Chart<'_, '_>, piece: &[(f64, f64)]
     Ok(())
 }
 
-/// The runs of points between gaps, with no more points than can be seen.
+/// The runs of points between gaps, with no more points than are visible.
 pub(super) fn pieces(points: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
     let kept = decimate(points, LIMIT);
     let known = |point: &(f64, f64)| point.0.is_finite() && point.1.is_finite();
     kept.split(|point| !known(point)).filter(|piece| !piece.is_empty()).map(<[_]>::to_vec).collect()
 }
 
-/// For areas: so light that lines stand out on it.
+/// For areas: light enough for lines to stand out on it.
 pub(super) fn pale(colour: Colour) -> Colour {
     let part = |part: u8| 255 - (255 - part) / 4;
     Colour(part(colour.0), part(colour.1), part(colour.2))

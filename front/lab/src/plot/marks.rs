@@ -1,5 +1,5 @@
-//! Figures as papers print them: lines with marks, bars in groups, boxes, each with intervals; and what was published
-//! as hollow diamonds beside them.
+//! Figures as printed in papers: lines with marks, grouped bars, boxes, each with intervals; and published values as hollow
+//! diamonds beside them.
 
 use plotters::element::{Circle, PathElement, Polygon, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, VPos};
@@ -15,7 +15,7 @@ use super::{
 /// Something drawn in a plot, in the units of its axes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
-    /// A line through points by increasing x; it is interrupted where y is NaN.
+    /// A line through points by increasing x; NaN in y interrupts it.
     Line {
         /// Its colour.
         colour: Colour,
@@ -24,7 +24,7 @@ pub enum Mark {
         /// Its points.
         points: Vec<(f64, f64)>,
     },
-    /// What is below a line, such as the capacity.
+    /// The area below a line, such as the capacity.
     Area {
         /// Its colour, drawn pale.
         colour: Colour,
@@ -49,7 +49,7 @@ pub enum Mark {
     Bar {
         /// Its colour.
         colour: Colour,
-        /// From where to where it stands.
+        /// Its horizontal range.
         span: (f64, f64),
         /// Its height.
         value: f64,
@@ -58,14 +58,14 @@ pub enum Mark {
     Box {
         /// Its colour.
         colour: Colour,
-        /// From where to where it stands.
+        /// Its horizontal range.
         span: (f64, f64),
         /// The percentiles.
         percentiles: [f64; 5],
     },
     /// An interval of y around a value.
     Interval {
-        /// Its colour; that of text if it lies on a bar.
+        /// Its colour; that of text if it is on a bar.
         colour: Option<Colour>,
         /// Where.
         x: f64,
@@ -101,7 +101,7 @@ pub struct MarkPlot {
     pub y: Axis,
     /// Names of the series, their colours and looks.
     pub legend: Vec<(String, Colour, Swatch)>,
-    /// What is drawn, the first at the bottom.
+    /// The marks, bottom first.
     pub marks: Vec<Mark>,
 }
 
@@ -121,7 +121,7 @@ impl MarkPlot {
 }
 
 impl MarkPlot {
-    /// Words beside their points, where they cover neither each other nor a dot.
+    /// Labels beside their points, placed to cover neither each other nor a dot.
     fn draw_labels(&self, root: &Root<'_>, chart: &Chart<'_, '_>) -> Drawn {
         let plane = chart.plotting_area().get_pixel_range();
         let limits = (plane.0.start, plane.1.start, plane.0.end, plane.1.end);
@@ -199,7 +199,7 @@ fn is_known(pair: &(f64, f64)) -> bool {
     pair.0.is_finite() && pair.1.is_finite()
 }
 
-/// For bars: light enough for an interval to be seen on it.
+/// For bars: light enough for an interval to be visible on it.
 fn faded(colour: Colour) -> Colour {
     let part = |part: u8| 255 - ((255 - u16::from(part)) * 65 / 100) as u8;
     Colour(part(colour.0), part(colour.1), part(colour.2))
@@ -209,7 +209,7 @@ pub(super) fn draw_dot(root: &Root<'_>, at: (i32, i32), colour: Colour) -> Drawn
     root.draw(&Circle::new(at, (7 * FINE) / 2, colour.rgb().filled()))
 }
 
-/// White inside, so that it is seen on lines and bars.
+/// White inside, so that it is visible on lines and bars.
 pub(super) fn draw_diamond(root: &Root<'_>, (x, y): (i32, i32), colour: Colour) -> Drawn {
     let reach = 6 * FINE;
     let corners = vec![(x - reach, y), (x, y - reach), (x + reach, y), (x, y + reach)];

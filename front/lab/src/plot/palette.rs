@@ -1,4 +1,4 @@
-//! Colours that people with any colour vision can tell apart, and one for each name in a report.
+//! Colours that people with any colour vision can tell apart, and the assignment of names to colours in a report.
 
 use std::collections::HashMap;
 
@@ -32,8 +32,8 @@ impl Colour {
 /// For capacities and reference lines.
 pub const GREY: Colour = Colour(0x8c, 0x8c, 0x8c);
 
-/// Seven of the eight colours of Okabe and Ito, "Color Universal Design", 2008; their yellow is too pale for lines on
-/// white. Of the eighth, black, no darker shade can be made, so it comes last.
+/// Seven of the eight colours of Okabe and Ito, "Color Universal Design", 2008; their yellow is too pale for lines on white. The
+/// eighth, black, has no darker shade, so it comes last.
 const OKABE_ITO: [Colour; 7] = [
     Colour(0x00, 0x72, 0xb2),
     Colour(0xd5, 0x5e, 0x00),
@@ -44,7 +44,7 @@ const OKABE_ITO: [Colour; 7] = [
     Colour(0x00, 0x00, 0x00),
 ];
 
-/// Which name has which colour; the same in all plots of a report.
+/// The colour of each name; the same in all plots of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Palette {
     /// With the order of their first appearance.

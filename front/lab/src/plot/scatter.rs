@@ -85,7 +85,7 @@ impl ScatterPlot {
                 centres.push((cloud, (f64::from(x), f64::from(y))));
             }
             for (cloud, centre) in centres {
-                // Bold, and perhaps in a wider font than Arial: a label must not lie on its dot.
+                // Bold, and possibly in a font wider than Arial: a label must not cover its dot.
                 let width = 1.25 * text_width(&cloud.label, 13.0) + 6.0;
                 let size = (width * f64::from(FINE), 17.0 * f64::from(FINE));
                 let area = place(centre, size, limits, &taken);
@@ -104,7 +104,7 @@ impl ScatterPlot {
     }
 }
 
-/// Where a line from a point to its label ends, if they are so far apart that it needs one.
+/// Where a line from a point to its label ends, if they are far enough apart to need one.
 fn leader(point: (f64, f64), area: &Area) -> Option<(f64, f64)> {
     let near = (point.0.clamp(area.0, area.2), point.1.clamp(area.1, area.3));
     let far = (near.0 - point.0).abs().max((near.1 - point.1).abs());
@@ -129,7 +129,7 @@ fn centre(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     Some((crate::stats::mean(&xs)?, crate::stats::mean(&ys)?))
 }
 
-/// Where a label of `size` stands best: near its point, inside `limits`, over nothing that is `taken`.
+/// The best position of a label of `size`: near its point, inside `limits`, and not over anything `taken`.
 pub(super) fn place(point: (f64, f64), size: (f64, f64), limits: Area, taken: &[Area]) -> Area {
     let at = |way: (f64, f64), distance: f64| {
         let x = point.0 + way.0 * (distance + size.0 / 2.0);
@@ -153,7 +153,7 @@ pub(super) fn place(point: (f64, f64), size: (f64, f64), limits: Area, taken: &[
     let cost = |area: &Area| {
         let outside = size.0 * size.1 - overlap(area, &limits);
         let covered: f64 = taken.iter().map(|other| overlap(area, other)).sum();
-        // A line to a label that crosses another label is as bad as covering a part of it.
+        // Crossing another label with a line is as bad as covering a part of it.
         let labels = || taken.iter().filter(|other| other.2 - other.0 > 40.0);
         let inside = |(x, y): (f64, f64)| {
             labels().any(|label| x > label.0 && x < label.2 && y > label.1 && y < label.3)

@@ -1,6 +1,6 @@
 //! Legends.
 
-/// What a series looks like in the legend.
+/// Appearance of a series in the legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swatch {
     /// A line.
@@ -11,6 +11,6 @@ pub enum Swatch {
     Patch,
     /// A dot.
     Dot,
-    /// A hollow diamond, for what was published.
+    /// A hollow diamond, for published values.
     Hollow,
 }

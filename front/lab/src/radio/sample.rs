@@ -8,7 +8,7 @@ use crate::synthetic;
 /// Name of a column, and its values over time.
 type Made = (&'static str, fn(f64) -> f64);
 
-/// So many users with flows, all out of reach, and one without.
+/// This many users with flows, all out of reach, and one without flows.
 pub fn run(users: usize) -> RunResult {
     let mut run = synthetic::run("cubic", 1);
     let wire = run.links[0].clone();

@@ -1,5 +1,5 @@
-//! The part of the report that is about one reproduced experiment: its pictures first, then what was published, measured and
-//! judged, then everything else, folded.
+//! The part of the report about one reproduced experiment: its pictures first, then published and measured values with verdicts,
+//! then everything else, folded.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -13,17 +13,17 @@ use crate::reproduce::{Figures, Picture, Row, Verdict, verdict_counts};
 pub struct Chapter<'a> {
     /// The experiment's name: "001-a3-table1".
     pub id: String,
-    /// What it is about, in a line.
+    /// Its topic, in one line.
     pub title: String,
-    /// What is claimed, in a sentence; may be empty.
+    /// The claim, in a sentence; may be empty.
     pub claim: String,
     /// Where it was published.
     pub source: String,
-    /// What the source says, and what is different here.
+    /// What the source says, and what differs here.
     pub says: String,
     /// The published figures, drawn again.
     pub pictures: Vec<Picture>,
-    /// What was published, measured and judged.
+    /// Published and measured values, with verdicts.
     pub rows: Vec<Row>,
     /// Figures as tables.
     pub tables: Vec<Figures>,
@@ -31,10 +31,10 @@ pub struct Chapter<'a> {
     pub runs: Comparison<'a>,
 }
 
-/// Values in a cell at most; more of them become a table of their own.
+/// Most values in a cell; more of them become a separate table.
 const MOST_IN_CELL: usize = 3;
 
-/// A row for each experiment: what is claimed, and how its criteria were judged.
+/// A row for each experiment: its claim, and the verdicts on its criteria.
 pub fn summary(chapters: &[Chapter<'_>]) -> Markup {
     let rows: Vec<&Row> = chapters.iter().flat_map(|chapter| &chapter.rows).collect();
     let count = |rows: &[&Row], verdict| rows.iter().filter(|row| row.verdict == verdict).count();
@@ -179,7 +179,7 @@ fn rows(rows: &[Row]) -> Markup {
     }
 }
 
-/// The bounds in the unit of what was measured, where that is a single value.
+/// The bounds in the unit of the measured value, if that is a single value.
 fn bounds(row: &Row) -> String {
     let first = row.measured.split("; ").next().unwrap_or_default();
     let words: Vec<&str> = first.split(' ').collect();
@@ -206,14 +206,14 @@ fn value_in(value: f64, unit: &Unit) -> f64 {
     (value / unit.size * 1e9).round() / 1e9
 }
 
-/// What was measured: a line for each reading of the source, and a table where there are many values.
+/// The measured values: a line for each reading of the source, and a table if there are many.
 fn measured(text: &str) -> Markup {
     let text = without_empty_intervals(text);
     let lines: Vec<&str> = text.split("; ").collect();
     html! { @for line in lines { div { (values(line)) } } }
 }
 
-/// "3.1" for "3.1 [3.1, 3.1]" and for "3.1 ± 0": where nothing varies, there is no interval.
+/// "3.1" for "3.1 [3.1, 3.1]" and for "3.1 ± 0": without variation there is no interval.
 fn without_empty_intervals(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
@@ -272,7 +272,7 @@ fn values(text: &str) -> Markup {
     }
 }
 
-/// From the smallest to the largest of the values, which all have the same unit; the first one where they are no numbers.
+/// The smallest and the largest of the values, which all have the same unit; the first one if they are not numbers.
 fn range(parts: &[&str]) -> String {
     let number = |part: &&str| {
         let (_, value) = named(part);
@@ -293,7 +293,7 @@ fn range(parts: &[&str]) -> String {
     }
 }
 
-/// The parts of an enumeration; a comma inside brackets separates nothing.
+/// The parts of an enumeration; commas inside brackets do not separate.
 fn parts(text: &str) -> Vec<&str> {
     let (mut depth, mut from, mut parts) = (0_i32, 0, Vec::new());
     for (at, letter) in text.char_indices() {
@@ -388,7 +388,7 @@ mod tests {
         let page = summary(&[chapter()]).into_string();
         assert!(page.contains("1 reproduced, 1 missed"), "{page}");
         assert!(page.contains("<a href=\"#fig-4.3\">") && page.contains("Delays are &lt;short&gt;."));
-        // No column for what nobody was given.
+        // Columns without any value are omitted.
         assert!(!page.contains("<th scope=\"col\">skipped</th>"));
     }
 

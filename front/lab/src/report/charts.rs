@@ -10,10 +10,10 @@ use crate::figures::Quantity;
 use crate::plot::{Axis, Bar, Cloud, Frame, Line, LinePlot, Palette, PlotError, ScatterPlot, bars};
 use crate::row::COLUMNS;
 
-/// Algorithms, or flows, that are drawn beside each other; of more nothing could be told apart.
+/// Most algorithms, or flows, in one plot; more could not be told apart.
 const MOST_SHOWN: usize = 200;
 
-/// All of them, as far as there is something to compare.
+/// All plots for which there is something to compare.
 pub fn beside(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotError> {
     let points = group.runs.iter().map(|(_, runs)| runs.len()).sum::<usize>();
     let many = group.runs.len() > MOST_SHOWN;
@@ -56,7 +56,7 @@ fn scatter(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotErro
     let rates = clouds.iter().flat_map(|cloud| cloud.points.iter().map(|point| point.1));
     let positive = delays.iter().copied().filter(|delay| *delay > 0.0);
     let spread = delays.iter().copied().fold(0.0, f64::max) / positive.fold(f64::INFINITY, f64::min);
-    // A factor of eight on a linear axis would press the better half into a corner.
+    // Above a factor of eight, a linear axis would press the better half into a corner.
     let (x, scale) = if spread > 8.0 {
         (Axis::log("mean queueing delay", Quantity::Time, delays), ", on a logarithmic axis")
     } else {
@@ -130,7 +130,7 @@ fn title(figure: &str) -> String {
     }
 }
 
-/// Distribution functions of a time, one per algorithm; `None` if there are no samples.
+/// Distribution functions of a time, one per algorithm; `None` without samples.
 fn cdf(
     group: &Comparison<'_>,
     palette: &Palette,
@@ -146,7 +146,7 @@ fn cdf(
     if functions.is_empty() {
         return Ok(None);
     }
-    // The few packets that met an empty queue would stretch the axis over decades in which nothing is seen.
+    // The few packets that met an empty queue would stretch the axis over empty decades.
     let seen = functions.iter().flat_map(|(_, points)| points).filter(|point| point.1 >= 0.01);
     let name = title.to_lowercase().replace("round-trip time", "RTT");
     let x = Axis::log(&name, Quantity::Time, seen.map(|point| point.0));

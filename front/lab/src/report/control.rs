@@ -1,7 +1,6 @@
-//! What goes on inside congestion controls that measure or hear the bandwidth: what they find, aim at and do, over time.
+//! The internals over time of congestion controls that measure or receive the bandwidth: their estimates, targets and actions.
 //!
-//! From the columns that a control shows of itself (`state_...`), by their unit. Controls that show neither rates nor amounts
-//! have no panels here.
+//! Taken from the control's own columns (`state_...`), by unit. Controls that show neither rates nor amounts have no panels here.
 
 use maud::{Markup, html};
 use ranpace_sim::FlowResult;
@@ -14,7 +13,7 @@ use crate::plot::{Axis, Frame, Line, LinePlot, Palette, PlotError, steps};
 
 /// Flows of a run that are shown.
 const FLOWS: usize = 2;
-/// Lines of a panel; more cannot be told apart.
+/// Most lines in a panel; more cannot be told apart.
 const LINES: usize = 6;
 const SIZE: (u32, u32) = (560, 240);
 
@@ -84,7 +83,7 @@ fn panels(run: &Run<'_>, flow: &FlowResult) -> Result<Vec<String>, PlotError> {
             lines.extend(own);
             lines.retain(|line| !line.points.is_empty());
             if highest > 0.0 {
-                // A threshold that follows from the first estimate may be a hundred times what it is compared with.
+                // A threshold derived from the first estimate may be a hundred times the quantity compared with it.
                 cut(&mut lines, 1.5 * highest);
             }
             let values: Vec<f64> =
@@ -102,7 +101,7 @@ fn panels(run: &Run<'_>, flow: &FlowResult) -> Result<Vec<String>, PlotError> {
         .collect()
 }
 
-/// What thresholds of delay are compared with: the RTT above the smallest that the control knows, or else the RTT.
+/// The quantity compared with delay thresholds: the RTT above the smallest known to the control, or else the RTT.
 fn delay(flow: &FlowResult) -> Line {
     let mut points = extract::column(&flow.series, "rtt_last_s");
     let smallest = extract::column(&flow.series, "state_min_rtt_s");
@@ -112,7 +111,7 @@ fn delay(flow: &FlowResult) -> Line {
     line(if smallest.is_empty() { "RTT" } else { "RTT above min rtt" }, OTHER, points)
 }
 
-/// The control's own figures whose names are of this kind, each with a colour of its own.
+/// The control's own figures with names of this kind, each with its own colour.
 fn own(flow: &FlowResult, name: &dyn Fn(&str) -> Option<String>) -> Vec<Line> {
     let columns = flow.series.columns.iter().filter_map(|column| {
         let label = name(column.name.strip_prefix("state_")?)?.replace('_', " ");

@@ -1,22 +1,22 @@
-//! From runs to points: what a plot of a run, or of several, needs.
+//! From runs to points: the inputs of plots.
 
 use ranpace_sim::{Distribution, FlowResult, LinkResult, RunResult, Series};
 
 /// Points of a line.
 pub type Points = Vec<(f64, f64)>;
 
-/// The flows that count: all but plain sources, unless there is nothing else.
+/// The flows shown: all but plain sources, unless there are no others.
 pub fn flows(run: &RunResult) -> Vec<&FlowResult> {
     let chosen: Vec<&FlowResult> = run.flows.iter().filter(|flow| flow.cc != "udp").collect();
     if chosen.is_empty() { run.flows.iter().collect() } else { chosen }
 }
 
-/// The bottleneck of the first flow that counts.
+/// The bottleneck of the first flow shown.
 pub fn bottleneck(run: &RunResult) -> Option<&LinkResult> {
     flows(run).first().and_then(|flow| flow.bottleneck).and_then(|index| run.links.get(index))
 }
 
-/// A column over time; empty if there is none of that name.
+/// A column over time; empty if it is missing.
 pub fn column(series: &Series, name: &str) -> Points {
     match (series.get("time_s"), series.get(name)) {
         (Some(times), Some(values)) => times.iter().copied().zip(values.iter().copied()).collect(),

@@ -6,10 +6,10 @@ use crate::figures::Unit;
 use crate::plot::Palette;
 use crate::row::{COLUMNS, Column, CompareRow};
 
-/// Rows that are shown; with more, browsers take minutes for the page.
+/// Most rows shown; with more, browsers take minutes for the page.
 const SHOWN: usize = 2_000;
 
-/// The table; figures that no row has are left out.
+/// The table; figures without values are left out.
 pub fn table(rows: &[CompareRow], palette: &Palette) -> Markup {
     let has = |figure: &&Column| rows.iter().any(|row| figure.of(row).0.is_finite());
     let figures: Vec<&Column> = COLUMNS.iter().filter(has).collect();
@@ -71,7 +71,7 @@ fn cell(text: &str, best: bool) -> Markup {
     }
 }
 
-/// Which rows show the best value; none if all of them show the same.
+/// Rows with the best value; none if all rows have the same.
 fn best(figure: &Column, unit: &Unit, rows: &[CompareRow]) -> Vec<bool> {
     let nowhere = vec![false; rows.len()];
     let values: Vec<f64> = rows.iter().map(|row| figure.of(row).0).collect();

@@ -1,4 +1,4 @@
-//! Runs over time: a panel per algorithm, all with the same axes, so that they can be compared at a glance.
+//! Runs over time: a panel per algorithm, all with the same axes for comparison.
 
 use maud::{Markup, html};
 use ranpace_sim::{FlowResult, RunResult};
@@ -11,10 +11,10 @@ use crate::radio;
 
 /// Flows that are drawn one by one.
 const SINGLE_FLOWS: usize = 7;
-/// Algorithms whose delays are drawn over each other; more of them would hide one another.
+/// Most algorithms whose delays share a plot; more would hide one another.
 const OVERLAID: usize = 4;
 
-/// Seconds that a second sequence trace shows; over a minute, nothing can be seen of them.
+/// Seconds covered by a second sequence trace; over a minute, details are invisible.
 const BEGINNING: f64 = 5.0;
 
 /// The first run of an algorithm.
@@ -31,7 +31,7 @@ pub(super) struct Panel {
     pub lines: Vec<Line>,
 }
 
-/// The runs of a comparison that are shown over time: of each algorithm the first.
+/// The runs of a comparison shown over time: the first of each algorithm.
 pub(super) fn shown<'a>(group: &'a Comparison<'_>, palette: &Palette) -> Vec<Run<'a>> {
     let shown = group.runs.iter().filter_map(|(label, runs)| {
         let run = runs.iter().find(|run| run.flows.iter().any(|flow| !flow.series.columns.is_empty()))?;
@@ -126,7 +126,7 @@ pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, Pl
     let mut pacing: Vec<Panel> = pacing.collect();
     let mut cut = false;
     if limit > 0.0 {
-        // The first estimate of a fresh connection may be a hundred times the capacity.
+        // The first estimate of a new connection may be a hundred times the capacity.
         for point in pacing.iter_mut().flat_map(|panel| &mut panel.lines).flat_map(|line| &mut line.points) {
             cut |= point.1 > limit;
             point.1 = point.1.min(limit);
@@ -168,7 +168,7 @@ pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, Pl
     })
 }
 
-/// In flight, beside the window in its algorithm's colour.
+/// Bytes in flight, beside the window in its algorithm's colour.
 pub(super) const OTHER: Colour = Colour(0xb0, 0xb6, 0xbe);
 
 pub(super) fn line(label: &str, colour: Colour, points: Points) -> Line {
@@ -190,7 +190,7 @@ fn capacity(run: &RunResult) -> Option<Points> {
     points.iter().any(|point| point.1.is_finite()).then_some(points)
 }
 
-/// The capacity of the bottleneck that all flows have. Where each user has its own, as in a cell, none stands for all.
+/// The capacity of the bottleneck shared by all flows. If each user has its own, as in a cell, none represents all.
 fn capacity_area(run: &RunResult) -> Option<Line> {
     let flows = extract::flows(run);
     let shared = flows.iter().all(|flow| flow.bottleneck == flows[0].bottleneck);
@@ -198,7 +198,7 @@ fn capacity_area(run: &RunResult) -> Option<Line> {
     points.map(|points| line("capacity", GREY, points))
 }
 
-/// A line per flow: in the colour of its algorithm if all are different, else one colour after the other.
+/// A line per flow: in the colour of its algorithm if all differ, else in successive colours.
 fn each_flow(run: &Run<'_>, palette: &Palette, column: &str) -> Vec<Line> {
     let flows = extract::flows(run.run);
     let twice = |flow: &FlowResult| flows.iter().filter(|other| other.cc == flow.cc).count() > 1;
@@ -212,7 +212,7 @@ fn each_flow(run: &Run<'_>, palette: &Palette, column: &str) -> Vec<Line> {
         .collect()
 }
 
-/// Delays over each other in one plot, or in panels if there are too many.
+/// Delays in one plot, or in panels if there are too many.
 fn delays(runs: &[Run<'_>]) -> Result<(&'static str, Vec<String>, String), PlotError> {
     let lines: Vec<Line> = runs
         .iter()
@@ -230,14 +230,14 @@ fn delays(runs: &[Run<'_>]) -> Result<(&'static str, Vec<String>, String), PlotE
     Ok(("Queueing delay", draw(panels, "delay", Quantity::Time)?, caption.to_owned()))
 }
 
-/// Sent, acknowledged and ideal, for `length` seconds from the first byte.
+/// Sent, acknowledged and ideal bytes, for `length` seconds from the first byte.
 fn sequence(run: &Run<'_>, length: f64) -> Option<Panel> {
     let flows = extract::flows(run.run);
     let flow = flows.first()?;
     let mut sent = extract::column(&flow.series, "sent_bytes");
     let mut acked = extract::column(&flow.series, "acked_bytes");
     let first = sent.iter().position(|point| point.1 > 0.0)?;
-    // At the sample before the first bytes they were not sent yet.
+    // At the sample before, the first bytes had not been sent yet.
     let start = if first == 0 { 0.0 } else { sent[first - 1].0 };
     sent.retain(|point| point.0 <= start + length);
     acked.retain(|point| point.0 <= start + length);
@@ -259,7 +259,7 @@ fn draw(panels: Vec<Panel>, name: &str, quantity: Quantity) -> Result<Vec<String
     draw_over(panels, name, |values| Axis::from_zero(name, quantity, values.iter().copied()))
 }
 
-/// As [`draw`], with another axis upwards.
+/// Like [`draw`], with another vertical axis.
 pub(super) fn draw_over(
     panels: Vec<Panel>,
     name: &str,

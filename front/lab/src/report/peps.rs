@@ -1,4 +1,4 @@
-//! Lightweight PEPs in the report: what they saw and said, and what became of it.
+//! Lightweight PEPs in the report: what they observed and reported, and the effect.
 
 use maud::{Markup, html};
 

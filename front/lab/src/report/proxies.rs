@@ -1,4 +1,4 @@
-//! Proxies in the report: what became of the flows that they split, and what waited in them over time.
+//! Proxies in the report: results of the flows that they split, and their backlog over time.
 
 use maud::{Markup, html};
 
@@ -33,7 +33,7 @@ pub fn tables(group: &Comparison<'_>) -> Markup {
     )
 }
 
-/// What waited in proxies, for how long, and what servers were told, over time.
+/// Backlog of proxies, waiting time, and windows advertised to servers, over time.
 pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotError> {
     let runs = shown(group, palette);
     if runs.iter().all(|run| proxies::flows(run.run).next().is_none()) {

@@ -1,4 +1,4 @@
-//! The radio in the report: what became of cells and users, and the channel, grants and buffers of the first over time.
+//! The radio in the report: results of cells and users, and the channel, grants and buffers of the first user over time.
 
 use maud::{Markup, html};
 use ranpace_sim::{LinkResult, RunResult, UserResult};
@@ -10,9 +10,9 @@ use crate::figures::Quantity;
 use crate::plot::{Axis, GREY, Line, Palette, PlotError, steps};
 use crate::radio::{self, Rows};
 
-/// Users whose radio is shown over time if a single run is.
+/// Users whose radio is shown over time for a single run.
 const USERS: usize = 3;
-/// The same if several algorithms are compared: each has a panel of every kind.
+/// The same when several algorithms are compared: each has a panel of every kind.
 const USERS_OF_MANY: usize = 1;
 
 /// Figures of cells and users.
@@ -36,8 +36,8 @@ pub fn tables(group: &Comparison<'_>) -> Markup {
     )
 }
 
-/// Tables of the first run of each algorithm that `has` something for them, under a title that folds them away: open if there is
-/// one algorithm. Runs come with their labels, which are empty then.
+/// Tables of the first run of each algorithm for which `has` returns true, under a foldable title that is open if there is only one
+/// algorithm. Runs come with their labels, which are then empty.
 pub(super) fn foldable(
     group: &Comparison<'_>,
     title: &str,
@@ -80,7 +80,7 @@ pub(super) fn table(rows: &Rows) -> Markup {
     }
 }
 
-/// A user in each of the runs that know it, with the way that data goes.
+/// A user in each of the runs that have it, with the direction of the data.
 struct Subject<'a> {
     name: &'a str,
     runs: Vec<(&'a Run<'a>, &'a UserResult)>,
@@ -120,7 +120,7 @@ pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, Pl
     })
 }
 
-/// Whether the bottleneck of a flow is the user's way up and that of none its way down.
+/// Whether the bottleneck of a flow is the user's uplink and that of none its downlink.
 fn is_upload(run: &RunResult, user: &UserResult) -> bool {
     let bottlenecks = run.flows.iter().filter_map(|flow| run.links.get(flow.bottleneck?));
     let ways =
@@ -155,7 +155,7 @@ fn sections(sections: Vec<Section>) -> Markup {
 }
 
 impl Subject<'_> {
-    /// A panel per run. If all are the same, which nothing but the channel is, one without a title.
+    /// A panel per run. If all are identical, which only applies to the channel, one without a title.
     fn panels(&self, lines: impl Fn(&Run<'_>, &UserResult) -> Vec<Line>) -> Vec<Panel> {
         let panel = |(run, user): &(&Run<'_>, &UserResult)| Panel {
             title: if self.runs.len() > 1 { run.label.to_owned() } else { String::new() },
@@ -175,7 +175,7 @@ impl Subject<'_> {
     }
 }
 
-/// What no algorithm changes: SINR, and where the user is.
+/// What does not depend on the algorithm: SINR, and the user's position.
 fn channel(subject: &Subject<'_>) -> Result<Vec<Section>, PlotError> {
     let (down, up) = (Palette::nth(0), Palette::nth(1));
     let sinr = subject.panels(|_, user| {

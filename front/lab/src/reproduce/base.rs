@@ -1,4 +1,4 @@
-//! Bases: what several experiments of one source have in common, in `reproductions/base/NAME.toml`.
+//! Bases: shared parts of several experiments of one source, in `reproductions/base/NAME.toml`.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use super::places::Set;
 use super::runs::Runs;
 use super::toml::Table;
 
-/// A base. Its keys mean what they mean in an experiment.
+/// A base. Its keys have the same meaning as in an experiment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Base {
-    /// What holds for all experiments on it.
+    /// Remarks that apply to all experiments on it.
     #[serde(default)]
     pub says: String,
-    /// The scenario that theirs are patches on.
+    /// The scenario that theirs are patches of.
     pub scenario: Table,
     /// Patches by name.
     #[serde(default, rename = "patch")]
@@ -23,7 +23,7 @@ pub struct Base {
     /// Values of places.
     #[serde(default)]
     pub set: Set,
-    /// The runs of those that have none of their own.
+    /// The runs of experiments that have none of their own.
     #[serde(default)]
     pub runs: Vec<Runs>,
 }

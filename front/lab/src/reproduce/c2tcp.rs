@@ -10,7 +10,7 @@ use super::measured::Measured;
 /// interval, a dip, above it for less than an interval, below it. The paper gives no values; these are ours.
 const FIG_2: [u64; 12] = [20, 25, 60, 60, 60, 60, 60, 60, 30, 60, 60, 25];
 
-/// What C2TCP makes of [`FIG_2`], sample by sample.
+/// C2TCP's classification of [`FIG_2`], sample by sample.
 fn judged() -> Result<Vec<&'static str>, Absent> {
     let algorithm: Algorithm = "cubic+c2tcp:tuner=off:alpha=2:clock=ns:boost=real:clock=ns:kernel_compat=off"
         .parse()
@@ -63,7 +63,7 @@ fn judged() -> Result<Vec<&'static str>, Absent> {
         .collect())
 }
 
-/// The conditions that it goes through: the value is 1 if they are as published.
+/// The conditions that it passes through: the value is 1 if they are as published.
 pub(super) fn conditions() -> Result<Measured, Absent> {
     let mut phases = judged()?;
     phases.dedup();
@@ -71,7 +71,7 @@ pub(super) fn conditions() -> Result<Measured, Absent> {
     Ok(Measured { value: f64::from(u8::from(is_as_published)), text: phases.join(", ") })
 }
 
-/// RTTs that are Bad in one place and Normal in another: their number.
+/// Number of RTTs that are Bad in one place and Normal in another.
 pub(super) fn history() -> Result<Measured, Absent> {
     let judged = judged()?;
     let of = |rtt: u64, condition: &str| {

@@ -1,4 +1,4 @@
-//! What the runs of an experiment gave: a cell for each scheme at each point.
+//! The results of an experiment's runs: a cell for each scheme at each point.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ pub struct Cell {
     values: Vec<f64>,
     /// The values of its places.
     pub places: Values,
-    /// The run.
+    /// The run's results.
     pub run: RunResult,
 }
 
 /// Why a measurement has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Absent {
-    /// Recordings that are not there.
+    /// Missing recordings.
     Trace(Vec<String>),
-    /// Runs that were not finished.
+    /// Unfinished runs.
     Run,
-    /// The measurement asks for something that no run gives; says what.
+    /// The measurement needs something that no run has; says what.
     Nothing(String),
 }
 
-/// All cells. Points keep the order in which the experiment lists them.
+/// All cells. Points keep the order of the experiment.
 #[derive(Clone, Debug)]
 pub struct Cells {
     order: Vec<(String, String)>,
@@ -50,12 +50,12 @@ impl Cell {
         Self { values: Figure::all().map(|figure| figure.single(&scope)).collect(), places, run }
     }
 
-    /// A figure of all flows but plain sources; NaN where there is none.
+    /// A figure of all flows but plain sources; NaN if there is none.
     pub fn get(&self, figure: Figure) -> f64 {
         self.values[figure.index()]
     }
 
-    /// Without what only figures are taken from: distributions and series, which are most of a run.
+    /// Without what is only needed to compute figures: distributions and series, which are most of a run.
     pub fn slim(mut self) -> Self {
         let none = |of: &mut Distribution| of.cdf = Vec::new();
         for flow in &mut self.run.flows {
@@ -77,14 +77,14 @@ impl Cell {
         self
     }
 
-    /// The value of a place as a number: seconds, bytes, bit/s, or as it is.
+    /// The value of a place as a number: in seconds, bytes or bit/s, or a plain number.
     pub fn number(&self, place: &str) -> Result<f64, Absent> {
         place_number(&self.places, place).map_err(Absent::Nothing)
     }
 }
 
 impl Cells {
-    /// No cells yet; measures and plots without runs are those of `models`.
+    /// Without cells; measures and plots without runs are those of `models`.
     pub fn new(models: Models) -> Self {
         Self { order: Vec::new(), cells: BTreeMap::new(), models }
     }
@@ -94,14 +94,14 @@ impl Cells {
         self.models
     }
 
-    /// Enters what one run gave, or why it gave nothing.
+    /// Enters the result of a run, or the reason for its absence.
     pub fn enter(&mut self, scheme: &str, point: &str, cell: Result<Cell, Absent>) {
         let key = (scheme.to_owned(), point.to_owned());
         self.order.push(key.clone());
         self.cells.insert(key, cell.map(Arc::new));
     }
 
-    /// Enters the cell of one scheme for another one too, which would have played the same run.
+    /// Enters the cell of one scheme also for another one, whose run would be the same.
     pub fn enter_same(&mut self, scheme: &str, as_well: &str, point: &str) {
         let known = self.cells.get(&(scheme.to_owned(), point.to_owned())).cloned();
         let key = (as_well.to_owned(), point.to_owned());
@@ -111,7 +111,7 @@ impl Cells {
         }
     }
 
-    /// One cell.
+    /// The cell of a scheme at a point.
     pub fn at(&self, scheme: &str, point: &str) -> Result<&Cell, Absent> {
         match self.cells.get(&(scheme.to_owned(), point.to_owned())) {
             Some(Ok(cell)) => Ok(cell),
@@ -120,8 +120,8 @@ impl Cells {
         }
     }
 
-    /// The same with the runs of some schemes in the place of others: `instead` has for the label of a scheme that of the
-    /// scheme whose cells are found under it.
+    /// The same with the runs of some schemes replaced: `instead` maps the label of a scheme to that of the scheme whose cells are
+    /// used.
     pub fn instead(&self, instead: &BTreeMap<String, String>) -> Self {
         let mut cells = Self::new(self.models);
         for key in &self.order {
@@ -143,7 +143,8 @@ impl Cells {
         self.order.iter().filter(|(own, _)| own == scheme).map(|(_, point)| point.as_str()).collect()
     }
 
-    /// The points of a scheme that are of a group: called like it, or so and then a blank; all if it has no name.
+    /// The points of a scheme in a group: those whose label is the group's, or begins with it and a blank; all if the group has no
+    /// name.
     pub fn group(&self, scheme: &str, group: &str) -> Vec<&str> {
         self.keys_of(scheme, group).map(|(_, point)| point).collect()
     }
@@ -158,7 +159,7 @@ impl Cells {
         keys.filter(move |(own, point)| *own == scheme && is_of(point))
     }
 
-    /// The cells of a scheme at all of its points. All of them must be there: what is missing is collected.
+    /// The cells of a scheme at all of its points. All of them must exist: missing ones are collected.
     pub fn of(&self, scheme: &str) -> Result<Vec<(&str, &Cell)>, Absent> {
         let mut found = Vec::new();
         let mut missing = Vec::new();
@@ -177,7 +178,7 @@ impl Cells {
         if found.is_empty() { Err(Absent::Nothing(format!("{scheme} is not played"))) } else { Ok(found) }
     }
 
-    /// All cells that are there.
+    /// All existing cells.
     pub fn all(&self) -> impl Iterator<Item = (&str, &str, &Cell)> {
         self.order.iter().filter_map(|key| {
             let cell = self.cells.get(key)?.as_ref().ok()?;

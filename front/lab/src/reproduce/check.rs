@@ -1,4 +1,4 @@
-//! Whether an experiment contradicts itself: names that do not exist or stand twice, criteria that cannot be judged.
+//! Consistency of an experiment: unknown or duplicate names, criteria that cannot be judged.
 
 use super::experiment::Experiment;
 use super::measure::Measure;

@@ -1,5 +1,5 @@
 //! What a source leaves open, chosen by its published figures: combinations of an algorithm's switches (`[sensitivity]`) and of
-//! values of places (`[variation]`), each with its distance from them.
+//! values of places (`[variation]`), each with its distance from these figures.
 
 use super::Mean;
 use super::cells::{Absent, Cells};
@@ -45,7 +45,7 @@ fn setting(with: &Set) -> String {
 
 /// Every combination of `[variation]`, the one nearest to the published figures first, and a row that names it.
 ///
-/// Figures are ratios where a table is `to` a scheme. Distance (ours): mean over the published ratios and figures of
+/// If a table has `to`, figures are ratios to that scheme. Distance (ours): mean over the published ratios and figures of
 /// `|ln(measured / published)|`.
 pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row)> {
     let spec = experiment.variation.as_ref()?;
@@ -63,7 +63,7 @@ pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row
                 table.published.iter().filter(|(scheme, _)| Some(scheme.as_str()) != to)
             {
                 let (above, below) = (varied(scheme, with), to.map(|to| varied(to, with)));
-                // Of fewer points, where the variation has fewer.
+                // Over fewer points, if the variation has fewer.
                 let points: Vec<String> = cells
                     .group(&above, group)
                     .into_iter()
@@ -109,7 +109,7 @@ pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row
     Some((table, row))
 }
 
-/// A combination: its distance from what was published, its name, its figures.
+/// A combination: its distance from the published figures, its name, its figures.
 type Distance = (f64, String, Vec<f64>);
 
 /// All combinations as a table, the nearest one first, and a row that names it.
@@ -216,7 +216,7 @@ mod tests {
         let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
         let played: Vec<String> =
             planned.iter().map(|run| format!("{} {}", run.scheme, last(&run.text))).collect();
-        // The second queue of the long point is its first one: it counts for both, and is played once.
+        // The second queue of the long point equals its first one: it counts for both, and is run once.
         let own = [r#"base x = "1 x""#, r#"base x = "1 x""#];
         let further = [
             r#"base [queue=${x}] x = "1 deep""#,

@@ -1,4 +1,4 @@
-//! A published experiment as data: what was played, what was found, and what must hold here.
+//! A published experiment as data: what is run, what was published, and which criteria must hold.
 //!
 //! One `experiment.toml` per folder of `reproductions/`, compiled into the program. `docs/reproductions.md` describes
 //! the format. Unknown keys are errors, and so is a reference to a scheme that does not exist.
@@ -30,20 +30,20 @@ pub struct Experiment {
     /// Other names that mean it.
     #[serde(default)]
     pub alias: Vec<String>,
-    /// What it is about, in a line.
+    /// Its topic, in one line.
     pub title: String,
     /// Where it was published.
     pub source: String,
-    /// What is claimed, in one sentence: by the source, or by us.
+    /// The claim, in one sentence: by the source, or by us.
     #[serde(default)]
     pub claim: String,
-    /// What the source says, and what is different here.
+    /// What the source says, and what differs here.
     pub says: String,
-    /// Why it cannot be played yet; its criteria are pending then.
+    /// Why it cannot be run yet; its criteria are pending then.
     pub pending: Option<String>,
     /// The file of `reproductions/base/`, without `.toml`, whose scenario, values and patches this one builds on.
     pub base: Option<String>,
-    /// The scenario, with places such as `"${rtt}"` for values; a patch on that of the base.
+    /// The scenario, with places such as `"${rtt}"` for values; a patch of the base's scenario if there is one.
     #[serde(default)]
     pub scenario: Table,
     /// Patches by name, for `use`.
@@ -52,60 +52,60 @@ pub struct Experiment {
     /// Patches of all runs.
     #[serde(default, rename = "use")]
     pub uses: Vec<String>,
-    /// Values of places that are the same in all runs, unless a scheme or a point has its own.
+    /// Values of places that are the same in all runs, unless a scheme or a point overrides them.
     #[serde(default)]
     pub set: Set,
-    /// What is compared.
+    /// The schemes that are compared.
     #[serde(default, rename = "scheme")]
     pub schemes: Vec<Scheme>,
-    /// Which scheme is played where.
+    /// Which scheme is run at which points.
     #[serde(default)]
     pub runs: Vec<Runs>,
-    /// What is changed for a quick look.
+    /// Changes for a quick look.
     #[serde(default)]
     pub quick: Quick,
-    /// Which runs are shown over time in the report: those of this point.
+    /// The runs shown over time in the report: those of this point.
     pub show: Option<String>,
     /// Switches whose combinations are all tried on request.
     pub sensitivity: Option<Sensitivity>,
     /// Values of places whose combinations are all tried on request, for all schemes at once.
     pub variation: Option<Variation>,
-    /// Other admissible readings of the source: the criteria are evaluated by them too.
+    /// Other admissible readings of the source, by which the criteria are evaluated too.
     #[serde(default, rename = "reading", deserialize_with = "sections")]
     pub readings: Vec<Reading>,
-    /// Whether series over time are kept. Thousands of drops whose figures are totals do without.
+    /// Whether series over time are kept. Thousands of drops whose figures are totals do not need them.
     #[serde(default = "yes")]
     pub series: bool,
     /// Files that the scenario names, such as trajectories, by name.
     #[serde(default)]
     pub files: Values,
-    /// What must hold, or is reported.
+    /// Criteria that must hold, or are reported.
     #[serde(rename = "criterion", deserialize_with = "sections")]
     pub criteria: Vec<Criterion>,
-    /// Figures to be shown as tables.
+    /// Figures shown as tables.
     #[serde(default, rename = "table", deserialize_with = "sections")]
     pub tables: Vec<TableSpec>,
-    /// Figures to be shown as plots.
+    /// Figures shown as plots.
     #[serde(default, rename = "plot", deserialize_with = "sections")]
     pub plots: Vec<PlotSpec>,
-    /// Published figures that the report draws again.
+    /// Published figures that the report redraws.
     #[serde(default, rename = "picture", deserialize_with = "sections")]
     pub pictures: Vec<PictureSpec>,
 }
 
-/// One of the things that are compared.
+/// One of the compared schemes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scheme {
-    /// As tables call it.
+    /// Its name in tables.
     pub label: String,
-    /// Whether it judges, or is only shown.
+    /// Whether it is judged, or only shown.
     #[serde(default)]
     pub role: Role,
-    /// The scheme of which it is a variant: criteria are also compared for it, without a verdict. It begins with all that is
-    /// different in that scheme's scenario.
+    /// The scheme of which it is a variant: criteria are also evaluated for it, without a verdict. It starts from all changes of
+    /// that scheme's scenario.
     pub variant_of: Option<String>,
-    /// Another scheme with which it begins.
+    /// Another scheme that it starts from.
     pub like: Option<String>,
     /// The patches of its scenario, by name.
     #[serde(default, rename = "use")]
@@ -118,16 +118,16 @@ pub struct Scheme {
     pub set: Set,
 }
 
-/// What a scheme is there for.
+/// The role of a scheme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The variant of the algorithm in question by which its criteria are judged; chosen before the first run.
+    /// The variant of the algorithm under test by which its criteria are judged; chosen before the first run.
     Judged,
-    /// What the source compares it with.
+    /// A scheme that the source compares it with.
     #[default]
     Compared,
-    /// Another variant of the algorithm in question, or a scheme that the source does not have.
+    /// Another variant of the algorithm under test, or a scheme that the source does not have.
     Shown,
 }
 
@@ -135,35 +135,35 @@ pub enum Role {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
-    /// In a few words, for the table of verdicts.
+    /// A short description, for the table of verdicts.
     pub name: String,
     /// What in the source admits it.
     pub why: String,
-    /// For the label of a scheme, that of the scheme whose runs take its place.
+    /// Maps the label of a scheme to that of the scheme whose runs replace its own.
     #[serde(default)]
     pub instead: BTreeMap<String, String>,
-    /// What comparisons on the same drops look at in place of a figure.
+    /// The figure that replaces another in comparisons on the same drops.
     #[serde(default)]
     pub figures: Vec<OtherFigure>,
-    /// The criteria that it is about; all robust ones if there are none.
+    /// The criteria that it affects; all robust ones if empty.
     #[serde(default)]
     pub criteria: Vec<String>,
 }
 
 impl Reading {
-    /// Whether a criterion is evaluated by it.
+    /// Whether it applies to a criterion.
     pub fn is_about(&self, criterion: &Criterion) -> bool {
         criterion.robust && (self.criteria.is_empty() || self.criteria.contains(&criterion.id))
     }
 }
 
-/// A quick look: shorter runs at fewer points. Nothing is judged by it.
+/// A quick look: shorter runs at fewer points. Nothing is judged.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Quick {
-    /// The first points of each `[[runs]]`.
+    /// Number of points kept from each `[[runs]]`, the first ones.
     pub points: usize,
-    /// Values instead of those of the points.
+    /// Values that replace those of the points.
     pub set: Set,
 }
 
@@ -173,51 +173,51 @@ impl Default for Quick {
     }
 }
 
-/// Switches of the algorithm in question. Every combination is played where the judged scheme is.
+/// Switches of the algorithm under test. Every combination is run at the points of the judged scheme.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sensitivity {
     /// The algorithm without the switches.
     pub cc: String,
-    /// For each switch its values.
+    /// The values of each switch.
     pub switches: Vec<Vec<String>>,
-    /// Whether the criteria are shown for each combination, as for variants of the judged scheme.
+    /// Whether the criteria are evaluated for each combination, as for variants of the judged scheme.
     #[serde(default)]
     pub criteria: bool,
-    /// Schemes and figures by which the nearest combination is found, if there are any.
+    /// Schemes and figures that select the nearest combination, if any.
     #[serde(default)]
     pub schemes: Vec<String>,
-    /// The figures by which it is found.
+    /// The figures that select it.
     #[serde(default)]
     pub metrics: Vec<Figure>,
-    /// The table whose published figures are compared with.
+    /// The table with the published figures to compare with.
     pub table: Option<String>,
-    /// Whether they are played and recorded each time, and not on request.
+    /// Whether the combinations are always run and recorded, and not only on request.
     #[serde(default)]
     pub always: bool,
 }
 
-/// What the source leaves open and touches several schemes: every combination is played by all schemes of some tables
-/// and criteria.
+/// Choices that the source leaves open and that affect several schemes: every combination is run by all schemes of some tables and
+/// criteria.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variation {
-    /// For each place its values, that of the experiment itself first.
+    /// The values of each place, that of the experiment itself first.
     pub set: BTreeMap<String, Vec<Toml>>,
-    /// Tables of published ratios by which the nearest combination is found. Each says at which group of points.
+    /// Tables of published ratios that select the nearest combination. Each states its group of points.
     #[serde(default)]
     pub tables: Vec<String>,
-    /// Criteria with a published `figure` by which it is found too.
+    /// Criteria with a published `figure` that select it too.
     #[serde(default)]
     pub criteria: Vec<String>,
     /// The first points of each `[[runs]]`; all if it is missing.
     pub points: Option<usize>,
-    /// Whether it is played and recorded each time, and not on request: what other experiments take over from it.
+    /// Whether it is always run and recorded, and not only on request: for choices that other experiments adopt.
     #[serde(default)]
     pub always: bool,
 }
 
-/// What must hold, or is reported.
+/// A criterion: what must hold, or is reported.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Criterion {
@@ -225,27 +225,27 @@ pub struct Criterion {
     pub id: String,
     /// What must hold.
     pub text: String,
-    /// Whether it should hold in any faithful model and so is judged; else it is reported.
+    /// Whether it should hold in any faithful model and so is judged; otherwise it is reported.
     #[serde(default)]
     pub robust: bool,
-    /// Whether a second reader, given source, specification and code, found model and reading sound although it does not hold:
-    /// a miss is then a finding. The experiment's README has the reading.
+    /// Whether a second reader, given source, specification and code, found model and reading sound although it does not hold: a
+    /// miss is then a finding. The experiment's README documents that reading.
     #[serde(default)]
     pub finding: bool,
     /// What the source says.
     pub published: String,
-    /// The same as a number, in the unit of what is measured, for a choice by `[variation]`.
+    /// The same as a number, in the unit of the measured value, for a choice by `[variation]`.
     pub figure: Option<f64>,
-    /// What is compared; missing only where the experiment is pending.
+    /// The measure; missing only if the experiment is pending.
     pub measure: Option<Measure>,
-    /// The value must not be below.
+    /// Lower bound of the value.
     pub at_least: Option<f64>,
-    /// The value must not be above.
+    /// Upper bound of the value.
     pub at_most: Option<f64>,
 }
 
 impl Criterion {
-    /// The bounds in words; empty without.
+    /// The bounds in words; empty without any.
     pub fn bounds(&self) -> String {
         let bound = |word: &str, bound: Option<f64>| bound.map(|bound| format!("at {word} {bound}"));
         [bound("least", self.at_least), bound("most", self.at_most)]
@@ -264,12 +264,12 @@ pub struct TableSpec {
     pub id: String,
     /// Its heading.
     pub title: String,
-    /// The scheme that all are divided by; without it, figures are shown as they are, for each point.
+    /// The scheme that all are divided by; without it, figures are shown unchanged, for each point.
     pub to: Option<String>,
-    /// How ratios over several points become one.
+    /// How ratios over several points are combined.
     #[serde(default)]
     pub mean: Mean,
-    /// The group of points that it is about: a row for each scheme, the mean over these points.
+    /// Its group of points: a row for each scheme, the mean over these points.
     pub at: Option<String>,
     /// The rows; all schemes if there are none.
     #[serde(default)]
@@ -277,12 +277,12 @@ pub struct TableSpec {
     /// The columns.
     #[serde(default)]
     pub metrics: Vec<Figure>,
-    /// Groups of flows, by what their names begin with: a row for each scheme and group.
+    /// Groups of flows, by prefixes of their names: a row for each scheme and group.
     #[serde(default)]
     pub groups: Vec<String>,
-    /// In place of columns: what a mechanism loses by faults of its radio information.
+    /// Instead of columns: what a mechanism loses by faults of its radio information.
     pub faults: Option<Faults>,
-    /// Whether it is too long for a terminal and stands in the report only.
+    /// Whether it is too long for a terminal and only shown in the report.
     #[serde(default)]
     pub report_only: bool,
     /// Published values of the columns, by scheme: ratios with `to`, else in base units (bit/s, s, B).
@@ -294,13 +294,13 @@ pub struct TableSpec {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlotSpec {
-    /// Below it.
+    /// Its caption.
     pub caption: String,
-    /// What is plotted.
+    /// The plotted figure.
     pub metric: Figure,
-    /// Over which value of the points; without it, a bar for each scheme, the mean over its points.
+    /// The place on the horizontal axis; without it, a bar for each scheme, the mean over its points.
     pub over: Option<String>,
-    /// Of the flows of this group alone, where there are bars.
+    /// With bars: only the flows of this group.
     pub flows: Option<String>,
     /// All schemes if there are none.
     #[serde(default)]
@@ -315,7 +315,7 @@ const fn yes() -> bool {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExperimentError {
-    /// It is not TOML, or has other keys or types.
+    /// It is not TOML, or has unknown keys or wrong types.
     #[error("{file}: {source}")]
     Malformed {
         /// Which one.
@@ -323,7 +323,7 @@ pub enum ExperimentError {
         /// What is wrong, and where.
         source: toml_edit::de::Error,
     },
-    /// It contradicts itself.
+    /// It is inconsistent.
     #[error("{file}: {what}")]
     Wrong {
         /// Which one.
@@ -334,7 +334,7 @@ pub enum ExperimentError {
 }
 
 impl Experiment {
-    /// Reads one. `file` is what errors call it.
+    /// Parses one. `file` is its name in errors.
     pub fn parse(text: &str, file: &str) -> Result<Self, ExperimentError> {
         let malformed = |source| ExperimentError::Malformed { file: file.to_owned(), source };
         let wrong = |what| ExperimentError::Wrong { file: file.to_owned(), what };
@@ -349,14 +349,14 @@ impl Experiment {
         }
     }
 
-    /// Whether it is called so: by its name, an alias, or the beginning of its name up to a hyphen ("001", "001-a3").
+    /// Whether `name` means it: its name, an alias, or the beginning of its name up to a hyphen ("001", "001-a3").
     pub fn is_called(&self, name: &str) -> bool {
         let begins = self.id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
         (begins && !name.is_empty()) || self.alias.iter().any(|alias| alias == name)
     }
 
-    /// The experiment on a base: its `[scenario]` is a patch on that of the base, its values and patches take precedence, its
-    /// `[[runs]]` replace those of the base, and what the base says follows what it says itself.
+    /// The experiment on a base: its `[scenario]` is a patch of that of the base, its values and patches take precedence, its
+    /// `[[runs]]` replace those of the base, and its remarks come before those of the base.
     fn on(mut self, mut base: Base) -> Result<Self, String> {
         patch::apply(&self.scenario, &mut base.scenario).map_err(|what| format!("scenario: {what}"))?;
         self.scenario = base.scenario;
@@ -376,7 +376,7 @@ impl Experiment {
         format!("reproductions/{}/experiment.toml", self.id)
     }
 
-    /// A scheme after all those with which it begins, the first one first.
+    /// A scheme preceded by all those that it starts from, the first one first.
     pub fn lineage<'a>(&'a self, scheme: &'a Scheme) -> Result<Vec<&'a Scheme>, String> {
         let mut lineage = vec![scheme];
         while let Some(label) = lineage[0].like.as_ref().or(lineage[0].variant_of.as_ref()) {
@@ -389,7 +389,7 @@ impl Experiment {
         Ok(lineage)
     }
 
-    /// The scheme of this label.
+    /// The scheme with this label.
     pub fn scheme(&self, label: &str) -> Option<&Scheme> {
         self.schemes.iter().find(|scheme| scheme.label == label)
     }
@@ -435,7 +435,7 @@ impl Sensitivity {
 }
 
 impl Variation {
-    /// Every combination, that of the experiment itself first; by name, the last place changing fastest.
+    /// Every combination, that of the experiment itself first; in order of names, the last place changing fastest.
     pub fn combinations(&self) -> Vec<Set> {
         combinations(vec![Set::new()], &self.set, |set| set)
     }

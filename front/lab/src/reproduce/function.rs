@@ -1,4 +1,4 @@
-//! Measures that are algorithms of their own: what the algebra does not say.
+//! Measures that are algorithms of their own, which the algebra cannot express.
 
 use serde::Deserialize;
 
@@ -8,21 +8,21 @@ use super::faults::Faults;
 use super::measured::Measured;
 use crate::figure::Figure;
 
-/// The functions, by the name that experiments call them.
+/// The functions, by their names in experiments.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Function {
     /// C2TCP's conditions over a series of RTTs with the shape of its Fig. 2: 1 if they are as published.
     C2tcpConditions,
-    /// RTTs of that series that are Bad in one place and Normal in another: their number.
+    /// Number of RTTs of that series that are Bad in one place and Normal in another.
     C2tcpHistory,
-    /// Number of rows in which a mechanism at the edge breaks the rule of faults.
+    /// Number of rows in which a mechanism at the edge violates the rule of faults.
     FaultsBroken(Faults),
     /// Number of points at which the first scheme has the lowest figure of all.
     Lowest(Figure),
     /// Number of points at which the first scheme has each of these figures below that of the second one's only run.
     Below(Vec<Figure>),
-    /// A statement from outside of the product, by its name; it has no runs.
+    /// A named statement from outside of the product; it has no runs.
     #[serde(untagged)]
     Named(String),
 }

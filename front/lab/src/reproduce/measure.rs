@@ -1,6 +1,6 @@
-//! The measurements that criteria are made of: each gives one number, which a criterion compares with its bounds.
+//! The measurements that criteria are made of: each yields one number, which a criterion compares with its bounds.
 //!
-//! They are said in the algebra (`algebra`); what is an algorithm of its own is a named function (`function.rs`).
+//! They are expressed in the algebra (`algebra`); separate algorithms are named functions (`function.rs`).
 
 use serde::{Deserialize, Deserializer};
 
@@ -9,14 +9,14 @@ use super::cells::{Absent, Cells};
 use super::function::Function;
 use super::measured::Measured;
 
-/// What is measured.
+/// A measure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measure {
-    /// A function that is written for this purpose.
+    /// A dedicated function.
     Function {
-        /// Which one.
+        /// The function.
         function: Function,
-        /// Whose runs it looks at, if any.
+        /// The schemes whose runs it uses, if any.
         of: Vec<String>,
     },
     /// An expression of the algebra.
@@ -51,7 +51,7 @@ impl Measure {
         }
     }
 
-    /// The same for another scheme instead of this one.
+    /// The same with this scheme replaced by another.
     pub fn instead(&self, old: &str, new: &str) -> Self {
         let mut other = self.clone();
         match &mut other {
@@ -77,7 +77,7 @@ impl Measure {
         Ok(self.find(cells)?.0)
     }
 
-    /// Its value, and what is compared with the bounds: the value alone, but for comparisons over drops.
+    /// Its value, and what is compared with the bounds: the value alone, except for comparisons over drops.
     pub fn find(&self, cells: &Cells) -> Result<(Measured, Vec<Part>), Absent> {
         let (measured, parts) = match self {
             Self::Function { function, of } => {

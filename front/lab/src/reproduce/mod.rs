@@ -1,7 +1,7 @@
-//! Published experiments, played again and judged.
+//! Published experiments, run again and judged.
 //!
-//! An [`Experiment`] is data; [`play`] turns it into runs and the runs into [`Row`]s. `docs/reproductions.md` says how it
-//! is used and what the verdicts mean, `reproductions/` has the experiments with what was found.
+//! An [`Experiment`] is data; [`play`] turns it into runs and the runs into [`Row`]s. `docs/reproductions.md` explains its use and
+//! the verdicts, `reproductions/` contains the experiments with their findings.
 
 mod algebra;
 mod base;
@@ -75,7 +75,7 @@ macro_rules! embedded {
         )),*]
     };
 }
-/// Every experiment that Ranpace knows, as its file and its text.
+/// Every experiment known to Ranpace, as its file and its text.
 #[rustfmt::skip] // a line for each family
 const EXPERIMENTS: &[(&str, &str)] = embedded![
     "000-s1", "000-s2", "000-s3", "000-s4",
@@ -95,26 +95,26 @@ const EXPERIMENTS: &[(&str, &str)] = embedded![
 /// The recordings that experiments use.
 const RECORDINGS: &str = include_str!("../../../../reproductions/traces.toml");
 
-/// Why an experiment was not played.
+/// Why an experiment was not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReproduceError {
-    /// Its text is wrong.
+    /// Its text is invalid.
     #[error("{0}; this is a bug, please report it")]
     Experiment(#[from] ExperimentError),
-    /// The list of recordings is wrong.
+    /// The list of recordings is invalid.
     #[error("reproductions/traces.toml: {0}; this is a bug, please report it")]
     Recordings(#[from] toml_edit::de::Error),
-    /// One of its scenarios is wrong.
+    /// One of its scenarios is invalid.
     #[error("{0}; this is a bug, please report it")]
     Scenario(#[from] ScenarioError),
-    /// A recording is there, but is not what was meant.
+    /// A recording exists, but has another content than expected.
     #[error("{0}")]
     Refused(Refused),
-    /// A result was not kept.
+    /// A result could not be stored.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// A plot was not drawn.
+    /// A plot could not be drawn.
     #[error("{0}")]
     Plot(#[from] PlotError),
 }
@@ -124,27 +124,27 @@ pub fn experiments() -> Result<Vec<Experiment>, ExperimentError> {
     EXPERIMENTS.iter().map(|(file, text)| Experiment::parse(text, file)).collect()
 }
 
-/// The recordings that experiments use, to be looked for in these folders and those right below them.
+/// The recordings that experiments use, searched for in these folders and their direct subfolders.
 pub fn recordings(folders: Vec<PathBuf>) -> Result<Recordings, ReproduceError> {
     Ok(Recordings::new(RECORDINGS, folders)?)
 }
 
-/// An experiment as it is listed.
+/// An entry in the list of experiments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listed {
     /// Its name.
     pub name: String,
     /// Other names that mean it.
     pub alias: Vec<String>,
-    /// What it is about.
+    /// Its topic.
     pub title: String,
     /// Where it was published.
     pub source: String,
-    /// Why it cannot be played yet.
+    /// Why it cannot be run yet.
     pub pending: Option<String>,
 }
 
-/// What there is, for people and programs.
+/// The list, for people and programs.
 pub fn listing(experiments: &[Experiment]) -> Vec<Listed> {
     let listed = |experiment: &Experiment| Listed {
         name: experiment.id.clone(),
@@ -156,7 +156,7 @@ pub fn listing(experiments: &[Experiment]) -> Vec<Listed> {
     experiments.iter().map(listed).collect()
 }
 
-/// The three names nearest to one that does not exist, nearest first.
+/// The three names nearest to an unknown one, nearest first.
 pub fn nearest(experiments: &[Experiment], name: &str) -> Vec<String> {
     let names = experiments.iter().flat_map(|experiment| experiment.alias.iter().chain([&experiment.id]));
     let mut names: Vec<&String> = names.collect();
@@ -164,33 +164,33 @@ pub fn nearest(experiments: &[Experiment], name: &str) -> Vec<String> {
     names.into_iter().take(3).cloned().collect()
 }
 
-/// How experiments are played.
+/// How experiments are run.
 #[derive(Clone, Copy, Debug)]
 pub struct How<'a> {
     /// Threads; 0 for one per core.
     pub threads: usize,
     /// Set to stop.
     pub stop: &'a AtomicBool,
-    /// Where results are kept.
+    /// The store of results.
     pub store: Option<&'a Store>,
-    /// A quick look: shorter runs, fewer points, nothing is judged.
+    /// A quick look: shorter runs, fewer points, no judgement.
     pub quick: bool,
-    /// Also every combination of the experiment's switches.
+    /// Also runs every combination of the experiment's switches.
     pub sensitivity: bool,
-    /// Measures without runs that experiments call by their names.
+    /// Measures without runs, which experiments call by name.
     pub models: Models,
 }
 
-/// An experiment that was played.
+/// An experiment that was run.
 #[derive(Debug)]
 pub struct Played {
-    /// The experiment; with the combinations of its switches, if they were asked for.
+    /// The experiment; with the combinations of its switches, if requested.
     pub experiment: Experiment,
     /// A row per criterion.
     pub rows: Vec<Row>,
     /// All figures.
     pub cells: Cells,
-    /// Recordings that were not there.
+    /// Recordings that were not found.
     pub missing: Vec<Recording>,
     /// Figures as tables.
     pub tables: Vec<Figures>,
@@ -198,7 +198,7 @@ pub struct Played {
     pub sample: String,
 }
 
-/// Plays an experiment and judges it; `None` if it was stopped before its end. What was complete then is in the store.
+/// Runs an experiment and judges it; `None` if it was stopped before its end. Completed runs are in the store.
 pub fn play(
     experiment: &Experiment,
     recordings: &mut Recordings,
@@ -221,7 +221,7 @@ pub fn play(
         if varies {
             same = add_variation(&experiment, how.quick, &mut planned)?;
         }
-        // A job per run whose recordings are there; for the others, the recordings that they lack.
+        // A job per run whose recordings exist; for the others, the missing recordings.
         let (mut jobs, mut of_job) = (Vec::new(), Vec::new());
         let mut found: Vec<Result<Cell, Absent>> = Vec::new();
         for (index, run) in planned.iter().enumerate() {
@@ -266,7 +266,7 @@ pub fn play(
     let missing = missing.iter().filter_map(|name| recordings.about(name).cloned()).collect();
     let mut rows = verdict::judge(&experiment, &cells, how.quick);
     let mut tables = show::tables(&experiment, &cells);
-    // What is played each time is recorded as a table; only criteria have rows then.
+    // Combinations that are always run are recorded as a table; only criteria then have rows.
     if switches && let Some((table, row)) = choices::sensitivity(&experiment, &cells) {
         tables.push(table);
         if how.sensitivity {
@@ -282,8 +282,8 @@ pub fn play(
     Ok(Some(Played { experiment, rows, cells, missing, tables, sample }))
 }
 
-/// Adds the runs of `[variation]`, but for those that are there already: not every value touches every run. What is there already is
-/// returned: under which label it is played, under which one it counts too, at which point.
+/// Adds the runs of `[variation]`, except those that exist already, because not every value affects every run. Existing ones are
+/// returned: the label under which a run exists, the label under which it counts too, and the point.
 fn add_variation(
     experiment: &Experiment,
     quick: bool,
@@ -314,11 +314,11 @@ fn add_variation(
     Ok(same)
 }
 
-/// Recordings, and the files that an experiment brings along.
+/// Recordings, and the files that belong to an experiment.
 struct Files<'a> {
     recordings: &'a mut Recordings,
     own: &'a Values,
-    /// Digests of those that were asked for.
+    /// Digests of those used so far.
     digests: Vec<String>,
 }
 
@@ -334,7 +334,7 @@ impl TraceSource for Files<'_> {
     }
 }
 
-/// The run as a job, or the recordings that it lacks.
+/// The run as a job, or its missing recordings.
 fn job(
     experiment: &Experiment,
     run: &Planned,
@@ -343,7 +343,7 @@ fn job(
     let label = format!("{} at {}", run.scheme, run.point);
     let mut files = Files { recordings, own: &experiment.files, digests: Vec::new() };
     let scenario = ranpace_scenario::parse(&run.text, &format!("{label}.toml"), &mut files);
-    // Recordings are what their names say: their sums were compared with those of `traces.toml`.
+    // Names identify recordings, because their digests were compared with those of `traces.toml`.
     let traces = files.digests;
     let missing = recordings.take_missing();
     if let Some(refused) = recordings.refused() {

@@ -1,26 +1,26 @@
-//! Patches: what is different in a scenario.
+//! Patches: changes of a scenario.
 //!
 //! A patch is a table like a scenario. `docs/reproductions.md` shows each of its forms:
 //!
-//! | a patch has | it |
+//! | a patch contains | it |
 //! |---|---|
 //! | `duration = "30s"` | sets a key |
-//! | `[rnis]` | sets keys of a section, which is added where it is not there |
-//! | `[flow.short]` | sets keys of the element with this name, which must be there |
+//! | `[rnis]` | sets keys of a section, which is added if missing |
+//! | `[flow.short]` | sets keys of the element with this name, which must exist |
 //! | `[flow."*"]` | sets keys of all elements |
 //! | `[[flow]]` | adds an element, whose name must be new |
-//! | `remove = ["rnis.stop", "flow.short", "pep"]` | removes keys, elements or sections first; they must be there |
+//! | `remove = ["rnis.stop", "flow.short", "pep"]` | removes keys, elements or sections first; they must exist |
 //!
-//! The value of a key is replaced whole, also where it is a table (`queue`) or a list.
+//! The value of a key is replaced as a whole, even if it is a table (`queue`) or a list.
 
 use super::toml::{Table, Toml};
 
-/// The key of a patch that lists what is removed.
+/// The key of a patch that lists removals.
 const REMOVE: &str = "remove";
 /// The name that means all elements.
 const ALL: &str = "*";
 
-/// Applies a patch to a scenario. An error says which key of the patch is wrong, and why.
+/// Applies a patch to a scenario. An error names the key of the patch, and the reason.
 pub fn apply(patch: &Table, scenario: &mut Table) -> Result<(), String> {
     if let Some(paths) = patch.get(REMOVE) {
         let Toml::Array(paths) = paths else { return Err("remove: expected a list of paths".to_owned()) };
@@ -43,7 +43,7 @@ fn apply_key(key: &str, value: &Toml, scenario: &mut Table) -> Result<(), String
             set(changes, section);
             Ok(())
         }
-        // Only elements are tables of tables: a section that is not there yet has a value of its own.
+        // Only elements are tables of tables: a missing section has a plain value.
         (None, Toml::Table(changes)) if names_elements(changes) => {
             Err(format!("the scenario has no [[{key}]], so that there is nothing to change by name"))
         }
@@ -109,7 +109,7 @@ fn names(elements: &[Toml]) -> Vec<&str> {
         .collect()
 }
 
-/// Removes what a path leads to: "section", "section.key", "section.element" or "section.element.key".
+/// Removes the object of a path: "section", "section.key", "section.element" or "section.element.key".
 fn remove(path: &str, scenario: &mut Table) -> Result<(), String> {
     let nothing = || format!("remove: there is no {path:?}");
     let (section, rest) = path.split_once('.').map_or((path, None), |(section, rest)| (section, Some(rest)));

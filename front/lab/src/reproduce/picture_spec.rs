@@ -1,5 +1,5 @@
-//! What a picture of a reproduction's report shows: a published figure drawn again in its own form, from `[[picture]]` of an
-//! `experiment.toml`, read and checked. `docs/reproductions.md` describes the keys.
+//! The specification of a picture in a reproduction's report: a published figure redrawn in its own form, from `[[picture]]` of an
+//! `experiment.toml`, parsed and checked. `docs/reproductions.md` describes the keys.
 
 use serde::Deserialize;
 
@@ -10,35 +10,35 @@ use crate::figures::{Quantity, Unit};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PictureSpec {
-    /// Which published figure it draws again: "Fig. 5.9". Empty for a figure of our own.
+    /// The published figure that it redraws: "Fig. 5.9". Empty for a figure of our own.
     #[serde(default)]
     pub figure: String,
-    /// What is seen.
+    /// What it shows.
     pub title: String,
     /// How it is drawn.
     #[serde(default)]
     pub form: Form,
-    /// Where the published values come from, and how sure they are.
+    /// The source of the published values, and their accuracy.
     #[serde(default)]
     pub read: String,
-    /// What else the reader should know.
+    /// Further remarks for the reader.
     #[serde(default)]
     pub note: String,
-    /// Whether it takes the width of the page.
+    /// Whether it takes the full width of the page.
     #[serde(default)]
     pub wide: bool,
-    /// Whether intervals over the runs are drawn. Not where the runs are different traces.
+    /// Whether intervals over the runs are drawn. Not if the runs are different traces.
     #[serde(default = "yes")]
     pub intervals: bool,
     /// The analytic model that draws it.
     pub model: Option<String>,
-    /// To the right.
+    /// The horizontal axis.
     #[serde(default)]
     pub x: AxisSpec,
-    /// Upwards.
+    /// The vertical axis.
     #[serde(default)]
     pub y: AxisSpec,
-    /// What all series show, unless they say otherwise.
+    /// What all series show, unless they override it.
     #[serde(default)]
     pub show: Show,
     /// What is compared.
@@ -71,40 +71,40 @@ pub enum Form {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AxisSpec {
-    /// What is measured.
+    /// Its title.
     pub title: String,
     /// Its unit; none for plain numbers.
     #[serde(default)]
     pub unit: String,
-    /// From where to where, in that unit; around the values if it is missing.
+    /// Its range, in that unit; around the values if missing.
     pub range: Option<[f64; 2]>,
     /// Whether it is logarithmic.
     #[serde(default)]
     pub log: bool,
-    /// Whether large values are to the left.
+    /// Whether large values are on the left.
     #[serde(default)]
     pub reversed: bool,
     /// The groups of bars and boxes.
     #[serde(default)]
     pub names: Vec<String>,
-    /// The value of the points that lines are drawn over.
+    /// The place on the horizontal axis of lines.
     pub place: Option<String>,
-    /// What the value is divided by: a bandwidth-delay product, such as 1.2e6 bytes.
+    /// Divisor of the value: a bandwidth-delay product, such as 1.2e6 bytes.
     pub per: Option<f64>,
-    /// The figure to the right of a scatter plot.
+    /// The figure on the horizontal axis of a scatter plot.
     #[serde(default)]
     pub show: Show,
 }
 
-/// What is taken from a run.
+/// The value taken from a run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Show {
     /// A figure.
     pub metric: Option<Figure>,
-    /// Of these flows alone: those whose names begin so, followed by a blank, a dot or nothing.
+    /// Only these flows: those whose names begin with this, followed by a blank, a dot or nothing.
     pub flows: Option<String>,
-    /// Samples in place of a figure: their mean, or a percentile of them.
+    /// Samples instead of a figure: their mean, or a percentile.
     pub samples: Option<Samples>,
     /// Which percentile of the samples.
     pub percentile: Option<f64>,
@@ -114,13 +114,13 @@ pub struct Show {
     pub link: Option<String>,
     /// A user of this name.
     pub user: Option<String>,
-    /// Mean over so many seconds before each time.
+    /// Moving average over this many seconds before each time.
     pub smooth: Option<f64>,
-    /// What the value is divided by.
+    /// Divisor of the value.
     pub per: Option<f64>,
-    /// What is then taken away: 1 for an increase by so many per cent.
+    /// Subtracted afterwards: 1 for an increase in per cent.
     pub less: Option<f64>,
-    /// The scheme that each run is divided by, on the same points where it was played on as many.
+    /// The scheme that each run is divided by, on the same points if it was run on as many.
     pub to: Option<String>,
     /// Only runs whose places have these values.
     pub only: Values,
@@ -132,13 +132,13 @@ pub struct Show {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Samples {
-    /// The senders' RTTs. Of a flow that a proxy splits they have the wait in the proxy in them.
+    /// The senders' RTTs. For a flow split by a proxy they include the wait in the proxy.
     Rtt,
-    /// Of a flow that a proxy splits, both connections' RTTs added, as sockets see them: without the wait. Of others as above.
+    /// For a flow split by a proxy, the sum of both connections' RTTs, as sockets see them: without the wait. For others as above.
     SocketRtt,
-    /// Times of the packets in the bottleneck.
+    /// Delays of the packets in the bottleneck.
     QueueingDelay,
-    /// Times of transfers of a fixed size.
+    /// Completion times of transfers of a fixed size.
     Transfers,
 }
 
@@ -148,31 +148,31 @@ pub enum Samples {
 pub struct SeriesSpec {
     /// Its name in the legend.
     pub label: String,
-    /// Whose runs: "scheme", or "scheme@group of points". With groups, one for each of them, empty where there is none.
+    /// The runs: "scheme", or "scheme@group of points". With groups, one for each of them, empty if there is none.
     #[serde(default)]
     pub of: OneOrMore,
-    /// What it shows, where that differs from the picture's.
+    /// What it shows, if different from the picture's.
     #[serde(default)]
     pub show: Show,
     /// Criteria whose measured values it shows, one for each group; "id#2" is the second part of one that has several.
     #[serde(default)]
     pub criteria: Vec<String>,
-    /// What was published, in the axes' units: a value for each group (nan where none is known), or points.
+    /// Published values, in the axes' units: a value for each group (nan if unknown), or points.
     #[serde(default)]
     pub published: Published,
-    /// What was printed after "±" for each group.
+    /// The values printed after "±" for each group.
     #[serde(default)]
     pub published_spread: Vec<f64>,
-    /// For a reference rather than a result.
+    /// Marks a reference rather than a result.
     #[serde(default)]
     pub dashed: bool,
     /// Filled down to the axis: a capacity.
     #[serde(default)]
     pub area: bool,
-    /// Whether the dots of a scatter plot are joined.
+    /// Whether the dots of a scatter plot are connected.
     #[serde(default)]
     pub joined: bool,
-    /// Words beside the dots of a scatter plot, one for each of `of`.
+    /// Labels of the dots of a scatter plot, one for each of `of`.
     #[serde(default)]
     pub words: Vec<String>,
 }
@@ -229,7 +229,7 @@ const fn yes() -> bool {
 }
 
 impl Show {
-    /// This, with what it does not say as `other` says it.
+    /// This, with missing keys taken from `other`.
     pub fn or(&self, other: &Self) -> Self {
         Self {
             metric: self.metric.or(other.metric),
@@ -254,7 +254,7 @@ impl Show {
 }
 
 impl AxisSpec {
-    /// What it measures and its unit. An unknown one, which is refused when the picture is read, is that of plain numbers.
+    /// Its quantity and unit. An unknown one, which is refused when the picture is parsed, is that of plain numbers.
     pub fn unit(&self) -> (Quantity, Unit) {
         Unit::named(&self.unit).unwrap_or((Quantity::Plain, Unit { name: "", size: 1.0 }))
     }
@@ -341,7 +341,7 @@ pub fn scheme(name: &str) -> &str {
     name.split_once('@').map_or(name, |(scheme, _)| scheme)
 }
 
-/// The name of a criterion and which of its parts is meant: "id#2" is the second one.
+/// The name of a criterion and the index of its part: "id#2" is the second one.
 pub fn criterion(name: &str) -> (&str, usize) {
     let part = name.split_once('#').and_then(|(id, part)| Some((id, part.parse::<usize>().ok()?)));
     part.map_or((name, 0), |(id, part)| (id, part.saturating_sub(1)))

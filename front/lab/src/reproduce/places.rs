@@ -1,6 +1,6 @@
 //! Places: `${rtt}` in a scenario, filled with the values of a run.
 //!
-//! A string that is one place, `"${queue}"`, becomes the place's value, whatever its type. A string with a place among digits,
+//! A string that is a single place, `"${queue}"`, becomes the place's value, whatever its type. A string with a place among digits,
 //! `"20${drop}"`, becomes a number. Every other string stays a string.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::toml::{Table, Toml};
 /// Values by the name of their place.
 pub type Set = BTreeMap<String, Toml>;
 
-/// Values within values within values: more is a circle.
+/// Values may nest this deep: more indicates a cycle.
 const DEPTH: usize = 4;
 
 /// Fills all places of a table. An error names the key.
@@ -50,7 +50,7 @@ pub fn fill_text(text: &str, places: &Set) -> Result<String, String> {
         .map_err(|what| what.trim_start_matches(": ").to_owned())
 }
 
-/// The places of a run as texts, each filled itself.
+/// The places of a run as texts, each with its own places filled.
 pub fn as_text(places: &Set) -> Result<BTreeMap<String, String>, String> {
     places.iter().map(|(name, value)| Ok((name.clone(), fill(value, places, DEPTH)?.plain()))).collect()
 }

@@ -1,4 +1,4 @@
-//! From an experiment to the runs that it needs: every scheme at every point, as a scenario's text.
+//! From an experiment to its runs: every scheme at every point, as a scenario's text.
 
 use ranpace_units::Span;
 
@@ -8,7 +8,7 @@ use super::places::{Set, as_text, fill_table, fill_text};
 use super::runs::{Point, Runs};
 use super::toml::{Table, Toml};
 
-/// One run that is to be played.
+/// One run to execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
     /// Label of the scheme.
@@ -21,12 +21,12 @@ pub struct Planned {
     pub text: String,
 }
 
-/// All runs of an experiment, in the order in which it lists them.
+/// All runs of an experiment, in its order.
 pub fn plan(experiment: &Experiment, quick: bool) -> Result<Vec<Planned>, ExperimentError> {
     plan_with(experiment, quick, usize::MAX, &Set::new())
 }
 
-/// The runs of another combination of `[variation]`: of the schemes in its tables, with these values in place of others.
+/// The runs of another combination of `[variation]`: those of the schemes in its tables, with these values replacing others.
 pub fn vary(experiment: &Experiment, quick: bool, with: &Set) -> Result<Vec<Planned>, ExperimentError> {
     let most = experiment.variation.as_ref().and_then(|variation| variation.points).unwrap_or(usize::MAX);
     plan_with(experiment, quick, most, with)
@@ -56,7 +56,7 @@ fn plan_with(
     Ok(planned)
 }
 
-/// One run: the scenario, changed by the patches of the point and of the scheme, with its places filled.
+/// One run: the scenario, with the patches of the point and of the scheme, and its places filled.
 fn run(
     experiment: &Experiment,
     runs: &Runs,
@@ -107,7 +107,7 @@ fn apply_all(
     patch::apply(own, scenario).map_err(|what| format!("patch: {what}"))
 }
 
-/// Values of a quick run instead of the others; what lasts less already stays as it is.
+/// Values of a quick run that replace the others; shorter durations stay unchanged.
 fn shorten(places: &mut Set, quick: &Set) {
     for (key, value) in quick {
         let span = |value: &Toml| value.plain().parse::<Span>().ok();

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::cells::{Absent, Cells};
 use crate::figure::Figure;
 
-/// How ratios over several points become one.
+/// How ratios over several points are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mean {
@@ -30,7 +30,7 @@ pub fn ratio(
     Ok(match mean {
         Mean::OfRatios => pairs.iter().map(|(above, below)| above / below).sum::<f64>() / pairs.len() as f64,
         Mean::RatioOfMeans => {
-            // As in comparisons over drops: a drop without the figure does not count.
+            // As in comparisons over drops, a drop without the figure does not count.
             let both = pairs.iter().filter(|(above, below)| above.is_finite() && below.is_finite());
             let (above, below) = both.fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
             above / below

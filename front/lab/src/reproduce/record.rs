@@ -1,8 +1,8 @@
-//! Verdicts as they are kept beside the experiments: `reproductions/NAME/verdicts.json`, and the part of `README.md`
-//! between [`BEGIN`] and [`END`] that is made from it.
+//! Verdicts recorded beside the experiments: `reproductions/NAME/verdicts.json`, and the part of `README.md` between [`BEGIN`] and
+//! [`END`] that is generated from it.
 //!
-//! `ranpace reproduce NAME --record` writes both, so that no figure of that part is typed by hand; a test compares them
-//! with each other and with `experiment.toml`.
+//! `ranpace reproduce NAME --record` writes both, so that no figure of that part is typed by hand; a test compares them with each
+//! other and with `experiment.toml`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use super::{Experiment, Figures, Played, Row, Verdict};
 pub const BEGIN: &str = "<!-- verdicts -->";
 /// Where it ends.
 pub const END: &str = "<!-- /verdicts -->";
-/// A wider table is recorded without its figures: a page shows what was chosen, the report why.
+/// A wider table is recorded without its figures: a page shows the choice, the report its reasons.
 const MOST_COLUMNS: usize = 20;
-/// What stays of it: the row's name and its distance.
+/// The columns kept then: the row's name and its distance.
 const FIRST_COLUMNS: usize = 2;
 
-/// What was found when an experiment was played.
+/// The findings of an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// A row per criterion, in the order of the experiment.
@@ -54,7 +54,7 @@ impl RecordedTable {
     }
 }
 
-/// Why verdicts were not recorded, or a record cannot be relied on.
+/// Why verdicts were not recorded, or a record is unreliable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -65,7 +65,7 @@ pub enum RecordError {
         experiment: String,
         /// Which row.
         criterion: String,
-        /// What became of it.
+        /// Its verdict.
         verdict: &'static str,
         /// What is missing.
         measured: String,
@@ -84,7 +84,7 @@ pub enum RecordError {
         /// Which one.
         path: PathBuf,
     },
-    /// A record is not one.
+    /// A record is malformed.
     #[error("{path}: {source}; write it anew by `ranpace reproduce NAME --record`", path = path.display())]
     Malformed {
         /// Which one.
@@ -92,7 +92,7 @@ pub enum RecordError {
         /// What is wrong.
         source: serde_json::Error,
     },
-    /// A record is of another state of the experiment.
+    /// A record belongs to another state of the experiment.
     #[error("{experiment}: {what}; write the record anew by `ranpace reproduce {experiment} --record`")]
     Outdated {
         /// Which experiment.
@@ -103,7 +103,7 @@ pub enum RecordError {
 }
 
 impl Record {
-    /// The record of an experiment that was played in full. A row that could not be judged for want of recordings is an error.
+    /// The record of an experiment that was run in full. A row that could not be judged because recordings are missing is an error.
     pub fn of(played: &Played) -> Result<Self, RecordError> {
         let lacking = |row: &&Row| row.verdict == Verdict::Skipped;
         if let Some(row) = played.rows.iter().find(lacking) {
@@ -118,7 +118,7 @@ impl Record {
         Ok(Self { rows: played.rows.clone(), tables: shown.map(RecordedTable::of).collect() })
     }
 
-    /// Reads that of an experiment below the folder of all experiments; `None` where there is none.
+    /// Reads the record of an experiment below the folder of all experiments; `None` if there is none.
     pub fn read(folder: &Path, id: &str) -> Result<Option<Self>, RecordError> {
         let path = folder.join(id).join("verdicts.json");
         if !path.exists() {
@@ -140,7 +140,7 @@ impl Record {
         write(&page, &text)
     }
 
-    /// The recorded part of an experiment's page, without its marks.
+    /// The recorded part of an experiment's page, without its markers.
     pub fn section(&self, id: &str) -> String {
         let mut text = format!("Written by `ranpace reproduce {id} --record`.\n\n");
         text.push_str(
@@ -165,10 +165,10 @@ impl Record {
         text
     }
 
-    /// Whether the record is of this experiment as it stands: the same criteria with the same words and bounds.
+    /// Whether the record matches the experiment: the same criteria with the same words and bounds.
     pub fn matches(&self, experiment: &Experiment) -> Result<(), RecordError> {
         let outdated = |what: String| RecordError::Outdated { experiment: experiment.id.clone(), what };
-        // The row of a choice by published figures is no criterion.
+        // The row of a choice by published figures is not a criterion.
         let rows: Vec<&Row> = self.rows.iter().filter(|row| !row.id.is_empty()).collect();
         let (found, expected) = (rows.len(), experiment.criteria.len());
         if found != expected {
@@ -203,7 +203,7 @@ pub fn write_overview(folder: &Path, experiments: &[Experiment]) -> Result<(), R
     write(&page, &text)
 }
 
-/// How many rows of each experiment have each verdict, and all together.
+/// Number of rows with each verdict, per experiment and in total.
 pub fn overview(folder: &Path, experiments: &[Experiment]) -> Result<String, RecordError> {
     let count = |rows: &[Row], verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     let shown = Verdict::ALL.into_iter().filter(|verdict| *verdict != Verdict::Skipped);
@@ -225,14 +225,14 @@ pub fn overview(folder: &Path, experiments: &[Experiment]) -> Result<String, Rec
     Ok(text)
 }
 
-/// The recorded part of a page, without its marks; `None` where it has no such place.
+/// The recorded part of a page, without its markers; `None` if the page has none.
 pub fn part(page: &str) -> Option<&str> {
     let (_, rest) = page.split_once(&format!("{BEGIN}\n"))?;
     let (part, after) = rest.split_once(END)?;
     (!after.contains(BEGIN)).then_some(part)
 }
 
-/// The page with another recorded part.
+/// The page with the recorded part replaced.
 fn put(page: &str, section: &str) -> Option<String> {
     let old = part(page)?;
     let begin = page.find(BEGIN)? + BEGIN.len() + 1;

@@ -1,4 +1,4 @@
-//! Recorded traces: where each of them comes from, and whether a file is the one that is meant.
+//! Recorded traces: the origin of each of them, and whether a file is the right one.
 //!
 //! The recordings themselves are not part of Ranpace.
 
@@ -22,9 +22,9 @@ pub struct Recording {
     pub name: String,
     /// What was recorded.
     pub about: String,
-    /// Where to get it: repository, commit, path.
+    /// Its origin: repository, commit, path.
     pub source: String,
-    /// Of its text, unpacked, in hexadecimal digits.
+    /// Digest of its uncompressed text, in hexadecimal digits.
     pub sha256: String,
     /// Its last time.
     pub length: String,
@@ -37,7 +37,7 @@ struct File {
     traces: Vec<Recording>,
 }
 
-/// Loads recordings, and knows which ones it did not find.
+/// Loads recordings, and collects those not found.
 #[derive(Clone, Debug)]
 pub struct Recordings {
     known: BTreeMap<String, Recording>,
@@ -56,12 +56,12 @@ pub enum Refused {
         /// Its name.
         name: String,
     },
-    /// There is a file of that name with another content.
+    /// A file with that name has another content.
     #[error(
         "{path} is not the recording that was meant: expected sha256 {expected} (unpacked), found {found}; get it anew from {origin}"
     )]
     Different {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The digest it should have.
         expected: String,
@@ -76,7 +76,7 @@ pub enum Refused {
 }
 
 impl Recordings {
-    /// Those that the text lists, to be looked for in `folders` and the folders right below them.
+    /// The recordings listed in the text, searched for in `folders` and their direct subfolders.
     pub fn new(text: &str, folders: Vec<PathBuf>) -> Result<Self, toml_edit::de::Error> {
         let file: File = toml_edit::de::from_str(text)?;
         Ok(Self {
@@ -87,17 +87,17 @@ impl Recordings {
         })
     }
 
-    /// The recording of this name.
+    /// The recording with this name.
     pub fn about(&self, name: &str) -> Option<&Recording> {
         self.known.get(name)
     }
 
-    /// Those that were asked for and not found, since the last call.
+    /// Those requested and not found since the last call.
     pub fn take_missing(&mut self) -> Vec<String> {
         std::mem::take(&mut self.missing).into_iter().collect()
     }
 
-    /// What went wrong with files that are there.
+    /// Errors of files that exist.
     pub fn refused(&self) -> Option<&Refused> {
         self.checked
             .values()
@@ -148,7 +148,7 @@ impl TraceSource for Recordings {
     }
 }
 
-/// sha256 of a file's content, unpacked if it is gzipped.
+/// SHA-256 of a file's content, decompressed if it is gzipped.
 fn digest(path: &Path) -> std::io::Result<String> {
     let mut source = open(path)?;
     let mut hash = Sha256::new();

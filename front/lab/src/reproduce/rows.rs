@@ -1,4 +1,4 @@
-//! Sections that stand for several: `[[criterion]]`, `[[table]]`, `[[picture]]` and `[[reading]]` with rows.
+//! Sections that expand to several: `[[criterion]]`, `[[table]]`, `[[picture]]` and `[[reading]]` with rows.
 //!
 //! ```toml
 //! [[criterion]]
@@ -9,9 +9,9 @@
 //! each = [{ than = "newreno" }, { than = "cubic", at_most = 1.1 }]
 //! ```
 //!
-//! `each` has a row for each of them. A key of a row that is a place of the section (`places.rs`) fills it; any other one takes
-//! the place of the section's key. `grid` gives every combination of some values, for each row, as in `[[runs]]`. `parts`
-//! are sections of their own for each row, which begin with the keys of the whole.
+//! `each` has a row for each of them. A key of a row that is a place of the section (`places.rs`) fills it; any other key replaces
+//! the section's key. `grid` adds every combination of some values to each row, as in `[[runs]]`. `parts` are separate sections for
+//! each row, which start from the keys of the whole.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use super::places::{Set, fill_table, places_of};
 use super::runs::combinations;
 use super::toml::{Table, Toml};
 
-/// Reads sections, those with rows as several.
+/// Parses sections, expanding those with rows.
 pub fn sections<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
     let mut found = Vec::new();
     for table in Vec::<Table>::deserialize(deserializer)? {
@@ -36,7 +36,7 @@ pub fn sections<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D)
     Ok(found)
 }
 
-/// The sections that one stands for; itself if it has no rows.
+/// The sections that one expands to; itself if it has no rows.
 fn expanded(mut section: Table) -> Result<Vec<Table>, String> {
     let [each, grid, parts] = ["each", "grid", "parts"].map(|key| section.remove(key));
     if [&each, &grid, &parts].iter().all(|rows| rows.is_none()) {
@@ -74,7 +74,7 @@ fn tables<'a>(key: &str, list: &'a Toml) -> Result<Vec<&'a Table>, String> {
     list.tables().ok_or_else(|| format!("{key}: expected a list of tables"))
 }
 
-/// A section with the values of a row, which are those of these places, of places in other values, or of keys.
+/// A section with the values of a row, which fill these places, places in other values, or keys.
 fn of_row(section: &Table, row: &Set, places: &[String]) -> Result<Table, String> {
     let mut section = section.clone();
     let values: Table = row.iter().map(|(key, value)| (key.as_str(), value)).collect();

@@ -1,4 +1,4 @@
-//! Points: what is different from run to run of a scheme.
+//! Points: what differs from run to run of a scheme.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::places::Set;
 use super::toml::{Table, Toml};
 
-/// Schemes at points: one run for each of both.
+/// Schemes at points: one run for each pair.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Runs {
@@ -16,17 +16,17 @@ pub struct Runs {
     pub schemes: Vec<String>,
     /// The label of a point, with places for its values.
     pub point: String,
-    /// Each point so many times, with the place `drop` from 1 on; all points of a drop stand together.
+    /// Repeats each point this many times, with the place `drop` from 1 on; all points of a drop are consecutive.
     pub drops: Option<u32>,
     /// The points.
     #[serde(default)]
     pub each: Vec<Point>,
-    /// Every combination of these values, for each of `each`; by name, the last one changing fastest.
+    /// Every combination of these values, for each of `each`; in order of names, the last one changing fastest.
     #[serde(default)]
     pub grid: BTreeMap<String, Vec<Toml>>,
 }
 
-/// What is different in the scenarios of a point. Every key but `use` and `patch` is a place.
+/// The changes of a point to its scenarios. Every key but `use` and `patch` is a place.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Point {
     /// Patches by name.
@@ -41,7 +41,7 @@ pub struct Point {
 }
 
 impl Runs {
-    /// In each drop every one of `each` with every combination of `grid`.
+    /// In each drop, every one of `each` with every combination of `grid`.
     pub fn points(&self) -> Vec<Point> {
         let mut begun = if self.each.is_empty() { vec![Point::default()] } else { self.each.clone() };
         if let Some(drops) = self.drops {
@@ -58,7 +58,7 @@ impl Runs {
     }
 }
 
-/// Each of these with every combination of the values of a grid; by name, the last one changing fastest.
+/// Each of these with every combination of the values of a grid; in order of names, the last one changing fastest.
 pub fn combinations<T: Clone>(
     begun: Vec<T>,
     grid: &BTreeMap<String, Vec<Toml>>,

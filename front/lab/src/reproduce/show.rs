@@ -1,4 +1,4 @@
-//! Figures as tables and plots: what is printed, and what the report shows.
+//! Figures as tables and plots, for the terminal and for the report.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::plot::{Axis, Bar, Frame, Line, LinePlot, Palette, PlotError, bars};
 use crate::report::{CaptionedPlot, Chapter, Comparison};
 use crate::stats;
 
-/// The verdicts for a terminal, by experiment. "R" marks what is robust.
+/// The verdicts for a terminal, by experiment. "R" marks robust criteria.
 pub fn verdict_text(rows: &[&Row]) -> String {
     let width = |of: fn(&Row) -> &str| rows.iter().map(|row| of(row).chars().count()).max().unwrap_or(0);
     let (criterion, published) = (
@@ -55,7 +55,7 @@ pub fn tables(experiment: &Experiment, cells: &Cells) -> Vec<Figures> {
     tables
 }
 
-/// What the criteria would give for the variants of the scheme that they are about. Nothing is judged by it.
+/// The values of the criteria for the variants of their schemes. Nothing is judged by them.
 fn variants(experiment: &Experiment, cells: &Cells) -> Figures {
     let variants: Vec<(&str, &str)> = experiment
         .schemes
@@ -87,7 +87,7 @@ fn labels<'a>(experiment: &'a Experiment, chosen: &'a [String]) -> Vec<&'a str> 
     if chosen.is_empty() { all.collect() } else { chosen.iter().map(String::as_str).collect() }
 }
 
-/// Points at which all of these schemes were played and have all their recordings.
+/// Points at which all of these schemes were run and have all their recordings.
 fn common(cells: &Cells, schemes: &[&str]) -> Vec<String> {
     let points = schemes.first().map_or_else(Vec::new, |scheme| cells.points(scheme));
     let there = |point: &&str| schemes.iter().all(|scheme| cells.at(scheme, point).is_ok());
@@ -335,7 +335,7 @@ fn plot(
     Ok(Some(CaptionedPlot { svg, caption: spec.caption.clone() }))
 }
 
-/// A line per scheme over a value of its points; a level one for a scheme that does not have the value.
+/// A line per scheme over a value of its points; a horizontal one for a scheme without that value.
 fn curves(
     frame: Frame,
     metric: Figure,

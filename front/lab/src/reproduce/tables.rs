@@ -1,4 +1,4 @@
-//! A table of figures: what is printed, and shown in the report.
+//! A table of figures, for the terminal and the report.
 
 use maud::html;
 

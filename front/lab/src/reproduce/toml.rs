@@ -7,7 +7,7 @@ use serde::de::value::{Error, MapAccessDeserializer, MapDeserializer, SeqDeseria
 use serde::de::{Deserializer, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 
-/// A TOML value. Dates are not among them: scenarios have none.
+/// A TOML value. Dates are not supported: scenarios have none.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Toml {
@@ -39,7 +39,7 @@ impl Toml {
             .collect()
     }
 
-    /// The value as a place in a text shows it: a string without its quotes, all else as TOML.
+    /// The value as inserted into a text: a string without its quotes, everything else as TOML.
     pub fn plain(&self) -> String {
         if let Self::Text(text) = self { text.clone() } else { self.to_string() }
     }
@@ -51,7 +51,7 @@ impl From<&str> for Toml {
     }
 }
 
-/// What was read as TOML read further, as any type.
+/// Deserialises parsed TOML into any type.
 impl<'de> Deserializer<'de> for Toml {
     type Error = Error;
 
@@ -138,7 +138,7 @@ impl Table {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -148,12 +148,12 @@ impl Table {
         self.iter().find_map(|(own, value)| (own == key).then_some(value))
     }
 
-    /// The value of a key, to be changed.
+    /// The value of a key, mutable.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Toml> {
         self.0.iter_mut().find_map(|(own, value)| (own == key).then_some(value))
     }
 
-    /// Gives a key another value, where it stands; a new key comes last.
+    /// Sets the value of a key in place; a new key comes last.
     pub fn insert(&mut self, key: &str, value: Toml) {
         match self.get_mut(key) {
             Some(own) => *own = value,
@@ -166,7 +166,7 @@ impl Table {
         self.0.insert(0, (key.to_owned(), value));
     }
 
-    /// This, with the entries of another one in place of its own.
+    /// This, with the entries of another table replacing its own.
     pub fn with(&self, other: &Self) -> Self {
         let mut with = self.clone();
         other.iter().for_each(|(key, value)| with.insert(key, value.clone()));
@@ -178,18 +178,18 @@ impl Table {
         self.0.iter().cloned().collect()
     }
 
-    /// Takes a key out.
+    /// Removes a key.
     pub fn remove(&mut self, key: &str) -> Option<Toml> {
         let index = self.0.iter().position(|(own, _)| own == key)?;
         Some(self.0.remove(index).1)
     }
 
-    /// What the element is called (`name = "down"`).
+    /// The name of the element (`name = "down"`).
     pub fn name(&self) -> Option<&str> {
         self.get("name").and_then(|name| if let Toml::Text(name) = name { Some(name.as_str()) } else { None })
     }
 
-    /// The table as a TOML document: its own keys, then `[section]` and `[[section]]` with their entries on a line each.
+    /// The table as a TOML document: its own keys, then `[section]` and `[[section]]` with one entry per line.
     pub fn document(&self) -> String {
         let mut text = String::new();
         let mut lines = |head: &str, table: &Table| {

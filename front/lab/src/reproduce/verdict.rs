@@ -1,4 +1,4 @@
-//! Whether a criterion is met.
+//! Judges criteria.
 
 use core::borrow::Borrow;
 
@@ -9,12 +9,12 @@ use super::cells::{Absent, Cells};
 use super::experiment::{Criterion, Experiment};
 use crate::figures::number;
 
-/// One line of the table of verdicts; the JSON form is an array of these.
+/// One row of the table of verdicts; the JSON form is an array of these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The experiment's name.
     pub experiment: String,
-    /// The criterion's name within the experiment; empty for a row that is no criterion.
+    /// The criterion's name within the experiment; empty for a row that is not a criterion.
     pub id: String,
     /// What must hold, or is reported.
     pub criterion: String,
@@ -24,13 +24,13 @@ pub struct Row {
     pub published: String,
     /// The bounds: "at least 0.98"; empty without.
     pub bounds: String,
-    /// What was found here.
+    /// The measured value.
     pub measured: String,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What follows from a measurement.
+/// The verdict on a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -40,18 +40,18 @@ pub enum Verdict {
     Depends,
     /// A robust criterion does not hold.
     Missed,
-    /// A robust criterion does not hold by any admissible reading: a second reader, given source and code, has tried them.
+    /// A robust criterion does not hold in any admissible reading: a second reader, given source and code, has tried them.
     Finding,
     /// It depends on details that the source does not give: shown, not judged.
     Reported,
-    /// Needs something that is not built yet.
+    /// It needs something that is not built yet.
     Pending,
-    /// Needs data that are not there.
+    /// It needs missing data.
     Skipped,
 }
 
 impl Verdict {
-    /// All of them, in the order in which they are counted.
+    /// All of them, in display order.
     pub const ALL: [Self; 7] = [
         Self::Reproduced,
         Self::Depends,
@@ -62,7 +62,7 @@ impl Verdict {
         Self::Skipped,
     ];
 
-    /// As it is written.
+    /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
@@ -76,7 +76,7 @@ impl Verdict {
     }
 }
 
-/// How many rows have each verdict, in words.
+/// Number of rows with each verdict, in words.
 pub fn verdict_counts<R: Borrow<Row>>(rows: &[R]) -> String {
     let count = |verdict| rows.iter().filter(|row| (*row).borrow().verdict == verdict).count();
     let parts =
@@ -126,7 +126,7 @@ fn row(experiment: &Experiment, criterion: &Criterion, cells: &Cells, quick: boo
     }
 }
 
-/// The verdict on a robust criterion: the experiment's own reading gave `text`, every other one is evaluated beside it.
+/// The verdict on a robust criterion: the experiment's own reading gave `text`, and every other reading is evaluated beside it.
 fn by_readings(
     experiment: &Experiment,
     criterion: &Criterion,
@@ -140,7 +140,7 @@ fn by_readings(
         let Some(measure) = &criterion.measure else { continue };
         let measure = measure.with_figures(&reading.figures);
         let (figure, holds) = match measure.find(&cells.instead(&reading.instead)) {
-            // A reading that replaces nothing that this criterion looks at says nothing about it.
+            // A reading that replaces nothing used by this criterion says nothing about it.
             Ok((measured, parts)) if measured.text == own && self::holds(criterion, &parts) == holds_here => {
                 continue;
             }
@@ -161,8 +161,8 @@ fn by_readings(
     (text, verdict)
 }
 
-/// What a criterion would give for a variant: the value, and whether it holds; empty where it is not about the scheme
-/// that is varied, nothing where there are no such runs.
+/// The result of a criterion for a variant: the value, and whether it holds; empty if it does not involve the varied scheme, `None`
+/// if there are no such runs.
 pub fn for_variant(criterion: &Criterion, scheme: &str, variant: &str, cells: &Cells) -> Option<String> {
     let measure = criterion.measure.as_ref()?;
     let other = measure.instead(scheme, variant);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::columnar::ColumnarError;
 
-/// Why results were not written or read. Whatever was complete before is still there.
+/// Why results were not written or read. Completed results are still there.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -18,17 +18,17 @@ pub enum StoreError {
         what: &'static str,
         /// Where.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
-    /// No space, or the user's quota is used up.
+    /// No space left, or the user's quota is exceeded.
     #[error(
         "disk full while writing {path}; results written before are complete and kept: free some space and run the same command again to go on"
     )]
     DiskFull {
         /// Where.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
     /// Something is in the way.
@@ -38,10 +38,10 @@ pub enum StoreError {
     InTheWay {
         /// Where.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
-    /// The process has as many files open as it may.
+    /// The process has too many open files.
     #[error(
         "cannot {what} {path}: too many open files; `ulimit -n` shows how many there may be, `ulimit -n 65536` raises it"
     )]
@@ -50,7 +50,7 @@ pub enum StoreError {
         what: &'static str,
         /// Where.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
     /// The file system is read-only.
@@ -58,7 +58,7 @@ pub enum StoreError {
     ReadOnly {
         /// Where.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
     /// Anything else.
@@ -68,7 +68,7 @@ pub enum StoreError {
         what: &'static str,
         /// Where.
         path: PathBuf,
-        /// As the system said it.
+        /// The system's error.
         source: io::Error,
     },
     /// A table could not be made or read.
@@ -84,7 +84,7 @@ pub enum StoreError {
     Json {
         /// Where.
         path: PathBuf,
-        /// As the library said it.
+        /// The library's error.
         source: serde_json::Error,
     },
     /// A name that would leave the results folder.
@@ -95,9 +95,9 @@ pub enum StoreError {
     },
 }
 
-/// Whether a process, or the machine, may have no more files open.
+/// Whether a process, or the machine, has reached its limit of open files.
 pub(crate) fn is_too_many_files(error: &io::Error) -> bool {
-    // EMFILE and ENFILE, which have no kind of their own; the same numbers on all systems of Unix.
+    // EMFILE and ENFILE, which have no `ErrorKind`; the same numbers on all Unix systems.
     cfg!(unix) && matches!(error.raw_os_error(), Some(24 | 23))
 }
 

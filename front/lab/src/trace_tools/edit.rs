@@ -1,4 +1,4 @@
-//! From one trace to another: a part of it, more or less of it, or the same without its bursts.
+//! From one trace to another: a part of it, a scaled one, or one without its bursts.
 
 use ranpace_link::{Trace, TraceError};
 use ranpace_units::Span;
@@ -6,8 +6,7 @@ use ranpace_units::Span;
 use super::rates::counts_of_some;
 use super::{RateSeries, ToolError, collect};
 
-/// What happens after `from` and until `until`, beginning at zero. The opportunities at 0 ms belong to a part that
-/// begins there.
+/// The part after `from` and until `until`, shifted to zero. The opportunities at 0 ms belong to a part that begins there.
 pub fn cut(trace: &Trace, from: Span, until: Span) -> Result<Trace, ToolError> {
     let (from_ms, until_ms) = (from.as_millis(), until.as_millis());
     let part = trace
@@ -24,12 +23,12 @@ pub fn cut(trace: &Trace, from: Span, until: Span) -> Result<Trace, ToolError> {
     })
 }
 
-/// With `factor` times as many opportunities, rounded up in all, at the same milliseconds. The length stays.
+/// With `factor` times as many opportunities, the total rounded up, at the same milliseconds. The length is unchanged.
 pub fn scaled(trace: &Trace, factor: f64) -> Result<Trace, TraceError> {
-    // Counted from the end, and rounded up there: so the last millisecond keeps at least one.
+    // Counted from the end, and rounded up there, so that the last millisecond keeps at least one.
     let left = |count: u64| {
         let scaled = count as f64 * factor;
-        // Rounded up by hand: a cast cuts off.
+        // Rounds up explicitly, because a cast truncates.
         let whole = scaled as u64;
         if (whole as f64) < scaled { whole + 1 } else { whole }
     };
@@ -81,7 +80,7 @@ mod tests {
         let even = evened(&trace, Span::from_millis(60)).unwrap();
         assert_eq!(even.iter().map(|(ms, _)| ms).collect::<Vec<_>>(), [5, 15, 25, 35, 45, 55, 75, 105]);
         assert!(scaled(&trace, 1e12).is_err());
-        // As many intervals as there are milliseconds in 46 days: only those with opportunities take memory.
+        // There may be as many intervals as milliseconds in 46 days, so only those with opportunities take memory.
         let long = Trace::from_counts([(1, 2), (4_000_000_000, 2)]).unwrap();
         assert_eq!(evened(&long, Span::from_millis(1)).unwrap(), long);
     }

@@ -1,4 +1,4 @@
-//! Reads a trace with everything that is worth knowing of its file.
+//! Reads a trace with the properties of its file.
 
 use std::cell::Cell;
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum Packing {
     Plain,
     /// As gzipped text.
     Gzipped,
-    /// Not at all: it was generated.
+    /// Not stored: it was generated.
     Builtin,
 }
 
@@ -43,11 +43,11 @@ pub struct TraceFile {
     pub trace: Arc<Trace>,
     /// How it was stored.
     pub packing: Packing,
-    /// Of the uncompressed bytes, as hexadecimal digits; of a built-in trace, of the file that it would be.
+    /// Digest of the uncompressed bytes in hexadecimal digits; for a built-in trace, that of the file that it would be.
     pub sha256: String,
 }
 
-/// What a name means: `builtin:NAME`, a path, or a file in one of the library's folders.
+/// Resolves a name: `builtin:NAME`, a path, or a file in one of the library's folders.
 pub fn inspect_named(
     name: &str,
     library: &mut TraceLibrary,
@@ -56,17 +56,16 @@ pub fn inspect_named(
     if name.starts_with("builtin:") {
         let trace = library.get(name)?;
         let mut hash = Hashing(Sha256::new());
-        // A hash takes whatever it is given.
+        // Writing to a hash does not fail.
         let _ = write_mahimahi(&trace, &mut hash);
         return Ok(TraceFile { trace, packing: Packing::Builtin, sha256: hex(hash.0) });
     }
-    // A path that is there but cannot be read is told as such, and not as missing.
+    // A path that exists but cannot be read is reported as such, and not as missing.
     let path = Path::new(name);
     if path.exists() { inspect(path, watch) } else { inspect(&library.find(name)?, watch) }
 }
 
-/// Reads a file of delivery opportunities. `watch` is told now and then how many bytes of the file have been read, and
-/// how many it has.
+/// Reads a file of delivery opportunities. `watch` is called regularly with the bytes read and the size of the file.
 pub fn inspect(path: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<TraceFile, ToolError> {
     let mut source = Source::open(path)?;
     let malformed = |source| ToolError::Malformed { path: path.to_owned(), source };
@@ -105,13 +104,13 @@ impl Write for Hashing {
     }
 }
 
-/// A file that is being read, unzipped on the way if it is gzipped.
+/// A file being read, decompressed if it is gzipped.
 pub(super) struct Source {
     reader: Box<dyn Read>,
     done: Rc<Cell<u64>>,
-    /// Bytes of the file as it lies there.
+    /// Size of the file as stored.
     pub total: u64,
-    /// Told by its first bytes, not by its name.
+    /// Detected by its first bytes, not by its name.
     pub is_zipped: bool,
 }
 
@@ -133,7 +132,7 @@ impl Source {
         self.done.get()
     }
 
-    /// What a failed read means; `lines` could be read before.
+    /// The meaning of a failed read; `lines` were read before.
     pub fn error(&self, path: &Path, lines: u64, source: std::io::Error) -> ToolError {
         let path = path.to_owned();
         // The system's own errors have a code; the decoder's have none.

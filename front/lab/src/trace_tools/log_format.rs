@@ -1,13 +1,13 @@
-//! How a log of rates is written, and why one was refused.
+//! The format of a log of rates, and why a log was refused.
 
 use core::str::FromStr;
 
 use ranpace_units::Span;
 
-/// More intervals than this are refused: 58 days of seconds, a little longer than a trace may be. They take 40 MB.
+/// Most intervals: 58 days of seconds, slightly more than a trace may have. They take 40 MB.
 pub(super) const MOST_INTERVALS: u64 = 5_000_000;
 
-/// What the numbers of a time column count.
+/// Unit of a time column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     /// Seconds.
@@ -31,7 +31,7 @@ impl TimeUnit {
     }
 }
 
-/// What the numbers of a rate column count.
+/// Unit of a rate column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateUnit {
     pub(super) bits_per_s: f64,
@@ -40,7 +40,7 @@ pub struct RateUnit {
 impl RateUnit {
     /// Thousands of bits per second.
     pub const KBIT: Self = Self { bits_per_s: 1e3 };
-    /// The units that there are.
+    /// All units.
     pub const NAMES: [&'static str; 8] =
         ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "B/s", "kB/s", "MB/s", "GB/s"];
 }
@@ -56,43 +56,43 @@ impl FromStr for RateUnit {
     }
 }
 
-/// Where the time of a row stands.
+/// Where a row's time is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Clock {
-    /// Nowhere: each row is the interval after the one before.
+    /// Nowhere: each row is the interval after the previous one.
     Rows,
-    /// In the column of this name: a number in this unit, or a date with a time of day, such as 2019.12.14_10.16.30 or
-    /// 2019-12-14 10:16:30.5.
+    /// In the column with this name: a number in this unit, or a date with a time of day, such as 2019.12.14_10.16.30 or 2019-12-14
+    /// 10:16:30.5.
     Column(String, TimeUnit),
 }
 
-/// How a log is written.
+/// The format of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LogFormat {
     /// CSV whose first line names the columns. Separated by commas; by semicolons or tabs if the first line has no comma.
     Csv {
-        /// Where the time stands.
+        /// Where the time is.
         clock: Clock,
         /// The column of rates.
         rate: String,
-        /// What its numbers count.
+        /// Its unit.
         unit: RateUnit,
-        /// What one row stands for.
+        /// The duration of one row.
         interval: Span,
     },
-    /// Two numbers a line, time and rate, separated by spaces or a comma; lines with `#` are comments.
+    /// Two numbers per line, time and rate, separated by spaces or a comma; lines with `#` are comments.
     Pairs {
-        /// What the first counts.
+        /// Unit of the first.
         time: TimeUnit,
-        /// What the second counts.
+        /// Unit of the second.
         rate: RateUnit,
-        /// What one row stands for.
+        /// The duration of one row.
         interval: Span,
     },
 }
 
 impl LogFormat {
-    /// The logs of University College Cork's 5G set: `DL_bitrate` in kbit/s (or `UL_bitrate`), about a row a second.
+    /// The logs of University College Cork's 5G dataset: `DL_bitrate` in kbit/s (or `UL_bitrate`), about a row per second.
     pub fn ucc_5g(up: bool) -> Self {
         Self::Csv {
             clock: Clock::Column("Timestamp".to_owned(), TimeUnit::Seconds),
@@ -113,14 +113,14 @@ impl LogFormat {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// Something else than was expected.
+    /// Unexpected content.
     #[error("line {line}: expected {expected}, found \"{found}\"")]
     Unexpected {
         /// Where.
         line: u64,
-        /// What would have been understood.
+        /// What was expected.
         expected: String,
-        /// What was there, cut and escaped.
+        /// What was found, truncated and escaped.
         found: String,
     },
     /// No such column.
@@ -128,12 +128,12 @@ pub enum LogError {
     NoColumn {
         /// The one asked for.
         column: String,
-        /// Those that are there.
+        /// The existing ones.
         columns: String,
-        /// The nearest, as a question.
+        /// The most similar one, as a question.
         near: String,
     },
-    /// Time runs backwards.
+    /// Time goes backwards.
     #[error(
         "line {line}: its time {found} lies before that of the row above; sort the rows, or convert each part alone"
     )]
@@ -143,7 +143,7 @@ pub enum LogError {
         /// The time there.
         found: String,
     },
-    /// Longer than can be held.
+    /// Too long.
     #[error(
         "line {line}: more than {MOST_INTERVALS} intervals since the first row; is the unit of time right?"
     )]

@@ -1,9 +1,9 @@
-//! Logs of measured rates: CSV with a column of rates, pairs of time and rate, and the logs of the 5G set of University
-//! College Cork.
+//! Logs of measured rates: CSV with a column of rates, pairs of time and rate, and the logs of the 5G dataset of University College
+//! Cork.
 //!
-//! The rows of an interval are averaged, and an interval without rows has the rate of the one before (Raca et al., MMSys
-//! 2020, log a row a second, with gaps). A log says what a transfer got, which is less than what the link could carry
-//! wherever the sender had nothing to send.
+//! The rows of an interval are averaged, and an interval without rows has the rate of the previous one (Raca et al., MMSys 2020,
+//! log a row per second, with gaps). A log contains what a transfer achieved, which is less than what the link could carry whenever
+//! the sender had nothing to send.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -16,16 +16,16 @@ use super::log_format::{Clock, LogError, LogFormat, MOST_INTERVALS, RateUnit, Ti
 use super::times::{clock, number};
 use super::{RateSeries, ToolError};
 
-/// A line longer than this is no row.
+/// Most bytes of a line.
 const MOST_LINE: usize = 1 << 16;
-/// More columns than this are refused.
+/// Most columns.
 const MOST_COLUMNS: usize = 4_096;
-/// A faster link than this is a slip of the pen: 10 Tbit/s.
+/// Largest plausible rate: 10 Tbit/s.
 const MOST_RATE: f64 = 1e13;
-/// How much of what was found is shown.
+/// Length of the excerpt shown in errors.
 const SHOWN: usize = 40;
 
-/// Reads a log from a file, plain or gzipped. `watch` is told how many bytes of how many have been read.
+/// Reads a log from a file, plain or gzipped. `watch` is called with the bytes read and the total.
 pub fn read_log(
     path: &Path,
     format: &LogFormat,
@@ -52,8 +52,8 @@ pub fn read_log_text(text: &[u8], format: &LogFormat) -> Result<RateSeries, LogE
     parser.finish()
 }
 
-/// What a file seems to be, from its first line. `None` for what is neither a trace nor a known kind of log; the error is
-/// for what cannot be read at all.
+/// The likely format of a file, from its first line. `None` if it is neither a trace nor a known kind of log; the error is for
+/// files that cannot be read at all.
 pub fn guess(path: &Path) -> Result<Option<&'static str>, ToolError> {
     let mut source = Source::open(path)?;
     let mut text = Vec::new();
@@ -76,21 +76,21 @@ pub fn guess(path: &Path) -> Result<Option<&'static str>, ToolError> {
     })
 }
 
-/// Takes a log in pieces, cut anywhere.
+/// Parses a log in pieces, split anywhere.
 struct LogParser<'f> {
     format: &'f LogFormat,
-    /// Number of the line that is being read, from 1.
+    /// Number of the current line, from 1.
     line: u64,
     text: Vec<u8>,
-    /// Splits the fields of a line; made for the separator of the first one.
+    /// Splits the fields of a line; created for the separator of the first one.
     reader: Reader,
-    /// Where the columns of time and rate are, once the first line was read.
+    /// The columns of time and rate, once the first line was read.
     columns: Option<(Option<usize>, usize)>,
-    /// Time of the first and of the last row in nanoseconds, and the rows so far.
+    /// Times of the first and last row in nanoseconds, and the number of rows so far.
     first: Option<u64>,
     last: u64,
     rows: u64,
-    /// The interval that is being summed up, its sum and its rows.
+    /// The current interval, its sum and its rows.
     index: u64,
     sum: f64,
     count: u32,
@@ -155,7 +155,7 @@ impl<'f> LogParser<'f> {
                 LogFormat::Csv { clock, rate, unit, .. } => self.csv(line, clock, rate, *unit),
             }
         };
-        // The buffer is used again.
+        // The buffer is reused.
         self.text = text;
         self.text.clear();
         done
@@ -203,12 +203,12 @@ impl<'f> LogParser<'f> {
     }
 
     fn fields(&mut self, line: &[u8]) -> Result<Vec<String>, LogError> {
-        // A byte order mark before the first column's name is none of it.
+        // A byte order mark is not part of the first column's name.
         let line = if self.line == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
         let (mut text, mut ends) = (vec![0; line.len() + 1], vec![0; MOST_COLUMNS]);
         self.reader.reset();
         let (_, read, written, many) = self.reader.read_record(line, &mut text, &mut ends);
-        // The second call says that the line ends here.
+        // The second call signals the end of the line.
         let (result, _, more, further) =
             self.reader.read_record(&[], &mut text[written..], &mut ends[many..]);
         if read < line.len() || result != ReadRecordResult::Record {
@@ -266,7 +266,7 @@ impl<'f> LogParser<'f> {
     }
 }
 
-/// How a text begins, in one line: what cannot be seen is escaped, letters of any script are not.
+/// The beginning of a text on one line: invisible characters are escaped, letters of any script are not.
 fn shown(text: &[u8]) -> String {
     let letters: String = match core::str::from_utf8(text) {
         Ok(text) => text.chars().flat_map(escaped).take(SHOWN + 1).collect(),
@@ -285,7 +285,7 @@ fn escaped(letter: char) -> Vec<char> {
     }
 }
 
-/// Where a column is: of just this name, or of this name in other letters.
+/// The index of a column: an exact match, or else one that ignores case.
 fn column(names: &[String], name: &str) -> Result<usize, LogError> {
     let exact = names.iter().position(|known| known == name);
     let found = exact.or_else(|| names.iter().position(|known| known.eq_ignore_ascii_case(name)));

@@ -5,16 +5,16 @@ use ranpace_units::{Rate, Span};
 
 use super::{BITS, collect};
 
-/// A constant rate for `duration` (whole milliseconds, at least one): the opportunities lie where packets of 1500 B that
-/// follow each other without a gap would be complete. The last lies at the end, so that the trace is just that long; a
-/// packet that is not complete then is left out.
+/// A constant rate for `duration` (whole milliseconds, at least one): the opportunities are where back-to-back packets of 1500 B
+/// would be complete. The last one is at the end, so that the trace has exactly that length; a packet that is incomplete then is
+/// omitted.
 pub fn constant(rate: Rate, duration: Span) -> Result<Trace, TraceError> {
     let (length, rate) = (duration.as_millis().max(1), u128::from(rate.bits_per_s()));
-    // Per second and with milliseconds, all is whole.
+    // Per second and in milliseconds, everything is an integer.
     let packet = u128::from(BITS) * 1000;
     let total = u64::try_from(rate * u128::from(length) / packet).unwrap_or(u64::MAX).max(1);
     if total > u64::from(u32::MAX) {
-        // More than a trace has; it says so itself.
+        // This exceeds the limit of a trace, which reports it.
         return collect([(length, total)]);
     }
     // Counted from the end; times are rounded up.

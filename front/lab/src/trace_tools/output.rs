@@ -1,4 +1,4 @@
-//! Writes files whole or not at all, gzipped where their name says so.
+//! Writes files completely or not at all, gzipped if their name says so.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -10,7 +10,7 @@ use ranpace_link::Trace;
 
 use super::ToolError;
 
-/// Writes a trace in mahimahi's format: a line for each opportunity, its time in whole milliseconds.
+/// Writes a trace in mahimahi's format: a line for each opportunity, with its time in whole milliseconds.
 pub fn write_mahimahi(trace: &Trace, to: &mut dyn Write) -> std::io::Result<()> {
     let mut line = Vec::new();
     for (ms, count) in trace.iter() {
@@ -23,12 +23,12 @@ pub fn write_mahimahi(trace: &Trace, to: &mut dyn Write) -> std::io::Result<()> 
     Ok(())
 }
 
-/// A file that is to be written. It is created at once, so that a path which cannot be written is told before any work
-/// is done, and takes its name only when it is complete.
+/// A file to be written. It is created at once, so that an unwritable path is reported before any work is done, and gets its name
+/// only when it is complete.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
-    /// Where it is until then; `None` where the name is of something else than a file, such as a pipe.
+    /// Its temporary path; `None` if the name belongs to something other than a file, such as a pipe.
     part: Option<PathBuf>,
     file: Option<File>,
 }
@@ -55,7 +55,7 @@ impl OutputFile {
         self.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
     }
 
-    /// Writes what `fill` writes, gzipped if the name says so, and gives the file its name.
+    /// Writes the output of `fill`, gzipped if the name says so, and renames the file.
     pub fn write(
         mut self,
         fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
@@ -87,11 +87,11 @@ impl OutputFile {
     }
 }
 
-/// What did not become complete is taken away.
+/// Removes what did not become complete.
 impl Drop for OutputFile {
     fn drop(&mut self) {
         if let Some(part) = &self.part {
-            // If it cannot be removed, it stays as what its name says: a part.
+            // If it cannot be removed, it remains under its temporary name.
             let _ = fs::remove_file(part);
         }
     }

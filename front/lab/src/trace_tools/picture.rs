@@ -1,4 +1,4 @@
-//! What a trace looks like: its capacity over time, how its seconds differ, and its gaps.
+//! Plots of a trace: its capacity over time, the distribution of its seconds, and its gaps.
 
 use ranpace_link::{Trace, TraceStats};
 use ranpace_units::{Rate, Span};
@@ -8,13 +8,13 @@ use crate::Quantity;
 use crate::pictures::{Pictures, Plot};
 use crate::plot::{Axis, Frame, GREY, Line, LinePlot, Palette, PlotError, steps};
 
-/// Traces up to this long are drawn by the tenth of a second.
+/// Traces up to this long are drawn in tenths of a second.
 const FINE_UNTIL: Span = Span::from_secs(900);
 
 /// The picture of a trace.
 #[derive(Clone, Debug)]
 pub struct Picture<'a> {
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
     /// The trace.
     pub trace: &'a Trace,
@@ -26,7 +26,7 @@ impl Picture<'_> {
         Ok(self.pictures()?.svg())
     }
 
-    /// As a page that needs nothing else, with the trace's figures.
+    /// As a self-contained page, with the trace's figures.
     pub fn html(&self) -> Result<String, ToolError> {
         Ok(self.pictures()?.html(""))
     }
@@ -86,7 +86,7 @@ impl Picture<'_> {
         Ok((size, plot.svg()?, caption))
     }
 
-    /// The distribution of the rates of whole seconds; nothing for a trace that has hardly any.
+    /// The distribution of the rates of whole seconds; none for a trace with hardly any.
     fn seconds(&self) -> Result<Option<Plot>, PlotError> {
         let size = (900, 280);
         let whole = (self.trace.duration().as_millis() / 1000) as usize;
@@ -119,7 +119,7 @@ impl Picture<'_> {
         Ok(Some((size, plot.svg()?, caption)))
     }
 
-    /// How many gaps are at least so long; nothing for a trace that has none.
+    /// The number of gaps of at least each length; none for a trace without gaps.
     fn gaps(&self) -> Result<Option<Plot>, PlotError> {
         let size = (900, 280);
         let mut previous = 0;
@@ -137,7 +137,7 @@ impl Picture<'_> {
         if points.len() < 2 {
             return Ok(None);
         }
-        // Down to the next number right after a length, and along to the next length.
+        // Down to the next number right after a length, and across to the next length.
         let falls = points.windows(2).flat_map(|pair| [pair[0], (pair[0].0, pair[1].1)]);
         let line: Vec<(f64, f64)> = falls.chain(points.last().copied()).collect();
         let plot = LinePlot {
@@ -156,7 +156,7 @@ impl Picture<'_> {
         Ok(Some((size, plot.svg()?, caption)))
     }
 
-    /// Time and rate of each interval; the last one, which may not be whole, counts as far as it goes.
+    /// Time and rate of each interval; the last one may be shorter, and counts for its actual length.
     fn series(&self, interval: Span) -> Vec<(f64, f64)> {
         let (all, step) = (self.trace.duration().as_secs_f64(), interval.as_secs_f64());
         let mut points: Vec<(f64, f64)> = counts(self.trace, interval)
@@ -164,7 +164,7 @@ impl Picture<'_> {
             .enumerate()
             .map(|(index, count)| (index as f64 * step, (count * BITS) as f64 / step))
             .collect();
-        // Too little of an interval says nothing of a rate.
+        // A very short remainder says nothing about the rate.
         if points.len() > 1 && points.last().is_some_and(|last| all - last.0 < step * 0.999) {
             points.pop();
         }

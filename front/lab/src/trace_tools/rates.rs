@@ -1,4 +1,4 @@
-//! Between opportunities and rates over intervals.
+//! Converts between opportunities and rates over intervals.
 
 use std::io::Write;
 
@@ -17,14 +17,14 @@ pub struct RateSeries {
 }
 
 impl RateSeries {
-    /// As opportunities: in each interval as many as its bits have whole packets, evenly spread over it; bits that are
-    /// left over are carried into the next.
+    /// As opportunities: each interval gets as many as its bits have whole packets, evenly spread over it; remaining bits carry
+    /// over to the next.
     pub fn trace(&self) -> Result<Trace, TraceError> {
         let seconds = self.interval.as_secs_f64();
         let mut bits = 0.0;
         let counts = self.rates.iter().map(move |rate| {
             bits += rate * seconds;
-            // A cast saturates, and more than a trace may have is refused below.
+            // A cast saturates, and counts beyond the limit of a trace are refused below.
             let packets = (bits / BITS as f64) as u64;
             bits -= packets as f64 * BITS as f64;
             packets
@@ -32,7 +32,7 @@ impl RateSeries {
         Self::spread((0..).zip(counts), self.interval)
     }
 
-    /// So many opportunities in the intervals of these indices, which grow, the `i`-th of `n` at `(i + 1/2) / n` of its length.
+    /// This many opportunities in the intervals with these increasing indices, the `i`-th of `n` at `(i + 1/2) / n` of its length.
     pub(super) fn spread(
         counts: impl IntoIterator<Item = (u64, u64)>,
         interval: Span,
@@ -40,11 +40,11 @@ impl RateSeries {
         let length = interval.as_millis().max(1);
         collect(counts.into_iter().flat_map(move |(index, count)| {
             let (start, count, wide) = (index.saturating_mul(length), u128::from(count), u128::from(length));
-            // How many lie before a millisecond: those with (2 i + 1) length / 2 count < ms.
+            // The number before a millisecond: those with (2 i + 1) length / 2 count < ms.
             let before =
                 move |ms: u64| (2 * count * u128::from(ms)).saturating_sub(wide).div_ceil(2 * wide) as u64;
             let steps = count.min(wide) as u64;
-            // Few are told one by one, many by the millisecond.
+            // Few are generated one by one, many by millisecond.
             (0..steps).map(move |step| {
                 if u128::from(steps) < wide {
                     let at = (2 * u128::from(step) + 1) * wide / (2 * count.max(1));
@@ -57,8 +57,8 @@ impl RateSeries {
     }
 }
 
-/// How many opportunities lie in each interval `[n, n + 1)`, until that of the last one. An interval has whole
-/// milliseconds, at least one.
+/// The number of opportunities in each interval `[n, n + 1)`, until that of the last one. An interval has whole milliseconds, at
+/// least one.
 pub fn counts(trace: &Trace, interval: Span) -> Vec<u64> {
     let length = interval.as_millis().max(1);
     let mut counts = vec![0; (trace.duration().as_millis() / length) as usize + 1];
@@ -69,8 +69,8 @@ pub fn counts(trace: &Trace, interval: Span) -> Vec<u64> {
     counts
 }
 
-/// The same of those intervals in which there are any, with their indices: there are at most as many as the trace has
-/// milliseconds with opportunities, however long its gaps are.
+/// The same for the intervals that contain any, with their indices: there are at most as many as the trace has milliseconds with
+/// opportunities, however long its gaps are.
 pub(super) fn counts_of_some(trace: &Trace, interval: Span) -> impl Iterator<Item = (u64, u64)> {
     let length = interval.as_millis().max(1);
     let mut rest = trace.iter().map(move |(ms, count)| (u64::from(ms) / length, u64::from(count))).peekable();
@@ -83,8 +83,7 @@ pub(super) fn counts_of_some(trace: &Trace, interval: Span) -> impl Iterator<Ite
     })
 }
 
-/// Writes the rate in each interval as CSV, with the columns `time_s` (of its beginning), `rate_bit_s` and
-/// `opportunities`.
+/// Writes the rate in each interval as CSV, with the columns `time_s` (of its beginning), `rate_bit_s` and `opportunities`.
 pub fn write_csv(trace: &Trace, interval: Span, to: &mut dyn Write) -> std::io::Result<()> {
     writeln!(to, "time_s,rate_bit_s,opportunities")?;
     let length = interval.as_millis().max(1);

@@ -1,21 +1,21 @@
-//! Times in logs: decimal numbers that lose nothing, and dates with a time of day.
+//! Times in logs: exact decimal numbers, and dates with a time of day.
 
 /// A decimal number, exactly: digits before and after the point.
 pub(super) struct Decimal {
     whole: u64,
-    /// Billionths; what is finer is cut off.
+    /// Billionths; smaller digits are truncated.
     billionths: u64,
 }
 
 impl Decimal {
-    /// So many units, each of `size` nanoseconds, in nanoseconds; `None` if they are too many.
+    /// Converts to nanoseconds, with units of `size` nanoseconds; `None` if it overflows.
     pub(super) fn nanos(&self, size: u64) -> Option<u64> {
         let part = u128::from(self.billionths) * u128::from(size) / 1_000_000_000;
         self.whole.checked_mul(size)?.checked_add(u64::try_from(part).ok()?)
     }
 }
 
-/// A decimal number without a sign; `None` if it is anything else.
+/// A decimal number without a sign; `None` otherwise.
 pub(super) fn number(text: &str) -> Option<Decimal> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -37,7 +37,7 @@ fn days(year: u64, month: u64) -> u64 {
     }
 }
 
-/// Nanoseconds since 1970 of a date and time of day, whatever stands between their numbers; without time zone, or with Z.
+/// Nanoseconds since 1970 of a date and time of day, with any separators; without time zone, or with Z.
 pub(super) fn clock(text: &str) -> Option<u64> {
     let bytes = text.strip_suffix('Z').unwrap_or(text).as_bytes();
     let (head, tail) = bytes.split_at_checked(19)?;

@@ -1,4 +1,4 @@
-//! A cell that is played without transport: what the checks of whole cells share.
+//! A cell run without transport: shared by the checks of whole cells.
 
 use ranpace_link::Packet;
 use ranpace_phy::{Direction, LteBandwidth, LteMcs};
@@ -58,7 +58,7 @@ pub(super) struct Arrival {
     pub at: Time,
 }
 
-/// What a report said of the downlink of the cell and of users 0 and 1.
+/// A report's values for the downlink of the cell and of users 0 and 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told {
     pub time: Time,
@@ -70,7 +70,7 @@ pub(super) struct Told {
     pub lost: [u64; 2],
 }
 
-/// What happened.
+/// The events of a run.
 #[derive(Default)]
 pub(super) struct Log {
     pub arrivals: Vec<Arrival>,
@@ -105,7 +105,7 @@ impl Listener<Datagram> for Log {
     }
 }
 
-/// LTE as in ns-3, without fading, so wide: the cell of the experiments with 2120 and 1930 MHz.
+/// LTE as in ns-3, without fading, with this bandwidth: the cell of the experiments with 2120 and 1930 MHz.
 pub(super) fn lte(band: LteBandwidth) -> Result<CellConfig, Unplayable> {
     const NAME: &str = "zhong-lte-ch6";
     let mut config = cells::by_name(NAME).ok_or(Unplayable::NoPreset(NAME))?.config();
@@ -114,7 +114,7 @@ pub(super) fn lte(band: LteBandwidth) -> Result<CellConfig, Unplayable> {
     Ok(config)
 }
 
-/// 25 PRBs, every block with MCS 28, of which this share fails whatever the channel.
+/// 25 PRBs, every block with MCS 28, of which this share fails independently of the channel.
 pub(super) fn fixed(error_rate: f64) -> Result<CellConfig, Unplayable> {
     let mut config = lte(LteBandwidth::Mhz5)?;
     config.adaptation.fixed_mcs = Some(LteMcs::MAX);
@@ -127,7 +127,7 @@ pub(super) fn um() -> Config {
     Config::um(Bytes::new(1_000_000))
 }
 
-/// A user that stands so far from the base station.
+/// A user this far from the base station.
 pub(super) fn standing(metres: f64, config: Config) -> UserConfig {
     UserConfig {
         place: Place::Static(Position::new(metres, 0.0, 0.0)),
@@ -136,7 +136,7 @@ pub(super) fn standing(metres: f64, config: Config) -> UserConfig {
     }
 }
 
-/// A cell, its users, and what happened.
+/// A cell, its users, and the recorded events.
 pub(super) struct Rig {
     pub cell: Cell<Datagram>,
     pub log: Log,
@@ -152,7 +152,7 @@ impl Rig {
         Ok(Self { cell, log, now: Time::ZERO })
     }
 
-    /// Has a report made of every slot.
+    /// Requests a report of every slot.
     pub fn subscribe(&mut self) {
         self.cell.subscribe(self.now, Some(CellSubscription::EVERY_SLOT));
     }
@@ -170,12 +170,12 @@ impl Rig {
         self.now = end;
     }
 
-    /// Plays so many slots of 1 ms.
+    /// Plays this many slots of 1 ms.
     pub fn play(&mut self, millis: u64) {
         self.play_until(self.now + Span::from_millis(millis));
     }
 
-    /// Keeps the downlink buffers of these users filled for so long.
+    /// Keeps the downlink buffers of these users filled for this long.
     pub fn saturate(&mut self, users: &[u32], size: u32, millis: u64) {
         for _ in 0..millis {
             for &user in users {
@@ -187,7 +187,7 @@ impl Rig {
         }
     }
 
-    /// What arrived at user 0 from `since` on, in Mbit/s.
+    /// Rate of arrivals at user 0 from `since` on, in Mbit/s.
     pub fn mbit_s(&self, since: Time) -> f64 {
         let counts =
             |arrival: &&Arrival| (arrival.user, arrival.direction) == (0, DOWN) && arrival.at >= since;
@@ -201,7 +201,7 @@ pub(super) fn millis(span: Span) -> f64 {
     span.as_nanos() as f64 / 1e6
 }
 
-/// The rows, or one that says why a cell cannot be played.
+/// The rows, or one that says why a cell cannot be run.
 pub(super) fn or_why(rows: Result<Vec<Row>, Unplayable>) -> Vec<Row> {
     rows.unwrap_or_else(|error| vec![Row::exact(error.to_string(), 0.0, f64::NAN)])
 }

@@ -1,4 +1,4 @@
-//! What ns-3's static LTE user gets over the distance, from a whole cell with ns-3's rules.
+//! ns-3's static LTE user over the distance, compared with a whole cell under ns-3's rules.
 
 use ranpace_phy::LteBandwidth;
 use ranpace_units::Time;
@@ -9,11 +9,11 @@ use super::{Check, NS3_RATE_DISTANCE, RateAtDistance, Row};
 pub(super) const CHECKS: &[Check] =
     &[Check { name: "goodput over the distance", rows: || or_why(goodputs()) }];
 
-/// Bytes of a packet, and what of it counts: ns-3's overhead fits 1400 B in packets of 1428 B.
+/// Bytes of a packet, and its payload: ns-3's overhead fits 1400 B in packets of 1428 B.
 const PACKET: u32 = 1428;
 const COUNTED: f64 = 1400.0 / 1428.0;
 
-/// Each distance is printed; how many of them agree is judged.
+/// Each distance is printed; the number that agree is judged.
 fn goodputs() -> Result<Vec<Row>, Unplayable> {
     let (mut rows, mut equal) = (Vec::new(), 0);
     for ns3 in &NS3_RATE_DISTANCE {

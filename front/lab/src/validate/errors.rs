@@ -1,4 +1,4 @@
-//! At which SINR a tenth of the blocks is lost: as in ns-3 with `cqi_table = ns3`, and how far from it with `awgn`.
+//! The SINR at which a tenth of the blocks is lost: as in ns-3 with `cqi_table = ns3`, and the difference from it with `awgn`.
 
 use ranpace_phy::{
     BlerCurve, Cqi, CqiThresholds, LteBandwidth, LteMcs, LtePrbs, McsRule, ns3_measured_sinr_db,
@@ -11,7 +11,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check { name: "block errors with cqi_table = awgn", rows: white_noise },
 ];
 
-/// SINR in dB at which a tenth of the blocks is lost, by halving -50 to 50 dB.
+/// SINR in dB at which a tenth of the blocks is lost, by bisecting -50 to 50 dB.
 fn tenth_db(curve: BlerCurve) -> f64 {
     let (mut low, mut high) = (-50.0, 50.0);
     for _ in 0..60 {
@@ -30,7 +30,7 @@ fn measured_db(mcs: LteMcs, prbs: LtePrbs) -> f64 {
     ns3_measured_sinr_db(mcs, prbs).map_or(f64::NAN, |[_, tenth, _]| tenth)
 }
 
-/// All MCS on each bandwidth; figures were measured to thousandths of a dB.
+/// All MCS on each bandwidth; the reference values were measured to thousandths of a dB.
 fn as_ns3() -> Vec<Row> {
     let row = |bandwidth: LteBandwidth| {
         let prbs = bandwidth.prbs();
@@ -42,10 +42,10 @@ fn as_ns3() -> Vec<Row> {
     LteBandwidth::ALL.map(row).into()
 }
 
-/// With `awgn` the SINR of 10 % block errors of a CQI's MCS is the threshold of the CQI, and so it is held against the SINR
-/// from which ns-3's user reports the CQI. ns-3's error model is better than ns-3's reports: at CQI 3, 5, 8, 9, 10, 13 and 14
-/// a report begins where the odd MCS above, on 6 PRBs, loses 10 %, and the base station then sends with the even one on many
-/// PRBs. What that one needs is printed.
+/// With `awgn` the SINR of 10 % block errors of a CQI's MCS is the threshold of the CQI, and is therefore compared with the SINR
+/// from which ns-3's user reports the CQI. ns-3's error model is better than ns-3's reports: at CQI 3, 5, 8, 9, 10, 13 and 14 a
+/// report begins where the odd MCS above, on 6 PRBs, loses 10 %, and the base station then sends with the even one on many PRBs.
+/// The SINR required by that one is printed.
 fn white_noise() -> Vec<Row> {
     let prbs = LteBandwidth::Mhz20.prbs();
     let (mut thresholds, mut blocks) = (Vec::new(), Vec::new());

@@ -21,7 +21,7 @@ fn fading(profile: DelayProfile) -> Fading {
     Fading::new(Rings::shared(), profile, &Groups::lte(LteBandwidth::Mhz20.prbs()))
 }
 
-/// The way in wavelengths at this speed in 1000 s.
+/// Distance travelled in 1000 s at this speed, in wavelengths.
 fn wavelengths(carrier: Carrier, km_h: f64) -> f64 {
     1000.0 * carrier.doppler_hz(km_h / 3.6)
 }
@@ -35,15 +35,15 @@ const fn name(profile: DelayProfile) -> &'static str {
     }
 }
 
-/// 5.9 Hz. A fade of 20 dB comes about 1500 times and lasts 0.04 wavelengths: it is the deepest for which 5 % says
-/// something in 1000 s, and needs 200 samples in each wavelength.
+/// 5.9 Hz. A fade of 20 dB occurs about 1500 times and lasts 0.04 wavelengths: it is the deepest for which 5 % is meaningful in
+/// 1000 s, and needs 200 samples per wavelength.
 fn walker(profile: DelayProfile) -> Vec<Row> {
     let way = wavelengths(Carrier::MHZ_2120, 3.0);
     let record = GainRecord::new(&fading(profile), &FadingUser::new(SEED, 0), way, 200.0);
     rayleigh(&record, &format!("{}, 3 km/h", name(profile)), &[-20.0, -15.0, -10.0, -5.0, 0.0, 3.0, 5.0])
 }
 
-/// 148 Hz, sampled five times in a millisecond.
+/// 148 Hz, sampled five times per millisecond.
 fn vehicle(profile: DelayProfile) -> Vec<Row> {
     let way = wavelengths(Carrier::BAND_7, 60.0);
     let record = GainRecord::new(&fading(profile), &FadingUser::new(SEED, 1), way, 33.0);

@@ -1,4 +1,4 @@
-//! What blocks carry and how long they take: tests P-3 and P-5.
+//! Capacity and delay of blocks: tests P-3 and P-5.
 
 use ranpace_phy::{BlerCurve, LteBandwidth, LteMcs};
 use ranpace_radio::cell::CellConfig;
@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check { name: "a full carrier of 25 PRBs", rows: || or_why(full_carrier()) },
 ];
 
-/// RLC's and MAC's headers of a block that carries a part of one packet, and PDCP's of a packet; bytes.
+/// Headers of RLC and MAC in a block with a part of one packet, and of PDCP in a packet; bytes.
 const BLOCK_HEADERS: u64 = 5;
 const PACKET_HEADER: u64 = 2;
 
@@ -34,8 +34,8 @@ fn ten_packets(packets_a_round: u64, again: u32) -> Result<f64, Unplayable> {
     config.adaptation.control_errors = false;
     let users = [standing(50.0, um())];
     let Some(probe) = Rig::new(&config, &users, 1)?.cell.probe(Time::ZERO, 0) else { return Ok(f64::NAN) };
-    // The SINRs of all attempts add up. The SINR at which half of the blocks is lost lies in the middle, in dB, between
-    // `again` and one more attempts: 0.9 dB from both for two, six times the width of the curve.
+    // The SINRs of all attempts add up. The SINR at which half of the blocks is lost lies in the middle, in dB, between `again` and
+    // one more attempts: 0.9 dB from both for two, six times the width of the curve.
     let sum_db = if again == 0 { -3.0 } else { f64::midpoint(attempts_db(again), attempts_db(again + 1)) };
     let sinr_db = BlerCurve::ns3(mcs, prbs).centre_db() - sum_db;
     config.channel.base_power_dbm += sinr_db - probe.downlink.sinr_db;
@@ -51,12 +51,12 @@ fn ten_packets(packets_a_round: u64, again: u32) -> Result<f64, Unplayable> {
     Ok(ends.map_or(f64::NAN, |(first, last)| millis(last.at - first.at)))
 }
 
-/// What so many attempts together have more than one, in dB.
+/// The gain of this many attempts over one, in dB.
 fn attempts_db(attempts: u32) -> f64 {
     10.0 * libm::log10(attempts.into())
 }
 
-/// P-5: a saturated carrier of 25 PRBs at MCS 28 without errors, and one of which 85 % of the slots are used.
+/// P-5: a saturated carrier of 25 PRBs at MCS 28 without errors, and one that uses 85 % of its slots.
 fn full_carrier() -> Result<Vec<Row>, Unplayable> {
     const MILLIS: u64 = 10_000;
     let mut rows = Vec::new();

@@ -1,8 +1,8 @@
-//! Whether models agree with standards, with theory and with another simulator: `ranpace validate`.
+//! Compares models with standards, with theory and with another simulator: `ranpace validate`.
 //!
-//! A [`Check`] is a function that returns [`Row`]s; [`radio`] lists them, [`run`] runs them. Each file of this folder is a
-//! group of checks and has a list `CHECKS`; a new one is added to [`radio`]. `docs/validate.md` says how it is used, and
-//! `docs/fidelity.md` what was found.
+//! A [`Check`] is a function that returns [`Row`]s; [`radio`] lists them, [`run`] runs them. Each file of this folder is a group of
+//! checks and has a list `CHECKS`; add a new one to [`radio`]. `docs/validate.md` explains the use, and `docs/fidelity.md` the
+//! findings.
 
 mod cell;
 mod distance;
@@ -29,35 +29,35 @@ use crate::table::TextTable;
 
 pub use reference::{NS3_RATE_DISTANCE, RateAtDistance};
 
-/// One figure that is compared with what it should be; the JSON form is an array of these.
+/// One figure compared with its expected value; the JSON form is an array of these.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What is compared, with its unit.
+    /// The figure, with its unit.
     pub check: String,
-    /// What it should be, in that unit.
+    /// The expected value, in that unit.
     pub expected: f64,
-    /// What it is here; NaN, which is `null` in JSON, if there was nothing to measure.
+    /// The value found; NaN, which is `null` in JSON, if there was nothing to measure.
     pub measured: f64,
-    /// By how much it may differ, in the same unit; `None` if it is only printed.
+    /// Allowed difference, in the same unit; `None` if the row is only printed.
     pub tolerance: Option<f64>,
-    /// Whether it differs by no more than that; `None` if it is only printed.
+    /// Whether the difference is allowed; `None` if the row is only printed.
     pub ok: Option<bool>,
 }
 
 impl Row {
-    /// A figure that may differ by `tolerance` either way.
+    /// A figure that may differ by `tolerance` in either direction.
     pub fn within(check: impl Into<String>, expected: f64, measured: f64, tolerance: f64) -> Self {
-        // What is not a number is not within anything.
+        // NaN is never within the tolerance.
         let ok = Some((measured - expected).abs() <= tolerance);
         Self { check: check.into(), expected, measured, tolerance: Some(tolerance), ok }
     }
 
-    /// A figure that may differ by a share of what is expected.
+    /// A figure that may differ by a share of the expected value.
     pub fn within_percent(check: impl Into<String>, expected: f64, measured: f64, percent: f64) -> Self {
         Self::within(check, expected, measured, expected.abs() * percent / 100.0)
     }
 
-    /// A figure that may not differ at all.
+    /// A figure that must match exactly.
     pub fn exact(check: impl Into<String>, expected: f64, measured: f64) -> Self {
         Self::within(check, expected, measured, 0.0)
     }
@@ -77,16 +77,16 @@ impl Row {
     }
 }
 
-/// Some figures that are found together.
+/// A group of figures that are computed together.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
-    /// What is being compared, while it is.
+    /// Description shown while it runs.
     pub name: &'static str,
-    /// Measures.
+    /// Computes the rows.
     pub rows: fn() -> Vec<Row>,
 }
 
-/// The checks of the radio model, in the order in which they are printed.
+/// The checks of the radio model, in display order.
 pub fn radio() -> Vec<Check> {
     [
         standards::CHECKS,
@@ -103,16 +103,16 @@ pub fn radio() -> Vec<Check> {
     .concat()
 }
 
-/// What checks found.
+/// The findings of the checks.
 #[derive(Clone, Debug, Default)]
 pub struct Validated {
-    /// The rows of the checks that were finished, in the order of the checks.
+    /// The rows of the completed checks, in the order of the checks.
     pub rows: Vec<Row>,
-    /// How many checks were not made, because they were stopped.
+    /// Number of checks skipped because they were stopped.
     pub left: usize,
 }
 
-/// Makes the checks on so many threads, 0 for one per core. Setting `stop` keeps checks that have not begun from beginning.
+/// Runs the checks on this many threads, 0 for one per core. Setting `stop` prevents further checks from starting.
 pub fn run(checks: &[Check], threads: usize, stop: &AtomicBool) -> Validated {
     let progress = Progress::new(checks.len() as u64, "checks");
     let (next, found) = (AtomicUsize::new(0), Mutex::new(vec![None; checks.len()]));
@@ -133,13 +133,13 @@ pub fn run(checks: &[Check], threads: usize, stop: &AtomicBool) -> Validated {
             scope.spawn(work);
         }
     });
-    // A panic of a thread has come out of the scope already, so the lock cannot be poisoned.
+    // A panic in a thread has already propagated out of the scope, so the lock cannot be poisoned.
     let found = found.into_inner().unwrap_or_default();
     let left = found.iter().filter(|rows| rows.is_none()).count();
     Validated { rows: found.into_iter().flatten().flatten().collect(), left }
 }
 
-/// The next check that nobody makes yet.
+/// The next check that no thread has taken.
 fn claim<'a>(checks: &'a [Check], next: &AtomicUsize) -> Option<(usize, &'a Check)> {
     let index = next.fetch_add(1, Ordering::Relaxed);
     Some((index, checks.get(index)?))
@@ -157,7 +157,7 @@ pub fn table(rows: &[Row]) -> TextTable {
     table
 }
 
-/// How many rows have each verdict, in words.
+/// Number of rows with each verdict, in words.
 pub fn counts(rows: &[Row]) -> String {
     let count = |verdict: &str| rows.iter().filter(|row| row.verdict() == verdict).count();
     let parts = ["ok", "not ok", "printed"].map(|verdict| (verdict, count(verdict)));
@@ -165,7 +165,7 @@ pub fn counts(rows: &[Row]) -> String {
     parts.map(|(verdict, count)| format!("{count} {verdict}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A figure with four places at most: exact sizes and rates are not rounded, as a column of measurements would be.
+/// A figure with at most four decimals: exact sizes and rates are not rounded, as a column of measurements would be.
 fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();

@@ -1,4 +1,4 @@
-//! What arrives at a distance: test P-4, and ns-3's SINR and MCS over the distance.
+//! The signal at a distance: test P-4, and ns-3's SINR and MCS over the distance.
 
 use ranpace_phy::{CqiThresholds, McsRule};
 use ranpace_radio::channel::{

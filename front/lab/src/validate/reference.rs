@@ -1,6 +1,6 @@
-//! Figures of ns-3 3.37 that are compared with.
+//! Reference figures from ns-3 3.37.
 
-/// What one static LTE user gets from ns-3 at a distance.
+/// Results of one static LTE user in ns-3 at a distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateAtDistance {
     /// Metres from the base station.
@@ -9,7 +9,7 @@ pub struct RateAtDistance {
     pub sinr_db: f64,
     /// The CQI that is reported.
     pub cqi: u8,
-    /// The MCS that the base station sends with.
+    /// The MCS used by the base station.
     pub mcs: u8,
     /// Goodput of a saturating UDP flow, in Mbit/s.
     pub goodput_mbit_s: f64,

@@ -1,4 +1,4 @@
-//! What becomes of packets when HARQ gives a block up: test P-6.
+//! Packets after HARQ gives a block up: test P-6.
 
 use ranpace_radio::cell::CellConfig;
 use ranpace_radio::rlc::Config;
@@ -12,10 +12,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check { name: "lost blocks in acknowledged mode", rows: || or_why(acknowledged()) },
 ];
 
-/// Of a packet, in bytes.
+/// Size of a packet, in bytes.
 const SIZE: u32 = 1460;
 
-/// One block of 100 is lost: nobody sends it again.
+/// One block of 100 is lost: nothing retransmits it.
 fn lossy() -> Result<CellConfig, Unplayable> {
     let mut config = fixed(0.01)?;
     config.harq.downlink.max_retransmissions = 0;
@@ -27,8 +27,8 @@ fn unacknowledged() -> Result<Vec<Row>, Unplayable> {
     let mut rig = Rig::new(&lossy()?, &[standing(50.0, um())], 1)?;
     rig.saturate(&[0], SIZE, 500_000);
     let (lost, came) = (rig.log.dropped.len() as f64, rig.log.arrivals.len() as f64);
-    // Packets with a byte in a lost block are told of together. Isolated: no other block is lost within five slots, so that
-    // no packet has bytes in both.
+    // Packets with a byte in a lost block are dropped together. Isolated: no other block is lost within five slots, so that no
+    // packet has bytes in both.
     let bursts: Vec<_> = rig.log.dropped.chunk_by(|one, next| one == next).collect();
     let apart = |one: &[_], next: &[_]| match (one.first(), next.first()) {
         (Some(one), Some(next)) => *next - *one > Span::from_millis(5),
@@ -51,7 +51,7 @@ fn unacknowledged() -> Result<Vec<Row>, Unplayable> {
     ])
 }
 
-/// A packet in each slot, so that there is room to send again, and no wait but for what is sent again.
+/// A packet in each slot, so that there is room for retransmissions, and only retransmissions cause delay.
 fn acknowledged() -> Result<Vec<Row>, Unplayable> {
     const MILLIS: u64 = 60_000;
     let mut rig = Rig::new(&lossy()?, &[standing(50.0, Config::am(Bytes::new(1_000_000)))], 1)?;
@@ -62,7 +62,7 @@ fn acknowledged() -> Result<Vec<Row>, Unplayable> {
     }
     rig.play(1000);
     let log = &rig.log;
-    // When a block is lost, packets are under way that come later: the largest delay among them. They come in order.
+    // When a block is lost, the packets in transit arrive later: the largest delay among them. They arrive in order.
     let mut delays = Vec::new();
     let mut lost_at = Vec::new();
     for pair in log.reports.windows(2) {
@@ -74,7 +74,7 @@ fn acknowledged() -> Result<Vec<Row>, Unplayable> {
         }
     }
     let short = delays.iter().filter(|delay| **delay < 16.0).count();
-    // Lone ones: nothing else is lost within 100 ms, so that what is sent again arrives.
+    // Isolated ones: nothing else is lost within 100 ms, so that the retransmission arrives.
     let apart = |one: Time, next: Time| next - one > Span::from_millis(100);
     let lone: Vec<f64> = lost_at
         .windows(3)
@@ -86,9 +86,10 @@ fn acknowledged() -> Result<Vec<Row>, Unplayable> {
     Ok(vec![
         Row::exact("P-6: AM, packets lost, of 60000", 0.0, MILLIS as f64 - log.arrivals.len() as f64),
         Row::exact("P-6: AM, lost blocks after which no packet comes 16 ms late", 0.0, short as f64),
-        // The next block shows the gap 4 ms after the lost one was sent, t-Reordering takes 10 ms. Reports leave each 20 ms, for none may follow
-        // another before 10 ms and requests are every 10 ms: 0 to 19 ms, 9.5 on the mean. The report arrives after 3 ms, and so does what is
-        // sent again. 16 ms are the least that 004 section 5.3.3 says of a retransmission of RLC.
+        // The next block reveals the gap 4 ms after the lost one was sent, t-Reordering takes 10 ms. Reports leave every 20 ms,
+        // because they must be at least 10 ms apart and requests come every 10 ms: 0 to 19 ms, 9.5 on average. The report arrives
+        // after 3 ms, and so does the retransmission. 16 ms are the minimum that 004 section 5.3.3 states for a retransmission of
+        // RLC.
         Row::within_percent(
             "P-6: AM, mean delay after a lone lost block, ms",
             4.0 + 10.0 + 9.5 + 3.0 + 3.0,

@@ -1,4 +1,4 @@
-//! How users share a cell: test P-9, and proportional fair under fading.
+//! How users share a cell: test P-9, and proportional fair scheduling under fading.
 
 use ranpace_phy::LteBandwidth;
 use ranpace_radio::cell::{CellConfig, FadingConfig, UserConfig};
@@ -13,7 +13,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check { name: "proportional fair under fading", rows: || or_why(proportional_fair()) },
 ];
 
-/// P-9, from the reports: PRBs of a user (Pa), of nobody (Pu), and what a user could have (Pe = Pa + Pu).
+/// P-9, from the reports: PRBs of a user (Pa), unused ones (Pu), and what a user could have (Pe = Pa + Pu).
 fn round_robin() -> Result<Vec<Row>, Unplayable> {
     const MILLIS: u64 = 1000;
     let all = f64::from(LteBandwidth::Mhz5.prbs().get());
@@ -56,7 +56,7 @@ fn round_robin() -> Result<Vec<Row>, Unplayable> {
     ])
 }
 
-/// Like users get like time, however their channels vary; PRBs times symbols.
+/// Similar users get equal time, however their channels vary; PRBs times symbols.
 fn proportional_fair() -> Result<Vec<Row>, Unplayable> {
     let mut config = lte(LteBandwidth::Mhz20)?;
     config.channel.fading = FadingConfig::Multipath(DelayProfile::Epa, FadingSpeed::KM_H_3);

@@ -1,4 +1,4 @@
-//! Sizes of transport blocks and rates that the standards fix: tests P-1 and P-2, and the peak rate of LTE.
+//! Transport block sizes and rates fixed by the standards: tests P-1 and P-2, and the peak rate of LTE.
 
 use ranpace_phy::{
     Direction, Itbs, Layers, LteBandwidth, LteGrant, LteMcs, LtePrbs, NrGrant, NrMcs, Numerology, Prbs,

@@ -18,8 +18,8 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// In the order of the published figures. Vegas as in the authors' scripts; Westwood with the samples of ns-3 of that time, as in
-/// reproduction 000-r6: those of the paper are many times the link's rate where a slot brings acknowledgements in a bunch.
+/// In the order of the published figures. Vegas as in the authors' scripts; Westwood with the samples of the ns-3 of that time, as
+/// in reproduction 000-r6: those of the paper are many times the link's rate if a slot delivers a batch of acknowledgements.
 const SIX: [(&str, &str); 6] = [
     ("NewReno", "\"newreno\""),
     ("CUBIC", "\"cubic\""),
@@ -29,7 +29,7 @@ const SIX: [(&str, &str); 6] = [
     ("BBR", "\"bbr1\""),
 ];
 
-/// The cell of RAPID's experiments, 850 Mbit/s in sight, and a server so far away, there and back.
+/// The cell of RAPID's experiments, 850 Mbit/s in line of sight, and a server with this round-trip time.
 const PRESET: &str = "diarra-mmwave-los";
 
 fn play(rtt_us: u32, seconds: u32, cell: &str, flows: &str) -> Result<RunResult, Unplayable> {
@@ -56,9 +56,9 @@ name = "phone"
     Ok(Simulation::new(&scenario).run())
 }
 
-/// P-7: CUBIC alone, on a channel that does not vary; the buffer holds 10 MB and nothing else binds. With a carrier for each
-/// direction a slot has 14 symbols for data, and 13 of 14 slots carry the 852.6 Mbit/s of 13 symbols. In the preset itself
-/// acknowledgements take another symbol of each slot.
+/// P-7: CUBIC alone, on a constant channel; the buffer holds 10 MB and nothing else limits it. With a carrier for each direction a
+/// slot has 14 symbols for data, and 13 of 14 slots carry the 852.6 Mbit/s of 13 symbols. In the preset itself acknowledgements
+/// take another symbol of each slot.
 fn deep_buffer() -> Result<Vec<Row>, Unplayable> {
     let longest = |air: &str| {
         let cell = format!("{air}\nfading = \"none\"\nshadowing = \"none\"\nbuffer = \"10MB\"");
@@ -77,7 +77,7 @@ fn deep_buffer() -> Result<Vec<Row>, Unplayable> {
     ])
 }
 
-/// P-10: 200 MiB with each of six algorithms at the same time. Mean goodput is printed, and who is first and last.
+/// P-10: 200 MiB with each of six algorithms concurrently. Mean goodput is printed, and which one is first and last.
 fn six(ms: u32, published: [f64; 6]) -> Result<Vec<Row>, Unplayable> {
     let settings = cells::by_name(PRESET).map_or("", |Preset { around, .. }| around.flow);
     let flow = |(_, cc): &(&str, &str)| {

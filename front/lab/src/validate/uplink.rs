@@ -1,4 +1,4 @@
-//! The uplink of a cell: waits for requests, test P-8, and the reach with `lena` power, test P-11.
+//! The uplink of a cell: delay of scheduling requests, test P-8, and the range with `lena` power, test P-11.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ pub(super) const CHECKS: &[Check] = &[
     Check { name: "uplinks over the distance", rows: || or_why(distance()) },
 ];
 
-/// P-8: a ping each 101 ms; requests each 10 ms.
+/// P-8: a ping every 101 ms; requests every 10 ms.
 fn pings() -> Result<Vec<Row>, Unplayable> {
     const PINGS: u64 = 1000;
     let mut rig = Rig::new(&lte(LteBandwidth::Mhz20)?, &[standing(50.0, um())], 1)?;
-    // By how many ms they take.
+    // Their durations in ms.
     let mut times = BTreeMap::new();
     for ping in 0..PINGS {
         rig.play_until(Time::from_millis(101 * ping));
         let sent = rig.now;
         rig.log.arrivals.clear();
         rig.send(0, UP, 84);
-        // The answer leaves as soon as it can.
+        // The answer leaves at the earliest opportunity.
         while rig.now < sent + Span::from_millis(60) {
             rig.play(1);
             if let [arrival] = rig.log.arrivals[..]
@@ -49,7 +49,7 @@ fn pings() -> Result<Vec<Row>, Unplayable> {
     ])
 }
 
-/// P-11: what a grant would be, and whether packets come through.
+/// P-11: the grant at a distance, and whether packets arrive.
 fn distance() -> Result<Vec<Row>, Unplayable> {
     let mut rows = Vec::new();
     for (metres, band, expected) in [
@@ -73,7 +73,7 @@ fn distance() -> Result<Vec<Row>, Unplayable> {
     rows.push(Row::exact("P-11: uplink grants at 300 m, 100 PRBs", 0.0, grant));
     let none = arrivals(300.0, LteBandwidth::Mhz20)?;
     rows.push(Row::exact("P-11: uplink packets that come through at 300 m, 100 PRBs, of 10", 0.0, none));
-    // The farthest whole metre from which packets come.
+    // The largest whole metre from which packets arrive.
     let (mut near, mut far) = (200, 400);
     while far - near > 1 {
         let middle = (near + far) / 2;
@@ -87,7 +87,7 @@ fn distance() -> Result<Vec<Row>, Unplayable> {
     Ok(rows)
 }
 
-/// How many of ten packets come through.
+/// How many of ten packets arrive.
 fn arrivals(metres: f64, band: LteBandwidth) -> Result<f64, Unplayable> {
     let mut rig = Rig::new(&lte(band)?, &[standing(metres, um())], 1)?;
     for _ in 0..10 {

@@ -1,4 +1,4 @@
-//! Serialises results: amounts, rates and times are numbers, and their names end in the unit.
+//! Serialises results: amounts, rates and times become numbers whose names end in the unit.
 //!
 //! For `#[serde(with = "...")]`: the fields of [`crate::RunResult`] and its parts are the fields of its JSON.
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::Distribution;
 use ranpace_units::{Bytes, Rate, Span, Time};
 
-/// A module that writes a type as a number: its name, the type, the number's type, how it is written and read.
+/// A module that serialises a type as a number: its name, the type, the number's type, and the conversions both ways.
 macro_rules! written {
     ($name:ident, $type:ty, $number:ty, $write:expr, $read:expr) => {
         pub mod $name {
@@ -39,7 +39,7 @@ fn time_of(seconds: f64) -> Time {
     Time::ZERO + Span::from_secs_f64(seconds)
 }
 
-/// A distribution as it is written: without samples it has no figures. Its function is written elsewhere.
+/// A serialised distribution: without samples it has no figures. Its distribution function is stored elsewhere.
 #[derive(Serialize, Deserialize)]
 pub struct Figures {
     count: u64,

@@ -14,22 +14,22 @@ use super::limit::TokenBucket;
 use super::message::{Buffer, Header, Kind, MessageError, ReportMessage, Resync, Subscribe};
 use super::pep::reference;
 
-/// Messages per second that are looked at.
+/// Messages that are examined per second.
 const RATE: u32 = 2_000;
-/// Impossible reports within [`IMPOSSIBLE_WITHIN`] that are put up with.
+/// Impossible reports tolerated within [`IMPOSSIBLE_WITHIN`].
 const IMPOSSIBLE: u32 = 8;
 const IMPOSSIBLE_WITHIN: Span = Span::SECOND;
-/// For how long a PEP is not listened to afterwards.
+/// For how long a PEP is ignored afterwards.
 const DISTRUST: Span = Span::from_secs(60);
 
 /// Why a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It is none.
+    /// Not a message.
     #[error("no message: {0}")]
     NoMessage(#[from] MessageError),
-    /// Too many.
+    /// Rate limit exceeded.
     #[error("more than 2000 messages per second")]
     TooMany,
     /// It came before, or is too old.
@@ -38,16 +38,16 @@ pub enum Refusal {
     /// The seal is not the PEP's.
     #[error("the seal does not fit")]
     Forged,
-    /// No report.
+    /// Not a report.
     #[error("{0:?} is nothing that a server gets")]
     NotAReport(Kind),
-    /// Of no flow that is known.
+    /// About an unknown flow.
     #[error("no flow is called {0:016x}")]
     UnknownFlow(u64),
-    /// Older than what is known.
+    /// Older than the last report of its flow.
     #[error("it is older than the last one of its flow")]
     Outdated,
-    /// The PEP told what cannot be.
+    /// The PEP reported something impossible.
     #[error("the PEP told what cannot be; it is not listened to for a minute")]
     Distrusted,
 }
@@ -55,24 +55,24 @@ pub enum Refusal {
 /// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentStats {
-    /// Messages that came.
+    /// Messages received.
     pub messages: u64,
-    /// Those that were let through.
+    /// Messages accepted.
     pub verified: u64,
     /// Reports that were genuine and impossible.
     pub impossible: u64,
-    /// Times that the PEP was left alone for a minute.
+    /// Times that the PEP was ignored for a minute.
     pub distrusted: u64,
 }
 
-/// A report that is what it says.
+/// A report that passed all checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// The flow, as it was registered.
+    /// The flow's number, as registered.
     pub flow: u32,
     /// The packets that passed.
     pub report: ReportMessage,
-    /// Counting began anew since the last report, or this is the first one of a flow that was not seen from its beginning.
+    /// Counting restarted since the last report, or this is the first report of a flow that was not seen from its beginning.
     pub new_epoch: bool,
 }
 
@@ -127,7 +127,7 @@ impl Agent {
         &self.stats
     }
 
-    /// Reports of this flow will be handed on as those of `flow`.
+    /// Registers a flow: its reports are returned with the number `flow`.
     pub fn register(&mut self, id: FlowId, flow: u32) {
         self.flows.insert(reference(&self.wanted.flow_key, &id), Known { flow, id, last: None });
     }
@@ -137,7 +137,7 @@ impl Agent {
         self.flows.remove(&reference(&self.wanted.flow_key, id));
     }
 
-    /// The next message to the PEP, if one is due: the subscription, renewed when half of its time is over.
+    /// The next message to the PEP, if one is due: the subscription, renewed after half of its lifetime.
     pub fn poll(&mut self, now: Time) -> Option<Buffer> {
         if now < self.renew_at {
             return None;
@@ -147,12 +147,12 @@ impl Agent {
         Some(self.send(Kind::Subscribe, |out| wanted.write(out)))
     }
 
-    /// When [`Self::poll`] has something.
+    /// When [`Self::poll`] will return something.
     pub fn next_deadline(&self) -> Time {
         self.renew_at
     }
 
-    /// Asks for a new epoch of a flow, because its reports make no sense any more.
+    /// Asks for a new epoch of a flow whose reports can no longer be interpreted.
     pub fn resync(&mut self, id: &FlowId) -> Option<Buffer> {
         let reference = reference(&self.wanted.flow_key, id);
         let (epoch, _) = self.flows.get(&reference)?.last?;
@@ -189,7 +189,7 @@ impl Agent {
         let report = ReportMessage::read(header.flags, body)?;
         let known = self.flows.get_mut(&report.reference).ok_or(Refusal::UnknownFlow(report.reference))?;
         let new_epoch = match known.last {
-            // Forwards means by less than half of the numbers, as with sequence numbers.
+            // An epoch is older if it is behind by less than half of the number space, as with sequence numbers.
             Some((epoch, _)) if (report.epoch.wrapping_sub(epoch) as i16) < 0 => {
                 return Err(Refusal::Outdated);
             }
@@ -207,7 +207,7 @@ impl Agent {
         Ok(Verified { flow: known.flow, report, new_epoch })
     }
 
-    /// A report that was let through tells what cannot be.
+    /// The caller found an accepted report to be impossible.
     pub fn reject(&mut self, now: Time) {
         self.stats.impossible += 1;
         let (since, count) = self.impossible;
@@ -219,7 +219,7 @@ impl Agent {
         }
     }
 
-    /// The flow of a number, as it was registered.
+    /// The flow registered under a number.
     pub fn id_of(&self, flow: u32) -> Option<FlowId> {
         self.flows.values().find(|known| known.flow == flow).map(|known| known.id)
     }

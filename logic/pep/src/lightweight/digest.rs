@@ -1,25 +1,25 @@
-//! Power sums of packets' tags: what came by of a flow of which nothing can be read, in 64 bytes.
+//! Power sums of packet tags: which packets of an encrypted flow passed, in 64 bytes.
 //!
-//! Source: Yuan et al., Sidekick (NSDI 2024), and its repository `quack`, for the idea: with the first `t` power sums of what
-//! was sent and of what came, modulo a prime, up to `t` missing tags can be told. Ours: the prime, `t`, and tags that are a keyed
-//! hash, so that neither the header's layout matters nor an eavesdropper learns anything.
+//! Source: Yuan et al., Sidekick (NSDI 2024), and its repository `quack`, for the idea: from the first `t` power sums, modulo a
+//! prime, of the tags sent and of those seen, up to `t` missing tags can be identified. Ours: the prime, `t`, and tags made by a
+//! keyed hash, so that the header's layout does not matter and an eavesdropper learns nothing.
 //!
-//! `S_k = sum(tag^k) mod p`, `k = 1..t`, `p = 2^32 - 5`, `t = 16`. With `d` missing, Newton's identities make of the differences
-//! of the first `d` sums a polynomial whose roots are the missing tags.
+//! `S_k = sum(tag^k) mod p`, `k = 1..t`, `p = 2^32 - 5`, `t = 16`. If `d` tags are missing, Newton's identities turn the
+//! differences of the first `d` sums into a polynomial whose roots are the missing tags.
 
 use core::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-/// `t`: packets that may be missing at once.
+/// `t`: most packets that may be missing at once.
 pub const POWERS: usize = 16;
 /// `p = 2^32 - 5`, the largest prime below 2^32.
 const PRIME: u64 = (1 << 32) - 5;
-/// Bytes of a payload that are looked at.
+/// Bytes of a payload that are hashed.
 pub const LOOKED_AT: usize = 64;
 
-/// The tag of a packet: SipHash-1-3 of its first 64 bytes of UDP payload and of its length, modulo the prime. Never zero: that
-/// would add nothing to a sum.
+/// The tag of a packet: SipHash-1-3 of the first 64 bytes of its UDP payload and of its length, modulo the prime. It is never zero,
+/// which would add nothing to a sum.
 pub fn tag(key: &[u8; 16], payload: &[u8], length: u32) -> u32 {
     let mut hasher = SipHasher13::new_with_key(key);
     hasher.write(&payload[..payload.len().min(LOOKED_AT)]);
@@ -27,7 +27,7 @@ pub fn tag(key: &[u8; 16], payload: &[u8], length: u32) -> u32 {
     (hasher.finish() as u32 as u64 % (PRIME - 1) + 1) as u32
 }
 
-/// `x mod p` for any `x`, as `2^32` is 5.
+/// `x mod p` for any `x`, using `2^32 = 5 (mod p)`.
 #[inline]
 fn reduce(x: u64) -> u64 {
     const LOW: u64 = u32::MAX as u64;
@@ -42,7 +42,7 @@ fn multiply(a: u64, b: u64) -> u64 {
 }
 
 fn inverse(a: u64) -> u64 {
-    // Fermat: a^(p-2).
+    // Fermat's little theorem: a^(p-2).
     let (mut result, mut base, mut exponent) = (1, a, PRIME - 2);
     while exponent > 0 {
         if exponent & 1 == 1 {
@@ -59,7 +59,7 @@ fn inverse(a: u64) -> u64 {
 pub struct PowerSums([u32; POWERS]);
 
 impl PowerSums {
-    /// From what was received; `None` if one of them is no remainder.
+    /// From received sums; `None` if one of them is not below the prime.
     pub fn from_sums(sums: [u32; POWERS]) -> Option<Self> {
         sums.iter().all(|&sum| u64::from(sum) < PRIME).then_some(Self(sums))
     }
@@ -69,13 +69,13 @@ impl PowerSums {
         &self.0
     }
 
-    /// A packet came.
+    /// Adds a packet.
     #[inline]
     pub fn insert(&mut self, tag: u32) {
         self.add(tag, |sum, power| sum + power);
     }
 
-    /// A packet is not counted any more.
+    /// Removes a packet.
     #[inline]
     pub fn remove(&mut self, tag: u32) {
         self.add(tag, |sum, power| sum + PRIME - power);
@@ -83,7 +83,7 @@ impl PowerSums {
 
     #[inline]
     fn add(&mut self, tag: u32, join: impl Fn(u64, u64) -> u64) {
-        // Four powers at a time: each product waits for the one of four powers ago only.
+        // Computes four powers at a time, so that each product depends only on the one four powers before.
         let x = u64::from(tag);
         let square = multiply(x, x);
         let step = multiply(square, square);
@@ -97,8 +97,8 @@ impl PowerSums {
         }
     }
 
-    /// Which of `candidates`, in order, are in these sums and not in `other`'s: `missing` of them. `None` if they are too many, or
-    /// no such tags explain the difference. Candidates of one tag cannot be told apart and are all named.
+    /// Indices of the `missing` candidates whose tags are in these sums and not in `other`'s. `None` if they are too many, or if no
+    /// candidates explain the difference. Candidates with equal tags are indistinguishable, and all of them are returned.
     pub fn missing(&self, other: &Self, missing: usize, candidates: &[u32]) -> Option<Vec<usize>> {
         if missing > POWERS {
             return None;
@@ -134,7 +134,7 @@ impl PowerSums {
                 }
             }
         }
-        // All sums have to agree, those beyond the first `missing` too: else it was nonsense.
+        // All sums have to agree, including those beyond the first `missing`; otherwise the input was inconsistent.
         let mut distinct: Vec<u32> = found.iter().map(|&index| candidates[index]).collect();
         distinct.sort_unstable();
         distinct.dedup();
@@ -148,7 +148,7 @@ impl PowerSums {
         if distinct.len() == missing && rest != *other {
             return None;
         }
-        // Fewer roots than are missing: one of them is double. Without that there is no explanation.
+        // Fewer roots than missing packets means that one of them is double; otherwise nothing explains the difference.
         (distinct.len() == missing || found.len() > distinct.len()).then_some(found)
     }
 }

@@ -4,7 +4,7 @@ use core::hash::{BuildHasher, Hash, Hasher};
 
 use siphasher::sip::SipHasher13;
 
-/// The 5-tuple of a flow, in the direction of its data. IPv4 addresses stand in the last four bytes, the others being zero.
+/// The 5-tuple of a flow, in the direction of its data. IPv4 addresses occupy the last four bytes; the others are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowId {
     /// The server's address.
@@ -20,7 +20,7 @@ pub struct FlowId {
 }
 
 impl FlowId {
-    /// As it is hashed: 37 bytes.
+    /// The 37 bytes that are hashed.
     pub fn to_bytes(&self) -> [u8; 37] {
         let mut bytes = [0; 37];
         bytes[..16].copy_from_slice(&self.source);
@@ -33,7 +33,7 @@ impl FlowId {
 }
 
 impl Hash for FlowId {
-    /// In five words: field by field it would be told in nine pieces, which took twice as long.
+    /// Writes five words; field by field, the hasher got nine pieces and took twice as long.
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         for address in [&self.source, &self.destination] {
@@ -45,7 +45,7 @@ impl Hash for FlowId {
     }
 }
 
-/// Places of flows in a table: SipHash-1-3 under a key that nobody outside knows, who could fill one place with flows otherwise.
+/// Hasher of the flow table: SipHash-1-3 with a secret key, so that outsiders cannot choose flows that collide.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places(pub SipHasher13);
 
@@ -65,31 +65,31 @@ pub enum Body<'a> {
     Tcp {
         /// Its sequence number.
         seq: u32,
-        /// Sequence numbers that it takes: payload, one for a SYN, one for a FIN.
+        /// Sequence numbers that it consumes: payload, one for a SYN, one for a FIN.
         length: u32,
         /// It opens the connection.
         syn: bool,
-        /// It ends it at once.
+        /// It resets the connection.
         reset: bool,
     },
-    /// Encrypted: the payload of the datagram, or as much of it as is at hand (64 bytes are looked at), and its whole length.
+    /// Encrypted: the datagram's payload, or the part of it that is available (64 bytes are used), and its full length.
     Opaque {
         /// The beginning.
         payload: &'a [u8],
-        /// Length of all of it.
+        /// Full length.
         length: u32,
     },
 }
 
-/// A packet of the direction in which the data go.
+/// A packet in the direction of the data.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// Whose it is.
+    /// Its flow.
     pub flow: FlowId,
     /// IP payload in bytes.
     pub bytes: u32,
-    /// Whether it carries a mark of congestion.
+    /// Whether it carries a congestion mark.
     pub marked: bool,
-    /// The rest.
+    /// Its content.
     pub body: Body<'a>,
 }

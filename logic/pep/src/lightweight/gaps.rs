@@ -7,9 +7,9 @@ use ranpace_units::{Span, Time};
 
 use super::message::{RANGES, TcpView};
 
-/// Later packets after which a gap is told.
+/// Later packets after which a gap is reported.
 const LATER: u8 = 3;
-/// Time after which it is told.
+/// Time after which it is reported.
 const SETTLING: Span = Span::from_millis(1);
 
 /// A range above a gap.
@@ -17,15 +17,15 @@ const SETTLING: Span = Span::from_millis(1);
 struct Range {
     start: u32,
     end: u32,
-    /// When the gap below it was found, and the packets that came since.
+    /// When the gap below it was found, and the packets received since.
     found: Time,
     later: u8,
-    /// It was told.
+    /// It was reported.
     told: bool,
 }
 
 impl Range {
-    /// When the gap below it is to be told; [`Time::MAX`] while packets are missing for that.
+    /// When the gap below it is to be reported; [`Time::MAX`] while too few later packets have come.
     fn told_at(&self) -> Time {
         if self.later >= LATER { self.found + SETTLING } else { Time::MAX }
     }
@@ -46,7 +46,7 @@ fn before(a: u32, b: u32) -> bool {
 }
 
 impl Gaps {
-    /// A segment. False if there are more gaps than can be told of: then the counting has to begin anew.
+    /// A segment passes. False if there are more gaps than can be reported, so that counting has to restart.
     #[must_use]
     pub fn on_segment(&mut self, now: Time, seq: u32, length: u32) -> bool {
         let end = seq.wrapping_add(length);
@@ -66,7 +66,7 @@ impl Gaps {
             self.absorb();
             return true;
         }
-        // Joins a range, or begins one.
+        // Extends a range, or inserts a new one.
         let place = self.ranges[..count].iter().position(|range| !before(range.end, seq));
         if let Some(place) = place.filter(|&place| !before(end, self.ranges[place].start)) {
             let range = &mut self.ranges[place];
@@ -89,7 +89,7 @@ impl Gaps {
         true
     }
 
-    /// Ranges behind `place` that it touches now become part of it.
+    /// Merges `place` with the ranges behind it that it now touches.
     fn join(&mut self, place: usize) {
         while place + 1 < usize::from(self.count) {
             let (own, other) = (self.ranges[place], self.ranges[place + 1]);
@@ -103,7 +103,7 @@ impl Gaps {
         }
     }
 
-    /// Ranges that touch what is in order become part of it.
+    /// Merges ranges that touch the in-order part into it.
     fn absorb(&mut self) {
         while let (Some(next), true) = (self.next, self.count > 0) {
             let first = self.ranges[0];
@@ -123,31 +123,31 @@ impl Gaps {
         self.count -= 1;
     }
 
-    /// Begins anew above everything that came: `seq` is the next byte.
+    /// Restarts above everything received: `seq` is the next byte.
     pub fn restart(&mut self, seq: u32) {
         *self = Self { next: Some(seq), ..Self::default() };
     }
 
-    /// Counts from `seq` on, if that is further than now.
+    /// Restarts at `seq` if that is ahead of the next byte.
     pub fn skip_to(&mut self, seq: u32) {
         if self.next.is_none_or(|next| before(next, seq)) {
             self.restart(seq);
         }
     }
 
-    /// One past the highest byte that came.
+    /// One past the highest byte that passed.
     pub fn highest(&self) -> Option<u32> {
         let last = usize::from(self.count).checked_sub(1).map(|last| self.ranges[last].end);
         last.or(self.next)
     }
 
-    /// When a gap is to be told that was not; [`Time::MAX`] for never.
+    /// When the next unreported gap is to be reported; [`Time::MAX`] for never.
     pub fn tells_at(&self) -> Time {
         let ranges = self.ranges[..usize::from(self.count)].iter();
         ranges.filter(|range| !range.told).map(Range::told_at).min().unwrap_or(Time::MAX)
     }
 
-    /// As it is told now.
+    /// The view to report now.
     pub fn view(&mut self, now: Time) -> Option<TcpView> {
         let mut view = TcpView::new(self.next?);
         for range in &mut self.ranges[..usize::from(self.count)] {

@@ -1,9 +1,10 @@
-//! Seals messages and refuses what is not sealed, or came before.
+//! Seals messages, and refuses those that are not genuine or were replayed.
 //!
-//! AES-128-GCM (NIST SP 800-38D; the nonce as in RFC 5116) under a key per direction, which HKDF-SHA-256 (RFC 5869) makes of a
-//! secret that PEP and server share. It was chosen for its cost: a report of 65 bytes is sealed in 0.12 us where the processor
-//! has instructions for AES, and ChaCha20-Poly1305 of the same library took 3 to 5 us. Nonce: four bytes of salt, then the sequence number, which is never used twice under a key. The header is
-//! authenticated, too. Replays: a window of 1024 sequence numbers; what is older, or was seen, is refused.
+//! AES-128-GCM (NIST SP 800-38D; nonce as in RFC 5116) with one key per direction, derived by HKDF-SHA-256 (RFC 5869) from a secret
+//! shared by PEP and server. It was chosen for its cost: with AES instructions a report of 65 bytes is sealed in 0.12 us, where
+//! ChaCha20-Poly1305 of the same library took 3 to 5 us. Nonce: four bytes of salt, then the sequence number, which is never reused
+//! under a key. The header is authenticated, too. Replay protection: a window of 1024 sequence numbers; older or repeated ones are
+//! refused.
 
 use aes_gcm::aead::{AeadInPlace, KeyInit};
 use aes_gcm::{Aes128Gcm, Key, Nonce, Tag};
@@ -12,7 +13,7 @@ use sha2::Sha256;
 
 use super::message::{Buffer, HEADER, Header, MessageError, SEAL};
 
-/// Who sends under a key.
+/// The sender under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The PEP: reports.
@@ -37,7 +38,7 @@ impl core::fmt::Debug for SealingKey {
 }
 
 impl SealingKey {
-    /// The key of number `key` of one PEP and one direction, from their shared secret.
+    /// Derives key number `key` of one PEP and one direction from their shared secret.
     pub fn derive(secret: &[u8], pep: u32, key: u16, direction: Direction) -> Self {
         let mut info = *b"ranpace lightweight pep\0........";
         info[24] = u8::from(direction == Direction::ToPep);
@@ -45,7 +46,7 @@ impl SealingKey {
         info[27..31].copy_from_slice(&pep.to_be_bytes());
         let mut okm = [0; 20];
         let expanded = Hkdf::<Sha256>::new(None, secret).expand(&info, &mut okm);
-        // Fails beyond 255 hashes of output only (RFC 5869, section 2.3).
+        // Fails only beyond 255 hashes of output (RFC 5869, section 2.3).
         debug_assert!(expanded.is_ok(), "20 bytes are less than one hash");
         let mut salt = [0; 4];
         salt.copy_from_slice(&okm[16..]);
@@ -59,14 +60,14 @@ impl SealingKey {
         nonce
     }
 
-    /// Writes a sealed message: `body` writes what is hidden.
+    /// Writes a sealed message; `body` writes its encrypted part.
     pub fn seal(&self, header: &Header, out: &mut Buffer, body: impl FnOnce(&mut Buffer)) {
         debug_assert!(header.key == self.key && header.pep == self.pep, "the header names another key");
         *out = Buffer::default();
         header.write(out);
         body(out);
         let (head, hidden) = out.as_mut_slice().split_at_mut(HEADER);
-        // Fails for messages of 64 GB only (SP 800-38D, section 5.2.1.1).
+        // Fails only for messages of 64 GB (SP 800-38D, section 5.2.1.1).
         if let Ok(tag) =
             self.cipher.encrypt_in_place_detached(&self.nonce(header.sequence).into(), head, hidden)
         {
@@ -74,7 +75,7 @@ impl SealingKey {
         }
     }
 
-    /// Opens a datagram in place; what it hides, if it is genuine.
+    /// Opens a datagram in place; returns its decrypted body if it is genuine.
     pub fn open<'a>(&self, header: &Header, datagram: &'a mut [u8]) -> Option<&'a [u8]> {
         if header.key != self.key || header.pep != self.pep || datagram.len() < HEADER + SEAL {
             return None;
@@ -100,10 +101,10 @@ pub(super) fn table_key(secret: &[u8], pep: u32) -> [u8; 16] {
     key
 }
 
-/// Sequence numbers behind the newest that may still come.
+/// Sequence numbers behind the newest that are still accepted.
 const WINDOW: u64 = 1_024;
 
-/// Which sequence numbers came under a key.
+/// The sequence numbers received under a key.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     /// One past the highest.
@@ -112,7 +113,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Whether a number did not come yet and is not too old. To be asked before the message is opened.
+    /// Whether a number is new and not too old. Check it before opening the message.
     pub fn is_fresh(&self, sequence: u64) -> bool {
         if sequence >= self.next {
             return sequence < u64::MAX;
@@ -125,7 +126,7 @@ impl Replay {
         ((sequence % WINDOW / 64) as usize, 1 << (sequence % 64))
     }
 
-    /// A genuine message of this number came.
+    /// Records that a genuine message of this number came.
     pub fn note(&mut self, sequence: u64) {
         if sequence >= self.next {
             let from = self.next.max(sequence.saturating_sub(WINDOW - 1));

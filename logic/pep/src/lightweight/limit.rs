@@ -7,14 +7,14 @@ use ranpace_units::Time;
 pub struct TokenBucket {
     /// Nanoseconds per token.
     interval: u64,
-    /// Nanoseconds that a full bucket is worth.
+    /// Time to fill the bucket, in nanoseconds.
     full: u64,
     /// When the bucket would have been empty, had nothing been taken since.
     level: u64,
 }
 
 impl TokenBucket {
-    /// So many tokens per second, and at most `burst` at once.
+    /// `per_second` tokens per second, and at most `burst` at once.
     pub fn new(per_second: u32, burst: u32) -> Self {
         let interval = 1_000_000_000 / u64::from(per_second.max(1));
         Self { interval, full: interval * u64::from(burst.max(1)), level: 0 }
@@ -32,7 +32,7 @@ impl TokenBucket {
         true
     }
 
-    /// When there will be a token.
+    /// When the next token will be available.
     pub fn next(&self) -> Time {
         Time::from_nanos((self.level + self.interval).saturating_sub(self.full))
     }

@@ -1,35 +1,35 @@
-//! The messages between a PEP and a server, one per UDP datagram, in network byte order: a header in clear, and a body that
-//! [`super::keys`] seals.
+//! The messages between a PEP and a server, one per UDP datagram, in network byte order: a clear-text header, and a body sealed by
+//! [`super::keys`].
 //!
-//! Header, 16 bytes: version 1 and type (4 bits each), flags, key id (2), PEP id (4), sequence number (8).
-//! Whatever bytes come in, parsing ends in a message or in an error.
+//! Header, 16 bytes: version 1 and type (4 bits each), flags, key id (2), PEP id (4), sequence number (8). Parsing any input yields
+//! a message or an error.
 
 use ranpace_units::Span;
 
 use super::digest::{POWERS, PowerSums};
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 pub const HEADER: usize = 16;
-/// Bytes of the seal behind the body.
+/// Size of the seal after the body, in bytes.
 pub const SEAL: usize = 16;
-/// Most bytes of a message.
+/// Size of the largest message in bytes.
 pub const LARGEST: usize = HEADER + 28 + 4 + 5 + 4 * POWERS + SEAL;
 const VERSION: u8 = 1;
-/// Ranges above gaps that a report holds.
+/// Most ranges above gaps in a report.
 pub(crate) const RANGES: usize = 8;
 
 /// The type of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A PEP offers itself; not sealed.
+    /// A PEP offers its service; not sealed.
     Hello,
-    /// The server wants reports.
+    /// The server subscribes to reports.
     Subscribe,
     /// A report of packets that passed.
     Report,
     /// The server asks for a new epoch.
     Resync,
-    /// The server wants no more.
+    /// The server unsubscribes.
     Stop,
     /// Something was refused.
     Error,
@@ -42,42 +42,42 @@ impl Kind {
 
 /// The last report of a burst.
 pub const CLOSING: u8 = 1;
-/// The body is of a TCP flow.
+/// The body describes a TCP flow.
 pub const TCP: u8 = 2;
-/// The body is of a flow of which nothing can be read.
+/// The body describes an encrypted flow.
 pub const OPAQUE: u8 = 4;
-/// Marks are counted.
+/// The body counts congestion marks.
 pub const MARKS: u8 = 8;
 
 /// The header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What follows.
+    /// Type of the message.
     pub kind: Kind,
-    /// Of [`CLOSING`], [`TCP`], [`OPAQUE`] and [`MARKS`].
+    /// A combination of [`CLOSING`], [`TCP`], [`OPAQUE`] and [`MARKS`].
     pub flags: u8,
-    /// Which key seals it.
+    /// Id of the key that seals it.
     pub key: u16,
-    /// Which PEP.
+    /// Id of the PEP.
     pub pep: u32,
     /// Strictly increasing.
     pub sequence: u64,
 }
 
-/// Why bytes are no message.
+/// Why a datagram was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// Too short, or bytes too many.
+    /// Too short, or too long.
     #[error("{0} bytes do not hold the message")]
     Length(usize),
-    /// Another version.
+    /// Unknown version.
     #[error("version {0}; 1 is known")]
     Version(u8),
-    /// Another type.
+    /// Unknown type.
     #[error("type {0} is none")]
     Kind(u8),
-    /// A flag that is none, or flags that exclude each other.
+    /// An unknown flag, or flags that exclude each other.
     #[error("flags {0:#04x} mean nothing")]
     Flags(u8),
     /// A field out of its range.
@@ -85,7 +85,7 @@ pub enum MessageError {
     Field(&'static str),
 }
 
-/// Reads bytes one field after another.
+/// Reads fields one after another.
 struct Reader<'a>(&'a [u8], usize);
 
 impl<'a> Reader<'a> {
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Bytes being written: room for any message, on the stack.
+/// A message being written, with room for any message, on the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer {
     bytes: [u8; LARGEST],
@@ -134,7 +134,7 @@ impl Default for Buffer {
 }
 
 impl Buffer {
-    /// Appends; what does not fit is a mistake of this file, and cut off.
+    /// Appends bytes. Bytes that do not fit are dropped; that would be a bug in this file.
     pub fn put(&mut self, bytes: &[u8]) {
         let end = self.length + bytes.len();
         debug_assert!(end <= LARGEST, "a message is larger than any");
@@ -144,19 +144,19 @@ impl Buffer {
         }
     }
 
-    /// Counters of the capture.
+    /// The bytes written so far.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 
-    /// The same, to be sealed.
+    /// The bytes written so far, for sealing in place.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut self.bytes[..self.length]
     }
 }
 
 impl Header {
-    /// Writes it.
+    /// Writes the header.
     pub fn write(&self, out: &mut Buffer) {
         let kind = Kind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or_default() as u8;
         out.put(&[VERSION << 4 | kind, self.flags]);
@@ -165,7 +165,7 @@ impl Header {
         out.put(&self.sequence.to_be_bytes());
     }
 
-    /// Reads it from the beginning of a datagram.
+    /// Reads the header from the beginning of a datagram.
     pub fn read(datagram: &[u8]) -> Result<Self, MessageError> {
         let mut reader = Reader::new(datagram);
         let first = reader.u8()?;
@@ -186,22 +186,22 @@ impl Header {
     }
 }
 
-/// What of a TCP flow came by, in sequence numbers of the wire.
+/// The bytes of a TCP flow that passed, as sequence numbers on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpView {
-    /// Next byte in order.
+    /// Next byte expected in order.
     pub cumulative: u32,
     count: u8,
     ranges: [(u32, u32); RANGES],
 }
 
 impl TcpView {
-    /// In order up to here, and nothing above.
+    /// Everything below `cumulative` has passed, and nothing above.
     pub fn new(cumulative: u32) -> Self {
         Self { cumulative, ..Self::default() }
     }
 
-    /// Appends a range above the others. Beyond eight they are left out.
+    /// Appends a range above the others. More than eight ranges are ignored.
     pub fn push(&mut self, start: u32, end: u32) {
         if let Some(room) = self.ranges.get_mut(usize::from(self.count)) {
             *room = (start, end);
@@ -209,13 +209,13 @@ impl TcpView {
         }
     }
 
-    /// Ranges above, in order: first byte, and one past the last. What is between them is missing.
+    /// Ranges above `cumulative`, in order: first byte, and one past the last. The bytes between them are missing.
     pub fn ranges(&self) -> &[(u32, u32)] {
         &self.ranges[..usize::from(self.count)]
     }
 }
 
-/// What of an encrypted flow came by.
+/// The packets of an encrypted flow that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpaqueView {
     /// Tag of the newest packet.
@@ -227,30 +227,30 @@ pub struct OpaqueView {
 /// The packets of a flow that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// Of TCP.
+    /// Of a TCP flow.
     Tcp(TcpView),
-    /// Of anything else.
+    /// Of any other flow.
     Opaque(OpaqueView),
 }
 
 /// A report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportMessage {
-    /// Which flow.
+    /// Reference of the flow.
     pub reference: u64,
-    /// Counting began anew so often; zero if it began with the flow's first packet.
+    /// Number of times that counting was restarted; zero if it began with the flow's first packet.
     pub epoch: u16,
     /// Packets of the epoch, modulo 2^32.
     pub packets: u32,
     /// Their IP payload in bytes, modulo 2^48.
     pub bytes: u64,
-    /// From the arrival of the newest packet to this report.
+    /// Time from the arrival of the newest packet to this report.
     pub hold: Span,
-    /// The PEP's clock in microseconds: for distances only.
+    /// The PEP's clock in microseconds; only differences are meaningful.
     pub clock: u32,
-    /// Packets with a mark of congestion, if they are counted.
+    /// Packets with a congestion mark, if these are counted.
     pub marked: Option<u32>,
-    /// It is the last one of a burst.
+    /// Whether it is the last report of a burst.
     pub closing: bool,
     /// The packets that passed.
     pub view: View,
@@ -299,7 +299,7 @@ impl ReportMessage {
         }
     }
 
-    /// Reads the body that belongs to these flags.
+    /// Reads the body that these flags announce.
     pub fn read(flags: u8, body: &[u8]) -> Result<Self, MessageError> {
         let mut reader = Reader::new(body);
         let reference = reader.u64()?;
@@ -319,7 +319,7 @@ impl ReportMessage {
             let mut last = 0;
             for _ in 0..count {
                 let (start, end) = (reader.u32()?, reader.u32()?);
-                // Distances above the cumulative number: in order, apart, none empty, none half the space away.
+                // Offsets above the cumulative number: ascending, disjoint, not empty, and below half of the sequence space.
                 let (from, to) = (start.wrapping_sub(view.cumulative), end.wrapping_sub(view.cumulative));
                 if from <= last || to <= from || to >= 1 << 31 {
                     return Err(MessageError::Field("ranges"));
@@ -355,15 +355,15 @@ impl ReportMessage {
     }
 }
 
-/// Longest time for which a server may ask.
+/// Longest subscription.
 pub const MOST_LIFETIME: Span = Span::from_secs(3_600);
 
-/// The server wants reports, of all its flows.
+/// The server subscribes to reports of all its flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscribe {
-    /// Makes references of flows.
+    /// Key for the references of flows.
     pub flow_key: [u8; 32],
-    /// Makes tags of packets.
+    /// Key for the tags of packets.
     pub tag_key: [u8; 16],
     /// Packets after which a report is due.
     pub packets: u8,
@@ -371,12 +371,12 @@ pub struct Subscribe {
     pub interval: Span,
     /// Most reports per second and flow.
     pub rate: u16,
-    /// For how long.
+    /// Duration of the subscription.
     pub lifetime: Span,
 }
 
 impl Subscribe {
-    /// One with the usual rhythm: 8 packets or 2 ms, 1000 per second, for an hour.
+    /// A subscription with the default intervals: 8 packets or 2 ms, 1000 per second, for an hour.
     pub fn new(flow_key: [u8; 32], tag_key: [u8; 16]) -> Self {
         let interval = Span::from_millis(2);
         Self { flow_key, tag_key, packets: 8, interval, rate: 1_000, lifetime: MOST_LIFETIME }
@@ -414,7 +414,7 @@ impl Subscribe {
 /// The server asks for a new epoch of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resync {
-    /// Which flow.
+    /// Reference of the flow.
     pub reference: u64,
     /// Its new epoch.
     pub epoch: u16,

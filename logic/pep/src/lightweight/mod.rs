@@ -1,15 +1,14 @@
-//! The Lightweight PEP: watches packets where the radio begins and tells their server which of them came by, on a channel of its
-//! own. It alters, delays, buffers and terminates nothing, and a connection goes on unchanged without it.
+//! The Lightweight PEP: observes packets at the edge of the radio network and reports to their server, on a channel of its own,
+//! which of them passed. It alters, delays, buffers and terminates nothing; without it a connection continues unchanged.
 //!
-//! Sources: Krämer et al., "On the Benefits of Multi-Domain Congestion Control in LTE Networks", section II-C, for what it is;
-//! the digests are the power sums of Yuan et al., "Sidekick: In-Network Assistance for Secure End-to-End Transport Protocols"
-//! (NSDI 2024), as its abstract and its public repositories show them. Messages, keys, limits and the rhythm of reports are
-//! ours.
+//! Sources: Krämer et al., "On the Benefits of Multi-Domain Congestion Control in LTE Networks", section II-C, for the concept; the
+//! digests are the power sums of Yuan et al., "Sidekick: In-Network Assistance for Secure End-to-End Transport Protocols" (NSDI
+//! 2024), as described in its abstract and public repositories. Messages, keys, limits and report intervals are ours.
 //!
-//! * [`Pep`]: flows, counters, when a report is due.
-//! * [`Gaps`]: what of a TCP flow came by, by its sequence numbers.
-//! * [`digest`]: the same of a flow whose packet numbers are encrypted.
-//! * [`message`], [`keys`]: what travels, sealed, and what is refused.
+//! * [`Pep`]: the flows, their counters, and when a report is due.
+//! * [`Gaps`]: the packets of a TCP flow that passed, by sequence number.
+//! * [`digest`]: the same for a flow whose packet numbers are encrypted.
+//! * [`message`], [`keys`]: the messages, their sealing, and which are refused.
 //! * [`Agent`], [`SentTags`]: the server's end.
 
 mod agent;

@@ -1,9 +1,9 @@
-//! The PEP: its flows, what it counts of each, and when a report is due.
+//! The PEP: its flows, their counters, and when a report is due.
 //!
-//! A report is due after 8 packets or 2 ms, with TCP also when a gap is told; every 2 packets for a flow's first 64, which clock
-//! slow start; and 20 ms after the last packet, once. Limits: 1000 reports per second and flow, and 2 % of the flow's own bytes
-//! (not for the first 64 packets, nor for the last report). A flow is forgotten after 30 s, or, where there are too many, the
-//! one that was silent longest. Nothing is sent to a server that did not ask, but an offer every 10 s at most.
+//! A report is due after 8 packets or 2 ms, and for TCP also when a gap is to be reported; every 2 packets for a flow's first 64,
+//! which clock slow start; and once 20 ms after the last packet. Limits: 1000 reports per second and flow, and 2 % of the flow's
+//! own bytes (except for the first 64 packets and the last report). A flow is forgotten after 30 s of silence; if there are too
+//! many, the one with the longest silence is. A server that did not subscribe gets nothing but an offer, at most every 10 s.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -20,36 +20,36 @@ use super::keys::{Direction, Replay, SealingKey, header_of, table_key};
 use super::limit::TokenBucket;
 use super::message::{Buffer, Header, Kind, OpaqueView, ReportMessage, Resync, Subscribe, View};
 
-/// Packets of a flow that are reported more often, and how often.
+/// Initial packets of a flow that are reported more often, and the packets per report then.
 const FIRST: u32 = 64;
 const FIRST_PACKETS: u16 = 2;
-/// From a flow's last packet to its closing report.
+/// Time from a flow's last packet to its closing report.
 const CLOSING: Span = Span::from_millis(20);
-/// A report may take one part in so many of the flow's bytes: 2 %.
+/// Reports may take one part in this many of the flow's bytes: 2 %.
 const SHARE: i64 = 50;
-/// Reports that may follow each other at once.
+/// Reports that may be sent back to back.
 const BURST: u32 = 16;
-/// Bytes of a report of a TCP flow without gaps, and of an encrypted one.
+/// Bytes of a report: of a TCP flow without gaps, and of an encrypted flow.
 const TCP_REPORT: i64 = 65;
 const OPAQUE_REPORT: i64 = 129;
 /// IPv4 and UDP headers of a report.
 const HEADERS: i64 = 28;
-/// Between two offers, and packets of a server's flows before the first.
+/// Time between two offers, and packets of a server's flows before the first offer.
 const HELLO_INTERVAL: Span = Span::from_secs(10);
 const HELLO_AFTER: u32 = 64;
-/// Messages of a server per second that are looked at.
+/// Messages of a server that are examined per second.
 const CONTROL_RATE: u32 = 100;
 
 /// An operator's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PepSettings {
-    /// Random, and no name of anything.
+    /// Random; it identifies nothing else.
     pub id: u32,
-    /// Most flows.
+    /// Most flows that are tracked.
     pub flows: usize,
     /// Silence after which a flow is forgotten.
     pub idle: Span,
-    /// Whether it offers itself to servers that it has a key of and that did not ask.
+    /// Whether it sends offers to servers that it shares a key with and that did not subscribe.
     pub offers: bool,
 }
 
@@ -64,15 +64,15 @@ impl Default for PepSettings {
 pub struct PepStats {
     /// Packets counted.
     pub packets: u64,
-    /// Reports sent, and their bytes with IPv4 and UDP headers.
+    /// Reports sent.
     pub reports: u64,
-    /// The same in bytes.
+    /// Bytes of these, with IPv4 and UDP headers.
     pub report_bytes: u64,
-    /// Flows whose counting began.
+    /// Flows that were begun.
     pub flows: u64,
-    /// Flows that gave way to others before their time.
+    /// Flows evicted in favour of others.
     pub evicted: u64,
-    /// Flows that were silent for too long.
+    /// Flows forgotten after silence.
     pub aged: u64,
     /// Messages refused.
     pub refused: u64,
@@ -97,7 +97,7 @@ struct Server {
     limit: TokenBucket,
     sequence: u64,
     subscription: Option<(Subscribe, Time)>,
-    /// Counts subscriptions with other keys.
+    /// Incremented by each subscription with other keys.
     generation: u32,
     packets: u32,
     offered: Option<Time>,
@@ -109,7 +109,7 @@ enum Counted {
     Opaque(u32, PowerSums),
 }
 
-/// No flow, in the list by age.
+/// Stands for no flow in the list by age.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ struct Flow {
     generation: u32,
     reference: u64,
     first_unreported: Time,
-    /// When it is looked at next; what is in a list of timers for another time is void. Its closing report has none.
+    /// When the flow is next examined; timer entries for another time are void. The closing report has no timer.
     timer: Time,
     /// A report is due now.
     ready: bool,
@@ -136,8 +136,8 @@ struct Flow {
     live: bool,
 }
 
-/// Place of a flow in the list by age: its neighbours, and what decides on it. They lie apart, close together: with each packet
-/// those of three flows change.
+/// Entry of a flow in the list by age: its neighbours, and the time that orders it. The entries are stored apart from the flows and
+/// densely, because each packet changes three of them.
 #[derive(Clone, Copy, Debug)]
 struct Age {
     last_packet: Time,
@@ -159,21 +159,21 @@ pub struct Pep {
     newest: u32,
     /// The last epoch that a flow began with.
     epochs: u16,
-    /// Flows of which a report is due now.
+    /// Flows whose report is due now.
     ready: VecDeque<u32>,
-    /// The oldest flow whose closing time has not come yet: all that are newer follow it in the list by age. And a time before
-    /// which none closes; [`Time::MAX`] if there is no such flow.
+    /// The oldest flow whose closing time has not come yet; all newer ones follow it in the list by age. And a time before which
+    /// none closes; [`Time::MAX`] if there is no such flow.
     closing: u32,
     closes_at: Time,
-    /// Timers of flows: those that came in order, as most do because the time to a report is the same for all; and others. A heap
-    /// of all of them, the closing ones too, was a quarter of the time with a thousand flows.
+    /// Timers of flows: those entered in order of time, which most are because the time to a report is the same for all flows, and
+    /// the others. A single heap for all, closing timers included, took a quarter of the run time with a thousand flows.
     regular: VecDeque<(Time, u32)>,
     timers: BinaryHeap<Reverse<(Time, u32)>>,
     stats: PepStats,
 }
 
 impl Pep {
-    /// One that knows no server yet.
+    /// A PEP that knows no server yet.
     pub fn new(settings: PepSettings) -> Self {
         Self {
             settings,
@@ -195,11 +195,11 @@ impl Pep {
         }
     }
 
-    /// A server that it shares a secret with. It is silent until the server asks.
+    /// Adds a server that shares a secret with the PEP. The PEP is silent until the server subscribes.
     pub fn add_server(&mut self, address: [u8; 16], secret: &[u8], key: u16) {
         let id = self.settings.id;
         if self.servers.is_empty() {
-            // No flow is known before.
+            // No flow is known yet, so the table can be replaced.
             let key = table_key(secret, id);
             self.by_id = HashMap::with_hasher(Places(SipHasher13::new_with_key(&key)));
         }
@@ -223,23 +223,23 @@ impl Pep {
         &self.stats
     }
 
-    /// Flows that it knows.
+    /// Number of flows tracked.
     pub fn len(&self) -> usize {
         self.by_id.len()
     }
 
-    /// Whether it knows none.
+    /// Whether it tracks none.
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
 
-    /// Bytes of memory per flow: its state, and its places in the tables with their room.
+    /// Bytes of memory per flow: its state, and its entries in the tables at their load factor.
     pub fn bytes_per_flow() -> usize {
         let entries = size_of::<(FlowId, u32)>() + size_of::<(u64, u32)>() + 2;
         size_of::<Flow>() + size_of::<Age>() + entries * 16 / 7 + 8 * size_of::<Reverse<(Time, u32)>>()
     }
 
-    /// A packet goes by. Call [`Self::poll`] afterwards.
+    /// A packet passes. Call [`Self::poll`] afterwards.
     pub fn on_packet(&mut self, now: Time, packet: &Packet<'_>) {
         let slot = match self.by_id.get(&packet.flow) {
             Some(&slot) => slot,
@@ -289,7 +289,7 @@ impl Pep {
                 *newest = tag(&subscription.tag_key, payload, length);
                 sums.insert(*newest);
             }
-            _ => {} // a port that is used again by another protocol is another 5-tuple
+            _ => {} // a port reused by another protocol is another 5-tuple
         }
         flow.packets = flow.packets.wrapping_add(1);
         flow.bytes = flow.bytes.wrapping_add(u64::from(packet.bytes));
@@ -310,7 +310,7 @@ impl Pep {
         }
     }
 
-    /// A flow's first packet.
+    /// Begins a flow with its first packet.
     fn begin(&mut self, now: Time, packet: &Packet<'_>) -> Option<u32> {
         let index = self.servers.iter().position(|server| server.address == packet.flow.source)?;
         let server = &mut self.servers[index];
@@ -326,8 +326,8 @@ impl Pep {
             self.stats.evicted += 1;
             self.forget(self.oldest);
         }
-        // Zero says that everything from the first byte on was seen. Otherwise it is a number that no flow has had yet: the flow
-        // may have been known before, and an older epoch would be refused.
+        // Epoch zero means that everything from the first byte on was seen. Otherwise the epoch is a number that no flow has had
+        // yet: the flow may have been known before, and an older epoch would be refused.
         let (counted, from_first) = match packet.body {
             Body::Tcp { syn, .. } => (Counted::Tcp(Gaps::default()), syn),
             Body::Opaque { .. } => (Counted::Opaque(0, PowerSums::default()), false),
@@ -410,7 +410,7 @@ impl Pep {
         flow.ready = false;
         flow.timer = Time::MAX;
         let (id, reference) = (flow.id, flow.reference);
-        // It may come again, with an epoch that must be a later one.
+        // The flow may come again, and must then get a later epoch.
         if (flow.epoch.wrapping_sub(self.epochs) as i16) > 0 {
             self.epochs = flow.epoch;
         }
@@ -432,7 +432,7 @@ impl Pep {
         }
     }
 
-    /// When [`Self::poll`] will have something; [`Time::MAX`] for never.
+    /// When [`Self::poll`] will return something; [`Time::MAX`] for never.
     pub fn next_deadline(&self) -> Time {
         if !self.ready.is_empty() {
             return Time::ZERO;
@@ -453,7 +453,7 @@ impl Pep {
         }
     }
 
-    /// Reports are due of flows that were silent for as long as that.
+    /// Makes the closing reports due of flows that were silent for [`CLOSING`].
     fn close(&mut self, now: Time) {
         while let Some(age) = self.ages.get(self.closing as usize) {
             self.closes_at = age.last_packet + CLOSING;
@@ -469,7 +469,7 @@ impl Pep {
         self.closes_at = Time::MAX;
     }
 
-    /// A message to be sent now, if there is one. Call until `None`.
+    /// The next message to be sent now. Call until `None`.
     pub fn poll(&mut self, now: Time) -> Option<Datagram> {
         loop {
             while let Some(slot) = self.ready.pop_front() {
@@ -498,7 +498,7 @@ impl Pep {
             flow.timer = Time::MAX;
             let interval = self.servers[flow.server as usize].interval();
             let wake_at = flow.wake_at(interval);
-            // A closing report that the flow's rate did not allow is tried again.
+            // A closing report that was held back by the flow's rate limit is tried again.
             let closes = !flow.closed && now >= self.ages[slot as usize].last_packet + CLOSING;
             if wake_at > now && !closes {
                 self.wake(slot, wake_at);
@@ -522,7 +522,7 @@ impl Pep {
         }
     }
 
-    /// The report of a flow, unless its limits say that it has to wait.
+    /// The report of a flow, unless its limits delay it.
     fn report(&mut self, now: Time, slot: u32) -> Option<Datagram> {
         let flow = &mut self.flows[slot as usize];
         let server = &mut self.servers[flow.server as usize];
@@ -569,7 +569,7 @@ impl Pep {
         if flow.total > FIRST && !closing {
             let cost = SHARE * (size + HEADERS);
             if flow.credit < cost {
-                // More packets bring credit; without any there is the closing report.
+                // More packets earn more credit; if none come, the closing report follows.
                 flow.unreported = 0;
                 return None;
             }
@@ -591,7 +591,7 @@ impl Pep {
         Some(Datagram { to, content })
     }
 
-    /// Offers itself where nobody asked.
+    /// Offers the PEP to a server that did not subscribe.
     fn offer(&mut self, now: Time) -> Option<Datagram> {
         let (pep, server) = (
             self.settings.id,
@@ -608,7 +608,7 @@ impl Pep {
         Some(Datagram { to: server.address, content })
     }
 
-    /// A message from a server. What is not genuine changes nothing.
+    /// A message from a server. One that is not genuine changes nothing.
     pub fn on_datagram(&mut self, now: Time, from: [u8; 16], datagram: &mut [u8]) {
         if self.accept(now, from, datagram).is_none() {
             self.stats.refused += 1;
@@ -659,8 +659,8 @@ impl Server {
 }
 
 impl Flow {
-    /// Whether its bytes have paid for a report, of no gaps at least: without that there is no need to look when one would be due.
-    /// Only packets bring credit, and each looks anew.
+    /// Whether the flow's bytes have earned a report, at least one without gaps; otherwise there is no need for a timer. Only
+    /// packets earn credit, and each packet checks again.
     fn affords_report(&self) -> bool {
         let size = match &self.counted {
             Counted::Tcp(_) => TCP_REPORT,
@@ -679,7 +679,7 @@ impl Flow {
         }
     }
 
-    /// A new epoch: everything is counted from here.
+    /// Begins a new epoch: counters restart.
     fn restart(&mut self, epoch: u16) {
         self.epoch = epoch;
         (self.packets, self.bytes, self.marked, self.unreported) = (0, 0, 0, 0);

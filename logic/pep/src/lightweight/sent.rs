@@ -1,9 +1,9 @@
-//! What a server remembers of an encrypted flow to make sense of its digests: the tags of what it sent, in order.
+//! The server's record of an encrypted flow for interpreting its digests: the tags of the packets that it sent, in order.
 //!
-//! Source: Yuan et al., Sidekick (NSDI 2024), for the idea: of the sums of what was sent and of what came, the difference tells
-//! what is missing. Ours: where the PEP's counting begins is found from its first report, as the PEP may have come late, or begun
-//! anew; what was lost is taken out of the sums, so that only fresh losses count against the 16 that can be told; and what arrives
-//! after it was called lost is taken in again.
+//! Source: Yuan et al., Sidekick (NSDI 2024), for the idea: the difference between the sums of the packets sent and seen identifies
+//! the missing ones. Ours: the start of the PEP's counting is located from its first report, as the PEP may have come late or
+//! restarted; lost packets are taken out of the sums, so that only new losses count against the limit of 16; and a packet that
+//! arrives after it was declared lost is added again.
 
 use std::collections::VecDeque;
 
@@ -12,21 +12,21 @@ use ranpace_units::Time;
 use super::digest::{POWERS, PowerSums};
 use super::message::OpaqueView;
 
-/// Later packets that must have been seen before one is taken to be missing.
+/// Later packets that must have been seen before a packet is declared missing.
 const REORDERING: usize = 3;
-/// Packets that a digest is compared with, and are remembered, at most.
+/// Most packets that are remembered and compared with a digest.
 const CANDIDATES: usize = 4_096;
 
-/// A digest's statement.
+/// What a digest says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Located {
-    /// Packets that were newly seen, by number.
+    /// Numbers of the packets that were newly seen.
     pub seen: Vec<u64>,
-    /// Packets that were lost before the PEP.
+    /// Numbers of the packets that were lost before the PEP.
     pub missing: Vec<u64>,
-    /// When the newest one seen was sent, if it is new.
+    /// When the newest packet seen was sent, if it is newly seen.
     pub newest_sent_at: Option<Time>,
-    /// The PEP's counting begins with this report, and what it says nothing of is unknown.
+    /// The PEP's counting begins with this report; packets that it does not mention are unknown.
     pub new_epoch: bool,
 }
 
@@ -34,50 +34,50 @@ pub struct Located {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unlocated {
-    /// More are missing than can be told: the counting has to begin anew.
+    /// More packets are missing than can be identified: the PEP has to restart its counting.
     #[error("more packets are missing than can be told")]
     TooMany,
-    /// Its counting was given up.
+    /// The epoch was given up.
     #[error("of a counting that was given up")]
     GivenUp,
-    /// No packets that were sent have these sums.
+    /// No combination of sent packets has these sums.
     #[error("packets that were never sent")]
     Impossible,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// What the caller calls it; `None` for one that nobody asks for.
+    /// The caller's number; `None` for a packet that the caller does not ask for.
     number: Option<u64>,
     tag: u32,
     at: Time,
-    /// Told already that it was seen.
+    /// Already reported as seen.
     seen: bool,
 }
 
-/// Tags of what was sent.
+/// Tags of the packets sent.
 #[derive(Clone, Debug, Default)]
 pub struct SentTags {
-    /// What no digest has settled, in the order of sending.
+    /// Packets not settled by a digest, in the order of sending.
     open: VecDeque<Sent>,
-    /// Something was forgotten before a digest settled it.
+    /// A packet was dropped from the record before a digest settled it.
     forgot: bool,
-    /// The epoch that the sums are of, once its beginning is known.
+    /// The epoch of the sums, once its beginning is known.
     epoch: Option<u16>,
     given_up: Option<u16>,
-    /// Sums of all that was settled in it and not lost.
+    /// Sums of the packets of this epoch that were settled as not lost.
     settled: PowerSums,
-    /// How many these are, modulo 2^32.
+    /// Number of these, modulo 2^32.
     count: u32,
-    /// What was called missing last: it may still come.
+    /// Packets recently declared missing, which may still arrive.
     missing: VecDeque<Sent>,
 }
 
 impl SentTags {
-    /// A datagram leaves. One without a `number` counts, but is not told.
+    /// A datagram is sent. One without a `number` is counted, but not reported.
     pub fn on_sent(&mut self, now: Time, number: Option<u64>, tag: u32) {
         if self.open.len() == CANDIDATES {
-            // No report for so long: whatever comes next is another epoch's.
+            // No report came for so long that the next one must belong to another epoch.
             self.open.pop_front();
             self.forgot = true;
             self.give_up();
@@ -85,15 +85,15 @@ impl SentTags {
         self.open.push_back(Sent { number, tag, at: now, seen: false });
     }
 
-    /// The sums of the epoch make no sense any more.
+    /// Gives up the epoch, whose sums can no longer be interpreted.
     fn give_up(&mut self) {
         if let Some(epoch) = self.epoch.take() {
             self.given_up = Some(epoch);
         }
     }
 
-    /// What a report of `packets` packets in an epoch says. Where it says nothing for another reason than [`Unlocated::GivenUp`],
-    /// the PEP is to be asked for a new epoch.
+    /// Interprets a report of `packets` packets in an epoch. On an error other than [`Unlocated::GivenUp`], the PEP has to be asked
+    /// for a new epoch.
     pub fn locate(&mut self, epoch: u16, packets: u32, view: &OpaqueView) -> Result<Located, Unlocated> {
         if self.given_up == Some(epoch) {
             return Err(Unlocated::GivenUp);
@@ -123,8 +123,8 @@ impl SentTags {
         Ok(Located { new_epoch: !is_first, ..told? })
     }
 
-    /// Finds where an epoch began: up to the newest packet `packets` were counted, and a few in between may be missing. Forgets what
-    /// was sent before; true if there was something.
+    /// Finds where an epoch began: `packets` were counted up to the newest one, and a few in between may be missing. Drops what was
+    /// sent before; true if there was something.
     fn align(&mut self, packets: u32, view: &OpaqueView) -> Result<bool, Unlocated> {
         let nothing = if self.forgot { Unlocated::TooMany } else { Unlocated::Impossible };
         let counted = packets as usize;
@@ -152,7 +152,7 @@ impl SentTags {
     fn compare(&mut self, packets: u32, view: &OpaqueView) -> Result<Located, Unlocated> {
         match self.explain(packets, view) {
             Err(Unlocated::Impossible) => {
-                // One that was called missing may have come after all.
+                // A packet that was declared missing may have arrived after all.
                 for place in 0..self.missing.len() {
                     let late = self.missing[place];
                     let before = (self.settled, self.count);
@@ -171,10 +171,10 @@ impl SentTags {
         }
     }
 
-    /// Changes nothing where it fails.
+    /// Changes nothing if it fails.
     fn explain(&mut self, packets: u32, view: &OpaqueView) -> Result<Located, Unlocated> {
-        // The newest packet that the PEP has seen is the last one to look at. With reordering it may not be the last one that
-        // was sent of those: then what came after it is among the seen.
+        // The newest packet seen by the PEP bounds the search. With reordering it may not be the last one sent of those seen; then
+        // packets sent after it are among the seen.
         let newest = self.open.iter().rposition(|sent| sent.tag == view.newest);
         let fresh = packets.wrapping_sub(self.count) as usize;
         let known = self.open.iter().rposition(|sent| sent.seen).map_or(0, |last| last + 1);
@@ -207,7 +207,7 @@ impl SentTags {
         Ok(located)
     }
 
-    /// Settles from the front: what was seen, and what is missing although three later ones were seen.
+    /// Settles packets from the front: those seen, and those missing although three later ones were seen.
     fn settle(&mut self, length: usize, located: &mut Located) {
         let mut later = self.open.iter().take(length).filter(|sent| sent.seen).count();
         for _ in 0..length {
@@ -308,7 +308,7 @@ mod tests {
         }
         assert_eq!(rig.report(1), Err(Unlocated::TooMany));
         assert_eq!(rig.report(1), Err(Unlocated::GivenUp));
-        // The PEP is asked, and counts anew.
+        // The PEP is asked for a new epoch, and restarts its counting.
         rig.restart();
         for _ in 0..10 {
             let number = rig.send();
@@ -369,8 +369,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is lost before the PEP or of its reports, whenever it comes or begins anew: what is called seen was seen, what
-        /// is called missing was not, each once, and no honest report is taken for a lie.
+        /// Whatever is lost before the PEP or of its reports, and whenever the PEP starts or restarts: packets reported as seen
+        /// were seen, packets reported as missing were not, each once, and no honest report is taken for a lie.
         #[test]
         fn what_is_told_is_so(
             steps in prop::collection::vec((0..100u8, 0..100u8), 1..400),

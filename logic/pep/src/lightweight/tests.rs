@@ -76,13 +76,13 @@ fn a_flows_first_packets_are_reported_by_twos_and_later_ones_by_eights() {
     }
     assert_eq!(reports, 32);
     for packet in 64..64 + 80 {
-        // 1448 bytes each 100 us: the 2 ms do not come into it.
+        // 1448 bytes every 100 us: the 2 ms limit never applies.
         rig.segment(at(100_000 + 100 * packet), 1, packet as u32 * 1_448, 1_448);
         reports += rig.reports(at(100_000 + 100 * packet)).len();
     }
     assert_eq!(reports, 32 + 10);
     assert_eq!(rig.reports(at(150_000)).len(), 1, "the end of a burst");
-    // 2 ms after the first that is not reported; 20 ms after the last, once; then nothing.
+    // 2 ms after the first unreported packet; once 20 ms after the last; then nothing.
     rig.segment(at(200_000), 1, 144 * 1_448, 1_448);
     assert_eq!(rig.pep.next_deadline(), at(202_000));
     assert_eq!(rig.reports(at(202_000)).len(), 1);
@@ -115,7 +115,7 @@ fn a_gap_is_told_after_three_later_packets_and_a_millisecond() {
     segment(&mut rig, 1_030, 2);
     segment(&mut rig, 1_040, 7);
     assert_eq!(tcp(&rig.reports(at(1_040))[0]), (8_000, Vec::new()));
-    // A millisecond without later packets says nothing.
+    // A millisecond without later packets does not reveal a gap.
     segment(&mut rig, 2_000, 9);
     segment(&mut rig, 9_000, 10);
     assert_eq!(tcp(&rig.reports(at(9_000))[0]), (8_000, Vec::new()));
@@ -228,7 +228,7 @@ fn what_is_forged_replayed_flooded_or_unknown_is_refused() {
     // A flood: before anything is opened.
     let flood = (0..10_000).filter(|_| take(&[0; 65], at(900_003)) == Err(Refusal::TooMany)).count();
     assert!(flood >= 9_700, "{flood}");
-    // Of a flow that the server does not have.
+    // About a flow that the server does not have.
     rig.segment(at(2_000_000), 2, 0, 1_000);
     rig.segment(at(2_000_000), 2, 1_000, 1_000);
     let mut told = None;
@@ -369,7 +369,7 @@ proptest! {
         prop_assert_eq!(back, came);
     }
 
-    /// Each number once, whatever their order, and nothing older than 1024.
+    /// Each number is accepted once, in any order, and nothing older than 1024.
     #[test]
     fn nothing_is_let_through_twice(numbers in prop::collection::vec(0..4_000u64, 0..2_000)) {
         let mut replay = Replay::default();
@@ -385,7 +385,7 @@ proptest! {
         }
     }
 
-    /// A view says what came, and calls nothing missing that came.
+    /// A view lists what came, and reports nothing as missing that came.
     #[test]
     fn gaps_are_what_is_missing(segments in prop::collection::vec((0..40u32, 1..4u32), 1..80)) {
         let mut gaps = Gaps::default();
@@ -410,8 +410,8 @@ proptest! {
         }
     }
 
-    /// However packets of several flows mix: each flow's first packet that is not reported yet is reported within 2 ms, and 20 ms
-    /// after its last packet there is one closing report, if the PEP is asked when it says.
+    /// However packets of several flows mix: each flow's first unreported packet is reported within 2 ms, and there is one closing
+    /// report 20 ms after its last packet, provided that the PEP is polled at its deadlines.
     #[test]
     fn every_flow_is_reported_in_time_and_closed_once(
         packets in prop::collection::vec((0..5u16, 300..9_000u64, 0..25u64), 1..50),
@@ -463,7 +463,7 @@ proptest! {
         }
     }
 
-    /// Whatever comes in, it is a message or an error; and a message is written as it was read.
+    /// Any input is a message or an error, and a message is read back as it was written.
     #[test]
     fn any_bytes_are_a_message_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), flags in 0..16u8) {
         let _ = Header::read(&bytes);

@@ -1,5 +1,5 @@
-//! The smallest middlebox: it drops every n-th packet of the data of each flow. A loss that hits all flows alike and at known
-//! places, for tests of recovery; and the example of how a middlebox is added (`docs/middleboxes.md`).
+//! The smallest middlebox: it drops every n-th data packet of each flow. The losses hit all flows alike and at known places, for
+//! tests of recovery. It is also the example of how to add a middlebox (`docs/middleboxes.md`).
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::{Middlebox, MiddleboxPacket, Verdict};
 #[derive(Debug)]
 pub struct DropEvery {
     packets: u64,
-    /// Packets of each flow since the last that was dropped.
+    /// Packets of each flow since the last drop.
     counts: BTreeMap<u32, u64>,
 }
 
 impl DropEvery {
-    /// Drops one of so many packets; with 0 none.
+    /// Drops every `packets`-th packet; with 0 none.
     pub fn new(packets: u64) -> Self {
         Self { packets, counts: BTreeMap::new() }
     }

@@ -1,4 +1,4 @@
-//! What a user can expect of its cell (Diarra 2022, 5.2.2), and how far that is known.
+//! Estimates what a user can expect of its cell (Diarra 2022, 5.2.2), and how current the estimate is.
 
 use ranpace_phy::{Cqi, Direction, LteMcs, McsRule, NrMcs, QamTable};
 use ranpace_rnis::{RadioHint, Technology};
@@ -7,28 +7,28 @@ use ranpace_units::{Bytes, Span, Time};
 use super::record::Mode;
 use super::settings::{Estimator, LateCapacity, MOST_REPORTS, Settings};
 
-/// No cell gives more to a user: 1 Tbit/s, in bytes per second. Ours, against reports that are nonsense.
+/// Upper bound of a user's capacity: 1 Tbit/s, in bytes per second. Ours, against absurd reports.
 const MOST: f64 = 125e9;
-/// Age of the newest report up to which all is as usual, unless three reporting periods are more; and that of the last grant up to
-/// which its MCS is that of the next. The latter is ours.
+/// Reports are fresh up to this age, or up to three reporting periods if that is longer. A user's last grant determines its MCS up
+/// to this age; the latter is ours.
 const FRESH: Span = Span::from_millis(100);
-/// Reporting periods that it may be old.
+/// Reporting periods for which a report is fresh.
 const FRESH_PERIODS: u64 = 3;
-/// Age beyond which nothing is known, and the time over which the least capacity is taken before.
+/// A report older than this counts as none; also the time over which the least capacity is taken.
 const KNOWN: Span = Span::SECOND;
-/// Consecutive reports after which a feed that was lost counts again.
+/// Consecutive reports after which a lost feed counts again.
 const BACK: u32 = 10;
-/// Time over which the rate of what passes by is a mean. Ours: long enough for the gaps of a film or a call, short enough for a
-/// control that fills the radio.
+/// Averaging time of the rate of bypassing traffic. Ours: long enough for the gaps of a video or a call, short enough for a control
+/// that fills the radio.
 const PASSING: Span = Span::from_millis(100);
-/// Most of a user's capacity that what passes by takes from its flows (the specification's, its section 9).
+/// Bypassing traffic reduces a user's capacity by at most this part (section 9 of the specification).
 const MOST_PASSING: f64 = 0.5;
-/// The last second is looked at in parts.
+/// The last second is divided into parts of this length.
 const PART: Span = Span::from_millis(100);
-/// So many, and the one that is going on.
+/// Parts in a second, plus the current one.
 const PARTS: usize = 11;
 
-/// A part of time: its number, the least capacity in it, and the sum and number of those reported.
+/// A part of the last second: its number, its least capacity, and the sum and count of the capacities reported in it.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     number: u64,
@@ -41,7 +41,7 @@ impl Part {
     const NONE: Self = Self { number: 0, least: f64::INFINITY, sum: 0.0, count: 0 };
 }
 
-/// What one report says of resources.
+/// Resources in one report.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
     at: Time,
@@ -49,44 +49,44 @@ struct Taken {
     unused: f64,
 }
 
-/// What is estimated of a user's radio.
+/// The estimate of a user's radio.
 #[derive(Clone, Debug)]
 pub(super) struct Estimate {
     /// The last reports, oldest first.
     reports: [Taken; MOST_REPORTS],
     count: usize,
-    /// The newest report, and when one told of a grant last.
+    /// The newest report, and the time of the last one with a grant.
     newest: Option<RadioHint>,
     granted_at: Option<Time>,
     consecutive: u32,
     /// Capacities of the last second, in bytes per second.
     parts: [Part; PARTS],
     pub(super) mode: Mode,
-    /// Reports are contradicted by what the user gets: as if there were none.
+    /// The guard found the reports contradicted: they count as none.
     doubted: bool,
-    /// Since when the mode is another than normal.
+    /// When the mode last left normal.
     late_since: Time,
     /// `Pa`, `Pu`, `Pe` in PRBs per TTI.
     pub(super) granted: f64,
     pub(super) unused: f64,
     pub(super) expected: f64,
-    /// MCS that these are taken to carry, and bits of a TTI.
+    /// MCS assumed for these, and bits of a TTI.
     pub(super) mcs: u8,
     pub(super) tbs_bits: u32,
-    /// `C` by the newest report, in bytes per second.
+    /// `C` according to the newest report, in bytes per second.
     latest: f64,
-    /// What passes by: bytes since this time, and the rate before, in bytes per second.
+    /// Bypassing traffic: bytes since `passed_since`, and the rate until then, in bytes per second.
     passed: u64,
     passed_since: Option<Time>,
     pub(super) passing_rate: f64,
 }
 
-/// What a report, or time, has changed.
+/// What a report, or the passing of time, has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Change {
-    /// The mode is another.
+    /// The mode has changed.
     pub(super) mode: bool,
-    /// The feed is back after it had been lost: all begins anew.
+    /// The feed is back after it was lost: all flows start afresh.
     pub(super) restart: bool,
 }
 
@@ -114,13 +114,13 @@ impl Estimate {
         }
     }
 
-    /// A packet has passed by.
+    /// A packet has bypassed the proxy.
     #[inline]
     pub(super) fn pass(&mut self, bytes: Bytes) {
         self.passed = self.passed.saturating_add(bytes.get());
     }
 
-    /// Works out the rate of what passes by.
+    /// Updates the rate of bypassing traffic.
     fn sum_up_passing(&mut self, now: Time) {
         let Some(since) = self.passed_since.replace(now) else {
             self.passed = 0;
@@ -133,9 +133,9 @@ impl Estimate {
         }
     }
 
-    /// Takes a report in; `None` if it is not newer than what is known.
+    /// Accepts a report; `None` if it is not newer than the last one.
     pub(super) fn take(&mut self, settings: &Settings, now: Time, hint: &RadioHint) -> Option<Change> {
-        // A clock that runs ahead must not make all later reports old.
+        // A report from a clock that runs ahead must not make all later ones look old.
         let at = hint.measured_at.min(now);
         if let Some(newest) = &self.newest {
             if at <= newest.measured_at {
@@ -158,7 +158,7 @@ impl Estimate {
             self.granted_at = Some(at);
         }
         if hint.handover {
-            // Nobody serves the user.
+            // No cell serves the user.
             (self.granted, self.unused, self.expected, self.tbs_bits, self.latest) = (0.0, 0.0, 0.0, 0, 0.0);
         } else {
             self.keep(settings, at, hint);
@@ -184,16 +184,16 @@ impl Estimate {
         self.newest.as_ref().is_some_and(|newest| newest.info.cell != hint.info.cell)
     }
 
-    /// What is added to the smallest RTT towards the user.
+    /// The margin added to the smallest RTT towards the user.
     pub(super) fn allowance(&self, settings: &Settings) -> Span {
         settings.sr_allowance.of(self.newest.as_ref().map(|newest| &newest.info))
     }
 
-    /// Time has passed.
+    /// Updates the mode after time has passed.
     pub(super) fn grow_old(&mut self, settings: &Settings, now: Time) -> Change {
         let was = self.mode;
         let by_age = self.mode_at(settings, now);
-        // Time alone makes nothing better.
+        // The mode can only get worse as time passes.
         let mode = match (was, by_age) {
             (Mode::Open, _) | (_, Mode::Open) => Mode::Open,
             (Mode::Hold, _) | (_, Mode::Hold) => Mode::Hold,
@@ -217,7 +217,7 @@ impl Estimate {
         }
     }
 
-    /// `C`: what is given out, in bytes per second.
+    /// `C`: the capacity that is shared out, in bytes per second.
     pub(super) fn capacity(&self, settings: &Settings, now: Time) -> f64 {
         self.left(match self.mode {
             Mode::Normal => self.latest,
@@ -226,18 +226,18 @@ impl Estimate {
         })
     }
 
-    /// What is reported of `C`, `efficiency` not counted, in bytes per second, whatever is made of it.
+    /// The reported capacity before `efficiency`, in bytes per second, whether or not it is used.
     pub(super) fn reported(&self, settings: &Settings, now: Time) -> f64 {
         let all = if self.mode == Mode::Hold { self.held(settings, now) } else { self.latest };
         self.left(all / settings.efficiency)
     }
 
-    /// What of so much is left by what passes by.
+    /// What bypassing traffic leaves of a capacity.
     fn left(&self, all: f64) -> f64 {
         all - self.passing_rate.min(MOST_PASSING * all)
     }
 
-    /// What is taken for `C` while reports are late.
+    /// The value used for `C` while reports are late.
     fn held(&self, settings: &Settings, now: Time) -> f64 {
         let number = now.as_nanos() / PART.as_nanos();
         let recent = self.parts.iter().filter(|part| part.number + PARTS as u64 > number && part.count > 0);
@@ -251,7 +251,7 @@ impl Estimate {
         }
     }
 
-    /// Reports are contradicted, and nothing is known of the radio; or they agree again.
+    /// Enters or leaves the state in which reports are contradicted, and the radio counts as unknown.
     pub(super) fn doubt(&mut self, settings: &Settings, now: Time, doubted: bool) -> Change {
         let was = self.mode;
         self.doubted = doubted;
@@ -271,12 +271,12 @@ impl Estimate {
         self.mode = mode;
     }
 
-    /// Whether reports have been late, not lost, for longer than a hold is meant for.
+    /// Whether reports have been late, but not lost, for longer than a hold should last.
     pub(super) fn is_late(&self, now: Time) -> bool {
         self.mode == Mode::Hold && now.since(self.late_since) > KNOWN
     }
 
-    /// Age of the newest report; the longest there is without one.
+    /// Age of the newest report; [`Span::MAX`] without one.
     pub(super) fn age(&self, now: Time) -> Span {
         self.newest.as_ref().map_or(Span::MAX, |newest| now.since(newest.measured_at))
     }
@@ -289,14 +289,14 @@ impl Estimate {
         }
     }
 
-    /// What another cell granted says nothing of this one.
+    /// Discards the grants of the previous cell, which do not apply to the new one.
     fn forget_cell(&mut self) {
         self.count = 0;
         self.granted_at = None;
         self.parts = [Part::NONE; PARTS];
     }
 
-    /// Adds a report to those that are averaged, and drops what is too old.
+    /// Adds a report to the averaging window, and drops those that are too old.
     fn keep(&mut self, settings: &Settings, at: Time, hint: &RadioHint) {
         let prbs = f64::from(hint.cell);
         let taken = Taken { at, granted: within(hint.granted, prbs), unused: within(hint.unused, prbs) };
@@ -324,7 +324,7 @@ impl Estimate {
         }
         .min(prbs);
         if hint.cqi == Some(0) {
-            self.expected = 0.0; // out of range: no grant can be had
+            self.expected = 0.0; // out of range: no grant is possible
         }
         self.mcs = self.mcs_of(at, hint);
         let hint = RadioHint { mcs: self.mcs, ..*hint };
@@ -333,11 +333,11 @@ impl Estimate {
         self.latest = (rate / 8.0 * settings.efficiency).min(MOST);
     }
 
-    /// The MCS of the last grant; of a user that had none lately, what its CQI leads to.
+    /// The MCS of the last grant or, for a user without a recent one, the MCS that its CQI implies.
     fn mcs_of(&self, at: Time, hint: &RadioHint) -> u8 {
         let lately = self.granted_at.is_some_and(|granted| at.since(granted) <= FRESH);
         let Some(cqi) = hint.cqi.and_then(Cqi::new).filter(|_| !lately) else {
-            // LTE's 29 to 31 name a retransmission's modulation; the authors' publisher takes them for 28 too.
+            // LTE's 29 to 31 name a retransmission's modulation; the authors' publisher also maps them to 28.
             let most = if hint.info.technology == Technology::Lte { LteMcs::MAX.get() } else { u8::MAX };
             return hint.mcs.min(most);
         };
@@ -352,18 +352,18 @@ impl Estimate {
     }
 }
 
-/// Age up to which all is as usual.
+/// Age up to which a report is fresh.
 fn fresh(settings: &Settings) -> Span {
     FRESH.max(settings.period * FRESH_PERIODS)
 }
 
-/// Age up to which something is known.
+/// Age up to which a report counts at all.
 fn known(settings: &Settings) -> Span {
     KNOWN.max(fresh(settings))
 }
 
-/// A number of a report, between nothing and all; nothing if it is none.
+/// Clamps a number of a report to 0 to `all`; NaN becomes 0.
 fn within(number: f64, all: f64) -> f64 {
-    // `max` gives the other where one is not a number.
+    // `max` returns the other operand if one is NaN.
     number.max(0.0).min(all)
 }

@@ -1,31 +1,30 @@
-//! One flow: its RTTs, its rounds and periods, and what it is taken for (Diarra 2022, 5.2.3).
+//! One flow: its RTTs, rounds, periods and category (Diarra 2022, 5.2.3).
 
 use ranpace_units::{Bytes, Span, Time};
 
 use super::record::Category;
 use super::settings::{Accounting, Profile, RanRttMin, Settings, Slack, WindowRule};
 
-/// Weight of a new sample of an RTT; RFC 6298 section 2.3. The smoothed minimum has the same.
+/// Weight of a new RTT sample; RFC 6298 section 2.3. The smoothed minimum uses the same.
 const RTT_GAIN: u64 = 8;
-/// Part of the largest rate of arrivals that is forgotten with each round, for what may wait while nothing is known of the radio.
-/// Ours.
+/// Decay per round of the largest arrival rate, which bounds the backlog while the radio is unknown. Ours.
 const FORGET: f64 = 1.0 / 8.0;
-/// What may then come and wait, over the BDP on the server's side: as Linux sizes a receive buffer (`tcp_rcv_space_adjust`).
+/// That bound, over the BDP on the server's side: as Linux sizes a receive buffer (`tcp_rcv_space_adjust`).
 const OPEN_BDPS: f64 = 2.0;
 /// Largest smoothed minimum over the smallest RTT, where it is bounded. Ours.
 const BOUND: (u64, u64) = (3, 2);
 /// Least RTTs to the user and to the server of [`WindowRule::Whole`], whose clock has milliseconds (the authors' ns-3 code).
 const WHOLE_LEAST: (Span, Span) = (Span::from_millis(1), Span::from_millis(2));
-/// What a segment on the user's side counts for with [`WindowRule::Module`], in bytes (the power of two in 1460, in `rapid-llc.c`).
+/// Bytes that a segment on the user's side counts for with [`WindowRule::Module`] (the power of two below 1460, in `rapid-llc.c`).
 const MODULE_SEGMENT: f64 = 1_024.0;
-/// Shortest and longest RTT that is believed. Ours.
+/// RTT samples are clamped to this range. Ours.
 const RTTS: (Span, Span) = (Span::from_micros(10), Span::from_secs(10));
-/// Shortest round, so that a server next door costs no more than others. Ours.
+/// Shortest round, which bounds the work for a nearby server. Ours.
 const ROUND: Span = Span::from_millis(1);
-/// What a slow flow of [`Profile::Field`] has over its demand: more than 1/theta, or a flow of constant rate passes the test of
-/// the next period. Ours.
+/// Window of a slow flow of [`Profile::Field`] over its demand: more than 1/theta, or else a flow of constant rate would pass the
+/// test of the next period. Ours.
 const HEADROOM: f64 = 1.5;
-/// Periods that it has to fill before it is fast. Ours.
+/// Periods that a slow flow has to fill in a row before it is fast. Ours.
 const PASSES: u8 = 2;
 /// Silence after which a flow is idle: this, or ten RTTs to the server. Ours.
 const IDLE: Span = Span::SECOND;
@@ -55,7 +54,7 @@ impl WanRtt {
 #[derive(Clone, Copy, Debug, Default)]
 struct RanRtt {
     smoothed: Option<Span>,
-    /// Least smoothed one of this period, least of all, and the one that follows the first of these.
+    /// Least smoothed RTT of this period, least RTT of all, and the minimum that follows the former.
     of_period: Option<Span>,
     plain: Option<Span>,
     following: Option<Span>,
@@ -81,49 +80,50 @@ impl RanRtt {
 /// One flow.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
-    /// Slot of its user, and its place among that user's flows.
+    /// Number of its user, and its index among that user's flows.
     pub(super) user: u32,
     pub(super) place: u32,
-    /// Bytes of a segment.
+    /// Segment size in bytes.
     pub(super) mss: f64,
     pub(super) wan: WanRtt,
     ran: RanRtt,
-    /// What is added to the smallest RTT to the user.
+    /// Margin added to the smallest RTT to the user.
     allowance: Span,
     pub(super) category: Category,
-    /// It counts among the user's flows.
+    /// Whether it counts among the user's active flows.
     pub(super) active: bool,
-    /// What a slow flow, or one that is on its way to its share, may have at most, in bytes.
+    /// Limit of the window of a slow flow, or of one that is growing towards its share, in bytes.
     pub(super) limit: Option<f64>,
-    /// Periods that a slow flow has filled in a row.
+    /// Consecutive periods that a slow flow has filled.
     passes: u8,
-    /// What equation 5.11 as printed says that it released, in bytes.
+    /// Bytes that it released according to equation 5.11 as printed.
     pub(super) released: f64,
     /// `S` and `RW` in bytes.
     pub(super) share: f64,
     window: f64,
-    /// `RW` as the servers of [`Profile::Field`] see it: it falls slowly. And what it had fallen to at this time, which counts
-    /// unless the window is more.
+    /// `RW` as [`Profile::Field`] applies it: it falls slowly. `fallen` is its value at `followed_at`; a larger window takes
+    /// precedence.
     followed: f64,
     fallen: f64,
     followed_at: Time,
-    /// The same after what waits in the proxy.
+    /// The window offered to the server, after subtracting the backlog.
     offered: f64,
-    /// Byte-seconds of both in this round, up to this time; mean of the latter in the round before.
+    /// Integrals of window and offered window over this round, in byte-seconds, up to this time; mean offered window of the
+    /// previous round.
     window_sum: f64,
     offered_sum: f64,
     window_until: Time,
     offered_before: Option<f64>,
-    /// More of its user's waits than may: nothing is offered.
+    /// Its user's backlog is above the cap: nothing is offered.
     closed: bool,
-    /// What waits kept its window below what it has to fill, in this round and in the one before.
+    /// Whether the backlog held the offered window below theta times the window, in this round and in the previous one.
     pinched: bool,
     pinched_before: bool,
-    /// The round, and what has arrived in it.
+    /// The current round, and the bytes that arrived in it.
     round_start: Time,
     pub(super) round_end: Time,
     arrived: u64,
-    /// Rounds to the end of the period, and the window that they follow from; unknown in its first round.
+    /// Rounds left in the period, and the window that their number follows from; `None` in the first round.
     rounds_left: u32,
     period_window: Option<f64>,
     /// `r`, `r^` and `R` in bytes per second.
@@ -131,36 +131,36 @@ pub(super) struct Flow {
     pub(super) demand: f64,
     pub(super) expected: f64,
     sampled: bool,
-    /// The largest `r` of the last rounds.
+    /// The largest recent `r`, decaying.
     peak: f64,
-    /// Since when nothing has come, or waited.
+    /// When data last arrived, or were last in the backlog.
     quiet_since: Time,
     pub(super) backlog: Bytes,
-    /// It waits to be told of in the list of changes; a deadline of it is in the queue.
+    /// It is in the list of changes; it has a deadline in the queue.
     pub(super) changed: bool,
     pub(super) queued: bool,
-    /// More was tried in this period than was reported: it says nothing of the flow.
+    /// The period overlaps a probe, so it says nothing about the flow's demand.
     pub(super) disturbed: bool,
 }
 
-/// Whose a flow is.
+/// The owner of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner {
-    /// Slot of its user, and its place among that user's flows.
+    /// Number of its user, and its index among that user's flows.
     pub(super) user: u32,
     pub(super) place: u32,
-    /// What is added to the smallest RTT to the user.
+    /// Margin added to the smallest RTT to the user.
     pub(super) allowance: Span,
 }
 
-/// What the end of a round has brought.
+/// Result of the end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
-    /// Nothing but a sample.
+    /// A sample, and nothing else.
     Goes,
     /// The flow is idle from now on.
     Idle,
-    /// A period has ended too.
+    /// A period has ended, too.
     Period,
 }
 
@@ -216,7 +216,7 @@ impl Flow {
         self.window
     }
 
-    /// Sets it; whether it is another.
+    /// Sets the window; returns whether it, or the server's window, has changed.
     pub(super) fn set_window(&mut self, now: Time, window: f64, settings: &Settings) -> bool {
         let follows = settings.profile == Profile::Field && self.followed != window;
         if window == self.window && !follows {
@@ -237,13 +237,13 @@ impl Flow {
         is_other || self.wanted(settings) != before
     }
 
-    /// What the server may send now, in bytes.
+    /// Updates what the server may send now, in bytes.
     fn offer(&mut self, settings: &Settings) {
         self.offered = self.open(settings).min(self.window);
         self.pinched |= self.offered < settings.theta * self.window;
     }
 
-    /// The window with its headroom, of a flow that may have its share. A slow one has its own.
+    /// The window with its headroom. A limited flow gets none on top: the limit of a slow flow includes its own.
     pub(super) fn wanted(&self, settings: &Settings) -> f64 {
         if self.limit.is_some() {
             return self.window;
@@ -252,12 +252,13 @@ impl Flow {
         settings.headroom * window + f64::from(settings.spare) * self.mss
     }
 
-    /// What the server may have on its way, in bytes: the window with its headroom, after what waits in the proxy.
+    /// What the server may have in flight, in bytes: the window with its headroom, limited by the backlog.
     pub(super) fn open(&self, settings: &Settings) -> f64 {
         if self.closed { 0.0 } else { self.wanted(settings).min(self.room(settings)) }
     }
 
-    /// Its user has too much waiting, or has no more. As published nobody asks why a window was not filled.
+    /// Closes or reopens the flow according to its user's backlog. The published algorithm does not consider why a window was not
+    /// filled.
     pub(super) fn close(&mut self, now: Time, closed: bool, settings: &Settings) {
         if settings.profile == Profile::Field {
             self.sum_up(now);
@@ -266,11 +267,11 @@ impl Flow {
         }
     }
 
-    /// What may still come before too much waits, in bytes.
+    /// Bytes that may still come before the backlog is too large.
     fn room(&self, settings: &Settings) -> f64 {
         match settings.profile {
             _ if self.backlog.is_zero() => f64::INFINITY,
-            // On its way and waiting together. A slow flow has no headroom, and may have as much waiting as the others.
+            // Bounds data in flight and backlog together. A slow flow has no headroom, but may have as much backlog as others.
             Profile::Field if self.limit.is_none() => {
                 (self.wanted(settings) - self.backlog.as_f64()).max(0.0)
             }
@@ -278,12 +279,12 @@ impl Flow {
         }
     }
 
-    /// What the least window is, in bytes.
+    /// The least window, in bytes.
     pub(super) fn floor(&self, settings: &Settings) -> f64 {
         f64::from(settings.floor) * self.mss
     }
 
-    /// The RTT that its window is for, in seconds.
+    /// The RTT that the window is computed for, in seconds.
     pub(super) fn rtt_min(&self, settings: &Settings) -> f64 {
         match settings.window {
             WindowRule::Wired | WindowRule::Module => self.wan.least,
@@ -295,12 +296,12 @@ impl Flow {
         .as_secs_f64()
     }
 
-    /// What is added to the smallest RTT to the user; whether it is another.
+    /// Sets the margin on the smallest RTT to the user; returns whether it has changed.
     pub(super) fn set_allowance(&mut self, allowance: Span) -> bool {
         core::mem::replace(&mut self.allowance, allowance) != allowance
     }
 
-    /// Smallest RTT to the user, as the settings have it.
+    /// Smallest RTT to the user, as defined by the settings.
     pub(super) fn ran_rtt_min(&self, settings: &Settings) -> Option<Span> {
         match settings.ran_rttmin {
             RanRttMin::Smoothed => self.ran.following,
@@ -313,7 +314,7 @@ impl Flow {
         .map(|least| least + self.allowance)
     }
 
-    /// Rate that the window stands for, in bytes per second.
+    /// Rate that the window corresponds to, in bytes per second.
     pub(super) fn allocation(&self, settings: &Settings) -> f64 {
         self.window / self.rtt_min(settings)
     }
@@ -334,26 +335,25 @@ impl Flow {
         }
     }
 
-    /// What may wait of it in the proxy, what is on its way included: so many of its BDPs, of the larger side, but not less than
-    /// the settings say.
+    /// Limit of its backlog plus data in flight: the configured multiple of its BDP (the larger one of both sides), but at least
+    /// the configured minimum.
     pub(super) fn cap(&self, settings: &Settings) -> Bytes {
         let bdp = self.window.max(self.ran_bdp(settings));
         settings.caps.flow.max(Bytes::new((settings.caps.bdps * bdp) as u64))
     }
 
-    /// The same where nothing is known of the radio: the rate of arrivals tells what the user's side takes, and may double with
-    /// each RTT.
+    /// The same while the radio is unknown: the arrival rate shows what the user's side takes, and may double with each RTT.
     pub(super) fn open_cap(&self, settings: &Settings) -> Bytes {
         let bdp = self.peak * self.wan.smoothed.as_secs_f64();
         settings.caps.flow.max(Bytes::new((OPEN_BDPS * bdp) as u64))
     }
 
-    /// Whether what waits makes the window smaller.
+    /// Whether the backlog reduces the window.
     pub(super) fn is_tight(&self, settings: &Settings) -> bool {
         self.room(settings) < self.wanted(settings)
     }
 
-    /// Payload has come; whether the flow was idle.
+    /// Payload has come; returns whether the flow was idle.
     #[inline]
     pub(super) fn arrive(&mut self, now: Time, bytes: Bytes) -> bool {
         if now >= self.round_start {
@@ -377,7 +377,7 @@ impl Flow {
         }
     }
 
-    /// An RTT to the server; whether it is the smallest, so that shares change.
+    /// An RTT sample of the server's side; returns whether it is a new minimum, which changes the shares.
     pub(super) fn take_wan_rtt(&mut self, rtt: Span) -> bool {
         let least = self.wan.least;
         self.wan.take(rtt);
@@ -388,12 +388,12 @@ impl Flow {
         self.ran.take(rtt);
     }
 
-    /// The radio is another one: RTTs to the user are measured anew.
+    /// The radio has changed: discards the RTTs to the user.
     pub(super) fn forget_ran_rtt(&mut self) {
         self.ran = RanRtt::default();
     }
 
-    /// All that is known of its behaviour is forgotten.
+    /// Discards what is known of its behaviour.
     pub(super) fn begin_anew(&mut self, now: Time, settings: &Settings) {
         (self.category, self.limit, self.passes, self.released) = (Category::Init, None, 0, 0.0);
         self.offered_before = None;
@@ -401,7 +401,7 @@ impl Flow {
         self.begin_period(now, settings);
     }
 
-    /// Its first round begins after the slack, so that each sample is of one RTT.
+    /// The first round begins after the slack, so that each sample covers exactly one RTT.
     fn begin_period(&mut self, now: Time, settings: &Settings) {
         let slack = match settings.slack {
             Slack::Fixed(slack) => slack,
@@ -424,7 +424,7 @@ impl Flow {
         self.window_until = self.window_until.max(now);
     }
 
-    /// The round is over: a sample of the rate of arrivals (5.9).
+    /// Ends a round with a sample of the arrival rate (5.9).
     pub(super) fn end_round(&mut self, now: Time, settings: &Settings) -> Round {
         self.sum_up(now);
         let seconds = now.since(self.round_start).as_secs_f64().max(1e-9);
@@ -444,7 +444,7 @@ impl Flow {
             return Round::Idle;
         }
         match self.period_window {
-            // (5.7), of the mean window of the first round: what else happens at the same instant does not matter.
+            // (5.7) uses the mean window of the first round, so that the order of events at one instant does not matter.
             None => {
                 (self.rounds_left, self.period_window) = (1 + doublings(self.mss, window), Some(window));
             }
@@ -455,9 +455,9 @@ impl Flow {
             Some(_) => {}
         }
         self.rounds_left = self.rounds_left.saturating_sub(1);
-        // R of (5.8) is what the server could send: what was offered to it. The bound of the proxy's buffer is ours (the thesis's was
-        // never full), and a flow that it shuts would pass for slow, with a demand of nothing. That what was offered comes to effect one
-        // RTT later is allowed for in the field profile only.
+        // R of (5.8) is what the server could send, that is, what was offered to it. The limit of the backlog is ours (the thesis's
+        // buffer was never full); a flow closed by it would otherwise pass for slow with zero demand. An offer takes effect one RTT
+        // later; only the field profile allows for that.
         let could = match settings.profile {
             Profile::Thesis => offered,
             Profile::Field => offered.min(self.offered_before.unwrap_or(offered)),
@@ -472,9 +472,9 @@ impl Flow {
         Round::Goes
     }
 
-    /// What the flow is taken for after a period (5.8 to 5.11), if anything can be said; a new one begins.
+    /// Judges the flow after a period (5.8 to 5.11) if `judge` is set, and begins a new period.
     pub(super) fn end_period(&mut self, now: Time, judge: bool, settings: &Settings) {
-        // In the authors' ns-3 code nothing is decided but on what comes.
+        // The authors' ns-3 code decides only when data arrive.
         let keeps = settings.window == WindowRule::Whole && self.rate == 0.0 && !self.backlog.is_zero();
         if judge && !keeps {
             self.judge(settings);
@@ -484,7 +484,7 @@ impl Flow {
         self.begin_period(now, settings);
     }
 
-    /// The next round begins as this one ended.
+    /// The next round starts in the state in which this one ended.
     fn end_pinch(&mut self, settings: &Settings) {
         self.pinched_before = self.pinched;
         self.pinched = self.offered < settings.theta * self.window;
@@ -496,12 +496,12 @@ impl Flow {
         let mut passed = self.rate >= settings.theta * self.expected;
         if settings.profile == Profile::Field && !passed {
             passed = self.rate * rtt >= whole_segments(window, self.mss);
-            // That it did not fill what was shut says nothing of the server.
+            // That a closed window was not filled says nothing about the server.
             if !passed && (self.pinched || self.pinched_before) {
                 return;
             }
         }
-        let demand = self.demand * rtt; // (5.10): r^ / R times the window that R is of
+        let demand = self.demand * rtt; // (5.10): r^ / R times the window of R
         match settings.profile {
             Profile::Thesis if passed => (self.category, self.limit) = (Category::Fast, None),
             Profile::Thesis => (self.category, self.limit) = (Category::Slow, Some(demand)),
@@ -530,15 +530,15 @@ impl Flow {
     }
 }
 
-/// What a server that has enough to send brings in an RTT, at least: whole segments, less the one that a delayed
-/// acknowledgement holds back (RFC 9293, 3.8.6.3: one for every two segments), but not less than one. In bytes. Ours.
+/// The least that a server with enough data delivers in an RTT: whole segments, less the one for which a delayed acknowledgement
+/// waits (RFC 9293, 3.8.6.3: one acknowledgement for every two segments), but at least one. In bytes. Ours.
 fn whole_segments(window: f64, mss: f64) -> f64 {
-    // Windows are worked out in floats; a segment that lacks a millionth is one.
+    // Windows are computed in floats; a segment short by a millionth counts as whole.
     let sent = (window / mss + 1e-6) as u64;
     sent.saturating_sub(1).max(1) as f64 * mss * (1.0 - 1e-6)
 }
 
-/// How often `from` has to be doubled to reach `to`: the logarithm of their quotient to base 2, rounded up, at least 0.
+/// How often `from` must be doubled to reach `to`: log2 of their quotient, rounded up, at least 0.
 fn doublings(from: f64, to: f64) -> u32 {
     let mut reached = from.max(1.0);
     let mut count = 0;
@@ -553,7 +553,7 @@ fn believed(rtt: Span) -> Span {
     rtt.clamp(RTTS.0, RTTS.1)
 }
 
-/// RFC 6298's mean.
+/// The smoothed RTT of RFC 6298.
 fn smooth(before: Span, sample: Span) -> Span {
     (before * (RTT_GAIN - 1) + sample) / RTT_GAIN
 }

@@ -1,76 +1,76 @@
-//! Checks whether reports of a user's radio can be believed, by trying more than they say from time to time. Ours.
+//! Checks whether reports of a user's radio can be trusted, by occasionally probing above them. Ours.
 //!
-//! A sender that obeys an under-reported capacity never exceeds it, so its own measurements cannot expose the error. The guard therefore
-//! gives a user who takes all that it is allocated more for a moment (a *probe*). If clearly more than reported is acknowledged, and
-//! the delay does not grow as it would if the report were true, a few times in a row, the reports are contradicted: the
-//! user is passed through, as without a feed, until over some seconds it gets no more than reported.
+//! A sender that obeys an under-reported capacity never exceeds it, so its own measurements cannot expose the error. The guard
+//! therefore briefly gives a user who uses all of its allocation more than that (a *probe*). If clearly more than reported is
+//! acknowledged, and the delay does not grow as it would if the report were true, in several probes in a row, the reports are
+//! contradicted: the user is passed through, as without a feed, until for some seconds it gets no more than reported.
 //!
-//! States: waiting for the next probe; measuring the delay before it; probing, first until more can have arrived and been
-//! acknowledged, then measured in [`PARTS`] parts; returning what it made wait; contradicted. `docs/algorithms/rapid.md` has the
-//! numbers, which were fixed before they were simulated.
+//! States: waiting for the next probe; measuring the delay before it; settling, until the extra data can have arrived and been
+//! acknowledged; measuring in [`PARTS`] parts; giving back the queue that the probe built up; contradicted.
+//! `docs/algorithms/rapid.md` lists the constants, which were fixed before any simulation.
 
 use ranpace_units::{Span, Time};
 
 use super::record::ReportTrust;
 
-/// From when a user's radio is known, and it has a flow, to the first probe.
+/// Time to the first probe, once a user's radio is known and it has a flow.
 const FIRST: Span = Span::SECOND;
-/// From one probe to the next; after one that found more.
+/// Time from one probe to the next, and after a probe that found more.
 const EVERY: Span = Span::from_secs(3);
 const AGAIN: Span = Span::from_millis(500);
-/// What is measured of a probe comes in parts: so many, and so many of the delay before it. A probe can end early from the second on.
+/// A probe is measured in `PARTS` parts, the delay before it in `PARTS_BEFORE`. A probe can end early from the second part on.
 const PART: Span = Span::from_millis(25);
 const PARTS: u32 = 8;
 const PARTS_BEFORE: u32 = 4;
-/// Longest time until more can have come and been acknowledged.
+/// Longest time to wait until the extra data can have arrived and been acknowledged.
 const MOST_SETTLING: Span = Span::from_millis(300);
-/// What is tried, over what is reported; at least so many segments more in the whole probe: what any TCP begins with (RFC 6928).
+/// Rate of a probe over the reported one; the whole probe adds at least this many segments, the initial window of TCP (RFC 6928).
 const GAIN: f64 = 1.5;
 const SEGMENTS: f64 = 10.0;
-/// What servers may send after a probe that did not find more, over what else they might, for as long as the probe took: what came too
-/// much must not wait on in the proxy.
+/// What servers may send after a probe that did not find more, over what they otherwise might, for as long as the probe took, so
+/// that the excess does not stay queued in the proxy.
 const GIVE_BACK: f64 = 2.0 - GAIN;
-/// What has to be acknowledged, over what was reported, and segments on top.
+/// Acknowledged over reported bytes that count as clearly more, plus this many segments.
 const CLEARLY: f64 = 1.25;
 const CLEAR_SEGMENTS: f64 = 2.0;
-/// Part of the delay that the extra would add if reports were true, from which on a probe is over; a retransmission of HARQ
-/// is none (LTE's eight subframes). It is not over while clearly more is acknowledged: no delay makes that untrue.
+/// A probe ends once the delay has grown by this part of what the extra data would add if reports were true, but by more than one
+/// HARQ retransmission (LTE's eight subframes). It goes on while clearly more is acknowledged, which no delay can refute.
 const RISE: f64 = 0.5;
 const HARQ: Span = Span::from_millis(8);
-/// Probes in a row that have to find more: where reports are of now, and where they are of the past; reports that have to come
-/// meanwhile.
+/// Consecutive probes that have to find more, with fresh and with late reports; and reports that must have arrived meanwhile.
 const IN_A_ROW: (u32, u32) = (3, 6);
 const REPORTS: u32 = 10;
-/// Time over which reports have to agree again. It doubles with each contradiction, so many times at most.
+/// Time over which reports have to agree again. It doubles with each contradiction, up to this many times.
 const AGREE: Span = Span::from_secs(3);
 const MOST_DOUBLINGS: u32 = 4;
-/// What may be acknowledged then, over what is reported, and the least of the best such time, which is forgotten by an eighth each.
+/// Reports agree if at most this multiple of the reported bytes is acknowledged, at no less than this part of the best rate so far,
+/// which decays by an eighth per interval.
 const AGREES: f64 = 1.1;
 const BUSY: f64 = 0.5;
 const FORGET: f64 = 1.0 / 8.0;
 
-/// What is known of a user when the guard decides. Rates in bytes per second.
+/// The inputs of a decision. Rates in bytes per second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// What is reported.
+    /// The reported rate.
     pub(super) reported: f64,
-    /// Some flow takes all it is given.
+    /// Some flow uses all it is given.
     pub(super) demand: bool,
-    /// Reports are of the past.
+    /// Reports are late ([`Mode::Hold`](super::record::Mode)).
     pub(super) late: bool,
-    /// Bytes of the largest segment.
+    /// Largest segment, in bytes.
     pub(super) mss: f64,
-    /// The longest RTT to a server, the smallest to the user.
+    /// The longest RTT to a server, and the smallest to the user.
     pub(super) wan_rtt: Span,
     pub(super) ran_rtt: Span,
 }
 
-/// What came of a deadline.
+/// Result of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// Nothing.
     Goes,
-    /// A probe has begun, or is over.
+    /// A probe has begun or ended.
     Other,
     /// Reports are contradicted from now on.
     Contradicted,
@@ -84,7 +84,7 @@ enum State {
     Waiting,
     Looking,
     Settling(Tried),
-    /// With so many parts left.
+    /// The number is of parts left.
     Measuring(Tried, u32),
     GivingBack,
     Contradicted,
@@ -92,10 +92,10 @@ enum State {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Tried {
-    /// Extra rate, at least.
+    /// Extra rate that is probed, at least.
     more: f64,
     since: Time,
-    /// Beyond it the delay has risen as it would if reports were true.
+    /// An RTT above this means that the delay has grown as it would if reports were true.
     limit: Option<Span>,
 }
 
@@ -104,17 +104,17 @@ struct Tried {
 pub(super) struct Guard {
     state: State,
     until: Time,
-    /// Since the last mark: what was acknowledged, what was reported, the smallest RTT to the user.
+    /// Since the last mark: bytes acknowledged, bytes reported, the smallest RTT to the user.
     acked: u64,
     promised: f64,
     promised_until: Time,
     rtt: Option<Span>,
-    /// Probes in a row that found more, together; what was acknowledged and reported in them, in bytes, and reports since the first.
+    /// Consecutive probes that found more; the bytes acknowledged and reported in them, and the reports received since the first.
     found: u32,
     found_acked: u64,
     found_promised: f64,
     reports: u32,
-    /// How often reports were contradicted, and the best rate since then.
+    /// Number of contradictions, and the best rate since the last one.
     times: u32,
     best: f64,
 }
@@ -137,12 +137,12 @@ impl Guard {
         }
     }
 
-    /// When [`Self::decide`] is to be called.
+    /// When [`Self::decide`] has to be called.
     pub(super) fn due(&self) -> Option<Time> {
         (self.state != State::Off).then_some(self.until)
     }
 
-    /// What may be told of it.
+    /// The trust to be reported to observers.
     pub(super) fn trust(&self) -> ReportTrust {
         match self.state {
             State::Off | State::Waiting | State::Looking => ReportTrust::Trusted,
@@ -155,7 +155,8 @@ impl Guard {
         self.state == State::Contradicted
     }
 
-    /// What is tried where so much is reported and would be given out, in bytes per second; `None` outside a probe.
+    /// The rate to share out during a probe, in bytes per second, from the reported rate and the one that would be shared out;
+    /// `None` outside a probe.
     pub(super) fn tried(&self, reported: f64, given: f64) -> Option<f64> {
         match self.state {
             State::Settling(tried) | State::Measuring(tried, _) => {
@@ -174,14 +175,14 @@ impl Guard {
         }
     }
 
-    /// Nothing is known any more: there is nothing to be doubted. What is contradicted stays so.
+    /// The radio is no longer known, so there is nothing to check. Contradicted reports stay contradicted.
     pub(super) fn stop(&mut self) {
         if self.state != State::Contradicted {
             self.state = State::Off;
         }
     }
 
-    /// So much is reported since the last call, in bytes per second.
+    /// Adds up what was reported; `reported` is the rate since the last call, in bytes per second.
     #[inline]
     pub(super) fn promise(&mut self, now: Time, reported: f64) {
         self.promised += reported * now.since(self.promised_until).as_secs_f64();
@@ -202,7 +203,7 @@ impl Guard {
         self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// The time has come that [`Self::due`] named.
+    /// The deadline named by [`Self::due`] has come.
     pub(super) fn decide(&mut self, now: Time, known: &Known) -> Outcome {
         match self.state {
             State::Off => Outcome::Goes,
@@ -275,7 +276,7 @@ impl Guard {
         Outcome::Contradicted
     }
 
-    /// What servers may send is less than what the user is sent.
+    /// Factor on the rate to the user: while an excess is given back, servers are allowed less than what is sent to the user.
     pub(super) fn ran_factor(&self) -> f64 {
         if self.state == State::GivingBack { 1.0 / GIVE_BACK } else { 1.0 }
     }
@@ -284,7 +285,7 @@ impl Guard {
         (self.found, self.found_acked, self.found_promised, self.reports) = (0, 0, 0.0, 0);
     }
 
-    /// Whether reports agree with what was acknowledged while nothing was bounded.
+    /// Whether reports agree with what was acknowledged while the user was passed through.
     fn look_again(&mut self, now: Time) -> Outcome {
         let agreeing = self.agreeing();
         let rate = self.acked as f64 / agreeing.as_secs_f64();

@@ -1,4 +1,4 @@
-//! Tests of the guard's verdict on reports that are right, on reports that say too little, and on those that are right again.
+//! Tests of the guard's verdict on correct reports, on reports that are too low, and on reports that become correct again.
 
 use proptest::prelude::*;
 use ranpace_phy::LteBandwidth;
@@ -12,21 +12,21 @@ const CAPACITY: f64 = 2_292_000.0;
 const WAN_RTT: u64 = 20;
 const RAN_RTT: u64 = 30;
 
-/// What a cell says that has nothing left but one PRB.
+/// The report of a cell that has nothing left but one PRB.
 fn full(now: Time) -> RadioHint {
     let hint = RadioHint::of(CellInfo::lte(0, LteBandwidth::Mhz5), now);
     RadioHint { granted: 1.0, unused: 0.0, mcs: 28, active_users: 100, ..hint }
 }
 
-/// One user behind a link of a given rate, and servers that send as much as they may: to the proxy, and from it to the user, both as
-/// windows say. Time goes in milliseconds.
+/// One user behind a link of a given rate, and servers that send as much as the windows allow, to the proxy and from it to the
+/// user. Time advances in milliseconds.
 struct World {
     rapid: Rapid,
     flows: Vec<FlowId>,
     ms: u64,
     /// True rate in bytes per second.
     carries: f64,
-    /// What waits in the proxy, and for the radio.
+    /// Backlog in the proxy, and queue for the radio.
     backlog: f64,
     queue: f64,
     acked: f64,
@@ -60,7 +60,7 @@ impl World {
         }
     }
 
-    /// Plays so long with these reports, one each ms.
+    /// Plays this many ms with these reports, one per ms.
     fn play(&mut self, ms: u64, hint: impl Fn(Time) -> RadioHint) {
         for _ in 0..ms {
             self.ms += 1;
@@ -69,20 +69,20 @@ impl World {
                 self.rapid.on_deadline(due);
             }
             self.rapid.on_radio(now, 1, &hint(now));
-            // What is under way is what windows allow; beyond what the radio carries in an RTT it waits.
+            // The windows are in flight; the part beyond what the radio carries in an RTT is queued.
             let allowed = |id: &FlowId| {
                 let window = self.rapid.window(*id);
                 window.map_or(self.carries, |window| window.as_f64() * 1e3 / WAN_RTT as f64)
             };
             let rates: Vec<f64> = self.flows.iter().map(allowed).collect();
             let wanted = rates.iter().sum::<f64>() / 1e3;
-            // Windows towards the user bound what waits for the radio; without them, its buffer.
+            // Windows towards the user bound the queue for the radio; without them its buffer does.
             let windows: Option<Bytes> = self.flows.iter().map(|id| self.rapid.ran_window(*id)).sum();
             let bdp = self.carries * RAN_RTT as f64 / 1e3;
             let room = windows.map_or(20_000.0, |windows| (windows.as_f64() - bdp).max(0.0));
             let waits = self.backlog + wanted;
             let sent = waits.min((self.carries / 1e3 + room - self.queue).max(0.0));
-            // Nothing bounds a server that is passed through but the room, which it fills.
+            // A server that is passed through is bounded only by the room, which it fills.
             self.backlog = if windows.is_some() { waits - sent } else { 0.0 };
             self.queue += sent;
             let left = self.queue.min(self.carries / 1e3);
@@ -121,10 +121,10 @@ fn a_cell_that_is_said_to_be_full_is_found_out_within_the_stated_time() {
         assert!(
             world.rapid.window(world.flows[0]).is_none() && world.rapid.allocation(world.flows[0]).is_none()
         );
-        // As long as it says so, nothing changes.
+        // While the report stays the same, nothing changes.
         world.play(60_000, full);
         assert_eq!(world.mode(), Mode::Open);
-        // It is mended: the longest time that reports have to agree is 3 s here.
+        // The feed is repaired: the longest time for which reports have to agree is 3 s here.
         world.play(6_001, report);
         assert_eq!((world.trust(), world.mode()), (ReportTrust::Trusted, Mode::Normal), "{flows} flows");
         assert!(world.rapid.window(world.flows[0]).is_some());
@@ -147,14 +147,14 @@ fn as_published_a_false_feed_is_believed() {
     assert_eq!((world.trust(), world.mode(), world.trying), (ReportTrust::Trusted, Mode::Normal, 0));
 }
 
-/// What is reported is all there is, or a little more or less.
+/// The reports are correct, or slightly too low or too high.
 #[test]
 fn right_reports_are_never_contradicted_and_little_is_tried() {
     for share in [0.85, 1.0, 1.15] {
         let mut world = World::new(Settings::FIELD, 2, share * CAPACITY, &report(at(0)));
         world.play(60_000, report);
         assert_eq!(world.mode(), Mode::Normal, "{share}");
-        // Each probe is over before all of it is measured, if the delay rises; then it is given back.
+        // A probe ends before all of it is measured if the delay rises; then the excess is given back.
         assert!(world.trying <= 60_000 * 9 / 100, "{share}: {} ms", world.trying);
         assert!(world.trying > 0);
     }
@@ -178,7 +178,7 @@ fn who_does_not_take_what_it_is_given_is_not_tried() {
     }
 }
 
-/// Reports are late: what they say is of the past, and it takes twice as many probes.
+/// With late reports it takes twice as many probes.
 #[test]
 fn a_late_false_feed_takes_longer_to_be_found_out() {
     let late = |now: Time| full(at(now.as_millis().saturating_sub(200) * 1_000 + 1));
@@ -189,7 +189,7 @@ fn a_late_false_feed_takes_longer_to_be_found_out() {
     assert_eq!(world.mode(), Mode::Open);
 }
 
-/// A user that is passed through is remembered while it has no flow, as long as it is reported of.
+/// A user that is passed through is remembered while it has no flow, provided that reports about it keep arriving.
 #[test]
 fn a_user_whose_reports_are_contradicted_is_remembered_for_its_next_flow() {
     let mut world = World::new(Settings::FIELD, 1, CAPACITY, &full(at(0)));
@@ -209,8 +209,8 @@ fn a_user_whose_reports_are_contradicted_is_remembered_for_its_next_flow() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
-    /// Whatever is reported, no more than a stated part of time is tried, and no more than stated; and where reports say at
-    /// most what there is, somebody who takes all has nine tenths of it in the long run.
+    /// Whatever is reported, probes take no more than a stated part of the time and exceed reports by no more than stated; and
+    /// where reports are at most the true rate, a user that takes everything gets nine tenths of it in the long run.
     #[test]
     fn probes_are_bounded_and_whoever_is_told_too_little_gets_it_in_the_end(
         carries in 1e5..1e7,
@@ -235,12 +235,13 @@ proptest! {
                 prop_assert!(user.capacity.as_f64() / 8.0 <= most * 1.001);
             }
         }
-        // The first after a second, then not before half a second, each an RTT and 200 ms and as long again to give back.
+        // The first probe comes after a second, the next ones at least half a second apart; each takes an RTT and 200 ms, and as
+        // long again to give back.
         prop_assert!(begun.first().is_none_or(|ms| *ms >= 1_000));
         prop_assert!(begun.windows(2).all(|two| two[1] - two[0] >= 500), "{begun:?}");
         let each = 2 * (WAN_RTT + world.most_rtt.as_millis() + 1 + 200);
         prop_assert!(world.trying <= each * begun.len() as u64, "{} of {each}", world.trying);
-        // Told two thirds or more, it may stay at that: a probe tries half as much again.
+        // A report of two thirds or more may go undetected: a probe tries 1.5 times as much.
         let before = world.acked;
         world.play(5_000, told);
         let rate = (world.acked - before) / 5.0;

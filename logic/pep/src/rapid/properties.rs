@@ -24,12 +24,12 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
 }
 
-/// Any number, and what is none.
+/// Any number, NaN and infinity included.
 fn number() -> impl Strategy<Value = f64> {
     prop_oneof![0.0..200.0, any::<f64>(), Just(f64::NAN), Just(f64::INFINITY), Just(-1.0)]
 }
 
-/// A report of which nothing can be relied on.
+/// A report with arbitrary content.
 fn hint() -> impl Strategy<Value = RadioHint> {
     let resources = (number(), number(), any::<u16>(), any::<u16>(), any::<u8>(), any::<u8>());
     let cell = (0..4u16, any::<u16>(), 0..3u64, any::<bool>(), proptest::option::of(any::<u8>()));
@@ -122,8 +122,7 @@ fn play(rapid: &mut Rapid, now: &mut Time, open: &mut Vec<FlowId>, event: &Event
     }
 }
 
-/// What the windows of each user add up to is its capacity, apart from floors and what idle flows keep; and no window is
-/// below its floor.
+/// The windows of each user add up to its capacity, apart from floors and what idle flows keep, and no window is below its floor.
 fn check_windows(rapid: &Rapid, now: Time) -> Result<(), TestCaseError> {
     for user in rapid.users.values().filter(|user| user.radio.mode != Mode::Open) {
         let capacity = user.given(&rapid.settings, now);
@@ -141,7 +140,8 @@ fn check_windows(rapid: &Rapid, now: Time) -> Result<(), TestCaseError> {
                 prop_assert!(flow.window() <= floor.max(10.0 * flow.mss));
             }
         }
-        // By shifts 15 flows have an eighth each, and what slow ones leave is shared so, too: less than twice, twice.
+        // With shifts, 15 flows get an eighth each, and what slow ones release is shared in the same way: each at most doubles the
+        // sum.
         let times = if rapid.settings.window == WindowRule::Module { 4.0 } else { 1.0 };
         prop_assert!(sum <= times * capacity * (1.0 + 1e-9), "{sum} of {capacity}");
     }
@@ -164,7 +164,7 @@ proptest! {
                 continue;
             }
             play(&mut rapid, &mut now, &mut open, event);
-            // In the hold the least of the last second changes by itself, and nobody is told.
+            // In the hold the least of the last second changes over time without an event.
             rapid.stale(0);
             rapid.stale(1);
             rapid.share_out(now);
@@ -178,7 +178,7 @@ proptest! {
         }
     }
 
-    /// What has changed is told, and only that.
+    /// Changed flows are returned, and no others.
     #[test]
     fn every_change_is_told(settings in settings(), events in proptest::collection::vec(event(false), 1..150)) {
         let mut rapid = Rapid::new(settings);
@@ -197,7 +197,7 @@ proptest! {
         }
     }
 
-    /// Flows that come in another order, and are told of in another order, have the same windows to the last bit.
+    /// Flows that open, and whose events arrive, in another order get the same windows to the last bit.
     #[test]
     fn the_order_of_flows_does_not_matter(
         settings in settings(),
@@ -222,7 +222,7 @@ proptest! {
             let mut found = Vec::new();
             for ms in 1..3_000 {
                 now = at(1_000 * ms);
-                // As a carrier has to: each deadline at its time.
+                // As a carrier has to: each deadline at its own time.
                 while let Some(due) = rapid.next_deadline().filter(|due| *due <= now) {
                     rapid.on_deadline(due);
                 }
@@ -250,7 +250,7 @@ proptest! {
     }
 }
 
-/// A server: what it wants, in bytes/s, and a window of its own that doubles with every RTT.
+/// A server: its demand in bytes/s, and a window of its own that doubles with every RTT.
 struct Server {
     id: FlowId,
     wants: f64,
@@ -261,7 +261,7 @@ struct Server {
     came: f64,
 }
 
-/// Flows of one user, each of which sends at the rate of its window of an RTT ago.
+/// Flows of one user, each sending at the rate of its window one RTT ago.
 struct World {
     rapid: Rapid<Vec<FlowRecord>>,
     servers: Vec<Server>,
@@ -311,7 +311,7 @@ impl World {
         }
     }
 
-    /// Mean rates over so long, in bytes/s.
+    /// Mean rates over `ms`, in bytes/s.
     fn rates(&mut self, ms: u64) -> Vec<f64> {
         let before: Vec<f64> = self.servers.iter().map(|server| server.came).collect();
         self.play(ms);
@@ -325,7 +325,8 @@ const CAPACITY: f64 = 2_292_000.0;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
-    /// Who wants more than an equal share gets three quarters of it at least, who wants less gets what it wants, nearly.
+    /// A flow that wants more than an equal share gets at least three quarters of it; one that wants less gets nearly what it
+    /// wants.
     #[test]
     fn nobody_starves(
         field in any::<bool>(),
@@ -348,7 +349,7 @@ proptest! {
 fn periods_until_right(settings: Settings, rtt: u64, pause: f64) -> (usize, bool) {
     let mut world = World::new(settings, &[(rtt, 1e9), (rtt, 1e9)]);
     world.play(2_000);
-    // For a period it sends next to nothing.
+    // It sends next to nothing for a period.
     world.servers[0].wants = pause;
     world.rapid.observer_mut().clear();
     let id = world.servers[0].id;
@@ -410,7 +411,7 @@ fn short_flows_do_not_fill_the_memory() {
         rapid.close(now, id);
     }
     assert!(rapid.flows.len() == 1 && rapid.due.len() < 100 && rapid.changed.len() < 100);
-    // Users without flows of whom nothing is heard are forgotten.
+    // Users without flows and without recent reports are forgotten.
     for user in 0..1_000 {
         rapid.on_radio(now, user, &report(now));
     }

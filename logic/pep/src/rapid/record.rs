@@ -1,12 +1,12 @@
-//! Records of the decisions, for observers. They cost nothing without one.
+//! Records of the decisions, for observers. Without an observer they cost nothing.
 
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use super::FlowId;
 
-/// Listens to the decisions. `()` does not, and an `Option` does where it holds something.
+/// Observes the decisions. `()` ignores them; an `Option` forwards them if it holds an observer.
 pub trait Observer {
-    /// Whether anything is listened to: otherwise no record is made.
+    /// Whether it observes anything; if not, no records are made.
     fn listens(&self) -> bool {
         true
     }
@@ -14,11 +14,11 @@ pub trait Observer {
     fn on_period(&mut self, record: &FlowRecord) {
         let _ = record;
     }
-    /// A radio report was taken in.
+    /// A radio report was accepted.
     fn on_report(&mut self, record: &UserRecord) {
         let _ = record;
     }
-    /// What can be told of a user's radio has changed.
+    /// The mode of a user's radio has changed.
     fn on_mode(&mut self, now: Time, user: u32, mode: Mode) {
         let _ = (now, user, mode);
     }
@@ -54,30 +54,30 @@ impl<O: Observer> Observer for Option<O> {
 /// What is known of a user's radio, by the age of the newest report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Not older than three reporting periods or 100 ms.
+    /// At most three reporting periods or 100 ms old, whichever is longer.
     Normal,
-    /// Up to a second old: the proxy gives out a capacity of the last second ([`LateCapacity`](super::LateCapacity)), and
+    /// Up to a second old: the proxy shares out a capacity of the last second ([`LateCapacity`](super::LateCapacity)) and
     /// recategorises no flow.
     Hold,
-    /// Nothing: windows are the platform's, and the control on the user's side is an ordinary one.
+    /// Nothing is known: windows are the platform's, and an ordinary control sends to the user.
     Open,
 }
 
-/// Whether the proxy trusts a user's reports. It always does where there is no guard.
+/// Whether the proxy trusts a user's reports. Without a guard it always does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportTrust {
-    /// It does.
+    /// The reports are trusted.
     Trusted,
-    /// It gives out more than was reported, to see whether more is acknowledged.
+    /// The proxy shares out more than was reported, to see whether more is acknowledged.
     Probing,
     /// Acknowledgements contradict the reports: the mode is [`Mode::Open`] until they agree again.
     Contradicted,
 }
 
-/// What a flow is taken for.
+/// The proxy's judgement of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
-    /// Not known yet: it has its share.
+    /// Not known yet: the flow has its share.
     Init,
     /// It fills what it gets.
     Fast,
@@ -85,74 +85,74 @@ pub enum Category {
     Slow,
 }
 
-/// A flow at the end of a period, or when it was looked at.
+/// A flow at the end of a period, or when queried.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowRecord {
-    /// When.
+    /// Time of the record.
     pub time: Time,
     /// Number of the user.
     pub user: u32,
     /// The flow.
     pub flow: FlowId,
-    /// What it is taken for from now on.
+    /// Its category from now on.
     pub category: Category,
-    /// Whether it counts among the user's flows: it is not idle.
+    /// Whether it counts in N, that is, is not idle.
     pub active: bool,
-    /// `r`: rate of arrivals of the last round.
+    /// `r`: arrival rate of the last round.
     pub arrived: Rate,
-    /// `r^`: the same, weighted over the period.
+    /// `r^`: the weighted mean of `r` over the period.
     pub demand: Rate,
-    /// `R`: what the window of the last round allowed.
+    /// `R`: the rate that the window of the last round allowed.
     pub expected: Rate,
     /// `S`: its equal share of the user's bandwidth, as a window.
     pub share: Bytes,
     /// `RW`: the window on the server's side.
     pub window: Bytes,
-    /// The same after what waits in the proxy; `None` if it is not imposed.
+    /// The same after subtracting the backlog; `None` if no window is imposed.
     pub advertised: Option<Bytes>,
-    /// The window on the user's side; `None` if it is not imposed.
+    /// The window on the user's side; `None` if none is imposed.
     pub ran_window: Option<Bytes>,
     /// Smoothed RTT to the server.
     pub wan_rtt: Span,
-    /// The smallest.
+    /// Smallest RTT to the server.
     pub wan_rtt_min: Span,
-    /// Smallest RTT to the user, as the settings have it; `None` before the first sample.
+    /// Smallest RTT to the user, as defined by the settings; `None` before the first sample.
     pub ran_rtt_min: Option<Span>,
     /// Bytes waiting in the proxy.
     pub backlog: Bytes,
 }
 
-/// A user when a report was taken in, or when it was looked at.
+/// A user when a report was accepted, or when queried.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UserRecord {
-    /// When.
+    /// Time of the record.
     pub time: Time,
     /// Number of the user.
     pub user: u32,
-    /// What is known of its radio.
+    /// Mode of its radio.
     pub mode: Mode,
-    /// Whether that is believed.
+    /// Whether its reports are trusted.
     pub trust: ReportTrust,
     /// `Pa`: PRBs granted per TTI, mean.
     pub granted: f64,
-    /// `Pu`: PRBs that nobody used per TTI, mean.
+    /// `Pu`: unused PRBs per TTI, mean.
     pub unused: f64,
     /// `Pe`: PRBs that it can expect.
     pub expected: f64,
-    /// MCS that they are taken to carry.
+    /// MCS assumed for these.
     pub mcs: u8,
-    /// `TBS`: bits of a full slot of them.
+    /// `TBS`: bits of a full slot of these.
     pub tbs_bits: u32,
-    /// `C`: the rate that is given out, more than was reported while more is tried.
+    /// `C`: the rate shared out; above the reported one during a probe.
     pub capacity: Rate,
-    /// Rate of what passes by the proxy, with `account_udp`; `C` is what it leaves.
+    /// Rate of traffic that bypasses the proxy, with `account_udp`; `C` is what remains.
     pub passing: Rate,
-    /// How old the report is.
+    /// Age of the newest report.
     pub age: Span,
-    /// `N`: flows that are active.
+    /// `N`: active flows.
     pub flows: u32,
-    /// `Z`: those that do not use their share.
+    /// `Z`: flows that do not use their share.
     pub slow: u32,
-    /// `A`: what these leave, in bit/s (in bytes where the accounting is of bytes).
+    /// `A`: what these release, in bit/s (in bytes if the accounting is in bytes).
     pub released: f64,
 }

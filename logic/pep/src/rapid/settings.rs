@@ -3,167 +3,167 @@
 use ranpace_rnis::{CellInfo, Technology};
 use ranpace_units::{Bytes, Span};
 
-/// Reports that are averaged at most.
+/// Most reports that are averaged.
 pub(super) const MOST_REPORTS: usize = 16;
 
-/// Everything that may be set. Start from [`Settings::THESIS`] or [`Settings::FIELD`] and change what is to be other.
+/// All settings. Start from [`Settings::THESIS`] or [`Settings::FIELD`] and change individual fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// How a flow that asks for less than its share is treated.
     pub profile: Profile,
-    /// What a user can expect of the cell.
+    /// Estimate of the capacity that a user can expect of the cell.
     pub estimator: Estimator,
-    /// What is counted when a slow flow leaves a part of its share to others.
+    /// How the share that a slow flow releases to others is measured.
     pub accounting: Accounting,
-    /// Share of the estimated rate that is given out, above 0 to 1: what HARQ and layer 2 leave of a real cell.
+    /// Part of the estimated rate that is shared out, above 0 to 1: what remains after HARQ and layer 2 in a real cell.
     pub efficiency: f64,
-    /// Share of the expected rate under which a flow is slow (Diarra 2022, 5.2.3: 0.8).
+    /// A flow below this part of the expected rate is slow (Diarra 2022, 5.2.3: 0.8).
     pub theta: f64,
-    /// Weight of what was known in the mean of arrival rates (Diarra 2022, equation 5.9: 1/8; the authors' code: 0.4).
+    /// Weight of the previous mean in the mean arrival rate (Diarra 2022, equation 5.9: 1/8; the authors' code: 0.4).
     pub alpha: f64,
-    /// Which RTT a window on the server's side is for, and what the window on the user's side is.
+    /// Which RTT sets the window on the server's side, and which window is used on the user's side.
     pub window: WindowRule,
-    /// What a server may have on its way and waiting in the proxy together, over the window of its flow's allocation, and segments
-    /// on top. Ours: servers send whole segments, in bursts, and what a server sends comes an RTT after the capacity that it
-    /// was meant for; without something in hand the radio has nothing to send now and then.
+    /// Bound on a flow's bytes in flight from the server plus its backlog, as a multiple of its allocated window, with `spare`
+    /// segments on top. Ours: servers send whole segments in bursts, and their data arrive an RTT after the capacity that they were
+    /// meant for; without a reserve the radio now and then has nothing to send.
     pub headroom: f64,
-    /// Segments on top of that.
+    /// Segments on top of `headroom`.
     pub spare: u32,
-    /// Time over which that follows a window that falls; a window that grows counts at once. Ours: in fading a short dip must not
-    /// stop a server whose data come when the dip is over.
+    /// Time constant with which that bound follows a falling window; it follows a growing window at once. Ours: during fading a
+    /// short dip must not stop a server whose data arrive after the dip.
     pub follow: Span,
     /// The least window on the server's side, in segments. Ours.
     pub floor: u32,
-    /// Whether the measured rate of what passes by the proxy (UDP and QUIC) is taken off what a user's flows are given, at most
-    /// half of that. Ours.
+    /// Whether the measured rate of traffic that bypasses the proxy (UDP and QUIC) is subtracted from a user's capacity, up to half
+    /// of it. Ours.
     pub account_udp: bool,
-    /// What packets may come late by at the end of a period.
+    /// How late packets may arrive at the end of a period.
     pub slack: Slack,
-    /// Reports are averaged over so many TTIs. 1 takes each as it comes: those of this workspace's feed are means over the
-    /// reporting period and at least 8 TTIs already. Single values would make `C` jump between nothing and all of the cell.
+    /// Reports are averaged over this many TTIs. 1 uses each report as it is: those of this workspace's feed are already means over
+    /// the reporting period of at least 8 TTIs. Reports of single TTIs would make `C` jump between zero and the whole cell.
     pub average: u8,
-    /// How often reports come. Older ones than three of these, at least 100 ms, stop the categorisation.
+    /// Reporting interval. When the newest report is older than three of these, and than 100 ms, categorisation stops.
     pub period: Span,
-    /// What is given out while reports are late, but not lost.
+    /// The capacity that is shared out while reports are late, but not lost.
     pub hold: LateCapacity,
-    /// Whether now and then more is tried than was reported, and a user whose reports are contradicted by that is passed through. Ours.
+    /// Whether the proxy occasionally probes above the reported rate, and passes a user through if that contradicts its reports.
+    /// Ours.
     pub guard: bool,
-    /// What the smallest RTT between proxy and user is.
+    /// Definition of the smallest RTT between proxy and user.
     pub ran_rttmin: RanRttMin,
-    /// Added to that: two periods of scheduling requests.
+    /// Added to that RTT: two scheduling request periods.
     pub sr_allowance: RttMargin,
     /// The least window on the user's side, in segments.
     pub ran_floor: u32,
-    /// Whether an advertised window may take back what was advertised before; see [`RightEdge`](crate::RightEdge).
+    /// Whether an advertised window may shrink; see [`RightEdge`](crate::RightEdge).
     pub shrink: bool,
-    /// What may wait in the proxy, at most.
+    /// Limits of the backlog in the proxy.
     pub caps: Caps,
 }
 
-/// What may wait in the proxy, at most.
+/// Limits of the backlog in the proxy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Caps {
-    /// Of a flow, unless its BDP is more.
+    /// Per flow, unless its BDP term is larger.
     pub flow: Bytes,
-    /// Its BDP, the larger one of both sides, times this. A window is never more than what is left of that, so that where the
-    /// user's side carries a little less than its allocation about the BDP times this, less one, waits.
+    /// Per flow: this multiple of its BDP (the larger one of both sides). A window never exceeds what remains of it, so that if the
+    /// user's side carries slightly less than the allocation, the backlog settles at about this multiple less one.
     pub bdps: f64,
-    /// Of a user: above it none of its windows is open.
+    /// Per user: at this backlog all of its windows are closed.
     pub user: Bytes,
-    /// Of all: above it new flows are not admitted.
+    /// In total: above it new flows are not admitted.
     pub total: Bytes,
-    /// Flows; above it new ones are not admitted.
+    /// Number of flows; above it new ones are not admitted.
     pub flows: u32,
 }
 
 /// How a flow that asks for less than its share is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// As published: a slow flow's window is its demand, and it is fast again as soon as it fills that.
+    /// As published: a slow flow's window equals its demand, and the flow is fast again as soon as it fills that window.
     Thesis,
-    /// Ours: a slow flow has half as much again as its demand, is fast after two periods of filling that, and its window then
-    /// doubles with every period up to its share. A flow of constant rate stays slow, unless it is of less than four segments an RTT.
-    /// Judged is what whole segments and delayed acknowledgements let through, and nobody is slow because the proxy kept its
-    /// window shut.
+    /// Ours: a slow flow gets 1.5 times its demand, becomes fast after filling that for two periods, and its window then doubles
+    /// each period up to its share. A flow of constant rate stays slow, unless its rate is below four segments per RTT. The
+    /// judgement allows for whole segments and delayed acknowledgements, and a flow is not called slow because the proxy closed its
+    /// window.
     Field,
 }
 
-/// What a user can expect of the cell.
+/// Estimate of the capacity that a user can expect of the cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Estimator {
-    /// What it has and what nobody uses; Diarra 2022, equation 5.2.
+    /// Its own grants plus the unused PRBs; Diarra 2022, equation 5.2.
     AllocPlusUnused,
-    /// An equal part of the cell and what nobody uses, at most the cell; Diarra 2022, equation 3.7 (proposed in 6.2).
+    /// An equal part of the cell plus the unused PRBs, at most the cell; Diarra 2022, equation 3.7 (proposed in 6.2).
     FairShare,
-    /// The larger of the two. Ours: the first never finds its part of a busy cell, the second gives away what others leave.
+    /// The larger of the two. Ours: the first never finds a user's part of a busy cell, the second ignores what others leave to it.
     Larger,
 }
 
-/// What is counted when a slow flow leaves a part of its share to others.
+/// How the share that a slow flow releases to others is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accounting {
-    /// A rate, against the current share.
+    /// As a rate, against the current share.
     Rate,
-    /// Bytes, against the current share. For study: with unequal RTTs the rates do not sum up.
+    /// In bytes, against the current share. For study: with unequal RTTs the rates do not add up to C.
     ShareBytes,
-    /// Bytes, against the window before: Diarra 2022, equations 5.11 to 5.13 as printed. For study: what was released earlier is
+    /// In bytes, against the previous window: Diarra 2022, equations 5.11 to 5.13 as printed. For study: earlier releases are
     /// forgotten.
     Literal,
 }
 
-/// What packets may come late by at the end of a period.
+/// How late packets may arrive at the end of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slack {
-    /// A time.
+    /// A fixed time.
     Fixed(Span),
-    /// Half of the smoothed RTT to the server, as the authors have it on LTE.
+    /// Half of the smoothed RTT to the server, as in the authors' LTE setup.
     HalfRtt,
 }
 
-/// What the smallest RTT between proxy and user is.
+/// Definition of the smallest RTT between proxy and user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RanRttMin {
-    /// Follows the smallest smoothed RTT of each period by an eighth (Diarra 2022, 5.4.3; the formula is that of the authors'
-    /// code).
+    /// Moves by an eighth towards the smallest smoothed RTT of each period (Diarra 2022, 5.4.3; formula from the authors' code).
     Smoothed,
-    /// The same, but at most 1.5 times the smallest that was ever measured. Ours: the published one follows a queue that stands for
-    /// whole periods, and lets it grow.
+    /// The same, but at most 1.5 times the smallest RTT ever measured. Ours: the published minimum follows a queue that persists
+    /// for whole periods, and lets it grow.
     Bounded,
-    /// The smallest that was ever measured.
+    /// The smallest RTT ever measured.
     Plain,
 }
 
-/// Which RTT a window on the server's side is for, and what the window on the user's side is.
+/// Which RTT sets the window on the server's side, and which window is used on the user's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowRule {
-    /// The text (Diarra 2022, 5.2.3): the smallest RTT to the server; on the user's side the same rate for the smallest RTT to
+    /// The text (Diarra 2022, 5.2.3): the smallest RTT to the server; on the user's side, the same rate times the smallest RTT to
     /// the user.
     Wired,
-    /// The authors' ns-3 code: both RTTs together, in whole milliseconds at least one to the user and two to the server; on the user's
-    /// side it is the same window. It is worked out only when data come from the server, so that a flow whose server has sent
-    /// all keeps it until what waits has left. Its window field counts in 16 KiB: the server is told whole multiples, rounded down,
-    /// one at least.
+    /// The authors' ns-3 code: the sum of both RTTs, at least 1 ms to the user and 2 ms to the server; the user's side has the same
+    /// window. The window is recomputed only when data arrive from the server, so that a flow whose server has sent everything
+    /// keeps it until the backlog is gone. The window field counts in units of 16 KiB: the server gets whole multiples, rounded
+    /// down, at least one.
     Whole,
-    /// The authors' Linux module, which has shifts where the text divides: N flows have 1/1, 1/2, 1/4 (of 3 to 7), 1/8 ... of `C`
-    /// each; the user's side has `RW 2^(1 + floor(log2 RTTmin_RAN) - floor(log2 RTTmin_WAN))` (times in microseconds, what is
-    /// added to the first included), counted in segments by 1024 B each. Ours: `floor` bounds the server's window, where the module
-    /// has 2000 B, of which the second segment is missing that an acknowledgement waits for.
+    /// The authors' Linux module, which shifts where the text divides: each of N flows gets 1/1, 1/2, 1/4 (of 3 to 7), 1/8 ... of
+    /// `C`; the user's side gets `RW 2^(1 + floor(log2 RTTmin_RAN) - floor(log2 RTTmin_WAN))` (times in microseconds, including the
+    /// margin on RTTmin_RAN), counted in segments of 1024 B. Ours: `floor` bounds the server's window; the module uses 2000 B,
+    /// which lacks the second full segment that triggers an acknowledgement.
     Module,
 }
 
-/// What is added to the smallest RTT towards the user. An acknowledgement waits for the device's next scheduling request, but the
+/// Margin added to the smallest RTT towards the user. An acknowledgement waits for the device's next scheduling request, but the
 /// smallest RTT is that of one that did not wait (Diarra 2022, 5.4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttMargin {
-    /// A time.
+    /// A fixed time.
     Fixed(Span),
-    /// Two periods of scheduling requests of the user's technology.
+    /// Two scheduling request periods of the user's technology.
     Technology,
 }
 
 impl RttMargin {
-    /// Slots of two periods of scheduling requests: of LTE 16 of 1 ms, as the authors have it on LTE; of NR as many of its slots (ours);
-    /// on the experiments' millimetre waves there is one in each slot (Diarra 2022, Table 3.1).
+    /// Slots of two scheduling request periods: 16 of 1 ms on LTE, as in the authors' LTE setup; as many of its slots on NR (ours);
+    /// on the experiments' millimetre waves every slot has a request (Diarra 2022, Table 3.1).
     const fn slots(technology: Technology) -> u64 {
         match technology {
             Technology::Lte | Technology::Nr { .. } => 16,
@@ -171,7 +171,7 @@ impl RttMargin {
         }
     }
 
-    /// The time for a cell; nothing while it is not known.
+    /// The margin for a cell; zero while the cell is not known.
     pub(super) fn of(self, cell: Option<&CellInfo>) -> Span {
         match self {
             Self::Fixed(allowance) => allowance,
@@ -180,17 +180,17 @@ impl RttMargin {
     }
 }
 
-/// What is given out while reports are late, but not lost.
+/// The capacity that is shared out while reports are late, but not lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LateCapacity {
-    /// The least capacity of the last second (the specification's, its section 11).
+    /// The least capacity of the last second (section 11 of the specification).
     Least,
-    /// The mean of what was reported of the last second. Ours: the least is far below it in a cell that fades.
+    /// The mean of the capacities reported in the last second. Ours: in a fading cell the least is far below the mean.
     Mean,
 }
 
 impl Settings {
-    /// As published (Diarra 2022, chapter 5), with what the text leaves open as the head of [`rapid`](crate::rapid) says.
+    /// As published (Diarra 2022, chapter 5); what the text leaves open is decided as the head of [`rapid`](crate::rapid) says.
     pub const THESIS: Self = Self {
         profile: Profile::Thesis,
         estimator: Estimator::AllocPlusUnused,
@@ -222,8 +222,8 @@ impl Settings {
         },
     };
 
-    /// For use, and the default: flows of constant rate stay slow, a newcomer finds its part of a busy cell, an estimate that is too
-    /// high costs no more than half a BDP on the user's side, a feed that lies low is found out, and little waits in the proxy.
+    /// The default, for deployment: flows of constant rate stay slow, a newcomer finds its part of a busy cell, an overestimate
+    /// costs at most half a BDP of queue on the user's side, a feed that under-reports is detected, and the backlog stays small.
     pub const FIELD: Self = Self {
         profile: Profile::Field,
         estimator: Estimator::Larger,
@@ -246,7 +246,7 @@ impl Settings {
         }
     }
 
-    /// What cannot be: the name of the setting and what was expected of it.
+    /// Rejects invalid settings: names the setting and what was expected.
     pub fn check(&self) -> Result<(), WrongSetting> {
         let wrong = |name, expected| Err(WrongSetting { name, expected });
         if !(self.efficiency > 0.0 && self.efficiency <= 1.0) {
@@ -283,7 +283,7 @@ impl Default for Settings {
     }
 }
 
-/// A setting that cannot be.
+/// A setting out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongSetting {
     /// Its name.

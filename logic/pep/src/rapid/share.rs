@@ -1,7 +1,7 @@
 //! How a user's bandwidth is shared among its flows (Diarra 2022, equations 5.4, 5.10 to 5.13).
 //!
-//! Windows are a function of the capacity and of what each flow is taken for, and of nothing else: not of the order in which
-//! flows came, or were judged.
+//! The windows are a function of the capacity and of the flows' categories alone; the order in which flows came or were judged does
+//! not matter.
 
 use ranpace_units::Time;
 
@@ -10,21 +10,21 @@ use super::settings::{Accounting, Settings, WindowRule};
 
 /// Segments of an idle flow's window.
 const IDLE_SEGMENTS: f64 = 10.0;
-/// What is released is summed up in whole parts of a byte (per second), since a sum of floats follows their order.
+/// Releases are summed in integers of 1/1024 byte (per second), because a sum of floats depends on the order of its terms.
 const PARTS: f64 = 1024.0;
 
-/// What has been shared out.
+/// Result of sharing a capacity out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Shared {
     /// `N`: active flows.
     pub(super) flows: u32,
-    /// `Z`: those of them that have less than their share.
+    /// `Z`: the flows that get less than their share.
     pub(super) slow: u32,
-    /// `A`: what these leave, in bytes per second, or in bytes.
+    /// `A`: what these release, in bytes per second, or in bytes.
     pub(super) released: f64,
 }
 
-/// Sets the windows of a user's flows; `changed` gets the slots of those whose window is another.
+/// Sets the windows of a user's flows; calls `changed` for each slot whose window has changed.
 pub(super) fn share(
     now: Time,
     settings: &Settings,
@@ -80,7 +80,8 @@ pub(super) fn share(
     of
 }
 
-/// In how many parts so many flows share: as many, or as the authors' module has it a power of two, of three flows the next one.
+/// Number of parts in which `flows` flows share the capacity: as many, or, as in the authors' module, a power of two (3 flows: 4;
+/// else rounded down).
 fn parts(settings: &Settings, flows: u32) -> f64 {
     f64::from(match (settings.window, flows.max(1)) {
         (WindowRule::Module, 3) => 4,

@@ -1,4 +1,4 @@
-//! The worked examples of the specification, R-1 to R-4, and what happens to the feed.
+//! The worked examples of the specification, and the handling of the feed.
 
 use ranpace_phy::LteBandwidth;
 use ranpace_rnis::{CellInfo, Technology};
@@ -18,7 +18,7 @@ pub(super) fn report(now: Time) -> RadioHint {
     RadioHint { granted: 20.0, unused: 5.0, mcs: 28, tbs_bits: Some(14_688), active_users: 1, ..hint }
 }
 
-/// A user whose flows get data by a script, with a report each ms.
+/// A user whose flows receive scripted data, with a report each ms.
 pub(super) struct Rig {
     pub(super) rapid: Rapid<Vec<FlowRecord>>,
     pub(super) now: Time,
@@ -46,7 +46,7 @@ impl Rig {
         self.rapid.open(self.now, 1, rtt, MSS)
     }
 
-    /// Time goes on to `until`; each ms each flow gets its rate in bytes/s, but not more than its window per RTT.
+    /// Advances to `until`; each ms each flow gets its rate in bytes/s, limited to its window per RTT.
     pub(super) fn play(&mut self, until: Time, flows: &[(FlowId, f64)]) {
         let ms = Span::from_millis(1);
         while self.now + ms <= until {
@@ -60,7 +60,7 @@ impl Rig {
             for &(flow, rate) in flows {
                 let Some(known) = self.rapid.flow(flow) else { continue };
                 let rate = rate.min(known.window() / known.wan.smoothed.as_secs_f64());
-                // Whole bytes; what is left over is made up for by the millisecond's number.
+                // Whole bytes; the cumulative count keeps the remainder.
                 let up_to = |ms: u64| (rate * ms as f64 / 1e3 + 1e-6) as u64;
                 let bytes = up_to(self.now.as_millis()) - up_to(self.now.as_millis() - 1);
                 if bytes > 0 {
@@ -233,7 +233,7 @@ fn a_flow_of_constant_rate_alternates_as_published_and_stays_slow_in_the_field()
 
 #[test]
 fn the_edges_of_test_r_4() {
-    // All slow: nobody to give to.
+    // All are slow: no flow to give anything to.
     let mut rig = Rig::new(Settings::THESIS);
     let flows = [RTT; 3].map(|rtt| rig.open(rtt));
     rig.play(at(150_000), &flows.map(|flow| (flow, 50_000.0)));
@@ -287,7 +287,7 @@ fn a_flow_that_comes_or_goes_changes_all_shares_at_once() {
     rig.rapid.close(rig.now, b);
     near(rig.window(a), 45_840.0);
     assert_eq!(rig.rapid.window(b), None);
-    // Its place is given away; the old name means nothing.
+    // Its slot is reused; the old id is invalid.
     let c = rig.open(RTT);
     assert_eq!(c.index(), b.index());
     rig.rapid.close(rig.now, b);
@@ -320,7 +320,7 @@ fn silent_flows_are_not_counted_and_begin_anew() {
     assert_eq!(rig.rapid.user(rig.now, 1).unwrap().flows, 2);
     near(rig.window(a), 22_920.0);
     near(rig.window(b), 22_920.0);
-    // What waits in the proxy keeps a flow awake.
+    // A backlog in the proxy keeps a flow active.
     rig.rapid.on_backlog(rig.now, b, MSS);
     rig.play(at(3_000_000), &[(a, 1e9)]);
     assert!(rig.rapid.look(rig.now, b).unwrap().active);
@@ -336,7 +336,7 @@ fn a_window_that_grows_makes_the_period_longer() {
     let mut rig = Rig::new(Settings::THESIS);
     let a = rig.open(RTT);
     let others = [RTT; 9].map(|rtt| rig.open(rtt));
-    // S = 4 584 B: K = 3. The others go after one RTT, and the window is ten times as large: 4 RTTs more.
+    // S = 4 584 B: K = 3. The others close after one RTT, which makes the window ten times as large: 4 RTTs more.
     rig.play_reports(at(21_500));
     for other in others {
         rig.rapid.close(rig.now, other);
@@ -464,7 +464,7 @@ fn a_user_of_whom_nothing_is_known_is_not_bounded_until_the_first_report() {
 fn old_repeated_and_future_reports_do_no_harm() {
     let mut rapid = Rapid::new(Settings::THESIS);
     let capacity = |rapid: &Rapid, now| rapid.user(now, 1).unwrap().capacity.bits_per_s();
-    // One from the future counts as of now, so that the next is newer.
+    // A report from the future counts as of now, so that the next one is newer.
     rapid.on_radio(at(1_000), 1, &report(Time::from_secs(1_000)));
     assert_eq!(capacity(&rapid, at(1_000)), 18_336_000);
     rapid.on_radio(at(2_000), 1, &RadioHint { granted: 10.0, ..report(at(2_000)) });
@@ -485,7 +485,7 @@ fn a_handover_drops_what_was_known_of_the_old_cell() {
     assert_eq!(rig.rapid.user(rig.now, 1).unwrap().mode, Mode::Normal);
     rig.now = at(2_000);
     let info = CellInfo::lte(1, LteBandwidth::Mhz10);
-    // Nothing was granted there yet: the CQI tells.
+    // Nothing was granted there yet: the CQI decides.
     let there = RadioHint {
         granted: 0.0,
         unused: 50.0,
@@ -505,7 +505,7 @@ fn a_users_quality_tells_what_it_could_have_after_a_pause() {
     let mcs = |rapid: &Rapid, now| rapid.user(now, 1).unwrap().mcs;
     for (ms, hint, expected) in [
         (0, RadioHint { cqi: Some(15), ..report(at(0)) }, 28),
-        // It moved away, and has asked for nothing since.
+        // It moved away, and has requested nothing since.
         (50, RadioHint { cqi: Some(5), ..silent }, 28),
         (150, RadioHint { cqi: Some(5), ..silent }, 8),
         (160, RadioHint { cqi: None, ..silent }, 28),
@@ -566,7 +566,7 @@ fn what_waits_in_the_proxy_closes_windows() {
     }
     assert_eq!(rig.rapid.window(b), Some(Bytes::new(22_920)));
     assert_eq!(rig.rapid.allocation(a), rig.rapid.allocation(b), "what waits has to be sent");
-    // All of a user's windows close at its cap, and are open again at three quarters of it.
+    // At its cap all of a user's windows close; they reopen at three quarters of it.
     for (waiting, open) in [(4_095, true), (4_096, false), (3_500, false), (3_072, true)] {
         rig.rapid.on_backlog(rig.now, a, kib(waiting));
         assert_eq!(rig.rapid.window(b).unwrap() > Bytes::ZERO, open, "{waiting} KiB");
@@ -580,7 +580,7 @@ fn a_flow_that_the_users_side_holds_back_is_not_slow() {
     for settings in [Settings::THESIS, Settings::FIELD] {
         let mut rig = Rig::new(settings);
         let flow = rig.open(RTT);
-        // What waits leaves 20 000 of the 45 840 B.
+        // The backlog leaves 20 000 of the 45 840 B.
         let cap = |rig: &Rig| {
             let known = rig.rapid.flow(flow).unwrap();
             match settings.profile {
@@ -593,7 +593,7 @@ fn a_flow_that_the_users_side_holds_back_is_not_slow() {
         assert_eq!(rig.rapid.window(flow), Some(Bytes::new(20_000)));
         rig.play(at(400_000), &[(flow, 1e6)]); // 20 000 B an RTT
         assert_eq!(rig.categories(flow)[0], Category::Fast);
-        // Shut for whole RTTs: nothing can come, and nothing is said of the server.
+        // Closed for whole RTTs: nothing can arrive, and that says nothing about the server.
         let waits = cap(&rig) + Bytes::new(1);
         rig.rapid.on_backlog(rig.now, flow, waits);
         assert_eq!(rig.rapid.window(flow), Some(Bytes::ZERO));
@@ -616,7 +616,7 @@ fn while_nothing_is_known_what_waits_is_bounded_by_what_comes() {
     }
     rapid.on_backlog(at(500_000), flow, Bytes::new(90_000));
     assert!(rapid.room(flow).get().abs_diff(110_000) < 3_000, "{}", rapid.room(flow));
-    // A pause is forgotten slowly, and the least remains.
+    // The rate decays slowly in a pause, and the minimum remains.
     for ms in 500..900 {
         rapid.on_deadline(at(1_000 * ms));
     }
@@ -655,8 +655,8 @@ fn settings_that_cannot_be_are_named() {
     }
 }
 
-/// A server that has enough to send, as the proxy sees it: in the middle of each RTT whole segments of the window, of which the
-/// delayed acknowledgement holds the last one back.
+/// A server with enough data, as the proxy sees it: in the middle of each RTT it delivers the whole segments of the window, except
+/// the last one, which waits for a delayed acknowledgement.
 fn play_segments(rig: &mut Rig, flow: FlowId, rounds: u64) {
     for _ in 0..rounds {
         let begin = rig.now;
@@ -671,7 +671,7 @@ fn play_segments(rig: &mut Rig, flow: FlowId, rounds: u64) {
 fn a_flow_at_its_floor_gets_its_share_again_in_the_field() {
     let mut rig = Rig::new(Settings::FIELD);
     let [a, b] = [RTT; 2].map(|_| rig.open(RTT));
-    // An RTT in which hardly anything comes, at the end of a period.
+    // Hardly anything arrives in the RTT at the end of a period.
     rig.play(at(400_000), &[(a, 20_000.0), (b, 1e9)]);
     assert_eq!(rig.window(a), 2_880.0, "two segments: the floor");
     assert_eq!(*rig.categories(a).last().unwrap(), Category::Slow);
@@ -705,7 +705,7 @@ fn a_flow_of_a_few_segments_leaves_its_share_to_others_in_the_field() {
 fn in_the_field_nobody_is_slow_because_the_proxy_shut_its_window() {
     for (profile, expected) in [(Profile::Thesis, Category::Slow), (Profile::Field, Category::Fast)] {
         let settings = Settings { estimator: Estimator::AllocPlusUnused, ..Settings::of(profile) };
-        // Its own part of the proxy is full, or that of its user, for an RTT before the end of a period.
+        // Its own buffer, or its user's, is full for an RTT before the end of a period.
         for by_user in [false, true] {
             let caps = Caps { user: Bytes::new(if by_user { 10_000 } else { 1 << 30 }), ..settings.caps };
             let mut rig = Rig::new(Settings { caps, ..settings });
@@ -723,7 +723,7 @@ fn in_the_field_nobody_is_slow_because_the_proxy_shut_its_window() {
                 (a, rig.rapid.flow(a).unwrap().cap(&settings))
             };
             while rig.categories(a).len() == periods {
-                // It is shut and opened again and again, so that what comes is never what was offered.
+                // It is closed and reopened again and again, so that what arrives never matches what was offered.
                 let step = rig.now + Span::from_millis(6);
                 rig.rapid.on_backlog(rig.now, full.0, full.1);
                 rig.play(step, &[(b, 1e9)]);
@@ -747,7 +747,7 @@ fn what_passes_by_is_taken_off_the_capacity_where_it_counts() {
             let until = at(2_000_000 * (part as u64 + 1));
             while rig.now < until {
                 rig.rapid.on_passing(1, Bytes::new(rate * 125));
-                rig.rapid.on_passing(9, Bytes::new(1_500)); // of a user of whom nothing is known
+                rig.rapid.on_passing(9, Bytes::new(1_500)); // of an unknown user
                 let next = rig.now + Span::from_millis(1);
                 rig.play(next, &[(flow, 1e9)]);
             }
@@ -762,7 +762,7 @@ fn what_passes_by_is_taken_off_the_capacity_where_it_counts() {
     }
 }
 
-/// A user whose radio is of another technology: one flow alone, and what its sender towards the user may have on its way.
+/// One flow alone of a user of some radio technology.
 fn alone(settings: Settings, info: CellInfo) -> (Rapid, FlowId) {
     let mut rapid = Rapid::new(settings);
     let hint =
@@ -778,14 +778,14 @@ fn the_allowance_for_scheduling_requests_is_that_of_the_technology() {
     let lte = CellInfo::lte(0, LteBandwidth::Mhz5);
     let mmwave = CellInfo { technology: Technology::Mmwave, slot: Span::from_micros(125), ..lte };
     let nr = CellInfo { technology: Technology::Nr { qam256: true }, slot: Span::from_micros(500), ..lte };
-    // Two periods: 16 ms on LTE, as the authors have it; two slots where every slot has a request.
+    // Two periods: 16 ms on LTE, as in the authors' setup; two slots where every slot has a request.
     for (info, us) in [(lte, 18_000), (nr, 10_000), (mmwave, 2_250)] {
         let (rapid, flow) = alone(Settings::FIELD, info);
         assert_eq!(rapid.look(at(0), flow).unwrap().ran_rtt_min, Some(Span::from_micros(us)), "{info:?}");
         let (rapid, flow) = alone(Settings::THESIS, info);
         assert_eq!(rapid.look(at(0), flow).unwrap().ran_rtt_min, Some(Span::from_millis(2)));
     }
-    // A handover to a cell of another one.
+    // A handover to a cell of another technology.
     let (mut rapid, flow) = alone(Settings::FIELD, lte);
     rapid.on_radio(at(1_000), 1, &RadioHint::of(CellInfo { cell: 7, ..mmwave }, at(1_000)));
     assert_eq!(rapid.look(at(1_000), flow).unwrap().ran_rtt_min, None, "the RTT was the old cell's");
@@ -810,7 +810,7 @@ fn in_the_authors_code_both_windows_are_one_for_both_rtts_in_whole_milliseconds(
             assert_eq!(rig.rapid.ran_window(flow).unwrap().get(), expected.max(least), "{wan}, {ran}");
         }
     }
-    // The server has sent all, and payload waits: the window stays until it has left.
+    // The server has sent everything, and payload waits: the window stays until the backlog is gone.
     let mut rig = Rig::new(Settings { ran_floor: 1, ..settings });
     let flow = rig.open(RTT);
     rig.rapid.on_ran_rtt(rig.now, flow, Span::from_millis(30));
@@ -846,8 +846,8 @@ fn the_authors_linux_module_shifts_where_the_text_divides() {
         sr_allowance: allowance,
         ..Settings::THESIS
     };
-    // 2 292 000 B/s for 20 ms. Towards the user 27 and 16 ms: 43 000 us have 15 as their logarithm, 20 000 us have 14, so that it is
-    // four times that, of which each 1024 B are a segment.
+    // 2 292 000 B/s for 20 ms. Towards the user 27 and 16 ms: log2 of 43 000 us is 15, of 20 000 us 14, so that the window is four
+    // times that, counted in segments of 1024 B.
     for (flows, share, segments) in
         [(1, 45_840, 179), (2, 22_920, 89), (3, 11_460, 44), (4, 11_460, 44), (8, 5_730, 22)]
     {
@@ -859,7 +859,8 @@ fn the_authors_linux_module_shifts_where_the_text_divides() {
             assert_eq!(rig.rapid.ran_window(*flow), Some(MSS * segments));
         }
     }
-    // Two segments at least for the server, 2880 B; for the user 2^(1 + 14 - 9) times that, 180 segments: 17 000 us have 14, too.
+    // At least two segments for the server, 2880 B; for the user 2^(1 + 14 - 9) times that, 180 segments: log2 of 17 000 us is 14,
+    // too.
     let mut rig = Rig::new(settings);
     let flows = [(); 2].map(|()| rig.open(Span::from_millis(1)));
     rig.rapid.on_ran_rtt(rig.now, flows[0], Span::from_millis(1));
@@ -871,7 +872,7 @@ fn the_authors_linux_module_shifts_where_the_text_divides() {
 fn a_server_has_headroom_that_what_waits_is_taken_off_and_a_short_dip_does_not_stop_it() {
     let mut rig = Rig::new(Settings::FIELD);
     let flow = rig.open(RTT);
-    // 1.25 times 45 840 B, and two segments; the allocation has none of it.
+    // 1.25 times 45 840 B plus two segments; the allocation does not include the headroom.
     let open = 1.25 * 45_840.0 + 2.0 * MSS.as_f64();
     near(rig.rapid.window(flow).unwrap().as_f64(), open);
     assert_eq!(rig.rapid.allocation(flow), Some(Rate::from_bits_per_s(18_336_000)));
@@ -880,7 +881,7 @@ fn a_server_has_headroom_that_what_waits_is_taken_off_and_a_short_dip_does_not_s
     rig.rapid.on_backlog(rig.now, flow, Bytes::new(100_000));
     assert_eq!(rig.rapid.window(flow), Some(Bytes::ZERO));
     rig.rapid.on_backlog(rig.now, flow, Bytes::ZERO);
-    // Half the cell for 20 ms: the rate falls at once, what the server may have on its way by less than a tenth of that.
+    // Half the cell for 20 ms: the rate falls at once, the server's bound on data in flight by less than a tenth of that.
     let half = |now| RadioHint { granted: 10.0, unused: 2.5, active_users: 3, ..report(now) };
     for ms in 1..=20 {
         rig.now = at(1_000 * ms);
@@ -901,8 +902,8 @@ fn a_server_has_headroom_that_what_waits_is_taken_off_and_a_short_dip_does_not_s
     assert!(long < 0.6 * open, "{long} of {open}");
 }
 
-/// A sender of the allocated window in front of a link that carries a part less than is allocated: what becomes of its queue. The
-/// published minimum follows the queue that it makes; the plain one does not.
+/// A sender with the allocated window in front of a link that carries slightly less than allocated: how its queue develops. The
+/// published minimum follows the queue that it creates; the plain one does not.
 #[test]
 fn a_rate_that_is_too_high_costs_a_queue_that_grows_without_end_unless_the_rtt_is_bounded() {
     let settle = |ran_rttmin| {
@@ -914,7 +915,7 @@ fn a_rate_that_is_too_high_costs_a_queue_that_grows_without_end_unless_the_rtt_i
         for ms in 1..60_000 {
             rig.rapid.on_ran_rtt(rig.now, flow, Span::from_secs_f64(rtt));
             rig.play(at(1_000 * ms), &[(flow, 1e9)]);
-            // What is on its way is the window; beyond what the link carries in a base RTT it waits.
+            // The window is in flight; the part beyond what the link carries in a base RTT is queued.
             rtt = (rig.rapid.ran_window(flow).unwrap().as_f64() / carries).max(base);
         }
         (rtt - base) / base

@@ -1,17 +1,17 @@
-//! Bearers and networks: `rab_info`, `plmn_info` and `s1_bearer_info`, and what their notifications and subscriptions hold.
+//! Bearers and networks: `rab_info`, `plmn_info` and `s1_bearer_info`, and the content of their notifications and subscriptions.
 
 use super::object::{number, object};
 use super::{AssociateId, Ecgi, Plmn, TempUeId, TimeStamp};
 
 object! {
-    /// Networks that an application's users are in: an entry of the answer to `plmn_info`.
+    /// The networks of an application's users: an entry of the answer to `plmn_info`.
     PlmnInfo {
         /// The application.
         app_instance_id: String,
         /// The networks; at least one.
         plmn: Vec<Plmn>,
         ;;
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
     }
 }
@@ -23,15 +23,15 @@ object! {
         erab_gbr_dl: u64,
         /// Guaranteed, uplink.
         erab_gbr_ul: u64,
-        /// At most, downlink.
+        /// Maximum, downlink.
         erab_mbr_dl: u64,
-        /// At most, uplink.
+        /// Maximum, uplink.
         erab_mbr_ul: u64,
     }
 }
 
 object! {
-    /// How a bearer is treated.
+    /// The quality of service of a bearer.
     ErabQosParameters {
         /// QoS class identifier; TS 23.203, table 6.1.7. 9 is that of a default bearer.
         qci: u8,
@@ -80,10 +80,10 @@ object! {
     RabInfo {
         /// The application that asked.
         app_instance_id: String,
-        /// What it called its question.
+        /// The request's identifier.
         request_id: String,
         ;;
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
         []
         /// Cell by cell.
@@ -118,7 +118,7 @@ object! {
     /// Bearers of a user on S1.
     S1UeInfo {
         ;;
-        /// The user, by a temporary name.
+        /// The user, by a temporary identifier.
         temp_ue_id: TempUeId,
         []
         /// The user.
@@ -136,20 +136,20 @@ object! {
         /// User by user; at least one.
         s1_ue_info: Vec<S1UeInfo>,
         ;;
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
     }
 }
 
 object! {
-    /// Bearers of a user on S1 in a notification, where the standard has another name for them.
+    /// Bearers of a user on S1 in a notification, where the standard names them differently.
     S1UeNotified {
         /// Its cells.
         ecgi: Vec<Ecgi>,
         /// The bearers.
         s1_bearer_info: Vec<S1Bearer>,
         ;;
-        /// The user, by a temporary name.
+        /// The user, by a temporary identifier.
         temp_ue_id: TempUeId,
         []
         /// The user.
@@ -158,21 +158,21 @@ object! {
 }
 
 number! {
-    /// What became of a bearer on S1.
+    /// Events of a bearer on S1.
     S1Event, "an event from 1 to 3" {
         /// It was set up.
         Establish = 1,
         /// It was changed.
         Modify = 2,
-        /// It is no more.
+        /// It was released.
         Release = 3,
     }
 }
 
 object! {
-    /// Which bearers that are set up are of interest.
+    /// Selects bearers that are set up.
     FilterCriteriaQci {
-        /// Those of this class.
+        /// Only those of this class.
         qci: u8,
         ;;
         /// The application.
@@ -184,11 +184,11 @@ object! {
 }
 
 object! {
-    /// Which bearers that change or are released are of interest.
+    /// Selects bearers that are changed or released.
     FilterCriteriaErab {
-        /// Those of this number.
+        /// Only the one with this number.
         erab_id: u32,
-        /// Those of this class.
+        /// Only those of this class.
         qci: u8,
         ;;
         /// The application.
@@ -200,7 +200,7 @@ object! {
 }
 
 object! {
-    /// Which bearers on S1 are of interest.
+    /// Selects bearers on S1.
     S1BearerSubscriptionCriteria {
         []
         /// Users; none are all.

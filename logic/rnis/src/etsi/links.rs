@@ -1,4 +1,4 @@
-//! Links to subscriptions: the list of those that there are, and the notice that one is about to end.
+//! Links to subscriptions: the list of existing ones, and the notice that one is about to expire.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -29,13 +29,13 @@ pub struct SubscriptionLinks {
 pub struct SubscriptionLink {
     /// Its address.
     pub href: String,
-    /// Of which kind it is: its `subscriptionType`.
+    /// Its kind: its `subscriptionType`.
     pub subscription_type: String,
 }
 
 impl SubscriptionLinkList {
-    /// Of subscriptions with their addresses, those of a kind alone if one is asked for; `list` is the address of the list. The kind
-    /// is called as the query has it, such as `cell_change`.
+    /// From subscriptions with their addresses, only those of `kind` if one is given; `list` is the address of the list. Kinds are
+    /// named as in the query, such as `cell_change`.
     pub fn of<'a>(
         list: &str,
         subscriptions: impl IntoIterator<Item = (&'a str, &'a Subscription)>,
@@ -52,7 +52,7 @@ impl SubscriptionLinkList {
 }
 
 impl Subscription {
-    /// What it is called: as its `subscriptionType`, and in the query of the list (V2.1.1, table 7.6.3.1-1; the last is ours).
+    /// The name of its kind: as `subscriptionType`, and in the query of the list (V2.1.1, table 7.6.3.1-1; the last is ours).
     pub const fn kind(&self) -> (&'static str, &'static str) {
         match self {
             Self::CellChange { .. } => ("CellChangeSubscription", "cell_change"),
@@ -69,23 +69,23 @@ impl Subscription {
     }
 }
 
-/// A subscription is about to end, as V2.1.1 has it. That version's file does not name a `notificationType` here, others do: a
-/// [`Notification`](super::Notification) writes one, and this reads with or without it.
+/// The notice that a subscription is about to expire, as in V2.1.1. That version's file does not name a `notificationType` here,
+/// others do: a [`Notification`](super::Notification) writes one, and this reads with or without it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExpiryNotification {
-    /// Which.
+    /// The subscription.
     #[serde(rename = "_links")]
     pub links: ExpiryLinks,
-    /// When it ends.
+    /// When it expires.
     pub expiry_deadline: TimeStamp,
     /// When this was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_stamp: Option<TimeStamp>,
 }
 
-/// Which subscription ends. V2.1.1 calls it `self`, and it is an address and no link; a link, and the later versions' `subscription`,
-/// are read too.
+/// The expiring subscription. V2.1.1 calls it `self`, and makes it an address instead of a link; a link, and the later versions'
+/// `subscription`, are read too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExpiryLinks {
     /// The subscription's address.
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(some.links.subscription.len(), 1);
         let none = SubscriptionLinkList::of("/", all, Some("rab_est"));
         assert_eq!(serde_json::to_value(&none).unwrap(), json!({ "_links": { "self": { "href": "/" } } }));
-        // Each kind is called as its objects are.
+        // Each kind is named as its objects are.
         let value = serde_json::to_value(&change).unwrap();
         assert_eq!(value["subscriptionType"], change.kind().0);
     }

@@ -1,7 +1,7 @@
 //! Measurement reports of users (LTE and NR), timing advance, and changes of the carriers of a user.
 //!
-//! RSRP, RSRQ, SINR and timing advance are not in dBm, dB and seconds but in the steps of TS 36.133: [`rsrp`], [`rsrq`], [`sinr`] and
-//! [`timing_advance`] have them. NR's are those of TS 38.133.
+//! RSRP, RSRQ, SINR and timing advance are not in dBm, dB and seconds but in the steps of TS 36.133: [`rsrp`], [`rsrq`], [`sinr`]
+//! and [`timing_advance`] convert them. NR's are those of TS 38.133.
 
 use ranpace_units::Span;
 
@@ -32,12 +32,12 @@ pub fn timing_advance(round_trip: Span) -> i32 {
 }
 
 fn steps(value: f64, most: i32) -> i32 {
-    // A cast takes NaN for 0, and what is too large for the largest.
+    // A cast maps NaN to 0 and saturates.
     (libm::floor(value) as i32).clamp(0, most)
 }
 
 number! {
-    /// Why a user reported, in LTE; TS 36.331. The standard has two numbers, 20 and 21, for two events each.
+    /// Trigger of a report in LTE; TS 36.331. The standard assigns two numbers, 20 and 21, to two events each.
     Trigger, "a trigger of TS 36.331" {
         /// Not known.
         NotAvailable = 0,
@@ -89,7 +89,7 @@ number! {
 }
 
 number! {
-    /// Why a user reported, in NR; TS 38.331.
+    /// Trigger of a report in NR; TS 38.331.
     TriggerNr, "a trigger of TS 38.331" {
         /// Not known.
         NotAvailable = 0,
@@ -121,7 +121,7 @@ number! {
 }
 
 object! {
-    /// A carrier of a user that has several, and the best neighbour on it.
+    /// A carrier in carrier aggregation, and the best neighbour on it.
     CarrierAggregationMeasInfo {
         ;;
         /// Identity of the neighbour.
@@ -192,7 +192,7 @@ object! {
         nr_s_cell_rsrp: i32,
         /// RSRQ.
         nr_s_cell_rsrq: i32,
-        /// SINR; the standard calls it so.
+        /// SINR; the standard's name.
         nr_s_cell_rssi: i32,
     }
 }
@@ -219,7 +219,7 @@ object! {
         nr_b_n_cell_rsrp: i32,
         /// RSRQ.
         nr_b_n_cell_rsrq: i32,
-        /// SINR; the standard calls it so.
+        /// SINR; the standard's name.
         nr_b_n_cell_rssi: i32,
     }
 }
@@ -257,7 +257,7 @@ object! {
         nr_n_cell_rsrp: i32,
         /// RSRQ.
         nr_n_cell_rsrq: i32,
-        /// SINR; the standard calls it so.
+        /// SINR; the standard's name.
         nr_n_cell_rssi: i32,
         /// Beam by beam.
         rs_index_results: RsIndexResults,
@@ -283,7 +283,7 @@ object! {
 object! {
     /// One CSI-RS.
     ResultsPerCsiRsIndex {
-        /// Which.
+        /// Its index.
         csi_rs_index: i32,
         ;;
         /// The measurement.
@@ -295,7 +295,7 @@ object! {
     /// CSI-RS, one by one.
     ResultsPerCsiRsIndexList {
         []
-        /// Each.
+        /// The measurements.
         results_per_csi_rs_index: ResultsPerCsiRsIndex,
     }
 }
@@ -303,7 +303,7 @@ object! {
 object! {
     /// One SSB.
     ResultsPerSsbIndex {
-        /// Which.
+        /// Its index.
         ssb_index: i32,
         ;;
         /// The measurement.
@@ -315,7 +315,7 @@ object! {
     /// SSB, one by one.
     ResultsPerSsbIndexList {
         []
-        /// Each.
+        /// The measurements.
         results_per_ssb_index: ResultsPerSsbIndex,
     }
 }
@@ -335,22 +335,22 @@ object! {
     MeasRepUe {
         /// Its cell.
         ecgi: Ecgi,
-        /// RSRP, as [`rsrp`] has it.
+        /// RSRP, encoded by [`rsrp`].
         rsrp: i32,
-        /// RSRQ, as [`rsrq`] has it.
+        /// RSRQ, encoded by [`rsrq`].
         rsrq: i32,
-        /// Why it reported.
+        /// The trigger of the report.
         trigger: Trigger,
         ;;
-        /// How high it is, in metres above the sea.
+        /// Its height in metres above sea level.
         height_ue: i32,
         /// RSRP over the extended range.
         rsrp_ex: i32,
         /// RSRQ over the extended range.
         rsrq_ex: i32,
-        /// SINR, as [`sinr`] has it.
+        /// SINR, encoded by [`sinr`].
         sinr: i32,
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
         []
         /// The user.
@@ -359,7 +359,7 @@ object! {
         carrier_aggregation_meas_info: CarrierAggregationMeasInfo,
         /// Neighbours.
         eutran_neighbour_cell_meas_info: EutranNeighbourCellMeasInfo,
-        /// Carriers of NR beside.
+        /// Serving carriers of NR beside LTE.
         new_radio_meas_info: NewRadioMeasInfo,
         /// Neighbours in NR.
         new_radio_meas_nei_info: NewRadioMeasNeiInfo,
@@ -410,7 +410,7 @@ object! {
         meas_quantity_results_csi_rs_cell: MeasQuantityResultsNr,
         /// By SSB.
         meas_quantity_results_ssb_cell: MeasQuantityResultsNr,
-        /// Its identity, 36 bits as text: here the standard has no network beside it.
+        /// Its identity, 36 bits as text: here the standard has no network.
         nrcgi: String,
         /// Beam by beam.
         rs_index_results: RsIndexResults,
@@ -435,17 +435,17 @@ object! {
 object! {
     /// A measurement report of a user in NR.
     NrMeasRepUe {
-        /// Why it reported.
+        /// The trigger of the report.
         trigger_nr: TriggerNr,
         ;;
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
         []
         /// The user.
         associate_id: AssociateId,
-        /// Neighbours in LTE; none where there are some in NR.
+        /// Neighbours in LTE; empty if there are some in NR.
         eutra_neigh_cell_meas_info: EutraNeighCellMeasInfo,
-        /// Neighbours in NR; none where there are some in LTE.
+        /// Neighbours in NR; empty if there are some in LTE.
         nr_neigh_cell_meas_info: NrNeighCellMeasInfo,
         /// Serving cells.
         serv_cell_meas_info: ServCellMeasInfo,
@@ -457,10 +457,10 @@ object! {
     MeasTa {
         /// Its cell.
         ecgi: Ecgi,
-        /// The timing advance, as [`timing_advance`] has it.
+        /// The timing advance, encoded by [`timing_advance`].
         timing_advance: i32,
         ;;
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
         []
         /// The user.
@@ -469,7 +469,7 @@ object! {
 }
 
 object! {
-    /// A cell that a user's carriers gain or lose.
+    /// A cell that is added to or removed from a user's carriers.
     SecondaryCell {
         ;;
         /// The cell.
@@ -483,7 +483,7 @@ object! {
         /// Its cell.
         ecgi: Ecgi,
         ;;
-        /// When.
+        /// Timestamp.
         time_stamp: TimeStamp,
         []
         /// The user.
@@ -498,7 +498,7 @@ object! {
 }
 
 object! {
-    /// Which users and cells are of interest.
+    /// Selects users and cells.
     FilterCriteriaAssoc {
         ;;
         /// The application.
@@ -512,7 +512,7 @@ object! {
 }
 
 object! {
-    /// Which measurement reports in LTE are of interest.
+    /// Selects measurement reports in LTE.
     FilterCriteriaAssocTri {
         ;;
         /// The application.
@@ -528,7 +528,7 @@ object! {
 }
 
 object! {
-    /// Which measurement reports in NR are of interest.
+    /// Selects measurement reports in NR.
     FilterCriteriaNrMrs {
         ;;
         /// The application.

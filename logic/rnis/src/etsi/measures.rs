@@ -1,7 +1,7 @@
-//! What a base station of ours measures, in the standard's words: layer 2 measures from counters (TS 36.314), and measurement
-//! reports of users.
+//! Measurements of our base station in the standard's terms: layer 2 measures from counters (TS 36.314), and measurement reports of
+//! users.
 //!
-//! Counters count on; a measure is of the difference between two looks. All our traffic is without a guaranteed bit rate.
+//! Counters are cumulative; a measure is the difference of two readings. All our traffic is without a guaranteed bit rate.
 
 use ranpace_phy::Both;
 use ranpace_units::{Bytes, Span};
@@ -9,19 +9,19 @@ use ranpace_units::{Bytes, Span};
 use super::measured::{self, MeasRepUe, Trigger};
 use super::{AssociateId, Ecgi, L2MeasCellInfo, L2MeasCellUEInfo, L2MeasCellUe, TimeStamp};
 
-/// What passed through the bearers of a user in one direction since it came.
+/// Traffic of a user's bearers in one direction since it attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Packets that were to be sent.
+    /// Packets offered.
     pub offered: u64,
-    /// Those of them that were discarded.
+    /// Packets of these that were discarded.
     pub discarded: u64,
-    /// What of them arrived.
+    /// Bytes of these that arrived.
     pub delivered: Bytes,
 }
 
 impl Traffic {
-    /// What has passed since another look; nothing where counters began anew.
+    /// Traffic since an earlier reading; zero if the counters restarted.
     fn since(self, before: Self) -> Self {
         Self {
             offered: self.offered.saturating_sub(before.offered),
@@ -38,7 +38,7 @@ impl Traffic {
         }
     }
 
-    /// In whole percent; TS 36.314, 4.1.5.1. `None` where nothing was to be sent.
+    /// In whole percent; TS 36.314, 4.1.5.1. `None` if nothing was offered.
     fn discarded_percent(self) -> Option<u32> {
         let share = 100.0 * self.discarded as f64 / self.offered as f64;
         (self.offered > 0).then(|| libm::round(share.min(100.0)) as u32)
@@ -50,7 +50,7 @@ impl Traffic {
 }
 
 impl L2MeasCellInfo {
-    /// With the share of packets that were discarded between two looks; each item is a user's counters then and now.
+    /// Adds the share of packets discarded between two readings; each item holds a user's counters before and after.
     #[must_use]
     pub fn with_discards(self, users: impl IntoIterator<Item = (Both<Traffic>, Both<Traffic>)>) -> Self {
         let mut all = Both::<Traffic>::default();
@@ -69,8 +69,8 @@ impl L2MeasCellInfo {
 }
 
 impl L2MeasCellUe {
-    /// Of a user, between two looks at its counters that are so far apart. Throughput is over all of that time, idle parts too. How
-    /// long packets took is not measured.
+    /// A user's measures between two readings of its counters, `time` apart. Throughput is over the whole interval, idle parts
+    /// included. Packet delay is not measured.
     pub fn of(
         associate_id: AssociateId,
         ecgi: Ecgi,
@@ -97,18 +97,19 @@ impl L2MeasCellUe {
     }
 }
 
-/// What a user receives of its cell's reference signals, without what varies quickly: a report is a mean over that (TS 36.331, 5.5.3.2).
+/// Reference signal quality at a user without fast fading, because a report is a mean over it (TS 36.331, 5.5.3.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReferenceSignal {
-    /// RSRP in dBm: the power of one resource element of them; TS 36.214, 5.1.1.
+    /// RSRP in dBm: power of one resource element with a reference signal; TS 36.214, 5.1.1.
     pub rsrp_dbm: f64,
     /// Noise and interference in dBm on one resource element.
     pub noise_dbm: f64,
 }
 
 impl ReferenceSignal {
-    /// RSRQ in dB, where the cell uses this share of its PRBs: N RSRP / RSSI over N PRBs, in symbols that have reference signals of
-    /// one port, two elements of a PRB's twelve; TS 36.214, 5.1.3. A cell that is empty and alone has -3 dB, a full one -10.8.
+    /// RSRQ in dB, if the cell uses this share of its PRBs: N RSRP / RSSI over N PRBs, in symbols with reference signals of one
+    /// port, which occupy two of a PRB's twelve elements; TS 36.214, 5.1.3. An empty cell without neighbours has -3 dB, a full one
+    /// -10.8.
     pub fn rsrq_db(&self, used: f64) -> f64 {
         let noise_over_signal = libm::exp10((self.noise_dbm - self.rsrp_dbm) / 10.0);
         let data = if used > 0.0 { 10.0 * used.min(1.0) } else { 0.0 };
@@ -120,7 +121,7 @@ impl ReferenceSignal {
         self.rsrp_dbm - self.noise_dbm
     }
 
-    /// The report of a user of LTE, made periodically.
+    /// The periodic report of an LTE user.
     pub fn report(&self, associate_id: Vec<AssociateId>, ecgi: Ecgi, used: f64, at: TimeStamp) -> MeasRepUe {
         MeasRepUe {
             ecgi,
@@ -196,7 +197,7 @@ mod tests {
             "timeStamp": { "seconds": 1, "nanoSeconds": 0 },
         });
         assert_eq!(serde_json::to_value(&all).unwrap(), expected);
-        // Counters that began anew measure nothing, and no time has no throughput.
+        // Counters that restarted measure nothing, and an empty interval has no throughput.
         let anew = L2MeasCellUe::of(phone(), ecgi(), Span::ZERO, now, before);
         assert_eq!((anew.info.dl_nongbr_data_volume_ue, anew.info.dl_nongbr_throughput_ue), (Some(0), None));
     }

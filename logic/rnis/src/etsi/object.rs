@@ -1,7 +1,6 @@
-//! Objects of the standard, most of whose members may be missing.
+//! Macros for the standard's objects, most of whose members are optional.
 
-/// An object: members that must be there, those that may be, and lists that may be. Names are those of the standard in
-/// small letters with underscores.
+/// An object: its required members, optional members, and optional lists. Names are those of the standard in snake case.
 macro_rules! object {
     (
         $(#[$doc:meta])*
@@ -30,7 +29,7 @@ macro_rules! object {
     };
 }
 
-/// A number that stands for one of several things, and may come as a text that begins with it.
+/// An enumeration encoded as a number, which may also come as a text that begins with it.
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident, $expected:literal { $($(#[$value_doc:meta])* $value:ident = $number:literal,)* }) => {
         $(#[$doc])*

@@ -1,4 +1,4 @@
-//! The members of each object are those of ETSI's file, what was written is read again, and what is not as it should be is refused.
+//! The members of each object are those of ETSI's file, what was written is read back, and malformed objects are refused.
 
 use proptest::prelude::*;
 use ranpace_phy::{Cqi, LteBandwidth};
@@ -12,7 +12,7 @@ use super::measured::{rsrp, rsrq, sinr, timing_advance};
 use super::*;
 use crate::{BearerReport, CellInfo, Event, EventKind, LinkReport, SlotReport, UserReport};
 
-/// An object with every member that ETSI's file has for it; members that we did not know would be lost on the way.
+/// An object with every member of ETSI's file; members unknown to us would be lost in the round trip.
 fn all_members() -> Vec<(&'static str, Value)> {
     let plmn = json!({ "mcc": "001", "mnc": "01" });
     let ecgi = json!({ "cellId": "ACBDEFA", "plmn": plmn });
@@ -227,7 +227,7 @@ fn read_again(kind: &str, value: &Value) -> Result<Value, String> {
 fn every_member_of_the_standard_is_read_and_written() {
     for (kind, value) in all_members() {
         assert_eq!(read_again(kind, &value).as_ref(), Ok(&value), "{kind}");
-        // With one that nobody knows it is read as well.
+        // An unknown member does not prevent reading it.
         let mut more = value.clone();
         more["x-of-tomorrow"] = json!({ "a": [1] });
         assert_eq!(read_again(kind, &more).as_ref(), Ok(&value), "{kind}");

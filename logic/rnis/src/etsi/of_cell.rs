@@ -1,20 +1,20 @@
-//! What a base station of ours can say in the standard's words, from what it reports.
+//! Converts the reports of our base station to the standard's objects.
 //!
-//! Its bearers have no class and no guaranteed rates: they are told as default bearers, QCI 9. It knows no tunnels, and no user of
-//! ours has several carriers. Who knows these has the objects in [`measured`](super::measured) and [`bearers`](super::bearers).
-//! What it measures is in `measures.rs`.
+//! Its bearers have no class and no guaranteed rates, so they are reported as default bearers, QCI 9. It has no tunnels and no
+//! carrier aggregation; for these, fill the objects of [`measured`](super::measured) and [`bearers`](super::bearers). Its
+//! measurements are in `measures.rs`.
 
 use super::bearers::{CellUserInfo, ErabInfo, ErabQosParameters, PlmnInfo, RabInfo, UeInfo};
 use super::{AssociateId, Ecgi, HoStatus, Notification, TimeStamp};
 use crate::{Event, EventKind, SlotReport};
 
-/// How cells and users are called outside.
+/// External identifiers of cells and users.
 pub trait Names {
     /// A cell, by its number.
     fn ecgi(&self, cell: u16) -> Ecgi;
-    /// A user, by its number: mostly by its address; empty if it has no name.
+    /// A user, by its number: usually its address; empty if it has no identifier.
     fn user(&self, user: u32) -> Vec<AssociateId>;
-    /// What the time is called that the simulation or the base station counts.
+    /// The timestamp of a time of the simulation or base station.
     fn time(&self, time: ranpace_units::Time) -> TimeStamp {
         TimeStamp::of(time)
     }
@@ -33,13 +33,13 @@ fn qos() -> ErabQosParameters {
     ErabQosParameters { qci: DEFAULT_QCI, qos_information: None }
 }
 
-/// The answer to `rab_info` for those users of a cell that a report tells of.
+/// The answer to `rab_info` for the users in a cell's report.
 pub fn rab_info(app: &str, request: &str, report: &SlotReport<'_>, names: &impl Names) -> RabInfo {
     let of_user = |user: u32| {
         let own = report.bearers.iter().filter(|bearer| bearer.user == user);
         let mut numbers: Vec<u8> = own.map(|bearer| bearer.bearer).collect();
         numbers.sort_unstable();
-        numbers.dedup(); // it has two directions
+        numbers.dedup(); // once per direction
         let bearer = |number| ErabInfo { erab_id: Some(erab_id(number)), erab_qos_parameters: Some(qos()) };
         UeInfo { associate_id: names.user(user), erab_info: numbers.into_iter().map(bearer).collect() }
     };
@@ -64,8 +64,8 @@ pub fn plmn_info(app: &str, at: TimeStamp, cells: impl IntoIterator<Item = Ecgi>
     PlmnInfo { app_instance_id: app.to_owned(), plmn, time_stamp: Some(at) }
 }
 
-/// What an event is in the standard: a bearer that is set up, a handover. `None` for those that are nothing there: that a user is
-/// served or no more, or that the radio of a bearer failed, which does not release it.
+/// Converts an event to a notification: a bearer set up, a handover. `None` for events without counterpart in the standard:
+/// attaching, detaching, and the radio failure of a bearer, which does not release it.
 pub fn event(event: &Event, names: &impl Names) -> Option<Notification> {
     let associate_id = names.user(event.user);
     let ecgi = names.ecgi(event.cell);

@@ -1,21 +1,21 @@
-//! The query `layer2_meas`: of whom, and which measures.
+//! The query `layer2_meas`: which users, cells and measures.
 
 use super::{IdType, L2Meas, L2MeasCellInfo, L2MeasCellUEInfo, L2MeasCellUe};
 
-/// Why a query was refused: 400 of HTTP.
+/// Why a query was refused: HTTP status 400.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected a parameter of layer2_meas, such as ue_ipv4_address or dl_total_prb_usage_cell, found {name:?}"
 )]
 pub struct QueryError {
-    /// The parameter that is none.
+    /// The invalid parameter.
     pub name: String,
 }
 
-/// A query. Without users and cells it is of all, without measures for all of them.
+/// A query. Without users and cells it selects all of them, without measures all measures.
 ///
-/// Ours, where the standard leaves it open: a query that names users has of the cells those in which they are; an object is
-/// there if one of its measures was asked for, with the names of its cell and user.
+/// Ours, where the standard leaves it open: a query that names users also returns the cells that they are in; an object is returned
+/// if it has one of the requested measures, with the identifiers of its cell and user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct L2Query {
     cells: Vec<String>,
@@ -24,8 +24,8 @@ pub struct L2Query {
 }
 
 impl L2Query {
-    /// From the parameters in the order of the request, decoded. The values of users and cells may be lists with commas,
-    /// and the parameters may come several times; the value of a measure says nothing, unless it is `false` or `0`.
+    /// From decoded parameters in the order of the request. Users and cells may be comma-separated lists, and parameters may
+    /// repeat; the value of a measure is ignored, unless it is `false` or `0`.
     pub fn parse<'a>(parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, QueryError> {
         let mut query = Self::default();
         for (name, value) in parameters {
@@ -57,7 +57,7 @@ impl L2Query {
         Ok(query)
     }
 
-    /// What of all measures the query is for.
+    /// Selects the query's part of all measures.
     pub fn select(&self, all: &L2Meas) -> L2Meas {
         let names =
             |own: &'static [&'static str]| if self.measures.is_empty() { own } else { &self.measures };

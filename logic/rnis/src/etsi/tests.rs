@@ -1,4 +1,4 @@
-//! Names and numbers of the standard, what a query selects, and text that is not as it should be.
+//! The standard's names and numbers, what a query selects, and malformed text.
 
 use proptest::prelude::*;
 use ranpace_phy::LteBandwidth;
@@ -38,7 +38,7 @@ fn measures() -> L2Meas {
     }
 }
 
-/// Test N-2: a query for one user and two measures has these, and the time; names are those of ETSI's file.
+/// Test N-2: a query for one user and two measures returns these and the time; names are those of ETSI's file.
 #[test]
 fn a_query_has_what_was_asked_for_and_nothing_else() {
     let parameters = [
@@ -124,7 +124,7 @@ fn a_notification_of_a_handover_is_the_standards() {
 
 #[test]
 fn subscriptions_are_read_with_members_that_we_do_not_know() {
-    // As the example of ETSI's file has it, and numbers as text.
+    // As in the example of ETSI's file, and with numbers as text.
     let text = json!({
         "subscriptionType": "CellChangeSubscription",
         "callbackReference": "http://my.callback.com/rni-cell-change/some-id",
@@ -207,7 +207,7 @@ proptest! {
         serde_json::from_str::<Subscription>(&text).ok();
     }
 
-    /// A member of any kind in the place of another.
+    /// A member of any type in the place of another.
     #[test]
     fn any_member_is_read_or_refused(at in 0..40usize, number in any::<f64>(), text in ".{0,10}") {
         let mut value = serde_json::to_value(measures()).unwrap();

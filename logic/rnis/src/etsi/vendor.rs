@@ -1,4 +1,4 @@
-//! The extension: what a cell is, records of users TTI by TTI, and subscriptions to them. Ours.
+//! The extension: the description of a cell, records of users TTI by TTI, and subscriptions to them. Ours.
 //!
 //! | | |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | `GET /rni/v2/vendor/tti_meas?ue_ipv4_address=...` | [`TtiMeas`], the latest |
 //! | `POST /rni/v2/subscriptions` | [`TtiMeasSubscription`] |
 //!
-//! A server that does not know the last refuses it; who asked then works with what the standard has. PRBs are of each TTI, as
-//! fractions where they are means; blocks are in bits, queues in bytes.
+//! A server without the extension refuses such a subscription; the client then falls back to the standard. PRBs are per TTI,
+//! fractional where they are means; blocks are in bits, queues in bytes.
 
 use ranpace_phy::{Both, Direction};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct CellConfig {
     pub ecgi: Ecgi,
     /// "lte", "nr" or "mmwave".
     pub technology: String,
-    /// Which table an MCS is of: "36.213", "38.214-1", "38.214-2" (up to 256QAM), or "cqi".
+    /// The table of the MCS: "36.213", "38.214-1", "38.214-2" (up to 256QAM), or "cqi".
     pub mcs_table: String,
     /// PRBs of the band.
     pub prbs: u16,
@@ -31,13 +31,13 @@ pub struct CellConfig {
     pub spacing_hz: u32,
     /// TTI in nanoseconds.
     pub tti_ns: u64,
-    /// Each direction has a carrier of its own.
+    /// Whether each direction has a carrier of its own.
     pub fdd: bool,
     /// Share of the symbols that can carry data downlink.
     pub share_dl: f64,
     /// Share of the symbols that can carry data uplink.
     pub share_ul: f64,
-    /// Symbols, not PRBs, are given out.
+    /// Whether symbols are allocated instead of PRBs.
     pub by_symbols: bool,
     /// Spatial layers.
     pub layers: u8,
@@ -48,7 +48,7 @@ pub struct CellConfig {
 }
 
 impl CellConfig {
-    /// Of a cell.
+    /// The description of a cell.
     pub fn of(ecgi: Ecgi, info: &CellInfo) -> Self {
         let (technology, mcs_table) = match info.technology {
             Technology::Lte => ("lte", "36.213"),
@@ -80,14 +80,14 @@ impl CellConfig {
 pub struct LinkMeas {
     /// PRBs granted per TTI, mean of the period.
     pub prbs: f64,
-    /// PRBs of the cell that nobody used, likewise.
+    /// Unused PRBs of the cell per TTI, mean of the period.
     pub unused_prbs: f64,
     /// MCS of the last grant.
     pub mcs: u8,
     /// Largest block of the period in bits, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tbs_bits: Option<u32>,
-    /// What waits, in bytes.
+    /// Bytes queued.
     pub queue_bytes: u64,
     /// Users with a grant in the last 100 ms.
     pub active_users: u16,
@@ -106,7 +106,7 @@ pub struct TtiMeas {
     /// CQI of the period, if one was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cqi: Option<u8>,
-    /// It is on its way to another cell.
+    /// Whether it is in handover.
     pub handover: bool,
     /// Downlink.
     pub dl: LinkMeas,
@@ -115,7 +115,7 @@ pub struct TtiMeas {
 }
 
 impl TtiMeas {
-    /// Of a user's hints, which are of the same period.
+    /// From a user's hints of the same period.
     pub fn of(associate_id: AssociateId, ecgi: Ecgi, hints: &Both<RadioHint>) -> Self {
         let link = |direction: Direction| {
             let hint = &hints[direction];
@@ -141,7 +141,7 @@ impl TtiMeas {
     }
 }
 
-/// How records come.
+/// How records are delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
@@ -150,17 +150,17 @@ pub enum Transport {
     Callback,
     /// Over a web socket.
     Websocket,
-    /// As the datagrams of [`wire`](crate::wire), to the callback's host and port.
+    /// As datagrams of [`wire`](crate::wire), to the callback's host and port.
     UdpBinary,
-    /// On a [`table`](crate::shared_table) that is mapped.
+    /// In a mapped [`table`](crate::shared_table).
     SharedMemory,
 }
 
-/// A subscription to records. Several users or cells are any of them; none are all that the application may see.
+/// A subscription to records. Several users or cells mean any of them; none means all that the application may see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TtiMeasSubscription {
-    /// Where they go.
+    /// Callback address.
     pub callback_reference: String,
     /// Users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -168,16 +168,16 @@ pub struct TtiMeasSubscription {
     /// Cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ecgi: Vec<Ecgi>,
-    /// Between two, in microseconds; less than a TTI is one of each TTI.
+    /// Interval between two records, in microseconds; less than a TTI means every TTI.
     #[serde(rename = "period_us")]
     pub period_us: u64,
-    /// How.
+    /// Delivery.
     #[serde(default)]
     pub transport: Transport,
-    /// Only those that changed.
+    /// Whether only changed records are sent.
     #[serde(default)]
     pub delta: bool,
-    /// Until when.
+    /// Expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiry_deadline: Option<TimeStamp>,
 }

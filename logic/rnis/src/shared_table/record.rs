@@ -14,10 +14,10 @@ pub(super) const NOBODY: u64 = 0;
 pub(super) const PRESENT: u64 = 1;
 pub(super) const ON_ITS_WAY: u64 = 2;
 pub(super) const GONE: u64 = 3;
-/// There was a grant.
+/// Flag: there was a grant.
 pub(super) const GRANTED: u64 = 1 << 34;
 
-/// What a cell is, and what it did.
+/// Description and counters of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellRecord {
     /// The description of the cell.
@@ -32,14 +32,14 @@ pub struct CellRecord {
     pub symbols: Both<u64>,
 }
 
-/// The latest of a user.
+/// The latest values of a user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UserRecord {
     /// Number of its cell.
     pub cell: u16,
     /// C-RNTI.
     pub rnti: u16,
-    /// It is on its way to another cell: the rest is of before.
+    /// It is in handover; the other values are from before.
     pub handover: bool,
     /// Wideband CQI.
     pub cqi: u8,
@@ -47,9 +47,9 @@ pub struct UserRecord {
     pub cqi_time: Time,
     /// MCS of the last grants.
     pub mcs: Both<u8>,
-    /// What waits, over all bearers; in the uplink as the base station knows it.
+    /// Bytes queued over all bearers; in the uplink as known to the base station.
     pub queue: Both<Bytes>,
-    /// The longest wait at the head of a bearer, in whole microseconds.
+    /// The longest head-of-line delay of a bearer, in whole microseconds.
     pub head_of_line: Both<Span>,
     /// Bits of new data scheduled since the user came.
     pub scheduled_bits: Both<u64>,
@@ -61,7 +61,7 @@ pub struct UserRecord {
     pub retransmissions: Both<u32>,
 }
 
-/// What happened between two looks at a user.
+/// Changes of a user between two records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Elapsed {
     /// Duration.
@@ -70,7 +70,7 @@ pub struct Elapsed {
     pub bit_s: f64,
     /// PRBs times symbols per second.
     pub prb_symbols_s: f64,
-    /// Share of blocks sent that were sent again.
+    /// Share of transmitted blocks that were retransmissions.
     pub again: f64,
 }
 
@@ -122,7 +122,7 @@ impl UserRecord {
         Some(Timestamped::new(record, Time::from_nanos(words[2])))
     }
 
-    /// What happened one way since an earlier look; `None` if the user came anew or no time passed.
+    /// Changes in one direction since an earlier record; `None` if the user was re-created or no time passed.
     pub fn since(
         now: &Timestamped<Self>,
         before: &Timestamped<Self>,
@@ -145,7 +145,7 @@ impl UserRecord {
     }
 }
 
-/// What a cell is, in nine words; never all zero.
+/// Encodes the description of a cell in nine words, which are never all zero.
 pub(super) fn encode(info: &CellInfo) -> [u64; 9] {
     let technology: u64 = match info.technology {
         Technology::Lte => 1,
@@ -174,7 +174,7 @@ pub(super) fn encode(info: &CellInfo) -> [u64; 9] {
     ]
 }
 
-/// `None` if there is none, or of a kind that this version does not know.
+/// `None` if there is no description, or of a technology unknown to this version.
 pub(super) fn decode(words: &[u64; 9]) -> Option<CellInfo> {
     let technology = match words[0] & 0xff {
         1 => Technology::Lte,

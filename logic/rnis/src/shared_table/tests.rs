@@ -128,7 +128,7 @@ fn means_and_the_largest_block_are_of_the_last_ttis() {
     }
     let of_8 = |user| table.hint(user, Direction::Downlink, 8).unwrap();
     assert_eq!((of_8(0).granted, of_8(0).unused, of_8(0).active_users), (2.5, 22.5, 2));
-    // Who sleeps has no block, and its hint is of now all the same.
+    // A sleeping user has no block, but its hint is current.
     assert_eq!((of_8(1).granted, of_8(1).tbs_bits), (0.0, None));
     assert_eq!(of_8(1).measured_at, Time::ZERO + Span::from_millis(47));
     assert_eq!(table.user(1).unwrap().measured_at, Time::ZERO + Span::from_millis(39));
@@ -227,7 +227,7 @@ fn a_writer_that_died_stops_nobody() {
     words[at].fetch_add(1, Ordering::Relaxed);
     let table = SharedTable::open(&words).unwrap();
     assert_eq!(table.user(0), None);
-    // The next writer, or this one, sets it right.
+    // The next writer, or this one, repairs it.
     writer.on_report(&report(&cell, 2, &[row(0, 1, 1)]));
     assert!(table.user(0).is_some());
 }
@@ -246,7 +246,7 @@ fn nobody_reads_half_of_a_record() {
             while !is_over.load(Acquire) {
                 let Some(seen) = table.user(reads as u32 % 2) else { continue };
                 let (user, stamp) = (seen.value, seen.value.scheduled_bits.downlink);
-                // All of one stamp.
+                // All with the same stamp.
                 assert_eq!(user.scheduled_bits.uplink, stamp);
                 assert_eq!(user.prb_symbols, user.scheduled_bits);
                 assert_eq!(user.queue.map(Bytes::get), user.scheduled_bits);
@@ -263,7 +263,7 @@ fn nobody_reads_half_of_a_record() {
                     assert!(stamp >= latest, "never older than before");
                     latest = stamp;
                 }
-                // What follows from a history that is written meanwhile is of a mixture of slots, but never absurd.
+                // Values derived from a history that is being written mix slots, but are never absurd.
                 if let Some(hint) = table.hint(0, Direction::Downlink, 16) {
                     assert!(
                         hint.granted <= 25.0

@@ -73,10 +73,10 @@ fn only_what_changed_is_sent_between_full_reports() {
     let changes = |ms: usize| usize::from(ms.is_multiple_of(20));
     let expected: Vec<usize> = (0..102).map(|ms| if ms % 100 == 0 { 10 } else { changes(ms) }).collect();
     assert_eq!(records, expected);
-    // A change below what can be told is none.
+    // A change below the resolution is none.
     users[0].queue = Bytes::new(1_593);
     assert_eq!(encoder.encode(&report(103), &users, &mut |_| {}), 0);
-    // Who leaves is told of once.
+    // A user that leaves is reported once.
     users.remove(9);
     assert_eq!(encoder.encode(&report(104), &users, &mut |_| {}), 1);
     assert_eq!(encoder.encode(&report(105), &users, &mut |_| {}), 0);
@@ -139,7 +139,7 @@ fn what_was_missed_makes_the_known_age_until_it_is_confirmed() {
     send(2, &other, true, &mut decoder);
     let third = [record(1, 9), record(2, 8)];
     send(3, &third, false, &mut decoder);
-    // User 1 may be another by now; user 2 has just been told of.
+    // User 1 may have changed by now; user 2 was just reported.
     assert_eq!(decoder.user(7, 1), Some(Timestamped::new(users[0], at(1))));
     assert_eq!(decoder.user(7, 2), Some(Timestamped::new(third[1], at(3))));
     for ms in 4..101 {
@@ -168,7 +168,7 @@ fn a_sender_that_begins_anew_voids_what_was_known() {
     assert_eq!(decoder.users(7).collect::<Vec<_>>(), [4, 5]);
     assert_eq!(decoder.on_datagram(&overtaken[0]), Ok(false));
     assert_eq!(decoder.users(7).count(), 2);
-    // Also if its clock did.
+    // Also if its clock restarted.
     let datagrams = written(&mut Encoder::new(true), &report(1), &[record(6, 1)]);
     assert_eq!(decoder.on_datagram(&datagrams[0]), Ok(true));
     assert_eq!(decoder.user(7, 6), Some(Timestamped::new(record(6, 1), at(1))));
@@ -239,7 +239,7 @@ proptest! {
         let rounded: Vec<Record> = users.iter().map(|user| user.rounded()).collect();
         prop_assert_eq!(&read, &rounded);
         for (read, sent) in read.iter().zip(&users) {
-            // Rounded up by less than a step, unless it is more than can be told.
+            // Rounded up by less than a step, unless it exceeds the range.
             let most = 16 * u64::from(MOST_U24);
             prop_assert!(read.queue.get() >= sent.queue.get().min(most) && read.queue.get() < sent.queue.get().saturating_add(16));
         }

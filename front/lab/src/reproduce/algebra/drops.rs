@@ -1,8 +1,8 @@
-//! Comparisons over drops: schemes that were played on the same seeds, and so at the same places and with the same fading.
+//! Comparisons over drops: schemes run with the same seeds, and so at the same places and with the same fading.
 //!
-//! With `drops` in place of `runs`, the figures of a scheme become one over the drops of a group, and the comparison with the
-//! second term has an interval: a percentile bootstrap over the drops (Efron and Tibshirani, An Introduction to the Bootstrap,
-//! 1993, chapter 13), which draws the drops of both schemes together. What both share, such as a lucky place, does not
+//! With `drops` in place of `runs`, the figures of a scheme are reduced to one over the drops of a group, and the comparison with
+//! the second term has an interval: a percentile bootstrap over the drops (Efron and Tibshirani, An Introduction to the Bootstrap,
+//! 1993, chapter 13), which resamples the drops of both schemes together, so that what both share, such as a lucky place, does not
 //! widen it. Each pair of schemes in each group is a [`Part`] of its own; with `across = "mean"` their mean is the only one.
 
 use super::super::cells::{Absent, Cell, Cells};
@@ -11,30 +11,30 @@ use super::{At, Compare, Expr, Op, Reduce};
 use crate::figures::number;
 use crate::stats;
 
-/// How often drops are drawn.
+/// Number of bootstrap samples.
 const RESAMPLES: usize = 2_000;
-/// Seed of these draws, so that the same figures always have the same interval.
+/// Seed of the bootstrap, so that the same figures always have the same interval.
 const SEED: u64 = 0x004_5eed;
 
-/// What the drops become.
+/// How the drops are reduced.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Drops {
     /// The figures of one scheme.
     pub reduce: Reduce,
-    /// The group by whose comparison the others are divided (or that is subtracted).
+    /// The group whose comparison divides the others (or is subtracted from them).
     pub against: Option<String>,
-    /// Whether the mean over pairs and groups is compared with the bounds, in place of each of them.
+    /// Whether the mean over pairs and groups is compared with the bounds, instead of each of them.
     pub together: bool,
 }
 
-/// A value that is compared with the bounds, and the interval that it lies in.
+/// A value that is compared with the bounds, with its interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// The value.
     pub value: f64,
-    /// Ends of its 95 % interval; `None` for what is not estimated from drops.
+    /// Ends of its 95 % interval; `None` if it is not estimated from drops.
     pub interval: Option<(f64, f64)>,
-    /// The value that says nothing.
+    /// The neutral value.
     pub neutral: f64,
 }
 
@@ -44,8 +44,8 @@ impl Part {
         Self { value, interval: None, neutral: 1.0 }
     }
 
-    /// Whether it is within the bounds, and its interval on their side of what says nothing. A bound on the other side of
-    /// that, such as "at least 0.97 times", asks for no direction, and so nothing of the interval.
+    /// Whether it is within the bounds, and its interval on the bounds' side of the neutral value. A bound on the other side of
+    /// that, such as "at least 0.97 times", demands no direction, and so ignores the interval.
     pub fn holds(&self, at_least: Option<f64>, at_most: Option<f64>) -> bool {
         let ends = self.interval.unwrap_or((f64::INFINITY, f64::NEG_INFINITY));
         at_least.is_none_or(|least| self.value >= least && (least < self.neutral || ends.0 > self.neutral))
@@ -53,22 +53,22 @@ impl Part {
     }
 }
 
-/// A figure of a drop and what it is divided by over the drops, one if nothing.
+/// A figure of a drop and its divisor, reduced over the drops; 1 without a divisor.
 type Pair = [f64; 2];
 /// Drops of a pair in a group (and in that of `against`): the figures of both schemes.
 type Both = Vec<[Pair; 2]>;
 
-/// What is compared: one term over the drops and the other.
+/// The comparison of one term over the drops with the other.
 struct Comparison<'a> {
     terms: [&'a Expr; 2],
     reduce: Reduce,
     op: Op,
-    /// The comparison that says nothing.
+    /// The neutral value of the comparison.
     neutral: f64,
 }
 
 impl Expr {
-    /// The values over the drops, and what is shown of them.
+    /// The values over the drops, and the text shown.
     pub(super) fn over_drops(
         &self,
         drops: &Drops,
@@ -113,7 +113,7 @@ impl Expr {
         let mut texts: Vec<String> =
             names.iter().zip(&parts).map(|(name, part)| format!("{name}{}", text(part))).collect();
         if !drops.together || parts.len() == 1 {
-            // Of several, the one that is judged first is the least favourable only if one knows the bounds; shown is all.
+            // Which of several parts is least favourable depends on the bounds, so all of them are shown.
             let value = parts.first().map_or(f64::NAN, |part| part.value);
             let all_there = parts.iter().all(|part| part.value.is_finite());
             let measured =
@@ -146,7 +146,7 @@ impl Expr {
         }
     }
 
-    /// Its figure of a drop; NaN where there is none.
+    /// Its figure of a drop; NaN if there is none.
     fn of_drop(&self, cell: &Cell) -> Pair {
         let figure = match self.values(cell).as_deref() {
             Ok([one]) => *one,
@@ -156,15 +156,15 @@ impl Expr {
     }
 }
 
-/// The schemes that are compared; a single one with each of the others.
+/// The compared schemes; a single one with each of the others.
 fn pairs<'a>(of: &'a [String], to: &'a [String]) -> Vec<(&'a str, &'a str)> {
     let count = of.len().max(to.len());
     (0..count).map(|index| (of[index % of.len()].as_str(), to[index % to.len()].as_str())).collect()
 }
 
 impl Comparison<'_> {
-    /// Figures of both schemes in the drops that both have, where the first term is about this group. So is the second one,
-    /// unless it has a group of its own.
+    /// Figures of both schemes in their common drops, for this group of the first term; the second term uses the same group unless
+    /// it has its own.
     fn drops(&self, cells: &Cells, schemes: [&str; 2], group: &str) -> Result<Both, Absent> {
         let [own, other] = self.terms;
         let points = cells.group(schemes[0], group);
@@ -214,15 +214,15 @@ impl Comparison<'_> {
         Part { value, interval: at(0.025).zip(at(0.975)), neutral: self.neutral }
     }
 
-    /// What the figures of the drops become.
+    /// Reduces the figures of the drops.
     fn one(&self, figures: &[Pair], term: &Expr) -> f64 {
         let of = |part: usize| self.reduce.of(&figures.iter().map(|figure| figure[part]).collect::<Vec<_>>());
         if term.per.is_some() { of(0) / of(1) } else { of(0) }
     }
 
-    /// The comparison over the drops that are picked.
+    /// The comparison over the resampled drops.
     fn compared(&self, drops: &Both, pick: &dyn Fn(usize) -> usize) -> f64 {
-        // Groups of one experiment have as many drops each; if not, the shorter one is gone through again.
+        // Groups of one experiment have the same number of drops; if not, the shorter one is cycled.
         let chosen = (0..drops.len()).map(|drop| drops[pick(drop) % drops.len()]);
         let both = chosen.filter(|figures| figures.as_flattened().iter().all(|figure| figure.is_finite()));
         let (of, to): (Vec<Pair>, Vec<Pair>) = both.map(|[of, to]| (of, to)).unzip();
@@ -240,7 +240,7 @@ impl Draws {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^= mixed >> 31;
-        // The share of 2^64 as a share of `count`.
+        // Scales a number below 2^64 to one below `count`.
         ((u128::from(mixed) * count as u128) >> 64) as usize
     }
 }
@@ -252,7 +252,7 @@ mod tests {
     use crate::figure::Values;
     use crate::synthetic;
 
-    /// Scheme b has twice what a has in the small group and as much in the large one, but for noise that both share.
+    /// In the small group scheme b has twice the figure of a, in the other the same, except for noise that both share.
     fn cells() -> Cells {
         let mut cells = Cells::default();
         let run = synthetic::run("cubic", 1);
@@ -282,7 +282,7 @@ mod tests {
         assert!((measured.value - 2.0).abs() < 0.01, "{measured:?}");
         assert!(low > 1.99 && high < 2.01 && low < measured.value && measured.value < high, "{low} {high}");
         assert!(measured.text.starts_with("2.0") || measured.text.starts_with("1.99"), "{}", measured.text);
-        // The same draws each time.
+        // The same samples each time.
         assert_eq!(found(keys, &cells()).unwrap().1, parts);
     }
 
@@ -314,7 +314,7 @@ mod tests {
     fn a_share_of_all_bytes_is_not_the_mean_of_shares() {
         let mut cells = Cells::default();
         let run = synthetic::run("cubic", 1);
-        // Sent again: 1 of 10 and 0 of 990 bytes; 5 of 500 in both drops of the other.
+        // Retransmitted: 1 of 10 and 0 of 990 bytes; 5 of 500 in both drops of the other.
         for (scheme, drops) in [("a", [(1.0, 10.0), (0.0, 990.0)]), ("b", [(5.0, 500.0); 2])] {
             for (drop, (again, sent)) in drops.into_iter().enumerate() {
                 let cell = Cell::new(Values::new(), run.clone())

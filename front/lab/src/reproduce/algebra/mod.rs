@@ -1,6 +1,6 @@
-//! The algebra of criteria: what is measured of an experiment's runs, said in the experiment's own file.
+//! The algebra of criteria: what is measured of an experiment's runs, expressed in the experiment's own file.
 //!
-//! A measure is a **term**, or two terms compared, and becomes one number and a text:
+//! A measure is a **term**, or two terms compared, and yields one number and a text:
 //!
 //! ```toml
 //! measure = { figure = "completion", flow = "short", of = "none", over = { of = "rapid" } }
@@ -8,29 +8,29 @@
 //!
 //! A term selects **samples** and reduces them, in this order:
 //!
-//! 1. *Runs* (`select.rs`): those of the schemes `of`, at the group of points `at = "EVA 100m"`, at several groups, or
-//!    where places have values (`at = { rtt = "1ms" }`); at all points if `at` is left out.
-//! 2. *In a run*: a `figure` of the table (`crate::figure`), a `column` of the first flow's series, the `place` of the run
-//!    as a number, or a constant `value`. A figure is about all flows, the one `flow` of a name (`""` means all again), or a
-//!    group of `flows`; about the whole run or a window (`from`, `until`, `last`, `after_join`, `while_all`). `take`
-//!    makes one number of the several of a column, or of a figure of flows, transfers or rows; without it each is a sample.
-//! 3. *Groups*: `each` keeps samples apart by a place, by `"point"`, `"scheme"`, `"group"` (scheme and first word of the
-//!    point), `"at"`, or `"part"` (the number of the sample in its run). Each group becomes one number, and
-//!    `across` says what several groups become.
-//! 4. *One number a group* (`reduce.rs`): `runs = "mean"`, `"max"` and so on reduces the samples. `sparse` leaves out those
-//!    without the figure.
+//! 1. *Runs* (`select.rs`): those of the schemes `of`, at the group of points `at = "EVA 100m"`, at several groups, or where places
+//!    have values (`at = { rtt = "1ms" }`); at all points if `at` is omitted.
+//! 2. *Within a run*: a `figure` of the table (`crate::figure`), a `column` of the first flow's series, the `place` of the run as a
+//!    number, or a constant `value`. A figure covers all flows, the one `flow` with a name (`""` means all again), or a group of
+//!    `flows`; and the whole run or a window (`from`, `until`, `last`, `after_join`, `while_all`). `take` reduces the several
+//!    numbers of a column, or of a figure of flows, transfers or rows, to one; without it each is a sample.
+//! 3. *Groups*: `each` separates samples by a place, by `"point"`, `"scheme"`, `"group"` (scheme and first word of the point),
+//!    `"at"`, or `"part"` (the number of the sample in its run). Each group yields one number, and `across` combines several
+//!    groups.
+//! 4. *One number per group* (`reduce.rs`): `runs = "mean"`, `"max"` and so on reduces the samples. `sparse` ignores those without
+//!    the figure.
 //!
-//! One of the keys `over` (a/b), `less` (a-b), `excess` (a/b-1), `reduction` (1-a/b), `distance` (|a-b|) and `differs` (1
-//! where the bits differ) compares with a second term. It is the same term but for the keys that are given, and for
-//! `across`, `show`, `with` and `scale`. With `runs`, both terms are reduced and then compared. With `pairs = "mean"`,
-//! they are compared sample by sample and the results are reduced. With neither, they are compared sample by sample, the
-//! mean counts, and a ratio whose 95 % interval contains 1 claims no direction: it counts as 1, unless its mean is on the
-//! worse side of 1, which `across` tells. With `drops = "mean"` both terms are reduced over the drops of each group of `at` for
-//! each of the schemes, and the comparison has an interval that must lie on the bound's side (`drops.rs`). A second term
-//! of one scheme is compared with each scheme of the first. A whole measure may be a `term` of another one.
+//! One of the keys `over` (a/b), `less` (a-b), `excess` (a/b-1), `reduction` (1-a/b), `distance` (|a-b|) and `differs` (1 where the
+//! bits differ) compares with a second term. It inherits the keys of the first term that it does not set, except `across`, `show`,
+//! `with` and `scale`. With `runs`, both terms are reduced and then compared. With `pairs = "mean"`, they are compared sample by
+//! sample and the results are reduced. With neither, they are compared sample by sample, the mean counts, and a ratio whose 95 %
+//! interval contains 1 claims no direction: it counts as 1, unless its mean is on the worse side of 1, which `across` determines.
+//! With `drops = "mean"` both terms are reduced over the drops of each group of `at` for each of the schemes, and the comparison
+//! has an interval that must lie on the bound's side (`drops.rs`). A second term of one scheme is compared with each scheme of the
+//! first. A whole measure may be a `term` of another one.
 //!
-//! `scale` multiplies the result. `show` is the text of a group (`show.rs`), with further terms in `with`; texts
-//! of groups are joined by `join` and put into the `{}` of `around`.
+//! `scale` multiplies the result. `show` is the text of a group (`show.rs`), with further terms in `with`; texts of groups are
+//! joined by `join` and inserted into the `{}` of `around`.
 
 mod drops;
 mod parse;
@@ -65,8 +65,8 @@ pub struct Expr {
     across: Across,
     runs: Option<Reduce>,
     drops: Option<Drops>,
-    /// Over drops, what the figure is divided by: each becomes one over the drops first. A share of all bytes is not the mean
-    /// of the drops' shares.
+    /// Over drops, the divisor of the figure: each is reduced over the drops first, because a share of all bytes is not the mean of
+    /// the drops' shares.
     per: Option<Figure>,
     sparse: bool,
     scale: f64,
@@ -75,7 +75,7 @@ pub struct Expr {
     with: BTreeMap<String, Expr>,
 }
 
-/// Where the numbers of a run come from.
+/// The source of a run's numbers.
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
     Figure(Figure),
@@ -85,7 +85,7 @@ enum Source {
     Term(Box<Expr>),
 }
 
-/// What the several numbers of a run become.
+/// How the several numbers of a run are reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Take {
@@ -95,13 +95,13 @@ enum Take {
     Max,
     /// The mean.
     Mean,
-    /// The last one that is known, up to `until`; zero if none is known by then.
+    /// The last known one, up to `until`; zero if none is known by then.
     Last,
-    /// By how much the last one is above that at `from`.
+    /// The difference of the last one from that at `from`.
     Growth,
 }
 
-/// What several groups become.
+/// How several groups are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Across {
@@ -114,13 +114,13 @@ enum Across {
     Min,
     /// The first.
     First,
-    /// The smallest difference of one from the one before.
+    /// The smallest difference between one and its predecessor.
     LeastRise,
-    /// The smallest ratio of one to the one before.
+    /// The smallest ratio of one to its predecessor.
     LeastGrowth,
-    /// The smallest ratio of one to the one after.
+    /// The smallest ratio of one to its successor.
     LeastFall,
-    /// The one that is farthest from zero, without its sign.
+    /// The one farthest from zero, as an absolute value.
     Size,
 }
 
@@ -166,28 +166,28 @@ impl Op {
     }
 }
 
-/// A figure that a reading takes in another way.
+/// A figure that a reading replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OtherFigure {
     /// The criterion's figure.
     pub of: Figure,
-    /// The one in its place.
+    /// The figure in its place.
     pub metric: Figure,
-    /// What that is divided by, each over the drops first.
+    /// The divisor of that, each reduced over the drops first.
     pub per: Option<Figure>,
 }
 
-/// One number of a group, and what it was made of.
+/// The number of a group, and its inputs.
 #[derive(Clone, Debug)]
 struct Group<'a> {
     name: String,
     value: f64,
-    /// What was reduced: values of the term, or of the comparison of pairs.
+    /// The reduced values: of the term, or of the comparison of pairs.
     samples: Vec<Sample<'a>>,
-    /// What the second term was reduced from, with `runs`.
+    /// The values that the second term was reduced from, with `runs`.
     other: Vec<f64>,
-    /// Both terms reduced, where they are compared.
+    /// Both terms reduced, if they are compared.
     both: Option<(f64, f64)>,
     /// Half of the 95 % interval of a mean of ratios that claims a direction.
     half: Option<f64>,
@@ -200,7 +200,7 @@ impl Expr {
         Ok(self.find(cells)?.0)
     }
 
-    /// The same, and what is compared with the bounds: the value alone, but for comparisons over drops.
+    /// The same, and what is compared with the bounds: the value alone, except for comparisons over drops.
     pub fn find(&self, cells: &Cells) -> Result<(Measured, Vec<Part>), Absent> {
         if let (Some(drops), Some(compare)) = (&self.drops, &self.compare) {
             return self.over_drops(drops, compare, cells);
@@ -218,7 +218,7 @@ impl Expr {
         self.of.iter().cloned().chain(parts).collect()
     }
 
-    /// The same for another scheme instead of this one.
+    /// The same with this scheme replaced by another.
     pub fn instead(&mut self, old: &str, new: &str) {
         for scheme in self.of.iter_mut().filter(|scheme| *scheme == old) {
             new.clone_into(scheme);
@@ -276,7 +276,7 @@ impl Expr {
         Ok(self.paired(compare, &own, &other))
     }
 
-    /// Each group reduced, then compared with the one of the same name, or with all if there is no such.
+    /// Reduces each group, then compares it with the group of the same name, or with all if there is none.
     fn compared<'c>(&self, compare: &Compare, own: Vec<Sample<'c>>, other: &[Sample<'c>]) -> Vec<Group<'c>> {
         let groups = by_group(own).into_iter().map(|(name, samples)| {
             let same: Vec<Sample<'c>> = other.iter().filter(|sample| sample.group == name).cloned().collect();
@@ -297,7 +297,7 @@ impl Expr {
             let (a, b) = (own.get(index), other.get(index));
             let (value, sides) = match (a, b) {
                 (Some(a), Some(b)) => (self.scale * compare.op.of(a.value, b.value), (a.value, b.value)),
-                // What one has and the other has not differs.
+                // A value missing on one side only counts as a difference.
                 _ => (1.0, (f64::NAN, f64::NAN)),
             };
             a.or(b).map(|sample| Sample { value, sides: Some(sides), ..sample.clone() })
@@ -309,7 +309,7 @@ impl Expr {
             .collect()
     }
 
-    /// The pairs of a group reduced, or their mean as far as it claims a direction.
+    /// The pairs of a group reduced, or their mean if it claims a direction.
     fn group_of_pairs<'c>(&self, compare: &Compare, name: String, samples: Vec<Sample<'c>>) -> Group<'c> {
         let mean_of = |side: fn((f64, f64)) -> f64| {
             let values: Vec<f64> = samples.iter().filter_map(|sample| sample.sides).map(side).collect();
@@ -345,7 +345,7 @@ impl Expr {
     }
 }
 
-/// Samples of the same group together, in the order in which groups are first seen.
+/// Samples by group, in the order in which groups first appear.
 fn by_group(samples: Vec<Sample<'_>>) -> Vec<(String, Vec<Sample<'_>>)> {
     let mut groups: Vec<(String, Vec<Sample<'_>>)> = Vec::new();
     for sample in samples {

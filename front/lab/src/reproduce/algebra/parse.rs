@@ -1,4 +1,4 @@
-//! The algebra read from an experiment's file.
+//! Parses the algebra from an experiment's file.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use super::select::At;
 use super::{Across, Compare, Expr, Op, Reduce, Show, Source, Take};
 use crate::figure::{Figure, Flows, Values, Window};
 
-/// Keys that say where numbers come from: one that is given replaces those of the first term.
+/// Keys for the source of numbers: setting one replaces those of the first term.
 const SOURCES: [&str; 7] = ["figure", "column", "place", "value", "term", "take", "per"];
-/// Keys that a second term does not take over from the first.
+/// Keys that a second term does not inherit from the first.
 const OWN: [&str; 9] = ["across", "show", "join", "around", "with", "scale", "pairs", "drops", "against"];
 
 /// All keys.
@@ -153,7 +153,7 @@ fn is_inherited(key: &str) -> bool {
     !OWN.contains(&key) && !Op::KEYS.iter().any(|(own, _)| *own == key)
 }
 
-/// A second term: the first one's keys but for those that are given.
+/// A second term: the first one's keys, except those that it sets.
 fn merged(base: &Map<String, Value>, given: Value) -> Result<Map<String, Value>, String> {
     let Value::Object(given) = given else { return Err(format!("expected a table of keys, found {given}")) };
     let mut all = base.clone();

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::stats;
 
-/// What several numbers become. NaN if one of them is, or if there are none.
+/// How several numbers are reduced. NaN if one of them is, or if there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reduce {
@@ -17,17 +17,17 @@ pub enum Reduce {
     Min,
     /// The largest.
     Max,
-    /// The one that is farthest from zero.
+    /// The one farthest from zero.
     Farthest,
     /// Their sum.
     Sum,
-    /// The distance between their quartiles.
+    /// The interquartile range.
     Iqr,
-    /// How many are above a number.
+    /// Number of values above a number.
     Above(f64),
-    /// How many are at least a number.
+    /// Number of values that are at least a number.
     AtLeast(f64),
-    /// The share of those below a number.
+    /// Share of values below a number.
     ShareBelow(f64),
 }
 
@@ -68,7 +68,7 @@ fn median(values: &[f64]) -> f64 {
     middle.and_then(stats::mean).unwrap_or(f64::NAN)
 }
 
-/// Between the two nearest values.
+/// Interpolated between the two nearest values.
 fn quantile(values: &[f64], share: f64) -> f64 {
     let values = sorted(values);
     let place = share * (values.len() as f64 - 1.0).max(0.0);
@@ -90,7 +90,7 @@ mod tests {
             (Reduce::Max, 5.0),
             (Reduce::Farthest, 5.0),
             (Reduce::Sum, 10.0),
-            // Quartiles lie between the nearest values: 1.75 and 2.75.
+            // Quartiles are interpolated: 1.75 and 2.75.
             (Reduce::Iqr, 1.0),
             (Reduce::Above(2.0), 1.0),
             (Reduce::AtLeast(2.0), 3.0),

@@ -1,16 +1,16 @@
-//! Which runs a term is about, and which numbers it takes from each.
+//! Selects the runs of a term, and the numbers taken from each.
 
 use super::{Absent, Cells, Expr, Source, Take};
 use crate::figure::{Scope, Values};
 use crate::reproduce::cells::Cell;
 use crate::stats;
 
-/// At which points.
+/// The points of a term.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum At {
-    /// At those of these groups; at all if there are none.
+    /// Those of these groups; all if empty.
     Groups(Vec<String>),
-    /// Where places have these values.
+    /// Those where places have these values.
     Places(Values),
 }
 
@@ -19,18 +19,18 @@ pub(super) enum At {
 pub(super) struct Sample<'a> {
     pub scheme: &'a str,
     pub point: &'a str,
-    /// Samples of the same name are reduced together.
+    /// Samples with the same name are reduced together.
     pub group: String,
     pub value: f64,
-    /// The values of both terms, where it is a comparison of two samples.
+    /// The values of both terms, if it is a comparison of two samples.
     pub sides: Option<(f64, f64)>,
 }
 
-/// A run with what it is called.
+/// A run with its scheme and point.
 struct Chosen<'c> {
     scheme: &'c str,
     point: &'c str,
-    /// The group of points by which it was chosen.
+    /// The group of points that selected it.
     at: String,
     cell: &'c Cell,
 }
@@ -56,7 +56,7 @@ impl Expr {
         Ok(found)
     }
 
-    /// The chosen runs. Recordings that are missing are all named.
+    /// The selected runs. All missing recordings are named.
     fn runs<'c>(&self, cells: &'c Cells) -> Result<Vec<Chosen<'c>>, Absent> {
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for scheme in &self.of {
@@ -115,7 +115,7 @@ impl Expr {
     pub(super) fn values(&self, cell: &Cell) -> Result<Vec<f64>, String> {
         let scope = Scope::new(&cell.run, &cell.places, &self.flows, self.window);
         let values = match &self.source {
-            // Distributions and series of a slim run are gone, but not what was taken from them.
+            // A slim run lacks distributions and series, but keeps what was taken from them.
             Source::Figure(figure) if self.is_whole() && cell.get(*figure).is_finite() => {
                 vec![cell.get(*figure)]
             }
@@ -127,12 +127,12 @@ impl Expr {
         Ok(self.take.map_or(values.clone(), |take| vec![take.of(&values)]))
     }
 
-    /// Whether it is about all flows and the whole run.
+    /// Whether it covers all flows and the whole run.
     fn is_whole(&self) -> bool {
         self.flows == crate::figure::Flows::All && self.window == crate::figure::Window::default()
     }
 
-    /// A column of the first chosen flow, or what it becomes.
+    /// A column of the first chosen flow, or its reduction.
     fn of_column(&self, name: &str, scope: &Scope<'_>) -> Result<Vec<f64>, String> {
         let flow = scope.flows.first().ok_or_else(|| "the run has no such flow".to_owned())?;
         let column = |name: &str| flow.series.get(name).ok_or_else(|| format!("the run has no {name}"));
@@ -157,7 +157,7 @@ impl Expr {
 }
 
 impl Take {
-    /// Of all that are known.
+    /// Over all known values.
     fn of(self, values: &[f64]) -> f64 {
         let known = || values.iter().copied().filter(|value| value.is_finite());
         match self {

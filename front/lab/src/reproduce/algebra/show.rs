@@ -3,20 +3,21 @@
 //! `show` has fields in braces: `{value}` of the group, `{of}` and `{to}` (both terms, reduced), of the samples `{least}`,
 //! `{most}`, `{mean}`, `{sum}`, `{deviation}`, `{ci95}` and `{half90}` (half of a 95 and 90 % interval of the mean), `{count}`
 //! (those that have the figure), `{all}`, `{without}`, `{values}`, `{histogram}` (how many are 1, 2, ...), `{first}`, `{last}`,
-//! `{point}` and `{where}` (the point, and the run, that gave the value), `{group}`, `{scheme}`, and the names of `with`. After a colon stands how a number is written: `int`,
-//! `unit` (with the figure's unit), `bare` (in the unit that fits the value, without its name), `%`, `k`, `M`, `m`
-//! (divided by 0.01, 10^3, 10^6, 10^-3), `+%` (in percent with a sign and one place); else with four digits.
+//! `{point}` and `{where}` (the point, and the run, that gave the value), `{group}`, `{scheme}`, and the names of `with`. A colon
+//! introduces the format of a number: `int`, `unit` (with the figure's unit), `bare` (in the unit that fits the value, without its
+//! name), `%`, `k`, `M`, `m` (divided by 0.01, 10^3, 10^6, 10^-3), `+%` (in percent with a sign and one decimal); the default is
+//! four digits.
 //!
-//! `around` has the texts of all groups in `{}`, and the same fields about what the groups became.
+//! `around` has the texts of all groups in `{}`, and the same fields for the combination of the groups.
 //!
-//! Without `show`, a term has its unit and its range, a comparison its interval.
+//! Without `show`, a term is shown with its unit and its range, a comparison with its interval.
 
 use super::select::Sample;
 use super::{Absent, Cells, Expr, Group, Source};
 use crate::figures::{Quantity, Unit, number};
 use crate::stats;
 
-/// How a measure is written.
+/// The templates of a measure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Show {
     /// Of a group.
@@ -97,7 +98,7 @@ impl Expr {
         format!("{}{half} ({} over {}{name})", number(group.value), unit.show(own), unit.show(other))
     }
 
-    /// A value with its unit, and the range of the samples where they differ.
+    /// A value with its unit, and the range of the samples if they differ.
     fn range(&self, values: &[f64]) -> String {
         let show = |value: f64| self.quantity().show(value);
         let (least, most) = ends(values);
@@ -160,7 +161,7 @@ impl Expr {
         })
     }
 
-    /// The fields that a template may have, for a check when an experiment is read.
+    /// The fields that a template may have, for checking an experiment when it is parsed.
     pub(super) fn unknown_field(&self) -> Option<String> {
         let group = Group { both: Some((0.0, 0.0)), ..Group::plain(String::new(), 0.0, Vec::new()) };
         let sides: Vec<Side> = self.with.keys().map(|name| (name.clone(), vec![0.0])).collect();
@@ -185,7 +186,7 @@ fn ends(values: &[f64]) -> (f64, f64) {
 }
 
 impl<'a> Group<'a> {
-    /// Of samples that were not compared.
+    /// Over samples that were not compared.
     pub(super) fn plain(name: String, value: f64, samples: Vec<Sample<'a>>) -> Self {
         Self { name, value, samples, other: Vec::new(), both: None, half: None, straddles: false }
     }
@@ -198,7 +199,7 @@ impl<'a> Group<'a> {
         self.values().into_iter().filter(|value| !value.is_nan()).collect()
     }
 
-    /// A field that is no number, or is written in one way only.
+    /// A field that is not a number, or has only one format.
     fn words(&self, name: &str) -> Option<String> {
         let known = self.known();
         Some(match name {
@@ -239,7 +240,7 @@ impl<'a> Group<'a> {
             "first" => known.first().copied().unwrap_or(f64::NAN),
             "last" => known.last().copied().unwrap_or(f64::NAN),
             "sum" => known.iter().sum(),
-            // Of a single value the deviation is zero here: nothing varies.
+            // The deviation of a single value is zero here: nothing varies.
             "deviation" => {
                 let squares: f64 = known.iter().map(|one| (one - mean) * (one - mean)).sum();
                 (squares / (known.len().max(2) - 1) as f64).sqrt()
@@ -263,7 +264,7 @@ const T90: [f64; 20] = [
     1.746, 1.740, 1.734, 1.729, 1.725,
 ];
 
-/// The same for any number: beyond the table by the first two terms of Fisher and Cornish's expansion about the normal
+/// The same for any degrees of freedom: beyond the table by the first two terms of Fisher and Cornish's expansion about the normal
 /// distribution's 1.6449, which is exact to 0.001 there.
 fn t90(freedom: usize) -> f64 {
     const Z: f64 = 1.6449;

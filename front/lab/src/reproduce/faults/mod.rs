@@ -1,18 +1,18 @@
-//! What mechanisms at the edge give and cost, and what they lose by radio information that is late, rare, wrong, false, or
-//! stops. Ours: nothing of it is published.
+//! What mechanisms at the edge gain and cost, and what they lose through radio information that is late, rare, wrong, false, or
+//! stops. Ours: none of it is published.
 //!
-//! A **group** of flows are those whose names are the group's, or begin so and go on after a blank or a dot. A **row** of faults
-//! are the points whose labels are the same up to " drop": the same fault with several seeds, each beside the run of the plain
-//! transport with that seed. All shares are of sums over the seeds, so that what varies from seed to seed weighs little.
+//! A **group** of flows contains those whose names are the group's, or begin with it followed by a blank or a dot. A **row** of
+//! faults contains the points whose labels are the same up to " drop": the same fault with several seeds, each beside the run of
+//! the plain transport with that seed. All shares are of sums over the seeds, so that variation between seeds weighs little.
 //!
-//! The rule that rows are judged by (issue 5): once its fallback time is over, a mechanism has at least [`ENOUGH`] of the
-//! goodput of its plain transport, unless its p95 delay is at most [`HALVED`] of the plain one's. Delay is the time in the
-//! bottleneck, and that in a proxy on top of it.
+//! The rule for judging rows (issue 5): after its fallback time, a mechanism has at least [`ENOUGH`] of the goodput of its plain
+//! transport, unless its p95 delay is at most [`HALVED`] of the plain one's. Delay is the time in the bottleneck plus that in a
+//! proxy.
 //!
-//! Where reports stop within a run (places `from`, and `until` where they come again), the run is judged in **parts**: before,
-//! without, and with them again, each from the fallback time after its change on, and each by its own goodput and its own p95
-//! delay beside the plain ones of the same seconds. Over all of them the goodput of one would be held against the delay of
-//! another. A part's p95 delay is that of the series' rows (means over a sampling interval), weighted by what was delivered in them.
+//! If reports stop within a run (places `from`, and `until` if they resume), the run is judged in **parts**: before, without, and
+//! with them again, each from the fallback time after its change on, and each by its own goodput and p95 delay relative to the
+//! plain ones of the same seconds. Over the whole run the goodput of one part would be held against the delay of another. A part's
+//! p95 delay is that of the series' rows (means over a sampling interval), weighted by what was delivered in them.
 
 mod show;
 
@@ -29,9 +29,9 @@ use crate::stats;
 
 /// Share of the plain transport's goodput that a mechanism must have.
 const ENOUGH: f64 = 0.9;
-/// Share of the plain transport's p95 delay that excuses less.
+/// Share of the plain transport's p95 delay that excuses a lower goodput.
 const HALVED: f64 = 0.5;
-/// Over which time goodput is a mean where it is asked how long it is too low: shorter means are those of single losses.
+/// Averaging time for how long goodput is too low: shorter means reflect single losses.
 const MEAN_OVER_S: f64 = 1.0;
 
 /// A mechanism under faults of its radio information, beside its plain transport.
@@ -44,13 +44,13 @@ pub struct Faults {
     flows: String,
     /// The mechanism's stated fallback time in seconds.
     fallback_s: f64,
-    /// It is so many periods of the feed, where that is longer.
+    /// The fallback time is this many periods of the feed, if that is longer.
     #[serde(default)]
     periods: f64,
     /// Groups of points; all points if there are none.
     #[serde(default)]
     at: Vec<String>,
-    /// Goodput must be enough whatever the delay.
+    /// Goodput must suffice whatever the delay.
     #[serde(default)]
     goodput_alone: bool,
 }
@@ -59,23 +59,23 @@ pub struct Faults {
 #[derive(Clone, Debug)]
 struct Fault {
     label: String,
-    /// Of the first of its runs: `delay`, `period` and `error` among them.
+    /// Values of its first run: `delay`, `period` and `error` among them.
     places: Values,
     /// Goodput, mean over the drops, in bit/s.
     goodput: f64,
-    /// The same over the plain one.
+    /// The same relative to the plain transport.
     ratio: f64,
-    /// The same once the fallback time is over.
+    /// The same after the fallback time.
     after: f64,
     /// p95 delay, mean over the drops, in seconds.
     delay: f64,
-    /// The same over the plain one.
+    /// The same relative to the plain transport.
     delay_ratio: f64,
     /// Longest time in which goodput is too low, in seconds.
     longest: f64,
-    /// The parts that are judged where reports stop; none where they do not.
+    /// The parts that are judged if reports stop; empty otherwise.
     parts: Vec<Part>,
-    /// A small delay is no excuse.
+    /// A small delay is not an excuse.
     goodput_alone: bool,
 }
 
@@ -83,14 +83,14 @@ struct Fault {
 #[derive(Clone, Debug)]
 struct Part {
     label: String,
-    /// Goodput over the plain one.
+    /// Goodput relative to the plain transport.
     ratio: f64,
-    /// p95 delay in seconds, and over the plain one.
+    /// p95 delay in seconds, and relative to the plain transport.
     delay: f64,
     delay_ratio: f64,
 }
 
-/// Whether a goodput and a delay, over the plain ones, keep the rule. What is no number does not.
+/// Whether a goodput and a delay, relative to the plain ones, satisfy the rule. NaN does not.
 fn keeps(goodput: f64, delay: f64) -> bool {
     goodput >= ENOUGH || delay <= HALVED
 }
@@ -110,7 +110,7 @@ impl Fault {
         self.parts.iter().any(Part::breaks)
     }
 
-    /// What is judged: labels with goodput and p95 delay over the plain ones.
+    /// The judged items: labels with goodput and p95 delay relative to the plain ones.
     fn judged(&self) -> Vec<(String, f64, f64)> {
         if self.parts.is_empty() {
             return vec![(self.label.clone(), self.after, self.delay_ratio)];
@@ -126,7 +126,7 @@ fn is_at(point: &str, groups: &[String]) -> bool {
     groups.is_empty() || groups.iter().any(|group| group == word)
 }
 
-/// What flows of a group have delivered by each row of their series: the times, and the sum in bytes.
+/// Cumulative deliveries of a group's flows at each row of their series: the times, and the sum in bytes.
 fn delivered(run: &RunResult, group: &str) -> Result<(Vec<f64>, Vec<f64>), Absent> {
     let nothing = || Absent::Nothing(format!("a run has no series of {group}"));
     let mut all: Option<(Vec<f64>, Vec<f64>)> = None;
@@ -141,13 +141,13 @@ fn delivered(run: &RunResult, group: &str) -> Result<(Vec<f64>, Vec<f64>), Absen
     all.ok_or_else(nothing)
 }
 
-/// A cumulative sum at a time: the last row up to it.
+/// A cumulative sum at a time: that of the last row up to it.
 fn at(times: &[f64], sum: &[f64], time: f64) -> f64 {
     let rows = times.partition_point(|row| *row <= time + 1e-9);
     rows.checked_sub(1).and_then(|row| sum.get(row)).copied().unwrap_or(0.0)
 }
 
-/// The value below which 95 % of the weight is; NaN without any.
+/// The value below which 95 % of the weight lies; NaN without any.
 fn p95(mut weighted: Vec<(f64, f64)>) -> f64 {
     weighted.retain(|(value, weight)| value.is_finite() && *weight > 0.0);
     weighted.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -161,7 +161,8 @@ fn p95(mut weighted: Vec<(f64, f64)>) -> f64 {
     weighted.last().map_or(f64::NAN, |(value, _)| *value)
 }
 
-/// p95 delay of a group between two times: of each flow by the rows of its series, over the flows by what they delivered.
+/// p95 delay of a group between two times: for each flow over the rows of its series, and over the flows weighted by what they
+/// delivered.
 fn delay_between(run: &RunResult, group: &str, from: f64, to: f64) -> f64 {
     let of = |flow: &FlowResult| {
         let column = |name: &str| flow.series.get(name).unwrap_or(&[]);
@@ -184,8 +185,8 @@ fn delay_between(run: &RunResult, group: &str, from: f64, to: f64) -> f64 {
     stats::weighted_mean(flows).unwrap_or(f64::NAN)
 }
 
-/// The times that are judged where reports stop at `stop` and come again at `again` (zero: they do not), each from the fallback
-/// time after its beginning on.
+/// The judged time ranges if reports stop at `stop` and resume at `again` (zero: they do not), each from the fallback time after
+/// its beginning on.
 fn parts(stop: f64, again: f64, end: f64, fallback: f64) -> Vec<(String, f64, f64)> {
     if stop <= 0.0 {
         return Vec::new();
@@ -201,7 +202,7 @@ fn parts(stop: f64, again: f64, end: f64, fallback: f64) -> Vec<(String, f64, f6
     all
 }
 
-/// The longest time, from `from` on, in which the mean of [`MEAN_OVER_S`] is always below [`ENOUGH`] of the plain one.
+/// The longest time, from `from` on, in which the mean over [`MEAN_OVER_S`] is always below [`ENOUGH`] of the plain one.
 fn longest(times: &[f64], own: &[f64], plain: &[f64], from: f64) -> f64 {
     let (mut begun, mut longest): (Option<f64>, f64) = (None, 0.0);
     let mut before = from + MEAN_OVER_S;
@@ -247,7 +248,7 @@ impl Faults {
         let (first, _) = pairs.first().ok_or_else(nothing)?;
         let place = |name: &str| first.number(name).unwrap_or(0.0);
         let from = place("from");
-        // Where reports are dropped, what comes has a longer period.
+        // If reports are dropped, the remaining ones have a longer period.
         let period = place("period") * place("every").max(1.0);
         let fallback = self.fallback_s.max(self.periods * period);
         let (mut own, mut plain, mut times) = (Vec::new(), Vec::new(), Vec::new());
@@ -294,7 +295,7 @@ impl Faults {
         })
     }
 
-    /// Number of rows in which a scheme breaks the rule.
+    /// Number of rows in which a scheme violates the rule.
     pub fn broken(&self, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
         let mut rows = Vec::new();
         for scheme in of {

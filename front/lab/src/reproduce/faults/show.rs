@@ -8,8 +8,8 @@ use crate::reproduce::cells::Cells;
 use crate::reproduce::tables::Figures;
 
 impl Faults {
-    /// Rows with the places `delay`, `period` and `error` as a table for each error; the others, and all of them for the report,
-    /// as lists.
+    /// Rows with the places `delay`, `period` and `error` as a table for each error; the others, and all of them for the report, as
+    /// lists.
     pub fn tables(&self, title: &str, scheme: &str, cells: &Cells) -> Vec<Figures> {
         let Ok(rows) = self.rows(scheme, cells) else { return Vec::new() };
         let (grid, others): (Vec<Fault>, Vec<Fault>) =
@@ -29,7 +29,7 @@ impl Faults {
         tables
     }
 
-    /// Goodput and delay over the feed's delay, a line for each period, of the grid's rows with the first error.
+    /// Goodput and delay over the feed's delay, a line for each period, from the grid's rows with the first error.
     pub fn plates(&self, title: &str, scheme: &str, cells: &Cells) -> Result<Vec<CaptionedPlot>, PlotError> {
         let mut rows = self.rows(scheme, cells).unwrap_or_default();
         rows.retain(|row| row.label.starts_with("grid"));
@@ -77,7 +77,7 @@ fn seconds(row: &Fault, name: &str) -> f64 {
     place(row, name).parse::<ranpace_units::Span>().map_or(f64::NAN, |span| span.as_secs_f64())
 }
 
-/// How right reports are whose `error` is so.
+/// The accuracy of reports with this `error`.
 fn rightness(error: &str) -> String {
     match error.parse::<f64>() {
         Ok(share) if share > 0.0 => format!("reports wrong by up to {} %", (100.0 * share).round()),
@@ -104,7 +104,7 @@ fn values(rows: &[Fault], name: &str) -> Vec<String> {
     found
 }
 
-/// "0.97 / 0.31", goodput and p95 delay over the plain ones, with a mark where the rule is broken.
+/// "0.97 / 0.31", goodput and p95 delay relative to the plain ones, with a mark if the rule is violated.
 fn matrix(title: &str, rows: &[&Fault]) -> Figures {
     let all: Vec<Fault> = rows.iter().map(|row| (*row).clone()).collect();
     let (delays, periods) = (values(&all, "delay"), values(&all, "period"));

@@ -2,7 +2,7 @@ use super::*;
 use crate::synthetic;
 use ranpace_sim::Column;
 
-/// A run of 10 s in rows of 100 ms with a flow that has `rate` bytes a row, half of it from 5 s on if it `fails`.
+/// A run of 10 s in rows of 100 ms with a flow that delivers `rate` bytes a row, half of it from 5 s on if it `fails`.
 fn run(rate: f64, fails: bool) -> RunResult {
     let mut run = synthetic::run("cubic", 1);
     run.flows[0].name = "own one".to_owned();
@@ -55,8 +55,8 @@ fn what_halves_its_goodput_for_good_breaks_the_rule() {
     assert_eq!((broken(true), broken(false)), (1.0, 0.0));
 }
 
-/// What is late while reports are away has the plain one's goodput, what is slow while they are there has an eighth of its
-/// delay: each part alone keeps the rule, and so does the whole.
+/// Delays while reports are missing with the plain one's goodput, and low goodput while they are there with an eighth of its delay:
+/// each part alone satisfies the rule, and so does the whole.
 #[test]
 fn runs_in_which_reports_stop_and_come_again_are_judged_in_parts() {
     let run = |rates: [f64; 3], delays: [f64; 3]| {
@@ -94,11 +94,11 @@ fn runs_in_which_reports_stop_and_come_again_are_judged_in_parts() {
     assert!(!row.breaks());
     assert!(judge([60.0, 80.0, 60.0], [0.1, 0.8, 0.1]).breaks(), "too little without reports");
     assert!(judge([60.0, 100.0, 60.0], [0.1, 0.8, 0.5]).breaks(), "too late with them again");
-    // A fallback time that leaves nothing of a part leaves the part out.
+    // A part that the fallback time leaves empty is omitted.
     assert_eq!(parts(4.0, 5.0, 10.0, 1.2).len(), 2);
     assert_eq!(parts(0.0, 0.0, 10.0, 1.2).len(), 0);
     assert_eq!(parts(4.0, 0.0, 10.0, 1.2).len(), 2, "for good");
-    // Rows count by what they delivered.
+    // Rows are weighted by what they delivered.
     assert_eq!(p95((1..=100).map(|value| (f64::from(value), 1.0)).collect()), 95.0);
     assert_eq!(p95(vec![(1.0, 99.0), (9.0, 1.0)]), 1.0);
     assert!(p95(vec![(1.0, 0.0)]).is_nan());

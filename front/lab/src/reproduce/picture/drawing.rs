@@ -11,19 +11,19 @@ use crate::plot::{Colour, GREY, Mark, Palette, PlotError, Swatch};
 /// A picture of the report.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// Which published figure it draws again; may be empty.
+    /// The published figure that it redraws; may be empty.
     pub figure: String,
     /// The drawing.
     pub svg: String,
-    /// How to read it, and where the published values come from.
+    /// How to read it, and the source of the published values.
     pub caption: String,
-    /// Whether it takes the width of the page.
+    /// Whether it takes the full width of the page.
     pub wide: bool,
-    /// Its values, where they are few enough to be read.
+    /// Its values, if they are few enough to be read.
     pub values: Option<Figures>,
 }
 
-/// The pictures of an experiment, without those of which neither runs nor published values are there.
+/// The pictures of an experiment, without those that have neither runs nor published values.
 pub fn pictures(experiment: &Experiment, cells: &Cells) -> Result<Vec<Picture>, PlotError> {
     let labels = experiment.pictures.iter().flat_map(|picture| &picture.series);
     let palette = Palette::of(labels.map(|series| series.label.as_str()));
@@ -34,7 +34,7 @@ pub fn pictures(experiment: &Experiment, cells: &Cells) -> Result<Vec<Picture>, 
     Ok(drawn.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-/// The plots of an analytic model, which have their own titles; none of one that is not there.
+/// The plots of an analytic model, which have their own titles; none if it is not available.
 fn of_model(spec: &PictureSpec, plots: Option<ModelPlots>) -> Result<Vec<Picture>, PlotError> {
     let picture = |(svg, shows): (String, String)| Picture {
         figure: spec.figure.clone(),
@@ -79,14 +79,14 @@ fn picture(
     Ok(Some(Picture { figure: spec.figure.clone(), svg: plot.svg()?, caption, wide: spec.wide, values }))
 }
 
-/// A picture that is being drawn.
+/// A picture being drawn.
 pub(super) struct Drawing<'a> {
     pub spec: &'a PictureSpec,
     /// Base units in one of the axes' units.
     pub scale: (f64, f64),
     pub legend: Vec<(String, Colour, Swatch)>,
     pub marks: Vec<Mark>,
-    /// What is published is drawn over all that is measured.
+    /// Published values are drawn over all measured ones.
     pub published: Vec<Mark>,
     /// Label, group or x, published and measured.
     pub rows: Vec<(String, String, String, Value)>,
@@ -116,9 +116,9 @@ impl<'a> Drawing<'a> {
         let inside = |at: f64| self.spec.x.range.is_none_or(|[low, high]| (low..=high).contains(&at));
         let (scale, _) = self.scale;
         for (index, (name, mut points)) in lines.into_iter().enumerate() {
-            // What is outside the axis would be drawn at its edge.
+            // Values outside the axis would be drawn at its edge.
             points.retain(|point| inside(point.0 / scale));
-            // Of a single series each flow has its own colour.
+            // In a single series each flow has its own colour.
             let own = if several && all < 3 { Palette::nth(index) } else { colour };
             let label = match (several, series.label.as_str()) {
                 (false, label) => label.to_owned(),
@@ -156,7 +156,7 @@ impl<'a> Drawing<'a> {
         if let [(x, level)] = found[..]
             && (x.is_nan() || series.dashed)
         {
-            // A scheme without the value, or a reference at a single one, is a level line.
+            // A scheme without the value, or a reference at a single one, is a horizontal line.
             let points = self.ends_of_x().map(|x| (x, level.mean)).to_vec();
             self.marks.push(Mark::Line { colour, dashed: true, points });
             self.legend.push((series.label.clone(), colour, Swatch::Dashed));
@@ -206,7 +206,7 @@ impl<'a> Drawing<'a> {
                 let unit = self.scale.1;
                 if spread > 0.0 {
                     let ends = ((published - spread) * unit, (published + spread) * unit);
-                    // Beside the interval of what was measured.
+                    // Beside the interval of the measured value.
                     let x = middle + (span.1 - span.0) * 0.3;
                     self.published.push(Mark::Interval { colour: Some(colour), x, ends });
                     self.published.push(Mark::Diamond { colour, at: (x, published * unit) });
@@ -263,7 +263,7 @@ impl<'a> Drawing<'a> {
     fn scatter(&mut self, series: &SeriesSpec, colour: Colour, cells: &Cells) {
         let (right, up) = (&self.spec.x.show, series.show.or(&self.spec.show));
         let mut points = Vec::new();
-        // A lone dot has its name beside it.
+        // A single dot has its name beside it.
         let single = series.of.0.len() == 1 && series.words.is_empty();
         for (index, name) in series.of.0.iter().enumerate() {
             let mut right = right.clone();
@@ -295,7 +295,7 @@ impl<'a> Drawing<'a> {
         self.published_points(series, colour);
     }
 
-    /// Where the bar of a series stands in a group.
+    /// Position of a series' bar in a group.
     fn slot(&self, group: usize, index: usize) -> (f64, f64) {
         const SHARE: f64 = 0.8;
         let width = SHARE / self.spec.series.len() as f64;
@@ -342,7 +342,7 @@ fn pale(colour: Colour) -> Colour {
     Colour(part(colour.0), part(colour.1), part(colour.2))
 }
 
-/// A row of a series stands for the interval that ends at its time.
+/// A row of a series covers the interval that ends at its time.
 fn stepped(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let corners = points.windows(2).flat_map(|pair| [pair[0], (pair[0].0, pair[1].1)]);
     corners.chain(points.last().copied()).collect()

@@ -5,7 +5,7 @@ use super::super::tables::Figures;
 use super::drawing::{Drawing, half};
 use crate::plot::{Axis, Frame, GREY, Mark, MarkPlot, Swatch};
 
-/// Rows of the table of a picture's values at most.
+/// Most rows in the table of a picture's values.
 const MOST_ROWS: usize = 60;
 
 impl Drawing<'_> {
@@ -13,7 +13,7 @@ impl Drawing<'_> {
         !self.published.is_empty()
     }
 
-    /// Both ends of what is drawn to the right.
+    /// Both ends of the horizontal range drawn.
     pub(super) fn ends_of_x(&self) -> [f64; 2] {
         let range = self.spec.x.range.map(|range| range.map(|end| end * self.scale.0));
         range.unwrap_or_else(|| {
@@ -100,7 +100,7 @@ impl Drawing<'_> {
             ));
         }
         match self.runs {
-            // What a criterion measured has an interval of its own.
+            // A criterion's measured value has an interval of its own.
             Some((_, 0 | 1)) => parts.push("Whiskers are 95 % intervals.".to_owned()),
             Some((fewest, most)) if fewest == most => {
                 parts.push(format!("Whiskers are 95 % intervals over {most} runs."));
@@ -119,7 +119,7 @@ impl Drawing<'_> {
         parts.join(" ")
     }
 
-    /// The values that are drawn; `None` where they are too many to be read.
+    /// The drawn values; `None` if they are too many to be read.
     pub(super) fn table(&self) -> Option<Figures> {
         let unit = self.spec.y.unit().1;
         let rows: Vec<_> =

@@ -1,4 +1,4 @@
-//! The numbers of a picture: what its series are in the runs, with intervals over them.
+//! The numbers of a picture: the values of its series in the runs, with intervals.
 
 use ranpace_sim::{Distribution, FlowResult, RunResult, Series};
 
@@ -9,12 +9,12 @@ use crate::figure::of_group;
 use crate::report::extract::{self, Points};
 use crate::stats;
 
-/// A value with the ends of its 95 % interval, and how many runs it comes from.
+/// A value with the ends of its 95 % interval, and its number of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Value {
-    /// The mean; NaN where there is none.
+    /// The mean; NaN if there is none.
     pub mean: f64,
-    /// The ends of its interval; `None` where nothing varies.
+    /// The ends of its interval; `None` if nothing varies.
     pub ends: Option<(f64, f64)>,
     /// The runs.
     pub runs: usize,
@@ -24,7 +24,7 @@ impl Value {
     /// None.
     pub const NONE: Self = Self { mean: f64::NAN, ends: None, runs: 0 };
 
-    /// What several runs say. Where all of them say the same, but for rounding, there is no interval.
+    /// Summary of several runs. If all agree, except for rounding, there is no interval.
     pub fn of(values: &[f64], intervals: bool) -> Self {
         let estimate = stats::estimate(values.iter().copied());
         let half = estimate.ci95.filter(|half| intervals && *half > 1e-9 * estimate.mean.abs());
@@ -54,7 +54,7 @@ pub fn of_groups(
     measured.chain(judged).collect()
 }
 
-/// What a criterion measured, with the interval that it has.
+/// A criterion's measured value, with its interval.
 fn of_criterion(experiment: &Experiment, name: &str, cells: &Cells) -> Value {
     let (id, part) = criterion(name);
     let found = experiment.criteria.iter().find(|criterion| criterion.id == id);
@@ -81,7 +81,7 @@ pub fn of_runs(cells: &Cells, name: &str, show: &Show) -> Vec<f64> {
     own.into_iter().zip(below).map(|(own, below)| own / below - less).collect()
 }
 
-/// What is divided by: all flows where the other scheme has none of these, such as a flow alone.
+/// The divisor: all flows if the other scheme has none of these, such as a flow alone.
 fn as_divisor(cell: &Cell, show: &Show) -> Show {
     let has = |flows: &String| !of_group(&cell.run, flows).flows.is_empty();
     Show { flows: show.flows.clone().filter(has), ..show.clone() }
@@ -106,7 +106,7 @@ fn of_cell(cell: &Cell, show: &Show) -> Vec<f64> {
     values.into_iter().map(|value| value / per).collect()
 }
 
-/// The same run with one of its flows in each, but for plain sources.
+/// The same run split into one per flow, without plain sources.
 fn flows_apart(run: &RunResult) -> Vec<RunResult> {
     let flows = extract::flows(run).into_iter().cloned();
     flows.map(|flow| RunResult { flows: vec![flow], ..run.clone() }).collect()
@@ -145,14 +145,14 @@ impl Samples {
     }
 }
 
-/// The RTTs of both connections of a split flow, of each row of its series in which something arrived.
+/// The sum of both connections' RTTs of a split flow, for each row of its series with arrivals.
 fn of_both_sockets(flow: &FlowResult) -> Vec<f64> {
     let column = |name: &str| flow.series.get(name).unwrap_or_default().iter().copied();
     let both = column("proxy_wan_rtt_s").zip(column("proxy_ran_rtt_s")).map(|(wan, ran)| wan + ran);
     both.zip(column("goodput_bit_s")).filter(|(_, rate)| *rate > 0.0).map(|(rtt, _)| rtt).collect()
 }
 
-/// The mean of both connections' RTTs, added, over the flows that are split; `None` if none is.
+/// The mean of the sum of both connections' RTTs, over the split flows; `None` if there are none.
 fn mean_of_sockets(run: &RunResult) -> Option<f64> {
     let splits = run.flows.iter().filter_map(|flow| flow.split.as_ref());
     let means = splits.map(|split| (split.wan_rtt.mean + split.ran_rtt.mean).as_secs_f64());
@@ -185,7 +185,7 @@ pub fn distribution(cells: &Cells, name: &str, show: &Show) -> Points {
     }
 }
 
-/// The smallest value at or below which this share lies; NaN without values.
+/// The smallest value with at least this share of values at or below it; NaN without values.
 pub fn quantile(function: &[(f64, f64)], share: f64) -> f64 {
     let found = function.iter().find(|point| point.1 >= share - 1e-9 && point.1 > 0.0);
     found.map_or(f64::NAN, |point| point.0)
@@ -248,12 +248,12 @@ pub fn over_time(cells: &Cells, name: &str, show: &Show) -> Vec<(String, Points)
     if show.each_flow == Some(true) || lines.len() < 2 {
         return lines;
     }
-    // Times are not added up.
+    // Times are not summed.
     let is_time = column.ends_with("_s") && !column.ends_with("bit_s");
     vec![(scheme(name).to_owned(), together(&lines, is_time))]
 }
 
-/// The sum, or the mean, of lines that have the same times.
+/// The sum, or the mean, of lines with the same times.
 fn together(lines: &[(String, Points)], mean: bool) -> Points {
     let rows = lines.iter().map(|(_, points)| points.len()).min().unwrap_or(0);
     let row = |row: usize| {
@@ -266,7 +266,7 @@ fn together(lines: &[(String, Points)], mean: bool) -> Points {
     (0..rows).map(row).collect()
 }
 
-/// Each value becomes the mean over the time before it.
+/// Replaces each value by the mean over the time before it.
 fn smoothed(points: &[(f64, f64)], window: f64) -> Points {
     let mut from = 0;
     let mean = |to: usize| {

@@ -1,30 +1,30 @@
-//! What is compared of a run. Both clocks leave the same form of result, so that one function measures both.
+//! The figures compared of a run. Both clocks yield results of the same form, so that one function measures both.
 
 use ranpace_sim::{FlowResult, RunResult};
 
-/// By how much goodput may differ, % of the kernel's (issue: 5 %).
+/// Allowed difference of goodput, % of the kernel's (issue: 5 %).
 pub const GOODPUT_PERCENT: f64 = 5.0;
-/// The same of the mean RTT.
+/// The same for the mean RTT.
 pub const RTT_PERCENT: f64 = 10.0;
-/// The same of completion times.
+/// The same for completion times.
 pub const COMPLETION_PERCENT: f64 = 10.0;
 
-/// Which figures a row has.
+/// The figures of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figures {
     /// Goodput and mean RTT.
     Bulk,
-    /// Of all flows together; beside it the share of the first flow, which is not judged.
+    /// For all flows together; beside it the share of the first flow, which is not judged.
     Together,
     /// The mean completion time.
     Transfers,
 }
 
-/// A figure: its name with its unit, and by how many % it may differ; `None` if it is not judged.
+/// A figure: its name with its unit, and its allowed difference in %; `None` if it is not judged.
 pub type Measure = (&'static str, Option<f64>);
 
 impl Figures {
-    /// The figures in the order in which they are printed.
+    /// The figures in display order.
     pub const fn measures(self) -> &'static [Measure] {
         match self {
             Self::Bulk => &[("goodput, Mbit/s", Some(GOODPUT_PERCENT)), ("mean RTT, ms", Some(RTT_PERCENT))],
@@ -37,7 +37,7 @@ impl Figures {
         }
     }
 
-    /// What they are in a run; `flows` is how many flows the scenario has (behind them there may be others).
+    /// Their values in a run; `flows` is the number of flows of the scenario (others may follow them).
     pub fn of(self, result: &RunResult, flows: usize) -> Vec<f64> {
         let flows = &result.flows[..flows.min(result.flows.len())];
         let goodput = |flow: &FlowResult| flow.delivered.get() as f64 * 8e-6 / result.end.as_secs_f64();
@@ -59,13 +59,13 @@ impl Figures {
     }
 }
 
-/// The smoothed RTT at each sample, ms: what TCP_INFO has (`tcpi_rtt`), and the simulator's sender.
+/// The smoothed RTT at each sample, ms, which TCP_INFO (`tcpi_rtt`) and the simulator's sender both have.
 fn rtts(flow: &FlowResult) -> impl Iterator<Item = f64> {
     let column = flow.series.get("srtt_s").unwrap_or_default();
     column.iter().filter(|rtt| rtt.is_finite()).map(|rtt| rtt * 1e3)
 }
 
-/// NaN of nothing.
+/// NaN without values.
 pub fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
     sum / f64::from(count)

@@ -1,11 +1,11 @@
-//! What is played by both clocks. It was written down before anything of it was played; `docs/validate.md` has it in words.
+//! The rows run by both clocks. The grid was fixed before any of it was run; `docs/validate.md` describes it in words.
 
 use std::fmt::Write as _;
 
 use super::{Figures, Row};
 
-/// The controls that the kernel has, by the simulator's names and the kernel's. BBR is asked to end its phases as Linux does, which
-/// its default is not; this came in after the first comparison had found it, and [`flow`]'s `gso` after the second.
+/// The kernel's controls, by the simulator's names and the kernel's. BBR ends its phases as Linux does, unlike its default; this
+/// was added after the first comparison had revealed it, and [`flow`]'s `gso` after the second.
 const CONTROLS: [(&str, &str); 3] = [("newreno", "reno"), ("cubic", "cubic"), ("bbr1:departure=on", "bbr")];
 /// Rates of the link, Mbit/s.
 const RATES: [u64; 3] = [5, 20, 100];
@@ -13,16 +13,16 @@ const RATES: [u64; 3] = [5, 20, 100];
 const RTTS: [u64; 3] = [20, 60, 150];
 /// Buffers, in bandwidth-delay products.
 const BUFFERS: [f64; 3] = [0.5, 1.0, 4.0];
-/// One data packet in so many is lost, where some are.
+/// One data packet out of this many is lost, in rows with losses.
 const LOSS: u64 = 200;
 /// How long each run lasts, s.
 pub const LENGTH: u64 = 30;
 /// Runs of each row.
 pub const RUNS: u64 = 3;
-/// The recording: LTE of Verizon, of 140 s and 5 Mbit/s on average.
+/// The recording: LTE of Verizon, 140 s and 5 Mbit/s on average.
 pub const RECORDING: &str = "Verizon-LTE-short.down";
 
-/// Rows that are played once by `--quick`. Ours: each control, rate, RTT, buffer and kind of row is among them.
+/// Rows that `--quick` runs once. Ours: each control, rate, RTT, buffer and kind of row is among them.
 const QUICK: [&str; 12] = [
     "reno 5 Mbit/s 20 ms 0.5 BDP",
     "cubic 5 Mbit/s 60 ms 4 BDP",
@@ -38,7 +38,7 @@ const QUICK: [&str; 12] = [
     "cubic LTE cell",
 ];
 
-/// All rows, neighbours being at different rates; `quick` chooses some.
+/// All rows, with neighbours at different rates; `quick` selects some.
 pub fn rows(quick: bool) -> Vec<Row> {
     let mut all = [alone(), lossy(), together(), transfers(), recorded(), cells()].concat();
     if quick {
@@ -47,8 +47,8 @@ pub fn rows(quick: bool) -> Vec<Row> {
     all
 }
 
-/// One flow, no loss but that of the buffer: every rate, RTT and control; of the buffers a Latin square, so that each
-/// meets each rate, RTT and control equally often.
+/// One flow, no loss except in the buffer: every rate, RTT and control; the buffers form a Latin square, so that each is combined
+/// with each rate, RTT and control equally often.
 fn alone() -> Vec<Row> {
     let mut rows = Vec::new();
     for (k, control) in CONTROLS.into_iter().enumerate() {
@@ -62,7 +62,7 @@ fn alone() -> Vec<Row> {
     rows
 }
 
-/// The same with losses: every rate and RTT, of controls and buffers two Latin squares.
+/// The same with losses: every rate and RTT, with two Latin squares of controls and buffers.
 fn lossy() -> Vec<Row> {
     let mut rows = Vec::new();
     for (j, rtt) in RTTS.into_iter().enumerate() {
@@ -84,7 +84,7 @@ fn bulk((ours, kernel): (&str, &str), rate: u64, rtt: u64, buffer: f64, is_lossy
     }
 }
 
-/// Two flows of which the second begins a second after the first, in each run a tenth of a second later than in the one before.
+/// Two flows, the second of which begins a second after the first, a tenth of a second later in each run.
 fn together() -> Vec<Row> {
     let pair = |first: usize, second: usize, buffer: f64| {
         let names = if first == second {
@@ -104,7 +104,7 @@ fn together() -> Vec<Row> {
     vec![pair(0, 0, 1.0), pair(1, 1, 1.0), pair(2, 2, 1.0), pair(1, 2, 4.0)]
 }
 
-/// One transfer after another, each on a connection of its own, half a second after the end of the one before.
+/// One transfer after another, each on a connection of its own, half a second after the end of the previous one.
 fn transfers() -> Vec<Row> {
     let mut rows = Vec::new();
     for size in ["100 kB", "1 MB"] {
@@ -156,14 +156,14 @@ fn cells() -> Vec<Row> {
     CONTROLS.map(row).to_vec()
 }
 
-/// What differs between the runs of a row stands in braces.
+/// What differs between the runs of a row is in braces.
 fn head() -> String {
     format!("duration = \"{LENGTH}s\"\nseed = {{run}}\nsample = \"100ms\"\n\n")
 }
 
-/// A link whose way back has the same delay and takes no time.
+/// A link whose return path has the same delay and no serialisation time.
 fn link(rate: u64, rtt: u64, buffer: f64, is_lossy: bool) -> String {
-    // 1 Mbit/s carries 125 B in 1 ms. A quarter of a byte more or less does not matter.
+    // 1 Mbit/s carries 125 B in 1 ms. A quarter of a byte does not matter.
     let limit = (rate * rtt * 125) as f64 * buffer;
     let loss = if is_lossy { "loss = {loss}\n" } else { "" };
     let half = rtt / 2;
@@ -179,7 +179,7 @@ fn flow(control: &str, more: &str) -> String {
     format!("[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"{control}\"\ngso = true\n{more}\n")
 }
 
-/// The scenario of a run, from 1: its seed, its lost packets, its part of the recording.
+/// The scenario of a run, numbered from 1: its seed, its lost packets, its part of the recording.
 pub fn scenario(row: &Row, run: u64) -> String {
     let mut text = row.text.replace("{run}", &run.to_string());
     text = text.replace("{later}", &(1_000 + 100 * run).to_string());
@@ -190,7 +190,7 @@ pub fn scenario(row: &Row, run: u64) -> String {
     text
 }
 
-/// Data packets that are lost in a run: those of 100 Mbit/s for its length, of 1500 B, and an eighth more.
+/// Data packets lost in a run: among those of 1500 B at 100 Mbit/s for its length, plus an eighth.
 fn lost(run: u64) -> String {
     let most = 100_000_000 / 8 / 1500 * LENGTH * 9 / 8;
     let mut list = String::from("{ kind = \"list\", smallest = \"100B\", packets = [");
@@ -201,7 +201,7 @@ fn lost(run: u64) -> String {
     list + "] }"
 }
 
-/// SplitMix64's output function (Steele, Lea and Flood 2014): numbers that look random, the same everywhere.
+/// SplitMix64's output function (Steele, Lea and Flood 2014): pseudo-random numbers, the same everywhere.
 const fn mix(number: u64) -> u64 {
     let z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

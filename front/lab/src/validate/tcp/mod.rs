@@ -1,8 +1,8 @@
 //! The simulator's TCP beside the kernel's: the same scenarios in virtual time and, by an emulation, over the kernel's own reno,
 //! cubic and bbr (`ranpace validate tcp`). The kernel's figure is the expected one.
 //!
-//! [`grid`] has what is played, [`figures`] what is measured of it and by how much it may differ. How an emulation is played is
-//! the caller's: [`Kernel`]. What is complete is kept in the [`Store`], and not played again.
+//! [`grid`] defines what is run, [`figures`] what is measured of it and the allowed differences. The caller provides the emulation:
+//! [`Kernel`]. Completed runs are kept in the [`Store`], and not repeated.
 
 mod figures;
 mod grid;
@@ -20,54 +20,54 @@ use crate::{Job, Origin, Progress, Runner, Store, StoreError, TraceLibrary};
 pub use figures::{COMPLETION_PERCENT, Figures, GOODPUT_PERCENT, RTT_PERCENT};
 pub use grid::{LENGTH, RECORDING, RUNS};
 
-/// How often a run is played again in which the machine did not keep up.
+/// Repetitions of a run in which the machine did not keep up.
 pub const REPEATS: u32 = 3;
-/// Share of the rows that have to be valid for anything to be said.
+/// Share of the rows that must be valid for a verdict.
 pub const VALID_SHARE: f64 = 0.8;
-/// Share of the judged figures of valid rows that have to agree.
+/// Share of the judged figures of valid rows that must agree.
 pub const OK_SHARE: f64 = 0.9;
 
-/// One scenario that is played by both clocks.
+/// One scenario that is run by both clocks.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it is called; no two rows are called the same.
+    /// Its unique name.
     pub name: String,
-    /// The scenario; what differs between its runs stands in braces.
+    /// The scenario; what differs between its runs is in braces.
     text: String,
     figures: Figures,
-    /// A recording that it plays.
+    /// A recording that it uses.
     needs: Option<&'static str>,
 }
 
-/// What became of an emulation.
+/// Outcome of an emulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// It is in the store, under the origin that was given.
+    /// It is in the store, under the given origin.
     Kept,
     /// The machine could not keep up: why.
     Invalid(String),
     /// It was stopped from outside.
     Stopped,
-    /// It could not be played at all: why.
+    /// It could not be run: why.
     Failed(String),
 }
 
-/// Plays a scenario over the kernel's TCP.
+/// Runs a scenario over the kernel's TCP.
 pub trait Kernel: Sync {
-    /// Plays it in real time, and saves the result in the store under this origin if it is valid.
+    /// Runs it in real time, and saves the result in the store under this origin if it is valid.
     fn play(&self, job: &Job, origin: &Origin) -> Attempt;
 
-    /// Which kernel it is: runs of another one are played again.
+    /// The kernel's version: runs of another one are repeated.
     fn release(&self) -> String;
 }
 
-/// How it is played.
+/// How the grid is run.
 pub struct How<'a> {
     /// The rows of `--quick`, once each.
     pub quick: bool,
-    /// Emulations side by side; 0 for one more than there are cores, at most 3.
+    /// Concurrent emulations; 0 for one more than there are cores, at most 3.
     pub side_by_side: usize,
-    /// What is complete is kept here.
+    /// The store of completed runs.
     pub store: &'a Store,
     /// Set to stop.
     pub stop: &'a AtomicBool,
@@ -75,25 +75,25 @@ pub struct How<'a> {
     pub kernel: &'a dyn Kernel,
 }
 
-/// What was found.
+/// The findings.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// The figures of the rows that are valid, in the order of the grid.
+    /// The figures of the valid rows, in the order of the grid.
     pub rows: Vec<Compared>,
-    /// Rows all of whose runs are valid.
+    /// Rows with only valid runs.
     pub valid: usize,
-    /// Rows with a run in which the machine did not keep up, however often: their names, and why.
+    /// Rows with a run in which the machine did not keep up, even after repetitions: their names, and why.
     pub invalid: Vec<(String, String)>,
-    /// Rows that were not played, because a recording is missing: their names.
+    /// Rows that were not run, because a recording is missing: their names.
     pub skipped: Vec<String>,
-    /// Rows that were not complete when it was stopped.
+    /// Rows that were incomplete when it was stopped.
     pub left: usize,
-    /// Emulations that were played again.
+    /// Emulations that were repeated.
     pub repeated: usize,
 }
 
 impl Found {
-    /// Judged figures that agree, and all that are judged.
+    /// Judged figures that agree, and all judged ones.
     pub fn agreeing(&self) -> (usize, usize) {
         let judged = self.rows.iter().filter_map(|row| row.ok);
         (judged.clone().filter(|ok| *ok).count(), judged.count())
@@ -112,14 +112,14 @@ impl Found {
     }
 }
 
-/// Why it could not be done.
+/// Why the comparison failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TcpError {
     /// A scenario of the grid was refused, which is a fault of ours or of a recording.
     #[error("{0}")]
     Scenario(#[from] ScenarioError),
-    /// Results could not be kept.
+    /// Results could not be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// An emulation could not be played.
@@ -132,7 +132,7 @@ pub enum TcpError {
     },
 }
 
-/// Plays the grid and compares. The simulator's runs come first: they would take the emulations' time.
+/// Runs the grid and compares. The simulator's runs come first, because they would slow down the emulations.
 pub fn play(how: &How<'_>, traces: &mut TraceLibrary) -> Result<Found, TcpError> {
     let mut found = Found::default();
     let (present, absent): (Vec<Row>, Vec<Row>) = (grid::rows(how.quick).into_iter())
@@ -186,19 +186,20 @@ pub fn play(how: &How<'_>, traces: &mut TraceLibrary) -> Result<Found, TcpError>
     Ok(found)
 }
 
-/// Under which a kernel's run is kept: it does not depend on the version of our TCP.
+/// The origin of a kernel's run: it does not depend on the version of our TCP.
 fn of_kernel(job: &Job, release: &str) -> Origin {
     Origin { version: format!("kernel {release}"), ..job.origin() }
 }
 
-/// Per emulation: whether it is kept, or why it is invalid, `None` if it was not played; and how often it was repeated.
+/// Per emulation: whether it is stored, or why it is invalid, `None` if it was not run; and the number of repetitions.
 type Played = (Option<Outcome>, u32);
-/// Of an emulation: it is kept, or why it is invalid.
+/// The outcome of an emulation: it is stored, or why it is invalid.
 type Outcome = Result<(), String>;
 
-/// Plays what is not in the store: the first run of all rows, then the second, so that neighbours, which are at different rates,
-/// share the machine, and not three runs at the highest one. `jobs` has the runs of a row beside each other. What was invalid is
-/// played again after all others, with fewer side by side, and by itself the last time: whatever kept the machine may be over.
+/// Runs what is not in the store: the first run of all rows, then the second, so that neighbours, which are at different rates,
+/// share the machine, instead of three runs at the highest one. `jobs` lists the runs of a row consecutively. Invalid runs are
+/// repeated after all others, with fewer concurrent ones, and alone the last time, because whatever disturbed the machine may be
+/// over.
 fn emulate(how: &How<'_>, jobs: &[Job], origins: &[Origin], runs: usize) -> Result<Vec<Played>, TcpError> {
     let progress = Progress::new(jobs.len() as u64, "emulations");
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -231,8 +232,7 @@ fn emulate(how: &How<'_>, jobs: &[Job], origins: &[Origin], runs: usize) -> Resu
     Ok(played)
 }
 
-/// Plays these jobs once, so many side by side, and tells when each begins and is over; what came of each is where it stands in
-/// `todo`.
+/// Runs these jobs once, this many at a time, and reports when each begins and ends; the outcome of each is at its index in `todo`.
 fn play_once(
     how: &How<'_>,
     jobs: &[Job],
@@ -251,7 +251,7 @@ fn play_once(
         };
         let is_over = || how.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
         while let Some((place, job, origin)) = claim() {
-            // Also of what was asked to stop the complete rows are told.
+            // Complete rows are reported even after a stop.
             let outcome = if how.store.load(origin).is_some() {
                 Some(Ok(()))
             } else if is_over() {
@@ -286,7 +286,7 @@ fn play_once(
     });
     match failure.into_inner() {
         Ok(Some(failure)) => Err(failure),
-        // A panic of a thread has come out of the scope already, so the lock cannot be poisoned.
+        // A panic in a thread has already propagated out of the scope, so the lock cannot be poisoned.
         _ => Ok(outcomes.into_inner().unwrap_or_default()),
     }
 }

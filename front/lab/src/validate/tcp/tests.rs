@@ -5,11 +5,11 @@ use ranpace_units::Bytes;
 
 use super::*;
 
-/// A kernel that is the simulator, and a machine that is too slow for each run so many times.
+/// A kernel that is the simulator, and a machine that is too slow for the first attempts of each run.
 struct Fake<'a> {
     store: &'a Store,
     slow: u32,
-    /// What it delivers more than the simulator, %.
+    /// How much more it delivers than the simulator, %.
     more: u64,
     played: Mutex<BTreeMap<String, u32>>,
 }
