@@ -1,4 +1,4 @@
-//! `[[change]]`: what changes during the run.
+//! `[[change]]`: changes during the run.
 
 use ranpace_link::Service;
 use ranpace_units::{Span, Time};
@@ -71,7 +71,7 @@ const INTERRUPTION: Key<Duration, Is<Span>> = Key {
 pub(crate) const KEYS: Group =
     &[&AT, &LINK, &FLOW, &USER, &RATE, &DELAY, &TARGET, &TO, &FORWARD, &INTERRUPTION];
 
-/// Reads all `[[change]]`, in the order of time.
+/// Reads all `[[change]]`, in order of time.
 pub(crate) fn read(
     root: &mut Section<'_>,
     network: &Network,
@@ -83,13 +83,13 @@ pub(crate) fn read(
     for section in sections {
         read_entry(section.of(&[KEYS]), network, flows, duration, &mut changes);
     }
-    // Stable: changes of the same instant stay in the file's order.
+    // The sort is stable: changes at the same instant keep the file's order.
     changes.sort_by_key(|(change, _)| change.at);
     check_handovers(root, network, &changes);
     changes.into_iter().map(|(change, _)| change).collect()
 }
 
-/// Whether every handover leads somewhere: to another cell, at the same host.
+/// Checks that every handover leads to another cell at the same host.
 fn check_handovers(root: &Section<'_>, network: &Network, changes: &[(Change, usize)]) {
     let mut cell_of: Vec<usize> = network.users.iter().map(|user| user.cell).collect();
     for (change, at) in changes {
@@ -146,7 +146,7 @@ fn read_entry(
             }
             let index = network.link_of(&link);
             let rate = rate.and_then(|f| RATE.kind.read(&f));
-            // Without a rate the delay is all that bounds what a flow can send.
+            // On an unlimited link only the delay limits what a flow can send.
             let unlimited =
                 index.is_some_and(|index| network.links[index].config.service == Service::Unlimited);
             let least = if unlimited { LEAST_ROUND_TRIP } else { Span::ZERO };

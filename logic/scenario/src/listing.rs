@@ -1,20 +1,20 @@
-//! The kinds of workloads and queues, with what each is: what the parser knows is what is listed.
+//! The kinds of workloads and queues with their descriptions, the same ones that the parser accepts.
 
 pub(crate) mod queues;
 pub(crate) mod workloads;
 
 use crate::key::Group;
 
-/// A kind of something, as it is listed.
+/// A kind of workload or queue, as listed.
 #[derive(Clone, Copy)]
 pub struct Kind {
-    /// As a scenario writes it.
+    /// As written in a scenario.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A one-line description.
     pub about: &'static str,
-    /// Its keys, but `kind`.
+    /// Its keys, except `kind`.
     settings: Group,
-    /// How a scenario writes it: a value that can be pasted.
+    /// An example as written in a scenario, which can be pasted.
     pub example: &'static str,
 }
 
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(QUEUES.map(|kind| kind.name), QueueKind::ALL.map(QueueKind::as_str));
     }
 
-    /// An unknown key is answered with all that there are.
+    /// The answer to an unknown key lists all keys.
     #[test]
     fn keys_are_all_keys() {
         let listed = |keys: &str| -> Vec<String> {
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// The defaults in brackets are those that are used.
+    /// The defaults in brackets are the actual ones.
     #[test]
     fn defaults_of_queues_are_as_listed() {
         for kind in QUEUES {

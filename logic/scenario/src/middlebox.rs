@@ -1,4 +1,4 @@
-//! `[[middlebox]]`: something that all packets pass that cross its host (`ranpace_pep::middlebox`).
+//! `[[middlebox]]`: handles all packets that cross its host (`ranpace_pep::middlebox`).
 
 use ranpace_pep::middlebox::Kind;
 
@@ -35,13 +35,13 @@ const PACKETS: Key<Whole<u64>, Required> = Key {
 /// The keys of `[[middlebox]]`.
 pub(crate) const KEYS: Group = &[&NAME, &HOST, &KIND, &PACKETS];
 
-/// What `kind` may be.
+/// Values of `kind`.
 #[derive(Clone, Copy)]
 enum KindWord {
     DropEvery,
 }
 
-/// Most of them in a scenario. Ours.
+/// Most middleboxes in a scenario. Ours.
 const MOST: usize = 100;
 
 /// Reads all `[[middlebox]]`.
@@ -75,7 +75,7 @@ fn read_entry(mut section: Section<'_>, number: usize, network: &Network) -> Opt
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)] // a test may
+    #![allow(clippy::unwrap_used)] // allowed in tests
 
     use ranpace_pep::middlebox::Kind;
 

@@ -1,7 +1,7 @@
-//! `[[pep]]`: a Lightweight PEP, which watches the packets that cross its host and tells their server (Krämer et al. 2019,
-//! section II-C; `ranpace_pep::lightweight`). It can be made to lie.
+//! `[[pep]]`: a Lightweight PEP, which observes the packets that cross its host and reports to their server (Krämer et al. 2019,
+//! section II-C; `ranpace_pep::lightweight`). It can be made to misbehave.
 //!
-//! Which flows: those of TCP and QUIC whose data cross the host on their way, coming over wires.
+//! It applies to TCP and QUIC flows whose data cross the host, arriving over wired links.
 
 use ranpace_units::{Span, Time};
 
@@ -11,7 +11,7 @@ use crate::model::{PepLie, PepSpec, Transport, WatchSpec};
 use crate::network::Network;
 use crate::reader::Section;
 
-/// Most of them in a scenario. Ours.
+/// Most PEPs in a scenario. Ours.
 const MOST: usize = 100;
 const MOST_DELAY: Span = Span::from_secs(60);
 
@@ -123,7 +123,7 @@ fn read_entry(mut section: Section<'_>, number: usize, network: &Network, flows:
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)] // a test may
+    #![allow(clippy::unwrap_used)] // allowed in tests
 
     use ranpace_units::Span;
 

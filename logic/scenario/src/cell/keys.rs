@@ -1,4 +1,4 @@
-//! The keys of `[[cell]]` and those of bearers. What is not written is as in the preset.
+//! The keys of `[[cell]]` and those of bearers. Missing values come from the preset.
 
 pub(crate) mod nested;
 
@@ -18,14 +18,14 @@ use crate::key::{
 use crate::limits::LEAST_SPAN;
 use crate::measure::{self, DISTANCE, FREQUENCY, SPEED};
 
-/// Levels in dB and dBm that are believed, as [`ranpace_radio::cell::CellConfig::check`] has them.
+/// Accepted levels in dB and dBm, as in [`ranpace_radio::cell::CellConfig::check`].
 pub(super) const LEVELS: RangeInclusive<f64> = -200.0..=200.0;
-/// Speeds in m/s that are believed: up to that of the fastest train, and then some.
+/// Accepted speeds in m/s, beyond that of the fastest train.
 pub(super) const SPEEDS: RangeInclusive<f64> = 0.0..=1_000.0;
-/// Longest timer of a bearer that is believed. Ours.
+/// Longest accepted timer of a bearer. Ours.
 pub(super) const MOST_TIMER: Span = Span::from_secs(3_600);
 
-/// What `duplex` may be.
+/// Values of `duplex`.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum DuplexWord {
     Fdd,
@@ -56,7 +56,7 @@ pub(super) const USER_HEIGHT: Key<In> = Key {
     about: "height of users whose position has none",
 };
 
-/// What a cell is called, and what it begins with.
+/// The name of a cell, and its starting point.
 pub(crate) const CELL: Group = &[&NAME, &HOST, &PRESET, &RADIO, &USER_HEIGHT];
 
 pub(super) const BANDWIDTH: Key<In> = Key {
@@ -93,7 +93,7 @@ pub(super) const QAM: Key<Own> =
     Key { name: "qam", kind: Own("`64`, `256`"), default: Open(""), about: "NR: the highest modulation" };
 pub(super) const LAYERS: Key<Own> =
     Key { name: "layers", kind: Own("1 to 4"), default: Open(""), about: "NR" };
-// Of the 168 elements of a PRB and a slot at least one symbol's worth is for data (ours).
+// At least one symbol of the 168 elements of a PRB and slot must carry data (ours).
 pub(super) const OVERHEAD: Key<Whole<u8>> = Key {
     name: "overhead",
     kind: Whole::new(0..=156),

@@ -7,10 +7,10 @@ use crate::key::{
     ANY_TIME, Duration, Group, Is, Key, Name, Open, Own, Required, Size, Table, Text, Whole, Within, Words,
 };
 
-/// Most flows of a scenario. Ours.
+/// Most flows in a scenario. Ours.
 pub(super) const MOST_FLOWS: usize = 100_000;
 
-/// What `transport` may be.
+/// Values of `transport`.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum TransportWord {
     Tcp,
@@ -87,7 +87,7 @@ pub(super) const BEARER: Key<Whole<u8>, Is<u8>> = Key {
     default: Is(0),
     about: "which of a user's bearers it takes",
 };
-// From the headers of IPv4 and UDP, and a byte (RFC 791, RFC 768), to what IPv4's length field holds.
+// From the headers of IPv4 and UDP plus one byte (RFC 791, RFC 768) to the largest value of IPv4's length field.
 pub(super) const PACKET: Key<Size, Is<Bytes>> = Key {
     name: "packet",
     kind: Within(Bytes::new(29)..=Bytes::new(65_535)),

@@ -83,7 +83,7 @@ pub(super) const DUPLEX: Key<Flag, Is<bool>> = Key {
 pub(super) const BACK: Key<Table> =
     Key { name: "back", kind: Table("table"), default: Open(""), about: "how that second link differs" };
 
-/// The keys of `[[link]]`, and but for a few those of its table `back`.
+/// The keys of `[[link]]` and, with a few exceptions, of its table `back`.
 pub(crate) const KEYS: Group = &[
     &NAME,
     &FROM,
@@ -103,7 +103,7 @@ pub(crate) const KEYS: Group = &[
     &BACK,
 ];
 
-/// Delays of a link's table of jitter.
+/// Delays in a link's `jitter` table.
 const DELAYS: Duration = Within(Span::ZERO..=MOST_DELAY);
 /// A probability.
 const PROBABILITY: Number = Number(0.0..=1.0);
@@ -114,7 +114,7 @@ const MOST_SIZE: Bytes = Bytes::new(65_535);
 pub(crate) mod jitter {
     use super::*;
 
-    /// What `kind` may be.
+    /// Values of `kind`.
     #[derive(Clone, Copy, PartialEq)]
     pub(in crate::link) enum JitterKind {
         None,
@@ -154,7 +154,7 @@ pub(crate) mod jitter {
 pub(crate) mod loss {
     use super::*;
 
-    /// What `kind` may be.
+    /// Values of `kind`.
     #[derive(Clone, Copy, PartialEq)]
     pub(in crate::link) enum LossKind {
         None,
@@ -220,7 +220,7 @@ pub(crate) mod loss {
 
     pub(crate) const KEYS: Group = &[&KIND, &PROBABILITY, &P, &R, &GOOD, &BAD, &PACKETS, &SMALLEST];
 
-    /// In order, each once.
+    /// Returns them sorted, without duplicates.
     fn read_numbers(field: &Field<'_>) -> Option<Vec<u64>> {
         let elements = field.list("a list of packet numbers, from 0, such as [5, 17]")?;
         let numbers: Option<Vec<u64>> = elements.iter().map(|f| f.whole(0..=i64::MAX as u64)).collect();

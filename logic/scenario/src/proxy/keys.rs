@@ -7,7 +7,7 @@ use crate::key::{
     Duration, Flag, Group, Is, Key, Name, Number, Open, Required, Size, Text, Whole, Within, WordOr, Words,
 };
 
-/// Least buffer: a packet of the largest size. Ours.
+/// Smallest buffer: a packet of the largest size. Ours.
 const LEAST_BUFFER: Bytes = Bytes::new(65_535);
 const MOST_BUFFER: Bytes = Bytes::new(1 << 40);
 
@@ -39,7 +39,7 @@ pub(super) const FLOW_BUFFER: Key<WordOr<Size>, Is<Option<Bytes>>> = Key {
 pub(super) const USER_BUFFER: Key<Size, Is<Bytes>> = Key {
     name: "user_buffer",
     kind: Within(LEAST_BUFFER..=MOST_BUFFER),
-    // The specification's, its section 7.
+    // From the specification, section 7.
     default: Is(Bytes::new(4 << 20)),
     about: "what may wait of a user. In a plain split proxy in equal parts for each of its connections; under RAPID all \
             of its windows are shut when it is full",
@@ -197,7 +197,7 @@ pub(super) const SPARE: Key<Whole<u32>> = Key {
 };
 const BY_PROFILE: Open = Open("by profile");
 
-/// The keys of a `[[proxy]]` that is RAPID's.
+/// The keys of a RAPID `[[proxy]]`.
 pub(crate) const RAPID_KEYS: Group = &[
     &PROFILE,
     &ESTIMATOR,
@@ -219,7 +219,7 @@ pub(crate) const RAPID_KEYS: Group = &[
     &SHRINK,
 ];
 
-/// What `kind` may be.
+/// Values of `kind`.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum KindWord {
     Split,

@@ -8,7 +8,7 @@ use ranpace_units::{Bytes, Span};
 use crate::key::{Duration, Flag, Group, Key, Open, Size, Whole, Within, Words};
 use crate::limits::LEAST_SPAN;
 
-/// Receive windows: at least a packet of Ethernet, at most what is believed.
+/// Accepted receive windows: at least an Ethernet packet.
 const WINDOW: RangeInclusive<Bytes> = Bytes::new(1_500)..=Bytes::new(1 << 40);
 
 pub(super) const MTU: Key<Size> = Key {

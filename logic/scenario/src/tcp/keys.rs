@@ -1,4 +1,4 @@
-//! The settings of TCP. Their defaults are those of Linux 6.18; `stack` changes them.
+//! The settings of TCP. The defaults are those of Linux 6.18; `stack` changes them.
 
 use ranpace_tcp::{ControlRtt, Growth, Opener, RtoRule, RttSample};
 use ranpace_units::{Bytes, Span};
@@ -6,15 +6,15 @@ use ranpace_units::{Bytes, Span};
 use crate::key::{Duration, Flag, Group, Is, Key, Open, Size, Whole, Within, WordOr, Words};
 use crate::limits::LEAST_SPAN;
 
-/// Shortest timeouts: a tick of Linux's clock at its fastest (HZ = 1000), which its TCP timers count in. Connections with shorter
-/// ones would do little else than run out.
+/// Shortest timeout: a tick of Linux's fastest clock (HZ = 1000), the unit of its TCP timers. Connections with shorter timeouts
+/// would spend most of their time in timeouts.
 const LEAST_TIMEOUT: Span = Span::from_millis(1);
-/// Longest time that is believed. Ours.
+/// Longest accepted time. Ours.
 const MOST_TIME: Span = Span::from_secs(3_600);
 /// Largest window that TCP can announce (RFC 7323 section 2.3).
 const MOST_WINDOW: Bytes = Bytes::new(1 << 30);
 
-/// What `stack` may be.
+/// Values of `stack`.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Stack {
     Linux,
@@ -165,7 +165,7 @@ pub(super) const GROWTH: Key<Words<Growth>> = Key {
             most (ns-3's NewReno), or `\"slow_start_acks\"`: that in slow start only (ns-3's CUBIC)",
 };
 
-/// The settings of TCP; all but `mtu` are its alone.
+/// The settings of TCP; all but `mtu` apply to TCP only.
 pub(crate) const KEYS: Group = &[
     &MTU,
     &INITIAL_WINDOW,

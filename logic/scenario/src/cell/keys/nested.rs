@@ -1,4 +1,4 @@
-//! The keys of the tables in `[[cell]]` and in bearers: a module for each table.
+//! The keys of the tables in `[[cell]]` and in bearers, with a module for each table.
 
 use ranpace_radio::cell::OuterLoop;
 use ranpace_radio::channel::{Flicker, Shadowing};
@@ -15,14 +15,14 @@ use crate::key::{
 use crate::limits::LEAST_SPAN;
 use crate::measure::{DISTANCE, GAIN, POWER};
 
-/// Longest period of something that comes and goes. Ours.
+/// Longest period of intermittent effects. Ours.
 const DAY: Span = Span::from_secs(86_400);
 
 /// The keys of `path_loss`.
 pub(crate) mod path_loss {
     use super::*;
 
-    /// What `kind` may be.
+    /// Values of `kind`.
     #[derive(Clone, Copy, PartialEq)]
     pub(crate) enum LossWord {
         Friis,
@@ -81,7 +81,7 @@ pub(crate) mod path_loss {
 pub(crate) mod sight {
     use super::*;
 
-    /// What `kind` may be.
+    /// Values of `kind`.
     #[derive(Clone, Copy, PartialEq)]
     pub(crate) enum SightWord {
         Clear,
@@ -118,7 +118,7 @@ pub(crate) mod building {
     use super::*;
     use crate::field::Field;
 
-    /// Distances in metres that are believed. Ours.
+    /// Accepted distances in metres. Ours.
     const DISTANCES: core::ops::RangeInclusive<f64> = 0.0..=1e6;
 
     pub(crate) const X: Key<By<[f64; 2]>, Required> = Key {
@@ -134,7 +134,7 @@ pub(crate) mod building {
 
     pub(crate) const KEYS: Group = &[&X, &Y, &HEIGHT];
 
-    /// From and to where a building stands, in metres.
+    /// Lower and upper coordinate of a building, in metres.
     fn read_side(field: &Field<'_>) -> Option<[f64; 2]> {
         let numbers = field.list("two coordinates in metres such as [20, 63]")?;
         let metres: Option<Vec<f64>> = numbers.iter().map(|field| field.number(-1e6..=1e6)).collect();
@@ -148,11 +148,11 @@ pub(crate) mod building {
     }
 }
 
-/// The keys of `shadowing`; a standard deviation is that of a log-normal loss.
+/// The keys of `shadowing`; standard deviations are those of a log-normal loss.
 pub(crate) mod shadowing {
     use super::*;
 
-    /// Standard deviations that are believed.
+    /// Accepted standard deviations.
     const DEVIATIONS: In = In(&GAIN, 0.0..=100.0);
 
     pub(crate) const CLEAR: Key<In, Is<f64>> = Key {
@@ -181,7 +181,7 @@ pub(crate) mod shadowing {
 pub(crate) mod fading {
     use super::*;
 
-    /// What `kind` may be.
+    /// Values of `kind`.
     #[derive(Clone, Copy, PartialEq)]
     pub(crate) enum FadingWord {
         None,
@@ -207,7 +207,7 @@ pub(crate) mod fading {
         default: Required,
         about: "",
     };
-    // ns-3's traces have a sample each millisecond, too.
+    // ns-3's traces also have one sample per millisecond.
     pub(crate) const EVERY: Key<Duration, Is<Span>> = Key {
         name: "every",
         kind: Within(LEAST_SPAN..=Span::from_secs(60)),
@@ -339,7 +339,7 @@ pub(crate) mod control_channels {
 pub(crate) mod scheduler {
     use super::*;
 
-    /// ns-3's.
+    /// ns-3's window.
     const WINDOW_TTIS: f64 = match Policy::PROPORTIONAL_FAIR {
         Policy::ProportionalFair { window } => window,
         _ => 0.0,

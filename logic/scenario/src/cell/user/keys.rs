@@ -1,4 +1,4 @@
-//! The keys of `[[user]]` and of the tables in it, without those of bearers.
+//! The keys of `[[user]]` and of the tables in it, except those of bearers.
 
 use core::ops::RangeInclusive;
 
@@ -13,9 +13,9 @@ use crate::key::{
 };
 use crate::measure::{DISTANCE, SPEED};
 
-/// Slowest and fastest that a user goes on a path, in m/s. Ours.
+/// Slowest and fastest speed of a user on a path, in m/s. Ours.
 const PATH_SPEEDS: RangeInclusive<f64> = 1e-3..=1_000.0;
-/// Longest time into a recording, and longest leg of a walk. Ours.
+/// Largest offset into a recording, and longest leg of a walk. Ours.
 const MOST_TIME: Span = Span::from_secs(86_400);
 /// Latest start of a path. Ours.
 const MOST_START: Span = Span::from_secs(1_000 * 86_400);
@@ -114,7 +114,7 @@ pub(crate) mod disc {
     pub(crate) const KEYS: Group = &[&RADIUS, &CENTRE, &SPREAD];
 }
 
-/// The further keys of `walk`.
+/// The additional keys of `walk`.
 pub(crate) mod walk {
     use super::*;
 
@@ -135,7 +135,7 @@ pub(crate) mod walk {
 
     pub(crate) const KEYS: Group = &[&SPEEDS, &LEG, &POSITION];
 
-    /// A speed, or two between which it is drawn.
+    /// A speed, or the two bounds of a random speed.
     fn read_speeds(field: &Field<'_>) -> Option<[f64; 2]> {
         const RANGE: RangeInclusive<f64> = super::SPEEDS;
         if field.is_text() {
@@ -193,7 +193,7 @@ pub(crate) mod waypoints {
 pub(crate) mod recording {
     use super::*;
 
-    /// What `kind` may be.
+    /// Values of `kind`.
     #[derive(Clone, Copy, PartialEq)]
     pub(in super::super) enum RecordingWord {
         Csv,
