@@ -196,7 +196,7 @@ const KEYS: &[&str] = &[
     "",
 ];
 
-/// Provides the files of the page.
+/// Provides the traces and files of the page.
 struct Page;
 
 impl TraceSource for Page {

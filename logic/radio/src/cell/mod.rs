@@ -12,7 +12,6 @@
 //! [`HarqConfig::decode`](crate::harq::HarqConfig::decode).
 //!
 //! Every random choice depends on the seed and on the user, the time and the purpose, never on what other users do.
-//! Every choice that is left to chance follows from the seed and from who, when and what, never from what other users do.
 
 mod air;
 mod config;
@@ -487,7 +486,7 @@ pub struct Probe {
     pub block: ranpace_phy::TransportBlock,
     /// Mean over all slots as a share of that block: below 1 where control and broadcast channels are modelled.
     pub share: f64,
-    /// Whether some part of the band has an MCS, or had one within the last second. The whole band may have none where its worst
+    /// Whether some part of the band has an MCS, or had a grant within the last second. The whole band may have none where its worst
     /// part sets the MCS.
     pub in_reach: bool,
 }

@@ -3,7 +3,6 @@
 //!
 //! The base station grants the slot `grant_to_pusch` ahead. A block that is due for retransmission is planned once, so the slots
 //! in between do not reserve resources for it as well. A block that does not fit stays due.
-//! once, so the slots between do not reserve resources for it as well. A block for which there is no room stays due.
 
 use ranpace_link::Packet;
 use ranpace_phy::Direction;

@@ -34,14 +34,13 @@ struct Block {
 /// The base station's knowledge of one user's uplink buffer, and the user's side of providing it.
 ///
 /// The base station's estimate is the last report, minus its grants for slots later than the one in which the report was
-/// formed. A lost block gives back its bytes; if the estimate is then zero, the base station grants as for a
+/// formed. A lost block gives back its bytes; if nothing is then known or under way, the base station grants as for a
 /// request (ours: it knows that a block is missing). The device sends a request when it has data that the base station was not
 /// told of; when it was told, but sent no grant for [`AccessConfig::bsr_retransmission`]; and again after
 /// [`AccessConfig::sr_prohibit`]. Requests and grants are never lost, only blocks are.
 ///
 /// In each slot the caller calls, in this order: [`Self::on_slot`], blocks decoded or lost, grants, blocks sent. It does not
 /// report retransmissions.
-/// again is none of its business.
 #[derive(Clone, Debug)]
 pub struct Access {
     config: AccessConfig,

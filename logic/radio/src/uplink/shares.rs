@@ -33,7 +33,6 @@ impl Shares {
     /// have legal sizes of LTE, needs are rounded up to one, and some PRBs may be left.
     ///
     /// `out` is cleared first, and then holds the shares in order of turn.
-    /// `out` is cleared first, and holds the shares in order of turn.
     pub fn divide(
         &mut self,
         band_free: u16,

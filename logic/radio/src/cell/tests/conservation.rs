@@ -190,7 +190,7 @@ fn play(cells: &[CellConfig], users: &[UserConfig], steps: &[Step], reports: boo
                     ledger.packets.insert(packet.id, (user, direction, fate));
                     let taken = match away.get_mut(&user) {
                         Some(subscriber) => {
-                            // Nothing else plays the other users' slots first.
+                            // Nothing else plays the earlier slots of the other users.
                             network.poll(now - Span::from_nanos(1), &mut ledger);
                             subscriber.send(now, direction, bearer, packet, &mut ledger);
                             true
