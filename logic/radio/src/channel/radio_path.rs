@@ -73,7 +73,7 @@ pub struct Site {
     pub position: Position,
     /// The carrier.
     pub carrier: Carrier,
-    /// The transmitter: the base station, or a user.
+    /// The transmitter: the base station, or a user. Cells set 0 dBm on each PRB for users, and add the power of a grant.
     pub transmitter: Transmitter,
     /// The receiving end.
     pub receiver: Receiver,

@@ -76,7 +76,7 @@ pub struct Timers {
     pub poll_sends_all: bool,
 }
 
-/// Sets of timers by their names in scenarios (`rlc_timers = ...`).
+/// Named sets of timers (`rlc_timers = ...` in scenarios, which also accept [`Timers::MMWAVE`] as `mmwave`).
 pub const NAMED_TIMERS: [(&str, Timers); 2] = [("ns3", Timers::NS3), ("36331", Timers::TS36331)];
 
 impl Timers {
