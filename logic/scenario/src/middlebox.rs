@@ -17,19 +17,20 @@ const HOST: Key<Name, Required> = Key {
     name: "host",
     kind: Name("name"),
     default: Required,
-    about: "packets pass that come to it on a link or from the air, both those that go on and those that end there",
+    about: "host whose packets pass the middlebox: those that arrive on a link or over the air, to be forwarded or to end \
+            there",
 };
 const KIND: Key<Words<KindWord>, Required> = Key {
     name: "kind",
     kind: Words(&[("drop_every", KindWord::DropEvery)]),
     default: Required,
-    about: "what it does",
+    about: "type of middlebox",
 };
 const PACKETS: Key<Whole<u64>, Required> = Key {
     name: "packets",
     kind: Whole::new(2..=u64::MAX),
     default: Required,
-    about: "`drop_every`: one of so many data packets of each flow is dropped",
+    about: "`drop_every`: drops one in this many data packets of each flow",
 };
 
 /// The keys of `[[middlebox]]`.

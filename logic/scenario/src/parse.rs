@@ -19,27 +19,26 @@ const DURATION: Key<Duration, Required> = Key {
     name: "duration",
     kind: Within(limits::LEAST_SPAN..=MOST_DURATION),
     default: Required,
-    about: "how long it is played",
+    about: "length of the run",
 };
 const WARMUP: Key<Duration, Is<Span>> = Key {
     name: "warmup",
     kind: ANY_TIME,
     default: Is(Span::ZERO),
-    about: "figures are counted from here; less than `duration`",
+    about: "results count from this time on; less than `duration`",
 };
 const SEED: Key<Whole<u64>, Is<u64>> = Key {
     name: "seed",
     kind: Whole::new(0..=u64::MAX),
     default: Is(1),
-    about: "feeds every random choice; numbers above 2^63 go in quotes",
+    about: "seed of all random choices; numbers above 2^63 must be quoted",
 };
 const SAMPLE: Key<Duration, Is<Span>> = Key {
     name: "sample",
     kind: Within(limits::LEAST_SPAN..=MOST_DURATION),
     default: Is(Span::from_millis(100)),
-    about: "interval of the series over time; all series of a run together take at most 2 GB, which is 7 \
-            million samples of one flow over a link there and back, or 70 000 of a hundred (a run that is \
-            longer gets a longer default)",
+    about: "sampling interval of the series; all series of a run together take at most 2 GB, which is 7 million samples of \
+            one flow over a link there and back, or 70 000 of a hundred flows (longer runs have a longer default)",
 };
 
 /// The keys at the top of a scenario.

@@ -18,23 +18,19 @@ const MOST_DELAY: Span = Span::from_secs(60);
 const NAME: Key<Name> =
     Key { name: "name", kind: Name("text"), default: Open("`pep1`, `pep2` ... by position"), about: "" };
 const HOST: Key<Name, Required> =
-    Key { name: "host", kind: Name("name"), default: Required, about: "where it watches" };
+    Key { name: "host", kind: Name("name"), default: Required, about: "host whose packets it observes" };
 const DELAY: Key<Duration, Is<Span>> = Key {
     name: "delay",
     kind: Within(Span::ZERO..=MOST_DELAY),
     default: Is(Span::ZERO),
-    about: "what a report takes longer than the wires' delays back to the server",
+    about: "delay of reports on top of the propagation delay back to the server",
 };
-const LOSS: Key<Number, Is<f64>> = Key {
-    name: "loss",
-    kind: Number(0.0..=1.0),
-    default: Is(0.0),
-    about: "share of reports that are lost on their way",
-};
+const LOSS: Key<Number, Is<f64>> =
+    Key { name: "loss", kind: Number(0.0..=1.0), default: Is(0.0), about: "share of reports that are lost" };
 const START: Key<Duration, Is<Span>> =
-    Key { name: "start", kind: ANY_TIME, default: Is(Span::ZERO), about: "from when it is there" };
+    Key { name: "start", kind: ANY_TIME, default: Is(Span::ZERO), about: "time at which it starts" };
 const STOP: Key<Duration> =
-    Key { name: "stop", kind: ANY_TIME, default: Open("never"), about: "from when it is gone" };
+    Key { name: "stop", kind: ANY_TIME, default: Open("never"), about: "time at which it disappears" };
 const LIE: Key<Words<PepLie>, Is<PepLie>> = Key {
     name: "lie",
     kind: Words(&[
@@ -47,13 +43,13 @@ const LIE: Key<Words<PepLie>, Is<PepLie>> = Key {
         ("forge", PepLie::Forge),
     ]),
     default: Is(PepLie::None),
-    about: "how it lies",
+    about: "how it misreports; see below",
 };
 const FAULTS_FROM: Key<Duration, Is<Span>> = Key {
     name: "faults_from",
     kind: ANY_TIME,
     default: Is(Span::ZERO),
-    about: "`delay`, `loss` and `lie` begin then; before, it is honest and prompt",
+    about: "time from which `delay`, `loss` and `lie` apply; until then reports are correct and prompt",
 };
 
 /// The keys of `[[pep]]`.

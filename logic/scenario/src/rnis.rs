@@ -16,35 +16,39 @@ const MOST_ERROR: f64 = 0.9;
 const PERIOD: Key<Duration> = Key {
     name: "period",
     kind: Within(LEAST_SPAN..=MOST),
-    default: Open("`\"8ms\"`; of a modem one TTI"),
-    about: "between two reports, and over what they are means",
+    default: Open("`\"8ms\"`; one TTI for a modem"),
+    about: "reporting interval, over which reports are averaged",
 };
 const DELAY: Key<Duration> = Key {
     name: "delay",
     kind: Within(Span::ZERO..=MOST),
-    default: Open("`\"1ms\"`; of a modem `\"0s\"`"),
-    about: "from what was measured until it can be read",
+    default: Open("`\"1ms\"`; `\"0s\"` for a modem"),
+    about: "time from the end of a measurement until its report can be read",
 };
 const ERROR: Key<Number, Is<f64>> = Key {
     name: "error",
     kind: Number(0.0..=MOST_ERROR),
     default: Is(0.0),
-    about: "block, PRBs and queue of each report are wrong by up to this share, either way",
+    about: "largest relative error of block, PRBs and queue in each report, in either direction",
 };
 const EVERY: Key<Whole<u32>, Is<u32>> = Key {
     name: "every",
     kind: Whole::new(1..=1_000_000),
     default: Is(1),
-    about: "only one report in so many comes",
+    about: "one in this many reports arrives",
 };
 const STOP: Key<Duration> = Key {
     name: "stop",
     kind: ANY_TIME,
     default: Open("never"),
-    about: "from then on nothing that is measured comes, until `resume`",
+    about: "measurements from this time on are not reported, until `resume`",
 };
-const RESUME: Key<Duration> =
-    Key { name: "resume", kind: ANY_TIME, default: Open("never"), about: "comes after `stop`" };
+const RESUME: Key<Duration> = Key {
+    name: "resume",
+    kind: ANY_TIME,
+    default: Open("never"),
+    about: "time at which reports resume, after `stop`",
+};
 const CONTENT: Key<Words<Content>, Is<Content>> = Key {
     name: "content",
     kind: Words(&[
@@ -54,14 +58,15 @@ const CONTENT: Key<Words<Content>, Is<Content>> = Key {
         ("random", Content::Random),
     ]),
     default: Is(Content::Measured),
-    about: "what reports say: `\"full\"` (one PRB for this user, none free, 100 users, the queue at its limit), `\"empty\"` \
-            (all PRBs free, no queue, blocks of the whole cell) or `\"random\"`, whatever the cell does",
+    about: "what reports contain: the measurement, or regardless of the cell `\"full\"` (one PRB for this user, none free, \
+            100 users, the queue at its limit), `\"empty\"` (all PRBs free, no queue, blocks of the whole cell) or \
+            `\"random\"` values",
 };
 const ENCODING: Key<Words<Encoding>, Is<Encoding>> = Key {
     name: "encoding",
     kind: Words(&[("compact", Encoding::Compact), ("text", Encoding::Text)]),
     default: Is(Encoding::Compact),
-    about: "what a report of the edge takes on the wire: our datagrams, or `\"text\"`, 170 bytes a user",
+    about: "wire format of the edge's reports: our datagrams, or `\"text\"`, 170 bytes per user",
 };
 
 /// The keys of both tables.
