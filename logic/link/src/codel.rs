@@ -1,23 +1,23 @@
-//! CoDel: drops at the head of a queue whose delay has a floor above the target.
+//! CoDel: drops at the head of a queue whose minimum delay stays above the target.
 //!
 //! Source: RFC 8289 section 5 (its pseudocode); the constants' reasons in sections 4.2 to 4.4.
-//! State: [`Control`]. A queue is either not dropping, watching for `INTERVAL` of delay above `TARGET`, or
-//! dropping, at times that lie `INTERVAL / sqrt(count)` apart.
+//! State: [`Control`]. A queue is either not dropping, and watches for an `INTERVAL` of delay above `TARGET`, or
+//! dropping, at intervals of `INTERVAL / sqrt(count)`.
 //!
-//! With ECN, a packet is marked and passed on where it would be dropped (section 1; as Linux `codel_dequeue`
-//! does), and the law continues with the next one.
+//! With ECN, a packet that would be dropped is marked and passed on instead (section 1; as in Linux `codel_dequeue`),
+//! and the control law continues with the next one.
 
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::fifo::Fifo;
 use crate::{DropCause, Limit, Observer, Packet, Queued};
 
-/// A queue with no more than one packet of this size is never dropped from; RFC 8289 section 4.2.
+/// A queue with at most one packet of this size left is not dropped from; RFC 8289 section 4.2.
 const MTU: Bytes = Bytes::new(1500);
-/// Dropping that resumes within so many intervals goes on at a rate near that of last time; RFC 8289 section 5.5.
+/// Dropping that resumes within this many intervals continues near its last rate; RFC 8289 section 5.5.
 const RESUME: u64 = 16;
 
-/// Settings.
+/// Settings of the control law.
 #[derive(Clone, Copy)]
 pub(crate) struct ControlLaw {
     pub target: Span,
@@ -35,7 +35,7 @@ impl ControlLaw {
 /// State of one queue; names as in RFC 8289 section 5.2.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Control {
-    /// When the delay will have been above the target for an interval; `None` if it is not above.
+    /// When the delay will have been above the target for an interval; `None` while it is not above.
     first_above: Option<Time>,
     drop_next: Time,
     count: u32,
@@ -44,7 +44,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Takes the next packet out of `fifo`, after dropping those that the law asks for; section 5.5.
+    /// Takes the next packet out of `fifo`, after dropping those that the control law selects; section 5.5.
     #[inline]
     pub fn dequeue<P: Packet>(
         &mut self,
@@ -72,7 +72,7 @@ impl Control {
         } else if may_drop {
             self.is_dropping = true;
             let delta = self.count.saturating_sub(self.last_count);
-            // A `drop_next` that is still to come is recent too.
+            // A `drop_next` in the future is recent too.
             let is_recent = now.since(self.drop_next) < law.interval * RESUME;
             self.count = if delta > 1 && is_recent { delta } else { 1 };
             self.last_count = self.count;
@@ -85,7 +85,7 @@ impl Control {
         queued
     }
 
-    /// Takes the next packet, and whether it may be dropped (`dodequeue`, section 5.6).
+    /// Takes the next packet, and determines whether it may be dropped (`dodequeue`, section 5.6).
     #[inline]
     fn look<P: Packet>(
         &mut self,
@@ -102,12 +102,12 @@ impl Control {
             return (Some(queued), false);
         }
         let first_above = *self.first_above.get_or_insert(now + law.interval);
-        // Just set, it lies an interval ahead.
+        // If it was just set, it is an interval in the future.
         (Some(queued), now >= first_above && !law.interval.is_zero())
     }
 }
 
-/// The packet with a mark, or `None` if it had to be dropped.
+/// The packet with a mark, or `None` if it was dropped.
 fn mark_or_drop<P: Packet>(
     law: &ControlLaw,
     mut queued: Queued<P>,
@@ -123,7 +123,7 @@ fn mark_or_drop<P: Packet>(
     None
 }
 
-/// One queue under CoDel.
+/// A queue under CoDel.
 pub struct CoDel<P> {
     fifo: Fifo<P>,
     limit: Limit,
@@ -132,7 +132,7 @@ pub struct CoDel<P> {
 }
 
 impl<P: Packet> CoDel<P> {
-    /// An empty queue that holds `limit`; with `ecn`, capable packets are marked instead of dropped.
+    /// An empty queue with this limit; with `ecn`, capable packets are marked instead of dropped.
     pub fn new(limit: Limit, target: Span, interval: Span, ecn: bool) -> Self {
         let law = ControlLaw { target, interval, ecn };
         Self { fifo: Fifo::new(), limit, law, control: Control::default() }
@@ -179,11 +179,11 @@ mod tests {
 
     const MS: Span = Span::from_millis(1);
 
-    /// Pops one packet a millisecond from a queue whose delay is always `delay`, from `start` on.
+    /// Pops one packet per millisecond from a queue whose delay is always `delay`, from `start` on.
     fn play(queue: &mut CoDel<TestPacket>, log: &mut Log, start: u64, end: u64, delay: u64) -> Vec<bool> {
         (start..end)
             .map(|ms| {
-                // Refill, so that what is popped now was pushed `delay` ago: a fresh ring each time.
+                // Refilled each time, so that the packet popped now was pushed `delay` ago.
                 while queue.take().is_some() {}
                 for _ in 0..40 {
                     queue.push(Time::from_millis(ms - delay), TestPacket::ect(0, 1500), log);
@@ -201,7 +201,7 @@ mod tests {
     fn drops_follow_the_inverse_square_root() {
         let (mut queue, mut log) = (CoDel::new(Limit::Unlimited, MS * 5, MS * 100, false), Log::default());
         play(&mut queue, &mut log, 1000, 1500, 20);
-        // Above from 1000 on; first drop an interval later, then 100/sqrt(1), 100/sqrt(2), ... apart.
+        // Above the target from 1000 on; first drop an interval later, then 100/sqrt(1), 100/sqrt(2), ... apart.
         let mut expected = vec![1100];
         let mut next = 1100.0 + 100.0;
         for count in 2u32.. {
@@ -217,11 +217,11 @@ mod tests {
 
     #[test]
     fn dropping_resumes_where_it_was_if_soon() {
-        // Dropped at 1100, 1200, 1271, 1329, 1379: count 5 when left at 1380; drop_next 1423.
+        // Drops at 1100, 1200, 1271, 1329, 1379: count is 5 when dropping ends at 1380, and drop_next is 1423.
         for (case, pause, expected) in [
-            // Entered again at 1700: delta = 5 - 1 = 4, so the next comes 100/sqrt(4) = 50 ms later.
+            // Dropping starts again at 1700: delta = 5 - 1 = 4, so the next drop comes 100/sqrt(4) = 50 ms later.
             ("soon", 1600, vec![1700, 1750]),
-            // 16 intervals after drop_next is 3023 and a bit: an entry after that begins anew.
+            // 16 intervals after drop_next is slightly after 3023: dropping that starts later starts over.
             ("just in time", 2923, vec![3023, 3073]),
             ("late", 2924, vec![3024, 3124]),
         ] {

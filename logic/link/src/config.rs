@@ -13,7 +13,7 @@ use crate::Trace;
 pub struct LinkConfig {
     /// The server of the queue.
     pub service: Service,
-    /// The queue. Not used with [`Service::Unlimited`], where no packet waits.
+    /// The queue. Unused with [`Service::Unlimited`], where no packet waits.
     pub queue: QueueConfig,
     /// Propagation delay, from the last byte leaving the server to arrival.
     pub delay: Span,
@@ -21,7 +21,7 @@ pub struct LinkConfig {
     pub jitter: Jitter,
     /// Loss before the queue.
     pub loss: Loss,
-    /// Packets that may be overtaken.
+    /// Reordering: packets that may be overtaken.
     pub reorder: Option<Reorder>,
 }
 
@@ -35,24 +35,24 @@ impl LinkConfig {
 /// How a link serves its queue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Service {
-    /// At once: the link has a delay and no bottleneck.
+    /// No waiting: the link has a delay and no bottleneck.
     Unlimited,
-    /// One by one, each taking its size over this rate.
+    /// One packet at a time, each taking its size divided by this rate.
     Fixed(Rate),
     /// At the delivery opportunities of a trace.
     Trace(TraceService),
 }
 
-/// A trace and how it is played. The trace begins at [`ranpace_units::Time::ZERO`].
+/// A trace and how it is played. The trace starts at [`ranpace_units::Time::ZERO`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceService {
     /// The delivery opportunities.
     pub trace: Arc<Trace>,
-    /// Whether the trace starts again at its end; otherwise nothing leaves the queue any more.
+    /// Whether the trace repeats; otherwise nothing leaves the queue after its end.
     pub repeat: bool,
-    /// Capacity factor, dimensionless; 1 plays the trace as it is. The number of opportunities up to any
-    /// instant is the trace's, times this, rounded down: fractions are carried on, also from one
-    /// repetition to the next. Held as a multiple of 2^-32; negative and NaN give no capacity.
+    /// Capacity factor, dimensionless; 1 plays the trace unchanged. The number of opportunities up to any
+    /// instant is that of the trace, times this, rounded down: fractions carry over, also from one
+    /// repetition to the next. Stored as a multiple of 2^-32; negative values and NaN give no capacity.
     pub scale: f64,
     /// Bytes that one opportunity carries; 1504 B in mahimahi.
     pub opportunity: Bytes,
@@ -61,7 +61,7 @@ pub struct TraceService {
 }
 
 impl TraceService {
-    /// Plays `trace` as mahimahi's `mm-link` does: repeating, 1504 B an opportunity, 4 B a packet.
+    /// Plays `trace` as mahimahi's `mm-link` does: repeating, 1504 B per opportunity, 4 B per packet.
     pub fn new(trace: Arc<Trace>) -> Self {
         Self { trace, repeat: true, scale: 1.0, opportunity: Bytes::new(1504), overhead: Bytes::new(4) }
     }
@@ -70,7 +70,7 @@ impl TraceService {
 /// A queue's kind and settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueueConfig {
-    /// First in, first out; what does not fit is dropped.
+    /// First in, first out; packets that do not fit are dropped.
     DropTail {
         /// Its limit.
         limit: Limit,
@@ -83,7 +83,7 @@ pub enum QueueConfig {
         limit: Limit,
         /// Acceptable standing delay.
         target: Span,
-        /// Sliding window of the minimum; on the order of a worst-case round trip.
+        /// Sliding window of the minimum delay; on the order of a worst-case round trip.
         interval: Span,
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool,
@@ -94,11 +94,11 @@ pub enum QueueConfig {
         limit: Limit,
         /// Acceptable standing delay of a queue.
         target: Span,
-        /// Sliding window of the minimum.
+        /// Sliding window of the minimum delay.
         interval: Span,
-        /// Bytes that a queue may send in a round; zero counts as 1 B.
+        /// Bytes that a queue may send per round; zero counts as 1 B.
         quantum: Bytes,
-        /// Number of queues that flows are hashed to; zero is taken as 1.
+        /// Number of queues that flows are hashed to; zero counts as 1.
         flows: u32,
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool,
@@ -111,7 +111,7 @@ pub enum QueueConfig {
         target: Span,
         /// Period of the drop probability's updates; less than 0.1 ms counts as 0.1 ms.
         update: Span,
-        /// For how long a burst is let through.
+        /// How long a burst passes without drops.
         max_burst: Span,
         /// Whether ECN-capable packets are marked instead of dropped, while the probability is below 10 %.
         ecn: bool,
@@ -119,7 +119,7 @@ pub enum QueueConfig {
 }
 
 impl QueueConfig {
-    /// What it holds.
+    /// Its limit.
     pub const fn limit(&self) -> Limit {
         match self {
             Self::DropTail { limit, .. }
@@ -128,15 +128,15 @@ impl QueueConfig {
             | Self::Pie { limit, .. } => *limit,
         }
     }
-    /// Drop-tail without marks.
+    /// Drop-tail without ECN.
     pub fn drop_tail(limit: Limit) -> Self {
         Self::DropTail { limit, ecn: None }
     }
-    /// CoDel with 5 ms and 100 ms (RFC 8289 sections 4.4 and 4.3), without marks.
+    /// CoDel with 5 ms and 100 ms (RFC 8289 sections 4.4 and 4.3), without ECN.
     pub fn codel(limit: Limit) -> Self {
         Self::CoDel { limit, target: Span::from_millis(5), interval: Span::from_millis(100), ecn: false }
     }
-    /// FQ-CoDel with 5 ms, 100 ms, 1514 B and 1024 queues (RFC 8290 sections 5.2.1 to 5.2.5), without marks.
+    /// FQ-CoDel with 5 ms, 100 ms, 1514 B and 1024 queues (RFC 8290 sections 5.2.1 to 5.2.5), without ECN.
     pub fn fq_codel(limit: Limit) -> Self {
         Self::FqCoDel {
             limit,
@@ -147,7 +147,7 @@ impl QueueConfig {
             ecn: false,
         }
     }
-    /// PIE with 15 ms, 15 ms and 150 ms (RFC 8033 sections 4.2 and 4.4), without marks.
+    /// PIE with 15 ms, 15 ms and 150 ms (RFC 8033 sections 4.2 and 4.4), without ECN.
     pub fn pie(limit: Limit) -> Self {
         Self::Pie {
             limit,
@@ -159,19 +159,19 @@ impl QueueConfig {
     }
 }
 
-/// What a queue holds at most. A packet in service has left the queue and does not count.
+/// Limit of a queue. A packet in service has left the queue and does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Anything.
+    /// No limit.
     Unlimited,
-    /// So many bytes, as [`crate::Packet::size`] counts them.
+    /// A number of bytes, as counted by [`crate::Packet::size`].
     Bytes(Bytes),
-    /// So many packets.
+    /// A number of packets.
     Packets(u32),
 }
 
 impl Limit {
-    /// Whether `bytes` in `packets` fit.
+    /// Whether `packets` packets with `bytes` bytes in total fit.
     #[inline]
     pub fn holds(self, bytes: Bytes, packets: usize) -> bool {
         match self {
@@ -194,7 +194,7 @@ pub enum LimitError {
         /// Why it is not a size, if it looks like one.
         why: Option<ranpace_units::ParseError>,
     },
-    /// Nothing would ever pass.
+    /// The limit is zero, so nothing would ever pass.
     #[error("must be above zero: nothing would ever pass")]
     Zero,
 }
@@ -231,15 +231,15 @@ impl fmt::Display for Limit {
 }
 
 /// Extra delay of each packet, drawn independently. Packets stay in order: one that would overtake arrives
-/// together with the one before it. So on a busy link the delay is near the largest draw of late.
+/// together with the one before it. So on a busy link the delay is close to the largest recent draw.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jitter {
-    /// None.
+    /// No jitter.
     None,
     /// Uniform from zero to this.
     Uniform(Span),
-    /// Normal, negative values taken as zero.
+    /// Normal, with negative values clamped to zero.
     Normal {
         /// Mean.
         mean: Span,
@@ -251,32 +251,32 @@ pub enum Jitter {
 /// Loss before the queue. Probabilities are from 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loss {
-    /// None.
+    /// No loss.
     None,
-    /// Each packet by itself.
+    /// Independent loss of each packet.
     Random {
-        /// Of losing a packet.
+        /// Probability of losing a packet.
         probability: f64,
     },
-    /// Loss in bursts: a chain of two states, that takes a step after each packet and starts in the good one
-    /// (Gilbert 1960, Elliott 1963). The share of packets that meet the bad state is `p / (p + r)`, and the
+    /// Loss in bursts: a chain of two states that takes a step after each packet and starts in the good one
+    /// (Gilbert 1960, Elliott 1963). The share of packets in the bad state is `p / (p + r)`, and the
     /// chain stays there for `1 / r` packets on average.
     GilbertElliott {
-        /// Of going from the good state to the bad one.
+        /// Probability of moving from the good state to the bad one.
         p: f64,
-        /// Of going from the bad state to the good one.
+        /// Probability of moving from the bad state to the good one.
         r: f64,
-        /// Of losing a packet in the good state; 0 in Gilbert's model.
+        /// Probability of losing a packet in the good state; 0 in Gilbert's model.
         good: f64,
-        /// Of losing a packet in the bad state; 1 for bursts without gaps.
+        /// Probability of losing a packet in the bad state; 1 for bursts without gaps.
         bad: f64,
     },
-    /// Exactly these packets.
+    /// Loss of exactly these packets.
     List {
         /// Numbers of offered packets, counted from 0, sorted.
         numbers: Arc<[u64]>,
-        /// Packets with fewer bytes on the wire are not counted and not lost: so that a list is of data packets alone, however
-        /// many acknowledgements and empty segments there are beside them.
+        /// Packets with fewer bytes on the wire are neither counted nor lost, so that a list can refer to data packets only, however
+        /// many acknowledgements and empty segments there are.
         smallest: Bytes,
     },
 }
@@ -284,8 +284,8 @@ pub enum Loss {
 /// Some packets are held back after the propagation delay, and may be overtaken by later ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reorder {
-    /// Of holding a packet back, from 0 to 1.
+    /// Probability of holding a packet back, from 0 to 1.
     pub probability: f64,
-    /// For how long.
+    /// How long it is held back.
     pub extra: Span,
 }

@@ -1,14 +1,14 @@
 //! Drop-tail: first in, first out; a packet that does not fit is dropped.
 //!
 //! With a threshold it also marks ECN-capable packets that find more than that waiting: the instantaneous
-//! marking that RFC 8257 section 3.1 asks of switches for DCTCP.
+//! marking that RFC 8257 section 3.1 requires of switches for DCTCP.
 
 use ranpace_units::{Bytes, Time};
 
 use crate::fifo::Fifo;
 use crate::{DropCause, Limit, Observer, Packet, Queued};
 
-/// A plain queue.
+/// A drop-tail queue.
 pub struct DropTail<P> {
     fifo: Fifo<P>,
     limit: Limit,
@@ -16,7 +16,7 @@ pub struct DropTail<P> {
 }
 
 impl<P: Packet> DropTail<P> {
-    /// An empty queue that holds `limit`, and marks packets that find more than `ecn` waiting.
+    /// An empty queue with this limit, which marks packets that find more than `ecn` waiting.
     pub fn new(limit: Limit, ecn: Option<Bytes>) -> Self {
         Self { fifo: Fifo::new(), limit, ecn }
     }

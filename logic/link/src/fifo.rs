@@ -1,4 +1,4 @@
-//! The ring buffer of packets that all queues are made of.
+//! The ring buffer of packets behind all queues.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use ranpace_units::{Bytes, Time};
 
 use crate::{Limit, Observer, Packet};
 
-/// A packet and what its queue noted of it.
+/// A packet with its queue's metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued<P> {
     /// The packet.
@@ -17,7 +17,7 @@ pub struct Queued<P> {
     pub marked: bool,
 }
 
-/// Packets in the order of their arrival, and how many bytes they are.
+/// Packets in order of arrival, and their total bytes.
 pub(crate) struct Fifo<P> {
     ring: VecDeque<Queued<P>>,
     bytes: Bytes,
@@ -44,7 +44,7 @@ impl<P: Packet> Fifo<P> {
         limit.holds(self.bytes + packet.size(), self.ring.len() + 1)
     }
 
-    /// Appends a packet and tells of it.
+    /// Appends a packet and notifies the observer.
     #[inline]
     pub fn push(&mut self, now: Time, packet: P, marked: bool, observer: &mut impl Observer<P>) {
         self.bytes += packet.size();

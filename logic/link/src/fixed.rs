@@ -1,7 +1,7 @@
-//! A server of a fixed rate: packets cross one by one.
+//! A server with a fixed rate: packets cross one by one.
 //!
-//! As in ns-3 and Linux, the packet being sent has left the queue and does not count against its limit. Each
-//! packet's time is rounded up to a nanosecond.
+//! As in ns-3 and Linux, the packet in service has left the queue and does not count against its limit. Each
+//! packet's transmission time is rounded up to a nanosecond.
 
 use ranpace_units::{Bytes, Rate, Time};
 
@@ -11,14 +11,14 @@ const NANOBITS_PER_BYTE: u64 = 8_000_000_000;
 
 pub(crate) struct FixedServer<P> {
     pub rate: Rate,
-    /// Overhead of each packet.
+    /// Overhead per packet.
     pub overhead: Bytes,
-    /// The packet being sent.
+    /// The packet in service.
     pub current: Option<Queued<P>>,
-    /// What is left of it, in 10^-9 bit, as of `since`: exact through changes of rate.
+    /// The rest of it in 10^-9 bit, as of `since`: exact across changes of the rate.
     left: u64,
     since: Time,
-    /// When the server is free again and looks into the queue; [`Time::MAX`] while it idles.
+    /// When the server is free again and polls the queue; [`Time::MAX`] while it is idle.
     pub done: Time,
 }
 
@@ -27,7 +27,7 @@ impl<P: Packet> FixedServer<P> {
         Self { rate, overhead: Bytes::ZERO, current: None, left: 0, since: Time::ZERO, done: Time::MAX }
     }
 
-    /// A server that takes over `current` at `now`, `bytes` of it being left, and then looks into the queue.
+    /// A server that takes over `current` at `now` with `bytes` of it left, and then polls the queue.
     pub fn taking_over(now: Time, rate: Rate, current: Option<Queued<P>>, bytes: u64) -> Self {
         let left = bytes.saturating_mul(NANOBITS_PER_BYTE);
         let mut server = Self { rate, overhead: Bytes::ZERO, current, left, since: now, done: now };
@@ -52,7 +52,7 @@ impl<P: Packet> FixedServer<P> {
         };
     }
 
-    /// Goes on at another rate. What is due by `now` stays as it is.
+    /// Changes the rate. A transmission that ends by `now` is not affected.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         if self.current.is_some() && self.done > now {
             let span = now.since(self.since).as_nanos();

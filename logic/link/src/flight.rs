@@ -1,6 +1,6 @@
 //! Propagation: constant delay, jitter that keeps the order, and packets held back that may be overtaken.
 //!
-//! What keeps its order lies in a ring; only packets held back ([`Reorder`]) cost a heap.
+//! Packets in order are in a ring; only packets held back ([`Reorder`]) need a heap.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -17,7 +17,7 @@ pub(crate) struct Flight<P> {
     jitter_random: Random,
     reorder_random: Random,
     ordered: VecDeque<(Time, P)>,
-    /// Arrival of the youngest packet in `ordered`, ever: none arrives before it.
+    /// Arrival time of the last packet ever put into `ordered`; none arrives before it.
     latest: Time,
     held: BinaryHeap<Reverse<InFlight<P>>>,
     /// Number of packets held so far.
@@ -57,7 +57,7 @@ impl<P> Flight<P> {
         Self {
             delay,
             jitter,
-            // Nobody can be overtaken in no time.
+            // Without extra delay no packet can be overtaken.
             reorder: reorder.filter(|r| r.probability > 0.0 && !r.extra.is_zero()),
             jitter_random: random::stream(seed, Purpose::Jitter),
             reorder_random: random::stream(seed, Purpose::Reorder),
@@ -68,7 +68,7 @@ impl<P> Flight<P> {
         }
     }
 
-    /// A packet leaves at `now`.
+    /// A packet leaves the server at `now`.
     #[inline]
     pub fn launch(&mut self, now: Time, packet: P) {
         let extra = match self.jitter {
@@ -78,7 +78,7 @@ impl<P> Flight<P> {
             }
             Jitter::Normal { mean, deviation } => {
                 let draw = deviation.as_nanos() as f64 * random::normal(&mut self.jitter_random);
-                // A float-to-integer cast takes negative values as zero.
+                // A float-to-integer cast maps negative values to zero.
                 Span::from_nanos((mean.as_nanos() as f64 + draw + 0.5) as u64)
             }
         };
@@ -102,7 +102,7 @@ impl<P> Flight<P> {
         ordered.min(held)
     }
 
-    /// The next packet that has arrived by `now`. Of two at the same instant, one held back is first.
+    /// The next packet that has arrived by `now`. At the same instant, a packet held back comes first.
     #[inline]
     pub fn land(&mut self, now: Time) -> Option<P> {
         let next = self.next();
@@ -115,7 +115,7 @@ impl<P> Flight<P> {
         self.ordered.pop_front().map(|(_, packet)| packet)
     }
 
-    /// The packet `places` behind the next one, of those that keep their order.
+    /// The packet `places` behind the next one, among those in order.
     #[inline]
     pub fn upcoming(&self, places: usize) -> Option<&P> {
         self.ordered.get(places).map(|(_, packet)| packet)
@@ -125,7 +125,7 @@ impl<P> Flight<P> {
         self.ordered.len() + self.held.len()
     }
 
-    /// Takes out a packet, wherever it is.
+    /// Takes out any packet.
     pub fn take(&mut self) -> Option<P> {
         let ordered = self.ordered.pop_front().map(|(_, packet)| packet);
         ordered.or_else(|| self.held.pop().map(|Reverse(held)| held.packet))

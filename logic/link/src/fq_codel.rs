@@ -1,11 +1,11 @@
-//! FQ-CoDel: flows hashed to queues, served by deficit round robin, new ones first, CoDel in each.
+//! FQ-CoDel: flows are hashed to queues, which deficit round robin serves, new ones first, with CoDel in each.
 //!
 //! Source: RFC 8290; the two lists and their moves in section 4.2, the full queue in section 4.1, constants in
 //! section 5.2. State: per queue its packets, CoDel's control and its credit; the lists of new and of old queues.
 //!
-//! As Linux `sch_fq_codel` where the RFC leaves it open: on overflow half of the fattest queue is dropped from
-//! its head, at most 64 packets. Other than Linux and as RFC 8289: CoDel's "no more than one MTU left" looks at
-//! the one queue, not at all. The hash is ours: the RFC wants any that a sender cannot foresee.
+//! Where the RFC leaves it open, this follows Linux `sch_fq_codel`: on overflow half of the fattest queue is dropped from
+//! its head, at most 64 packets. Unlike Linux, and like RFC 8289, CoDel's "no more than one MTU left" considers
+//! only the queue itself, not all of them. The hash is ours: the RFC requires one that a sender cannot predict.
 
 use std::collections::VecDeque;
 
@@ -22,9 +22,9 @@ const BATCH: u32 = 64;
 struct Flow<P> {
     fifo: Fifo<P>,
     control: Control,
-    /// Credit in its turn; below zero by less than a packet.
+    /// Remaining credit; may be negative by less than a packet.
     credit: i64,
-    /// Whether it stands in one of the lists.
+    /// Whether it is in one of the lists.
     is_active: bool,
 }
 
@@ -42,8 +42,8 @@ pub struct FqCoDel<P> {
 }
 
 impl<P: Packet> FqCoDel<P> {
-    /// An empty set of `flows` queues (at least one) that hold `limit` together. Each may send `quantum` (at
-    /// least one byte) in a round. `seed` decides which flows share a queue.
+    /// An empty set of `flows` queues (at least one) with the common limit `limit`. Each may send `quantum` (at
+    /// least one byte) per round. `seed` determines which flows share a queue.
     pub fn new(
         limit: Limit,
         target: Span,
@@ -67,7 +67,7 @@ impl<P: Packet> FqCoDel<P> {
         }
     }
 
-    /// The queue of a flow: a mixing function (that of SplitMix64), then a multiplication instead of a modulo.
+    /// The queue of a flow: SplitMix64's mixing function, then a multiplication instead of a modulo.
     fn index(&self, flow: u32) -> u32 {
         let mut mix = u64::from(flow).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.salt;
         mix = (mix ^ (mix >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -96,7 +96,7 @@ impl<P: Packet> FqCoDel<P> {
     }
 
     fn drop_from_fattest(&mut self, now: Time, observer: &mut impl Observer<P>) {
-        // There is one: an empty set is within any limit.
+        // There is one, since an empty set is within any limit.
         let Some(fattest) = self.flows.iter_mut().max_by_key(|flow| flow.fifo.bytes()) else { return };
         let goal = fattest.fifo.bytes() / 2;
         for _ in 0..BATCH {
@@ -134,7 +134,7 @@ impl<P: Packet> FqCoDel<P> {
             }
             list.pop_front();
             if is_new {
-                // Through the old list once, so that a flow cannot stay new by sending little; section 4.2.
+                // It passes through the old list once, so that a flow cannot stay new by sending little; section 4.2.
                 self.old.push_back(index);
             } else {
                 flow.is_active = false;
@@ -142,13 +142,13 @@ impl<P: Packet> FqCoDel<P> {
         }
     }
 
-    /// Bytes waiting of all flows.
+    /// Bytes waiting in all queues.
     #[inline]
     pub fn bytes(&self) -> Bytes {
         self.bytes
     }
 
-    /// Number of waiting packets of all flows.
+    /// Number of packets waiting in all queues.
     #[inline]
     pub fn packets(&self) -> usize {
         self.packets
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_thin_flow_does_not_wait_behind_a_flood() {
-        // Flow 1 offers twice the link; flow 2 sends 100 B every 20 ms.
+        // Flow 1 offers twice the link rate; flow 2 sends 100 B every 20 ms.
         let longest = |queue| {
             let config = LinkConfig::new(Service::Fixed(Rate::from_mbit_per_s(12)), queue, MS * 10);
             let flood = (0..10_000).map(|n| (n * 500, TestPacket::new(1, 1500)));
@@ -182,7 +182,7 @@ mod tests {
             assert_eq!(log.dropped.iter().filter(|d| d.2.flow == 2).count(), 0);
             log.departed.iter().filter(|d| d.2.flow == 2).map(|d| d.1).max().unwrap()
         };
-        // The packet in service, and its own time.
+        // The wait covers the packet in service and the packet's own transmission.
         assert!(longest(QueueConfig::fq_codel(Limit::Packets(10_240))) < MS * 3);
         assert!(longest(QueueConfig::drop_tail(Limit::Unlimited)) > MS * 1000);
     }
@@ -211,7 +211,7 @@ mod tests {
         for n in 0..10 {
             queue.push(Time::from_millis(n), TestPacket::new(1, 1000 + n), &mut log);
         }
-        // Ten packets of flow 1 are 10 045 B; five of them bring it to half.
+        // Ten packets of flow 1 are 10 045 B; dropping six of them brings it below half.
         let dropped: Vec<(u32, u64)> = log.dropped.iter().map(|d| (d.2.flow, d.2.size)).collect();
         assert_eq!(dropped, [(1, 1000), (1, 1001), (1, 1002), (1, 1003), (1, 1004), (1, 1005)]);
         assert_eq!(queue.packets(), 5);
@@ -226,7 +226,7 @@ mod tests {
         assert!((0..1024).any(|flow| a.index(flow) != b.index(flow)));
         used.sort_unstable();
         used.dedup();
-        // 1024 balls in 1024 urns leave 1/e empty.
+        // 1024 balls in 1024 bins leave 1/e of the bins empty.
         assert!((600..700).contains(&used.len()), "{}", used.len());
     }
 }

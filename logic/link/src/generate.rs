@@ -1,18 +1,18 @@
-//! A model of a cellular link that makes traces, for when no recorded one is at hand.
+//! A model of a cellular link that generates traces, for use without a recorded one.
 //!
 //! The capacity of a millisecond is the product of
 //! - a mean,
 //! - shadowing: a first-order autoregressive process of the rate's logarithm (Gudmundson 1991, applied to the
 //!   rate), with a memory of seconds,
-//! - fast fading: another one, with a memory of tens of milliseconds,
-//! - outages: none for a time, at the events of a Poisson process (handovers, lost coverage),
+//! - fast fading: another such process, with a memory of tens of milliseconds,
+//! - outages: periods without capacity, at the events of a Poisson process (handovers, lost coverage),
 //!
-//! cut at the cell's peak and given in the milliseconds in which the scheduler serves this user, drawn
-//! independently. Whole packets make opportunities, at most as many in a millisecond as the peak allows a user that
-//! is served so seldom; what is left is carried on. Before that, all is scaled so that the mean is met, which the
-//! peak keeps from being exact.
+//! scaled to meet the mean and then clamped at the cell's peak, so that the mean is met only approximately. The capacity is
+//! delivered in the milliseconds in which the scheduler serves this user, drawn independently. Whole packets become
+//! opportunities, per millisecond at most as many as the peak allows a user that is served this rarely; the remainder is
+//! carried over.
 //!
-//! All of it is ours. The defaults lie within the range of the recorded LTE traces of Winstein et al. (NSDI 2013)
+//! All of it is ours. The defaults are within the range of the recorded LTE traces of Winstein et al. (NSDI 2013)
 //! and of later ones from New York: second-to-second factor, share of busy milliseconds, stalls.
 
 use ranpace_units::{Rate, Span};
@@ -24,7 +24,7 @@ use crate::{Trace, TraceError};
 /// Parameters of a link. Deviations are of the natural logarithm of the rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellularModel {
-    /// Mean capacity, outages included, with 12 kbit an opportunity.
+    /// Mean capacity, outages included, with 12 kbit per opportunity.
     pub mean: Rate,
     /// Most that the cell gives to one user.
     pub peak: Rate,
@@ -54,7 +54,7 @@ impl Default for CellularModel {
 }
 
 impl CellularModel {
-    /// An LTE downlink on the move: 12 Mbit/s, about three stalls of 0.3 s to 1.5 s a minute.
+    /// An LTE downlink on the move: 12 Mbit/s, about three stalls of 0.3 s to 1.5 s per minute.
     pub const fn lte() -> Self {
         Self {
             mean: Rate::from_mbit_per_s(12),
@@ -86,7 +86,7 @@ impl CellularModel {
         }
     }
 
-    /// A 5G downlink below 6 GHz on the move: 100 Mbit/s, deep and fast changes.
+    /// A 5G downlink below 6 GHz on the move: 100 Mbit/s, deep and fast variations.
     pub const fn nr() -> Self {
         Self {
             mean: Rate::from_mbit_per_s(100),
@@ -102,12 +102,12 @@ impl CellularModel {
         }
     }
 
-    /// A trace of `duration` (at least 1 ms and less than 18 hours; parts of a millisecond are cut off). Its last
-    /// millisecond always has an opportunity, so that the trace is exactly that long. Needs 8 B of memory for each
+    /// A trace of `duration` (at least 1 ms and less than 18 hours, truncated to whole milliseconds). Its last
+    /// millisecond always has an opportunity, so that the trace has exactly this length. Needs 8 B of memory per
     /// millisecond.
     ///
     /// # Errors
-    /// [`TraceError::TooLong`] if the duration or the rate give more than a [`Trace`] holds; the line is the
+    /// [`TraceError::TooLong`] if the duration or the rate exceed what a [`Trace`] holds; the line is the
     /// millisecond.
     pub fn generate(&self, duration: Span, seed: u64) -> Result<Trace, TraceError> {
         let length = duration.as_millis().max(1);
@@ -119,7 +119,7 @@ impl CellularModel {
         let bits_per_packet = PACKET.as_f64() * 8.0;
         let (mean, peak) = (self.mean.as_f64() / 1000.0, self.peak.as_f64() / 1000.0); // bits per ms
         let scale = if total > 0.0 { mean * length as f64 / total } else { 0.0 };
-        // What the cell's whole width carries in a millisecond, in packets.
+        // Capacity of the whole cell in a millisecond, in packets.
         let most = (peak / self.scheduled / bits_per_packet).max(1.0);
         let mut scheduler = random::stream(seed, Purpose::Scheduler);
         let mut bits = 0.0;
@@ -135,7 +135,7 @@ impl CellularModel {
     /// Relative capacity of each millisecond, before scaling.
     fn capacity(&self, length: u64, seed: u64) -> Vec<f64> {
         let mut random = random::stream(seed, Purpose::Trace);
-        // x' = a x + sqrt(1 - a^2) s n keeps the deviation s; a = exp(-1 ms / memory).
+        // x' = a x + sqrt(1 - a^2) s n keeps the standard deviation s; a = exp(-1 ms / memory).
         let keep = |memory: Span| libm::exp(-1e6 / (memory.as_nanos() as f64).max(1.0));
         let (slow, fast) = (keep(self.shadowing_memory), keep(self.fading_memory));
         let (slow_noise, fast_noise) =

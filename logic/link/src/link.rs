@@ -8,17 +8,17 @@ use crate::loss::LossProcess;
 use crate::opportunities::TraceServer;
 use crate::{LinkConfig, Observer, Packet, Queue, Service};
 
-/// A one-way link. Times given to it must not decrease from call to call.
+/// A one-way link. Times passed to it must not decrease from call to call.
 pub struct Link<P> {
     lottery: LossProcess,
     queue: Queue<P>,
     server: Server<P>,
     flight: Flight<P>,
-    /// The earliest internal event or arrival.
+    /// Time of the earliest internal event or arrival.
     next: Time,
-    /// Fixed rates so far, each with its beginning; empty until there is one.
+    /// Fixed rates so far, each with its start; empty until there is one.
     rates: Vec<(Time, Rate)>,
-    /// The service before the first fixed rate: only its capacity counts.
+    /// The service before the first fixed rate, kept for its capacity.
     before: Option<Box<Server<P>>>,
 }
 
@@ -28,14 +28,14 @@ enum Server<P> {
     Trace(TraceServer<P>),
 }
 
-/// Whether something is to happen by `now`. What is set to [`Time::MAX`] never happens.
+/// Whether an event is due by `now`. Events at [`Time::MAX`] never happen.
 #[inline]
 fn is_due(at: Time, now: Time) -> bool {
     at <= now && at != Time::MAX
 }
 
 impl<P: Packet> Link<P> {
-    /// An empty link at [`Time::ZERO`]. Loss, jitter, reordering and the queue draw from streams of their own,
+    /// An empty link at [`Time::ZERO`]. Loss, jitter, reordering and the queue use separate random streams,
     /// all derived from `seed`.
     pub fn new(config: &LinkConfig, seed: u64) -> Self {
         let mut rates = Vec::new();
@@ -58,8 +58,8 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// The same, where each packet takes so many bytes of a fixed rate besides its own: the headers of a tunnel. A trace has
-    /// its own ([`crate::TraceService`]).
+    /// Adds `overhead` bytes to the size of each packet on a fixed rate: the headers of a tunnel. A trace has
+    /// its own setting ([`crate::TraceService`]).
     #[must_use]
     pub fn with_overhead(mut self, overhead: Bytes) -> Self {
         if let Server::Fixed(server) = &mut self.server {
@@ -68,8 +68,8 @@ impl<P: Packet> Link<P> {
         self
     }
 
-    /// Offers a packet. Loss (random or listed) is decided here, before the queue, counting every packet
-    /// offered. What was due by `now` happens first: a packet that leaves the queue at this instant makes room.
+    /// Offers a packet. Loss (random or listed) is decided here, before the queue, and counts every packet
+    /// offered. Events due by `now` happen first: a packet that leaves the queue at this instant makes room.
     #[inline]
     pub fn send(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
         self.advance(now, observer);
@@ -100,21 +100,21 @@ impl<P: Packet> Link<P> {
         self.set_next();
     }
 
-    /// When [`Link::poll`] has to be called next; [`Time::MAX`] if nothing is under way.
+    /// When [`Link::poll`] must be called next; [`Time::MAX`] if nothing is under way.
     #[inline]
     pub fn next_event(&self) -> Time {
         self.next
     }
 
-    /// When a packet can arrive at the far end at the earliest; [`Time::MAX`] if nothing is under way. Who wants packets alone
-    /// may leave [`Link::poll`] until then: the server does all at its own instants, however late it is asked.
+    /// Earliest time at which a packet can arrive at the far end; [`Time::MAX`] if nothing is under way. Callers that only want
+    /// packets may postpone [`Link::poll`] until then: server events happen at their own instants, however late the call.
     #[inline]
     pub fn next_arrival(&self) -> Time {
         self.flight.next().min(self.next_departure() + self.flight.delay)
     }
 
     /// Advances to `now` and returns the next packet that has arrived at the far end by then, or `None` if
-    /// there is nothing more until [`Link::next_event`]. To be called until it returns `None`.
+    /// nothing more happens until [`Link::next_event`]. Call it until it returns `None`.
     #[inline]
     pub fn poll(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<P> {
         if !is_due(self.next, now) {
@@ -126,7 +126,7 @@ impl<P: Packet> Link<P> {
         packet
     }
 
-    /// Lets the server do all that is due by `now`, each at its instant.
+    /// Processes the server events due by `now`, each at its instant.
     #[inline]
     fn advance(&mut self, now: Time, observer: &mut impl Observer<P>) {
         match &mut self.server {
@@ -169,7 +169,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// When the server is done with something.
+    /// The next event of the server.
     #[inline]
     fn next_departure(&self) -> Time {
         match &self.server {
@@ -204,8 +204,8 @@ impl<P: Packet> Link<P> {
         .map(|queued| &queued.packet)
     }
 
-    /// A packet that propagates, `places` behind the one that arrives next; packets held back are not counted. For
-    /// whoever wants to prepare for it: another one may yet come before it.
+    /// A propagating packet, `places` behind the next one to arrive; packets held back are not counted. For
+    /// callers that want to prefetch it: another packet may still arrive first.
     #[inline]
     pub fn upcoming(&self, places: usize) -> Option<&P> {
         self.flight.upcoming(places)
@@ -216,14 +216,14 @@ impl<P: Packet> Link<P> {
         self.flight.len()
     }
 
-    /// The queue, for what only one kind of queue has.
+    /// The queue, for queries that only one kind of queue supports.
     pub fn queue(&self) -> &Queue<P> {
         &self.queue
     }
 
-    /// What could have crossed after `from` and until `to`, as [`Packet::size`] counts: rate times time, or what
-    /// the opportunities carry less one packet's overhead each (12 kbit an opportunity for mahimahi's numbers).
-    /// `None` for a link that was without limit for some of that time.
+    /// Capacity after `from` and up to `to`, in bytes as counted by [`Packet::size`]: rate times time, or what
+    /// the opportunities carry less one packet's overhead each (12 kbit per opportunity with mahimahi's numbers).
+    /// `None` for a link that was unlimited for some of that time.
     pub fn capacity(&self, from: Time, to: Time) -> Option<Bytes> {
         match &self.server {
             Server::Unlimited => None,
@@ -246,9 +246,9 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Changes the rate at `now`; the packet in service goes on at the new rate. A link without limit or with a
-    /// trace has a fixed rate from then on. To be called when [`Link::poll`] has nothing more for `now`.
-    /// Every change is remembered (16 B) for [`Link::capacity`].
+    /// Changes the rate at `now`; the packet in service continues at the new rate. An unlimited link or one with a
+    /// trace has a fixed rate from then on. Call it when [`Link::poll`] has nothing more for `now`.
+    /// Every change is recorded (16 B) for [`Link::capacity`].
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         let fixed = match &mut self.server {
             Server::Unlimited => Some(FixedServer::new(rate)),
@@ -268,13 +268,13 @@ impl<P: Packet> Link<P> {
         self.set_next();
     }
 
-    /// Changes the propagation delay of packets that leave the server from now on. They do not overtake those
-    /// that left before.
+    /// Changes the propagation delay of packets that leave the server from now on. They do not overtake
+    /// earlier ones.
     pub fn set_delay(&mut self, delay: Span) {
         self.flight.delay = delay;
     }
 
-    /// Takes out all packets that have not arrived: propagating, in service, waiting. For the end of a run.
+    /// Takes out all packets that have not arrived: propagating, in service or waiting. For the end of a run.
     pub fn drain(&mut self) -> impl Iterator<Item = P> + use<P> {
         let mut rest: Vec<P> = std::iter::from_fn(|| self.flight.take()).collect();
         rest.extend(match &mut self.server {

@@ -7,7 +7,7 @@ use ranpace_units::Bytes;
 use crate::random::{self, Purpose, Random};
 use crate::{DropCause, Loss};
 
-/// Decides for one packet after the other.
+/// Decides on the loss of each packet in turn.
 pub(crate) struct LossProcess {
     rule: Rule,
     random: Random,
@@ -50,7 +50,7 @@ impl LossProcess {
             Rule::List { numbers, next, offered, .. } => {
                 let number = *offered;
                 *offered += 1;
-                // Tolerates duplicates; what is out of order is passed over.
+                // Tolerates duplicates; numbers out of order are skipped.
                 let before = *next;
                 while numbers.get(*next).is_some_and(|&n| n <= number) {
                     *next += 1;

@@ -1,11 +1,11 @@
 //! A server that plays a trace of delivery opportunities, byte for byte as mahimahi's `mm-link` does.
 //!
-//! An opportunity carries so many bytes (1504 there). Small packets share it, a packet may straddle several, and
-//! what it has left when the queue is empty is lost. An opportunity at `T` ms serves only packets that arrived
-//! strictly before `T` ms. The packet partly sent has left the queue. At its end the trace starts again, its
-//! last timestamp being the new zero.
+//! An opportunity carries a fixed number of bytes (1504 in mahimahi). Small packets share it, a packet may span several, and
+//! the rest of it is lost when the queue is empty. An opportunity at `T` ms serves only packets that arrived
+//! strictly before `T` ms. A partly sent packet has left the queue. At its end the trace repeats, with its
+//! last timestamp as the new zero.
 //!
-//! An idle server keeps no clock: the cursor jumps to the next opportunity when a packet arrives.
+//! An idle server needs no timer: the cursor jumps to the next opportunity when a packet arrives.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use ranpace_units::{Bytes, Time};
 use crate::trace::Entry;
 use crate::{Queued, Trace, TraceService};
 
-/// The next opportunities, all those of one millisecond together.
+/// The next opportunities, those of one millisecond together.
 pub(crate) struct Cursor {
     trace: Arc<Trace>,
     repeat: bool,
-    /// Capacity factor in 2^-32.
+    /// Capacity factor in units of 2^-32.
     factor: u64,
     pass: u64,
     index: usize,
-    /// When they are; [`Time::MAX`] if none will come any more.
+    /// Their time; [`Time::MAX`] if there are no more.
     pub at: Time,
-    /// Their number; zero if none will follow.
+    /// Their number; zero if there are no more.
     pub count: u64,
 }
 
 impl Cursor {
     fn new(service: &TraceService) -> Self {
-        // A float-to-integer cast takes negative values and NaN as zero.
+        // A float-to-integer cast maps negative values and NaN to zero.
         let factor = (service.scale * (1u64 << 32) as f64 + 0.5) as u64;
         let trace = service.trace.clone();
         let mut cursor =
@@ -39,12 +39,12 @@ impl Cursor {
         cursor
     }
 
-    /// The scaled number of opportunities among the first `raw` ones.
+    /// The scaled number of the first `raw` opportunities.
     fn scaled(&self, raw: u64) -> u64 {
         u64::try_from((u128::from(raw) * u128::from(self.factor)) >> 32).unwrap_or(u64::MAX)
     }
 
-    /// Sets `at` and `count` from `pass` and `index`; goes on to the next entry that has any.
+    /// Sets `at` and `count` from `pass` and `index`, skipping entries without opportunities after scaling.
     fn place(&mut self) {
         let (entries, total) = (self.trace.entries(), self.trace.opportunities());
         let before = |pass: u64, index: usize| {
@@ -54,7 +54,7 @@ impl Cursor {
         let mut first = self.scaled(before(self.pass, self.index));
         let mut last = self.scaled(after(self.pass, self.index));
         if first == last && self.factor > 0 {
-            // The raw opportunity with which the scaled number grows: the smallest n with n * factor >= first + 1.
+            // The raw opportunity at which the scaled number increases: the smallest n with n * factor >= first + 1.
             let goal = ((u128::from(first) + 1) << 32).div_ceil(u128::from(self.factor)) - 1;
             let goal = u64::try_from(goal).unwrap_or(u64::MAX);
             let rest = goal % total;
@@ -69,7 +69,7 @@ impl Cursor {
         (self.at, self.count) = if is_over { (Time::MAX, 0) } else { (at, last - first) };
     }
 
-    /// On to the next millisecond with opportunities.
+    /// Advances to the next millisecond with opportunities.
     #[inline]
     pub fn step(&mut self) {
         self.index += 1;
@@ -80,7 +80,7 @@ impl Cursor {
         self.place();
     }
 
-    /// On to the first opportunity after `now`.
+    /// Advances to the first opportunity after `now`.
     #[inline]
     pub fn seek(&mut self, now: Time) {
         if self.at <= now {
@@ -93,7 +93,7 @@ impl Cursor {
         let (pass, rest) = (now.as_millis() / length, now.as_millis() % length);
         let entries = self.trace.entries();
         let start = if pass == self.pass { self.index } else { 0 };
-        // The last entry is at `length`, beyond `rest`: there always is one.
+        // The last entry is at `length`, beyond `rest`, so there is always one.
         self.index = start + gallop(&entries[start..], rest);
         self.pass = pass;
         self.place();
@@ -104,7 +104,7 @@ impl Cursor {
     }
 }
 
-/// Index of the first entry later than `ms`, in a time that grows with the logarithm of the distance.
+/// Index of the first entry later than `ms`, in time logarithmic in the distance.
 fn gallop(entries: &[Entry], ms: u64) -> usize {
     let is_past = |entry: &Entry| u64::from(entry.ms) <= ms;
     let mut end = 1;
@@ -119,9 +119,9 @@ pub(crate) struct TraceServer<P> {
     pub cursor: Cursor,
     pub opportunity: u64,
     pub overhead: u64,
-    /// The packet partly sent.
+    /// The partly sent packet.
     pub current: Option<Queued<P>>,
-    /// Bytes left of it, overhead included.
+    /// Remaining bytes of it, overhead included.
     pub left: u64,
 }
 
@@ -136,7 +136,7 @@ impl<P> TraceServer<P> {
         }
     }
 
-    /// What packets of an opportunity's size can carry from after `from` until `to`, overhead excluded.
+    /// Capacity for packets of an opportunity's size after `from` and up to `to`, overhead excluded.
     pub fn capacity(&self, from: Time, to: Time) -> Bytes {
         let count = self.cursor.passed(to).saturating_sub(self.cursor.passed(from));
         Bytes::new(self.opportunity.saturating_sub(self.overhead)) * count
@@ -189,7 +189,7 @@ mod tests {
     }
 
     proptest! {
-        /// Jumping ends where stepping would, and what is passed is what the steps carried.
+        /// Jumping gives the same result as stepping, and `passed` counts what the steps carried.
         #[test]
         fn jumping_is_stepping(
             times in prop::collection::vec(0..60u64, 1..40),

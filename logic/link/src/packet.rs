@@ -1,4 +1,4 @@
-//! The interfaces of a link to its surroundings: what it must know of a packet, and the observer that it notifies.
+//! The interfaces of a link to its surroundings: the properties of packets that it needs, and the observer that it notifies.
 
 use ranpace_units::{Bytes, Span, Time};
 
@@ -6,9 +6,9 @@ use ranpace_units::{Bytes, Span, Time};
 pub trait Packet {
     /// Bytes on the wire, IP header included.
     fn size(&self) -> Bytes;
-    /// The flow that it belongs to; FQ-CoDel keeps flows apart.
+    /// The flow that it belongs to; FQ-CoDel separates flows.
     fn flow(&self) -> u32;
-    /// Whether its sender can be told of congestion by a mark (ECT(0) or ECT(1); RFC 3168 section 5).
+    /// Whether it is ECN-capable (ECT(0) or ECT(1); RFC 3168 section 5), so that a mark can signal congestion.
     fn is_ect(&self) -> bool;
     /// Sets Congestion Experienced (RFC 3168 section 5). Called only if [`Packet::is_ect`].
     fn mark_ce(&mut self);
@@ -20,36 +20,36 @@ pub trait Packet {
 pub enum DropCause {
     /// The queue was full.
     Overflow,
-    /// The decision of CoDel, FQ-CoDel or PIE.
+    /// CoDel, FQ-CoDel or PIE decided so.
     Aqm,
     /// Random or burst loss, before the queue.
     Random,
-    /// Its number stood in a fixed list, before the queue.
+    /// Its number is in a fixed list; it was lost before the queue.
     Listed,
 }
 
-/// Is told what happens to packets. Every method does nothing unless it is written.
+/// Receives what happens to packets. All methods do nothing by default.
 ///
-/// Calls are made as the link learns of things, with the instant at which they were due: each kind of
-/// call comes in the order of time, but a departure can be told after the call that reached beyond it.
+/// Calls carry the instant at which the event was due, but are made when the link processes it: each kind of
+/// call comes in order of time, but a departure can be reported after a call for a later instant.
 pub trait Observer<P> {
-    /// Joined the queue, which then holds `queued` (this packet included, one in service not).
+    /// A packet joined the queue, which then holds `queued` (including this packet, excluding one in service).
     fn on_enqueued(&mut self, now: Time, packet: &P, queued: Bytes) {
         let _ = (now, packet, queued);
     }
-    /// Was dropped, and will not be seen again.
+    /// A packet was dropped for good.
     fn on_dropped(&mut self, now: Time, packet: &P, cause: DropCause) {
         let _ = (now, packet, cause);
     }
-    /// Its last byte crossed the bottleneck at `now`. `waited` runs from joining the queue to `now`: it is
-    /// the time in the queue **and** the packet's own service, without propagation. `marked` is whether
+    /// The last byte of a packet crossed the bottleneck at `now`. `waited` runs from joining the queue to `now`: it is
+    /// the time in the queue **and** the packet's own transmission, without propagation. `marked` is whether
     /// this link set Congestion Experienced.
     fn on_departed(&mut self, now: Time, packet: &P, waited: Span, marked: bool) {
         let _ = (now, packet, waited, marked);
     }
 }
 
-/// Nobody listens.
+/// Ignores all events.
 impl<P> Observer<P> for () {}
 
 impl<P, O: Observer<P> + ?Sized> Observer<P> for &mut O {

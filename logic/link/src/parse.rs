@@ -1,24 +1,24 @@
-//! Parses a trace of delivery opportunities from text that comes in pieces.
+//! Incremental parser for traces of delivery opportunities.
 //!
-//! The format is mahimahi's: one number a line, a time in whole milliseconds, not decreasing. Lines may end in CR LF, the last line
-//! may lack its end, and empty lines at the very end are ignored.
+//! The format is mahimahi's: one time in whole milliseconds per line, non-decreasing. Lines may end in CR LF, the last line
+//! may lack a line break, and empty lines at the very end are ignored.
 
 use crate::trace::{Builder, MAX_MS};
 use crate::{Trace, TraceError};
 
-/// A line longer than this is no number; also how much of it is shown.
+/// Longer lines are not numbers; also how much of a line is shown.
 const SHOWN: usize = 40;
 
-/// Takes the text of a trace in pieces, cut anywhere. The first error stays: what comes later is not read.
+/// Accepts the text of a trace in pieces, split anywhere. After the first error, further text is not read.
 pub struct TraceParser {
     builder: Builder,
-    /// Number of the line that is being read, from 1.
+    /// Number of the current line, from 1.
     line: u64,
-    /// Its beginning.
+    /// Beginning of the current line.
     text: [u8; SHOWN],
-    /// How many characters it has; one more than `SHOWN` stands for all the rest.
+    /// Length of the current line; one more than `SHOWN` if it is longer.
     length: usize,
-    /// The first of the empty lines just before it, if there are any.
+    /// The first of the empty lines directly before it, if there are any.
     empty: Option<u64>,
     failed: Option<TraceError>,
 }
@@ -30,12 +30,12 @@ impl Default for TraceParser {
 }
 
 impl TraceParser {
-    /// Nothing read yet.
+    /// A parser that has read nothing.
     pub fn new() -> Self {
         Self { builder: Builder::default(), line: 1, text: [0; SHOWN], length: 0, empty: None, failed: None }
     }
 
-    /// Reads on. An error does not depend on where the text was cut, except that it may be told later.
+    /// Reads more text. Errors do not depend on where the text is split, except that they may be reported later.
     pub fn push(&mut self, text: &[u8]) -> Result<(), TraceError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -56,7 +56,7 @@ impl TraceParser {
         Ok(())
     }
 
-    /// The trace, if all was well.
+    /// The trace, if there was no error.
     pub fn finish(mut self) -> Result<Trace, TraceError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the bytes and the cuts: no panic, and the same result as in one piece.
+        /// Whatever the bytes and splits: no panic, and the same result as in one piece.
         #[test]
         fn cuts_do_not_matter(
             text in prop_oneof![

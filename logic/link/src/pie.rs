@@ -4,10 +4,10 @@
 //! (section 5.4) and the cap on steps (section 5.5). State: the drop probability, the delay now and at the last
 //! update, the burst allowance, and the accumulated probability.
 //!
-//! The delay is that of the packet that left last, zero if it left the queue empty: the time-stamp variant of
-//! section 4.3, as Linux does by default. So no departure rate has to be estimated, which is what a link of
-//! varying rate wants. Updates are due at every multiple of `T_UPDATE`; between two calls the delay does not
-//! change, so those that were missed are made up for at the next call.
+//! The delay is that of the last packet to leave, or zero if it left the queue empty: the timestamp variant of
+//! section 4.3, the default in Linux. It needs no estimate of the departure rate, which suits links with a
+//! varying rate. Updates are due at every multiple of `T_UPDATE`. The delay does not change between two calls,
+//! so missed updates are made up for at the next call.
 
 use ranpace_units::{Bytes, Span, Time};
 
@@ -19,25 +19,25 @@ use crate::{DropCause, Limit, Observer, Packet, Queued};
 const ALPHA: f64 = 0.125;
 /// Per second of change in delay, per update; RFC 8033 section 4.2.
 const BETA: f64 = 1.25;
-/// What a probability below the first number divides the step by; RFC 8033 section 4.2.
+/// Divisors of the step for probabilities below the first number; RFC 8033 section 4.2.
 const TUNING: [(f64, f64); 6] =
     [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
-/// What remains of the probability after an update without delay; RFC 8033 section 4.2.
+/// Factor on the probability in an update without delay; RFC 8033 section 4.2.
 const DECAY: f64 = 0.98;
-/// Steps larger than the second number are cut to it from the first probability on; RFC 8033 section 5.5.
+/// From the first number on, the probability increases by at most the second per update; RFC 8033 section 5.5.
 const CAP: (f64, f64) = (0.1, 0.02);
-/// Up to this probability a mark is enough; RFC 8033 section 5.1.
+/// Up to this probability packets are marked instead of dropped; RFC 8033 section 5.1.
 const MARK_UP_TO: f64 = 0.1;
-/// With half of the target's delay, nothing is dropped below this probability; RFC 8033 section 4.1.
+/// While the delay is below half of the target, nothing is dropped below this probability; RFC 8033 section 4.1.
 const SAFE_BELOW: f64 = 0.2;
-/// With so little waiting, nothing is dropped; RFC 8033 section 4.1, its mean packet taken as a full one (as Linux).
+/// With at most this much waiting, nothing is dropped; RFC 8033 section 4.1, with its mean packet taken as a full one (as Linux).
 const SAFE_BYTES: Bytes = Bytes::new(2 * 1500);
-/// Not before so much probability has gathered, and at the latest then; RFC 8033 section 5.4.
+/// No drop before the first accumulated probability, and certain drop at the second; RFC 8033 section 5.4.
 const GATHERED: (f64, f64) = (0.85, 8.5);
-/// Ours: updates closer than this would cost time for nothing.
+/// Shortest update period. Ours: shorter ones would only cost time.
 const SHORTEST_UPDATE: Span = Span::from_nanos(100_000);
 
-/// The state that an update changes; when it no longer changes, updates can be skipped.
+/// The state that an update changes; once it stays the same, updates can be skipped.
 #[derive(Clone, Copy, PartialEq)]
 struct Control {
     probability: f64,
@@ -45,7 +45,7 @@ struct Control {
     burst: Span,
 }
 
-/// One queue under PIE.
+/// A queue under PIE.
 pub struct Pie<P> {
     fifo: Fifo<P>,
     limit: Limit,
@@ -61,7 +61,7 @@ pub struct Pie<P> {
 }
 
 impl<P: Packet> Pie<P> {
-    /// An empty queue that holds `limit`; with `ecn`, capable packets are marked instead of dropped.
+    /// An empty queue with this limit; with `ecn`, capable packets are marked instead of dropped.
     pub fn new(limit: Limit, target: Span, update: Span, max_burst: Span, ecn: bool, seed: u64) -> Self {
         let update = update.max(SHORTEST_UPDATE);
         Self {
@@ -79,7 +79,7 @@ impl<P: Packet> Pie<P> {
         }
     }
 
-    /// The probability of dropping, from 0 to 1, as of the last push or pop.
+    /// The drop probability, from 0 to 1, as of the last push or pop.
     pub fn probability(&self) -> f64 {
         self.control.probability
     }
@@ -104,7 +104,7 @@ impl<P: Packet> Pie<P> {
         self.fifo.push(now, packet, marked, observer);
     }
 
-    /// Whether the arriving packet is to be dropped (or marked); RFC 8033 sections 4.1, 4.4 and 5.4.
+    /// Whether to drop (or mark) the arriving packet; RFC 8033 sections 4.1, 4.4 and 5.4.
     fn chooses(&mut self) -> bool {
         let Control { probability, old_delay, burst } = self.control;
         if !burst.is_zero()
@@ -136,7 +136,7 @@ impl<P: Packet> Pie<P> {
         Some(queued)
     }
 
-    /// Makes the updates that are due.
+    /// Runs the updates that are due.
     #[inline]
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now && self.next_update != Time::MAX {
@@ -144,7 +144,7 @@ impl<P: Packet> Pie<P> {
             self.step();
             self.next_update += self.update;
             if self.control == before && self.next_update <= now {
-                // Nothing will change any more: on to the last one that is due.
+                // The state no longer changes, so skip the missed updates.
                 let missed = now.since(self.next_update).as_nanos() / self.update.as_nanos();
                 self.next_update += self.update * missed;
             }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_burst_passes_and_a_flood_does_not() {
         let (mut pie, mut log) = (standard(false), Log::default());
-        // 2 packets in, 1 out, each millisecond.
+        // 2 packets in and 1 out per millisecond.
         let mut first = None;
         for ms in 0..3000 {
             let now = Time::from_millis(ms);

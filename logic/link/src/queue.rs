@@ -4,8 +4,8 @@ use ranpace_units::{Bytes, Time};
 
 use crate::{CoDel, DropTail, FqCoDel, Observer, Packet, Pie, QueueConfig, Queued};
 
-/// A queue of packets; times given to it must not decrease. It tells an [`Observer`] of packets that join and
-/// of packets that it drops; who takes packets out knows of their departure.
+/// A queue of packets; the times passed to it must not decrease. It notifies an [`Observer`] of packets that join and
+/// of packets that it drops; the caller that pops packets knows of their departure.
 pub enum Queue<P> {
     /// First in, first out, with a limit.
     DropTail(DropTail<P>),
@@ -17,7 +17,7 @@ pub enum Queue<P> {
     Pie(Pie<P>),
 }
 
-/// Calls the same method of whichever queue it is.
+/// Calls the same method of any queue.
 macro_rules! each {
     ($queue:expr, $name:ident => $call:expr) => {
         match $queue {
@@ -30,7 +30,7 @@ macro_rules! each {
 }
 
 impl<P: Packet> Queue<P> {
-    /// An empty queue. `seed` is for PIE's coin and FQ-CoDel's hash; the others have no use for it.
+    /// An empty queue. `seed` is for PIE's random drops and FQ-CoDel's hash; the others ignore it.
     pub fn new(config: &QueueConfig, seed: u64) -> Self {
         match *config {
             QueueConfig::DropTail { limit, ecn } => Self::DropTail(DropTail::new(limit, ecn)),
@@ -46,13 +46,13 @@ impl<P: Packet> Queue<P> {
         }
     }
 
-    /// A packet joins, or is dropped (or, in FQ-CoDel, makes others be dropped).
+    /// Adds a packet, or drops it (or, in FQ-CoDel, may drop others).
     #[inline]
     pub fn push(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
         each!(self, queue => queue.push(now, packet, observer));
     }
 
-    /// The packet whose turn it is. `None` if there is none left, perhaps because all were dropped just now.
+    /// The next packet. `None` if the queue is empty, perhaps because the algorithm just dropped the rest.
     #[inline]
     pub fn pop(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<Queued<P>> {
         each!(self, queue => queue.pop(now, observer))
@@ -70,7 +70,7 @@ impl<P: Packet> Queue<P> {
         each!(self, queue => queue.packets())
     }
 
-    /// Takes out a packet without asking the queue's algorithm, to end a run.
+    /// Takes out a packet without running the queue's algorithm, to end a run.
     pub fn take(&mut self) -> Option<Queued<P>> {
         each!(self, queue => queue.take())
     }
@@ -84,7 +84,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What was offered has left, was dropped, or still waits, whatever the queue.
+        /// Every packet has left, was dropped, or still waits, whatever the queue.
         #[test]
         fn no_packet_is_unaccounted(
             kind in 0..every_queue(Limit::Unlimited).len(),

@@ -5,7 +5,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub(crate) type Random = Xoshiro256PlusPlus;
 
-/// What a stream of numbers is for. Each purpose has its own, so that turning one on leaves the others alone.
+/// The purpose of a stream of random numbers. Each has its own stream, so that enabling one does not affect the others.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
     Loss,
@@ -17,7 +17,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// Arbitrary, but never to be changed: results follow from it.
+    /// Arbitrary, but must never change, since results depend on it.
     const fn salt(self) -> u64 {
         match self {
             Self::Loss => 0x5d1f_0c93_86ab_e471,
@@ -54,7 +54,7 @@ pub(crate) fn up_to(random: &mut Random, largest: u64) -> u64 {
     (wide >> 64) as u64
 }
 
-/// Normal with mean 0 and deviation 1, by the polar method (Marsaglia and Bray 1964).
+/// Normal with mean 0 and standard deviation 1, by the polar method (Marsaglia and Bray 1964).
 pub(crate) fn normal(random: &mut Random) -> f64 {
     loop {
         let (x, y) = (2.0 * unit(random) - 1.0, 2.0 * unit(random) - 1.0);

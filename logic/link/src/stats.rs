@@ -5,36 +5,36 @@ use ranpace_units::{Rate, Span};
 use crate::Trace;
 use crate::trace::PACKET;
 
-/// A gap longer than this is a stall.
+/// Gaps longer than this are stalls.
 const STALL: Span = Span::SECOND;
 
-/// Figures of a trace. Rates count 12 kbit for each opportunity, as is usual for these traces.
+/// Statistics of a trace. Rates count 12 kbit per opportunity, as is usual for these traces.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceStats {
-    /// The number of opportunities.
+    /// Number of opportunities.
     pub opportunities: u64,
-    /// The time of the last one.
+    /// Time of the last opportunity.
     pub duration: Span,
-    /// Over the whole length.
+    /// Mean rate over the whole length.
     pub mean: Rate,
-    /// In the worst whole second `[n, n + 1)` s; the mean if the trace is shorter than a second.
+    /// Rate in the worst whole second `[n, n + 1)` s; the mean if the trace is shorter than a second.
     pub min_second: Rate,
-    /// In the best whole second; the mean if the trace is shorter than a second.
+    /// Rate in the best whole second; the mean if the trace is shorter than a second.
     pub max_second: Rate,
-    /// How many gaps between consecutive opportunities are longer than 1 s; that from 0 to the first counts.
+    /// Number of gaps between consecutive opportunities longer than 1 s, including the gap from 0 to the first.
     pub stalls: u32,
     /// The longest gap.
     pub longest_gap: Span,
-    /// All gaps longer than 1 s together.
+    /// Total length of the gaps longer than 1 s.
     pub stalled: Span,
-    /// The share of milliseconds that have an opportunity, from 0 to 1.
+    /// Share of milliseconds with an opportunity, from 0 to 1.
     pub busy: f64,
-    /// The most opportunities in one millisecond.
+    /// Most opportunities in one millisecond.
     pub max_per_ms: u32,
 }
 
 impl TraceStats {
-    /// The figures of `trace`, in one pass over it.
+    /// Computes the statistics of `trace` in one pass.
     pub fn of(trace: &Trace) -> Self {
         let seconds = trace.duration().as_millis() / 1000;
         let (mut fewest, mut most) = (u64::MAX, 0);
@@ -92,7 +92,7 @@ mod tests {
             mean: Rate::from_bits_per_s(18 * 12_000 * 10 / 41),
             min_second: Rate::ZERO,
             max_second: kbit(6 * 12),
-            stalls: 2, // to 1200 and to 4000; 1000 ms are not longer than 1 s
+            stalls: 2, // before 1200 and before 4000; 1000 ms are not longer than 1 s
             longest_gap: Span::from_millis(1700),
             stalled: Span::from_millis(2900),
             busy: 5.0 / 4100.0,

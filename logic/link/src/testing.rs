@@ -1,4 +1,4 @@
-//! For tests: a packet, an observer that records, and a source that reacts to congestion.
+//! For tests: a packet, a recording observer, and a source that reacts to congestion.
 
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -37,7 +37,7 @@ impl Packet for TestPacket {
     }
 }
 
-/// Everything that was told, and what arrived.
+/// All calls of the observer, and the packets that arrived.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Log {
     pub enqueued: usize,
@@ -64,7 +64,7 @@ impl Observer<TestPacket> for Log {
     }
 }
 
-/// One of each queue, with and without marks.
+/// Queues of every kind, with and without ECN.
 pub(crate) fn every_queue(limit: Limit) -> Vec<QueueConfig> {
     let mut all = Vec::new();
     for ecn in [false, true] {
@@ -80,7 +80,7 @@ pub(crate) fn every_queue(limit: Limit) -> Vec<QueueConfig> {
     all
 }
 
-/// Sends packets, given with their microseconds, through a link until all is over.
+/// Sends packets, given with their times in microseconds, through a link until all are done.
 pub(crate) fn loopback(config: &LinkConfig, packets: impl Iterator<Item = (u64, TestPacket)>) -> Log {
     let mut packets: Vec<_> = packets.collect();
     packets.sort_by_key(|(us, _)| *us);
@@ -108,7 +108,7 @@ pub(crate) struct Outcome {
     pub utilisation: f64,
 }
 
-/// Several window-based sources (one packet more a round trip, half on a loss, at most once a round trip) over
+/// Several window-based sources (one more packet per round trip, half on a loss, at most once per round trip) over
 /// 24 Mbit/s and 60 ms. The first ten seconds are not counted.
 pub(crate) fn closed_loop(queue: QueueConfig, sources: u32, seconds: u64) -> Outcome {
     let rate = Rate::from_mbit_per_s(24);
@@ -118,7 +118,7 @@ pub(crate) fn closed_loop(queue: QueueConfig, sources: u32, seconds: u64) -> Out
     let mut windows = vec![(10.0f64, 0usize, Time::ZERO); sources as usize];
     let (mut now, mut seen) = (Time::ZERO, 0);
     while now < end {
-        // A drop is known to its source at once: the packet is no longer in flight.
+        // A source learns of a drop at once: the packet is no longer in flight.
         while let Some((at, _, packet)) = log.dropped.get(seen) {
             let (window, in_flight, quiet_until) = &mut windows[packet.flow as usize];
             *in_flight -= 1;
@@ -129,7 +129,7 @@ pub(crate) fn closed_loop(queue: QueueConfig, sources: u32, seconds: u64) -> Out
             seen += 1;
         }
         for (flow, (window, in_flight, _)) in windows.iter_mut().enumerate() {
-            // At most two per event, as acknowledgements clock it.
+            // At most two per event, as acknowledgements would clock it.
             for _ in 0..2 {
                 if (*in_flight as f64) < window.floor() {
                     link.send(now, TestPacket::new(flow as u32, 1500), &mut log);

@@ -1,17 +1,17 @@
 //! A trace of delivery opportunities: the milliseconds at which a packet may cross a link.
 //!
-//! The format and its meaning are those of mahimahi and of the Saturator traces (Winstein et al., NSDI 2013).
-//! Held as one entry of 8 B for each millisecond that has opportunities.
+//! Format and semantics are those of mahimahi and of the Saturator traces (Winstein et al., NSDI 2013).
+//! A trace is stored as one entry of 8 B per millisecond with opportunities.
 
 use core::fmt;
 
 use ranpace_units::{Bytes, Rate, Span, Time};
 
-/// Size of an opportunity in rates: a packet of 1500 B.
+/// Size of an opportunity for rates: a packet of 1500 B.
 pub(crate) const PACKET: Bytes = Bytes::new(1500);
-/// More opportunities than this are refused: a day at 70 Mbit/s.
+/// Most opportunities: a day at 70 Mbit/s.
 pub(crate) const MAX_OPPORTUNITIES: u64 = 500_000_000;
-/// More milliseconds with opportunities than this are refused: 18 hours without a pause, 512 MiB.
+/// Most milliseconds with opportunities: 18 hours without a pause, 512 MiB.
 pub(crate) const MAX_ENTRIES: usize = 1 << 26;
 /// The latest millisecond: 49 days.
 pub(crate) const MAX_MS: u64 = u32::MAX as u64;
@@ -20,79 +20,79 @@ pub(crate) const MAX_MS: u64 = u32::MAX as u64;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub ms: u32,
-    /// The number of opportunities until then, its own included.
+    /// Cumulative number of opportunities, including its own.
     pub upto: u32,
 }
 
-/// Why a list of delivery opportunities was refused. The caller adds the file's name. Lines count from 1; in
+/// Why a list of delivery opportunities was refused. The caller adds the file's name. Lines count from 1; for
 /// [`Trace::from_millis`] and [`Trace::from_counts`] they are items.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// Something else than decimal digits.
+    /// The line contains something other than decimal digits.
     #[error(
         "line {line}: expected a time in whole milliseconds and nothing else, found \"{found}\" (a trace is plain \
          text, one number a line; unpack it if it is compressed)"
     )]
     NotATime {
-        /// Where.
+        /// Line number.
         line: u64,
         /// The text found: at most 40 characters, escaped.
         found: String,
     },
-    /// A line without anything, before the end.
+    /// An empty line before the end.
     #[error("line {line}: expected a time in whole milliseconds, found an empty line; remove it")]
     EmptyLine {
-        /// Where.
+        /// Line number.
         line: u64,
     },
     /// Time runs backwards.
     #[error("line {line}: {found} ms after {previous} ms; times must not decrease (files joined?)")]
     Decreasing {
-        /// Where.
+        /// Line number.
         line: u64,
-        /// The time before, in ms.
+        /// The previous time in ms.
         previous: u64,
-        /// The time there, in ms.
+        /// The time found, in ms.
         found: u64,
     },
     /// Nothing could ever be delivered, or infinitely much at once.
     #[error("no opportunity after 0 ms: a trace needs at least one, its last time being its length")]
     Empty,
-    /// Later than can be held.
+    /// The time is too large.
     #[error("line {line}: {found} ms is later than {MAX_MS} ms (49 days); are these not milliseconds?")]
     TooLate {
-        /// Where.
+        /// Line number.
         line: u64,
-        /// The time there, as written.
+        /// The time found, as written.
         found: String,
     },
-    /// More than is sensible to hold in memory.
+    /// The trace is too long to hold in memory.
     #[error(
         "line {line}: too long, a trace may have {MAX_OPPORTUNITIES} opportunities in {MAX_ENTRIES} different \
          milliseconds; cut it into pieces"
     )]
     TooLong {
-        /// Where.
+        /// Line number.
         line: u64,
     },
 }
 
-/// The milliseconds from the start at which one packet may cross a link; several in one millisecond are as
-/// many packets. The last one is the length of the trace. At least one is later than 0.
+/// The milliseconds from the start at which one packet may cross a link; repeated milliseconds allow as many packets. The last
+/// one is the length of the trace. At least one is later than 0.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Trace {
     entries: Vec<Entry>,
 }
 
 impl Trace {
-    /// From a time in milliseconds for each opportunity, not decreasing.
+    /// From the time in milliseconds of each opportunity, non-decreasing.
     pub fn from_millis(millis: impl IntoIterator<Item = u64>) -> Result<Self, TraceError> {
         Self::from_counts(millis.into_iter().map(|ms| (ms, 1)))
     }
 
-    /// From pairs of a time in milliseconds and a number of opportunities, not decreasing in time. Pairs with
-    /// none are passed over.
+    /// From pairs of a time in milliseconds and a number of opportunities, with non-decreasing times. Pairs with the number
+    /// 0 are ignored.
     pub fn from_counts(counts: impl IntoIterator<Item = (u64, u32)>) -> Result<Self, TraceError> {
         let mut builder = Builder::default();
         for (line, (ms, count)) in (1..).zip(counts) {
@@ -101,7 +101,7 @@ impl Trace {
         builder.finish()
     }
 
-    /// The milliseconds that have opportunities, and how many, in the order of time.
+    /// The milliseconds with opportunities and their number, in order of time.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let mut before = 0;
         self.entries.iter().map(move |entry| {
@@ -111,7 +111,7 @@ impl Trace {
         })
     }
 
-    /// The number of opportunities.
+    /// Number of opportunities.
     pub fn opportunities(&self) -> u64 {
         self.entries.last().map_or(0, |entry| u64::from(entry.upto))
     }
@@ -121,18 +121,18 @@ impl Trace {
         Span::from_millis(u64::from(self.last_ms()))
     }
 
-    /// 12 kbit for each opportunity, over the length.
+    /// Mean rate: 12 kbit per opportunity, over the length.
     pub fn mean_rate(&self) -> Rate {
         Rate::of(PACKET * self.opportunities(), self.duration())
     }
 
-    /// The number of opportunities after `from` and until `to`, if the trace is played from [`Time::ZERO`], once
-    /// or again and again. Takes a time that grows with the logarithm of the trace's length.
+    /// Number of opportunities after `from` and up to `to`, if the trace is played from [`Time::ZERO`], once
+    /// or repeatedly. Takes time logarithmic in the length of the trace.
     pub fn opportunities_between(&self, from: Time, to: Time, repeat: bool) -> u64 {
         self.passed(to, repeat).saturating_sub(self.passed(from, repeat))
     }
 
-    /// The number of opportunities until `at`.
+    /// Number of opportunities up to `at`.
     pub(crate) fn passed(&self, at: Time, repeat: bool) -> u64 {
         let (ms, length) = (at.as_millis(), u64::from(self.last_ms()));
         let (passes, rest) = if repeat { (ms / length, ms % length) } else { (0, ms) };
@@ -145,20 +145,20 @@ impl Trace {
         &self.entries
     }
 
-    /// Never zero: a trace without anything after 0 ms cannot be made.
+    /// Never 0, since a trace needs an opportunity after 0 ms.
     pub(crate) fn last_ms(&self) -> u32 {
         self.entries.last().map_or(1, |entry| entry.ms)
     }
 }
 
-/// Millions of entries help nobody.
+/// Prints a summary, since a trace may have millions of entries.
 impl fmt::Debug for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Trace({} opportunities in {} ms)", self.opportunities(), self.last_ms())
     }
 }
 
-/// Gathers opportunities.
+/// Collects opportunities into a trace.
 #[derive(Default)]
 pub(crate) struct Builder {
     entries: Vec<Entry>,

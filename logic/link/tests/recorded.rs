@@ -1,9 +1,9 @@
-//! The figures of recorded traces agree with those of their index, computed by another program.
+//! Compares the statistics of recorded traces with those in their index, which another program computed.
 //!
-//! The recordings are not part of this repository. They are looked for in `shared/data/traces`, beside the
+//! The recordings are not part of this repository. They are expected in `shared/data/traces`, beside the
 //! folder of the repository, with an `index.csv` of the columns that are read below.
 
-#![allow(clippy::unwrap_used)] // helpers of a test are not in a test module
+#![allow(clippy::unwrap_used)] // test helpers outside of a test module
 
 use std::fs;
 use std::io::{Read, Write as _};
@@ -41,7 +41,7 @@ fn cells(line: &str) -> Vec<String> {
 fn figures_agree_with_the_index() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces");
     let Ok(index) = fs::read_to_string(folder.join("index.csv")) else {
-        // Written past the test runner, which hides what passing tests print.
+        // Written directly to stderr, since the test runner hides the output of passing tests.
         let word = "skipped: needs shared/data/traces beside the checkout; CONTRIBUTING.md says where they come from\n";
         std::io::stderr().write_all(word.as_bytes()).unwrap();
         return;

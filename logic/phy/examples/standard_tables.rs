@@ -5,10 +5,10 @@
 //! cargo run -p ranpace-phy --example standard_tables bler < lte_bler_ns3.csv > logic/phy/src/ns3_bler.rs
 //! ```
 //!
-//! The columns are those of the folder of reference data beside the checkout: `tbs` has a column of names and then the
-//! block sizes in bits for 1 to 110 PRBs, one row for each TBS index; `bler` has PRBs, MCS, block size in bits, and
-//! the SINR in dB at block error rates of 50 %, 10 % and 1 %. Lines that do not begin with a digit are left out.
-#![allow(clippy::print_stdout)] // what it writes is its purpose
+//! The columns are those of the reference data beside the checkout: `tbs` has a column of names and then the
+//! block sizes in bits for 1 to 110 PRBs, one row per TBS index; `bler` has PRBs, MCS, block size in bits, and
+//! the SINR in dB at block error rates of 50 %, 10 % and 1 %. Lines that do not begin with a digit are ignored.
+#![allow(clippy::print_stdout)] // its output is its purpose
 
 use std::error::Error;
 use std::io::Read;

@@ -3,16 +3,16 @@
 use crate::ns3_cqi;
 use crate::{Cqi, Direction, Efficiency, Itbs, LteMcs, QamTable};
 
-/// From which SINR on a UE reports a CQI of the table up to 64QAM.
+/// SINR thresholds from which a UE reports each CQI of the table up to 64QAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CqiThresholds {
-    /// Usual values for additive white Gaussian noise, for a block error rate of 10 %; of no document here.
+    /// Usual values for additive white Gaussian noise at a block error rate of 10 %; not from any document cited here.
     Awgn,
-    /// What a UE of ns-3 3.37 reports with its error model (the default), measured on 100 PRBs: for the reproductions
-    /// of experiments in ns-3.
+    /// What a UE of ns-3 3.37 reports with its error model (the default), measured on 100 PRBs: for reproductions
+    /// of ns-3 experiments.
     Ns3,
-    /// The same on 25 PRBs, which differs at CQI 2 and 3.
+    /// Like [`Self::Ns3`] on 25 PRBs, which differs at CQI 2 and 3.
     Ns3On25Prbs,
     /// What a UE of ns-3 3.37 reports with its simpler model, "PiroEW2010".
     Ns3Piro,
@@ -22,7 +22,7 @@ pub enum CqiThresholds {
 const AWGN: [f64; 15] = [-6.7, -4.7, -2.3, 0.2, 2.4, 4.3, 5.9, 8.1, 10.3, 11.7, 14.1, 16.3, 18.7, 21.0, 22.7];
 
 impl CqiThresholds {
-    /// SINR in dB from which CQI 1 to 15 are reported, in rising order.
+    /// SINR in dB from which CQI 1 to 15 are reported, in increasing order.
     pub const fn sinr_db(self) -> &'static [f64; 15] {
         match self {
             Self::Awgn => &AWGN,
@@ -32,28 +32,28 @@ impl CqiThresholds {
         }
     }
 
-    /// The largest CQI whose threshold is not above the effective SINR; 0 if none is, or if it is not a number.
+    /// The largest CQI whose threshold does not exceed the effective SINR; 0 if there is none, or for NaN.
     pub fn cqi(self, sinr_db: f64) -> Cqi {
-        // As many as there are thresholds at most, which is the largest CQI.
+        // At most the number of thresholds, which is the largest CQI.
         let reached = self.sinr_db().iter().take_while(|threshold| **threshold <= sinr_db).count();
         Cqi::new(reached as u8).unwrap_or(Cqi::MAX)
     }
 }
 
-/// SINR in dB at which a tenth of the blocks with this spectral efficiency are lost in white noise: the thresholds of
-/// [`CqiThresholds::Awgn`], and straight lines over efficiency between them. Beyond the efficiency of the last (5.5547)
-/// the last line goes on: ours.
+/// SINR in dB at which a tenth of the blocks with this spectral efficiency are lost under AWGN: the thresholds of
+/// [`CqiThresholds::Awgn`], interpolated linearly over efficiency. Beyond the last efficiency (5.5547)
+/// the last line is extrapolated: ours.
 pub fn awgn_threshold_db(efficiency: Efficiency) -> f64 {
     let of = |i: usize| Cqi::new(i as u8 + 1).unwrap_or(Cqi::MAX).efficiency(QamTable::Qam64).as_f64();
     let wanted = efficiency.as_f64();
-    // The interval that it lies in, or the last one.
+    // The interval that contains it, or the last one.
     let i = (0..13).find(|&i| wanted <= of(i + 1)).unwrap_or(13);
     let share = (wanted - of(i)) / (of(i + 1) - of(i));
     AWGN[i] + share * (AWGN[i + 1] - AWGN[i])
 }
 
-/// The CQI that a UE with either table reports in white noise. Up to 256QAM its thresholds are [`awgn_threshold_db`] of
-/// the table's efficiencies: ours.
+/// The CQI that a UE with either table reports under AWGN. For the table up to 256QAM the thresholds are [`awgn_threshold_db`]
+/// of its efficiencies: ours.
 pub fn awgn_cqi(table: QamTable, sinr_db: f64) -> Cqi {
     match table {
         QamTable::Qam64 => CqiThresholds::Awgn.cqi(sinr_db),
@@ -64,25 +64,25 @@ pub fn awgn_cqi(table: QamTable, sinr_db: f64) -> Cqi {
     }
 }
 
-/// CQI of an uplink, as ns-3's LENA gets it from the measured SINR (a ratio, not dB): the largest whose efficiency is
-/// not above log2(1 + SINR / G), with G = -ln(5 * 0.00005) / 1.5 = 5.53. CQI 0, below -2.1 dB, gets no grant.
+/// CQI of an uplink as ns-3's LENA derives it from the measured SINR (a ratio, not dB): the largest whose efficiency
+/// does not exceed log2(1 + SINR / G), with G = -ln(5 * 0.00005) / 1.5 = 5.53. CQI 0, below -2.1 dB, gets no grant.
 pub fn lena_uplink_cqi(sinr: f64) -> Cqi {
     const BLER: f64 = 0.00005;
     let gap = -libm::log(5.0 * BLER) / 1.5;
     let efficiency = libm::log2(1.0 + sinr / gap);
-    // CQI 0 has efficiency 0; nothing fits where the SINR is not a number.
+    // CQI 0 has efficiency 0; nothing fits if the SINR is NaN.
     let fits = |cqi: &Cqi| cqi.efficiency(QamTable::Qam64).as_f64() <= efficiency;
     Cqi::all().rev().find(fits).unwrap_or(Cqi::MIN)
 }
 
-/// How an LTE base station chooses the MCS for a CQI; the standard leaves it to whoever builds one.
+/// How an LTE base station chooses the MCS for a CQI; the standard leaves this to the implementation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum McsRule {
-    /// That of ns-3's LENA, from its tables of efficiencies: MCS = 2 (CQI - 1).
+    /// The rule of ns-3's LENA, from its tables of efficiencies: MCS = 2 (CQI - 1).
     #[default]
     Lena,
     /// The OpenAirInterface cell of MELD's experiments: MCS 28, 27, 25, 23, 20 for CQI 15 to 11, whose block sizes on
-    /// 25 PRBs are those of the paper's Table II (which prints "28" for all five); below as [`Self::Lena`].
+    /// 25 PRBs are those of the paper's Table II (which prints "28" for all five); like [`Self::Lena`] below.
     Oai,
 }
 
@@ -99,7 +99,7 @@ impl McsRule {
         }
     }
 
-    /// The index of the block size that this CQI leads to in this direction; `None` at CQI 0.
+    /// The TBS index for this CQI in this direction; `None` at CQI 0.
     pub fn i_tbs(self, cqi: Cqi, direction: Direction) -> Option<Itbs> {
         self.mcs(cqi).map(|mcs| mcs.i_tbs(direction))
     }
@@ -131,7 +131,7 @@ mod tests {
     fn thresholds_lie_on_lines_over_efficiency() {
         for (cqi, &db) in Cqi::all().skip(1).zip(&AWGN) {
             assert!((awgn_threshold_db(cqi.efficiency(QamTable::Qam64)) - db).abs() < 1e-9, "CQI {cqi}");
-            // Half way between two efficiencies is half way between their thresholds.
+            // Midway between two efficiencies is midway between their thresholds.
             let Some(next) = Cqi::new(cqi.get() + 1) else { break };
             let half = cqi.efficiency(QamTable::Qam64).between(next.efficiency(QamTable::Qam64));
             let expected = (db + AWGN[usize::from(cqi.get())]) / 2.0;
@@ -145,7 +145,7 @@ mod tests {
             [(-7.0, 0, 0), (-6.7, 1, 1), (-4.0, 2, 1), (22.7, 15, 12), (40.0, 15, 15)]
         {
             assert_eq!(awgn_cqi(QamTable::Qam64, sinr_db).get(), up_to_64, "{sinr_db} dB");
-            // A hair above, since the line may miss its end by a rounding.
+            // Slightly above, since interpolation may miss the end point by rounding.
             assert_eq!(awgn_cqi(QamTable::Qam256, sinr_db + 1e-9).get(), up_to_256, "{sinr_db} dB");
         }
         assert_eq!(awgn_cqi(QamTable::Qam256, f64::NAN), Cqi::MIN);

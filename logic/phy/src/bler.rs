@@ -1,4 +1,4 @@
-//! Block error rate of a transport block, by its SINR.
+//! Block error rate of a transport block as a function of SINR.
 
 use crate::ns3_bler::{MILLI_DB, PRBS};
 use crate::{Efficiency, LteMcs, LtePrbs, NrMcs, awgn_threshold_db};
@@ -10,20 +10,20 @@ pub struct BlerCurve {
     width_db: f64,
 }
 
-/// How many widths above the centre the error rate is 10 %: the normal distribution's quantile.
+/// Number of widths above the centre at which the error rate is 10 %: a quantile of the normal distribution.
 const QUANTILE: f64 = 1.2816;
 
-/// Width of curves for white noise; ours, and much wider than ns-3's.
+/// Width of AWGN curves in dB; ours, and much wider than ns-3's.
 const AWGN_WIDTH_DB: f64 = 0.7;
 
 impl BlerCurve {
-    /// The curve of an LTE MCS for white noise: 10 % at the MCS's threshold, which is
+    /// The AWGN curve of an LTE MCS: 10 % at the MCS's threshold, which is
     /// [`awgn_threshold_db`] of its [efficiency](LteMcs::lena_efficiency).
     pub fn awgn_lte(mcs: LteMcs) -> Self {
         Self::awgn(mcs.lena_efficiency())
     }
 
-    /// The same for an NR MCS.
+    /// The AWGN curve of an NR MCS.
     pub fn awgn_nr(mcs: NrMcs) -> Self {
         Self::awgn(mcs.efficiency())
     }
@@ -33,10 +33,10 @@ impl BlerCurve {
         Self { centre_db, width_db: AWGN_WIDTH_DB }
     }
 
-    /// ns-3's curve for this MCS: centre and width from its error rates of 50 % and 10 %, measured on the number of
-    /// PRBs that is nearest to the block's (of two equally near ones the smaller: ours).
+    /// ns-3's curve for this MCS: centre and width follow from the SINRs of its error rates of 50 % and 10 %, measured on the number
+    /// of PRBs nearest to the block's (on a tie the smaller: ours).
     pub fn ns3(mcs: LteMcs, prbs: LtePrbs) -> Self {
-        // The first of the smallest distances; there are six, so there is one.
+        // The first of the smallest distances; PRBS is not empty.
         let nearest = (0..PRBS.len()).min_by_key(|&i| PRBS[i].abs_diff(prbs.get())).unwrap_or(0);
         let [half, tenth, _] = MILLI_DB[nearest][usize::from(mcs.get())];
         let db = |milli: i16| f64::from(milli) / 1000.0;
@@ -51,7 +51,7 @@ impl BlerCurve {
     pub const fn width_db(self) -> f64 {
         self.width_db
     }
-    /// The share of blocks that are lost at this SINR in dB, 0 to 1.
+    /// Block error rate at this SINR in dB, 0 to 1.
     pub fn bler(self, sinr_db: f64) -> f64 {
         0.5 * libm::erfc((sinr_db - self.centre_db) / (core::f64::consts::SQRT_2 * self.width_db))
     }

@@ -7,19 +7,19 @@ use crate::Direction;
 /// A value for each direction of a carrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Both<T> {
-    /// From the base station.
+    /// From the base station to the UE.
     pub downlink: T,
-    /// From the UE.
+    /// From the UE to the base station.
     pub uplink: T,
 }
 
 impl<T> Both<T> {
-    /// From a function of the direction.
+    /// Calls a function for each direction.
     pub fn of(mut each: impl FnMut(Direction) -> T) -> Self {
         Self { downlink: each(Direction::Downlink), uplink: each(Direction::Uplink) }
     }
 
-    /// Each turned into something else.
+    /// Applies a function to each value.
     pub fn map<U>(self, mut each: impl FnMut(T) -> U) -> Both<U> {
         Both { downlink: each(self.downlink), uplink: each(self.uplink) }
     }

@@ -1,16 +1,16 @@
-//! Whole numbers that cannot leave the range which the standard gives them.
+//! Integers bounded to the range that the standard gives them.
 
 use core::fmt;
 
-/// A number was outside the range that the standard gives it.
+/// A number is outside the range that the standard gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {what} from {least} to {most}, found {found}")]
 pub struct OutOfRange {
     /// What the number stands for.
     pub what: &'static str,
-    /// The least that is allowed.
+    /// The smallest allowed value.
     pub least: u64,
-    /// The most that is allowed.
+    /// The largest allowed value.
     pub most: u64,
     /// The value found.
     pub found: u64,
@@ -23,9 +23,9 @@ macro_rules! bounded {
         pub struct $name($inner);
 
         impl $name {
-            /// The least there is.
+            /// The smallest value.
             pub const MIN: Self = Self($least);
-            /// The most there is.
+            /// The largest value.
             pub const MAX: Self = Self($most);
 
             /// `number`, or `None` outside the range.
@@ -38,7 +38,7 @@ macro_rules! bounded {
             pub const fn get(self) -> $inner {
                 self.0
             }
-            /// All there are, in rising order.
+            /// All values, in increasing order.
             pub fn all() -> impl DoubleEndedIterator<Item = Self> {
                 ($least..=$most).map(Self)
             }
@@ -65,7 +65,7 @@ bounded! {
 }
 bounded! {
     /// LTE modulation and coding scheme, 0 to 28 (TS 36.213 Tables 7.1.7.1-1 and 8.6.1-1). The reserved indices 29
-    /// to 31 name the modulation of a retransmission and have no block size of their own.
+    /// to 31 name the modulation of a retransmission and have no block size.
     LteMcs(u8): 0..=28, "an LTE MCS"
 }
 bounded! {
@@ -83,7 +83,7 @@ bounded! {
     Prbs(u16): 1..=275, "a number of PRBs"
 }
 bounded! {
-    /// Spatial layers of one codeword, 1 to 4. Five and more are two codewords, hence two blocks (TS 38.211 clause
+    /// Spatial layers of one codeword, 1 to 4. Five and more take two codewords, and so two blocks (TS 38.211 clause
     /// 7.3.1.3).
     Layers(u8): 1..=4, "a number of layers"
 }
@@ -93,7 +93,7 @@ bounded! {
 }
 
 impl Prbs {
-    /// Half of them, rounded down, but at least one: what a UE assumes of a carrier before its first grant
+    /// Half of them, rounded down, but at least one: what a UE assumes for a carrier before its first grant
     /// (Zhong 2020, below Eq. 5.9; the rounding is ours).
     pub fn half(self) -> Self {
         Self((self.0 / 2).max(1))

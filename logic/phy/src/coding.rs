@@ -1,10 +1,10 @@
-//! Modulation, code rate, and their product; the CQI tables of both standards.
+//! Modulation, code rate, and their product; the CQI and MCS tables of both standards.
 
 use core::fmt;
 
 use crate::Cqi;
 
-/// Modulation, by the bits that one symbol carries: its order Q_m (TS 38.211 clause 5.1).
+/// Modulation, by its order Q_m, the bits per symbol (TS 38.211 clause 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Modulation {
     /// 2 bits.
@@ -40,21 +40,21 @@ impl fmt::Display for Modulation {
     }
 }
 
-/// Code rate R: information bits per coded bit, exact. The standards print it times 1024, and two entries have a half
-/// (682.5 and 916.5), so it is kept in parts of 2048.
+/// Code rate R: information bits per coded bit, exact. The standards print it times 1024, and two entries end in a half
+/// (682.5 and 916.5), so it is stored in units of 1/2048.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeRate(u16);
 
 impl CodeRate {
-    /// Of the value that the standards print; every use stands in a table of this crate.
+    /// From the value printed in the standards; used only in the tables of this crate.
     pub(crate) const fn x1024(printed: u16) -> Self {
         Self(2 * printed)
     }
-    /// As [`Self::x1024`], and a half.
+    /// Like [`Self::x1024`], plus a half.
     pub(crate) const fn x1024_and_half(printed: u16) -> Self {
         Self(2 * printed + 1)
     }
-    /// The rate times 2048: a whole number.
+    /// The rate times 2048, an integer.
     pub const fn in_2048ths(self) -> u16 {
         self.0
     }
@@ -65,25 +65,25 @@ impl CodeRate {
 }
 
 impl fmt::Display for CodeRate {
-    /// As the standards print it: times 1024.
+    /// As printed in the standards: times 1024.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/1024", f64::from(self.0) / 2.0)
     }
 }
 
-/// Spectral efficiency: information bits per resource element and layer, exact, in parts of 2048.
+/// Spectral efficiency: information bits per resource element and layer, exact, in units of 1/2048.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Efficiency(u16);
 
 impl Efficiency {
-    /// Nothing is carried: CQI 0.
+    /// Efficiency of CQI 0, which carries nothing.
     pub const ZERO: Self = Self(0);
 
-    /// Modulation order times code rate. At most 8 * 2047, which fits.
+    /// Modulation order times code rate, at most 8 * 2047, which fits.
     pub const fn of(modulation: Modulation, rate: CodeRate) -> Self {
         Self(modulation.order() as u16 * rate.0)
     }
-    /// Bits per resource element times 2048: a whole number.
+    /// Bits per resource element times 2048, an integer.
     pub const fn in_2048ths(self) -> u16 {
         self.0
     }
@@ -91,17 +91,17 @@ impl Efficiency {
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 2048.0
     }
-    /// As the standards print it: bits per resource element times 10 000, rounded half up.
+    /// As printed in the standards: bits per resource element times 10 000, rounded half up.
     pub const fn printed_x10000(self) -> u32 {
         (self.0 as u32 * 10_000 + 1_024) / 2_048
     }
-    /// Half way between the two, rounded down to parts of 2048.
+    /// The midpoint of both, rounded down to units of 1/2048.
     pub(crate) const fn between(self, other: Self) -> Self {
         Self(self.0.midpoint(other.0))
     }
 }
 
-/// Which of the standard's tables a UE uses.
+/// The set of tables that a UE uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QamTable {
     /// Up to 64QAM: CQI table 1 (TS 38.214 Table 5.2.2.1-2, the same as LTE's TS 36.213 Table 7.2.3-1) and MCS table 1

@@ -1,7 +1,7 @@
 //! Errors of LTE's control channels.
 
-/// At -10 dB and every 0.2 dB up to -1 dB: how often PCFICH and PDCCH together are not understood; 3GPP R4-081920, "LTE
-/// PDCCH/PCFICH demodulation performance results with implementation margin", in the form in which ns-3 has it.
+/// Rate at which PCFICH and PDCCH together are not decoded, at -10 dB and every 0.2 dB up to -1 dB; 3GPP R4-081920, "LTE
+/// PDCCH/PCFICH demodulation performance results with implementation margin", in ns-3's form.
 const RATES: [f64; 46] = [
     0.922602, 0.871559, 0.82334, 0.777789, 0.734758, 0.694107, 0.655706, 0.619429, 0.585159, 0.552785,
     0.520927, 0.479229, 0.440869, 0.405579, 0.373114, 0.343104, 0.309947, 0.279994, 0.252936, 0.228492,
@@ -10,16 +10,16 @@ const RATES: [f64; 46] = [
     0.00816236, 0.00673821, 0.00532283, 0.00420476, 0.00332154, 0.00262385, 0.0020727,
 ];
 
-/// The share of subframes in which a UE does not understand the control channels (PCFICH and PDCCH), and so neither hears
-/// of a block sent to it nor of a grant, at this effective SINR of the whole band in dB. Straight lines between the figures
-/// of 3GPP R4-081920; 1 below -10 dB and 0 above -1 dB: ours. (ns-3 takes the figure of the next higher SINR, and 0.92 below
+/// Share of subframes in which a UE does not decode the control channels (PCFICH and PDCCH), and so misses a block sent to it as
+/// well as a grant, at this effective SINR of the whole band in dB. Linear interpolation of the values
+/// of 3GPP R4-081920; 1 below -10 dB and 0 above -1 dB: ours. (ns-3 uses the value of the next higher SINR, and 0.92 below
 /// all of them.)
 pub fn lte_control_error_rate(sinr_db: f64) -> f64 {
     let place = (sinr_db + 10.0) / 0.2;
     if place >= (RATES.len() - 1) as f64 {
         return if place == (RATES.len() - 1) as f64 { RATES[RATES.len() - 1] } else { 0.0 };
     }
-    // Also for what is not a number.
+    // NaN also counts as below.
     if place.is_nan() || place < 0.0 {
         return 1.0;
     }

@@ -21,7 +21,7 @@ pub enum Numerology {
 }
 
 impl Numerology {
-    /// All there are, in rising order.
+    /// All numerologies, in increasing order.
     pub const ALL: [Self; 4] = [Self::Khz15, Self::Khz30, Self::Khz60, Self::Khz120];
 
     /// mu, 0 to 3.
@@ -32,7 +32,7 @@ impl Numerology {
     pub const fn spacing_khz(self) -> u32 {
         15 << self.mu()
     }
-    /// Slots of a subframe of 1 ms.
+    /// Slots per subframe of 1 ms.
     pub const fn slots_per_subframe(self) -> u8 {
         1 << self.mu()
     }
@@ -61,13 +61,13 @@ impl fmt::Display for Numerology {
 enum Duplex {
     Fdd,
     Tdd(TddPattern),
-    /// Symbol by symbol, as the scheduler likes; so many carry data.
+    /// Symbol by symbol, as the scheduler decides; `data` of them carry data.
     Dynamic {
         data: u8,
     },
 }
 
-/// How time on the air is divided: slots (the transmission time interval), their symbols, and who sends when.
+/// Structure of time on the air: slots (the transmission time interval), their symbols, and directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     slot: Span,
@@ -91,12 +91,12 @@ pub struct PatternDoesNotFit {
 }
 
 impl Frame {
-    /// LTE FDD (frame structure type 1): subframes of 1 ms, 14 symbols; TS 36.211 clause 4.1. That some of the symbols
-    /// carry control is in the block sizes of TS 36.213 already.
+    /// LTE FDD (frame structure type 1): subframes of 1 ms, 14 symbols; TS 36.211 clause 4.1. The block sizes of TS 36.213
+    /// already account for control symbols.
     pub const LTE_FDD: Self = Self { slot: LTE_TTI, symbols: Symbols::MAX.get(), duplex: Duplex::Fdd };
 
     /// The frame of the experiments on millimetre waves (Diarra 2022, Table 3.1): subframes of 100 us, 24 symbols of
-    /// 4.16 us, of which the scheduler gives each to one direction as it likes. Its block sizes are those of
+    /// 4.16 us, each of which the scheduler gives to either direction. Its block sizes are those of
     /// [`MmwaveGrant`](crate::MmwaveGrant).
     pub const MMWAVE: Self = Self {
         slot: mmwave::SUBFRAME,
@@ -118,8 +118,8 @@ impl Frame {
         Ok(Self { slot: numerology.slot(), symbols: Symbols::MAX.get(), duplex: Duplex::Tdd(pattern) })
     }
 
-    /// NR's slots on one carrier, whose symbols the scheduler gives to either direction as it likes, as the module of the
-    /// experiments on millimetre waves does; one of the 14 carries control (inferred: 13 give the "850 Mbps" of Diarra 2022,
+    /// NR's slots on one carrier whose symbols the scheduler gives to either direction, like the module of the
+    /// experiments on millimetre waves; one of the 14 carries control (inferred: 13 give the "850 Mbps" of Diarra 2022,
     /// Table 5.1).
     pub const fn nr_dynamic(numerology: Numerology) -> Self {
         let symbols = Symbols::MAX.get();
@@ -134,12 +134,12 @@ impl Frame {
     pub const fn symbols(self) -> u8 {
         self.symbols
     }
-    /// Length of a symbol with its cyclic prefix, rounded down; NR's differ by up to half a microsecond, and this is
-    /// their mean.
+    /// Length of a symbol with its cyclic prefix, rounded down; the mean for NR, whose symbols differ by up to half a
+    /// microsecond.
     pub fn symbol(self) -> Span {
         if self.symbols == mmwave::SYMBOLS { mmwave::SYMBOL } else { self.slot / u64::from(self.symbols) }
     }
-    /// Number of the slot in which `time` lies, from 0.
+    /// Number of the slot that contains `time`, from 0.
     #[inline]
     pub const fn slot_at(self, time: Time) -> u64 {
         time.as_nanos() / self.slot.as_nanos()
@@ -149,8 +149,8 @@ impl Frame {
     pub fn start_of(self, slot: u64) -> Time {
         Time::ZERO + self.slot * slot
     }
-    /// Symbols that can carry data this way in slot number `slot`. In the frame of millimetre waves they are shared:
-    /// what one direction takes, the other does not have.
+    /// Symbols of slot number `slot` that can carry data in this direction. With dynamic division the directions share them:
+    /// one direction's symbols are not available to the other.
     #[inline]
     pub const fn data_symbols(self, slot: u64, direction: Direction) -> u8 {
         match self.duplex {
@@ -159,23 +159,23 @@ impl Frame {
             Duplex::Dynamic { data } => data,
         }
     }
-    /// Whether both directions take their symbols from the same ones.
+    /// Whether both directions share the same symbols.
     pub const fn is_shared(self) -> bool {
         matches!(self.duplex, Duplex::Dynamic { .. })
     }
-    /// Whether each direction has a carrier of its own.
+    /// Whether each direction has its own carrier.
     pub const fn is_fdd(self) -> bool {
         matches!(self.duplex, Duplex::Fdd)
     }
-    /// The pattern, if the directions take turns in one.
+    /// The TDD pattern, if there is one.
     pub const fn pattern(self) -> Option<TddPattern> {
         match self.duplex {
             Duplex::Tdd(pattern) => Some(pattern),
             Duplex::Fdd | Duplex::Dynamic { .. } => None,
         }
     }
-    /// What a rate that full slots would have comes to over a whole pattern: times the share of symbols that go this
-    /// way. With no special slots this is the share of slots; with them, ours: such a slot counts by its symbols.
+    /// Mean rate over a whole pattern, given the rate in full slots: it is scaled by the share of symbols in this
+    /// direction. Without special slots this is the share of slots; with them, ours: such a slot counts by its symbols.
     pub fn mean_rate(self, direction: Direction, in_full_slots: Rate) -> Rate {
         match self.duplex {
             Duplex::Fdd | Duplex::Dynamic { .. } => in_full_slots,

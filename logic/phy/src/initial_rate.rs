@@ -12,7 +12,7 @@ pub fn initial_rate(cqi: Cqi, prbs: Prbs, layers: Layers) -> Rate {
     capacity(cqi, prbs, layers) / 2
 }
 
-/// `eCapacity` of Eq. 5.9. Its SE is the table's printed efficiency, of four decimals.
+/// `eCapacity` of Eq. 5.9. SE is the efficiency printed in the table, with four decimals.
 fn capacity(cqi: Cqi, prbs: Prbs, layers: Layers) -> Rate {
     const DATA_SYMBOLS: u64 = 14 - 3; // per subframe; three carry control (Eq. 5.9)
     const SUBCARRIERS: u64 = 12; // per PRB; TS 36.211 Table 6.2.3-1
@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn rates_of_equation_5_9() {
-        // The specification's test vectors: 100 PRBs, no grant yet, one layer; in thousandths of Mbit/s.
+        // The specification's test vectors: 100 PRBs, no grant yet, one layer; in kbit/s.
         let prbs = Prbs::new(100).unwrap().half();
         for (cqi, all, half) in
             [(0, 0, 0), (1, 1_005, 503), (7, 9_746, 4_873), (10, 18_021, 9_011), (15, 36_661, 18_331)]

@@ -1,9 +1,9 @@
-//! 3GPP's tables and types: what a rate is on a given grant.
+//! 3GPP's tables and types: the rate of a given grant.
 //!
-//! All tables are exact, and the arithmetic on them is of whole numbers. Types cannot hold what the standards do
-//! not have: a [`Cqi`] is 0 to 15, an [`LteMcs`] 0 to 28, an [`NrMcs`] one of a table.
+//! All tables are exact, and arithmetic on them uses integers. Types cannot hold values outside the standards:
+//! a [`Cqi`] is 0 to 15, an [`LteMcs`] 0 to 28, an [`NrMcs`] an entry of a table.
 //!
-//! - LTE: [`LteGrant`] (TS 36.213), [`LteBandwidth`]; what is left to their builders: [`CqiThresholds`], [`McsRule`];
+//! - LTE: [`LteGrant`] (TS 36.213), [`LteBandwidth`]; what is left to the implementation: [`CqiThresholds`], [`McsRule`];
 //! - NR: [`NrGrant`] (TS 38.214 clause 5.1.3.2), [`Numerology`], [`nr_prbs`], [`TddPattern`];
 //! - both: [`Frame`], [`TransportBlock`], [`BlerCurve`], [`initial_rate()`];
 //! - the frame of published experiments on millimetre waves: [`Frame::MMWAVE`], [`MmwaveGrant`].
@@ -20,9 +20,9 @@
 //!
 //! # Where the figures come from
 //!
-//! The tables were typed or generated from CSV files, which independent open implementations agree on; a test compares
-//! them entry by entry where those files lie in `shared/data/3gpp` beside the checkout, and says so where they do
-//! not. Each file has a line of comment, a line of names, and then rows; `tests/standards.rs` has the names.
+//! The tables were typed or generated from CSV files, which agree with independent open implementations. A test compares
+//! them entry by entry if those files are in `shared/data/3gpp` beside the checkout, and reports if they are
+//! not. Each file has a comment line, a header line, and then rows; `tests/standards.rs` has the file names.
 //!
 //! # More than one codeword
 //!

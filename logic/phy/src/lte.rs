@@ -8,7 +8,7 @@ use crate::{Cqi, Efficiency, Itbs, LteMcs, LtePrbs, Modulation, QamTable, Transp
 /// Length of a subframe, LTE's transmission time interval; TS 36.211 clause 4.1.
 pub const LTE_TTI: Span = Span::from_millis(1);
 
-/// Which way a block travels.
+/// Direction of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the base station to the UE.
@@ -27,7 +27,7 @@ impl LteMcs {
         }
     }
 
-    /// TS 36.213 Table 7.1.7.1-1 (downlink) or Table 8.6.1-1 (uplink): the index stays where the modulation changes.
+    /// TS 36.213 Table 7.1.7.1-1 (downlink) or Table 8.6.1-1 (uplink): the index repeats where the modulation changes.
     pub const fn i_tbs(self, direction: Direction) -> Itbs {
         let mcs = self.get();
         let index = match (direction, mcs) {
@@ -37,12 +37,12 @@ impl LteMcs {
         };
         match Itbs::new(index) {
             Some(index) => index,
-            None => Itbs::MAX, // never: an MCS is at most 28, less 2 is 26
+            None => Itbs::MAX, // unreachable: an MCS is at most 28, and 28 - 2 = 26
         }
     }
 
-    /// Spectral efficiency that ns-3's LENA gives an MCS: that of CQI 1 + MCS/2, half way between its neighbours where
-    /// MCS is odd (to two decimals the same as LENA's table). The standard gives LTE's MCS no code rate of their own.
+    /// Spectral efficiency that ns-3's LENA gives an MCS: that of CQI 1 + MCS/2, or the midpoint of its neighbours if the
+    /// MCS is odd (to two decimals equal to LENA's table). The standard gives LTE's MCSs no code rate.
     pub fn lena_efficiency(self) -> Efficiency {
         let of = |cqi: u8| Cqi::new(cqi).map_or(Efficiency::ZERO, |cqi| cqi.efficiency(QamTable::Qam64));
         let lower = 1 + self.get() / 2;
@@ -51,11 +51,11 @@ impl LteMcs {
 }
 
 impl Itbs {
-    /// Size of the block on so many PRBs, one layer; TS 36.213 Table 7.1.7.2.1-1.
+    /// Block size on this many PRBs with one layer; TS 36.213 Table 7.1.7.2.1-1.
     ///
-    /// It never falls with the number of PRBs, except that index 6 carries 328 bits on one and 176 on two.
+    /// It never decreases with the number of PRBs, except that index 6 carries 328 bits on one and 176 on two.
     pub const fn transport_block(self, prbs: LtePrbs) -> TransportBlock {
-        // The types are as bounded as the table: 27 rows, 110 columns.
+        // The types have the bounds of the table: 27 rows, 110 columns.
         let bytes = lte_tbs::BYTES[self.get() as usize][prbs.get() as usize - 1];
         TransportBlock::from_bytes(bytes as u32)
     }
@@ -68,12 +68,12 @@ pub struct LteGrant {
     pub direction: Direction,
     /// Modulation and coding.
     pub mcs: LteMcs,
-    /// PRB pairs. In the uplink only some numbers exist: see [`LtePrbs::pusch_at_most`].
+    /// PRB pairs. The uplink allows only some numbers: see [`LtePrbs::pusch_at_most`].
     pub prbs: LtePrbs,
 }
 
 impl LteGrant {
-    /// What the grant carries.
+    /// The block that the grant carries.
     pub const fn transport_block(self) -> TransportBlock {
         self.mcs.i_tbs(self.direction).transport_block(self.prbs)
     }
@@ -99,13 +99,13 @@ impl LtePrbs {
         rest == 1
     }
 
-    /// The largest uplink allocation that is not larger than this.
+    /// The largest legal uplink allocation up to this size.
     pub fn pusch_at_most(self) -> Self {
         let fits = |prbs: &Self| *prbs <= self && prbs.is_pusch();
         Self::all().rev().find(fits).unwrap_or(Self::MIN) // one PRB always fits
     }
 
-    /// Size of the resource block groups of a carrier of so many PRBs; TS 36.213 Table 7.1.6.1-1. The last group of a
+    /// Size of the resource block groups of a carrier with this many PRBs; TS 36.213 Table 7.1.6.1-1. The last group of a
     /// carrier may be smaller.
     pub const fn rbg_size(self) -> u8 {
         match self.get() {
@@ -116,7 +116,7 @@ impl LtePrbs {
         }
     }
 
-    /// Number of resource block groups of a carrier of so many PRBs, the last and perhaps smaller one included.
+    /// Number of resource block groups of a carrier with this many PRBs, including the last, possibly smaller one.
     pub const fn rbgs(self) -> u8 {
         self.get().div_ceil(self.rbg_size())
     }
@@ -148,7 +148,7 @@ pub struct NoSuchLteBandwidth {
 }
 
 impl LteBandwidth {
-    /// All there are, in rising order.
+    /// All bandwidths, in increasing order.
     pub const ALL: [Self; 6] = [Self::Mhz1_4, Self::Mhz3, Self::Mhz5, Self::Mhz10, Self::Mhz15, Self::Mhz20];
 
     /// The carrier with this bandwidth.
@@ -178,7 +178,7 @@ impl LteBandwidth {
         };
         match LtePrbs::new(prbs) {
             Some(prbs) => prbs,
-            None => LtePrbs::MAX, // never: all six are between 1 and 110
+            None => LtePrbs::MAX, // unreachable: all six are between 1 and 110
         }
     }
 }
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn uplink_of_test_s_2() {
-        // Both SIGMA: 70 PRBs are no legal size of a PUSCH, 64 are.
+        // SIGMA has both: 70 PRBs are not a legal size of a PUSCH, 64 are.
         let asked = prbs(70);
         assert_eq!(grant(Direction::Uplink, 23, 70).transport_block().bits(), 35_160);
         assert_eq!(asked.pusch_at_most(), prbs(64));
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn queue_threshold_of_meld() {
-        // Diarra 2022, Eq. 4.2: the digits of 2292 B in bits are those of eight such blocks in bytes.
+        // Diarra 2022, Eq. 4.2: 2292 B in bits has the same digits as eight such blocks in bytes.
         let block = grant(Direction::Downlink, 28, 25).transport_block();
         assert_eq!((block.bits(), block.bytes().get(), (block.bytes() * 8).get()), (18_336, 2_292, 18_336));
     }

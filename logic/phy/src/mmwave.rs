@@ -1,8 +1,8 @@
 //! Block sizes of the experiments on millimetre waves, which do not follow TS 38.214.
 //!
-//! The ns-3 module of the authors divides a subframe by symbols, not by PRBs; their scripts say 11 352 bytes for a
-//! whole subframe at the best MCS, 908.16 Mbit/s ("900 Mbps" in Diarra 2022, section 3.2.5). How a part of it is
-//! scaled is inferred: in proportion to symbols and spectral efficiency.
+//! The authors' ns-3 module divides a subframe by symbols, not by PRBs; their scripts give 11 352 bytes for a
+//! whole subframe at the highest MCS, 908.16 Mbit/s ("900 Mbps" in Diarra 2022, section 3.2.5). The scaling to part of
+//! a subframe is inferred: in proportion to symbols and spectral efficiency.
 
 use ranpace_units::{Rate, Span};
 
@@ -14,7 +14,7 @@ pub(crate) const SUBFRAME: Span = Span::from_micros(100);
 pub(crate) const SYMBOLS: u8 = 24;
 /// Diarra 2022, Table 3.1: "4.16 us". 24 of them leave 160 ns of the subframe unused.
 pub(crate) const SYMBOL: Span = Span::from_nanos(4_160);
-/// Those that the largest block takes; one carries control. Inferred.
+/// Symbols of the largest block; the remaining one carries control. Inferred.
 pub(crate) const DATA_SYMBOLS: u8 = 23;
 /// The largest block, in bytes; the authors' scripts.
 const LARGEST: u64 = 11_352;
@@ -28,8 +28,8 @@ pub struct MmwaveGrant {
 }
 
 impl MmwaveGrant {
-    /// So many data symbols, 1 to 23, at this spectral efficiency. More than the largest of tables up to 64QAM
-    /// (5.5547) counts as that.
+    /// A grant of 1 to 23 data symbols at this spectral efficiency, which is clamped to the largest of the tables up to 64QAM
+    /// (5.5547).
     pub fn new(symbols: u8, efficiency: Efficiency) -> Result<Self, OutOfRange> {
         if !(1..=DATA_SYMBOLS).contains(&symbols) {
             let most = DATA_SYMBOLS.into();
@@ -43,7 +43,7 @@ impl MmwaveGrant {
         Ok(Self { symbols, efficiency: efficiency.min(Cqi::MAX.efficiency(QamTable::Qam64)) })
     }
 
-    /// What the grant carries, rounded down to whole bytes.
+    /// The block that the grant carries, rounded down to whole bytes.
     pub fn transport_block(self) -> TransportBlock {
         let best = Cqi::MAX.efficiency(QamTable::Qam64).in_2048ths();
         let parts = u64::from(self.symbols) * u64::from(self.efficiency.in_2048ths());

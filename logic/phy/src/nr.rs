@@ -7,8 +7,8 @@ use crate::{
     CodeRate, Cqi, Efficiency, Layers, Modulation, Numerology, Prbs, QamTable, Symbols, TransportBlock,
 };
 
-/// NR modulation and coding scheme: an index of one of the two tables (TS 38.214 Tables 5.1.3.1-1 and -2; the uplink
-/// uses the same without transform precoding, clause 6.1.4.1).
+/// NR modulation and coding scheme: an index of one of two tables (TS 38.214 Tables 5.1.3.1-1 and -2; the uplink
+/// uses the same ones without transform precoding, clause 6.1.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NrMcs {
     table: QamTable,
@@ -28,7 +28,7 @@ pub struct NoSuchNrMcs {
 }
 
 impl NrMcs {
-    /// The index of the table; 0 to 28 up to 64QAM, 0 to 27 up to 256QAM.
+    /// The MCS with this index: 0 to 28 up to 64QAM, 0 to 27 up to 256QAM.
     pub fn new(table: QamTable, index: u8) -> Result<Self, NoSuchNrMcs> {
         let highest = match table {
             QamTable::Qam64 => Modulation::Qam64,
@@ -41,13 +41,13 @@ impl NrMcs {
         Ok(Self { table, index })
     }
 
-    /// All of a table, in rising order of the index.
+    /// All MCSs of a table, in increasing order of the index.
     pub fn all(table: QamTable) -> impl DoubleEndedIterator<Item = Self> {
         (0..=Self::most(table)).map(move |index| Self { table, index })
     }
 
-    /// The MCS for a CQI of the same table: the one with the largest efficiency that is not above what the UE asked
-    /// for, MCS 0 if none is; `None` at CQI 0. The standards leave the choice to the base station: ours.
+    /// The MCS for a CQI of the same table: the one with the largest efficiency that does not exceed the CQI's,
+    /// or MCS 0 if there is none; `None` at CQI 0. Ours, since the standards leave the choice to the base station.
     pub fn for_cqi(table: QamTable, cqi: Cqi) -> Option<Self> {
         cqi.coding(table)?;
         let limit = cqi.efficiency(table);
@@ -73,20 +73,20 @@ impl NrMcs {
     }
     /// Modulation and target code rate.
     pub const fn coding(self) -> (Modulation, CodeRate) {
-        // `new` and `all` let no index pass that the table does not have.
+        // `new` and `all` only create indices that the table has.
         match self.table {
             QamTable::Qam64 => MCS_64[self.index as usize],
             QamTable::Qam256 => MCS_256[self.index as usize],
         }
     }
-    /// Their product. It rises with the index, but falls from 16 to 17 in the table up to 64QAM (2.5703 to 2.5664).
+    /// Their product. It increases with the index, except from 16 to 17 in the table up to 64QAM (2.5703 to 2.5664).
     pub const fn efficiency(self) -> Efficiency {
         let (modulation, rate) = self.coding();
         Efficiency::of(modulation, rate)
     }
 }
 
-/// A grant of one codeword for one slot; of a PDSCH or of a PUSCH (TS 38.214 clauses 5.1.3.2 and 6.1.4.2).
+/// A grant of one codeword for one slot, on a PDSCH or a PUSCH (TS 38.214 clauses 5.1.3.2 and 6.1.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NrGrant {
     /// Modulation and coding.
@@ -95,7 +95,7 @@ pub struct NrGrant {
     pub prbs: Prbs,
     /// OFDM symbols of the slot.
     pub symbols: Symbols,
-    /// Resource elements that each PRB loses: those of the demodulation reference signals (N_DMRS, with those that are
+    /// Resource elements that each PRB loses: those of the demodulation reference signals (N_DMRS, including those
     /// left empty for them) and `xOverhead` (N_oh: 0, 6, 12 or 18). 12 is one symbol of reference signals.
     pub overhead: u8,
     /// Layers of the codeword.
@@ -103,7 +103,7 @@ pub struct NrGrant {
 }
 
 impl NrGrant {
-    /// What the grant carries; [`TransportBlock::ZERO`] if the overhead takes all of it.
+    /// The block that the grant carries; [`TransportBlock::ZERO`] if the overhead takes everything.
     pub fn transport_block(self) -> TransportBlock {
         TransportBlock::from_bytes(self.size().bits / 8)
     }
@@ -121,19 +121,19 @@ impl NrGrant {
         per_prb.min(MOST) * u32::from(self.prbs.get())
     }
 
-    /// N_info: bits before they are quantised; TS 38.214 clause 5.1.3.2, step 2.
+    /// N_info: bits before quantisation; TS 38.214 clause 5.1.3.2, step 2.
     pub fn info_bits(self) -> f64 {
         self.size().info as f64 / f64::from(1 << PARTS)
     }
 
-    /// C: code blocks into which the block is cut; TS 38.214 clause 5.1.3.2, step 4. One if N_info is at most 3824, none if there
+    /// C: number of code blocks of the block; TS 38.214 clause 5.1.3.2, step 4. One if N_info is at most 3824, zero if there
     /// is no block.
     pub fn code_blocks(self) -> u64 {
         self.size().code_blocks
     }
 
-    /// TS 38.214 clause 5.1.3.2, steps 2 to 4, in whole numbers: `info` is N_info in parts of 2048, as code rates are.
-    /// At most 156 * 275 elements * 8 bits * 2048 * 4 layers: it does not fit 32 bits, and leaves room in 64.
+    /// TS 38.214 clause 5.1.3.2, steps 2 to 4, in integers: `info` is N_info in units of 1/2048, like code rates.
+    /// It is at most 156 * 275 elements * 8 bits * 2048 * 4 layers, which exceeds 32 bits and fits easily in 64.
     fn size(self) -> Size {
         let (modulation, rate) = self.mcs.coding();
         let bits = u64::from(modulation.order()) * u64::from(self.layers.get());
@@ -145,32 +145,32 @@ impl NrGrant {
     }
 }
 
-/// N_info has 11 binary places.
+/// N_info has 11 fractional bits.
 const PARTS: u32 = 11;
 
-/// How a block size comes about.
+/// A block size with its intermediate results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
-    /// N_info in parts of 2048.
+    /// N_info in units of 1/2048.
     info: u64,
     /// C.
     code_blocks: u64,
     bits: u32,
 }
 
-/// Step 3: N_info is at most 3824. The block is an entry of [`NR_SMALL_BLOCKS`].
+/// Step 3, for N_info of at most 3824. The block is an entry of [`NR_SMALL_BLOCKS`].
 fn small(info: u64) -> Size {
-    // log2 of N_info; where that is below 1 the maximum decides anyway.
+    // log2 of N_info; if that is below 1, the maximum decides anyway.
     let n = info.ilog2().saturating_sub(PARTS).saturating_sub(6).max(3);
     let quantised = ((info >> (PARTS + n)) << n).max(24);
     let index = NR_SMALL_BLOCKS.partition_point(|&bits| u64::from(bits) < quantised);
-    // The last entry is 3824, and `quantised` is not above N_info.
+    // The last entry is 3824, and `quantised` does not exceed N_info.
     Size { info, code_blocks: 1, bits: NR_SMALL_BLOCKS[index].into() }
 }
 
-/// Step 4: N_info is above 3824.
+/// Step 4, for N_info above 3824.
 fn large(info: u64, rate: CodeRate) -> Size {
-    const CRC: u64 = 24; // bits, of the block and of each code block; TS 38.212 clause 7.2.1
+    const CRC: u64 = 24; // bits, for the block and for each code block; TS 38.212 clause 7.2.1
     let less = info - (CRC << PARTS);
     let n = less.ilog2() - PARTS - 5;
     // Ties are rounded up (same clause).
@@ -184,7 +184,7 @@ fn large(info: u64, rate: CodeRate) -> Size {
         1
     };
     let bits = 8 * code_blocks * (quantised + CRC).div_ceil(8 * code_blocks) - CRC;
-    // N_info is below 2^21 bits, and what is added to it is less than it.
+    // N_info is below 2^21 bits, and less than that is added to it.
     Size { info, code_blocks, bits: bits as u32 }
 }
 
@@ -281,14 +281,14 @@ mod tests {
             for cqi in Cqi::all().skip(1) {
                 let mcs = NrMcs::for_cqi(table, cqi).unwrap();
                 match cqi.get() {
-                    1 => assert_eq!(mcs.index(), 0), // no MCS is as slow
+                    1 => assert_eq!(mcs.index(), 0), // no MCS has so low a rate
                     _ => assert_eq!(Some(mcs.coding()), cqi.coding(table), "{table:?} CQI {cqi}"),
                 }
             }
         }
     }
 
-    /// TS 38.214 clause 5.1.3.2 as it reads, in floats: every step is exact at these sizes but the logarithm.
+    /// TS 38.214 clause 5.1.3.2 literally, in floats: at these sizes every step but the logarithm is exact.
     fn as_the_clause_reads(grant: NrGrant) -> f64 {
         let (modulation, rate) = grant.mcs.coding();
         let elements = f64::from(

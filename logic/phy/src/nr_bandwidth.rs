@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::{Numerology, Prbs};
 
-/// Frequency range; TS 38.101-1 and -2 clause 5.1. A bandwidth with 60 kHz has other PRBs in the one than in the other.
+/// Frequency range; TS 38.101-1 and -2 clause 5.1. At 60 kHz, the PRBs of a bandwidth differ between the ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrequencyRange {
     /// 410 to 7125 MHz.
@@ -37,7 +37,7 @@ pub struct NoSuchNrBandwidth {
     pub mhz: u16,
 }
 
-/// The bandwidths that exist, for the text of an error.
+/// The existing bandwidths, for the text of an error.
 struct Listed(FrequencyRange, Numerology);
 
 impl fmt::Display for Listed {

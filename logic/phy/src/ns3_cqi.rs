@@ -1,7 +1,7 @@
-//! From which SINR in dB a UE of ns-3's LTE module reports CQI 1 to 15.
+//! SINR thresholds in dB from which a UE of ns-3's LTE module reports CQI 1 to 15.
 //!
-//! Not a table of 3GPP: measured by running ns-3 3.37, `LteAmc`, with the same SINR on all resource blocks. The MCS that
-//! its base station then picks is that of [`McsRule::Lena`](crate::McsRule::Lena).
+//! Not a table of 3GPP: measured by running ns-3 3.37, `LteAmc`, with the same SINR on all resource blocks. Its base
+//! station then chooses the MCS by [`McsRule::Lena`](crate::McsRule::Lena).
 
 /// With the error model (`MiErrorModel`, the default), 25 PRBs.
 #[rustfmt::skip]

@@ -1,22 +1,22 @@
-//! TDD: which symbols of which slot go up and which down.
+//! TDD: the direction of each symbol of each slot.
 
 use core::fmt;
 use core::str::FromStr;
 
 use crate::{Direction, Symbols};
 
-/// What a slot of a TDD pattern is for.
+/// The kind of a slot in a TDD pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlotKind {
-    /// All symbols go down: "D".
+    /// All symbols are downlink: "D".
     Downlink,
-    /// First some symbols down, then a gap, then some up: "S".
+    /// Some downlink symbols, then a gap, then some uplink symbols: "S".
     Special,
-    /// All symbols go up: "U".
+    /// All symbols are uplink: "U".
     Uplink,
 }
 
-/// How the 14 symbols of a special slot are divided (`nrofDownlinkSymbols` and `nrofUplinkSymbols` of TS 38.331).
+/// Division of the 14 symbols of a special slot (`nrofDownlinkSymbols` and `nrofUplinkSymbols` of TS 38.331).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpecialSlot {
     downlink: u8,
@@ -24,42 +24,42 @@ pub struct SpecialSlot {
 }
 
 impl SpecialSlot {
-    /// So many symbols down, so many up, the rest between them as gap; `None` if they do not fit into a slot.
+    /// The downlink and uplink symbols, with the rest between them as a gap; `None` if they do not fit into a slot.
     pub const fn new(downlink: u8, uplink: u8) -> Option<Self> {
         let fits = downlink <= SYMBOLS && uplink <= SYMBOLS && downlink + uplink <= SYMBOLS;
         if fits { Some(Self { downlink, uplink }) } else { None }
     }
-    /// Symbols that go this way.
+    /// Symbols in this direction.
     pub const fn symbols(self, direction: Direction) -> u8 {
         match direction {
             Direction::Downlink => self.downlink,
             Direction::Uplink => self.uplink,
         }
     }
-    /// Symbols between the two.
+    /// Symbols of the gap.
     pub const fn gap(self) -> u8 {
         SYMBOLS - self.downlink - self.uplink
     }
 }
 
 impl Default for SpecialSlot {
-    /// Ten symbols down, a gap of two, two up: ours, a usual choice of networks.
+    /// Ten downlink symbols, a gap of two, two uplink symbols: ours, a common choice of networks.
     fn default() -> Self {
         Self { downlink: 10, uplink: 2 }
     }
 }
 
-/// A pattern of slots that repeats (`TDD-UL-DL-Pattern`; TS 38.213 clause 11.1), of 1 to 160 slots, with both
-/// directions in it.
+/// A repeating pattern of slots (`TDD-UL-DL-Pattern`; TS 38.213 clause 11.1), of 1 to 160 slots, which includes both
+/// directions.
 ///
-/// As text: one letter for each slot, and, if the special slots are not the usual 10:2:2, their symbols down, in the
-/// gap and up: "DDDSU", "DDDSU 6:4:4".
+/// As text: one letter per slot and, if special slots are not the default 10:2:2, their downlink, gap and
+/// uplink symbols: "DDDSU", "DDDSU 6:4:4".
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TddPattern {
     slots: u8,
-    /// One bit for each slot, the first one lowest: all symbols down.
+    /// Bits of the slots that are all downlink, the first slot lowest.
     downlink: [u128; 2],
-    /// The same: all symbols up. A slot with neither bit is special.
+    /// Likewise for uplink. A slot with neither bit is special.
     uplink: [u128; 2],
     special: SpecialSlot,
 }
@@ -75,10 +75,10 @@ pub enum TddError {
     NotASlot {
         /// The letter.
         found: char,
-        /// All of the text.
+        /// The whole text.
         text: String,
     },
-    /// The symbols of the special slot are not three numbers, or do not add up.
+    /// The symbols of the special slot are not three numbers, or do not add up to 14.
     #[error(
         "expected the special slot's symbols down, gap and up, together 14, such as \"10:2:2\"; found {found:?}"
     )]
@@ -86,19 +86,19 @@ pub enum TddError {
         /// The text found.
         found: String,
     },
-    /// There is no slot, or there are too many.
+    /// There are no slots, or too many.
     #[error("expected 1 to 160 slots, found {found}")]
     WrongLength {
-        /// How many there were.
+        /// Number of slots found.
         found: usize,
     },
-    /// No symbol goes this way: nothing could ever be sent, or acknowledged.
+    /// A direction has no symbols, so nothing could be sent, or acknowledged, in it.
     #[error("expected slots of both directions, found none of the {}", match direction {
         Direction::Downlink => "downlink (D, or S with symbols down)",
         Direction::Uplink => "uplink (U, or S with symbols up)",
     })]
     OneWay {
-        /// The direction that is missing.
+        /// The missing direction.
         direction: Direction,
     },
 }
@@ -133,15 +133,15 @@ impl TddPattern {
         Ok(pattern)
     }
 
-    /// How many slots until it repeats.
+    /// Number of slots in the pattern.
     pub const fn slots(self) -> u8 {
         self.slots
     }
-    /// The special slots' symbols, whether there are such slots or not.
+    /// The symbols of special slots, whether the pattern has any or not.
     pub const fn special(self) -> SpecialSlot {
         self.special
     }
-    /// What slot number `slot` since the beginning of time is.
+    /// The kind of slot number `slot`, counted from time 0.
     #[inline]
     pub const fn kind(self, slot: u64) -> SlotKind {
         let i = (slot % self.slots as u64) as usize;
@@ -154,7 +154,7 @@ impl TddPattern {
             SlotKind::Special
         }
     }
-    /// Symbols of slot number `slot` that go this way, 0 to 14.
+    /// Symbols of slot number `slot` in this direction, 0 to 14.
     #[inline]
     pub const fn symbols(self, slot: u64, direction: Direction) -> u8 {
         match (self.kind(slot), direction) {
@@ -163,11 +163,11 @@ impl TddPattern {
             _ => 0,
         }
     }
-    /// Symbols of all slots of the pattern that go this way.
+    /// Symbols of all slots of the pattern in this direction.
     pub fn symbols_in_all(self, direction: Direction) -> u32 {
         (0..u64::from(self.slots)).map(|slot| u32::from(self.symbols(slot, direction))).sum()
     }
-    /// Slots of the pattern that can carry anything this way, special slots included.
+    /// Number of slots of the pattern with symbols in this direction, special slots included.
     pub fn slots_that_carry(self, direction: Direction) -> u8 {
         // At most 160 slots.
         (0..u64::from(self.slots)).filter(|&slot| self.symbols(slot, direction) > 0).count() as u8
@@ -202,7 +202,7 @@ fn special_slot(text: &str) -> Result<SpecialSlot, TddError> {
 }
 
 impl fmt::Display for TddPattern {
-    /// In the form that is read.
+    /// In the form that parsing accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for slot in 0..self.slots.into() {
             f.write_str(match self.kind(slot) {

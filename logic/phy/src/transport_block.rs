@@ -4,11 +4,11 @@ use core::fmt;
 
 use ranpace_units::{Bytes, Rate, Span};
 
-/// Size of a transport block in bits, always whole bytes. Zero stands for a grant too small to carry any.
+/// Size of a transport block in bits, always whole bytes. Zero means that the grant is too small for a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransportBlock(u32);
 
-/// A transport block is not a whole number of bytes.
+/// The size is not a whole number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a transport block of whole bytes, found {bits} bits")]
 pub struct NotWholeBytes {
@@ -20,19 +20,19 @@ impl TransportBlock {
     /// No block.
     pub const ZERO: Self = Self(0);
 
-    /// Of a size in bits, as control information and radio reports give it.
+    /// From a size in bits, the unit of control information and radio reports.
     pub const fn from_bits(bits: u32) -> Result<Self, NotWholeBytes> {
         if bits.is_multiple_of(8) { Ok(Self(bits)) } else { Err(NotWholeBytes { bits }) }
     }
-    /// Of a size in bytes; saturates at the largest multiple of eight bits.
+    /// From a size in bytes; saturates at the largest multiple of eight bits.
     pub const fn from_bytes(bytes: u32) -> Self {
         Self(bytes.saturating_mul(8) & !7)
     }
-    /// Bits.
+    /// Size in bits.
     pub const fn bits(self) -> u32 {
         self.0
     }
-    /// Bytes, exactly.
+    /// Size in bytes, exact.
     pub const fn bytes(self) -> Bytes {
         Bytes::new(self.0 as u64 / 8)
     }

@@ -1,9 +1,9 @@
-//! The tables agree, entry by entry, with those of the standards as CSV.
+//! Compares the tables, entry by entry, with those of the standards as CSV.
 //!
-//! The files are not part of this repository. They are looked for in `shared/data/3gpp`, beside the folder of the
-//! repository; each has a line of comment, a line of names, and then rows.
+//! The files are not part of this repository. They are expected in `shared/data/3gpp`, beside the folder of the
+//! repository; each has a comment line, a header line, and then rows.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of a test are not in a test module
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // test helpers outside of a test module
 
 use std::fs;
 use std::io::Write as _;
@@ -14,11 +14,11 @@ use ranpace_phy::{
     Modulation, NR_SMALL_BLOCKS, NrMcs, QamTable, ns3_measured_sinr_db,
 };
 
-/// Names and rows of a file; nothing, and a word about it, where it is not there.
+/// Header and rows of a file; `None`, with a message, if it is missing.
 fn table(file: &str) -> Option<(Vec<String>, Vec<Vec<String>>)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/3gpp").join(file);
     let Ok(text) = fs::read_to_string(path) else {
-        // Written past the test runner, which hides what passing tests print.
+        // Written directly to stderr, since the test runner hides the output of passing tests.
         let word = format!(
             "skipped: needs shared/data/3gpp/{file} beside the checkout; CONTRIBUTING.md says more\n"
         );
@@ -38,7 +38,7 @@ where
     cell.parse().unwrap()
 }
 
-/// Modulation order, code rate and efficiency as the file has them.
+/// Modulation order, code rate and efficiency in the format of the file.
 fn printed(modulation: Modulation, rate: CodeRate) -> [String; 3] {
     let digits = Efficiency::of(modulation, rate).printed_x10000();
     let halves = u64::from(rate.in_2048ths());
@@ -126,7 +126,7 @@ fn error_rates_of_ns3() {
         let db: Vec<f64> = row[3..].iter().map(|cell| number(cell)).collect();
         assert_eq!(ns3_measured_sinr_db(mcs, prbs).unwrap()[..], db, "{prbs} PRBs, MCS {mcs}");
         assert_eq!(BlerCurve::ns3(mcs, prbs).centre_db(), db[0]);
-        // What was measured is the block of our own tables.
+        // The measured block is the one in our own tables.
         let grant = LteGrant { direction: Direction::Downlink, mcs, prbs };
         assert_eq!(grant.transport_block().bits(), number(&row[2]), "{prbs} PRBs, MCS {mcs}");
     }

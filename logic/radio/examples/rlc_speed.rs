@@ -1,4 +1,4 @@
-//! What a packet costs in RLC and HARQ: `cargo run --release -p ranpace-radio --example rlc_speed` prints it.
+//! The cost of a packet in RLC and HARQ: `cargo run --release -p ranpace-radio --example rlc_speed` prints it.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -10,7 +10,7 @@ use ranpace_radio::harq::{Draw, Harq, HarqConfig, Outcome};
 use ranpace_radio::rlc::{BearerConfig, Config, Observer, User, UserPdu};
 use ranpace_units::{Bytes, Time};
 
-/// As large as a packet of the simulator is likely to be.
+/// About as large as a packet of the simulator.
 struct Datagram {
     content: [u64; 12],
 }
@@ -38,8 +38,8 @@ impl Observer<Datagram> for Sum {
     }
 }
 
-/// Blocks of this many bytes for so many of 100 users in each TTI, in turn; 10 % of first attempts fail. All users are looked
-/// at in each TTI, in both directions; that alone is what the first row shows.
+/// Gives `users_per_tti` of 100 users, in turn, blocks of this many bytes in each TTI; 10 % of first attempts fail. All users are
+/// queried in each TTI, in both directions; the first row shows the cost of that alone.
 fn play(name: &str, config: Config, block: u64, users_per_tti: u64) -> String {
     const USERS: u64 = 100;
     let mut users: Vec<User<Datagram>> =

@@ -1,4 +1,4 @@
-//! What dividing a slot costs: `cargo run --release -p ranpace-radio --example scheduler_speed` prints it.
+//! The cost of dividing a slot: `cargo run --release -p ranpace-radio --example scheduler_speed` prints it.
 #![allow(clippy::print_stdout)]
 
 use std::time::Instant;
@@ -29,7 +29,7 @@ impl Channel for Table {
     }
 }
 
-/// Nanoseconds per slot, the best of some tries: other programs may be running.
+/// Nanoseconds per slot, the best of several tries, since other programs may be running.
 fn play(
     policy: Policy,
     alloc: Alloc,

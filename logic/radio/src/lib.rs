@@ -1,4 +1,4 @@
-//! The cell: channel, link adaptation, HARQ, RLC, scheduler, uplink grants; LTE and NR.
+//! The radio cell: channel, link adaptation, HARQ, RLC, scheduler and uplink grants, for LTE and NR.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,7 +1,7 @@
-//! Cells and their users together: each user is served by one cell at a time, and goes from one to another by handover.
+//! Cells and their users: one cell serves each user at a time, and handovers move users between cells.
 //!
-//! A handover interrupts a user for a while, in which nobody serves it. What waits for it downlink is forwarded to the new
-//! cell, or lost with the old one; what comes meanwhile waits likewise. What waits on the device stays there.
+//! A handover interrupts a user: no cell serves it for a while. Its queued downlink packets are forwarded to the new cell, or
+//! lost with the old one; packets that arrive during the interruption wait for the new cell. What is queued on the device stays.
 
 use ranpace_link::Packet;
 use ranpace_phy::Direction;
@@ -10,26 +10,26 @@ use ranpace_units::{Bytes, Span, Time};
 
 use crate::cell::{Cell, CellConfig, CellError, CellSubscription, Listener, Subscriber, UserConfig};
 
-/// Where a user is served.
+/// Which cell serves a user.
 enum Serving<P> {
-    /// By this cell.
+    /// This cell.
     Served(usize),
-    /// By none: on its way to a cell, until a time.
+    /// None: the user is on its way to a cell until a time.
     Between { user: Box<Subscriber<P>>, from: u16, to: usize, until: Time },
 }
 
 /// Cells and users. Driven like a [`Cell`].
 pub struct RadioNetwork<P> {
     cells: Vec<Cell<P>>,
-    /// By number of the user.
+    /// By user number.
     homes: Vec<Serving<P>>,
     /// Users between cells.
     between: Vec<u32>,
 }
 
 impl<P: Packet> RadioNetwork<P> {
-    /// Cells, and users with the index of the cell that serves them first (the last, if there are not so many). Numbers are
-    /// indices. An error names the index of the cell that cannot be.
+    /// Creates cells, and users with the index of the cell that serves them first (the last cell if the index is too large).
+    /// Indices serve as numbers. An error carries the index of the refused cell.
     pub fn new<L: Listener<P>>(
         cells: &[CellConfig],
         users: &[(usize, &UserConfig)],
@@ -39,7 +39,7 @@ impl<P: Packet> RadioNetwork<P> {
         let served = |cell: usize| users.iter().filter(|(at, _)| *at == cell).count();
         let make = |(index, config): (usize, &CellConfig)| {
             config.check(served(index)).map_err(|error| (index, error))?;
-            // Cells have numbers of 16 bits; more share the last.
+            // Cell numbers have 16 bits; cells beyond share the last number.
             Cell::new(u16::try_from(index).unwrap_or(u16::MAX), config).map_err(|error| (index, error))
         };
         let mut cells = cells.iter().enumerate().map(make).collect::<Result<Vec<_>, _>>()?;
@@ -72,8 +72,8 @@ impl<P: Packet> RadioNetwork<P> {
         }
     }
 
-    /// A packet for a user, or from one, joins the buffer of a bearer. `false`, and the packet is gone, if there is no such
-    /// user.
+    /// Adds a packet for a user, or from one, to the buffer of a bearer. `false` if there is no such user; the packet is then
+    /// gone.
     #[inline]
     pub fn send<L: Listener<P>>(
         &mut self,
@@ -98,7 +98,7 @@ impl<P: Packet> RadioNetwork<P> {
         }
     }
 
-    /// When [`Self::poll`] has something to do; [`Time::MAX`] if nothing does.
+    /// When [`Self::poll`] has something to do; [`Time::MAX`] if never.
     #[inline]
     pub fn next_event(&self) -> Time {
         let cells = self.cells.iter().map(Cell::next_event).min().unwrap_or(Time::MAX);
@@ -108,7 +108,7 @@ impl<P: Packet> RadioNetwork<P> {
         })
     }
 
-    /// Does what is due by `now`, in order of time.
+    /// Processes what is due by `now`, in order of time.
     pub fn poll<L: Listener<P>>(&mut self, now: Time, listener: &mut L) {
         loop {
             let next = self.next_event();
@@ -122,9 +122,9 @@ impl<P: Packet> RadioNetwork<P> {
         }
     }
 
-    /// Hands a user over to another cell, at which it is after `interruption`. What was not delivered downlink is sent
-    /// there if it is `forward`ed, and lost otherwise. Nothing happens to a user that is there already or under way, or to
-    /// one that there is not.
+    /// Hands a user over to another cell, which serves it after `interruption`. Downlink packets that were not delivered are sent
+    /// there if they are forwarded (`forward`), and lost otherwise. Ignored for a user that this cell serves already, that is
+    /// under way, or that does not exist.
     pub fn hand_over<L: Listener<P>>(
         &mut self,
         now: Time,
@@ -153,7 +153,7 @@ impl<P: Packet> RadioNetwork<P> {
         self.between.push(user);
     }
 
-    /// Does what was due before `now`, so that a late call changes nothing.
+    /// Processes what was due before `now`, so that a late call changes nothing.
     #[inline]
     fn poll_before<L: Listener<P>>(&mut self, now: Time, listener: &mut L) {
         if self.next_event() < now {
@@ -184,7 +184,7 @@ impl<P: Packet> RadioNetwork<P> {
         }
     }
 
-    /// Bytes of a user that wait or are under way: packets neither delivered nor dropped.
+    /// Bytes of a user's packets that are neither delivered nor dropped: queued or under way.
     pub fn waiting(&self, user: u32, direction: Direction) -> Bytes {
         match self.homes.get(user as usize) {
             Some(Serving::Served(cell)) => {
@@ -197,7 +197,7 @@ impl<P: Packet> RadioNetwork<P> {
         }
     }
 
-    /// Has reports made in all cells, or no more.
+    /// Starts reports in all cells, or stops them with `None`.
     pub fn subscribe(&mut self, now: Time, subscription: Option<CellSubscription>) {
         for cell in &mut self.cells {
             cell.subscribe(now, subscription);

@@ -1,4 +1,4 @@
-//! The algorithm that a key names.
+//! Reading the name of an algorithm.
 
 use ranpace_cc::{Algorithm, AlgorithmError};
 

@@ -1,4 +1,4 @@
-//! `[[change]]`: what changes during the run.
+//! `[[change]]`: changes during the run.
 
 use ranpace_link::Service;
 use ranpace_units::{Span, Time};
@@ -10,68 +10,71 @@ use crate::model::{Change, ChangeKind, Transport};
 use crate::network::Network;
 use crate::reader::{Field, Section};
 
-const AT: Key<Duration, Required> =
-    Key { name: "at", kind: ANY_TIME, default: Required, about: "before the scenario's end" };
+const AT: Key<Duration, Required> = Key {
+    name: "at",
+    kind: ANY_TIME,
+    default: Required,
+    about: "time of the change, before the scenario's end",
+};
 const LINK: Key<Name> = Key {
     name: "link",
     kind: Name("name"),
     default: Open(""),
-    about: "with `rate`, `delay` or both. A link that was unlimited or played a trace has a fixed rate from \
-            then on",
+    about: "link to change; needs `rate`, `delay` or both. With `rate`, a link that was unlimited or played a trace has a \
+            fixed rate from then on",
 };
 const FLOW: Key<Name> = Key {
     name: "flow",
     kind: Name("name"),
     default: Open(""),
-    about: "with `target`, the delay that its application asks for. The name of a flow with `count` stands for \
-            all of them",
+    about: "flow to change; needs `target`, the delay that its application asks for. The name of a flow with `count` \
+            stands for all of them",
 };
 const USER: Key<Name> = Key {
     name: "user",
     kind: Name("name"),
     default: Open(""),
-    about: "with `to`, another [cell](cells.md) at the same host. The name of a user with `count` stands for \
-            all of them",
+    about: "user to hand over; needs `to`, another [cell](cells.md) at the same host. The name of a user with `count` \
+            stands for all of them",
 };
 const RATE: Key<Rates> = Key {
     name: "rate",
     kind: Within(LEAST_RATE..=MOST_RATE),
     default: Open("as before"),
-    about: "the link's new rate",
+    about: "new rate of the link",
 };
 const DELAY: Key<Duration> = Key {
     name: "delay",
     kind: Within(Span::ZERO..=MOST_DELAY),
     default: Open("as before"),
-    about: "the link's new delay",
+    about: "new delay of the link",
 };
 const TARGET: Key<Duration> = Key {
     name: "target",
     kind: Within(LEAST_SPAN..=Span::from_secs(3_600)),
     default: Open(""),
-    about: "the flow's new target",
+    about: "new target delay of the flow",
 };
-const TO: Key<Name> = Key {
-    name: "to",
-    kind: Name("cell"),
-    default: Open(""),
-    about: "the cell that the user is handed over to",
+const TO: Key<Name> =
+    Key { name: "to", kind: Name("cell"), default: Open(""), about: "cell that the user is handed over to" };
+const FORWARD: Key<Flag, Is<bool>> = Key {
+    name: "forward",
+    kind: Flag,
+    default: Is(true),
+    about: "handover: whether buffered data moves with the user; otherwise it is lost",
 };
-const FORWARD: Key<Flag, Is<bool>> =
-    Key { name: "forward", kind: Flag, default: Is(true), about: "of a user: keeps what waits" };
 const INTERRUPTION: Key<Duration, Is<Span>> = Key {
     name: "interruption",
     kind: Within(Span::ZERO..=MOST_DELAY),
     default: Is(Span::from_millis(50)),
-    about: "of a user: for how long nothing is sent. Ours: what users of LTE see, to the nearest ten \
-            milliseconds",
+    about: "handover: time during which nothing is sent (ours: what LTE users see, to the nearest 10 ms)",
 };
 
 /// The keys of `[[change]]`.
 pub(crate) const KEYS: Group =
     &[&AT, &LINK, &FLOW, &USER, &RATE, &DELAY, &TARGET, &TO, &FORWARD, &INTERRUPTION];
 
-/// Reads all `[[change]]`, in the order of time.
+/// Reads all `[[change]]`, in order of time.
 pub(crate) fn read(
     root: &mut Section<'_>,
     network: &Network,
@@ -83,13 +86,13 @@ pub(crate) fn read(
     for section in sections {
         read_entry(section.of(&[KEYS]), network, flows, duration, &mut changes);
     }
-    // Stable: changes of the same instant stay in the file's order.
+    // The sort is stable: changes at the same instant keep the file's order.
     changes.sort_by_key(|(change, _)| change.at);
     check_handovers(root, network, &changes);
     changes.into_iter().map(|(change, _)| change).collect()
 }
 
-/// Whether every handover leads somewhere: to another cell, at the same host.
+/// Checks that every handover leads to another cell at the same host.
 fn check_handovers(root: &Section<'_>, network: &Network, changes: &[(Change, usize)]) {
     let mut cell_of: Vec<usize> = network.users.iter().map(|user| user.cell).collect();
     for (change, at) in changes {
@@ -146,7 +149,7 @@ fn read_entry(
             }
             let index = network.link_of(&link);
             let rate = rate.and_then(|f| RATE.kind.read(&f));
-            // Without a rate the delay is all that bounds what a flow can send.
+            // On an unlimited link only the delay limits what a flow can send.
             let unlimited =
                 index.is_some_and(|index| network.links[index].config.service == Service::Unlimited);
             let least = if unlimited { LEAST_ROUND_TRIP } else { Span::ZERO };

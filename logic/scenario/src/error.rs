@@ -1,29 +1,29 @@
-//! Why a scenario was refused: everything that is wrong with it, each with its place in the file.
+//! Why a scenario was refused: all problems, each with its position in the file.
 
 use core::fmt;
 
-/// Most problems that are printed; a file with more of them is of another kind.
+/// Most problems that are printed; a file with more of them is probably not a scenario.
 const MOST_PRINTED: usize = 20;
 
-/// Why a scenario was refused. Printed as one line for each problem: `drive.toml:12:8: unknown key ...`.
+/// Why a scenario was refused. Printed as one line per problem: `drive.toml:12:8: unknown key ...`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ScenarioError {
     /// The file's name as the caller gave it; may be empty.
     pub file: String,
-    /// What is wrong, in the order of the file; never empty.
+    /// The problems, in the order of the file; never empty.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Where it is; `None` if it is not in the file (a key to vary, for one).
+    /// Its position; `None` if it is not in the file (a key to vary, for example).
     pub position: Option<Position>,
-    /// What was expected and what came.
+    /// What was expected and what was found.
     pub message: String,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// Line, from 1.
@@ -33,7 +33,7 @@ pub struct Position {
 }
 
 impl ScenarioError {
-    /// One problem without a place.
+    /// A single problem without a position.
     pub(crate) fn without_place(message: String) -> Self {
         Self { file: String::new(), diagnostics: vec![Diagnostic { position: None, message }] }
     }
@@ -73,7 +73,7 @@ impl<'t> Diagnostics<'t> {
         Self { text, found: Vec::new().into() }
     }
 
-    /// Something is wrong at the byte `at` of the text.
+    /// Adds a problem at byte `at` of the text.
     pub fn add(&self, at: usize, message: impl Into<String>) {
         self.found.borrow_mut().push((at, message.into()));
     }
@@ -101,7 +101,7 @@ impl<'t> Diagnostics<'t> {
     }
 }
 
-/// `; did you mean "delay"?`, or nothing if no known word is near.
+/// `; did you mean "delay"?`, or nothing if no known word is similar.
 pub(crate) fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     // Ours: below this similarity (dimensionless, 1 for equal words) a suggestion confuses more than it helps.
     const NEAR: f64 = 0.75;

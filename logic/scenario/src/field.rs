@@ -1,4 +1,4 @@
-//! A written value: typed access, with what is wrong reported at its place.
+//! A written value: typed access that reports problems at its position.
 
 use core::ops::RangeInclusive;
 use core::str::FromStr;
@@ -27,12 +27,12 @@ pub(crate) enum Found<'t> {
 }
 
 impl<'t> Field<'t> {
-    /// Reports at the value.
+    /// Reports a problem at the value.
     pub fn error(&self, message: impl AsRef<str>) {
         self.report.add(self.at, format!("{}: {}", self.key, message.as_ref()));
     }
 
-    /// Reports what is wrong in the file that this names.
+    /// Reports a problem in the file that this value names.
     pub fn error_in_file(&self, error: &dyn core::fmt::Display) {
         self.error(format!("in {}: {error}", self.described()));
     }
@@ -48,7 +48,7 @@ impl<'t> Field<'t> {
         }
     }
 
-    /// What is there, as an error message says it.
+    /// The value as shown in error messages.
     fn described(&self) -> String {
         match self.value() {
             Some(Value::String(text)) => format!("{:?}", text.value()),
@@ -84,7 +84,7 @@ impl<'t> Field<'t> {
         }
     }
 
-    /// A name of something: not empty, without control characters, at most 200 bytes.
+    /// A name: not empty, without control characters, at most 200 bytes.
     pub fn name(&self) -> Option<&'t str> {
         let name = self.text("a name in quotes")?;
         if name.is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
@@ -96,7 +96,7 @@ impl<'t> Field<'t> {
         Some(name)
     }
 
-    /// One of a few words; the index of it.
+    /// One of a few words.
     pub fn word(&self, words: &[&'static str]) -> Option<&'static str> {
         let expected = format!("one of {}", words.join(", "));
         let text = self.text(&expected)?;
@@ -126,12 +126,12 @@ impl<'t> Field<'t> {
             Some(Value::Integer(number)) => *number.value() as f64,
             _ => f64::NAN,
         };
-        // NaN is in no range.
+        // NaN is outside every range.
         if !range.contains(&number) {
             self.wrong(&format!("a number from {} to {}", range.start(), range.end()));
             return None;
         }
-        // -0.0 is in a range from zero, and would print strangely.
+        // Turns -0.0, which would print strangely, into 0.0.
         Some(number + 0.0)
     }
 
@@ -145,7 +145,7 @@ impl<'t> Field<'t> {
         Some(number)
     }
 
-    /// A whole number in a range. Numbers above 2^63, that TOML does not have, may be written in quotes.
+    /// A whole number in a range. Numbers above 2^63, which TOML does not support, may be written in quotes.
     pub fn whole(&self, range: RangeInclusive<u64>) -> Option<u64> {
         let number = match self.value() {
             Some(Value::Integer(number)) => u64::try_from(*number.value()).ok(),
@@ -166,7 +166,7 @@ impl<'t> Field<'t> {
         let bare;
         let text = match self.value() {
             Some(Value::String(text)) => text.value(),
-            // A number without unit: the parser of the type says which units there are.
+            // A number without a unit: the parser of the type names the known units.
             Some(Value::Integer(_) | Value::Float(_)) => {
                 bare = self.described();
                 &bare
@@ -199,7 +199,7 @@ impl<'t> Field<'t> {
         None
     }
 
-    /// A value with a unit that may be negative or a fraction, in a range, both in the measure's own unit.
+    /// A value with a unit that may be negative or fractional, in a range in the measure's own unit.
     pub fn measure(&self, measure: &Measure, range: RangeInclusive<f64>) -> Option<f64> {
         let text = match self.value() {
             Some(Value::String(text)) => text.value().clone(),
@@ -220,7 +220,7 @@ impl<'t> Field<'t> {
         Some(value)
     }
 
-    /// As [`Self::measure`], for somebody who only looks: nothing is reported.
+    /// Like [`Self::measure`], but without reporting problems.
     pub fn measure_quietly(&self, measure: &Measure) -> Option<f64> {
         match self.value() {
             Some(Value::String(text)) => measure.parse(text.value()).ok(),
@@ -228,7 +228,7 @@ impl<'t> Field<'t> {
         }
     }
 
-    /// Two or three coordinates in metres; the height is `z` if it is not given.
+    /// Two or three coordinates in metres; `z` is the default height.
     pub fn position(&self, z: f64) -> Option<Position> {
         let numbers = self.list("a position in metres such as [50, 0] or [50, 0, 1.5]")?;
         let metres: Option<Vec<f64>> = numbers.iter().map(|field| field.number(-1e6..=1e6)).collect();
@@ -262,7 +262,7 @@ impl<'t> Field<'t> {
 pub(crate) trait Quantity:
     FromStr<Err = ParseError> + PartialOrd + core::fmt::Display + Default + Copy
 {
-    /// What is understood.
+    /// Description of valid values.
     const EXPECTED: &'static str;
 }
 impl Quantity for Span {

@@ -17,14 +17,14 @@ use crate::network::{Network, unknown};
 use crate::reader::{Field, Section};
 use crate::{quic, tcp, workload};
 
-/// The keys of `[[flow]]` with the settings that may stand in it.
+/// The keys of `[[flow]]`, including settings that may be written flat in it.
 pub(crate) const GROUPS: &[Group] = &[KEYS, tcp::KEYS, quic::KEYS];
 
 /// The flows of a scenario.
 #[derive(Default)]
 pub(crate) struct Flows {
     pub all: Vec<FlowSpec>,
-    /// Where each name, of a flow or of all that one entry makes, stands in `all`.
+    /// Range in `all` for each name, of a flow or of an entry.
     by_name: HashMap<String, Range<usize>>,
     /// A flow is missing because its entry could not be read.
     pub incomplete: bool,
@@ -74,7 +74,7 @@ impl Flows {
         let is_replicated = section.has(COUNT.name);
         let transport = read_transport(&mut section);
         let ways = read_ways(&mut section, network, transport.as_ref(), count);
-        // One for each user, where an end is all the users of an entry.
+        // One flow per user if an end is all users of an entry.
         let is_replicated = is_replicated || ways.as_ref().is_some_and(|ways| ways.of_all_users);
         let count = count.or(ways.as_ref().map(|ways| ways.each.len())).unwrap_or(1).max(1);
         let stagger = section.find(&STAGGER);
@@ -97,7 +97,7 @@ impl Flows {
             Transport::Datagram { mtu, .. } => *mtu,
             Transport::Udp { packet, .. } => *packet,
         };
-        // Paths of users of one entry differ in nothing that matters here: one problem is enough.
+        // Paths of the users of an entry are equivalent here, so one report is enough.
         for problem in [
             ways.each.iter().find_map(|way| timeless(network, &way.path, &way.back)),
             ways.each.iter().find_map(|way| too_large(network, &way.path, packet, bearer.into())),
@@ -144,7 +144,7 @@ impl Flows {
     }
 }
 
-/// `start` and `stop`; the last of the flows starts `later` than the first.
+/// Reads `start` and `stop`; the last of the flows starts `later` than the first.
 fn read_times(section: &mut Section<'_>, later: Span, duration: Option<Span>) -> (Time, Option<Time>) {
     let start_field = section.find(&START);
     let start = start_field.as_ref().and_then(|f| START.kind.read(f)).unwrap_or(START.default.0);
@@ -165,7 +165,7 @@ fn read_times(section: &mut Section<'_>, later: Span, duration: Option<Span>) ->
     (Time::ZERO + start, stop)
 }
 
-/// `transport`, `cc`, `packet` and the settings.
+/// Reads `transport`, `cc`, `packet` and the settings.
 fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     let transport = section.find(&TRANSPORT);
     let (cc, packet) = (section.find(&CC), section.find(&PACKET));
@@ -205,7 +205,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     if written == Some(Some(TransportWord::Quic)) {
         return quic::read(section);
     }
-    // Read with every algorithm, so that algorithms can be exchanged; datagrams use the mtu alone.
+    // Read with every algorithm, so that algorithms can be exchanged; datagrams use only the MTU.
     let algorithm = cc.as_ref().map(read_algorithm);
     let (config, ack_every) = tcp::read(section, algorithm.as_ref().and_then(|a| a.as_ref()?.ack_every()));
     let Some(algorithm) = algorithm else {
@@ -231,7 +231,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     })
 }
 
-/// `workload`, if it fits.
+/// Reads `workload`, if it fits.
 fn read_workload(section: &mut Section<'_>, transport: Option<&Transport>) -> Option<Workload> {
     let Some(field) = section.find(&WORKLOAD) else {
         if let Some(Transport::Udp { .. }) = transport {
@@ -247,7 +247,7 @@ fn read_workload(section: &mut Section<'_>, transport: Option<&Transport>) -> Op
     Some(workload)
 }
 
-/// Both ends of a flow, and what lies between.
+/// Both ends of a flow, and its paths.
 struct Way {
     from: usize,
     to: usize,
@@ -255,15 +255,15 @@ struct Way {
     back: Vec<Hop>,
 }
 
-/// The ways of all flows of an entry.
+/// The paths of all flows of an entry.
 struct Paths {
-    /// At least one; flows are dealt out to them in turn.
+    /// At least one; flows take them in turn.
     each: Vec<Way>,
-    /// Whether an end is all the users of an entry.
+    /// Whether an end is all users of an entry.
     of_all_users: bool,
 }
 
-/// `from`, `to`, `path` and `back`. An end may be all the users of an entry; `count` says how many flows there are.
+/// Reads `from`, `to`, `path` and `back`. An end may be all users of an entry; `count` is the number of flows.
 fn read_ways(
     section: &mut Section<'_>,
     network: &Network,
@@ -282,7 +282,7 @@ fn read_ways(
     Some(Paths { each: each?, of_all_users: from_all || to_all })
 }
 
-/// The way from a host to another.
+/// Reads the paths between two hosts.
 fn read_way(
     to_field: &Field<'_>,
     path: Option<Field<'_>>,
@@ -319,14 +319,14 @@ fn read_way(
     Some(Way { from, to, path: path?, back: back? })
 }
 
-/// Shortest round trip of a flow over unlimited links only: its rate is a window over it, and has no other bound.
+/// Shortest round trip of a flow over unlimited links only, since its rate is its window divided by it, without another bound.
 pub(crate) const LEAST_ROUND_TRIP: Span = Span::from_micros(10);
 
-/// Whether a flow with feedback could send without end in next to no time: nothing on its way has a rate, nor a delay.
+/// Reports a flow with feedback that could send without limit, since its path has neither a rate nor a delay.
 fn timeless(network: &Network, path: &[Hop], back: &[Hop]) -> Option<String> {
     let hops = || path.iter().chain(back);
     let links = || hops().filter_map(|hop| hop.link()).map(|index| &network.links[index].config);
-    // A cell has a rate.
+    // A cell limits the rate.
     let limited = hops().any(|hop| hop.link().is_none())
         || links().any(|link| !matches!(link.service, Service::Unlimited));
     let round_trip: Span = links().map(|link| link.delay).sum();
@@ -335,7 +335,7 @@ fn timeless(network: &Network, path: &[Hop], back: &[Hop]) -> Option<String> {
     })
 }
 
-/// Whether a queue on the way can never take a full packet.
+/// Reports a queue on the path that can never hold a full packet.
 fn too_large(network: &Network, path: &[Hop], packet: Bytes, bearer: usize) -> Option<String> {
     path.iter().find_map(|&hop| {
         let (queue, whose) = match hop {
@@ -348,7 +348,7 @@ fn too_large(network: &Network, path: &[Hop], packet: Bytes, bearer: usize) -> O
             }
             Hop::Radio { user, direction } => {
                 let user = &network.users[user as usize];
-                // A bearer that is missing is reported elsewhere.
+                // A missing bearer is reported elsewhere.
                 let bearer = user.config.bearers.get(bearer)?;
                 let direction = match direction {
                     Direction::Downlink => &bearer.downlink,
@@ -370,7 +370,7 @@ fn too_large(network: &Network, path: &[Hop], packet: Bytes, bearer: usize) -> O
     })
 }
 
-/// Whether a user on the way does not have the bearer.
+/// Reports a user on the path that does not have the bearer.
 fn no_bearer(network: &Network, way: &Way, bearer: usize) -> Option<String> {
     let mut users = way.path.iter().chain(&way.back).filter_map(|hop| hop.user());
     let user = users.find(|&user| network.users[user].config.bearers.len() <= bearer)?;

@@ -1,8 +1,8 @@
-//! A key of a table, declared once. What reads it, `vary`, messages about unknown keys and the tables of the guide
-//! (`docs/`) follow from the declaration.
+//! Declaration of the keys of tables. Reading, `vary`, messages about unknown keys and the tables of the guide
+//! (`docs/`) all follow from it.
 //!
-//! A [`Key`] has a kind, which says what may be written and how it is read, and a default, which says what holds
-//! otherwise: [`Required`], [`Is`] a value, or [`Open`], where the reader decides and the declaration only says what pages
+//! A [`Key`] has a kind, which defines the valid values and how they are read, and a default for when it is not written:
+//! [`Required`], [`Is`] a value, or [`Open`], where the reader decides and the declaration only says what pages
 //! show. [`Section::get`](crate::reader::Section::get) returns a value for [`Is`] and an `Option` for the others.
 
 mod kinds;
@@ -12,28 +12,28 @@ use crate::field::Field;
 
 /// A key of a table.
 pub(crate) struct Key<K, D = Open> {
-    /// As a scenario writes it.
+    /// As written in a scenario.
     pub name: &'static str,
-    /// What may be written.
+    /// Kind of its values.
     pub kind: K,
-    /// What holds where it is not written.
+    /// Default if it is not written.
     pub default: D,
-    /// What it is for, in a sentence; Markdown, may be empty.
+    /// Its purpose in a sentence; Markdown, may be empty.
     pub about: &'static str,
 }
 
-/// Keys that a page shows in one table.
+/// Keys that a page lists in one table.
 pub(crate) type Group = &'static [&'static (dyn Declared + Sync)];
 
-/// Whatever a key's kind and default are.
+/// A key of any kind, with any default.
 pub(crate) trait Declared {
-    /// As a scenario writes it.
+    /// As written in a scenario.
     fn name(&self) -> &'static str;
     /// Whether the value is a string, even if it looks like a number.
     fn is_text(&self) -> bool;
     /// Whether the value may be a table.
     fn is_table(&self) -> bool;
-    /// Its row in a page: name, value, default, and what it is for.
+    /// Its row in a page: name, value, default, and purpose.
     fn row(&self) -> [String; 4];
 }
 
@@ -56,9 +56,9 @@ impl<K: Describe, D: Shown<K>> Declared for Key<K, D> {
     }
 }
 
-/// What may be written, in words.
+/// A description of the valid values.
 pub(crate) trait Describe {
-    /// As pages show it.
+    /// As shown on pages.
     fn shown(&self) -> String;
     /// Whether it is a string, even if it looks like a number.
     fn is_text(&self) -> bool {
@@ -70,28 +70,28 @@ pub(crate) trait Describe {
     }
 }
 
-/// A kind that one function reads.
+/// A kind with a function that reads it.
 pub(crate) trait Kind: Describe {
-    /// What is read.
+    /// Type of the values.
     type Value;
-    /// The value, or `None` and a report.
+    /// Reads the value; on `None` a problem was reported.
     fn read(&self, field: &Field<'_>) -> Option<Self::Value>;
 }
 
-/// A kind whose values can be shown as a scenario writes them.
+/// A kind whose values can be printed as written in a scenario.
 pub(crate) trait Print: Kind {
-    /// As a scenario writes it.
+    /// As written in a scenario.
     fn print(&self, value: &Self::Value) -> String;
 }
 
-/// There is no default.
+/// The key has no default.
 pub(crate) struct Required;
-/// This is the default.
+/// The default is this value.
 pub(crate) struct Is<T>(pub T);
-/// The reader decides; pages show this.
+/// The reader decides on the default; pages show this.
 pub(crate) struct Open(pub &'static str);
 
-/// What a page shows as the default.
+/// The default as shown on pages.
 pub(crate) trait Shown<K> {
     fn shown(&self, kind: &K) -> String;
 }
@@ -114,7 +114,7 @@ impl<K: Print> Shown<K> for Is<K::Value> {
 
 /// Whether a key may be absent.
 pub(crate) trait Presence {
-    /// Whether the absence of the key is reported.
+    /// Whether a missing key is reported.
     const IS_REQUIRED: bool = false;
 }
 impl Presence for Required {
@@ -123,7 +123,7 @@ impl Presence for Required {
 impl Presence for Open {}
 impl<T> Presence for Is<T> {}
 
-/// What reading a key with this default gives.
+/// The result of reading a key with this default.
 pub(crate) trait Default<V>: Presence {
     type Read;
     fn settle(&self, written: Option<V>) -> Self::Read;

@@ -1,10 +1,10 @@
-//! The scenario file: what is to be played, parsed and checked, the same for virtual and for real time.
+//! The scenario file: the description of a run, parsed and checked, the same for virtual and real time.
 //!
 //! A scenario is one TOML text. [`parse()`] turns it into a [`Scenario`] in which names are indices, defaults are filled in
-//! and every value has been checked, or into a [`ScenarioError`] that lists everything that is wrong with it, each
+//! and every value has been checked, or into a [`ScenarioError`] that lists every problem, each
 //! with file, line and column. [`vary()`] changes one key of a text, and [`presets`] write common scenarios as
-//! texts. Nothing here reads a file: traces come through a [`TraceSource`]. The format is described in
-//! `docs/scenarios.md`.
+//! texts. This crate reads no files: traces come from a [`TraceSource`]. `docs/scenarios.md` describes
+//! the format.
 //!
 //! ```
 //! let scenario = ranpace_scenario::parse(

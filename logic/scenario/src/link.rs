@@ -20,19 +20,19 @@ use crate::reader::{Field, Section};
 /// The keys of `[[link]]`.
 pub(crate) const GROUPS: &[Group] = &[KEYS];
 
-/// Packets that a queue holds unless told otherwise: Linux's default length of a device's queue.
+/// Default limit of a queue in packets: Linux's default queue length of a device.
 const PACKETS: u32 = 1_000;
-/// Packets that FQ-CoDel holds unless told otherwise (RFC 8290 section 5.2.3).
+/// Default limit of FQ-CoDel in packets (RFC 8290 section 5.2.3).
 const FQ_PACKETS: u32 = 10_240;
 
-/// What finds the traces that a scenario names.
+/// Finds the traces that a scenario names.
 pub trait TraceSource {
     /// The trace called `name`, as written in the scenario ("builtin:lte", "Verizon-LTE-short.down",
-    /// "/abs/path"); or why there is none, in words for the user.
+    /// "/abs/path"); or the reason why it is not available, in words for the user.
     fn load(&mut self, name: &str) -> Result<Arc<Trace>, String>;
 
     /// The content of another file that the scenario names: a recording of radio conditions, a trajectory, a fading trace;
-    /// or why there is none, in words for the user.
+    /// or the reason why it is not available, in words for the user.
     fn text(&mut self, name: &str) -> Result<Arc<str>, String> {
         let _ = name;
         Err("no files are available here".to_owned())
@@ -46,7 +46,7 @@ impl TraceSource for () {
     }
 }
 
-/// Asks for each trace once.
+/// Loads each trace and file once.
 pub(crate) struct Traces<'s> {
     source: &'s mut dyn TraceSource,
     loaded: HashMap<String, Result<Arc<Trace>, String>>,
@@ -96,7 +96,7 @@ impl<'s> Traces<'s> {
     }
 }
 
-/// One entry `[[link]]`, its hosts still by name.
+/// An entry `[[link]]`, with its hosts still by name.
 pub(crate) struct Entry<'t> {
     pub name: String,
     pub from: Option<Field<'t>>,
@@ -108,14 +108,14 @@ pub(crate) struct Entry<'t> {
     pub at: usize,
 }
 
-/// What a link does, and what each packet costs on it besides its size.
+/// Configuration of a link, and the overhead of each packet on it.
 #[derive(Clone)]
 pub(crate) struct Configured {
     pub link: LinkConfig,
     pub overhead: Bytes,
 }
 
-/// Reads the entry number `number`, from 1.
+/// Reads entry number `number`, from 1.
 pub(crate) fn read<'t>(section: Section<'t>, number: usize, traces: &mut Traces<'_>) -> Entry<'t> {
     let mut section = section.of(GROUPS);
     let name_field = section.find(&NAME);
@@ -145,7 +145,7 @@ pub(crate) fn read<'t>(section: Section<'t>, number: usize, traces: &mut Traces<
     Entry { name, from, to, config, back, at }
 }
 
-/// Reads what a link does; what is not given is as in `base`.
+/// Reads the configuration of a link; missing values come from `base`.
 fn read_config(section: &mut Section<'_>, base: Option<&Configured>, traces: &mut Traces<'_>) -> Configured {
     let (service, overhead) = read_service(section, base, traces);
     let mut config = match base {
@@ -171,7 +171,7 @@ fn read_config(section: &mut Section<'_>, base: Option<&Configured>, traces: &mu
     Configured { link: config, overhead }
 }
 
-/// `rate`, or `trace` with what belongs to it; and the overhead of a link with a rate.
+/// Reads `rate`, or `trace` with its keys; and the overhead of a link with a rate.
 fn read_service(
     section: &mut Section<'_>,
     base: Option<&Configured>,
@@ -188,7 +188,7 @@ fn read_service(
     } else {
         None
     };
-    // Without a trace they are read into the void, so that their errors are reported all the same.
+    // They are read even without a trace, so that their errors are reported.
     let is_trace = trace.is_some() || played.is_some();
     let (repeat, scale) = (section.find(&REPEAT), section.find(&SCALE));
     let (opportunity, overhead) = (section.find(&OPPORTUNITY), section.find(&OVERHEAD));
@@ -227,7 +227,7 @@ fn read_service(
         return (service, Bytes::ZERO);
     }
     let service = match (rate, base) {
-        // Where the rate was refused, what follows does not matter.
+        // If the rate was refused, the result does not matter.
         (Some(rate), _) => RATE.kind.read(&rate).flatten().map_or(Service::Unlimited, Service::Fixed),
         (None, Some(base)) => base.clone(),
         (None, None) => Service::Unlimited,
@@ -237,7 +237,7 @@ fn read_service(
     (service, overhead)
 }
 
-/// `jitter = "5ms"` or a table.
+/// Reads `jitter = "5ms"` or a table.
 fn read_jitter(field: &Field<'_>) -> Option<Jitter> {
     if !field.is_table() {
         let largest = field.quantity(Span::ZERO..=MOST_DELAY)?;
@@ -256,7 +256,7 @@ fn read_jitter(field: &Field<'_>) -> Option<Jitter> {
     jitter
 }
 
-/// `loss = 0.01` or a table.
+/// Reads `loss = 0.01` or a table.
 fn read_loss(field: &Field<'_>) -> Option<Loss> {
     let random = |probability| if probability == 0.0 { Loss::None } else { Loss::Random { probability } };
     if !field.is_table() {
@@ -280,12 +280,12 @@ fn read_loss(field: &Field<'_>) -> Option<Loss> {
     loss
 }
 
-/// `queue = "codel"` or a table.
+/// Reads `queue = "codel"` or a table.
 fn read_queue(field: &Field<'_>) -> Option<QueueConfig> {
     read_queue_of(field, "in queue of [[link]]", None)
 }
 
-/// A queue, as a word or a table; where its limit is said elsewhere, it is not read here.
+/// Reads a queue, as a word or a table; if `limit` is given, no limit is read here.
 pub(crate) fn read_queue_of(field: &Field<'_>, what: &str, limit: Option<Limit>) -> Option<QueueConfig> {
     let kinds = QUEUES.map(|kind| kind.name);
     if field.is_text() {
@@ -336,7 +336,7 @@ fn queue_of(kind: &str, limit: Option<Limit>) -> QueueConfig {
     }
 }
 
-/// Drop-tail marks above a size, or never.
+/// Reads the size above which drop-tail marks, or `false` for never.
 fn read_threshold(field: &Field<'_>) -> Option<Bytes> {
     if field.is_text() {
         return field.quantity(Bytes::ZERO..=Bytes::MAX);
@@ -350,7 +350,7 @@ fn read_threshold(field: &Field<'_>) -> Option<Bytes> {
     }
 }
 
-/// "150KB", "100 packets" or "unlimited".
+/// Reads "150KB", "100 packets" or "unlimited".
 pub(crate) fn read_limit(field: &Field<'_>) -> Option<Limit> {
     let limit = field.text("\"150KB\", \"100 packets\" or \"unlimited\"")?.parse::<Limit>();
     limit.map_err(|error| field.error(error.to_string())).ok()

@@ -1,20 +1,20 @@
-//! The kinds of workloads and queues, with what each is: what the parser knows is what is listed.
+//! The kinds of workloads and queues with their descriptions, the same ones that the parser accepts.
 
 pub(crate) mod queues;
 pub(crate) mod workloads;
 
 use crate::key::Group;
 
-/// A kind of something, as it is listed.
+/// A kind of workload or queue, as listed.
 #[derive(Clone, Copy)]
 pub struct Kind {
-    /// As a scenario writes it.
+    /// As written in a scenario.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A one-line description.
     pub about: &'static str,
-    /// Its keys, but `kind`.
+    /// Its keys, except `kind`.
     settings: Group,
-    /// How a scenario writes it: a value that can be pasted.
+    /// An example as written in a scenario, which can be pasted.
     pub example: &'static str,
 }
 
@@ -35,7 +35,12 @@ impl Kind {
 /// The kinds of workload, in the order in which they are listed. `cbr` and `ppbp` need `transport = "udp"`, the others
 /// need TCP; `bulk` can also be carried by datagram algorithms.
 pub const WORKLOADS: [Kind; 7] = [
-    Kind { name: "bulk", about: "as much as can be sent, without end", settings: &[], example: "\"bulk\"" },
+    Kind {
+        name: "bulk",
+        about: "as much data as can be sent, without end",
+        settings: &[],
+        example: "\"bulk\"",
+    },
     Kind {
         name: "fixed",
         about: "one transfer of a given size",
@@ -78,25 +83,25 @@ pub const WORKLOADS: [Kind; 7] = [
 pub const QUEUES: [Kind; 4] = [
     Kind {
         name: "droptail",
-        about: "first in, first out; drops what finds it full",
+        about: "FIFO queue; drops packets that arrive when it is full",
         settings: queues::DROP_TAIL,
         example: "{ kind = \"droptail\", limit = \"150KB\" }",
     },
     Kind {
         name: "codel",
-        about: "CoDel (RFC 8289): drops when packets wait too long for too long",
+        about: "CoDel (RFC 8289): drops when the delay stays above a target for an interval",
         settings: queues::CODEL,
         example: "{ kind = \"codel\", target = \"5ms\", interval = \"100ms\" }",
     },
     Kind {
         name: "fq_codel",
-        about: "FQ-CoDel (RFC 8290): a CoDel for each flow, served in turn",
+        about: "FQ-CoDel (RFC 8290): a CoDel queue per flow, served in turn",
         settings: queues::FQ_CODEL,
         example: "{ kind = \"fq_codel\", quantum = \"1514B\" }",
     },
     Kind {
         name: "pie",
-        about: "PIE (RFC 8033): drops at random, more often the longer packets wait",
+        about: "PIE (RFC 8033): drops at random, with a probability that grows with the delay",
         settings: queues::PIE,
         example: "{ kind = \"pie\", target = \"15ms\" }",
     },
@@ -133,7 +138,7 @@ mod tests {
         assert_eq!(QUEUES.map(|kind| kind.name), QueueKind::ALL.map(QueueKind::as_str));
     }
 
-    /// An unknown key is answered with all that there are.
+    /// The answer to an unknown key lists all keys.
     #[test]
     fn keys_are_all_keys() {
         let listed = |keys: &str| -> Vec<String> {
@@ -161,7 +166,7 @@ mod tests {
         }
     }
 
-    /// The defaults in brackets are those that are used.
+    /// The defaults in brackets are the actual ones.
     #[test]
     fn defaults_of_queues_are_as_listed() {
         for kind in QUEUES {

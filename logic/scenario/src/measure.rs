@@ -1,47 +1,47 @@
-//! Quantities that only a radio has: with a unit, in quotes, and, unlike times, rates and sizes, not whole numbers.
+//! Radio quantities: with a unit, in quotes, and, unlike times, rates and sizes, not integers.
 
 /// A kind of quantity and its units.
 pub(crate) struct Measure {
-    /// As pages say it.
+    /// Name on pages.
     pub name: &'static str,
-    /// As messages say it.
+    /// Description in messages.
     pub expected: &'static str,
-    /// Names of units with their powers of ten, and what to divide by; the unit in which values are counted is last.
+    /// Names of units with their powers of ten and divisors; the last is the unit of values.
     units: &'static [(&'static str, i32, f64)],
 }
 
-/// Hz.
+/// In Hz.
 pub(crate) const FREQUENCY: Measure = Measure {
     name: "frequency",
     expected: "a frequency such as \"2120MHz\"",
     units: &[("GHz", 9, 1.0), ("MHz", 6, 1.0), ("kHz", 3, 1.0), ("Hz", 0, 1.0)],
 };
-/// Metres.
+/// In metres.
 pub(crate) const DISTANCE: Measure = Measure {
     name: "distance",
     expected: "a distance such as \"50m\"",
     units: &[("km", 3, 1.0), ("m", 0, 1.0)],
 };
-/// Metres each second.
+/// In metres per second.
 pub(crate) const SPEED: Measure = Measure {
     name: "speed",
     expected: "a speed such as \"3km/h\"",
     units: &[("km/h", 0, 3.6), ("m/s", 0, 1.0)],
 };
-/// dBm.
+/// In dBm.
 pub(crate) const POWER: Measure =
     Measure { name: "power", expected: "a power such as \"46dBm\"", units: &[("dBm", 0, 1.0)] };
-/// dB.
+/// In dB.
 pub(crate) const GAIN: Measure =
     Measure { name: "ratio", expected: "a ratio such as \"10dB\"", units: &[("dB", 0, 1.0)] };
 
 impl Measure {
-    /// The unit in which values are counted.
+    /// The unit of values.
     pub fn unit(&self) -> &'static str {
         self.units.last().map_or("", |(name, ..)| name)
     }
 
-    /// The value of a text such as "46dBm" or "3 km/h"; otherwise what is to be added to a message about it.
+    /// The value of a text such as "46dBm" or "3 km/h"; otherwise text to append to an error message.
     pub fn parse(&self, text: &str) -> Result<f64, String> {
         let text = text.trim();
         let end = text.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c))).unwrap_or(text.len());
@@ -57,16 +57,16 @@ impl Measure {
                 unit => format!(": unknown unit {unit:?} (one of {names})"),
             });
         };
-        // Read with its power of ten, so that 2.66 GHz is 2 660 000 000 Hz and not a hair beside it.
+        // Parsed together with its power of ten, so that 2.66 GHz is exactly 2 660 000 000 Hz.
         match format!("{digits}e{power}").parse::<f64>() {
-            // -0.0 would print strangely.
+            // Turns -0.0, which would print strangely, into 0.0.
             Ok(value) if value.is_finite() => Ok(value / divisor + 0.0),
             _ => Err(String::new()),
         }
     }
 }
 
-/// Metres of a text such as "50m" or "1.2km", as scenarios write distances; otherwise what was expected.
+/// Metres of a text such as "50m" or "1.2km", as scenarios write distances; otherwise an error message.
 pub fn distance_m(text: &str) -> Result<f64, String> {
     let expected = DISTANCE.expected;
     DISTANCE.parse(text).map_err(|more| format!("expected {expected}, found {text:?}{more}"))

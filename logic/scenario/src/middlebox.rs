@@ -1,4 +1,4 @@
-//! `[[middlebox]]`: something that all packets pass that cross its host (`ranpace_pep::middlebox`).
+//! `[[middlebox]]`: handles all packets that cross its host (`ranpace_pep::middlebox`).
 
 use ranpace_pep::middlebox::Kind;
 
@@ -17,31 +17,32 @@ const HOST: Key<Name, Required> = Key {
     name: "host",
     kind: Name("name"),
     default: Required,
-    about: "packets pass that come to it on a link or from the air, both those that go on and those that end there",
+    about: "host whose packets pass the middlebox: those that arrive on a link or over the air, to be forwarded or to end \
+            there",
 };
 const KIND: Key<Words<KindWord>, Required> = Key {
     name: "kind",
     kind: Words(&[("drop_every", KindWord::DropEvery)]),
     default: Required,
-    about: "what it does",
+    about: "type of middlebox",
 };
 const PACKETS: Key<Whole<u64>, Required> = Key {
     name: "packets",
     kind: Whole::new(2..=u64::MAX),
     default: Required,
-    about: "`drop_every`: one of so many data packets of each flow is dropped",
+    about: "`drop_every`: drops one in this many data packets of each flow",
 };
 
 /// The keys of `[[middlebox]]`.
 pub(crate) const KEYS: Group = &[&NAME, &HOST, &KIND, &PACKETS];
 
-/// What `kind` may be.
+/// Values of `kind`.
 #[derive(Clone, Copy)]
 enum KindWord {
     DropEvery,
 }
 
-/// Most of them in a scenario. Ours.
+/// Most middleboxes in a scenario. Ours.
 const MOST: usize = 100;
 
 /// Reads all `[[middlebox]]`.
@@ -75,7 +76,7 @@ fn read_entry(mut section: Section<'_>, number: usize, network: &Network) -> Opt
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)] // a test may
+    #![allow(clippy::unwrap_used)] // allowed in tests
 
     use ranpace_pep::middlebox::Kind;
 

@@ -9,18 +9,18 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::rnis::FeedSpec;
 
-/// What is to be played.
+/// A scenario to be played.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// Its name; the file's name without `.toml` if it has none of its own.
+    /// Its name; by default the file's name without `.toml`.
     pub name: String,
-    /// How long it is played; above zero, at most 1000 days.
+    /// Duration of the run; above zero, at most 1000 days.
     pub duration: Span,
-    /// Figures are counted from here; below `duration`.
+    /// Start of measurement; below `duration`.
     pub warmup: Span,
-    /// Feeds every random choice.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Interval of the series over time.
+    /// Sampling interval of time series.
     pub sample: Span,
     /// Names of the hosts, in order of appearance in the links, then in the cells, then among the users.
     pub hosts: Vec<String>,
@@ -28,28 +28,28 @@ pub struct Scenario {
     pub links: Vec<LinkSpec>,
     /// Cells.
     pub cells: Vec<CellSpec>,
-    /// Their users; an index here is the number of the user in the radio network.
+    /// Their users; the index is the number of the user in the radio network.
     pub users: Vec<UserSpec>,
-    /// What the edge is told of the users of cells.
+    /// The feed of radio information on users to the edge.
     pub rnis: FeedSpec,
-    /// What a device is told by its own modem.
+    /// The feed of radio information to a device from its own modem.
     pub modem: FeedSpec,
-    /// Which of these two tables are written, with whatever values.
+    /// Which of these two tables are written, whatever their values.
     pub feed_tables: Vec<&'static str>,
     /// Flows; at least one.
     pub flows: Vec<FlowSpec>,
     /// Proxies that split TCP connections.
     pub proxies: Vec<ProxySpec>,
-    /// Lightweight PEPs: they only watch.
+    /// Lightweight PEPs, which only observe.
     pub peps: Vec<PepSpec>,
-    /// Middleboxes that all packets pass that cross their hosts.
+    /// Middleboxes, which handle all packets that cross their hosts.
     pub middleboxes: Vec<MiddleboxSpec>,
-    /// What changes during the run, by time; changes of the same instant are in the file's order.
+    /// Changes during the run, by time; changes at the same instant keep the file's order.
     pub changes: Vec<Change>,
 }
 
 impl Scenario {
-    /// Indices of the hosts at which a hop begins and ends, users being in the cells in which they begin.
+    /// Indices of the hosts at which a hop begins and ends, with users in their initial cells.
     pub fn ends(&self, hop: Hop) -> (usize, usize) {
         match hop {
             Hop::Link(link) => {
@@ -74,10 +74,10 @@ pub struct LinkSpec {
     pub from: usize,
     /// Index of the host at its end.
     pub to: usize,
-    /// What it does to packets.
+    /// Its configuration.
     pub config: LinkConfig,
-    /// What each packet takes of its rate besides its own size: the headers of a tunnel, such as the 36 to 44 bytes of
-    /// GTP-U. Zero on a trace, which has its own, and where the rate is unlimited.
+    /// Bytes of the rate that each packet takes in addition to its size: the headers of a tunnel, such as the 36 to 44 bytes of
+    /// GTP-U. Zero for a trace, which has its own setting, and for an unlimited rate.
     pub overhead: Bytes,
 }
 
@@ -88,7 +88,7 @@ pub struct CellSpec {
     pub name: String,
     /// Index of the host of its base station, where the wired links end.
     pub host: usize,
-    /// What it is; passes [`CellConfig::check`].
+    /// Its configuration, which passes [`CellConfig::check`].
     pub config: CellConfig,
 }
 
@@ -99,15 +99,15 @@ pub struct UserSpec {
     pub name: String,
     /// Index of its host.
     pub host: usize,
-    /// Index of its cell, at the beginning.
+    /// Index of its initial cell.
     pub cell: usize,
-    /// Where it is, and its bearers.
+    /// Its place and bearers.
     pub config: UserConfig,
-    /// Whether its device sends real-time UDP before everything else.
+    /// Whether its device gives real-time UDP priority.
     pub real_time_first: bool,
 }
 
-/// A step on the way of a packet.
+/// A hop on the path of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hop {
     /// Over a link.
@@ -138,7 +138,7 @@ impl Hop {
     }
 }
 
-/// One flow of data from a host to another, and its feedback.
+/// A flow of data from one host to another, with its feedback.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
     /// Its name, unique among the flows.
@@ -147,24 +147,24 @@ pub struct FlowSpec {
     pub from: usize,
     /// Index of the host that receives it.
     pub to: usize,
-    /// The way of the data; connected, from `from` to `to`.
+    /// Path of the data; connected, from `from` to `to`.
     pub path: Vec<Hop>,
-    /// The way of the acknowledgements; connected, from `to` to `from`. May be empty only for [`Transport::Udp`], which has
+    /// Path of the acknowledgements; connected, from `to` to `from`. Empty only for [`Transport::Udp`], which has
     /// no feedback.
     pub back: Vec<Hop>,
-    /// Which bearer of a user it takes, there and back; every user on its way has it.
+    /// The bearer of users that it takes in both directions; every user on its path has it.
     pub bearer: u8,
-    /// When it begins.
+    /// Start.
     pub start: Time,
-    /// When it ends, if before the scenario does.
+    /// End, if before that of the scenario.
     pub stop: Option<Time>,
-    /// What carries its data.
+    /// Its transport.
     pub transport: Transport,
-    /// What data there is to carry; fits the transport.
+    /// Its workload, which fits the transport.
     pub workload: Workload,
 }
 
-/// What carries a flow's data.
+/// The transport of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transport {
     /// A TCP connection.
@@ -173,8 +173,8 @@ pub enum Transport {
         algorithm: Algorithm,
         /// Its settings.
         config: ranpace_tcp::Config,
-        /// `ack_every` as it is written, which holds for whatever control sends (behind a proxy, another one); `None`: as the
-        /// control wants it.
+        /// `ack_every` if it is written; it then applies whatever control sends (behind a proxy, another one). `None`: the control
+        /// decides.
         ack_every: Option<u32>,
     },
     /// A QUIC connection.
@@ -191,19 +191,19 @@ pub enum Transport {
         /// Largest IP packet.
         mtu: Bytes,
     },
-    /// Datagrams that nobody answers.
+    /// Datagrams without feedback.
     Udp {
         /// Size of every IP packet, headers included.
         packet: Bytes,
-        /// The algorithm whose receiver half listens at the far end; what it finds is in the flow's series.
+        /// The algorithm whose receiver half runs at the far end; its estimates are in the flow's series.
         estimator: Option<Algorithm>,
     },
 }
 
-/// What data a flow has to carry.
+/// The data that a flow carries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Workload {
-    /// As much as the transport takes.
+    /// As much as the transport accepts.
     Bulk,
     /// One transfer (TCP).
     Fixed {
@@ -214,9 +214,9 @@ pub enum Workload {
     Repeat {
         /// Payload of each.
         size: Bytes,
-        /// From the end of one to the start of the next.
+        /// Time from the end of one to the start of the next.
         pause: Span,
-        /// How many; `None` goes on until the flow stops.
+        /// Number of transfers; `None` continues until the flow stops.
         count: Option<u32>,
     },
     /// Application-limited: `rate` x `interval` bytes are written every `interval` (TCP).
@@ -238,7 +238,7 @@ pub enum Workload {
         /// Rate on the wire, IP headers included.
         rate: Rate,
     },
-    /// Bursts that arrive as a Poisson process and last a Pareto time, each at a constant rate; their sum is offered
+    /// The sum of bursts that arrive as a Poisson process and last for Pareto-distributed times, each at a constant rate
     /// (UDP). The mean rate is `active_mean` x `rate`.
     Ppbp {
         /// Rate of one burst on the wire, IP headers included.
@@ -247,7 +247,7 @@ pub enum Workload {
         burst_mean: Span,
         /// Mean number of bursts at any time (dimensionless).
         active_mean: f64,
-        /// Hurst parameter (dimensionless), above 0.5 and below 1; the shape of the Pareto law is 3 - 2 x this.
+        /// Hurst parameter (dimensionless), above 0.5 and below 1; the shape of the Pareto distribution is 3 - 2 x this.
         hurst: f64,
     },
 }
@@ -259,35 +259,35 @@ pub struct ProxySpec {
     pub name: String,
     /// Index of its host.
     pub host: usize,
-    /// What decides about windows.
+    /// How it sets windows.
     pub kind: ProxyKind,
     /// Congestion control of the connections towards users.
     pub ran_cc: Algorithm,
-    /// What may wait in it.
+    /// Limits of its buffers.
     pub buffers: Buffers,
     /// The flows that it splits, and where.
     pub splits: Vec<SplitSpec>,
-    /// Flows to users that pass by it, because they are not TCP's.
+    /// Flows to users that it does not split, since they are not TCP.
     pub passing: Vec<PassingSpec>,
 }
 
-/// A flow that passes by a proxy.
+/// A flow that crosses a proxy without being split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassingSpec {
     /// Index of the flow.
     pub flow: usize,
-    /// Hops of its data before the proxy.
+    /// Number of hops of its data before the proxy.
     pub forward: usize,
-    /// Index of the user to whom they go.
+    /// Index of the user that receives it.
     pub user: usize,
 }
 
-/// What decides about a proxy's windows.
+/// How a proxy sets windows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProxyKind {
-    /// Nothing: two TCP connections with a buffer between them, as any host would have them.
+    /// Not at all: two ordinary TCP connections with a buffer between them.
     Split,
-    /// RAPID, by the radio information of the edge's feed.
+    /// RAPID, using the radio information of the edge's feed.
     Rapid(Box<ranpace_pep::rapid::Settings>),
 }
 
@@ -296,9 +296,9 @@ pub enum ProxyKind {
 pub struct SplitSpec {
     /// Index of the flow.
     pub flow: usize,
-    /// So many hops of its path lead to the proxy; above zero, and fewer than there are.
+    /// Number of hops of its path before the proxy; above zero, and less than their total.
     pub forward: usize,
-    /// The same of its way back.
+    /// Likewise for its path back.
     pub back: usize,
 }
 
@@ -309,23 +309,23 @@ pub struct PepSpec {
     pub name: String,
     /// Index of its host.
     pub host: usize,
-    /// What its reports take longer than an acknowledgement would from there.
+    /// Extra delay of its reports compared with an acknowledgement from there.
     pub delay: Span,
     /// Share of its reports that are lost.
     pub loss: f64,
-    /// It is there from this instant on.
+    /// It appears at this instant.
     pub start: Time,
-    /// It is gone from this instant on.
+    /// It disappears at this instant.
     pub stop: Option<Time>,
-    /// How it lies.
+    /// Its misbehaviour.
     pub lie: PepLie,
-    /// `delay`, `loss` and `lie` begin at this instant.
+    /// `delay`, `loss` and `lie` start at this instant.
     pub faults_from: Time,
-    /// The flows that it watches, and where.
+    /// The flows that it observes, and where.
     pub watches: Vec<WatchSpec>,
 }
 
-/// A middlebox that decides about packets one by one.
+/// A middlebox that decides on packets one by one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MiddleboxSpec {
     /// Its name, unique among the middleboxes.
@@ -336,78 +336,78 @@ pub struct MiddleboxSpec {
     pub kind: ranpace_pep::middlebox::Kind,
 }
 
-/// How a PEP lies.
+/// Misbehaviour of a PEP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PepLie {
-    /// It does not.
+    /// None: it is honest.
     None,
-    /// It tells that it has seen what it has not.
+    /// It reports packets as seen that it has not seen.
     All,
-    /// It tells that it has seen what was never sent.
+    /// It reports packets as seen that were never sent.
     Ahead,
-    /// It tells of gaps that are none: every 20th packet.
+    /// It reports gaps that do not exist: every 20th packet.
     Gaps,
     /// It sends every report three times, the copies later.
     Replay,
     /// It sends twenty messages of noise with every report.
     Flood,
-    /// Somebody without its key sends in its place.
+    /// Reports come from an attacker without its key.
     Forge,
 }
 
-/// A flow that is watched.
+/// A flow that a PEP observes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchSpec {
     /// Index of the flow.
     pub flow: usize,
-    /// So many hops of its path lead to the PEP.
+    /// Number of hops of its path before the PEP.
     pub forward: usize,
-    /// The same of its way back.
+    /// Likewise for its path back.
     pub back: usize,
 }
 
-/// Something that changes during the run.
+/// A change during the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// When.
+    /// Time of the change.
     pub at: Time,
-    /// What.
+    /// Kind of the change.
     pub what: ChangeKind,
 }
 
-/// What changes.
+/// Kinds of changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChangeKind {
-    /// A link gets this fixed rate, also if it was unlimited or played a trace before.
+    /// A link gets this fixed rate, even if it was unlimited or played a trace before.
     LinkRate {
         /// Index of the link.
         link: usize,
-        /// From now on; above zero.
+        /// The new rate; above zero.
         rate: Rate,
     },
     /// A link gets another propagation delay.
     LinkDelay {
         /// Index of the link.
         link: usize,
-        /// From now on.
+        /// The new delay.
         delay: Span,
     },
-    /// A user goes to another cell of the same base station or gateway.
+    /// A user moves to another cell of the same base station or gateway.
     Handover {
         /// Index of the user.
         user: usize,
-        /// Index of the cell that it goes to.
+        /// Index of its new cell.
         to: usize,
-        /// Whether what waits for it is forwarded; otherwise it is lost.
+        /// Whether its queued packets are forwarded; otherwise they are lost.
         forward: bool,
-        /// For how long nothing is sent, in either direction.
+        /// How long nothing is sent in either direction.
         interruption: Span,
     },
     /// A flow's application asks for another target delay.
     FlowTarget {
         /// Index of the flow.
         flow: usize,
-        /// From now on; above zero.
+        /// The new target; above zero.
         target: Span,
     },
 }

@@ -1,4 +1,4 @@
-//! Hosts, links, cells and users by name, and the way from a host to another.
+//! Hosts, links, cells and users by name, and routes between hosts.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -11,11 +11,11 @@ use crate::link;
 use crate::model::{CellSpec, FlowSpec, Hop, LinkSpec, Scenario, Transport, UserSpec};
 use crate::reader::{Field, Section};
 
-/// Most links of a scenario. Ours.
+/// Most links in a scenario. Ours.
 const MOST_LINKS: usize = 10_000;
 /// Most links that a packet crosses: the time to live that Linux gives it.
 const MOST_HOPS: usize = 64;
-/// Hosts from which all ways are kept. Flows of an entry begin at few hosts, other than users. Ours.
+/// Number of hosts whose routes are cached. The flows of an entry start at few hosts, other than users. Ours.
 const MOST_TREES: usize = 8;
 
 /// The hosts, links, cells and users of a scenario.
@@ -28,13 +28,13 @@ pub(crate) struct Network {
     host_by_name: HashMap<String, usize>,
     link_by_name: HashMap<String, usize>,
     cell_by_name: HashMap<String, usize>,
-    /// Where each name, of a user or of all that one entry makes, stands among the users.
+    /// Range of users for each name, of a user or of an entry.
     users_by_name: HashMap<String, Range<usize>>,
-    /// What leaves each host: links in the order of the file, then users in theirs.
+    /// Hops that leave each host: links in the order of the file, then users in theirs.
     out: Vec<Vec<Hop>>,
-    /// All ways from the hosts last asked for: by which hop each other host was reached.
+    /// Cached route trees of recent hosts: the hop by which each other host is reached.
     trees: RefCell<VecDeque<(usize, Vec<Option<Hop>>)>>,
-    /// A link, a cell or a user is missing because it could not be read: routes say nothing about the file.
+    /// A link, a cell or a user is missing because it could not be read, so missing names and routes are not errors.
     pub incomplete: bool,
 }
 
@@ -43,7 +43,7 @@ impl Network {
     pub fn read(root: &mut Section<'_>, traces: &mut link::Traces<'_>) -> Self {
         let mut network = Self::default();
         let Some(field) = root.field("link") else {
-            // A cell is enough.
+            // A scenario with a cell needs no link.
             if !root.has("cell") {
                 root.error("no [[link]]: a scenario has at least one, or a [[cell]]");
                 network.incomplete = true;
@@ -91,25 +91,25 @@ impl Network {
             if self.link_by_name.insert(name.clone(), index).is_some() {
                 report.add(at, format!("there is another link called {name:?}"));
             }
-            // At most as many as there may be links.
+            // At most MOST_LINKS.
             self.out[from].push(Hop::Link(index as u32));
             let link::Configured { link: config, overhead } = config;
             self.links.push(LinkSpec { name, from, to, config, overhead });
         }
     }
 
-    /// Adds a cell; `false` if there is another of this name.
+    /// Adds a cell; `false` if the name is taken.
     pub fn add_cell(&mut self, cell: CellSpec) -> bool {
         let is_new = self.cell_by_name.insert(cell.name.clone(), self.cells.len()).is_none();
         self.cells.push(cell);
         is_new
     }
 
-    /// Adds a user, whose host and cell are there already; `false` if there is another of this name.
+    /// Adds a user, whose host and cell must exist; `false` if the name is taken.
     pub fn add_user(&mut self, user: UserSpec) -> bool {
         let index = self.users.len();
         let is_new = self.name_users(&user.name, index..index + 1);
-        // There are fewer users than that.
+        // The number of users fits.
         let hop = |direction| Hop::Radio { user: index as u32, direction };
         self.out[self.cells[user.cell].host].push(hop(Direction::Downlink));
         self.out[user.host].push(hop(Direction::Uplink));
@@ -117,17 +117,17 @@ impl Network {
         is_new
     }
 
-    /// Names users; `false` if there are others of this name.
+    /// Names a range of users; `false` if the name is taken.
     pub fn name_users(&mut self, name: &str, users: Range<usize>) -> bool {
         self.users_by_name.insert(name.to_owned(), users).is_none()
     }
 
-    /// Whether a link is called so.
+    /// Whether there is a link with this name.
     pub fn has_link(&self, name: &str) -> bool {
         self.link_by_name.contains_key(name)
     }
 
-    /// Where a hop begins and where it ends.
+    /// The hosts at the beginning and at the end of a hop.
     pub fn ends(&self, hop: Hop) -> (usize, usize) {
         match hop {
             Hop::Link(link) => {
@@ -142,7 +142,7 @@ impl Network {
         }
     }
 
-    /// The index of a host, new or not.
+    /// The index of a host, which is added if it is new.
     pub fn host(&mut self, name: &str) -> usize {
         if let Some(&index) = self.host_by_name.get(name) {
             return index;
@@ -154,7 +154,7 @@ impl Network {
         index
     }
 
-    /// The host that a field names, or the hosts of all users of an entry with `count`, and whether it is such an entry.
+    /// The host that a field names, or the hosts of all users of an entry with `count`; and whether it is such an entry.
     pub fn hosts_of(&self, field: &Field<'_>) -> Option<(Vec<usize>, bool)> {
         let name = field.name()?;
         if let Some(&index) = self.host_by_name.get(name) {
@@ -207,10 +207,10 @@ impl Network {
         index
     }
 
-    /// The hop that leaves `here` over the link, or through the air to or from the user, that a field names.
+    /// The hop from `here` that a field names: a link, or the radio of a user in either direction.
     fn hop_of(&self, field: &Field<'_>, here: usize) -> Option<Hop> {
         let name = field.name()?;
-        // A link of this name goes before a user.
+        // A link takes precedence over a user of the same name.
         let users = self.users_by_name.get(name).filter(|users| users.len() == 1 && !self.has_link(name));
         match users {
             Some(users) => {
@@ -222,7 +222,7 @@ impl Network {
         }
     }
 
-    /// The links and users that a field lists, if they lead from `from` to `to`.
+    /// The hops that a field lists, if they lead from `from` to `to`.
     pub fn path_of(&self, field: &Field<'_>, from: usize, to: usize) -> Option<Vec<Hop>> {
         let elements = field.list("a list of links such as [\"core\", \"down\"]")?;
         if elements.len() > MOST_HOPS {
@@ -253,9 +253,9 @@ impl Network {
         Some(path)
     }
 
-    /// Where a middlebox of a host stands on the way of a TCP flow: behind how many hops of its data, and of its
-    /// acknowledgements. `None` if it does not concern it: another transport, data that do not cross the host, or cross it
-    /// after the air; an error if the data cross it and the acknowledgements do not.
+    /// Position of a middlebox at a host on the path of a TCP flow: the number of hops before it on the path of the data, and of
+    /// the acknowledgements. `None` if it does not apply: another transport, or data that do not cross the host, or only after the
+    /// air; an error if the data cross it and the acknowledgements do not.
     pub fn middlebox_on(&self, flow: &FlowSpec, host: usize) -> Option<Result<(usize, usize), String>> {
         if !matches!(flow.transport, Transport::Tcp { .. }) {
             return None;
@@ -263,7 +263,7 @@ impl Network {
         self.stands_on(flow, host)
     }
 
-    /// The same of a flow of any transport.
+    /// Like [`Self::middlebox_on`], for a flow of any transport.
     pub fn stands_on(&self, flow: &FlowSpec, host: usize) -> Option<Result<(usize, usize), String>> {
         let forward = self.crossed_before_the_air(&flow.path, host)?;
         let back = self.crossed(&flow.back, host).map(|back| (forward, back));
@@ -273,14 +273,14 @@ impl Network {
         }))
     }
 
-    /// Behind how many hops the data of a flow that is not TCP's cross a host, on their way to the air of a user.
+    /// For a flow other than TCP whose data cross a host on their way to the air of a user: the number of hops before it, and the user.
     pub fn passes_by(&self, flow: &FlowSpec, host: usize) -> Option<(usize, usize)> {
         let user = flow.path.last().and_then(|hop| hop.user())?;
         let is_tcp = matches!(flow.transport, Transport::Tcp { .. });
         self.crossed_before_the_air(&flow.path, host).filter(|_| !is_tcp).map(|forward| (forward, user))
     }
 
-    /// Behind how many hops a way crosses a host; `None` where it does not, or only begins or ends there.
+    /// Number of hops before a path crosses a host; `None` if it does not, or only begins or ends there.
     fn crossed(&self, path: &[Hop], host: usize) -> Option<usize> {
         let hops = path.iter().take(path.len().saturating_sub(1));
         hops.map(|hop| self.ends(*hop).1).position(|end| end == host).map(|place| place + 1)
@@ -291,10 +291,10 @@ impl Network {
         path[..forward].iter().all(|hop| hop.user().is_none()).then_some(forward)
     }
 
-    /// The way with the fewest links, a cell counting as one; of several the one whose links stand first in the file,
-    /// compared link by link. `None` if there is none of up to 64 links. To be asked when all links and users are there.
+    /// The route with the fewest links, a cell counting as one; among several the one whose links come first in the file,
+    /// compared link by link. `None` if there is none of up to 64 links. Call it once all links and users are added.
     pub fn route(&self, from: usize, to: usize) -> Option<Vec<Hop>> {
-        // Where there is one way out, as from each of many users, the search begins behind it.
+        // While there is only one hop out, as from each of many users, the search starts after it.
         let mut path = Vec::new();
         let mut begin = from;
         while let [hop] = self.out[begin][..]
@@ -323,7 +323,7 @@ impl Network {
 
     /// The hop by which each host is reached from `from`.
     fn tree(&self, from: usize) -> Vec<Option<Hop>> {
-        // Breadth first. Hosts are found in the order of their ways, so that the first way found is the one sought.
+        // Breadth-first search. Hosts are visited in the order of their routes, so the first route found is the right one.
         let mut came_by: Vec<Option<Hop>> = vec![None; self.hosts.len()];
         let mut waiting = VecDeque::from([from]);
         while let Some(here) = waiting.pop_front() {
@@ -340,11 +340,11 @@ impl Network {
 }
 
 impl Scenario {
-    /// The way from a host to another that a flow without a path of its own would take; `None` if there is none.
+    /// The route from a host to another for a flow without its own path; `None` if there is none.
     pub fn route(&self, from: usize, to: usize) -> Option<Vec<Hop>> {
         let mut network = Network { out: vec![Vec::new(); self.hosts.len()], ..Network::default() };
         for (index, link) in self.links.iter().enumerate() {
-            // There are fewer links, and users, than that.
+            // The numbers of links and users fit.
             network.out.get_mut(link.from)?.push(Hop::Link(index as u32));
         }
         for (index, user) in self.users.iter().enumerate() {
@@ -360,7 +360,7 @@ impl Scenario {
     }
 }
 
-/// What there is instead of an unknown name.
+/// Message about an unknown name, with known ones.
 pub(crate) fn unknown<'n>(kind: &str, name: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
     const SHOWN: usize = 10;
     let near = did_you_mean(name, known.clone());
@@ -409,7 +409,7 @@ mod tests {
     }
 
     proptest! {
-        /// However ways are found, they are those of a search from their beginning.
+        /// Cached routes equal those of a search from their beginning.
         #[test]
         fn a_route_is_what_a_search_finds(links in prop::collection::vec((0..7_u8, 0..7_u8), 1..20)) {
             let names: Vec<(String, String)> = links.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect();

@@ -1,4 +1,4 @@
-//! From the text of a scenario to a [`Scenario`].
+//! Parses the text of a scenario into a [`Scenario`].
 
 use ranpace_units::Span;
 use toml_edit::Document;
@@ -19,42 +19,41 @@ const DURATION: Key<Duration, Required> = Key {
     name: "duration",
     kind: Within(limits::LEAST_SPAN..=MOST_DURATION),
     default: Required,
-    about: "how long it is played",
+    about: "length of the run",
 };
 const WARMUP: Key<Duration, Is<Span>> = Key {
     name: "warmup",
     kind: ANY_TIME,
     default: Is(Span::ZERO),
-    about: "figures are counted from here; less than `duration`",
+    about: "results count from this time on; less than `duration`",
 };
 const SEED: Key<Whole<u64>, Is<u64>> = Key {
     name: "seed",
     kind: Whole::new(0..=u64::MAX),
     default: Is(1),
-    about: "feeds every random choice; numbers above 2^63 go in quotes",
+    about: "seed of all random choices; numbers above 2^63 must be quoted",
 };
 const SAMPLE: Key<Duration, Is<Span>> = Key {
     name: "sample",
     kind: Within(limits::LEAST_SPAN..=MOST_DURATION),
     default: Is(Span::from_millis(100)),
-    about: "interval of the series over time; all series of a run together take at most 2 GB, which is 7 \
-            million samples of one flow over a link there and back, or 70 000 of a hundred (a run that is \
-            longer gets a longer default)",
+    about: "sampling interval of the series; all series of a run together take at most 2 GB, which is 7 million samples of \
+            one flow over a link there and back, or 70 000 of a hundred flows (longer runs have a longer default)",
 };
 
 /// The keys at the top of a scenario.
 pub(crate) const KEYS: Group = &[&NAME, &DURATION, &WARMUP, &SEED, &SAMPLE];
 
-/// Most memory that the series of a run take: 2 GB. Ours.
+/// Most memory for the series of a run: 2 GB. Ours.
 const MOST_MEMORY: u64 = 2_000_000_000;
-/// What a sample takes of it, 8 B a column: of a flow (14 columns, and some ten that its control shows), of a link (6), of a
+/// Memory per sample, 8 B per column: of a flow (14 columns, and about ten that its control shows), of a link (6), of a
 /// user of a cell that has flows (19, and those of its two directions).
 const FLOW: u64 = 24 * 8;
 const LINK: u64 = 6 * 8;
 const USER: u64 = (19 + 2 * 6) * 8;
 
-/// Reads a scenario and checks it. `file` is its name for messages (and names the scenario, if it does not
-/// itself); `traces` finds the traces that it names. Everything that is wrong is reported at once.
+/// Reads and checks a scenario. `file` is its name in messages (and the default name of the scenario); `traces`
+/// finds the traces that it names. All problems are reported at once.
 pub fn parse(text: &str, file: &str, traces: &mut dyn TraceSource) -> Result<Scenario, ScenarioError> {
     let report = Diagnostics::new(text);
     let document = match Document::parse(text) {
@@ -63,7 +62,7 @@ pub fn parse(text: &str, file: &str, traces: &mut dyn TraceSource) -> Result<Sce
             let at = error.span().map_or(0, |span| span.start);
             report.add(at, format!("this is not TOML: {}", error.message().replace('\n', " ")));
             report.finish(file)?;
-            // Not reached: something was just reported.
+            // Unreachable, since a problem was just reported.
             return Err(ScenarioError::without_place(error.to_string()));
         }
     };
@@ -72,7 +71,7 @@ pub fn parse(text: &str, file: &str, traces: &mut dyn TraceSource) -> Result<Sce
     scenario.ok_or_else(|| ScenarioError::without_place("no scenario".to_owned()))
 }
 
-/// `None` only if something was reported.
+/// Returns `None` only if a problem was reported.
 fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Option<Scenario> {
     let name = root.get(&NAME).unwrap_or_else(|| stem(file));
     let duration = root.get(&DURATION);
@@ -116,7 +115,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
     })
 }
 
-/// The interval of the series: 100 ms unless told otherwise.
+/// The sampling interval of series: 100 ms by default.
 fn read_sample(field: Option<Field<'_>>, duration: Option<Span>, network: &Network, flows: &Flows) -> Span {
     let read = field.as_ref().and_then(|f| SAMPLE.kind.read(f));
     let sample = read.unwrap_or(SAMPLE.default.0);
@@ -135,9 +134,9 @@ fn read_sample(field: Option<Field<'_>>, duration: Option<Span>, network: &Netwo
     if samples <= most {
         return sample;
     }
-    // A long run without a word on samples gets fewer of them, not an error.
+    // A long run without a written `sample` gets a longer interval instead of an error.
     let least = duration.as_nanos().div_ceil(most);
-    // Three digits of it are enough to read.
+    // Rounded up to three digits, for readability.
     let step = 10_u64.pow(least.checked_ilog10().unwrap_or(0).saturating_sub(2));
     let longer = Span::from_nanos(least.next_multiple_of(step));
     if let (Some(field), Some(_)) = (field, read) {

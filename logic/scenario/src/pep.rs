@@ -1,7 +1,7 @@
-//! `[[pep]]`: a Lightweight PEP, which watches the packets that cross its host and tells their server (Krämer et al. 2019,
-//! section II-C; `ranpace_pep::lightweight`). It can be made to lie.
+//! `[[pep]]`: a Lightweight PEP, which observes the packets that cross its host and reports to their server (Krämer et al. 2019,
+//! section II-C; `ranpace_pep::lightweight`). It can be made to misbehave.
 //!
-//! Which flows: those of TCP and QUIC whose data cross the host on their way, coming over wires.
+//! It applies to TCP and QUIC flows whose data cross the host, arriving over wired links.
 
 use ranpace_units::{Span, Time};
 
@@ -11,30 +11,26 @@ use crate::model::{PepLie, PepSpec, Transport, WatchSpec};
 use crate::network::Network;
 use crate::reader::Section;
 
-/// Most of them in a scenario. Ours.
+/// Most PEPs in a scenario. Ours.
 const MOST: usize = 100;
 const MOST_DELAY: Span = Span::from_secs(60);
 
 const NAME: Key<Name> =
     Key { name: "name", kind: Name("text"), default: Open("`pep1`, `pep2` ... by position"), about: "" };
 const HOST: Key<Name, Required> =
-    Key { name: "host", kind: Name("name"), default: Required, about: "where it watches" };
+    Key { name: "host", kind: Name("name"), default: Required, about: "host whose packets it observes" };
 const DELAY: Key<Duration, Is<Span>> = Key {
     name: "delay",
     kind: Within(Span::ZERO..=MOST_DELAY),
     default: Is(Span::ZERO),
-    about: "what a report takes longer than the wires' delays back to the server",
+    about: "delay of reports on top of the propagation delay back to the server",
 };
-const LOSS: Key<Number, Is<f64>> = Key {
-    name: "loss",
-    kind: Number(0.0..=1.0),
-    default: Is(0.0),
-    about: "share of reports that are lost on their way",
-};
+const LOSS: Key<Number, Is<f64>> =
+    Key { name: "loss", kind: Number(0.0..=1.0), default: Is(0.0), about: "share of reports that are lost" };
 const START: Key<Duration, Is<Span>> =
-    Key { name: "start", kind: ANY_TIME, default: Is(Span::ZERO), about: "from when it is there" };
+    Key { name: "start", kind: ANY_TIME, default: Is(Span::ZERO), about: "time at which it starts" };
 const STOP: Key<Duration> =
-    Key { name: "stop", kind: ANY_TIME, default: Open("never"), about: "from when it is gone" };
+    Key { name: "stop", kind: ANY_TIME, default: Open("never"), about: "time at which it disappears" };
 const LIE: Key<Words<PepLie>, Is<PepLie>> = Key {
     name: "lie",
     kind: Words(&[
@@ -47,13 +43,13 @@ const LIE: Key<Words<PepLie>, Is<PepLie>> = Key {
         ("forge", PepLie::Forge),
     ]),
     default: Is(PepLie::None),
-    about: "how it lies",
+    about: "how it misreports; see below",
 };
 const FAULTS_FROM: Key<Duration, Is<Span>> = Key {
     name: "faults_from",
     kind: ANY_TIME,
     default: Is(Span::ZERO),
-    about: "`delay`, `loss` and `lie` begin then; before, it is honest and prompt",
+    about: "time from which `delay`, `loss` and `lie` apply; until then reports are correct and prompt",
 };
 
 /// The keys of `[[pep]]`.
@@ -123,7 +119,7 @@ fn read_entry(mut section: Section<'_>, number: usize, network: &Network, flows:
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)] // a test may
+    #![allow(clippy::unwrap_used)] // allowed in tests
 
     use ranpace_units::Span;
 

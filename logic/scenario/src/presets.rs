@@ -18,32 +18,32 @@ pub struct DumbbellSpec<'a> {
     pub name: String,
     /// The bottleneck.
     pub access: Access,
-    /// Round trip time without queues: half of it on each way.
+    /// Round-trip time without queues; half of it in each direction.
     pub rtt: Span,
-    /// What the bottleneck's queue holds.
+    /// Limit of the bottleneck's queue.
     pub buffer: Limit,
-    /// The bottleneck's queue.
+    /// Kind of the bottleneck's queue.
     pub queue: QueueKind,
-    /// Random loss on the way down, before the bottleneck; a probability.
+    /// Probability of random loss before the bottleneck, towards the phone.
     pub loss: f64,
-    /// Rate from the phone to the server; `None` is the access's rate, for a trace its `up`, without `up`
+    /// Rate from the phone to the server; `None` means the rate of the access, or for a trace its `up` or, without `up`,
     /// 48 Mbit/s.
     pub reverse: Option<Rate>,
     /// Number of flows from the server to the phone.
     pub flows: u32,
-    /// Time between the starts of two flows.
+    /// Time between the starts of consecutive flows.
     pub stagger: Span,
     /// The flows' congestion control.
     pub cc: &'a Algorithm,
-    /// How long it is played.
+    /// Duration of the run.
     pub duration: Span,
-    /// Figures are counted from here.
+    /// Start of measurement.
     pub warmup: Span,
-    /// Feeds every random choice.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// What the bottleneck of a [`DumbbellSpec`] is.
+/// The bottleneck of a [`DumbbellSpec`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Access {
     /// A fixed rate.
@@ -52,11 +52,11 @@ pub enum Access {
     Trace {
         /// Name of the trace from the server to the phone.
         down: String,
-        /// Name of the trace from the phone to the server, if that is one too.
+        /// Name of the trace from the phone to the server, if there is one.
         up: Option<String>,
-        /// Whether they start again at their end.
+        /// Whether the traces repeat.
         repeat: bool,
-        /// Factor of their capacity (dimensionless).
+        /// Factor on their capacity (dimensionless).
         scale: f64,
     },
 }
@@ -79,7 +79,7 @@ impl QueueKind {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::DropTail, Self::CoDel, Self::FqCoDel, Self::Pie];
 
-    /// As a scenario writes it.
+    /// As written in a scenario.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::DropTail => "droptail",
@@ -112,7 +112,8 @@ impl FromStr for QueueKind {
     }
 }
 
-/// Rate up where a trace is played down. Ours: what a trace's acknowledgements need, many times over.
+/// Rate from the phone to the server if there is a trace in the other direction only. Ours: many times what the
+/// acknowledgements need.
 const REVERSE: Rate = Rate::from_mbit_per_s(48);
 
 impl<'a> DumbbellSpec<'a> {
@@ -137,11 +138,11 @@ impl<'a> DumbbellSpec<'a> {
 }
 
 /// The text of a scenario with the hosts "server" and "phone", the links "down" (the bottleneck) and "up", and
-/// flows from the server to the phone: "flow", or "flow.1" and so on if there are several. Values that a
-/// scenario cannot have, such as no flows, are written as they are, and refused by [`crate::parse()`].
+/// flows from the server to the phone: "flow", or "flow.1" and so on if there are several. Values that are invalid in a
+/// scenario, such as zero flows, are written unchanged, and [`crate::parse()`] refuses them.
 pub fn dumbbell(spec: &DumbbellSpec<'_>) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write_dumbbell(&mut text, spec);
     text
 }
@@ -155,7 +156,7 @@ fn write_dumbbell(text: &mut String, spec: &DumbbellSpec<'_>) -> fmt::Result {
     if !spec.warmup.is_zero() {
         writeln!(text, "warmup = \"{}\"", spec.warmup)?;
     }
-    // TOML has no numbers above 2^63; in quotes they are read all the same.
+    // TOML has no numbers above 2^63; they are accepted in quotes.
     match i64::try_from(spec.seed) {
         Ok(seed) => writeln!(text, "seed = {seed}")?,
         Err(_) => writeln!(text, "seed = \"{}\"", spec.seed)?,

@@ -1,7 +1,7 @@
 //! `[[proxy]]`: a middlebox that splits the TCP connections that cross its host (Diarra 2022, section 5.2.1).
 //!
-//! Which flows: those of TCP whose data cross the host on their way, coming over wires. What a user sends, UDP and datagrams
-//! pass by.
+//! It applies to TCP flows whose data cross the host, arriving over wired links. Uploads of users, UDP and datagrams
+//! pass through unchanged.
 
 mod keys;
 
@@ -19,7 +19,7 @@ use crate::network::Network;
 use crate::reader::Section;
 use crate::rnis::FeedSpec;
 
-/// Most proxies of a scenario. Ours.
+/// Most proxies in a scenario. Ours.
 const MOST_PROXIES: usize = 100;
 /// Reads all `[[proxy]]`.
 pub(crate) fn read(
@@ -112,7 +112,7 @@ fn read_entry(
     Some(ProxySpec { name, host, kind: kind?, ran_cc: ran_cc?, buffers, splits, passing })
 }
 
-/// RAPID's settings. Reports come every `period`.
+/// Reads RAPID's settings. Reports come every `period`.
 fn read_rapid(section: &mut Section<'_>, period: Span) -> Settings {
     let mut settings = section.get(&PROFILE).copied().unwrap_or(Settings::FIELD);
     settings.period = period;
@@ -150,7 +150,7 @@ fn refuse_rapid(section: &mut Section<'_>) -> Settings {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)] // a test may
+    #![allow(clippy::unwrap_used)] // allowed in tests
 
     use ranpace_pep::rapid::{Estimator, LateCapacity, RanRttMin, WindowRule};
     use ranpace_units::Bytes;
@@ -214,7 +214,7 @@ cc = "cubic"
             let splits: Vec<_> =
                 proxy.splits.iter().map(|split| (split.flow, split.forward, split.back)).collect();
             assert_eq!(splits, [(0, place, back)], "{host}");
-            // The call goes the same way, and passes by.
+            // The call takes the same path, without being split.
             assert_eq!(proxy.passing, [PassingSpec { flow: 2, forward: place, user: 0 }], "{host}");
         }
     }

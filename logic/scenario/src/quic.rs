@@ -1,4 +1,4 @@
-//! The settings of a QUIC connection, flat in `[[flow]]` or in its table `quic`, and what QUIC can carry.
+//! The settings of a QUIC connection, flat in `[[flow]]` or in its table `quic`, and the algorithms that QUIC can carry.
 
 mod keys;
 
@@ -37,7 +37,7 @@ pub(crate) fn read(section: &mut Section<'_>) -> Option<Transport> {
     Some(Transport::Quic { algorithm, config })
 }
 
-/// Whether QUIC can carry the algorithm; otherwise what is wrong, in words for the user.
+/// Whether QUIC can carry the algorithm; otherwise the problem, in words for the user.
 fn fits(algorithm: &Algorithm) -> Result<(), String> {
     let name = algorithm.entry().name;
     if algorithm.transport() != ranpace_cc::Transport::Tcp {
@@ -57,7 +57,7 @@ fn read_config(flow: &mut Section<'_>) -> Config {
     settings.set(&mut config.mtu, &MTU);
     settings.set(&mut config.initial_window, &INITIAL_WINDOW);
     settings.set(&mut config.max_data, &MAX_DATA);
-    // One stream carries all: what the connection takes, it may take.
+    // A single stream carries everything, so by default its limit is that of the connection.
     config.max_stream_data = settings.get(&MAX_STREAM_DATA).unwrap_or(config.max_data);
     config.ack_every = settings.get(&ACK_EVERY);
     config.ack_delay = settings.get(&ACK_DELAY);

@@ -1,6 +1,6 @@
-//! Typed access to the tables of a TOML text: whatever is wrong is reported at its place, and reading goes on.
+//! Typed access to the tables of a TOML text: problems are reported at their positions, and reading continues.
 //!
-//! A [`Section`] remembers which keys it was asked for. [`Section::finish`] reports every other one, so a key that nothing
+//! A [`Section`] remembers which keys were read. [`Section::finish`] reports every other one, so a key that nothing
 //! reads is never accepted.
 
 use toml_edit::{Item, TableLike};
@@ -10,15 +10,15 @@ pub(crate) use crate::field::Field;
 use crate::field::Found;
 use crate::key::{self, Group, Key, Kind};
 
-/// A table and what has been read of it.
+/// A table, with the keys read so far.
 pub(crate) struct Section<'t> {
     table: &'t dyn TableLike,
-    /// As error messages call it: `in [[link]]`.
+    /// Its name in error messages: `in [[link]]`.
     what: String,
-    /// Byte offset of its beginning.
+    /// Byte offset of its start.
     pub at: usize,
     asked: Vec<&'static str>,
-    /// The keys that are declared for it, in the order in which messages name them.
+    /// The keys declared for it, in the order in which messages list them.
     declared: &'static [Group],
     pub report: &'t Diagnostics<'t>,
 }
@@ -33,14 +33,14 @@ impl<'t> Section<'t> {
         Self { table, what: what.into(), at, asked: Vec::new(), declared: &[], report }
     }
 
-    /// The same table, of which these keys are declared.
+    /// Declares these keys for the table.
     #[must_use]
     pub fn of(mut self, declared: &'static [Group]) -> Self {
         self.declared = declared;
         self
     }
 
-    /// What is written at a key, which the caller reads; the absence of one that is required is reported.
+    /// The field of a key, for the caller to read; a missing required key is reported.
     pub fn find<K, D: key::Presence>(&mut self, key: &Key<K, D>) -> Option<Field<'t>> {
         if D::IS_REQUIRED { self.required(key.name) } else { self.field(key.name) }
     }
@@ -63,7 +63,7 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// The value of `key`, if there is one.
+    /// The field of `key`, if it is written.
     pub fn field(&mut self, key: &'static str) -> Option<Field<'t>> {
         if !self.asked.contains(&key) {
             self.asked.push(key);
@@ -74,7 +74,7 @@ impl<'t> Section<'t> {
         Some(Field { key, item: Found::Item(item), at, report: self.report })
     }
 
-    /// As [`Self::field`]; its absence is reported.
+    /// Like [`Self::field`], but reports a missing key.
     pub fn required(&mut self, key: &'static str) -> Option<Field<'t>> {
         let field = self.field(key);
         if field.is_none() {
@@ -83,17 +83,17 @@ impl<'t> Section<'t> {
         field
     }
 
-    /// Whether the key is there, without reading it.
+    /// Whether the key is written, without reading it.
     pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
-    /// Reports at the section's beginning.
+    /// Reports a problem at the section's start.
     pub fn error(&self, message: impl Into<String>) {
         self.report.add(self.at, message);
     }
 
-    /// Reports every key that nobody asked for.
+    /// Reports every key that was not read.
     pub fn finish(self) {
         let Self { table, what, at, asked, declared, report } = self;
         let known = || declared.iter().flat_map(|group| group.iter()).map(|key| key.name());
@@ -101,7 +101,7 @@ impl<'t> Section<'t> {
             declared.is_empty() || asked.iter().all(|key| known().any(|known| known == *key)),
             "a key is read {what} that is not declared for it: {asked:?}"
         );
-        // Only what was asked for is understood here, in the order in which it is declared.
+        // Only keys that were read are valid here; they are listed in the order of declaration.
         let asked: Vec<&str> =
             if declared.is_empty() { asked } else { known().filter(|key| asked.contains(key)).collect() };
         for (key, _) in table.iter().filter(|(key, _)| !asked.contains(key)) {
@@ -113,7 +113,7 @@ impl<'t> Section<'t> {
 }
 
 impl<'t> Field<'t> {
-    /// A table, or `None` and a report. `what` is how messages call it: `in queue of [[link]]`.
+    /// The value as a table; otherwise `None` and a report. `what` is its name in messages: `in queue of [[link]]`.
     pub fn section(&self, what: impl Into<String>) -> Option<Section<'t>> {
         let table = match self.item {
             Found::Item(item) => item.as_table_like(),

@@ -1,4 +1,4 @@
-//! `[rnis]` and `[modem]`: how radio information comes to the edge, and to a device from its own modem.
+//! `[rnis]` and `[modem]`: how the edge receives radio information, and how a device receives it from its own modem.
 
 use ranpace_units::{Span, Time};
 
@@ -6,45 +6,49 @@ use crate::key::{ANY_TIME, Duration, Group, Is, Key, Kind as _, Number, Open, Wh
 use crate::limits::LEAST_SPAN;
 use crate::reader::Section;
 
-/// The tables.
+/// Names of the tables.
 pub(crate) const TABLES: [&str; 2] = ["rnis", "modem"];
-/// Longest period, and longest way of a report. Ours.
+/// Longest period, and longest delay of a report. Ours.
 const MOST: Span = Span::from_secs(60);
-/// Largest share by which a report may be wrong: with more, what there is could be reported as nothing. Ours.
+/// Largest relative error of a report; with more, an amount could be reported as nothing. Ours.
 const MOST_ERROR: f64 = 0.9;
 
 const PERIOD: Key<Duration> = Key {
     name: "period",
     kind: Within(LEAST_SPAN..=MOST),
-    default: Open("`\"8ms\"`; of a modem one TTI"),
-    about: "between two reports, and over what they are means",
+    default: Open("`\"8ms\"`; one TTI for a modem"),
+    about: "reporting interval, over which reports are averaged",
 };
 const DELAY: Key<Duration> = Key {
     name: "delay",
     kind: Within(Span::ZERO..=MOST),
-    default: Open("`\"1ms\"`; of a modem `\"0s\"`"),
-    about: "from what was measured until it can be read",
+    default: Open("`\"1ms\"`; `\"0s\"` for a modem"),
+    about: "time from the end of a measurement until its report can be read",
 };
 const ERROR: Key<Number, Is<f64>> = Key {
     name: "error",
     kind: Number(0.0..=MOST_ERROR),
     default: Is(0.0),
-    about: "block, PRBs and queue of each report are wrong by up to this share, either way",
+    about: "largest relative error of block, PRBs and queue in each report, in either direction",
 };
 const EVERY: Key<Whole<u32>, Is<u32>> = Key {
     name: "every",
     kind: Whole::new(1..=1_000_000),
     default: Is(1),
-    about: "only one report in so many comes",
+    about: "one in this many reports arrives",
 };
 const STOP: Key<Duration> = Key {
     name: "stop",
     kind: ANY_TIME,
     default: Open("never"),
-    about: "from then on nothing that is measured comes, until `resume`",
+    about: "measurements from this time on are not reported, until `resume`",
 };
-const RESUME: Key<Duration> =
-    Key { name: "resume", kind: ANY_TIME, default: Open("never"), about: "comes after `stop`" };
+const RESUME: Key<Duration> = Key {
+    name: "resume",
+    kind: ANY_TIME,
+    default: Open("never"),
+    about: "time at which reports resume, after `stop`",
+};
 const CONTENT: Key<Words<Content>, Is<Content>> = Key {
     name: "content",
     kind: Words(&[
@@ -54,64 +58,65 @@ const CONTENT: Key<Words<Content>, Is<Content>> = Key {
         ("random", Content::Random),
     ]),
     default: Is(Content::Measured),
-    about: "what reports say: `\"full\"` (one PRB for this user, none free, 100 users, the queue at its limit), `\"empty\"` \
-            (all PRBs free, no queue, blocks of the whole cell) or `\"random\"`, whatever the cell does",
+    about: "what reports contain: the measurement, or regardless of the cell `\"full\"` (one PRB for this user, none free, \
+            100 users, the queue at its limit), `\"empty\"` (all PRBs free, no queue, blocks of the whole cell) or \
+            `\"random\"` values",
 };
 const ENCODING: Key<Words<Encoding>, Is<Encoding>> = Key {
     name: "encoding",
     kind: Words(&[("compact", Encoding::Compact), ("text", Encoding::Text)]),
     default: Is(Encoding::Compact),
-    about: "what a report of the edge takes on the wire: our datagrams, or `\"text\"`, 170 bytes a user",
+    about: "wire format of the edge's reports: our datagrams, or `\"text\"`, 170 bytes per user",
 };
 
 /// The keys of both tables.
 pub(crate) const KEYS: Group = &[&PERIOD, &DELAY, &ERROR, &EVERY, &STOP, &RESUME, &CONTENT, &ENCODING];
 
-/// How reports of users come to those who read them.
+/// How reports on users reach their readers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FeedSpec {
-    /// Between two reports, and over what they are means; zero is one TTI of the cell.
+    /// Reporting period, over which reports are averaged; zero is one TTI of the cell.
     pub period: Span,
-    /// From the end of what was measured until it can be read.
+    /// Time from the end of the measurement until the report can be read.
     pub delay: Span,
-    /// By which share block, PRBs and queue of each report may be wrong, either way; 0 to 0.9.
+    /// Largest relative error of block, PRBs and queue in each report, in either direction; 0 to 0.9.
     pub error: f64,
-    /// Of so many reports one comes; at least 1.
+    /// One in this many reports arrives; at least 1.
     pub every: u32,
-    /// From here on nothing comes.
+    /// Reports stop at this time.
     pub stop: Option<Time>,
-    /// From here on something comes again; after `stop`.
+    /// Reports resume at this time; after `stop`.
     pub resume: Option<Time>,
-    /// Whether reports say what was measured.
+    /// Whether reports contain the measurement.
     pub content: Content,
-    /// What a report takes on the wire.
+    /// Encoding of reports on the wire.
     pub encoding: Encoding,
 }
 
-/// What reports say of a user: what was measured, or something else all the time, for studies of what a false feed does.
+/// What reports say of a user: the measurement, or something else throughout, to study the effect of a false feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The measurement.
     Measured,
-    /// That the cell is full: one PRB for this user, none free, a hundred users, its queue at its limit.
+    /// A full cell: one PRB for this user, none free, a hundred users, its queue at its limit.
     Full,
-    /// That the cell is empty: nothing granted to anybody, all PRBs free, no queue, blocks of the whole cell.
+    /// An empty cell: nothing granted to anybody, all PRBs free, no queue, blocks of the whole cell.
     Empty,
-    /// Anything: grants, free PRBs, queue, users and MCS are drawn anew for each report.
+    /// Random values: grants, free PRBs, queue, users and MCS are drawn anew for each report.
     Random,
 }
 
-/// What reports take on the wire.
+/// Encoding of reports on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Ranpace's frames: 24 bytes a cell, 20 a user that has changed, 28 of UDP and IP.
+    /// Ranpace's frames: 24 bytes per cell, 20 per changed user, 28 of UDP and IP.
     Compact,
-    /// A line of text for each user and report, 170 bytes with its headers (Diarra 2022, 5.3.4).
+    /// A line of text per user and report, 170 bytes with its headers (Diarra 2022, 5.3.4).
     Text,
 }
 
 impl FeedSpec {
-    /// Of the edge: one CSI period of LTE (Diarra 2022, 4.2.4), read 1 ms later.
+    /// The edge's feed: one CSI period of LTE (Diarra 2022, 4.2.4), read 1 ms later.
     pub const EDGE: Self = Self {
         period: Span::from_millis(8),
         delay: Span::from_millis(1),
@@ -122,16 +127,16 @@ impl FeedSpec {
         content: Content::Measured,
         encoding: Encoding::Compact,
     };
-    /// Of a device's own modem: each TTI, at once.
+    /// The feed of a device's own modem: each TTI, without delay.
     pub const MODEM: Self = Self { period: Span::ZERO, delay: Span::ZERO, ..Self::EDGE };
 
-    /// Whether something comes of what was measured at this time.
+    /// Whether measurements taken at this time are reported.
     pub fn is_on(&self, time: Time) -> bool {
         self.stop.is_none_or(|stop| time < stop) || self.resume.is_some_and(|resume| time >= resume)
     }
 }
 
-/// Reads both tables; and which of them are written.
+/// Reads both tables, and returns which of them are written.
 pub(crate) fn read(root: &mut Section<'_>) -> (FeedSpec, FeedSpec, Vec<&'static str>) {
     let [mut rnis, mut modem] = [FeedSpec::EDGE, FeedSpec::MODEM];
     let mut written = Vec::new();
@@ -179,7 +184,7 @@ mod tests {
         cc = "newreno"
     "#;
 
-    /// Both tables, or what is wrong with them.
+    /// Reads both tables, or returns the error.
     fn read(tables: &str) -> Result<(FeedSpec, FeedSpec), String> {
         let scenario = crate::parse(&format!("{CELL}\n{tables}"), "f.toml", &mut ());
         scenario.map(|scenario| (scenario.rnis, scenario.modem)).map_err(|error| error.to_string())

@@ -1,9 +1,9 @@
-//! Settings of a transport, which may stand flat in `[[flow]]` or in a table of their own there.
+//! Settings of a transport, either flat in `[[flow]]` or in their own table in it.
 
 use crate::key::{self, Group, Key, Kind, Table};
 use crate::reader::{Field, Section};
 
-/// Where the settings are looked for.
+/// The places of the settings.
 pub(crate) struct Settings<'f, 't> {
     flow: &'f mut Section<'t>,
     table: Option<Section<'t>>,
@@ -12,14 +12,14 @@ pub(crate) struct Settings<'f, 't> {
 }
 
 impl<'f, 't> Settings<'f, 't> {
-    /// Opens the table at `key`; these keys are declared for it.
+    /// Opens the table at `key`, with these keys declared for it.
     pub fn open(flow: &'f mut Section<'t>, key: &Key<Table>, declared: &'static [Group]) -> Self {
         let field = flow.find(key);
         let table = field.and_then(|field| field.section(format!("in {} of [[flow]]", key.name)));
         Self { flow, table: table.map(|table| table.of(declared)), name: key.name }
     }
 
-    /// What is written at a key, here or there.
+    /// The field of a key, in either place.
     pub fn find<K: Kind, D: key::Default<K::Value>>(&mut self, key: &Key<K, D>) -> Option<Field<'t>> {
         let (flat, inner) = (self.flow.find(key), self.table.as_mut().and_then(|table| table.find(key)));
         if let (Some(flat), Some(_)) = (&flat, &inner) {
@@ -46,7 +46,7 @@ impl<'f, 't> Settings<'f, 't> {
         }
     }
 
-    /// Reports keys of the table that are not understood.
+    /// Reports unknown keys of the table.
     pub fn finish(self) {
         if let Some(table) = self.table {
             table.finish();

@@ -1,4 +1,4 @@
-//! The tables of a scenario and their keys: what `vary` can set, and what the pages of the guide list.
+//! The tables of a scenario and their keys, for `vary` and for the pages of the guide.
 
 use crate::cell::keys::nested;
 use crate::key::Group;
@@ -6,19 +6,19 @@ use crate::{cell, change, flow, link, middlebox, parse, pep, proxy, quic, rnis, 
 
 /// A table of a scenario.
 pub(crate) struct Table {
-    /// As a scenario writes it.
+    /// As written in a scenario.
     pub name: &'static str,
-    /// Whether there may be several: `[[name]]`.
+    /// Whether it may appear several times: `[[name]]`.
     pub is_list: bool,
     pub keys: &'static [Group],
-    /// A key that a message gives as an example.
+    /// A key used as an example in messages.
     pub example: &'static str,
 }
 
 /// The keys at the top.
 pub(crate) const TOP: &[Group] = &[parse::KEYS];
 
-/// All tables, in the order in which messages name them.
+/// All tables, in the order in which messages list them.
 pub(crate) const TABLES: [Table; 10] = [
     Table { name: "link", is_list: true, keys: link::GROUPS, example: "rate" },
     Table { name: "cell", is_list: true, keys: cell::CELL_GROUPS, example: "bandwidth" },
@@ -32,7 +32,7 @@ pub(crate) const TABLES: [Table; 10] = [
     Table { name: "modem", is_list: false, keys: &[rnis::KEYS], example: "period" },
 ];
 
-/// What pages call groups of keys.
+/// Names of groups of keys on pages.
 const GROUPS: [(&str, Group); 37] = [
     ("top", parse::KEYS),
     ("link", link::KEYS),
@@ -73,12 +73,12 @@ const GROUPS: [(&str, Group); 37] = [
     ("user.recording", cell::user::recording::KEYS),
 ];
 
-/// The names by which [`key_table`] knows groups of keys.
+/// The names of groups of keys for [`key_table`].
 pub fn key_groups() -> impl Iterator<Item = &'static str> {
     GROUPS.into_iter().map(|(name, _)| name)
 }
 
-/// The Markdown table of a group of keys, as pages of the guide show it; `None` if there is no such group.
+/// The Markdown table of a group of keys, as shown in the guide; `None` if there is no such group.
 pub fn key_table(group: &str) -> Option<String> {
     let (_, keys) = GROUPS.into_iter().find(|(name, _)| *name == group)?;
     let rows: Vec<[String; 4]> = keys.iter().map(|key| key.row()).collect();

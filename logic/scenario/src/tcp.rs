@@ -12,8 +12,8 @@ use crate::key::{Key, Kind as _, Size};
 use crate::reader::{Field, Section};
 use crate::settings::Settings;
 
-/// Reads the settings of a flow, and `ack_every` as it is written; without it the receiver acknowledges as the algorithm wants it,
-/// if it wants something.
+/// Reads the settings of a flow, and `ack_every` if it is written; otherwise the algorithm's preference for the receiver applies,
+/// if it has one.
 pub(crate) fn read(section: &mut Section<'_>, wanted: Option<u32>) -> (Config, Option<u32>) {
     let mut settings = Settings::open(section, &flow::TCP, &[KEYS]);
     let mtu = settings.get(&MTU).unwrap_or(Config::default().mtu);
@@ -65,7 +65,7 @@ fn read_buffers(settings: &mut Settings<'_, '_>, config: &mut Config) {
     if let Some(field) = settings.find(&RECEIVE_BUFFER) {
         config.receive_buffer = window(&RECEIVE_BUFFER, &field, mtu).unwrap_or(config.receive_buffer);
     }
-    // A larger buffer than autotuning would ever reach is not made smaller by it.
+    // Autotuning must not reduce a buffer that is larger than its maximum.
     config.receive_buffer_max = config.receive_buffer_max.max(config.receive_buffer);
     if let Some(field) = settings.find(&RECEIVE_BUFFER_MAX) {
         let most = window(&RECEIVE_BUFFER_MAX, &field, mtu).unwrap_or(config.receive_buffer_max);
@@ -83,7 +83,7 @@ fn read_buffers(settings: &mut Settings<'_, '_>, config: &mut Config) {
     }
 }
 
-/// A buffer that holds at least a packet.
+/// A buffer that holds at least one packet.
 fn window(key: &Key<Size>, field: &Field<'_>, mtu: Bytes) -> Option<Bytes> {
     let size = key.kind.read(field)?;
     holds_a_packet(field, size, mtu);

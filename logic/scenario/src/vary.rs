@@ -1,4 +1,4 @@
-//! Changes one key of a scenario's text and keeps the rest as it is, comments included.
+//! Changes one key in a scenario's text and keeps the rest unchanged, comments included.
 
 use toml_edit::{DocumentMut, InlineTable, Item, Key, TableLike, Value};
 
@@ -7,27 +7,27 @@ use crate::key::Group;
 use crate::tables::{self, TABLES, Table};
 use crate::{quic, tcp};
 
-/// Keys of tables within tables whose value is always a string, even if it looks like a number.
+/// Keys of nested tables whose value is always a string, even if it looks like a number.
 const INNER_STRINGS: [&str; 2] = ["kind", "file"];
-/// Where a user is; one takes the place of the others.
+/// Alternative keys for the place of a user; setting one removes the others.
 const PLACES: [&str; 5] = ["position", "drop", "walk", "waypoints", "trajectory"];
-/// How wide a band is, likewise.
+/// Alternative keys for the width of a band, likewise.
 const WIDTHS: [&str; 2] = ["bandwidth", "prbs"];
-/// What plays a trace; `rate` takes its place and the other way round.
+/// Keys of a trace, which setting `rate` removes, and vice versa.
 const OF_A_TRACE: [&str; 5] = ["trace", "repeat", "scale", "opportunity", "overhead"];
 const BACK: &str = "back";
 
 /// The text with `key` set to `value`.
 ///
 /// `key` is a path: `duration`, `flow.cc` (every flow), `flow.web.start` (the flow called "web"),
-/// `link.bottleneck.queue.limit`, `flow.tcp.initial_window`. A name that has dots is quoted: `link."a.b".rate`.
-/// Without a name, a key is set wherever it can stand: those of congestion control and TCP in every flow that is
-/// not `transport = "udp"`, `packet` in every flow that is, `back` in every link with `duplex`. A name goes
-/// before a key of the same spelling.
+/// `link.bottleneck.queue.limit`, `flow.tcp.initial_window`. A name that contains dots is quoted: `link."a.b".rate`.
+/// Without a name, a key is set in every table that supports it: keys of congestion control and TCP in every flow that is
+/// not `transport = "udp"`, `packet` in every flow that is, `back` in every link with `duplex`. A name takes
+/// precedence over a key with the same spelling.
 ///
 /// `value` is written as in the scenario, with or without quotes: `20ms`, `5`, `0.01`, `true`,
-/// `{ kind = "list", packets = [5] }`. Setting `rate` removes `trace` and what belongs to it, and the other way
-/// round. The result is not checked further; [`crate::parse()`] does that.
+/// `{ kind = "list", packets = [5] }`. Setting `rate` removes `trace` and its keys, and vice
+/// versa. The result is not checked further; [`crate::parse()`] does that.
 pub fn vary(text: &str, key: &str, value: &str) -> Result<String, ScenarioError> {
     let mut document: DocumentMut = match text.parse() {
         Ok(document) => document,
@@ -37,7 +37,7 @@ pub fn vary(text: &str, key: &str, value: &str) -> Result<String, ScenarioError>
             let at = error.span().map_or(0, |span| span.start);
             report.add(at, format!("this is not TOML: {}", error.message().replace('\n', " ")));
             report.finish("")?;
-            return Ok(text.to_owned()); // not reached: something was just reported
+            return Ok(text.to_owned()); // unreachable, since a problem was just reported
         }
     };
     let refuse = |problem: String| ScenarioError::without_place(format!("cannot vary {key:?}: {problem}"));
@@ -63,7 +63,7 @@ fn set(document: &mut DocumentMut, path: &[&str], value: &str) -> Result<(), Str
     set_in_entries(document, table, rest, value)
 }
 
-/// Sets a key in the tables of `[[table]]`: in the one that `path` names, or in all in which it can stand.
+/// Sets a key in the tables of `[[table]]`: in the one that `path` names, or in all that support it.
 fn set_in_entries(
     document: &mut DocumentMut,
     table: &Table,
@@ -108,7 +108,7 @@ fn set_in_entries(
     if is_set { Ok(()) } else { Err(format!("no [[{kind}]] has a place for {second:?}")) }
 }
 
-/// What there is at the top, for one who asked for something else.
+/// Message about an unknown key, with the valid keys at the top.
 fn no_such_key(asked: &str) -> String {
     let top = names(tables::TOP);
     let near = did_you_mean(asked, top.iter().copied().chain(TABLES.iter().map(|table| table.name)));
@@ -116,7 +116,7 @@ fn no_such_key(asked: &str) -> String {
     format!("expected one of {}, or {}{near}", top.join(", "), keys.join(", "))
 }
 
-/// The names of keys, each once.
+/// The names of keys, without duplicates.
 fn names(keys: &[Group]) -> Vec<&'static str> {
     let mut names: Vec<&str> = Vec::new();
     for key in keys.iter().flat_map(|group| group.iter()) {
@@ -142,7 +142,7 @@ fn check_key(path: &[&str], table: &Table) -> Result<(), String> {
     }
 }
 
-/// Whether an entry that was not named gets the key.
+/// Whether a table that was not named gets the key.
 fn can_stand(kind: &str, key: &str, entry: &dyn TableLike) -> bool {
     let transport = entry.get("transport").and_then(Item::as_str);
     let (is_udp, is_quic) = (transport == Some("udp"), transport == Some("quic"));
@@ -157,7 +157,7 @@ fn can_stand(kind: &str, key: &str, entry: &dyn TableLike) -> bool {
         ("link", BACK) => {
             entry.contains_key(BACK) || entry.get("duplex").and_then(Item::as_bool) == Some(true)
         }
-        // Links with the same name, flows with the same, changes of another kind: nothing that is meant.
+        // Changes of other kinds do not get the key.
         ("change", "rate" | "delay" | "target" | "to" | "forward" | "interruption") => {
             entry.contains_key(key)
         }
@@ -166,7 +166,7 @@ fn can_stand(kind: &str, key: &str, entry: &dyn TableLike) -> bool {
     }
 }
 
-/// The tables of `[[key]]`, however they are written.
+/// The tables of `[[key]]`, in either notation.
 fn entries_of(item: &mut Item) -> Vec<&mut dyn TableLike> {
     match item {
         Item::ArrayOfTables(tables) => tables.iter_mut().map(|table| table as &mut dyn TableLike).collect(),
@@ -178,10 +178,10 @@ fn entries_of(item: &mut Item) -> Vec<&mut dyn TableLike> {
     }
 }
 
-/// Sets a value in a table with these keys, making the tables on the way.
+/// Sets a value in a table with these keys, creating tables on the way.
 fn put(table: &mut dyn TableLike, keys: &[Group], path: &[&str], value: &str) -> Result<(), String> {
     let (&key, rest) = path.split_first().ok_or("the key is empty")?;
-    // A setting of TCP may be written flat or in `tcp`; it is changed where it is. Likewise for QUIC.
+    // A setting of TCP may be written flat or in `tcp`; it is changed in its place. Likewise for QUIC.
     for (name, settings) in [("tcp", tcp::KEYS), ("quic", quic::KEYS)] {
         if let [inner] = rest
             && key == name
@@ -210,7 +210,7 @@ fn put(table: &mut dyn TableLike, keys: &[Group], path: &[&str], value: &str) ->
     if key == "rate" && table.contains_key("trace") {
         OF_A_TRACE.iter().for_each(|other| drop(table.remove(other)));
     } else if key == "trace" && table.remove("rate").is_some() {
-        // What a tunnel takes of a rate, and what a trace takes of an opportunity, are not the same.
+        // The overhead of a tunnel on a rate differs from the overhead on a trace's opportunities.
         table.remove("overhead");
     }
     for instead in [PLACES.as_slice(), &WIDTHS].into_iter().filter(|keys| keys.contains(&key)) {
@@ -219,7 +219,7 @@ fn put(table: &mut dyn TableLike, keys: &[Group], path: &[&str], value: &str) ->
     let mut value = toml_value(key, keys, value);
     match table.get_mut(key) {
         Some(old) => {
-            // What stands around the old value, such as a comment after it, stays.
+            // Text around the old value, such as a trailing comment, is kept.
             if let Some(old) = old.as_value() {
                 *value.decor_mut() = old.decor().clone();
             }
@@ -230,7 +230,7 @@ fn put(table: &mut dyn TableLike, keys: &[Group], path: &[&str], value: &str) ->
     Ok(())
 }
 
-/// The table at a key. One that is not there is made; a word such as `queue = "codel"` becomes its `kind`.
+/// The table at a key, created if missing; a word such as `queue = "codel"` becomes its `kind`.
 fn inner_table<'t>(table: &'t mut dyn TableLike, key: &str) -> Result<&'t mut dyn TableLike, String> {
     let item = match table.get(key) {
         None => Some(InlineTable::new()),
@@ -250,7 +250,7 @@ fn inner_table<'t>(table: &'t mut dyn TableLike, key: &str) -> Result<&'t mut dy
     inner.ok_or_else(|| format!("{key:?} is not a table there"))
 }
 
-/// The value as TOML: what cannot be anything else is a string.
+/// The value as TOML; a text that is not a TOML value becomes a string.
 fn toml_value(key: &str, keys: &[Group], text: &str) -> Value {
     let mut declared = keys.iter().flat_map(|group| group.iter());
     let is_text =
@@ -259,7 +259,7 @@ fn toml_value(key: &str, keys: &[Group], text: &str) -> Value {
     let string = Value::from(text);
     match text.parse::<Value>() {
         Ok(Value::Datetime(_)) | Err(_) => string,
-        // The set of timers of TS 36.331.
+        // "36331" names the set of timers of TS 36.331.
         Ok(Value::Integer(_)) if key == "rlc_timers" => string,
         Ok(value @ Value::String(_)) => value,
         Ok(_) if is_text => string,
@@ -306,7 +306,7 @@ name = "noise"
 transport = "udp"
 "#;
 
-    /// The lines of the varied text that the text does not have, and those that it has and they do not.
+    /// The lines that are only in the varied text, and those that are only in the original.
     fn difference(key: &str, value: &str) -> (Vec<String>, Vec<String>) {
         let varied = vary(TEXT, key, value).unwrap_or_else(|error| panic!("{key}: {error}"));
         let mut old: Vec<&str> = TEXT.lines().collect();

@@ -1,4 +1,4 @@
-//! `workload` of `[[flow]]`: what data there is to carry.
+//! `workload` of `[[flow]]`: the data that a flow carries.
 
 use crate::key::Kind as _;
 use crate::listing::WORKLOADS;
@@ -49,7 +49,7 @@ fn read_bursts(section: &mut Section<'_>) -> Option<Workload> {
     let active_mean = section.get(&ACTIVE_MEAN);
     let hurst = section.find(&HURST).map_or(Some(HURST.default.0), |field| {
         let hurst = HURST.kind.read(&field)?;
-        // Both ends of the range are out of it.
+        // Both ends of the range are excluded.
         if HURST.kind.0.start() >= &hurst || HURST.kind.0.end() <= &hurst {
             field.error(format!("expected a number above 0.5 and below 1, found {hurst}"));
             return None;
@@ -59,7 +59,7 @@ fn read_bursts(section: &mut Section<'_>) -> Option<Workload> {
     rate.zip(hurst).map(|(rate, hurst)| Workload::Ppbp { rate, burst_mean, active_mean, hurst })
 }
 
-/// Whether the transport can carry the workload; otherwise what is wrong, in words for the user.
+/// Whether the transport can carry the workload; otherwise the problem, in words for the user.
 pub(crate) fn fits(workload: &Workload, transport: &Transport) -> Result<(), String> {
     let kind = match workload {
         Workload::Bulk => "bulk",

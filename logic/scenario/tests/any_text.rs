@@ -1,5 +1,5 @@
-//! Whatever the text, there is a scenario or an error with a place, and never a panic.
-#![allow(clippy::unwrap_used)] // a test may
+//! Any text gives a scenario or an error with a position, and never a panic.
+#![allow(clippy::unwrap_used)] // allowed in tests
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use ranpace_link::Trace;
 use ranpace_scenario::{TraceSource, parse, vary};
 
 const PAGE: &str = include_str!("../../../docs/scenarios.md");
-/// Cells with every key that there is.
+/// Cells with every key.
 const EVERY_KEY: &str = include_str!("every_key_of_cells.toml");
 
-/// The examples of the reference page, and fragments that they do not have.
+/// The examples of the reference page, and fragments that they lack.
 fn seeds() -> Vec<String> {
     let mut seeds: Vec<String> =
         PAGE.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect();
@@ -26,7 +26,7 @@ fn seeds() -> Vec<String> {
     seeds
 }
 
-/// Values at the edges, all of them TOML.
+/// Boundary values, all valid TOML.
 const VALUES: &[&str] = &[
     "0",
     "-1",
@@ -89,7 +89,7 @@ const VALUES: &[&str] = &[
     "[{ rlc = \"um\" }, { buffer = \"1B\" }]",
 ];
 
-/// Bits and pieces of TOML.
+/// Fragments of TOML.
 const WORDS: &[&str] = &[
     "[[link]]",
     "[[flow]]",
@@ -125,7 +125,7 @@ const WORDS: &[&str] = &[
     "\"1s\"",
 ];
 
-/// What can be varied, and some that cannot.
+/// Keys that can be varied, and some that cannot.
 const KEYS: &[&str] = &[
     "duration",
     "warmup",
@@ -196,7 +196,7 @@ const KEYS: &[&str] = &[
     "",
 ];
 
-/// Has the traces of the page.
+/// Provides the traces and files of the page.
 struct Page;
 
 impl TraceSource for Page {
@@ -249,7 +249,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Replaces `length` characters at `at` (both as shares of what there is) by a word.
+/// Replaces `length` characters at `at` (a fraction of the text) by a word.
 fn replace(text: &str, at: f64, length: usize, word: &str) -> String {
     let characters: Vec<char> = text.chars().collect();
     let begin = (characters.len() as f64 * at) as usize;

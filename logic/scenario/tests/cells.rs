@@ -1,5 +1,5 @@
-//! Cells and their users: what is read, what is refused, and the page about them.
-#![allow(clippy::unwrap_used)] // a test may
+//! Cells and their users: accepted and refused input, and the page about them.
+#![allow(clippy::unwrap_used)] // allowed in tests
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use ranpace_units::{Bytes, Span, Time};
 const EVERY_KEY: &str = include_str!("every_key_of_cells.toml");
 const PAGE: &str = include_str!("../../../docs/cells.md");
 
-/// Has some files, good and bad.
+/// Provides some valid and invalid files.
 struct Files;
 
 impl TraceSource for Files {
@@ -171,13 +171,13 @@ fn flows_cross_the_air_and_are_dealt_out_to_users() {
         (Time::from_secs(2), ChangeKind::Handover { user, to: 1, forward: false, interruption })
     });
     assert_eq!(moved, expected.collect::<Vec<_>>());
-    // More flows than users: in turn.
+    // With more flows than users, users take turns.
     let text = EVERY_KEY.replace("to = \"walker\"", "to = \"walker\"\ncount = 5");
     let users: Vec<_> = read(&text).flows[..5].iter().filter_map(|flow| flow.path[1].user()).collect();
     assert_eq!(users, [0, 1, 2, 0, 1]);
 }
 
-/// What is on a line of its own in the cell, in the user, in the flow and after it, and what is said then.
+/// Lines added to the cell, to the user, to the flow or after it, with the expected message.
 const REFUSED: &[(&str, &str)] = &[
     ("C prbs = 0", "f.toml:10:8: prbs: expected a whole number from 1 to 110, found 0"),
     ("C bandwidth = \"7MHz\"", "f.toml:10:13: bandwidth: expected 1.4, 3, 5, 10, 15 or 20 MHz, found 7 MHz"),

@@ -1,6 +1,6 @@
-//! The tables of keys in the guide are those of the declarations. `RANPACE_WRITE_PAGES=1 cargo test -p ranpace-scenario
-//! --test key_tables` writes them anew.
-#![allow(clippy::unwrap_used)] // a test may
+//! The tables of keys in the guide equal those of the declarations. `RANPACE_WRITE_PAGES=1 cargo test -p ranpace-scenario
+//! --test key_tables` rewrites them.
+#![allow(clippy::unwrap_used)] // allowed in tests
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -56,7 +56,7 @@ fn keys(group: &str) -> BTreeSet<String> {
     table.lines().skip(2).map(|row| row.split('`').nth(1).unwrap().to_owned()).collect()
 }
 
-/// The keys that are named to one who writes another one at the end of this text.
+/// The keys listed in the answer to an unknown key at the end of this text.
 fn understood(text: &str) -> BTreeSet<String> {
     let error = parse(&format!("{text}zzz = 1\n"), "", &mut ()).unwrap_err().to_string();
     let about = error.lines().find(|line| line.contains("key \"zzz\"")).unwrap_or_else(|| panic!("{error}"));
@@ -64,7 +64,7 @@ fn understood(text: &str) -> BTreeSet<String> {
     known.split(", ").map(str::to_owned).collect()
 }
 
-/// What a table understands is what is declared for it, and `vary` knows it.
+/// Each table accepts exactly the declared keys, and `vary` knows them.
 #[test]
 fn every_declared_key_is_read_and_can_be_varied() {
     const CELL: &str = "[[cell]]\nradio = \"nr\"\nduplex = \"fdd\"\n[[cell]]\nradio = \"lte\"\n";
@@ -76,7 +76,7 @@ fn every_declared_key_is_read_and_can_be_varied() {
     let jitter = |kind: &str| format!("[[link]]\n[link.jitter]\nkind = {kind:?}\n");
     let loss = |kind: &str| format!("[[link]]\n[link.loss]\nkind = {kind:?}\n");
     let cell = |table: &str, kind: &str| format!("[[cell]]\n[cell.{table}]\nkind = {kind:?}\n");
-    // All that one key or another of these tables may stand in.
+    // Texts that together accept all keys of these groups.
     let cases: [(&str, &[&str], &[&str]); 32] = [
         ("link.", &["link"], &["[[link]]\n"]),
         ("flow.", &["flow", "tcp", "quic"], &["[[flow]]\n", QUIC]),
@@ -128,7 +128,7 @@ fn every_declared_key_is_read_and_can_be_varied() {
             let varied: Vec<_> = texts.iter().map(vary).collect();
             let is_set = varied.iter().any(|varied| match varied {
                 Ok(_) => true,
-                // No link here goes both ways, no flow is UDP.
+                // No link here is duplex, and no flow is UDP.
                 Err(error) => ["\"back\"", "\"packet\"", "\"estimator\""]
                     .iter()
                     .any(|key| error.to_string().ends_with(&format!("has a place for {key}"))),
@@ -136,7 +136,7 @@ fn every_declared_key_is_read_and_can_be_varied() {
             assert!(is_set, "{name}{key}: {varied:?}");
         }
     }
-    // At the top there are tables too.
+    // The top also accepts tables.
     let read = understood("");
     let declared = keys("top");
     assert!(read.is_superset(&declared), "{read:?}");

@@ -1,5 +1,5 @@
-//! The reference page: each of its examples is a scenario, and it names every key that there is.
-#![allow(clippy::unwrap_used)] // a test may
+//! The reference page: each of its examples is a valid scenario, and it names every key.
+#![allow(clippy::unwrap_used)] // allowed in tests
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use ranpace_units::{Rate, Span};
 
 const PAGE: &str = include_str!("../../../docs/scenarios.md");
 
-/// Has every trace.
+/// Provides any trace.
 struct Any;
 
 impl TraceSource for Any {
@@ -29,7 +29,7 @@ fn example(name: &str) -> Scenario {
     examples().into_iter().find(|scenario| scenario.name == name).unwrap()
 }
 
-/// The keys that a refused key is told of.
+/// The keys listed in the answer to an unknown key.
 fn keys(text: &str) -> Vec<String> {
     let error = parse(text, "", &mut Any).unwrap_err().to_string();
     let known = error.split("expected one of ").nth(1).unwrap_or_else(|| panic!("{error}"));
@@ -127,12 +127,12 @@ fn a_link_back_has_what_it_does_not_change() {
     assert!(matches!(traced.links[1].config.service, Service::Trace(_)));
 }
 
-/// What stands in backticks in a cell.
+/// The parts of a cell in backticks.
 fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// A scenario with something more in its link and its flow.
+/// A scenario with additional keys in its link and its flow.
 fn with(link: &str, flow: &str) -> Scenario {
     let text = format!(
         "duration = \"9s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit/s\"\nduplex = true\n{link}\n\
@@ -141,7 +141,7 @@ fn with(link: &str, flow: &str) -> Scenario {
     parse(&text, "", &mut Any).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// `key = value` of each key of a group whose default is printed as a value.
+/// `key = value` for each key of a group whose default is printed as a value.
 fn printed_defaults(group: &str) -> Vec<String> {
     let table = key_table(group).unwrap();
     let setting = |row: &str| {
@@ -165,14 +165,14 @@ fn the_defaults_on_the_page_are_those_that_apply() {
     let flow = format!("cc = \"newreno\"\ntcp = {{ {} }}", settings.join(", "));
     let mut written = with("", &flow).flows;
     for flow in &mut written {
-        // That it was written holds for another control too: see its documentation.
+        // A written value also applies to other controls: see the documentation of `ack_every`.
         if let Transport::Tcp { config, ack_every, .. } = &mut flow.transport {
             assert_eq!(ack_every.take(), Some(config.ack_every));
         }
     }
     assert_eq!(written, with("", "cc = \"newreno\"").flows);
 
-    // QUIC's, and those of a link that plays a trace.
+    // QUIC's defaults, and those of a link that plays a trace.
     let settings = printed_defaults("quic");
     assert_eq!(settings.len(), 7, "{settings:?}");
     let [written, plain] = [settings.join(", "), String::new()]

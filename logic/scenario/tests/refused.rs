@@ -1,8 +1,8 @@
-//! What is refused, and in which words.
+//! Refused input, with the exact messages.
 
 use ranpace_scenario::parse;
 
-/// A scenario, on whose lines the cases are played.
+/// A valid scenario, in which the cases replace lines.
 const GOOD: &str = r#"duration = "10s"
 
 [[link]]
@@ -47,7 +47,7 @@ fn every_mistake_is_told_with_its_place() {
     assert!(seen.is_empty(), "told otherwise:\n{seen}");
 }
 
-/// What is replaced in `GOOD`, by what, and what is said then; "..." at the end stands for any text.
+/// Text in `GOOD`, its replacement, and the expected message; "..." at the end stands for any text.
 const CASES: &[(&str, &str, &str)] = &[
     (
         "cc = \"newreno\"",

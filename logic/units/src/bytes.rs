@@ -12,9 +12,9 @@ use crate::text::{self, ParseError, Unit};
 pub struct Bytes(u64);
 
 impl Bytes {
-    /// Nothing.
+    /// No data.
     pub const ZERO: Self = Self(0);
-    /// More than there is.
+    /// The largest amount.
     pub const MAX: Self = Self(u64::MAX);
 
     /// `bytes` bytes.
@@ -29,11 +29,11 @@ impl Bytes {
     pub fn as_f64(self) -> f64 {
         self.0 as f64
     }
-    /// Whether there is nothing.
+    /// Whether the amount is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
-    /// How many of `part` are needed to hold this, rounded up; [`Bytes::MAX`] if `part` is zero.
+    /// Number of parts of size `part` needed to hold this, rounded up; [`Bytes::MAX`] if `part` is zero.
     pub fn div_ceil(self, part: u64) -> Self {
         if part == 0 { Self::MAX } else { Self(self.0.div_ceil(part)) }
     }
@@ -41,7 +41,7 @@ impl Bytes {
     pub fn scale(self, num: u64, den: u64) -> Self {
         Self(mul_div(self.0, num, den))
     }
-    /// The amount times `factor`, rounded to the nearest; negative gives zero.
+    /// The amount times `factor`, rounded to the nearest; negative values give zero.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor + 0.5) as u64)
     }
@@ -79,7 +79,7 @@ impl Mul<u64> for Bytes {
 }
 impl Div<u64> for Bytes {
     type Output = Self;
-    /// Rounded down; division by zero is the largest amount.
+    /// Rounded down; division by zero gives the largest amount.
     fn div(self, divisor: u64) -> Self {
         Self(self.0.checked_div(divisor).unwrap_or(u64::MAX))
     }

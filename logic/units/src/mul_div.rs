@@ -1,6 +1,6 @@
-//! Products over divisors without overflow in between.
+//! Products over divisors without intermediate overflow.
 
-/// `a * b / c` in 128 bits, rounded down; [`u64::MAX`] where it does not fit or `c` is zero.
+/// `a * b / c` in 128 bits, rounded down; [`u64::MAX`] if it does not fit or `c` is zero.
 #[inline]
 pub(crate) fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     match a.checked_mul(b) {
@@ -10,7 +10,7 @@ pub(crate) fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-/// As [`mul_div`], rounded up.
+/// Like [`mul_div`], rounded up.
 #[inline]
 pub(crate) fn mul_div_up(a: u64, b: u64, c: u64) -> u64 {
     match a.checked_mul(b) {

@@ -15,9 +15,9 @@ pub struct Rate(u64);
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 impl Rate {
-    /// Nothing moves.
+    /// A rate of zero.
     pub const ZERO: Self = Self(0);
-    /// As fast as one likes.
+    /// The highest rate.
     pub const MAX: Self = Self(u64::MAX);
 
     /// `rate` bits per second.
@@ -28,11 +28,11 @@ impl Rate {
     pub const fn from_mbit_per_s(rate: u64) -> Self {
         Self(rate.saturating_mul(1_000_000))
     }
-    /// `rate` bits per second, rounded to the nearest; negative and NaN give zero.
+    /// `rate` bits per second, rounded to the nearest; negative values and NaN give zero.
     pub fn from_bits_per_s_f64(rate: f64) -> Self {
         Self((rate + 0.5) as u64)
     }
-    /// The rate at which `bytes` pass in `span`, rounded down; [`Rate::MAX`] if `span` is zero.
+    /// The rate of `bytes` per `span`, rounded down; [`Rate::MAX`] if `span` is zero.
     #[inline]
     pub fn of(bytes: Bytes, span: Span) -> Self {
         Self(mul_div(bytes.get().saturating_mul(8), NANOS_PER_SECOND, span.as_nanos()))
@@ -45,16 +45,16 @@ impl Rate {
     pub fn as_f64(self) -> f64 {
         self.0 as f64
     }
-    /// Whether nothing moves.
+    /// Whether the rate is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
-    /// What passes in `span`, rounded down to whole bytes.
+    /// The data transferred in `span`, rounded down to whole bytes.
     #[inline]
     pub fn bytes_in(self, span: Span) -> Bytes {
         Bytes::new(mul_div(self.0, span.as_nanos(), 8 * NANOS_PER_SECOND))
     }
-    /// How long `bytes` take, rounded up; [`Span::MAX`] at a rate of zero.
+    /// The time that `bytes` take, rounded up; [`Span::MAX`] at a rate of zero.
     #[inline]
     pub fn time_for(self, bytes: Bytes) -> Span {
         if self.0 == 0 {
@@ -62,7 +62,7 @@ impl Rate {
         }
         Span::from_nanos(mul_div_up(bytes.get().saturating_mul(8), NANOS_PER_SECOND, self.0))
     }
-    /// The rate times `factor`, rounded to the nearest; negative gives zero.
+    /// The rate times `factor`, rounded to the nearest; negative values give zero.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor + 0.5) as u64)
     }
@@ -96,7 +96,7 @@ impl Mul<u64> for Rate {
 }
 impl Div<u64> for Rate {
     type Output = Self;
-    /// Rounded down; division by zero is the highest rate.
+    /// Rounded down; division by zero gives the highest rate.
     fn div(self, divisor: u64) -> Self {
         Self(self.0.checked_div(divisor).unwrap_or(u64::MAX))
     }
@@ -115,7 +115,7 @@ const UNITS: &[Unit] = &[
 
 impl FromStr for Rate {
     type Err = ParseError;
-    /// Reads "12Mbit/s", "1.5 Gbit/s", "300kbit/s", "9600bit/s" (also Mbps and its like).
+    /// Reads "12Mbit/s", "1.5 Gbit/s", "300kbit/s", "9600bit/s" (also Mbps and the like).
     fn from_str(text: &str) -> Result<Self, ParseError> {
         text::parse(text, "a rate such as \"12Mbit/s\"", UNITS).map(Self)
     }
@@ -162,7 +162,7 @@ mod tests {
             prop_assert_eq!(rate.to_string().parse::<Rate>().unwrap(), rate);
         }
 
-        /// Sending is never faster than the rate, and slower by less than a nanosecond a packet.
+        /// Transmission is never faster than the rate, and slower by less than a nanosecond per packet.
         #[test]
         fn serialisation_never_beats_the_rate(bits in 1..u64::MAX / 16, bytes in 1..1u64 << 30) {
             let rate = Rate::from_bits_per_s(bits);

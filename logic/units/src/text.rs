@@ -6,37 +6,37 @@ use core::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// There is no number at the beginning.
+    /// The text does not start with a number.
     #[error("expected {expected}, found {found:?}")]
     NotANumber {
-        /// What would have been understood.
+        /// What would have been accepted.
         expected: &'static str,
         /// The text found.
         found: String,
     },
-    /// A bare number: units are never guessed.
+    /// The number has no unit; units are never guessed.
     #[error("expected {expected}, found {found:?}, which has no unit (one of {units})")]
     NoUnit {
-        /// What would have been understood.
+        /// What would have been accepted.
         expected: &'static str,
         /// The text found.
         found: String,
-        /// The units that there are.
+        /// The known units.
         units: String,
     },
-    /// The unit is of something else, or misspelt.
+    /// The unit is unknown, or belongs to another quantity.
     #[error("expected {expected}, found {found:?}: unknown unit {unit:?} (one of {units})")]
     UnknownUnit {
-        /// What would have been understood.
+        /// What would have been accepted.
         expected: &'static str,
         /// The text found.
         found: String,
-        /// The unit that was there.
+        /// The unit found.
         unit: String,
-        /// The units that there are.
+        /// The known units.
         units: String,
     },
-    /// More decimals than the smallest unit has.
+    /// The number has more decimals than the smallest unit can hold.
     #[error("{found:?} is finer than {smallest} can hold; write fewer decimals")]
     TooFine {
         /// The text found.
@@ -44,7 +44,7 @@ pub enum ParseError {
         /// The smallest unit.
         smallest: &'static str,
     },
-    /// More than 64 bits hold.
+    /// The number exceeds 64 bits.
     #[error("{found:?} is too large")]
     TooLarge {
         /// The text found.
@@ -52,7 +52,7 @@ pub enum ParseError {
     },
 }
 
-/// A unit, its spellings, and its size in the smallest one.
+/// A unit with its spellings and its size in the smallest unit.
 pub(crate) struct Unit {
     pub names: &'static [&'static str],
     pub size: u64,
@@ -81,7 +81,7 @@ pub(crate) fn parse(text: &str, expected: &'static str, units: &[Unit]) -> Resul
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| too_large())? };
     let mut value = whole.checked_mul(size).ok_or_else(too_large)?;
     let (fraction, mut digit_size) = (fraction.trim_end_matches('0'), u128::from(size));
-    // Each decimal must be a whole number of the smallest unit (20 decimals never are: sizes are below 2^64).
+    // The fraction must be a whole number of the smallest unit (with 20 decimals it never is: sizes are below 2^64).
     let mut numerator: u128 = 0;
     let mut denominator: u128 = 1;
     for digit in fraction.bytes() {
@@ -104,11 +104,11 @@ fn smallest(units: &[Unit]) -> &'static str {
     units.iter().min_by_key(|u| u.size).map_or("", |u| u.names[0])
 }
 
-/// Prints in the largest unit that is not above the value, with just the decimals it needs.
+/// Prints in the largest unit that does not exceed the value, with just the decimals needed.
 pub(crate) fn print(f: &mut fmt::Formatter<'_>, value: u64, units: &[Unit]) -> fmt::Result {
     let printed = || units.iter().filter(|u| u.printed);
     let unit = match value {
-        // Zero seconds reads better than zero nanoseconds; zero bytes better than zero gigabytes.
+        // Zero prints as "0s" rather than "0ns", but as "0B" rather than "0GB".
         0 if units[0].names[0] == "s" => printed().next(),
         _ => printed().find(|u| u.size <= value).or_else(|| printed().next_back()),
     };

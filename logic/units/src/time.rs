@@ -7,7 +7,7 @@ use core::str::FromStr;
 use crate::mul_div::mul_div;
 use crate::text::{self, ParseError, Unit};
 
-/// An instant, in nanoseconds since the run began. Saturates at both ends (584 years).
+/// An instant, in nanoseconds since the start of the run. Saturates at both ends (584 years).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -16,32 +16,32 @@ pub struct Time(u64);
 pub struct Span(u64);
 
 impl Time {
-    /// The beginning of the run.
+    /// The start of the run.
     pub const ZERO: Self = Self(0);
     /// The last instant; stands for "never" in deadlines.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The instant `ns` nanoseconds after the beginning.
+    /// The instant `ns` nanoseconds after the start.
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
-    /// The instant `ms` milliseconds after the beginning.
+    /// The instant `ms` milliseconds after the start.
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms.saturating_mul(1_000_000))
     }
-    /// The instant `s` seconds after the beginning.
+    /// The instant `s` seconds after the start.
     pub const fn from_secs(s: u64) -> Self {
         Self(s.saturating_mul(1_000_000_000))
     }
-    /// Nanoseconds since the beginning.
+    /// Nanoseconds since the start.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
-    /// Whole milliseconds since the beginning, rounded down.
+    /// Whole milliseconds since the start, rounded down.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
-    /// Seconds since the beginning.
+    /// Seconds since the start.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -56,9 +56,9 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Self = Self(0);
-    /// The longest span; stands for "for ever".
+    /// The longest span; stands for "forever".
     pub const MAX: Self = Self(u64::MAX);
     /// One second.
     pub const SECOND: Self = Self(1_000_000_000);
@@ -79,7 +79,7 @@ impl Span {
     pub const fn from_secs(s: u64) -> Self {
         Self(s.saturating_mul(1_000_000_000))
     }
-    /// `s` seconds, rounded to the nearest nanosecond; negative and NaN give zero, too large [`Span::MAX`].
+    /// `s` seconds, rounded to the nearest nanosecond; negative values and NaN give zero, values too large [`Span::MAX`].
     pub fn from_secs_f64(s: f64) -> Self {
         // A float-to-integer cast saturates and maps NaN to zero.
         Self((s * 1e9 + 0.5) as u64)
@@ -100,15 +100,15 @@ impl Span {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// Whether this is no time at all.
+    /// Whether the span is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
-    /// The span times `factor`, rounded to the nearest nanosecond, saturating; negative gives zero.
+    /// The span times `factor`, rounded to the nearest nanosecond, saturating; negative values give zero.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor + 0.5) as u64)
     }
-    /// `self / other` as a number; infinite or NaN where `other` is zero.
+    /// `self / other` as a number; infinite or NaN if `other` is zero.
     pub fn ratio(self, other: Self) -> f64 {
         self.0 as f64 / other.0 as f64
     }
@@ -116,7 +116,7 @@ impl Span {
     pub fn scale(self, num: u64, den: u64) -> Self {
         Self(mul_div(self.0, num, den))
     }
-    /// The distance between two spans, whichever is longer.
+    /// Absolute difference between two spans.
     pub const fn abs_diff(self, other: Self) -> Self {
         Self(self.0.abs_diff(other.0))
     }
@@ -181,7 +181,7 @@ impl Mul<u64> for Span {
 }
 impl Div<u64> for Span {
     type Output = Self;
-    /// Rounded down; division by zero is the longest span.
+    /// Rounded down; division by zero gives the longest span.
     #[inline]
     fn div(self, divisor: u64) -> Self {
         Self(self.0.checked_div(divisor).unwrap_or(u64::MAX))
@@ -189,7 +189,7 @@ impl Div<u64> for Span {
 }
 impl Rem for Span {
     type Output = Self;
-    /// Zero where `divisor` is zero.
+    /// Zero if `divisor` is zero.
     fn rem(self, divisor: Self) -> Self {
         Self(self.0.checked_rem(divisor.0).unwrap_or(0))
     }
@@ -200,7 +200,7 @@ impl core::iter::Sum for Span {
     }
 }
 
-/// Largest first; the first is also what zero is printed in.
+/// Printed units, largest first (zero is printed in the first), then units that are only parsed.
 pub(crate) const SPAN_UNITS: &[Unit] = &[
     Unit { names: &["s", "sec"], size: 1_000_000_000, printed: true },
     Unit { names: &["ms"], size: 1_000_000, printed: true },

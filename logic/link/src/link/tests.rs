@@ -174,7 +174,7 @@ fn marks_are_reported_on_departure() {
     assert_eq!(log.departed.iter().map(|d| d.3).collect::<Vec<_>>(), [false, false, true]);
 }
 
-/// Departures (ms, flow) by a plain reading of mahimahi's rules, one opportunity after the other.
+/// Departures (ms, flow) by a direct implementation of mahimahi's rules, one opportunity at a time.
 fn one_by_one(trace: &[u64], packets: &[(u64, u32, u64)]) -> Vec<(u64, u32)> {
     let (length, mut departed, mut next, mut left) = (trace[trace.len() - 1], Vec::new(), 0, 0);
     for base in (0..).map(|pass| pass * length) {
@@ -234,8 +234,8 @@ proptest! {
         prop_assert_eq!(departures(traced(&trace), &packets), one_by_one(&trace, &packets));
     }
 
-    /// What was offered has arrived, was dropped, waits or flies, whatever the link; and how often the link is
-    /// looked at does not matter.
+    /// Every packet has arrived, was dropped, waits or propagates, whatever the link; and the number of calls
+    /// makes no difference.
     #[test]
     fn nothing_is_unaccounted(
         service in services(),

@@ -1,4 +1,4 @@
-//! The air interface in numbers: the units that the scheduler allocates, the size of a block on them, and its error rate.
+//! The air interface in numbers: the units that the scheduler allocates, block sizes, and block error rates.
 
 use ranpace_phy::{
     BlerCurve, Cqi, Direction, Frame, LteGrant, LteMcs, LtePrbs, MmwaveGrant, NrGrant, NrMcs, Numerology,
@@ -11,7 +11,7 @@ use super::control::{Elements, Fitted};
 use crate::channel::Groups;
 use crate::scheduler::Units;
 
-/// What a band is made of, in both directions.
+/// Structure of the band, the same in both directions.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     air: Air,
@@ -21,7 +21,7 @@ pub(super) struct Layout {
     /// PRBs of a resource block group; the last may have fewer.
     pub group: u16,
     pub groups: u32,
-    /// Whether symbols are given out, each over the whole band.
+    /// Whether the scheduler allocates symbols, each over the whole band.
     pub by_symbols: bool,
     /// Efficiency in 1/2048 bit by CQI, to average CQIs.
     efficiency: [u16; 16],
@@ -30,23 +30,23 @@ pub(super) struct Layout {
     /// Highest and lowest MCS.
     pub most: u8,
     pub least: u8,
-    /// The MCS of every grant.
+    /// The MCS of every grant, if it is fixed.
     fixed: Option<u8>,
     errors: Errors,
-    /// The fewest symbols with which a grant carries anything, where symbols are given out: the pilots of NR take one or
-    /// more of each grant.
+    /// The fewest symbols with which a grant carries data, where symbols are allocated: in NR, DMRS take one or more symbols of each
+    /// grant.
     pub fewest: u16,
-    /// Bits that one whole unit carries downlink, by CQI: what schedulers compare.
+    /// Bits that one whole unit carries downlink, by CQI; schedulers compare these.
     pub unit_bits: [f32; 16],
-    /// LTE: resource elements beside the cell's own channels, where these count.
+    /// LTE: resource elements left by control and broadcast channels, if those are modelled.
     pub elements: Option<Box<Elements>>,
 }
 
-/// What a downlink grant is.
+/// A downlink grant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Granted {
     pub mcs: u8,
-    /// The MCS by whose curve it fails: of its rate.
+    /// The MCS whose error curve applies: the one with the block's code rate.
     pub rate: u8,
     /// The MCS that link adaptation chose.
     pub wanted: u8,
@@ -110,8 +110,8 @@ impl Layout {
             if let Some(mcs) = layout.mcs_of(cqi, 0.0) {
                 let symbols = if by_symbols { 1 } else { layout.frame.symbols() };
                 let block = layout.block(Direction::Downlink, mcs, layout.group_prbs(), symbols);
-                // A group of NR may be too small for any block, as a symbol is that only has pilots: the rate is compared all
-                // the same, and is never nothing, or nobody would get the unit. With a fixed MCS the CQI says nothing.
+                // A group in NR may be too small for any block, like a symbol that carries DMRS only. It is compared by its rate all the
+                // same; the rate is never 0, or nobody would get the unit. With a fixed MCS the CQI says nothing.
                 let rate = if fixed.is_some() { 1 } else { layout.efficiency[i].max(1) };
                 let rate = f32::from(rate) / 2048.0;
                 layout.unit_bits[i] = (block.bits() as f32).max(rate);
@@ -130,7 +130,7 @@ impl Layout {
         if self.by_symbols { self.prbs } else { self.group.min(self.prbs) }
     }
 
-    /// Which tables its MCS are of.
+    /// Technology and MCS table.
     pub fn technology(&self) -> Technology {
         match self.air {
             Air::Lte { .. } => Technology::Lte,
@@ -139,7 +139,7 @@ impl Layout {
         }
     }
 
-    /// Sub-carrier spacing in Hz. That of the frame for millimetre waves follows from its symbols (1 / 4.16 us; inferred).
+    /// Sub-carrier spacing in Hz. For millimetre waves it follows from the frame's symbols (1 / 4.16 us; inferred).
     pub fn spacing_hz(&self) -> u32 {
         match self.air {
             Air::Lte { .. } => 15_000,
@@ -148,7 +148,7 @@ impl Layout {
         }
     }
 
-    /// Width of a PRB in Hz; the frame for millimetre waves has one of 200 MHz.
+    /// Width of a PRB in Hz; the frame for millimetre waves has a single one of 200 MHz.
     pub fn prb_hz(&self) -> f64 {
         match self.air {
             Air::Mmwave => 200e6,
@@ -156,17 +156,17 @@ impl Layout {
         }
     }
 
-    /// The groups whose fading differs.
+    /// Resource block groups, each of which fades on its own.
     pub fn fading_groups(&self) -> Groups {
         match self.air {
             Air::Lte { band } => Groups::lte(band),
-            // At most 16 PRBs a group.
+            // A group has at most 16 PRBs.
             Air::Nr { band, numerology, .. } => Groups::nr(band, numerology, self.group as u8),
             Air::Mmwave => Groups::nr(Prbs::MIN, Numerology::Khz120, 1),
         }
     }
 
-    /// Table of CQIs.
+    /// CQI table.
     pub fn table(&self) -> QamTable {
         match self.air {
             Air::Nr { table, .. } => table,
@@ -174,7 +174,7 @@ impl Layout {
         }
     }
 
-    /// All units of a slot that has so many data symbols.
+    /// All units of a slot with `symbols` data symbols.
     pub fn units(&self, symbols: u8) -> Units {
         match (self.by_symbols, symbols) {
             (_, 0) => Units::NONE,
@@ -183,7 +183,7 @@ impl Layout {
         }
     }
 
-    /// PRBs and symbols of these units in a slot that has so many data symbols.
+    /// PRBs and symbols of these units in a slot with `symbols` data symbols.
     #[inline]
     pub fn extent(&self, units: Units, symbols: u8) -> (u16, u8) {
         let count = units.count();
@@ -196,8 +196,8 @@ impl Layout {
         ((count * u32::from(self.group) - missing) as u16, symbols) // at most the band
     }
 
-    /// A downlink grant of these units of a slot that has so many data symbols, where link adaptation chose this MCS; `None` if
-    /// the cell's own channels leave too little of this slot.
+    /// A downlink grant of these units in a slot with `symbols` data symbols, where link adaptation chose the MCS `wanted`; `None` if
+    /// the cell's own channels leave too little of the slot.
     #[inline]
     pub fn downlink_grant(&self, slot: u64, units: Units, symbols: u8, wanted: u8) -> Option<Granted> {
         let (prbs, symbols) = self.extent(units, symbols);
@@ -209,9 +209,9 @@ impl Layout {
         Some(Granted { mcs: wanted, rate: wanted, wanted, prbs, symbols, size })
     }
 
-    /// The same for the whole band in an ordinary subframe; and what all subframes carry on average, as a share of that.
+    /// MCS and block of the whole band in an ordinary subframe, and the mean over all subframes as a share of that block.
     pub fn downlink_band(&self, symbols: u8, wanted: u8) -> Option<(u8, TransportBlock, f64)> {
-        /// Neither synchronisation, nor broadcast, nor SIB1.
+        /// A subframe without synchronisation signals, broadcast channel and SIB1.
         const ORDINARY: u64 = 1;
         let all = Units::first(self.groups);
         let Some(elements) = &self.elements else {
@@ -222,27 +222,27 @@ impl Layout {
         Some((found.mcs, found.size, mean / f64::from(found.size.bits().max(1))))
     }
 
-    /// Units that data can have in this slot, of those that there are.
+    /// Those of `units` that data may use in this slot.
     #[inline]
     pub fn for_data(&self, slot: u64, units: Units) -> Units {
         self.elements.as_ref().map_or(units, |elements| units.minus(elements.taken(slot)))
     }
 
-    /// PRBs of these, which the cell uses itself.
+    /// PRBs that system information takes in this slot.
     #[inline]
     pub fn system_information_prbs(&self, slot: u64) -> u16 {
         let taken = self.elements.as_ref().map_or(Units::NONE, |elements| elements.taken(slot));
-        (taken.count() as u16 * self.group).min(self.prbs) // the lowest, which are whole
+        (taken.count() as u16 * self.group).min(self.prbs) // the lowest groups, which are whole
     }
 
-    /// PRBs of each group.
+    /// PRBs of a group.
     #[inline]
     pub fn prbs_of(&self, group: u32) -> u8 {
         let before = group * u32::from(self.group);
         (u32::from(self.prbs) - before.min(self.prbs.into())).min(self.group.into()) as u8
     }
 
-    /// The MCS for a CQI, moved by so many steps; `None` if there is no grant at this CQI.
+    /// The MCS for a CQI, moved by `steps`; `None` if this CQI gets no grant.
     #[inline]
     pub fn mcs_of(&self, cqi: Cqi, steps: f64) -> Option<u8> {
         if let Some(fixed) = self.fixed {
@@ -254,7 +254,7 @@ impl Layout {
         })
     }
 
-    /// The CQI whose efficiency is nearest below the mean of these, given as sums over PRBs.
+    /// The highest CQI whose efficiency does not exceed the mean, which is given as sums over PRBs.
     #[inline]
     pub fn mean_cqi(&self, efficiency_sum: u32, prbs: u32) -> Cqi {
         let mean = efficiency_sum.checked_div(prbs).unwrap_or(0);
@@ -296,24 +296,24 @@ impl Layout {
             (Errors::Ns3, _) => lte(mcs, prbs).map(|(mcs, prbs)| BlerCurve::ns3(mcs, prbs)),
             (Errors::Awgn, Air::Lte { .. }) => LteMcs::new(mcs).map(BlerCurve::awgn_lte),
             (Errors::Awgn, Air::Nr { table, .. }) => NrMcs::new(table, mcs).ok().map(BlerCurve::awgn_nr),
-            // The table of CQIs is the one of MCS, and LTE's MCS 2 (CQI - 1) has the efficiency of the CQI.
+            // The MCS index is the CQI here, and LTE's MCS 2 (CQI - 1) has the efficiency of the CQI.
             (Errors::Awgn, Air::Mmwave) => {
                 LteMcs::new(2 * mcs.saturating_sub(1).min(14)).map(BlerCurve::awgn_lte)
             }
         };
-        // There is no block without an MCS.
+        // Without an MCS there is no block.
         let Some(curve) = curve else { return 1.0 };
-        // Far from the curve's middle there is nothing to work out.
+        // Far above the centre of the curve the error rate is 0.
         let far = (sinr_db - curve.centre_db()) / curve.width_db();
         if far > 8.0 { 0.0 } else { curve.bler(sinr_db) }
     }
 
-    /// Whether errors follow from the SINR.
+    /// Whether errors depend on the SINR.
     pub fn needs_sinr(&self) -> bool {
         !matches!(self.errors, Errors::Fixed(_))
     }
 
-    /// Whether MCS follow from the channel.
+    /// Whether the MCS depends on the channel.
     pub fn needs_cqi(&self) -> bool {
         self.fixed.is_none()
     }

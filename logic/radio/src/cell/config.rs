@@ -1,4 +1,4 @@
-//! The configuration of a cell: everything that a scenario can choose. [`CellConfig::check`] says whether it can be played.
+//! The configuration of a cell: everything that a scenario can choose. [`CellConfig::check`] validates it.
 
 use ranpace_phy::{
     Both, CqiThresholds, Frame, Layers, LteControl, LteMcs, LtePrbs, McsRule, Numerology, PatternDoesNotFit,
@@ -16,7 +16,7 @@ use crate::scheduler::{Alloc, Policy};
 use crate::uplink::{AccessConfig, Power};
 use std::sync::Arc;
 
-/// Groups of resource blocks that a band has at most.
+/// Most resource block groups in a band.
 pub(super) const MOST_GROUPS: usize = 32;
 
 /// A cell.
@@ -24,28 +24,28 @@ pub(super) const MOST_GROUPS: usize = 32;
 pub struct CellConfig {
     /// The air interface.
     pub air: Air,
-    /// Where the base station is, and what lies between it and its users.
+    /// Where the base station is, and the channel between it and its users.
     pub channel: ChannelConfig,
-    /// From SINR to MCS, and to errors.
+    /// Mapping from SINR to MCS, and to block errors.
     pub adaptation: AdaptationConfig,
     /// HARQ of both directions.
     pub harq: Both<HarqConfig>,
-    /// Who is served in the downlink. In the uplink users share equally.
+    /// Which users are served in the downlink. In the uplink users share equally.
     pub policy: Policy,
-    /// How much they get.
+    /// How much a served user gets.
     pub alloc: Alloc,
     /// Share of the slots in which new data is sent downlink: above 0, at most 1. OpenAirInterface's cells reach 0.85
-    /// of what their grants say.
+    /// of the rate that their grants imply.
     pub usable_slots: f64,
-    /// LTE: what control and broadcast channels leave of the downlink.
+    /// LTE: control and broadcast channels, which reduce the downlink.
     pub control: ControlChannels,
     /// How users get grants.
     pub access: AccessConfig,
-    /// How strongly users send.
+    /// Transmit power of users.
     pub power: Power,
 }
 
-/// The air interface: what a slot is, and what fits in it.
+/// The air interface: the slot format and its capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Air {
     /// LTE, FDD, one codeword.
@@ -67,26 +67,26 @@ pub enum Air {
         overhead: u8,
         /// How the directions share the carrier.
         duplex: Duplex,
-        /// What the scheduler gives out.
+        /// The unit in which the scheduler allocates.
         division: Division,
     },
-    /// The frame of the published experiments on millimetre waves ([`Frame::MMWAVE`]): subframes of 100 us, given out by
+    /// The frame of the published experiments on millimetre waves ([`Frame::MMWAVE`]): subframes of 100 us, allocated by
     /// symbols over 200 MHz.
     Mmwave,
 }
 
-/// How the two directions of NR share the air.
+/// How the two directions share the NR carrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Duplex {
-    /// A carrier each.
+    /// One carrier for each direction.
     Fdd,
-    /// One carrier, slot by slot.
+    /// One carrier, divided slot by slot.
     Tdd(TddPattern),
-    /// One carrier, symbol by symbol as the scheduler likes.
+    /// One carrier, divided symbol by symbol by the scheduler.
     Dynamic,
 }
 
-/// What the scheduler gives out.
+/// The unit in which the scheduler allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Division {
     /// Resource block groups, for all symbols of the slot.
@@ -95,22 +95,22 @@ pub enum Division {
     Symbols,
 }
 
-/// What LTE's control and broadcast channels take of the downlink.
+/// How much of the downlink LTE's control and broadcast channels take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlChannels {
     /// Nothing: a block has the size of the standard's table in each subframe, as in ns-3.
     Free,
-    /// [`Self::Standard`] below 25 PRBs, [`Self::Free`] from there on, where it is at most 2.2 % (25 PRBs) and 0.4 % (50 and more).
+    /// [`Self::Standard`] below 25 PRBs, [`Self::Free`] above, where the channels take at most 2.2 % (25 PRBs) or 0.4 % (50 and more).
     Narrow,
-    /// [`LteControl`]: with as few control symbols as will do, or so many.
+    /// [`LteControl`], with this number of control symbols, or with the fewest that suffice.
     Standard(Option<u8>),
 }
 
 impl ControlChannels {
-    /// From how many PRBs on [`Self::Narrow`] counts nothing.
+    /// The width in PRBs from which [`Self::Narrow`] ignores the channels.
     const WIDE: u8 = 25;
 
-    /// What they are on a band. A number of symbols that the standard does not have there is the nearest that it has.
+    /// The channels of a band; `None` if they take nothing. The number of symbols is clamped to what the standard allows there.
     pub fn on(self, band: LtePrbs) -> Option<LteControl> {
         match self {
             Self::Free => None,
@@ -129,15 +129,15 @@ impl ControlChannels {
 pub struct ChannelConfig {
     /// Where the base station is.
     pub position: Position,
-    /// Carriers; the same one where the directions share it.
+    /// Carriers; the same one for both directions if they share it.
     pub carrier: Both<Carrier>,
     /// Path loss.
     pub loss: PathLoss,
-    /// Who sees the base station.
+    /// Which users have line of sight to the base station.
     pub sight: Sight,
     /// Shadowing.
     pub shadowing: Option<Shadowing>,
-    /// What varies quickly.
+    /// Fast fading.
     pub fading: FadingConfig,
     /// Power of the base station in dBm over the whole band.
     pub base_power_dbm: f64,
@@ -147,10 +147,10 @@ pub struct ChannelConfig {
     pub receiver: Both<Receiver>,
 }
 
-/// What varies quickly.
+/// Fast fading.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FadingConfig {
-    /// Nothing.
+    /// No fast fading.
     Steady,
     /// Multipath.
     Multipath(DelayProfile, FadingSpeed),
@@ -160,12 +160,12 @@ pub enum FadingConfig {
     Recorded(Arc<RecordedFading>),
 }
 
-/// From SINR to CQI to MCS, and from SINR and MCS to errors.
+/// Mapping from SINR to CQI to MCS, and from SINR and MCS to block errors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptationConfig {
-    /// From which SINR on a CQI is reported.
+    /// SINR from which each CQI is reported.
     pub thresholds: CqiThresholds,
-    /// The MCS of a grant follows from the worst CQI of its units, as in ns-3; otherwise from their mean efficiency.
+    /// The worst CQI of a grant's units sets its MCS, as in ns-3; otherwise their mean efficiency does.
     pub worst_unit: bool,
     /// From CQI to LTE's MCS.
     pub rule: McsRule,
@@ -175,17 +175,17 @@ pub struct AdaptationConfig {
     pub period: u64,
     /// Slots from a measurement until the scheduler can use it.
     pub delay: Both<u64>,
-    /// Corrects the MCS by what was decoded.
+    /// Corrects the MCS by the outcome of decoding.
     pub outer_loop: Option<OuterLoop>,
     /// Block errors.
     pub errors: Errors,
-    /// LTE: at low SINR users miss control information, as often as [`ranpace_phy::lte_control_error_rate`] says: a block
-    /// that is sent to them is lost, since nobody answers for it (as in ns-3), and a grant is not used.
+    /// LTE: at low SINR users miss control information, at the rate of [`ranpace_phy::lte_control_error_rate`]. A downlink block
+    /// is then lost, since nobody acknowledges it (as in ns-3), and an uplink grant stays unused.
     pub control_errors: bool,
 }
 
 impl AdaptationConfig {
-    /// White noise: a measurement every 8 ms that is of use after 8 ms, MCS by mean efficiency.
+    /// AWGN thresholds: a measurement every 8 ms, usable 8 ms later; MCS by mean efficiency.
     pub const LTE: Self = Self {
         thresholds: CqiThresholds::Awgn,
         worst_unit: false,
@@ -211,25 +211,25 @@ impl AdaptationConfig {
 /// Block errors as a function of SINR.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Errors {
-    /// [`ranpace_phy::BlerCurve::awgn_lte`] or its like of NR.
+    /// [`ranpace_phy::BlerCurve::awgn_lte`] or its NR counterpart.
     Awgn,
     /// [`ranpace_phy::BlerCurve::ns3`]; LTE only.
     Ns3,
-    /// The same for each transmission, 0 to 1.
+    /// The same rate for each transmission, 0 to 1.
     Fixed(f64),
 }
 
-/// An outer loop of link adaptation: the MCS is moved until the first transmissions fail as often as they should.
+/// An outer loop of link adaptation: it moves the MCS until first transmissions fail at the target rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OuterLoop {
     /// Share of first transmissions that may fail, above 0 and below 1; 10 % is usual.
     pub target: f64,
-    /// By how many steps of MCS a failure moves it down; a success moves it up by `step target / (1 - target)`.
+    /// Steps of MCS by which a failure moves it down; a success moves it up by `step target / (1 - target)`.
     pub step: f64,
 }
 
 impl OuterLoop {
-    /// Towards 10 %, by half an MCS at each failure; the step is ours.
+    /// A target of 10 %, with half an MCS per failure; the step is ours.
     pub const TEN_PERCENT: Self = Self { target: 0.1, step: 0.5 };
 }
 
@@ -238,7 +238,7 @@ impl OuterLoop {
 pub struct UserConfig {
     /// Where it is.
     pub place: Place,
-    /// Its radio conditions from a file, in place of path loss and shadowing; and how far into it this user begins.
+    /// Its radio conditions from a file, in place of path loss and shadowing, and the offset at which this user starts in it.
     pub recording: Option<(Arc<Recording>, ranpace_units::Span)>,
     /// Its bearers, in order of priority; at least one.
     pub bearers: Vec<BearerConfig>,
@@ -247,17 +247,17 @@ pub struct UserConfig {
 /// Where a user is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Place {
-    /// It stands here.
+    /// It stays here.
     Static(Position),
-    /// It stands at a point of this area, drawn by the seed.
+    /// It stays at a point of this area, drawn by the seed.
     Drop(Disc),
     /// It follows a path.
     Path(Arc<Trajectory>),
-    /// It walks about, from here, or from a point of the area drawn by the seed.
+    /// It walks at random, starting here or at a point of the area drawn by the seed.
     Walk(WalkRule, Option<Position>),
 }
 
-/// A cell that cannot be played.
+/// Why a cell configuration is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CellError {
@@ -266,26 +266,26 @@ pub enum CellError {
     Value {
         /// Which value.
         what: &'static str,
-        /// What it may be.
+        /// Its valid range.
         expected: &'static str,
-        /// What came.
+        /// The value found.
         found: String,
     },
-    /// The TDD pattern leaves a direction nothing.
+    /// The TDD pattern has no symbols for one direction.
     #[error("expected a TDD pattern with symbols for both directions, found {0}")]
     OneWay(TddPattern),
     /// The TDD pattern does not fit the sub-carrier spacing.
     #[error(transparent)]
     Pattern(#[from] PatternDoesNotFit),
-    /// ns-3's error curves are of LTE.
+    /// ns-3's error curves exist for LTE only.
     #[error("error curves of ns-3 are for LTE; expected \"awgn\" or a fixed rate for NR")]
     Ns3WithoutLte,
-    /// More users than names for them.
+    /// More users than a cell has C-RNTIs.
     #[error("expected at most {most} users in a cell, found {found}")]
     Crowd {
-        /// As many C-RNTIs as there are.
+        /// Number of C-RNTIs.
         most: usize,
-        /// What came.
+        /// Number of users found.
         found: usize,
     },
 }
@@ -294,14 +294,14 @@ pub enum CellError {
 pub const MOST_USERS: usize = 65_523;
 
 impl CellConfig {
-    /// Whether new data are sent downlink in this slot. Of all slots a share of [`Self::usable_slots`]: those in which the
-    /// count of usable ones rises.
+    /// Whether new data may be sent downlink in this slot. A share [`Self::usable_slots`] of all slots is usable: those in which
+    /// the running count of usable slots increases.
     pub fn is_usable(&self, slot: u64) -> bool {
         let count = |slot: u64| libm::floor(slot as f64 * self.usable_slots);
         count(slot + 1) > count(slot)
     }
 
-    /// Whether it can be played with so many users.
+    /// Checks that a cell with this many users can be simulated.
     pub fn check(&self, users: usize) -> Result<(), CellError> {
         let value = |what, expected, found: String| Err(CellError::Value { what, expected, found });
         let frame = self.air.frame()?;
@@ -352,7 +352,7 @@ impl CellConfig {
 }
 
 impl Air {
-    /// Its slots.
+    /// Its frame structure.
     pub fn frame(&self) -> Result<Frame, PatternDoesNotFit> {
         match *self {
             Self::Lte { .. } => Ok(Frame::LTE_FDD),

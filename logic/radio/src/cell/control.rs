@@ -1,9 +1,10 @@
-//! Grants of LTE's downlink beside the cell's own channels: which MCS a subframe has room for.
+//! LTE downlink grants beside the cell's own channels: which MCS a subframe has room for.
 //!
-//! A grant means so many bits for each resource element, those of its MCS on the elements with which channels are measured
-//! ([`LTE_REFERENCE_ELEMENTS`]). Where there are fewer, it gets the largest MCS that asks no more of each element, and that the UE
-//! decodes at all ([`lte_is_decodable`]); this is what schedulers do which know the elements of a subframe. MCS 0 is sent at a higher
-//! rate, and fails as often as the MCS that has this rate elsewhere. Ours, since the standard leaves it to the base station.
+//! An MCS implies a number of bits per resource element: its block over the elements with which channels are measured
+//! ([`LTE_REFERENCE_ELEMENTS`]). Where a grant has fewer elements, it gets the largest MCS that needs no more bits per element and
+//! that the UE can decode at all ([`lte_is_decodable`]), as schedulers do that know the elements of a subframe. MCS 0 is sent even
+//! at a higher code rate, and then fails as often as the MCS that has this rate on the reference elements. Ours, since the standard
+//! leaves it to the base station.
 
 use ranpace_phy::{
     Direction, LTE_REFERENCE_ELEMENTS, LteControl, LteMcs, LtePrbs, LteSubframe, TransportBlock,
@@ -13,22 +14,22 @@ use ranpace_phy::{
 use super::config::MOST_GROUPS;
 use crate::scheduler::Units;
 
-/// Subframes after which everything repeats.
+/// Period of the subframe structure.
 const PERIOD: u64 = 20;
 
-/// What is left for data, by kind of subframe and group.
+/// Resource elements left for data, by kind of subframe and group.
 #[derive(Clone, Debug)]
 pub(super) struct Elements {
     left: [[u16; MOST_GROUPS]; LteSubframe::ALL.len()],
-    /// Groups of SIB1, the lowest.
+    /// Number of groups that SIB1 takes, from the lowest.
     sib1: u32,
 }
 
-/// What an LTE user is granted.
+/// The grant of an LTE user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fitted {
     pub mcs: u8,
-    /// The MCS that has as many bits for each element elsewhere.
+    /// The MCS that has as many bits per element on the reference elements.
     pub rate: u8,
     pub block: TransportBlock,
 }
@@ -45,7 +46,7 @@ impl Elements {
         Self { left, sib1: u32::from(control.sib1_prbs()).div_ceil(group.max(1).into()) }
     }
 
-    /// Groups that data do not get in this slot.
+    /// Groups not available to data in this slot.
     #[inline]
     pub fn taken(&self, slot: u64) -> Units {
         if LteSubframe::has_sib1(slot) { Units::first(self.sib1) } else { Units::NONE }
@@ -57,7 +58,7 @@ impl Elements {
         groups.iter().map(|group| u32::from(left[group as usize % MOST_GROUPS])).sum()
     }
 
-    /// The grant of these groups, of `prbs` PRBs, in this slot, in place of one of this MCS; `None` if no block fits.
+    /// The grant on these groups, of `prbs` PRBs, in this slot if link adaptation chose `mcs`; `None` if no block fits.
     pub fn fit(&self, slot: u64, groups: Units, prbs: u16, mcs: u8) -> Option<Fitted> {
         let prbs = u8::try_from(prbs).ok().and_then(LtePrbs::new)?;
         let size = |mcs: LteMcs| mcs.i_tbs(Direction::Downlink).transport_block(prbs);
@@ -78,11 +79,11 @@ impl Elements {
         Some(Fitted { mcs: chosen.get(), rate: rate.get(), block })
     }
 
-    /// Bits of the grants of all groups, mean of all subframes, in place of ones of this MCS.
+    /// Mean bits of a grant of all groups over all subframes, if link adaptation chose `mcs`.
     pub fn mean_bits(&self, all: Units, group: u16, band: u16, mcs: u8) -> f64 {
         let bits = |slot: u64| {
             let groups = all.minus(self.taken(slot));
-            let prbs = band.saturating_sub(group * (all.count() - groups.count()) as u16); // of those before the last
+            let prbs = band.saturating_sub(group * (all.count() - groups.count()) as u16); // the last group is never taken
             self.fit(slot, groups, prbs, mcs).map_or(0.0, |fitted| f64::from(fitted.block.bits()))
         };
         (0..PERIOD).map(bits).sum::<f64>() / PERIOD as f64
@@ -111,7 +112,7 @@ mod tests {
         for (found, expected) in found.into_iter().zip([0.80, 0.94, 1.0, 1.0, 1.0, 1.0]) {
             assert!((found - expected).abs() < 0.025, "{found} for {expected}");
         }
-        // Lower rates lose less on 6 PRBs, since no rate is too high there but those of subframes 0 and 5.
+        // Lower MCSs lose less on 6 PRBs: their code rate is too high only in subframes 0 and 5.
         let low = LteBandwidth::ALL.map(|band| share(band, 10));
         assert!((0.88..0.92).contains(&low[0]) && (0.94..0.98).contains(&low[1]) && low[3] > 0.99, "{low:?}");
     }
@@ -124,14 +125,14 @@ mod tests {
         let fit = |slot, mcs| {
             elements.fit(slot, all, 6, mcs).map(|found| (found.mcs, found.rate, found.block.bits()))
         };
-        // Ordinary subframes have the elements with which channels are measured; the highest rate is too high for them.
+        // Ordinary subframes have the number of elements with which channels are measured; MCS 28 is not decodable on them.
         assert_eq!(fit(1, 28), Some((27, 27, 3752)));
         assert_eq!(fit(1, 20), Some((20, 20, 2344)));
         assert_eq!(fit(5, 28), Some((24, 28, 3240)));
         assert_eq!(fit(0, 20), Some((11, 20, 1032)));
-        // The lowest is sent all the same, at the rate of a higher one.
+        // MCS 0 is sent all the same, at the code rate of a higher one.
         assert_eq!(fit(0, 0).map(|(mcs, rate, bits)| (mcs, rate > 0, bits)), Some((0, true, 152)));
-        // SIB1: three of six groups.
+        // SIB1 takes three of six groups.
         assert_eq!(elements.taken(25).count(), 3);
         assert_eq!(elements.taken(15), Units::NONE);
     }

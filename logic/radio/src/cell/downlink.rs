@@ -1,4 +1,4 @@
-//! The downlink of one slot: retransmissions, then new data as the scheduler divides what is left.
+//! The downlink of one slot: retransmissions first, then new data in what is left, as the scheduler divides it.
 
 use ranpace_link::Packet;
 use ranpace_phy::Direction;
@@ -14,7 +14,7 @@ use crate::channel::to_db;
 use crate::harq::Attempt;
 use crate::scheduler::{self, Candidate, Policy, Units};
 
-/// What units would carry for the candidates of a slot.
+/// Bits that units would carry for the candidates of a slot.
 struct Offer<'a, P> {
     layout: &'a Layout,
     members: &'a [Option<Box<UeContext<P>>>],
@@ -67,7 +67,7 @@ impl<P> scheduler::Channel for Offer<'_, P> {
 }
 
 impl<P: Packet> Cell<P> {
-    /// Sends what is to be sent downlink in this slot.
+    /// Sends the downlink blocks of this slot.
     pub(super) fn send_downlink<L: Listener<P>>(&mut self, slot: u64, now: Time, listener: &mut L) {
         let data_symbols = self.layout.frame.data_symbols(slot, Direction::Downlink);
         let symbols = data_symbols - self.uplink_symbols_of(slot).min(data_symbols);
@@ -87,7 +87,7 @@ impl<P: Packet> Cell<P> {
             let again = if shared {
                 member.again.front().filter(|(at, _)| *at == slot).map(|(_, process)| *process)
             } else {
-                // Who has none that fits may send something new.
+                // A user without a retransmission that fits may send new data.
                 let fits = |block: &Block| block.units <= free.count() && block.symbols <= symbols;
                 let harq = &member.harq.downlink;
                 harq.due(slot).find(|process| harq.content(*process).is_some_and(fits))
@@ -126,21 +126,21 @@ impl<P: Packet> Cell<P> {
                 .candidates
                 .push(Candidate { user, wanted: u32::try_from(wanted.get()).unwrap_or(u32::MAX) });
         }
-        // Equal parts in turn, of which each must carry something. Multiples of the golden ratio come by everybody, whatever
-        // slots of a pattern are the downlink's.
+        // Round robin serves only as many users as can get parts that carry data. Rotating by multiples of the golden ratio reaches
+        // every user, whichever slots of a pattern are downlink.
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15; // 2^64 / 1.618...
         let most = (free.count() / u32::from(layout.fewest)).max(1) as usize;
         if config.policy == Policy::RoundRobin && scratch.candidates.len() > most && layout.fewest > 1 {
             let place = u128::from(slot.wrapping_mul(GOLDEN));
             let turn = (place * scratch.candidates.len() as u128) >> 64;
-            scratch.candidates.rotate_left(turn as usize); // below their number
+            scratch.candidates.rotate_left(turn as usize); // less than their number
             scratch.candidates.truncate(most);
             scratch.candidates.sort_unstable_by_key(|candidate| candidate.user);
         }
         scratch.grants.clear();
         let worst = config.adaptation.worst_unit;
         if scheduler.looks() {
-            // Measurements are made of those only who could be served.
+            // Only users that could be served are measured.
             let candidates = &scratch.candidates;
             let most = layout.unit_bits.iter().copied().fold(0.0, f32::max);
             let look = |candidate: usize, bits: &mut [f32]| {
@@ -171,7 +171,7 @@ impl<P: Packet> Cell<P> {
             let observer = &mut UserObserver { listener, user, direction: Direction::Downlink };
             let padding = member.rlc.fill(now, Direction::Downlink, size.bytes(), &mut content, observer);
             if content.is_empty() {
-                // Too small for a header and a byte, or granted for nothing.
+                // The block is too small for a header and a byte, or the user has nothing to send.
                 scratch.content.push(content);
                 if member.rlc.claims(Direction::Downlink) {
                     scheduler.on_sent(slot, user, size.bits());
@@ -215,7 +215,7 @@ impl<P: Packet> Cell<P> {
 }
 
 impl<P: Packet> UeContext<P> {
-    /// Effective SINR in dB of these units in this slot, and whether the user hears of the block.
+    /// Effective SINR in dB of these units in this slot, and whether the user receives the block's control information.
     fn downlink_sinr_db(&mut self, layout: &Layout, slot: u64, units: Units, control: bool) -> (f64, bool) {
         if !layout.needs_sinr() {
             return (0.0, true);

@@ -1,17 +1,17 @@
-//! A cell: users with their bearers, a base station that divides the air among them slot by slot, and what it reports.
+//! A cell: users with their bearers, a base station that divides the air among them slot by slot, and its reports.
 //!
-//! [`Cell`] is a passive state machine, for virtual time and for the real clock alike. Packets go in by [`Cell::send`],
-//! the caller comes back at [`Cell::next_event`] and calls [`Cell::poll`], and a [`Listener`] is handed what arrives, what
-//! was dropped and why, events, and reports if somebody subscribed. A user is awake while something can happen to it; the
-//! others cost nothing, and a cell in which all sleep has no next event. A late call changes nothing: slots are played one
-//! after another, each with its own time, and those that have passed before anything that comes is looked at.
+//! [`Cell`] is a passive state machine, for virtual time and the real clock alike. The caller passes packets to
+//! [`Cell::send`], comes back at [`Cell::next_event`] and calls [`Cell::poll`]; a [`Listener`] receives delivered packets,
+//! dropped packets with the cause, events, and reports if somebody subscribed. A user is awake while something can happen to
+//! it. Sleeping users cost nothing, and a cell whose users all sleep has no next event. Late calls change nothing: slots are
+//! played in order, each at its own time, and slots that began before an input arrived are played before it is handled.
 //!
-//! Order within slot n (TTI): blocks that are decoded go up to RLC, and timers of RLC run out; scheduling requests, and
-//! uplink grants for the slot `grant_to_pusch` later, retransmissions first; blocks that users send now; downlink
-//! retransmissions, then new data; the report. A block sent in slot n reaches RLC at the beginning of slot n +
+//! Order within slot n (TTI): RLC receives the decoded blocks, and its timers expire; then scheduling requests and the
+//! uplink grants for the slot `grant_to_pusch` later, retransmissions first; then uplink blocks; then downlink
+//! retransmissions, followed by new data; then the report. A block sent in slot n reaches RLC at the beginning of slot n +
 //! [`HarqConfig::decode`](crate::harq::HarqConfig::decode).
 //!
-//! Every choice that is left to chance follows from the seed and from who, when and what, never from what other users do.
+//! Every random choice depends on the seed and on the user, the time and the purpose, never on what other users do.
 
 mod air;
 mod config;
@@ -53,11 +53,11 @@ use crate::rlc::{DropCause, User, UserPdu};
 use crate::scheduler::Scheduler;
 use crate::uplink::{Access, PowerControl, Shares};
 
-/// Is told what happens, at the time at which it happens. Every method but the first does nothing unless it is written.
+/// Receives what happens in a cell, when it happens. All methods but the first do nothing by default.
 pub trait Listener<P> {
     /// A packet arrived at the other end, in order.
     fn on_delivered(&mut self, now: Time, user: u32, direction: Direction, packet: P);
-    /// The packet of which [`Self::on_delivered`] tells next joined its buffer so long ago.
+    /// The packet that the next [`Self::on_delivered`] reports joined its buffer `waited` ago.
     fn on_waited(&mut self, now: Time, user: u32, direction: Direction, packet: &P, waited: Span) {
         let _ = (now, user, direction, packet, waited);
     }
@@ -65,11 +65,11 @@ pub trait Listener<P> {
     fn on_enqueued(&mut self, now: Time, user: u32, direction: Direction, packet: &P, waiting: Bytes) {
         let _ = (now, user, direction, packet, waiting);
     }
-    /// A user heard of a block downlink for it (its control information), whether or not it can decode the block then.
+    /// A user received the control information of a downlink block, whether or not it can decode the block itself.
     fn on_heard(&mut self, now: Time, user: u32, grant: &Grant) {
         let _ = (now, user, grant);
     }
-    /// A packet was dropped and will not be seen again.
+    /// A packet was dropped for good.
     fn on_dropped(&mut self, now: Time, user: u32, direction: Direction, packet: &P, cause: DropCause) {
         let _ = (now, user, direction, packet, cause);
     }
@@ -77,7 +77,7 @@ pub trait Listener<P> {
     fn on_event(&mut self, event: Event) {
         let _ = event;
     }
-    /// A slot is over, and somebody subscribed.
+    /// A slot with a subscribed report is over.
     fn on_report(&mut self, report: &SlotReport<'_>) {
         let _ = report;
     }
@@ -89,13 +89,13 @@ pub struct Cell<P> {
     info: CellInfo,
     layout: Layout,
     scale: CqiScale,
-    /// Below this SINR an uplink has CQI 0, and no grant.
+    /// Below this SINR an uplink has CQI 0 and gets no grant.
     least_uplink_sinr: f64,
-    /// Of users whose conditions are not recorded.
+    /// Shared by users without recorded conditions.
     sites: Both<Arc<Site>>,
-    /// By number.
+    /// By user number.
     members: Vec<Option<Box<UeContext<P>>>>,
-    /// Numbers of users that are awake, in order.
+    /// Numbers of awake users, in order.
     awake: Vec<u32>,
     next_rnti: u16,
     /// The next slot to be played.
@@ -103,25 +103,25 @@ pub struct Cell<P> {
     scheduler: Scheduler,
     shares: Shares,
     reports: Option<reports::Reports>,
-    /// Slots that were played.
+    /// Slots played so far.
     played: u64,
-    /// Means over them are of interest: PRBs of blocks sent.
+    /// PRBs of blocks sent, summed over these slots.
     used_prbs: Both<f64>,
     scratch: Scratch,
 }
 
-/// Kept to save allocations.
+/// Buffers kept to save allocations.
 #[derive(Default)]
 struct Scratch {
     content: Vec<Vec<UserPdu>>,
     candidates: Vec<crate::scheduler::Candidate>,
     grants: Vec<crate::scheduler::Grant>,
     demands: Vec<(u32, u16)>,
-    /// Symbols that users of the downlink need, where both directions share them.
+    /// Symbols that downlink users need, where both directions share them.
     needs: Vec<u16>,
     shares: Vec<crate::uplink::Share>,
     users: Vec<u32>,
-    /// Symbols of the slot that the uplink takes, where both directions share them.
+    /// Symbols of slots that the uplink takes, where both directions share them.
     uplink_symbols: VecDeque<(u64, u8)>,
 }
 
@@ -145,7 +145,7 @@ impl<P: Packet> Cell<P> {
                     gain_db: config.channel.gain_db,
                     prbs: layout.prbs,
                 },
-                // 0 dBm on each PRB, to which the power of a grant is added.
+                // 0 dBm on each PRB; the power of a grant is added later.
                 Direction::Uplink => Transmitter { power_dbm: 0.0, gain_db: config.channel.gain_db, prbs: 1 },
             };
             Arc::new(Site {
@@ -217,17 +217,17 @@ impl<P: Packet> Cell<P> {
         &self.info
     }
 
-    /// What it was made with.
+    /// The configuration it was created with.
     pub fn config(&self) -> &CellConfig {
         &self.config
     }
 
-    /// Its slots.
+    /// Its frame structure.
     pub fn frame(&self) -> Frame {
         self.layout.frame
     }
 
-    /// A user comes. Another one of its number leaves and is given back.
+    /// Attaches a user. A user that already has its number is detached and returned.
     pub fn attach<L: Listener<P>>(
         &mut self,
         now: Time,
@@ -297,7 +297,7 @@ impl<P: Packet> Cell<P> {
         left
     }
 
-    /// A user leaves. What was in the air is lost, what waits goes with it. `None` if there is no such user.
+    /// Detaches a user. Blocks in the air are lost; queued packets stay with it. `None` if there is no such user.
     pub fn detach<L: Listener<P>>(
         &mut self,
         now: Time,
@@ -314,8 +314,8 @@ impl<P: Packet> Cell<P> {
         Some(Subscriber { id, config, rlc, mobility, seed })
     }
 
-    /// A packet for a user, or from one, joins the buffer of a bearer. `false`, and the packet is gone, if there is no such
-    /// user. Slots that began before `now` and were not played yet are played first.
+    /// Adds a packet for a user, or from one, to the buffer of a bearer. `false` if there is no such user; the packet is then
+    /// gone. Slots that began before `now` are played first.
     pub fn send<L: Listener<P>>(
         &mut self,
         now: Time,
@@ -334,7 +334,7 @@ impl<P: Packet> Cell<P> {
         true
     }
 
-    /// Has reports made, or no more.
+    /// Starts reports, or stops them with `None`.
     pub fn subscribe(&mut self, now: Time, subscription: Option<CellSubscription>) {
         self.catch_up(now);
         self.reports = subscription
@@ -350,7 +350,7 @@ impl<P: Packet> Cell<P> {
         }
     }
 
-    /// Slots that passed while all slept need not be played.
+    /// Skips the slots that passed while all users slept.
     fn catch_up(&mut self, now: Time) {
         if self.is_asleep() {
             let slot = self.layout.frame.slot_at(now);
@@ -363,7 +363,7 @@ impl<P: Packet> Cell<P> {
         self.awake.is_empty() && self.reports.is_none()
     }
 
-    /// When [`Self::poll`] has something to do; [`Time::MAX`] while all users sleep.
+    /// When [`Self::poll`] has something to do; [`Time::MAX`] while the cell sleeps.
     #[inline]
     pub fn next_event(&self) -> Time {
         if self.is_asleep() { Time::MAX } else { self.layout.frame.start_of(self.next_slot) }
@@ -382,8 +382,8 @@ impl<P: Packet> Cell<P> {
         }
     }
 
-    /// Plays the slots that have begun before `now`: what comes late to a cell that was not called for long has no part in
-    /// what was before it.
+    /// Plays the slots that began before `now`, so that a late input does not affect slots that precede it, however long the cell
+    /// was not called.
     #[inline]
     fn play_before<L: Listener<P>>(&mut self, now: Time, listener: &mut L) {
         if self.next_event() < now {
@@ -399,7 +399,7 @@ impl<P: Packet> Cell<P> {
         if self.reports.is_some() {
             self.report(slot, now, listener);
         }
-        // Who has nothing to do goes to sleep. Not in every slot: looking costs more than being awake for a little longer.
+        // Users with nothing to do go to sleep. Not checked in every slot, since the check costs more than staying awake a little longer.
         if slot.is_multiple_of(16) {
             let members = &mut self.members;
             self.awake.retain(|user| {
@@ -416,19 +416,19 @@ impl<P: Packet> Cell<P> {
         self.members.get(user as usize)?.as_deref()
     }
 
-    /// The most symbols that a slot has for data this way.
+    /// The most data symbols that a slot has in this direction.
     pub fn most_symbols(&self, direction: Direction) -> u8 {
         most_symbols(self.layout.frame, direction)
     }
 
-    /// Bytes of a user that wait or are under way: packets neither delivered nor dropped.
+    /// Bytes of a user's packets that are neither delivered nor dropped: queued or under way.
     pub fn waiting(&self, user: u32, direction: Direction) -> Bytes {
         self.member(user).map_or(Bytes::ZERO, |member| {
             member.rlc.bearers().iter().map(|bearer| bearer.channel(direction).waiting()).sum()
         })
     }
 
-    /// Bytes of a user to be sent, new or again.
+    /// Bytes that a user has to send, as new data or retransmissions.
     pub fn queued(&self, user: u32, direction: Direction) -> Bytes {
         self.member(user).map_or(Bytes::ZERO, |member| member.rlc.to_be_sent(direction))
     }
@@ -438,7 +438,7 @@ impl<P: Packet> Cell<P> {
         self.member(user).map(|member| &member.rlc)
     }
 
-    /// What HARQ did for a user so far.
+    /// HARQ counters of a user.
     pub fn harq(&self, user: u32, direction: Direction) -> Option<HarqCounters> {
         self.member(user).map(|member| *member.harq[direction].counters())
     }
@@ -448,12 +448,12 @@ impl<P: Packet> Cell<P> {
         self.member(user).map_or(0, |member| member.scheduled_bits[direction])
     }
 
-    /// Slots played so far, and the PRBs used in them, added up.
+    /// Slots played so far, and the PRBs used in them, summed.
     pub fn used_prbs(&self) -> (u64, Both<f64>) {
         (self.played, self.used_prbs)
     }
 
-    /// What a user's channel is now, in both directions, looked at without changing anything that follows.
+    /// A user's channel now, in both directions. The look has no side effects.
     pub fn probe(&mut self, now: Time, user: u32) -> Option<Both<Probe>> {
         let slot = self.layout.frame.slot_at(now);
         let Self { members, layout, config, scale, .. } = self;
@@ -467,37 +467,37 @@ impl<P: Packet> Cell<P> {
     }
 }
 
-/// A user's channel at an instant, if it had the whole band.
+/// A user's channel at an instant, for a grant of the whole band.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probe {
     /// Where the user is.
     pub position: crate::channel::Position,
     /// Path loss in dB.
     pub loss_db: f64,
-    /// Effective SINR in dB: with the power of a grant of the whole band.
+    /// Effective SINR in dB, at the power of a grant of the whole band.
     pub sinr_db: f64,
     /// CQI.
     pub cqi: ranpace_phy::Cqi,
-    /// MCS; `None` where there would be no grant.
+    /// MCS; `None` if there would be no grant.
     pub mcs: Option<u8>,
-    /// PRBs that the user could have: all of the band, or as many as its power suffices for.
+    /// PRBs that the user could have: the whole band, or as many as its power suffices for.
     pub prbs: u16,
-    /// The block in a slot that is all the user's; zero where there is no grant. In LTE of an ordinary subframe.
+    /// The block in a slot that the user has alone; zero without a grant. In LTE, that of an ordinary subframe.
     pub block: ranpace_phy::TransportBlock,
-    /// What all slots carry on average, as a share of that: below 1 where control and broadcast channels count.
+    /// Mean over all slots as a share of that block: below 1 where control and broadcast channels are modelled.
     pub share: f64,
-    /// Whether some part of the band has an MCS, or had one within the last second. The whole of a band may have none where MCS
-    /// are of the worst part.
+    /// Whether some part of the band has an MCS, or had a grant within the last second. The whole band may have none where its worst
+    /// part sets the MCS.
     pub in_reach: bool,
 }
 
-/// The most symbols that a slot has for data this way.
+/// The most data symbols that a slot has in this direction.
 fn most_symbols(frame: Frame, direction: Direction) -> u8 {
     let slots = u64::from(frame.pattern().map_or(1, |pattern| pattern.slots()));
     (0..slots).map(|slot| frame.data_symbols(slot, direction)).max().unwrap_or(0)
 }
 
-/// Mean share of the symbols that can carry data this way.
+/// Mean share of a slot's symbols that can carry data in this direction.
 fn share(frame: Frame, direction: Direction) -> f64 {
     let slots = frame.pattern().map_or(1, |pattern| pattern.slots());
     let symbols = |slot| f64::from(frame.data_symbols(slot, direction));

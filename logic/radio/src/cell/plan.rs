@@ -1,8 +1,8 @@
-//! Decisions that are made some slots ahead: which blocks users retransmit uplink, and, where both directions share the symbols of a
-//! slot, which blocks are retransmitted downlink and what is left to the uplink.
+//! Decisions made some slots ahead: which blocks users retransmit uplink and, where both directions share the symbols of a slot,
+//! which blocks are retransmitted downlink and how many symbols the uplink gets.
 //!
-//! The base station grants the slot that lies `grant_to_pusch` ahead. A block that is due for retransmission then appears in the plan
-//! once, so the slots between do not reserve resources for it as well. A block for which there is no room stays due.
+//! The base station grants the slot `grant_to_pusch` ahead. A block that is due for retransmission is planned once, so the slots
+//! in between do not reserve resources for it as well. A block that does not fit stays due.
 
 use ranpace_link::Packet;
 use ranpace_phy::Direction;
@@ -19,14 +19,14 @@ use crate::scheduler::Units;
 pub(super) struct Room {
     /// Data symbols of the slot.
     pub symbols: u8,
-    /// PRBs or symbols that are taken.
+    /// PRBs or symbols already taken.
     pub taken: u16,
-    /// All of them.
+    /// PRBs or symbols in total.
     pub all: u16,
 }
 
 impl<P: Packet> UeContext<P> {
-    /// Forgets plans for slots that have passed.
+    /// Drops plans for slots that have passed.
     pub fn forget_plans(&mut self, slot: u64) {
         while self.grants.front().is_some_and(|grant| grant.slot < slot) {
             self.grants.pop_front();
@@ -36,7 +36,7 @@ impl<P: Packet> UeContext<P> {
         }
     }
 
-    /// Plans an uplink retransmission for the slot `target`, if one is due that fits; PRBs (or symbols) that it takes.
+    /// Plans an uplink retransmission in slot `target` if a due one fits, and returns the PRBs (or symbols) that it takes.
     pub fn plan_uplink(&mut self, layout: &Layout, target: u64, room: Room) -> Option<u16> {
         let Self { harq, grants, .. } = self;
         let takes = |block: &Block| if layout.by_symbols { block.symbols.into() } else { block.prbs };
@@ -58,14 +58,14 @@ impl<P: Packet> UeContext<P> {
         Some(takes(block))
     }
 
-    /// Whether one of HARQ's processes is free for a new block uplink in the slot `target`, beside those granted already.
+    /// Whether a HARQ process is free for a new uplink block in slot `target`, beside those already granted.
     pub fn has_process(&self, target: u64) -> bool {
         let granted = self.grants.iter().filter(|grant| grant.again.is_none()).count();
         self.harq.uplink.count_free(target) > granted
     }
 
-    /// Plans a downlink retransmission for the slot `target`, if one is due that fits; symbols that it takes. Only where
-    /// both directions share them.
+    /// Plans a downlink retransmission in slot `target` if a due one fits, and returns the symbols that it takes. Called only
+    /// where both directions share the symbols.
     pub fn plan_downlink(&mut self, target: u64, room: Room) -> Option<u16> {
         let Self { harq, again, .. } = self;
         let free = u32::from(room.all - room.taken);
@@ -74,10 +74,10 @@ impl<P: Packet> UeContext<P> {
             !planned && harq.downlink.content(*process).is_some_and(|block| block.units <= free)
         })?;
         again.push_back((target, process));
-        harq.downlink.content(process).map(|block| block.units as u16) // at most what is free
+        harq.downlink.content(process).map(|block| block.units as u16) // at most `free`
     }
 
-    /// Symbols that would do for what waits downlink; `None` if nothing does, or nothing can be sent.
+    /// Symbols that suffice for the queued downlink data; `None` if nothing is queued or nothing can be sent.
     pub fn downlink_need(
         &mut self,
         layout: &Layout,
@@ -106,9 +106,9 @@ impl<P: Packet> UeContext<P> {
     }
 }
 
-/// How much of `free` symbols is for the uplink's new data, where both directions share them: users of either direction get
-/// equal parts, or what they need if that is less (FlexTti; radio-model, section 7). What cannot be divided goes to one
-/// direction or the other in `turn`.
+/// Symbols out of `free` for new uplink data, where both directions share them: users of either direction get equal parts, or
+/// what they need if that is less (FlexTti; radio-model, section 7). `turn` decides which direction gets the indivisible
+/// remainder.
 pub(super) fn uplink_part(free: u16, up: &[(u32, u16)], down: &[u16], turn: u64) -> u16 {
     let mut level = 0;
     loop {
@@ -152,7 +152,7 @@ mod tests {
                 "{case}"
             );
         }
-        // Fifty small ones up and one down: each a symbol at a time.
+        // Fifty small uplink users and one downlink: each gets one symbol at a time.
         let up: Vec<(u32, u16)> = (0..50).map(|user| (user, 1)).collect();
         let parts: u64 = (0..51).map(|turn| u64::from(uplink_part(13, &up, &[13], turn))).sum();
         assert_eq!(parts, 50 * 13);

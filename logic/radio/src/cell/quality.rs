@@ -11,19 +11,19 @@ use crate::scheduler::Units;
 /// SINR of each group as a ratio.
 pub(super) type Sinrs = [f32; MOST_GROUPS];
 
-/// A measurement of one direction. In the uplink SINRs are for a power of 0 dBm on each PRB, unless they were recorded.
+/// A measurement of one direction. Uplink SINRs are for 0 dBm on each PRB, unless they were recorded.
 #[derive(Clone, Debug)]
 pub(super) struct Quality {
-    /// In which slot it was measured; `None` before the first.
+    /// The slot of the measurement; `None` before the first.
     pub slot: Option<u64>,
     /// By group.
     pub sinrs: Sinrs,
-    /// CQI by group; downlink only, and only if somebody asked for them.
+    /// CQI by group; downlink only, and computed on demand.
     pub cqis: [u8; MOST_GROUPS],
     pub has_cqis: bool,
-    /// Of the whole band; downlink only.
+    /// CQI of the whole band; downlink only.
     pub wideband: Cqi,
-    /// Of the whole band, in bit/s/Hz; less than nothing while nobody has asked.
+    /// Capacity of the whole band in bit/s/Hz; negative until it is computed.
     pub capacity: f64,
     /// Path loss in dB.
     pub loss_db: f64,
@@ -46,23 +46,23 @@ pub(super) struct Channel {
     pub path: RadioPath,
     pub site: std::sync::Arc<Site>,
     pub known: Quality,
-    /// What is certain of the uplink for some slots.
+    /// Bounds on the uplink for the coming slots.
     pub ahead: Ahead,
 }
 
-/// What is certain of an uplink for some slots, so that it is not measured.
+/// Bounds that hold for an uplink for some slots, so that it need not be measured in them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ahead {
-    /// In which slot was last asked.
+    /// The slot of the last request.
     pub asked: u64,
-    /// Before this slot a mean over the band is enough for a grant, or is not; `None` if it may be either...
+    /// Before slot `until`, whether the mean over the band suffices for a grant; `None` if that is uncertain.
     pub has_grant: Option<bool>,
-    /// ...of so many PRBs...
+    /// PRBs of such a grant.
     pub prbs: u16,
     pub until: u64,
-    /// ...no group has an SINR above these, of the power of 0 dBm on each PRB...
+    /// Before slot `until`, upper bounds on the SINR of each group at 0 dBm on each PRB.
     pub most: Sinrs,
-    /// ...and the path loss in dB is this.
+    /// Path loss in dB before slot `until`.
     pub loss_db: f64,
 }
 
@@ -73,8 +73,8 @@ impl Channel {
         self.path.look(&self.site, mobility, layout.frame.start_of(slot), sinrs)
     }
 
-    /// Sees to it that what is known in this slot is the latest measurement that can be. Measurements are made every
-    /// `period` slots, each user at its own, and only if somebody asks for them: a channel is a function of time.
+    /// Sets `known` to the latest measurement available in this slot. Measurements are taken every `period` slots, with an offset
+    /// per user, and only computed on demand, since a channel is a function of time.
     pub fn update(
         &mut self,
         layout: &Layout,
@@ -87,7 +87,7 @@ impl Channel {
             delayed
         } else {
             let offset = u64::from(user) % config.period;
-            // The slots before the first report: what was measured in the first slot counts.
+            // Before the first report, the measurement of slot 0 counts.
             let since = delayed.saturating_sub(offset);
             if since == 0 { 0 } else { since - since % config.period + offset }
         };
@@ -97,11 +97,11 @@ impl Channel {
         let Self { path, site, known, .. } = self;
         let look = path.look(site, mobility, layout.frame.start_of(measured), &mut known.sinrs);
         (known.slot, known.loss_db) = (Some(measured), look.loss_db);
-        // The rest is worked out when it is asked for.
+        // The rest is computed on demand.
         (known.has_cqis, known.wideband, known.capacity) = (false, Cqi::MIN, -1.0);
     }
 
-    /// The same for the downlink, and CQIs by group.
+    /// Like [`Self::update`] for the downlink, and computes CQIs by group.
     pub fn update_cqis(
         &mut self,
         layout: &Layout,
@@ -117,7 +117,7 @@ impl Channel {
         }
     }
 
-    /// Capacity of the whole band as it is known, the mean of log2(1 + SINR), and its CQI.
+    /// Known capacity of the whole band, the mean of log2(1 + SINR), and its CQI.
     pub fn wideband(&mut self, layout: &Layout, scale: &CqiScale) -> (f64, Cqi) {
         if self.known.capacity < 0.0 {
             self.known.capacity = capacity(layout, &self.known.sinrs);
@@ -126,14 +126,14 @@ impl Channel {
         (self.known.capacity, self.known.wideband)
     }
 
-    /// When what is known was measured.
+    /// When the known measurement was taken.
     pub fn measured(&self, layout: &Layout) -> Time {
         layout.frame.start_of(self.known.slot.unwrap_or(0))
     }
 }
 
 impl Quality {
-    /// The CQI of these units: the worst, or the one of their mean efficiency.
+    /// The CQI of these units: the worst one, or that of their mean efficiency.
     #[inline]
     pub fn cqi_of(&self, layout: &Layout, units: Units, worst: bool) -> Cqi {
         let all = || 0..layout.groups;
@@ -159,8 +159,8 @@ impl Quality {
 
 /// Mean of log2(1 + SINR) over the PRBs of the band.
 fn capacity(layout: &Layout, sinrs: &Sinrs) -> f64 {
-    // All groups but perhaps the last are equally wide: one logarithm of a product does for many. Four products, which do
-    // not wait for each other; ratios end at 10^30, and there are eight of them in each at most.
+    // All groups but perhaps the last are equally wide, so one logarithm of a product serves many groups. The four products are
+    // independent of each other, for speed. Ratios are at most 10^30, and each product has at most eight factors.
     const FULL: f64 = 1e70;
     let (whole, last_prbs) = (usize::from(layout.prbs / layout.group), layout.prbs % layout.group);
     let mut products = [1.0; 4];
@@ -188,15 +188,15 @@ fn capacity(layout: &Layout, sinrs: &Sinrs) -> f64 {
     bits / f64::from(layout.prbs)
 }
 
-/// The logarithm of a normal number from 1 on, to seven digits behind the point: of its exponent, and of its mantissa in
-/// single precision, which is quicker.
+/// Base-2 logarithm of a normal number not below 1, to seven decimals: the exponent, plus the logarithm of the mantissa in
+/// single precision, which is faster.
 fn log2(number: f64) -> f64 {
     let bits = number.to_bits();
     let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
     (bits >> 52) as f64 - 1023.0 + f64::from(libm::log2f(mantissa as f32))
 }
 
-/// Effective SINR of the PRBs from `first` on, as a ratio.
+/// Effective SINR of `prbs` PRBs from `first` on, as a ratio.
 pub(super) fn effective(layout: &Layout, sinrs: &Sinrs, first: u16, prbs: u16) -> f64 {
     let (first, last) = (u32::from(first), u32::from(first) + u32::from(prbs.max(1)) - 1);
     let size = u32::from(layout.group);
@@ -204,7 +204,7 @@ pub(super) fn effective(layout: &Layout, sinrs: &Sinrs, first: u16, prbs: u16) -
     effective_sinr(groups.map(|group| {
         let begin = (group * size).max(first);
         let end = ((group + 1) * size - 1).min(last);
-        (sinrs[group as usize % MOST_GROUPS], (end + 1 - begin) as u8) // at most a group
+        (sinrs[group as usize % MOST_GROUPS], (end + 1 - begin) as u8) // at most the size of a group
     }))
 }
 
@@ -216,7 +216,7 @@ pub(super) fn effective_of(layout: &Layout, sinrs: &Sinrs, units: Units) -> f64 
     effective_sinr(units.iter().map(|group| (sinrs[group as usize % MOST_GROUPS], layout.prbs_of(group))))
 }
 
-/// The worst SINR of the PRBs from `first` on.
+/// The worst SINR of `prbs` PRBs from `first` on.
 pub(super) fn worst(layout: &Layout, sinrs: &Sinrs, first: u16, prbs: u16) -> f64 {
     let size = layout.group;
     let groups = usize::from(first / size)..=usize::from((first + prbs.max(1) - 1) / size);

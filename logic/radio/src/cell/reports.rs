@@ -1,4 +1,4 @@
-//! Reports of slots for subscribers.
+//! Slot reports for subscribers.
 
 use ranpace_link::Packet;
 use ranpace_phy::{Both, Cqi, Direction};
@@ -9,18 +9,18 @@ use super::air::Layout;
 use super::{Cell, CellConfig, Listener, UeContext};
 use crate::channel::CqiScale;
 
-/// What reports are wanted.
+/// Which reports are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellSubscription {
-    /// Slots between two reports; none counts as one. A report tells of its own slot only: at more than one, grants in
-    /// between are in the sums of [`LinkReport`] alone.
+    /// Slots between two reports; 0 counts as 1. A report describes its own slot only: with more than one, the grants in
+    /// between appear only in the sums of [`LinkReport`].
     pub period: u64,
-    /// Slots between two reports with all users in them; the others leave out users that sleep. None: all in every one.
+    /// Slots between two reports that include all users; other reports omit sleeping users. 0: every report has all users.
     pub full_every: u64,
 }
 
 impl CellSubscription {
-    /// Every slot; all users every 100 ms of LTE.
+    /// Every slot, with all users every 100 slots (100 ms in LTE).
     pub const EVERY_SLOT: Self = Self { period: 1, full_every: 100 };
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Reports {
     next_full: u64,
     users: Vec<UserReport>,
     bearers: Vec<BearerReport>,
-    /// What was used before this slot.
+    /// PRBs used before this slot.
     used: Both<f64>,
 }
 
@@ -65,7 +65,7 @@ impl<P: Packet> Cell<P> {
         } else {
             awake
         };
-        // Rows are written where they lie: those of the slot before, if there are as many.
+        // Rows are overwritten in place, reusing those of the previous report.
         reports.users.resize(users.len(), BLANK);
         let mut rows = reports.users.iter_mut();
         reports.bearers.clear();
@@ -91,7 +91,7 @@ impl<P: Packet> Cell<P> {
                 active[direction] += u16::from(!row.link[direction].queue.is_zero());
             }
         }
-        // Where nothing new is sent there may still be blocks that are sent again.
+        // A slot without new data may still carry retransmissions.
         let usable = Both { downlink: config.is_usable(slot) || used.downlink > 0.0, uplink: true };
         let frame = layout.frame;
         let symbols =
@@ -113,8 +113,8 @@ impl<P: Packet> Cell<P> {
 }
 
 impl<P: Packet> Cell<P> {
-    /// What a report would say of a user now, for whoever looks only now and then; with the last grants, whenever they
-    /// were. `None` if there is no such user.
+    /// What a report would say of a user now, for occasional readers; it shows the latest grants, however old they
+    /// are. `None` if there is no such user.
     pub fn snapshot(&mut self, now: Time, user: u32) -> Option<UserReport> {
         let slot = self.layout.frame.slot_at(now);
         let Self { members, layout, config, scale, .. } = self;
@@ -126,7 +126,7 @@ impl<P: Packet> Cell<P> {
 }
 
 impl<P: Packet> UeContext<P> {
-    /// A row, with the grants of this slot, or with the last ones.
+    /// Fills in a row with the grants of this slot, or with the latest ones.
     fn report(
         &mut self,
         layout: &Layout,
@@ -142,7 +142,7 @@ impl<P: Packet> UeContext<P> {
             channel.downlink.update(layout, &config.adaptation, mobility, who);
         }
         let (capacity, cqi) = self.channel.downlink.wideband(layout, scale);
-        // Field by field, and each of them by name, so that none of another slot stays.
+        // Destructured so that every field is overwritten.
         let UserReport { user, rnti, cqi: row_cqi, cqi_time, capacity: row_capacity, link } = row;
         (*user, *rnti) = (self.id, self.rnti);
         (*row_cqi, *cqi_time) = (cqi, self.channel.downlink.measured(layout));
@@ -180,7 +180,7 @@ impl<P: Packet> UeContext<P> {
     }
 }
 
-/// Before it is filled in.
+/// A row that is not filled in yet.
 const NOTHING: LinkReport = LinkReport {
     grant: None,
     queue: Bytes::ZERO,

@@ -1,4 +1,4 @@
-//! Measurements for the standard's interface (`ranpace_rnis::etsi`): reference signals, and counters of traffic.
+//! Measurements for the standard's interface (`ranpace_rnis::etsi`): reference signals and traffic counters.
 
 use ranpace_link::Packet;
 use ranpace_phy::{Both, Direction};
@@ -8,15 +8,15 @@ use ranpace_units::Time;
 use super::Cell;
 use crate::channel::Average;
 
-/// Resource elements of a PRB in a symbol, in dB: ten times the logarithm of 12.
+/// Resource elements of a PRB in one symbol, in dB: 10 log10(12).
 fn elements_db() -> f64 {
     10.0 * libm::log10(12.0)
 }
 
 impl<P: Packet> Cell<P> {
-    /// What a user receives of the cell's reference signals now, by its path loss, shadowing and buildings, and the noise and
-    /// interference at its receiver; `None` for a user whose conditions are recorded, and if there is no such user. Nothing that
-    /// follows is changed by the look.
+    /// The cell's reference signals as a user receives them now, from path loss, shadowing and buildings, and the noise and
+    /// interference at its receiver. `None` for a user with recorded conditions, and if there is no such user. The look has no side
+    /// effects.
     pub fn reference_signal(&mut self, now: Time, user: u32) -> Option<ReferenceSignal> {
         let member = self.members.get_mut(user as usize).and_then(Option::as_mut)?;
         let channel = &mut member.channel.downlink;
@@ -30,7 +30,7 @@ impl<P: Packet> Cell<P> {
         Some(ReferenceSignal { rsrp_dbm, noise_dbm })
     }
 
-    /// What passed through a user's bearers since it came; `None` if there is no such user.
+    /// Traffic through a user's bearers since it attached; `None` if there is no such user.
     pub fn traffic(&self, user: u32) -> Option<Both<Traffic>> {
         let rlc = self.rlc(user)?;
         Some(Both::of(|direction: Direction| {
@@ -73,7 +73,7 @@ mod tests {
             assert!((signal.rsrp_dbm - expected).abs() < 1e-9, "{metres} m: {signal:?}");
             // -174 dBm/Hz and 9 dB over 15 kHz.
             assert!((signal.noise_dbm + 123.24).abs() < 0.01, "{signal:?}");
-            // Data have the power of reference signals, and nothing fades.
+            // Data have the power of reference signals, and there is no fading.
             assert!((signal.sinr_db() - probe.sinr_db).abs() < 0.01, "{metres} m: {signal:?}, {probe:?}");
             assert!(measured::rsrp(signal.rsrp_dbm) > 0);
         }
@@ -84,7 +84,7 @@ mod tests {
     fn traffic_is_that_of_the_bearers() {
         let (mut cell, mut log) = (cell(50.0), Log::default());
         cell.subscribe(Time::ZERO, Some(CellSubscription::EVERY_SLOT));
-        // 24 Mbit/s into a cell of 18.3, whose buffer holds 1 MB: some is discarded in the end.
+        // 24 Mbit/s into a cell of 18.3 Mbit/s with a buffer of 1 MB: some is discarded in the end.
         for ms in 0..3_000 {
             let now = Time::from_millis(ms);
             for _ in 0..2 {

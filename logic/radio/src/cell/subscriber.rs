@@ -1,4 +1,4 @@
-//! The state of a user that does not belong to a cell.
+//! The state of a user that does not depend on its cell.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::ue_context::UserObserver;
 use crate::channel::{Mobility, RandomWalk};
 use crate::rlc::User;
 
-/// What a user keeps when it goes from cell to cell: its bearers with all that waits in them, and where it is.
+/// What a user keeps when it moves from cell to cell: its bearers with their queues, and its position.
 pub struct Subscriber<P> {
     pub(super) id: u32,
     pub(super) config: UserConfig,
@@ -47,7 +47,7 @@ impl<P: Packet> Subscriber<P> {
         &self.rlc
     }
 
-    /// A packet for it, while no cell serves it, joins the buffer of a bearer.
+    /// Adds a packet to the buffer of a bearer while no cell serves the user.
     pub fn send<L: Listener<P>>(
         &mut self,
         now: Time,
@@ -59,8 +59,9 @@ impl<P: Packet> Subscriber<P> {
         enqueue(&mut self.rlc, now, self.id, direction, bearer, packet, listener);
     }
 
-    /// Its bearers are set up anew, as a handover does. What was not delivered downlink is sent again by the new base
-    /// station if the old one `forward`s it, and is lost otherwise ([`DropCause::Reset`](crate::rlc::DropCause::Reset)); what waits on the device stays.
+    /// Re-establishes its bearers, as a handover does. Downlink packets that were not delivered are sent again by the new base
+    /// station if the old one forwards them (`forward`), and are lost otherwise ([`DropCause::Reset`](crate::rlc::DropCause::Reset));
+    /// what is queued on the device stays.
     pub fn restart<L: Listener<P>>(&mut self, now: Time, forward: bool, listener: &mut L) {
         for bearer in 0..self.rlc.bearers().len() as u8 {
             let Some(bearer) = self.rlc.bearer_mut(bearer) else { continue };
@@ -76,7 +77,7 @@ impl<P: Packet> Subscriber<P> {
     }
 }
 
-/// A packet for a bearer that there is not counts as one for the last.
+/// A packet for a bearer that does not exist goes to the last one.
 pub(super) fn enqueue<P: Packet, L: Listener<P>>(
     rlc: &mut User<P>,
     now: Time,

@@ -1,4 +1,4 @@
-//! The UE context: a cell's state of a user.
+//! The UE context: a cell's state for one user.
 
 use std::collections::VecDeque;
 
@@ -16,23 +16,23 @@ use crate::harq::{Draw, Harq, Outcome, Process};
 use crate::rlc::{self, DropCause, User, UserPdu};
 use crate::uplink::Access;
 
-/// A transport block under way: what it carries, and what its grant was.
+/// A transport block under way: its content and its grant.
 pub(super) struct Block {
     pub content: Vec<UserPdu>,
     pub size: TransportBlock,
     pub padding: Bytes,
     pub mcs: u8,
-    /// The MCS by whose curve it fails.
+    /// The MCS whose error curve applies.
     pub rate: u8,
     pub prbs: u16,
     pub symbols: u8,
-    /// Units that it took.
+    /// Units that it takes.
     pub units: u32,
-    /// The slot in which it was sent first.
+    /// The slot of its first transmission.
     pub sent: u64,
 }
 
-/// A grant for a slot to come.
+/// A grant for a coming slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UplinkGrant {
     pub slot: u64,
@@ -41,11 +41,11 @@ pub(super) struct UplinkGrant {
     pub symbols: u8,
     pub mcs: u8,
     pub size: TransportBlock,
-    /// The process that sends its block again; a new block otherwise.
+    /// The process that retransmits its block; `None` for a new block.
     pub again: Option<Process>,
 }
 
-/// A user as a cell has it.
+/// A cell's state for one user.
 pub(super) struct UeContext<P> {
     pub id: u32,
     pub rnti: u16,
@@ -54,42 +54,42 @@ pub(super) struct UeContext<P> {
     pub channel: Both<Channel>,
     pub harq: Both<Harq<Block>>,
     pub access: Access,
-    /// For slots to come, at most one for each, in order.
+    /// Grants for coming slots, at most one per slot, in order.
     pub grants: VecDeque<UplinkGrant>,
-    /// Which process sends again downlink, and in which slot, where both directions share symbols.
+    /// Planned downlink retransmissions by slot and process, where both directions share symbols.
     pub again: VecDeque<(u64, Process)>,
-    /// Of the outer loop, in steps of MCS.
+    /// Correction by the outer loop, in steps of MCS.
     pub steps: Both<f64>,
-    /// Of its draws.
+    /// Seed of its draws.
     pub seed: u64,
     pub scheduled_bits: Both<u64>,
     pub scheduled_prb_symbols: Both<u64>,
-    /// What was sent last, and in which slot.
+    /// The latest grant and its slot.
     pub latest: Both<Option<(u64, Grant)>>,
-    /// Whether the cell looks at it in each slot.
+    /// Whether the cell visits it in each slot.
     pub awake: bool,
-    /// By bearer: what its buffers hold at most.
+    /// Limits of the buffers, by bearer.
     pub buffers: Vec<Both<Option<Bytes>>>,
-    /// What it came with, to leave with it again.
+    /// Configuration it came with, handed back when it leaves.
     pub config: UserConfig,
     pub subscriber_seed: u64,
-    /// Whether its SINR comes from a recording, to which its power adds nothing.
+    /// Whether its SINR comes from a recording, to which its power does not apply.
     pub recorded: bool,
 }
 
 impl<P: Packet> UeContext<P> {
-    /// Random numbers for the block that is sent in this slot: a function of the seed, so that what one user does changes
-    /// nothing for another.
+    /// Random numbers for the block sent in this slot. They are a function of the seed, so that one user's actions do not affect
+    /// another's draws.
     #[inline]
     pub fn draw(&self, slot: u64, direction: Direction) -> Draw {
         let place = 4 * slot + 2 * u64::from(direction == Direction::Uplink);
         Draw { error: uniform(self.seed, place), misreading: uniform(self.seed, place + 1) }
     }
 
-    /// Whether the user understands the control channels of this slot, at these SINRs over the band. One draw a slot: they
-    /// are lost for both directions.
+    /// Whether the user decodes the control channels of this slot, at these SINRs over the band. A single draw per slot, since
+    /// they are lost for both directions together.
     pub fn hears(&self, layout: &Layout, slot: u64, sinrs: &Sinrs) -> bool {
-        // Nothing is lost above -1 dB, and the effective SINR is not below the worst.
+        // Nothing is lost above -1 dB, and the effective SINR is at least the worst one.
         if worst(layout, sinrs, 0, layout.prbs) > 1.0 {
             return true;
         }
@@ -97,7 +97,7 @@ impl<P: Packet> UeContext<P> {
         rate <= 0.0 || uniform(!self.seed, slot) >= rate
     }
 
-    /// Blocks that leave HARQ by this slot go up to RLC.
+    /// Passes the blocks that leave HARQ by this slot to RLC.
     #[inline]
     pub fn receive<L: Listener<P>>(
         &mut self,
@@ -141,7 +141,7 @@ impl<P: Packet> UeContext<P> {
         spare.push(content);
     }
 
-    /// Timers of RLC.
+    /// Runs the RLC timers that have expired.
     #[inline]
     pub fn on_deadlines<L: Listener<P>>(&mut self, cell: u16, now: Time, listener: &mut L) {
         self.rlc.settle();
@@ -164,7 +164,7 @@ impl<P: Packet> UeContext<P> {
         }
     }
 
-    /// Whether nothing can happen until somebody sends it something.
+    /// Whether nothing can happen until a packet arrives for it or from it.
     pub fn is_idle(&self, slot: u64) -> bool {
         let quiet = |direction| {
             self.rlc.next_deadline(direction) == Time::MAX
@@ -178,10 +178,10 @@ impl<P: Packet> UeContext<P> {
             && quiet(Direction::Uplink)
     }
 
-    /// The outer loop hears of a first transmission.
+    /// Feeds the outcome of a first transmission to the outer loop.
     ///
-    /// It does not move on where the MCS cannot follow (ours): else good times would have to be paid for in blocks that fail
-    /// when they are over.
+    /// The loop does not move where the MCS cannot follow (ours): otherwise it would wind up in good conditions and cost failed
+    /// blocks when they end.
     pub fn on_attempt(
         &mut self,
         layout: &Layout,
@@ -198,7 +198,7 @@ impl<P: Packet> UeContext<P> {
         }
     }
 
-    /// Remembers what was sent, for the report.
+    /// Records a grant for the report.
     pub fn note(&mut self, slot: u64, direction: Direction, grant: Grant) {
         self.scheduled_prb_symbols[direction] += u64::from(grant.prbs) * u64::from(grant.symbols);
         if !grant.again {
@@ -207,7 +207,7 @@ impl<P: Packet> UeContext<P> {
         self.latest[direction] = Some((slot, grant));
     }
 
-    /// What is in the air is lost: HARQ and grants begin anew, as after a handover.
+    /// Drops the blocks in the air, and resets HARQ and grants, as after a handover.
     pub fn stop<L: Listener<P>>(&mut self, now: Time, listener: &mut L) {
         for direction in [Direction::Downlink, Direction::Uplink] {
             let (rlc, user) = (&mut self.rlc, self.id);
@@ -221,7 +221,7 @@ impl<P: Packet> UeContext<P> {
     }
 }
 
-/// A number in [0, 1) for a place of a stream (SplitMix64's finaliser).
+/// A number in [0, 1) at position `place` of a stream (SplitMix64's finaliser).
 fn uniform(seed: u64, place: u64) -> f64 {
     let mut z = seed.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -229,7 +229,7 @@ fn uniform(seed: u64, place: u64) -> f64 {
     ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Tells a listener of the cell what RLC tells of one direction of a user.
+/// Forwards what RLC reports for one direction of a user to the cell's listener.
 pub(super) struct UserObserver<'a, L> {
     pub listener: &'a mut L,
     pub user: u32,
@@ -251,8 +251,8 @@ impl<P, L: Listener<P>> rlc::Observer<P> for UserObserver<'_, L> {
     }
 }
 
-/// The same, and failures of the bearer. A timer that ran out within a slot, or while no cell served the user, is told of at
-/// the beginning of the slot in which it is seen, so that time does not run backwards.
+/// Like [`UserObserver`], and reports bearer failures. A timer that expired within a slot, or while no cell served the user, is
+/// reported at the beginning of the slot that notices it, so that time does not run backwards.
 struct BearerObserver<'a, L> {
     observer: UserObserver<'a, L>,
     cell: u16,

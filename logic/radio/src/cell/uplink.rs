@@ -1,4 +1,4 @@
-//! The uplink of one slot: requests, grants for a slot to come, and the blocks that users send.
+//! The uplink of one slot: scheduling requests, grants for a coming slot, and the blocks that users send.
 
 use ranpace_link::Packet;
 use ranpace_phy::{Cqi, Direction, TransportBlock, lena_uplink_cqi};
@@ -16,7 +16,7 @@ use crate::harq::Attempt;
 use crate::scheduler::{Alloc, Units};
 use crate::uplink::{BSR_BYTES, PowerControl};
 
-/// PRBs that an LTE user gets at least, as in ns-3.
+/// Minimum PRBs of an LTE user, as in ns-3.
 const LEAST_LTE: u16 = 3;
 
 /// A part of the band in a slot.
@@ -45,7 +45,7 @@ impl<P: Packet> Cell<P> {
         self.scratch.uplink_symbols.iter().map(of).sum()
     }
 
-    /// What was decoded goes up to RLC, users ask, and the base station grants the slot that lies `grant_to_pusch` ahead.
+    /// Passes decoded blocks to RLC, handles users' requests, and grants the slot `grant_to_pusch` ahead.
     pub(super) fn receive_and_grant_uplink<L: Listener<P>>(
         &mut self,
         slot: u64,
@@ -62,11 +62,11 @@ impl<P: Packet> Cell<P> {
         scratch.demands.clear();
         let by_symbols = layout.by_symbols;
         let all = if by_symbols { u16::from(symbols) } else { layout.prbs };
-        // Symbols of downlink retransmissions that share the slot; PRBs or symbols of uplink ones.
+        // Symbols of downlink retransmissions that share the slot; PRBs or symbols of uplink retransmissions.
         let (mut below, mut again) = (0, 0);
         for &user in awake.iter() {
             let Some(member) = members.get_mut(user as usize).and_then(Option::as_mut) else { continue };
-            // Before grants, of which users know nothing of each other: so both are done while a user is at hand.
+            // Reception precedes grants, and users are independent in it, so both are done in one pass over the users.
             member.receive((slot, now), Direction::Downlink, &mut scratch.content, listener);
             member.receive((slot, now), Direction::Uplink, &mut scratch.content, listener);
             member.on_deadlines(info.cell, now, listener);
@@ -85,7 +85,7 @@ impl<P: Packet> Cell<P> {
                     member.plan_uplink(layout, target, Room { symbols, taken: below + again, all })
             {
                 again += takes;
-                continue; // one block in a slot
+                continue; // one block per slot
             }
             let wanted = member.access.wanted(slot);
             if wanted == 0 || !member.has_process(target) {
@@ -108,7 +108,7 @@ impl<P: Packet> Cell<P> {
             for &user in awake.iter() {
                 let Some(member) = members.get_mut(user as usize).and_then(Option::as_mut) else { continue };
                 if member.again.back().is_some_and(|(at, _)| *at == target) {
-                    continue; // one block in a slot
+                    continue; // one block per slot
                 }
                 scratch.needs.extend(member.downlink_need(layout, config, scale, (slot, now), all));
             }
@@ -118,7 +118,7 @@ impl<P: Packet> Cell<P> {
         let least = if is_lte { LEAST_LTE } else { layout.fewest };
         let mut out = std::mem::take(&mut scratch.shares);
         shares.divide(free, &scratch.demands, least, is_lte, &mut out);
-        // Where symbols are given out, those of the downlink's retransmissions are not the uplink's.
+        // The first free PRB. It does not count downlink retransmissions: they share the slot only where symbols are allocated.
         let mut cursor = again;
         for share in &out {
             let user = scratch.demands[share.candidate].0;
@@ -136,7 +136,7 @@ impl<P: Packet> Cell<P> {
             channel.uplink.update(layout, &config.adaptation, mobility, (user, Direction::Uplink, slot));
             let Some(mcs) = member.uplink_mcs(layout, config, scale, lena, part) else { continue };
             if config.adaptation.control_errors && !member.hears_grant(layout, slot) {
-                // The base station counts on it until its slot has passed.
+                // The base station expects the block until its slot has passed.
                 let size = layout.block(Direction::Uplink, mcs, part.prbs, part.symbols);
                 member.access.on_grant_for(slot, size.bits() / 8, target);
                 continue;
@@ -156,7 +156,7 @@ impl<P: Packet> Cell<P> {
         }
     }
 
-    /// Users send what they were granted for this slot.
+    /// Users send the blocks granted for this slot.
     pub(super) fn send_uplink<L: Listener<P>>(&mut self, slot: u64, now: Time, listener: &mut L) {
         let symbols = self.layout.frame.data_symbols(slot, Direction::Uplink);
         if symbols == 0 {
@@ -219,18 +219,18 @@ impl<P: Packet> Cell<P> {
 }
 
 impl<P: Packet> UeContext<P> {
-    /// Gain of the power that is sent on each PRB, as a ratio to 1 mW.
+    /// Transmit power on each PRB in mW.
     fn power(&self, config: &CellConfig, loss_db: f64, prbs: u16, band: u16) -> f64 {
         if self.recorded { 1.0 } else { from_db(config.power.prb_dbm(loss_db, prbs, band)) }
     }
 
-    /// SINRs with the power of `prbs` PRBs.
+    /// SINRs at the power of a grant of `prbs` PRBs.
     fn powered(&self, layout: &Layout, config: &CellConfig, sinrs: &Sinrs, loss_db: f64, prbs: u16) -> Sinrs {
         let power = self.power(config, loss_db, prbs, layout.prbs) as f32;
         sinrs.map(|sinr| sinr * power)
     }
 
-    /// How many PRBs (or symbols) would do for so many bytes; `None` if no grant is to be had.
+    /// PRBs (or symbols) that suffice for `wanted` bytes; `None` if there is no grant.
     #[allow(clippy::too_many_arguments)]
     fn uplink_need(
         &mut self,
@@ -243,10 +243,10 @@ impl<P: Packet> UeContext<P> {
         symbols: u8,
     ) -> Option<u16> {
         let Self { channel, mobility, .. } = self;
-        // Users that wait ask in each slot: they are measured when the answer may have changed.
+        // Waiting users ask in every slot, so they are measured only when the answer may have changed.
         let full = config.alloc == Alloc::Full && !layout.by_symbols;
         let ahead = &mut channel.uplink.ahead;
-        // Who did not ask in the slot before will mostly not ask in the next one either.
+        // A user that did not ask in the previous slot is unlikely to ask in the next one.
         let waits = ahead.asked + 1 >= slot;
         ahead.asked = slot;
         match ahead.has_grant.filter(|_| slot < ahead.until) {
@@ -262,8 +262,8 @@ impl<P: Packet> UeContext<P> {
             config.power.most_prbs(self.channel.uplink.known.loss_db, all)
         };
         let prbs = if by_symbols { layout.prbs } else { most };
-        // A part of the band may do where the whole of it has a group too poor, so the mean decides here, and the part that is
-        // granted then has the MCS of its own.
+        // Part of the band may get a grant where the worst group of the whole band is too poor. So the mean over the band decides
+        // here, and the granted part then gets its own MCS.
         let part = Part { first: 0, prbs, symbols };
         let mcs = if layout.needs_cqi() {
             let known = &self.channel.uplink.known;
@@ -286,9 +286,9 @@ impl<P: Packet> UeContext<P> {
             block.bits() / 8
         };
         if full {
-            return Some(most); // no more than its power is enough for
+            return Some(most); // as many as its power suffices for
         }
-        // Nearly in proportion; a few steps set right what is not.
+        // Nearly proportional; a few steps correct the rest.
         let whole = bytes(most).max(1);
         let mut need =
             (u64::from(most) * u64::from(wanted)).div_ceil(whole.into()).clamp(1, most.into()) as u16;
@@ -298,19 +298,19 @@ impl<P: Packet> UeContext<P> {
         Some(need)
     }
 
-    /// Works out for some slots whether the uplink has an SINR above `least_sinr` with the power of these PRBs.
+    /// Determines for some slots ahead whether the uplink's SINR is above `least_sinr` at the power of `prbs` PRBs.
     fn look_ahead(&mut self, layout: &Layout, config: &CellConfig, slot: u64, least_sinr: f64, prbs: u16) {
-        /// For rounding, also to single precision.
+        /// Margin for rounding, also to single precision.
         const MARGIN: f64 = 1e-6;
         if slot < self.channel.uplink.ahead.until {
-            return; // it is near: each slot may be another
+            return; // the SINR is near the limit and may cross it in any slot
         }
         let loss_db = self.channel.uplink.known.loss_db;
         let power = self.power(config, loss_db, prbs, layout.prbs);
         let Self { channel, mobility, .. } = self;
         let Channel { path, site, known, ahead } = &mut channel.uplink;
         let Some(measured) = known.slot else { return };
-        // Where nothing is certain for so long, something may be for a part of it.
+        // If nothing is certain over the whole horizon, a quarter of it may be.
         for parts in [1, 4] {
             let now = layout.frame.start_of(measured);
             let Some(outlook) = path.outlook(site, mobility, now, parts) else { return };
@@ -324,7 +324,7 @@ impl<P: Packet> UeContext<P> {
             let is_rich = effective(layout, &lowest, 0, prbs) * (1.0 - MARGIN) > least_sinr;
             (ahead.prbs, ahead.loss_db) = (prbs, loss_db);
             ahead.has_grant = (is_poor || is_rich).then_some(is_rich);
-            // What was measured in a slot is known this much later.
+            // A measurement becomes known this many slots later.
             let slots = outlook.holds.as_nanos() / layout.frame.slot().as_nanos().max(1);
             ahead.until = measured + slots + config.adaptation.delay.uplink + 1;
             if ahead.has_grant.is_some() {
@@ -333,7 +333,7 @@ impl<P: Packet> UeContext<P> {
         }
     }
 
-    /// Whether a part has a group that is certainly too poor for it, where the worst one decides.
+    /// Whether a part has a group that is certainly too poor, where the worst group decides.
     fn is_hopeless(
         &self,
         layout: &Layout,
@@ -350,7 +350,7 @@ impl<P: Packet> UeContext<P> {
         worst(layout, &ahead.most, part.first, part.prbs) * power * (1.0 + 1e-6) < least_sinr
     }
 
-    /// The MCS of a grant of this part, by the latest measurement.
+    /// The MCS of a grant of this part, from the latest measurement.
     fn uplink_mcs(
         &self,
         layout: &Layout,
@@ -387,8 +387,8 @@ impl<P: Packet> UeContext<P> {
         if lena { lena_uplink_cqi(sinr) } else { scale.cqi(sinr) }
     }
 
-    /// Whether the user hears of a grant in this slot. Whose SINR is 30 dB without fading is taken to hear (ours): only a
-    /// fade of the whole band by 31 dB would be missed.
+    /// Whether the user receives a grant in this slot. A user whose SINR without fading exceeds 30 dB always does (ours): this
+    /// misses only fades of the whole band by 31 dB.
     fn hears_grant(&mut self, layout: &Layout, slot: u64) -> bool {
         let Channel { path, site, .. } = &mut self.channel.downlink;
         let now = layout.frame.start_of(slot);
@@ -400,7 +400,7 @@ impl<P: Packet> UeContext<P> {
         self.hears(layout, slot, &sinrs)
     }
 
-    /// Effective SINR in dB of this part in this slot, with the power that goes with it.
+    /// Effective SINR in dB of this part in this slot, at the power of a grant of it.
     fn uplink_sinr_db(&mut self, layout: &Layout, config: &CellConfig, slot: u64, part: Part) -> f64 {
         if !layout.needs_sinr() {
             return 0.0;
@@ -411,7 +411,7 @@ impl<P: Packet> UeContext<P> {
         to_db(effective(layout, &sinrs, part.first, part.prbs))
     }
 
-    /// What this direction's channel is now, for a grant of the whole band (or as much of it as the power allows).
+    /// This direction's channel now, for a grant of the whole band (or as much of it as the power allows).
     pub(super) fn probe(
         &mut self,
         layout: &Layout,
@@ -436,7 +436,7 @@ impl<P: Packet> UeContext<P> {
                 let sinr = effective(layout, &sinrs, 0, layout.prbs);
                 let used = known.cqi_of(layout, all, config.adaptation.worst_unit);
                 let mcs = layout.mcs_of(used, self.steps.downlink);
-                // Units are granted one by one, but for symbols, of which each is as wide as the band.
+                // Resource block groups are granted one by one; symbols are each as wide as the band.
                 let some_part = !layout.by_symbols && known.cqis.iter().any(|cqi| *cqi > 0);
                 (sinr, known_cqi(sinr), mcs, layout.prbs, some_part)
             }
@@ -457,7 +457,7 @@ impl<P: Packet> UeContext<P> {
                 let cqi = self.uplink_cqi(layout, config, scale, lena, &sinrs, look.loss_db, part);
                 let mcs = layout.mcs_of(cqi, self.steps.uplink);
                 let sinr = effective(layout, &powered, 0, prbs);
-                // The mean decides whether there is a grant at all, and then the part that is granted has a CQI of its own.
+                // The mean decides whether there is a grant at all; the granted part then has its own CQI.
                 let mean = if lena { lena_uplink_cqi(sinr) } else { known_cqi(sinr) };
                 (sinr, cqi, mcs, prbs, !layout.by_symbols && mean > Cqi::MIN)
             }

@@ -2,28 +2,28 @@
 
 use super::Position;
 
-/// A box that stands on the ground.
+/// A box on the ground.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Building {
-    /// From and to which x, in metres.
+    /// Lower and upper x in metres.
     pub x_m: [f64; 2],
-    /// From and to which y, in metres.
+    /// Lower and upper y in metres.
     pub y_m: [f64; 2],
-    /// Its height in metres.
+    /// Height in metres.
     pub height_m: f64,
 }
 
-/// What stands between two points.
+/// Buildings between two points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blockage {
-    /// How many buildings the straight line meets.
+    /// Number of buildings that the straight line meets.
     pub crossed: u32,
     /// Whether one of the two points is inside a building (its walls included).
     pub inside: bool,
 }
 
 impl Blockage {
-    /// What stands on the straight line from `a` to `b`.
+    /// The buildings on the straight line from `a` to `b`.
     pub fn between(buildings: &[Building], a: Position, b: Position) -> Self {
         let mut found = Self::default();
         for building in buildings {
@@ -33,13 +33,13 @@ impl Blockage {
         found
     }
 
-    /// Whether nothing does.
+    /// Whether the line meets no building.
     pub const fn is_clear(self) -> bool {
         self.crossed == 0
     }
 
-    /// Loss in dB beyond that of a blocked path: 20 where the line crosses two buildings or more, or ends inside one (once,
-    /// where it does both). The spec's choice.
+    /// Loss in dB beyond that of a blocked path: 20 if the line crosses two buildings or more, or ends inside one (not 40 if
+    /// both hold). The spec's choice.
     pub const fn extra_db(self) -> f64 {
         if self.crossed >= 2 || self.inside { 20.0 } else { 0.0 }
     }
@@ -57,9 +57,9 @@ impl Building {
         inside(x, at.x) && inside(y, at.y) && inside(z, at.z)
     }
 
-    /// Whether the straight line between the points meets the building, if only its wall.
+    /// Whether the straight line between the points meets the building, or touches its wall.
     pub fn crosses(&self, a: Position, b: Position) -> bool {
-        // The shares of the way at which the line enters and leaves the slab of each axis.
+        // Fractions of the line at which it enters and leaves the slab of each axis.
         let (mut enters, mut leaves) = (0.0_f64, 1.0_f64);
         let ends = [[a.x, b.x], [a.y, b.y], [a.z, b.z]];
         for ([low, high], [from, to]) in self.sides().into_iter().zip(ends) {
@@ -96,13 +96,13 @@ pub const STREET: [Building; 8] = [
 
 /// The base station of the street.
 pub const STREET_BASE: Position = Position::new(0.0, 0.0, 10.0);
-/// Where the user of the experiments in sight stands.
+/// The user with line of sight in the experiments.
 pub const STREET_IN_SIGHT: Position = Position::new(10.0, 0.0, 1.5);
-/// Where the user of the experiments out of sight starts; it walks towards +y at 1 m/s. As published, and inside B5.
+/// Start of the user without line of sight in the experiments; it walks towards +y at 1 m/s. As published, and inside B5.
 pub const STREET_OUT_OF_SIGHT: Position = Position::new(100.0, 3.0, 1.5);
 
-/// `street-walk`: along the open side of the street, and a look into each of the three side streets: in and out of
-/// sight in turns. Ours, since the published walk never comes in sight. At 1 m/s it takes 326 s.
+/// `street-walk`: along the open side of the street, with a detour into each of the three side streets, so that the user is
+/// in and out of sight by turns. Ours, since the published walk never comes into sight. At 1 m/s it takes 326 s.
 pub const STREET_WALK: [Position; 10] = [
     Position::new(15.0, 0.0, 1.5),
     Position::new(15.0, 63.0, 1.5),

@@ -1,22 +1,22 @@
-//! Decibels and ratios of powers.
+//! Decibels and power ratios.
 
-/// Decibels beyond which a ratio is cut: far more than any receiver or transmitter has, and products stay finite.
+/// Limit in dB: far beyond any receiver or transmitter, and products of ratios stay finite.
 const MOST_DB: f64 = 300.0;
 
-/// The ratio of powers that is this many dB. Beyond 300 dB it is cut; what is not a number counts as nothing at all.
+/// The power ratio for a value in dB, clamped at 300 dB either way. NaN gives 0.
 pub fn from_db(db: f64) -> f64 {
     if db.is_nan() { 0.0 } else { libm::exp(db.clamp(-MOST_DB, MOST_DB) * (core::f64::consts::LN_10 / 10.0)) }
 }
 
-/// Decibels of a ratio of powers, cut at -300 and 300 dB; nothing, and what is not a number, is -300 dB.
+/// Decibels of a power ratio, clamped to -300 and 300 dB; ratios not above 0, and NaN, give -300 dB.
 pub fn to_db(ratio: f64) -> f64 {
     if ratio > 0.0 { (10.0 * libm::log10(ratio)).clamp(-MOST_DB, MOST_DB) } else { -MOST_DB }
 }
 
-/// The largest ratio that counts, 300 dB.
+/// The largest ratio, 300 dB.
 pub(crate) const MOST: f64 = 1e30;
 
-/// A ratio as it counts: from 0 to [`MOST`]; what is not a number is nothing.
+/// Clamps a ratio to 0 to [`MOST`]; NaN gives 0.
 pub(crate) fn counted(ratio: f64) -> f64 {
     if ratio > 0.0 { ratio.min(MOST) } else { 0.0 }
 }

@@ -1,14 +1,14 @@
-//! Multipath fading: the gain of each group of resource blocks as a function of the way that a user has gone.
+//! Multipath fading: the gain of each group of resource blocks as a function of the distance that a user has travelled.
 //!
 //! Each tap of a [`DelayProfile`] is a Rayleigh process with Jakes's spectrum (see [`Rings`]); the gain at a frequency is
-//! the squared magnitude of the sum of the taps, each turned by its delay. A group has the gain at its middle, which is
-//! Rayleigh too; for the gain of every resource block make groups of one. The mean gain is 1.
+//! the squared magnitude of the sum of the taps, each rotated by its delay. A group has the gain at its centre frequency, which
+//! is Rayleigh too; groups of one give the gain of every resource block. The mean gain is 1.
 //!
-//! Gains follow from the way in wavelengths alone and may be asked for in any order; between looks nothing is computed.
-//! A user that stands still has gains that stand still, unless the scenario fixes a [`FadingSpeed`].
+//! Gains depend only on the distance in wavelengths and can be queried in any order; nothing is computed between queries.
+//! The gains of a static user are constant, unless the scenario fixes a [`FadingSpeed`].
 //!
-//! Taps of one user are on different rings. Taps of two users may by chance be on the same one and within a wavelength of
-//! each other (one pair in some ten thousand), and are then alike. With ns-3, whose users share one recording of 10 s, it is
+//! The taps of one user are on different rings. Taps of two users may by chance be on the same ring and within a wavelength of
+//! each other (one pair in some ten thousand), and are then alike. In ns-3, whose users share one recording of 10 s, this is
 //! much more likely.
 
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use super::random::{self, Purpose};
 use super::rings::{self, Complex, RINGS, Reading, RingPosition, Rings};
 use super::{Carrier, DelayProfile};
 
-/// How fast a user moves as far as fading goes.
+/// The speed of a user for the purpose of fading.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FadingSpeed {
-    /// As fast as it moves: gains follow the way that it has gone.
+    /// Its actual speed: gains follow the distance that it has travelled.
     AsMoving,
-    /// This many m/s, wherever it is: 002's standing users under EVA at 60 km/h, 004's walkers under EPA at 3 km/h.
+    /// A fixed speed in m/s, wherever it is: 002's static users under EVA at 60 km/h, 004's walkers under EPA at 3 km/h.
     Fixed(f64),
 }
 
@@ -37,7 +37,7 @@ impl FadingSpeed {
     /// 60 km/h.
     pub const KM_H_60: Self = Self::Fixed(60.0 / 3.6);
 
-    /// The way in wavelengths at this time, for a user that has travelled this many metres.
+    /// The distance in wavelengths at this time, for a user that has travelled this many metres.
     pub fn wavelengths(self, carrier: Carrier, now: Time, travelled_m: f64) -> f64 {
         let metres = match self {
             Self::AsMoving => travelled_m,
@@ -47,10 +47,10 @@ impl FadingSpeed {
     }
 }
 
-/// How a band is cut into groups of resource blocks: the middle of each group, and its width.
+/// The division of a band into groups of resource blocks: centre frequency and width of each group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups {
-    /// Middle of each group in Hz from the middle of the band.
+    /// Centre of each group in Hz, relative to the centre of the band.
     middles_hz: Vec<f64>,
     /// PRBs of each group.
     prbs: Vec<u8>,
@@ -70,7 +70,7 @@ impl Groups {
         let size = size.max(1);
         let prbs: Vec<u8> = (0..band)
             .step_by(size.into())
-            // Not above `size`, which is a u8.
+            // At most `size`, which is a u8.
             .map(|first| (band - first).min(size.into()) as u8)
             .collect();
         let middle = |(first, prbs): (u16, &u8)| {
@@ -80,22 +80,22 @@ impl Groups {
         Self { middles_hz, prbs }
     }
 
-    /// How many groups there are: at least one.
+    /// Number of groups: at least one.
     pub fn count(&self) -> usize {
         self.prbs.len()
     }
-    /// How many PRBs each has.
+    /// Number of PRBs of each group.
     pub fn prbs(&self) -> &[u8] {
         &self.prbs
     }
 }
 
-/// Groups that are computed together, one in each lane of a vector register or two.
+/// Groups that are computed together, one per lane of one vector register or two.
 const LANES: usize = 8;
-/// Blocks of so many groups that are computed together: as many as there are registers for.
+/// Blocks of [`LANES`] groups that are computed together: as many as fit in registers.
 const BLOCKS: usize = 4;
 
-/// What taps have become at the groups of one block: turned by their delay, times their amplitude.
+/// The factors of a tap at the groups of one block: rotation by its delay, times its amplitude.
 #[derive(Clone, Copy, Debug)]
 struct Weights {
     re: [f32; LANES],
@@ -107,25 +107,25 @@ struct Weights {
 pub struct Fading {
     rings: Arc<Rings>,
     taps: usize,
-    /// Of each tap.
+    /// By tap.
     amplitudes: [f32; RINGS],
     groups: usize,
-    /// By [`BLOCKS`] blocks, the last ones being what is left; tap by tap; block by block.
+    /// Ordered by chunks of [`BLOCKS`] blocks (the last may have fewer), then by tap, then by block.
     weights: Vec<Weights>,
-    /// What the processor can do.
+    /// Instruction set of the processor.
     arch: Arch,
 }
 
-/// Where one user's taps begin: all that is kept of its fading (216 bytes).
+/// Where one user's taps start on the rings: the only state of its fading (216 bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FadingUser([Reading; RINGS]);
 
 impl FadingUser {
-    /// User number `user` under this seed. Another number is another user, or the same one on another carrier: the
+    /// User number `user` under this seed. Another number is another user, or the same user on another carrier: the
     /// directions of FDD fade independently.
     pub fn new(seed: u64, user: u64) -> Self {
         let random = &mut random::at(seed, Purpose::Taps, user);
-        // Any user's first tap is on any ring.
+        // A user's first tap may be on any ring.
         let first = (random::unit(random) * RINGS as f64) as usize;
         Self(core::array::from_fn(|tap| Reading::draw(first + tap, random)))
     }
@@ -159,27 +159,27 @@ impl Fading {
         Self { rings, taps: taps.len(), amplitudes, groups: groups.count(), weights, arch: Arch::new() }
     }
 
-    /// How many groups there are.
+    /// Number of groups.
     pub const fn groups(&self) -> usize {
         self.groups
     }
 
-    /// Gains as ratios of powers, of mean 1, after this way in wavelengths; those for which `gains` has room.
+    /// Gains as power ratios with mean 1, at this distance in wavelengths, for the groups that fit in `gains`.
     pub fn gains(&self, user: &FadingUser, wavelengths: f64, gains: &mut [f32]) {
         let room = self.groups.min(gains.len());
         self.scaled(user, wavelengths, 1.0, &mut gains[..room]);
     }
 
-    /// The same times `factor`, and at most [`MOST`]. Behind the last group, up to a whole block of them, is anything.
+    /// Like [`Self::gains`], times `factor`, and at most [`MOST`]. Values after the last group, up to a whole block, are undefined.
     pub(super) fn scaled(&self, user: &FadingUser, wavelengths: f64, factor: f32, gains: &mut [f32]) {
         self.look(user, wavelengths, Powers { factor, powers: gains });
     }
 
-    /// How far, in wavelengths, [`Self::deviation`] can look.
+    /// The largest `ahead` of [`Self::deviation`], in wavelengths.
     pub(super) const STEP: f64 = rings::STEP;
 
-    /// How far the amplitude of any group is at most, on the next `ahead` wavelengths (up to [`Self::STEP`]), from the straight line
-    /// between its values at both ends.
+    /// Bound on how far the amplitude of any group deviates, over the next `ahead` wavelengths (up to [`Self::STEP`]), from the
+    /// straight line between its values at both ends.
     pub(super) fn deviation(&self, user: &FadingUser, wavelengths: f64, ahead: f64) -> f64 {
         let taps = self.taps.min(RINGS);
         self.rings.deviation(&user.0[..taps], RingPosition::of(wavelengths), ahead, &self.amplitudes[..taps])
@@ -197,11 +197,11 @@ impl Fading {
     }
 }
 
-/// What is made of the sums of taps at the groups: as many as it has room for.
+/// A consumer of the sums of taps at the groups.
 trait Out {
-    /// How many groups are wanted.
+    /// Number of groups that it wants.
     fn room(&self) -> usize;
-    /// Groups from `first` on, which is below [`Self::room`].
+    /// Takes the sums of groups from `first` on, which is below [`Self::room`].
     fn write(&mut self, first: usize, sums: &Sums);
 }
 
@@ -246,8 +246,8 @@ impl Out for Amplitudes<'_> {
     }
 }
 
-/// A look, to be made with the widest registers that the processor has. Each lane has its own sum, and products are rounded
-/// before they are added, so that the bits are the same whatever the width.
+/// An evaluation with the widest registers that the processor has. Each lane has its own sum, and products are rounded
+/// before they are added (no fused multiply-add), so that results are bit-identical at any width.
 struct LookAt<'a, O> {
     fading: &'a Fading,
     user: &'a FadingUser,
@@ -281,7 +281,7 @@ impl<O: Out> WithSimd for LookAt<'_, O> {
     }
 }
 
-/// Real and imaginary parts at the groups of a block.
+/// Real and imaginary parts of the sums at the groups of a block.
 #[derive(Clone, Copy)]
 struct Sums {
     re: [f32; LANES],
@@ -324,7 +324,7 @@ mod tests {
             let all: u32 = groups.prbs().iter().map(|prbs| u32::from(*prbs)).sum();
             assert_eq!(all, u32::from(band.prbs().get()));
         }
-        // 100 PRBs of 180 kHz: the first group of four has its middle 48 PRBs below that of the band.
+        // 100 PRBs of 180 kHz: the centre of the first group of four is 48 PRBs below that of the band.
         assert_eq!(Groups::lte(LteBandwidth::Mhz20.prbs()).middles_hz[0], -48.0 * 180e3);
         let nr = Groups::nr(Prbs::new(132).unwrap(), Numerology::Khz120, 16);
         assert_eq!((nr.count(), nr.prbs()[8]), (9, 4));

@@ -1,4 +1,4 @@
-//! Tests of fading: that over 1000 s and more its statistics are those of the theory.
+//! Tests that the statistics of fading over 1000 s and more match theory.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ fn fading(rings: &Arc<Rings>, profile: DelayProfile) -> Fading {
     Fading::new(Arc::clone(rings), profile, &Groups::lte(LteBandwidth::Mhz20.prbs()))
 }
 
-/// The way in wavelengths at this speed in 1000 s.
+/// Distance in wavelengths covered in 1000 s at this speed.
 fn wavelengths(carrier: Carrier, km_h: f64) -> f64 {
     1000.0 * carrier.doppler_hz(km_h / 3.6)
 }
@@ -34,8 +34,8 @@ fn is_rayleigh_within_5_percent(record: &GainRecord, name: &str, levels_db: &[f6
 
 #[test]
 fn walkers_under_epa_fade_as_rayleigh_says() {
-    // A fade of 20 dB comes about 1500 times, one standard error of the share of time in it is 4 %: this is the deepest
-    // level at which 5 % says something in 1000 s at 5.9 Hz. Its length is 0.04 wavelengths: hence the many samples.
+    // About 1500 fades of 20 dB occur, and the standard error of the share of time in them is 4 %: this is the deepest level at
+    // which 5 % is meaningful in 1000 s at 5.9 Hz. Such a fade lasts 0.04 wavelengths, hence the many samples.
     let fading = fading(&Rings::shared(), DelayProfile::Epa);
     let way = wavelengths(Carrier::MHZ_2120, 3.0);
     let record = GainRecord::new(&fading, &FadingUser::new(11, 0), way, 200.0);
@@ -70,7 +70,7 @@ fn the_autocorrelation_is_j0_up_to_its_second_zero() {
 
 #[test]
 fn groups_are_as_alike_as_their_distance_says() {
-    // The correlation of two frequencies is the Fourier transform of the profile: sum of p exp(-2 pi i df tau).
+    // The correlation between two frequencies is the Fourier transform of the profile: sum of p exp(-2 pi i df tau).
     let rings = Rings::shared();
     for profile in DelayProfile::ALL {
         let fading = fading(&rings, profile);
@@ -78,7 +78,7 @@ fn groups_are_as_alike_as_their_distance_says() {
         let samples = 40_000;
         for sample in 0..samples {
             let mut groups = [[0.0; 2]; 25];
-            // A hundred users, 400 times each.
+            // A hundred users with 400 samples each.
             fading.amplitudes(&FadingUser::new(5, sample / 400), (sample % 400) as f64 * 7.3, &mut groups);
             let [[a, b], ..] = groups;
             for (product, [c, d]) in products.iter_mut().zip(groups) {
@@ -123,7 +123,7 @@ fn users_and_directions_fade_independently() {
             sums[2] += 1.0;
         }
     }
-    // Powers are exponential with mean and deviation 1; 78 000 pairs, of which about every third is independent.
+    // Powers are exponential with mean and standard deviation 1; 78 000 pairs, of which about every third is independent.
     let correlation = sums[0] / sums[2] - 1.0;
     assert!(correlation.abs() < 0.05 && (sums[1] / sums[2] - 1.0).abs() < 0.03, "{sums:?}");
 }

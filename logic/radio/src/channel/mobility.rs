@@ -10,17 +10,17 @@ use super::{Motion, Position, RandomWalk, RecordingError};
 /// How a user moves.
 #[derive(Clone, Debug)]
 pub enum Mobility {
-    /// It stands here.
+    /// It stays here.
     Static(Position),
-    /// It follows a path, which others may follow too.
+    /// It follows a path, which it may share with others.
     Path(Arc<Trajectory>),
-    /// It walks about.
+    /// It walks at random.
     Walk(Box<RandomWalk>),
 }
 
 impl Mobility {
-    /// Where the user is now. A walk may be asked about the same instant again, or a little earlier, but not about what
-    /// lies farther back than the last turn but one.
+    /// The user's motion now. A walk can be queried for the same instant again, or a little earlier, but not before its last
+    /// turn but one.
     pub fn at(&mut self, now: Time) -> Motion {
         match self {
             Self::Static(position) => Motion { position: *position, speed_m_s: 0.0, travelled_m: 0.0 },
@@ -30,7 +30,7 @@ impl Mobility {
     }
 }
 
-/// A point of a trajectory.
+/// A point of a trajectory, with its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Waypoint {
     time: Time,
@@ -39,11 +39,11 @@ struct Waypoint {
     travelled_m: f64,
 }
 
-/// A path in time: straight lines between points, at a constant speed on each. Before the first point a user waits there,
-/// after the last it stays.
+/// A path in time: straight lines between points, each at constant speed. The user waits at the first point until its time,
+/// and stays at the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trajectory {
-    /// At least one, with times that do not decrease.
+    /// At least one, with non-decreasing times.
     points: Vec<Waypoint>,
 }
 
@@ -65,19 +65,19 @@ pub enum TrajectoryError {
     NotFinite {
         /// Which point, from 1.
         point: usize,
-        /// What came.
+        /// The point found.
         found: Position,
     },
-    /// One cannot get anywhere at this speed.
+    /// The speed is not positive and finite.
     #[error("expected a speed above 0 m/s, found {found_m_s}")]
     Speed {
-        /// What came, in m/s.
+        /// The speed found, in m/s.
         found_m_s: f64,
     },
 }
 
 impl Trajectory {
-    /// At each point at its time.
+    /// A path through points at given times.
     pub fn timed(points: impl IntoIterator<Item = (Time, Position)>) -> Result<Self, TrajectoryError> {
         let mut found: Vec<Waypoint> = Vec::new();
         for (time, position) in points {
@@ -95,7 +95,7 @@ impl Trajectory {
         if found.is_empty() { Err(TrajectoryError::Empty) } else { Ok(Self { points: found }) }
     }
 
-    /// From point to point at this speed in m/s, setting out at `start`.
+    /// A path from point to point at this speed in m/s, starting at `start`.
     pub fn waypoints(start: Time, speed_m_s: f64, points: &[Position]) -> Result<Self, TrajectoryError> {
         if !(speed_m_s > 0.0 && speed_m_s.is_finite()) {
             return Err(TrajectoryError::Speed { found_m_s: speed_m_s });
@@ -108,11 +108,11 @@ impl Trajectory {
         }))
     }
 
-    /// Reads lines of comma-separated values under a line of names: `time_s` (seconds, not decreasing), `x_m` and `y_m`, and
-    /// `z_m` if there is one; without it, users carry their phones at 1.5 m (TR 38.901 Table 7.2-1).
+    /// Reads comma-separated values under a header line: `time_s` (seconds, non-decreasing), `x_m`, `y_m`, and optionally
+    /// `z_m`; without it, users carry their phones at 1.5 m (TR 38.901 Table 7.2-1).
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
         const HAND_M: f64 = 1.5;
-        // As positions of scenarios.
+        // The same range as positions in scenarios.
         const METRES: Kind = ("metres from -1000000 to 1000000", -1e6..=1e6);
         let mut lines = numbered(text).filter(|(_, line)| !line.starts_with('#') && !line.trim().is_empty());
         let (_, names) = lines.next().ok_or(RecordingError::Empty { of: "" })?;
@@ -131,16 +131,16 @@ impl Trajectory {
             let (x, y) = (row.required(x, METRES)?, row.required(y, METRES)?);
             points.push((at, Position::new(x, y, row.number(z, METRES)?.unwrap_or(HAND_M))));
         }
-        // Of points that are finite and in order nothing else can be wrong.
+        // `timed` has no other reason to refuse finite, ordered points.
         Self::timed(points).map_err(|_| RecordingError::Empty { of: "" })
     }
 
-    /// When the last point is reached.
+    /// Time of the last point.
     pub fn end(&self) -> Time {
-        self.points[self.points.len() - 1].time // There is one.
+        self.points[self.points.len() - 1].time // there is at least one
     }
 
-    /// Where one who follows it is now.
+    /// Motion on the path now.
     pub fn at(&self, now: Time) -> Motion {
         let passed = self.points.partition_point(|point| point.time <= now);
         let standing = |point: &Waypoint| Motion {
@@ -149,10 +149,10 @@ impl Trajectory {
             travelled_m: point.travelled_m,
         };
         if passed == 0 || passed == self.points.len() {
-            // There is one point at least.
+            // There is at least one point.
             return standing(&self.points[passed.saturating_sub(1)]);
         }
-        // `from` is passed and `to` is not, so that time lies between them.
+        // `from` is reached and `to` is not, so their times differ.
         let (from, to) = (&self.points[passed - 1], &self.points[passed]);
         let (all, metres) = (to.time.since(from.time), to.travelled_m - from.travelled_m);
         let share = now.since(from.time).ratio(all);
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_walker_on_waypoints_keeps_its_speed_and_stays_at_the_end() {
-        // 004: from 50 m to 350 m and back at 3 m/s, setting out after 10 s.
+        // 004: from 50 m to 350 m and back at 3 m/s, starting after 10 s.
         let at = |y: f64| Position::new(0.0, -y, 1.5);
         let path = Trajectory::waypoints(Time::from_secs(10), 3.0, &[at(50.0), at(350.0), at(50.0)]).unwrap();
         for (s, y, speed, travelled) in [

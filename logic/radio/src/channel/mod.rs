@@ -1,24 +1,24 @@
-//! The channel: what reaches a receiver, and how well it could be used.
+//! The radio channel: the signal at a receiver, and its quality.
 //!
-//! [`RadioPath::look`] is the whole of it: from where a user is ([`Mobility`]) and what all users of a carrier share
-//! ([`Site`]) to the SINR of each group of resource blocks at an instant; [`CqiScale`] and [`effective_sinr`] go from there
-//! to a CQI. The error rate of a block at its SINR is [`ranpace_phy::BlerCurve`]'s, and the delay of reports is the cell's.
-//! The parts stand alone too:
+//! [`RadioPath::look`] combines everything: from the position of a user ([`Mobility`]) and what all users of a carrier share
+//! ([`Site`]) it computes the SINR of each group of resource blocks at an instant; [`CqiScale`] and [`effective_sinr`] turn
+//! that into a CQI. [`ranpace_phy::BlerCurve`] gives the block error rate at an SINR; the cell models the delay of reports.
+//! The parts can be used alone:
 //!
 //! - path loss: [`PathLoss`] (Friis, log-distance, COST 231 Hata, UMi street canyon), [`Shadowing`], [`Blockage`] by
 //!   buildings, the [`STREET`] of the experiments;
 //! - fading: [`Fading`] under the profiles of TS 36.104 ([`DelayProfile`]), its [`statistics`], [`Flicker`] of millimetre
 //!   waves;
 //! - noise: [`Receiver`], with interference as a rise of its noise or as a [`NoiseSource`]; [`Transmitter`];
-//! - recorded: [`Recording`] of SINR, CQI, RSRP and gain (also from the logs of a 5G phone), [`RecordedFading`] of each PRB;
-//! - mobility: standing, on a [`Trajectory`], or on a [`RandomWalk`].
+//! - recordings: [`Recording`] of SINR, CQI, RSRP and gain (also from the logs of a 5G phone), [`RecordedFading`] of each PRB;
+//! - mobility: static, on a [`Trajectory`], or on a [`RandomWalk`].
 //!
-//! Everything is a function of time, or of the way gone, and of a seed: nothing happens between looks, and whoever is not
-//! looked at costs nothing. A look costs about 0.1 us for 25 groups under EVA, fading included; in each
-//! [`GRAIN`] of 10 ms the first costs some 0.1 us more, for what is slow.
+//! Everything is a function of time or of the distance travelled, and of a seed: nothing happens between looks, and a user
+//! that is not looked at costs nothing. A look costs about 0.1 us for 25 groups under EVA, fading included; the first one in
+//! each [`GRAIN`] of 10 ms costs some 0.1 us more, for the slow parts.
 //!
-//! Ratios of powers are called so; what is in dB, dBm, Hz, metres or m/s has it in its name. Positions are in metres. Any
-//! input gives a number, if an absurd one: distances count from one metre on, and ratios end at 300 dB.
+//! Power ratios are called ratios; names of quantities in dB, dBm, Hz, metres or m/s end in the unit. Positions are in metres.
+//! Any input gives a finite result: distances are at least one metre, and ratios are clamped at 300 dB.
 
 mod buildings;
 mod decibel;

@@ -1,4 +1,4 @@
-//! Noise and interference at a receiver, and the SINR of what arrives there.
+//! Noise and interference at a receiver, and the SINR of a received signal.
 
 use ranpace_units::{Span, Time};
 
@@ -8,27 +8,27 @@ use super::random::{Purpose, at as at_place, unit};
 /// Thermal noise in dBm/Hz at 290 K: k T.
 const THERMAL_DBM_HZ: f64 = -174.0;
 
-/// A generator of white noise at the receiver, as in the experiments of 003. It is on for the first part of each period, or once in
-/// each period, at a time and for a time that are drawn.
+/// A generator of white noise at the receiver, as in the experiments of 003. It is on at the beginning of each period, or once
+/// per period at a random time for a random duration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoiseSource {
     /// Power in dBm at the receiver, in one PRB.
     pub prb_dbm: f64,
-    /// How long it is on in each period; [`Span::MAX`] for ever.
+    /// How long it is on in each period; [`Span::MAX`] for always.
     pub on: Span,
     /// Length of a period.
     pub period: Span,
-    /// Drawn: when in its period it comes on is uniform, and how long it stays on is exponential with the mean `on`, and at most a
-    /// period; so it may still be on in the next.
+    /// Whether times are random: the start is uniform in the period, and the duration is exponential with the mean `on`, at most a
+    /// period; so it may extend into the next.
     pub random: bool,
 }
 
 impl NoiseSource {
-    /// One that is always on.
+    /// A generator that is always on.
     pub const fn steady(prb_dbm: f64) -> Self {
         Self { prb_dbm, on: Span::MAX, period: Span::MAX, random: false }
     }
-    /// Whether it is on now, at a receiver of this seed.
+    /// Whether it is on now, at a receiver with this seed.
     pub fn is_on(&self, now: Time, seed: u64) -> bool {
         if !self.random {
             return now.since(Time::ZERO) % self.period < self.on;
@@ -38,7 +38,7 @@ impl NoiseSource {
         let covers = |number: u64, at: u64| {
             let mut random = at_place(seed, Purpose::Noise, number);
             let begin = unit(&mut random) * period as f64;
-            // The draw is below 1, its complement above 0.
+            // The draw is below 1, so its complement is positive.
             let lasts = -libm::log(1.0 - unit(&mut random)) * self.on.as_nanos() as f64;
             (begin..begin + lasts.min(period as f64)).contains(&(at as f64))
         };
@@ -46,19 +46,19 @@ impl NoiseSource {
     }
 }
 
-/// What a receiver adds to a signal.
+/// Noise and interference that a receiver adds to a signal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Receiver {
     /// Noise figure in dB.
     pub noise_figure_db: f64,
-    /// By how many dB other cells raise the noise floor; 0 if there are none.
+    /// Rise of the noise floor by other cells in dB; 0 if there are none.
     pub noise_rise_db: f64,
     /// A generator of noise.
     pub source: Option<NoiseSource>,
 }
 
 impl Receiver {
-    /// A receiver with this noise figure in dB, alone in the world.
+    /// A receiver with this noise figure in dB, without interference.
     pub const fn quiet(noise_figure_db: f64) -> Self {
         Self { noise_figure_db, noise_rise_db: 0.0, source: None }
     }
@@ -68,44 +68,44 @@ impl Receiver {
         THERMAL_DBM_HZ + 10.0 * libm::log10(hz) + self.noise_figure_db + self.noise_rise_db
     }
 
-    /// Noise and interference in mW on a PRB of `prb_hz` Hz: once with the generator of noise off, once with it on.
+    /// Noise and interference in mW on a PRB of `prb_hz` Hz, with the generator of noise off and with it on.
     pub(crate) fn noise_mw(&self, prb_hz: f64) -> [f64; 2] {
         let floor = from_db(self.floor_dbm(prb_hz));
         [floor, floor + self.source.map_or(0.0, |source| from_db(source.prb_dbm))]
     }
 
-    /// Noise and interference in dBm on a PRB of `prb_hz` Hz now, at a receiver of this seed.
+    /// Noise and interference in dBm on a PRB of `prb_hz` Hz now, at a receiver with this seed.
     pub fn noise_dbm(&self, prb_hz: f64, now: Time, seed: u64) -> f64 {
         let on = self.source.is_some_and(|source| source.is_on(now, seed));
         to_db(self.noise_mw(prb_hz)[usize::from(on)])
     }
 
-    /// SINR in dB of a PRB of `prb_hz` Hz that arrives with this power in dBm; of the receiver of seed 0, where that matters.
+    /// SINR in dB on a PRB of `prb_hz` Hz at this received power in dBm; a random generator of noise uses seed 0.
     pub fn sinr_db(&self, received_dbm: f64, prb_hz: f64, now: Time) -> f64 {
         received_dbm - self.noise_dbm(prb_hz, now, 0)
     }
 }
 
-/// The sending end: its power, spread evenly over its PRBs.
+/// A transmitter: its power, spread evenly over its PRBs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transmitter {
     /// Power in dBm over all PRBs.
     pub power_dbm: f64,
     /// Gain in dB of antennas and beams at both ends.
     pub gain_db: f64,
-    /// Over how many PRBs the power is spread; none counts as one.
+    /// Number of PRBs over which the power is spread; 0 counts as 1.
     pub prbs: u16,
 }
 
 impl Transmitter {
-    /// Beamforming of 64 by 16 elements in dB, a constant: the spec's inference for the experiments at 28 GHz.
+    /// Constant beamforming gain of 64 by 16 elements in dB: the spec's inference for the experiments at 28 GHz.
     pub const MMWAVE_BEAM_DB: f64 = 30.0;
 
     /// Power in dBm on one PRB, gains included.
     pub fn prb_dbm(&self) -> f64 {
         self.power_dbm + self.gain_db - 10.0 * libm::log10(f64::from(self.prbs.max(1)))
     }
-    /// RSRP in dBm after this loss in dB: the power of one of the twelve sub-carriers of a PRB; TS 36.214 clause 5.1.1.
+    /// RSRP in dBm after this loss in dB: the power of one of a PRB's twelve sub-carriers; TS 36.214 clause 5.1.1.
     pub fn rsrp_dbm(&self, loss_db: f64) -> f64 {
         self.prb_dbm() - 10.0 * libm::log10(12.0) - loss_db
     }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn signal_to_noise_of_test_p_4() {
-        // 35 dBm over 200 MHz at 28 GHz, noise figure 9 dB, no beam: as one block of 200 MHz.
+        // 35 dBm over 200 MHz at 28 GHz, noise figure 9 dB, no beam, treated as one block of 200 MHz.
         let base = Position::new(0.0, 0.0, 10.0);
         for (metres, clear, expected) in [(10.0, true, 32.2), (100.0, true, 13.6), (100.0, false, -6.9)] {
             let path = Path::between(base, Position::new(metres, 0.0, 1.5));
@@ -137,7 +137,7 @@ mod tests {
         PathLoss::COST231_NS3.loss_db(path, carrier, true)
     }
 
-    /// ns-3 3.37: one static user, 46 dBm, 100 PRBs, COST 231: distance, SINR in dB, CQI, MCS; the SINR alone is the
+    /// ns-3 3.37: one static user, 46 dBm, 100 PRBs, COST 231: distance, SINR in dB, CQI, MCS. The SINR alone is the
     /// spec's claim "within 0.04 dB".
     const NS3: [(f64, f64, u8, u8); 17] = [
         (20.0, 54.79, 15, 28),
@@ -169,7 +169,7 @@ mod tests {
             assert!((found - sinr_db).abs() < 0.041, "{metres} m: {found}");
             let reported = CqiThresholds::Ns3.cqi(found);
             assert_eq!(reported.get(), cqi, "{metres} m");
-            // ns-3 sends with MCS 0 at CQI 0; we do not send.
+            // ns-3 sends with MCS 0 at CQI 0; this simulator does not send.
             let chosen = McsRule::Lena.mcs(reported).map_or(0, |mcs| mcs.get());
             assert_eq!(chosen, mcs, "{metres} m");
         }
@@ -180,7 +180,7 @@ mod tests {
         let path =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/reference/ns3-rate-distance.csv");
         let Ok(text) = std::fs::read_to_string(path) else {
-            // Written past the test runner, which hides what passing tests print.
+            // Written directly to stderr, since the test runner hides the output of passing tests.
             let word =
                 "skipped: needs shared/data/reference beside the checkout; CONTRIBUTING.md says more\n";
             std::io::Write::write_all(&mut std::io::stderr(), word.as_bytes()).unwrap();
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn uplinks_of_test_p_11_have_ns_3s_mcs() {
-        // 23 dBm, the cap, spread over the whole band; the base station has a noise figure of 5 dB.
+        // 23 dBm, the maximum, spread over the whole band; the base station has a noise figure of 5 dB.
         let mcs = |metres: f64, prbs: u16| {
             let user = Transmitter { power_dbm: 23.0, gain_db: 0.0, prbs };
             let received = user.prb_dbm() - cost231_db(metres, Carrier::MHZ_1930);
@@ -244,18 +244,18 @@ mod tests {
     fn noise_that_is_drawn_comes_once_a_period_and_lasts_as_long_on_the_mean() {
         let (on, period) = (Span::from_millis(40), Span::from_millis(1_000));
         let source = NoiseSource { prb_dbm: -90.0, on, period, random: true };
-        // 20 000 periods: the share of time has a deviation of 0.7 %, the mean length too.
+        // 20 000 periods: the share of time has a standard deviation of 0.7 %, and so has the mean length.
         let states: Vec<bool> = (0..20_000_000).map(|ms| source.is_on(Time::from_millis(ms), 5)).collect();
         let share = states.iter().filter(|on| **on).count() as f64 / states.len() as f64;
         assert!((share / 0.04 - 1.0).abs() < 0.035, "{share}");
         let bursts: Vec<usize> =
             states.chunk_by(|a, b| a == b).filter(|part| part[0]).map(<[bool]>::len).collect();
         let mean = bursts.iter().sum::<usize>() as f64 / bursts.len() as f64;
-        // Lengths in whole ms of those that are seen at all, and two that meet are one.
+        // Lengths are in whole ms, bursts between samples are missed, and adjacent bursts merge.
         assert!((40.0..44.0).contains(&mean), "{mean}");
         let long = bursts.iter().filter(|length| **length > 80).count() as f64 / bursts.len() as f64;
         assert!((long / 0.135 - 1.0).abs() < 0.15, "exp(-2) of them are twice as long: {long}");
-        // Another seed, another time.
+        // Another seed gives other times.
         let other = (0..1_000)
             .any(|ms| source.is_on(Time::from_millis(ms), 5) != source.is_on(Time::from_millis(ms), 6));
         assert!(other);

@@ -1,4 +1,4 @@
-//! Path loss: how much of the power is lost over a distance, on average.
+//! Path loss: the average attenuation over a distance.
 
 use super::Position;
 
@@ -6,18 +6,18 @@ use super::Position;
 const ROUNDED_LIGHT: f64 = 3.0e8;
 /// Speed of light in m/s.
 const LIGHT: f64 = 299_792_458.0;
-/// Nearer than this many metres the distance counts as this: no formula here means anything there. Ours.
+/// Shorter distances in metres count as this, since no formula here is valid there. Ours.
 const NEAREST_M: f64 = 1.0;
 
 /// A carrier's frequency: 1 MHz to 1 THz.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Carrier(f64);
 
-/// The frequency is not one of a radio.
+/// The frequency is out of range for a radio carrier.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("expected a carrier from 1 MHz to 1 THz, found {found_hz} Hz")]
 pub struct NoSuchCarrier {
-    /// What came, in Hz.
+    /// The frequency found, in Hz.
     pub found_hz: f64,
 }
 
@@ -35,7 +35,7 @@ impl Carrier {
     pub fn from_hz(hz: f64) -> Result<Self, NoSuchCarrier> {
         if (1e6..=1e12).contains(&hz) { Ok(Self(hz)) } else { Err(NoSuchCarrier { found_hz: hz }) }
     }
-    /// Hz.
+    /// Frequency in Hz.
     pub const fn hz(self) -> f64 {
         self.0
     }
@@ -55,12 +55,12 @@ impl Carrier {
     }
 }
 
-/// The two ends of a path, as the formulas want them.
+/// The geometry of a path, as the formulas need it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
-    /// On the ground, in metres; at least one.
+    /// Distance on the ground in metres; at least 1.
     ground_m: f64,
-    /// Through the air, in metres; at least one.
+    /// Distance through the air in metres; at least 1.
     air_m: f64,
     /// Height of the base station in metres.
     base_m: f64,
@@ -69,7 +69,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// From a base station to a user. Less than a metre apart counts as a metre (ours).
+    /// The path from a base station to a user. Distances below a metre count as a metre (ours).
     pub fn between(base: Position, user: Position) -> Self {
         Self {
             ground_m: base.ground_distance_m(user).max(NEAREST_M),
@@ -88,7 +88,7 @@ impl Path {
     }
 }
 
-/// A model of path loss. [`Self::loss_db`] is never negative and always finite.
+/// A path loss model. [`Self::loss_db`] is never negative and always finite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PathLoss {
@@ -96,15 +96,15 @@ pub enum PathLoss {
     Friis,
     /// `at_1_m_db` + 10 `exponent` log10(d / 1 m); ns-3's defaults are 3 and 46.6777 dB (Friis at 5.15 GHz).
     LogDistance {
-        /// How fast the power falls; 2 is free space.
+        /// Path loss exponent; 2 is free space.
         exponent: f64,
-        /// Loss in dB at a metre.
+        /// Loss in dB at 1 m.
         at_1_m_db: f64,
     },
     /// COST 231 Hata: 46.3 + 33.9 log10 f - 13.82 log10 h_b - a(h_m) + (44.9 - 6.55 log10 h_b) log10 d_km + X, where
     /// a(h_m) = 0.8 + (1.11 log10 f - 0.7) h_m - 1.56 log10 f and f is in MHz. The spec's ns-3 form.
     Cost231 {
-        /// Height of the base station in metres: a parameter and not its position's, as in ns-3.
+        /// Height of the base station in metres: a parameter, not the height of its position, as in ns-3.
         base_m: f64,
         /// Height of the user in metres, likewise.
         user_m: f64,
@@ -116,11 +116,11 @@ pub enum PathLoss {
 }
 
 impl PathLoss {
-    /// COST 231 Hata as it is in ns-3: heights of 50 m and 3 m whatever the positions are, and 10 dB more.
+    /// COST 231 Hata as in ns-3: heights of 50 m and 3 m whatever the positions, and 10 dB more.
     pub const COST231_NS3: Self = Self::Cost231 { base_m: 50.0, user_m: 3.0, extra_db: 10.0 };
 
-    /// Loss in dB. `clear` says whether the user sees the base station; only [`Self::UmiStreetCanyon`] asks. A loss that
-    /// is negative (the formula does not hold) or not a number (absurd parameters) counts as 0 dB (ours).
+    /// Loss in dB. `clear` is line of sight, which only [`Self::UmiStreetCanyon`] considers. Negative losses (the formula does
+    /// not hold) and NaN (absurd parameters) count as 0 dB (ours).
     pub fn loss_db(self, path: Path, carrier: Carrier, clear: bool) -> f64 {
         let loss = match self {
             Self::Friis => {
@@ -140,13 +140,13 @@ impl PathLoss {
                 if clear { direct } else { direct.max(umi_blocked_db(path, carrier)) }
             }
         };
-        // No sum of logarithms of these comes near a million; parameters may be anything.
+        // These sums of logarithms never come near a million, but parameters may be anything.
         if loss > 0.0 { loss.min(1e6) } else { 0.0 }
     }
 }
 
-/// Distance on the ground in metres from which the reflection on it counts: 4 (h_b - 1)(h_m - 1) f / c;
-/// TR 38.901 Table 7.4.1-1, note 1. Zero where one of them is not above 1 m.
+/// Breakpoint distance on the ground in metres, beyond which the ground reflection matters: 4 (h_b - 1)(h_m - 1) f / c;
+/// TR 38.901 Table 7.4.1-1, note 1. Zero if either height is not above 1 m.
 pub fn umi_breakpoint_m(base_m: f64, user_m: f64, carrier: Carrier) -> f64 {
     let above = |height: f64| (height - 1.0).max(0.0);
     4.0 * above(base_m) * above(user_m) * carrier.hz() / ROUNDED_LIGHT
@@ -157,7 +157,7 @@ fn umi_clear_db(path: Path, carrier: Carrier) -> f64 {
     let near = 32.4 + 20.0 * carrier.log10_ghz();
     let distance = libm::log10(path.air_m);
     let breakpoint = umi_breakpoint_m(path.base_m, path.user_m, carrier);
-    // Without a breakpoint the second formula has none to continue from.
+    // Without a breakpoint the second formula does not apply.
     if path.ground_m <= breakpoint || breakpoint <= 0.0 {
         return near + 21.0 * distance;
     }
@@ -170,7 +170,7 @@ fn umi_blocked_db(path: Path, carrier: Carrier) -> f64 {
     35.3 * libm::log10(path.air_m) + 22.4 + 21.3 * carrier.log10_ghz() - 0.3 * (path.user_m - 1.5)
 }
 
-/// How likely a user at this distance on the ground sees the base station of a street canyon; TR 38.901 Table 7.4.2-1.
+/// Probability of line of sight in a street canyon at this distance on the ground; TR 38.901 Table 7.4.2-1.
 pub fn umi_clear_probability(ground_m: f64) -> f64 {
     if ground_m > 18.0 {
         let near = 18.0 / ground_m;
@@ -204,7 +204,7 @@ mod tests {
             assert!((at - expected).abs() < 1e-6, "{at}");
             let loss = |metres| PathLoss::UmiStreetCanyon.loss_db(path(metres), carrier, true);
             assert!((loss(at + 1e-3) - loss(at)).abs() < 0.05);
-            // 40 dB a decade beyond it.
+            // 40 dB per decade beyond it.
             assert!((loss(at * 100.0) - loss(at * 10.0) - 40.0).abs() < 0.05);
         }
     }
@@ -232,7 +232,7 @@ mod tests {
         let textbook = PathLoss::Cost231 { base_m: 50.0, user_m: 3.0, extra_db: 0.0 };
         assert!((at(PathLoss::COST231_NS3, 100.0) - 107.23).abs() < 0.05);
         assert!((at(PathLoss::COST231_NS3, 100.0) - at(textbook, 100.0) - 10.0).abs() < 1e-9);
-        // (44.9 - 6.55 log10 50) a decade.
+        // (44.9 - 6.55 log10 50) per decade.
         assert!((at(textbook, 1000.0) - at(textbook, 100.0) - 33.772).abs() < 1e-3);
     }
 

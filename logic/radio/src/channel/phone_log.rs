@@ -1,12 +1,11 @@
-//! Logs of a phone that measured once a second: the 5G logs of UCC.
+//! Logs of a phone that measured once per second: UCC's 5G logs.
 //!
 //! Source: Raca et al., "Beyond Throughput, The Next Generation: a 5G Dataset with Channel and Context Metrics", MMSys 2020,
-//! whose columns these are: Timestamp, NetworkMode, RSRP, SNR, CQI, among others.
+//! which defines the columns: Timestamp, NetworkMode, RSRP, SNR, CQI, among others.
 //!
-//! Only rows of one network mode count, and what they say is put together second by second: several rows of one second are
-//! averaged (SNR and RSRP, in dB), and the last CQI holds; a second without a row is between its neighbours, as
-//! [`Recording`] draws its lines, up to ten of them; what was in another mode, and longer gaps, is cut out, and what comes
-//! before and after follows each other a second apart. All this is ours.
+//! Only rows of one network mode are used. Rows of the same second are averaged (SNR and RSRP, in dB), except that the last CQI
+//! holds. Up to ten seconds without a row are interpolated, as [`Recording`] does between samples. Longer gaps and stretches in
+//! another mode are cut out; the samples before and after then follow each other one second apart. All this is ours.
 
 use ranpace_phy::Cqi;
 use ranpace_units::{Span, Time};
@@ -14,7 +13,7 @@ use ranpace_units::{Span, Time};
 use super::recording::{RSRP, Row, SINR, numbered};
 use super::{Conditions, Recording, RecordingError};
 
-/// Seconds without a row, beyond which a gap is cut out.
+/// The longest gap in seconds that is interpolated; longer ones are cut out.
 const LONGEST_GAP_S: u64 = 10;
 
 /// Sums over the rows of one second.
@@ -56,7 +55,7 @@ impl Recording {
         let (rsrp, snr, cqi) = (column("RSRP")?, column("SNR")?, column("CQI")?);
         let mut samples = Vec::new();
         let mut last_row = None;
-        // The second that is being read: its number in the log, its place in the recording, what was seen in it.
+        // The current second: its number in the log, its place in the recording, and its sums.
         let mut open: Option<(u64, u64, Second)> = None;
         let mut cut = false;
         for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
@@ -73,7 +72,7 @@ impl Recording {
             }
             let (snr_db, rsrp_dbm) = (row.number(Some(snr), SINR)?, row.number(Some(rsrp), RSRP)?);
             let cqi = row.cqi(Some(cqi))?;
-            // A row without SNR and CQI says nothing to a scheduler.
+            // A row without SNR and CQI is of no use to a scheduler.
             if snr_db.is_none() && cqi.is_none() {
                 continue;
             }
@@ -113,8 +112,8 @@ fn sample(place: u64, seen: Second) -> (Time, Conditions) {
 
 const TIMESTAMP: &str = "a time such as 2019.12.16_13.40.04";
 
-/// Seconds since the first of March of year 0 of a time such as 2019.12.16_13.40.04, as a clock without leap seconds or
-/// summer time counts.
+/// Seconds since 1 March of year 0 at a time such as 2019.12.16_13.40.04, on a clock without leap seconds and
+/// daylight saving time.
 fn seconds(text: &str) -> Option<u64> {
     let (date, clock) = text.split_once('_')?;
     let three = |text: &str| -> Option<[u64; 3]> {
@@ -127,7 +126,7 @@ fn seconds(text: &str) -> Option<u64> {
     if !fits || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Years from March on, so that the day that comes and goes is the last one of a year.
+    // Years start in March, so that the leap day is the last day of a year.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
     Some(((days * 24 + hour) * 60 + minute) * 60 + second)
@@ -172,7 +171,7 @@ mod tests {
             found,
             [(0, 5.0, 11, -99.0), (3000, 8.0, 11, -98.0), (4000, 20.0, 9, -80.0), (5000, 10.0, 8, -70.0)]
         );
-        // Two thirds of the way over the missing seconds.
+        // Interpolated two thirds of the way across the missing seconds.
         assert_eq!(recording.at(Span::from_secs(2)).sinr_db, Some(7.0));
     }
 
@@ -221,13 +220,13 @@ mod tests {
             "/../../../shared/data/traces/ucc-5g-2020/static-B_2019.12.16_13.40.04.csv"
         );
         let Ok(text) = std::fs::read_to_string(path) else {
-            // Written past the test runner, which hides what passing tests print.
+            // Written directly to stderr, since the test runner hides the output of passing tests.
             let word = "skipped: needs shared/data/traces beside the checkout; CONTRIBUTING.md says more\n";
             std::io::Write::write_all(&mut std::io::stderr(), word.as_bytes()).unwrap();
             return;
         };
         let recording = Recording::parse_5g_log(&text).unwrap();
-        // 2143 rows in 2282 s, all of them 5G, of 1983 different seconds.
+        // 2143 rows in 2282 s, all of them 5G, from 1983 distinct seconds.
         assert_eq!(recording.count(), 1983);
         assert!(
             (2200..=2290).contains(&recording.length().as_millis().div_euclid(1000)),
@@ -235,7 +234,7 @@ mod tests {
             recording.length()
         );
         assert!(recording.samples().iter().all(|(_, at)| (-7.0..=15.0).contains(&at.sinr_db.unwrap())));
-        // A cell sees the CQI that was logged in each second: 10.7 on the mean, where the CQI of the logged SNR would be 3.
+        // A cell uses the CQI logged in each second: 10.7 on average, where the logged SNR would give a CQI of 3.
         let scale = CqiScale::new(CqiThresholds::Awgn);
         let logged: Vec<(Time, u8)> =
             recording.samples().iter().filter_map(|(time, at)| Some((*time, at.cqi?.get()))).collect();

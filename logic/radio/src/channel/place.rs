@@ -1,8 +1,8 @@
-//! Positions, and areas in which they are drawn.
+//! Positions, and areas from which they are drawn.
 
 use super::random::{self, Purpose};
 
-/// A point in metres: x and y on the ground, z the height above it.
+/// A point in metres: x and y on the ground, z above it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Position {
     /// Metres towards the east.
@@ -13,18 +13,18 @@ pub struct Position {
     pub z: f64,
 }
 
-/// Where a user is at an instant, and how it got there.
+/// Position and movement of a user at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motion {
     /// Where it is.
     pub position: Position,
     /// Its speed in m/s.
     pub speed_m_s: f64,
-    /// Metres that it has travelled since the run began.
+    /// Metres travelled since the start of the run.
     pub travelled_m: f64,
 }
 
-/// Twice around the Earth. What is farther away, or not a number, is put there, so that no distance is infinite.
+/// Twice around the Earth. Longer distances and NaN count as this, so that every distance is finite.
 const FARTHEST_M: f64 = 8e7;
 
 impl Position {
@@ -40,7 +40,7 @@ impl Position {
     pub fn distance_m(self, other: Self) -> f64 {
         length(self.x - other.x, self.y - other.y, self.z - other.z)
     }
-    /// The point that lies `share` (0 to 1) of the way to `other`.
+    /// The point at the fraction `share` (0 to 1) of the way to `other`.
     pub(crate) fn towards(self, other: Self, share: f64) -> Self {
         let between = |from: f64, to: f64| from + (to - from) * share;
         Self::new(between(self.x, other.x), between(self.y, other.y), between(self.z, other.z))
@@ -52,30 +52,30 @@ fn length(x: f64, y: f64, z: f64) -> f64 {
     if length < FARTHEST_M { length } else { FARTHEST_M }
 }
 
-/// A round area on the ground: where users are dropped, and where walkers stay.
+/// A disc on the ground, in which users are dropped or walk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Disc {
-    /// Its middle; the height is that of everybody on it.
+    /// Its centre; its height is that of all users in it.
     pub centre: Position,
     /// Its radius in metres.
     pub radius_m: f64,
-    /// How places on it are drawn.
+    /// Distribution of positions in it.
     pub spread: Spread,
 }
 
-/// How places on a disc are drawn.
+/// Distribution of positions in a disc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spread {
-    /// Evenly over the area.
+    /// Uniform over the area.
     #[default]
     Area,
-    /// Evenly over the distance from the middle, so that more are near it: ns-3's `RandomDiscPositionAllocator` with its
+    /// Uniform in the distance from the centre, and thus denser near it: ns-3's `RandomDiscPositionAllocator` with its
     /// usual variable.
     Radius,
 }
 
 impl Disc {
-    /// A point drawn as [`Spread`] says, for user number `user` under this seed.
+    /// A point drawn from the distribution [`Spread`], for user number `user` under this seed.
     pub fn draw(self, seed: u64, user: u64) -> Position {
         let random = &mut random::at(seed, Purpose::Place, user);
         let unit = random::unit(random);
@@ -101,7 +101,7 @@ mod tests {
             drops.iter().filter(|drop| inside(drop)).count() as f64 / drops.len() as f64
         };
         assert_eq!(share(&|p| p.ground_distance_m(disc.centre) <= 400.0 && p.z == 1.5), 1.0);
-        // Five standard errors of a share of a quarter are 0.015.
+        // Five standard errors of a share of one quarter are 0.015.
         assert!((share(&|p| p.ground_distance_m(disc.centre) <= 200.0) - 0.25).abs() < 0.015);
         assert!((share(&|p| p.x > 5.0 && p.y > -7.0) - 0.25).abs() < 0.015);
     }
@@ -111,7 +111,7 @@ mod tests {
         let disc = Disc { centre: Position::new(5.0, -7.0, 1.5), radius_m: 400.0, spread: Spread::Radius };
         let near =
             (0..20_000).filter(|user| disc.draw(3, *user).ground_distance_m(disc.centre) <= 200.0).count();
-        // Five standard errors of a share of a half are 0.018.
+        // Five standard errors of a share of one half are 0.018.
         assert!((near as f64 / 20_000.0 - 0.5).abs() < 0.018);
     }
 

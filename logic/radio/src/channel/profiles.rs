@@ -1,6 +1,6 @@
-//! Delay profiles: the echoes of a signal.
+//! Delay profiles of multipath channels.
 
-/// An echo: its delay in ns after the first, and its relative power in dB.
+/// A tap: its delay in ns after the first, and its relative power in dB.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tap {
     /// Excess delay in ns.
@@ -9,10 +9,10 @@ pub struct Tap {
     pub power_db: f64,
 }
 
-/// The profiles of TS 36.104 Annex B.2, and one without echoes.
+/// The profiles of TS 36.104 Annex B.2, and a flat one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DelayProfile {
-    /// All taps arrive together, so that the whole band fades together: one Rayleigh process.
+    /// All taps arrive together, so that the whole band fades together: a single Rayleigh process.
     Flat,
     /// Extended pedestrian A; Table B.2-1.
     Epa,
@@ -26,7 +26,7 @@ const fn tap(delay_ns: f64, power_db: f64) -> Tap {
     Tap { delay_ns, power_db }
 }
 
-/// Nine taps that arrive together are one, whose power does not repeat (see [`Rings`](super::Rings)).
+/// Nine simultaneous taps make one Rayleigh process whose power does not repeat (see [`Rings`](super::Rings)).
 const FLAT: [Tap; 9] = [tap(0.0, 0.0); 9];
 const EPA: [Tap; 7] = [
     tap(0.0, 0.0),
@@ -61,10 +61,10 @@ const ETU: [Tap; 9] = [
 ];
 
 impl DelayProfile {
-    /// All there are.
+    /// All profiles.
     pub const ALL: [Self; 4] = [Self::Flat, Self::Epa, Self::Eva, Self::Etu];
 
-    /// Its taps, in the order of their delays.
+    /// Its taps, by increasing delay.
     pub const fn taps(self) -> &'static [Tap] {
         match self {
             Self::Flat => &FLAT,
@@ -83,7 +83,7 @@ mod tests {
     fn profiles_are_those_of_the_file() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/3gpp/fading_profiles.csv");
         let Ok(text) = std::fs::read_to_string(path) else {
-            // Written past the test runner, which hides what passing tests print.
+            // Written directly to stderr, since the test runner hides the output of passing tests.
             let word = "skipped: needs shared/data/3gpp beside the checkout; CONTRIBUTING.md says more\n";
             std::io::Write::write_all(&mut std::io::stderr(), word.as_bytes()).unwrap();
             return;

@@ -1,16 +1,16 @@
-//! From the SINR of groups of resource blocks to one SINR, and to a CQI.
+//! Effective SINR and CQI from the SINR of groups of resource blocks.
 
 use ranpace_phy::{Cqi, CqiThresholds, QamTable, awgn_threshold_db};
 
 use super::decibel::{counted, from_db};
 
-/// When a product is to be put away, so that one more factor, of at most 10^30, does not make it infinite.
+/// Limit at which a product is folded, so that another factor of at most 10^30 cannot overflow it.
 const FULL: f64 = 1e270;
 
-/// The one SINR with which all PRBs together would have the capacity that they have: each item is the SINR of a group as a
-/// ratio, and its number of PRBs. The mean over PRBs of log2(1 + SINR), turned back; 0 if there are no groups.
+/// Effective SINR: the single SINR at which all PRBs would have the same total capacity. Each item is the SINR of a group as a
+/// ratio, and its number of PRBs. It inverts the mean of log2(1 + SINR) over PRBs; 0 if there are no groups.
 pub fn effective_sinr(groups: impl IntoIterator<Item = (f32, u8)>) -> f64 {
-    // One logarithm for many groups: a product of those that are equally wide.
+    // One logarithm serves many groups: the factors of equally wide groups are multiplied first.
     let (mut bits, mut prbs) = (0.0, 0_u32);
     let (mut product, mut width) = (1.0_f64, 0_u8);
     for (sinr, group) in groups {
@@ -25,24 +25,24 @@ pub fn effective_sinr(groups: impl IntoIterator<Item = (f32, u8)>) -> f64 {
     if prbs == 0 { 0.0 } else { libm::exp2(bits / f64::from(prbs)) - 1.0 }
 }
 
-/// The upper bits of a positive f32 count sixteenths of octaves.
+/// Shift after which the bits of a positive f32 count sixteenths of octaves.
 const STEP_BITS: u32 = 19;
-/// Steps begin at a ratio of 1/16, below all thresholds, and end at 4096, above all of them.
+/// Steps start at a ratio of 1/16, below all thresholds, and end at 4096, above all thresholds.
 const FIRST_STEP: u32 = (127 - 4) << 4;
 const STEPS: usize = 16 * 16;
 
-/// Thresholds of CQI as ratios, so that no logarithm is needed for each group.
+/// CQI thresholds as ratios, so that groups need no logarithm each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CqiScale {
-    /// From which SINR on CQI 1 to 15 are reported, as ratios.
+    /// Thresholds of CQI 1 to 15 as ratios.
     ratios: [f64; 15],
-    /// As capacities, log2(1 + ratio).
+    /// The thresholds as capacities, log2(1 + ratio).
     capacities: [f64; 15],
-    /// The threshold of the next better CQI; none is better than the last.
+    /// Threshold of the next higher CQI, by CQI; infinite for the last.
     next: [f32; 16],
-    /// The CQI at the beginning of each sixteenth of an octave: no two thresholds lie in one.
+    /// The CQI at the beginning of each sixteenth of an octave, which contains at most one threshold.
     least: [u8; STEPS],
-    /// The same in dB.
+    /// The thresholds in dB.
     decibels: [f64; 15],
 }
 
@@ -51,12 +51,12 @@ impl CqiScale {
     pub fn new(thresholds: CqiThresholds) -> Self {
         Self::of(*thresholds.sinr_db())
     }
-    /// The scale of a UE with either table in white noise; see [`ranpace_phy::awgn_cqi`].
+    /// The scale of a UE with either table under AWGN; see [`ranpace_phy::awgn_cqi`].
     pub fn awgn(table: QamTable) -> Self {
         match table {
             QamTable::Qam64 => Self::new(CqiThresholds::Awgn),
             QamTable::Qam256 => Self::of(core::array::from_fn(|i| {
-                // 1 to 15.
+                // From 1 to 15.
                 let cqi = Cqi::new(i as u8 + 1).unwrap_or(Cqi::MAX);
                 awgn_threshold_db(cqi.efficiency(table))
             })),
@@ -76,25 +76,25 @@ impl CqiScale {
         Self { ratios, capacities, next, least, decibels }
     }
 
-    /// The CQI at this SINR as a ratio: the largest whose threshold is not above it.
+    /// The CQI at this SINR as a ratio: the highest whose threshold does not exceed it.
     pub fn cqi(&self, sinr: f64) -> Cqi {
-        // At most 15. All are compared, since that is quicker than to stop.
+        // At most 15. All are compared, which is faster than stopping early.
         let reached = self.ratios.iter().map(|threshold| u8::from(*threshold <= sinr)).sum();
         Cqi::new(reached).unwrap_or(Cqi::MAX)
     }
 
-    /// The CQI of a band of this capacity, the mean of log2(1 + SINR): that of its effective SINR.
+    /// The CQI of a band with this capacity, the mean of log2(1 + SINR): the CQI of its effective SINR.
     pub fn cqi_of_capacity(&self, capacity: f64) -> Cqi {
         let reached = self.capacities.partition_point(|threshold| *threshold <= capacity);
         Cqi::new(reached as u8).unwrap_or(Cqi::MAX) // at most 15
     }
 
-    /// The CQI at each SINR as a ratio, for as many as both have room: as [`Self::cqi`], but for the rounding of thresholds
-    /// to single precision, and much quicker.
+    /// The CQI at each SINR (a ratio), for as many as both slices hold: like [`Self::cqi`] except that thresholds are rounded to
+    /// single precision, and much faster.
     #[inline]
     pub fn cqis(&self, sinrs: &[f32], cqis: &mut [u8]) {
         for (sinr, cqi) in sinrs.iter().zip(cqis) {
-            // What is not a number counts as zero.
+            // NaN counts as 0.
             let sinr = sinr.max(0.0);
             let step = (sinr.to_bits() >> STEP_BITS).saturating_sub(FIRST_STEP) as usize;
             let least = self.least[step.min(STEPS - 1)];
@@ -102,15 +102,15 @@ impl CqiScale {
         }
     }
 
-    /// The worst CQI of the groups, from which ns-3 picks the MCS of the groups given to a user; the best of all if
-    /// there are no groups.
+    /// The worst CQI of the groups, which ns-3 uses for the MCS of a user's groups; the highest CQI if there
+    /// are no groups.
     pub fn worst(&self, sinrs: impl IntoIterator<Item = f32>) -> Cqi {
         let least = |least: f64, sinr: f32| least.min(counted(sinr.into()));
         self.cqi(sinrs.into_iter().fold(f64::MAX, least))
     }
 
-    /// An SINR in dB at which this CQI is reported, for recordings that have only the CQI: the middle between its
-    /// threshold and the next, and a dB above the last or below the first. Ours.
+    /// An SINR in dB at which this CQI is reported, for recordings that have only the CQI: the midpoint between its
+    /// threshold and the next, or 1 dB above the last or below the first. Ours.
     pub fn middle_db(&self, cqi: Cqi) -> f64 {
         match usize::from(cqi.get()) {
             0 => self.decibels[0] - 1.0,
@@ -180,7 +180,7 @@ mod tests {
         for thresholds in [CqiThresholds::Awgn, CqiThresholds::Ns3, CqiThresholds::Ns3Piro] {
             let scale = CqiScale::new(thresholds);
             for tenths in -200..400 {
-                // Never on a threshold.
+                // Off the thresholds.
                 let db = f64::from(tenths) / 10.0 + 0.000_1;
                 assert_eq!(scale.cqi(from_db(db)), thresholds.cqi(db), "{thresholds:?} at {db} dB");
             }

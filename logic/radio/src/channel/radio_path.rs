@@ -1,9 +1,9 @@
-//! One user's radio path in one direction: everything of this folder put together, from where it is to the SINR of each
+//! One user's radio path in one direction: combines this module's models, from the user's position to the SINR of each
 //! group of resource blocks.
 //!
-//! A [`Site`] is what the users of a carrier share, a [`RadioPath`] what one of them has (less than 400 bytes). Nothing
-//! happens between looks. Losses over the distance change slowly and are worked out once for each [`GRAIN`] in which somebody
-//! looks, for its beginning; so what a look finds does not depend on which looks came before.
+//! A [`Site`] holds what the users of a carrier share, a [`RadioPath`] what one of them has (less than 400 bytes). Nothing
+//! happens between looks. The average loss changes slowly and is computed once per [`GRAIN`] that contains a look, at the
+//! beginning of the grain; so the result of a look does not depend on earlier looks.
 
 use std::sync::Arc;
 
@@ -16,47 +16,47 @@ use super::{
     Position, Receiver, RecordedFading, Recording, Shadowing, Transmitter, shadowing, umi_clear_probability,
 };
 
-/// How long path loss, shadowing and blockage hold: 10 ms, in which a car goes 30 cm. Ours.
+/// How long path loss, shadowing and blockage are constant: 10 ms, in which a car moves 30 cm. Ours.
 pub const GRAIN: Span = Span::from_millis(10);
 
-/// Whether users see the base station.
+/// Whether users have line of sight to the base station.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sight {
     /// All do.
     Clear,
     /// None does.
     Blocked,
-    /// Those that have no building between.
+    /// Those without a building in between.
     Buildings(Arc<[Building]>),
-    /// As probable as in a street canyon ([`umi_clear_probability`]); drawn anew every 50 m of way.
+    /// With the probability of a street canyon ([`umi_clear_probability`]), drawn anew every 50 m travelled.
     Chance,
 }
 
-/// Where the average SINR comes from.
+/// Source of the average SINR.
 #[derive(Clone, Debug)]
 pub enum Average {
-    /// From the distance.
+    /// The distance.
     Distance {
         /// Path loss.
         loss: PathLoss,
-        /// Who sees the base station. Only the street canyon's path loss asks; but with any, a path through two
+        /// Line of sight. Among path losses only the street canyon's depends on it; but with all of them, a path through two
         /// buildings, or into one, loses 20 dB more.
         sight: Sight,
         /// Shadowing.
         shadowing: Option<Shadowing>,
     },
-    /// From the CQI of a recording, by [`CqiScale::middle_db`]: it is what the phone told its network, so that a cell here grants
-    /// what that one could. A phone's SNR is of reference signals and says less: with several antennas, interference that the receiver
-    /// cancels, or another's numbering, the two are far apart (logs with a mean of 9 dB have a mean CQI of 12). What varies quickly is in
-    /// a CQI already and is not laid over it. Where a recording has no CQI: from its SINR. The receiver adds nothing to either, its noise
-    /// is in them; a generator of noise or other cells beside it are not modelled.
+    /// The CQI of a recording, converted by [`CqiScale::middle_db`]: this is what the phone reported to its network, so a cell here
+    /// grants what that network could. A phone's SNR describes reference signals and is less informative: with several antennas,
+    /// interference cancellation or another numerology the two differ widely (logs with a mean of 9 dB have a mean CQI of 12). A CQI
+    /// already contains fast fading, so none is added. A recording without CQI is used by its SINR. Either already contains the noise of
+    /// the receiver; a generator of noise or other cells are not modelled with a recording.
     Recording(Arc<Recording>, Box<CqiScale>),
 }
 
-/// What varies quickly.
+/// Fast fading.
 #[derive(Clone, Debug)]
 pub enum Fast {
-    /// Nothing.
+    /// No fast fading.
     Steady,
     /// Multipath fading.
     Fading(Fading, FadingSpeed),
@@ -66,46 +66,46 @@ pub enum Fast {
     Recorded(Arc<RecordedFading>),
 }
 
-/// What all users of a carrier share, in one direction.
+/// What all users of a carrier share in one direction.
 #[derive(Clone, Debug)]
 pub struct Site {
     /// Where the base station is.
     pub position: Position,
     /// The carrier.
     pub carrier: Carrier,
-    /// The sending end: the base station, or a user with all its power over all PRBs.
+    /// The transmitter: the base station, or a user. Cells set 0 dBm on each PRB for users, and add the power of a grant.
     pub transmitter: Transmitter,
     /// The receiving end.
     pub receiver: Receiver,
     /// Width of a PRB in Hz: twelve sub-carriers.
     pub prb_hz: f64,
-    /// Slow.
+    /// Source of the average SINR.
     pub average: Average,
-    /// Fast.
+    /// Fast fading.
     pub fast: Fast,
 }
 
-/// What a look finds, besides the SINR of each group.
+/// Result of a look, besides the SINR of each group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Look {
-    /// SINR without what varies quickly, as a ratio.
+    /// SINR without fast fading, as a ratio.
     pub average_sinr: f64,
-    /// Loss in dB, without what varies quickly; 0 under a recording.
+    /// Loss in dB without fast fading; 0 under a recording.
     pub loss_db: f64,
-    /// Whether the user sees the base station.
+    /// Whether the user has line of sight to the base station.
     pub clear: bool,
 }
 
-/// What is slow, for one grain.
+/// The slow parts of the channel in one grain.
 #[derive(Clone, Copy, Debug)]
 struct Slow {
     grain: u64,
-    /// Where the user was, of which the rest follows if it does not come from a recording.
+    /// Motion of the user, which determines the rest; `None` if the rest comes from a recording.
     motion: Option<Motion>,
     look: Look,
     /// SINR while a generator of noise is on.
     disturbed: f64,
-    /// What varies quickly is in it.
+    /// Whether it already contains fast fading.
     is_whole: bool,
 }
 
@@ -114,26 +114,26 @@ struct Slow {
 pub struct RadioPath {
     seed: u64,
     fading: FadingUser,
-    /// Where in a recording this user begins.
+    /// Offset at which this user starts in a recording.
     start: Span,
     slow: Option<Slow>,
 }
 
 impl RadioPath {
-    /// The path of user number `user` under this seed. Shadowing and sight follow the user; fading differs between paths
-    /// that have another `direction`, as it does between the two carriers of FDD (in TDD use one for both).
+    /// The path of user number `user` under this seed. Shadowing and line of sight depend on the user only; fading also depends on
+    /// `direction`, as on the two carriers of FDD (in TDD use one value for both).
     pub fn new(seed: u64, user: u64, direction: u8) -> Self {
         let own = seed.wrapping_add(user.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Self { seed: own, fading: FadingUser::new(own, direction.into()), start: Span::ZERO, slow: None }
     }
 
-    /// The same, this far into the recordings of its site.
+    /// The same path, started this far into the recordings of its site.
     pub fn starting_at(self, start: Span) -> Self {
         Self { start, ..self }
     }
 
-    /// SINR of each group at this time, as ratios, as far as `sinrs` has room; where the site has no groups of its own
-    /// (nothing but fading has), all of `sinrs` are equal. With no room, only what is slow is looked at. Groups that the site does not have get nothing.
+    /// Writes the SINR of each group at this time, as ratios, to the groups that fit in `sinrs`. Groups are defined by fading only;
+    /// without it, all of `sinrs` are equal. Entries beyond the groups are 0. With an empty slice, only the slow parts are computed.
     pub fn look(&mut self, site: &Site, mobility: &mut Mobility, now: Time, sinrs: &mut [f32]) -> Look {
         let slow = self.slow(site, mobility, now);
         let disturbed = site.receiver.source.is_some_and(|source| source.is_on(now, self.seed));
@@ -150,7 +150,7 @@ impl RadioPath {
             Fast::Steady => sinrs.fill(1.0),
             Fast::Flicker(flicker) => sinrs.fill(flicker.gain(self.seed, now) as f32),
             Fast::Fading(fading, speed) => {
-                // The way matters only to those whose fading follows it.
+                // Distance matters only if fading follows it.
                 let travelled = match speed {
                     FadingSpeed::AsMoving => mobility.at(now).travelled_m,
                     FadingSpeed::Fixed(_) => 0.0,
@@ -172,8 +172,8 @@ impl RadioPath {
         look
     }
 
-    /// What SINRs can become from `now` on, for the longest time that can be seen over so many `parts`; `None` where nothing
-    /// can be said.
+    /// Bounds on the SINRs from `now` on, over the longest time that can be predicted, divided by `parts`; `None` if nothing
+    /// can be predicted.
     pub(crate) fn outlook(
         &mut self,
         site: &Site,
@@ -194,7 +194,7 @@ impl RadioPath {
             return None;
         }
         let straight = Span::from_secs_f64(0.999 * Fading::STEP / per_second) / parts.max(1);
-        // The average of one who moves is that of the grain.
+        // The average SINR of a moving user holds only within the grain.
         let holds = match mobility {
             Mobility::Static(_) => straight,
             _ => straight.min(Span::from_nanos(GRAIN.as_nanos() - 1 - now.as_nanos() % GRAIN.as_nanos())),
@@ -209,12 +209,12 @@ impl RadioPath {
         Some(SinrBounds { average, ends, groups, deviation, holds })
     }
 
-    /// Noise and interference in dBm at its receiver, on a PRB.
+    /// Noise and interference in dBm on a PRB at its receiver.
     pub fn noise_dbm(&self, site: &Site, now: Time) -> f64 {
         site.receiver.noise_dbm(site.prb_hz, now, self.seed)
     }
 
-    /// What is slow, now.
+    /// The slow parts, now.
     #[inline]
     fn slow(&mut self, site: &Site, mobility: &mut Mobility, now: Time) -> Slow {
         let grain = now.as_nanos() / GRAIN.as_nanos();
@@ -232,7 +232,7 @@ impl RadioPath {
                 let motion = mobility.at(Time::ZERO + GRAIN * grain);
                 at = Some(motion);
                 if let Some(slow) = self.slow.as_mut().filter(|slow| slow.motion == at) {
-                    slow.grain = grain; // it did not move
+                    slow.grain = grain; // the user did not move
                     return *slow;
                 }
                 let (loss_db, clear) = self.loss(site, *loss, sight, *shadowing, &motion);
@@ -255,7 +255,7 @@ impl RadioPath {
         slow
     }
 
-    /// Loss in dB, and whether the user sees the base station.
+    /// Loss in dB, and whether the user has line of sight.
     fn loss(
         &self,
         site: &Site,
@@ -283,33 +283,33 @@ impl RadioPath {
     }
 }
 
-/// What the SINRs of a path can be for some time. Amplitudes of fading are nearly straight lines in the plane over so short
-/// a way.
+/// Bounds on the SINRs of a path for some time. Over so short a distance the complex amplitudes of fading are nearly straight
+/// lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SinrBounds {
     /// SINR without fading.
     average: f64,
-    /// Amplitudes of all groups when it begins, and when it ceases to hold.
+    /// Amplitudes of all groups at the beginning and at the end of the time for which it holds.
     ends: [[[f32; 2]; Self::GROUPS]; 2],
     groups: usize,
-    /// How far amplitudes are from straight lines between both at most.
+    /// Bound on the deviation of amplitudes from the straight lines between both.
     deviation: f64,
-    /// For how long.
+    /// For how long it holds.
     pub holds: Span,
 }
 
 impl SinrBounds {
-    /// As many groups as a cell has at most.
+    /// The most groups that a cell has.
     const GROUPS: usize = 32;
-    /// For the rounding of gains and ways, in amplitudes. Ours: a thousand times of what there is.
+    /// Margin for the rounding of gains and distances, in amplitudes. Ours: a thousand times the actual error.
     const ROUNDING: f64 = 1e-3;
 
-    /// Between which SINRs each group is while it holds.
+    /// Lower and upper bound of each group's SINR while it holds.
     pub fn ranges(&self) -> impl Iterator<Item = [f64; 2]> {
         let [begins, ends] = &self.ends;
         begins.iter().zip(ends).take(self.groups).map(|(begin, end)| {
             let [a, b, c, d] = [begin[0], begin[1], end[0], end[1]].map(f64::from);
-            // The point nearest to the origin, and the one farthest from it, on the line between both ends.
+            // The nearest and the farthest point from the origin on the line between both ends.
             let (along, across) = (c - a, d - b);
             let square = along * along + across * across;
             let share = if square > 0.0 { (-(a * along + b * across) / square).clamp(0.0, 1.0) } else { 0.0 };
@@ -322,7 +322,7 @@ impl SinrBounds {
     }
 }
 
-/// Signal over noise.
+/// Signal-to-noise ratio.
 fn ratio(signal: f64, noise: f64) -> f64 {
     if noise > 0.0 { counted(signal / noise) } else { MOST }
 }
@@ -402,7 +402,7 @@ mod tests {
             let effective = effective_sinr(sinrs.iter().copied().zip(groups.prbs().iter().copied()));
             capacity += libm::log2(1.0 + effective) / 400.0;
         }
-        // The power of 400 users, each nearly flat over the band: five standard errors are 0.2.
+        // The mean power of 400 users, each nearly flat over the band: five standard errors are 0.2.
         assert!((power - 1.0).abs() < 0.2, "{power}");
         // Rayleigh at 7.62 dB: E log2(1 + 5.78 g) = exp(1/5.78) E1(1/5.78) / ln 2 is 2.28, and 2.76 without fading.
         assert!((2.0..2.6).contains(&capacity), "{capacity}");
@@ -432,7 +432,7 @@ mod tests {
         }
     }
 
-    /// Bounds of an outlook decide for users who are not measured: no look may be beyond them.
+    /// Cells rely on the bounds of an outlook instead of measuring, so no look may fall outside them.
     #[test]
     fn every_look_is_within_the_outlook() {
         let line = [Position::new(300.0, 0.0, 1.5), Position::new(320.0, 0.0, 1.5)];
@@ -508,7 +508,7 @@ mod tests {
         let mut path = RadioPath::new(1, 1, 0).starting_at(Span::from_millis(500));
         let found = path.look(&site, &mut standing(500.0), Time::from_millis(104), &mut []).average_sinr;
         assert!((to_db(found) - 16.0).abs() < 1e-9, "{found}");
-        // The CQI that was measured counts, whatever the SINR, and nothing fades over it.
+        // The recorded CQI counts, whatever the SINR, and no fading is added.
         let both = Recording::parse("time_s,sinr_db,cqi\n0,-12,12\n1,30,\n2,-5,1\n").unwrap();
         let measured =
             Site { average: Average::Recording(Arc::new(both), Box::new(scale)), ..cost231(epa()) };

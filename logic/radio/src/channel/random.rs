@@ -1,12 +1,12 @@
-//! Random draws at any position of a stream, in any order: the draw for the seventh stretch of road is the same whether or not the
-//! sixth was ever asked for.
+//! Random draws at any position of a stream, in any order: the draw for the seventh stretch of road is the same whether or not
+//! the sixth was drawn.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub(crate) type Random = Xoshiro256PlusPlus;
 
-/// What a stream of numbers is for. Each purpose has its own, so that turning one on leaves the others alone.
+/// The purpose of a stream of random numbers. Each has its own stream, so that enabling one does not affect the others.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
     Rings,
@@ -21,7 +21,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// Arbitrary, but never to be changed: results follow from it.
+    /// Arbitrary, but must never change, since results depend on it.
     const fn salt(self) -> u64 {
         match self {
             Self::Rings => 0x6a09_51d3_c27f_e884,
@@ -37,8 +37,8 @@ impl Purpose {
     }
 }
 
-/// The generator for `purpose` at place `index` of its stream. The factor is odd and not the one by which the
-/// generator's own seeding steps, or neighbouring places would share their state.
+/// The generator for `purpose` at position `index` of its stream. The factor is odd and differs from the step of the
+/// generator's own seeding; otherwise neighbouring positions would share state.
 pub(crate) fn at(seed: u64, purpose: Purpose, index: u64) -> Random {
     Random::seed_from_u64(seed ^ purpose.salt() ^ index.wrapping_mul(0xd134_2543_de82_ef95))
 }
@@ -53,7 +53,7 @@ pub(crate) fn between(random: &mut Random, low: f64, high: f64) -> f64 {
     low + (high - low) * unit(random)
 }
 
-/// Normal with mean 0 and deviation 1, by the polar method (Marsaglia and Bray 1964).
+/// Normal with mean 0 and standard deviation 1, by the polar method (Marsaglia and Bray 1964).
 pub(crate) fn normal(random: &mut Random) -> f64 {
     loop {
         let (x, y) = (between(random, -1.0, 1.0), between(random, -1.0, 1.0));

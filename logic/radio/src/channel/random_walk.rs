@@ -1,26 +1,26 @@
 //! A random walk in a disc: straight legs, each with its own direction and speed, reflected at the edge.
 //!
-//! Source: ns-3's RandomWalk2d in its mode of time, with a disc in place of a rectangle (ours). Only legs cost anything:
-//! between them a position is one multiplication away.
+//! Source: ns-3's RandomWalk2d in its time mode, with a disc in place of a rectangle (ours). Only legs cost computation:
+//! within them a position is a single multiplication.
 
 use ranpace_units::{Span, Time};
 
 use super::random::{self, Purpose, Random};
 use super::{Disc, Motion, Position};
 
-/// Who walks how.
+/// Parameters of a walk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WalkRule {
-    /// Where walkers stay.
+    /// The area that walkers do not leave.
     pub area: Disc,
-    /// From and to which speed in m/s, drawn uniformly for each leg; equal for a constant speed.
+    /// Minimum and maximum speed in m/s, drawn uniformly for each leg; equal for a constant speed.
     pub speed_m_s: [f64; 2],
-    /// How long a leg takes; one that meets the edge is mirrored and goes on. A millisecond at least.
+    /// Duration of a leg, at least 1 ms; a leg that meets the edge is reflected and continues.
     pub leg: Span,
 }
 
 impl WalkRule {
-    /// 004's walkers in this area: 1 to 5 m/s. The length of a leg, 10 s, is ours: the source has none.
+    /// 004's walkers in this area: 1 to 5 m/s. The leg of 10 s is ours, since the source gives none.
     pub const fn pedestrian(area: Disc) -> Self {
         Self { area, speed_m_s: [1.0, 5.0], leg: Span::from_secs(10) }
     }
@@ -32,7 +32,7 @@ struct Piece {
     start: Time,
     end: Time,
     from: Position,
-    /// Metres each second, along x and y.
+    /// Velocity in m/s along x and y.
     velocity: [f64; 2],
     speed_m_s: f64,
     travelled_m: f64,
@@ -61,15 +61,15 @@ pub struct RandomWalk {
     piece: Piece,
 }
 
-/// Shortest piece: nobody turns faster, so that no walk, however absurd, takes for ever to follow.
+/// Shortest piece, so that the number of turns, and thus the cost of following any walk, is bounded.
 const SHORTEST: Span = Span::from_millis(1);
-/// Pieces that are followed for one question. A walker not asked about for so many stands where it then is.
+/// Pieces followed per query. A walker queried after a longer gap stays at the end of the last one.
 const MOST_PIECES: u32 = 100_000;
-/// Faster than this many m/s nobody walks: light.
+/// Highest speed in m/s: that of light.
 const MOST_M_S: f64 = 3e8;
 
 impl RandomWalk {
-    /// The walk of user number `user` under this seed, from `from`, or from the nearest point of the area.
+    /// The walk of user number `user` under this seed, starting at `from`, or at the nearest point of the area.
     pub fn new(rule: WalkRule, from: Position, seed: u64, user: u64) -> Self {
         let from = inside(rule.area, from);
         let start = Piece {
@@ -86,7 +86,7 @@ impl RandomWalk {
         walk
     }
 
-    /// Where the walker is. An instant before the last piece but one counts as that piece's beginning.
+    /// The walker's motion. An instant before the last piece but one counts as the beginning of that piece.
     pub fn at(&mut self, now: Time) -> Motion {
         for _ in 0..MOST_PIECES {
             if now < self.piece.end {
@@ -97,7 +97,7 @@ impl RandomWalk {
         if now < self.piece.start { self.before.at(now) } else { self.piece.at(now) }
     }
 
-    /// The next piece: of a new leg, or of the same one, mirrored.
+    /// Starts the next piece: of a new leg, or of the same leg after reflection.
     fn advance(&mut self) {
         let last = self.piece;
         let end = last.at(last.end);
@@ -106,7 +106,7 @@ impl RandomWalk {
             self.leg_end = last.end + self.rule.leg.max(SHORTEST);
             let [low, high] = self.rule.speed_m_s;
             let speed = random::between(&mut self.random, low, high);
-            // What is not a number stands still.
+            // NaN counts as 0.
             let speed = if speed > 0.0 { speed.min(MOST_M_S) } else { 0.0 };
             let (sin, cos) = libm::sincos(core::f64::consts::TAU * random::unit(&mut self.random));
             (speed, [speed * cos, speed * sin])
@@ -126,7 +126,7 @@ impl RandomWalk {
     }
 }
 
-/// The point itself, or the nearest one in the area; the middle for what is nowhere.
+/// The point itself, or the nearest one in the area; the centre for a point that is not finite.
 fn inside(area: Disc, at: Position) -> Position {
     let radius = area.radius_m.max(0.0);
     let distance = area.centre.ground_distance_m(at);
@@ -143,12 +143,12 @@ fn inside(area: Disc, at: Position) -> Position {
     }
 }
 
-/// The velocity after the edge has turned it back: its part away from the middle changes its sign.
+/// The velocity after reflection at the edge: its radial component changes sign.
 fn mirrored(centre: Position, at: Position, [vx, vy]: [f64; 2]) -> [f64; 2] {
     let (x, y) = (at.x - centre.x, at.y - centre.y);
     let square = x * x + y * y;
     if !square.is_normal() && (x != 0.0 || y != 0.0) {
-        // Too far from the middle, or too near it, for a square: only the direction matters.
+        // The distance from the centre is too large or too small to square; only its direction matters.
         let largest = x.abs().max(y.abs());
         let at = Position::new(x / largest, y / largest, 0.0);
         return mirrored(Position::new(0.0, 0.0, 0.0), at, [vx, vy]);
@@ -162,9 +162,9 @@ fn mirrored(centre: Position, at: Position, [vx, vy]: [f64; 2]) -> [f64; 2] {
     }
 }
 
-/// Seconds until the edge is met on a straight line from inside; very many for one who stands.
+/// Seconds until a straight line from inside meets the edge; very many at speed 0.
 fn seconds_to_edge(area: Disc, from: Position, [vx, vy]: [f64; 2]) -> f64 {
-    // |p + v t| = r: t^2 v.v + 2 t p.v + p.p - r^2 = 0, of which p.p <= r^2, so one root is not negative.
+    // |p + v t| = r: t^2 v.v + 2 t p.v + p.p - r^2 = 0, where p.p <= r^2, so one root is not negative.
     let (x, y) = (from.x - area.centre.x, from.y - area.centre.y);
     let (a, b, c) = (vx * vx + vy * vy, x * vx + y * vy, x * x + y * y - area.radius_m * area.radius_m);
     if a > 0.0 { ((b * b - a * c).max(0.0).sqrt() - b) / a } else { 1e9 }
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn walkers_cover_their_area() {
-        // Mirrored at the edge, the stationary distribution is even: a quarter within half of the radius.
+        // With reflection at the edge the stationary distribution is uniform: a quarter is within half the radius.
         let inner: usize = (0..200)
             .map(|user| {
                 let mut walk = RandomWalk::new(WalkRule::pedestrian(AREA), AREA.draw(2, user), 2, user);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn walks_at_the_end_of_all_numbers_are_somewhere() {
-        // Squares of these are infinite, or nothing.
+        // Their squares overflow or underflow.
         for far in [f64::MAX, 1e308, 1e200, 1e-160, 1e-170, f64::MIN_POSITIVE, 5e-324, f64::INFINITY] {
             for (x, y) in [(far, 0.0), (far, far), (-far, far / 2.0)] {
                 let area = Disc { centre: Position::default(), radius_m: far, spread: Spread::Area };

@@ -1,4 +1,4 @@
-//! Fading from a file in the form of ns-3's fading traces: one line for each PRB, and on it one gain in dB after the other.
+//! Fading from a file in the format of ns-3's fading traces: one line per PRB, with its gains in dB in sequence.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::decibel::from_db;
 use super::random::{self, Purpose};
 use super::{Groups, RecordingError};
 
-/// Recorded gains of groups of PRBs. Share it: it is large, and each user begins at a place of its own.
+/// Recorded gains of groups of PRBs. It is large, so users share it; each starts at its own offset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedFading {
-    /// Ratios of powers: one group after the other, sample after sample.
+    /// Power ratios, by sample, then by group.
     gains: Vec<f32>,
     groups: usize,
     every: Span,
 }
 
 impl RecordedFading {
-    /// Reads gains in dB, separated by white space: one line for each PRB of the band, each with equally many samples that
-    /// are `every` apart (ns-3's have 100 lines of 10 000, 1 ms apart). A group has the mean power of its PRBs.
+    /// Reads gains in dB, separated by white space: one line per PRB of the band, each with the same number of samples, `every`
+    /// apart (ns-3's files have 100 lines of 10 000, 1 ms apart). A group has the mean power of its PRBs.
     pub fn parse(text: &str, groups: &Groups, every: Span) -> Result<Arc<Self>, RecordingError> {
         const EXPECTED: &str = "a line of gains in dB for each PRB, all equally long";
         let mut lines = (1..).zip(text.lines()).filter(|(_, line): &(usize, &str)| !line.trim().is_empty());
@@ -56,19 +56,19 @@ impl RecordedFading {
         Ok(Arc::new(Self { gains, groups: groups.count(), every }))
     }
 
-    /// Where user number `user` begins under this seed: a whole number of samples.
+    /// Offset at which user number `user` starts under this seed: a whole number of samples.
     pub fn draw_start(&self, seed: u64, user: u64) -> Span {
         let samples = (self.gains.len() / self.groups) as f64;
         let sample = random::unit(&mut random::at(seed, Purpose::Recording, user)) * samples;
         self.every * sample as u64
     }
 
-    /// Gains as ratios of powers for one who began at `start`; those for which `gains` has room. A sample holds until the
-    /// next, as in ns-3, and the last is followed by the first.
+    /// Gains as power ratios for a user that started at `start`, for the groups that fit in `gains`. A sample holds until the
+    /// next, as in ns-3, and the recording repeats.
     pub fn gains(&self, start: Span, now: Time, gains: &mut [f32]) {
         let sample = (start + now.since(Time::ZERO)).as_nanos() / self.every.as_nanos();
         let samples = (self.gains.len() / self.groups) as u64;
-        // Below the number of samples, of which there is one at least, since a line that is not blank has a number.
+        // Less than the number of samples, which is at least one, since a non-blank line has a number.
         let first = (sample % samples) as usize * self.groups;
         for (gain, recorded) in gains.iter_mut().zip(&self.gains[first..first + self.groups]) {
             *gain = *recorded;
@@ -83,7 +83,7 @@ mod tests {
     use ranpace_phy::{Numerology, Prbs};
 
     fn groups() -> Groups {
-        // Three PRBs: a group of two, and one of one.
+        // Three PRBs: a group of two and a group of one.
         Groups::nr(Prbs::new(3).unwrap(), Numerology::Khz15, 2)
     }
 

@@ -1,16 +1,16 @@
-//! Recorded radio conditions: what a phone measured, replayed under a scheduler that reacts to load.
+//! Recorded radio conditions: a phone's measurements, replayed under a scheduler that reacts to load.
 //!
-//! Between samples the SINR, the RSRP and the gain are straight lines in dB, which is what a phone that moves steadily
-//! would measure; a CQI holds until the next. The last sample holds as long as the median sample does; then the recording
-//! begins again (as recorded links of packet opportunities do), with a jump, since its two ends have nothing in common.
-//! What fades faster than the recording shows is not in it: lay a [`Fading`](super::Fading) over it, or none.
+//! SINR, RSRP and gain are interpolated linearly in dB between samples, as a steadily moving phone would measure them; a CQI
+//! holds until the next. The last sample holds for the median sample interval; then the recording repeats (as recorded links of
+//! packet opportunities do), with a jump, since its ends are unrelated. A recording does not contain fading faster than its
+//! sampling; a [`Fading`](super::Fading) can be added to it.
 
 use core::ops::RangeInclusive;
 
 use ranpace_phy::Cqi;
 use ranpace_units::{Span, Time};
 
-/// What was measured at one time. All may be missing, but not all at once.
+/// Measurements at one time. Each may be missing, but not all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Conditions {
     /// SINR in dB.
@@ -26,9 +26,9 @@ pub struct Conditions {
 /// Radio conditions over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// From zero, in rising order; at least one.
+    /// From time 0, in increasing order; at least one.
     samples: Vec<(Time, Conditions)>,
-    /// When it begins again.
+    /// Length after which it repeats.
     length: Span,
 }
 
@@ -39,17 +39,17 @@ pub enum RecordingError {
     /// A column is missing.
     #[error("line 1: expected a column {expected}, found {found:?}")]
     NoColumn {
-        /// The column's name, or the names that would do.
+        /// The column's name, or the accepted names.
         expected: &'static str,
-        /// The line.
+        /// The header line.
         found: String,
     },
-    /// A cell does not hold what its column says.
+    /// A cell's value is not valid in its column.
     #[error("line {line}: expected {expected}, found {found:?}")]
     Cell {
         /// Which line, from 1.
         line: usize,
-        /// What the column holds.
+        /// Valid values of the column.
         expected: &'static str,
         /// The cell, or the line if the cell is missing.
         found: String,
@@ -60,16 +60,16 @@ pub enum RecordingError {
         /// Which line, from 1.
         line: usize,
     },
-    /// Nothing to replay.
+    /// There is nothing to replay.
     #[error("expected one row or more{of}, found none")]
     Empty {
-        /// Of which kind the rows would have to be.
+        /// The kind of rows that were needed.
         of: &'static str,
     },
 }
 
 impl Recording {
-    /// From samples in rising order of time; the first counts as the beginning.
+    /// A recording from samples in increasing order of time; the first is the start.
     pub(crate) fn new(
         mut samples: Vec<(Time, Conditions)>,
         of: &'static str,
@@ -81,7 +81,7 @@ impl Recording {
         for (time, _) in &mut samples {
             *time = Time::ZERO + time.since(first);
         }
-        // A gap is a sample that is missing; whole samples may lack a value, which is then as it last was.
+        // A missing value keeps the value of the previous sample.
         for i in 1..samples.len() {
             let last = samples[i - 1].1;
             let now = &mut samples[i].1;
@@ -94,9 +94,9 @@ impl Recording {
         Ok(Self { samples, length })
     }
 
-    /// Reads lines of comma-separated values under a line of names: `time_s` (seconds, rising), and one or more of
-    /// `sinr_db`, `cqi`, `rsrp_dbm` and `gain_db`, in any order, among other columns, which are passed over. An empty
-    /// cell or `-` is a value that is missing; lines that begin with `#` are comments.
+    /// Reads comma-separated values under a header line: `time_s` (seconds, increasing), and one or more of
+    /// `sinr_db`, `cqi`, `rsrp_dbm` and `gain_db`, in any order; other columns are ignored. An empty
+    /// cell or `-` is a missing value; lines that start with `#` are comments.
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
         const VALUES: &str = "sinr_db, cqi, rsrp_dbm or gain_db";
         let mut lines = numbered(text).filter(|(_, line)| !line.starts_with('#') && !line.trim().is_empty());
@@ -129,23 +129,23 @@ impl Recording {
         Self::new(samples, " with a value")
     }
 
-    /// How long it is, until it begins again.
+    /// Its length, after which it repeats.
     pub const fn length(&self) -> Span {
         self.length
     }
-    /// How many samples it has: at least one.
+    /// Number of samples: at least one.
     pub const fn count(&self) -> usize {
         self.samples.len()
     }
-    /// The samples, from time zero on.
+    /// The samples, from time 0 on.
     pub fn samples(&self) -> &[(Time, Conditions)] {
         &self.samples
     }
 
-    /// Conditions this long after the beginning.
+    /// Conditions at this time after the start.
     pub fn at(&self, after: Span) -> Conditions {
         let at = Time::ZERO + after % self.length;
-        // The first is at zero, so one at least is passed.
+        // The first is at 0, so at least one has passed.
         let passed = self.samples.partition_point(|(time, _)| *time <= at).max(1);
         let (start, from) = self.samples[passed - 1];
         let Some(&(end, to)) = self.samples.get(passed) else { return from };
@@ -160,25 +160,25 @@ impl Recording {
     }
 }
 
-/// The lines with their numbers, from 1.
+/// The lines, numbered from 1.
 pub(crate) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines())
 }
 
-/// What a column holds: how messages say it, and from where to where. Beyond is what no phone measures, such as the
-/// 2147483647 that some write for what they do not know.
+/// What a column holds: its description in messages, and its range. Values beyond are no measurements, such as the 2147483647
+/// that some phones write for unknown values.
 pub(crate) type Kind = (&'static str, RangeInclusive<f64>);
 
-/// Up to 1000 days, as scenarios.
+/// Up to 1000 days, as in scenarios.
 pub(crate) const SECONDS: Kind = ("a time in seconds from 0 to 86400000", 0.0..=86_400_000.0);
-/// As far as levels of scenarios are believed; so are the following.
+/// The range of levels in scenarios; likewise for those below.
 pub(crate) const SINR: Kind = ("an SINR in dB from -200 to 200", -200.0..=200.0);
 pub(crate) const RSRP: Kind = ("an RSRP in dBm from -200 to 200", -200.0..=200.0);
 const GAIN: Kind = ("a gain in dB from -200 to 200", -200.0..=200.0);
 
-/// A row of comma-separated values. There are no quotes in these files.
+/// A row of comma-separated values, without quoting.
 pub(crate) struct Row<'a> {
-    /// Of its line, from 1.
+    /// Its line number, from 1.
     pub number: usize,
     /// The line.
     pub line: &'a str,
@@ -188,12 +188,12 @@ impl<'a> Row<'a> {
     pub fn refused(&self, expected: &'static str, found: &str) -> RecordingError {
         RecordingError::Cell { line: self.number, expected, found: found.to_owned() }
     }
-    /// A cell; an error where the line is too short.
+    /// A cell; an error if the line is too short.
     pub fn cell(&self, column: usize, expected: &'static str) -> Result<&'a str, RecordingError> {
         let cell = self.line.split(',').nth(column).map(str::trim);
         cell.ok_or_else(|| self.refused(expected, self.line))
     }
-    /// A number in a range; `None` if there is no such column, or nothing or `-` in it.
+    /// A number in a range; `None` if there is no such column, or if the cell is empty or `-`.
     pub fn number(
         &self,
         column: Option<usize>,
@@ -202,23 +202,23 @@ impl<'a> Row<'a> {
         let Some(column) = column else { return Ok(None) };
         match self.cell(column, expected)? {
             "" | "-" => Ok(None),
-            // NaN is in no range.
+            // NaN is outside every range.
             text => match text.parse::<f64>() {
                 Ok(number) if range.contains(&number) => Ok(Some(number)),
                 _ => Err(self.refused(expected, text)),
             },
         }
     }
-    /// Such a number; an error where it is missing.
+    /// A number in a range; an error if it is missing.
     pub fn required(&self, column: usize, kind: Kind) -> Result<f64, RecordingError> {
         let missing = kind.0;
         self.number(Some(column), kind)?.ok_or_else(|| self.refused(missing, self.line))
     }
-    /// A CQI, likewise.
+    /// A CQI; `None` if it is missing.
     pub fn cqi(&self, column: Option<usize>) -> Result<Option<Cqi>, RecordingError> {
         const EXPECTED: &str = "a CQI from 0 to 15";
         let Some(number) = self.number(column, (EXPECTED, 0.0..=15.0))? else { return Ok(None) };
-        // Rounded down by the cast, and compared with what it was.
+        // The cast rounds down; comparing it with the number refuses fractions.
         let found = Cqi::new(number as u8).filter(|cqi| f64::from(cqi.get()) == number);
         found.map(Some).ok_or_else(|| self.refused(EXPECTED, &number.to_string()))
     }
@@ -248,7 +248,7 @@ mod tests {
             assert_eq!(found.cqi.unwrap().get(), cqi, "{ms} ms");
             assert_eq!((found.rsrp_dbm, found.gain_db), (None, None));
         }
-        // Steps of 1 and 2 s: the upper of two in the middle.
+        // Steps of 1 and 2 s: the upper median.
         assert_eq!((recording.count(), recording.length()), (3, Span::from_secs(5)));
     }
 

@@ -1,72 +1,72 @@
-//! Long rings of samples of Rayleigh fading with Jakes's spectrum, which the taps of all users read.
+//! Long rings of samples of Rayleigh fading with Jakes's spectrum, which the taps of all users share.
 //!
 //! There are nine rings, each 4096 wavelengths long (Doppler periods, at a constant speed). A ring is the inverse Fourier
-//! transform of spectral lines. The lines of all rings make one comb of 8193 over Jakes's spectrum, dealt out in turns:
-//! each ring has about 910 of them, each with the power of the spectrum over its width and a random phase. So the
-//! autocorrelation on a ring is J0, its mean power is 1 whatever the phases are, and taps that read different rings are
-//! uncorrelated over a turn, at any lag: the mean power of their sum does not wander, as that of random processes of
-//! 1000 s does by several per cent.
+//! transform of spectral lines. The lines of all rings form one comb of 8193 lines over Jakes's spectrum, assigned to the rings in
+//! turn: each ring has about 910 lines, each with the power of the spectrum over its width and a random phase. So the
+//! autocorrelation on a ring is J0, its mean power is 1 whatever the phases, and taps that read different rings are uncorrelated
+//! over a turn at any lag: the mean power of their sum does not drift, as it would by several per cent for random processes of
+//! 1000 s.
 //!
-//! A tap reads one ring from a random place, and turns slowly: by up to 0.3 of a full turn of phase for each turn of the
-//! ring, less than a third of the distance between two lines. Its power repeats after 4096 wavelengths (462 m at
-//! 2.66 GHz, 28 s at 60 km/h), but that of the sum of taps does not, since they meet in other phases. Between samples, 8 a
-//! wavelength, lines are straight; the power that this takes (5 % on average, up to 7 % half way) is given back on average.
+//! A tap reads one ring from a random position, and its phase rotates slowly: by up to 0.3 of a full circle per turn of the
+//! ring, less than a third of the spacing of two lines. Its power repeats after 4096 wavelengths (462 m at
+//! 2.66 GHz, 28 s at 60 km/h), but that of the sum of taps does not, since their relative phases differ. Samples, 8 per
+//! wavelength, are interpolated linearly; the mean power that this loses (5 % on average, up to 7 % midway) is compensated.
 //!
 //! Source: R. H. Clarke, "A Statistical Theory of Mobile-Radio Reception", 1968, and W. C. Jakes, "Microwave Mobile
-//! Communications", 1974, for the spectrum; the rings are ours. The transform is written here and not taken from a
-//! library since those choose their arithmetic by the processor, and results must have the same bits on every machine.
+//! Communications", 1974, for the spectrum; the rings are ours. The transform is implemented here, since libraries choose
+//! their arithmetic by processor, and results must be bit-identical on every machine.
 
 use std::sync::Arc;
 
 use super::random::{self, Purpose, Random};
 
-/// How many rings there are: one for each tap of the longest profile.
+/// Number of rings: one per tap of the longest profile.
 pub(crate) const RINGS: usize = 9;
 /// Length of a ring in wavelengths.
 const WAVELENGTHS: usize = 4096;
-/// Samples of a ring, as a power of two: 8 a wavelength.
+/// Samples of a ring, as a power of two: 8 per wavelength.
 const LOG_SAMPLES: u32 = 15;
 const SAMPLES: usize = 1 << LOG_SAMPLES;
 /// Steps of the circle of phases, as a power of two.
 const LOG_PHASES: u32 = 8;
 const PHASES: usize = 1 << LOG_PHASES;
-/// The phases of the lines. The same in every run, so that the statistics hold in every run; where users and taps read
-/// the rings comes from the scenario's seed. Not to be changed: results follow from it.
+/// Seed of the phases of the lines. It is the same in every run, so that the statistics hold in every run; the scenario's seed
+/// determines where users and taps read the rings. It must not change, since results depend on it.
 const SEED: u64 = 1;
-/// 2^32, 2^64.
+/// 2^32, the steps of a turn (or, squared, 2^64).
 const TURN_32: f64 = 4_294_967_296.0;
 
 /// A complex number: real and imaginary part.
 pub(crate) type Complex = [f32; 2];
 
-/// The rings. 2.3 MiB; make them once and share them: [`Rings::shared`].
+/// The rings, 2.3 MiB. Create them once and share them: [`Rings::shared`].
 #[derive(Debug)]
 pub struct Rings {
-    /// Samples, and the first again at the end.
+    /// Samples, with the first repeated at the end.
     rings: [Box<[Complex; SAMPLES + 1]>; RINGS],
-    /// The circle of phases, and the first again at the end.
+    /// The circle of phases, with the first repeated at the end.
     circle: Box<[Complex; PHASES + 1]>,
 }
 
 /// How one tap of one user reads its ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Where on the ring it begins, in units of 2^-64 of a turn.
+    /// Start on the ring, in units of 2^-64 of a turn.
     start: u64,
-    /// Its phase there, in units of 2^-64 of the circle.
+    /// Phase there, in units of 2^-64 of the circle.
     phase: u64,
-    /// By how much the phase turns in a turn of the ring, in units of 2^-32 of the circle.
+    /// Phase rotation per turn of the ring, in units of 2^-32 of the circle.
     twist: i32,
     /// Number of the ring.
     ring: u32,
 }
 
-/// How far a user has come, in units of 2^-32 of a turn of the rings.
+/// Distance travelled, in units of 2^-32 of a turn of the rings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingPosition(u64);
 
 impl RingPosition {
-    /// After this many wavelengths, at most 10^12; what is negative or not a number counts as none.
+    /// After this many wavelengths, at most 10^12; negative values and NaN count as 0.
     #[inline]
     pub(crate) fn of(wavelengths: f64) -> Self {
         let counted = if wavelengths > 0.0 { wavelengths.min(1e12) } else { 0.0 };
@@ -75,7 +75,7 @@ impl RingPosition {
 }
 
 impl Reading {
-    /// A random place on this ring.
+    /// A random position on this ring.
     pub(crate) fn draw(ring: usize, random: &mut Random) -> Self {
         let share = |random: &mut Random| (random::unit(random) * (TURN_32 * TURN_32)) as u64;
         Self {
@@ -88,7 +88,7 @@ impl Reading {
 }
 
 impl Rings {
-    /// Makes the rings: some milliseconds of work.
+    /// Computes the rings, which takes some milliseconds.
     pub fn shared() -> Arc<Self> {
         let (turns, random) = (turns(), &mut random::at(SEED, Purpose::Rings, 0));
         let rings = core::array::from_fn(|number| ring(number, &turns, random));
@@ -101,7 +101,7 @@ impl Rings {
         Arc::new(Self { rings, circle })
     }
 
-    /// The gains of taps of mean power 1 after this way, for as many as both have room.
+    /// The gains of taps, with mean power 1, at this distance, for as many as both slices hold.
     #[inline(always)]
     pub(crate) fn taps(&self, readings: &[Reading], way: RingPosition, taps: &mut [Complex]) {
         for (reading, tap) in readings.iter().zip(taps) {
@@ -115,12 +115,12 @@ impl Rings {
     }
 }
 
-/// From one sample to the next, in wavelengths: how far [`Rings::deviation`] can look.
+/// Distance between samples in wavelengths, and the largest `ahead` of [`Rings::deviation`].
 pub(crate) const STEP: f64 = WAVELENGTHS as f64 / SAMPLES as f64;
 
 impl Rings {
-    /// How far a sum of taps with these amplitudes is at most, on the next `ahead` wavelengths (up to [`STEP`]), from the straight
-    /// line between its values at both ends.
+    /// Bound on how far a sum of taps with these amplitudes deviates, over the next `ahead` wavelengths (up to [`STEP`]), from the
+    /// straight line between its values at both ends.
     pub(crate) fn deviation(
         &self,
         readings: &[Reading],
@@ -128,7 +128,7 @@ impl Rings {
         ahead: f64,
         amplitudes: &[f32],
     ) -> f64 {
-        /// What taps turn by themselves: 0.3 of the circle in a turn of the ring, times the largest sum that there is. Ours.
+        /// Allowance for the taps' own rotation: 0.3 of the circle per turn of the ring, times the largest possible sum. Ours.
         const TWIST: f64 = 0.02;
         let mut deviation = TWIST * ahead;
         for (reading, amplitude) in readings.iter().zip(amplitudes) {
@@ -136,7 +136,7 @@ impl Rings {
             let share = reading.start.wrapping_add(way.0 << 32);
             let index = (share >> (64 - LOG_SAMPLES)) as usize;
             let before = STEP * (1.0 - (share << LOG_SAMPLES) as f64 / (TURN_32 * TURN_32));
-            // Lines are straight between samples, of which one is passed at most.
+            // Between samples the lines are straight, and at most one sample is passed.
             if before < ahead {
                 let [[a, b], [c, d], [e, f]] = [ring[index], ring[index + 1], ring[(index + 2) % SAMPLES]];
                 let (re, im) = (e - 2.0 * c + a, f - 2.0 * d + b);
@@ -148,18 +148,18 @@ impl Rings {
     }
 }
 
-/// The sample at this share (in 2^-64) of a ring of 2^`LOG` samples, on a straight line between its neighbours.
+/// The value at this position (in 2^-64 of a turn) on a ring of 2^`LOG` samples, interpolated linearly.
 #[inline(always)]
 fn read<const LOG: u32, const N: usize>(ring: &[Complex; N], share: u64) -> Complex {
     const { assert!(N == (1 << LOG) + 1) };
     let index = (share >> (64 - LOG)) as usize;
-    // The 24 bits after those of the index: what a float holds exactly.
+    // The 24 bits below the index, which a float holds exactly.
     let between = ((share << LOG) >> 40) as i32 as f32 * (1.0 / 16_777_216.0);
     let ([a, b], [c, d]) = (ring[index], ring[index + 1]);
     [a + (c - a) * between, b + (d - b) * between]
 }
 
-/// The circle in SAMPLES steps: real and imaginary part of exp(2 pi i k / SAMPLES).
+/// The unit circle in SAMPLES steps: real and imaginary part of exp(2 pi i k / SAMPLES).
 fn turns() -> Vec<[f64; 2]> {
     let angle = |k: usize| core::f64::consts::TAU * k as f64 / SAMPLES as f64;
     (0..SAMPLES).map(|k| libm::sincos(angle(k))).map(|(sin, cos)| [cos, sin]).collect()
@@ -176,18 +176,18 @@ fn ring(number: usize, turns: &[[f64; 2]], random: &mut Random) -> Box<[Complex;
     let lines = 2 * WAVELENGTHS + 1;
     for index in (number..lines).step_by(RINGS) {
         let line = index as f64 - WAVELENGTHS as f64;
-        // Each line stands for the spectrum half way to the next, and the last for all that is left.
+        // Each line has the power of the spectrum up to half way to the next, and the last all that is left.
         let upto = if index + RINGS < lines { spectrum_below(line + RINGS as f64 / 2.0) } else { 1.0 };
         let power = upto - done;
         done = upto;
         let (sin, cos) = libm::sincos(core::f64::consts::TAU * random::unit(random));
         let place = (SAMPLES + index - WAVELENGTHS) % SAMPLES;
         samples[place] = [power.sqrt() * cos, power.sqrt() * sin];
-        // The autocorrelation one sample later.
+        // Autocorrelation at a lag of one sample.
         at_next += power * turns[place][0];
     }
     transform(&mut samples, turns);
-    // A straight line between two samples has the mean power (2 + correlation) / 3.
+    // Linear interpolation between two samples has the mean power (2 + correlation) / 3.
     let scale = (3.0 / (2.0 + at_next)).sqrt();
     let mut ring = Box::new([[0.0; 2]; SAMPLES + 1]);
     for (to, from) in ring.iter_mut().zip(samples.iter().cycle()) {
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Mean of a times the conjugate of b, the latter read this many samples later.
+    /// Mean of a times the conjugate of b, with b read `lag` samples later.
     fn correlation(a: &[Complex], b: &[Complex], lag: usize) -> [f64; 2] {
         let pairs = (0..SAMPLES).map(|i| (a[i], b[(i + lag) % SAMPLES]));
         let products = pairs.map(|([a, b], [c, d])| [f64::from(a * c + b * d), f64::from(b * c - a * d)]);

@@ -1,32 +1,32 @@
-//! Shadowing, and the flicker of millimetre waves: log-normal, and functions of the place and of the time.
+//! Shadowing, and the flicker of millimetre waves: log-normal functions of place and time.
 //!
-//! Nothing is kept between looks: the value of a stretch of way, or of a millisecond, is drawn from the seed and its
-//! number, whenever it is asked for.
+//! No state is kept between looks: the value of a stretch of road, or of a millisecond, is drawn from the seed and its
+//! number whenever it is queried.
 
 use ranpace_units::{Span, Time};
 
 use super::random::{self, Purpose};
 
-/// Log-normal shadowing, drawn anew for each stretch of way and constant on it.
+/// Log-normal shadowing, constant on each stretch of the distance travelled, and drawn anew for the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shadowing {
-    /// Deviation in dB in sight of the base station.
+    /// Standard deviation in dB with line of sight.
     pub clear_db: f64,
-    /// Deviation in dB out of its sight.
+    /// Standard deviation in dB without line of sight.
     pub blocked_db: f64,
     /// Length of a stretch in metres.
     pub stretch_m: f64,
 }
 
-/// Stretch of way in metres on which being in sight or not is decided once, where it is left to chance: TR 38.901
+/// Distance travelled in metres after which line of sight is drawn anew where it is random: TR 38.901
 /// Table 7.6.3.1-2, "LOS/NLOS state" of UMi, as the length of a stretch. Ours.
 const SIGHT_STRETCH_M: f64 = 50.0;
 
 impl Shadowing {
-    /// Street canyon: 4 dB in sight, 7.82 dB out of it (TR 38.901 Table 7.4.1-1), every 10 m (the spec's choice).
+    /// Street canyon: 4 dB with line of sight, 7.82 dB without (TR 38.901 Table 7.4.1-1), every 10 m (the spec's choice).
     pub const UMI: Self = Self { clear_db: 4.0, blocked_db: 7.82, stretch_m: 10.0 };
 
-    /// Loss in dB, which may be negative, after `travelled_m` metres of way. In sight and out of it are independent draws.
+    /// Loss in dB, which may be negative, after travelling `travelled_m` metres. The two line-of-sight states have independent draws.
     pub fn loss_db(&self, seed: u64, travelled_m: f64, clear: bool) -> f64 {
         let deviation = if clear { self.clear_db } else { self.blocked_db };
         let index = 2 * stretch(travelled_m, self.stretch_m) + u64::from(clear);
@@ -35,21 +35,21 @@ impl Shadowing {
     }
 }
 
-/// Whether a user is in sight after `travelled_m` metres of way, if it is with this probability.
+/// Whether a user has line of sight after travelling `travelled_m` metres, given its probability.
 pub(crate) fn in_sight(seed: u64, travelled_m: f64, probability: f64) -> bool {
     let index = stretch(travelled_m, SIGHT_STRETCH_M);
     random::unit(&mut random::at(seed, Purpose::Sight, index)) < probability
 }
 
-/// The number of the stretch; the first, where there is no such thing. A cast saturates and makes zero of NaN.
+/// The number of the stretch; 0 if its length is not positive. The cast saturates and maps NaN to 0.
 fn stretch(travelled_m: f64, stretch_m: f64) -> u64 {
     if stretch_m > 0.0 { ((travelled_m / stretch_m) as u64).min(u64::MAX / 4) } else { 0 }
 }
 
-/// Small-scale variation of millimetre waves: log-normal, the same for the whole band, drawn anew each interval.
+/// Fast variation of millimetre waves: log-normal, equal over the whole band, drawn anew in each interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flicker {
-    /// Deviation in dB.
+    /// Standard deviation in dB.
     pub deviation_db: f64,
     /// How long a value holds.
     pub every: Span,
@@ -59,11 +59,11 @@ impl Flicker {
     /// 2 dB every millisecond: the spec's choice.
     pub const MMWAVE: Self = Self { deviation_db: 2.0, every: Span::from_millis(1) };
 
-    /// Gain as a ratio of powers at this time; its median is 1.
+    /// Gain as a power ratio at this time; its median is 1.
     pub fn gain(&self, seed: u64, now: Time) -> f64 {
         let index = now.as_nanos().checked_div(self.every.as_nanos()).unwrap_or(0);
         let db = self.deviation_db * random::normal(&mut random::at(seed, Purpose::Flicker, index));
-        // Beyond 100 dB nothing differs, and nothing overflows.
+        // Clamped at 100 dB, where nothing changes any more, to avoid overflow.
         if db.is_finite() { libm::pow(10.0, db.clamp(-100.0, 100.0) / 10.0) } else { 1.0 }
     }
 }

@@ -1,16 +1,16 @@
-//! Long-term statistics of fading, measured and by theory: level probability, level crossing rate, autocorrelation. Tests and
+//! Long-term statistics of fading, measured and theoretical: level probability, level crossing rate, autocorrelation. Tests and
 //! `ranpace validate radio` use them; the cell does not.
 
 use core::f64::consts::TAU;
 
 use super::{Fading, FadingUser};
 
-/// The group that is looked at; one of the first block is as good as any, and those after it need not be computed.
+/// The group that is sampled; any group of the first block will do, and later groups need not be computed.
 const GROUP: usize = 3;
-/// How many lags of an autocorrelation there are in a wavelength.
+/// Lags of an autocorrelation per wavelength.
 const LAGS: usize = 16;
 
-/// One user's gain at one group, evenly sampled along its way.
+/// One user's gain at one group, sampled evenly along its distance.
 #[derive(Clone, Debug)]
 pub struct GainRecord {
     gains: Vec<f32>,
@@ -18,8 +18,8 @@ pub struct GainRecord {
 }
 
 impl GainRecord {
-    /// A record over so many wavelengths with so many samples in each. Deep fades are short: one of 20 dB lasts 0.04
-    /// wavelengths. Where a band has fewer than four groups, all samples are 0.
+    /// A record over `wavelengths` with `per_wavelength` samples in each. Deep fades are short: one of 20 dB lasts 0.04
+    /// wavelengths. If a band has fewer than four groups, all samples are 0.
     pub fn new(fading: &Fading, user: &FadingUser, wavelengths: f64, per_wavelength: f64) -> Self {
         let samples = (wavelengths * per_wavelength) as u64;
         let mut block = [0.0; GROUP + 1];
@@ -36,7 +36,7 @@ impl GainRecord {
         below as f64 / self.gains.len() as f64
     }
 
-    /// How often the gain rises through this power in each wavelength, which is each period of the Doppler frequency.
+    /// How often the gain rises through this power, per wavelength, which is per period of the Doppler frequency.
     pub fn crossings(&self, power: f64) -> f64 {
         let rises = |pair: &&[f32]| f64::from(pair[0]) < power && f64::from(pair[1]) >= power;
         let crossings = self.gains.windows(2).filter(rises).count();
@@ -49,21 +49,21 @@ pub fn rayleigh_below(power: f64) -> f64 {
     1.0 - libm::exp(-power)
 }
 
-/// How often it rises through the power rho^2 in each period of the Doppler frequency: sqrt(2 pi) rho exp(-rho^2); Jakes
-/// 1974, section 1.3.4.
+/// How often a Rayleigh process rises through the power rho^2 per period of the Doppler frequency: sqrt(2 pi) rho exp(-rho^2);
+/// Jakes 1974, section 1.3.4.
 pub fn rayleigh_crossings(power: f64) -> f64 {
     (TAU * power).sqrt() * libm::exp(-power)
 }
 
-/// How like itself the fading of one user is after some way.
+/// Autocorrelation of one user's fading over distance.
 #[derive(Clone, Debug)]
 pub struct Autocorrelation {
-    /// Mean product of amplitudes (the one conjugate) so many sixteenths of a wavelength apart; real part.
+    /// Real part of the mean product of amplitudes (one conjugated), by lag in sixteenths of a wavelength.
     products: Vec<f64>,
 }
 
 impl Autocorrelation {
-    /// Over so many wavelengths, up to the second zero of J0.
+    /// Measured over `wavelengths`, for lags up to the second zero of J0.
     pub fn new(fading: &Fading, user: &FadingUser, wavelengths: f64) -> Self {
         // J0's second zero is at 5.5201, which is 0.8786 wavelengths.
         let lags = (0.8786 * LAGS as f64) as usize;
@@ -84,10 +84,10 @@ impl Autocorrelation {
 
     /// Mean power, which should be 1.
     pub fn power(&self) -> f64 {
-        self.products[0] // There is always lag 0.
+        self.products[0] // lag 0 always exists
     }
 
-    /// The largest difference from J0(2 pi d), which Jakes's spectrum gives at a distance of d wavelengths.
+    /// The largest difference from J0(2 pi d), the autocorrelation under Jakes's spectrum at a distance of d wavelengths.
     pub fn worst_difference_from_j0(&self) -> f64 {
         let difference = |(lag, product): (usize, &f64)| {
             (product / self.power() - libm::j0(TAU * lag as f64 / LAGS as f64)).abs()

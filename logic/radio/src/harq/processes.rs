@@ -1,10 +1,10 @@
-//! The processes of one user in one direction.
+//! The HARQ processes of one user in one direction.
 
 use std::collections::VecDeque;
 
 use super::HarqConfig;
 
-/// One of the processes.
+/// A HARQ process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process(u8);
 
@@ -33,28 +33,28 @@ impl Iterator for Processes {
 /// Random numbers of one attempt, each uniform in [0, 1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Draw {
-    /// Below the block error rate, the block is not decoded.
+    /// The block is not decoded if this is below the block error rate.
     pub error: f64,
-    /// Below [`HarqConfig::misreading`], a failure is read as success.
+    /// A failure is misread as success if this is below [`HarqConfig::misreading`].
     pub misreading: f64,
 }
 
 impl Draw {
-    /// A draw for errors, where failures are never misread.
+    /// A draw for errors in which no failure is misread.
     pub const fn of(error: f64) -> Self {
         Self { error, misreading: 1.0 }
     }
 }
 
-/// What became of a transmission. It is known at once to whoever simulates; RLC gets the block by [`Harq::outcome`], and
-/// the sender knows after [`HarqConfig::feedback`].
+/// Result of a transmission. The simulation knows it at once; RLC gets the block from [`Harq::outcome`], and
+/// the sender learns it after [`HarqConfig::feedback`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// Decoded.
     Decoded,
     /// Not decoded; the process will be due again.
     Failed,
-    /// Not decoded for the last time, or the failure was misread: the block is lost.
+    /// Not decoded at the last attempt, or the failure was misread: the block is lost.
     Lost,
 }
 
@@ -63,16 +63,16 @@ pub enum Attempt {
 pub enum Outcome<T> {
     /// It was decoded.
     Decoded(T),
-    /// It is lost for good. Only whoever simulates knows: RLC is not told.
+    /// It is lost for good. Only the simulation knows; RLC is not told.
     Lost(T),
 }
 
-/// Counts since the beginning.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HarqCounters {
     /// Blocks sent for the first time.
     pub blocks: u64,
-    /// Blocks sent again, each time.
+    /// Retransmissions.
     pub retransmissions: u64,
     /// Blocks that were never decoded.
     pub lost: u64,
@@ -83,23 +83,23 @@ struct Slot<T> {
     /// The TTI of the latest transmission.
     sent: u64,
     attempts: u8,
-    /// SINRs of the attempts so far, added up; linear.
+    /// Sum of the SINRs of the attempts so far, as ratios.
     sinr: f64,
 }
 
-/// The processes of one user in one direction; `T` is what a block carries, and what its grant was.
+/// The HARQ processes of one user in one direction; `T` is the content of a block and its grant.
 pub struct Harq<T> {
     config: HarqConfig,
     slots: Vec<Slot<T>>,
     /// Processes that can take a new block, as bits.
     free: u64,
-    /// Processes that have to send again, as bits.
+    /// Processes that must retransmit, as bits.
     waiting: u64,
-    /// When processes that are done become free, in order of time.
+    /// When finished processes become free, in order of time.
     releases: VecDeque<(u64, u8)>,
-    /// Blocks that leave, in order of time.
+    /// Blocks about to leave, in order of time.
     outcomes: VecDeque<(u64, Outcome<T>)>,
-    /// When the first of them leaves; the end of time if there is none.
+    /// When the first of them leaves; `u64::MAX` if there is none.
     next_outcome: u64,
     counters: HarqCounters,
 }
@@ -122,7 +122,7 @@ impl<T> Harq<T> {
         }
     }
 
-    /// What it was made with, limits applied.
+    /// Its configuration after clamping.
     pub fn config(&self) -> &HarqConfig {
         &self.config
     }
@@ -146,13 +146,13 @@ impl<T> Harq<T> {
         self.free(tti).is_some()
     }
 
-    /// How many processes can take a new block in this TTI, unless one is sent before.
+    /// Number of processes that can take a new block in this TTI, if nothing is sent before.
     pub fn count_free(&self, tti: u64) -> usize {
         let released = self.releases.iter().take_while(|(at, _)| *at <= tti).count();
         self.free.count_ones() as usize + released
     }
 
-    /// Processes that have to send again and may do so in this TTI, in order of number. Those that are not sent stay due.
+    /// Processes that must retransmit and may do so in this TTI, in order of number. Those not sent remain due.
     #[inline]
     pub fn due(&self, tti: u64) -> Processes {
         let (turnaround, synchronous) = (self.config.turnaround, self.config.synchronous);
@@ -166,13 +166,13 @@ impl<T> Harq<T> {
         Processes(Processes(self.waiting).filter(is_due).fold(0, |bits, process| bits | 1 << process.0))
     }
 
-    /// Whether any process has to send again, be it now or later.
+    /// Whether any process must retransmit, now or later.
     #[inline]
     pub fn must_repeat(&self) -> bool {
         self.waiting != 0
     }
 
-    /// The TTI in which a process is due next, `tti` or later; `None` if none waits.
+    /// The next TTI, from `tti` on, in which a process is due; `None` if none must retransmit.
     pub fn next_due(&self, tti: u64) -> Option<u64> {
         if self.waiting == 0 {
             return None;
@@ -187,13 +187,13 @@ impl<T> Harq<T> {
         (0..self.slots.len()).filter(|number| self.waiting >> number & 1 == 1).map(due).min()
     }
 
-    /// What the block of a process carries, while it is to be sent again.
+    /// Content of the block of a process, while it awaits retransmission.
     pub fn content(&self, process: Process) -> Option<&T> {
         self.slots.get(usize::from(process.0))?.content.as_ref()
     }
 
-    /// Sends a new block. `bler` is the error rate at a SINR in dB. `None`, and `content` is gone, if the process is not
-    /// free in this TTI.
+    /// Sends a new block. `bler` is the error rate at an SINR in dB. `None` if the process is not free in this TTI; `content` is
+    /// then dropped.
     pub fn send(
         &mut self,
         tti: u64,
@@ -215,7 +215,7 @@ impl<T> Harq<T> {
         self.attempt(tti, process, sinr_db, draw, bler)
     }
 
-    /// Sends the block of a process again. `bler` is asked at the SINR of all attempts together. `None` if the process is
+    /// Retransmits the block of a process. `bler` is evaluated at the combined SINR of all attempts. `None` if the process is
     /// not due in this TTI.
     pub fn send_again(
         &mut self,
@@ -269,7 +269,7 @@ impl<T> Harq<T> {
         Some(attempt)
     }
 
-    /// The next block that leaves by this TTI; called until there is none.
+    /// The next block that leaves by this TTI; call it until it returns `None`.
     #[inline]
     pub fn outcome(&mut self, tti: u64) -> Option<Outcome<T>> {
         if self.next_outcome > tti {
@@ -280,18 +280,18 @@ impl<T> Harq<T> {
         first.map(|(_, outcome)| outcome)
     }
 
-    /// The TTI in which the next block leaves; `None` if none is decoded or lost that has not left.
+    /// The TTI in which the next block leaves; `None` if none is about to leave.
     #[inline]
     pub fn next_outcome(&self) -> Option<u64> {
         self.outcomes.front().map(|outcome| outcome.0)
     }
 
-    /// Whether no block is under way and nothing is to come out.
+    /// Whether no block is under way or about to leave.
     pub fn is_idle(&self) -> bool {
         self.waiting == 0 && self.outcomes.is_empty()
     }
 
-    /// Gives up all blocks, as a handover does: those that were decoded and did not leave yet, too.
+    /// Drops all blocks, as a handover does, including decoded ones that have not left yet.
     pub fn clear(&mut self, mut lost: impl FnMut(T)) {
         for (_, outcome) in self.outcomes.drain(..) {
             let (Outcome::Decoded(content) | Outcome::Lost(content)) = outcome;
@@ -306,7 +306,7 @@ impl<T> Harq<T> {
         self.free = u64::MAX >> (64 - u32::from(self.config.processes));
     }
 
-    /// What it did so far.
+    /// Its counters.
     pub fn counters(&self) -> &HarqCounters {
         &self.counters
     }

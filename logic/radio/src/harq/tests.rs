@@ -1,11 +1,11 @@
-//! Worked numbers of HARQ.
+//! Worked examples of HARQ.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Sends `packets`, one a block, over so many processes; every block needs `needed` retransmissions. Returns when the last
-/// process was free again, in TTIs.
+/// Sends `packets`, one per block, over `processes` processes; every block needs `needed` retransmissions. Returns the TTI in
+/// which the last process is free again.
 fn burst(processes: u8, packets: u32, needed: u8) -> u64 {
     let mut harq = Harq::new(HarqConfig { processes, ..HarqConfig::LTE });
     let (mut left, mut done, mut tti) = (packets, 0, 0);
@@ -126,7 +126,7 @@ fn a_misread_failure_loses_the_block_at_once() {
 }
 
 proptest! {
-    /// What was sent came out once, was lost, or is under way, whatever is drawn and however late a scheduler is.
+    /// Every block comes out once, is lost, or is under way, whatever the draws and however late the scheduler.
     #[test]
     fn no_block_is_unaccounted(
         processes in 0..80u8,

@@ -1,12 +1,12 @@
-//! Acknowledged mode: what is missing is reported and sent again, segmented anew if the grant is smaller.
+//! Acknowledged mode: missing PDUs are reported and sent again, segmented if the grant is smaller.
 //!
 //! Source: TS 36.322 clauses 5.1.3 and 5.2. State of the transmitter: VT(A), the first PDU that is not acknowledged;
 //! VT(S), the next number; POLL_SN and t-PollRetransmit; the PDUs, or parts of PDUs, to be sent again, oldest first.
 //! The receiver is in `receiver.rs`. Retransmissions go before new data.
 //!
-//! Ours: a report that was written before the latest transmission of a PDU says nothing of it, and does not answer a poll
-//! that was sent later. When the bearer fails the
-//! PDU is given up at both ends at once, as setting the bearer up anew would do, and all else goes on.
+//! Ours: a report written before the latest transmission of a PDU is ignored for that PDU, and does not answer a poll
+//! that was sent later. When the bearer fails, the PDU is given up at both ends at once, as re-establishing the bearer would do,
+//! and everything else continues.
 
 mod answers;
 mod claim;
@@ -25,19 +25,19 @@ use super::{Config, Counters, DropCause, Format, Kind, Observer, Pdu, Timers, ro
 /// One direction of a bearer in acknowledged mode.
 pub struct Am<P> {
     stream: Stream<P>,
-    /// From VT(A) on.
+    /// PDUs from VT(A) on.
     records: Records,
     receiver: Receiver,
     reports: Reports,
-    /// To be sent again, in order.
+    /// PDUs, or parts of PDUs, to be retransmitted, in order.
     again: VecDeque<Nack>,
     again_bytes: u64,
-    /// PDUs that were sent again too often and are to be given up.
+    /// PDUs that reached the limit of retransmissions and are about to be given up.
     failed: Vec<u64>,
     failed_at: Time,
-    /// POLL_SN, and when the poll was sent.
+    /// POLL_SN, and the time of the poll.
     polled: Option<(u64, Time)>,
-    /// When t-PollRetransmit runs out; [`Time::MAX`] while it does not run.
+    /// When t-PollRetransmit expires; [`Time::MAX`] while it does not run.
     poll_timer: Time,
     poll_now: bool,
     claim: Claim,
@@ -48,7 +48,7 @@ pub struct Am<P> {
 }
 
 impl<P: Packet> Am<P> {
-    /// An idle channel. `seed` is for buffers that draw lots.
+    /// An idle channel. `seed` is for queue disciplines that draw random numbers.
     pub fn new(config: &Config, seed: u64) -> Self {
         Self {
             stream: Stream::new(config, seed),
@@ -70,13 +70,13 @@ impl<P: Packet> Am<P> {
         }
     }
 
-    /// Transmitter: a packet joins the buffer or is dropped.
+    /// Transmitter: adds a packet to the buffer, or drops it.
     pub fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
         self.stream.push(now, packet, observer);
         self.report_backlog(now);
     }
 
-    /// Tells the scheduler what is not acknowledged, where that counts; see [`Claim`].
+    /// Reports unacknowledged data to the scheduler, if it counts; see [`Claim`].
     pub fn report_backlog(&mut self, now: Time) {
         if self.claim.is_on() {
             let open = self.records.ring.iter().filter(|record| !record.acked && !record.pending);
@@ -85,14 +85,14 @@ impl<P: Packet> Am<P> {
         }
     }
 
-    /// Whether blocks are granted for what is not acknowledged.
+    /// Whether blocks are granted for unacknowledged data.
     #[inline]
     pub fn claims(&self) -> bool {
         self.claim.is_on()
     }
 
-    /// Transmitter: what goes into `grant` bytes of a transport block: a PDU, or a part of one, to be sent again if there
-    /// is any, otherwise new data. `None` if nothing waits, fits or may be sent. Called again while there is room left.
+    /// Transmitter: builds a PDU for `grant` bytes of a transport block: a retransmission (of a PDU or a part of one) if any
+    /// is due, otherwise new data. `None` if nothing waits, fits or may be sent. Callers repeat it while there is room left.
     pub fn build(&mut self, now: Time, grant: Bytes, observer: &mut impl Observer<P>) -> Option<Pdu> {
         let grant = room(grant);
         self.claim.grant(grant);
@@ -125,7 +125,7 @@ impl<P: Packet> Am<P> {
 
     fn build_again(&mut self, now: Time, grant: u32, nack: Nack) -> Option<Pdu> {
         let Nack { sn, from, to } = nack;
-        // Whatever is to be sent again has a record: it goes when the record is acknowledged.
+        // A pending retransmission always has a record: it is dropped when the record is acknowledged.
         let record = self.records.get_mut(sn)?;
         let to = to.min(record.len);
         let position = |offset: u32| record.start + u64::from(offset);
@@ -137,7 +137,7 @@ impl<P: Packet> Am<P> {
             headers = self.format.again(parts, true, grant);
             let mut room = grant.saturating_sub(headers);
             if room == 0 {
-                // A part of the first packet may fit, with the headers of one.
+                // Part of the first packet may fit, with the headers of one part.
                 let rest = self.stream.part_end(position(from)) - position(from);
                 let one = grant.saturating_sub(self.format.again(1, true, grant));
                 room = one.min(u32::try_from(rest).unwrap_or(u32::MAX));
@@ -166,7 +166,7 @@ impl<P: Packet> Am<P> {
         Some(Pdu { sn, from, to: end, size: headers + len, kind: Kind::Data { poll, again: true } })
     }
 
-    /// Whether the PDU just built asks for a report; clause 5.2.2.1.
+    /// Whether the PDU just built polls for a report; clause 5.2.2.1.
     fn poll(&mut self, now: Time) -> bool {
         let poll = self.poll_now
             || self.is_quiet()
@@ -180,13 +180,13 @@ impl<P: Packet> Am<P> {
         poll
     }
 
-    /// Whether nothing may be sent now.
+    /// Whether nothing can be sent now.
     fn is_quiet(&self) -> bool {
         self.again.is_empty() && (self.stream.is_empty() || self.is_stalled())
     }
 
-    /// Ours: t-PollRetransmit runs whenever PDUs are open and nothing may be sent, even if what was to carry the poll was
-    /// acknowledged or dropped before it was sent.
+    /// Ours: starts t-PollRetransmit if it does not run while PDUs are unacknowledged and nothing can be sent, even if the PDU that
+    /// was to carry the poll was acknowledged or dropped before it was sent.
     fn watch(&mut self, now: Time) {
         if self.poll_timer == Time::MAX && !self.records.ring.is_empty() && self.is_quiet() {
             self.poll_timer = now + self.timers.poll_retransmit.max(Span::from_millis(1));
@@ -199,11 +199,11 @@ impl<P: Packet> Am<P> {
         self.records.ring.len() as u64 >= u64::from(self.timers.window.max(1))
     }
 
-    /// Receiver: a PDU came with a decoded transport block. Status reports go to [`Self::on_status`] instead.
+    /// Receiver: handles a PDU of a decoded transport block. Status reports go to [`Self::on_status`] instead.
     pub fn on_received(&mut self, now: Time, pdu: Pdu, observer: &mut impl Observer<P>) {
         let Kind::Data { poll, .. } = pdu.kind else { return };
         if pdu.sn >= self.records.next() {
-            return; // of another bearer
+            return; // a PDU of another bearer
         }
         let range = (pdu.sn, pdu.from, pdu.to);
         if self.receiver.receive(now, &mut self.records, range, poll) {
@@ -213,7 +213,7 @@ impl<P: Packet> Am<P> {
         }
     }
 
-    /// Hands up what is whole and in order.
+    /// Delivers packets that are complete and in order.
     fn deliver(&mut self, now: Time, observer: &mut impl Observer<P>) {
         if let Some(last) = self.receiver.r.checked_sub(1).and_then(|sn| self.records.get(sn)) {
             let end = last.start + u64::from(last.len);
@@ -221,20 +221,20 @@ impl<P: Packet> Am<P> {
         }
     }
 
-    /// A PDU was lost with its transport block. Neither end learns of it.
+    /// Handles the loss of a PDU with its transport block, which neither end learns of.
     pub fn on_lost(&mut self, pdu: Pdu) {
         if pdu.is_status() {
             self.on_status_lost(pdu);
         }
     }
 
-    /// Receiver: from when on a status report can be sent; [`Time::MAX`] if none is to be.
+    /// Receiver: the earliest time for a status report; [`Time::MAX`] if none is pending.
     #[inline]
     pub fn status_due(&self) -> Time {
         self.receiver.status_due()
     }
 
-    /// Receiver: the size of the shortest report that would do, if one is due.
+    /// Receiver: the size of the shortest status report, if one is due.
     pub fn status_wanted(&self, now: Time) -> Bytes {
         if self.status_due() <= now.min(LATEST) {
             Bytes::new(self.format.status(0, 0).into())
@@ -243,8 +243,8 @@ impl<P: Packet> Am<P> {
         }
     }
 
-    /// Receiver: writes a status report for `grant` bytes of a block of the other direction. What does not fit is left
-    /// out, and not acknowledged either.
+    /// Receiver: writes a status report for `grant` bytes of a block of the other direction. PDUs that do not fit are omitted, and
+    /// are not acknowledged either.
     pub fn build_status(&mut self, now: Time, grant: Bytes) -> Option<Pdu> {
         let (format, grant) = (self.format, room(grant));
         if self.status_due() > now.min(LATEST) || format.status(0, 0) > grant {
@@ -258,7 +258,7 @@ impl<P: Packet> Am<P> {
         Some(Pdu { sn, from: 0, to: 0, size, kind: Kind::Status })
     }
 
-    /// When [`Self::on_deadline`] is due; [`Time::MAX`] if nothing runs.
+    /// When [`Self::on_deadline`] is due; [`Time::MAX`] if no timer runs.
     #[inline]
     pub fn next_deadline(&self) -> Time {
         self.receiver
@@ -269,7 +269,7 @@ impl<P: Packet> Am<P> {
             .min(self.stream.discard_deadline())
     }
 
-    /// Timers that have run out by `now`, each at its own time; PDUs that are given up.
+    /// Handles timers that expired by `now`, each at its own time, and gives up failed PDUs.
     pub fn on_deadline(&mut self, now: Time, observer: &mut impl Observer<P>) {
         let now = now.min(LATEST);
         while self.next_deadline() <= now {
@@ -290,9 +290,9 @@ impl<P: Packet> Am<P> {
         }
     }
 
-    /// t-PollRetransmit ran out; clause 5.2.2.3. If nothing else would carry the poll, the last PDU does
-    /// (or all do: [`Timers::poll_sends_all`]). The timer runs on
-    /// (ours, and for no less than 1 ms), for what would carry the poll may be acknowledged before it is sent.
+    /// Handles expiry of t-PollRetransmit; clause 5.2.2.3. If nothing else can carry the poll, the last PDU is sent again
+    /// (or all are: [`Timers::poll_sends_all`]). The timer is restarted (ours, for at least 1 ms), since the PDU that carries the
+    /// poll may be acknowledged before it is sent.
     fn on_poll_timer(&mut self, now: Time) {
         self.poll_timer = Time::MAX;
         let range = self.records.base..self.records.next();
@@ -324,14 +324,14 @@ impl<P: Packet> Am<P> {
         self.receiver.advance(now, &self.records);
         self.deliver(now, observer);
         self.retire();
-        // Answers that were waited for may have gone with them.
+        // The PDUs whose poll awaited an answer may be among those given up.
         if self.records.ring.is_empty() {
             (self.polled, self.poll_timer) = (None, Time::MAX);
         }
     }
 
-    /// Sets both ends up anew, as a handover does. With `keep`, packets that were not delivered are sent from their
-    /// first byte (PDCP data recovery; TS 36.323 clause 5.2.1.1); otherwise those of which a byte was sent are dropped
+    /// Re-establishes both ends, as a handover does. With `keep`, packets that were not delivered are sent from their
+    /// first byte (PDCP data recovery; TS 36.323 clause 5.2.1.1); otherwise partly sent packets are dropped
     /// ([`DropCause::Reset`]).
     pub fn restart(&mut self, now: Time, keep: bool, observer: &mut impl Observer<P>) {
         let next = self.records.next();
@@ -347,15 +347,15 @@ impl<P: Packet> Am<P> {
         self.stream.restart(now, keep, observer);
     }
 
-    /// Bytes to be sent again.
+    /// Bytes to be retransmitted.
     pub fn to_be_sent_again(&self) -> Bytes {
         Bytes::new(self.again_bytes)
     }
 
-    /// What a grant must have for all that may be sent now to fit, or more: retransmissions with their headers, and new
-    /// data unless the window is full. With [`Timers::unacknowledged_report`] also what is not acknowledged.
+    /// A grant that suffices for everything that may be sent now: retransmissions with their headers, and new data unless the window
+    /// is full. With [`Timers::unacknowledged_report`] it includes unacknowledged data.
     pub fn wanted(&self) -> Bytes {
-        // A part of a PDU has 5 B of headers and those of the packets in it; 16 B are enough for ten.
+        // A part of a PDU has 5 B of headers and those of its packets; 16 B suffice for ten.
         let again = Bytes::new(self.again_bytes + 16 * self.again.len() as u64 + self.claim.bytes());
         if self.is_stalled() { again } else { again + self.stream.wanted() }
     }

@@ -1,4 +1,4 @@
-//! A bearer: its two directions, and the status reports of each that travel in the blocks of the other.
+//! A bearer: its two directions, with the status reports of each carried in the blocks of the other.
 
 use ranpace_link::{Limit, Packet};
 use ranpace_phy::{Both, Direction};
@@ -6,17 +6,17 @@ use ranpace_units::{Bytes, Span, Time};
 
 use super::{Channel, Config, Kind, Observer, Pdu};
 
-/// Both directions of a bearer; they must be of the same mode for reports to find their way.
+/// Both directions of a bearer; they must have the same mode, so that status reports are delivered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BearerConfig {
-    /// From the base station.
+    /// From the base station to the UE.
     pub downlink: Config,
-    /// From the UE.
+    /// From the UE to the base station.
     pub uplink: Config,
 }
 
 impl BearerConfig {
-    /// What the buffer of this direction holds at most; `None` if it is not limited in bytes.
+    /// Limit of this direction's buffer; `None` if it is not limited in bytes.
     pub fn buffer(&self, direction: Direction) -> Option<Bytes> {
         let config = match direction {
             Direction::Downlink => &self.downlink,
@@ -34,26 +34,26 @@ impl BearerConfig {
     }
 }
 
-/// A bearer. Observers are told of the packets of the direction that the call is for.
+/// A bearer. Observers receive the packets of the direction that the call is for.
 pub struct Bearer<P> {
     downlink: Channel<P>,
     uplink: Channel<P>,
-    /// What was found when it was looked at last; `None` if something has happened since.
+    /// Cached answers to per-slot queries; `None` if something has happened since.
     outlook: Option<Both<SlotCache>>,
 }
 
-/// What is asked of one direction in every slot, and changes only if something happens.
+/// Values that are queried for one direction in every slot, and change only if something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SlotCache {
     deadline: Time,
-    /// Without a report about the other direction.
+    /// Excludes a status report about the other direction.
     wanted: Bytes,
     status_due: Time,
     to_be_sent: Bytes,
     head_arrived: Option<Time>,
 }
 
-/// The other way.
+/// The opposite direction.
 fn back(direction: Direction) -> Direction {
     match direction {
         Direction::Downlink => Direction::Uplink,
@@ -62,7 +62,7 @@ fn back(direction: Direction) -> Direction {
 }
 
 impl<P: Packet> Bearer<P> {
-    /// An idle bearer. `seed` is for buffers that draw lots.
+    /// An idle bearer. `seed` is for queue disciplines that draw random numbers.
     pub fn new(config: &BearerConfig, seed: u64) -> Self {
         Self {
             downlink: Channel::new(&config.downlink, seed),
@@ -89,13 +89,13 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
-    /// A packet to be sent this way joins the buffer or is dropped.
+    /// Adds a packet for this direction to the buffer, or drops it.
     pub fn enqueue(&mut self, now: Time, direction: Direction, packet: P, observer: &mut impl Observer<P>) {
         self.channel_mut(direction).enqueue(now, packet, observer);
     }
 
-    /// What goes into `grant` bytes of a block of this direction: a report about the other direction, then what is to be
-    /// sent again, then new data. Called again while there is room left.
+    /// Builds a PDU for `grant` bytes of a block of this direction: a report about the other direction, or else retransmissions,
+    /// or else new data. Callers repeat it while there is room left.
     pub fn build(
         &mut self,
         now: Time,
@@ -107,7 +107,7 @@ impl<P: Packet> Bearer<P> {
         report.or_else(|| self.channel_mut(direction).build(now, grant, observer))
     }
 
-    /// A PDU that was sent this way came with a decoded transport block.
+    /// Handles a PDU of a decoded transport block of this direction.
     pub fn on_received(
         &mut self,
         now: Time,
@@ -119,14 +119,14 @@ impl<P: Packet> Bearer<P> {
             self.channel_mut(back(direction)).on_status(now, pdu);
         } else {
             self.channel_mut(direction).on_received(now, pdu, observer);
-            // Where it asks for a report, this end tells of its own buffer, too.
+            // A poll also triggers a report of this end's own backlog to the scheduler.
             if matches!(pdu.kind, Kind::Data { poll: true, .. }) {
                 self.channel_mut(back(direction)).report_backlog(now);
             }
         }
     }
 
-    /// A PDU that was sent this way was lost with its transport block.
+    /// Handles the loss of a PDU with its transport block of this direction.
     pub fn on_lost(&mut self, now: Time, direction: Direction, pdu: Pdu, observer: &mut impl Observer<P>) {
         if pdu.is_status() {
             self.channel_mut(back(direction)).on_status_lost(pdu);
@@ -135,37 +135,37 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
-    /// When [`Self::on_deadline`] is due for this direction; [`Time::MAX`] if nothing runs.
+    /// When [`Self::on_deadline`] is due for this direction; [`Time::MAX`] if no timer runs.
     #[inline]
     pub fn next_deadline(&self, direction: Direction) -> Time {
         self.outlook(direction, |outlook| outlook.deadline)
     }
 
-    /// Timers of this direction that have run out by `now`.
+    /// Handles timers of this direction that expired by `now`.
     pub fn on_deadline(&mut self, now: Time, direction: Direction, observer: &mut impl Observer<P>) {
         self.channel_mut(direction).on_deadline(now, observer);
     }
 
-    /// What a grant of this direction must have for all that may be sent now to fit, or more; a report included.
+    /// A grant of this direction that suffices for everything that may be sent now, including a report.
     #[inline]
     pub fn wanted(&self, now: Time, direction: Direction) -> Bytes {
         let (wanted, status_due) = self.outlook(direction, |outlook| (outlook.wanted, outlook.status_due));
         if status_due > now { wanted } else { wanted + self.channel(back(direction)).status_wanted(now) }
     }
 
-    /// Whether blocks of this direction are granted for what is not acknowledged.
+    /// Whether blocks of this direction are granted for unacknowledged data.
     #[inline]
     pub fn claims(&self, direction: Direction) -> bool {
         self.channel(direction).claims()
     }
 
-    /// Data to be sent this way, new or again.
+    /// Data to be sent in this direction, including retransmissions.
     #[inline]
     pub fn to_be_sent(&self, direction: Direction) -> Bytes {
         self.outlook(direction, |outlook| outlook.to_be_sent)
     }
 
-    /// For how long the packet waits whose byte is the next new one to be sent this way; zero if there is none.
+    /// How long the packet with the next new byte of this direction has waited; zero if there is none.
     #[inline]
     pub fn head_of_line_delay(&self, now: Time, direction: Direction) -> Span {
         self.outlook(direction, |outlook| {
@@ -173,14 +173,14 @@ impl<P: Packet> Bearer<P> {
         })
     }
 
-    /// When a report can be sent this way, for which a UE without a grant asks for one; [`Time::MAX`] if none is to be.
+    /// The earliest time for a report in this direction, for which a UE without a grant requests one; [`Time::MAX`] if none is pending.
     #[inline]
     pub fn status_due(&self, direction: Direction) -> Time {
         self.outlook(direction, |outlook| outlook.status_due)
     }
 
-    /// Keeps what the questions of a slot are answered with, for as long as nothing happens: a bearer is asked in every
-    /// slot, and mostly nothing has happened.
+    /// Caches the answers to per-slot queries until something happens: a bearer is queried in every slot, and mostly nothing
+    /// has happened.
     #[inline]
     pub(super) fn settle(&mut self) {
         match &self.outlook {
@@ -209,12 +209,12 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
-    /// Sets this direction up anew; see [`Channel::restart`]. Both are to be, one after the other.
+    /// Re-establishes this direction; see [`Channel::restart`]. The caller must restart both directions.
     pub fn restart(&mut self, now: Time, direction: Direction, keep: bool, observer: &mut impl Observer<P>) {
         self.channel_mut(direction).restart(now, keep, observer);
     }
 
-    /// Drops what waits in the buffer of this direction.
+    /// Drops the packets in the buffer of this direction.
     pub fn empty(&mut self, now: Time, direction: Direction, observer: &mut impl Observer<P>) {
         self.channel_mut(direction).empty(now, observer);
     }

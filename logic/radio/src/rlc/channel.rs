@@ -1,4 +1,4 @@
-//! A channel in either mode, dispatched statically, with the queries that both answer.
+//! A channel in either mode, dispatched statically, with the queries that both support.
 
 use ranpace_link::Packet;
 use ranpace_units::{Bytes, Span, Time};
@@ -6,7 +6,7 @@ use ranpace_units::{Bytes, Span, Time};
 use super::{Am, Config, Counters, Mode, Observer, Pdu, Um};
 
 /// One direction of a bearer.
-#[allow(clippy::large_enum_variant)] // the larger is the usual one
+#[allow(clippy::large_enum_variant)] // the larger one is the usual one
 pub enum Channel<P> {
     /// Unacknowledged mode.
     Um(Um<P>),
@@ -14,7 +14,7 @@ pub enum Channel<P> {
     Am(Am<P>),
 }
 
-/// Calls the same method of whichever mode it is.
+/// Calls the same method in either mode.
 macro_rules! each {
     ($channel:expr, $name:ident => $call:expr) => {
         match $channel {
@@ -25,43 +25,43 @@ macro_rules! each {
 }
 
 impl<P: Packet> Channel<P> {
-    /// An idle channel. `seed` is for buffers that draw lots.
+    /// An idle channel. `seed` is for queue disciplines that draw random numbers.
     pub fn new(config: &Config, seed: u64) -> Self {
         match config.mode {
             Mode::Unacknowledged => Self::Um(Um::new(config, seed)),
             Mode::Acknowledged => Self::Am(Am::new(config, seed)),
         }
     }
-    /// A packet joins the buffer or is dropped.
+    /// Adds a packet to the buffer, or drops it.
     #[inline]
     pub fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
         each!(self, channel => channel.enqueue(now, packet, observer));
     }
-    /// Data for `grant` bytes of a transport block; `None` if nothing waits, fits or may be sent.
+    /// Builds a data PDU for `grant` bytes of a transport block; `None` if nothing waits, fits or may be sent.
     #[inline]
     pub fn build(&mut self, now: Time, grant: Bytes, observer: &mut impl Observer<P>) -> Option<Pdu> {
         each!(self, channel => channel.build(now, grant, observer))
     }
-    /// A data PDU came with a decoded transport block.
+    /// Handles a data PDU of a decoded transport block.
     #[inline]
     pub fn on_received(&mut self, now: Time, pdu: Pdu, observer: &mut impl Observer<P>) {
         each!(self, channel => channel.on_received(now, pdu, observer));
     }
-    /// A data PDU was lost with its transport block.
+    /// Handles the loss of a data PDU with its transport block.
     pub fn on_lost(&mut self, now: Time, pdu: Pdu, observer: &mut impl Observer<P>) {
         match self {
             Self::Um(um) => um.on_lost(now, pdu, observer),
             Self::Am(am) => am.on_lost(pdu),
         }
     }
-    /// Tells the scheduler of what is not acknowledged, where that counts as waiting.
+    /// Reports unacknowledged data to the scheduler, if it counts as waiting.
     #[inline]
     pub fn report_backlog(&mut self, now: Time) {
         if let Self::Am(am) = self {
             am.report_backlog(now);
         }
     }
-    /// Whether what is not acknowledged counts as waiting.
+    /// Whether unacknowledged data counts as waiting.
     #[inline]
     pub fn claims(&self) -> bool {
         match self {
@@ -69,7 +69,7 @@ impl<P: Packet> Channel<P> {
             Self::Am(am) => am.claims(),
         }
     }
-    /// A report about this direction for `grant` bytes of a block of the other one.
+    /// Builds a report about this direction for `grant` bytes of a block of the other one.
     #[inline]
     pub fn build_status(&mut self, now: Time, grant: Bytes) -> Option<Pdu> {
         match self {
@@ -77,19 +77,19 @@ impl<P: Packet> Channel<P> {
             Self::Am(am) => am.build_status(now, grant),
         }
     }
-    /// A report about this direction came.
+    /// Handles a report about this direction.
     pub fn on_status(&mut self, now: Time, pdu: Pdu) {
         if let Self::Am(am) = self {
             am.on_status(now, pdu);
         }
     }
-    /// A report about this direction was lost.
+    /// Handles the loss of a report about this direction.
     pub fn on_status_lost(&mut self, pdu: Pdu) {
         if let Self::Am(am) = self {
             am.on_status_lost(pdu);
         }
     }
-    /// When a report about this direction can be sent; [`Time::MAX`] if none is to be.
+    /// The earliest time for a report about this direction; [`Time::MAX`] if none is pending.
     #[inline]
     pub fn status_due(&self) -> Time {
         match self {
@@ -97,7 +97,7 @@ impl<P: Packet> Channel<P> {
             Self::Am(am) => am.status_due(),
         }
     }
-    /// The size of the shortest report that would do, if one is due.
+    /// The size of the shortest report, if one is due.
     #[inline]
     pub fn status_wanted(&self, now: Time) -> Bytes {
         match self {
@@ -105,16 +105,16 @@ impl<P: Packet> Channel<P> {
             Self::Am(am) => am.status_wanted(now),
         }
     }
-    /// When [`Self::on_deadline`] is due; [`Time::MAX`] if nothing runs.
+    /// When [`Self::on_deadline`] is due; [`Time::MAX`] if no timer runs.
     #[inline]
     pub fn next_deadline(&self) -> Time {
         each!(self, channel => channel.next_deadline())
     }
-    /// Timers that have run out by `now`.
+    /// Handles timers that expired by `now`.
     pub fn on_deadline(&mut self, now: Time, observer: &mut impl Observer<P>) {
         each!(self, channel => channel.on_deadline(now, observer));
     }
-    /// What a grant must have for all that may be sent now to fit, or more; reports about the other direction left out.
+    /// A grant that suffices for everything that may be sent now, except reports about the other direction.
     #[inline]
     pub fn wanted(&self) -> Bytes {
         match self {
@@ -122,7 +122,7 @@ impl<P: Packet> Channel<P> {
             Self::Am(am) => am.wanted(),
         }
     }
-    /// Data to be sent, new or again: the queue that radio reports tell of.
+    /// Data to be sent, including retransmissions: the queue that radio reports show.
     #[inline]
     pub fn to_be_sent(&self) -> Bytes {
         match self {
@@ -130,7 +130,7 @@ impl<P: Packet> Channel<P> {
             Self::Am(am) => am.unsent() + am.to_be_sent_again(),
         }
     }
-    /// Bytes of packets in the buffer, none of whose bytes were sent; what the buffer's limit is for.
+    /// Bytes of packets in the buffer, of which nothing was sent; the buffer's limit applies to them.
     pub fn buffered(&self) -> Bytes {
         each!(self, channel => channel.buffered())
     }
@@ -138,24 +138,24 @@ impl<P: Packet> Channel<P> {
     pub fn waiting(&self) -> Bytes {
         each!(self, channel => channel.waiting())
     }
-    /// For how long the packet waits whose byte is the next new one to be sent; zero if there is none.
+    /// How long the packet with the next new byte has waited; zero if there is none.
     pub fn head_of_line_delay(&self, now: Time) -> Span {
         each!(self, channel => channel.head_of_line_delay(now))
     }
-    /// When that packet came; `None` if there is none.
+    /// When that packet arrived; `None` if there is none.
     pub fn head_arrived(&self) -> Option<Time> {
         each!(self, channel => channel.head_arrived())
     }
-    /// What it did so far.
+    /// Its counters.
     pub fn counters(&self) -> &Counters {
         each!(self, channel => channel.counters())
     }
-    /// Drops what waits in the buffer, as a base station does that forwards nothing.
+    /// Drops the packets in the buffer, like a base station that does not forward.
     pub fn empty(&mut self, now: Time, observer: &mut impl Observer<P>) {
         each!(self, channel => channel.empty(now, observer));
     }
-    /// Sets both ends up anew, as a handover does. With `keep`, acknowledged mode sends what was not delivered from its
-    /// first byte; otherwise, and in unacknowledged mode, packets of which a byte was sent are dropped.
+    /// Re-establishes both ends, as a handover does. With `keep`, acknowledged mode sends undelivered packets from their
+    /// first byte; otherwise, and in unacknowledged mode, partly sent packets are dropped.
     pub fn restart(&mut self, now: Time, keep: bool, observer: &mut impl Observer<P>) {
         match self {
             Self::Um(um) => um.restart(now, observer),

@@ -1,32 +1,32 @@
-//! The configuration of a channel: plain data, and the values that networks and experiments use.
+//! The configuration of a channel, and the values that networks and experiments use.
 
 use ranpace_link::{Limit, QueueConfig};
 use ranpace_units::{Bytes, Span};
 
-/// What PDCP adds to each packet, in bytes: 12-bit numbers; TS 36.323 clause 6.2.3, TS 38.323 clause 6.2.2.
+/// PDCP header of each packet in bytes: 12-bit numbers; TS 36.323 clause 6.2.3, TS 38.323 clause 6.2.2.
 pub const PDCP_HEADER: u32 = 2;
 
-/// Whether what is lost is sent again.
+/// Whether lost data is retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Unacknowledged: never. A packet of which a byte is lost is lost.
+    /// Unacknowledged: it is not. A packet is lost if any byte of it is lost.
     Unacknowledged,
-    /// Acknowledged: yes, so that packets are lost only with [`Timers::max_retransmissions`].
+    /// Acknowledged: it is, so that packets are lost only under [`Timers::max_retransmissions`].
     Acknowledged,
 }
 
 /// One direction of a bearer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Whether what is lost is sent again.
+    /// Whether lost data is retransmitted.
     pub mode: Mode,
-    /// Where packets wait for their first byte to be sent, and what fits: packets of which a byte was sent have left it
-    /// and do not count against its limit, as in ns-3. Drop-tail and CoDel are what base stations have; with FQ-CoDel the
-    /// waiting time that is reported and the discard timer are only about right.
+    /// The queue of packets before their first byte is sent, with its limit. Partly sent packets have left it
+    /// and do not count against the limit, as in ns-3. Base stations use drop-tail and CoDel; with FQ-CoDel the reported
+    /// waiting time and the discard timer are only approximate.
     pub buffer: QueueConfig,
-    /// PDCP's discard timer: a packet of which no byte was sent for so long is dropped; TS 36.323 clause 5.4. `None`: never.
+    /// PDCP's discard timer: drops a packet of which no byte was sent for this long; TS 36.323 clause 5.4. `None`: never.
     pub discard: Option<Span>,
-    /// Sizes of headers.
+    /// Header sizes.
     pub format: Format,
     /// Timers and limits.
     pub timers: Timers,
@@ -49,39 +49,39 @@ impl Config {
     }
 }
 
-/// Timers and limits of RLC. UM has only [`Self::reordering`].
+/// Timers and limits of RLC. UM uses only [`Self::reordering`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timers {
-    /// t-Reordering: for how long a receiver waits for a missing PDU (NR: of PDCP, the same effect).
+    /// t-Reordering: how long a receiver waits for a missing PDU (NR: PDCP's timer, with the same effect).
     pub reordering: Span,
-    /// t-StatusProhibit: the least time between two status reports.
+    /// t-StatusProhibit: minimum time between two status reports.
     pub status_prohibit: Span,
-    /// t-PollRetransmit: for how long a transmitter waits for the report that it asked for.
+    /// t-PollRetransmit: how long a transmitter waits for the report that it polled for.
     pub poll_retransmit: Span,
-    /// maxRetxThreshold: how often a PDU is sent again before the bearer fails; `None`: as often as it takes.
+    /// maxRetxThreshold: number of retransmissions of a PDU after which the bearer fails; `None`: no limit.
     pub max_retransmissions: Option<u8>,
-    /// pollPDU: a report is asked for in every so many new PDUs; zero counts as one.
+    /// pollPDU: number of new PDUs after which one polls for a report; 0 counts as 1.
     pub poll_pdus: u32,
-    /// pollByte: and after so many bytes.
+    /// pollByte: number of new bytes after which a PDU polls.
     pub poll_bytes: Bytes,
-    /// AM_Window_Size: how many PDUs may be unacknowledged; zero counts as one. 512 with LTE's numbers of 10 bits (TS
-    /// 36.322 clause 7.2), 2048 with NR's of 12 (TS 38.322 clause 7.2).
+    /// AM_Window_Size: how many PDUs may be unacknowledged; 0 counts as 1. 512 with LTE's 10-bit numbers (TS
+    /// 36.322 clause 7.2), 2048 with NR's 12-bit numbers (TS 38.322 clause 7.2).
     pub window: u32,
-    /// What is sent and not acknowledged counts as waiting for the scheduler, as in ns-3, where reports of the buffer are so long
-    /// apart at most (`ReportBufferStatusTimer`: 20 ms): users whose acknowledgements do not come take blocks for nothing. Zero:
-    /// it does not count.
+    /// The scheduler counts unacknowledged data as waiting, as in ns-3, and buffer status reports are at most this far apart
+    /// (`ReportBufferStatusTimer`: 20 ms). Users whose acknowledgements do not arrive then waste blocks. Zero: unacknowledged data
+    /// does not count.
     pub unacknowledged_report: Span,
-    /// When t-PollRetransmit runs out and nothing else would carry the poll, all PDUs without an acknowledgement are sent again, as
-    /// in ns-3 (`LteRlcAm::ExpirePollRetransmitTimer`); otherwise the last one.
+    /// Whether all unacknowledged PDUs are retransmitted when t-PollRetransmit expires and nothing else can carry the poll, as
+    /// in ns-3 (`LteRlcAm::ExpirePollRetransmitTimer`); otherwise only the last one is.
     pub poll_sends_all: bool,
 }
 
-/// The sets of timers that a scenario can name (`rlc_timers = ...`).
+/// Named sets of timers (`rlc_timers = ...` in scenarios, which also accept [`Timers::MMWAVE`] as `mmwave`).
 pub const NAMED_TIMERS: [(&str, Timers); 2] = [("ns3", Timers::NS3), ("36331", Timers::TS36331)];
 
 impl Timers {
     /// Values of ns-3: poll retransmit 20 ms, reordering 10 ms, status prohibit 10 ms, a poll in every PDU. ns-3 counts
-    /// retransmissions against a threshold of 5, but does no more than write it into its log (`lte-rlc-am.cc`): a PDU is sent again
+    /// retransmissions against a threshold of 5, but only logs that it is exceeded (`lte-rlc-am.cc`): a PDU is retransmitted
     /// until it arrives, and no bearer fails.
     pub const NS3: Self = Self {
         reordering: Span::from_millis(10),
@@ -94,11 +94,11 @@ impl Timers {
         unacknowledged_report: Span::ZERO,
         poll_sends_all: false,
     };
-    /// Values of the authors' scripts for millimetre waves: as ns-3, status prohibit 1 ms.
+    /// Values of the authors' scripts for millimetre waves: those of ns-3 with status prohibit 1 ms.
     pub const MMWAVE: Self = Self { status_prohibit: Span::from_millis(1), window: 2048, ..Self::NS3 };
-    /// Values of the default configuration of signalling bearers, TS 36.331 clause 9.2.1.1 (from memory): reordering 35 ms,
+    /// Default configuration of signalling bearers, TS 36.331 clause 9.2.1.1 (from memory): reordering 35 ms,
     /// poll retransmit 45 ms, status prohibit 0, 4 retransmissions. It polls only at the end of data; 32 PDUs and 125 kB
-    /// are ours, as data bearers have them.
+    /// are ours, typical of data bearers.
     pub const TS36331: Self = Self {
         reordering: Span::from_millis(35),
         status_prohibit: Span::ZERO,
@@ -120,25 +120,25 @@ pub enum Format {
     /// One RLC header of 2 B for all parts (10-bit numbers), 12 bits more for each part but the last, 2 B more if
     /// re-segmented; TS 36.322 clauses 6.2.1.3 to 6.2.1.5. MAC: 2 B, or 3 B from 128 B on; TS 36.321 clause 6.2.1.
     Lte,
-    /// An RLC and a MAC header for each part: 2 B in UM, 3 B in AM (18-bit numbers), 2 B more if it does not begin the
+    /// An RLC and a MAC header for each part: 2 B in UM, 3 B in AM (18-bit numbers), 2 B more if the part does not begin the
     /// packet; TS 38.322 clause 6.2.2. MAC: 3 B (2 B below 256 B; counted as 3 B); TS 38.321 clause 6.1.2.
     Nr,
 }
 
 impl Format {
-    /// What one more part costs in a PDU that has `parts` already, built for `grant`. `inside`: it does not begin its
+    /// Header bytes of another part in a PDU that already has `parts`, built for `grant`. `inside`: it does not begin its
     /// packet.
     #[inline]
     pub(crate) fn new_part(self, mode: Mode, parts: u32, inside: bool, grant: u32) -> u32 {
         match self {
             Self::Lte if parts == 0 => 2 + Self::lte_mac(grant),
-            // 1.5 B for each part before this one, rounded up over all of them.
+            // 1.5 B for each part before this one; the sum over all parts is rounded up.
             Self::Lte => 1 + (parts & 1),
             Self::Nr => 3 + Self::nr_rlc(mode) + if inside { 2 } else { 0 },
         }
     }
 
-    /// All headers of a PDU of so many parts that is sent again; `segment`: not all of it.
+    /// All headers of a retransmitted PDU with this many parts; `segment`: it is not the whole PDU.
     pub(crate) fn again(self, parts: u32, segment: bool, grant: u32) -> u32 {
         let offset = if segment { 2 } else { 0 };
         let parts = parts.max(1);
@@ -152,7 +152,7 @@ impl Format {
     }
 
     /// A status report with its MAC header: 15 bits, 12 for each missing PDU, 30 more for a part of one; TS 36.322
-    /// clause 6.2.1.6. NR: 3 B, then 3 B and 4 B with 18-bit numbers; TS 38.322 clause 6.2.2.5, ranges not joined.
+    /// clause 6.2.1.6. NR: 3 B, then 3 B and 4 B with 18-bit numbers; TS 38.322 clause 6.2.2.5, without merging ranges.
     pub(crate) fn status(self, whole: u32, parts: u32) -> u32 {
         let (whole, parts) = (u64::from(whole), u64::from(parts));
         let bytes = match self {
@@ -162,7 +162,7 @@ impl Format {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
-    /// At least the headers of `parts` parts that begin their packets, for a request of resources.
+    /// Upper bound on the headers of `parts` parts that begin their packets, for a request of resources.
     pub(crate) fn upper_bound(self, mode: Mode, parts: u64) -> u64 {
         match self {
             Self::Lte => 5 + (parts.saturating_sub(1) * 3).div_ceil(2),

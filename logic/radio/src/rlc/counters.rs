@@ -4,7 +4,7 @@ use ranpace_units::Bytes;
 
 use super::DropCause;
 
-/// Counts of a channel since it began. Packets are counted with the size that they had when they were offered.
+/// Counts of a channel since its start. Packets count with the size that they had when offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets offered to the buffer.
@@ -13,24 +13,24 @@ pub struct Counters {
     pub delivered: Amount,
     /// Packets dropped, by [`DropCause`]: see [`Counters::dropped`].
     dropped: [Amount; 6],
-    /// PDUs that were built of new data, and their payload.
+    /// PDUs built from new data, and their payload.
     pub sent: Amount,
-    /// PDUs, or parts of PDUs, that were sent again, and their payload.
+    /// Retransmitted PDUs, or parts of PDUs, and their payload.
     pub sent_again: Amount,
-    /// PDUs that came too late or for the second time.
+    /// PDUs that arrived too late or twice.
     pub useless: u64,
     /// Status reports that the receiver sent.
     pub statuses: u64,
-    /// Times at which the bearer failed.
+    /// Number of failures of the bearer.
     pub failures: u64,
 }
 
-/// How many, and how many bytes.
+/// A count and its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// How many.
+    /// The count.
     pub number: u64,
-    /// Bytes of all of them.
+    /// Total bytes.
     pub bytes: Bytes,
 }
 

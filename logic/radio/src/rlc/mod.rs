@@ -1,22 +1,22 @@
-//! Radio Link Control with the parts of PDCP and MAC that cost bytes or time: packets in, parts of transport blocks
-//! out, packets again at the other end.
+//! Radio Link Control, with the parts of PDCP and MAC that cost bytes or time: it turns packets into parts of transport
+//! blocks, and back into packets at the other end.
 //!
 //! Source: TS 36.322 (LTE RLC; its state variables keep their names in comments), TS 38.322 and TS 38.323 (NR), TS
-//! 36.323 (PDCP). Figures marked "ns-3" were read in ns-3 as the authors of the experiments used it; "from memory"
-//! stands for values of a 3GPP document that were not read again.
+//! 36.323 (PDCP). Values marked "ns-3" were read in ns-3 as the authors of the experiments used it; "from memory"
+//! marks values of a 3GPP document that were not checked again.
 //!
 //! A *channel* is one direction of a bearer: a transmitter at one end, a receiver at the other. [`Um`] loses a packet
-//! of which any byte is lost; [`Am`] sends again what a status report of the receiver misses. Both ends live in one
-//! object, so that a packet is moved in once and moved out once and only numbers travel: a [`Pdu`] names a range of
-//! the bytes that the transmitter has sent. What one end knows reaches the other by PDUs and status reports alone.
+//! if any byte of it is lost; [`Am`] retransmits what the receiver's status reports name as missing. One object holds both
+//! ends, so that a packet is moved in once and out once and only numbers travel: a [`Pdu`] names a range of
+//! the bytes that the transmitter has sent. Each end learns about the other from PDUs and status reports alone.
 //!
 //! One implementation serves LTE and NR: NR's RLC neither concatenates (its MAC does) nor reorders (its PDCP does),
-//! but above PDCP only the [`Format`] of headers differs. A PDU here is then what NR's MAC takes of a bearer for one
+//! but above PDCP only the [`Format`] of headers differs. So a PDU here is what NR's MAC takes from a bearer for one
 //! transport block.
 //!
-//! Who calls: [`Bearer`] joins the two directions of a bearer (status reports of one travel in the blocks of the
-//! other), [`User`] joins the bearers of a user in order of priority. Every PDU that was built comes back exactly once, by
-//! `on_received` or by `on_lost`; timers run by `next_deadline` and `on_deadline`, and idle channels have none.
+//! [`Bearer`] joins the two directions of a bearer (status reports of one travel in the blocks of the other), and [`User`]
+//! joins the bearers of a user in order of priority. The caller returns every PDU exactly once, to `on_received` or to
+//! `on_lost`, and drives timers by `next_deadline` and `on_deadline`; idle channels have no deadline.
 
 mod am;
 mod bearer;
@@ -44,29 +44,29 @@ pub use user::{User, UserPdu};
 
 use ranpace_units::{Bytes, Span, Time};
 
-/// Why a packet that was offered is not delivered.
+/// Why a packet is dropped.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropCause {
-    /// The buffer was full when it came.
+    /// The buffer was full when it arrived.
     Overflow,
-    /// The decision of the buffer's active queue management.
+    /// The buffer's active queue management decided so.
     Aqm,
-    /// PDCP's discard timer ran out before its first byte was sent.
+    /// PDCP's discard timer expired before its first byte was sent.
     Discard,
-    /// A transport block with a byte of it was lost, and nobody sends again.
+    /// A transport block with a byte of it was lost and is not retransmitted.
     Radio,
-    /// It was sent again as often as is allowed: the bearer failed.
+    /// It reached the limit of retransmissions: the bearer failed.
     MaxRetransmissions,
-    /// The bearer was set up anew without keeping what was under way.
+    /// The bearer was re-established without keeping data under way.
     Reset,
 }
 
-/// Is told what happens to packets, at the time at which it happens.
+/// Receives what happens to packets, when it happens.
 pub trait Observer<P> {
     /// The next packet in order arrived at the other end.
     fn on_delivered(&mut self, now: Time, packet: P);
-    /// The packet of which [`Self::on_delivered`] tells next was here for so long: it joined the buffer that long ago.
+    /// The packet that the next [`Self::on_delivered`] reports joined its buffer `waited` ago.
     fn on_waited(&mut self, now: Time, packet: &P, waited: Span) {
         let _ = (now, packet, waited);
     }
@@ -74,12 +74,12 @@ pub trait Observer<P> {
     fn on_enqueued(&mut self, now: Time, packet: &P, waiting: Bytes) {
         let _ = (now, packet, waiting);
     }
-    /// A packet was dropped and will not be seen again.
+    /// A packet was dropped for good.
     fn on_dropped(&mut self, now: Time, packet: &P, cause: DropCause) {
         let _ = (now, packet, cause);
     }
-    /// The bearer failed: a PDU was sent again as often as is allowed. Its packets are told of as dropped before; the
-    /// rest goes on, until the caller sets the bearer up anew.
+    /// The bearer failed: a PDU reached the limit of retransmissions. Its packets were reported as dropped before; everything
+    /// else continues until the caller re-establishes the bearer.
     fn on_failed(&mut self, now: Time) {
         let _ = now;
     }
@@ -103,13 +103,13 @@ impl<P, O: Observer<P> + ?Sized> Observer<P> for &mut O {
     }
 }
 
-/// What a transport block carries of a channel: a handle, to be given back once.
+/// What a transport block carries of a channel: a handle that must be returned once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pdu {
     pub(crate) sn: u64,
-    /// Bytes of the numbered PDU that are carried, from here...
+    /// First byte of the numbered PDU that is carried.
     pub(crate) from: u32,
-    /// ... to before here.
+    /// End of the bytes that are carried (exclusive).
     pub(crate) to: u32,
     size: u32,
     pub(crate) kind: Kind,
@@ -126,11 +126,11 @@ pub(crate) enum Kind {
 }
 
 impl Pdu {
-    /// What it takes of the transport block: MAC and RLC headers and content.
+    /// Its bytes in the transport block: MAC and RLC headers and content.
     pub fn size(&self) -> Bytes {
         Bytes::new(self.size.into())
     }
-    /// What it carries of packets, PDCP headers included; zero for a status report.
+    /// Its bytes of packets, PDCP headers included; zero for a status report.
     pub fn payload(&self) -> Bytes {
         Bytes::new(self.to.saturating_sub(self.from).into())
     }
@@ -138,13 +138,13 @@ impl Pdu {
     pub fn is_status(&self) -> bool {
         self.kind == Kind::Status
     }
-    /// Whether RLC sends it again.
+    /// Whether it is an RLC retransmission.
     pub fn is_retransmission(&self) -> bool {
         matches!(self.kind, Kind::Data { again: true, .. })
     }
 }
 
-/// A grant in bytes as headers are counted; more than 4 GB is as good as 4 GB.
+/// A grant in bytes; grants above 4 GB are clamped.
 fn room(grant: Bytes) -> u32 {
     u32::try_from(grant.get()).unwrap_or(u32::MAX)
 }

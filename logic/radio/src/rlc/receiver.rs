@@ -1,7 +1,7 @@
 //! The receiver of acknowledged mode: received PDUs, t-Reordering, t-StatusProhibit.
 //!
 //! Source: TS 36.322 clauses 5.1.3.2 and 5.2.3. State: VR(R), the first PDU that was not received completely; VR(MS), the first
-//! that a report does not cover; VR(X), the one after that which started the timer; VR(H), the one after the highest.
+//! that a report does not cover; VR(X), the PDU after the one that started the timer; VR(H), the PDU after the highest received.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use ranpace_units::{Span, Time};
 use super::Timers;
 use super::status::{Nack, StatusPdu};
 
-/// Parts of PDUs that were segmented again and did not come whole yet, in order and disjoint.
+/// A received part of a re-segmented PDU that is not complete yet; pieces are in order and disjoint.
 struct Piece {
     sn: u64,
     from: u32,
@@ -28,36 +28,36 @@ pub(super) struct Receiver {
     h: u64,
     /// t-Reordering; [`Time::MAX`] while it does not run.
     pub reordering_ends: Time,
-    /// No report before this (t-StatusProhibit).
+    /// No report is sent before this time (t-StatusProhibit).
     prohibited_until: Time,
-    /// Whether a report is to be sent.
+    /// Whether a report is pending.
     pub triggered: bool,
-    /// The last PDU with a poll that was not answered yet.
+    /// The last PDU with an unanswered poll.
     polled: Option<u64>,
     pieces: Vec<Piece>,
     reordering: Span,
     prohibit: Span,
 }
 
-/// A PDU, from when it is built until both ends are done with it.
+/// A PDU, from its first transmission until both ends are done with it.
 pub(super) struct Record {
     pub start: u64,
     pub len: u32,
-    /// Transmitter: when it, or a part of it, was sent last.
+    /// Transmitter: when it, or a part of it, was last sent.
     pub sent: Time,
-    /// Transmitter: how often it was considered for sending again.
+    /// Transmitter: how often it was considered for retransmission.
     pub retransmissions: u8,
-    /// Transmitter: the receiver has it, or it was given up.
+    /// Transmitter: it was acknowledged, or given up.
     pub acked: bool,
-    /// Transmitter: it, or a part of it, is to be sent again.
+    /// Transmitter: it, or a part of it, awaits retransmission.
     pub pending: bool,
-    /// Receiver: all of it came, or it was given up.
+    /// Receiver: all of it arrived, or it was given up.
     pub whole: bool,
-    /// Receiver: a part of it came.
+    /// Receiver: a part of it arrived.
     pub partial: bool,
 }
 
-/// PDUs that were built and are not acknowledged at both ends.
+/// PDUs that were built and that at least one end is not done with.
 pub(super) struct Records {
     pub ring: VecDeque<Record>,
     /// Number of the first.
@@ -78,7 +78,7 @@ impl Records {
     pub fn next(&self) -> u64 {
         self.base + self.ring.len() as u64
     }
-    /// The first from `sn` on that did not come whole.
+    /// The first from `sn` on that is not complete.
     #[inline]
     fn first_missing(&self, mut sn: u64) -> u64 {
         while self.get(sn).is_some_and(|record| record.whole) {
@@ -105,7 +105,7 @@ impl Receiver {
         }
     }
 
-    /// A PDU or a part of one came; whether it was of use.
+    /// Handles a PDU or a part of one; returns whether it brought anything new.
     pub fn receive(
         &mut self,
         now: Time,
@@ -125,7 +125,7 @@ impl Receiver {
         is_new
     }
 
-    /// Moves on over what is whole (or given up), and looks after the timer.
+    /// Advances over PDUs that are complete or given up, and updates the timer.
     pub fn advance(&mut self, now: Time, records: &Records) {
         self.r = records.first_missing(self.r);
         self.ms = records.first_missing(self.ms.max(self.r));
@@ -142,7 +142,7 @@ impl Receiver {
         }
     }
 
-    /// t-Reordering ran out: what is missing before VR(X) is reported.
+    /// Handles expiry of t-Reordering: PDUs missing before VR(X) are reported.
     pub fn on_reordering(&mut self, at: Time, records: &Records) {
         self.reordering_ends = Time::MAX;
         self.ms = records.first_missing(self.ms.max(self.x));
@@ -151,7 +151,7 @@ impl Receiver {
         self.answer_poll();
     }
 
-    /// A poll is answered as soon as a report speaks of the PDU that had it; clause 5.2.3.
+    /// Triggers the answer to a poll once a report covers the PDU that carried it; clause 5.2.3.
     #[inline]
     fn answer_poll(&mut self) {
         if self.polled.is_some_and(|sn| sn < self.ms) {
@@ -160,13 +160,13 @@ impl Receiver {
         }
     }
 
-    /// When a report may be sent; [`Time::MAX`] if none is to be.
+    /// The earliest time for a report; [`Time::MAX`] if none is pending.
     #[inline]
     pub fn status_due(&self) -> Time {
         if self.triggered { self.prohibited_until } else { Time::MAX }
     }
 
-    /// Writes a report of which `fits(whole, parts)` says whether that many missing PDUs and parts have room.
+    /// Writes a report; `fits(whole, parts)` is whether that many missing PDUs and parts have room.
     pub fn report(
         &mut self,
         now: Time,
@@ -195,7 +195,7 @@ impl Receiver {
                 if from < record.len {
                     report.missing.push(Nack { sn, from, to: u32::MAX });
                 }
-                parts += (report.missing.len() - begin) as u32; // a few
+                parts += (report.missing.len() - begin) as u32; // only a few
             }
             let count = report.missing.len();
             while !fits(whole, parts) && report.missing.len() > begin {
@@ -203,7 +203,7 @@ impl Receiver {
                 if record.partial { parts -= 1 } else { whole -= 1 }
             }
             if report.missing.len() < count {
-                // What is left out of this one will be reported another time: it is not acknowledged.
+                // What is left out of this PDU is not acknowledged, and will be reported another time.
                 report.ack = if report.missing.len() > begin { sn + 1 } else { sn };
                 break;
             }
@@ -213,7 +213,7 @@ impl Receiver {
         (whole, parts)
     }
 
-    /// Notes bytes that came; whether any of them is new.
+    /// Records received bytes; returns whether any of them is new.
     fn note(&mut self, records: &mut Records, sn: u64, from: u32, to: u32) -> bool {
         let Some(record) = records.get_mut(sn).filter(|record| !record.whole) else { return false };
         let to = to.min(record.len);
@@ -223,7 +223,7 @@ impl Receiver {
         if from == 0 && to == record.len {
             record.whole = true;
         } else {
-            // Those that touch [from, to] become one with it.
+            // Pieces that touch [from, to] are merged with it.
             let first = self.pieces.partition_point(|p| (p.sn, p.to) < (sn, from));
             let last = first + self.pieces[first..].partition_point(|p| p.sn == sn && p.from <= to);
             let touching = &self.pieces[first..last];
@@ -242,12 +242,12 @@ impl Receiver {
         true
     }
 
-    /// Forgets the parts of a PDU that is whole or given up.
+    /// Drops the pieces of a PDU that is complete or given up.
     pub fn forget(&mut self, sn: u64) {
         self.pieces.retain(|piece| piece.sn != sn);
     }
 
-    /// Begins anew at this number.
+    /// Resets the state to start at this number.
     pub fn restart(&mut self, sn: u64) {
         (self.r, self.ms, self.x, self.h) = (sn, sn, sn, sn);
         (self.reordering_ends, self.prohibited_until) = (Time::MAX, Time::ZERO);

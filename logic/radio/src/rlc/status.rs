@@ -1,32 +1,32 @@
-//! Status PDUs: the PDUs that a receiver in acknowledged mode misses. TS 36.322 clause 6.2.1.6.
+//! Status PDUs: the PDUs that a receiver in acknowledged mode reports as missing. TS 36.322 clause 6.2.1.6.
 
 use std::collections::VecDeque;
 
 use ranpace_units::Time;
 
-/// A PDU, or a part of one, that is missing.
+/// A missing PDU, or a missing part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nack {
     pub sn: u64,
     pub from: u32,
-    /// To before here; [`u32::MAX`] stands for the end of the PDU.
+    /// End (exclusive); [`u32::MAX`] stands for the end of the PDU.
     pub to: u32,
 }
 
 #[derive(Default)]
 pub(super) struct StatusPdu {
     id: u64,
-    /// Every PDU before this one came, but for those in `missing`.
+    /// All PDUs before this one were received, except those in `missing`.
     pub ack: u64,
     pub built: Time,
     /// In order.
     pub missing: Vec<Nack>,
 }
 
-/// More than these are not on their way at a time; if they are, the oldest is lost.
+/// Most reports under way at a time; beyond that the oldest is lost.
 const MOST: usize = 64;
 
-/// Reports on their way, and lists to be used again.
+/// Reports under way, and spare lists for reuse.
 #[derive(Default)]
 pub(super) struct Reports {
     under_way: VecDeque<StatusPdu>,
@@ -35,14 +35,14 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// An empty report to be filled.
+    /// An empty report to fill in.
     pub fn blank(&mut self) -> StatusPdu {
         let mut report = self.spare.pop().unwrap_or_default();
         report.missing.clear();
         report
     }
 
-    /// Sends a report; its number.
+    /// Sends a report and returns its number.
     pub fn send(&mut self, mut report: StatusPdu) -> u64 {
         report.id = self.next_id;
         self.next_id += 1;
@@ -56,14 +56,14 @@ impl Reports {
         id
     }
 
-    /// The report of this number, once.
+    /// Removes and returns the report with this number.
     pub fn take(&mut self, id: u64) -> Option<StatusPdu> {
         let index = self.under_way.iter().position(|report| report.id == id)?;
         self.under_way.remove(index)
     }
 
     pub fn give_back(&mut self, report: StatusPdu) {
-        // A long list is rare, and its memory is not kept.
+        // Long lists are rare, so their memory is not kept.
         if self.spare.len() < 2 && report.missing.capacity() <= 64 {
             self.spare.push(report);
         }

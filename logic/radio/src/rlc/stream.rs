@@ -9,14 +9,14 @@ use ranpace_units::{Bytes, Span, Time};
 use super::config::PDCP_HEADER;
 use super::{Config, Counters, DropCause, Format, Mode, Observer};
 
-/// Rings larger than this give their memory back when they are empty.
+/// Rings are shrunk to this capacity when they are empty.
 const KEPT: usize = 32;
 
-/// The last instant at which a timer can run out: [`Time::MAX`] stands for timers that do not run.
+/// The latest expiry of a timer, since [`Time::MAX`] stands for timers that do not run.
 pub(super) const LATEST: Time = Time::from_nanos(u64::MAX - 1);
 
 struct Sdu<P> {
-    /// `None` once it is dropped: what is left of it is sent for nothing.
+    /// `None` once it is dropped; its remaining bytes are still sent, in vain.
     packet: Option<P>,
     arrived: Time,
     start: u64,
@@ -27,20 +27,20 @@ struct Sdu<P> {
 pub(super) struct PduRange {
     pub start: u64,
     pub len: u32,
-    /// With all headers.
+    /// Including all headers.
     pub size: u32,
 }
 
 pub(super) struct Stream<P> {
     buffer: Queue<P>,
-    /// When the packets in the buffer came, which the buffer does not tell.
+    /// Arrival times of the packets in the buffer, which the buffer does not expose.
     arrivals: VecDeque<Time>,
     discard: Option<Span>,
-    /// Packets of which a byte was sent.
+    /// Packets of which at least one byte was sent.
     sdus: VecDeque<Sdu<P>>,
     /// The first byte that was never sent.
     next: u64,
-    /// Where the last packet of `sdus` ends.
+    /// End of the last packet in `sdus`.
     end: u64,
     /// Bytes of the packets in `sdus` that are not dropped.
     held: Bytes,
@@ -49,7 +49,7 @@ pub(super) struct Stream<P> {
     pub counters: Counters,
 }
 
-/// Tells of drops inside the buffer.
+/// Forwards events inside the buffer.
 struct UserObserver<'a, O> {
     observer: &'a mut O,
     counters: &'a mut Counters,
@@ -100,7 +100,7 @@ impl<P: Packet> Stream<P> {
         shrink(&mut self.arrivals);
     }
 
-    /// Takes the next packet out of the buffer; whether there was one.
+    /// Takes the next packet out of the buffer; returns whether there was one.
     fn pull(&mut self, now: Time, observer: &mut impl Observer<P>) -> bool {
         let queued = self.buffer.pop(now, &mut UserObserver { observer, counters: &mut self.counters });
         self.forget_arrivals();
@@ -114,18 +114,18 @@ impl<P: Packet> Stream<P> {
         true
     }
 
-    /// The packet whose byte is the next new one to be sent, if it left the buffer already.
+    /// The packet with the next new byte to be sent, if it has already left the buffer.
     #[inline]
     fn current(&self) -> Option<&Sdu<P>> {
         if self.next == self.end {
             return None;
         }
-        // Only after a restart is it not the last.
+        // It is the last one, except after a restart.
         let last = self.sdus.back()?;
         if last.start <= self.next { Some(last) } else { self.sdus.get(self.begun()) }
     }
 
-    /// How many packets have been sent to their last byte and are still held.
+    /// Number of held packets that were sent to their last byte.
     fn begun(&self) -> usize {
         self.sdus.partition_point(|sdu| sdu.end <= self.next)
     }
@@ -152,7 +152,7 @@ impl<P: Packet> Stream<P> {
         })
     }
 
-    /// Everything up to here has reached the receiver in order, or is known to be lost there.
+    /// Delivers packets up to this position, where everything was received in order or is known to be lost.
     #[inline]
     pub fn deliver_up_to(&mut self, now: Time, position: u64, observer: &mut impl Observer<P>) {
         while self.sdus.front().is_some_and(|sdu| sdu.end <= position) {
@@ -168,7 +168,7 @@ impl<P: Packet> Stream<P> {
         shrink(&mut self.sdus);
     }
 
-    /// Drops packets that have a byte in this range of the stream.
+    /// Drops packets with a byte in this range of the stream.
     pub fn drop_range(
         &mut self,
         now: Time,
@@ -188,33 +188,33 @@ impl<P: Packet> Stream<P> {
         }
     }
 
-    /// Into how many packets this range of the stream reaches; those delivered already are not known any more.
+    /// Number of packets that this range of the stream touches; delivered ones are no longer counted.
     pub fn parts_in(&self, start: u64, end: u64) -> u32 {
         let first = self.sdus.partition_point(|sdu| sdu.end <= start);
         let count = self.sdus.range(first..).take_while(|sdu| sdu.start < end).count();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// Where the packet ends that has the byte at `position`; the byte after it for packets delivered already.
+    /// End of the packet with the byte at `position`; for delivered packets, the next byte.
     pub fn part_end(&self, position: u64) -> u64 {
         let index = self.sdus.partition_point(|sdu| sdu.end <= position);
         let sdu = self.sdus.get(index).filter(|sdu| sdu.start <= position);
         sdu.map_or(position + 1, |sdu| sdu.end)
     }
 
-    /// Whether nothing new is to be sent.
+    /// Whether there is no new data to send.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.next == self.end && self.buffer.packets() == 0
     }
 
-    /// New bytes to be sent, PDCP headers included, RLC and MAC headers not.
+    /// New bytes to be sent, with PDCP headers but without RLC and MAC headers.
     pub fn unsent(&self) -> Bytes {
         let headers = self.buffer.packets() as u64 * u64::from(PDCP_HEADER);
         self.buffer.bytes() + Bytes::new(headers + (self.end - self.next))
     }
 
-    /// What a grant must have for all new data to fit, or more.
+    /// A grant that suffices for all new data.
     pub fn wanted(&self) -> Bytes {
         if self.is_empty() {
             return Bytes::ZERO;
@@ -223,7 +223,7 @@ impl<P: Packet> Stream<P> {
         self.unsent() + Bytes::new(self.format.upper_bound(self.mode, parts))
     }
 
-    /// Bytes of packets in the buffer, none of whose bytes were sent.
+    /// Bytes of packets in the buffer, of which nothing was sent.
     pub fn buffered(&self) -> Bytes {
         self.buffer.bytes()
     }
@@ -233,12 +233,12 @@ impl<P: Packet> Stream<P> {
         self.buffer.bytes() + self.held
     }
 
-    /// When the packet came whose byte is the next new one to be sent.
+    /// Arrival time of the packet with the next new byte to be sent.
     pub fn head_arrived(&self) -> Option<Time> {
         self.current().map(|sdu| sdu.arrived).or_else(|| self.arrivals.front().copied())
     }
 
-    /// When the discard timer of the packet at the head runs out.
+    /// When the discard timer of the packet at the head expires.
     #[inline]
     pub fn discard_deadline(&self) -> Time {
         match (self.discard, self.arrivals.front()) {
@@ -247,7 +247,7 @@ impl<P: Packet> Stream<P> {
         }
     }
 
-    /// Drops packets that waited for too long.
+    /// Drops packets whose discard timer expired.
     pub fn discard(&mut self, now: Time, observer: &mut impl Observer<P>) {
         while self.discard_deadline() <= now {
             let at = self.discard_deadline();
@@ -258,7 +258,7 @@ impl<P: Packet> Stream<P> {
         }
     }
 
-    /// Drops what waits in the buffer.
+    /// Drops the packets in the buffer.
     pub fn empty(&mut self, now: Time, observer: &mut impl Observer<P>) {
         while let Some(queued) = self.buffer.take() {
             self.counters.on_dropped(DropCause::Reset, queued.packet.size());
@@ -267,8 +267,8 @@ impl<P: Packet> Stream<P> {
         self.forget_arrivals();
     }
 
-    /// Begins again with the oldest packet that was not delivered, which keeps all; or drops those of which a byte was sent.
-    /// The stream goes on at a position that no PDU has had yet.
+    /// Restarts with the oldest undelivered packet if `keep` is set; otherwise drops packets of which a byte was sent.
+    /// The stream continues at a position that no PDU has used yet.
     pub fn restart(&mut self, now: Time, keep: bool, observer: &mut impl Observer<P>) {
         if !keep {
             self.drop_range(now, 0, u64::MAX, DropCause::Reset, observer);
@@ -284,7 +284,7 @@ impl<P: Packet> Stream<P> {
     }
 }
 
-/// Gives back the memory of a ring that was long and is empty.
+/// Releases the memory of an empty ring that was long.
 #[inline]
 pub(super) fn shrink<T>(ring: &mut VecDeque<T>) {
     if ring.is_empty() && ring.capacity() > 4 * KEPT {

@@ -1,4 +1,4 @@
-//! For tests: a packet, an observer that records, and a channel played TTI by TTI.
+//! For tests: a packet, a recording observer, and a channel run TTI by TTI.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ impl Packet for TestPacket {
     fn mark_ce(&mut self) {}
 }
 
-/// Everything that was told.
+/// All calls of the observer.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub delivered: Vec<(Time, TestPacket)>,
@@ -68,8 +68,8 @@ pub(crate) fn ms(ms: u64) -> Time {
     Time::from_millis(ms)
 }
 
-/// A channel in a cell where a block is decoded three TTIs of 1 ms after it was sent, as LTE's without retransmissions of
-/// HARQ, and where the other direction carries status reports with the same delay.
+/// A channel in a cell where a block is decoded three TTIs of 1 ms after it is sent, as in LTE without HARQ
+/// retransmissions, and where the other direction carries status reports with the same delay.
 pub(crate) struct Cell {
     pub channel: Channel<TestPacket>,
     pub log: Log,
@@ -109,7 +109,7 @@ impl Cell {
         ((self.random.next_u64() >> 11) as f64) < probability * (1u64 << 53) as f64
     }
 
-    /// One TTI with a block of `grant` bytes, lost with this probability; so are the blocks with reports.
+    /// One TTI with a block of `grant` bytes, lost with this probability, as are blocks with reports.
     pub fn tti(&mut self, grant: u64, loss: f64) {
         let is_lost = self.chance(loss);
         self.tti_with(grant, is_lost, loss);
@@ -150,7 +150,7 @@ impl Cell {
         self.tti += 1;
     }
 
-    /// Good TTIs until nothing waits any more.
+    /// Runs TTIs without losses until nothing waits any more.
     pub fn drain(&mut self) {
         for _ in 0..20_000 {
             if self.channel.waiting().is_zero() {

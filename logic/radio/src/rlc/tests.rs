@@ -1,4 +1,4 @@
-//! Tests of guarantees of both modes, and the worked numbers of the model.
+//! Tests of guarantees of both modes, and the worked examples of the model.
 
 mod acknowledged;
 mod properties;
@@ -10,7 +10,7 @@ use ranpace_units::Bytes;
 use super::testing::Cell;
 use super::{Config, DropCause};
 
-/// Block of LTE at 25 PRBs and the best MCS; published experiments.
+/// Block of LTE at 25 PRBs and the highest MCS, in bytes; from published experiments.
 const BLOCK: u64 = 2292;
 
 /// Sends packets of 1460 B in blocks of 2292 B without a pause.
@@ -32,7 +32,7 @@ fn losses_of_um_come_in_bursts_and_am_loses_nothing() {
     assert_eq!(lost.len(), cell.log.dropped.len());
     let rate = lost.len() as f64 / (lost.len() + cell.log.delivered.len()) as f64;
     assert!((rate / 0.0164 - 1.0).abs() < 0.05, "{rate}");
-    // Two blocks lost one after another make one burst; over isolated failures, one in a hundred is to be allowed for.
+    // Two consecutive lost blocks make one burst; compared with isolated failures, one in a hundred merges.
     let bursts = 1 + lost.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
     let mean = lost.len() as f64 / bursts as f64;
     assert!((mean / 2.57 - 1.0).abs() < 0.10, "{mean}");
@@ -46,7 +46,7 @@ fn losses_of_um_come_in_bursts_and_am_loses_nothing() {
 
 #[test]
 fn a_retransmission_of_am_is_a_pause_of_16_ms_or_more() {
-    // Test P-6, with one block lost in a hundred, so that no two of them share a pause.
+    // Test P-6, with every hundredth block lost, so that no two losses share a pause.
     let mut cell = Cell::new(&Config::am(Bytes::new(1_000_000)), 1);
     for tti in 0..10_000 {
         while cell.channel.buffered() < Bytes::new(8 * 1460) {
@@ -62,7 +62,7 @@ fn a_retransmission_of_am_is_a_pause_of_16_ms_or_more() {
 
 #[test]
 fn headers_take_what_the_model_says_of_the_rate() {
-    // Blocks of 2292 B: 3 B of MAC, 2 B of RLC and 1.5 B for each part but the first; 2 B of PDCP a packet.
+    // Blocks of 2292 B: 3 B of MAC, 2 B of RLC and 1.5 B for each part but the first; 2 B of PDCP per packet.
     let mut cell = Cell::new(&Config::um(Bytes::new(1_000_000)), 1);
     saturate(&mut cell, 10_000, 0.0);
     let goodput = cell.log.delivered.len() as f64 * 1460.0 / (BLOCK as f64 * 10_000.0);

@@ -1,9 +1,9 @@
 //! Unacknowledged mode: lost PDUs stay lost, and PDUs behind them wait for t-Reordering.
 //!
 //! Source: TS 36.322 clauses 5.1.2.1 (transmitter) and 5.1.2.2 (receiver). State of the receiver: VR(UR), the first PDU
-//! that is still awaited; VR(UX), the one after that which started the timer; VR(UH), the one after the highest
-//! received. A packet with a byte in a lost PDU is reported as dropped as soon as the PDU is lost (the receiver learns of it
-//! later, and acts later).
+//! that is still awaited; VR(UX), the PDU after the one that started the timer; VR(UH), the PDU after the highest
+//! received. A packet with a byte in a lost PDU is reported as dropped as soon as the PDU is lost (the receiver learns of it,
+//! and acts, later).
 
 use std::collections::VecDeque;
 
@@ -13,9 +13,9 @@ use ranpace_units::{Bytes, Span, Time};
 use super::stream::{LATEST, Stream, shrink};
 use super::{Config, Counters, DropCause, Kind, Observer, Pdu, room};
 
-/// UM_Window_Size with numbers of 10 bits; TS 36.322 clause 7.2.
+/// UM_Window_Size with 10-bit numbers; TS 36.322 clause 7.2.
 const WINDOW: u64 = 512;
-/// So many PDUs have a number each; an older one could not be told from a new one.
+/// Number of distinct sequence numbers; an older PDU could not be told from a new one.
 const NUMBERS: usize = 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,9 +34,9 @@ struct Record {
 /// One direction of a bearer in unacknowledged mode.
 pub struct Um<P> {
     stream: Stream<P>,
-    /// PDUs that were built, from number `base` on.
+    /// PDUs from number `base` on.
     records: VecDeque<Record>,
-    /// At least `ur`; those between were lost.
+    /// At least `ur`; PDUs in between were lost.
     base: u64,
     /// VR(UR).
     ur: u64,
@@ -44,15 +44,15 @@ pub struct Um<P> {
     ux: u64,
     /// VR(UH).
     uh: u64,
-    /// When t-Reordering runs out; [`Time::MAX`] while it does not run.
+    /// When t-Reordering expires; [`Time::MAX`] while it does not run.
     timer: Time,
-    /// When the receiver was told of something last: a timer that is told of late does not go back before it.
+    /// The latest time seen by the receiver; a timer that is handled late does not act before it.
     latest: Time,
     reordering: Span,
 }
 
 impl<P: Packet> Um<P> {
-    /// An idle channel. `seed` is for buffers that draw lots.
+    /// An idle channel. `seed` is for queue disciplines that draw random numbers.
     pub fn new(config: &Config, seed: u64) -> Self {
         Self {
             stream: Stream::new(config, seed),
@@ -67,12 +67,12 @@ impl<P: Packet> Um<P> {
         }
     }
 
-    /// Transmitter: a packet joins the buffer or is dropped.
+    /// Transmitter: adds a packet to the buffer, or drops it.
     pub fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
         self.stream.push(now, packet, observer);
     }
 
-    /// Transmitter: what goes into `grant` bytes of a transport block; `None` if nothing waits or fits.
+    /// Transmitter: builds a PDU for `grant` bytes of a transport block; `None` if nothing waits or fits.
     pub fn build(&mut self, now: Time, grant: Bytes, observer: &mut impl Observer<P>) -> Option<Pdu> {
         let cut = self.stream.cut(now, room(grant), observer)?;
         if self.records.len() >= NUMBERS {
@@ -83,7 +83,7 @@ impl<P: Packet> Um<P> {
         Some(Pdu { sn, from: 0, to: cut.len, size: cut.size, kind: Kind::Data { poll: false, again: false } })
     }
 
-    /// Receiver: a PDU came with a decoded transport block.
+    /// Receiver: handles a PDU of a decoded transport block.
     pub fn on_received(&mut self, now: Time, pdu: Pdu, observer: &mut impl Observer<P>) {
         self.latest = self.latest.max(now);
         let sn = pdu.sn;
@@ -107,7 +107,7 @@ impl<P: Packet> Um<P> {
         self.start_timer(now);
     }
 
-    /// A PDU was lost with its transport block. The receiver does not learn of it.
+    /// Handles the loss of a PDU with its transport block, which the receiver does not learn of.
     pub fn on_lost(&mut self, now: Time, pdu: Pdu, observer: &mut impl Observer<P>) {
         self.lose(now, pdu.sn, observer);
     }
@@ -121,19 +121,19 @@ impl<P: Packet> Um<P> {
         record.state = State::Lost;
         let (start, end) = (record.start, record.start + u64::from(record.len));
         self.stream.drop_range(now, start, end, DropCause::Radio, observer);
-        // Lost ones at the front need not be remembered one by one.
+        // Lost PDUs at the front need no records.
         while self.records.front().is_some_and(|record| record.state == State::Lost) {
             self.pop(now, observer);
         }
     }
 
-    /// When [`Self::on_deadline`] is due; [`Time::MAX`] if nothing runs.
+    /// When [`Self::on_deadline`] is due; [`Time::MAX`] if no timer runs.
     #[inline]
     pub fn next_deadline(&self) -> Time {
         self.timer.min(self.stream.discard_deadline())
     }
 
-    /// Timers that have run out by `now`, each at its own time.
+    /// Handles timers that expired by `now`, each at its own time.
     pub fn on_deadline(&mut self, now: Time, observer: &mut impl Observer<P>) {
         let now = now.min(LATEST);
         self.stream.discard(now, observer);
@@ -153,7 +153,7 @@ impl<P: Packet> Um<P> {
         }
     }
 
-    /// Waits no longer for PDUs before `sn`.
+    /// Stops waiting for PDUs before `sn`.
     fn release(&mut self, now: Time, sn: u64, observer: &mut impl Observer<P>) {
         while self.base < sn && !self.records.is_empty() {
             self.pop(now, observer);
@@ -161,7 +161,7 @@ impl<P: Packet> Um<P> {
         self.ur = self.ur.max(sn.min(self.base));
     }
 
-    /// Goes over what was received without a gap.
+    /// Advances over PDUs received without a gap.
     #[inline]
     fn advance(&mut self, now: Time, observer: &mut impl Observer<P>) {
         while self.ur == self.base
@@ -172,7 +172,7 @@ impl<P: Packet> Um<P> {
         }
     }
 
-    /// Hands the first PDU's packets up, or drops them if it did not come.
+    /// Delivers the first PDU's packets, or drops them if it was not received.
     #[inline]
     fn pop(&mut self, now: Time, observer: &mut impl Observer<P>) {
         let Some(record) = self.records.pop_front() else { return };
@@ -185,7 +185,7 @@ impl<P: Packet> Um<P> {
         shrink(&mut self.records);
     }
 
-    /// Sets both ends up anew, as a handover does: what is under way is lost ([`DropCause::Reset`]), the buffer is kept;
+    /// Re-establishes both ends, as a handover does: data under way is lost ([`DropCause::Reset`]), the buffer is kept;
     /// TS 36.322 clause 5.4.
     pub fn restart(&mut self, now: Time, observer: &mut impl Observer<P>) {
         self.latest = self.latest.max(now);
@@ -198,7 +198,7 @@ impl<P: Packet> Um<P> {
         self.stream.restart(now, false, observer);
     }
 
-    /// What a grant must have for all new data to fit, or more.
+    /// A grant that suffices for all new data.
     pub fn wanted(&self) -> Bytes {
         self.stream.wanted()
     }

@@ -11,17 +11,17 @@ use super::{Bearer, BearerConfig, Observer, Pdu};
 pub struct UserPdu {
     /// Index of the bearer.
     pub bearer: u8,
-    /// What it carries of it.
+    /// The PDU of that bearer.
     pub pdu: Pdu,
 }
 
-/// The bearers of a user; a lower index goes first. Nothing is shared with other users.
+/// The bearers of a user; a lower index has priority. Users share nothing.
 pub struct User<P> {
     bearers: Vec<Bearer<P>>,
 }
 
 impl<P: Packet> User<P> {
-    /// Idle bearers, at most 256 (more are left out; TS 36.321 has numbers for 32). `seed` is for buffers that draw lots.
+    /// Idle bearers, at most 256 (further ones are ignored; TS 36.321 allows 32). `seed` is for queue disciplines that draw random numbers.
     pub fn new(bearers: &[BearerConfig], seed: u64) -> Self {
         let bearers = bearers.iter().take(256).enumerate();
         Self { bearers: bearers.map(|(n, config)| Bearer::new(config, seed ^ ((n as u64) << 32))).collect() }
@@ -32,13 +32,13 @@ impl<P: Packet> User<P> {
         &self.bearers
     }
 
-    /// A bearer, to enqueue packets to; `None` if there is none of this index.
+    /// The bearer with this index, for enqueueing; `None` if there is none.
     pub fn bearer_mut(&mut self, bearer: u8) -> Option<&mut Bearer<P>> {
         self.bearers.get_mut(usize::from(bearer))
     }
 
-    /// Fills a transport block of `size` bytes: of each bearer in turn its reports, retransmissions and new data. Appends
-    /// to `content` (which the caller keeps and uses again) and returns how much is left for padding.
+    /// Fills a transport block of `size` bytes with the reports, retransmissions and new data of each bearer in turn. Appends
+    /// to `content` (which the caller reuses) and returns the bytes left for padding.
     pub fn fill(
         &mut self,
         now: Time,
@@ -57,7 +57,7 @@ impl<P: Packet> User<P> {
         left
     }
 
-    /// The PDUs of a decoded transport block came.
+    /// Handles the PDUs of a decoded transport block.
     pub fn on_received(
         &mut self,
         now: Time,
@@ -72,7 +72,7 @@ impl<P: Packet> User<P> {
         }
     }
 
-    /// The PDUs of a transport block were lost.
+    /// Handles the PDUs of a lost transport block.
     pub fn on_lost(
         &mut self,
         now: Time,
@@ -87,19 +87,19 @@ impl<P: Packet> User<P> {
         }
     }
 
-    /// To be called now and then: makes answers to what is asked below quick until something happens.
+    /// Caches the answers to the queries below until something happens. Calling it is optional.
     #[inline]
     pub fn settle(&mut self) {
         self.bearers.iter_mut().for_each(Bearer::settle);
     }
 
-    /// When [`Self::on_deadline`] is due for this direction; [`Time::MAX`] if nothing runs.
+    /// When [`Self::on_deadline`] is due for this direction; [`Time::MAX`] if no timer runs.
     #[inline]
     pub fn next_deadline(&self, direction: Direction) -> Time {
         self.bearers.iter().map(|bearer| bearer.next_deadline(direction)).min().unwrap_or(Time::MAX)
     }
 
-    /// Timers of this direction that have run out by `now`.
+    /// Handles timers of this direction that expired by `now`.
     pub fn on_deadline(&mut self, now: Time, direction: Direction, observer: &mut impl Observer<P>) {
         for bearer in &mut self.bearers {
             if bearer.next_deadline(direction) <= now {
@@ -108,19 +108,19 @@ impl<P: Packet> User<P> {
         }
     }
 
-    /// What a grant must have for all that may be sent now to fit, or more.
+    /// A grant that suffices for everything that may be sent now.
     #[inline]
     pub fn wanted(&self, now: Time, direction: Direction) -> Bytes {
         self.bearers.iter().map(|bearer| bearer.wanted(now, direction)).sum()
     }
 
-    /// Whether blocks of this direction are granted for what is not acknowledged, and may so be empty.
+    /// Whether blocks of this direction are granted for unacknowledged data, and may thus stay empty.
     #[inline]
     pub fn claims(&self, direction: Direction) -> bool {
         self.bearers.iter().any(|bearer| bearer.claims(direction))
     }
 
-    /// Data to be sent this way, new or again: the queue that radio reports tell of.
+    /// Data to be sent in this direction, including retransmissions: the queue that radio reports show.
     pub fn to_be_sent(&self, direction: Direction) -> Bytes {
         self.bearers.iter().map(|bearer| bearer.to_be_sent(direction)).sum()
     }

@@ -1,13 +1,13 @@
 //! The users' average rates: `T_u` of proportional fair.
 //!
 //! Source: the scheduler of ns-3, `T <- (1 - 1/W) T + R/W` once per TTI with `R` the bytes sent in it, `W` = 99, and `T`
-//! beginning at 1 byte/s. The update is made for all TTIs since the last one when the average is asked for. Ours: `T` never
-//! falls below its initial value, so a user who was silent for long is treated as a newcomer.
+//! starting at 1 byte/s. A query applies the update for all TTIs since the last one. Ours: `T` never falls below its initial
+//! value, so a user that was silent for long counts as a newcomer.
 
-/// Where averages begin and the least they are: 1 byte/s in TTIs of 1 ms (ns-3), in bits per TTI.
+/// Initial and smallest average: 1 byte/s in TTIs of 1 ms (ns-3), in bits per TTI.
 pub(super) const LEAST: f64 = 0.008;
 
-/// Powers that are looked up: in a competition most were served not long ago.
+/// Size of the table of powers; competing users were mostly served recently.
 const POWERS: usize = 512;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Averages {
 }
 
 impl Averages {
-    /// `window` in TTIs; less than one counts as one.
+    /// `window` is in TTIs; less than 1 counts as 1.
     pub fn new(window: f64) -> Self {
         let weight = 1.0 / window.max(1.0);
         let decay = 1.0 - weight;
@@ -36,7 +36,7 @@ impl Averages {
         Self { weight, decay, powers, users: Vec::new() }
     }
 
-    /// Bits per TTI over the slots before `tti`, and over `tti` if something of it was told already.
+    /// Bits per TTI over the slots before `tti`, including `tti` if something was already added to it.
     pub fn at(&self, tti: u64, user: u32) -> f64 {
         match self.users.get(user as usize) {
             Some(average) => self.after(*average, tti),
@@ -44,7 +44,7 @@ impl Averages {
         }
     }
 
-    /// `bits` were sent in slot `tti`; more than one call for a slot add up.
+    /// Adds `bits` sent in slot `tti`; repeated calls for a slot add up.
     pub fn add(&mut self, tti: u64, user: u32, bits: u32) {
         let index = user as usize;
         if index >= self.users.len() {
@@ -93,7 +93,7 @@ mod tests {
             for tti in 0..20_000u64 {
                 let seen = averages.at(tti, 3);
                 assert!((seen - expected).abs() <= 1e-9 * expected, "{window} {tti}: {seen} {expected}");
-                // Often, then every 700 TTIs.
+                // In every TTI at first, then every 700 TTIs.
                 let bits = match tti {
                     0..300 => 1000 + (tti as u32 % 7) * 100,
                     _ if tti % 700 == 0 => 75_376,

@@ -1,34 +1,34 @@
-//! Proportional fair and maximum C/I: each unit to the candidate of the highest metric there.
+//! Proportional fair and maximum C/I: each unit goes to the candidate with the highest metric on it.
 //!
 //! Source: radio-model, section 7, after the schedulers of ns-3. The metric of a candidate on a unit is `R_u / T_u` for
-//! proportional fair and `R_u` for maximum C/I, with `R_u` the bits that the unit alone would carry. Units are given in
-//! order of number. With [`super::Alloc::Queue`], a candidate whose block on what it has carries what it wants leaves; what
-//! nobody wants stays free. Symbols are alike, so the best candidate gets the first of them until it leaves, or all.
-//! Ours, where the source is silent: of equal metrics that of the user served least recently wins, then of the lowest
-//! number; a unit of no use to anybody stays free.
+//! proportional fair and `R_u` for maximum C/I, where `R_u` is the bits that the unit alone would carry. Units are allocated in
+//! order of number. With [`super::Alloc::Queue`], a candidate leaves once the block on its units carries what it wants; units
+//! that nobody wants stay free. Symbols are equal, so the best candidate gets the first of them until it leaves, or all.
+//! Ours, where the source is silent: among equal metrics the user served least recently wins, then the lowest number; a unit
+//! without use to any candidate stays free.
 //!
-//! Metrics lie in columns, one for each unit, so that the highest is found at the speed of vectors, and whoever has enough
-//! is taken out by zeros in the columns that are left: the time does not depend on who leaves when.
+//! Metrics are stored in columns, one per unit, so that the maximum is found with vector instructions. A candidate that leaves is
+//! zeroed in the remaining columns, so that the run time does not depend on who leaves when.
 
 use super::{Candidate, Channel, Grant, Slot, Units};
 
-/// Columns are whole multiples of this.
+/// Columns are padded to a multiple of this.
 const LANES: usize = 16;
 
-/// As many candidates are few.
+/// Up to this many candidates the algorithm for few is used.
 const FEW: usize = 12;
 
-/// Scratch, kept for its memory.
+/// Scratch buffers, kept to save allocations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BestMetric {
-    /// Candidate's metric at `column * stride + candidate`; zeros up to the stride.
+    /// A candidate's metric is at `column * stride + candidate`; columns are padded with zeros up to the stride.
     metrics: Vec<f32>,
-    /// What each candidate has.
+    /// Units of each candidate.
     held: Vec<Units>,
 }
 
 impl BestMetric {
-    /// `weight` is what a candidate's bits are multiplied by; `served` orders users by when they were served last.
+    /// `weight` scales a candidate's bits; `served` orders users by when they were last served.
     pub fn allocate<C: Channel>(
         &mut self,
         slot: &Slot<'_, C>,
@@ -46,7 +46,7 @@ impl BestMetric {
         self.held.clear();
         self.held.resize(candidates.len(), Units::NONE);
 
-        // Where units are symbols, there is one column, and the best stays the best until it leaves.
+        // With symbols there is a single column, and the best candidate remains the best until it leaves.
         let (mut column, mut winner) = (0, None);
         for unit in free.iter() {
             let metrics = &mut self.metrics[column * stride..];
@@ -71,8 +71,8 @@ impl BestMetric {
         }
     }
 
-    /// The same for a few candidates who stay: unit by unit, candidate after candidate, which is quicker than columns that
-    /// are mostly empty.
+    /// Like [`Self::allocate`], for a few candidates that do not leave: compares candidates one by one, which is faster than mostly
+    /// empty columns.
     fn among_few<C: Channel>(
         &mut self,
         slot: &Slot<'_, C>,
@@ -92,9 +92,9 @@ impl BestMetric {
         self.give(&best, candidates.len(), free, grants);
     }
 
-    /// The same for candidates who stay, of whose channels nothing is known before `look` writes the bits of their units:
-    /// it is asked only of those who could win a unit if all of theirs carried `most` bits. The grants are the same as if
-    /// all had been looked at.
+    /// Like [`Self::allocate`], for candidates that do not leave and whose channels are unknown until `look` writes the bits of their
+    /// units. It looks only at candidates that could win a unit if each of theirs carried `most` bits. The grants are the same as if
+    /// it looked at all of them.
     pub fn allocate_looking(
         &mut self,
         (candidates, free, most): (&[Candidate], Units, f32),
@@ -106,7 +106,7 @@ impl BestMetric {
         let mut best = Best::default();
         let mut row = [0.0f32; Units::MAX as usize];
         let row = &mut row[..width(free)];
-        // What each could have at most; whoever was looked at, less than nothing.
+        // Upper bounds on the metrics; -1 for candidates already looked at.
         self.metrics.clear();
         let bound =
             |candidate: &Candidate| if candidate.wanted > 0 { most * weight(candidate) } else { -1.0 };
@@ -123,7 +123,7 @@ impl BestMetric {
         self.give(&best, candidates.len(), free, grants);
     }
 
-    /// Each unit to its owner, in order of units.
+    /// Gives each unit to its owner, in order of units.
     fn give(&mut self, best: &Best, candidates: usize, free: Units, grants: &mut Vec<Grant>) {
         self.held.clear();
         self.held.resize(candidates, Units::NONE);
@@ -141,7 +141,7 @@ impl BestMetric {
         }
     }
 
-    /// Computes all metrics; returns the distance between columns.
+    /// Computes all metrics and returns the distance between columns.
     fn fill<C: Channel>(
         &mut self,
         candidates: &[Candidate],
@@ -149,7 +149,7 @@ impl BestMetric {
         columns: Units,
         weight: impl Fn(&Candidate) -> f32,
     ) -> usize {
-        // An odd number of cache lines: columns would otherwise meet in the same few places of the cache.
+        // An odd number of cache lines, so that columns do not compete for the same cache sets.
         let stride = LANES * (candidates.len().div_ceil(LANES) | 1);
         let (first, width) = (columns.lowest().unwrap_or(0), columns.highest().map_or(0, |unit| unit + 1));
         let needed = columns.count() as usize * stride;
@@ -158,7 +158,7 @@ impl BestMetric {
         }
         let mut numbers = [0u8; Units::MAX as usize];
         for (number, unit) in numbers.iter_mut().zip(columns.iter()) {
-            *number = unit as u8; // below 128
+            *number = unit as u8; // less than 128
         }
         let mut row = [0.0; Units::MAX as usize];
         for (index, candidate) in candidates.iter().enumerate() {
@@ -179,15 +179,15 @@ impl BestMetric {
     }
 }
 
-/// As many units as are to be looked at for these to be among them.
+/// Number of units from 0 on that includes all of these.
 fn width(units: Units) -> usize {
     units.highest().map_or(0, |unit| unit as usize + 1)
 }
 
-/// The best so far of each unit.
+/// The best candidate so far, by unit.
 struct Best {
     tops: [f32; Units::MAX as usize],
-    /// Index of the candidate, and when it was served.
+    /// Index of the candidate, and when it was last served.
     owners: [Option<(u32, u64)>; Units::MAX as usize],
 }
 
@@ -198,10 +198,10 @@ impl Default for Best {
 }
 
 impl Best {
-    /// Enters a candidate. The order in which they are entered does not matter: of equal metrics that which was served
-    /// longest ago is better, then the one of the lower index.
+    /// Adds a candidate. The order of calls does not matter: among equal metrics the candidate served longest ago wins, then the one
+    /// with the lower index.
     fn compare(&mut self, row: &[f32], factor: f32, index: usize, served: u64) {
-        let index = index as u32; // as many as users of a cell
+        let index = index as u32; // less than the number of users in a cell
         for ((bits, top), owner) in row.iter().zip(&mut self.tops).zip(&mut self.owners) {
             let metric = bits * factor;
             let ahead = || owner.is_some_and(|(other, when)| (served, index) < (when, other));
@@ -211,19 +211,19 @@ impl Best {
         }
     }
 
-    /// The lowest of the metrics of these units.
+    /// The lowest of the best metrics on these units.
     fn least(&self, units: Units) -> f32 {
         units.iter().map(|unit| self.tops[unit as usize]).fold(f32::INFINITY, f32::min)
     }
 }
 
-/// Which is the highest; of equal ones the first.
+/// Index and value of the maximum; the first of equal ones.
 fn highest(values: &[f32]) -> Option<(usize, f32)> {
     let top = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     values.iter().position(|value| *value == top).map(|index| (index, top))
 }
 
-/// Where the highest metric is, if it is above zero; of equal ones that which was `served` longest ago, then the first.
+/// Index of the highest metric above zero; among equal ones the candidate `served` longest ago, then the first.
 fn best(metrics: &[f32], served: impl Fn(usize) -> u64) -> Option<usize> {
     let mut tops = [0.0f32; LANES];
     for chunk in metrics.chunks_exact(LANES) {

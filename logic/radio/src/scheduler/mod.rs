@@ -1,11 +1,11 @@
-//! The schedulers of a cell: who gets which units of a slot.
+//! The schedulers of a cell: they decide which user gets which units of a slot.
 //!
 //! Source: radio-model, section 7, after the schedulers of ns-3 and its module for millimetre waves. A *unit* is a
-//! resource block group in frequency, or a symbol where a cell divides slots in time (FlexTti). One [`Scheduler`] serves
-//! one direction of a cell. Retransmissions and status reports have taken theirs before: it divides what they leave free.
+//! resource block group in frequency, or a symbol if the cell divides slots in time (FlexTti). A [`Scheduler`] serves one
+//! direction of a cell. It divides the units that retransmissions and status reports leave free.
 //!
-//! - proportional fair: each unit to the candidate of the highest ratio of what the unit would carry to what the user was
-//!   sent on average; maximum C/I: the same without the average; `best_metric.rs`, `average.rs`;
+//! - proportional fair: each unit goes to the candidate with the highest ratio of the bits that the unit would carry to the user's
+//!   average rate; maximum C/I: the same without the average; `best_metric.rs`, `average.rs`;
 //! - round robin: equal parts, in turn; `round_robin.rs`.
 //!
 //! ```
@@ -42,59 +42,59 @@ use average::Averages;
 use best_metric::BestMetric;
 use round_robin::RoundRobin;
 
-/// Length of proportional fair's average, in TTIs (ns-3).
+/// Averaging window of proportional fair, in TTIs (ns-3).
 const WINDOW: f64 = 99.0;
 
 /// Which users are served.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// Who is best compared to what it was sent on average.
+    /// Those with the highest rate relative to their average.
     ProportionalFair {
-        /// Length of the average in TTIs; ns-3 has 99. Less than one counts as one.
+        /// Averaging window in TTIs; ns-3 has 99. Less than 1 counts as 1.
         window: f64,
     },
-    /// Everybody in turn, with equal parts.
+    /// All users in turn, with equal parts.
     RoundRobin,
-    /// Who has the best channel.
+    /// Those with the best channel.
     MaxCi,
 }
 
 impl Policy {
-    /// Proportional fair as ns-3 has it.
+    /// Proportional fair as in ns-3.
     pub const PROPORTIONAL_FAIR: Self = Self::ProportionalFair { window: WINDOW };
 }
 
-/// How much those who are served get; radio-model, section 7.
+/// How much the served users get; radio-model, section 7.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Alloc {
-    /// What they want, rounded up to a unit; the rest stays free.
+    /// What they want, rounded up to whole units; the rest stays free.
     #[default]
     Queue,
-    /// All there is, whatever they want; blocks are padded (ns-3).
+    /// Everything, whatever they want; blocks are padded (ns-3).
     Full,
 }
 
-/// Somebody who can be given units in this slot.
+/// A user that can be given units in this slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The user's number. Numbers are small: there is memory for every number up to the highest.
+    /// The user's number. It should be small, since memory is allocated for all numbers up to the highest.
     pub user: u32,
-    /// Bytes that would take all that it may send now, headers included; above zero, or it gets nothing.
+    /// Bytes that suffice for everything it may send now, headers included; with 0 it gets nothing.
     pub wanted: u32,
 }
 
-/// What units would carry; asked by the scheduler. Candidates are meant by their index.
+/// What units would carry. The scheduler queries it, by index of the candidate.
 pub trait Channel {
-    /// Bits that this unit alone would carry for this candidate; 0 if it is of no use, and then it will not get it.
-    /// Where units are symbols, all are alike, and only one may be asked for.
+    /// Bits that this unit alone would carry for this candidate; a unit that would carry 0 is not given to it.
+    /// Where units are symbols, all are equal, and only one may be queried.
     fn unit_bits(&self, candidate: usize, unit: u32) -> f32;
 
-    /// Bytes of the transport block on these units. It may fall when units are added (as when the MCS is that of the
-    /// worst of them): units are not taken back then.
+    /// Bytes of the transport block on these units. It may decrease when units are added (for example if the worst unit sets the
+    /// MCS); units are not taken back then.
     fn block_bytes(&self, candidate: usize, units: Units) -> u32;
 
-    /// [`Self::unit_bits`] of units 0 to `bits.len() - 1`, all at once, for speed; also of units that are not free.
+    /// [`Self::unit_bits`] of units 0 to `bits.len() - 1` at once, for speed; includes units that are not free.
     fn unit_bits_of(&self, candidate: usize, bits: &mut [f32]) {
         for (unit, bits) in (0..).zip(bits) {
             *bits = self.unit_bits(candidate, unit);
@@ -102,10 +102,10 @@ pub trait Channel {
     }
 }
 
-/// What a candidate gets.
+/// Units granted to a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Its index.
+    /// Index of the candidate.
     pub candidate: usize,
     /// Its units; at least one.
     pub units: Units,
@@ -117,7 +117,7 @@ struct Slot<'a, C> {
     candidates: &'a [Candidate],
     channel: &'a C,
     free: Units,
-    /// Whether a candidate leaves when it has what it wants.
+    /// Whether a candidate leaves once it has what it wants.
     until_sated: bool,
     /// Whether units are symbols.
     alike: bool,
@@ -130,15 +130,15 @@ pub struct Scheduler {
     alloc: Alloc,
     units_are_symbols: bool,
     averages: Averages,
-    /// By user number: the slot after the last one in which it was granted units; 0 for never.
+    /// By user number: the slot after the one in which it was last granted units; 0 for never.
     served: Vec<u64>,
     best_metric: BestMetric,
     round_robin: RoundRobin,
 }
 
 impl Scheduler {
-    /// A scheduler that has served nobody. With `units_are_symbols`, a unit is a symbol and one is as good as another;
-    /// otherwise it is a part of the band.
+    /// A scheduler that has served nobody. With `units_are_symbols`, units are symbols, which are all equal;
+    /// otherwise they are parts of the band.
     pub fn new(policy: Policy, alloc: Alloc, units_are_symbols: bool) -> Self {
         let window = if let Policy::ProportionalFair { window } = policy { window } else { WINDOW };
         Self {
@@ -152,8 +152,8 @@ impl Scheduler {
         }
     }
 
-    /// Divides the `free` units of slot `tti` among candidates, which are sorted by user number, each user once. Appends
-    /// the grants to `grants`: at most one for a candidate, none empty, disjoint, within `free`, in no particular order.
+    /// Divides the `free` units of slot `tti` among candidates, which are sorted by user number without duplicates. Appends
+    /// grants to `grants`: at most one per candidate, non-empty, disjoint, within `free`, in no particular order.
     pub fn allocate(
         &mut self,
         tti: u64,
@@ -171,7 +171,7 @@ impl Scheduler {
         let slot = Slot { tti, candidates, channel, free, until_sated, alike };
         let served = |candidate: &Candidate| self.served.get(candidate.user as usize).copied().unwrap_or(0);
         match self.policy {
-            // Who is alone gets the same under all policies, and round robin has the least to compute.
+            // A single candidate gets the same under all policies, and round robin is the cheapest.
             _ if candidates.len() == 1 => self.round_robin.allocate(&slot, grants),
             Policy::ProportionalFair { .. } => {
                 let weight = |candidate: &Candidate| (1.0 / self.averages.at(tti, candidate.user)) as f32;
@@ -183,15 +183,15 @@ impl Scheduler {
         self.note(tti, candidates, &grants[before..]);
     }
 
-    /// Whether [`Self::allocate_looking`] is for it.
+    /// Whether [`Self::allocate_looking`] applies.
     pub fn looks(&self) -> bool {
         let fair = matches!(self.policy, Policy::ProportionalFair { .. });
         fair && self.alloc == Alloc::Full && !self.units_are_symbols
     }
 
-    /// As [`Self::allocate`] with [`Policy::ProportionalFair`] and [`Alloc::Full`] over frequency, for channels that it costs
-    /// something to look at: `look` writes the bits that each unit would carry for a candidate, `most` at most, and is asked
-    /// only of those who could get something. The grants are the same as if all had been looked at.
+    /// Like [`Self::allocate`] with [`Policy::ProportionalFair`] and [`Alloc::Full`] over frequency, for channels that are costly
+    /// to evaluate: `look` writes the bits that each unit would carry for a candidate, at most `most`, and is called only for
+    /// candidates that could get something. The grants are the same as if it were called for all.
     pub fn allocate_looking(
         &mut self,
         tti: u64,
@@ -211,7 +211,7 @@ impl Scheduler {
         self.note(tti, candidates, &grants[before..]);
     }
 
-    /// Remembers who was served.
+    /// Records which users were served.
     fn note(&mut self, tti: u64, candidates: &[Candidate], grants: &[Grant]) {
         for grant in grants {
             let user = candidates[grant.candidate].user as usize;
@@ -222,13 +222,13 @@ impl Scheduler {
         }
     }
 
-    /// Tells what a user was sent in slot `tti`, new data and retransmissions, in bits: the average of proportional fair
-    /// follows it. More than one call for a slot add up. Those who were sent nothing need no call.
+    /// Adds the bits sent to a user in slot `tti`, new data and retransmissions, to the average of proportional
+    /// fair. Repeated calls for a slot add up. Users that were sent nothing need no call.
     pub fn on_sent(&mut self, tti: u64, user: u32, bits: u32) {
         self.averages.add(tti, user, bits);
     }
 
-    /// Forgets a user: it left, or what is known of it counts no more.
+    /// Resets a user that left or whose history no longer applies.
     pub fn forget(&mut self, user: u32) {
         self.averages.forget(user);
         if let Some(served) = self.served.get_mut(user as usize) {
@@ -236,8 +236,8 @@ impl Scheduler {
         }
     }
 
-    /// What a user was sent on average before slot `tti`, in bits per TTI: `T_u`. At least 0.008, with which all begin.
-    /// The policies other than proportional fair keep it over 99 TTIs, and do not look at it.
+    /// Average rate of a user before slot `tti`, in bits per TTI: `T_u`. At least 0.008, the initial value.
+    /// The other policies keep it over 99 TTIs without using it.
     pub fn average(&self, tti: u64, user: u32) -> f64 {
         self.averages.at(tti, user)
     }

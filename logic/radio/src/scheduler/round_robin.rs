@@ -1,25 +1,25 @@
-//! Round robin: equal parts of the slot for those who have data.
+//! Round robin: equal parts of the slot for all users that have data.
 //!
 //! Source: radio-model, section 7; Diarra 2022, Table 3.1, for symbols (FlexTti: equal symbols, left-overs to the next).
-//! The units of a slot are split equally among the candidates; the remainder goes, one unit each, to the next in the
-//! cycle of user numbers, which moves on behind them. With more candidates than units, everything is remainder. With
-//! [`super::Alloc::Queue`], nobody gets more than carries what it wants, and what is left is split again in the same way
-//! among those who want more, until nothing is left or all have enough.
+//! The units of a slot are split equally among the candidates; the remainder goes, one unit each, to the next candidates in the
+//! cycle of user numbers, and the cycle advances past them. With more candidates than units, everything is remainder. With
+//! [`super::Alloc::Queue`], nobody gets more than it wants, and what is left is split again in the same way
+//! among those that want more, until nothing is left or all have enough.
 //!
-//! Ours: who has no use of any free unit is passed over and keeps its turn. Parts of the band are runs that begin at
-//! another unit in each slot, so that the last resource block group, which may be smaller, falls to all equally; who is
-//! alone begins at the first. Symbols are runs in the order of the cycle.
+//! Ours: a candidate that cannot use any free unit is skipped and keeps its turn. Parts of the band are runs that start at
+//! a different unit in each slot, so that the last resource block group, which may be smaller, is shared equally; a single
+//! candidate starts at the first unit. Symbols are runs in the order of the cycle.
 
 use super::{Channel, Grant, Slot, Units};
 
-/// The cycle, and scratch that is kept for its memory.
+/// The cycle, and scratch buffers that are kept to save allocations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RoundRobin {
-    /// The user whose turn is next, or the first one above it.
+    /// The user whose turn is next; if it is absent, the next higher one.
     next: u32,
-    /// Whose turn it is and what they have, in order of the cycle as the slot begins.
+    /// Candidates and their units, in the order of the cycle at the beginning of the slot.
     shares: Vec<Share>,
-    /// Those of them that still want units, in order of turn.
+    /// Those that still want units, in order of turn.
     order: Vec<u32>,
 }
 
@@ -37,7 +37,7 @@ impl RoundRobin {
         let start = if slot.alike || slot.candidates.len() == 1 { 0 } else { start_of(slot.tti, slot.free) };
         let mut pool = slot.free;
         while !pool.is_empty() && !self.order.is_empty() {
-            let waiting = self.order.len() as u32; // users are counted in u32
+            let waiting = self.order.len() as u32; // user numbers are u32
             let (part, extras) = (pool.count() / waiting, pool.count() % waiting);
             for (turn, &index) in (0..).zip(&self.order) {
                 let quota = part + u32::from(turn < extras);
@@ -56,7 +56,7 @@ impl RoundRobin {
         let served = self.shares.iter().filter(|share| !share.units.is_empty());
         grants.extend(served.map(|share| Grant { candidate: share.candidate, units: share.units }));
         if slot.alike {
-            // What was left by some would cut the runs of others in two.
+            // Symbols that some left would split the runs of others.
             let mut symbols = slot.free;
             for grant in &mut grants[before..] {
                 grant.units = symbols.take_lowest(grant.units.count());
@@ -64,7 +64,7 @@ impl RoundRobin {
         }
     }
 
-    /// Those who can use a free unit, from whose turn it is on.
+    /// Collects the candidates that can use a free unit, starting with the one whose turn it is.
     fn line_up<C: Channel>(&mut self, slot: &Slot<'_, C>) {
         let &Slot { candidates, channel, free, .. } = slot;
         let split = candidates.partition_point(|candidate| candidate.user < self.next);
@@ -81,7 +81,7 @@ impl RoundRobin {
 }
 
 impl Share {
-    /// Adds up to `quota` units out of `pool`, in order from `start` on. Whether it has use of more.
+    /// Adds up to `quota` units out of `pool`, in order from `start` on. Returns whether it can use more.
     fn fill<C: Channel>(&mut self, slot: &Slot<'_, C>, pool: &mut Units, start: u32, quota: u32) -> bool {
         let wanted = slot.candidates[self.candidate].wanted;
         let mut left = quota;
@@ -98,17 +98,17 @@ impl Share {
                 }
             }
         }
-        // What is left in the pool is of no use to it, and the pool only gets smaller.
+        // The rest of the pool is useless to it, and the pool only shrinks.
         left == 0
     }
 }
 
-/// The unit at which the parts begin: multiples of the golden ratio spread evenly over the free units, also over the slots
-/// in which one user is served, whatever their distance is.
+/// The unit at which the parts start. Multiples of the golden ratio are spread evenly over the free units, also over just the
+/// slots in which one user is served, whatever their distance.
 fn start_of(tti: u64, free: Units) -> u32 {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15; // 2^64 / 1.618...
     let place = (u128::from(tti.wrapping_mul(GOLDEN)) * u128::from(free.count())) >> 64;
     let mut later = free;
-    later.take_lowest(place as u32); // below the count
+    later.take_lowest(place as u32); // less than the count
     later.lowest().unwrap_or(0)
 }

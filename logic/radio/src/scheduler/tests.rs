@@ -1,4 +1,4 @@
-//! Properties of all schedulers, and how they share.
+//! Properties of all schedulers, and the shares that they give.
 
 use proptest::prelude::*;
 
@@ -6,17 +6,17 @@ use super::*;
 
 const POLICIES: [Policy; 3] = [Policy::PROPORTIONAL_FAIR, Policy::RoundRobin, Policy::MaxCi];
 
-/// Bits of each unit for each candidate; a block is as many bytes as its units have together.
+/// Bits of each unit for each candidate; a block has the sum of its units.
 struct Table {
     bits: Vec<Vec<f32>>,
-    /// Whether a block has the rate of the worst of its units, as in ns-3.
+    /// Whether a block has the rate of its worst unit, as in ns-3.
     worst: bool,
-    /// Whether all units are as the first.
+    /// Whether all units equal the first.
     alike: bool,
 }
 
 impl Table {
-    /// As many users, all units alike, with these bits each; the last unit has half.
+    /// A user per entry of `bits`, with equal units of these bits; the last unit has half.
     fn flat(bits: &[f32], units: u32) -> Self {
         let row = |&bits| (1..=units).map(|unit| if unit == units { bits / 2.0 } else { bits }).collect();
         Self { bits: bits.iter().map(row).collect(), worst: false, alike: false }
@@ -37,7 +37,7 @@ impl Channel for Table {
     }
 }
 
-/// What users 0, 1, .. get in so many slots, wanting what `wanted` says of a slot and a user: bits, and units.
+/// Total bits and units of users 0, 1, ... in `slots` slots; `wanted` gives what a user wants in a slot.
 fn play(
     scheduler: &mut Scheduler,
     table: &Table,
@@ -66,7 +66,7 @@ const MUCH: u32 = 1_000_000;
 
 #[test]
 fn two_full_buffers_have_half_each() {
-    // Radio-model, test P-9. 13 groups of 25 PRBs, the last of one; 8 of 15; 25; 24 symbols and 23.
+    // Radio-model, test P-9. 13 groups of 25 PRBs, the last with one; 8 of 15; 25; 24 symbols and 23.
     for (units, alike) in [(13, false), (8, false), (25, false), (17, false), (24, true), (23, true)] {
         for policy in [Policy::RoundRobin, Policy::PROPORTIONAL_FAIR] {
             for alloc in [Alloc::Queue, Alloc::Full] {
@@ -86,7 +86,7 @@ fn two_full_buffers_have_half_each() {
 
 #[test]
 fn what_a_small_source_leaves_is_the_others() {
-    // Radio-model, test P-9: 125 bytes in each TTI, 1 Mbit/s, are two units of 90 bytes.
+    // Radio-model, test P-9: 125 bytes in each TTI (1 Mbit/s) need two units of 90 bytes.
     for policy in [Policy::RoundRobin, Policy::PROPORTIONAL_FAIR] {
         for alike in [false, true] {
             let table = Table { alike, ..Table::flat(&[720.0; 2], 13) };
@@ -101,7 +101,7 @@ fn what_a_small_source_leaves_is_the_others() {
 
 #[test]
 fn round_robin_turns_when_there_are_more_users_than_units() {
-    // Units that are a multiple of what users are, and not; the last unit has half.
+    // Numbers of users and units that divide evenly, and that do not; the last unit has half.
     for (users, units) in [(26, 13), (25, 13), (100, 25), (24, 12), (40, 13), (14, 13), (7, 13), (6, 8)] {
         let table = Table::flat(&vec![720.0; users], units);
         let slots = 200 * users as u64;
@@ -131,14 +131,14 @@ fn symbols_of_round_robin_are_runs_in_turn() {
     let candidates = [(0, MUCH), (1, 1500), (2, MUCH)].map(|(user, wanted)| Candidate { user, wanted });
     let mut grants = Vec::new();
     scheduler.allocate(0, &candidates, &table, Units::first(24).minus(Units::first(1)), &mut grants);
-    // 1500 bytes are three symbols of 500; 23 - 3 are 20 for two.
+    // 1500 bytes need three symbols of 500; the other 20 of 23 are split between two.
     let runs: Vec<_> = grants.iter().map(|grant| (grant.units.lowest(), grant.units.count())).collect();
     assert_eq!(runs, [(Some(1), 10), (Some(11), 3), (Some(14), 10)]);
 }
 
 #[test]
 fn proportional_fair_shares_time_equally_under_fading() {
-    // Like users whose channels vary in their own ways, one of them three times as good as the rest: equal time.
+    // Users with independently varying channels, one of them three times as good: equal time.
     let mut scheduler = Scheduler::new(Policy::PROPORTIONAL_FAIR, Alloc::Full, false);
     let (mut counts, mut bits) = ([0u64; 5], [0.0f64; 5]);
     let (mut state, mut grants) = (1u64, Vec::new());
@@ -163,7 +163,7 @@ fn proportional_fair_shares_time_equally_under_fading() {
     for user in 0..5 {
         let share = counts[user] as f64 / (25.0 * 20_000.0);
         assert!((share / 0.2 - 1.0).abs() < 0.05, "{counts:?}");
-        // The mean of a unit is 450 bits; whoever is served when it is good has more.
+        // The mean of a unit is 450 bits; a user that is served when its channel is good gets more.
         let scale = if user == 0 { 3.0 } else { 1.0 };
         assert!(bits[user] / counts[user] as f64 / scale > 550.0, "{bits:?}");
     }
@@ -174,10 +174,10 @@ fn maximum_ci_serves_the_best_and_equals_in_turn() {
     let mut scheduler = Scheduler::new(Policy::MaxCi, Alloc::Full, false);
     let sums = play(&mut scheduler, &Table::flat(&[500.0, 720.0, 720.0, 710.0], 13), |_, _| MUCH, 13, 100);
     assert_eq!(sums.iter().map(|sum| sum.1).collect::<Vec<_>>(), [0, 650, 650, 0]);
-    // With queues, the next best has what the best leaves.
+    // With Alloc::Queue, the next best gets what the best leaves.
     let mut scheduler = Scheduler::new(Policy::MaxCi, Alloc::Queue, false);
     let sums = play(&mut scheduler, &Table::flat(&[500.0, 720.0, 700.0, 710.0], 13), |_, _| 450, 13, 100);
-    // 450 bytes are 5 units of 90, or 6 of 88.75; two are left for the next.
+    // 450 bytes need 5 units of 90, or 6 of 88.75; two are left for the next.
     assert_eq!(sums.iter().map(|sum| sum.1).collect::<Vec<_>>(), [0, 500, 200, 600]);
 }
 
@@ -197,9 +197,9 @@ fn a_newcomer_under_proportional_fair_is_served_first() {
 }
 
 proptest! {
-    /// Whatever the channel: grants are disjoint, within what is free, not empty, at most one for a candidate. With
-    /// queues, nobody has a unit more than it needs, and what stays free is of no use to anybody who wants more. Without,
-    /// nothing of use stays free.
+    /// Whatever the channel: grants are disjoint, within the free units, non-empty, at most one per candidate. With
+    /// Alloc::Queue, nobody has a unit more than it needs, and free units are useless to everybody who wants more. Without,
+    /// no useful unit stays free.
     #[test]
     fn what_is_granted_is_free_wanted_and_of_use(
         policy in prop::sample::select(POLICIES.to_vec()),
@@ -221,7 +221,7 @@ proptest! {
             let free: Units = Units::first(width).iter().filter(|unit| mask >> unit & 1 == 1).collect();
             let mut random = || {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                // A few rates, so that some are equal, and zero among them.
+                // Few distinct rates, so that some are equal, including zero.
                 (state >> 61) as f32 * 100.0
             };
             let bits = candidates.iter().map(|_| (0..128).map(|_| random()).collect()).collect();
@@ -247,7 +247,7 @@ proptest! {
                 let useful = left.iter().any(|unit| table.unit_bits(index, unit) > 0.0);
                 prop_assert!(sated || !useful, "{:?} {:?} {:?}", candidate, holds[index], left);
                 if alloc == Alloc::Queue && !holds[index].is_empty() {
-                    // In which order units were added is not told: without one of them it was not enough yet.
+                    // The order in which units were added is unknown, but without one of them the block was too small.
                     let enough = |unit| table.block_bytes(index, holds[index].minus(Units::of(unit))) >= candidate.wanted;
                     prop_assert!(!holds[index].iter().all(enough), "{:?} {:?}", candidate, holds[index]);
                 }
@@ -255,7 +255,7 @@ proptest! {
         }
     }
 
-    /// Grants do not depend on what the scratch memory held before.
+    /// Grants do not depend on the previous content of scratch buffers.
     #[test]
     fn a_slot_is_divided_alike_by_a_scheduler_that_is_warm(
         policy in prop::sample::select(POLICIES.to_vec()),
@@ -267,7 +267,7 @@ proptest! {
         let mut grants = Vec::new();
         let all = |n: usize| (0..n as u32).map(|user| Candidate { user, wanted: 300 }).collect::<Vec<_>>();
         warm.allocate(0, &all(others), &Table::flat(&vec![900.0; others], 128), Units::first(128), &mut grants);
-        // It is the turn of user 0 again, and nobody was ever served.
+        // User 0 has its turn again, and all users are forgotten.
         warm.allocate(1, &all(1), &Table::flat(&[900.0], 1), Units::first(1), &mut grants);
         (0..others as u32).for_each(|user| warm.forget(user));
         let mut cold = Scheduler::new(policy, alloc, false);

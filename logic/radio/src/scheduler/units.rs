@@ -2,17 +2,17 @@
 
 /// A set of up to [`Units::MAX`] units of a slot: resource block groups, or symbols. Bit `i` is unit `i`.
 ///
-/// Units beyond the last that there can be are in no set: inserting one does nothing.
+/// Units from [`Units::MAX`] on are never contained; inserting one has no effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Units(u128);
 
 impl Units {
-    /// How many units a slot can have.
+    /// Most units of a slot.
     pub const MAX: u32 = u128::BITS;
-    /// No unit.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// Units 0 to `n - 1`; more than [`Units::MAX`] count as that.
+    /// Units 0 to `n - 1`; `n` is clamped to [`Units::MAX`].
     pub const fn first(n: u32) -> Self {
         match n {
             0 => Self::NONE,
@@ -21,22 +21,22 @@ impl Units {
         }
     }
 
-    /// One unit.
+    /// A single unit.
     pub const fn of(unit: u32) -> Self {
         if unit < Self::MAX { Self(1 << unit) } else { Self::NONE }
     }
 
-    /// How many they are.
+    /// Number of units.
     pub const fn count(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether `unit` is one of them.
+    /// Whether `unit` is in the set.
     pub const fn contains(self, unit: u32) -> bool {
         self.0 & Self::of(unit).0 != 0
     }
@@ -46,59 +46,59 @@ impl Units {
         self.0 |= Self::of(unit).0;
     }
 
-    /// Takes `unit` out.
+    /// Removes `unit`.
     pub const fn remove(&mut self, unit: u32) {
         self.0 &= !Self::of(unit).0;
     }
 
-    /// Those of either.
+    /// Units in either set.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those that are not in `other`.
+    /// Units that are not in `other`.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Those of both.
+    /// Units in both sets.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The unit of the lowest number.
+    /// The lowest unit.
     pub const fn lowest(self) -> Option<u32> {
         if self.is_empty() { None } else { Some(self.0.trailing_zeros()) }
     }
 
-    /// The unit of the highest number.
+    /// The highest unit.
     pub const fn highest(self) -> Option<u32> {
         if self.is_empty() { None } else { Some(Self::MAX - 1 - self.0.leading_zeros()) }
     }
 
-    /// Takes the `n` units of the lowest numbers out, or all if there are not so many, and returns them.
+    /// Removes and returns the `n` lowest units, or all if there are fewer.
     pub fn take_lowest(&mut self, n: u32) -> Self {
         if n >= self.count() {
             return std::mem::take(self);
         }
         let mut rest = self.0;
         for _ in 0..n {
-            rest &= rest - 1; // not zero: more than n bits are set
+            rest &= rest - 1; // not zero, since more than n bits are set
         }
         let taken = self.minus(Self(rest));
         self.0 = rest;
         taken
     }
 
-    /// The units in order of number.
+    /// The units in increasing order.
     pub fn iter(self) -> impl Iterator<Item = u32> {
         self.iter_from(0)
     }
 
-    /// The units in order of number from `start` on, and then those below it.
+    /// The units in increasing order from `start` on, followed by those below it.
     pub(super) fn iter_from(self, start: u32) -> impl Iterator<Item = u32> {
         let mut rest = self.0.rotate_right(start);
         std::iter::from_fn(move || {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is the set of numbers that it stands for.
+        /// It behaves like the set of its numbers.
         #[test]
         fn it_behaves_as_a_set(
             a in prop::collection::btree_set(0..128u32, 0..128),

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use super::config::{AccessConfig, BSR_BYTES};
 
-/// Blocks that are kept in mind, at most: more than any HARQ has under way. Only a caller that never says what became of
-/// them gets here.
+/// Most blocks that are tracked: more than any HARQ has under way. Only a caller that never reports the fate of blocks
+/// reaches it.
 const MOST_BLOCKS: usize = 512;
 
-/// What became of a granted block.
+/// State of a granted block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Its slot is to come.
+    /// Its slot is in the future.
     Granted,
     /// It was sent and is not decoded yet.
     Sent,
@@ -22,65 +22,65 @@ enum State {
 /// A granted block.
 #[derive(Clone, Copy, Debug)]
 struct Block {
-    /// In which it is sent first: its name, and the order of reports.
+    /// The slot in which it is first sent: identifies it, and orders reports.
     slot: u64,
-    /// What it carries of what waits, in bytes; none if it was lost.
+    /// Bytes of queued data that it was granted; 0 once it is lost.
     bytes: u32,
-    /// What waited behind it, if it carries a report.
+    /// Bytes left waiting behind it, if it carries a report.
     report: Option<u32>,
     state: State,
 }
 
-/// What a base station knows of one user's uplink buffer, and what the user does to have it know.
+/// The base station's knowledge of one user's uplink buffer, and the user's side of providing it.
 ///
-/// The base station counts with the last report, less what it granted for later slots than that in which the report was
-/// formed; a lost block gives back what it had taken, and where nothing is known then, the base station grants as upon a
-/// request (ours: it knows that a block is missing). The device asks when it has data of which the base station was not
-/// told; when it was told, but no grant came for [`AccessConfig::bsr_retransmission`]; and again after
+/// The base station's estimate is the last report, minus its grants for slots later than the one in which the report was
+/// formed. A lost block gives back its bytes; if nothing is then known or under way, the base station grants as for a
+/// request (ours: it knows that a block is missing). The device sends a request when it has data that the base station was not
+/// told of; when it was told, but sent no grant for [`AccessConfig::bsr_retransmission`]; and again after
 /// [`AccessConfig::sr_prohibit`]. Requests and grants are never lost, only blocks are.
 ///
-/// Of a slot, the caller tells in this order: [`Self::on_slot`], blocks decoded or lost, grants, blocks sent. A block sent
-/// again is none of its business.
+/// In each slot the caller calls, in this order: [`Self::on_slot`], blocks decoded or lost, grants, blocks sent. It does not
+/// report retransmissions.
 #[derive(Clone, Debug)]
 pub struct Access {
     config: AccessConfig,
-    /// Opportunities are the slots with this remainder of the period.
+    /// Opportunities are slots whose remainder modulo the period is this.
     offset: u64,
-    /// Granted blocks in order of slots, from the first one that is not over.
+    /// Granted blocks in order of slots, from the first that is not over.
     blocks: VecDeque<Block>,
-    /// Of these, whose slots are to come.
+    /// Number of these in [`State::Granted`].
     granted: usize,
 
-    // What the device knows.
-    /// Its last report left data waiting, and it has not been empty since: it trusts that a grant comes.
+    // State of the device.
+    /// Its last report left data waiting, and its buffer has not been empty since, so it expects a grant.
     told: bool,
-    /// Until this slot: retxBSR-Timer.
+    /// It expects a grant until this slot: retxBSR-Timer.
     trusts_until: u64,
     /// periodicBSR-Timer runs until this slot.
     next_report: u64,
     /// sr-ProhibitTimer runs until this slot.
     next_request: u64,
-    /// With [`AccessConfig::ideal_reports`]: what waited in the last slot, and the reports on their way with the slots of
-    /// their sending.
+    /// With [`AccessConfig::ideal_reports`]: bytes waiting in the last slot, and the reports under way with the slots in which they
+    /// were sent.
     waited: u32,
     ideal: VecDeque<(u64, u32)>,
 
-    // What the base station knows.
+    // State of the base station.
     /// When the request arrived that no grant has answered yet.
     requested: Option<u64>,
     /// A block is missing, and nothing else is known.
     missing: bool,
-    /// What the last report said, in bytes.
+    /// The last report in bytes.
     reported: u32,
-    /// Blocks of later slots were granted knowing, or not yet knowing, this report.
+    /// Slot in which this report was formed; grants for later slots are not included in it.
     formed: Option<u64>,
-    /// Bytes of these, without lost ones.
+    /// Bytes of those grants, without lost blocks.
     spent: u64,
 }
 
 impl Access {
-    /// Nothing waits and nothing is known. `user` gives the offset of its opportunities, so that users with following
-    /// numbers are spread over the period.
+    /// The initial state: nothing waits and nothing is known. `user` determines the offset of its opportunities, so that users with
+    /// consecutive numbers are spread over the period.
     pub fn new(config: &AccessConfig, user: u32) -> Self {
         Self {
             config: *config,
@@ -101,10 +101,10 @@ impl Access {
         }
     }
 
-    /// The device has so many bytes to send, headers and RLC's status reports included, at the beginning of slot `tti`.
-    /// Returns whether it sends a scheduling request in this slot: it has data of which the base station does not know, no
-    /// grant is under way, it has not just asked, and the slot is an opportunity. To be called in each slot while
-    /// something waits, but slots before [`Self::next_slot`] may be left out. Grants whose slot has passed unused are void.
+    /// The device has `backlog` bytes to send, headers and RLC's status reports included, at the beginning of slot `tti`.
+    /// Returns whether it sends a scheduling request in this slot: the base station does not know of its data, no
+    /// grant is under way, no request was sent recently, and the slot is an opportunity. Must be called in each slot while
+    /// something waits, except for slots before [`Self::next_slot`]. Grants whose slot passed unused become void.
     #[inline]
     pub fn on_slot(&mut self, tti: u64, backlog: u32) -> bool {
         if self.granted > 0 {
@@ -126,8 +126,8 @@ impl Access {
         true
     }
 
-    /// Reports beside blocks: what was added is told, or what waits while nothing else is under way for it; and what was told
-    /// [`AccessConfig::sr_to_grant`] ago is known from now on.
+    /// Ideal reports: a report is sent when the backlog grows, or when data waits and nothing else is under way for it. Reports sent
+    /// [`AccessConfig::sr_to_grant`] ago become known.
     fn tell(&mut self, tti: u64, backlog: u32) {
         let quiet = self.granted == 0 && self.ideal.is_empty() && self.known_backlog() == 0;
         if backlog > self.waited || (backlog > 0 && quiet) {
@@ -142,8 +142,8 @@ impl Access {
         }
     }
 
-    /// What the base station would grant in slot `tti`, in bytes, 0 for nothing: what it believes to wait, and a report;
-    /// or [`AccessConfig::first_grant`] once a request's time has come, if that is more.
+    /// Bytes that the base station would grant in slot `tti`, 0 for none: its estimate of the backlog and a report,
+    /// or [`AccessConfig::first_grant`] if a request is due and this is more.
     #[inline]
     pub fn wanted(&self, tti: u64) -> u32 {
         let due = self.request_due().is_some_and(|due| due <= tti);
@@ -154,23 +154,23 @@ impl Access {
         if due { known.max(self.config.first_grant).max(1) } else { known }
     }
 
-    /// What the base station believes to wait at the device, in bytes, beyond what it has granted.
+    /// The base station's estimate of the device's backlog in bytes, beyond what it has granted.
     pub fn known_backlog(&self) -> u32 {
-        // At most what was reported, hence no cut.
+        // At most `reported`, so the cast does not truncate.
         u64::from(self.reported).saturating_sub(self.spent) as u32
     }
 
-    /// The base station granted a block of new data of so many bytes in slot `tti`; it will be sent after
+    /// The base station granted a block of new data of this size in slot `tti`; it will be sent after
     /// [`AccessConfig::grant_to_pusch`].
     pub fn on_grant(&mut self, tti: u64, bytes: u32) {
         self.on_grant_for(tti, bytes, tti.saturating_add(self.config.grant_to_pusch));
     }
 
-    /// As [`Self::on_grant`], for a block that will be sent in slot `pusch`: where not every slot is one of the uplink.
+    /// Like [`Self::on_grant`], for a block sent in slot `pusch`, if not every slot is an uplink slot.
     pub fn on_grant_for(&mut self, tti: u64, bytes: u32, pusch: u64) {
         self.requested = None;
         self.missing = false;
-        // TS 36.321 clause 5.4.5: a grant for new data starts retxBSR-Timer again.
+        // TS 36.321 clause 5.4.5: a grant for new data restarts retxBSR-Timer.
         self.trusts_until = tti.saturating_add(self.config.bsr_retransmission);
         self.insert(Block { slot: pusch, bytes, report: None, state: State::Granted });
         self.granted += 1;
@@ -179,10 +179,10 @@ impl Access {
         }
     }
 
-    /// Whether the block that the device sends in slot `tti` is to carry a report though it has no room to spare, when
-    /// `left` bytes wait after it: ask before it is filled, and keep [`BSR_BYTES`] of it free if so. It is, if anything is
-    /// left and the base station was not told of any, the period is over, or no other grant is at hand (ours: else the
-    /// base station might not hear of what came since).
+    /// Whether the block sent in slot `tti` must carry a report even without padding, if `left` bytes wait after it. To be called
+    /// before the block is filled; if so, [`BSR_BYTES`] of it must stay free. A report is due if anything is left and the base
+    /// station was not told of any data, the period is over, or there is no other grant (ours: otherwise the base station might
+    /// not learn of newer data).
     pub fn is_report_due(&self, tti: u64, left: u32) -> bool {
         let last = self.granted <= 1;
         !self.config.ideal_reports
@@ -190,9 +190,9 @@ impl Access {
             && (last || !self.told || tti >= self.next_report || tti >= self.trusts_until)
     }
 
-    /// The device sends a block of new data in slot `tti`; `left` bytes wait after it, and `padding` says whether at least
-    /// [`BSR_BYTES`] of it are not needed. Returns whether a report is aboard, which is remembered: with padding always,
-    /// else if [`Self::is_report_due`] said so.
+    /// The device sends a block of new data in slot `tti`; `left` bytes wait after it, and `padding` is whether at least
+    /// [`BSR_BYTES`] of it are unused. Returns whether the block carries a report: always with padding, otherwise if
+    /// [`Self::is_report_due`].
     pub fn on_pusch(&mut self, tti: u64, left: u32, padding: bool) -> bool {
         self.void_before(tti);
         let aboard = !self.config.ideal_reports && (padding || self.is_report_due(tti, left));
@@ -202,7 +202,7 @@ impl Access {
             (block.report, block.state) = (report, State::Sent);
             self.granted -= 1;
         } else {
-            // Without a grant for this slot, hence unknown to the base station until it arrives.
+            // Sent without a grant for this slot, so the base station does not know it until it arrives.
             self.insert(Block { slot: tti, bytes: 0, report, state: State::Sent });
         }
         if aboard {
@@ -211,15 +211,15 @@ impl Access {
             self.trusts_until = tti.saturating_add(self.config.bsr_retransmission);
         }
         if left == 0 {
-            // What comes next finds an empty buffer, of which TS 36.321 clause 5.4.5 makes a new report.
+            // Later data finds an empty buffer, which triggers a new report by TS 36.321 clause 5.4.5.
             self.told = false;
         }
         self.waited = left;
         aboard
     }
 
-    /// The block first sent in slot `sent` was decoded: the base station knows what its report says. Blocks may be decoded
-    /// in any order; an older report than that which is known changes nothing. An unknown block neither.
+    /// The block first sent in slot `sent` was decoded, so the base station learns its report. Blocks may be decoded
+    /// in any order: a report older than the known one, or an unknown block, has no effect.
     pub fn on_block_decoded(&mut self, sent: u64) {
         let Some(at) = self.find(sent) else { return };
         self.over(at, true);
@@ -231,9 +231,9 @@ impl Access {
         self.over(at, false);
     }
 
-    /// As [`Self::on_block_decoded`], where the caller kept the report and not the slot: the oldest block under way with
-    /// this report (what was left, or none) counts as decoded, or the oldest of all if there is none. Reports that say the
-    /// same may so be taken for each other; who knows the slot does better to give it.
+    /// Like [`Self::on_block_decoded`], for callers that kept the report and not the slot: the oldest block under way with
+    /// this report (bytes left, or none) counts as decoded, or else the oldest of all. Equal reports may be confused;
+    /// callers that know the slot should pass it.
     pub fn on_decoded(&mut self, tti: u64, report: Option<u32>) {
         let sent = |block: &Block| block.state == State::Sent && block.slot <= tti;
         let same = self.blocks.iter().position(|block| sent(block) && block.report == report);
@@ -242,7 +242,7 @@ impl Access {
         }
     }
 
-    /// As [`Self::on_block_lost`] for the oldest block under way: with the same number of attempts for all, it is the one.
+    /// Like [`Self::on_block_lost`] for the oldest block under way, which is the right one if all have the same number of attempts.
     pub fn on_lost(&mut self, tti: u64) {
         let sent = |block: &Block| block.state == State::Sent && block.slot <= tti;
         if let Some(at) = self.blocks.iter().position(sent) {
@@ -250,8 +250,8 @@ impl Access {
         }
     }
 
-    /// The next slot, `tti` or later, in which something can happen on its own while the device has `backlog` bytes: a
-    /// request, a grant, a block granted before. [`u64::MAX`] if there is none.
+    /// The next slot, from `tti` on, in which something can happen while the device has `backlog` bytes: a
+    /// request, a grant, or a block granted before. [`u64::MAX`] if there is none.
     pub fn next_slot(&self, tti: u64, backlog: u32) -> u64 {
         if self.known_backlog() > 0 {
             return tti;
@@ -270,8 +270,8 @@ impl Access {
         request.min(block).min(asks)
     }
 
-    /// Begins anew, at another base station: it knows nothing, and grants are void. What becomes of blocks under way does
-    /// not matter any more.
+    /// Restarts at another base station, which knows nothing; grants become void. The fate of blocks under way no longer
+    /// matters.
     pub fn restart(&mut self) {
         self.blocks.clear();
         self.granted = 0;
@@ -282,7 +282,7 @@ impl Access {
         self.ideal.clear();
     }
 
-    /// From when on the base station answers a request, or asks for what is missing.
+    /// When the base station answers a request, or grants for a missing block.
     fn request_due(&self) -> Option<u64> {
         if self.missing {
             return Some(0);
@@ -290,7 +290,7 @@ impl Access {
         self.requested.map(|at| at.saturating_add(self.config.sr_to_grant))
     }
 
-    /// The first slot, `tti` or later, in which a device with data would send a request.
+    /// The first slot, from `tti` on, in which a device with data would send a request.
     fn first_opportunity(&self, tti: u64) -> u64 {
         let trusts_until = if self.told { self.trusts_until } else { 0 };
         let from = tti.max(self.next_request_at()).max(trusts_until);
@@ -299,7 +299,7 @@ impl Access {
         from.saturating_add(wait)
     }
 
-    /// When the prohibit time ends; it ends early with a grant.
+    /// When the prohibit time ends; a grant ends it early.
     fn next_request_at(&self) -> u64 {
         if self.requested.is_some() { self.next_request } else { 0 }
     }
@@ -308,7 +308,7 @@ impl Access {
         self.formed.is_none_or(|formed| slot > formed)
     }
 
-    /// Keeps the order of slots; nearly always at the end.
+    /// Inserts in order of slots, nearly always at the end.
     fn insert(&mut self, block: Block) {
         if self.blocks.len() >= MOST_BLOCKS
             && let Some(oldest) = self.blocks.pop_front()
@@ -319,12 +319,12 @@ impl Access {
         self.blocks.insert(behind.map_or(0, |at| at + 1), block);
     }
 
-    /// The block first sent in this slot that is still under way.
+    /// The block first sent in this slot, if it is still under way.
     fn find(&self, sent: u64) -> Option<usize> {
         self.blocks.iter().position(|block| block.slot == sent && block.state == State::Sent)
     }
 
-    /// Grants for slots before this one were not used: their bytes still wait.
+    /// Voids unused grants for slots before this one; their bytes still wait.
     fn void_before(&mut self, tti: u64) {
         while self.granted > 0 {
             let stale = |block: &Block| block.state == State::Granted && block.slot < tti;

@@ -1,41 +1,41 @@
-//! Times of uplink access, and what a buffer status report can say.
+//! Times of uplink access, and the levels of buffer status reports.
 
-/// What a buffer status report takes of a block, in bytes: the short one, a subheader and a byte; TS 36.321 clauses
-/// 6.1.2 and 6.1.3.1, TS 38.321 likewise. All bearers count as one logical channel group (ours).
+/// Size of a short buffer status report in a block, in bytes: a subheader and a byte; TS 36.321 clauses
+/// 6.1.2 and 6.1.3.1, TS 38.321 likewise. All bearers form one logical channel group (ours).
 pub const BSR_BYTES: u32 = 2;
 
 /// Times of uplink access, in TTIs, and sizes, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AccessConfig {
-    /// Between two opportunities of a user to send a scheduling request; LTE: 1 to 80 ms (TS 36.213 Table 10.1.5-1). None
-    /// counts as one.
+    /// Period of a user's opportunities for scheduling requests; LTE: 1 to 80 ms (TS 36.213 Table 10.1.5-1). 0
+    /// counts as 1.
     pub sr_period: u64,
-    /// After a scheduling request that brought no grant, none is sent for so long: sr-ProhibitTimer, TS 36.321 clause
-    /// 5.4.4. A user that asks in vain for ever goes on asking; its way to random access is not modelled.
+    /// Minimum time between scheduling requests without a grant: sr-ProhibitTimer, TS 36.321 clause
+    /// 5.4.4. A user that gets no grant keeps requesting; the fallback to random access is not modelled.
     pub sr_prohibit: u64,
     /// From a scheduling request to the grant that answers it.
     pub sr_to_grant: u64,
     /// From a grant to its PUSCH; NR's K2.
     pub grant_to_pusch: u64,
-    /// Between periodic buffer status reports: periodicBSR-Timer, TS 36.321 clause 5.4.5.
+    /// Period of buffer status reports: periodicBSR-Timer, TS 36.321 clause 5.4.5.
     pub bsr_period: u64,
-    /// A device that told of its data asks again when it got no grant for so long since: retxBSR-Timer, TS 36.321 clause
+    /// Time without a grant after which a device that reported its data sends a request: retxBSR-Timer, TS 36.321 clause
     /// 5.4.5.
     pub bsr_retransmission: u64,
-    /// What is granted upon a scheduling request, when nothing is known of the buffer, in bytes.
+    /// Bytes granted for a scheduling request if nothing is known of the buffer.
     pub first_grant: u32,
-    /// What a report can say.
+    /// Levels of buffer status reports.
     pub levels: ReportLevels,
-    /// A user's buffer is told beside its blocks and without a request, in each slot in which something was added; each report
-    /// takes the place of the last one, whatever was granted meanwhile. So ns-3's UE does it, every millisecond
+    /// Whether the buffer is reported outside of blocks and without requests, in each slot in which data was added; each report
+    /// replaces the last one, whatever was granted meanwhile. ns-3's UE does so every millisecond
     /// (`LteUeMac`, "ideal behavior"); it has no scheduling requests.
     pub ideal_reports: bool,
 }
 
 impl AccessConfig {
-    /// LTE: an opportunity each 10 ms, 4 ms to the grant and 4 ms to the PUSCH, reports each 5 ms. Ours: no second
-    /// request for two periods; 320 ms until a device asks again, the shortest that TS 36.331 has; 125 bytes for the
-    /// first grant, enough for an acknowledgement or a ping with their headers.
+    /// LTE: an opportunity every 10 ms, 4 ms to the grant and 4 ms to the PUSCH, reports every 5 ms. Ours: no second
+    /// request for two periods; 320 ms until a device requests again, the shortest value in TS 36.331; 125 bytes for the
+    /// first grant, enough for an acknowledgement or a ping with headers.
     pub const LTE: Self = Self {
         sr_period: 10,
         sr_prohibit: 20,
@@ -48,9 +48,9 @@ impl AccessConfig {
         ideal_reports: false,
     };
 
-    /// NR with so many slots a millisecond: an opportunity each 10 slots, 4 slots to the grant and K2 of 4 slots (ours),
-    /// reports each 5 ms; 80 ms until a device asks again (TS 38.331's default configuration, from memory). None counts
-    /// as one slot.
+    /// NR with this many slots per millisecond: an opportunity every 10 slots, 4 slots to the grant and K2 of 4 slots (ours),
+    /// reports every 5 ms; 80 ms until a device requests again (TS 38.331's default configuration, from memory). 0 counts
+    /// as 1.
     pub const fn nr(slots_per_ms: u64) -> Self {
         let slots = if slots_per_ms == 0 { 1 } else { slots_per_ms };
         Self {
@@ -62,8 +62,8 @@ impl AccessConfig {
     }
 
     /// The experiments on millimetre waves, TTIs of 100 us: an opportunity in each TTI (SIGMA, Table 3.1), one TTI to the
-    /// grant and one to the PUSCH (ns-3's module), a report in each TTI (the authors' buffer status timer). Ours: asks
-    /// again after 10 ms, NR's shortest; the first grant is what one symbol carries at the peak, 11 352 B / 23.
+    /// grant and one to the PUSCH (ns-3's module), a report in each TTI (the authors' buffer status timer). Ours: a new
+    /// request after 10 ms, NR's shortest value; the first grant is what one symbol carries at the peak, 11 352 B / 23.
     pub const MMWAVE: Self = Self {
         sr_period: 1,
         sr_prohibit: 4,
@@ -84,22 +84,22 @@ impl Default for AccessConfig {
     }
 }
 
-/// Amounts that a buffer status report can tell. They are rounded up, which is what spares the last bytes of a burst,
-/// that more headers than expected pushed out of its blocks, another round of grants.
+/// Levels of buffer status reports. Sizes are rounded up, which spares the end of a burst another round of grants if its
+/// headers were larger than expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReportLevels {
     /// Any number: no device does so; for tests and comparisons.
     Exact,
-    /// 62 levels from 10 to 150 000 bytes, equal steps of 17 %; TS 36.321 Table 6.1.3.1-1. The last entry of the table,
-    /// "more", is read as 150 000, as ns-3 does.
+    /// 62 levels from 10 to 150 000 bytes, in equal steps of 17 %; TS 36.321 Table 6.1.3.1-1. The last entry of the table,
+    /// "more", is read as 150 000, as in ns-3.
     Lte,
-    /// 254 levels from 10 to 81 338 368 bytes, equal steps of 6.5 %; TS 38.321 Table 6.1.3.1-2. The formula misses the
+    /// 254 levels from 10 to 81 338 368 bytes, in equal steps of 6.5 %; TS 38.321 Table 6.1.3.1-2. The formula misses the
     /// table's smallest levels by a byte or two.
     Nr,
 }
 
 impl ReportLevels {
-    /// What the base station reads when so many bytes are reported: the smallest level that is not less, the largest
+    /// What the base station reads when this many bytes are reported: the smallest level that is not less, or the largest
     /// level if there is none, and 0 for 0.
     pub fn read(self, bytes: u32) -> u32 {
         const LEAST: u32 = 10;
@@ -113,13 +113,13 @@ impl ReportLevels {
             1..=LEAST => LEAST,
             _ if bytes >= most => most,
             _ => {
-                // Levels are 10 q^k, rounded up; a part in 10^12 is the error of the exponential. They are less than
-                // `most`, so that the conversion does not cut.
+                // Levels are 10 q^k, rounded up; the exponential is accurate to 1 in 10^12. They are less than
+                // `most`, so the cast does not saturate.
                 let step = libm::log(f64::from(most) / f64::from(LEAST)) / steps;
                 let level =
                     |k: f64| libm::ceil(f64::from(LEAST) * libm::exp(k * step) * (1.0 - 1e-12)) as u32;
                 let below = libm::floor(libm::log(f64::from(bytes) / f64::from(LEAST)) / step);
-                // Rounded up, that below may do.
+                // Since levels are rounded up, the one below may suffice.
                 let lower = level(below);
                 if lower >= bytes { lower } else { level(below + 1.0).clamp(bytes, most) }
             }

@@ -1,16 +1,16 @@
-//! The uplink: how a device gets to send, how loudly it then does, and how users share the band.
+//! The uplink: how a device obtains grants, the power it sends with, and how users share the band.
 //!
 //! Source: TS 36.321 clauses 5.4.4 (scheduling requests) and 5.4.5 (buffer status reports) for LTE, the same clauses of
 //! TS 38.321 for NR; TS 36.213 clause 5.1.1 for power; "ns-3" marks what was read in ns-3 as the authors of the
 //! experiments used it. Times are whole TTIs (slots).
 //!
 //! - [`Access`], one for each user: a device with new data sends a scheduling request at its next opportunity, the base
-//!   station answers with a small grant, and buffer status reports in the blocks that follow tell it what waits. A lone
+//!   station answers with a small grant, and buffer status reports in the following blocks tell it the backlog. A lone
 //!   small packet waits for the opportunity and, in LTE, a fixed 8 ms more.
 //! - [`Power`], one for each user: the power of a PRB at a path loss, from which the caller gets SINR, CQI and MCS.
-//! - [`Shares`], one for each cell: the PRBs of one TTI, divided among those who would send.
-//! - [`pusch_prbs`]: LTE's uplink allocations have few sizes.
-//! - [`RealTimeFirst`], for a device that wants it: what of its own packets goes first.
+//! - [`Shares`], one for each cell: divides the PRBs of one TTI among the users that want to send.
+//! - [`pusch_prbs`]: the legal sizes of LTE's uplink allocations.
+//! - [`RealTimeFirst`], optional on a device: the priority of its own packets.
 //!
 //! ```
 //! use ranpace_radio::uplink::{Access, AccessConfig};

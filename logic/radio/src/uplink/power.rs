@@ -1,17 +1,17 @@
-//! Power of an uplink transmission.
+//! Transmit power in the uplink.
 
 use crate::channel::from_db;
 
-/// P0 of ns-3's power control in dBm: what a PRB is to arrive with.
+/// P0 of ns-3's power control in dBm: the target received power of a PRB.
 pub const LENA_P0_DBM: f64 = -80.0;
-/// Most that a UE sends in ns-3, in dBm, whatever power it is configured with: that is only its initial value.
+/// Maximum power of a UE in ns-3, in dBm, whatever power it is configured with, which is only its initial value.
 pub const LENA_CAP_DBM: f64 = 23.0;
-/// P0 in dBm that we take for [`PowerControl::ThreeGpp`]; TS 36.213 clause 5.1.1.1 leaves it to the operator. With ns-3's -80
-/// a user some hundred metres away has power for a few PRBs only, at an SINR that no MCS needs; with this one users at up
-/// to 116 dB have it for a whole band of 20 MHz, and all of it is spent on one PRB from 140 dB on.
+/// Our P0 in dBm for [`PowerControl::ThreeGpp`]; TS 36.213 clause 5.1.1.1 leaves it to the operator. With ns-3's -80
+/// a user some hundred metres away has power for a few PRBs only, at an SINR that no MCS needs. With this value users at up
+/// to 116 dB have power for a whole band of 20 MHz, and from 140 dB on a single PRB takes all of it.
 pub const THREE_GPP_P0_DBM: f64 = -90.0;
-/// Share of the path loss that we have compensated: 0.8, usual where cells are meant to bear each other. With all of it
-/// a UE would be short of power at 104 dB already, and be left with one PRB at an SINR that no MCS needs.
+/// Our compensated share of the path loss: 0.8, usual to limit interference between cells. With full compensation
+/// a UE would run out of power at 104 dB already, and be left with one PRB at an SINR that no MCS needs.
 pub const THREE_GPP_ALPHA: f64 = 0.8;
 
 /// How a UE sets its power.
@@ -32,14 +32,14 @@ pub enum PowerControl {
         /// Share of the path loss that is compensated, 0 to 1.
         alpha: f64,
     },
-    /// All power always, over the allocated PRBs: millimetre waves, 35 dBm in the authors' scripts.
+    /// Always full power, over the allocated PRBs: millimetre waves, 35 dBm in the authors' scripts.
     Fixed,
 }
 
 impl PowerControl {
-    /// The standard's with our values, [`THREE_GPP_P0_DBM`] and [`THREE_GPP_ALPHA`].
+    /// The standard's control with our values, [`THREE_GPP_P0_DBM`] and [`THREE_GPP_ALPHA`].
     pub const THREE_GPP: Self = Self::ThreeGpp { p0_dbm: THREE_GPP_P0_DBM, alpha: THREE_GPP_ALPHA };
-    /// ns-3's with its values: P0 -80 dBm, alpha 1.
+    /// ns-3's control with its values: P0 -80 dBm, alpha 1.
     pub const LENA: Self = Self::Lena { p0_dbm: LENA_P0_DBM, alpha: 1.0 };
 }
 
@@ -48,13 +48,13 @@ impl PowerControl {
 pub struct Power {
     /// How it is set.
     pub control: PowerControl,
-    /// Most that the UE can send in dBm: P_cmax. [`PowerControl::Lena`] does not ask; see [`LENA_CAP_DBM`].
+    /// Maximum power of the UE in dBm: P_cmax. [`PowerControl::Lena`] ignores it; see [`LENA_CAP_DBM`].
     pub most_dbm: f64,
 }
 
 impl Power {
-    /// Power in dBm on each PRB that carries some, when `prbs` of a band of `band` PRBs are allocated, at this path loss
-    /// in dB. No PRBs count as one. A loss that is not a number gets all power.
+    /// Power in dBm on each PRB that carries some, when `prbs` of a band of `band` PRBs are allocated at this path loss
+    /// in dB. 0 PRBs count as 1. A loss of NaN gets full power.
     pub fn prb_dbm(&self, loss_db: f64, prbs: u16, band: u16) -> f64 {
         let allocated = ten_log(prbs);
         match self.control {
@@ -68,13 +68,13 @@ impl Power {
         }
     }
 
-    /// How many of these PRBs a base station would allocate at this path loss in dB. With [`PowerControl::ThreeGpp`] the
-    /// most with which the headroom is not negative, at least one; else all.
+    /// How many of these PRBs a base station would allocate at this path loss in dB: with [`PowerControl::ThreeGpp`] the
+    /// most whose headroom is not negative, but at least one; otherwise all.
     pub fn most_prbs(&self, loss_db: f64, prbs: u16) -> u16 {
         let PowerControl::ThreeGpp { p0_dbm, alpha } = self.control else { return prbs };
-        // A billionth for the error of the exponential, where the headroom is exactly zero.
+        // The factor allows for the error of the exponential if the headroom is exactly zero.
         let most = libm::floor(from_db(self.most_dbm - p0_dbm - alpha * loss_db) * (1.0 + 1e-9));
-        // The conversion cuts at the largest number.
+        // The cast saturates.
         (most as u16).clamp(1, prbs.max(1))
     }
 }
@@ -98,7 +98,7 @@ mod tests {
         let path = Path::between(Position::default(), Position::new(metres, 0.0, 0.0));
         PathLoss::COST231_NS3.loss_db(path, Carrier::MHZ_1930, true)
     }
-    /// At a base station with a noise figure of 5 dB.
+    /// SINR in dB at a base station with a noise figure of 5 dB.
     fn sinr_db(power: Power, metres: f64, prbs: u16, band: u16) -> f64 {
         let loss = loss_db(metres);
         Receiver::quiet(5.0).sinr_db(power.prb_dbm(loss, prbs, band) - loss, PRB_HZ, Time::ZERO)
@@ -135,7 +135,7 @@ mod tests {
         assert!((LENA.prb_dbm(loss_db(200.0), 3, 100) - 3.0).abs() < 1e-9);
         // Below the cap: 90 dB less 80 dBm, and 10 dB for ten PRBs; over 100 PRBs.
         assert!((LENA.prb_dbm(90.0, 10, 100) - 0.0).abs() < 1e-9);
-        // The configured power does not count.
+        // The configured power is ignored.
         let weak = Power { most_dbm: 10.0, ..LENA };
         assert_eq!(weak.prb_dbm(120.0, 3, 100), LENA.prb_dbm(120.0, 3, 100));
         assert_eq!(LENA.most_prbs(150.0, 100), 100);
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn fewer_prbs_reach_further_by_the_standard() {
-        // Section 8 of the specification: where CQI 1, at -6.7 dB, ends with 24 dBm on so many PRBs.
+        // Section 8 of the specification: the distance at which CQI 1, at -6.7 dB, ends with 24 dBm on this many PRBs.
         for (prbs, metres) in [(100, 425.0), (25, 641.0), (10, 841.0), (1, 1660.0)] {
             let at = |metres: f64| sinr_db(THREE_GPP, metres, prbs, 100);
             assert!(at(metres * 0.995) > -6.7 && at(metres * 1.005) < -6.7, "{prbs}: {}", at(metres));
@@ -153,12 +153,12 @@ mod tests {
 
     #[test]
     fn headroom_decides_how_many_prbs() {
-        // -90 + 0.8 * 120 = 6 dBm a PRB: 18 dB are left, 63.1 PRBs.
+        // -90 + 0.8 * 120 = 6 dBm per PRB: 18 dB are left, which is 63.1 PRBs.
         for (loss, asked, given) in
             [(120.0, 100, 63), (120.0, 20, 20), (110.0, 100, 100), (140.0, 100, 1), (170.0, 100, 1)]
         {
             assert_eq!(THREE_GPP.most_prbs(loss, asked), given, "{loss} dB");
-            // Nobody is cut who need not be.
+            // Power is reduced only where necessary.
             let uncut = THREE_GPP_P0_DBM + THREE_GPP_ALPHA * loss;
             let found = THREE_GPP.prb_dbm(loss, given, 100);
             assert!((found - uncut.min(24.0)).abs() < 1e-6, "{loss} dB: {found}");

@@ -1,11 +1,11 @@
-//! Sizes of LTE's uplink allocations.
+//! Legal sizes of LTE's uplink allocations.
 
 use ranpace_phy::LtePrbs;
 
-/// How many PRBs there can be.
+/// Most PRBs.
 const MOST: usize = LtePrbs::MAX.get() as usize;
 
-/// The largest legal size that is not larger than the index; looked up, since it is asked for each user in each TTI.
+/// The largest legal size that does not exceed the index; a table, since it is queried for each user in each TTI.
 const AT_MOST: [u8; MOST + 1] = {
     let mut table = [0; MOST + 1];
     let mut prbs = 1;
@@ -19,12 +19,12 @@ const AT_MOST: [u8; MOST + 1] = {
     table
 };
 
-/// The largest legal size that is not larger than this; none for none.
+/// The largest legal size up to this; 0 for 0.
 pub(super) fn at_most(prbs: u16) -> u16 {
     AT_MOST[usize::from(prbs).min(MOST)].into()
 }
 
-/// The next larger legal size; 108 is the largest and stays.
+/// The next larger legal size; 108 is the largest and maps to itself.
 pub(super) fn above(prbs: u16) -> u16 {
     let mut larger = usize::from(prbs) + 1;
     while larger <= MOST && u16::from(AT_MOST[larger]) <= prbs {
@@ -33,7 +33,7 @@ pub(super) fn above(prbs: u16) -> u16 {
     AT_MOST[larger.min(MOST)].into()
 }
 
-/// PRBs of an LTE uplink allocation that is to have `wanted` of `free` PRBs: the smallest legal size (2^a 3^b 5^c; TS
+/// PRBs of an LTE uplink allocation for `wanted` out of `free` PRBs: the smallest legal size (2^a 3^b 5^c; TS
 /// 36.211 clause 5.3.3) that is not less than what is wanted, or else the largest that is free.
 pub fn pusch_prbs(wanted: u16, free: u16) -> u16 {
     let most = at_most(free);

@@ -1,43 +1,43 @@
-//! Real-time UDP first on the device: two bands in front of its modem.
+//! Priority for real-time UDP on the device: two bands in front of its modem.
 //!
 //! Source: Diarra 2022, section 3.2.2, asks that an uplink control favour real-time UDP beside it, and section 6.2 assumes
 //! that SIGMA does; neither says how. All of this is ours:
 //!
-//! - band 0 has strict priority; it takes what a token bucket of [`SHARE`] of C_max lets through, with bursts of [`BURST`].
-//!   What is more goes with the rest, in band 1;
-//! - real time is what is marked so (DSCP EF, AF4x, CS5; RFC 4594), or, unmarked, a UDP flow of at most [`MOST_RATE`] over
-//!   [`LOOK`] with even gaps between its packets ([`MOST_VARIATION`]), and that is not QUIC;
-//! - the rate of band 0, averaged over [`LOOK`], is what SIGMA takes off C_max.
+//! - band 0 has strict priority; a token bucket limits it to [`SHARE`] of C_max, with bursts of [`BURST`]. Excess packets join
+//!   the rest in band 1;
+//! - a packet is real time if it is marked so (DSCP EF, AF4x, CS5; RFC 4594), or if it is unmarked and its UDP flow has at most
+//!   [`MOST_RATE`] over [`LOOK`] with even gaps between packets ([`MOST_VARIATION`]), and is not QUIC;
+//! - SIGMA subtracts the rate of band 0, averaged over [`LOOK`], from C_max.
 //!
-//! Pure: the caller says what is offered and when, and puts each packet where it is told.
+//! Pure: the caller says what is offered and when, and puts each packet into the band returned.
 
 use std::collections::BTreeMap;
 
 use ranpace_units::{Bytes, Rate, Span, Time};
 
-/// Share of C_max that band 0 may have.
+/// Largest share of C_max for band 0.
 pub const SHARE: f64 = 0.5;
 /// Burst that band 0 may send above its share.
 const BURST: Span = Span::from_millis(100);
-/// Largest rate of an unmarked real-time flow.
+/// Maximum rate of an unmarked real-time flow.
 pub const MOST_RATE: Rate = Rate::from_bits_per_s(1_500_000);
-/// Standard deviation of the gaps between packets over their mean, at most.
+/// Maximum coefficient of variation of the gaps between packets (standard deviation over mean).
 const MOST_VARIATION: f64 = 0.5;
-/// Over what a flow is looked at, and band 0's rate is averaged.
+/// Window over which flows are classified, and time constant of band 0's rate.
 const LOOK: Span = Span::SECOND;
-/// Gaps without which nothing is known of a flow.
+/// Minimum number of gaps to classify a flow.
 const LEAST_GAPS: u32 = 10;
-/// Flows that are remembered; the one that was silent for longest is forgotten first.
+/// Most flows that are tracked; the one silent for longest is evicted.
 const MOST_FLOWS: usize = 256;
 
-/// A packet that is to be sent.
+/// A packet to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UplinkPacket {
     /// Number of its flow.
     pub flow: u32,
-    /// On the wire.
+    /// Size on the wire.
     pub bytes: Bytes,
-    /// Code point of its IP header; 0 if it is not marked.
+    /// DSCP of its IP header; 0 if it is not marked.
     pub dscp: u8,
     /// Whether it is UDP.
     pub is_udp: bool,
@@ -45,31 +45,31 @@ pub struct UplinkPacket {
     pub is_quic: bool,
 }
 
-/// Where a packet goes.
+/// The band of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Band {
-    /// Before everything else.
+    /// Strict priority.
     RealTime,
-    /// With the rest.
+    /// Everything else.
     Rest,
 }
 
-/// Whether a mark says real time: EF (46), AF41 to AF43 (34, 36, 38) or CS5 (40); RFC 4594, sections 4.1 to 4.3.
+/// Whether a DSCP means real time: EF (46), AF41 to AF43 (34, 36, 38) or CS5 (40); RFC 4594, sections 4.1 to 4.3.
 pub const fn is_real_time_mark(dscp: u8) -> bool {
     matches!(dscp, 46 | 34 | 36 | 38 | 40)
 }
 
-/// What is known of an unmarked flow.
+/// State of an unmarked flow.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
     last: Time,
-    /// When this look began, what came in it, and sums of its gaps and of their squares in seconds.
+    /// Start of this window, the bytes in it, and sums of its gaps and of their squares in seconds.
     since: Time,
     bytes: u64,
     gaps: u32,
     sum: f64,
     squares: f64,
-    /// What the look before said.
+    /// Result of the previous window.
     is_real_time: bool,
 }
 
@@ -78,7 +78,7 @@ impl Watched {
         Self { last: now, since: now, bytes: 0, gaps: 0, sum: 0.0, squares: 0.0, is_real_time: false }
     }
 
-    /// A packet of the flow is offered; whether the flow is real time.
+    /// Handles a packet of the flow; returns whether the flow is real time.
     fn on_packet(&mut self, now: Time, bytes: Bytes) -> bool {
         let gap = now.since(self.last).as_secs_f64();
         self.last = now;
@@ -88,7 +88,7 @@ impl Watched {
             self.sum += gap;
             self.squares += gap * gap;
         }
-        // A burst is too much at once, whatever the whole look will say.
+        // More than a window's worth of bytes disqualifies the flow at once, before the window ends.
         let looked = now.since(self.since);
         if Bytes::new(self.bytes) > MOST_RATE.bytes_in(LOOK) {
             self.is_real_time = false;
@@ -109,9 +109,9 @@ impl Watched {
 /// The bands of one device.
 #[derive(Clone, Debug)]
 pub struct RealTimeFirst {
-    /// C_max: what the modem could send.
+    /// C_max: the capacity of the modem.
     capacity: Rate,
-    /// What band 0 may send now, in bytes.
+    /// Bytes that band 0 may send now.
     tokens: f64,
     filled: Time,
     flows: BTreeMap<u32, Watched>,
@@ -127,7 +127,7 @@ impl Default for RealTimeFirst {
 }
 
 impl RealTimeFirst {
-    /// Nothing is known yet; without a capacity nothing goes first.
+    /// The initial state; without a capacity nothing has priority.
     pub fn new() -> Self {
         Self {
             capacity: Rate::ZERO,
@@ -139,7 +139,7 @@ impl RealTimeFirst {
         }
     }
 
-    /// What the modem could send from now on.
+    /// Sets the capacity of the modem from now on.
     pub fn set_capacity(&mut self, now: Time, capacity: Rate) {
         self.fill(now);
         if self.capacity.is_zero() {
@@ -159,7 +159,7 @@ impl RealTimeFirst {
         self.filled = self.filled.max(now);
     }
 
-    /// Where a packet goes.
+    /// The band of a packet.
     pub fn choose(&mut self, now: Time, packet: &UplinkPacket) -> Band {
         let is_real_time = match packet.dscp {
             0 => packet.is_udp && !packet.is_quic && self.watch(now, packet),
@@ -192,7 +192,7 @@ impl RealTimeFirst {
         self.rated = self.rated.max(now);
     }
 
-    /// R_rt: the rate of band 0, an exponential mean over a second.
+    /// R_rt: the rate of band 0, an exponential average with a time constant of one second.
     pub fn rate(&mut self, now: Time) -> Rate {
         self.decay(now);
         Rate::from_bits_per_s_f64(8.0 * self.rate)
@@ -212,7 +212,7 @@ mod tests {
         bands
     }
 
-    /// Of packets at these distances in ms for 5 s, how many went first in the last 2 s.
+    /// How many packets of the last 2 s of 5 s had priority, and how many there were, with these gaps in ms.
     fn first(bands: &mut RealTimeFirst, packet: UplinkPacket, gaps_ms: &[u64]) -> (u64, u64) {
         let (mut now, mut counts) = (Time::ZERO, (0, 0));
         for gap in gaps_ms.iter().cycle() {
@@ -263,13 +263,13 @@ mod tests {
 
     #[test]
     fn band_0_has_half_of_the_capacity_at_most() {
-        // 4 Mbit/s of marked packets where the modem could send 2.
+        // 4 Mbit/s of marked packets on a modem of 2 Mbit/s.
         let mut bands = bands(2);
         let packet = UplinkPacket { dscp: 46, bytes: Bytes::new(1_000), ..VOICE };
         let first: u64 = (0..5_000)
             .map(|count| u64::from(bands.choose(Time::from_millis(2 * count), &packet) == Band::RealTime))
             .sum();
-        // 10 s of 1 Mbit/s, and a burst of 100 ms.
+        // 10 s at 1 Mbit/s, and a burst of 100 ms.
         assert!((1_262..=1_263).contains(&first), "{first}");
         let rate = bands.rate(Time::from_secs(10)).as_f64();
         assert!((rate / 1e6 - 1.0).abs() < 0.02, "{rate}");

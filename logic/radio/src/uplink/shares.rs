@@ -1,38 +1,38 @@
-//! Dividing the uplink of one TTI.
+//! Division of the uplink of one TTI.
 
 use super::prbs::{above, at_most};
 
-/// PRBs of a candidate, contiguous and behind those of the share before.
+/// PRBs of a candidate, contiguous and following those of the previous share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Share {
-    /// Which of the candidates.
+    /// Index of the candidate.
     pub candidate: usize,
-    /// How many PRBs, at least one.
+    /// Number of PRBs, at least one.
     pub prbs: u16,
 }
 
-/// Round robin over users in the uplink, as with all schedulers of ns-3: equal shares, users in turn where there are too
-/// many. Ours, where ns-3 leaves PRBs idle: what one does not need, or cannot have for its size, goes to the others.
+/// Round robin over users in the uplink, as with all schedulers of ns-3: equal shares, with users taking turns if there are too
+/// many. Ours, where ns-3 leaves PRBs idle: what one user does not need, or cannot use because of legal sizes, goes to the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// Whose turn it is: this user's, or that of the next there is.
+    /// The user whose turn is next; if it is absent, the next one.
     next: u32,
 }
 
 impl Shares {
-    /// Nobody was served yet.
+    /// The state before anybody was served.
     pub const fn new() -> Self {
         Self { next: 0 }
     }
 
-    /// Divides `band_free` PRBs. A candidate is a user and how many PRBs would do for it (none counts as one); candidates
-    /// are in a lasting order, such as that of their users.
+    /// Divides `band_free` PRBs. A candidate is a user and the PRBs that suffice for it (0 counts as 1); candidates
+    /// must be in a stable order, such as that of their users.
     ///
-    /// Each gets what it needs or an equal part, and no part is below `least` PRBs (3 in LTE, as in ns-3) unless it is
-    /// all that is needed, or all that is free; those who then find no room have the next turn. With `pusch_sizes` parts
-    /// have legal sizes of LTE, a need is rounded up to one, and some PRBs may be left.
+    /// Each gets what it needs or an equal part. No part is below `least` PRBs (3 in LTE, as in ns-3) unless the user needs
+    /// no more, or no more is free; users left without room have the next turn. With `pusch_sizes` parts
+    /// have legal sizes of LTE, needs are rounded up to one, and some PRBs may be left.
     ///
-    /// `out` is cleared first, and holds the shares in order of turn.
+    /// `out` is cleared first, and then holds the shares in order of turn.
     pub fn divide(
         &mut self,
         band_free: u16,
@@ -42,7 +42,7 @@ impl Shares {
         out: &mut Vec<Share>,
     ) {
         out.clear();
-        // In order of users behind the one whose turn it is, around the end.
+        // Users in order, starting with the one whose turn it is and wrapping around.
         let turn = |(_, (user, _)): &(usize, &(u32, u16))| user.wrapping_sub(self.next);
         let Some((first, _)) = candidates.iter().enumerate().min_by_key(turn) else { return };
         let sizes = Sizes { pusch: pusch_sizes };
@@ -53,7 +53,7 @@ impl Shares {
         let need = |candidate: usize| sizes.at_least(candidates[candidate].1.max(1)).min(band);
         let least = sizes.at_least(least.max(1));
 
-        // Who is served: all have room for the least of them, the first in any case.
+        // Select the users to serve: those whose minimum parts fit together, and always the first.
         let mut free = band_free;
         let turns = (first..candidates.len()).chain(0..first);
         for candidate in turns {
@@ -67,7 +67,7 @@ impl Shares {
         let next = if out.len() < candidates.len() { out.len() } else { 1 };
         self.next = candidates[(first + next) % candidates.len()].0;
 
-        // An equal part for each; who needs less gets that, and the part of the others grows.
+        // Equal parts; users that need less get what they need, and the parts of the others grow.
         let (mut free, mut open) = (band_free, out.len() as u16);
         loop {
             let part = free.checked_div(open).unwrap_or(0);
@@ -89,7 +89,7 @@ impl Shares {
             share.prbs = part;
             free -= part;
         }
-        // The rest, a step for each in turn, while it lasts.
+        // The rest is given out in steps, one per user in turn.
         let mut grown = open > 0;
         while grown && free > 0 {
             grown = false;
@@ -105,7 +105,7 @@ impl Shares {
     }
 }
 
-/// Which sizes there are.
+/// The allowed sizes.
 #[derive(Clone, Copy)]
 struct Sizes {
     pusch: bool,
@@ -118,7 +118,7 @@ impl Sizes {
     fn above(self, prbs: u16) -> u16 {
         if self.pusch { above(prbs) } else { prbs.saturating_add(1) }
     }
-    /// At least one PRB.
+    /// The smallest allowed size not below `prbs`, and at least one PRB.
     fn at_least(self, prbs: u16) -> u16 {
         self.above(prbs.max(1) - 1)
     }
@@ -145,7 +145,7 @@ mod tests {
             ("a need is rounded up", 100, vec![(0, 7)], vec![8]),
             ("two", 100, vec![(0, 100), (1, 100)], vec![50, 50]),
             ("one needs less", 100, vec![(0, 10), (1, 100)], vec![10, 90]),
-            // 33 each, hence 32; four are left, and one step takes them.
+            // 33 each, so 32; four are left, which one step takes.
             ("three", 100, vec![(0, 100), (1, 100), (2, 100)], vec![36, 32, 32]),
             ("hardly anything", 2, vec![(0, 50), (1, 50)], vec![2]),
             ("hardly anything needed", 3, vec![(0, 1), (1, 1), (2, 1)], vec![1, 1, 1]),
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn users_rotate_when_there_are_too_many() {
-        // 25 PRBs, at least 3 each: eight at a time.
+        // 25 PRBs with at least 3 each: eight users at a time.
         let candidates: Vec<(u32, u16)> = (0..20).map(|user| (user * 7, 25)).collect();
         let mut shares = Shares::new();
         let mut served = [0; 20];
@@ -208,12 +208,12 @@ mod tests {
                 prop_assert!(!pusch || LtePrbs::new(share.prbs as u8).unwrap().is_pusch());
                 prop_assert!(share.prbs == need(share) || size.above(share.prbs) - share.prbs > free - sum,
                     "nothing is left that somebody could use: {out:?}");
-                // Nobody has more than two steps more than one who lacks some.
+                // Nobody has more than two steps more than a user that lacks some.
                 let poorest = out.iter().filter(|other| other.prbs < need(other)).map(|other| other.prbs).min();
                 let fair = poorest.map_or(u16::MAX, |prbs| size.above(size.above(size.above(prbs))));
                 prop_assert!(share.prbs <= fair, "{out:?}");
             }
-            // Each once.
+            // No candidate appears twice.
             let mut users: Vec<usize> = out.iter().map(|share| share.candidate).collect();
             users.sort_unstable();
             users.dedup();

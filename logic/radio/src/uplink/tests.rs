@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A block in the air: first slot, when its fate is known, whether it is decoded.
+/// A block in the air: its first slot, when its fate is known, and whether it is decoded.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     sent: u64,
@@ -13,22 +13,22 @@ struct Flight {
     report: Option<u32>,
 }
 
-/// One user of a cell that grants what is wanted, as far as it may.
+/// One user in a cell that grants what is wanted, within limits.
 struct Link {
     access: Access,
     backlog: u32,
-    /// Slots and sizes of blocks to come.
+    /// Slots and sizes of granted blocks.
     grants: Vec<(u64, u32)>,
     flights: Vec<Flight>,
     /// The slots of scheduling requests, and of blocks.
     requests: Vec<u64>,
     blocks: Vec<u64>,
     grant_to_pusch: u64,
-    /// Whether slots of sending are told, or reports only.
+    /// Whether decoded blocks are identified by slot, or by report only.
     by_slot: bool,
 }
 
-/// What befalls a block: HARQ's retransmissions, and whether it is decoded in the end.
+/// Fate of a block: its HARQ retransmissions, and whether it is decoded in the end.
 type BlockOutcome = (u64, bool);
 
 impl Link {
@@ -45,7 +45,7 @@ impl Link {
         }
     }
 
-    /// `room` is the most that can be granted in this slot; a block that is not `usable` is never sent.
+    /// `room` is the largest grant in this slot; a block that is not `usable` is never sent.
     fn slot(&mut self, tti: u64, arrival: u32, room: u32, usable: bool, fate: BlockOutcome) {
         self.backlog += arrival;
         let next = self.access.next_slot(tti, self.backlog);
@@ -71,7 +71,7 @@ impl Link {
             self.grants.push((tti + self.grant_to_pusch, wanted));
         }
         let Some(at) = self.grants.iter().position(|grant| grant.0 == tti) else { return };
-        // With no time between, what was decoded in this slot may be the reason.
+        // Without a delay between grant and PUSCH, a block decoded in this slot may be the reason.
         assert!(next == tti || self.grant_to_pusch == 0, "a block was not announced: {next}");
         let (_, bytes) = self.grants.remove(at);
         if !usable {
@@ -104,7 +104,7 @@ fn a_lone_small_packet_waits_over_ten_phases_and_8_ms_of_test_p_8() {
             waits.push(tti % 101);
         }
     }
-    // Packets come 1 ms later in the period each time; opportunities are at 3, 13, 23...
+    // Each packet comes 1 ms later in the period; opportunities are at 3, 13, 23...
     let expected: Vec<u64> = (0..20).map(|n| (23 - n) % 10 + 8).collect();
     assert_eq!(waits, expected);
     assert_eq!(link.requests.len(), 20, "one request each");
@@ -112,7 +112,7 @@ fn a_lone_small_packet_waits_over_ten_phases_and_8_ms_of_test_p_8() {
 
 #[test]
 fn a_larger_packet_takes_a_second_round() {
-    // A request at 0, its grant at 4, the block with a report at 8, decoded at 11: the grant for the rest, sent at 15.
+    // Request at 0, grant at 4, block with a report at 8, decoded at 11; the grant for the rest is used at 15.
     let mut link = Link::new(AccessConfig::LTE, 0);
     for tti in 0..40 {
         link.slot(tti, if tti == 0 { 1400 } else { 0 }, u32::MAX, true, FINE);
@@ -129,7 +129,7 @@ fn a_stream_needs_one_request_and_all_slots() {
             link.slot(tti, 1000, 1500, true, FINE);
         }
         assert_eq!(link.requests, [0], "{config:?}");
-        // 1000 bytes come in a slot: what waits is what comes in a round, and what was there lessens.
+        // With 1000 bytes per slot, the backlog is what arrives in a round trip, and the initial excess decreases.
         assert!(link.backlog < 20_000, "{}", link.backlog);
     }
 }
@@ -178,14 +178,14 @@ fn a_request_that_is_not_answered_is_repeated_after_the_prohibit_time() {
         link.slot(tti, 0, 0, true, FINE);
     }
     assert_eq!(link.requests, [0, 30, 60, 90]);
-    // Then it can be served: at once, since the base station remembers.
+    // Once it can be served, it is at once, since the base station remembers the request.
     link.slot(100, 0, 1000, true, FINE);
     assert_eq!(link.grants, [(104, 125)]);
 }
 
 #[test]
 fn a_lost_report_does_not_stall() {
-    // The answer to the request, with the report, is lost for good at 8 + 35: the base station grants again.
+    // The answer to the request, with the report, is finally lost at 8 + 35; the base station grants again.
     let mut link = Link::new(AccessConfig::LTE, 0);
     for tti in 0..80 {
         let fate = if tti == 8 { (4, false) } else { FINE };
@@ -194,7 +194,7 @@ fn a_lost_report_does_not_stall() {
     assert_eq!((link.backlog, &link.requests), (0, &vec![0]));
     assert_eq!(&link.blocks[..2], [8, 47]);
 
-    // What the base station never hears of at all, the device repeats, 320 ms after its grant or report.
+    // If the base station never learns of it, the device requests again, 320 ms after its grant or report.
     let mut access = Access::new(&AccessConfig::LTE, 0);
     assert!(access.on_slot(0, 1400));
     access.on_grant(4, 125);
@@ -214,10 +214,10 @@ fn reports_count_in_the_order_in_which_they_were_formed() {
     for (tti, left) in [(8, 4900), (9, 4800), (10, 4700)] {
         assert_eq!(access.on_pusch(tti, left, tti == 10), tti != 9, "{tti}");
     }
-    // The report of slot 10 comes first: one grant, of slot 11, is not in it.
+    // The report of slot 10 arrives first; it does not include one grant, for slot 11.
     access.on_block_decoded(10);
     assert_eq!(access.known_backlog(), 4600);
-    // That of slot 8 is older; had it come alone, three grants would not be in it.
+    // The report of slot 8 is older; it does not include three grants.
     access.on_block_decoded(8);
     assert_eq!(access.known_backlog(), 4600);
     access.on_block_lost(9);
@@ -284,7 +284,7 @@ fn slots() -> impl Strategy<Value = Vec<(u32, u32, bool, BlockOutcome)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever happened, once things go well all is served, and then nobody asks or grants any more.
+    /// Whatever happened, everything is served once conditions are good, and then requests and grants stop.
     #[test]
     fn never_stalls(config in config(), user: u32, slots in slots(), by_slot: bool) {
         let mut link = Link::new(config, user);
@@ -296,14 +296,14 @@ proptest! {
             prop_assert!(u64::from(link.access.known_backlog()) <= 2 * arrived + 10, "{tti}");
             tti += 1;
         }
-        // The longest that nothing happens is until the device asks again; 2000 bytes a slot after that.
+        // The longest idle time is until the device requests again; after that 2000 bytes per slot.
         let until = tti + config.bsr_retransmission + 3 * 60 + u64::from(link.backlog) / 1000;
         while tti < until && link.backlog > 0 {
             link.slot(tti, 0, 2000, true, FINE);
             tti += 1;
         }
         prop_assert_eq!(link.backlog, 0);
-        // What is under way ends, what was believed in excess is granted; then all is quiet.
+        // Blocks under way end and excess estimates are granted; then all is quiet.
         for _ in 0..300 {
             link.slot(tti, 0, 100_000, true, FINE);
             tti += 1;
@@ -331,7 +331,7 @@ proptest! {
         prop_assert_eq!(link.backlog, 0);
     }
 
-    /// Calls in any order do not overflow, and what is wanted stays in bounds.
+    /// Calls in any order do not overflow, and what is wanted stays within bounds.
     #[test]
     fn calls_without_sense_do_no_harm(
         config in config(), calls in prop::collection::vec((0..9u8, any::<u32>(), 0..10u64, any::<bool>()), 0..600)

@@ -35,7 +35,7 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Spa
     read_harq(section, config, slot);
 }
 
-/// `true`, `false` or a table.
+/// Reads `true`, `false` or a table.
 fn read_outer_loop(field: &Field<'_>) -> Option<Option<OuterLoop>> {
     if !field.is_table() {
         return field.flag().map(|on| on.then_some(OuterLoop::TEN_PERCENT));
@@ -46,7 +46,7 @@ fn read_outer_loop(field: &Field<'_>) -> Option<Option<OuterLoop>> {
     Some(Some(OuterLoop { target, step }))
 }
 
-/// `"awgn"`, `"ns3"`, or a probability.
+/// Reads `"awgn"`, `"ns3"`, or a probability.
 fn read_errors(field: &Field<'_>) -> Option<Errors> {
     if !field.is_text() {
         return field.number(0.0..=1.0).map(Errors::Fixed);
@@ -57,7 +57,7 @@ fn read_errors(field: &Field<'_>) -> Option<Errors> {
     }
 }
 
-/// What is said of HARQ.
+/// HARQ settings that are written.
 struct HarqChanges {
     processes: Option<u8>,
     retransmissions: Option<u8>,
@@ -80,7 +80,7 @@ impl HarqChanges {
     }
 }
 
-/// `harq` for both directions, then `harq_up` for the uplink.
+/// Reads `harq` for both directions, then `harq_up` for the uplink.
 fn read_harq(section: &mut Section<'_>, config: &mut CellConfig, slot: Span) {
     if let Some(changes) =
         section.find(&keys::HARQ).and_then(|f| read_changes(&f, "in harq of [[cell]]", slot))

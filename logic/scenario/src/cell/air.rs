@@ -11,7 +11,7 @@ use crate::key::Kind as _;
 use crate::measure::FREQUENCY;
 use crate::reader::{Field, Section};
 
-/// Where millimetre waves begin: TS 38.101-2 clause 5.1, FR2.
+/// Lower end of millimetre waves: TS 38.101-2 clause 5.1, FR2.
 const FR2_HZ: f64 = 24.25e9;
 
 /// Reads the keys of the air interface into `config`.
@@ -35,7 +35,7 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig) {
             *band = read.unwrap_or(*band);
         }
         Air::Nr { .. } => {
-            // Written `carrier` decides which bandwidths there are; it is read again, with its errors, by the channel.
+            // A written `carrier` decides which bandwidths are valid; the channel reads it again and reports its errors.
             let carrier = section.find(&keys::CARRIER).and_then(|field| field.measure_quietly(&FREQUENCY));
             let carrier_hz = carrier.unwrap_or(config.channel.carrier.downlink.hz());
             read_nr(section, config, carrier_hz, bandwidth, prbs);
@@ -70,7 +70,7 @@ fn read_nr(
     if let Some(field) = bandwidth {
         let mhz = keys::BANDWIDTH.kind.read(&field).map(|hz| hz / 1e6);
         let range = if carrier_hz >= FR2_HZ { FrequencyRange::Fr2 } else { FrequencyRange::Fr1 };
-        // A fraction of a MHz is no bandwidth, and is refused as 0.
+        // A fractional bandwidth in MHz is invalid, and is refused as 0.
         let whole = |mhz: f64| if mhz % 1.0 == 0.0 { mhz as u16 } else { 0 };
         match mhz.map(|mhz| nr_prbs(range, *numerology, whole(mhz))) {
             Some(Ok(prbs)) => *band = prbs,
@@ -95,7 +95,7 @@ fn read_nr(
     *layers = read.and_then(|layers| Layers::new(u8::try_from(layers).ok()?)).unwrap_or(*layers);
     section.set(overhead, &keys::OVERHEAD);
     section.set(division, &keys::DIVISION);
-    // Times of NR's uplink access are of slots and of milliseconds.
+    // NR's access times depend on the number of slots per millisecond.
     let after = slots_per_ms(&config.air);
     if config.access == AccessConfig::nr(before) {
         config.access = AccessConfig::nr(after);

@@ -1,4 +1,4 @@
-//! What a bearer is: in `[[cell]]` for all its users, in `[[user]]`, and in each table of `bearers`.
+//! The settings of bearers: in `[[cell]]` for all its users, in `[[user]]`, and in each table of `bearers`.
 
 use ranpace_link::{Limit, QueueConfig};
 use ranpace_radio::rlc::{BearerConfig, Config, Timers};
@@ -15,7 +15,7 @@ pub(crate) const MOST_BEARERS: usize = 11;
 /// The keys of a table of `bearers`.
 const GROUPS: &[Group] = &[keys::BEARER];
 
-/// Reads the keys of a bearer into `bearer`; `table` is how messages call where they stand.
+/// Reads the keys of a bearer into `bearer`; `table` is the name of their table in messages.
 pub(super) fn read(section: &mut Section<'_>, table: &str, bearer: &mut BearerConfig) {
     let mode = section.get(&keys::RLC);
     let timers = section.find(&keys::RLC_TIMERS);
@@ -39,7 +39,7 @@ pub(super) fn read(section: &mut Section<'_>, table: &str, bearer: &mut BearerCo
     }
 }
 
-/// The buffer of one direction: its size stays where only its management is said, and the other way round.
+/// Sets the buffer of one direction: its size is kept if only its queue management is written, and vice versa.
 fn read_buffer(aqm: Option<&Field<'_>>, what: &str, limit: Option<Limit>, direction: &mut Config) {
     let size = limit.unwrap_or(limit_of(&direction.buffer));
     let aqm = aqm.and_then(|field| read_queue_of(field, what, Some(size)));
@@ -63,7 +63,7 @@ fn limit_of(queue: &QueueConfig) -> Limit {
     *limit
 }
 
-/// The name of a set, or a table, whose `kind` is one.
+/// Reads the name of a set of timers, or a table whose `kind` is one.
 fn read_timers(field: &Field<'_>, what: &str, base: Timers) -> Option<Timers> {
     if field.is_text() {
         return rlc_timers::KIND.kind.read(field);
@@ -83,7 +83,7 @@ fn read_timers(field: &Field<'_>, what: &str, base: Timers) -> Option<Timers> {
     Some(timers)
 }
 
-/// `bearers` of `[[user]]`: a list of tables, each with what differs from `base`.
+/// Reads `bearers` of `[[user]]`: a list of tables, each with its differences from `base`.
 pub(super) fn read_list(field: &Field<'_>, base: &BearerConfig) -> Option<Vec<BearerConfig>> {
     let elements = field.list("a list of bearers such as [{ rlc = \"am\" }, { rlc = \"um\" }]")?;
     if elements.is_empty() || elements.len() > MOST_BEARERS {

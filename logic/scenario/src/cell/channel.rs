@@ -54,8 +54,8 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, files: &m
     }
 }
 
-/// Both carriers. Where the directions share one, there is one; elsewhere the uplink's stays as far from the downlink's
-/// as it was.
+/// Reads both carriers. If the directions share one, it applies to both; otherwise the uplink keeps its distance from the
+/// downlink.
 fn read_carriers(section: &mut Section<'_>, channel: &mut ChannelConfig, shared: bool) {
     let carrier = |section: &mut Section<'_>, key: &Key<In>| {
         let field = section.find(key)?;
@@ -77,7 +77,7 @@ fn read_carriers(section: &mut Section<'_>, channel: &mut ChannelConfig, shared:
     }
 }
 
-/// A word, or a table of these keys with its `kind`.
+/// Reads a word, or a table of these keys with its `kind`.
 fn kind_of<'t, T: Copy>(
     field: &Field<'t>,
     what: &'static str,
@@ -248,7 +248,7 @@ fn read_recorded(file: &Field<'_>, every: Span, air: Air, files: &mut Traces<'_>
     }
 }
 
-/// `noise = "none"`, `noise = "-90dBm"`, or a table.
+/// Reads `noise = "none"`, `noise = "-90dBm"`, or a table.
 fn read_noise(field: &Field<'_>) -> Option<Option<NoiseSource>> {
     if field.is_text() && field.text("") == Some("none") {
         return Some(None);

@@ -1,4 +1,4 @@
-//! The keys of `[[cell]]` and those of bearers. What is not written is as in the preset.
+//! The keys of `[[cell]]` and those of bearers. Missing values come from the preset.
 
 pub(crate) mod nested;
 
@@ -18,14 +18,14 @@ use crate::key::{
 use crate::limits::LEAST_SPAN;
 use crate::measure::{self, DISTANCE, FREQUENCY, SPEED};
 
-/// Levels in dB and dBm that are believed, as [`ranpace_radio::cell::CellConfig::check`] has them.
+/// Accepted levels in dB and dBm, as in [`ranpace_radio::cell::CellConfig::check`].
 pub(super) const LEVELS: RangeInclusive<f64> = -200.0..=200.0;
-/// Speeds in m/s that are believed: up to that of the fastest train, and then some.
+/// Accepted speeds in m/s, beyond that of the fastest train.
 pub(super) const SPEEDS: RangeInclusive<f64> = 0.0..=1_000.0;
-/// Longest timer of a bearer that is believed. Ours.
+/// Longest accepted timer of a bearer. Ours.
 pub(super) const MOST_TIMER: Span = Span::from_secs(3_600);
 
-/// What `duplex` may be.
+/// Values of `duplex`.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum DuplexWord {
     Fdd,
@@ -39,7 +39,7 @@ pub(super) const HOST: Key<Name> = Key {
     name: "host",
     kind: Name("text"),
     default: Open(""),
-    about: "where wired links end; the cell's name unless given. Several cells may be at one host",
+    about: "host where wired links end; default: the cell's name. Several cells may share a host",
 };
 pub(super) const PRESET: Key<Text> =
     Key { name: "preset", kind: Text("see above"), default: Open(""), about: "" };
@@ -53,10 +53,10 @@ pub(super) const USER_HEIGHT: Key<In> = Key {
     name: "user_height",
     kind: In(&DISTANCE, 0.0..=100_000.0),
     default: Open(""),
-    about: "height of users whose position has none",
+    about: "height of users whose position does not include one",
 };
 
-/// What a cell is called, and what it begins with.
+/// The name of a cell, and its starting point.
 pub(crate) const CELL: Group = &[&NAME, &HOST, &PRESET, &RADIO, &USER_HEIGHT];
 
 pub(super) const BANDWIDTH: Key<In> = Key {
@@ -75,36 +75,37 @@ pub(super) const SPACING: Key<In> = Key {
     name: "spacing",
     kind: In(&FREQUENCY, 1e3..=1e6),
     default: Open(""),
-    about: "NR, with `bandwidth` or `prbs`: `\"15kHz\"` to `\"120kHz\"`",
+    about: "NR: subcarrier spacing, `\"15kHz\"` to `\"120kHz\"`; needs `bandwidth` or `prbs`",
 };
 pub(super) const DUPLEX: Key<Words<DuplexWord>> = Key {
     name: "duplex",
     kind: Words(&[("fdd", DuplexWord::Fdd), ("tdd", DuplexWord::Tdd), ("dynamic", DuplexWord::Dynamic)]),
     default: Open(""),
-    about: "NR; dynamic: symbol by symbol, as the scheduler likes",
+    about: "NR; `\"dynamic\"`: the scheduler assigns each symbol to a direction",
 };
 pub(super) const PATTERN: Key<Text> = Key {
     name: "pattern",
     kind: Text("`\"DDDSU\"`, `\"DDDSU 6:4:4\"`"),
     default: Open(""),
-    about: "NR with `\"tdd\"`; symbols of S down, gap, up. Both directions need symbols",
+    about: "NR with `\"tdd\"`: the slots of a period; the numbers are the downlink, gap and uplink symbols of S. Both \
+            directions need symbols",
 };
 pub(super) const QAM: Key<Own> =
-    Key { name: "qam", kind: Own("`64`, `256`"), default: Open(""), about: "NR: the highest modulation" };
+    Key { name: "qam", kind: Own("`64`, `256`"), default: Open(""), about: "NR: highest modulation order" };
 pub(super) const LAYERS: Key<Own> =
-    Key { name: "layers", kind: Own("1 to 4"), default: Open(""), about: "NR" };
-// Of the 168 elements of a PRB and a slot at least one symbol's worth is for data (ours).
+    Key { name: "layers", kind: Own("1 to 4"), default: Open(""), about: "NR: number of MIMO layers" };
+// At least one symbol of the 168 elements of a PRB and slot must carry data (ours).
 pub(super) const OVERHEAD: Key<Whole<u8>> = Key {
     name: "overhead",
     kind: Whole::new(0..=156),
     default: Open(""),
-    about: "NR: resource elements of each PRB and slot that carry no data",
+    about: "NR: resource elements per PRB and slot that carry no data",
 };
 pub(super) const DIVISION: Key<Words<Division>> = Key {
     name: "division",
     kind: Words(&[("frequency", Division::Frequency), ("symbols", Division::Symbols)]),
     default: Open(""),
-    about: "NR: what the scheduler gives out",
+    about: "NR: what the scheduler allocates, resource block groups or symbols",
 };
 
 /// The air interface.
@@ -115,14 +116,18 @@ pub(crate) const AIR: Group =
 pub(super) const OF_NR: Group = &[&SPACING, &DUPLEX, &PATTERN, &QAM, &LAYERS, &OVERHEAD, &DIVISION];
 
 pub(super) const POSITION: Key<Own> =
-    Key { name: "position", kind: Own("position"), default: Open(""), about: "of the base station" };
-pub(super) const CARRIER: Key<In> =
-    Key { name: "carrier", kind: In(&FREQUENCY, 1e6..=1e12), default: Open(""), about: "of the downlink" };
+    Key { name: "position", kind: Own("position"), default: Open(""), about: "position of the base station" };
+pub(super) const CARRIER: Key<In> = Key {
+    name: "carrier",
+    kind: In(&FREQUENCY, 1e6..=1e12),
+    default: Open(""),
+    about: "downlink carrier frequency",
+};
 pub(super) const CARRIER_UP: Key<In> = Key {
     name: "carrier_up",
     kind: In(&FREQUENCY, 1e6..=1e12),
     default: Open(""),
-    about: "of the uplink; without it the uplink stays as far from the downlink as it was",
+    about: "uplink carrier frequency with FDD; default: the preset's distance from the downlink",
 };
 pub(super) const PATH_LOSS: Key<Table> = Key {
     name: "path_loss",
@@ -134,7 +139,7 @@ pub(super) const SIGHT: Key<Table> = Key {
     name: "sight",
     kind: Table("`\"clear\"`, `\"blocked\"`, `\"chance\"`, `\"street\"`, or a table"),
     default: Open(""),
-    about: "who sees the base station; see below",
+    about: "which users have line of sight to the base station; see below",
 };
 pub(super) const SHADOWING: Key<Table> = Key {
     name: "shadowing",
@@ -152,49 +157,53 @@ pub(super) const FADING_SPEED: Key<WordOr<In>> = Key {
     name: "fading_speed",
     kind: WordOr("moving", In(&SPEED, SPEEDS)),
     default: Open(""),
-    about: "of fading over several paths; `\"moving\"`: as fast as each user moves, and one who stands does \
-            not fade",
+    about: "user speed assumed for multipath fading; `\"moving\"`: each user's actual speed, so the gain of a stationary \
+            user is constant",
 };
 pub(super) const POWER: Key<In> = Key {
     name: "power",
     kind: In(&measure::POWER, LEVELS),
     default: Open(""),
-    about: "of the base station, over the whole band",
+    about: "transmit power of the base station over the whole band",
 };
 pub(super) const GAIN: Key<In> = Key {
     name: "gain",
     kind: In(&measure::GAIN, LEVELS),
     default: Open(""),
-    about: "antennas and beams, both ends together",
+    about: "gain of antennas and beams, both ends together",
 };
-pub(super) const NOISE_FIGURE: Key<In> =
-    Key { name: "noise_figure", kind: In(&measure::GAIN, LEVELS), default: Open(""), about: "of users" };
+pub(super) const NOISE_FIGURE: Key<In> = Key {
+    name: "noise_figure",
+    kind: In(&measure::GAIN, LEVELS),
+    default: Open(""),
+    about: "noise figure of users",
+};
 pub(super) const NOISE_FIGURE_UP: Key<In> = Key {
     name: "noise_figure_up",
     kind: In(&measure::GAIN, LEVELS),
     default: Open(""),
-    about: "of the base station",
+    about: "noise figure of the base station",
 };
 pub(super) const INTERFERENCE: Key<In> = Key {
     name: "interference",
     kind: In(&measure::GAIN, 0.0..=200.0),
     default: Open(""),
-    about: "by how much other cells raise the noise",
+    about: "rise of the noise floor caused by other cells, in the downlink",
 };
 pub(super) const INTERFERENCE_UP: Key<In> = Key {
     name: "interference_up",
     kind: In(&measure::GAIN, 0.0..=200.0),
     default: Open(""),
-    about: "likewise, in the uplink",
+    about: "the same in the uplink",
 };
 pub(super) const NOISE: Key<Table> = Key {
     name: "noise",
     kind: Table("power, `\"none\"`, or a table"),
     default: Open(""),
-    about: "a generator of noise at the receiver, in each PRB; see below",
+    about: "noise generator at the users: power in each PRB; see below",
 };
 pub(super) const NOISE_UP: Key<Table> =
-    Key { name: "noise_up", kind: Table("as `noise`"), default: Open(""), about: "likewise, in the uplink" };
+    Key { name: "noise_up", kind: Table("as `noise`"), default: Open(""), about: "the same in the uplink" };
 
 /// The channel.
 pub(crate) const CHANNEL: Group = &[
@@ -225,58 +234,70 @@ pub(super) const CQI_TABLE: Key<Words<CqiThresholds>> = Key {
         ("piro", CqiThresholds::Ns3Piro),
     ]),
     default: Open(""),
-    about: "from SINR to CQI",
+    about: "mapping from SINR to CQI",
 };
 pub(super) const WORST_UNIT: Key<Flag> = Key {
     name: "worst_unit",
     kind: Flag,
     default: Open(""),
-    about: "MCS of the worst part of a grant, as ns-3; otherwise of the mean",
+    about: "whether the worst CQI within a grant sets its MCS, as in ns-3; otherwise the mean efficiency does",
 };
 pub(super) const MCS_RULE: Key<Words<McsRule>> = Key {
     name: "mcs_rule",
     kind: Words(&[("lena", McsRule::Lena), ("oai", McsRule::Oai)]),
     default: Open(""),
-    about: "from CQI to LTE's MCS",
+    about: "LTE: mapping from CQI to MCS",
 };
 pub(super) const FIXED_MCS: Key<WordOr<Whole<u8>>> = Key {
     name: "fixed_mcs",
     kind: WordOr("none", Whole::new(0..=28)),
     default: Open(""),
-    about: "the MCS of every grant",
+    about: "MCS of every grant, regardless of the channel",
 };
 pub(super) const CQI_PERIOD: Key<Own> = Key {
     name: "cqi_period",
     kind: Own("time"),
     default: Open(""),
-    about: "between two reports; at least a slot",
+    about: "interval between two measurements; at least a slot",
 };
-pub(super) const CQI_DELAY: Key<Own> =
-    Key { name: "cqi_delay", kind: Own("time"), default: Open(""), about: "until a report is used" };
+pub(super) const CQI_DELAY: Key<Own> = Key {
+    name: "cqi_delay",
+    kind: Own("time"),
+    default: Open(""),
+    about: "time from a measurement until the scheduler can use it",
+};
 pub(super) const CQI_DELAY_UP: Key<Own> =
-    Key { name: "cqi_delay_up", kind: Own("time"), default: Open(""), about: "likewise, in the uplink" };
+    Key { name: "cqi_delay_up", kind: Own("time"), default: Open(""), about: "the same in the uplink" };
 pub(super) const OUTER_LOOP: Key<Table> = Key {
     name: "outer_loop",
     kind: Table("`true`, `false`, or a table"),
     default: Open(""),
-    about: "moves the MCS towards a rate of errors; see below",
+    about: "adjusts the MCS towards a target error rate; see below",
 };
 pub(super) const BLOCK_ERRORS: Key<Own> = Key {
     name: "block_errors",
     kind: Own("`\"awgn\"`, `\"ns3\"`, or 0 to 1"),
     default: Open(""),
-    about: "`\"ns3\"` is for LTE",
+    about: "error model, or a fixed block error rate; `\"ns3\"` is for LTE",
 };
 pub(super) const CONTROL_ERRORS: Key<Flag> = Key {
     name: "control_errors",
     kind: Flag,
     default: Open(""),
-    about: "LTE: control information is lost too",
+    about: "LTE: users at low SINR miss control information too",
 };
-pub(super) const HARQ: Key<Table> =
-    Key { name: "harq", kind: Table("table"), default: Open(""), about: "both directions; see below" };
-pub(super) const HARQ_UP: Key<Table> =
-    Key { name: "harq_up", kind: Table("table"), default: Open(""), about: "how the uplink's differs" };
+pub(super) const HARQ: Key<Table> = Key {
+    name: "harq",
+    kind: Table("table"),
+    default: Open(""),
+    about: "settings of both directions; see below",
+};
+pub(super) const HARQ_UP: Key<Table> = Key {
+    name: "harq_up",
+    kind: Table("table"),
+    default: Open(""),
+    about: "settings that differ in the uplink",
+};
 
 /// Link adaptation and HARQ.
 pub(crate) const ADAPTATION: Group = &[
@@ -304,60 +325,76 @@ pub(super) const ALLOC: Key<Words<Alloc>> = Key {
     name: "alloc",
     kind: Words(&[("queue", Alloc::Queue), ("full", Alloc::Full)]),
     default: Open(""),
-    about: "what a user has waiting, or all there is",
+    about: "grant what users have queued, or everything, padded as in ns-3",
 };
 pub(super) const USABLE_TTIS: Key<Positive> = Key {
     name: "usable_ttis",
     kind: Positive(1.0),
     default: Open(""),
-    about: "share of the slots with new data; what reports say that PRBs would carry does not know it (RAPID's \
-            `efficiency` does, if told)",
+    about: "share of the slots in which new downlink data is sent. Rates derived from radio reports do not account for it; \
+            RAPID's `efficiency` can",
 };
 pub(super) const CONTROL_CHANNELS: Key<Table> = Key {
     name: "control_channels",
     kind: Table("`\"narrow\"`, `\"3gpp\"`, `\"none\"`, or a table"),
     default: Open(""),
-    about: "LTE: what the cell's own channels leave of a block, see below. `\"narrow\"`: as `\"3gpp\"` below 25 PRBs, and \
-            `\"none\"` from there on",
+    about: "LTE: control and broadcast channels, which reduce the downlink; see below. `\"narrow\"`: as `\"3gpp\"` below \
+            25 PRBs, as `\"none\"` from there on",
 };
 pub(super) const SR_PERIOD: Key<Own> = Key {
     name: "sr_period",
     kind: Own("time"),
     default: Open(""),
-    about: "between opportunities to ask for a grant",
+    about: "interval between a user's opportunities for scheduling requests",
 };
-pub(super) const SR_PROHIBIT: Key<Own> =
-    Key { name: "sr_prohibit", kind: Own("time"), default: Open(""), about: "after asking in vain" };
-pub(super) const SR_TO_GRANT: Key<Own> =
-    Key { name: "sr_to_grant", kind: Own("time"), default: Open(""), about: "from asking to the grant" };
-pub(super) const GRANT_TO_PUSCH: Key<Own> =
-    Key { name: "grant_to_pusch", kind: Own("time"), default: Open(""), about: "from the grant to sending" };
-pub(super) const BSR_PERIOD: Key<Own> =
-    Key { name: "bsr_period", kind: Own("time"), default: Open(""), about: "between reports of the buffer" };
+pub(super) const SR_PROHIBIT: Key<Own> = Key {
+    name: "sr_prohibit",
+    kind: Own("time"),
+    default: Open(""),
+    about: "minimum time between scheduling requests while no grant arrives",
+};
+pub(super) const SR_TO_GRANT: Key<Own> = Key {
+    name: "sr_to_grant",
+    kind: Own("time"),
+    default: Open(""),
+    about: "time from a scheduling request to its grant",
+};
+pub(super) const GRANT_TO_PUSCH: Key<Own> = Key {
+    name: "grant_to_pusch",
+    kind: Own("time"),
+    default: Open(""),
+    about: "time from a grant to its transmission",
+};
+pub(super) const BSR_PERIOD: Key<Own> = Key {
+    name: "bsr_period",
+    kind: Own("time"),
+    default: Open(""),
+    about: "interval of buffer status reports",
+};
 pub(super) const BSR_RETRANSMISSION: Key<Own> = Key {
     name: "bsr_retransmission",
     kind: Own("time"),
     default: Open(""),
-    about: "until one who heard nothing asks again",
+    about: "time without a grant after which a user that reported its buffer sends a scheduling request",
 };
 pub(super) const BSR_LEVELS: Key<Words<ReportLevels>> = Key {
     name: "bsr_levels",
     kind: Words(&[("exact", ReportLevels::Exact), ("lte", ReportLevels::Lte), ("nr", ReportLevels::Nr)]),
     default: Open(""),
-    about: "what a report can say",
+    about: "buffer levels that a report can express",
 };
 pub(super) const IDEAL_REPORTS: Key<Flag> = Key {
     name: "ideal_reports",
     kind: Flag,
     default: Open(""),
-    about: "reports of the buffer come beside the blocks in each slot in which something was added, without a \
-            request, as in ns-3",
+    about: "buffer status is reported outside of blocks and without a request, in each slot in which data was added, as in \
+            ns-3",
 };
 pub(super) const FIRST_GRANT: Key<Size> = Key {
     name: "first_grant",
     kind: Within(Bytes::new(1)..=Bytes::new(1_000_000)),
     default: Open(""),
-    about: "what is granted upon asking",
+    about: "grant for a scheduling request if nothing is known of the buffer",
 };
 pub(super) const UL_POWER: Key<Table> = Key {
     name: "ul_power",
@@ -369,7 +406,7 @@ pub(super) const USER_POWER: Key<In> = Key {
     name: "user_power",
     kind: In(&measure::POWER, -200.0..=200.0),
     default: Open(""),
-    about: "most that a user sends",
+    about: "maximum transmit power of a user",
 };
 
 /// Scheduling and uplink.
@@ -407,33 +444,33 @@ pub(super) const RLC_FORMAT: Key<Words<Format>> = Key {
     name: "rlc_format",
     kind: Words(&[("lte", Format::Lte), ("nr", Format::Nr)]),
     default: Open(""),
-    about: "sizes of headers",
+    about: "header sizes",
 };
 pub(super) const BUFFER: Key<Own> = Key {
     name: "buffer",
     kind: Own("as a queue's `limit`"),
     default: Open(""),
-    about: "of the base station",
+    about: "buffer size at the base station",
 };
 pub(super) const BUFFER_UP: Key<Own> = Key {
     name: "buffer_up",
     kind: Own("as a queue's `limit`"),
     default: Open(""),
-    about: "of the user; without it as `buffer`",
+    about: "buffer size at the user; default: `buffer`, if that is given",
 };
 pub(super) const AQM: Key<Table> = Key {
     name: "aqm",
     kind: Table("as a link's `queue`, without `limit`"),
     default: Open(""),
-    about: "`\"droptail\"`, `{ kind = \"codel\", target = \"20ms\" }`",
+    about: "queue management at the base station: `\"droptail\"`, `{ kind = \"codel\", target = \"20ms\" }`",
 };
 pub(super) const AQM_UP: Key<Table> =
-    Key { name: "aqm_up", kind: Table("as `aqm`"), default: Open(""), about: "likewise, of the user" };
+    Key { name: "aqm_up", kind: Table("as `aqm`"), default: Open(""), about: "queue management at the user" };
 pub(super) const DISCARD: Key<WordOr<Duration>> = Key {
     name: "discard",
     kind: WordOr("never", Within(LEAST_SPAN..=MOST_TIMER)),
     default: Open(""),
-    about: "how long a packet may wait",
+    about: "time after which a packet is dropped if none of it was sent",
 };
 
 /// The keys of bearers: in `[[cell]]`, in `[[user]]` and in the tables of `bearers`.

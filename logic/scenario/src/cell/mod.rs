@@ -1,4 +1,4 @@
-//! `[[cell]]` and `[[user]]`: cells, and who is in them.
+//! `[[cell]]` and `[[user]]`: cells and their users.
 
 mod adaptation;
 mod air;
@@ -21,7 +21,7 @@ use crate::reader::{Field, Section};
 
 pub(crate) use self::bearer::MOST_BEARERS;
 
-/// Most cells of a scenario. Ours.
+/// Most cells in a scenario. Ours.
 const MOST_CELLS: usize = 1_000;
 
 /// The keys of `[[cell]]`.
@@ -30,12 +30,12 @@ pub(crate) const CELL_GROUPS: &[Group] =
 /// The keys of `[[user]]`.
 pub(crate) const USER_GROUPS: &[Group] = &[user::KEYS, keys::BEARER];
 
-/// What a cell's users are unless they say otherwise.
+/// Defaults of a cell's users.
 struct Defaults {
     user: UserConfig,
     /// Height in metres of a user whose position has none.
     height_m: f64,
-    /// Where the base station is.
+    /// Position of the base station.
     base: Position,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn read(root: &mut Section<'_>, network: &mut Network, files: &mut Tr
     }
 }
 
-/// Reads the entry number `number`, from 1, and adds it.
+/// Reads entry number `number`, from 1, and adds it.
 fn read_cell(section: Section<'_>, number: usize, network: &mut Network, files: &mut Traces<'_>) -> Defaults {
     let mut section = section.of(CELL_GROUPS);
     let name_field = section.find(&keys::NAME);
@@ -91,7 +91,7 @@ fn read_cell(section: Section<'_>, number: usize, network: &mut Network, files: 
     defaults
 }
 
-/// Reads what a cell is: the preset, or Ranpace's own cell of that radio, and what is different.
+/// Reads the configuration of a cell: the preset, or Ranpace's own cell for that radio, and the differences.
 fn read_config(section: &mut Section<'_>, files: &mut Traces<'_>) -> (CellConfig, Defaults) {
     let names: Vec<&str> = cells::PRESETS.iter().map(|preset| preset.name).collect();
     let preset = section.find(&keys::PRESET).and_then(|field| field.word(&names));
@@ -116,7 +116,7 @@ fn read_config(section: &mut Section<'_>, files: &mut Traces<'_>) -> (CellConfig
         ));
     }
     air::read(section, &mut config);
-    // Where the pattern does not fit, the check at the end says so.
+    // If the pattern does not fit, the check at the end reports it.
     let slot = config.air.frame().map_or(Span::from_millis(1), |frame| frame.slot());
     channel::read(section, &mut config, files);
     adaptation::read(section, &mut config, slot);
@@ -133,9 +133,9 @@ fn read_config(section: &mut Section<'_>, files: &mut Traces<'_>) -> (CellConfig
     (config, defaults)
 }
 
-/// A time in whole slots, at least `least`.
+/// A time as a whole number of slots, at least `least`.
 fn slots(field: Option<Field<'_>>, slot: Span, least: u64) -> Option<u64> {
-    /// Ours: a minute.
+    /// One minute. Ours.
     const MOST: Span = Span::from_secs(60);
     let field = field?;
     let time = field.quantity(slot * least..=MOST)?;

@@ -48,7 +48,7 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Spa
     section.set(&mut config.power.most_dbm, &keys::USER_POWER);
 }
 
-/// A word, or a table with the number of control symbols.
+/// Reads a word, or a table with the number of control symbols.
 fn read_control(field: &Field<'_>, band: LtePrbs) -> Option<ControlChannels> {
     if field.is_text() {
         return Some(match field.word(&["narrow", "3gpp", "none"])? {

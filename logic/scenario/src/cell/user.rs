@@ -17,12 +17,12 @@ use crate::model::UserSpec;
 use crate::network::Network;
 use crate::reader::{Field, Section};
 
-/// Most users of a scenario. Ours.
+/// Most users in a scenario. Ours.
 const MOST_USERS: usize = 100_000;
-/// Most points of a path. Ours.
+/// Most points in a path. Ours.
 const MOST_POINTS: usize = 100_000;
 
-/// The height of a place in metres, which positions without one have.
+/// The height of a place in metres, the default for positions without one.
 pub(super) fn height_m(place: &Place) -> f64 {
     match place {
         Place::Static(position) | Place::Walk(_, Some(position)) => position.z,
@@ -32,7 +32,7 @@ pub(super) fn height_m(place: &Place) -> f64 {
     }
 }
 
-/// Puts a place at this height in metres; a path keeps its own.
+/// Sets the height of a place in metres; a path keeps its own.
 pub(super) fn lift(place: &mut Place, height_m: f64) {
     match place {
         Place::Static(position) => position.z = height_m,
@@ -56,7 +56,7 @@ pub(super) fn read(field: &Field<'_>, network: &mut Network, defaults: &[Default
     }
 }
 
-/// Reads the entry number `number`, from 1, and adds its users; `None` if there are none.
+/// Reads entry number `number`, from 1, and adds its users; `None` if there are none.
 fn read_entry(
     section: Section<'_>,
     number: usize,
@@ -92,7 +92,7 @@ fn read_entry(
         field.error("of users with `count`, each has a host of its own name");
     }
     let host = host_field.and_then(|field| field.name());
-    // A user of no cell is read all the same, so that its errors are reported.
+    // A user without a valid cell is read all the same, so that its errors are reported.
     let own;
     let defaults = match cell.and_then(|cell| defaults.get(cell)) {
         Some(defaults) => defaults,
@@ -146,7 +146,7 @@ fn read_entry(
     Some(())
 }
 
-/// Where the user is: at most one of the keys.
+/// Reads the place of the user, which has at most one of these keys.
 fn read_place(section: &mut Section<'_>, defaults: &Defaults, files: &mut Traces<'_>) -> Option<Place> {
     let height_m = defaults.height_m;
     let (position, drop) = (section.find(&POSITION), section.find(&DROP));
@@ -189,7 +189,7 @@ fn read_place(section: &mut Section<'_>, defaults: &Defaults, files: &mut Traces
     }
 }
 
-/// `radius`, `centre`, which is the base station unless told otherwise, and `spread`.
+/// Reads `radius`, `centre`, which defaults to the base station, and `spread`.
 fn read_area(section: &mut Section<'_>, defaults: &Defaults) -> Option<Disc> {
     let radius = section.get(&disc::RADIUS);
     let centre = section.find(&disc::CENTRE).and_then(|f| f.position(defaults.height_m));
@@ -220,10 +220,10 @@ fn read_waypoints(field: &Field<'_>, height_m: f64) -> Option<Place> {
     }
 }
 
-/// A recording, and from where in it a user plays it.
+/// A recording, and the offset at which a user starts it.
 type Played = (Arc<Recording>, Span);
 
-/// `recording = "file"` or a table; also how much later in it each further user of the entry begins.
+/// Reads `recording = "file"` or a table; also returns how much later each further user of the entry starts in it.
 fn read_recording(field: &Field<'_>, files: &mut Traces<'_>) -> Option<(Played, Span)> {
     let (text, kind, from, stagger, file) = if field.is_text() {
         (files.text(field), RecordingWord::Csv, Span::ZERO, Span::ZERO, field.clone())
@@ -250,7 +250,7 @@ fn read_recording(field: &Field<'_>, files: &mut Traces<'_>) -> Option<(Played, 
     }
 }
 
-/// The keys of bearers, for all of the user's, and then the list of them.
+/// Reads the keys of bearers, which apply to all of the user's, and then the list of bearers.
 fn read_bearers(section: &mut Section<'_>, config: &mut UserConfig) {
     for bearer in &mut config.bearers {
         bearer::read(section, "[[user]]", bearer);

@@ -19,15 +19,15 @@ use ranpace_units::{Span, Time};
 
 use super::{BASE, ComparisonSetup, GTP, Preset, Wired, am, both};
 
-/// 10 Gbit/s (Tables 3.1 and 5.1) and so long.
+/// A link of 10 Gbit/s (Tables 3.1 and 5.1) with this delay.
 const fn wired(delay: Span) -> [Wired; 1] {
     [Wired { to: BASE, rate: "10Gbit/s", delay, overhead: GTP }]
 }
 
-/// Segments of 1400 B, acknowledgements of three, buffers of 10 MiB (the authors' scripts; the tables say 1440 B).
+/// Segments of 1400 B, acknowledgements every three, buffers of 10 MiB (the authors' scripts; the tables say 1440 B).
 const SIGMA_FLOW: &str =
     "mtu = \"1452B\"\nack_every = 3\nreceive_buffer_max = \"10MiB\"\nsend_buffer = \"10MiB\"\n";
-/// The same; acknowledgements of two segments, ns-3's default.
+/// Likewise, with acknowledgements every two segments, ns-3's default.
 const RAPID_FLOW: &str =
     "mtu = \"1452B\"\nack_every = 2\nreceive_buffer_max = \"10MiB\"\nsend_buffer = \"10MiB\"\n";
 
@@ -37,8 +37,8 @@ pub(super) const UPLINK: Preset = Preset {
     source: "Diarra 2022, Table 3.1 and section 3.2.5",
     config: sigma,
     user: || user(Place::Static(STREET_IN_SIGHT)),
-    // The 10 ms of Table 3.1 are the wire's (the authors' scripts): with the radio's half a millisecond, 908.16 Mbit/s have the
-    // 1.2 MB of section 3.2.5 under way.
+    // The 10 ms of Table 3.1 are those of the wire (the authors' scripts): with the radio's half a millisecond, 908.16 Mbit/s keep
+    // the 1.2 MB of section 3.2.5 in flight.
     around: ComparisonSetup {
         wired: &wired(Span::from_millis(5)),
         users: 1,
@@ -66,7 +66,7 @@ pub(super) const OUT_OF_SIGHT: Preset = Preset {
     around: RAPID_AROUND,
 };
 
-/// The server's round trip of 1, 2, 4 and 8 ms (section 5.3): the first.
+/// The first of the server's round trips of 1, 2, 4 and 8 ms (section 5.3).
 const RAPID_AROUND: ComparisonSetup = ComparisonSetup {
     wired: &wired(Span::from_micros(500)),
     users: 1,
@@ -75,7 +75,7 @@ const RAPID_AROUND: ComparisonSetup = ComparisonSetup {
     more: "",
 };
 
-/// What both have of the channel: 28 GHz (Tables 3.1 and 5.1).
+/// The common part of both channels: 28 GHz (Tables 3.1 and 5.1).
 fn channel(sight: Sight) -> ChannelConfig {
     ChannelConfig {
         // The street's base station (the authors' scripts).
@@ -83,22 +83,22 @@ fn channel(sight: Sight) -> ChannelConfig {
         carrier: both(Carrier::GHZ_28),
         loss: PathLoss::UmiStreetCanyon,
         sight,
-        // TR 38.901 Table 7.4.1-1; every 10 m, and 2 dB every millisecond: ours.
+        // TR 38.901 Table 7.4.1-1; the stretch of 10 m, and 2 dB every millisecond, are ours.
         shadowing: Some(Shadowing::UMI),
         fading: FadingConfig::Flicker(Flicker::MMWAVE),
-        // 35 dBm and 9 dB at either end (the authors' scripts); 64 by 16 elements as a constant (inferred).
+        // 35 dBm and 9 dB at both ends (the authors' scripts); 64 by 16 elements as a constant gain (inferred).
         base_power_dbm: 35.0,
         gain_db: Transmitter::MMWAVE_BEAM_DB,
         receiver: both(Receiver::quiet(9.0)),
     }
 }
 
-/// Reports of so many slots each 500 us (ns-3's module), usable four slots later (ours).
+/// Reports every 500 us, which is `period` slots (ns-3's module), usable four slots later (ours).
 fn adaptation(period: u64) -> AdaptationConfig {
     AdaptationConfig { period, delay: both(4), ..AdaptationConfig::LTE }
 }
 
-/// SIGMA's: 200 MHz in 24 symbols of each 100 us, dynamic TDD by symbols, round robin (Table 3.1).
+/// SIGMA's cell: 200 MHz, 24 symbols per 100 us, dynamic TDD by symbols, round robin (Table 3.1).
 fn sigma() -> CellConfig {
     CellConfig {
         air: Air::Mmwave,
@@ -109,13 +109,13 @@ fn sigma() -> CellConfig {
         alloc: Alloc::Queue,
         usable_slots: 1.0,
         control: ControlChannels::Free,
-        // A scheduling request each 100 us (Table 3.1).
+        // A scheduling request every 100 us (Table 3.1).
         access: AccessConfig::MMWAVE,
         power: Power { control: PowerControl::Fixed, most_dbm: 35.0 },
     }
 }
 
-/// RAPID's: 200 MHz at 120 kHz, 132 PRBs (the authors' scripts), 14 symbols of 125 us of which one slot's 13 carry
+/// RAPID's cell: 200 MHz at 120 kHz, 132 PRBs (the authors' scripts), 14 symbols per 125 us, of which the 13 data symbols carry
 /// 852.6 Mbit/s, the 850 of Table 5.1.
 fn rapid() -> CellConfig {
     CellConfig {
@@ -136,8 +136,8 @@ fn rapid() -> CellConfig {
         alloc: Alloc::Queue,
         usable_slots: 1.0,
         control: ControlChannels::Free,
-        // The same module of ns-3 as SIGMA's, and so its times of access, to the nearest slot: a request and a report in each,
-        // one slot to the grant and one to the PUSCH. A round trip without queue takes the radio 0.6 ms, as there.
+        // The same ns-3 module as SIGMA's, and so its access times, to the nearest slot: a request and a report in each slot,
+        // one slot to the grant and one to the PUSCH. The radio's part of a round trip without queueing is 0.6 ms, as there.
         access: AccessConfig {
             sr_period: AccessConfig::MMWAVE.sr_period,
             sr_prohibit: AccessConfig::MMWAVE.sr_prohibit,
@@ -150,19 +150,19 @@ fn rapid() -> CellConfig {
     }
 }
 
-/// AM with 10 MB (Tables 3.1 and 5.1; the scripts of RAPID switch AM off), timers of the authors' scripts, headers of
-/// LTE's RLC, which ns-3's module has.
+/// AM with 10 MB (Tables 3.1 and 5.1; RAPID's scripts switch AM off), timers of the authors' scripts, headers of
+/// LTE's RLC, which ns-3's module uses.
 fn user(place: Place) -> UserConfig {
     let bearer = am(10_000_000, 10_000_000, Timers::MMWAVE, Format::Lte);
     UserConfig { place, recording: None, bearers: vec![bearer] }
 }
 
-/// Towards +y at 1 m/s (the authors' scripts), for as long as anybody asks.
+/// Walks towards +y at 1 m/s (the authors' scripts), practically without end.
 fn walk() -> Place {
     let Position { x, y, z } = STREET_OUT_OF_SIGHT;
     let far = Position::new(x, y + 100_000.0, z);
     match Trajectory::waypoints(Time::ZERO, 1.0, &[STREET_OUT_OF_SIGHT, far]) {
         Ok(path) => Place::Path(Arc::new(path)),
-        Err(_) => Place::Static(STREET_OUT_OF_SIGHT), // never: the points are finite and the speed is above zero
+        Err(_) => Place::Static(STREET_OUT_OF_SIGHT), // unreachable: the points are finite and the speed is above zero
     }
 }

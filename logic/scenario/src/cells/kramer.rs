@@ -9,15 +9,15 @@ use ranpace_units::{Bytes, Span};
 
 use super::{BASE, ComparisonSetup, GTP, Preset, Wired, am, codel, zhong};
 
-/// Server to PEP 10 ms (inferred from the completion of its 500 kB flows), PEP to base station 1 ms (section III); rates
-/// are ours, none is given.
+/// Server to PEP 10 ms (inferred from the completion times of its 500 kB flows), PEP to base station 1 ms (section III); the
+/// rates are ours, since none is given.
 const WIRED: [Wired; 2] = [
     Wired { to: "pep", rate: "10Gbit/s", delay: Span::from_millis(10), overhead: Bytes::ZERO },
     Wired { to: BASE, rate: "10Gbit/s", delay: Span::from_millis(1), overhead: GTP },
 ];
 
 /// The bursty background of section IV: three PPBP sources, 15 Mbit/s, bursts of 100 ms, three at a time, H 0.7; on other
-/// users, at the same distance (ours: neither is said).
+/// users, at the same distance (both ours, since the source is silent).
 const BACKGROUND: &str = "
 [[user]]
 name = \"other\"
@@ -59,20 +59,20 @@ fn config() -> CellConfig {
             receiver: Both { downlink: Receiver::quiet(7.0), uplink: Receiver::quiet(5.0) },
             ..lena.channel
         },
-        // 10 dBm (Table I), the initial value of ns-3's power control only.
+        // 10 dBm (Table I), which is only the initial value of ns-3's power control.
         power: Power { control: PowerControl::LENA, most_dbm: 10.0 },
-        // ns-3's phones have no scheduling requests; no period of them is named for this cell.
+        // ns-3's phones have no scheduling requests, and the source gives no period of them for this cell.
         access: AccessConfig { ideal_reports: true, ..lena.access },
         ..lena
     }
 }
 
-/// The limit under CoDel in bytes: ours, such that it never binds.
+/// The limit under CoDel in bytes: ours, chosen such that it is never reached.
 const LIMIT: u64 = 10_000_000;
 
 fn user() -> UserConfig {
     let mut bearer = am(LIMIT, LIMIT, Timers::NS3, Format::Lte);
-    // "CoDel in the RLC", its target raised to 20 ms.
+    // "CoDel in the RLC", with its target raised to 20 ms.
     bearer.downlink.buffer = codel(Span::from_millis(20), LIMIT);
     UserConfig {
         // 100, 200 and 300 m (Tables II and III); the long flows of section IV are at 300 m.

@@ -1,10 +1,10 @@
 //! Cells by name: Ranpace's own, and those of the published experiments.
 //!
-//! A preset is the radio side, which [`Preset::config`] and [`Preset::user`] give as values, and what stands around it in
-//! `compare --cell`: wired links, users, settings of TCP and other traffic. A scenario names it by `preset = "..."` and
-//! changes what it likes. Each value cites where it comes from: "004" and its like are the documents that Ranpace
-//! implements, "scripts" their authors' public simulation scripts, "ns-3" what ns-3 does unless told otherwise, and "ours"
-//! what no source says.
+//! A preset consists of the radio side, which [`Preset::config`] and [`Preset::user`] return as values, and the surroundings for
+//! `compare --cell`: wired links, users, settings of TCP and other traffic. A scenario selects it by `preset = "..."` and may
+//! change any value. Each value cites its source: "004" and the like are the documents that Ranpace
+//! implements, "scripts" their authors' public simulation scripts, "ns-3" ns-3's default behaviour, and "ours" marks
+//! values without a source.
 
 mod diarra;
 mod kramer;
@@ -21,30 +21,30 @@ use ranpace_units::{Bytes, Span};
 /// A cell with a name.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// As a scenario writes it.
+    /// As written in a scenario.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A one-line description.
     pub about: &'static str,
-    /// Where its values come from.
+    /// Source of its values.
     pub source: &'static str,
     config: fn() -> CellConfig,
     user: fn() -> UserConfig,
-    /// What stands around the cell when algorithms are compared in it.
+    /// Surroundings of the cell when algorithms are compared in it.
     pub around: ComparisonSetup,
 }
 
-/// What stands around a cell when algorithms are compared in it.
+/// Surroundings of a cell when algorithms are compared in it.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparisonSetup {
     /// Wired links from the server to the base station, in order; each duplex.
     pub wired: &'static [Wired],
-    /// How many users carry the flows that are compared.
+    /// Number of users with compared flows.
     pub users: u32,
     /// Whether they send (upload) or receive.
     pub is_upload: bool,
-    /// Settings of the flows that are compared, as lines of `[[flow]]`.
+    /// Settings of the compared flows, as lines of `[[flow]]`.
     pub flow: &'static str,
-    /// More users and flows, as text of a scenario: background traffic.
+    /// Background traffic: more users and flows, as text of a scenario.
     pub more: &'static str,
 }
 
@@ -53,18 +53,18 @@ pub struct ComparisonSetup {
 pub struct Wired {
     /// Name of the host at its end; "mast" for the base station.
     pub to: &'static str,
-    /// Rate, as a scenario writes it.
+    /// Rate, as written in a scenario.
     pub rate: &'static str,
     /// One-way delay.
     pub delay: Span,
-    /// What a tunnel adds to each packet.
+    /// Bytes that a tunnel adds to each packet.
     pub overhead: Bytes,
 }
 
 /// Name of the base station's host.
 pub const BASE: &str = "mast";
 
-/// GTP-U: IPv4, UDP and GTP-U's shortest header; RFC 791, RFC 768, TS 29.281 clause 5.1. Up to 8 B more with extensions.
+/// Header of GTP-U tunnels: IPv4, UDP and GTP-U's shortest header; RFC 791, RFC 768, TS 29.281 clause 5.1. Up to 8 B more with extensions.
 pub const GTP: Bytes = Bytes::new(36);
 
 /// All presets, in the order in which they are listed. `lte` and `nr` are Ranpace's own.
@@ -81,12 +81,12 @@ pub const PRESETS: [Preset; 10] = [
     diarra::OUT_OF_SIGHT,
 ];
 
-/// The preset of this name.
+/// The preset with this name.
 pub fn by_name(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// What a cell and its users are that name a radio (`lte`, `nr`, `mmwave`) and no preset.
+/// Defaults of a cell and its users for a radio (`lte`, `nr`, `mmwave`) without a preset.
 pub(crate) fn of_radio(radio: &str) -> (CellConfig, UserConfig) {
     let preset = match radio {
         "nr" => &ours::NR,
@@ -101,18 +101,18 @@ impl Preset {
     pub fn config(&self) -> CellConfig {
         (self.config)()
     }
-    /// A user of the cell that says nothing of itself.
+    /// A user of the cell with all defaults.
     pub fn user(&self) -> UserConfig {
         (self.user)()
     }
 }
 
-/// The same for both directions.
+/// The same value for both directions.
 const fn both<T: Copy>(value: T) -> Both<T> {
     Both { downlink: value, uplink: value }
 }
 
-/// A bearer with acknowledged mode and drop-tail buffers of so many bytes down and up.
+/// A bearer in acknowledged mode with drop-tail buffers of these sizes in bytes.
 fn am(downlink: u64, uplink: u64, timers: Timers, format: Format) -> BearerConfig {
     let channel = |buffer| Config { timers, format, ..Config::am(Bytes::new(buffer)) };
     BearerConfig { downlink: channel(downlink), uplink: channel(uplink) }

@@ -14,15 +14,15 @@ use ranpace_units::{Bytes, Span};
 
 use super::{BASE, ComparisonSetup, GTP, Preset, Wired, am};
 
-/// Ours: with 15 ms of radio (a scheduling request at once, 8 ms to the PUSCH, decoding) the least round trip is the 55 ms
+/// Ours: with 15 ms of radio (an immediate scheduling request, 8 ms to the PUSCH, decoding) the minimum round trip is the 55 ms
 /// that 003 states.
 const MELD_WIRED: [Wired; 2] = [
     Wired { to: "core", rate: "1Gbit/s", delay: Span::from_millis(20), overhead: Bytes::ZERO },
     Wired { to: BASE, rate: "1Gbit/s", delay: Span::ZERO, overhead: GTP },
 ];
 
-/// 10 ms on the server's side and 4 ms before the base station, on each way (the authors' deployment files), 1 Gbit/s; with
-/// the radio the 50 ms of section 5.4.
+/// 10 ms on the server's side and 4 ms before the base station, in each direction (the authors' deployment files), 1 Gbit/s;
+/// together with the radio this gives the 50 ms of section 5.4.
 const RAPID_WIRED: [Wired; 2] = [
     Wired { to: "core", rate: "1Gbit/s", delay: Span::from_millis(10), overhead: Bytes::ZERO },
     Wired { to: BASE, rate: "1Gbit/s", delay: Span::from_millis(4), overhead: GTP },
@@ -34,7 +34,7 @@ pub(super) const MELD: Preset = Preset {
     source: "Diarra 2022, Table 4.1 and section 4.3",
     config: meld,
     user: meld_user,
-    // Packets of 1440 B of QUIC (Table 4.1): with UDP's and IPv4's headers.
+    // QUIC packets of 1440 B (Table 4.1), plus the headers of UDP and IPv4.
     around: ComparisonSetup {
         wired: &MELD_WIRED,
         users: 1,
@@ -53,14 +53,14 @@ pub(super) const RAPID: Preset = Preset {
     around: ComparisonSetup { wired: &RAPID_WIRED, users: 1, is_upload: false, flow: "", more: "" },
 };
 
-/// A cell in which every grant has the same MCS, whatever the channel, as a phone beside its base station has.
+/// A cell with the same MCS for every grant, whatever the channel, as for a phone beside its base station.
 fn testbed(usable_slots: f64, errors: Errors) -> CellConfig {
     CellConfig {
         // 25 PRBs; MCS 28, whose blocks have 2292 B (Table 4.1).
         air: Air::Lte { band: LteBandwidth::Mhz5.prbs() },
         channel: ChannelConfig {
             position: Position::default(),
-            // Ours, and without effect: band 7, as OpenAirInterface's files have it.
+            // Ours, and without effect: band 7, as in OpenAirInterface's files.
             carrier: Both {
                 downlink: Carrier::BAND_7,
                 uplink: Carrier::from_hz(2.54e9).unwrap_or(Carrier::BAND_7),
@@ -73,7 +73,7 @@ fn testbed(usable_slots: f64, errors: Errors) -> CellConfig {
             gain_db: 0.0,
             receiver: Both { downlink: Receiver::quiet(9.0), uplink: Receiver::quiet(5.0) },
         },
-        // Reports each 8 ms (sections 4.2.1 and 5.4), MCS as of Table II of 003.
+        // Reports every 8 ms (sections 4.2.1 and 5.4), MCS as in Table II of 003.
         adaptation: AdaptationConfig {
             rule: McsRule::Oai,
             fixed_mcs: Some(LteMcs::MAX),
@@ -82,7 +82,7 @@ fn testbed(usable_slots: f64, errors: Errors) -> CellConfig {
         },
         // 8 processes, at most 4 retransmissions: Table 4.1.
         harq: Both { downlink: HarqConfig::LTE, uplink: HarqConfig::LTE_UPLINK },
-        // OpenAirInterface's own, for one user: any will do.
+        // OpenAirInterface's own scheduler; with one user any policy gives the same.
         policy: Policy::PROPORTIONAL_FAIR,
         alloc: Alloc::Queue,
         usable_slots,
@@ -92,18 +92,18 @@ fn testbed(usable_slots: f64, errors: Errors) -> CellConfig {
     }
 }
 
-/// Ours: beside the base station.
+/// Beside the base station: ours.
 fn place() -> Place {
     Place::Static(Position::new(10.0, 0.0, 1.5))
 }
 
 fn meld() -> CellConfig {
-    // A tenth of the first transmissions fail, as link adaptation aims at, and failures are read as success with a
-    // probability that loses 0.8 % of the blocks for good, the loss of section 4.3: 0.1 m / (1 - 0.1 (1 - m)) = 0.008. Both
-    // ours; 003 section I names such misreading. 0.85 of the 18.3 Mbit/s are the 15 Mbit/s of Table 4.1.
+    // A tenth of first transmissions fails, the usual target of link adaptation, and failures are misread as success with a
+    // probability such that 0.8 % of the blocks are lost for good, the loss of section 4.3: 0.1 m / (1 - 0.1 (1 - m)) = 0.008. Both
+    // ours; 003 section I names such misreading. 0.85 of the 18.3 Mbit/s gives the 15 Mbit/s of Table 4.1.
     let mut config = testbed(0.85, Errors::Fixed(0.1));
     config.harq.downlink.misreading = 0.0726;
-    // The acknowledgements' way is not what is studied: a lossless uplink (ours) once HARQ has done its work.
+    // The path of acknowledgements is not under study: its uplink is lossless after HARQ (ours).
     config
 }
 
@@ -114,12 +114,12 @@ fn meld_user() -> UserConfig {
 }
 
 fn rapid() -> CellConfig {
-    // 0.87 of the 18.3 Mbit/s are the 16 Mbit/s of section 5.4. Without errors: ours.
+    // 0.87 of the 18.3 Mbit/s gives the 16 Mbit/s of section 5.4. No errors: ours.
     testbed(0.87, Errors::Fixed(0.0))
 }
 
 fn rapid_user() -> UserConfig {
-    // AM (section 5.4 has AM and UM), 1 MB; timers of a network, ours.
+    // AM (section 5.4 has AM and UM), 1 MB; network timers, ours.
     let bearer = am(1_000_000, 1_000_000, Timers::TS36331, Format::Lte);
     UserConfig { place: place(), recording: None, bearers: vec![bearer] }
 }

@@ -1,4 +1,4 @@
-//! Ranpace's own cells: what a `[[cell]]` is that names no preset. All values that cite nothing are ours.
+//! Ranpace's own cells, the basis of a `[[cell]]` without a preset. All values without a citation are ours.
 
 use ranpace_phy::{Both, Layers, LteBandwidth, Numerology, Prbs, QamTable};
 use ranpace_radio::cell::{
@@ -22,7 +22,7 @@ const WIRED: [Wired; 2] = [
     Wired { to: BASE, rate: "1Gbit/s", delay: Span::from_millis(1), overhead: GTP },
 ];
 
-/// Somebody nearer to the base station who opens a page now and then.
+/// A neighbour nearer to the base station who opens a page now and then.
 const BACKGROUND: &str = "
 [[user]]
 name = \"neighbour\"
@@ -63,26 +63,26 @@ fn lte() -> CellConfig {
         air: Air::Lte { band: LteBandwidth::Mhz20.prbs() },
         channel: ChannelConfig {
             position: Position::new(0.0, 0.0, 30.0),
-            // The middles of band 1; TS 36.101 Table 5.5-1.
+            // Centre frequencies of band 1; TS 36.101 Table 5.5-1.
             carrier: Both {
                 downlink: Carrier::from_hz(2.14e9).unwrap_or(Carrier::MHZ_2120),
                 uplink: Carrier::from_hz(1.95e9).unwrap_or(Carrier::MHZ_1930),
             },
-            // The heights of TR 36.942's macro cells.
+            // Heights of TR 36.942's macro cells.
             loss: PathLoss::Cost231 { base_m: 30.0, user_m: 1.5, extra_db: 0.0 },
             sight: Sight::Clear,
             shadowing: None,
             fading: FadingConfig::Multipath(DelayProfile::Epa, FadingSpeed::KM_H_3),
-            // 46 dBm, 15 dB of antenna, noise figures of 9 and 5 dB: TR 36.942's macro cells (from memory).
+            // 46 dBm, 15 dB of antenna gain, noise figures of 9 and 5 dB: TR 36.942's macro cells (from memory).
             base_power_dbm: 46.0,
             gain_db: 15.0,
-            // Neighbours raise the floor: by 10 dB where all of them send, as base stations do.
+            // Neighbouring cells raise the noise floor: by 10 dB in the downlink, where all base stations transmit.
             receiver: Both {
                 downlink: Receiver { noise_rise_db: 10.0, ..Receiver::quiet(9.0) },
                 uplink: Receiver { noise_rise_db: 3.0, ..Receiver::quiet(5.0) },
             },
         },
-        // A report each 8 ms, of use after 8 ms (000 section 4.2.1, TR 36.912); towards 10 % of errors, as networks do.
+        // A report every 8 ms, usable after 8 ms (000 section 4.2.1, TR 36.912); an error target of 10 %, as in networks.
         adaptation: AdaptationConfig { outer_loop: Some(OuterLoop::TEN_PERCENT), ..AdaptationConfig::LTE },
         harq: Both { downlink: HarqConfig::LTE, uplink: HarqConfig::LTE_UPLINK },
         policy: Policy::PROPORTIONAL_FAIR,
@@ -99,13 +99,13 @@ fn lte_user() -> UserConfig {
     UserConfig {
         place: Place::Static(Position::new(300.0, 0.0, 1.5)),
         recording: None,
-        // 2 to 6 MB for each bearer in LTE (004 section 3.2.2).
+        // 2 to 6 MB per bearer in LTE (004 section 3.2.2).
         bearers: vec![am(3_000_000, 1_000_000, Timers::TS36331, Format::Lte)],
     }
 }
 
 fn nr() -> CellConfig {
-    // Where networks of the first wave are: band n78 (TS 38.101-1 Table 5.2-1).
+    // The band of the first networks: n78 (TS 38.101-1 Table 5.2-1).
     let carrier = Carrier::from_hz(3.5e9).unwrap_or(Carrier::BAND_7);
     CellConfig {
         air: Air::Nr {
@@ -119,7 +119,7 @@ fn nr() -> CellConfig {
             division: Division::Frequency,
         },
         channel: ChannelConfig {
-            // The height of TR 38.901 Table 7.2-1's street canyon.
+            // Height of TR 38.901 Table 7.2-1's street canyon.
             position: Position::new(0.0, 0.0, 10.0),
             carrier: both(carrier),
             loss: PathLoss::UmiStreetCanyon,
@@ -133,7 +133,7 @@ fn nr() -> CellConfig {
                 uplink: Receiver { noise_rise_db: 3.0, ..Receiver::quiet(5.0) },
             },
         },
-        // A report each 5 ms, of use after four slots.
+        // A report every 5 ms, usable after four slots.
         adaptation: AdaptationConfig { period: 10, delay: both(4), ..lte().adaptation },
         harq: both(HarqConfig::NR),
         access: AccessConfig::nr(2),
@@ -145,7 +145,7 @@ fn nr_user() -> UserConfig {
     UserConfig {
         place: Place::Static(Position::new(150.0, 0.0, 1.5)),
         recording: None,
-        // A tenth of a second of the cell's best.
+        // A tenth of a second at the cell's highest rate.
         bearers: vec![am(10_000_000, 3_000_000, Timers { window: 2_048, ..Timers::TS36331 }, Format::Nr)],
     }
 }

@@ -18,7 +18,7 @@ use super::{BASE, ComparisonSetup, GTP, Preset, Wired, am};
 /// 10 Gbit/s (printed "GBps"): Tables 5.1 and 6.2.
 const WIRED_RATE: &str = "10Gbit/s";
 
-/// From the server to the gateway so many milliseconds; the gateway is at the base station, S1-U 0 ms (inferred).
+/// Links with this delay in ms from the server to the gateway; the gateway is at the base station, S1-U 0 ms (inferred).
 const fn wired(ms: u64) -> [Wired; 2] {
     [
         Wired { to: "gateway", rate: WIRED_RATE, delay: Span::from_millis(ms), overhead: Bytes::ZERO },
@@ -26,11 +26,11 @@ const fn wired(ms: u64) -> [Wired; 2] {
     ]
 }
 
-/// Segments of 1400 B of payload (inferred), with the headers of IPv4 and TCP and its timestamps; acknowledgements of two
-/// segments or after 40 ms (section 6.5.1); a receive window that does not bind (ours: TCP's largest).
+/// Segments with 1400 B of payload (inferred), plus the headers of IPv4 and TCP with timestamps; acknowledgements every two
+/// segments or after 40 ms (section 6.5.1); a receive window that never limits (ours: TCP's largest).
 const FLOW: &str = "mtu = \"1452B\"\nack_every = 2\nack_delay = \"40ms\"\nreceive_buffer_max = \"1GiB\"\n";
 
-/// Five users (Tables 5.1 and 6.2), a flow each.
+/// Five users (Tables 5.1 and 6.2) with one flow each.
 const fn around(wired: &'static [Wired]) -> ComparisonSetup {
     ComparisonSetup { wired, users: 5, is_upload: false, flow: FLOW, more: "" }
 }
@@ -53,21 +53,21 @@ pub(super) const CHAPTER_6: Preset = Preset {
     around: around(&wired(50)),
 };
 
-/// LENA's cell as of its experiments; 002's differs in the channel alone.
+/// LENA's cell as in its experiments; 002's differs in the channel only.
 pub(super) fn config() -> CellConfig {
     CellConfig {
-        // 100 PRBs both ways, FDD; one layer (ours, where the source is silent).
+        // 100 PRBs in each direction, FDD; one layer (ours, since the source is silent).
         air: Air::Lte { band: LteBandwidth::Mhz20.prbs() },
         channel: ChannelConfig {
-            // Heights do not matter: LENA's path loss has its own.
+            // Heights do not matter, since LENA's path loss has its own.
             position: Position::default(),
             // Tables 5.1 and 6.2.
             carrier: Both { downlink: Carrier::MHZ_2120, uplink: Carrier::MHZ_1930 },
-            // COST231, as ns-3 has it.
+            // COST231 as in ns-3.
             loss: PathLoss::COST231_NS3,
             sight: Sight::Clear,
             shadowing: None,
-            // EPA (Table 6.2; "e-EPA" in Table 5.1), whose trace in ns-3 is of 3 km/h.
+            // EPA (Table 6.2; "e-EPA" in Table 5.1); its trace in ns-3 is for 3 km/h.
             fading: FadingConfig::Multipath(DelayProfile::Epa, FadingSpeed::KM_H_3),
             // 46 dBm; noise figures 9 dB of users and 5 dB of the base station: Tables 5.1 and 6.2.
             base_power_dbm: 46.0,
@@ -82,13 +82,13 @@ pub(super) fn config() -> CellConfig {
             downlink: HarqConfig { max_retransmissions: 3, ..HarqConfig::LTE },
             uplink: HarqConfig { max_retransmissions: 3, ..HarqConfig::LTE_UPLINK },
         },
-        // Tables 5.1 and 6.2; as ns-3 has it, window and padding included.
+        // Tables 5.1 and 6.2; as in ns-3, including window and padding.
         policy: Policy::PROPORTIONAL_FAIR,
         alloc: Alloc::Full,
         usable_slots: 1.0,
         control: ControlChannels::Free,
         access: AccessConfig::LTE,
-        // 24 dBm in Tables 5.1 and 6.2, which ns-3's power control cuts to its 23.
+        // 24 dBm in Tables 5.1 and 6.2, which ns-3's power control limits to 23.
         power: Power { control: PowerControl::LENA, most_dbm: 24.0 },
     }
 }

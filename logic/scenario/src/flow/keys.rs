@@ -7,10 +7,10 @@ use crate::key::{
     ANY_TIME, Duration, Group, Is, Key, Name, Open, Own, Required, Size, Table, Text, Whole, Within, Words,
 };
 
-/// Most flows of a scenario. Ours.
+/// Most flows in a scenario. Ours.
 pub(super) const MOST_FLOWS: usize = 100_000;
 
-/// What `transport` may be.
+/// Values of `transport`.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum TransportWord {
     Tcp,
@@ -25,11 +25,15 @@ pub(super) const FROM: Key<Name, Required> = Key {
     name: "from",
     kind: Name("host"),
     default: Required,
-    about: "who sends the data; the name of a `[[user]]` with `count` makes a flow for each of them, or deals \
-            `count` flows out to them",
+    about: "host that sends the data. The name of a `[[user]]` with `count` makes a flow for each of these users, or \
+            distributes `count` flows among them",
 };
-pub(super) const TO: Key<Name, Required> =
-    Key { name: "to", kind: Name("host"), default: Required, about: "who receives it, likewise" };
+pub(super) const TO: Key<Name, Required> = Key {
+    name: "to",
+    kind: Name("host"),
+    default: Required,
+    about: "host that receives the data; users with `count` as for `from`",
+};
 pub(crate) const CC: Key<Text> = Key {
     name: "cc",
     kind: Text("algorithm"),
@@ -53,15 +57,23 @@ pub(super) const WORKLOAD: Key<Table> = Key {
     default: Open("`\"bulk\"`"),
     about: "see below; required for UDP",
 };
-pub(super) const START: Key<Duration, Is<Span>> =
-    Key { name: "start", kind: ANY_TIME, default: Is(Span::ZERO), about: "before the scenario's end" };
-pub(super) const STOP: Key<Duration> =
-    Key { name: "stop", kind: ANY_TIME, default: Open("the scenario's end"), about: "after `start`" };
+pub(super) const START: Key<Duration, Is<Span>> = Key {
+    name: "start",
+    kind: ANY_TIME,
+    default: Is(Span::ZERO),
+    about: "start time, before the scenario's end",
+};
+pub(super) const STOP: Key<Duration> = Key {
+    name: "stop",
+    kind: ANY_TIME,
+    default: Open("the scenario's end"),
+    about: "stop time, after `start`",
+};
 pub(super) const COUNT: Key<Whole<usize>> = Key {
     name: "count",
     kind: Whole::new(1..=MOST_FLOWS as u64),
     default: Open(""),
-    about: "makes so many flows, called `name.1`, `name.2` ... (also if it is 1)",
+    about: "number of flows to create, named `name.1`, `name.2` ... (even if it is 1)",
 };
 pub(super) const STAGGER: Key<Duration, Is<Span>> = Key {
     name: "stagger",
@@ -73,45 +85,45 @@ pub(super) const PATH: Key<Own> = Key {
     name: "path",
     kind: Own("list of links"),
     default: Open("the shortest"),
-    about: "way of the data, at most 64 links; the name of a user stands for its radio",
+    about: "path of the data, at most 64 links; the name of a user stands for its radio",
 };
 pub(super) const BACK: Key<Own> = Key {
     name: "back",
     kind: Own("list of links"),
     default: Open("the shortest"),
-    about: "way of the acknowledgements",
+    about: "path of the acknowledgements",
 };
 pub(super) const BEARER: Key<Whole<u8>, Is<u8>> = Key {
     name: "bearer",
     kind: Whole::new(0..=MOST_BEARERS as u64 - 1),
     default: Is(0),
-    about: "which of a user's bearers it takes",
+    about: "bearer of the user that carries the flow",
 };
-// From the headers of IPv4 and UDP, and a byte (RFC 791, RFC 768), to what IPv4's length field holds.
+// From the headers of IPv4 and UDP plus one byte (RFC 791, RFC 768) to the largest value of IPv4's length field.
 pub(super) const PACKET: Key<Size, Is<Bytes>> = Key {
     name: "packet",
     kind: Within(Bytes::new(29)..=Bytes::new(65_535)),
     default: Is(Bytes::new(1_500)),
-    about: "UDP only: every IP packet, headers included",
+    about: "UDP only: size of every IP packet, headers included",
 };
 pub(super) const ESTIMATOR: Key<Text> = Key {
     name: "estimator",
     kind: Text("algorithm"),
     default: Open("none"),
-    about: "UDP only: an algorithm with a receiver half, such as `\"cdbe\"`, listens at the far end; what it \
-            finds is in the flow's series as `receiver_...`",
+    about: "UDP only: an algorithm with a receiver half, such as `\"cdbe\"`, runs at the receiver; its estimates are in \
+            the flow's series as `receiver_...`",
 };
 pub(crate) const TCP: Key<Table> = Key {
     name: "tcp",
     kind: Table("table"),
     default: Open(""),
-    about: "settings of TCP, see below; they may also stand in `[[flow]]` itself",
+    about: "settings of TCP, see below; they may also be written in `[[flow]]` itself",
 };
 pub(crate) const QUIC: Key<Table> = Key {
     name: "quic",
     kind: Table("table"),
     default: Open(""),
-    about: "settings of [QUIC](quic.md#settings), likewise",
+    about: "settings of [QUIC](quic.md#settings); they may also be written in `[[flow]]` itself",
 };
 
 /// The keys of `[[flow]]`, without the settings of its transport.

@@ -40,12 +40,12 @@ impl<T: Quantity + Bounds> Print for Within<T> {
     }
 }
 
-/// Bounds that pages do not mention, and what they call the quantity.
+/// Bounds that pages omit, and their word for the quantity.
 pub(crate) trait Bounds: Sized {
     const WORD: &'static str;
     const LEAST: Self;
     const MOST: Self;
-    /// The value in the unit that reads best.
+    /// The value in its most readable unit.
     fn page(&self) -> String;
 }
 impl Bounds for Span {
@@ -83,7 +83,7 @@ impl Bounds for Rate {
     }
 }
 
-/// A whole number in a range, which lies within `T`.
+/// A whole number in a range within `T`.
 pub(crate) struct Whole<T>(pub RangeInclusive<u64>, core::marker::PhantomData<T>);
 
 impl<T> Whole<T> {
@@ -132,7 +132,7 @@ impl Print for Number {
     }
 }
 
-/// A number above zero, up to this one.
+/// A number above zero, up to this maximum.
 pub(crate) struct Positive(pub f64);
 
 impl Describe for Positive {
@@ -153,7 +153,7 @@ impl Print for Positive {
     }
 }
 
-/// A quantity of radio, in a range of its own unit.
+/// A radio quantity, in a range in its own unit.
 pub(crate) struct In(pub &'static Measure, pub RangeInclusive<f64>);
 
 impl Describe for In {
@@ -194,7 +194,7 @@ impl Print for Flag {
     }
 }
 
-/// A name, which may not be empty; what it is the name of.
+/// A non-empty name; the string is what pages show.
 pub(crate) struct Name(pub &'static str);
 
 impl Describe for Name {
@@ -212,7 +212,7 @@ impl Kind for Name {
     }
 }
 
-/// One of several words, with what each stands for.
+/// One of several words, with their values.
 pub(crate) struct Words<T: 'static>(pub &'static [(&'static str, T)]);
 
 impl<T> Words<T> {
@@ -271,7 +271,7 @@ impl<K: Print> Print for WordOr<K> {
     }
 }
 
-/// A string that the reader of the table reads in its own way, such as the name of an algorithm; as pages show it.
+/// A string that the table's reader interprets, such as the name of an algorithm; the string is what pages show.
 pub(crate) struct Text(pub &'static str);
 
 impl Describe for Text {
@@ -283,7 +283,7 @@ impl Describe for Text {
     }
 }
 
-/// A value that the reader of the table reads in its own way; as pages show it.
+/// A value that the table's reader interprets; the string is what pages show.
 pub(crate) struct Own(pub &'static str);
 
 impl Describe for Own {
@@ -292,7 +292,7 @@ impl Describe for Own {
     }
 }
 
-/// A value that a function reads; as pages show it.
+/// A value that a function reads; the string is what pages show.
 pub(crate) struct By<T>(pub &'static str, pub fn(&Field<'_>) -> Option<T>);
 
 impl<T> Describe for By<T> {
@@ -307,7 +307,7 @@ impl<T> Kind for By<T> {
     }
 }
 
-/// A table, or something shorter in its place, that has a reader of its own; as pages show it.
+/// A table, or a shorter form in its place, with its own reader; the string is what pages show.
 pub(crate) struct Table(pub &'static str);
 
 impl Describe for Table {

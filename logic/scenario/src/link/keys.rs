@@ -32,31 +32,31 @@ pub(super) const REPEAT: Key<Flag> = Key {
     name: "repeat",
     kind: Flag,
     default: Open("`true`"),
-    about: "whether the trace starts again at its end; otherwise nothing leaves the queue after it",
+    about: "whether the trace restarts at its end; otherwise nothing leaves the queue after it",
 };
 pub(super) const SCALE: Key<Positive> = Key {
     name: "scale",
     kind: Positive(1e6),
     default: Open("`1.0`"),
-    about: "factor of the trace's capacity",
+    about: "factor applied to the trace's capacity",
 };
 pub(super) const OPPORTUNITY: Key<Size> = Key {
     name: "opportunity",
     kind: Within(Bytes::new(1)..=Bytes::new(1_000_000)),
     default: Open("`\"1504B\"`"),
-    about: "what one opportunity of the trace carries",
+    about: "size of one delivery opportunity of the trace",
 };
 pub(super) const OVERHEAD: Key<Size> = Key {
     name: "overhead",
     kind: Within(Bytes::ZERO..=Bytes::new(1_000)),
     default: Open("`\"4B\"` on a trace, `\"0B\"` at a rate"),
-    about: "what each packet costs besides its size: a tunnel's headers, such as the 36 to 44 bytes of GTP-U",
+    about: "bytes added to each packet, such as the 36 to 44 bytes of a GTP-U tunnel's headers",
 };
 pub(super) const DELAY: Key<Duration, Is<Span>> = Key {
     name: "delay",
     kind: Within(Span::ZERO..=MOST_DELAY),
     default: Is(Span::ZERO),
-    about: "propagation",
+    about: "propagation delay",
 };
 pub(super) const JITTER: Key<Table> =
     Key { name: "jitter", kind: Table("time or table"), default: Open("none"), about: "see below" };
@@ -72,18 +72,22 @@ pub(super) const REORDER: Key<Table> = Key {
     name: "reorder",
     kind: Table("table"),
     default: Open("none"),
-    about: "holds some packets back, which others may overtake; see below",
+    about: "holds some packets back so that others may overtake them; see below",
 };
 pub(super) const DUPLEX: Key<Flag, Is<bool>> = Key {
     name: "duplex",
     kind: Flag,
     default: Is(false),
-    about: "makes a second link in the other direction",
+    about: "adds a second link in the other direction",
 };
-pub(super) const BACK: Key<Table> =
-    Key { name: "back", kind: Table("table"), default: Open(""), about: "how that second link differs" };
+pub(super) const BACK: Key<Table> = Key {
+    name: "back",
+    kind: Table("table"),
+    default: Open(""),
+    about: "settings that differ on the second link",
+};
 
-/// The keys of `[[link]]`, and but for a few those of its table `back`.
+/// The keys of `[[link]]` and, with a few exceptions, of its table `back`.
 pub(crate) const KEYS: Group = &[
     &NAME,
     &FROM,
@@ -103,7 +107,7 @@ pub(crate) const KEYS: Group = &[
     &BACK,
 ];
 
-/// Delays of a link's table of jitter.
+/// Delays in a link's `jitter` table.
 const DELAYS: Duration = Within(Span::ZERO..=MOST_DELAY);
 /// A probability.
 const PROBABILITY: Number = Number(0.0..=1.0);
@@ -114,7 +118,7 @@ const MOST_SIZE: Bytes = Bytes::new(65_535);
 pub(crate) mod jitter {
     use super::*;
 
-    /// What `kind` may be.
+    /// Values of `kind`.
     #[derive(Clone, Copy, PartialEq)]
     pub(in crate::link) enum JitterKind {
         None,
@@ -142,10 +146,10 @@ pub(crate) mod jitter {
         name: "mean",
         kind: DELAYS,
         default: Required,
-        about: "`\"normal\"`: negative draws count as zero",
+        about: "`\"normal\"`: mean; negative draws count as zero",
     };
     pub(in crate::link) const DEVIATION: Key<Duration, Required> =
-        Key { name: "deviation", kind: DELAYS, default: Required, about: "`\"normal\"`" };
+        Key { name: "deviation", kind: DELAYS, default: Required, about: "`\"normal\"`: standard deviation" };
 
     pub(crate) const KEYS: Group = &[&KIND, &MAX, &MEAN, &DEVIATION];
 }
@@ -154,7 +158,7 @@ pub(crate) mod jitter {
 pub(crate) mod loss {
     use super::*;
 
-    /// What `kind` may be.
+    /// Values of `kind`.
     #[derive(Clone, Copy, PartialEq)]
     pub(in crate::link) enum LossKind {
         None,
@@ -178,49 +182,49 @@ pub(crate) mod loss {
         name: "probability",
         kind: super::PROBABILITY,
         default: Required,
-        about: "`\"random\"`: that a packet is lost, each by itself",
+        about: "`\"random\"`: loss probability, independent for each packet",
     };
     pub(in crate::link) const P: Key<Number, Required> = Key {
         name: "p",
         kind: super::PROBABILITY,
         default: Required,
-        about: "`\"gilbert_elliott\"`: of the change from the good state to the bad one, per packet",
+        about: "`\"gilbert_elliott\"`: probability per packet of a change from the good to the bad state",
     };
     pub(in crate::link) const R: Key<Number, Required> = Key {
         name: "r",
         kind: super::PROBABILITY,
         default: Required,
-        about: "`\"gilbert_elliott\"`: of the change back",
+        about: "`\"gilbert_elliott\"`: probability per packet of a change from the bad to the good state",
     };
     pub(in crate::link) const GOOD: Key<Number, Is<f64>> = Key {
         name: "good",
         kind: super::PROBABILITY,
         default: Is(0.0),
-        about: "`\"gilbert_elliott\"`: of a loss in the good state",
+        about: "`\"gilbert_elliott\"`: loss probability in the good state",
     };
     pub(in crate::link) const BAD: Key<Number, Is<f64>> = Key {
         name: "bad",
         kind: super::PROBABILITY,
         default: Is(1.0),
-        about: "`\"gilbert_elliott\"`: of a loss in the bad state",
+        about: "`\"gilbert_elliott\"`: loss probability in the bad state",
     };
     pub(in crate::link) const PACKETS: Key<By<Vec<u64>>, Required> = Key {
         name: "packets",
         kind: By("list of numbers", read_numbers),
         default: Required,
-        about: "`\"list\"`: the link loses exactly these, such as `[5, 17]`, counted from 0 over all packets offered to \
-                it, retransmissions included",
+        about: "`\"list\"`: the packets to lose, such as `[5, 17]`, counted from 0 over all packets offered to the link, \
+                retransmissions included",
     };
     pub(in crate::link) const SMALLEST: Key<Size, Is<Bytes>> = Key {
         name: "smallest",
         kind: Within(Bytes::ZERO..=MOST_SIZE),
         default: Is(Bytes::ZERO),
-        about: "`\"list\"`: smaller packets are neither counted nor lost; with `\"100B\"` it is a list of data packets",
+        about: "`\"list\"`: smaller packets are neither counted nor lost; with `\"100B\"` only data packets count",
     };
 
     pub(crate) const KEYS: Group = &[&KIND, &PROBABILITY, &P, &R, &GOOD, &BAD, &PACKETS, &SMALLEST];
 
-    /// In order, each once.
+    /// Returns them sorted, without duplicates.
     fn read_numbers(field: &Field<'_>) -> Option<Vec<u64>> {
         let elements = field.list("a list of packet numbers, from 0, such as [5, 17]")?;
         let numbers: Option<Vec<u64>> = elements.iter().map(|f| f.whole(0..=i64::MAX as u64)).collect();
@@ -239,7 +243,7 @@ pub(crate) mod reorder {
         name: "probability",
         kind: super::PROBABILITY,
         default: Required,
-        about: "that a packet is held back, and may be overtaken",
+        about: "probability that a packet is held back and may be overtaken",
     };
     pub(in crate::link) const DELAY: Key<Duration, Required> = Key {
         name: "delay",

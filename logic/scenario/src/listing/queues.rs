@@ -5,7 +5,7 @@ use ranpace_units::{Bytes, Span};
 use crate::key::{Duration, Flag, Group, Is, Key, Open, Own, Size, Whole, Within};
 use crate::limits::LEAST_SPAN;
 
-/// Longest time that is believed.
+/// Longest accepted time.
 const MOST_TIME: Span = Span::from_secs(3_600);
 
 pub(crate) const LIMIT: Key<Own> =

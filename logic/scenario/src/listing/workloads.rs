@@ -5,9 +5,9 @@ use ranpace_units::{Bytes, Span};
 use crate::key::{Duration, Group, Is, Key, Number, Open, Positive, Rates, Required, Size, Whole, Within};
 use crate::limits::{LEAST_RATE, LEAST_SPAN, MOST_RATE};
 
-/// Largest transfer that is believed.
+/// Largest accepted transfer.
 const MOST_SIZE: Bytes = Bytes::new(1_000_000_000_000_000);
-/// Shortest interval between two writes. Ours: a shorter one is a rate.
+/// Shortest interval between two writes. Ours: a shorter one amounts to a rate.
 const LEAST_INTERVAL: Span = Span::from_micros(1);
 /// Longest interval.
 const MOST_INTERVAL: Span = Span::from_secs(86_400);
@@ -42,7 +42,7 @@ pub(crate) const BURST_MEAN: Key<Duration, Is<Span>> = Key {
 };
 pub(crate) const ACTIVE_MEAN: Key<Positive, Is<f64>> =
     Key { name: "active_mean", kind: Positive(100_000.0), default: Is(3.0), about: "" };
-/// Above 0.5 and below 1: the shape of the Pareto law, 3 - 2 H, lies between 1 (no mean) and 2 (no long memory).
+/// Above 0.5 and below 1: the shape of the Pareto distribution, 3 - 2 H, is between 1 (no mean) and 2 (no long memory).
 pub(crate) const HURST: Key<Number, Is<f64>> =
     Key { name: "hurst", kind: Number(0.5..=1.0), default: Is(0.7), about: "" };
 

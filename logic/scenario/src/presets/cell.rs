@@ -1,4 +1,4 @@
-//! A cell of [`crate::cells`] with what stands around it, as the text of a scenario.
+//! A cell of [`crate::cells`] with its surroundings, as the text of a scenario.
 
 use core::fmt::{self, Write as _};
 
@@ -8,26 +8,26 @@ use ranpace_units::Span;
 use super::quoted;
 use crate::cells::{BASE, Preset};
 
-/// A server, a cell by its preset, and flows to its users, or from them where the preset is of uploads.
+/// A server, a preset cell, and flows to its users, or from them if the preset is for uploads.
 #[derive(Clone, Debug)]
 pub struct CellRunSpec<'a> {
     /// Name of the scenario.
     pub name: String,
-    /// The cell and what stands around it.
+    /// The cell and its surroundings.
     pub preset: &'static Preset,
-    /// Round trip time of the wire alone, in place of the preset's: all of it on the first link.
+    /// Round-trip time of the wired part, in place of the preset's; all of it on the first link.
     pub rtt: Option<Span>,
     /// Flows of each user.
     pub flows: u32,
-    /// Time between the starts of two flows.
+    /// Time between the starts of consecutive flows.
     pub stagger: Span,
     /// The flows' congestion control.
     pub cc: &'a Algorithm,
-    /// How long it is played.
+    /// Duration of the run.
     pub duration: Span,
-    /// Figures are counted from here.
+    /// Start of measurement.
     pub warmup: Span,
-    /// Feeds every random choice, the places of users among them.
+    /// Seed of all random choices, including the places of users.
     pub seed: u64,
 }
 
@@ -49,11 +49,11 @@ impl<'a> CellRunSpec<'a> {
 }
 
 /// The text of a scenario with the host "server", the cell "cell", its user "user", or "user.1" and so on if there are
-/// several, and flows between them: "flow", or "flow.1" and so on. Values that a scenario cannot have, such as no flows,
-/// are written as they are, and refused by [`crate::parse()`].
+/// several, and flows between them: "flow", or "flow.1" and so on. Values that are invalid in a scenario, such as zero flows,
+/// are written unchanged, and [`crate::parse()`] refuses them.
 pub fn cell(spec: &CellRunSpec<'_>) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write(&mut text, spec);
     text
 }
@@ -66,7 +66,7 @@ fn write(text: &mut String, spec: &CellRunSpec<'_>) -> fmt::Result {
     if !spec.warmup.is_zero() {
         writeln!(text, "warmup = \"{}\"", spec.warmup)?;
     }
-    // TOML has no numbers above 2^63; in quotes they are read all the same.
+    // TOML has no numbers above 2^63; they are accepted in quotes.
     match i64::try_from(spec.seed) {
         Ok(seed) => writeln!(text, "seed = {seed}")?,
         Err(_) => writeln!(text, "seed = \"{}\"", spec.seed)?,
@@ -80,7 +80,7 @@ fn write(text: &mut String, spec: &CellRunSpec<'_>) -> fmt::Result {
         )?;
         writeln!(text, "rate = \"{}\"", wired.rate)?;
         match spec.rtt {
-            // Halves that are not whole nanoseconds are given to the way back.
+            // The odd nanosecond goes to the way back.
             Some(rtt) if index == 0 => {
                 writeln!(text, "delay = \"{}\"\nback = {{ delay = \"{}\" }}", rtt / 2, rtt - rtt / 2)?;
             }
@@ -90,7 +90,7 @@ fn write(text: &mut String, spec: &CellRunSpec<'_>) -> fmt::Result {
         if !wired.overhead.is_zero() {
             writeln!(text, "overhead = \"{}\"", wired.overhead)?;
         }
-        // A wire that is never the bottleneck loses nothing.
+        // The wired links are never the bottleneck and lose nothing.
         writeln!(text, "queue = {{ kind = \"droptail\", limit = \"unlimited\" }}")?;
         from = wired.to;
     }

@@ -1,4 +1,4 @@
-//! The settings of TCP. Their defaults are those of Linux 6.18; `stack` changes them.
+//! The settings of TCP. The defaults are those of Linux 6.18; `stack` changes them.
 
 use ranpace_tcp::{ControlRtt, Growth, Opener, RtoRule, RttSample};
 use ranpace_units::{Bytes, Span};
@@ -6,15 +6,15 @@ use ranpace_units::{Bytes, Span};
 use crate::key::{Duration, Flag, Group, Is, Key, Open, Size, Whole, Within, WordOr, Words};
 use crate::limits::LEAST_SPAN;
 
-/// Shortest timeouts: a tick of Linux's clock at its fastest (HZ = 1000), which its TCP timers count in. Connections with shorter
-/// ones would do little else than run out.
+/// Shortest timeout: a tick of Linux's fastest clock (HZ = 1000), the unit of its TCP timers. Connections with shorter timeouts
+/// would spend most of their time in timeouts.
 const LEAST_TIMEOUT: Span = Span::from_millis(1);
-/// Longest time that is believed. Ours.
+/// Longest accepted time. Ours.
 const MOST_TIME: Span = Span::from_secs(3_600);
 /// Largest window that TCP can announce (RFC 7323 section 2.3).
 const MOST_WINDOW: Bytes = Bytes::new(1 << 30);
 
-/// What `stack` may be.
+/// Values of `stack`.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Stack {
     Linux,
@@ -27,58 +27,66 @@ pub(crate) const MTU: Key<Size> = Key {
     default: Open("`\"1500B\"`"),
     about: "largest IP packet",
 };
-pub(super) const INITIAL_WINDOW: Key<Whole<u32>> =
-    Key { name: "initial_window", kind: Whole::new(1..=65_535), default: Open("`10`"), about: "segments" };
-pub(super) const TIMESTAMPS: Key<Flag> =
-    Key { name: "timestamps", kind: Flag, default: Open("`true`"), about: "12 bytes on every segment" };
+pub(super) const INITIAL_WINDOW: Key<Whole<u32>> = Key {
+    name: "initial_window",
+    kind: Whole::new(1..=65_535),
+    default: Open("`10`"),
+    about: "initial congestion window, in segments",
+};
+pub(super) const TIMESTAMPS: Key<Flag> = Key {
+    name: "timestamps",
+    kind: Flag,
+    default: Open("`true`"),
+    about: "timestamps option, 12 bytes on every segment",
+};
 pub(super) const ECN: Key<Flag> = Key { name: "ecn", kind: Flag, default: Open("`false`"), about: "" };
 pub(super) const ACK_EVERY: Key<Whole<u32>> = Key {
     name: "ack_every",
     kind: Whole::new(1..=1_000),
     default: Open("`2`, or what the algorithm asks for (`vivace`: `1`)"),
-    about: "segments for an acknowledgement",
+    about: "segments per acknowledgement",
 };
 pub(super) const ACK_DELAY: Key<Duration> = Key {
     name: "ack_delay",
     kind: Within(Span::ZERO..=MOST_TIME),
     default: Open("`\"40ms\"`"),
-    about: "longest delay of an acknowledgement",
+    about: "maximum delay of an acknowledgement",
 };
 pub(super) const QUICK_ACKS: Key<Whole<u32>> = Key {
     name: "quick_acks",
     kind: Whole::new(0..=65_535),
     default: Open("`16`"),
-    about: "segments acknowledged at once at the beginning",
+    about: "segments acknowledged immediately at the start",
 };
 pub(super) const MIN_RTO: Key<Duration> = Key {
     name: "min_rto",
     kind: Within(LEAST_TIMEOUT..=MOST_TIME),
     default: Open("`\"200ms\"`"),
-    about: "least retransmission timeout",
+    about: "minimum retransmission timeout",
 };
 pub(super) const INITIAL_RTO: Key<Duration> = Key {
     name: "initial_rto",
     kind: Within(LEAST_TIMEOUT..=MOST_TIME),
     default: Open("`\"1s\"`"),
-    about: "retransmission timeout before there is an RTT",
+    about: "retransmission timeout before the first RTT sample",
 };
 pub(super) const MAX_RTO: Key<Duration> = Key {
     name: "max_rto",
     kind: Within(LEAST_TIMEOUT..=MOST_TIME),
     default: Open("`\"120s\"`"),
-    about: "longest retransmission timeout",
+    about: "maximum retransmission timeout",
 };
 pub(super) const RECEIVE_BUFFER: Key<Size> = Key {
     name: "receive_buffer",
     kind: Within(Bytes::new(1)..=MOST_WINDOW),
     default: Open("`\"65536B\"`"),
-    about: "at the beginning",
+    about: "initial receive buffer",
 };
 pub(super) const RECEIVE_BUFFER_MAX: Key<Size> = Key {
     name: "receive_buffer_max",
     kind: Within(Bytes::new(1)..=MOST_WINDOW),
     default: Open("`\"16MiB\"`, or `receive_buffer` if that is more"),
-    about: "where autotuning ends; equal to `receive_buffer` for a fixed one",
+    about: "upper limit of autotuning; equal to `receive_buffer` for a fixed buffer",
 };
 pub(super) const SEND_BUFFER: Key<WordOr<Size>> = Key {
     name: "send_buffer",
@@ -92,28 +100,28 @@ pub(super) const GSO: Key<Flag> = Key {
     name: "gso",
     kind: Flag,
     default: Open("`false`"),
-    about: "segments that leave together are one piece for the network card, as in Linux: its last segment has \
-            PSH and is acknowledged at once (Linux 6.6 and later). Off, since published experiments are played \
-            without; [what it changes](fidelity.md#tcp-against-the-kernel)",
+    about: "segments sent together form one piece for the network card, as in Linux: its last segment has PSH and is \
+            acknowledged at once (Linux 6.6 and later). Off by default, as published experiments are run without it; [what \
+            it changes](fidelity.md#tcp-against-the-kernel)",
 };
 pub(super) const PACING: Key<Flag> = Key {
     name: "pacing",
     kind: Flag,
     default: Open("`false`"),
-    about: "paces algorithms that do not pace themselves; they are told, which ends CUBIC's slow start later, \
-            as in Linux",
+    about: "paces algorithms that do not pace themselves, and tells them so, which ends CUBIC's slow start later, as in \
+            Linux",
 };
 pub(super) const OPENER: Key<Words<Opener>> = Key {
     name: "opener",
     kind: Words(&[("sender", Opener::Sender), ("receiver", Opener::Receiver)]),
     default: Open("`\"sender\"`"),
-    about: "who opens the connection: the data's `\"sender\"` (a push) or its `\"receiver\"` (a fetch)",
+    about: "which side opens the connection: the data's `\"sender\"` (a push) or its `\"receiver\"` (a fetch)",
 };
 pub(super) const STACK: Key<Words<Stack>, Is<Stack>> = Key {
     name: "stack",
     kind: Words(&[("linux", Stack::Linux), ("ns-3.26", Stack::Ns3)]),
     default: Is(Stack::Linux),
-    about: "whose TCP this is: what the other keys have where they are not given; see below",
+    about: "TCP implementation that the defaults of the other keys follow; see below",
 };
 pub(super) const SACK: Key<Flag> = Key {
     name: "sack",
@@ -125,33 +133,33 @@ pub(super) const INFLATE_OWN: Key<Flag> = Key {
     name: "inflate_own",
     kind: Flag,
     default: Open("`false`"),
-    about: "without SACK: duplicate acknowledgements let also algorithms send that set their window themselves",
+    about: "without SACK: duplicate acknowledgements let also algorithms that set their own window send more during a \
+            recovery",
 };
 pub(super) const RTT_SAMPLE: Key<Words<RttSample>> = Key {
     name: "rtt_sample",
     kind: Words(&[("newest", RttSample::Newest), ("oldest", RttSample::Oldest)]),
     default: Open("`\"newest\"`"),
-    about: "which of the segments that an ACK covers its RTT is of; of the `\"oldest\"`, ACK delays are in it",
+    about: "which segment covered by an ACK its RTT sample is taken from; samples of the `\"oldest\"` include ACK delays",
 };
 pub(super) const TIMESTAMP_GRANULARITY: Key<WordOr<Duration>> = Key {
     name: "timestamp_granularity",
     kind: WordOr("exact", Within(LEAST_SPAN..=MOST_TIME)),
     default: Open("`\"exact\"`"),
-    about: "what the clock of RTTs and timestamps counts in, such as `\"1ms\"`: both ends are cut to it",
+    about: "granularity of the clock of RTTs and timestamps, such as `\"1ms\"`: both times of an RTT are rounded down to it",
 };
 pub(super) const RTO: Key<Words<RtoRule>> = Key {
     name: "rto",
     kind: Words(&[("linux", RtoRule::Linux), ("rfc6298", RtoRule::Rfc6298)]),
     default: Open("`\"linux\"`"),
-    about: "SRTT + max(4 RTTVAR, `min_rto`); or `\"rfc6298\"`: max(SRTT + 4 RTTVAR, `min_rto`), with its \
+    about: "`\"linux\"`: SRTT + max(4 RTTVAR, `min_rto`); `\"rfc6298\"`: max(SRTT + 4 RTTVAR, `min_rto`), with its \
             estimator",
 };
 pub(super) const CONTROL_RTT: Key<Words<ControlRtt>> = Key {
     name: "control_rtt",
     kind: Words(&[("sample", ControlRtt::Sample), ("smoothed", ControlRtt::Smoothed)]),
     default: Open("`\"sample\"`"),
-    about: "what an algorithm is told as the RTT: the ACK's sample, or the `\"smoothed\"` mean with each ACK, \
-            and the smallest of it",
+    about: "RTT passed to algorithms: the ACK's sample, or the `\"smoothed\"` mean with each ACK; its minimum likewise",
 };
 pub(super) const GROWTH: Key<Words<Growth>> = Key {
     name: "growth",
@@ -161,11 +169,11 @@ pub(super) const GROWTH: Key<Words<Growth>> = Key {
         ("slow_start_acks", Growth::SlowStartAcks),
     ]),
     default: Open("`\"segments\"`"),
-    about: "what windows grow by: segments acknowledged, or `\"acks\"`, each of which counts as one segment at \
-            most (ns-3's NewReno), or `\"slow_start_acks\"`: that in slow start only (ns-3's CUBIC)",
+    about: "what windows grow by: acknowledged segments; `\"acks\"`: at most one segment per ACK (ns-3's NewReno); \
+            `\"slow_start_acks\"`: the same in slow start only (ns-3's CUBIC)",
 };
 
-/// The settings of TCP; all but `mtu` are its alone.
+/// The settings of TCP; all but `mtu` apply to TCP only.
 pub(crate) const KEYS: Group = &[
     &MTU,
     &INITIAL_WINDOW,

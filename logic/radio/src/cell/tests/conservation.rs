@@ -15,10 +15,10 @@ enum PacketState {
     Dropped,
 }
 
-/// Everything that was told, checked as it is.
+/// Every call of the listener, checked as it comes.
 #[derive(Default)]
 struct Ledger {
-    /// By number, with who it is of.
+    /// By packet number, with the packet's user.
     packets: BTreeMap<u64, (u32, Direction, PacketState)>,
     latest: BTreeMap<(u32, bool, u8), u64>,
     told: Vec<(Time, u64, Option<DropCause>)>,
@@ -57,7 +57,7 @@ impl Listener<Datagram> for Ledger {
         assert!(packet.sent <= now, "{packet:?} at {now:?}");
         self.end(&packet, user, direction, PacketState::Delivered);
         self.told.push((now, packet.id, None));
-        // Numbers tell the bearer.
+        // The lowest bit of the number is the bearer.
         let place = self.latest.entry((user, direction == UP, (packet.id & 1) as u8)).or_insert(0);
         assert!(*place <= packet.id, "{packet:?} after {place}");
         *place = packet.id;
@@ -83,7 +83,7 @@ impl Listener<Datagram> for Ledger {
     }
 }
 
-/// What is done next.
+/// The next step of a run.
 #[derive(Clone, Debug)]
 enum Step {
     Send {
@@ -102,7 +102,7 @@ enum Step {
         forward: bool,
         ms: u64,
     },
-    /// Leaves, and comes back later.
+    /// The user leaves, and returns later.
     Leave {
         user: u32,
         anew: bool,
@@ -161,12 +161,12 @@ fn user() -> impl Strategy<Value = UserConfig> {
         })
 }
 
-/// How it is called.
+/// When the cell is called.
 #[derive(Clone, Copy, PartialEq)]
 enum Calls {
     /// At each event.
     InTime,
-    /// Only when something is done.
+    /// Only when a step is done.
     Late,
 }
 
@@ -190,7 +190,7 @@ fn play(cells: &[CellConfig], users: &[UserConfig], steps: &[Step], reports: boo
                     ledger.packets.insert(packet.id, (user, direction, fate));
                     let taken = match away.get_mut(&user) {
                         Some(subscriber) => {
-                            // Nobody plays what others do before.
+                            // Nothing else plays the earlier slots of the other users.
                             network.poll(now - Span::from_nanos(1), &mut ledger);
                             subscriber.send(now, direction, bearer, packet, &mut ledger);
                             true
@@ -234,7 +234,7 @@ fn play(cells: &[CellConfig], users: &[UserConfig], steps: &[Step], reports: boo
                 assert!(cell.attach(now, subscriber, &mut ledger).is_none());
             }
         }
-        // What waits is what was neither delivered nor dropped.
+        // Waiting bytes are those neither delivered nor dropped.
         for user in 0..users.len() as u32 {
             for direction in [DOWN, UP] {
                 let waiting = match (away.get(&user), network.serving(user)) {
@@ -277,8 +277,8 @@ fn play(cells: &[CellConfig], users: &[UserConfig], steps: &[Step], reports: boo
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// Every packet is delivered once, in order of its bearer, or dropped once, or waits; and neither who listens nor when
-    /// the cell is called makes a difference.
+    /// Every packet is delivered once, in order within its bearer, or dropped once, or still waits; reports and the times of
+    /// calls make no difference.
     #[test]
     fn no_packet_is_lost_sight_of(
         cells in prop::collection::vec(cell(), 2), users in prop::collection::vec(user(), 1..=6),

@@ -13,7 +13,7 @@ fn rig(config: &CellConfig, users: usize) -> Rig {
     rig
 }
 
-/// Mbit/s of blocks of the highest MCS in all data symbols of this direction.
+/// Mbit/s of blocks of the highest MCS in all data symbols of a direction.
 fn block_rate(config: &CellConfig, direction: Direction) -> f64 {
     let layout = Layout::new(config).unwrap();
     let slots = 20_000_000 / layout.frame.slot().as_nanos();
@@ -25,7 +25,7 @@ fn block_rate(config: &CellConfig, direction: Direction) -> f64 {
     (0..slots).map(bits).sum::<u64>() as f64 / 20e3
 }
 
-/// What is left of the rate when the symbols of a slot are divided among so many, each with pilots of its own.
+/// Share of the rate that is left when `users` users divide the symbols of a slot, each with its own DMRS.
 fn with_pilots(config: &CellConfig, users: u32) -> f64 {
     let layout = Layout::new(config).unwrap();
     match config.air {
@@ -48,7 +48,7 @@ fn a_full_direction_has_the_rate_of_its_blocks() {
             assert!((rate / blocks - 1.0).abs() < 0.03, "{case}, {direction:?}: {rate} of {blocks} Mbit/s");
         }
     }
-    // Test P-2, and the experiments' 908 Mbit/s.
+    // Test P-2, and the 908 Mbit/s of the experiments.
     assert!((block_rate(&nr(Duplex::Dynamic, Division::Symbols), DOWN) - 852.6).abs() < 0.1);
     assert!((block_rate(&mmwave(), UP) - 908.16).abs() < 0.01);
 }
@@ -89,7 +89,7 @@ fn acknowledgements_downlink_take_a_symbol_and_no_more() {
     for config in [mmwave(), nr(Duplex::Dynamic, Division::Symbols)] {
         let slot = config.air.frame().unwrap().slot();
         let layout = Layout::new(&config).unwrap();
-        // NR has pilots in the first symbol of a grant.
+        // In NR the first symbol of a grant carries DMRS.
         let (all, few) =
             (layout.frame.data_symbols(0, DOWN), if matches!(config.air, Air::Mmwave) { 1 } else { 2 });
         let bits = |symbols| f64::from(layout.block(UP, layout.most, layout.prbs, symbols).bits());
@@ -130,7 +130,7 @@ fn users_of_a_direction_share_it() {
 
 #[test]
 fn nobody_is_left_out_by_a_pattern() {
-    // One slot of twenty is the downlink's, and has room for seven of sixty users.
+    // One slot in twenty is downlink, and has room for seven of sixty users.
     let pattern: ranpace_phy::TddPattern = "DUUUUUUUUUUUUUUUUUUU".parse().unwrap();
     let mut rig = rig(&nr(Duplex::Tdd(pattern), Division::Symbols), 60);
     rig.fill = 20_000;
@@ -152,7 +152,7 @@ fn many_users_get_more_than_pilots() {
             let rates: Vec<f64> = all.iter().map(|user| rig.rate(*user, direction, 300)).collect();
             let (sum, blocks) = (rates.iter().sum::<f64>(), block_rate(&config, direction));
             let least = rates.iter().copied().fold(f64::MAX, f64::min);
-            // Of two symbols one is for pilots.
+            // One of two symbols carries DMRS.
             assert!(
                 sum > 0.45 * blocks && least > 0.7 * sum / 30.0,
                 "{case}, {direction:?}: {rates:?} of {blocks}"
@@ -176,7 +176,7 @@ fn a_lone_packet_waits_for_little() {
         }
         rig.play_until(rig.now + Span::from_millis(100));
         assert_eq!(rig.log.arrivals.len(), 400, "{case}");
-        // In TDD a slot of the direction may be a pattern away.
+        // In TDD the next slot of a direction may be a whole pattern away.
         let pattern = frame.pattern().map_or(0, |pattern| u64::from(pattern.slots()));
         let down = harq.decode + 1 + pattern;
         let up = access.sr_period

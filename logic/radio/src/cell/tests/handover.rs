@@ -4,7 +4,7 @@ use super::*;
 use crate::network::RadioNetwork;
 use ranpace_rnis::EventKind;
 
-/// What came of packets, by number.
+/// Outcomes of packets, by number.
 #[derive(Default)]
 struct Heard {
     delivered: Vec<(Time, Direction, u64)>,
@@ -68,7 +68,7 @@ fn what_is_forwarded_arrives_in_order_and_once() {
         let ids = told.delivered.iter().filter(|packet| packet.1 == direction).map(|packet| packet.2);
         assert!(ids.is_sorted_by(|a, b| a < b), "{direction:?}");
     }
-    // Nobody serves it in between.
+    // No cell serves the user in between.
     assert!(!told.delivered.iter().any(|packet| packet.0 > BEGIN && packet.0 < END));
     assert!(told.delivered.is_sorted_by_key(|packet| packet.0));
 }
@@ -78,7 +78,7 @@ fn what_is_not_forwarded_is_lost_and_told_of() {
     for (mode, config) in [("AM", Config::am(Bytes::new(1_000_000))), ("UM", um())] {
         let told = go(config, false);
         assert_eq!(told.delivered.len() + told.dropped.len(), 600, "{mode}");
-        // What came downlink in the last 3 ms or waited, and nothing else but UM's blocks in the air.
+        // Only downlink packets of the last 3 ms or still queued, and UM's blocks in the air.
         let down = told.dropped.iter().filter(|packet| packet.1 == DOWN).count();
         assert!((1..20).contains(&down), "{mode}: {:?}", told.dropped);
         for (time, direction, _, cause) in &told.dropped {

@@ -4,7 +4,7 @@ use ranpace_phy::{BlerCurve, LtePrbs};
 
 use super::*;
 
-/// A cell of 25 PRBs in which one process sends a block of 2292 B at a time.
+/// A cell of 25 PRBs with one HARQ process, which sends blocks of 2292 B.
 fn one_process() -> CellConfig {
     let mut config = lte(LteBandwidth::Mhz5);
     config.adaptation.fixed_mcs = Some(LteMcs::MAX);
@@ -14,7 +14,7 @@ fn one_process() -> CellConfig {
     config
 }
 
-/// Where a user has this much less than the SINR at which half of the blocks fail.
+/// The distance at which the SINR is this many dB below the one at which half of the blocks fail.
 fn short_by(db: f64) -> f64 {
     let wanted = BlerCurve::ns3(LteMcs::MAX, LtePrbs::new(25).unwrap()).centre_db() - db;
     let (mut near, mut far) = (20.0, 2000.0);
@@ -29,7 +29,7 @@ fn short_by(db: f64) -> f64 {
 
 #[test]
 fn p_3_a_burst_of_ten_packets_takes_as_many_rounds_as_its_blocks_and_their_retransmissions() {
-    // With Chase combining the second attempt has 3 dB more, the third 4.8 dB: who lacks 3.9 dB needs three.
+    // With Chase combining the second attempt has 3 dB more and the third 4.8 dB: a user that lacks 3.9 dB needs three.
     for (case, metres, errors, size, rounds_ms) in [
         ("a packet a round", 50.0, Errors::Fixed(0.0), 2200, 80),
         ("two a round", 50.0, Errors::Fixed(0.0), 1135, 40),
@@ -44,7 +44,7 @@ fn p_3_a_burst_of_ten_packets_takes_as_many_rounds_as_its_blocks_and_their_retra
         }
         rig.play_until(Time::from_secs(1));
         assert_eq!(rig.log.arrivals.len(), 10, "{case}");
-        // The last block is decoded 3 ms after it was sent, and its process is free after 8.
+        // The last block is decoded 3 ms after it was sent; its process is free after 8 ms.
         let last = rig.log.arrivals[9].2;
         assert_eq!(last + Span::from_millis(8 - 3), Time::from_millis(rounds_ms), "{case}");
         let retransmissions = if rounds_ms > 100 { 2 * rounds_ms / 24 } else { 0 };
@@ -70,7 +70,7 @@ fn eight_processes_hide_the_rounds_and_a_lost_block_does_not_come() {
 
 #[test]
 fn blocks_that_fail_take_no_more_than_what_it_takes_to_send_them_again() {
-    // A tenth fails each time: 1 / 0.9 attempts for a block, in every frame and direction.
+    // A tenth of the attempts fails: 1 / 0.9 attempts per block, in every frame and direction.
     for (case, mut config) in frames() {
         config.adaptation.errors = Errors::Fixed(0.1);
         for direction in [DOWN, UP] {
@@ -99,7 +99,7 @@ fn blocks_that_fail_take_no_more_than_what_it_takes_to_send_them_again() {
 
 #[test]
 fn the_outer_loop_finds_ten_percent_and_does_not_wind_up() {
-    // MCS are two steps too high for the channel.
+    // The MCS is two steps too high for the channel.
     let mut config = lte(LteBandwidth::Mhz5);
     config.adaptation = AdaptationConfig {
         thresholds: ranpace_phy::CqiThresholds::Awgn,
@@ -112,7 +112,7 @@ fn the_outer_loop_finds_ten_percent_and_does_not_wind_up() {
     let harq = rig.cell.harq(0, DOWN).unwrap();
     let failed = rig.cell.members[0].as_ref().unwrap().steps.downlink;
     assert!(harq.retransmissions as f64 / (harq.blocks as f64) < 0.15, "{harq:?} {failed}");
-    // Nothing fails near the base station, and the loop stays where it is.
+    // Near the base station nothing fails, and the loop does not move.
     let mut rig = Rig::new(&config, &[standing(20.0, um())]);
     rig.saturate(&[0], DOWN, 1460, 5000);
     assert_eq!(rig.cell.members[0].as_ref().unwrap().steps.downlink, 0.0);

@@ -1,4 +1,4 @@
-//! Test P-6: the effect on packets of blocks that HARQ gives up.
+//! Test P-6: how blocks that HARQ gives up affect packets.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn cell() -> CellConfig {
 #[test]
 fn p_6_unacknowledged_mode_loses_packets_in_bursts() {
     let mut rig = Rig::new(&cell(), &[standing(50.0, um())]);
-    // 4000 losses: their number has a deviation of 1.6 %.
+    // 4000 losses: their count has a standard deviation of 1.6 %.
     rig.saturate(&[0], DOWN, 1460, 400_000);
     let harq = rig.cell.harq(0, DOWN).unwrap();
     let failed = harq.lost as f64 / harq.blocks as f64;
@@ -42,7 +42,7 @@ fn p_6_acknowledged_mode_loses_none_and_delays_some() {
     let delays = || rig.log.arrivals.iter().map(|arrival| arrival.3);
     let least = delays().min().unwrap();
     assert_eq!(least, Span::from_millis(3));
-    // From the loss to the report 10 ms of t-Reordering and a grant; then the way again.
+    // From the loss to the status report: 10 ms of t-Reordering and a grant; then the retransmission.
     let spikes = delays().filter(|delay| *delay >= least + Span::from_millis(16)).count();
     assert!(spikes >= 100, "{spikes}");
 }

@@ -26,12 +26,12 @@ fn a_lone_packet_takes_three_slots_down_and_waits_to_ask_up() {
     rig.play_until(Time::from_nanos(20_500_000));
     rig.send(0, DOWN, 100);
     rig.play_until(Time::from_millis(60));
-    // Sent in the slot that begins at 21 ms.
+    // The packet is sent in the slot that begins at 21 ms.
     assert_eq!(rig.log.arrivals.last().map(|arrival| arrival.2), Some(Time::from_millis(24)));
     rig.play_until(Time::from_nanos(100_500_000));
     rig.send(0, UP, 60);
     rig.play_until(Time::from_millis(200));
-    // User 0 asks at 110 ms, is granted at 114, sends at 118, is decoded at 121.
+    // User 0 sends its request at 110 ms, gets a grant at 114, sends at 118, and is decoded at 121.
     assert_eq!(rig.log.arrivals.last().map(|arrival| arrival.2), Some(Time::from_millis(121)));
     assert_eq!(rig.cell.next_event(), Time::MAX, "then all sleep");
 }
@@ -56,8 +56,8 @@ fn p_8_waits_are_spread_over_the_period_of_requests() {
 
 #[test]
 fn goodputs_of_ns_3_by_distance() {
-    // Metres, MCS, Mbit/s: a static user, UM, saturated UDP (of packets of 1400 B, by the overhead); measured with ns-3 3.37.
-    // At 1000 m control information is lost at times.
+    // Metres, MCS, Mbit/s: a static user in UM with saturating UDP (packets of 1400 B, judging by the overhead), measured with
+    // ns-3 3.37. At 1000 m control information is sometimes lost.
     for (metres, mcs, mbit_s) in [
         (20.0, 28, 73.703),
         (200.0, 28, 73.703),
@@ -92,14 +92,14 @@ fn p_9_two_full_users_share_and_one_takes_what_the_other_leaves() {
     assert!((shares[0] / (shares[0] + shares[1]) - 0.5).abs() < 0.01, "{shares:?}");
     let (slots, used) = rig.cell.used_prbs();
     assert!((used.downlink / slots as f64 - 25.0).abs() < 0.1);
-    // A small source, and a full one.
+    // One small source and one saturating source.
     let mut rig = Rig::new(&config, &[standing(50.0, um()), standing(50.0, um())]);
     for _ in 0..1000 {
         rig.send(0, DOWN, 125);
         rig.saturate(&[1], DOWN, 1460, 1);
     }
     assert!((rig.rate(0, DOWN, 1000) - 1.0).abs() < 0.02);
-    // 125 B want one group of two PRBs at MCS 28.
+    // 125 B need one group of two PRBs at MCS 28.
     let rate = rig.rate(1, DOWN, 1000);
     assert!((rate / 16.3 - 1.0).abs() < 0.05, "{rate}");
 }
@@ -114,7 +114,7 @@ fn proportional_fair_gives_like_users_like_time_under_fading() {
     rig.saturate(&[0, 1, 2, 3], DOWN, 1460, 20_000);
     let shares: Vec<f64> = (0..4).map(|user| rig.rate(user, DOWN, 20_000)).collect();
     let mean = shares.iter().sum::<f64>() / 4.0;
-    // Rates differ more than time does.
+    // Rates differ more than shares of time do.
     assert!(shares.iter().all(|share| (share / mean - 1.0).abs() < 0.1), "{shares:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the cell as a whole: those of the specification, and invariants. This file holds what they share.
+//! Tests of the cell as a whole: those of the specification, and invariants. This file holds the shared helpers.
 
 mod conservation;
 mod frames;
@@ -43,13 +43,13 @@ impl Packet for Datagram {
     fn mark_ce(&mut self) {}
 }
 
-/// What came, by user.
+/// What arrived, by user.
 #[derive(Default)]
 pub(super) struct Log {
     pub bytes: Vec<[u64; 2]>,
     pub arrivals: Vec<(u32, Direction, Time, Span)>,
     pub dropped: u64,
-    /// Numbers of those that were dropped, in the order in which it was told.
+    /// Numbers of dropped packets, in the order of the reports.
     pub lost: Vec<u64>,
     pub events: Vec<Event>,
     pub reports: u64,
@@ -125,7 +125,7 @@ pub(super) struct Rig {
     pub cell: Cell<Datagram>,
     pub log: Log,
     pub now: Time,
-    /// What `saturate` keeps waiting, in bytes.
+    /// Bytes that `saturate` keeps queued.
     pub fill: u64,
     pub sent: u64,
 }
@@ -155,7 +155,7 @@ impl Rig {
         self.now = end;
     }
 
-    /// Keeps buffers of these users filled for so long.
+    /// Keeps the buffers of these users filled for `millis` ms.
     pub fn saturate(&mut self, users: &[u32], direction: Direction, size: u32, millis: u64) {
         for _ in 0..millis {
             for &user in users {
@@ -168,7 +168,7 @@ impl Rig {
         }
     }
 
-    /// Lets users ask and tell of what they have; what came until then does not count.
+    /// Lets users send requests and buffer status reports first; deliveries during this time do not count.
     pub fn warm_up(&mut self, users: &[u32], direction: Direction, size: u32) {
         self.saturate(users, direction, size, 100);
         self.log.bytes.clear();
@@ -180,7 +180,7 @@ impl Rig {
     }
 }
 
-/// NR as in test P-2, on one carrier of 132 PRBs at 120 kHz or one for each direction: the highest MCS, and no errors.
+/// NR as in test P-2, on one carrier of 132 PRBs at 120 kHz or one per direction, at the highest MCS without errors.
 pub(super) fn nr(duplex: Duplex, division: Division) -> CellConfig {
     let mut config = lte(LteBandwidth::Mhz20);
     config.air = Air::Nr {
@@ -204,7 +204,7 @@ pub(super) fn nr(duplex: Duplex, division: Division) -> CellConfig {
     config
 }
 
-/// The experiments on millimetre waves, at the highest MCS, without errors.
+/// The experiments on millimetre waves, at the highest MCS without errors.
 pub(super) fn mmwave() -> CellConfig {
     let mut config = nr(Duplex::Dynamic, Division::Symbols);
     config.air = Air::Mmwave;
@@ -232,7 +232,7 @@ pub(super) fn frames() -> [(&'static str, CellConfig); 6] {
     ]
 }
 
-/// NR's headers, in a buffer for fast links.
+/// NR's headers, in a buffer large enough for fast links.
 pub(super) fn of_nr(config: Config) -> Config {
     Config { format: Format::Nr, timers: Timers { window: 2048, ..config.timers }, ..config }
 }

@@ -1,14 +1,14 @@
-//! Tests P-9 and P-11: the shares of users, by the reports.
+//! Tests P-9 and P-11: the shares of users according to the reports.
 
 use super::*;
 
-/// PRBs of each user, slot by slot, as a reader of reports would add them up.
+/// PRBs of each user, summed over slots as a reader of reports would.
 #[derive(Default)]
 struct Reader {
     slots: u64,
     prbs: [u64; 2],
     unused: f64,
-    /// Most that a slot used.
+    /// Most PRBs used in a slot.
     most: f32,
 }
 
@@ -28,7 +28,7 @@ impl Listener<Datagram> for Reader {
     }
 }
 
-/// Users 0 and 1 with so many bytes a millisecond each, at 18.3 Mbit/s together.
+/// Users 0 and 1 with `bytes` each per millisecond, in a cell of 18.3 Mbit/s.
 fn play(bytes: [u32; 2], millis: u64) -> Reader {
     let mut config = lte(LteBandwidth::Mhz5);
     config.policy = Policy::RoundRobin;
@@ -66,14 +66,14 @@ fn p_9_two_full_users_have_half_each_and_nothing_is_unused() {
 
 #[test]
 fn p_9_what_one_user_leaves_is_for_the_other() {
-    // 1 Mbit/s, and 4 Mbit/s beside it: something is unused, and all but the first one's use could be the second's.
+    // 1 Mbit/s beside 4 Mbit/s: something is unused, and all but the first user's share could be the second's.
     let log = play([125, 500], 2000);
     let slots = log.slots as f64;
     let (pu, pa) = (log.unused / slots, log.prbs.map(|prbs| prbs as f64 / slots));
-    // 125 B and headers want two PRBs, a group; 500 B want six; one more where the group of one PRB is among them.
+    // 125 B and headers need two PRBs, one group; 500 B need six, or seven if the group of one PRB is among them.
     assert!((2.0..2.1).contains(&pa[0]) && (6.0..6.3).contains(&pa[1]), "{pa:?}");
     assert!(pu > 16.0 && (pa[1] + pu - (25.0 - pa[0])).abs() < 1e-6);
-    // A full second one takes it.
+    // If the second user saturates the cell, it takes the rest.
     let log = play([125, 3000], 2000);
     let slots = log.slots as f64;
     let (pu, pa) = (log.unused / slots, log.prbs.map(|prbs| prbs as f64 / slots));
@@ -94,7 +94,7 @@ fn p_11_mcs_of_the_uplink_by_distance() {
         let mut rig = Rig::new(&lte(band), &[standing(metres, um())]);
         let probe = rig.cell.probe(Time::ZERO, 0).unwrap().uplink;
         assert_eq!(probe.mcs, mcs, "{band:?} at {metres} m: {probe:?}");
-        // What is granted has that MCS, whatever its size.
+        // Every grant has that MCS, whatever its size.
         for _ in 0..20 {
             rig.send(0, UP, 1400);
         }

@@ -21,7 +21,7 @@ fn a_full_uplink_of_lte_has_the_rate_of_its_blocks() {
             (scheduled / blocks - 1.0).abs() < 0.03,
             "{band:?} at {metres} m: {scheduled} of {blocks} Mbit/s"
         );
-        // PDCP, RLC, MAC and reports of the buffer take 10 B of a block.
+        // PDCP, RLC, MAC and buffer status reports take 10 B of a block.
         let rate = rig.rate(0, UP, 2000);
         assert!(
             rate > scheduled - 0.08 - 0.01 * blocks && rate < scheduled,
@@ -37,7 +37,7 @@ fn power_by_the_standard_reaches_further_than_ns_3s() {
     let mut config = lte(LteBandwidth::Mhz20);
     config.power.control = PowerControl::THREE_GPP;
     config.adaptation = AdaptationConfig::LTE;
-    // Neither does the scheduler give more PRBs than the power is enough for when it gives all there are.
+    // Even when it gives out everything, the scheduler gives no more PRBs than the power suffices for.
     for alloc in [Alloc::Queue, Alloc::Full] {
         config.alloc = alloc;
         for metres in [100.0, 300.0, 600.0, 1200.0] {
@@ -57,7 +57,7 @@ fn who_has_no_process_free_leaves_its_part_to_others() {
     rig.warm_up(&[0, 1], UP, 1460);
     let before = rig.cell.used_prbs();
     rig.saturate(&[0, 1], UP, 1460, 800);
-    // Each sends every eighth TTI, and then has what it can, not half of it.
+    // Each sends every eighth TTI, and then gets all that it can use, not half of it.
     let after = rig.cell.used_prbs();
     let used = (after.1.uplink - before.1.uplink) / (after.0 - before.0) as f64;
     assert!((12.0..=25.0).contains(&used), "{used}");
@@ -69,19 +69,19 @@ fn who_has_no_process_free_leaves_its_part_to_others() {
 #[test]
 fn acknowledgements_of_fifty_users_all_arrive() {
     for (case, mut config) in frames() {
-        // A tenth fails.
+        // A tenth of the attempts fails.
         config.adaptation.errors = Errors::Fixed(0.1);
         let users: Vec<UserConfig> = (0..50).map(|_| standing(50.0, of_nr(um()))).collect();
         let mut rig = Rig::new(&config, &users);
         for round in 0..40_u64 {
             for user in 0..50 {
-                // Each at a phase of its own.
+                // Each user at its own phase.
                 rig.play_until(Time::from_nanos(25_000_000 * round + 487_123 * u64::from(user)));
                 rig.send(user, UP, 52);
             }
         }
         rig.play_until(rig.now + Span::from_secs(1));
-        // A block that fails five times is lost, of 2000 hardly one.
+        // A block is lost if it fails five times, which hardly one of 2000 does.
         let (came, lost) = (rig.log.arrivals.len(), rig.log.dropped);
         assert!(came as u64 + lost == 2000 && lost < 4, "{case}: {came} and {lost}");
         let worst = rig.log.arrivals.iter().map(|arrival| arrival.3).max().unwrap();
@@ -118,7 +118,7 @@ fn nothing_stalls_when_a_third_of_the_blocks_fail() {
 
 #[test]
 fn a_slot_holds_no_more_than_it_has() {
-    /// Watches what is used.
+    /// Checks the PRBs used.
     struct Watch<'a>(&'a str);
     impl Listener<Datagram> for Watch<'_> {
         fn on_delivered(&mut self, _: Time, _: u32, _: Direction, _: Datagram) {}
@@ -131,7 +131,7 @@ fn a_slot_holds_no_more_than_it_has() {
     }
     for (case, mut config) in frames() {
         config.adaptation.errors = Errors::Fixed(0.3);
-        // Special slots of TDD have both directions, each with all PRBs.
+        // In special slots of TDD both directions have symbols, each on all PRBs.
         let both = config.air.frame().unwrap().pattern().is_some();
         if both {
             let pattern: ranpace_phy::TddPattern = "DDDSU 14:0:0".parse().unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::channel::{DelayProfile, Disc, FadingSpeed, Spread, WalkRule};
 
-/// Two users at the same places; the second sends nothing.
+/// Two users at fixed places; the second sends nothing.
 fn with_and_without_a_silent_one(config: &CellConfig) {
     let play = |users: usize| {
         let place = |metres| standing(metres, of_nr(Config::am(Bytes::new(1_000_000))));
@@ -42,13 +42,13 @@ fn who_is_silent_sleeps_and_a_cell_of_sleepers_does_nothing() {
         let (played, _) = rig.cell.used_prbs();
         assert!(played <= 17 && rig.cell.awake.is_empty(), "{case}: {played} slots");
         assert_eq!(rig.cell.next_event(), Time::MAX, "{case}");
-        // One works; the others do not wake.
+        // One user becomes active; the others stay asleep.
         rig.send(7, DOWN, 1000);
         assert_eq!(rig.cell.awake, [7], "{case}");
         rig.play_until(Time::from_secs(2));
         assert!(rig.cell.awake.is_empty(), "{case}");
         let (played, _) = rig.cell.used_prbs();
-        // Polls and their answers: some 100 ms at most.
+        // Polls and their answers take some 100 ms at most.
         assert!(played < 17 + 2000, "{case}: {played} slots");
     }
 }
@@ -56,7 +56,7 @@ fn who_is_silent_sleeps_and_a_cell_of_sleepers_does_nothing() {
 #[test]
 fn an_idle_user_is_small() {
     let member = size_of::<UeContext<Datagram>>() as u64;
-    // What it has on the heap: processes of HARQ, a ring of grants under way, a bearer.
+    // Its heap: HARQ processes, a ring of grants under way, a bearer.
     let processes = 2 * 16 * (size_of::<super::super::ue_context::Block>() as u64 + 40);
     let bearer = size_of::<crate::rlc::Bearer<Datagram>>() as u64;
     let rings = 16 * 48;
@@ -65,11 +65,11 @@ fn an_idle_user_is_small() {
     assert!(sum < 10_000, "{member} + {processes} + {bearer} + {rings} = {sum}");
 }
 
-/// Walkers under fading with a proportional fair scheduler; somebody may look at the channel between slots, or have reports
-/// made, or call late.
+/// Walkers under fading with a proportional fair scheduler; optionally the channel is probed between slots, reports are made,
+/// or the cell is called late.
 fn walkers(config: &CellConfig, look: bool, reports: bool, late: bool) -> Vec<(u32, Direction, Time, Span)> {
     let area = Disc { centre: Position::new(0.0, 0.0, 1.5), radius_m: 250.0, spread: Spread::Area };
-    // Fast, so that what is slow changes as well.
+    // Fast, so that the slow parts of the channel change as well.
     let rule = WalkRule { area, speed_m_s: [20.0, 30.0], leg: Span::from_millis(300) };
     let user = UserConfig {
         place: Place::Walk(rule, None),
@@ -86,7 +86,7 @@ fn walkers(config: &CellConfig, look: bool, reports: bool, late: bool) -> Vec<(u
         }
         let next = Time::from_millis(ms);
         if look {
-            // A look into the future is one, too.
+            // A look into the future has no effect either.
             for ahead in [0, 3, 40] {
                 rig.cell.probe(next + Span::from_millis(ahead), 1);
                 rig.cell.snapshot(next + Span::from_millis(ahead), 2);

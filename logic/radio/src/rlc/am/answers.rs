@@ -1,5 +1,5 @@
-//! Handles a status report at the transmitter of acknowledged mode: acknowledged PDUs are forgotten, missing ones are retransmitted.
-//! TS 36.322 clause 5.2.1.
+//! Handling of status reports at the transmitter of acknowledged mode: acknowledged PDUs are released, missing ones are
+//! retransmitted. TS 36.322 clause 5.2.1.
 
 use ranpace_link::Packet;
 use ranpace_units::Time;
@@ -9,7 +9,7 @@ use super::super::stream::shrink;
 use super::super::{Am, Pdu};
 
 impl<P: Packet> Am<P> {
-    /// Transmitter: a report came; clause 5.2.1. What it does to packets is told at [`Self::on_deadline`], due at once.
+    /// Transmitter: handles a report; clause 5.2.1. Its effects on packets are reported by [`Self::on_deadline`], due at once.
     pub fn on_status(&mut self, now: Time, pdu: Pdu) {
         if !pdu.is_status() {
             return;
@@ -35,7 +35,7 @@ impl<P: Packet> Am<P> {
         self.watch(now);
     }
 
-    /// A status report was lost with its transport block.
+    /// Handles the loss of a status report with its transport block.
     pub fn on_status_lost(&mut self, pdu: Pdu) {
         if pdu.is_status()
             && let Some(report) = self.reports.take(pdu.sn)
@@ -56,7 +56,7 @@ impl<P: Packet> Am<P> {
         }
     }
 
-    /// Considers these parts of a PDU for sending again, unless some are to be already.
+    /// Queues these parts of a PDU for retransmission, unless the PDU is already queued.
     pub(super) fn send_again(&mut self, now: Time, sn: u64, missing: &[Nack], reported: Time) {
         let Some(record) = self.records.get_mut(sn) else { return };
         if record.acked || record.pending || reported <= record.sent {
@@ -81,7 +81,7 @@ impl<P: Packet> Am<P> {
         }
     }
 
-    /// Forgets PDUs that both ends are done with.
+    /// Releases PDUs that both ends are done with.
     pub(super) fn retire(&mut self) {
         while self.records.base < self.receiver.r && self.records.ring.front().is_some_and(|r| r.acked) {
             self.records.ring.pop_front();

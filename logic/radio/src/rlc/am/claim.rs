@@ -1,16 +1,16 @@
-//! The amount that a base station takes as waiting besides the data: PDUs that were sent and are not acknowledged, as ns-3 counts them.
+//! The amount that a scheduler grants besides the queued data: PDUs that were sent and are unacknowledged, as ns-3 counts them.
 //!
-//! ns-3's `LteRlcAm::DoReportBufferStatus` (read in a copy of release 3.26) adds the PDUs without an acknowledgement to those to be
-//! retransmitted. It reports when a packet arrives, when the other end asks for a report on its own data, and
-//! [`Timers::unacknowledged_report`](crate::rlc::Timers) after the last report while any PDU is open; the scheduler forgets the amount
-//! with the first block that would hold it. Blocks granted for it that find nothing to send are empty, so a user whose acknowledgements
-//! do not arrive takes blocks for nothing.
+//! ns-3's `LteRlcAm::DoReportBufferStatus` (read in a copy of release 3.26) adds the unacknowledged PDUs to those to be
+//! retransmitted. It reports when a packet arrives, when the other end polls for a report on its own data, and
+//! [`Timers::unacknowledged_report`](crate::rlc::Timers) after the last report while any PDU is open. The scheduler clears the amount
+//! with the first block that could hold it. Blocks granted for it stay empty if there is nothing to send, so a user whose
+//! acknowledgements do not arrive wastes blocks.
 //!
-//! Ours: a block for new data that would hold the amount makes the scheduler forget it, too, and then counts for both.
+//! Ours: a block for new data that could hold the amount also clears it, and then counts for both.
 
 use ranpace_units::{Span, Time};
 
-/// The amount, and when it is told next.
+/// The amount, and the time of the next report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     period: Span,
@@ -19,7 +19,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Nothing is claimed; nothing ever is with a period of zero.
+    /// Without a claim; with a period of zero there never is one.
     pub fn new(period: Span) -> Self {
         Self { period, bytes: 0, next: Time::MAX }
     }
@@ -29,13 +29,13 @@ impl Claim {
         !self.period.is_zero()
     }
 
-    /// A report, of `open` bytes without an acknowledgement; `more` if anything else waits.
+    /// Reports `open` unacknowledged bytes; `more` is whether anything else waits.
     pub fn report(&mut self, now: Time, open: u64, more: bool) {
         self.bytes = open;
         self.next = if open > 0 || more { now + self.period } else { Time::MAX };
     }
 
-    /// The scheduler granted so much.
+    /// Handles a grant of this size.
     #[inline]
     pub fn grant(&mut self, bytes: u32) {
         if u64::from(bytes) >= self.bytes {
@@ -43,7 +43,7 @@ impl Claim {
         }
     }
 
-    /// What the scheduler believes to wait.
+    /// The amount that the scheduler currently counts.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -55,7 +55,7 @@ impl Claim {
         self.next
     }
 
-    /// Set up anew.
+    /// Clears the claim.
     pub fn restart(&mut self) {
         *self = Self::new(self.period);
     }

@@ -24,7 +24,7 @@ fn what_is_missing_is_reported_and_sent_again_in_parts() {
     let pdus = one_each(&mut am, &mut log, 3);
     am.on_received(ms(4), pdus[1], &mut log);
     am.on_received(ms(5), pdus[2], &mut log);
-    // Every PDU polls, but a report speaks only of what t-Reordering has given up waiting for.
+    // Every PDU polls, but a report covers only PDUs that t-Reordering no longer waits for.
     assert_eq!(am.status_due(), Time::MAX);
     assert_eq!(am.next_deadline(), ms(14));
     am.on_deadline(ms(14), &mut log);
@@ -42,7 +42,7 @@ fn what_is_missing_is_reported_and_sent_again_in_parts() {
         parts.push(pdu);
     }
     assert_eq!(parts.len(), 4);
-    // Out of order, one of them twice.
+    // Out of order, and one of them twice.
     for part in [parts[3], parts[0], parts[0], parts[2], parts[1]] {
         assert!(log.delivered.is_empty());
         am.on_received(ms(21), part, &mut log);
@@ -133,7 +133,7 @@ fn reports_keep_their_distance() {
         am.enqueue(ms(id), TestPacket { id, size: 100 }, &mut log);
         let pdu = am.build(ms(id), Bytes::new(1000), &mut log).unwrap();
         am.on_received(ms(id), pdu, &mut log);
-        // Everything polls; t-StatusProhibit is 10 ms.
+        // Every PDU polls; t-StatusProhibit is 10 ms.
         let due = am.build_status(ms(id), Bytes::new(100)).is_some();
         assert_eq!(due, id % 10 == 0, "{id}");
     }
@@ -175,7 +175,7 @@ fn a_bearer_fails_after_so_many_retransmissions_and_goes_on() {
 
 #[test]
 fn with_the_timers_of_ns_3_nothing_is_given_up() {
-    // Three seconds in which nothing comes through, two polls and as many retransmissions of the last PDU each 40 ms.
+    // Three seconds without reception, with two polls and as many retransmissions of the last PDU every 40 ms.
     for timers in [Timers::NS3, Timers::MMWAVE] {
         let mut cell = Cell::new(&Config { timers, ..config() }, 1);
         (0..20).for_each(|_| cell.offer(1000));
@@ -201,7 +201,7 @@ fn a_handover_loses_nothing_if_asked() {
         am.on_received(ms(5), pdus[2], &mut log);
         am.restart(ms(5), keep, &mut log);
         assert_eq!(am.next_deadline(), Time::MAX);
-        am.on_received(ms(6), half, &mut log); // from before: of no use
+        am.on_received(ms(6), half, &mut log); // sent before the restart: useless
         assert_eq!(am.counters().useless, 1);
         while let Some(pdu) = am.build(ms(10), Bytes::new(700), &mut log) {
             assert!(pdu.size() >= Bytes::new(300));
@@ -232,7 +232,7 @@ fn slower_timers_make_longer_pauses() {
 
 #[test]
 fn what_is_not_acknowledged_is_claimed_until_a_block_would_hold_it() {
-    // ns-3 `LteRlcAm::DoReportBufferStatus`: every 20 ms, and with each packet; forgotten with a block as large.
+    // ns-3 `LteRlcAm::DoReportBufferStatus`: every 20 ms and with each packet; cleared by a block as large.
     for (report, claimed) in [(Span::from_millis(20), 1002), (Span::ZERO, 0)] {
         let poll_retransmit = Span::from_secs(9);
         let timers = Timers { unacknowledged_report: report, poll_retransmit, ..Timers::NS3 };

@@ -1,4 +1,4 @@
-//! Any sequence of steps: every byte is accounted for, deliveries are in order, buffers keep to their bounds.
+//! Any sequence of steps: every byte is accounted for, deliveries are in order, buffers stay within their limits.
 
 use proptest::prelude::*;
 use ranpace_link::{Limit, QueueConfig};
@@ -12,11 +12,11 @@ enum Step {
     Offer(u64),
     Wait(u64),
     Build(u64),
-    /// A PDU that is under way, by index, comes or is lost.
+    /// A PDU under way, given by index, is received or lost.
     Receive(usize),
     Lose(usize),
     StatusPdu(u64),
-    /// A report that is under way comes or is lost.
+    /// A report under way is received or lost.
     Hear(usize, bool),
     Restart(bool),
 }
@@ -63,7 +63,7 @@ fn config() -> impl Strategy<Value = Config> {
     })
 }
 
-/// Plays steps and checks after each.
+/// Runs the steps and checks after each.
 fn play(config: &Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
     let mut channel = Channel::new(config, 3);
     let (mut log, mut now, mut offered) = (Log::default(), Time::ZERO, (Bytes::ZERO, 0));
@@ -106,7 +106,7 @@ fn play(config: &Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
             prop_assert!(limit.holds(channel.buffered(), 0));
         }
     }
-    // A grant of what is wanted leaves nothing that could be sent at once.
+    // After a grant of `wanted`, nothing is left that could be sent at once.
     let wanted = channel.wanted();
     let mut left = wanted;
     while let Some(pdu) = channel.build(now, left, &mut log) {
@@ -126,7 +126,7 @@ proptest! {
         play(&config, steps)?;
     }
 
-    /// Acknowledged mode delivers all that the buffer took, whatever grants and losses, unless the bearer fails.
+    /// Acknowledged mode delivers everything that the buffer accepted, whatever the grants and losses, unless the bearer fails.
     #[test]
     fn acknowledged_mode_delivers_everything(
         seed in any::<u64>(),
@@ -134,7 +134,7 @@ proptest! {
         format in prop_oneof![Just(Format::Lte), Just(Format::Nr)],
         timers in prop_oneof![Just(Timers::NS3), Just(Timers::TS36331), Just(Timers::MMWAVE)],
         window in 1..100u32,
-        // A packet without a byte waits for nothing that could be drained.
+        // Not 0: nothing waits for an empty packet, so `drain` would not deliver it.
         steps in prop::collection::vec((prop::option::of(1..3000u64), prop_oneof![0..20u64, 0..3000u64]), 0..300),
     ) {
         let timers = Timers { window, max_retransmissions: None, ..timers };
@@ -149,13 +149,13 @@ proptest! {
         let refused = cell.log.dropped_for(DropCause::Overflow).len();
         prop_assert_eq!(refused, cell.log.dropped.len());
         prop_assert_eq!((cell.log.delivered.len() + refused) as u64, cell.offered());
-        // And then it is quiet.
+        // Then nothing is left to do.
         (0..100).for_each(|_| cell.tti(1000, 0.0));
         prop_assert_eq!(cell.channel.next_deadline(), Time::MAX);
         prop_assert!(cell.channel.to_be_sent().is_zero());
     }
 
-    /// Unacknowledged mode delivers what was not lost, and goes on after any outage.
+    /// Unacknowledged mode delivers what was not lost, and recovers from any outage.
     #[test]
     fn unacknowledged_mode_delivers_the_rest(
         seed in any::<u64>(),

@@ -40,7 +40,7 @@ fn packets_behind_a_gap_wait_until_the_timer_runs_out() {
     um.on_received(ms(4), pdus[1], &mut log);
     um.on_received(ms(6), pdus[3], &mut log);
     um.on_deadline(ms(39), &mut log);
-    // Until the timer started only the first was missing; the third is waited for from now on.
+    // Only the first was missing when the timer started; it now runs for the third.
     assert_eq!((log.delivered_ids(), um.next_deadline()), (vec![1], ms(39 + 35)));
     assert_eq!(log.dropped_for(DropCause::Radio), [0]);
     um.on_deadline(ms(100), &mut log);
@@ -56,7 +56,7 @@ fn a_packet_of_which_a_byte_is_lost_is_lost() {
     for id in 0..4 {
         um.enqueue(ms(0), TestPacket { id, size: 1000 }, &mut log);
     }
-    // 1495 B of packets: all of 0 and half of 1; the rest of 1 and nearly all of 2; the rest.
+    // 1495 B of packets each: all of 0 and half of 1; the rest of 1 and nearly all of 2; the rest.
     let pdus: Vec<Pdu> = (0..3).map(|_| um.build(ms(0), Bytes::new(1500), &mut log).unwrap()).collect();
     assert_eq!(pdus[0].payload(), Bytes::new(1500 - 3 - 2 - 2));
     um.on_lost(ms(3), pdus[0], &mut log);
@@ -76,7 +76,7 @@ fn grants_too_small_for_a_byte_carry_nothing() {
     for grant in 0..=4 {
         assert_eq!(um.build(ms(0), Bytes::new(grant), &mut log), None);
     }
-    // PDCP's header of the empty packet takes two blocks.
+    // The PDCP header of the empty packet takes two blocks.
     for payload in [1, 1, 1] {
         let pdu = um.build(ms(0), Bytes::new(5), &mut log).unwrap();
         assert_eq!(pdu.payload(), Bytes::new(payload));

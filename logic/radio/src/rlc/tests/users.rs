@@ -41,7 +41,7 @@ fn an_idle_user_has_no_deadlines_and_takes_little_memory() {
     let user = user();
     assert_eq!(user.next_deadline(Downlink).min(user.next_deadline(Uplink)), Time::MAX);
     assert!(user.wanted(Time::MAX, Downlink).is_zero());
-    // Nothing is on the heap but the bearers themselves.
+    // The heap holds nothing but the bearers themselves.
     assert!(size_of::<Bearer<TestPacket>>() < 2_000, "{}", size_of::<Bearer<TestPacket>>());
 }
 

@@ -1,4 +1,4 @@
-//! The keys of the tables in `[[cell]]` and in bearers: a module for each table.
+//! The keys of the tables in `[[cell]]` and in bearers, with a module for each table.
 
 use ranpace_radio::cell::OuterLoop;
 use ranpace_radio::channel::{Flicker, Shadowing};
@@ -15,14 +15,14 @@ use crate::key::{
 use crate::limits::LEAST_SPAN;
 use crate::measure::{DISTANCE, GAIN, POWER};
 
-/// Longest period of something that comes and goes. Ours.
+/// Longest period of intermittent effects. Ours.
 const DAY: Span = Span::from_secs(86_400);
 
 /// The keys of `path_loss`.
 pub(crate) mod path_loss {
     use super::*;
 
-    /// What `kind` may be.
+    /// Values of `kind`.
     #[derive(Clone, Copy, PartialEq)]
     pub(crate) enum LossWord {
         Friis,
@@ -47,13 +47,13 @@ pub(crate) mod path_loss {
         name: "exponent",
         kind: Number(0.0..=20.0),
         default: Is(3.0),
-        about: "`\"log-distance\"`: the loss grows with this power of the distance",
+        about: "`\"log-distance\"`: path-loss exponent",
     };
     pub(crate) const AT_1M: Key<In, Is<f64>> = Key {
         name: "at_1m",
         kind: In(&GAIN, LEVELS),
         default: Is(46.6777),
-        about: "`\"log-distance\"`: loss over one metre",
+        about: "`\"log-distance\"`: loss at 1 m",
     };
     pub(crate) const BASE_HEIGHT: Key<In, Is<f64>> = Key {
         name: "base_height",
@@ -71,7 +71,7 @@ pub(crate) mod path_loss {
         name: "extra",
         kind: In(&GAIN, LEVELS),
         default: Is(0.0),
-        about: "`\"cost231\"`: loss on top (ns-3: 10 dB)",
+        about: "`\"cost231\"`: additional loss (ns-3: 10 dB)",
     };
 
     pub(crate) const KEYS: Group = &[&KIND, &EXPONENT, &AT_1M, &BASE_HEIGHT, &USER_HEIGHT, &EXTRA];
@@ -81,7 +81,7 @@ pub(crate) mod path_loss {
 pub(crate) mod sight {
     use super::*;
 
-    /// What `kind` may be.
+    /// Values of `kind`.
     #[derive(Clone, Copy, PartialEq)]
     pub(crate) enum SightWord {
         Clear,
@@ -107,7 +107,7 @@ pub(crate) mod sight {
         name: "buildings",
         kind: Own("list of tables"),
         default: Required,
-        about: "`\"buildings\"`: what stands in the way, each with the keys below",
+        about: "`\"buildings\"`: the obstacles, each with the keys below",
     };
 
     pub(crate) const KEYS: Group = &[&KIND, &BUILDINGS];
@@ -118,23 +118,31 @@ pub(crate) mod building {
     use super::*;
     use crate::field::Field;
 
-    /// Distances in metres that are believed. Ours.
+    /// Accepted distances in metres. Ours.
     const DISTANCES: core::ops::RangeInclusive<f64> = 0.0..=1e6;
 
     pub(crate) const X: Key<By<[f64; 2]>, Required> = Key {
         name: "x",
         kind: By("`[20, 63]`", read_side),
         default: Required,
-        about: "from and to, in metres",
+        about: "extent in metres: from, to",
     };
-    pub(crate) const Y: Key<By<[f64; 2]>, Required> =
-        Key { name: "y", kind: By("`[3, 58]`", read_side), default: Required, about: "likewise" };
-    pub(crate) const HEIGHT: Key<In, Required> =
-        Key { name: "height", kind: In(&DISTANCE, DISTANCES), default: Required, about: "of its roof" };
+    pub(crate) const Y: Key<By<[f64; 2]>, Required> = Key {
+        name: "y",
+        kind: By("`[3, 58]`", read_side),
+        default: Required,
+        about: "extent in metres: from, to",
+    };
+    pub(crate) const HEIGHT: Key<In, Required> = Key {
+        name: "height",
+        kind: In(&DISTANCE, DISTANCES),
+        default: Required,
+        about: "height of the roof",
+    };
 
     pub(crate) const KEYS: Group = &[&X, &Y, &HEIGHT];
 
-    /// From and to where a building stands, in metres.
+    /// Lower and upper coordinate of a building, in metres.
     fn read_side(field: &Field<'_>) -> Option<[f64; 2]> {
         let numbers = field.list("two coordinates in metres such as [20, 63]")?;
         let metres: Option<Vec<f64>> = numbers.iter().map(|field| field.number(-1e6..=1e6)).collect();
@@ -148,30 +156,30 @@ pub(crate) mod building {
     }
 }
 
-/// The keys of `shadowing`; a standard deviation is that of a log-normal loss.
+/// The keys of `shadowing`; standard deviations are those of a log-normal loss.
 pub(crate) mod shadowing {
     use super::*;
 
-    /// Standard deviations that are believed.
+    /// Accepted standard deviations.
     const DEVIATIONS: In = In(&GAIN, 0.0..=100.0);
 
     pub(crate) const CLEAR: Key<In, Is<f64>> = Key {
         name: "clear",
         kind: DEVIATIONS,
         default: Is(Shadowing::UMI.clear_db),
-        about: "standard deviation in sight of the base station",
+        about: "standard deviation with line of sight",
     };
     pub(crate) const BLOCKED: Key<In, Is<f64>> = Key {
         name: "blocked",
         kind: DEVIATIONS,
         default: Is(Shadowing::UMI.blocked_db),
-        about: "standard deviation out of sight",
+        about: "standard deviation without line of sight",
     };
     pub(crate) const STRETCH: Key<In, Is<f64>> = Key {
         name: "stretch",
         kind: In(&DISTANCE, 0.1..=1e6),
         default: Is(Shadowing::UMI.stretch_m),
-        about: "way over which the loss stays the same",
+        about: "distance travelled over which the loss is constant",
     };
 
     pub(crate) const KEYS: Group = &[&CLEAR, &BLOCKED, &STRETCH];
@@ -181,7 +189,7 @@ pub(crate) mod shadowing {
 pub(crate) mod fading {
     use super::*;
 
-    /// What `kind` may be.
+    /// Values of `kind`.
     #[derive(Clone, Copy, PartialEq)]
     pub(crate) enum FadingWord {
         None,
@@ -207,12 +215,12 @@ pub(crate) mod fading {
         default: Required,
         about: "",
     };
-    // ns-3's traces have a sample each millisecond, too.
+    // ns-3's traces also have one sample per millisecond.
     pub(crate) const EVERY: Key<Duration, Is<Span>> = Key {
         name: "every",
         kind: Within(LEAST_SPAN..=Span::from_secs(60)),
         default: Is(Flicker::MMWAVE.every),
-        about: "`\"mmwave\"`, `\"recorded\"`: between two gains",
+        about: "`\"mmwave\"`, `\"recorded\"`: interval between two gains",
     };
     pub(crate) const DEVIATION: Key<In, Is<f64>> = Key {
         name: "deviation",
@@ -224,7 +232,7 @@ pub(crate) mod fading {
         name: "file",
         kind: Name("file"),
         default: Required,
-        about: "`\"recorded\"`: a fading trace of ns-3, for LTE",
+        about: "`\"recorded\"`: an ns-3 fading trace, for LTE",
     };
 
     pub(crate) const KEYS: Group = &[&KIND, &EVERY, &DEVIATION, &FILE];
@@ -235,24 +243,24 @@ pub(crate) mod noise {
     use super::*;
 
     pub(crate) const PRB: Key<In, Required> =
-        Key { name: "prb", kind: In(&POWER, LEVELS), default: Required, about: "in each PRB" };
+        Key { name: "prb", kind: In(&POWER, LEVELS), default: Required, about: "power in each PRB" };
     pub(crate) const ON: Key<Duration> = Key {
         name: "on",
         kind: Within(Span::ZERO..=DAY),
         default: Open("always"),
-        about: "how long it lasts in each period; needs `period`",
+        about: "time that the generator is on in each period; needs `period`",
     };
     pub(crate) const PERIOD: Key<Duration> = Key {
         name: "period",
         kind: Within(LEAST_SPAN..=DAY),
         default: Open(""),
-        about: "from one beginning to the next; needs `on`",
+        about: "length of a period; needs `on`",
     };
     pub(crate) const RANDOM: Key<Flag, Is<bool>> = Key {
         name: "random",
         kind: Flag,
         default: Is(false),
-        about: "begins at a drawn time, once in each period, and lasts as long as `on` on average (exponential)",
+        about: "the generator starts at a random time in each period, for an exponentially distributed time with mean `on`",
     };
 
     pub(crate) const KEYS: Group = &[&PRB, &ON, &PERIOD, &RANDOM];
@@ -266,13 +274,13 @@ pub(crate) mod outer_loop {
         name: "target",
         kind: Number(0.0001..=0.9),
         default: Is(OuterLoop::TEN_PERCENT.target),
-        about: "share of first transmissions that may fail",
+        about: "target share of first transmissions that fail",
     };
     pub(crate) const STEP: Key<Number, Is<f64>> = Key {
         name: "step",
         kind: Number(0.001..=10.0),
         default: Is(OuterLoop::TEN_PERCENT.step),
-        about: "steps of MCS by which a failure lowers it",
+        about: "MCS steps by which a failure lowers the MCS",
     };
 
     pub(crate) const KEYS: Group = &[&TARGET, &STEP];
@@ -282,39 +290,47 @@ pub(crate) mod outer_loop {
 pub(crate) mod harq {
     use super::*;
 
-    pub(crate) const PROCESSES: Key<Whole<u8>> =
-        Key { name: "processes", kind: Whole::new(1..=64), default: Open(""), about: "of each user" };
+    pub(crate) const PROCESSES: Key<Whole<u8>> = Key {
+        name: "processes",
+        kind: Whole::new(1..=64),
+        default: Open(""),
+        about: "number of processes per user",
+    };
     pub(crate) const RETRANSMISSIONS: Key<Whole<u8>> = Key {
         name: "retransmissions",
         kind: Whole::new(0..=255),
         default: Open(""),
-        about: "of a block, before it is dropped",
+        about: "retransmissions of a block before it is dropped",
     };
-    pub(crate) const DECODE: Key<Own> =
-        Key { name: "decode", kind: Own("time"), default: Open(""), about: "from sending to RLC" };
+    pub(crate) const DECODE: Key<Own> = Key {
+        name: "decode",
+        kind: Own("time"),
+        default: Open(""),
+        about: "time from transmission until a block reaches RLC",
+    };
     pub(crate) const FEEDBACK: Key<Own> = Key {
         name: "feedback",
         kind: Own("time"),
         default: Open(""),
-        about: "from sending to the acknowledgement",
+        about: "time from transmission until the sender receives the acknowledgement",
     };
     pub(crate) const TURNAROUND: Key<Own> = Key {
         name: "turnaround",
         kind: Own("time"),
         default: Open(""),
-        about: "from sending to sending again; at least a slot",
+        about: "time until a process may send again; at least a slot",
     };
     pub(crate) const MISREADING: Key<Number> = Key {
         name: "misreading",
         kind: Number(0.0..=1.0),
         default: Open(""),
-        about: "probability that an acknowledgement is misread",
+        about: "probability that the sender reads a failure as success, so that the block is lost",
     };
     pub(crate) const SYNCHRONOUS: Key<Flag> = Key {
         name: "synchronous",
         kind: Flag,
         default: Open(""),
-        about: "a block is sent again exactly after `turnaround`, and otherwise when there is room",
+        about: "retransmit only at multiples of `turnaround`, as in LTE's uplink; otherwise in any later slot",
     };
 
     pub(crate) const KEYS: Group =
@@ -329,7 +345,7 @@ pub(crate) mod control_channels {
         name: "symbols",
         kind: Own("1 to 3; 2 to 4 below 11 PRBs"),
         default: Open(""),
-        about: "control symbols of each subframe",
+        about: "control symbols per subframe",
     };
 
     pub(crate) const KEYS: Group = &[&SYMBOLS];
@@ -339,7 +355,7 @@ pub(crate) mod control_channels {
 pub(crate) mod scheduler {
     use super::*;
 
-    /// ns-3's.
+    /// ns-3's window.
     const WINDOW_TTIS: f64 = match Policy::PROPORTIONAL_FAIR {
         Policy::ProportionalFair { window } => window,
         _ => 0.0,
@@ -359,7 +375,7 @@ pub(crate) mod scheduler {
         name: "window",
         kind: Number(1.0..=1e9),
         default: Is(WINDOW_TTIS),
-        about: "`\"pf\"`: slots over which it averages",
+        about: "`\"pf\"`: averaging window in slots",
     };
 
     pub(crate) const KEYS: Group = &[&KIND, &WINDOW];
@@ -382,14 +398,14 @@ pub(crate) mod ul_power {
     pub(crate) const P0: Key<In> = Key {
         name: "p0",
         kind: In(&POWER, LEVELS),
-        default: Open("`\"-90dBm\"`; of `\"lena\"` `\"-80dBm\"`"),
-        about: "power in a PRB without path loss; not of `\"fixed\"`",
+        default: Open("`\"-90dBm\"`; `\"-80dBm\"` for `\"lena\"`"),
+        about: "power per PRB at zero path loss; not for `\"fixed\"`",
     };
     pub(crate) const ALPHA: Key<Number> = Key {
         name: "alpha",
         kind: Number(0.0..=1.0),
-        default: Open("`0.8`; of `\"lena\"` `1`"),
-        about: "share of the path loss that is compensated; not of `\"fixed\"`",
+        default: Open("`0.8`; `1` for `\"lena\"`"),
+        about: "share of the path loss that is compensated; not for `\"fixed\"`",
     };
 
     pub(crate) const KEYS: Group = &[&KIND, &P0, &ALPHA];
@@ -409,9 +425,9 @@ pub(crate) mod ul_power {
                 panic!("these are the kinds");
             };
             let p0 = |value| P0.kind.print(value);
-            assert_eq!(P0.default.0, format!("`{}`; of `\"lena\"` `{}`", p0(&p0_dbm), p0(&p0_lena)));
+            assert_eq!(P0.default.0, format!("`{}`; `{}` for `\"lena\"`", p0(&p0_dbm), p0(&p0_lena)));
             let alphas = [alpha, alpha_lena].map(|value| ALPHA.kind.print(&value));
-            assert_eq!(ALPHA.default.0, format!("`{}`; of `\"lena\"` `{}`", alphas[0], alphas[1]));
+            assert_eq!(ALPHA.default.0, format!("`{}`; `{}` for `\"lena\"`", alphas[0], alphas[1]));
         }
     }
 }
@@ -427,7 +443,7 @@ pub(crate) mod rlc_timers {
         name: "kind",
         kind: Words(&[NAMED_TIMERS[0], NAMED_TIMERS[1], ("mmwave", Timers::MMWAVE)]),
         default: Open(""),
-        about: "where the values come from that are not written",
+        about: "source of the values that are not given",
     };
     pub(crate) const REORDERING: Key<Duration> =
         Key { name: "reordering", kind: TIMES, default: Open(""), about: "t-Reordering" };
@@ -439,14 +455,14 @@ pub(crate) mod rlc_timers {
         name: "unacknowledged_report",
         kind: TIMES,
         default: Open(""),
-        about: "after it, PDUs without an acknowledgement count as waiting, so that users whose acknowledgements do \
-                not come take blocks for nothing; `\"0s\"`: never; ns-3 has 20 ms",
+        about: "interval of reports that count unacknowledged PDUs as waiting, as in ns-3 (20 ms); users whose \
+                acknowledgements do not arrive then waste blocks. `\"0s\"`: never",
     };
     pub(crate) const MAX_RETRANSMISSIONS: Key<WordOr<Whole<u8>>> = Key {
         name: "max_retransmissions",
         kind: WordOr("never", Whole::new(0..=255)),
         default: Open(""),
-        about: "of a PDU, before the bearer fails",
+        about: "retransmissions of a PDU before the bearer fails",
     };
     pub(crate) const POLL_PDUS: Key<Whole<u32>> =
         Key { name: "poll_pdus", kind: Whole::new(1..=1_000_000), default: Open(""), about: "pollPDU" };
@@ -457,12 +473,13 @@ pub(crate) mod rlc_timers {
         about: "pollByte",
     };
     pub(crate) const WINDOW: Key<Whole<u32>> =
-        Key { name: "window", kind: Whole::new(1..=131_072), default: Open(""), about: "of AM, in PDUs" };
+        Key { name: "window", kind: Whole::new(1..=131_072), default: Open(""), about: "AM window in PDUs" };
     pub(crate) const POLL_SENDS_ALL: Key<Flag> = Key {
         name: "poll_sends_all",
         kind: Flag,
         default: Open(""),
-        about: "when t-PollRetransmit runs out all PDUs without an acknowledgement are sent again, as in ns-3",
+        about: "whether all unacknowledged PDUs are retransmitted when t-PollRetransmit expires, as in ns-3; otherwise \
+                only the last",
     };
 
     pub(crate) const KEYS: Group = &[

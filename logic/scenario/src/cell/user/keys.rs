@@ -1,4 +1,4 @@
-//! The keys of `[[user]]` and of the tables in it, without those of bearers.
+//! The keys of `[[user]]` and of the tables in it, except those of bearers.
 
 use core::ops::RangeInclusive;
 
@@ -13,9 +13,9 @@ use crate::key::{
 };
 use crate::measure::{DISTANCE, SPEED};
 
-/// Slowest and fastest that a user goes on a path, in m/s. Ours.
+/// Slowest and fastest speed of a user on a path, in m/s. Ours.
 const PATH_SPEEDS: RangeInclusive<f64> = 1e-3..=1_000.0;
-/// Longest time into a recording, and longest leg of a walk. Ours.
+/// Largest offset into a recording, and longest leg of a walk. Ours.
 const MOST_TIME: Span = Span::from_secs(86_400);
 /// Latest start of a path. Ours.
 const MOST_START: Span = Span::from_secs(1_000 * 86_400);
@@ -27,57 +27,60 @@ pub(super) const NAME: Key<Name> = Key {
     about: "with `count`: `name.1`, `name.2` ...",
 };
 pub(super) const CELL: Key<Name> =
-    Key { name: "cell", kind: Name("name"), default: Open("the only cell"), about: "where it begins" };
-pub(super) const HOST: Key<Name> =
-    Key { name: "host", kind: Name("text"), default: Open("its name"), about: "not with `count`" };
+    Key { name: "cell", kind: Name("name"), default: Open("the only cell"), about: "initial cell" };
+pub(super) const HOST: Key<Name> = Key {
+    name: "host",
+    kind: Name("text"),
+    default: Open("its name"),
+    about: "host of the user; not allowed with `count`",
+};
 pub(super) const COUNT: Key<Whole<usize>> = Key {
     name: "count",
     kind: Whole::new(1..=MOST_USERS as u64),
     default: Open(""),
-    about: "makes so many users",
+    about: "number of users to create",
 };
 pub(super) const POSITION: Key<Own> =
-    Key { name: "position", kind: Own("position"), default: Open("the preset's"), about: "it stands here" };
+    Key { name: "position", kind: Own("position"), default: Open("the preset's"), about: "fixed position" };
 pub(super) const DROP: Key<Table> = Key {
     name: "drop",
     kind: Table("table"),
     default: Open(""),
-    about: "it stands somewhere in a disc, see below",
+    about: "fixed position drawn in a disc; see below",
 };
 pub(super) const WALK: Key<Table> =
-    Key { name: "walk", kind: Table("table"), default: Open(""), about: "it walks about in one, see below" };
+    Key { name: "walk", kind: Table("table"), default: Open(""), about: "random walk in a disc; see below" };
 pub(super) const WAYPOINTS: Key<Table> = Key {
     name: "waypoints",
     kind: Table("table"),
     default: Open(""),
-    about: "it goes from point to point, see below",
+    about: "path from point to point; see below",
 };
 pub(super) const TRAJECTORY: Key<Text> = Key {
     name: "trajectory",
     kind: Text("file"),
     default: Open(""),
-    about: "lines of `time_s,x_m,y_m` and perhaps `z_m`, under these names",
+    about: "CSV file with the columns `time_s`, `x_m`, `y_m` and optionally `z_m`",
 };
 pub(super) const RECORDING: Key<Table> = Key {
     name: "recording",
     kind: Table("file or table"),
     default: Open(""),
-    about: "SINR, CQI, RSRP over time, in place of path loss: lines of `time_s` and some of `sinr_db`, `cqi`, \
-            `rsrp_dbm`, `gain_db`; as a table see below. Where there is a CQI it counts, and not the \
-            SINR: the cell grants what it says, at an SINR in its middle, and nothing fades over it. A \
-            recording that ends begins again",
+    about: "radio conditions over time, in place of path loss: CSV file with the column `time_s` and some of `sinr_db`, \
+            `cqi`, `rsrp_dbm`, `gain_db`; as a table see below. A CQI takes precedence over the SINR: the cell uses it for \
+            grants, at an SINR in the middle of its range and without fading. A recording repeats at its end",
 };
 pub(super) const BEARERS: Key<Own> = Key {
     name: "bearers",
     kind: Own("list of tables"),
     default: Open("one"),
-    about: "of the keys of bearers; they may also stand in `[[user]]` itself, for all its bearers",
+    about: "tables with the keys of bearers; keys in `[[user]]` itself apply to all its bearers",
 };
 pub(super) const REAL_TIME_FIRST: Key<Flag, Is<bool>> = Key {
     name: "real_time_first",
     kind: Flag,
     default: Is(false),
-    about: "the device sends real-time UDP before everything else, see below",
+    about: "whether the device sends real-time UDP before everything else; see below",
 };
 
 /// The keys of `[[user]]`.
@@ -108,13 +111,13 @@ pub(crate) mod disc {
         name: "spread",
         kind: Words(&[("area", Spread::Area), ("radius", Spread::Radius)]),
         default: Is(Spread::Area),
-        about: "what is drawn evenly: places, or `\"radius\"`: distances from the middle, as in ns-3",
+        about: "uniform over the area, or (`\"radius\"`) uniform in the distance from the centre, as in ns-3",
     };
 
     pub(crate) const KEYS: Group = &[&RADIUS, &CENTRE, &SPREAD];
 }
 
-/// The further keys of `walk`.
+/// The additional keys of `walk`.
 pub(crate) mod walk {
     use super::*;
 
@@ -122,20 +125,20 @@ pub(crate) mod walk {
         name: "speed",
         kind: By("speed, or `[\"1m/s\", \"5m/s\"]`", read_speeds),
         default: Open("`[\"1m/s\", \"5m/s\"]`"),
-        about: "of two, each leg draws its own between them",
+        about: "constant, or drawn for each leg between two bounds",
     };
     pub(in super::super) const LEG: Key<Duration> = Key {
         name: "leg",
         kind: Within(Span::from_millis(1)..=MOST_TIME),
         default: Open("`\"10s\"`"),
-        about: "time in one direction",
+        about: "duration of a leg, which has one direction",
     };
     pub(in super::super) const POSITION: Key<Own> =
-        Key { name: "position", kind: Own("position"), default: Open("drawn"), about: "where it begins" };
+        Key { name: "position", kind: Own("position"), default: Open("drawn"), about: "initial position" };
 
     pub(crate) const KEYS: Group = &[&SPEEDS, &LEG, &POSITION];
 
-    /// A speed, or two between which it is drawn.
+    /// A speed, or the two bounds of a random speed.
     fn read_speeds(field: &Field<'_>) -> Option<[f64; 2]> {
         const RANGE: RangeInclusive<f64> = super::SPEEDS;
         if field.is_text() {
@@ -175,15 +178,19 @@ pub(crate) mod walk {
 pub(crate) mod waypoints {
     use super::*;
 
-    pub(in super::super) const POINTS: Key<Own, Required> =
-        Key { name: "points", kind: Own("`[[50, 0], [400, 0]]`"), default: Required, about: "positions" };
+    pub(in super::super) const POINTS: Key<Own, Required> = Key {
+        name: "points",
+        kind: Own("`[[50, 0], [400, 0]]`"),
+        default: Required,
+        about: "positions in metres",
+    };
     pub(in super::super) const SPEED: Key<In, Required> =
         Key { name: "speed", kind: In(&super::SPEED, PATH_SPEEDS), default: Required, about: "" };
     pub(in super::super) const START: Key<Duration, Is<Span>> = Key {
         name: "start",
         kind: Within(Span::ZERO..=MOST_START),
         default: Is(Span::ZERO),
-        about: "until then it stands at the first point",
+        about: "departure; until then the user stays at the first point",
     };
 
     pub(crate) const KEYS: Group = &[&POINTS, &SPEED, &START];
@@ -193,7 +200,7 @@ pub(crate) mod waypoints {
 pub(crate) mod recording {
     use super::*;
 
-    /// What `kind` may be.
+    /// Values of `kind`.
     #[derive(Clone, Copy, PartialEq)]
     pub(in super::super) enum RecordingWord {
         Csv,
@@ -206,19 +213,19 @@ pub(crate) mod recording {
         name: "kind",
         kind: Words(&[("csv", RecordingWord::Csv), ("5g-log", RecordingWord::PhoneLog)]),
         default: Is(RecordingWord::Csv),
-        about: "`\"5g-log\"`: the log of a 5G phone",
+        about: "`\"5g-log\"`: log of a 5G phone",
     };
     pub(in super::super) const FROM: Key<Duration, Is<Span>> = Key {
         name: "from",
         kind: Within(Span::ZERO..=MOST_TIME),
         default: Is(Span::ZERO),
-        about: "where in it the user begins",
+        about: "offset at which the user starts in the recording",
     };
     pub(in super::super) const STAGGER: Key<Duration, Is<Span>> = Key {
         name: "stagger",
         kind: Within(Span::ZERO..=MOST_TIME),
         default: Is(Span::ZERO),
-        about: "with `count`: how much later in it each further user begins",
+        about: "with `count`: additional offset of each further user",
     };
 
     pub(crate) const KEYS: Group = &[&FILE, &KIND, &FROM, &STAGGER];
