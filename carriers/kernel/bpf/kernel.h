@@ -18,6 +18,7 @@
 #define AF_INET 2
 #define AF_INET6 10
 #define TCP_ESTABLISHED 1
+#define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 /* Errors that helpers return, negative. */
 #define ENOENT 2
@@ -50,6 +51,7 @@ struct sock_common {
 struct sock {
     struct sock_common __sk_common;
     unsigned long sk_pacing_rate;
+    unsigned long sk_max_pacing_rate;
     __u32 sk_pacing_status;
 };
 
@@ -63,6 +65,8 @@ struct inet_connection_sock {
     struct inet_sock icsk_inet;
     const struct tcp_congestion_ops *icsk_ca_ops;
     __u8 icsk_ca_state : 5;
+    __u8 icsk_retransmits; /* timeouts since anything was acknowledged */
+    __u8 icsk_pending;     /* the timer that is set; 0 = none */
 };
 
 struct minmax_sample {
