@@ -20,6 +20,7 @@ OPTIONS_TEXT;
 struct melded {
     struct meld_state meld;
     struct reduction reduction;
+    __u64 until;     /* so many bytes will have been acknowledged when all that was sent is, as the parent was told last */
     __u64 pace;      /* rto=full: bytes/s, while the window that came back leaves */
     __u32 cwnd;      /* after the last acknowledgement: a timeout overwrites it before it is told */
     __u32 lost;      /* what tp->lost was when losses were judged last */
@@ -80,6 +81,7 @@ static __always_inline __u32 judge(struct sock *sk, struct melded *m, __u32 kind
     cut = tp->snd_cwnd;
     set_cwnd(tp, m->meld.shown_cwnd);
     begin_reduction(tp, &m->reduction);
+    m->until = tp->bytes_acked + (tp->snd_nxt - tp->snd_una);
     ssthresh = parents_ssthresh(sk);
     tp->snd_cwnd = cut;
     return ssthresh;
@@ -181,6 +183,11 @@ __u32 BPF_PROG(meld_ssthresh, struct sock *sk)
         m->meld.silent = 1;
         return tp->snd_ssthresh;
     }
+    if (cause == MELD_LOSS && !m->hidden && tp->bytes_acked < m->until) {
+        /* The parent was told in the middle of an episode that the kernel took to be over: it has answered these losses. */
+        begin_reduction(tp, &m->reduction);
+        return tp->snd_ssthresh;
+    }
     m->asked = cause == MELD_TIMEOUT;
     return judge(sk, m, cause, tp->snd_cwnd, 1);
 }
@@ -215,6 +222,8 @@ void BPF_PROG(meld_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
     if (parent != PARENT_RENO)
         cubictcp_cwnd_event(sk, event);
+    if (event == CA_EVENT_TX_START)
+        parent_restart(sk);
 }
 
 SEC("struct_ops")

@@ -76,6 +76,29 @@ static __always_inline __u32 undo_reduction(struct sock *sk, struct reduction *r
     return tcp_reno_undo_cwnd(sk);
 }
 
+/* The initial window (RFC 6928); a route may set another, which is not seen here. */
+#define INITIAL_WINDOW 10
+/* The window is halved at most so often: it is at most CWND_MAX. */
+#define MOST_HALVINGS 20
+
+/* Data are sent again after an idle time (CA_EVENT_TX_START): half of the window for each timeout that passed (tcp_cwnd_restart). */
+static __always_inline void parent_restart(struct sock *sk)
+{
+    struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+    struct tcp_sock *tp = tcp_sk(sk);
+    __u32 idle = (__u32)bpf_jiffies64() - tp->lsndtime, cwnd = tp->snd_cwnd, restart = min_u32(cwnd, INITIAL_WINDOW), rto = icsk->icsk_rto;
+
+    if (!rto || (__s32)idle <= (__s32)rto || ca_state_of(sk) >= FLOW_CWR ||
+        !BPF_CORE_READ(sk, __sk_common.skc_net.net, ipv4.sysctl_tcp_slow_start_after_idle))
+        return;
+    tp->snd_ssthresh = max_u32(tp->snd_ssthresh, (cwnd >> 1) + (cwnd >> 2));
+    for (int i = 0; i < MOST_HALVINGS && idle > rto && cwnd > restart; i++) {
+        idle -= rto;
+        cwnd >>= 1;
+    }
+    set_cwnd(tp, max_u32(cwnd, restart));
+}
+
 /* The pace that the kernel would set: twice the window per RTT in slow start, 1.2 times afterwards (tcp_pacing_ss_ratio, _ca_ratio). */
 static __always_inline void parent_pace(struct sock *sk)
 {

@@ -176,8 +176,11 @@ void BPF_PROG(rapid_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
     struct proxied *p = state_of(sk);
 
-    if (!is_driven(p))
+    if (!is_driven(p)) {
         cubictcp_cwnd_event(sk, event);
+        if (event == CA_EVENT_TX_START)
+            parent_restart(sk);
+    }
     if (p && event == CA_EVENT_TX_START)
         tell(sk, p);
 }
