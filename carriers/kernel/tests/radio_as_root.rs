@@ -1,0 +1,192 @@
+//! MELD in the kernel: reports on a user's radio decide which losses it hides. Needs root, ip and nft; whoever lacks them is told that
+//! this is skipped.
+#![cfg(all(target_os = "linux", feature = "bpf"))]
+#![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use nix::sched::{CloneFlags, unshare};
+use nix::time::{ClockId, clock_gettime};
+use ranpace_cc::RadioHint;
+use ranpace_kernel::{Control, KernelError, Loaded, RadioFeed, Socket};
+use ranpace_phy::LteBandwidth;
+use ranpace_rnis::CellInfo;
+use ranpace_units::{Bytes, Span, Time};
+use socket2::SockRef;
+
+/// What is sent over each connection: thousands of segments, of which one in a hundred is lost.
+const BYTES: usize = 8_000_000;
+/// The user of IPv4, whom most reports are about.
+const USER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// The kernel's monotonic clock.
+fn now() -> Time {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap();
+    Time::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}
+
+/// A good radio: blocks of 2500 bytes on 50 PRBs, no queue.
+fn good(measured_at: Time) -> RadioHint {
+    RadioHint {
+        tbs_bits: Some(20_000),
+        most_granted: 50,
+        granted: 50.0,
+        ..RadioHint::of(CellInfo::lte(0, LteBandwidth::Mhz10), measured_at)
+    }
+}
+
+fn run(program: &str, arguments: &[&str]) {
+    let status = Command::new(program).args(arguments).status().unwrap();
+    assert!(status.success(), "{program} {arguments:?}");
+}
+
+/// Does something in a network namespace of its own, whose loopback has packets of Ethernet's size and loses one in a hundred.
+fn with_losses(what: impl FnOnce() + Send + 'static) {
+    let missing = |program: &str| {
+        let tried = Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        tried.is_err()
+    };
+    if !nix::unistd::geteuid().is_root() || ["ip", "nft"].into_iter().any(missing) {
+        assert!(std::env::var_os("RANPACE_NO_SKIP").is_none(), "needs root, ip and nft");
+        eprintln!("skipped: needs root, ip and nft");
+        return;
+    }
+    let done = thread::spawn(|| {
+        // Of this thread and of what it starts.
+        unshare(CloneFlags::CLONE_NEWNET).unwrap();
+        run("ip", &["link", "set", "lo", "mtu", "1500", "gso_max_segs", "1", "up"]);
+        run("nft", &["add table inet t; add chain inet t c { type filter hook input priority 0; }"]);
+        run("nft", &["add rule inet t c tcp sport 7000 accept"]);
+        run("nft", &["add rule inet t c tcp flags syn accept"]);
+        run("nft", &["add rule inet t c numgen random mod 100 == 0 drop"]);
+        what();
+    });
+    if let Err(panic) = done.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Sends [`BYTES`] from a socket with this control to the user, and returns what the control says of it when all have come.
+fn download(loaded: &Loaded, user: IpAddr) -> Socket {
+    let listener = TcpListener::bind((user, 7000)).unwrap();
+    let address = listener.local_addr().unwrap();
+    // In the same namespace: threads begin in that of their maker.
+    let receiver = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut content = vec![0; BYTES];
+        stream.read_exact(&mut content).unwrap();
+        stream.write_all(&[1]).unwrap();
+        // Until the sender has looked.
+        let _ = stream.read(&mut [0]);
+    });
+    let mut stream = TcpStream::connect(address).unwrap();
+    SockRef::from(&stream).set_tcp_congestion(loaded.name().as_bytes()).unwrap();
+    stream.write_all(&vec![7; BYTES]).unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+    let port = format!(":{}", stream.local_addr().unwrap().port());
+    let sockets = loaded.sockets().unwrap();
+    let socket = sockets.iter().find(|socket| socket.local.ends_with(&port)).cloned();
+    let socket = socket.unwrap_or_else(|| panic!("{port} is not in {sockets:?}"));
+    drop(stream);
+    receiver.join().unwrap();
+    socket
+}
+
+/// A pinned control, which is unloaded when the test ends, as it may.
+struct Pinned(String);
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        ranpace_kernel::unload(&self.0).unwrap();
+    }
+}
+
+/// How often losses were hidden, and how often they were told for this reason.
+fn decided(socket: &Socket, reason: &str) -> [f64; 2] {
+    ["meld_silent", &format!("meld_notified_{reason}")].map(|name| socket.figure(name).unwrap())
+}
+
+/// A control under a name of this process and test.
+fn loaded(control: &str, letter: char) -> Loaded {
+    Loaded::new(&Control::parse(control).unwrap(), &format!("{letter}{}", std::process::id())).unwrap()
+}
+
+#[test]
+fn reports_decide_which_losses_are_hidden() {
+    with_losses(|| {
+        let long = Span::from_secs(10);
+        let bad = |hint: RadioHint| RadioHint { tbs_bits: Some(8 * 100), ..hint };
+        let queued = |hint: RadioHint| RadioHint { queue: Bytes::new(1_000_000), ..hint };
+        // (control, what the report says of a user, hidden, why the others are told)
+        type Report = Option<Box<dyn Fn(RadioHint) -> RadioHint>>;
+        let cases: [(&str, Report, bool, &str); 9] = [
+            ("cubic+meld-me:max_age=3600s", Some(Box::new(|hint| hint)), true, "unknown"),
+            ("newreno+meld-me:max_age=3600s", Some(Box::new(|hint| hint)), true, "unknown"),
+            ("cubic+meld-me", None, false, "unknown"),
+            ("newreno+meld-de", None, false, "unknown"),
+            (
+                "cubic+meld-me",
+                Some(Box::new(move |hint| RadioHint { measured_at: hint.measured_at - long, ..hint })),
+                false,
+                "stale",
+            ),
+            ("cubic+meld-me:max_age=3600s", Some(Box::new(bad)), false, "small_block"),
+            ("cubic+meld-me:max_age=3600s", Some(Box::new(queued)), false, "long_queue"),
+            ("cubic+meld-de:max_age=3600s", Some(Box::new(queued)), true, "long_queue"),
+            (
+                "cubic+meld-me:max_age=3600s",
+                Some(Box::new(|hint| RadioHint { handover: true, ..hint })),
+                false,
+                "handover",
+            ),
+        ];
+        for (control, report, hidden, reason) in cases {
+            let loaded = loaded(control, 'r');
+            if let Some(report) = report {
+                RadioFeed::of(&loaded).unwrap().report(USER, &report(good(now()))).unwrap();
+            }
+            let socket = download(&loaded, USER);
+            let [silent, told] = decided(&socket, reason);
+            assert_eq!((silent > 0.0, told > 0.0), (hidden, !hidden), "{control}, {reason}: {socket:?}");
+        }
+    });
+}
+
+#[test]
+fn a_report_is_of_one_user_and_an_older_one_changes_nothing() {
+    with_losses(|| {
+        let loaded = loaded("cubic+meld-me:max_age=3600s", 'u');
+        let feed = RadioFeed::of(&loaded).unwrap();
+        let user = IpAddr::V6(Ipv6Addr::LOCALHOST);
+        let at = now();
+        feed.report(user, &good(at)).unwrap();
+        let older = RadioHint { tbs_bits: Some(8), ..good(at - Span::from_millis(1)) };
+        feed.report(user, &older).unwrap();
+        feed.report("192.0.2.7".parse().unwrap(), &older).unwrap();
+        let [silent, told] = decided(&download(&loaded, user), "unknown");
+        assert!(silent > 0.0 && told == 0.0, "{silent} {told}");
+        let [silent, told] = decided(&download(&loaded, USER), "unknown");
+        assert!(silent == 0.0 && told > 0.0, "{silent} {told}");
+    });
+}
+
+#[test]
+fn a_pinned_control_takes_reports_from_any_process() {
+    with_losses(|| {
+        let mut loaded = loaded("cubic+meld-me:max_age=3600s", 'p');
+        loaded.pin().unwrap();
+        let pinned = Pinned(loaded.name().to_owned());
+        RadioFeed::pinned(loaded.name()).unwrap().report(USER, &good(now())).unwrap();
+        let [silent, told] = decided(&download(&loaded, USER), "unknown");
+        assert!(silent > 0.0 && told == 0.0, "{silent} {told}");
+        drop(pinned);
+        assert!(matches!(RadioFeed::pinned(loaded.name()), Err(KernelError::NotLoaded { .. })));
+        let other =
+            Loaded::new(&Control::parse("c2tcp").unwrap(), &format!("o{}", std::process::id())).unwrap();
+        let refused = RadioFeed::of(&other).err().unwrap().to_string();
+        assert!(refused.contains("takes no reports on users' radio"), "{refused}");
+    });
+}
