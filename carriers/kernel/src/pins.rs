@@ -64,7 +64,8 @@ impl Loaded {
         for file in [USERS, ALLOCATIONS] {
             match self.shared_map(file, "") {
                 Ok(mut map) => {
-                    map.pin(folder.join(file)).map_err(|error| KernelError::bpf(format!("pin {file}"), error))?;
+                    map.pin(folder.join(file))
+                        .map_err(|error| KernelError::bpf(format!("pin {file}"), error))?;
                 }
                 Err(KernelError::TakesNone { .. }) => {}
                 Err(error) => return Err(error),

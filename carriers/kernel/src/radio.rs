@@ -68,7 +68,8 @@ impl RadioFeed {
         let mut message = message(user, hint);
         let input = ProgramInput { context_in: Some(&mut message), ..ProgramInput::default() };
         let output = program(&self.0, "report")?.test_run(input);
-        match output.map_err(|error| KernelError::bpf("take a report on a user's radio", error))?.return_value {
+        match output.map_err(|error| KernelError::bpf("take a report on a user's radio", error))?.return_value
+        {
             0 => Ok(()),
             _ => Err(KernelError::NoRoom("what is known of users' radio")),
         }
