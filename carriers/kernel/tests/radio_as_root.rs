@@ -7,6 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, unshare};
 use nix::time::{ClockId, clock_gettime};
@@ -188,5 +189,69 @@ fn a_pinned_control_takes_reports_from_any_process() {
             Loaded::new(&Control::parse("c2tcp").unwrap(), &format!("o{}", std::process::id())).unwrap();
         let refused = RadioFeed::of(&other).err().unwrap().to_string();
         assert!(refused.contains("takes no reports on users' radio"), "{refused}");
+    });
+}
+
+#[test]
+fn the_first_of_several_timeouts_is_hidden_and_the_second_is_told() {
+    with_losses(|| {
+        run("nft", &["flush chain inet t c"]);
+        for text in ["cubic+meld-me:max_age=3600s", "newreno+meld-de:max_age=3600s:rto=full"] {
+            let loaded = loaded(text, 't');
+            RadioFeed::of(&loaded).unwrap().report(USER, &good(now())).unwrap();
+            let listener = TcpListener::bind((USER, 7000)).unwrap();
+            let address = listener.local_addr().unwrap();
+            let receiver = thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut buffer = vec![0; 1 << 16];
+                while let n @ 1.. = stream.read(&mut buffer).unwrap() {
+                    // An answer for each byte of a one, which asks for it.
+                    let asked = buffer[..n].iter().filter(|&&byte| byte == 1).count();
+                    stream.write_all(&vec![1; asked]).unwrap();
+                }
+            });
+            let mut stream = TcpStream::connect(address).unwrap();
+            SockRef::from(&stream).set_tcp_congestion(loaded.name().as_bytes()).unwrap();
+            let port = format!(":{}", stream.local_addr().unwrap().port());
+            let figure = |name: &str| {
+                let sockets = loaded.sockets().unwrap();
+                let socket = sockets.iter().find(|socket| socket.local.ends_with(&port));
+                socket.and_then(|socket| socket.figure(name)).unwrap_or_else(|| panic!("{name}: {sockets:?}"))
+            };
+            stream.write_all(&[7; 300_000]).unwrap();
+            // Three segments: as many as one lost block takes with it, and writing them does not wait.
+            let mut content = vec![7; 4_000];
+            content.push(1);
+            stream.write_all(&content).unwrap();
+            stream.read_exact(&mut [0]).unwrap();
+            // Nothing arrives until the decision has been made; the emptied chain lets all pass again.
+            for decision in ["meld_silent_timeouts", "meld_notified_timeout_again"] {
+                let names = ["cwnd", decision, "meld_notified_timeout_again"];
+                let [cwnd, decided, told] = names.map(figure);
+                run("nft", &["add rule inet t c tcp dport 7000 drop"]);
+                stream.write_all(&content).unwrap();
+                let begun = Instant::now();
+                while figure(decision) == decided {
+                    let sockets = || loaded.sockets().unwrap();
+                    assert!(begun.elapsed() < Duration::from_secs(20), "{text}, {decision}: {:?}", sockets());
+                    thread::yield_now();
+                }
+                // The next timeout may have come by now.
+                let sockets = loaded.sockets().unwrap();
+                run("nft", &["flush chain inet t c"]);
+                stream.read_exact(&mut [0]).unwrap();
+                let socket = sockets.iter().find(|socket| socket.local.ends_with(&port)).unwrap();
+                let is_told = socket.figure("meld_notified_timeout_again").unwrap() > told;
+                let ssthresh = socket.figure("ssthresh").unwrap();
+                // The parent is told of the window before the first timeout.
+                assert!(
+                    if is_told { ssthresh <= cwnd.max(2.0) } else { ssthresh >= cwnd },
+                    "{text}, {cwnd}: {socket:?}"
+                );
+            }
+            assert!(figure("meld_silent_timeouts") > 0.0, "{text}");
+            drop(stream);
+            receiver.join().unwrap();
+        }
     });
 }
