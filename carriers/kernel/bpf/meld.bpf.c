@@ -196,8 +196,8 @@ __u32 BPF_PROG(meld_ssthresh, struct sock *sk)
         set_cwnd(tp, ssthresh);
         return ssthresh;
     }
-    if (cause == MELD_LOSS && m->hidden && tp->lost == m->lost) {
-        /* Found, and hidden, during the last episode: not judged again. */
+    if (cause == MELD_LOSS && m->hidden && tp->lost_out && tp->lost == m->lost) {
+        /* Found, and hidden, during the last episode: not judged again. (Nothing is taken for lost where a probe repaired it.) */
         m->meld.silent = 1;
         return tp->snd_ssthresh;
     }

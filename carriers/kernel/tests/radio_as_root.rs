@@ -243,6 +243,9 @@ fn the_first_of_several_timeouts_is_hidden_and_the_second_is_told() {
                 let socket = sockets.iter().find(|socket| socket.local.ends_with(&port)).unwrap();
                 let is_told = socket.figure("meld_notified_timeout_again").unwrap() > told;
                 let ssthresh = socket.figure("ssthresh").unwrap();
+                if text.ends_with("rto=full") && figure("meld_notified_timeout_again") == told {
+                    assert!(figure("cwnd") >= cwnd, "{text}: the window of {cwnd} is not back");
+                }
                 // The parent is told of the window before the first timeout.
                 assert!(
                     if is_told { ssthresh <= cwnd.max(2.0) } else { ssthresh >= cwnd },
@@ -252,6 +255,41 @@ fn the_first_of_several_timeouts_is_hidden_and_the_second_is_told() {
             assert!(figure("meld_silent_timeouts") > 0.0, "{text}");
             drop(stream);
             receiver.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn after_an_idle_time_the_window_is_halved_as_the_kernel_does_unless_it_is_told_not_to() {
+    with_losses(|| {
+        run("nft", &["flush chain inet t c"]);
+        let loaded = loaded("newreno+meld-me", 'i');
+        for restarts in [true, false] {
+            // Of this network namespace.
+            let sysctl = "/proc/sys/net/ipv4/tcp_slow_start_after_idle";
+            std::fs::write(sysctl, if restarts { "1" } else { "0" }).unwrap();
+            let listener = TcpListener::bind((USER, 7000)).unwrap();
+            let address = listener.local_addr().unwrap();
+            let receiver =
+                thread::spawn(move || std::io::copy(&mut listener.accept().unwrap().0, &mut std::io::sink()));
+            let mut stream = TcpStream::connect(address).unwrap();
+            SockRef::from(&stream).set_tcp_congestion(loaded.name().as_bytes()).unwrap();
+            let port = format!(":{}", stream.local_addr().unwrap().port());
+            let cwnd = || {
+                let sockets = loaded.sockets().unwrap();
+                let socket = sockets.iter().find(|socket| socket.local.ends_with(&port));
+                socket.and_then(|socket| socket.figure("cwnd")).unwrap_or_else(|| panic!("{sockets:?}"))
+            };
+            while cwnd() < 80.0 {
+                stream.write_all(&[7; 300_000]).unwrap();
+            }
+            // Two timeouts of 200 ms and more, and what is left to be sent before.
+            thread::sleep(Duration::from_millis(800));
+            let before = cwnd();
+            stream.write_all(&[7; 1]).unwrap();
+            assert_eq!(cwnd() <= before / 2.0, restarts, "{before} and {}", cwnd());
+            drop(stream);
+            receiver.join().unwrap().unwrap();
         }
     });
 }
