@@ -3,13 +3,13 @@
 #![cfg(all(target_os = "linux", feature = "bpf"))]
 #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
+mod lossy;
+
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sched::{CloneFlags, unshare};
 use nix::time::{ClockId, clock_gettime};
 use ranpace_cc::RadioHint;
 use ranpace_kernel::{Control, KernelError, Loaded, RadioFeed, Socket};
@@ -17,6 +17,8 @@ use ranpace_phy::LteBandwidth;
 use ranpace_rnis::CellInfo;
 use ranpace_units::{Bytes, Span, Time};
 use socket2::SockRef;
+
+use lossy::{run, with_losses};
 
 /// What is sent over each connection: thousands of segments, of which one in a hundred is lost.
 const BYTES: usize = 8_000_000;
@@ -36,37 +38,6 @@ fn good(measured_at: Time) -> RadioHint {
         most_granted: 50,
         granted: 50.0,
         ..RadioHint::of(CellInfo::lte(0, LteBandwidth::Mhz10), measured_at)
-    }
-}
-
-fn run(program: &str, arguments: &[&str]) {
-    let status = Command::new(program).args(arguments).status().unwrap();
-    assert!(status.success(), "{program} {arguments:?}");
-}
-
-/// Does something in a network namespace of its own, whose loopback has packets of Ethernet's size and loses one in a hundred.
-fn with_losses(what: impl FnOnce() + Send + 'static) {
-    let missing = |program: &str| {
-        let tried = Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        tried.is_err()
-    };
-    if !nix::unistd::geteuid().is_root() || ["ip", "nft"].into_iter().any(missing) {
-        assert!(std::env::var_os("RANPACE_NO_SKIP").is_none(), "needs root, ip and nft");
-        eprintln!("skipped: needs root, ip and nft");
-        return;
-    }
-    let done = thread::spawn(|| {
-        // Of this thread and of what it starts.
-        unshare(CloneFlags::CLONE_NEWNET).unwrap();
-        run("ip", &["link", "set", "lo", "mtu", "1500", "gso_max_segs", "1", "up"]);
-        run("nft", &["add table inet t; add chain inet t c { type filter hook input priority 0; }"]);
-        run("nft", &["add rule inet t c tcp sport 7000 accept"]);
-        run("nft", &["add rule inet t c tcp flags syn accept"]);
-        run("nft", &["add rule inet t c numgen random mod 100 == 0 drop"]);
-        what();
-    });
-    if let Err(panic) = done.join() {
-        std::panic::resume_unwind(panic);
     }
 }
 

@@ -3,6 +3,8 @@
 #![cfg(all(target_os = "linux", feature = "bpf"))]
 #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
+mod lossy;
+
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
@@ -12,6 +14,8 @@ use ranpace_cc::Allocation;
 use ranpace_kernel::{Allocations, Control, KernelError, Loaded, Socket};
 use ranpace_units::{Bytes, Rate};
 use socket2::SockRef;
+
+use lossy::with_losses;
 
 fn is_root() -> bool {
     let root = nix::unistd::geteuid().is_root();
@@ -151,4 +155,31 @@ fn an_allocation_before_the_first_data_holds_from_the_beginning_and_sets_the_pac
     connection.end();
     drop(pinned);
     assert!(matches!(Allocations::pinned(&name), Err(KernelError::NotLoaded { .. })));
+}
+
+#[test]
+fn random_losses_do_not_change_an_allocated_window() {
+    with_losses(|| {
+        let name = format!("l{}", std::process::id());
+        let loaded = Loaded::new(&Control::parse("rapid").unwrap(), &name).unwrap();
+        let allocations = Allocations::of(&loaded).unwrap();
+        let mut connection = Connection::new((Ipv4Addr::LOCALHOST, 7000).into());
+        SockRef::from(&connection.stream).set_tcp_congestion(name.as_bytes()).unwrap();
+        for (window, is_driven) in [(Some(100_000), true), (Some(30_000), true), (None, false)] {
+            let allocated = window.and_then(|window| allocation(80, window));
+            allocations.allocate(&connection.stream, allocated).unwrap();
+            let before = connection.shown(&loaded, |_| true).figure("lost").unwrap();
+            connection.send(2_000_000);
+            let socket = connection.shown(&loaded, |_| true);
+            assert!(socket.figure("lost").unwrap() > before, "{socket:?}");
+            assert_eq!(socket.figure("driven"), Some(f64::from(u8::from(is_driven))), "{socket:?}");
+            if let Some(window) = window {
+                let segments = (window as f64 / socket.figure("mss").unwrap()).floor();
+                assert_eq!(socket.figure("cwnd"), Some(segments), "{socket:?}");
+            } else {
+                assert!(socket.figure("ssthresh").unwrap() < 1000.0, "CUBIC has answered: {socket:?}");
+            }
+        }
+        connection.end();
+    });
 }
