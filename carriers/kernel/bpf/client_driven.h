@@ -18,18 +18,8 @@
 
 #include "arithmetic/driven.h"
 #include "option.h"
+#include "parent.h"
 #include "socket.h"
-
-/* Flags of an acknowledgement, as the kernel passes them (net/ipv4/tcp_input.c). */
-#define FLAG_DATA_ACKED 0x04
-#define FLAG_SND_UNA_ADVANCED 0x400
-#define FLAG_ECE 0x40
-
-/* Proportional rate reduction of the parent's window. */
-struct reduction {
-    __u32 prior_cwnd; /* 0 = none goes on */
-    __u32 delivered;
-};
 
 struct driven {
     SENDER sender;
@@ -88,8 +78,7 @@ static __always_inline void tell(struct sock *sk, struct driven *d, struct event
         cubictcp_init(sk);
     }
     if ((e->parent & PARENT_ANSWERS) && !d->reduction.prior_cwnd) {
-        d->reduction.prior_cwnd = tp->snd_cwnd;
-        d->reduction.delivered = 0;
+        begin_reduction(tp, &d->reduction);
         tp->snd_ssthresh = cubictcp_recalc_ssthresh(sk);
         e->flow.ssthresh = tp->snd_ssthresh;
     }
@@ -103,44 +92,17 @@ static __always_inline void tell(struct sock *sk, struct driven *d, struct event
     e->flow.cwnd = tp->snd_cwnd;
 }
 
-/* PRR (RFC 6937; tcp_cwnd_reduction): so much may be sent that the window is at ssthresh when all of the flight was delivered. */
-static __always_inline void reduce(struct tcp_sock *tp, struct reduction *r, __u32 delivered, bool advanced, bool lost)
-{
-    __u32 flight = in_flight(tp), ssthresh = tp->snd_ssthresh, sent = tp->prr_out, send;
-
-    r->delivered += delivered;
-    if (flight > ssthresh) {
-        __u64 target = ((__u64)ssthresh * r->delivered + r->prior_cwnd - 1) / (r->prior_cwnd ? r->prior_cwnd : 1);
-
-        send = target > sent ? target - sent : 0;
-    } else {
-        send = r->delivered > sent ? r->delivered - sent : 0;
-        send = max_u32(send, delivered);
-        if (advanced && !lost)
-            send++;
-        send = min_u32(send, ssthresh - flight);
-    }
-    /* The first retransmission is always sent. */
-    send = max_u32(send, sent ? 0 : 1);
-    set_cwnd(tp, flight + send);
-}
-
 /* The parent's acknowledgement: the reduction, or its growth; and the pace that the kernel would set. */
 static __always_inline void parent_acked(struct sock *sk, struct driven *d, __u32 ack, int flag, const struct rate_sample *rs)
 {
     struct tcp_sock *tp = tcp_sk(sk);
-    __u8 ca_state = BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_state);
-    __u64 rate;
+    __u8 ca_state = ca_state_of(sk);
 
     if (ca_state == FLOW_RECOVERY || ca_state == FLOW_CWR)
         reduce(tp, &d->reduction, rs->acked_sacked, flag & FLAG_SND_UNA_ADVANCED, rs->losses > 0);
     else if (flag & FLAG_DATA_ACKED)
         cubictcp_cong_avoid(sk, ack, rs->acked_sacked);
-    if (tp->srtt_us) {
-        rate = (__u64)tp->mss_cache * max_u32(tp->snd_cwnd, tp->packets_out) * 8 * US_PER_S / tp->srtt_us;
-        /* Twice the window per RTT in slow start, 1.2 times afterwards (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio). */
-        sk->sk_pacing_rate = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 2 * rate : rate + rate / 5;
-    }
+    parent_pace(sk);
 }
 
 SEC("struct_ops")
@@ -231,10 +193,8 @@ __u32 BPF_PROG(driven_ssthresh, struct sock *sk)
 
     if (!parent_has(d))
         return tcp_sk(sk)->snd_ssthresh;
-    if (d) {
-        d->reduction.prior_cwnd = tcp_sk(sk)->snd_cwnd;
-        d->reduction.delivered = 0;
-    }
+    if (d)
+        begin_reduction(tcp_sk(sk), &d->reduction);
     ssthresh = cubictcp_recalc_ssthresh(sk);
     /* Without a state nobody reduces the window acknowledgement by acknowledgement: at once, then. */
     if (!d)
@@ -248,7 +208,7 @@ void BPF_PROG(driven_set_state, struct sock *sk, __u8 new_state)
     struct tcp_sock *tp = tcp_sk(sk);
     struct driven *d = state_of(sk);
     struct event *e;
-    __u8 old_state = BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_state);
+    __u8 old_state = ca_state_of(sk);
 
     cubictcp_state(sk, new_state);
     if (!d)
@@ -258,9 +218,9 @@ void BPF_PROG(driven_set_state, struct sock *sk, __u8 new_state)
         if (e)
             tell(sk, d, e, EVENT_TIMEOUT);
     } else if (new_state == FLOW_OPEN && old_state != FLOW_DISORDER && old_state != FLOW_OPEN) {
-        if (parent_has(d) && d->reduction.prior_cwnd && old_state != FLOW_LOSS)
-            set_cwnd(tp, tp->snd_ssthresh);
-        d->reduction.prior_cwnd = 0;
+        if (!parent_has(d))
+            d->reduction.prior_cwnd = 0;
+        end_reduction(tp, &d->reduction, old_state);
         e = new_event(sk);
         if (e)
             tell(sk, d, e, EVENT_RECOVERED);
@@ -292,7 +252,7 @@ __u32 BPF_PROG(driven_undo_cwnd, struct sock *sk)
         tell(sk, d, e, EVENT_SPURIOUS);
         return tcp_sk(sk)->snd_cwnd;
     }
-    return tcp_reno_undo_cwnd(sk);
+    return undo_reduction(sk, d ? &d->reduction : 0);
 }
 
 SEC("struct_ops")

@@ -104,10 +104,10 @@ static __always_inline bool is_chosen(struct bpf_sock_ops *ops)
 
 /*
  * Prints the sockets of the reader's network namespace that have this control, a line each: what `ranpace kernel show` reads, and
- * `cat` on the pinned iterator too. The body that follows the macro adds the control's own figures.
+ * `cat` on the pinned iterator too. The body that follows the macro adds the control's own figures, of the state `s`.
  */
 #define SHOW_SOCKETS()                                                                                                               \
-    static __always_inline void show_state(struct seq_file *seq, state_type *s);                                                      \
+    static __always_inline void show_state(struct seq_file *seq, struct sock_common *common, state_type *s);                          \
     SEC("iter/tcp")                                                                                                                   \
     int show(struct bpf_iter__tcp *ctx)                                                                                               \
     {                                                                                                                                 \
@@ -123,11 +123,11 @@ static __always_inline bool is_chosen(struct bpf_sock_ops *ops)
         if (!s || !tp)                                                                                                                \
             return 0;                                                                                                                 \
         show_socket(seq, common, tp);                                                                                                 \
-        show_state(seq, s);                                                                                                           \
+        show_state(seq, common, s);                                                                                                   \
         BPF_SEQ_PRINTF(seq, "\n");                                                                                                    \
         return 0;                                                                                                                     \
     }                                                                                                                                 \
-    static __always_inline void show_state(struct seq_file *seq, state_type *s)
+    static __always_inline void show_state(struct seq_file *seq, struct sock_common *common, state_type *s)
 
 static __always_inline void show_socket(struct seq_file *seq, struct sock_common *common, struct tcp_sock *tp)
 {

@@ -75,6 +75,41 @@ pub const KINDS: &[Kind] = &[
         algorithm: ("cqic-s", None),
         settings: settings::dcic::cqic_s,
     },
+    Kind {
+        name: "cubic+meld-me",
+        since: "6.10",
+        object: object!("meld"),
+        algorithm: ("cubic", Some("meld-me")),
+        settings: settings::meld::mixed_over_cubic,
+    },
+    Kind {
+        name: "cubic+meld-de",
+        since: "6.10",
+        object: object!("meld"),
+        algorithm: ("cubic", Some("meld-de")),
+        settings: settings::meld::download_over_cubic,
+    },
+    Kind {
+        name: "newreno+meld-me",
+        since: "6.10",
+        object: object!("meld"),
+        algorithm: ("newreno", Some("meld-me")),
+        settings: settings::meld::mixed_over_reno,
+    },
+    Kind {
+        name: "newreno+meld-de",
+        since: "6.10",
+        object: object!("meld"),
+        algorithm: ("newreno", Some("meld-de")),
+        settings: settings::meld::download_over_reno,
+    },
+    Kind {
+        name: "rapid",
+        since: "6.10",
+        object: object!("rapid"),
+        algorithm: ("rapid", None),
+        settings: settings::rapid::read,
+    },
 ];
 
 /// A control with its options, checked.

@@ -59,6 +59,17 @@ pub enum KernelError {
         /// What there is.
         all: String,
     },
+    /// The control does not take what it was to be given.
+    #[error("control {name:?} takes no {what}")]
+    TakesNone {
+        /// The control.
+        name: String,
+        /// What it was to be given.
+        what: &'static str,
+    },
+    /// The kernel has no memory left for something.
+    #[error("the kernel has no memory for {0}")]
+    NoRoom(&'static str),
     /// Another version loaded it.
     #[error(
         "control {0:?} was loaded by another version of ranpace, whose settings lie elsewhere; unload it and load it again"

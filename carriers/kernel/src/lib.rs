@@ -10,6 +10,7 @@
 #![deny(missing_docs)]
 #![cfg(all(target_os = "linux", feature = "bpf"))]
 
+mod allocations;
 mod cgroup;
 mod check;
 mod choice;
@@ -19,9 +20,11 @@ mod feed;
 mod layout;
 mod loaded;
 mod pins;
+mod radio;
 mod settings;
 mod sockets;
 
+pub use allocations::Allocations;
 pub use cgroup::Cgroup;
 pub use check::{Finding, check};
 pub use choice::{Choice, Prefix};
@@ -30,4 +33,5 @@ pub use error::KernelError;
 pub use feed::Hinted;
 pub use loaded::{Attachment, Loaded};
 pub use pins::{Pinned, list, set, sockets, unload};
+pub use radio::RadioFeed;
 pub use sockets::Socket;

@@ -118,6 +118,15 @@ impl Loaded {
         MapHandle::try_from(&map).map_err(|error| KernelError::bpf(format!("open the map {name}"), error))
     }
 
+    /// A map that others write, and not every control has; `what` is what it takes.
+    pub(crate) fn shared_map(&self, name: &str, what: &'static str) -> Result<MapHandle, KernelError> {
+        if self.object.maps().any(|map| map.name() == name) {
+            self.map(name)
+        } else {
+            Err(KernelError::TakesNone { name: self.name.clone(), what })
+        }
+    }
+
     /// What keeps the programs in the kernel, by the names of the files that they are pinned as.
     pub(crate) fn links(&mut self) -> [(&'static str, &mut Option<Link>); 2] {
         [("control", &mut self.registration), ("show", &mut self.show)]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `control` | the registration; the control is there as long as this is |
 //! | `settings`, `choice` | maps: what options set, and which sockets are meant |
+//! | `users`, `allocations` | maps of MELD and `rapid`: what is known of users' radio, and what a proxy allocates |
 //! | `show` | the iterator: `cat` prints the sockets of the reader's network namespace |
 //! | `cgroup-N-PROGRAM` | the attachment of a program to the control group of number N |
 
@@ -16,11 +17,13 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
+use crate::allocations::ALLOCATIONS;
 use crate::choice::{CHOICE, Prefix};
 use crate::control::{Control, SETTINGS};
 use crate::error::{CAPABILITIES, KernelError};
 use crate::layout::Layout;
 use crate::loaded::{Loaded, write};
+use crate::radio::USERS;
 use crate::sockets::{self, Socket};
 
 /// Where the BPF file system is.
@@ -58,6 +61,16 @@ impl Loaded {
             let mut map = self.map(section)?;
             map.pin(folder.join(file)).map_err(|error| KernelError::bpf(format!("pin {file}"), error))?;
         }
+        for file in [USERS, ALLOCATIONS] {
+            match self.shared_map(file, "") {
+                Ok(mut map) => {
+                    map.pin(folder.join(file))
+                        .map_err(|error| KernelError::bpf(format!("pin {file}"), error))?;
+                }
+                Err(KernelError::TakesNone { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
         for (file, link) in self.links() {
             let link = link.as_mut().ok_or_else(|| KernelError::Missing(file.to_owned()))?;
             link.pin(folder.join(file)).map_err(|error| KernelError::bpf(format!("pin {file}"), error))?;
@@ -74,6 +87,17 @@ impl Loaded {
         }
         Ok(())
     }
+}
+
+/// A map of a pinned control that others write, and not every control has; `what` is what it takes.
+pub(crate) fn shared_map(name: &str, file: &str, what: &'static str) -> Result<MapHandle, KernelError> {
+    let folder = existing(name)?;
+    let path = folder.join(file);
+    if !path.exists() {
+        return Err(KernelError::TakesNone { name: name.to_owned(), what });
+    }
+    MapHandle::from_pinned_path(&path)
+        .map_err(|error| KernelError::bpf(format!("open {}", path.display()), error))
 }
 
 /// The pinned controls, by name.
@@ -132,11 +156,7 @@ pub fn sockets(name: &str) -> Result<Vec<Socket>, KernelError> {
 
 /// Removes a pinned control. Connections that use it keep it until they end; new ones do not get it.
 pub fn unload(name: &str) -> Result<(), KernelError> {
-    let folder = folder(name);
-    // A name with a slash would lead elsewhere.
-    if name.contains('/') || name.starts_with('.') || !folder.is_dir() {
-        return Err(not_loaded(name));
-    }
+    let folder = existing(name)?;
     remove(&folder).map_err(KernelError::io("remove", folder))
 }
 
@@ -152,6 +172,14 @@ fn remove(folder: &Path) -> io::Result<()> {
 
 fn folder(name: &str) -> PathBuf {
     Path::new(FOLDER).join(name)
+}
+
+/// The folder of a pinned control.
+fn existing(name: &str) -> Result<PathBuf, KernelError> {
+    let folder = folder(name);
+    // A name with a slash would lead elsewhere.
+    let exists = !name.contains('/') && !name.starts_with('.') && folder.is_dir();
+    if exists { Ok(folder) } else { Err(not_loaded(name)) }
 }
 
 fn not_loaded(name: &str) -> KernelError {

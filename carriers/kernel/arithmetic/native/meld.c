@@ -20,15 +20,18 @@ const struct field ranpace_meld_mark_layout[] = {
 	FIELD(meld_mark, at), FIELD(meld_mark, delivered), FIELD(meld_mark, lost), END(meld_mark),
 };
 
+const struct field ranpace_meld_user_layout[] = {
+	FIELD(meld_user, newest), FIELD(meld_user, scheduled), FIELD(meld_user, gap), FIELD(meld_user, gap_before),
+	FIELD(meld_user, gaps), FIELD(meld_user, unused), END(meld_user),
+};
+
 const struct field ranpace_meld_state_layout[] = {
-	FIELD(meld_state, newest), FIELD(meld_state, scheduled), FIELD(meld_state, round), FIELD(meld_state, before),
-	FIELD(meld_state, gap), FIELD(meld_state, gap_before), FIELD(meld_state, paced_until),
-	FIELD(meld_state, own_pacing), FIELD(meld_state, gaps), FIELD(meld_state, before_timeout),
-	FIELD(meld_state, restore), FIELD(meld_state, saved_cwnd), FIELD(meld_state, saved_ssthresh),
-	FIELD(meld_state, answered), FIELD(meld_state, shown_cwnd), FIELD(meld_state, silent_count),
-	FIELD(meld_state, silent_packets), FIELD(meld_state, silent_timeouts), FIELD(meld_state, notified),
-	FIELD(meld_state, begun), FIELD(meld_state, silent), FIELD(meld_state, ended), FIELD(meld_state, unused),
-	END(meld_state),
+	FIELD(meld_state, round), FIELD(meld_state, before), FIELD(meld_state, paced_until), FIELD(meld_state, own_pacing),
+	FIELD(meld_state, before_timeout), FIELD(meld_state, restore), FIELD(meld_state, saved_cwnd),
+	FIELD(meld_state, saved_ssthresh), FIELD(meld_state, answered), FIELD(meld_state, shown_cwnd),
+	FIELD(meld_state, silent_count), FIELD(meld_state, silent_packets), FIELD(meld_state, silent_timeouts),
+	FIELD(meld_state, notified), FIELD(meld_state, begun), FIELD(meld_state, silent), FIELD(meld_state, ended),
+	FIELD(meld_state, unused), END(meld_state),
 };
 
 const struct field ranpace_meld_event_layout[] = {
@@ -37,8 +40,8 @@ const struct field ranpace_meld_event_layout[] = {
 };
 
 const struct field ranpace_meld_call_layout[] = {
-	FIELD(meld_call, settings), FIELD(meld_call, state), FIELD(meld_call, flow), FIELD(meld_call, report),
-	FIELD(meld_call, loss), FIELD(meld_call, event), FIELD(meld_call, verdict), FIELD(meld_call, unused),
+	FIELD(meld_call, settings), FIELD(meld_call, user), FIELD(meld_call, state), FIELD(meld_call, flow),
+	FIELD(meld_call, report), FIELD(meld_call, loss), FIELD(meld_call, event), FIELD(meld_call, verdict), FIELD(meld_call, unused),
 	END(meld_call),
 };
 

@@ -70,17 +70,24 @@ mirror! {
 }
 
 mirror! {
-    /// What is kept for a socket. `meld.h` says what each is.
-    pub struct KernelState[ranpace_meld_state_layout] {
+    /// What is known of a user's radio.
+    pub struct User[ranpace_meld_user_layout] {
         newest: Report,
         scheduled: Report,
-        round: Mark,
-        before: Mark,
         gap: u64,
         gap_before: u64,
+        gaps: u32,
+        unused: u32,
+    }
+}
+
+mirror! {
+    /// What is kept for a socket. `meld.h` says what each is.
+    pub struct KernelState[ranpace_meld_state_layout] {
+        round: Mark,
+        before: Mark,
         paced_until: u64,
         own_pacing: u64,
-        gaps: u32,
         before_timeout: u32,
         restore: u32,
         saved_cwnd: u32,
@@ -95,7 +102,7 @@ mirror! {
         begun: u8,
         silent: u8,
         ended: u8,
-        unused: [u8; 5],
+        unused: u8,
     }
 }
 
@@ -120,6 +127,8 @@ mirror! {
     pub struct Call[ranpace_meld_call_layout] {
         /// What the options set.
         pub settings: Settings,
+        /// What is known of the user.
+        pub user: User,
         /// What is kept for the socket.
         pub state: KernelState,
         /// The connection.
@@ -136,7 +145,7 @@ mirror! {
     }
 }
 
-flat!(Call: Settings, KernelState, Report, Mark, Loss, Flow);
+flat!(Call: Settings, User, KernelState, Report, Mark, Loss, Flow);
 
 unsafe extern "C" {
     fn ranpace_meld_step(call: *mut Call);

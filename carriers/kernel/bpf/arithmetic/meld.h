@@ -91,17 +91,22 @@ struct meld_mark {
 	__u32 lost;      /* wraps */
 };
 
-/* All zero: not begun. */
-struct meld_state {
+/* What is known of a user's radio, whichever connections lead to it. All zero: nothing. */
+struct meld_user {
 	struct meld_report newest;
 	struct meld_report scheduled; /* the newest with a block */
-	struct meld_mark round;       /* the beginning of this RTT */
-	struct meld_mark before;      /* and of the one before */
 	__u64 gap;             /* ns between the newest report and the one before */
 	__u64 gap_before;      /* and between the two before */
+	__u32 gaps;            /* so many of the two gaps are known */
+	__u32 unused;
+};
+
+/* A connection. All zero: not begun. */
+struct meld_state {
+	struct meld_mark round;       /* the beginning of this RTT */
+	struct meld_mark before;      /* and of the one before */
 	__u64 paced_until;     /* ns: the window that came back is paced; 0 = not */
 	__u64 own_pacing;      /* what f->pacing was before that */
-	__u32 gaps;            /* so many of the two gaps are known */
 	__u32 before_timeout;  /* window before a silent timeout; 0 = none */
 	__u32 restore;         /* window that the next acknowledgement brings back (rto=full); 0 = none */
 	__u32 saved_cwnd;      /* window and threshold before a silent episode, which recovery may change; 0 = none */
@@ -115,7 +120,7 @@ struct meld_state {
 	__u8 begun;
 	__u8 silent;           /* the parent does not know of this episode */
 	__u8 ended;            /* a silent episode ended: what it changed is brought back in Open */
-	__u8 unused[5];
+	__u8 unused;
 };
 
 /* A sign of congestion. */
@@ -128,7 +133,7 @@ struct meld_event {
 };
 
 /* A new report (from the feed). One that was overtaken on its way is dropped. */
-ARITHMETIC void meld_radio(struct meld_state *s, __u64 now, const struct meld_report *report)
+ARITHMETIC void meld_radio(struct meld_user *u, __u64 now, const struct meld_report *report)
 {
 	__u64 measured_at = report->measured_at;
 
@@ -137,24 +142,24 @@ ARITHMETIC void meld_radio(struct meld_state *s, __u64 now, const struct meld_re
 		measured_at = now;
 	if (!measured_at)
 		measured_at = 1;
-	if (s->newest.measured_at) {
-		if (measured_at < s->newest.measured_at)
+	if (u->newest.measured_at) {
+		if (measured_at < u->newest.measured_at)
 			return;
-		s->gap_before = s->gap;
-		s->gap = measured_at - s->newest.measured_at;
-		if (s->gaps < 2)
-			s->gaps++;
+		u->gap_before = u->gap;
+		u->gap = measured_at - u->newest.measured_at;
+		if (u->gaps < 2)
+			u->gaps++;
 	}
-	s->newest = *report;
-	s->newest.measured_at = measured_at;
+	u->newest = *report;
+	u->newest.measured_at = measured_at;
 	if (report->has_block)
-		s->scheduled = s->newest;
+		u->scheduled = u->newest;
 }
 
 /* The reporting period: the shorter of the last two, so that a pause of the feed does not count as one. */
-static __always_inline __u64 meld_max_age(const struct meld_settings *set, const struct meld_state *s)
+static __always_inline __u64 meld_max_age(const struct meld_settings *set, const struct meld_user *u)
 {
-	__u64 period = s->gaps == 0 ? 0 : s->gaps == 1 ? s->gap : min_u64(s->gap, s->gap_before);
+	__u64 period = u->gaps == 0 ? 0 : u->gaps == 1 ? u->gap : min_u64(u->gap, u->gap_before);
 
 	if (set->max_age)
 		return set->max_age;
@@ -169,25 +174,29 @@ static __always_inline _Bool meld_is_heavy(__u32 lost, __u32 delivered, __u32 bl
 	return (__u64)lost * 100 > ((__u64)lost + delivered) * MELD_HEAVY_PERCENT && lost > of_one_block;
 }
 
-/* What is made of a loss that is no mark and no repeated timeout. */
-ARITHMETIC __u32 meld_judge(const struct meld_settings *set, const struct meld_state *s, const struct flow *f,
-			    const struct meld_event *e)
+/* What is made of a loss that is no mark and no repeated timeout. `u` may be NULL: nothing is known. */
+ARITHMETIC __u32 meld_judge(const struct meld_settings *set, const struct meld_user *u, const struct meld_state *s,
+			    const struct flow *f, const struct meld_event *e)
 {
-	const struct meld_report *r = &s->newest;
-	__u64 oldest = meld_max_age(set, s), limit;
-	__u32 packet = max_u32(set->packet ? set->packet : e->largest, 1);
-	__u32 block = r->block, best = r->best_block, processes;
-	_Bool has_block = r->has_block;
+	__u32 packet = max_u32(set->packet ? set->packet : e->largest, 1), block, best, processes;
+	const struct meld_report *r;
+	__u64 oldest, limit;
+	_Bool has_block;
 
-	if (!r->measured_at)
+	if (!u || !u->newest.measured_at)
 		return MELD_UNKNOWN;
+	r = &u->newest;
+	oldest = meld_max_age(set, u);
+	block = r->block;
+	best = r->best_block;
+	has_block = r->has_block;
 	if (elapsed_ns(f->now, r->measured_at) > oldest)
 		return MELD_STALE;
-	if (!has_block && set->hold_block && s->scheduled.measured_at &&
-	    elapsed_ns(f->now, s->scheduled.measured_at) <= oldest && s->scheduled.cell == r->cell) {
+	if (!has_block && set->hold_block && u->scheduled.measured_at &&
+	    elapsed_ns(f->now, u->scheduled.measured_at) <= oldest && u->scheduled.cell == r->cell) {
 		has_block = 1;
-		block = s->scheduled.block;
-		best = s->scheduled.best_block;
+		block = u->scheduled.block;
+		best = u->scheduled.best_block;
 	}
 	if (!has_block)
 		return MELD_UNKNOWN;
@@ -215,8 +224,8 @@ ARITHMETIC __u32 meld_judge(const struct meld_settings *set, const struct meld_s
 }
 
 /* A sign of congestion. Returns MELD_HIDE, or why the parent is to be asked, for a window of s->shown_cwnd. */
-ARITHMETIC __u32 meld_loss(const struct meld_settings *set, struct meld_state *s, const struct flow *f,
-			   const struct meld_event *e)
+ARITHMETIC __u32 meld_loss(const struct meld_settings *set, const struct meld_user *u, struct meld_state *s,
+			   const struct flow *f, const struct meld_event *e)
 {
 	__u32 verdict, before;
 
@@ -225,7 +234,7 @@ ARITHMETIC __u32 meld_loss(const struct meld_settings *set, struct meld_state *s
 	else if (e->kind == MELD_TIMEOUT && e->count > 1)
 		verdict = MELD_TIMEOUT_AGAIN;
 	else
-		verdict = meld_judge(set, s, f, e);
+		verdict = meld_judge(set, u, s, f, e);
 	if (verdict == MELD_HIDE) {
 		s->silent_count++;
 		s->silent_packets += e->lost;
@@ -338,6 +347,7 @@ ARITHMETIC void meld_ack(struct meld_state *s, struct flow *f)
 
 struct meld_call {
 	struct meld_settings settings;
+	struct meld_user user;
 	struct meld_state state;
 	struct flow flow;
 	struct meld_report report;
@@ -354,13 +364,13 @@ ARITHMETIC void meld_call_step(struct meld_call *call)
 		meld_begin(&call->state, &call->flow);
 		break;
 	case MELD_ON_RADIO:
-		meld_radio(&call->state, call->flow.now, &call->report);
+		meld_radio(&call->user, call->flow.now, &call->report);
 		break;
 	case MELD_ON_SAMPLE:
 		meld_sample(&call->state, &call->flow);
 		break;
 	case MELD_ON_LOSS:
-		call->verdict = meld_loss(&call->settings, &call->state, &call->flow, &call->loss);
+		call->verdict = meld_loss(&call->settings, &call->user, &call->state, &call->flow, &call->loss);
 		break;
 	case MELD_ON_RECOVERED:
 		call->verdict = meld_recovered(&call->state);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * RAPID's sender towards the user: the window that a proxy allocates, and the kernel's CUBIC without an allocation. The arithmetic is in
+ * arithmetic/rapid.h.
+ *
+ * The proxy owns the socket, and writes what it allocates into the map `allocations` by the socket's own descriptor. The next
+ * acknowledgement applies it, or the first segment after an idle time.
+ */
+#include "kernel.h"
+#include "arithmetic/rapid.h"
+
+#include "choose.h"
+#include "parent.h"
+
+struct rapid_settings settings SEC(".data.settings");
+OPTIONS_TEXT;
+
+struct proxied {
+    struct rapid_state rapid;
+    struct reduction reduction;
+    __u32 paced; /* the socket was set to be paced */
+};
+
+STATE_OF(struct proxied);
+
+/* What the proxy allocates; as src/allocations.rs writes it. */
+struct {
+    __uint(type, BPF_MAP_TYPE_SK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct rapid_allocation);
+} allocations SEC(".maps");
+
+/* What the proxy wrote is applied, if it is new; the parent begins afresh where it took its allocation back. */
+static __always_inline void hear(struct sock *sk, struct proxied *p, struct flow *flow)
+{
+    struct rapid_allocation *written = bpf_sk_storage_get(&allocations, sk, 0, 0), wanted = {}, *last = &p->rapid.allocation;
+
+    if (written)
+        wanted = *written;
+    if (wanted.valid == last->valid && wanted.window == last->window && wanted.rate == last->rate)
+        return;
+    if (rapid_allocated(&settings, &p->rapid, flow, &wanted)) {
+        tcp_sk(sk)->snd_ssthresh = flow->ssthresh;
+        p->reduction.prior_cwnd = 0;
+        cubictcp_init(sk);
+    }
+}
+
+/* The window of a flow that is driven, and the pace. */
+static __always_inline void apply(struct sock *sk, struct proxied *p, const struct flow *flow)
+{
+    struct tcp_sock *tp = tcp_sk(sk);
+
+    if (p->rapid.driven) {
+        set_cwnd(tp, flow->cwnd);
+        p->reduction.prior_cwnd = 0;
+    }
+    parent_pace(sk);
+    if (flow->pacing) {
+        sk->sk_pacing_rate = min_u64(flow->pacing, sk->sk_max_pacing_rate);
+        if (sk->sk_pacing_status == SK_PACING_NONE) {
+            sk->sk_pacing_status = SK_PACING_NEEDED;
+            p->paced = 1;
+        }
+    } else if (p->paced) {
+        sk->sk_pacing_status = SK_PACING_NONE;
+        p->paced = 0;
+    }
+}
+
+/* What is no acknowledgement: a new allocation counts, and the present one again. */
+static __always_inline void tell(struct sock *sk, struct proxied *p)
+{
+    struct flow flow = {};
+
+    flow_of(&flow, sk);
+    hear(sk, p, &flow);
+    rapid_apply(&settings, &p->rapid, &flow);
+    apply(sk, p, &flow);
+}
+
+SEC("struct_ops")
+void BPF_PROG(rapid_init, struct sock *sk)
+{
+    struct proxied *p;
+
+    cubictcp_init(sk);
+    p = begin_state(sk);
+    if (p)
+        tell(sk, p);
+}
+
+static __always_inline bool is_driven(const struct proxied *p)
+{
+    return p && p->rapid.driven;
+}
+
+SEC("struct_ops")
+void BPF_PROG(rapid_acked, struct sock *sk, const struct ack_sample *sample)
+{
+    if (!is_driven(state_of(sk)))
+        cubictcp_acked(sk, sample);
+}
+
+SEC("struct_ops")
+void BPF_PROG(rapid_cong_control, struct sock *sk, __u32 acknowledged, int flag, const struct rate_sample *rs)
+{
+    struct tcp_sock *tp = tcp_sk(sk);
+    struct proxied *p = state_of(sk);
+    __u8 ca_state = ca_state_of(sk);
+    struct flow flow = {};
+    struct ack ack = {};
+
+    if (p) {
+        flow_of(&flow, sk);
+        hear(sk, p, &flow);
+    }
+    if (!is_driven(p)) {
+        if (p && p->reduction.prior_cwnd && (ca_state == FLOW_RECOVERY || ca_state == FLOW_CWR))
+            reduce(tp, &p->reduction, rs->acked_sacked, flag & FLAG_SND_UNA_ADVANCED, rs->losses > 0);
+        else if (flag & FLAG_DATA_ACKED)
+            cubictcp_cong_avoid(sk, acknowledged, rs->acked_sacked);
+    }
+    if (!p)
+        return;
+    flow.cwnd = tp->snd_cwnd;
+    flow.ssthresh = tp->snd_ssthresh;
+    ack.delivered = rs->acked_sacked;
+    rapid_ack(&settings, &p->rapid, &flow, &ack);
+    apply(sk, p, &flow);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(rapid_ssthresh, struct sock *sk)
+{
+    struct tcp_sock *tp = tcp_sk(sk);
+    struct proxied *p = state_of(sk);
+    __u32 ssthresh;
+
+    if (is_driven(p))
+        return tp->snd_ssthresh;
+    if (p)
+        begin_reduction(tp, &p->reduction);
+    ssthresh = cubictcp_recalc_ssthresh(sk);
+    /* Without a state nobody reduces the window acknowledgement by acknowledgement: at once, then. */
+    if (!p)
+        set_cwnd(tp, ssthresh);
+    return ssthresh;
+}
+
+SEC("struct_ops")
+void BPF_PROG(rapid_set_state, struct sock *sk, __u8 new_state)
+{
+    struct tcp_sock *tp = tcp_sk(sk);
+    struct proxied *p = state_of(sk);
+    __u8 old_state = ca_state_of(sk);
+    struct flow flow = {};
+
+    if (!is_driven(p))
+        cubictcp_state(sk, new_state);
+    if (!p)
+        return;
+    if (new_state == FLOW_LOSS) {
+        p->reduction.prior_cwnd = 0;
+        flow.cwnd = tp->snd_cwnd;
+        rapid_loss(&p->rapid, &flow, 1);
+        set_cwnd(tp, flow.cwnd);
+    } else if (new_state <= FLOW_DISORDER && old_state > FLOW_DISORDER) {
+        end_reduction(tp, &p->reduction, old_state);
+    }
+}
+
+SEC("struct_ops")
+void BPF_PROG(rapid_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+    struct proxied *p = state_of(sk);
+
+    if (!is_driven(p)) {
+        cubictcp_cwnd_event(sk, event);
+        if (event == CA_EVENT_TX_START)
+            parent_restart(sk);
+    }
+    if (p && event == CA_EVENT_TX_START)
+        tell(sk, p);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(rapid_undo_cwnd, struct sock *sk)
+{
+    struct proxied *p = state_of(sk);
+    struct flow flow = {};
+
+    if (is_driven(p)) {
+        flow_of(&flow, sk);
+        rapid_spurious(&settings, &p->rapid, &flow);
+        return flow.cwnd;
+    }
+    return undo_reduction(sk, p ? &p->reduction : 0);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops control = {
+    .init = (void *)rapid_init,
+    .pkts_acked = (void *)rapid_acked,
+    .cong_control = (void *)rapid_cong_control,
+    .ssthresh = (void *)rapid_ssthresh,
+    .set_state = (void *)rapid_set_state,
+    .cwnd_event = (void *)rapid_cwnd_event,
+    .undo_cwnd = (void *)rapid_undo_cwnd,
+    .name = "rapid",
+};
+
+SHOW_SOCKETS()
+{
+    BPF_SEQ_PRINTF(seq, " driven=%u allocation_valid=%u allocation_Bps=%llu allocation_bytes=%llu", s->rapid.driven,
+                   s->rapid.allocation.valid, s->rapid.allocation.rate, s->rapid.allocation.window);
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
