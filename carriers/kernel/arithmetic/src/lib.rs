@@ -36,6 +36,7 @@ pub mod rapid;
 pub mod receivers;
 pub mod record;
 pub mod replay;
+pub mod sigma;
 
 use ranpace_cc::{ALL, Control, LossBased, Options};
 

@@ -3,4 +3,4 @@
 
 pub(crate) mod mdcc;
 pub(crate) mod rapid;
-pub(crate) mod sigma;
+pub mod sigma;

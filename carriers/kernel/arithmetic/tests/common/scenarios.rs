@@ -198,6 +198,115 @@ pub fn proxies() -> Vec<Played> {
     ]
 }
 
+/// A phone that uploads by the grants that its modem hears, beside another that uploads now and then.
+fn upload(name: &str, preset: &str, seconds: u32, core: &str, more: &str) -> Played {
+    let text = format!(
+        r#"
+duration = "{seconds}s"
+[[link]]
+name = "core"
+from = "mast"
+to = "server"
+rate = "10Gbit/s"
+delay = "11.037ms"
+{core}
+[[link]]
+from = "server"
+to = "mast"
+rate = "10Gbit/s"
+delay = "11.037ms"
+[[cell]]
+host = "mast"
+preset = "{preset}"
+[[user]]
+name = "phone"
+[[user]]
+name = "other"
+[[flow]]
+from = "other"
+to = "server"
+cc = "cubic"
+start = "3s"
+stop = "5s"
+[[flow]]
+from = "phone"
+to = "server"
+cc = "CONTROL"
+receive_buffer = "10MiB"
+{more}
+"#
+    );
+    Played { name: name.to_owned(), text }
+}
+
+/// Uploads: radio information that is true, late, rare, wrong, false, or stops; loss, marks, timeouts, pauses, several flows.
+pub fn uploads() -> Vec<Played> {
+    let each = "ack_every = 1";
+    let bursts = "loss = { kind = \"gilbert_elliott\", p = 0.0005, r = 0.1 }";
+    let modem = |content: &str| format!("{each}\n[modem]\n{content}");
+    let several = format!(
+        "{each}\n[[flow]]\nfrom = \"phone\"\nto = \"server\"\ncc = \"CONTROL\"\nstart = \"2s\"\n\
+         [[flow]]\nfrom = \"phone\"\nto = \"server\"\ncc = \"CONTROL\"\nstart = \"4s\"\nstop = \"7s\""
+    );
+    let web = format!("{each}\nworkload = {{ kind = \"web\", page = \"700KB\", interval = \"900ms\" }}");
+    let paced = format!("{each}\nworkload = {{ kind = \"paced\", rate = \"5Mbit/s\", interval = \"17ms\" }}");
+    let policed = "queue = { kind = \"droptail\", limit = \"30KB\" }";
+    vec![
+        upload("upload, mmwave", "diarra-mmwave-ul", 8, "", each),
+        upload("upload, mmwave, lossy", "diarra-mmwave-ul", 8, bursts, each),
+        upload("upload, mmwave, several", "diarra-mmwave-ul", 10, "", &several),
+        upload("upload, nr", "nr", 15, "", each),
+        upload("upload, nr, false", "nr", 15, "", &modem("content = \"full\"")),
+        upload("upload, lte", "lte", 20, "", each),
+        upload("upload, lte, several", "lte", 20, "", &several),
+        upload("upload, lte, lossy", "lte", 20, "loss = 0.003", each),
+        upload(
+            "upload, lte, reordering",
+            "lte",
+            15,
+            "reorder = { probability = 0.01, delay = \"3ms\" }\njitter = \"1ms\"",
+            each,
+        ),
+        upload("upload, lte, policed", "lte", 20, policed, each).with("10Gbit/s", "6Mbit/s"),
+        upload(
+            "upload, lte, marks",
+            "lte",
+            15,
+            "queue = { kind = \"codel\", limit = \"2000 packets\", ecn = true }",
+            &format!("{each}\necn = true"),
+        )
+        .with("10Gbit/s", "8Mbit/s"),
+        upload("upload, lte, timeouts", "lte", 30, "", each)
+            .with("rate = \"10Gbit/s\"", "trace = \"outages\""),
+        upload("upload, lte, pages", "lte", 15, "", &web),
+        upload("upload, lte, video", "lte", 15, "", &paced),
+        upload(
+            "upload, lte, late",
+            "lte",
+            20,
+            "",
+            &modem("delay = \"50ms\"\nperiod = \"10ms\"\nerror = 0.3"),
+        ),
+        upload("upload, lte, rare", "lte", 20, "", &modem("period = \"100ms\"")),
+        upload("upload, lte, silence", "lte", 20, "", &modem("stop = \"6s\"\nresume = \"12s\"")),
+        upload("upload, lte, full", "lte", 30, "", &modem("content = \"full\"")),
+        upload("upload, lte, random", "lte", 30, "", &modem("content = \"random\"")),
+    ]
+}
+
+/// A few uploads.
+pub fn few_uploads() -> Vec<Played> {
+    let names = [
+        "upload, lte",
+        "upload, lte, lossy",
+        "upload, lte, timeouts",
+        "upload, lte, silence",
+        "upload, lte, full",
+        "upload, nr",
+    ];
+    named(uploads(), &names)
+}
+
 /// Those with these names.
 fn named(runs: Vec<Played>, names: &[&str]) -> Vec<Played> {
     runs.into_iter().filter(|run| names.contains(&run.name.as_str())).collect()
