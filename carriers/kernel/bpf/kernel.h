@@ -18,6 +18,7 @@
 #define AF_INET 2
 #define AF_INET6 10
 #define TCP_ESTABLISHED 1
+#define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 /* Errors that helpers return, negative. */
 #define ENOENT 2
@@ -36,6 +37,18 @@ struct in6_addr {
     } in6_u;
 };
 
+struct netns_ipv4 {
+    __u8 sysctl_tcp_slow_start_after_idle;
+};
+
+struct net {
+    struct netns_ipv4 ipv4;
+};
+
+typedef struct {
+    struct net *net;
+} possible_net_t;
+
 struct sock_common {
     __be32 skc_daddr;
     __be32 skc_rcv_saddr;
@@ -43,6 +56,7 @@ struct sock_common {
     __u16 skc_num;
     unsigned short skc_family;
     unsigned char skc_state;
+    possible_net_t skc_net;
     struct in6_addr skc_v6_daddr;
     struct in6_addr skc_v6_rcv_saddr;
 };
@@ -50,6 +64,7 @@ struct sock_common {
 struct sock {
     struct sock_common __sk_common;
     unsigned long sk_pacing_rate;
+    unsigned long sk_max_pacing_rate;
     __u32 sk_pacing_status;
 };
 
@@ -63,6 +78,9 @@ struct inet_connection_sock {
     struct inet_sock icsk_inet;
     const struct tcp_congestion_ops *icsk_ca_ops;
     __u8 icsk_ca_state : 5;
+    __u8 icsk_retransmits; /* timeouts since anything was acknowledged */
+    __u8 icsk_pending;     /* the timer that is set; 0 = none */
+    __u32 icsk_rto;        /* jiffies */
 };
 
 struct minmax_sample {
@@ -84,10 +102,13 @@ struct tcp_sock {
     struct inet_connection_sock inet_conn;
     __u32 mss_cache;
     __u16 tcp_header_len;
+    __u32 snd_una;
+    __u32 snd_nxt;
     __u32 snd_cwnd;
     __u32 snd_cwnd_cnt;
     __u32 snd_cwnd_clamp;
     __u32 snd_ssthresh;
+    __u32 lsndtime; /* jiffies: when data were sent last */
     __u32 prior_ssthresh;
     __u32 packets_out;
     __u32 max_packets_out;
@@ -100,6 +121,7 @@ struct tcp_sock {
     __u32 app_limited;
     struct minmax rtt_min;
     __u32 prr_out;
+    __u32 prior_cwnd; /* before the last reduction */
     struct {
         __u32 rtt_us; /* eight times the receiver's RTT */
     } rcv_rtt_est;

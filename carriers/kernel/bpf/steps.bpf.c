@@ -12,6 +12,7 @@
 #include "arithmetic/dcic.h"
 #include "arithmetic/meld.h"
 #include "arithmetic/rapid.h"
+#include "arithmetic/sigma.h"
 
 #define STEP(name)                                                                                                                     \
     struct {                                                                                                                           \
@@ -39,5 +40,6 @@ STEP(cdbev2)
 STEP(dcic)
 STEP(meld)
 STEP(rapid)
+STEP(sigma)
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

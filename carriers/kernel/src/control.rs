@@ -75,6 +75,13 @@ pub const KINDS: &[Kind] = &[
         algorithm: ("cqic-s", None),
         settings: settings::dcic::cqic_s,
     },
+    Kind {
+        name: "sigma",
+        since: "6.10",
+        object: object!("sigma"),
+        algorithm: ("sigma", None),
+        settings: settings::sigma::read,
+    },
 ];
 
 /// A control with its options, checked.

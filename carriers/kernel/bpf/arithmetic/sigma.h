@@ -189,8 +189,10 @@ struct sigma_event {
 /* -- From hints to P_max, C_max and Utz (section 3.2.4) -- */
 
 /* The rate of so many resources, q32, in bytes a second. */
-ARITHMETIC __u32 sigma_rate(const struct sigma_row *r, __u64 units)
+ARITHMETIC_GLOBAL __u32 sigma_rate(const struct sigma_row *r, __u64 units)
 {
+	if (!r)
+		return 0;
 	__u64 count = r->by_symbols ? units * r->steps / max_u32(r->prbs, 1) : units;
 	__u64 whole = (count + SIGMA_ROUNDING) >> 32, rate, next, part;
 	__u32 steps = min_u32(r->steps, SIGMA_UNITS);
@@ -214,8 +216,10 @@ ARITHMETIC __u32 sigma_rate(const struct sigma_row *r, __u64 units)
 }
 
 /* P_max, C_max and Utz of the hints that are kept, the last of which is `h`. */
-ARITHMETIC void sigma_work_out(struct sigma_inputs *in, const struct sigma_settings *set, const struct sigma_hint *h)
+ARITHMETIC_GLOBAL int sigma_work_out(struct sigma_inputs *in, const struct sigma_settings *set, const struct sigma_hint *h)
 {
+	if (!in || !set || !h)
+		return 0;
 	__u64 count = max_u32(in->count, 1), cell = (__u64)h->cell << 32, fair, rate;
 	__u64 own = (in->own << 16) / count, reachable = ((in->own + in->unused) << 16) / count;
 	/* Whoever was idle is not among the active users, and will be. */
@@ -234,32 +238,46 @@ ARITHMETIC void sigma_work_out(struct sigma_inputs *in, const struct sigma_setti
 		in->utilisation = ratio_q32(own >> 11, max_u64(in->p_max >> 11, 1));
 	in->has_capacity = 0;
 	if (!in->granted_at)
-		return;
+		return 0;
 	rate = sigma_rate(&in->row, in->p_max);
 	/* No block of the whole cell: there is no such MCS. */
 	if (!rate && !sigma_rate(&in->row, cell))
-		return;
+		return 0;
 	rate = times_fraction(rate, set->efficiency);
 	/* What goes first on the device is not this connection's. */
 	in->capacity = rate > h->ahead ? rate - h->ahead : 0;
 	in->has_capacity = 1;
+	return 0;
+}
+
+/* The oldest hint leaves the mean, if it lies so far back or there is no room. Whether it did. */
+ARITHMETIC_GLOBAL int sigma_drop_oldest(struct sigma_inputs *in, __u64 at, __u64 span)
+{
+	const struct sigma_kept *k;
+
+	if (!in || !in->count)
+		return 0;
+	k = &in->recent[in->first % SIGMA_HINTS];
+	if (at - k->at < span && in->count < SIGMA_HINTS)
+		return 0;
+	in->own -= k->own;
+	in->unused -= k->unused;
+	in->first++;
+	in->count--;
+	return 1;
 }
 
 /* The window of the mean moves on. */
-ARITHMETIC void sigma_keep(struct sigma_inputs *in, const struct sigma_hint *h, __u64 span)
+ARITHMETIC_GLOBAL int sigma_keep(struct sigma_inputs *in, const struct sigma_hint *h, __u64 span)
 {
 	struct sigma_kept *k;
 	int i;
 
-	for (i = 0; i < SIGMA_HINTS; i++) {
-		k = &in->recent[in->first % SIGMA_HINTS];
-		if (!in->count || (h->at - k->at < span && in->count < SIGMA_HINTS))
+	if (!in || !h)
+		return 0;
+	for (i = 0; i < SIGMA_HINTS; i++)
+		if (!sigma_drop_oldest(in, h->at, span))
 			break;
-		in->own -= k->own;
-		in->unused -= k->unused;
-		in->first++;
-		in->count--;
-	}
 	k = &in->recent[(in->first + in->count) % SIGMA_HINTS];
 	k->at = h->at;
 	k->own = h->own;
@@ -267,6 +285,7 @@ ARITHMETIC void sigma_keep(struct sigma_inputs *in, const struct sigma_hint *h, 
 	in->own += k->own;
 	in->unused += k->unused;
 	in->count++;
+	return 0;
 }
 
 #define SIGMA_IGNORED 0
@@ -333,8 +352,10 @@ static __always_inline __u32 sigma_last_us(const struct sigma_state *s, const st
 }
 
 /* W_max in q16 segments (3.9), below 2^37; SIGMA_NONE while capacity or RTT are unknown. */
-ARITHMETIC __u64 sigma_w_max(const struct sigma_state *s, const struct sigma_settings *set, const struct flow *f)
+ARITHMETIC_GLOBAL __u64 sigma_w_max(const struct sigma_state *s, const struct sigma_settings *set, const struct flow *f)
 {
+	if (!s || !set || !f)
+		return SIGMA_NONE;
 	__u64 base = sigma_base_us(s, set), millionths;
 
 	if (!s->inputs.has_capacity || !base)
@@ -363,8 +384,10 @@ static __always_inline int sigma_is_fresh(const struct sigma_state *s, const str
 }
 
 /* The window in q32 segments, within its bounds. */
-ARITHMETIC __u64 sigma_bounded(const struct sigma_state *s, const struct sigma_settings *set, const struct flow *f, __u64 window)
+ARITHMETIC_GLOBAL __u64 sigma_bounded(const struct sigma_state *s, const struct sigma_settings *set, const struct flow *f, __u64 window)
 {
+	if (!s || !set || !f)
+		return SIGMA_MIN_CWND;
 	__u64 w_max = sigma_w_max(s, set, f);
 
 	if (w_max != SIGMA_NONE && set->cap)
@@ -376,8 +399,10 @@ ARITHMETIC __u64 sigma_bounded(const struct sigma_state *s, const struct sigma_s
 }
 
 /* So many q32 segments per RTTmin, as bytes of payload a second. */
-ARITHMETIC __u64 sigma_per_rtt(const struct flow *f, __u64 window, __u32 base_us)
+ARITHMETIC_GLOBAL __u64 sigma_per_rtt(const struct flow *f, __u64 window, __u32 base_us)
 {
+	if (!f)
+		return 1;
 	/* 2^28 of q8, times 2^16 bytes, times 10^6 us below 2^64. */
 	__u64 q8 = min_u64(window >> 24, (1ULL << 28) - 1);
 
@@ -394,12 +419,14 @@ static __always_inline void sigma_pace(struct sigma_state *s, const struct sigma
 }
 
 /* Max Start, with the W_max of now; as it is without one. */
-ARITHMETIC void sigma_max_start(struct sigma_state *s, const struct sigma_settings *set, struct flow *f)
+ARITHMETIC_GLOBAL int sigma_max_start(struct sigma_state *s, const struct sigma_settings *set, struct flow *f)
 {
+	if (!s || !set || !f)
+		return 0;
 	__u64 w_max = sigma_w_max(s, set, f);
 
 	if (w_max == SIGMA_NONE)
-		return;
+		return 0;
 	w_max = max_u64(w_max, SIGMA_LEAST_START << 16);
 	s->mode = SIGMA_MAX_START;
 	s->started_with = (w_max * (f->mss & 0xffff) + 0xffff) >> 16;
@@ -407,6 +434,7 @@ ARITHMETIC void sigma_max_start(struct sigma_state *s, const struct sigma_settin
 	s->window = min_u64(w_max << 16, (__u64)FLOW_MOST_CWND << 32);
 	f->ssthresh = SIGMA_MIN_CWND >> 32; /* growth is never slow start's */
 	sigma_pace(s, set, f);
+	return 0;
 }
 
 /* CUBIC goes on from here. */
@@ -432,8 +460,10 @@ static __always_inline void sigma_end_trial(struct sigma_state *s, const struct 
 }
 
 /* Whether the information has become stale, or is fresh again, since this was asked last. */
-ARITHMETIC void sigma_look(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e)
+ARITHMETIC_GLOBAL int sigma_look(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e)
 {
+	if (!s || !set || !e)
+		return 0;
 	struct flow *f = &e->flow;
 	int fresh = sigma_is_fresh(s, set, f->now);
 	__u64 w_max, stale_at;
@@ -459,6 +489,7 @@ ARITHMETIC void sigma_look(struct sigma_state *s, const struct sigma_settings *s
 		s->pacing = 0;
 		sigma_end_trial(s, set, f);
 	}
+	return 0;
 }
 
 static __always_inline void sigma_forget_path(struct sigma_state *s, const struct sigma_settings *set)
@@ -471,8 +502,10 @@ static __always_inline void sigma_forget_path(struct sigma_state *s, const struc
 }
 
 /* An RTT in us, not 0. */
-ARITHMETIC void sigma_on_rtt(struct sigma_state *s, __u64 now, __u32 rtt_us)
+ARITHMETIC_GLOBAL int sigma_on_rtt(struct sigma_state *s, __u64 now, __u32 rtt_us)
 {
+	if (!s)
+		return 0;
 	rtt_us = max_u32(bounded_rtt(rtt_us), 1);
 	s->rtts[0] = s->rtts[1];
 	s->rtts[1] = s->rtts[2];
@@ -491,15 +524,18 @@ ARITHMETIC void sigma_on_rtt(struct sigma_state *s, __u64 now, __u32 rtt_us)
 	else
 		s->min_rtt_us = min_u32(s->min_rtt_us, rtt_us);
 	s->renew_min = 0;
+	return 0;
 }
 
 /* New data were acknowledged: PA or SI. */
-ARITHMETIC void sigma_adjust(struct sigma_state *s, const struct sigma_settings *set, const struct flow *f, __u32 bytes)
+ARITHMETIC_GLOBAL int sigma_adjust(struct sigma_state *s, const struct sigma_settings *set, const struct flow *f, __u32 bytes)
 {
+	if (!s || !set || !f)
+		return 0;
 	__u64 w_max = sigma_w_max(s, set, f), acked;
 
 	if (w_max == SIGMA_NONE)
-		return;
+		return 0;
 	if (sigma_last_us(s, set) >= SIGMA_QUEUE * sigma_base_us(s, set)) {
 		s->mode = SIGMA_PROPORTIONAL;
 		s->window = sigma_shrunk(s, set, w_max);
@@ -511,10 +547,11 @@ ARITHMETIC void sigma_adjust(struct sigma_state *s, const struct sigma_settings 
 		}
 	}
 	s->window = sigma_bounded(s, set, f, s->window);
+	return 0;
 }
 
 /* What was acknowledged is held against the hints. */
-ARITHMETIC void sigma_try_hints(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e)
+static __always_inline void sigma_try_hints(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e)
 {
 	struct flow *f = &e->flow;
 	__u32 base = sigma_base_us(s, set), who;
@@ -548,8 +585,10 @@ ARITHMETIC void sigma_try_hints(struct sigma_state *s, const struct sigma_settin
 	}
 }
 
-ARITHMETIC void sigma_on_loss(struct sigma_state *s, const struct sigma_settings *set, const struct sigma_event *e)
+ARITHMETIC_GLOBAL int sigma_on_loss(struct sigma_state *s, const struct sigma_settings *set, const struct sigma_event *e)
 {
+	if (!s || !set || !e)
+		return 0;
 	const struct flow *f = &e->flow;
 	__u64 w_max;
 
@@ -559,7 +598,7 @@ ARITHMETIC void sigma_on_loss(struct sigma_state *s, const struct sigma_settings
 		s->pacing = 0;
 	}
 	if (!set->guards || !e->first || f->ca_state == FLOW_LOSS)
-		return;
+		return 0;
 	w_max = sigma_w_max(s, set, f);
 	w_max = sigma_shrunk(s, set, w_max == SIGMA_NONE ? min_u64(s->window >> 16, 1ULL << 37) : w_max);
 	if (!s->repairing)
@@ -567,14 +606,17 @@ ARITHMETIC void sigma_on_loss(struct sigma_state *s, const struct sigma_settings
 	s->repairing = max_u64(min_u64(s->repairing, w_max), SIGMA_MIN_CWND);
 	s->window = ((__u64)min_u32(f->in_flight, FLOW_MOST_CWND) + 1) << 32;
 	s->window = max_u64(min_u64(s->window, s->repairing), 1ULL << 32);
+	return 0;
 }
 
-ARITHMETIC void sigma_on_mark(struct sigma_state *s, const struct sigma_settings *set, const struct flow *f)
+ARITHMETIC_GLOBAL int sigma_on_mark(struct sigma_state *s, const struct sigma_settings *set, const struct flow *f)
 {
+	if (!s || !set || !f)
+		return 0;
 	__u64 w_max = sigma_w_max(s, set, f), step;
 
 	if (!set->guards)
-		return;
+		return 0;
 	w_max = w_max == SIGMA_NONE ? min_u64(s->window >> 16, 1ULL << 37) : w_max;
 	step = min_u64(sigma_shrunk(s, set, w_max), w_max << 16 >> 1);
 	step = sigma_bounded(s, set, f, min_u64(step, s->repairing ? s->repairing : s->window));
@@ -582,10 +624,13 @@ ARITHMETIC void sigma_on_mark(struct sigma_state *s, const struct sigma_settings
 		s->repairing = step;
 	else
 		s->window = step;
+	return 0;
 }
 
-ARITHMETIC void sigma_on_congestion(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e)
+ARITHMETIC_GLOBAL int sigma_on_congestion(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e)
 {
+	if (!s || !set || !e)
+		return 0;
 	struct flow *f = &e->flow;
 
 	sigma_look(s, set, e);
@@ -593,7 +638,7 @@ ARITHMETIC void sigma_on_congestion(struct sigma_state *s, const struct sigma_se
 		if (e->kind == SIGMA_TIMEOUT)
 			s->judge_rtt_after = f->now;
 		e->parent |= SIGMA_PARENT_ANSWERS;
-		return;
+		return 0;
 	}
 	sigma_end_trial(s, set, f);
 	if (e->kind == SIGMA_LOSS) {
@@ -609,24 +654,27 @@ ARITHMETIC void sigma_on_congestion(struct sigma_state *s, const struct sigma_se
 		s->repairing = 0;
 		s->window = 1ULL << 32;
 	}
+	return 0;
 }
 
-ARITHMETIC void sigma_on_ack(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e)
+ARITHMETIC_GLOBAL int sigma_on_ack(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e)
 {
+	if (!s || !set || !e)
+		return 0;
 	struct flow *f = &e->flow;
 	__u64 w_max;
 	__u32 base;
 
 	sigma_try_hints(s, set, e);
 	if (s->mode == SIGMA_PLAIN)
-		return;
+		return 0;
 	base = sigma_base_us(s, set);
 	if (set->guards)
 		sigma_police_ack(&s->police, f, e->ack.delivered, base && sigma_last_us(s, set) >= SIGMA_QUEUE * base,
 				 s->repairing ? s->repairing : s->window);
 	if (s->timed_out) {
 		if (!e->ack.acked)
-			return;
+			return 0;
 		s->timed_out = 0;
 		if (sigma_is_fresh(s, set, f->now)) {
 			sigma_max_start(s, set, f);
@@ -637,28 +685,31 @@ ARITHMETIC void sigma_on_ack(struct sigma_state *s, const struct sigma_settings 
 			sigma_fall_back(s, e);
 			e->parent |= SIGMA_PARENT_WAITS;
 		}
-		return;
+		return 0;
 	}
 	if (s->repairing) {
 		/* What leaves is what has arrived (RFC 6937's packet conservation). */
 		w_max = (__u64)min_u32(f->in_flight, FLOW_MOST_CWND) + max_u32(min_u32(e->ack.delivered, FLOW_MOST_CWND), 1);
 		s->window = max_u64(min_u64(w_max << 32, s->repairing), 1ULL << 32);
-		return;
+		return 0;
 	}
 	if (s->mode == SIGMA_MAX_START) {
 		s->start += e->ack.bytes;
 		if (s->start < s->started_with)
-			return;
+			return 0;
 		s->pacing = 0;
 		sigma_adjust(s, set, f, e->ack.bytes);
 	} else if (s->mode != SIGMA_HOLD && e->ack.acked) {
 		sigma_adjust(s, set, f, e->ack.bytes);
 	}
+	return 0;
 }
 
 /* Radio information, whose content is brought within its bounds. */
-ARITHMETIC void sigma_radio(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e, struct sigma_hint *h)
+ARITHMETIC_GLOBAL int sigma_radio(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e, struct sigma_hint *h)
 {
+	if (!s || !set || !e || !h)
+		return 0;
 	struct flow *f = &e->flow;
 	struct sigma_inputs *in = &s->inputs;
 	__u32 base;
@@ -672,7 +723,7 @@ ARITHMETIC void sigma_radio(struct sigma_state *s, const struct sigma_settings *
 	h->unused = min_u64(h->unused, (__u64)h->cell << 16);
 	h->tti = min_u32(h->tti, 1000000000);
 	if (!h->cell || !h->row.prbs || h->at <= in->at || elapsed_ns(f->now, h->at) > sigma_stale_after(s, set))
-		return;
+		return 0;
 	base = sigma_base_us(s, set);
 	taken = sigma_on_hint(in, set, h, base, sigma_stale_after(s, set));
 	if (s->recalled && s->recalled_in != h->number)
@@ -688,7 +739,7 @@ ARITHMETIC void sigma_radio(struct sigma_state *s, const struct sigma_settings *
 			sigma_on_grant(&s->trials, in->at, in->whole);
 	}
 	if (!s->started)
-		return;
+		return 0;
 	sigma_look(s, set, e);
 	if (s->mode == SIGMA_PLAIN && in->run >= SIGMA_FRESH_TO_RETURN && (!set->trials || f->now >= s->trials.hold_until) &&
 	    (f->ca_state == FLOW_OPEN || f->ca_state == FLOW_DISORDER) && in->has_capacity && s->min_rtt_us) {
@@ -704,6 +755,7 @@ ARITHMETIC void sigma_radio(struct sigma_state *s, const struct sigma_settings *
 	} else if (s->mode == SIGMA_MAX_START) {
 		sigma_pace(s, set, f);
 	}
+	return 0;
 }
 
 /* The values that are not zero at the beginning. */

@@ -44,14 +44,16 @@ static __always_inline void sigma_police_begin(struct sigma_police *p)
 }
 
 /* `queue` says whether the last RTT shows one; `window` is q32 segments. */
-ARITHMETIC void sigma_police_ack(struct sigma_police *p, const struct flow *f, __u32 delivered, int queue, __u64 window)
+ARITHMETIC_GLOBAL int sigma_police_ack(struct sigma_police *p, const struct flow *f, __u32 delivered, int queue, __u64 window)
 {
+	if (!p || !f)
+		return 0;
 	__u32 settled = f->delivered + f->lost;
 
 	p->delivered += delivered;
 	/* A segment that left in this round has been delivered or lost. */
 	if ((__s32)(settled - p->round_end) <= 0)
-		return;
+		return 0;
 	p->round_end = settled + f->in_flight;
 	if (!queue && SIGMA_POLICED * p->lost > p->lost + p->delivered) {
 		p->bad++;
@@ -70,6 +72,7 @@ ARITHMETIC void sigma_police_ack(struct sigma_police *p, const struct flow *f, _
 	} else if (p->cap) {
 		p->cap += 1ULL << 32;
 	}
+	return 0;
 }
 
 /* -- Trials -- */
@@ -213,8 +216,10 @@ static __always_inline int sigma_is_unlike(__u64 a, __u64 b)
 }
 
 /* A report of a grant gives the whole cell this rate. */
-ARITHMETIC void sigma_on_grant(struct sigma_trials *t, __u64 at, __u32 whole)
+ARITHMETIC_GLOBAL int sigma_on_grant(struct sigma_trials *t, __u64 at, __u32 whole)
 {
+	if (!t)
+		return 0;
 	__u64 oldest_at = t->told_at[1];
 	__u32 last = t->told[0], oldest = t->told[1];
 
@@ -223,7 +228,7 @@ ARITHMETIC void sigma_on_grant(struct sigma_trials *t, __u64 at, __u32 whole)
 	t->told_at[0] = at;
 	t->told[0] = whole;
 	if (!last || !oldest || at - oldest_at > SIGMA_COHERENT)
-		return;
+		return 0;
 	t->held_against++;
 	t->unlike += sigma_is_unlike(last, whole) && sigma_is_unlike(oldest, whole);
 	if (t->held_against >= SIGMA_TOLD) {
@@ -232,11 +237,14 @@ ARITHMETIC void sigma_on_grant(struct sigma_trials *t, __u64 at, __u32 whole)
 		t->held_against = 0;
 		t->unlike = 0;
 	}
+	return 0;
 }
 
 /* A report was measured at `at`: so many bytes a second were granted since the one before. RTTmin in us. */
-ARITHMETIC void sigma_on_report(struct sigma_trials *t, __u64 at, __u32 granted, __u32 base_us, __u64 stale_after)
+ARITHMETIC_GLOBAL int sigma_on_report(struct sigma_trials *t, __u64 at, __u32 granted, __u32 base_us, __u64 stale_after)
 {
+	if (!t)
+		return 0;
 	struct sigma_point *last, *before, *p;
 	__u64 since = 0, bytes = 0, apart;
 	__u32 reports = 0;
@@ -269,6 +277,7 @@ ARITHMETIC void sigma_on_report(struct sigma_trials *t, __u64 at, __u32 granted,
 	p->bytes = bytes;
 	p->reports = reports;
 	t->point_count++;
+	return 0;
 }
 
 #define SIGMA_KNOWN 0
@@ -375,8 +384,10 @@ static __always_inline int sigma_is_contradiction(const struct sigma_compared *c
 }
 
 /* Bytes (2^-8) of a time as q32 segments per RTTmin. */
-ARITHMETIC __u64 sigma_in_rtt(const struct flow *f, __u64 bytes, __u64 span, __u32 base_us)
+ARITHMETIC_GLOBAL __u64 sigma_in_rtt(const struct flow *f, __u64 bytes, __u64 span, __u32 base_us)
 {
+	if (!f)
+		return 0;
 	/* 2^40 times 2^24 us; then 2^44 at most, times 2^16. */
 	__u64 per_rtt = min_u64(bytes, (1ULL << 40) - 1) * base_us / max_u64(span / NS_PER_US, 1);
 
@@ -451,8 +462,10 @@ static __always_inline void sigma_open(struct sigma_trials *t, __u64 now)
 }
 
 /* Bytes were acknowledged. RTTmin in us, the window in q32 segments. */
-ARITHMETIC int sigma_trials_ack(struct sigma_trials *t, const struct flow *f, __u32 bytes, __u32 base_us, __u64 cwnd)
+ARITHMETIC_GLOBAL int sigma_trials_ack(struct sigma_trials *t, const struct flow *f, __u32 bytes, __u32 base_us, __u64 cwnd)
 {
+	if (!t || !f)
+		return 0;
 	__u64 base = base_us * NS_PER_US, begin = t->begin, acked;
 	__u32 least = t->least_rtt_us, most = t->most_rtt_us;
 	struct sigma_finished *w;
