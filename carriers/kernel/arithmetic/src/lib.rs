@@ -28,6 +28,7 @@
 mod mirror;
 
 pub mod c2tcp;
+pub mod cubic;
 pub mod driven;
 pub mod engine;
 pub mod flow;
