@@ -9,7 +9,9 @@
 #include "arithmetic/c2tcp.h"
 #include "arithmetic/cdbe.h"
 #include "arithmetic/cdbev2.h"
+#include "arithmetic/cubic.h"
 #include "arithmetic/dcic.h"
+#include "arithmetic/mdcc.h"
 #include "arithmetic/meld.h"
 #include "arithmetic/rapid.h"
 #include "arithmetic/sigma.h"
@@ -41,5 +43,7 @@ STEP(dcic)
 STEP(meld)
 STEP(rapid)
 STEP(sigma)
+STEP(cubic)
+STEP(mdcc)
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -35,5 +35,5 @@ pub use decorators::{c2tcp, meld};
 pub use entry::{Around, AroundReceiver, BuildReceiver, Control, Decorator, Entry, Transport, Wrap};
 pub use interface::*;
 pub use options::{OptionError, OptionInfo, Options};
-pub use radio::sigma;
+pub use radio::{mdcc, sigma};
 pub use registry::{ALIASES, ALL, DECORATORS};

@@ -89,7 +89,7 @@ pub enum SlowStart {
 }
 
 /// Segments as 2^-32.
-const ONE: f64 = 4_294_967_296.0;
+pub const ONE: f64 = 4_294_967_296.0;
 
 impl From<&Window> for FixedWindow {
     fn from(w: &Window) -> Self {

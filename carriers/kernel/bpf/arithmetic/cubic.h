@@ -46,10 +46,10 @@ enum hystart_kind { HYSTART_CLASSIC, HYSTART_PLUS_PLUS, HYSTART_OFF };
 #define HYSTART_TRAIN_GAP (2 * NS_PER_MS)
 #define HYSTART_MAX_ACK_DELAY NS_PER_MS
 #define HYSTART_ACK_DELAY_BYTES 262144ULL
-/* Samples of a round before its smallest counts. Bounds of the tolerated rise, us; in between, an eighth. */
+/* Samples of a round before its smallest counts. Bounds of the tolerated rise; in between, an eighth. */
 #define HYSTART_SAMPLES 8
-#define HYSTART_LEAST_RISE 4000u
-#define HYSTART_MOST_RISE 16000u
+#define HYSTART_LEAST_RISE (4 * NS_PER_MS)
+#define HYSTART_MOST_RISE (16 * NS_PER_MS)
 /* HyStart++: growth and rounds of conservative slow start; segments that an ACK may count for without pacing. */
 #define HYSTART_CSS_SHIFT 2
 #define HYSTART_CSS_ROUNDS 5
@@ -130,10 +130,12 @@ static __always_inline int hystart_round_is_over(const struct hystart *h, const 
 	return (__s32)(p->sent - p->in_flight - h->round_end) > 0;
 }
 
-/* The rise of the RTT that is not yet a queue. */
-static __always_inline __u32 hystart_tolerated(__u32 delay_us)
+/* The RTT from which on there is a queue, in ns: with the rise of an RTT that is not yet one. */
+static __always_inline __u64 hystart_risen(__u32 delay_us)
 {
-	return min_u32(max_u32(delay_us / 8, HYSTART_LEAST_RISE), HYSTART_MOST_RISE);
+	__u64 delay = delay_us * NS_PER_US;
+
+	return delay + min_u64(max_u64(delay / 8, HYSTART_LEAST_RISE), HYSTART_MOST_RISE);
 }
 
 /* What aggregation may add to a train (hystart_ack_delay), ns: 2^18 bytes at 2 or 1.2 windows per RTT. */
@@ -165,7 +167,7 @@ static __always_inline void hystart_classic(struct hystart *h, const struct cubi
 	h->round_min_us = min_u32(h->round_min_us, rtt_us);
 	if (h->samples < HYSTART_SAMPLES)
 		h->samples++;
-	else if (h->round_min_us > path_us + hystart_tolerated(path_us))
+	else if (h->round_min_us * NS_PER_US > hystart_risen(path_us))
 		h->found = 1;
 	if (h->found)
 		w->ssthresh = w->cwnd;
@@ -188,8 +190,7 @@ static __always_inline void hystart_plus_plus(struct hystart *h, const struct cu
 	if (h->samples < HYSTART_SAMPLES)
 		return;
 	if (!h->conservative) {
-		if (h->last_round_min_us != HYSTART_NO_RTT &&
-		    h->round_min_us >= h->last_round_min_us + hystart_tolerated(h->last_round_min_us)) {
+		if (h->last_round_min_us != HYSTART_NO_RTT && h->round_min_us * NS_PER_US >= hystart_risen(h->last_round_min_us)) {
 			h->conservative = 1;
 			h->baseline_us = h->round_min_us;
 			h->rounds = 0;
