@@ -82,6 +82,13 @@ pub const KINDS: &[Kind] = &[
         algorithm: ("sigma", None),
         settings: settings::sigma::read,
     },
+    Kind {
+        name: "mdcc",
+        since: "6.10",
+        object: object!("mdcc"),
+        algorithm: ("mdcc", None),
+        settings: settings::mdcc::read,
+    },
 ];
 
 /// A control with its options, checked.

@@ -67,8 +67,8 @@ impl Loaded {
     }
 }
 
-/// The message that the program reads: `struct message` of `bpf/message.h`, with `struct dcic_hint` of `bpf/arithmetic` at its end.
-fn message(local: SocketAddr, remote: SocketAddr, hint: &RadioHint) -> [u8; MESSAGE] {
+/// The head of the message that a program reads: who is meant.
+pub(crate) fn addresses(local: SocketAddr, remote: SocketAddr) -> [u8; MESSAGE] {
     let mut bytes = [0; MESSAGE];
     let mut put = |place: usize, content: &[u8]| bytes[place..place + content.len()].copy_from_slice(content);
     put(14, &local.port().to_be_bytes());
@@ -81,6 +81,13 @@ fn message(local: SocketAddr, remote: SocketAddr, hint: &RadioHint) -> [u8; MESS
             IpAddr::V6(address) => put(place, &address.octets()),
         }
     }
+    bytes
+}
+
+/// The message that the program reads: `struct message` of `bpf/message.h`, with `struct dcic_hint` of `bpf/arithmetic` at its end.
+fn message(local: SocketAddr, remote: SocketAddr, hint: &RadioHint) -> [u8; MESSAGE] {
+    let mut bytes = addresses(local, remote);
+    let mut put = |place: usize, content: &[u8]| bytes[place..place + content.len()].copy_from_slice(content);
     put(56, &hint.measured_at.as_nanos().to_ne_bytes());
     put(64, &hint.tbs_bits.unwrap_or(0).to_ne_bytes());
     put(68, &u32::try_from(hint.tti.as_nanos()).unwrap_or(u32::MAX).to_ne_bytes());

@@ -32,6 +32,7 @@ pub mod cubic;
 pub mod driven;
 pub mod engine;
 pub mod flow;
+pub mod ledger;
 pub mod mdcc;
 pub mod meld;
 pub mod rapid;
