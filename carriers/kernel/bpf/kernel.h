@@ -112,6 +112,8 @@ struct tcp_sock {
     __u32 prior_ssthresh;
     __u32 packets_out;
     __u32 max_packets_out;
+    __u32 data_segs_out; /* segments of data sent, copies too */
+    __u64 tcp_wstamp_ns; /* when the newest segment left, or is to leave */
     __u32 sacked_out;
     __u32 lost_out;
     __u32 retrans_out;
@@ -122,6 +124,7 @@ struct tcp_sock {
     __u64 bytes_acked;
     struct minmax rtt_min;
     __u32 prr_out;
+    __u32 prior_cwnd; /* before the last reduction */
     struct {
         __u32 rtt_us; /* eight times the receiver's RTT */
     } rcv_rtt_est;

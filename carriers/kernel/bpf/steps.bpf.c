@@ -9,9 +9,12 @@
 #include "arithmetic/c2tcp.h"
 #include "arithmetic/cdbe.h"
 #include "arithmetic/cdbev2.h"
+#include "arithmetic/cubic.h"
 #include "arithmetic/dcic.h"
+#include "arithmetic/mdcc.h"
 #include "arithmetic/meld.h"
 #include "arithmetic/rapid.h"
+#include "arithmetic/sigma.h"
 
 #define STEP(name)                                                                                                                     \
     struct {                                                                                                                           \
@@ -39,5 +42,8 @@ STEP(cdbev2)
 STEP(dcic)
 STEP(meld)
 STEP(rapid)
+STEP(sigma)
+STEP(cubic)
+STEP(mdcc)
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -110,6 +110,20 @@ pub const KINDS: &[Kind] = &[
         algorithm: ("rapid", None),
         settings: settings::rapid::read,
     },
+    Kind {
+        name: "sigma",
+        since: "6.10",
+        object: object!("sigma"),
+        algorithm: ("sigma", None),
+        settings: settings::sigma::read,
+    },
+    Kind {
+        name: "mdcc",
+        since: "6.10",
+        object: object!("mdcc"),
+        algorithm: ("mdcc", None),
+        settings: settings::mdcc::read,
+    },
 ];
 
 /// A control with its options, checked.

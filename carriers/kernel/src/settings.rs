@@ -6,6 +6,8 @@ pub(crate) mod cdbev2;
 pub(crate) mod dcic;
 pub(crate) mod meld;
 pub(crate) mod rapid;
+pub(crate) mod mdcc;
+pub(crate) mod sigma;
 
 use ranpace_cc::bw_report::Format;
 use ranpace_cc::{OptionError, Options};

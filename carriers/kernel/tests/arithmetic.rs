@@ -10,15 +10,18 @@ use std::sync::Arc;
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, ObjectBuilder, ProgramInput};
 use ranpace_cc::meld::Variant;
-use ranpace_cc::{Algorithm, c2tcp, meld};
+use ranpace_cc::{Algorithm, c2tcp, mdcc, meld, sigma};
 use ranpace_kernel_arithmetic::c2tcp::KernelC2tcp;
+use ranpace_kernel_arithmetic::cubic::{KernelCubic, SlowStart};
 use ranpace_kernel_arithmetic::driven::{CdbeCall, Cdbev2Call, DcicCall, KernelDriven};
 use ranpace_kernel_arithmetic::engine::{Engine, Flat};
+use ranpace_kernel_arithmetic::mdcc::KernelMdcc;
 use ranpace_kernel_arithmetic::meld::KernelMeld;
 use ranpace_kernel_arithmetic::parent;
 use ranpace_kernel_arithmetic::rapid::{KernelRapid, Settings};
+use ranpace_kernel_arithmetic::sigma::KernelSigma;
 
-use common::{Build, compare, few, few_proxies, uneven};
+use common::{Build, compare, few, few_peps, few_proxies, few_uploads, uneven};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steps.bpf.o"));
 
@@ -80,6 +83,38 @@ fn rapid_has_the_window_of_logic_cc() {
             Arc::new(|| Box::new(KernelRapid::with_engine(Settings { pacing: 1 }, inside("rapid"))));
         let found = compare(&few_proxies(), "rapid:pacing", &kernel);
         assert!(found.acks > 100_000 && found.paced > 0, "{found}");
+    }
+}
+
+#[test]
+fn sigma_has_the_window_of_logic_cc() {
+    if can_load() {
+        let settings = (&sigma::read_params(&mut options("sigma")).unwrap()).into();
+        let kernel: Build = Arc::new(move || Box::new(KernelSigma::with_engine(settings, inside("sigma"))));
+        let found = compare(&few_uploads(), "sigma", &kernel);
+        assert!(found.acks > 100_000 && found.paced > 1_000, "{found}");
+    }
+}
+
+#[test]
+fn cubic_has_the_window_of_logic_cc() {
+    if can_load() {
+        let text = "cubic:hystart=plusplus";
+        let kernel: Build =
+            Arc::new(|| Box::new(KernelCubic::with_engine(SlowStart::PlusPlus, inside("cubic"))));
+        let found = compare(&few(), text, &kernel);
+        assert!(found.acks > 100_000, "{found}");
+    }
+}
+
+#[test]
+fn mdcc_has_the_windows_of_logic_cc() {
+    if can_load() {
+        let text = "mdcc:a=0.0937";
+        let settings = (&mdcc::read_settings(&mut options(text)).unwrap()).into();
+        let kernel: Build = Arc::new(move || Box::new(KernelMdcc::with_engine(settings, inside("mdcc"))));
+        let found = compare(&few_peps(), text, &kernel);
+        assert!(found.acks > 100_000, "{found}");
     }
 }
 

@@ -35,4 +35,5 @@ pub use decorators::{c2tcp, meld};
 pub use entry::{BuildReceiver, Control, ControlWrapper, Decorator, Entry, ReceiverWrapper, Transport, Wrap};
 pub use interface::*;
 pub use options::{OptionError, OptionInfo, Options};
+pub use radio::{mdcc, sigma};
 pub use registry::{ALIASES, ALL, DECORATORS};

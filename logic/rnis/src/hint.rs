@@ -140,6 +140,18 @@ mod tests {
     }
 
     #[test]
+    fn rates_of_whole_counts_are_those_of_as_many_resources() {
+        let lte = CellInfo::lte(0, LteBandwidth::Mhz20);
+        for (info, mcs, of_one) in [(lte, 23, 1.0), (mmwave(), 15, 1.0 / 23.0)] {
+            let rates: Vec<Rate> = info.rates(Direction::Uplink, mcs, 1).collect();
+            assert_eq!(rates.len(), if info.by_symbols { 24 } else { 101 });
+            for (count, rate) in (0..).zip(rates) {
+                assert_eq!(rate, info.rate(Direction::Uplink, mcs, 1, f64::from(count) * of_one), "{count}");
+            }
+        }
+    }
+
+    #[test]
     fn millimetre_waves_have_their_rate_and_parts_of_it() {
         // 11 352 bytes in 100 us with all symbols at the best CQI: 908.16 Mbit/s.
         let hint = hint(mmwave(), 15);

@@ -128,6 +128,17 @@ impl CellInfo {
         Rate::from_bits_per_s(rate as u64)
     }
 
+    /// The rates of none, one, two, ... of what is given out, which is PRBs or symbols, in every slot that this direction has; the
+    /// last one is that of all.
+    pub fn rates(&self, direction: Direction, mcs: u8, layers: u8) -> impl Iterator<Item = Rate> {
+        let most = if self.by_symbols { self.data_symbols[direction].into() } else { self.prbs };
+        let per_bit = self.full_slots(direction) / self.slot.as_secs_f64();
+        (0..=most).map(move |count| {
+            let bits = f64::from(self.grant(direction, mcs, layers, count.into()).bits());
+            Rate::from_bits_per_s((bits * per_bit) as u64)
+        })
+    }
+
     /// An LTE cell in FDD of this bandwidth: 8 HARQ processes a direction (TS 36.213 clause 7).
     pub fn lte(cell: u16, bandwidth: LteBandwidth) -> Self {
         let prbs = bandwidth.prbs().get();

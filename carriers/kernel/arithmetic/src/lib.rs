@@ -28,14 +28,18 @@
 mod mirror;
 
 pub mod c2tcp;
+pub mod cubic;
 pub mod driven;
 pub mod engine;
 pub mod flow;
+pub mod ledger;
+pub mod mdcc;
 pub mod meld;
 pub mod rapid;
 pub mod receivers;
 pub mod record;
 pub mod replay;
+pub mod sigma;
 
 use ranpace_cc::{ALL, Control, LossBased, Options};
 

@@ -3,8 +3,8 @@
 use core::fmt;
 
 use ranpace_cc::{
-    Ack, Allocation, Congestion, CongestionControl, Context, LossResponse, Packet, PepReport, RadioHint,
-    ReceiverReport, Sample, Sent, Window,
+    Ack, Allocation, Congestion, CongestionControl, Context, LossResponse, Packet, PacketOutcome, PepReport,
+    RadioHint, ReceiverReport, Sample, Sent, Window,
 };
 use ranpace_units::Span;
 
@@ -76,6 +76,11 @@ impl Moment {
                 ack.rtt = ack.rtt.map(measured);
                 ack.rate.interval = ack.rate.interval.map(measured);
             }
+            Event::Packet(packet) => match &mut packet.fate {
+                PacketOutcome::Acked { rtt, .. } | PacketOutcome::Seen { rtt } => *rtt = measured(*rtt),
+                PacketOutcome::Missing | PacketOutcome::Lost | PacketOutcome::Spurious => {}
+            },
+            Event::Pep(report) => report.rtt = report.rtt.map(measured),
             _ => {}
         }
         self

@@ -45,11 +45,12 @@ mod tests;
 use ranpace_units::{Span, Time};
 
 use self::claim::{Claim, Verdict};
-use self::ledger::{Domain, Ledger};
+pub use self::ledger::{Domain, Ledger};
 use self::opening::Delivery;
-pub use self::settings::{Count, ENTRY, Settings, Start};
+pub use self::settings::{Count, ENTRY, Settings, Start, read_settings};
 use crate::classic::cubic::{LinuxCubic, Params};
 use crate::classic::hystart;
+pub use crate::classic::hystart::Kind as SlowStartEnd;
 use crate::classic::newreno::MIN_SSTHRESH;
 use crate::classic::scalable;
 use crate::interface::{

@@ -1,6 +1,6 @@
 //! Controls that receive information about the radio link: radio reports ([`sigma`]), a proxy's allocation ([`rapid`]), or a
 //! proxy's acknowledgements from the border between the wired part and the radio part of the path ([`mdcc`]).
 
-pub(crate) mod mdcc;
+pub mod mdcc;
 pub(crate) mod rapid;
-pub(crate) mod sigma;
+pub mod sigma;

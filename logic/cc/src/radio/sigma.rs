@@ -114,6 +114,15 @@ pub const ENTRY: Entry = Entry {
 };
 
 fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
+    Ok(Control::Other(Box::new(Sigma::new(read_params(options)?))))
+}
+
+/// What the options say.
+///
+/// # Errors
+///
+/// An option with a value that it cannot have.
+pub fn read_params(options: &mut Options) -> Result<Params, OptionError> {
     let thesis = options.choice("profile", &[("field", false), ("thesis", true)])?;
     let reach = [
         ("reachable", PMaxRule::Reachable),
@@ -126,7 +135,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     reaches.sort_by_key(|(_, reach)| *reach != default);
     let average = [("window", Average::Window), ("last_tti", Average::LastTti)];
     let known = options.span("rtt_min", Span::ZERO)?;
-    let params = Params {
+    Ok(Params {
         reach: options.choice("p_max", &reaches)?,
         full: options.number("u_full", 0.5, 1.0, if thesis { 1.0 } else { FULL })?,
         average: options.choice("avg", &average)?,
@@ -138,8 +147,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
         cap: options.flag("cap", !thesis)?,
         guards: options.flag("guards", !thesis)?,
         trials: options.flag("trials", !thesis)?,
-    };
-    Ok(Control::Other(Box::new(Sigma::new(params))))
+    })
 }
 
 /// Utilisation that counts as 1. Ours: control symbols, and those that acknowledgements take from the downlink of a shared

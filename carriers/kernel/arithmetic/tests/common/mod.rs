@@ -20,7 +20,9 @@ use ranpace_scenario::{ProxySpec, Scenario, Transport};
 use ranpace_sim::Simulation;
 
 pub use halves::{BuildReceiver, Reports, moments, play_receivers};
-pub use scenarios::{Played, all, few, few_proxies, proxies, some, uneven};
+pub use scenarios::{
+    Played, all, few, few_peps, few_proxies, few_uploads, peps, proxies, some, uneven, uploads,
+};
 pub use torture::torture;
 
 /// Builds a fresh control of the kernel's.

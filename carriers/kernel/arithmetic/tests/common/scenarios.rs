@@ -198,6 +198,214 @@ pub fn proxies() -> Vec<Played> {
     ]
 }
 
+/// A phone that uploads by the grants that its modem hears, beside another that uploads now and then.
+fn upload(name: &str, preset: &str, seconds: u32, core: &str, more: &str) -> Played {
+    let text = format!(
+        r#"
+duration = "{seconds}s"
+[[link]]
+name = "core"
+from = "mast"
+to = "server"
+rate = "10Gbit/s"
+delay = "11.037ms"
+{core}
+[[link]]
+from = "server"
+to = "mast"
+rate = "10Gbit/s"
+delay = "11.037ms"
+[[cell]]
+host = "mast"
+preset = "{preset}"
+[[user]]
+name = "phone"
+[[user]]
+name = "other"
+[[flow]]
+from = "other"
+to = "server"
+cc = "cubic"
+start = "3s"
+stop = "5s"
+[[flow]]
+from = "phone"
+to = "server"
+cc = "CONTROL"
+receive_buffer = "10MiB"
+{more}
+"#
+    );
+    Played { name: name.to_owned(), text }
+}
+
+/// Uploads: radio information that is true, late, rare, wrong, false, or stops; loss, marks, timeouts, pauses, several flows.
+pub fn uploads() -> Vec<Played> {
+    let each = "ack_every = 1";
+    let bursts = "loss = { kind = \"gilbert_elliott\", p = 0.0005, r = 0.1 }";
+    let modem = |content: &str| format!("{each}\n[modem]\n{content}");
+    let several = format!(
+        "{each}\n[[flow]]\nfrom = \"phone\"\nto = \"server\"\ncc = \"CONTROL\"\nstart = \"2s\"\n\
+         [[flow]]\nfrom = \"phone\"\nto = \"server\"\ncc = \"CONTROL\"\nstart = \"4s\"\nstop = \"7s\""
+    );
+    let web = format!("{each}\nworkload = {{ kind = \"web\", page = \"700KB\", interval = \"900ms\" }}");
+    let paced = format!("{each}\nworkload = {{ kind = \"paced\", rate = \"5Mbit/s\", interval = \"17ms\" }}");
+    let policed = "queue = { kind = \"droptail\", limit = \"30KB\" }";
+    vec![
+        upload("upload, mmwave", "diarra-mmwave-ul", 8, "", each),
+        upload("upload, mmwave, lossy", "diarra-mmwave-ul", 8, bursts, each),
+        upload("upload, mmwave, several", "diarra-mmwave-ul", 10, "", &several),
+        upload("upload, nr", "nr", 15, "", each),
+        upload("upload, nr, false", "nr", 15, "", &modem("content = \"full\"")),
+        upload("upload, lte", "lte", 20, "", each),
+        upload("upload, lte, several", "lte", 20, "", &several),
+        upload("upload, lte, lossy", "lte", 20, "loss = 0.003", each),
+        upload(
+            "upload, lte, reordering",
+            "lte",
+            15,
+            "reorder = { probability = 0.01, delay = \"3ms\" }\njitter = \"1ms\"",
+            each,
+        ),
+        upload("upload, lte, policed", "lte", 20, policed, each).with("10Gbit/s", "6Mbit/s"),
+        upload(
+            "upload, lte, marks",
+            "lte",
+            15,
+            "queue = { kind = \"codel\", limit = \"2000 packets\", ecn = true }",
+            &format!("{each}\necn = true"),
+        )
+        .with("10Gbit/s", "8Mbit/s"),
+        upload("upload, lte, timeouts", "lte", 30, "", each)
+            .with("rate = \"10Gbit/s\"", "trace = \"outages\""),
+        upload("upload, lte, pages", "lte", 15, "", &web),
+        upload("upload, lte, video", "lte", 15, "", &paced),
+        upload(
+            "upload, lte, late",
+            "lte",
+            20,
+            "",
+            &modem("delay = \"50ms\"\nperiod = \"10ms\"\nerror = 0.3"),
+        ),
+        upload("upload, lte, rare", "lte", 20, "", &modem("period = \"100ms\"")),
+        upload("upload, lte, silence", "lte", 20, "", &modem("stop = \"6s\"\nresume = \"12s\"")),
+        upload("upload, lte, full", "lte", 30, "", &modem("content = \"full\"")),
+        upload("upload, lte, random", "lte", 30, "", &modem("content = \"random\"")),
+    ]
+}
+
+/// A download past a PEP where the radio begins; further keys of the wires before it, of the PEP and of the flow.
+fn watched(name: &str, preset: &str, seconds: u32, wires: &str, pep: &str, more: &str) -> Played {
+    let text = format!(
+        r#"
+duration = "{seconds}s"
+[[link]]
+name = "core"
+from = "server"
+to = "edge"
+rate = "1Gbit/s"
+delay = "10.037ms"
+{wires}
+[[link]]
+name = "hop"
+from = "edge"
+to = "mast"
+rate = "1Gbit/s"
+delay = "1ms"
+[[link]]
+from = "mast"
+to = "edge"
+rate = "1Gbit/s"
+delay = "1ms"
+[[link]]
+from = "edge"
+to = "server"
+rate = "1Gbit/s"
+delay = "10.037ms"
+[[cell]]
+host = "mast"
+preset = "{preset}"
+[[user]]
+name = "phone"
+[[pep]]
+host = "edge"
+{pep}
+[[flow]]
+from = "server"
+to = "phone"
+cc = "CONTROL"
+ack_every = 1
+{more}
+"#
+    );
+    Played { name: name.to_owned(), text }
+}
+
+/// Downloads past a PEP: honest ones and those that lie, stop or are late; loss before it and beyond, a narrow wire, timeouts, pauses.
+pub fn peps() -> Vec<Played> {
+    let narrow = "queue = { kind = \"droptail\", limit = \"200KB\" }";
+    let bursts = "loss = { kind = \"gilbert_elliott\", p = 0.0005, r = 0.1 }";
+    let reordering = "reorder = { probability = 0.01, delay = \"3ms\" }\njitter = \"1ms\"";
+    let web = "workload = { kind = \"web\", page = \"2MB\", interval = \"900ms\" }";
+    let another = "[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"CONTROL\"\nstart = \"3s\"";
+    let lie = |lie: &str| format!("lie = \"{lie}\"\nfaults_from = \"2s\"");
+    vec![
+        watched("pep, nr", "nr", 20, "", "", ""),
+        watched("pep, nr, lossy", "nr", 15, bursts, "", ""),
+        watched("pep, nr, several", "nr", 15, "", "", another),
+        watched("pep, lte", "lte", 30, "", "", ""),
+        watched("pep, lte, lossy", "lte", 20, "loss = 0.002", "", ""),
+        watched("pep, lte, reordering", "lte", 20, reordering, "", ""),
+        watched("pep, lte, narrow", "lte", 20, narrow, "", "").with("1Gbit/s", "20Mbit/s"),
+        watched(
+            "pep, lte, marks",
+            "lte",
+            15,
+            "queue = { kind = \"codel\", limit = \"2000 packets\", ecn = true }",
+            "",
+            "ecn = true",
+        )
+        .with("1Gbit/s", "20Mbit/s"),
+        watched("pep, oai", "meld-oai", 20, "", "", ""),
+        watched("pep, lte, timeouts", "lte", 30, "", "", "")
+            .with("rate = \"1Gbit/s\"", "trace = \"outages\""),
+        watched("pep, lte, pages", "lte", 20, "", "", web),
+        watched("pep, lte, late", "lte", 15, "", "delay = \"30ms\"\nloss = 0.1", ""),
+        watched("pep, lte, silence", "lte", 20, "", "start = \"2s\"\nstop = \"9s\"", ""),
+        watched("pep, lte, all", "lte", 20, narrow, &lie("all"), "").with("1Gbit/s", "20Mbit/s"),
+        watched("pep, lte, gaps", "lte", 20, "", &lie("gaps"), ""),
+        watched("pep, lte, ahead", "lte", 15, "loss = 0.001", &lie("ahead"), ""),
+        watched("pep, lte, replay", "lte", 15, "loss = 0.001", &lie("replay"), ""),
+    ]
+}
+
+/// A few past a PEP.
+pub fn few_peps() -> Vec<Played> {
+    let names = [
+        "pep, lte",
+        "pep, lte, lossy",
+        "pep, lte, narrow",
+        "pep, oai",
+        "pep, lte, timeouts",
+        "pep, lte, pages",
+        "pep, lte, gaps",
+    ];
+    named(peps(), &names)
+}
+
+/// A few uploads.
+pub fn few_uploads() -> Vec<Played> {
+    let names = [
+        "upload, lte",
+        "upload, lte, lossy",
+        "upload, lte, timeouts",
+        "upload, lte, silence",
+        "upload, lte, full",
+        "upload, nr",
+    ];
+    named(uploads(), &names)
+}
+
 /// Those with these names.
 fn named(runs: Vec<Played>, names: &[&str]) -> Vec<Played> {
     runs.into_iter().filter(|run| names.contains(&run.name.as_str())).collect()

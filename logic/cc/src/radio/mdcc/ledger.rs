@@ -14,7 +14,7 @@ const REORDERING: u64 = 3;
 
 /// Which part of the path lost a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Domain {
+pub enum Domain {
     /// Before the PEP.
     Internet,
     /// Beyond it.
@@ -25,7 +25,7 @@ pub(super) enum Domain {
 
 /// State of the packets in flight.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ledger {
+pub struct Ledger {
     /// Number of the first entry.
     base: u64,
     entries: VecDeque<u8>,

@@ -61,13 +61,22 @@ pub const ENTRY: Entry = Entry {
 };
 
 fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
+    Ok(Control::Other(Box::new(Mdcc::new(read_settings(options)?))))
+}
+
+/// What the options say.
+///
+/// # Errors
+///
+/// An option with a value that it cannot have.
+pub fn read_settings(options: &mut Options) -> Result<Settings, OptionError> {
     let starts = [("open_ran", Start::OpenRan), ("literal", Start::Literal), ("coupled", Start::Coupled)];
     let kinds = [
         ("plusplus", hystart::Kind::PlusPlus),
         ("classic", hystart::Kind::Classic),
         ("off", hystart::Kind::Off),
     ];
-    let settings = Settings {
+    Ok(Settings {
         start: options.choice("start", &starts)?,
         bound: within(options.bytes("bound", BOUND)?, LEAST_BOUND..=MOST_BOUND, "bound")?,
         start_cap: options.number("start_cap", 0.0, 1_000.0, 0.0)?,
@@ -79,8 +88,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
         silence: within(options.span("silence", SILENCE)?, LEAST_SILENCE..=MOST_SILENCE, "silence")?,
         early_retransmit: options.flag("early_retransmit", false)?,
         listens: options.flag("pep", true)?,
-    };
-    Ok(Control::Other(Box::new(Mdcc::new(settings))))
+    })
 }
 
 fn within<T: PartialOrd + core::fmt::Display>(
