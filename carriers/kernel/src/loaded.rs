@@ -86,7 +86,16 @@ impl Loaded {
 
     /// Sockets of the control group take this control from now on, for as long as the attachment is kept.
     pub fn attach(&self, cgroup: &Path, to: Option<Prefix>) -> Result<Attachment, KernelError> {
-        let choice = Choice { name: self.name.clone(), to };
+        self.attach_by(cgroup, &Choice { name: self.name.clone(), to, own: false })
+    }
+
+    /// Sockets of the control group whose program has chosen this control itself (TCP_CONGESTION, before the connection begins) have
+    /// its option on their segments too, from now on and for as long as the attachment is kept; others are left alone.
+    pub fn attach_to_own(&self, cgroup: &Path) -> Result<Attachment, KernelError> {
+        self.attach_by(cgroup, &Choice { name: self.name.clone(), to: None, own: true })
+    }
+
+    fn attach_by(&self, cgroup: &Path, choice: &Choice) -> Result<Attachment, KernelError> {
         let bytes = choice.section(self.control.kind().object)?;
         write(&self.map(CHOICE)?, &bytes, "write which sockets are meant")?;
         let folder = std::fs::File::open(cgroup).map_err(KernelError::io("open", cgroup))?;

@@ -1,9 +1,11 @@
 //! The simulator's TCP beside the kernel's: the same scenarios in virtual time and, by an emulation, over the kernel's own reno,
-//! cubic and bbr (`ranpace validate tcp`). The kernel's figure is the expected one.
+//! cubic and bbr (`ranpace validate tcp`), or over our controls inside the kernel (`ranpace validate kernel`). The kernel's figure is
+//! the expected one.
 //!
-//! [`grid`] has what is played, [`figures`] what is measured of it and by how much it may differ. How an emulation is played is
-//! the caller's: [`Kernel`]. What is complete is kept in the [`Store`], and not played again.
+//! [`grid`] and [`controls`] have what is played, [`figures`] what is measured of it and by how much it may differ. How an emulation
+//! is played is the caller's: [`Kernel`]. What is complete is kept in the [`Store`], and not played again.
 
+mod controls;
 mod figures;
 mod grid;
 
@@ -26,6 +28,25 @@ pub const REPEATS: u32 = 3;
 pub const VALID_SHARE: f64 = 0.8;
 /// Share of the judged figures of valid rows that have to agree.
 pub const OK_SHARE: f64 = 0.9;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grid {
+    /// The simulator's reno, cubic and bbr with the kernel's.
+    Plain,
+    /// The simulator's controls with the same ones as programs of the kernel.
+    Controls,
+}
+
+impl Grid {
+    /// Its rows, those of `--quick` alone if so.
+    fn rows(self, quick: bool) -> Vec<Row> {
+        match self {
+            Self::Plain => grid::rows(quick),
+            Self::Controls => controls::rows(quick),
+        }
+    }
+}
 
 /// One scenario that is played by both clocks.
 #[derive(Clone, Debug)]
@@ -57,12 +78,14 @@ pub trait Kernel: Sync {
     /// Plays it in real time, and saves the result in the store under this origin if it is valid.
     fn play(&self, job: &Job, origin: &Origin) -> Attempt;
 
-    /// Which kernel it is: runs of another one are played again.
+    /// Which kernel it is, with what was loaded into it: runs of another one are played again.
     fn release(&self) -> String;
 }
 
 /// How it is played.
 pub struct How<'a> {
+    /// What is compared.
+    pub grid: Grid,
     /// The rows of `--quick`, once each.
     pub quick: bool,
     /// Emulations side by side; 0 for one more than there are cores, at most 3.
@@ -135,7 +158,7 @@ pub enum TcpError {
 /// Plays the grid and compares. The simulator's runs come first: they would take the emulations' time.
 pub fn play(how: &How<'_>, traces: &mut TraceLibrary) -> Result<Found, TcpError> {
     let mut found = Found::default();
-    let (present, absent): (Vec<Row>, Vec<Row>) = (grid::rows(how.quick).into_iter())
+    let (present, absent): (Vec<Row>, Vec<Row>) = (how.grid.rows(how.quick).into_iter())
         .partition(|row| row.needs.is_none_or(|recording| traces.find(recording).is_ok()));
     found.skipped = absent.into_iter().map(|row| row.name).collect();
     let runs = if how.quick { 1 } else { RUNS };
