@@ -44,7 +44,8 @@ struct Line<'a> {
     layers: u8,
     /// Largest transport block of the reporting period; the block of a grant.
     tbs_bits: Option<u32>,
-    /// PRBs per TTI: granted to the user, used by nobody, all of the cell.
+    /// Length of a TTI; PRBs per TTI: granted to the user, used by nobody, all of the cell.
+    tti_s: f64,
     granted_prbs: f64,
     unused_prbs: f64,
     cell_prbs: u16,
@@ -167,6 +168,7 @@ fn line<'a>(users: &'a [String], told: &Told) -> Line<'a> {
         mcs,
         layers,
         tbs_bits,
+        tti_s: hint.tti.as_secs_f64(),
         granted_prbs: hint.granted,
         unused_prbs: hint.unused,
         cell_prbs: hint.cell,
@@ -201,10 +203,14 @@ mod tests {
         }
         // Nothing is sent, so nothing is granted.
         assert!(network.take_grant().is_none());
-        lines.take_grant(Time::from_millis(5), 1, RadioHint {
-            tbs_bits: Some(1000),
-            ..RadioHint::of(CellInfo::lte(0, LteBandwidth::Mhz5), Time::from_millis(5))
-        });
+        lines.take_grant(
+            Time::from_millis(5),
+            1,
+            RadioHint {
+                tbs_bits: Some(1000),
+                ..RadioHint::of(CellInfo::lte(0, LteBandwidth::Mhz5), Time::from_millis(5))
+            },
+        );
         assert_eq!(lines.left_out(), 0);
         drop(lines);
         let count = writer.finish().expect("it is written");
@@ -219,6 +225,9 @@ mod tests {
             assert!(of.iter().all(|line| line["measured_at_s"].as_f64() <= line["at_s"].as_f64()));
         }
         let grants: Vec<_> = lines.iter().filter(|line| line["source"] == "dci").collect();
-        assert_eq!((grants.len(), &grants[0]["user"], &grants[0]["tbs_bits"]), (1, &"ue2".into(), &1000.into()));
+        assert_eq!(
+            (grants.len(), &grants[0]["user"], &grants[0]["tbs_bits"]),
+            (1, &"ue2".into(), &1000.into())
+        );
     }
 }

@@ -152,7 +152,7 @@ fn load(control: &Control, name: &str) -> Result<Object, KernelError> {
     open.load().map_err(|error| KernelError::bpf(format!("load {}", control.kind().name), error))
 }
 
-fn check_name(name: &str) -> Result<(), KernelError> {
+pub(crate) fn check_name(name: &str) -> Result<(), KernelError> {
     let fits = (1..NAME_ROOM).contains(&name.len());
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(&byte));
     // "." and ".." are folders.

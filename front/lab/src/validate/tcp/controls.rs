@@ -23,10 +23,8 @@ const ANYWHERE: [Tested; 4] = [
     Tested { name: "cdbev2", text: "cdbev2:report=exp" },
 ];
 /// Those whose receiver goes by the grants of its modem: in cells alone.
-const IN_CELLS: [Tested; 2] = [
-    Tested { name: "dcic", text: "dcic:report=exp" },
-    Tested { name: "cqic-s", text: "cqic-s:report=exp" },
-];
+const IN_CELLS: [Tested; 2] =
+    [Tested { name: "dcic", text: "dcic:report=exp" }, Tested { name: "cqic-s", text: "cqic-s:report=exp" }];
 /// What the kernel has itself, at the side of a control.
 const RIVAL: Tested = Tested { name: "cubic", text: "cubic" };
 /// Rates of the link, Mbit/s.
