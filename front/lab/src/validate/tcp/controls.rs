@@ -40,7 +40,7 @@ const RADIO_TARGET: u64 = 100;
 const QUICK: [&str; 8] = [
     "c2tcp 20 Mbit/s 60 ms 4 BDP",
     "newreno+c2tcp 20 Mbit/s 60 ms 4 BDP, 0.5 % lost",
-    "cdbe 5 Mbit/s 60 ms 2 BDP",
+    "cdbe 20 Mbit/s 20 ms 1 BDP",
     "cdbev2 and cubic 20 Mbit/s 60 ms 2 BDP",
     "c2tcp LTE cell",
     "cdbev2 NR cell",
