@@ -25,6 +25,8 @@ fn a_build_without_them_says_what_was_missing() {
 
 #[cfg(feature = "kernel")]
 mod built {
+    use std::process::Command;
+
     use super::kernel;
 
     use super::emulation::{folder_with, output, program, rights};
