@@ -5,6 +5,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,17 @@ use ranpace_kernel::{Cgroup, Control, Hinted, Loaded, Receivers};
 use ranpace_phy::LteBandwidth;
 use ranpace_rnis::CellInfo;
 use ranpace_units::Time;
+
+/// The right to load programs, one test after another: a process is in one control group. Says why there is none.
+fn turn() -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    if nix::unistd::geteuid().is_root() {
+        return Some(TURN.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+    assert!(std::env::var_os("RANPACE_NO_SKIP").is_none(), "needs root");
+    eprintln!("skipped: needs root");
+    None
+}
 
 /// The kernel's monotonic clock.
 fn now() -> Time {
@@ -46,11 +58,7 @@ fn connect(address: SocketAddr) -> (TcpStream, thread::JoinHandle<usize>) {
 
 #[test]
 fn a_senders_control_hears_what_the_receivers_modem_measures() {
-    if !nix::unistd::geteuid().is_root() {
-        assert!(std::env::var_os("RANPACE_NO_SKIP").is_none(), "needs root");
-        eprintln!("skipped: needs root");
-        return;
-    }
+    let Some(_turn) = turn() else { return };
     for algorithm in ["dcic", "cqic-s"] {
         let name = format!("f{}", std::process::id());
         let loaded = Loaded::new(&Control::parse(algorithm).unwrap(), &name).unwrap();
@@ -92,11 +100,7 @@ fn a_senders_control_hears_what_the_receivers_modem_measures() {
 
 #[test]
 fn connections_of_a_pinned_control_are_found_and_told() {
-    if !nix::unistd::geteuid().is_root() {
-        assert!(std::env::var_os("RANPACE_NO_SKIP").is_none(), "needs root");
-        eprintln!("skipped: needs root");
-        return;
-    }
+    let Some(_turn) = turn() else { return };
     let name = format!("q{}", std::process::id());
     let mut loaded = Loaded::new(&Control::parse("dcic").unwrap(), &name).unwrap();
     loaded.pin().unwrap();
@@ -125,11 +129,7 @@ fn connections_of_a_pinned_control_are_found_and_told() {
 
 #[test]
 fn a_program_that_chooses_the_control_itself_has_its_option_and_others_are_left_alone() {
-    if !nix::unistd::geteuid().is_root() {
-        assert!(std::env::var_os("RANPACE_NO_SKIP").is_none(), "needs root");
-        eprintln!("skipped: needs root");
-        return;
-    }
+    let Some(_turn) = turn() else { return };
     let name = format!("o{}", std::process::id());
     let loaded = Loaded::new(&Control::parse("cdbev2").unwrap(), &name).unwrap();
     let cgroup = Cgroup::new().unwrap();
