@@ -22,8 +22,8 @@ use crate::{interrupt, output};
     ranpace validate radio --json\n  \
     ranpace validate tcp --quick          12 rows, about 3 minutes; needs root\n  \
     ranpace validate tcp                  all rows, about 40 minutes\n  \
-    ranpace validate kernel --quick       8 rows, about 2 minutes; needs root\n  \
-    ranpace validate kernel               all rows, about 25 minutes\n\n\
+    ranpace validate kernel --quick       10 rows, about 3 minutes; needs root\n  \
+    ranpace validate kernel               all rows, about 30 minutes\n\n\
     docs/validate.md says what is compared, and docs/fidelity.md what was found.")]
 pub struct Validate {
     /// What to compare

@@ -43,7 +43,7 @@ fn controls_of_the_kernel_are_the_simulators_in_nine_of_ten_figures_also_after_a
     let stopped = stopped.expect("the machine kept up with no emulation at all");
     assert_eq!(stopped.status.code(), Some(130), "{}", String::from_utf8_lossy(&stopped.stderr));
     let before = kept();
-    assert!((1..8).contains(&before), "{before}");
+    assert!((1..10).contains(&before), "{before}");
 
     // 1: fewer than 90 % of the figures agree; 99: more than a fifth of the rows were invalid four times each, and are played again.
     let mut outputs = (0..ROUNDS).map(|_| validate(folder.path()).output().unwrap());
@@ -54,7 +54,7 @@ fn controls_of_the_kernel_are_the_simulators_in_nine_of_ten_figures_also_after_a
     let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = rows.as_array().unwrap();
     assert!(rows.iter().all(|row| row["expected"].as_f64().unwrap() > 0.0), "{rows:?}");
-    assert!(rows.len() >= 13, "four fifths of 17: {}", rows.len());
+    assert!(rows.len() >= 16, "four fifths of 22, less what is printed: {}", rows.len());
     assert!(kept() >= before, "what was kept is not thrown away");
     assert!(error.contains("judged figures agree"), "{error}");
 }

@@ -36,13 +36,15 @@ const BUFFERS: [f64; 3] = [1.0, 2.0, 4.0];
 /// C2TCP's target over the recording and in cells, ms.
 const RADIO_TARGET: u64 = 100;
 
-/// Rows of `--quick`, once each. Ours: each control, and each kind of link that needs no recording, is among them.
-const QUICK: [&str; 8] = [
+/// Rows of `--quick`, once each. Ours: each control, each kind of row, and each kind of link that needs no recording is among them.
+const QUICK: [&str; 10] = [
     "c2tcp 20 Mbit/s 60 ms 4 BDP",
     "newreno+c2tcp 20 Mbit/s 60 ms 4 BDP, 0.5 % lost",
     "cdbe 20 Mbit/s 20 ms 1 BDP",
+    "two c2tcp 20 Mbit/s 60 ms 2 BDP",
     "cdbev2 and cubic 20 Mbit/s 60 ms 2 BDP",
     "c2tcp LTE cell",
+    "cdbe LTE cell",
     "cdbev2 NR cell",
     "dcic LTE cell",
     "cqic-s NR cell",
