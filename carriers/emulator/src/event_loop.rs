@@ -399,6 +399,7 @@ impl Gateway<'_> {
             while let Some((at, told)) = network.take_hint() {
                 self.hints.iter_mut().for_each(|hints| hints.take(at, &told));
             }
+            self.take_grants(network);
             return;
         }
         let mut from = network.now();
@@ -406,11 +407,21 @@ impl Gateway<'_> {
             let at = self.next_event(network).max(from).min(instant);
             network.advance(at);
             self.play_participants(network, topology, at);
+            self.take_grants(network);
             if at >= instant {
                 return;
             }
             // What participants do at an instant is played slightly later, so that each gets one turn.
             from = at + TURN;
+        }
+    }
+
+    /// Writes down what modems have decoded.
+    fn take_grants(&mut self, network: &mut Transit<'_, Part>) {
+        if let Some(hints) = &mut self.hints {
+            while let Some((at, user, grant)) = network.take_grant() {
+                hints.take_grant(at, user, grant);
+            }
         }
     }
 

@@ -10,8 +10,9 @@ use std::time::Duration;
 use ranpace_cc::RadioHint;
 use ranpace_network::{HintDelivery, Reader, Source, Transit};
 use ranpace_phy::Direction;
+use ranpace_rnis::{CellInfo, Technology};
 use ranpace_scenario::Scenario;
-use ranpace_units::Time;
+use ranpace_units::{Bytes, Time};
 use serde::Serialize;
 
 /// Most lines queued for the file: a second of 60 users every millisecond. Ours.
@@ -34,7 +35,7 @@ struct Line<'a> {
     /// Time of arrival and of measurement, in seconds since the beginning.
     at_s: f64,
     measured_at_s: f64,
-    /// "rnis" or "modem".
+    /// "rnis", "modem", or "dci": a grant that the user's modem has decoded.
     source: &'static str,
     user: &'a str,
     /// "downlink" or "uplink".
@@ -42,21 +43,77 @@ struct Line<'a> {
     cqi: Option<u8>,
     mcs: u8,
     layers: u8,
-    /// Largest transport block of the reporting period.
+    /// Largest transport block of the reporting period; the block of a grant.
     tbs_bits: Option<u32>,
-    /// PRBs per TTI: granted to the user, unused, all of the cell.
+    /// Length of a TTI; PRBs per TTI: granted to the user, unused, all of the cell.
+    tti_s: f64,
     granted_prbs: f64,
+    /// Most that the user was granted in one TTI.
+    most_granted_prbs: u16,
     unused_prbs: f64,
     cell_prbs: u16,
     active_users: u16,
     queue_bytes: u64,
+    queue_limit_bytes: Option<u64>,
     handover: bool,
+    cell: CellLine,
+}
+
+/// The cell: what is needed to work out the block of a grant. Pairs are of the downlink and the uplink.
+#[derive(Serialize)]
+struct CellLine {
+    number: u16,
+    /// "lte", "nr", "nr256" (with 256-QAM) or "mmwave".
+    technology: &'static str,
+    /// Symbols of a slot.
+    symbols: u8,
+    fdd: bool,
+    /// Mean share of a slot's symbols that can carry data.
+    share: (f64, f64),
+    data_symbols: (u8, u8),
+    shared: bool,
+    by_symbols: bool,
+    /// Resource elements of a PRB that an NR grant loses.
+    overhead: u8,
+    harq_processes: (u8, u8),
+}
+
+impl CellLine {
+    fn of(info: &CellInfo) -> Self {
+        Self {
+            number: info.cell,
+            technology: match info.technology {
+                Technology::Lte => "lte",
+                Technology::Nr { qam256: false } => "nr",
+                Technology::Nr { qam256: true } => "nr256",
+                Technology::Mmwave => "mmwave",
+            },
+            symbols: info.symbols,
+            fdd: info.fdd,
+            share: (info.share.downlink, info.share.uplink),
+            data_symbols: (info.data_symbols.downlink, info.data_symbols.uplink),
+            shared: info.shared,
+            by_symbols: info.by_symbols,
+            overhead: info.overhead,
+            harq_processes: (info.harq_processes.downlink, info.harq_processes.uplink),
+        }
+    }
+}
+
+/// Content of a line.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    at: Time,
+    source: &'static str,
+    direction: Direction,
+    user: u32,
+    hint: RadioHint,
 }
 
 /// Sends lines to the writer thread.
 #[derive(Debug)]
 pub struct HintLines {
-    lines: SyncSender<(Time, HintDelivery)>,
+    lines: SyncSender<Told>,
     /// Lines dropped because the queue was full.
     left_out: u64,
 }
@@ -79,9 +136,10 @@ pub fn hints_to(path: PathBuf, scenario: &Scenario) -> (HintLines, HintWriter) {
 }
 
 impl HintLines {
-    /// Subscribes to both feeds of all users.
+    /// Subscribes to both feeds and the grants of all users.
     pub fn subscribe<C: Copy + Default>(&self, scenario: &Scenario, network: &mut Transit<'_, C>) {
         for user in 0..scenario.users.len() as u32 {
+            network.listen(user);
             for (number, (source, direction)) in (0..).zip(STREAMS) {
                 network.subscribe_hints(source, Reader::Middlebox(u32::MAX - number), user, direction, 0);
             }
@@ -90,9 +148,19 @@ impl HintLines {
 
     /// Queues a hint if it belongs to one of the recorded streams.
     pub fn take(&mut self, at: Time, told: &HintDelivery) {
-        if stream_of(told).is_some() {
-            self.left_out += u64::from(self.lines.try_send((at, *told)).is_err());
+        if let Some((source, direction)) = stream_of(told) {
+            let source = if source == Source::Edge { "rnis" } else { "modem" };
+            self.send(Told { at, source, direction, user: told.user, hint: told.hint });
         }
+    }
+
+    /// Takes a grant in the downlink.
+    pub fn take_grant(&mut self, at: Time, user: u32, hint: RadioHint) {
+        self.send(Told { at, source: "dci", direction: Direction::Downlink, user, hint });
+    }
+
+    fn send(&mut self, told: Told) {
+        self.left_out += u64::from(self.lines.try_send(told).is_err());
     }
 
     /// Number of hints left out because the file was too slow.
@@ -115,13 +183,13 @@ impl HintWriter {
 }
 
 /// Writes lines until there are no more.
-fn write(path: &Path, lines: &Receiver<(Time, HintDelivery)>, users: Vec<String>) -> io::Result<u64> {
+fn write(path: &Path, lines: &Receiver<Told>, users: Vec<String>) -> io::Result<u64> {
     let mut file = BufWriter::new(File::create(path)?);
     let mut count = 0;
     loop {
         match lines.recv_timeout(FLUSH) {
-            Ok((at, told)) => {
-                serde_json::to_writer(&mut file, &line(&users, at, &told))?;
+            Ok(told) => {
+                serde_json::to_writer(&mut file, &line(&users, &told))?;
                 file.write_all(b"\n")?;
                 count += 1;
             }
@@ -133,31 +201,36 @@ fn write(path: &Path, lines: &Receiver<(Time, HintDelivery)>, users: Vec<String>
     Ok(count)
 }
 
-fn line<'a>(users: &'a [String], at: Time, told: &HintDelivery) -> Line<'a> {
-    let HintDelivery { user, hint, .. } = told;
-    let (source, direction) = stream_of(told).unwrap_or(STREAMS[0]);
-    let RadioHint { measured_at, cqi, mcs, layers, tbs_bits, active_users, handover, .. } = *hint;
+fn line<'a>(users: &'a [String], told: &Told) -> Line<'a> {
+    let Told { at, source, direction, user, hint } = *told;
+    let RadioHint { measured_at, cqi, mcs, layers, tbs_bits, active_users, handover, .. } = hint;
     Line {
         at_s: at.as_secs_f64(),
         measured_at_s: measured_at.as_secs_f64(),
-        source: if source == Source::Edge { "rnis" } else { "modem" },
-        user: users.get(*user as usize).map_or("", String::as_str),
+        source,
+        user: users.get(user as usize).map_or("", String::as_str),
         direction: if direction == Direction::Downlink { "downlink" } else { "uplink" },
         cqi,
         mcs,
         layers,
         tbs_bits,
+        tti_s: hint.tti.as_secs_f64(),
         granted_prbs: hint.granted,
+        most_granted_prbs: hint.most_granted,
         unused_prbs: hint.unused,
         cell_prbs: hint.cell,
         active_users,
         queue_bytes: hint.queue.get(),
+        queue_limit_bytes: hint.queue_limit.map(Bytes::get),
         handover,
+        cell: CellLine::of(&hint.info),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ranpace_phy::LteBandwidth;
+
     use super::*;
 
     #[test]
@@ -176,6 +249,16 @@ mod tests {
         while let Some((at, told)) = network.take_hint() {
             lines.take(at, &told);
         }
+        // Nothing is sent, so nothing is granted.
+        assert!(network.take_grant().is_none());
+        lines.take_grant(
+            Time::from_millis(5),
+            1,
+            RadioHint {
+                tbs_bits: Some(1000),
+                ..RadioHint::of(CellInfo::lte(0, LteBandwidth::Mhz5), Time::from_millis(5))
+            },
+        );
         assert_eq!(lines.left_out(), 0);
         drop(lines);
         let count = writer.finish().expect("it is written");
@@ -189,5 +272,10 @@ mod tests {
             assert!(of.len() >= 15, "{source} {direction}: {}", of.len());
             assert!(of.iter().all(|line| line["measured_at_s"].as_f64() <= line["at_s"].as_f64()));
         }
+        let grants: Vec<_> = lines.iter().filter(|line| line["source"] == "dci").collect();
+        assert_eq!(
+            (grants.len(), &grants[0]["user"], &grants[0]["tbs_bits"]),
+            (1, &"ue2".into(), &1000.into())
+        );
     }
 }

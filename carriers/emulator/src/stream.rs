@@ -164,8 +164,10 @@ impl<'a> Stream<'a> {
         if let Some(mss) = self.settings.mss {
             socket.set_tcp_mss(mss)?;
         }
-        if is_sender {
+        if is_sender || self.settings.at_both_ends {
             socket.set_tcp_congestion(self.settings.cc.as_bytes())?;
+        }
+        if is_sender {
             socket.set_tcp_nodelay(true)?;
             // The kernel doubles it for its own overhead.
             if let Some(bytes) = self.settings.send_buffer {

@@ -16,6 +16,9 @@ use crate::topology::{MOST_FLOWS, Topology};
 pub struct Workloads {
     /// The kernel's congestion control for all TCP flows, in place of the scenario's.
     pub cc: Option<String>,
+    /// Controls that were loaded for this emulation: what the scenario calls them, and what the kernel does. Both ends of their
+    /// connections have them, as the control of a host would be.
+    pub loaded: BTreeMap<String, String>,
 }
 
 /// Why a scenario's workloads cannot be run.
@@ -72,6 +75,8 @@ pub(crate) const UDP_HEADERS: u64 = 28;
 pub(crate) struct Settings {
     /// The kernel's congestion control.
     pub cc: String,
+    /// The receiver of the data has it too.
+    pub at_both_ends: bool,
     /// Whether the sender of the data opens the connection.
     pub sender_opens: bool,
     /// Largest segment, options included (TCP_MAXSEG), if it differs from the device's.
@@ -134,13 +139,15 @@ impl Workloads {
             let least = LEAST_SEGMENT + TCP_HEADERS;
             return cannot(format!("TCP in packets of {} (mtu; at least {least} B)", config.mtu));
         }
-        let cc = self.cc.clone().unwrap_or_else(|| kernel_name(algorithm.as_str()));
+        let loaded = self.loaded.get(algorithm.as_str());
+        let cc = self.cc.as_ref().or(loaded).cloned().unwrap_or_else(|| kernel_name(algorithm.as_str()));
         if !known.split_whitespace().any(|name| name == cc) {
             let known = known.split_whitespace().collect::<Vec<_>>().join(", ");
             return Err(WorkloadError::Control { flow: flow.name.clone(), asked: cc, known });
         }
         Ok(Some(Settings {
             cc,
+            at_both_ends: self.cc.is_none() && loaded.is_some(),
             sender_opens: config.opener == Opener::Sender,
             mss: (config.mtu.get() < MTU.into()).then(|| (config.mtu.get() - TCP_HEADERS) as u32),
             receive_buffer: (config.receive_buffer == config.receive_buffer_max)

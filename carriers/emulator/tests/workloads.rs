@@ -44,7 +44,7 @@ fn by_both(flows: &str, cc: Option<&str>) -> Option<(RunResult, Outcome)> {
     let _turn = rights()?;
     let scenario = ranpace_scenario::parse(&format!("{LINK}{flows}"), "test.toml", &mut ()).unwrap();
     let simulated = Simulation::new(&scenario).run();
-    let workloads = Some(Workloads { cc: cc.map(str::to_owned) });
+    let workloads = Some(Workloads { cc: cc.map(str::to_owned), ..Workloads::default() });
     let plan = Plan { limit: Some(scenario.duration), workloads, ..Plan::default() };
     let topology = Topology::new(&scenario).unwrap();
     let play = || emulate(&topology, &plan, &AtomicBool::new(false), |_| {}).unwrap();
@@ -324,13 +324,17 @@ fn what_the_kernel_cannot_play_is_said() {
         let text = format!("{LINK}[[flow]]\nname = \"it\"\nfrom = \"server\"\nto = \"phone\"\n{text}\n");
         let scenario = ranpace_scenario::parse(&text, "test.toml", &mut ()).unwrap();
         let topology = Topology::new(&scenario).unwrap();
-        let error = Workloads { cc: cc.map(str::to_owned) }.check(&topology).unwrap_err();
+        let error =
+            Workloads { cc: cc.map(str::to_owned), ..Workloads::default() }.check(&topology).unwrap_err();
         assert!(
             error.to_string().contains(needle) && error.to_string().contains("\"it\""),
             "{case}: {error}"
         );
         if matches!(error, WorkloadError::Control { .. }) {
-            let plan = Plan { workloads: Some(Workloads { cc: cc.map(str::to_owned) }), ..Plan::default() };
+            let plan = Plan {
+                workloads: Some(Workloads { cc: cc.map(str::to_owned), ..Workloads::default() }),
+                ..Plan::default()
+            };
             let ended = emulate(&topology, &plan, &AtomicBool::new(true), |_| {});
             assert!(matches!(ended, Err(EmulationError::Workload(_))), "{case}");
         }

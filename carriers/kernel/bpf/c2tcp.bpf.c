@@ -34,6 +34,12 @@ static __always_inline __u32 parents_ssthresh(struct sock *sk)
     return parent == PARENT_RENO ? tcp_reno_ssthresh(sk) : cubictcp_recalc_ssthresh(sk);
 }
 
+/* Whether the kernel reduces the window after a loss or a mark. */
+static __always_inline bool is_reducing(const struct flow *flow)
+{
+    return flow->ca_state == FLOW_RECOVERY || flow->ca_state == FLOW_CWR;
+}
+
 SEC("struct_ops")
 void BPF_PROG(c2tcp_acked, struct sock *sk, const struct ack_sample *sample)
 {
@@ -55,7 +61,13 @@ void BPF_PROG(c2tcp_acked, struct sock *sk, const struct ack_sample *sample)
     switch (c2tcp_sample(&settings, state, &flow, &ack)) {
     case C2TCP_CUT:
         c2tcp_cut(&settings, state, &flow, parents_ssthresh(sk));
-        tp->snd_ssthresh = flow.ssthresh;
+        /*
+         * During a reduction the kernel makes the window by ssthresh (tcp_cwnd_reduction): it writes cwnd with this very acknowledgement,
+         * and sends what ssthresh over the window before the loss allows of all that was delivered since. A larger ssthresh would send
+         * a burst, from whose window the next cut would take a still larger one. So it may only fall.
+         */
+        if (!is_reducing(&flow) || flow.ssthresh < tp->snd_ssthresh)
+            tp->snd_ssthresh = flow.ssthresh;
         set_cwnd(tp, flow.cwnd);
         tp->snd_cwnd_cnt = 0;
         break;

@@ -310,7 +310,8 @@ int choose(struct bpf_sock_ops *ops)
             read_option(ops, &d->link, SEGMENT_LATER);
             ask_for_options(ops, d->link.agreement.offered || d->link.agreement.agreed);
         }
-        bpf_setsockopt(ops, SOL_TCP, TCP_CONGESTION, choice.name, sizeof(choice.name));
+        if (!choice.own)
+            bpf_setsockopt(ops, SOL_TCP, TCP_CONGESTION, choice.name, sizeof(choice.name));
         return 1;
     case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
     case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:

@@ -72,6 +72,7 @@ struct choice {
     __u32 family;      /* AF_INET or AF_INET6 where only peers of a prefix are meant, 0 for all */
     __u32 prefix_bits; /* of `prefix` */
     __u32 prefix[4];   /* network byte order, the first word alone for AF_INET */
+    __u32 own;         /* 1 = only sockets whose program has chosen this very control by TCP_CONGESTION */
 };
 
 struct choice choice SEC(".data.choice");
@@ -81,12 +82,30 @@ static __always_inline __u32 mask_of(__u32 bits)
     return bits == 0 ? 0 : bits >= 32 ? ~0U : bpf_htonl(~0U << (32 - bits));
 }
 
+/* Whether the program of the socket has chosen this control itself. */
+static __always_inline bool has_chosen(struct bpf_sock_ops *ops)
+{
+    char name[sizeof(choice.name)] = {};
+
+    if (bpf_getsockopt(ops, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
+        return false;
+    for (unsigned int i = 0; i < sizeof(name); i++) {
+        if (name[i] != choice.name[i])
+            return false;
+        if (!name[i])
+            break;
+    }
+    return true;
+}
+
 static __always_inline bool is_chosen(struct bpf_sock_ops *ops)
 {
     __u32 remote[4] = {ops->remote_ip6[0], ops->remote_ip6[1], ops->remote_ip6[2], ops->remote_ip6[3]};
     bool v4 = ops->family == AF_INET || (remote[0] == 0 && remote[1] == 0 && remote[2] == bpf_htonl(0xffff));
     __u32 bits = choice.prefix_bits;
 
+    if (choice.own)
+        return has_chosen(ops);
     if (choice.family == 0)
         return true;
     if (choice.family == AF_INET)

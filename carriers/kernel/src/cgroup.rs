@@ -1,6 +1,6 @@
 //! A control group (version 2) for a program and its children.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,8 @@ use crate::error::KernelError;
 pub struct Cgroup {
     path: PathBuf,
     parent: PathBuf,
+    /// Locked as long as it is used: those that are empty and not locked were left behind.
+    _lock: File,
 }
 
 impl Cgroup {
@@ -22,7 +24,16 @@ impl Cgroup {
         for number in std::process::id().. {
             let path = parent.join(format!("{PREFIX}{number}"));
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path, parent }),
+                Ok(()) => {
+                    let lock = File::open(&path).and_then(|lock| lock.lock().map(|()| lock));
+                    // Somebody may have taken it for one that was left behind, between these two lines.
+                    match lock {
+                        Ok(lock) if path.is_dir() => return Ok(Self { path, parent, _lock: lock }),
+                        Ok(_) => {}
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        Err(error) => return Err(KernelError::io("lock the control group", path)(error)),
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     return Err(KernelError::Rights {
@@ -79,7 +90,9 @@ fn remove_empty(parent: &Path) {
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
             // Fails where processes are in it, which is the condition.
-            let _ = fs::remove_dir(entry.path());
+            if File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok()) {
+                let _ = fs::remove_dir(entry.path());
+            }
         }
     }
 }

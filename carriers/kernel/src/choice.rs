@@ -39,6 +39,8 @@ pub struct Choice {
     pub name: String,
     /// Connections to and from these addresses alone; all if `None`.
     pub to: Option<Prefix>,
+    /// Only sockets whose program has chosen this very control itself, by the socket option TCP_CONGESTION.
+    pub own: bool,
 }
 
 impl Choice {
@@ -52,6 +54,7 @@ impl Choice {
             .get_mut(..name.len())
             .ok_or_else(|| KernelError::BadName(self.name.clone()))?
             .copy_from_slice(name);
+        layout.write(&mut bytes, "choice.own", u64::from(self.own))?;
         if let Some(Prefix { address, bits }) = self.to {
             layout.write(&mut bytes, "choice.family", if address.is_ipv4() { AF_INET } else { AF_INET6 })?;
             layout.write(&mut bytes, "choice.prefix_bits", u64::from(bits))?;

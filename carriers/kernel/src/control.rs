@@ -126,6 +126,14 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
+/// Tells builds of the programs apart: FNV-1a of all of them, 64 bits.
+pub fn fingerprint() -> u64 {
+    let bytes = KINDS.iter().flat_map(|kind| kind.object);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 /// A control with its options, checked.
 #[derive(Clone)]
 pub struct Control {

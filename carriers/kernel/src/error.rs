@@ -75,6 +75,9 @@ pub enum KernelError {
         "control {0:?} was loaded by another version of ranpace, whose settings lie elsewhere; unload it and load it again"
     )]
     OtherVersion(String),
+    /// It takes no radio information.
+    #[error("control {0:?} takes no radio information; dcic and cqic-s do")]
+    NoRadio(String),
     /// A prefix that cannot be read.
     #[error(
         "{0:?} is not a prefix; expected an address with the bits that count, such as 192.0.2.0/24 or 2001:db8::/32"

@@ -1,15 +1,40 @@
-//! Radio information for single connections, for controls whose receiver (DCIC, CQIC-S) or sender (SIGMA) goes by what the modem is
-//! granted.
+//! Radio information for connections, for controls whose receiver (DCIC, CQIC-S) or sender (SIGMA) goes by what the modem is granted.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use libbpf_rs::ProgramInput;
+use libbpf_rs::{Object, ProgramInput};
 use ranpace_cc::RadioHint;
 use ranpace_phy::Direction;
 use ranpace_units::Rate;
 
+use crate::control::Kind;
 use crate::error::KernelError;
 use crate::loaded::{Loaded, program};
+use crate::{pins, sockets::Socket};
+
+/// Radio information that a control takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Radio {
+    /// Grants and qualities of a device's modem, for its connections that receive: [`DeviceConnections`].
+    Receivers,
+    /// What a device's modem knows of its uplink, for its connections that send: [`DeviceConnections`].
+    Senders,
+    /// Reports on the downlink of users, by their addresses: [`RadioFeed`](crate::RadioFeed).
+    Users,
+}
+
+impl Kind {
+    /// The radio information that it takes; `None` if it takes none.
+    pub fn radio(&self) -> Option<Radio> {
+        match self.name {
+            "dcic" | "cqic-s" => Some(Radio::Receivers),
+            "sigma" => Some(Radio::Senders),
+            name if name.contains("+meld-") => Some(Radio::Users),
+            _ => None,
+        }
+    }
+}
 
 /// What became of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,22 +72,129 @@ impl Loaded {
         remote: SocketAddr,
         hint: &RadioHint,
     ) -> Result<Hinted, KernelError> {
-        let mut message = message(local, remote, hint).to_vec();
-        if self.control().kind().name == "sigma" {
-            message.extend(uplink(hint));
+        run(self.object(), self.control().kind(), local, remote, hint)
+    }
+
+    /// Its connections in this network namespace, to be told what the device's modem is granted.
+    ///
+    /// # Errors
+    ///
+    /// The control takes no such information.
+    pub fn device_connections(&self) -> Result<DeviceConnections<'_>, KernelError> {
+        takes_hints(self.control().kind())?;
+        Ok(DeviceConnections { of: Of::Loaded(self), connections: Vec::new() })
+    }
+}
+
+/// The connections of a control in a network namespace, which is that of a device with a modem.
+pub struct DeviceConnections<'a> {
+    of: Of<'a>,
+    /// Own address and peer, as they were listed last.
+    connections: Vec<(SocketAddr, SocketAddr)>,
+}
+
+enum Of<'a> {
+    Loaded(&'a Loaded),
+    Pinned(Box<PinnedControl>),
+}
+
+struct PinnedControl {
+    name: String,
+    kind: &'static Kind,
+    /// Its program `hint`, loaded a second time on the same maps.
+    object: Object,
+}
+
+impl DeviceConnections<'_> {
+    /// Those of a control that `ranpace kernel load` has loaded.
+    ///
+    /// # Errors
+    ///
+    /// There is none of this name, another version loaded it, or it takes no such information.
+    pub fn pinned(name: &str) -> Result<Self, KernelError> {
+        let control = pins::control(name)?;
+        takes_hints(control.kind())?;
+        let object = pins::load_again(name, control.kind(), "hint")?;
+        let pinned = PinnedControl { name: name.to_owned(), kind: control.kind(), object };
+        Ok(Self { of: Of::Pinned(Box::new(pinned)), connections: Vec::new() })
+    }
+
+    /// Looks again which connections there are in the network namespace of the calling thread; returns how many.
+    ///
+    /// # Errors
+    ///
+    /// The control is gone, or the kernel does not list them.
+    pub fn refresh(&mut self) -> Result<usize, KernelError> {
+        let sockets = match &self.of {
+            Of::Loaded(loaded) => loaded.sockets()?,
+            Of::Pinned(pinned) => pins::sockets(&pinned.name)?,
+        };
+        let addresses = |socket: &Socket| Some((socket.local.parse().ok()?, socket.peer.parse().ok()?));
+        self.connections = sockets.iter().filter_map(addresses).collect();
+        Ok(self.connections.len())
+    }
+
+    /// Tells those that [`Self::refresh`] found, and whose own address is this one, or all, what their device's modem was granted;
+    /// `hint` as in [`Loaded::hint`]. Returns how many took it; those that are closed are left out from now on.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refused to run the program.
+    pub fn hint(&mut self, address: Option<IpAddr>, hint: &RadioHint) -> Result<usize, KernelError> {
+        let (object, kind) = match &self.of {
+            Of::Loaded(loaded) => (loaded.object(), loaded.control().kind()),
+            Of::Pinned(pinned) => (&*pinned.object, pinned.kind),
+        };
+        let (mut taken, mut failed) = (0, None);
+        if kind.radio() == Some(Radio::Senders) && self.connections.is_empty() {
+            // SIGMA keeps what is said last for the next connection.
+            let nobody = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+            run(object, kind, nobody, nobody, hint)?;
         }
-        let input = ProgramInput { data_in: Some(&message), ..ProgramInput::default() };
-        let output = program(self.object(), "hint")?.test_run(input);
-        let output =
-            output.map_err(|error| KernelError::bpf("tell a receiver what its modem was granted", error))?;
-        match output.return_value {
-            0 => Ok(Hinted::Taken),
-            2 => Ok(Hinted::NoSocket),
-            3 => Ok(Hinted::NotOurs),
-            other => {
-                let length = message.len();
-                Err(KernelError::Missing(format!("message of {length} bytes (the program says {other})")))
+        self.connections.retain(|&(local, remote)| {
+            if failed.is_some() || address.is_some_and(|address| address != local.ip().to_canonical()) {
+                return true;
             }
+            match run(object, kind, local, remote, hint) {
+                Ok(Hinted::Taken) => taken += 1,
+                Ok(Hinted::NoSocket | Hinted::NotOurs) => return false,
+                Err(error) => failed = Some(error),
+            }
+            true
+        });
+        failed.map_or(Ok(taken), Err)
+    }
+}
+
+fn takes_hints(kind: &Kind) -> Result<(), KernelError> {
+    match kind.radio() {
+        Some(Radio::Receivers | Radio::Senders) => Ok(()),
+        Some(Radio::Users) | None => Err(KernelError::NoRadio(kind.name.to_owned())),
+    }
+}
+
+fn run(
+    object: &Object,
+    kind: &Kind,
+    local: SocketAddr,
+    remote: SocketAddr,
+    hint: &RadioHint,
+) -> Result<Hinted, KernelError> {
+    let mut message = message(local, remote, hint).to_vec();
+    if kind.radio() == Some(Radio::Senders) {
+        message.extend(uplink(hint));
+    }
+    let input = ProgramInput { data_in: Some(&message), ..ProgramInput::default() };
+    let output = program(object, "hint")?.test_run(input);
+    let output =
+        output.map_err(|error| KernelError::bpf("tell a connection what its modem was granted", error))?;
+    match output.return_value {
+        0 => Ok(Hinted::Taken),
+        2 => Ok(Hinted::NoSocket),
+        3 => Ok(Hinted::NotOurs),
+        other => {
+            let length = message.len();
+            Err(KernelError::Missing(format!("message of {length} bytes (the program says {other})")))
         }
     }
 }

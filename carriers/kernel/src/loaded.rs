@@ -89,7 +89,16 @@ impl Loaded {
 
     /// Sockets of the control group take this control from now on, for as long as the attachment is kept.
     pub fn attach(&self, cgroup: &Path, to: Option<Prefix>) -> Result<Attachment, KernelError> {
-        let choice = Choice { name: self.name.clone(), to };
+        self.attach_by(cgroup, &Choice { name: self.name.clone(), to, own: false })
+    }
+
+    /// Sockets of the control group whose program has chosen this control itself (TCP_CONGESTION, before the connection begins) have
+    /// its option on their segments too, from now on and for as long as the attachment is kept; others are left alone.
+    pub fn attach_to_own(&self, cgroup: &Path) -> Result<Attachment, KernelError> {
+        self.attach_by(cgroup, &Choice { name: self.name.clone(), to: None, own: true })
+    }
+
+    fn attach_by(&self, cgroup: &Path, choice: &Choice) -> Result<Attachment, KernelError> {
         let bytes = choice.section(self.control.kind().object)?;
         write(&self.map(CHOICE)?, &bytes, "write which sockets are meant")?;
         let folder = std::fs::File::open(cgroup).map_err(KernelError::io("open", cgroup))?;
@@ -155,7 +164,7 @@ fn load(control: &Control, name: &str) -> Result<Object, KernelError> {
     open.load().map_err(|error| KernelError::bpf(format!("load {}", control.kind().name), error))
 }
 
-fn check_name(name: &str) -> Result<(), KernelError> {
+pub(crate) fn check_name(name: &str) -> Result<(), KernelError> {
     let fits = (1..NAME_ROOM).contains(&name.len());
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(&byte));
     // "." and ".." are folders.

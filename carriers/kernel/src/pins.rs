@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `control` | the registration; the control is there as long as this is |
 //! | `settings`, `choice` | maps: what options set, and which sockets are meant |
-//! | `users`, `allocations` | maps of MELD and `rapid`: what is known of users' radio, and what a proxy allocates |
+//! | `users`, `allocations`, `device` | maps of MELD, `rapid` and SIGMA: users' radio, what a proxy allocates, what the modem said last |
+//! | `state` | map: what the control knows of each socket |
 //! | `show` | the iterator: `cat` prints the sockets of the reader's network namespace |
 //! | `cgroup-N-PROGRAM` | the attachment of a program to the control group of number N |
 
@@ -13,16 +14,16 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use crate::allocations::ALLOCATIONS;
 use crate::choice::{CHOICE, Prefix};
-use crate::control::{Control, SETTINGS};
+use crate::control::{Control, Kind, SETTINGS};
 use crate::error::{CAPABILITIES, KernelError};
 use crate::layout::Layout;
-use crate::loaded::{Loaded, write};
+use crate::loaded::{Loaded, check_name, write};
 use crate::radio::USERS;
 use crate::sockets::{self, Socket};
 
@@ -30,6 +31,11 @@ use crate::sockets::{self, Socket};
 pub(crate) const BPFFS: &str = "/sys/fs/bpf";
 /// Our folder in it.
 const FOLDER: &str = "/sys/fs/bpf/ranpace";
+
+/// Maps that are pinned, by the names that programs give them, and their files.
+const PINNED_MAPS: [(&str, &str); 3] = [(SETTINGS, "settings"), (CHOICE, "choice"), ("state", "state")];
+/// Maps that some controls have, pinned under their names: of MELD, of `rapid`, and what SIGMA's device said last.
+const MAPS_OF_SOME: [&str; 3] = [USERS, ALLOCATIONS, "device"];
 
 /// A pinned control.
 #[derive(Clone, Debug)]
@@ -57,11 +63,11 @@ impl Loaded {
     }
 
     fn pin_all(&mut self, folder: &Path) -> Result<(), KernelError> {
-        for (section, file) in [(SETTINGS, "settings"), (CHOICE, "choice")] {
+        for (section, file) in PINNED_MAPS {
             let mut map = self.map(section)?;
             map.pin(folder.join(file)).map_err(|error| KernelError::bpf(format!("pin {file}"), error))?;
         }
-        for file in [USERS, ALLOCATIONS] {
+        for file in MAPS_OF_SOME {
             match self.shared_map(file, "") {
                 Ok(mut map) => {
                     map.pin(folder.join(file))
@@ -132,16 +138,55 @@ pub fn list() -> Result<Vec<Pinned>, KernelError> {
 
 /// Changes options of a pinned control, `key=value:key=value`, also for connections that use it already; returns its new text.
 pub fn set(name: &str, options: &str) -> Result<String, KernelError> {
-    let (map, bytes) = settings(name)?.ok_or_else(|| not_loaded(name))?;
-    let old = text(&bytes).and_then(|text| Control::parse(&text).ok());
-    let old = old.ok_or_else(|| KernelError::OtherVersion(name.to_owned()))?;
-    let layout = Layout::of(old.kind().object, SETTINGS)?;
-    if layout.size() != bytes.len() || layout.read(&bytes, "layout")? != layout.id() {
-        return Err(KernelError::OtherVersion(name.to_owned()));
-    }
+    let (map, old) = with_settings(name)?;
     let new = old.with(options)?;
     write(&map, &new.section()?, "write the settings")?;
     Ok(new.as_str().to_owned())
+}
+
+/// A pinned control with its options.
+pub(crate) fn control(name: &str) -> Result<Control, KernelError> {
+    Ok(with_settings(name)?.1)
+}
+
+fn with_settings(name: &str) -> Result<(MapHandle, Control), KernelError> {
+    check_name(name).map_err(|_| not_loaded(name))?;
+    let (map, bytes) = settings(name)?.ok_or_else(|| not_loaded(name))?;
+    // The text is found only where the layout of the settings is that of this version.
+    let control = text(&bytes).and_then(|text| Control::parse(&text).ok());
+    Ok((map, control.ok_or_else(|| KernelError::OtherVersion(name.to_owned()))?))
+}
+
+/// Loads one program of a pinned control a second time, on the maps of the pinned one: libbpf runs no program by its pin.
+pub(crate) fn load_again(name: &str, kind: &Kind, program: &str) -> Result<Object, KernelError> {
+    let failed = |error| KernelError::bpf(format!("load the program {program} of {name}"), error);
+    let mut open = ObjectBuilder::default()
+        .name("ranpace")
+        .and_then(|builder| builder.open_memory(kind.object))
+        .map_err(failed)?;
+    for mut other in open.progs_mut().filter(|other| other.name() != program) {
+        other.set_autoload(false);
+    }
+    for mut map in open.maps_mut() {
+        let pinned = PINNED_MAPS.into_iter().find(|(known, _)| map.name() == *known);
+        match pinned {
+            Some((_, file)) => {
+                let path = folder(name).join(file);
+                // A version that did not pin it.
+                if !path.exists() {
+                    return Err(KernelError::OtherVersion(name.to_owned()));
+                }
+                map.reuse_pinned_map(path).map_err(failed)?;
+            }
+            None if map.name() == "control" => map.set_autocreate(false).map_err(failed)?,
+            None if MAPS_OF_SOME.iter().any(|known| map.name() == *known) => {
+                let path = folder(name).join(map.name());
+                map.reuse_pinned_map(path).map_err(failed)?;
+            }
+            None => {}
+        }
+    }
+    open.load().map_err(failed)
 }
 
 /// The sockets of a pinned control in this network namespace.

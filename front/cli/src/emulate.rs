@@ -272,7 +272,7 @@ impl Emulate {
         let exe = std::env::current_exe().map_err(Failure::ours)?;
         let inside = (exe, vec!["emulate-inside".into()]);
         let plays = self.workloads || self.cc.is_some() || main.is_none() && !self.hosts_only;
-        let workloads = plays.then(|| Workloads { cc: self.cc.clone() });
+        let workloads = plays.then(|| Workloads { cc: self.cc.clone(), ..Workloads::default() });
         let views = Views { capture: self.pcap.clone(), hints: self.hints.clone(), ..Views::default() };
         for (is_old, old, new) in
             [(self.coalesce, "--coalesce", "--gro"), (self.one_by_one, "--one-by-one", "--no-gso")]

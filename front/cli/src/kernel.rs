@@ -3,6 +3,8 @@
 #[cfg(feature = "kernel")]
 mod exec;
 #[cfg(feature = "kernel")]
+pub mod feed;
+#[cfg(feature = "kernel")]
 mod manage;
 #[cfg(feature = "kernel")]
 mod show;
@@ -19,6 +21,7 @@ use crate::failure::Failure;
     ranpace kernel load c2tcp:target=50ms --cgroup /sys/fs/cgroup/system.slice/nginx.service\n  \
     ranpace kernel show --live\n  \
     ranpace kernel set c2tcp target=80ms\n  \
+    ranpace kernel feed dcic --from hints.pipe --user phone\n  \
     ranpace kernel unload c2tcp\n\n\
     What they need is root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; docs/kernel.md says more.")]
 pub struct Kernel {
@@ -41,6 +44,7 @@ enum Command {
     Set(manage::Set),
     Unload(manage::Unload),
     Exec(exec::Exec),
+    Feed(feed::Feed),
 }
 
 impl Kernel {
@@ -55,6 +59,7 @@ impl Kernel {
             Command::Set(command) => command.run(),
             Command::Unload(command) => command.run(),
             Command::Exec(command) => command.run(),
+            Command::Feed(command) => command.run(),
         }
     }
 
@@ -62,12 +67,18 @@ impl Kernel {
     #[cfg(not(feature = "kernel"))]
     pub fn run(self) -> Result<(), Failure> {
         drop(self.words);
-        Err(Failure::asked(
-            "this ranpace was built without its kernel commands, because clang or the headers of libelf and zlib were missing. \
+        Err(not_built())
+    }
+}
+
+/// What a build without the commands says.
+#[cfg(not(feature = "kernel"))]
+pub fn not_built() -> Failure {
+    Failure::asked(
+        "this ranpace was built without its kernel commands, because clang or the headers of libelf and zlib were missing. \
              Install them (Debian, Ubuntu: apt install clang libelf-dev zlib1g-dev; Fedora: dnf install clang elfutils-libelf-devel \
              zlib-devel) and build again: make install",
-        ))
-    }
+    )
 }
 
 #[cfg(feature = "kernel")]
@@ -82,6 +93,7 @@ impl From<ranpace_kernel::KernelError> for Failure {
             | E::TooLong { .. }
             | E::BadName(_)
             | E::Exists(_)
+            | E::NoRadio(_)
             | E::NotLoaded { .. }
             | E::BadPrefix(_) => Self::asked(error),
             _ => Self::ours(error),

@@ -25,6 +25,8 @@ fn a_build_without_them_says_what_was_missing() {
 
 #[cfg(feature = "kernel")]
 mod built {
+    use std::process::Command;
+
     use super::kernel;
 
     use super::emulation::{folder_with, output, program, rights};
@@ -62,11 +64,19 @@ cc = "cubic"
     /// Six seconds of iperf3 from the server to the phone; `server` and `phone` are put before the program of each, `also` is run
     /// behind the server meanwhile.
     fn download(server: &str, phone: &str, also: &str) -> Download {
-        let folder = folder_with(SCENARIO);
+        download_in(SCENARIO, (server, phone), also, 6)
+    }
+
+    /// The same over another network, for so many seconds. Radio information goes to the named pipe `hints`.
+    fn download_in(scenario: &str, (server, phone): (&str, &str), also: &str, seconds: u32) -> Download {
+        let folder = folder_with(scenario);
+        for pipe in ["hints", "relay"] {
+            nix::unistd::mkfifo(&folder.path().join(pipe), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        }
         let ranpace = env!("CARGO_BIN_EXE_ranpace");
         let with = |text: &str| text.replace("ranpace", ranpace);
         let serve = format!("server={} iperf3 -s >/dev/null 2>&1", with(server));
-        let script = format!("sleep 3; {} iperf3 -c server -R -t 6 -C cubic >/dev/null", with(phone))
+        let script = format!("sleep 3; {} iperf3 -c server -R -t {seconds} -C cubic >/dev/null", with(phone))
             .replace(
                 // iperf3 asks the sender for its control by -C, which would win.
                 if server.is_empty() { "\0" } else { " -C cubic" },
@@ -79,7 +89,9 @@ cc = "cubic"
                 "scenario.toml",
                 "--json",
                 "--for",
-                "30s",
+                "40s",
+                "--hints",
+                "hints",
                 "--also",
                 &serve,
                 "--also",
@@ -100,7 +112,7 @@ cc = "cubic"
             .max_by_key(|flow| flow["delivered_bytes"].as_u64())
             .unwrap_or_else(|| panic!("no connection: {error}"));
         Download {
-            goodput: flow["delivered_bytes"].as_f64().unwrap() * 8e-6 / 6.0,
+            goodput: flow["delivered_bytes"].as_f64().unwrap() * 8e-6 / f64::from(seconds),
             rtt: flow["rtt"]["p95_s"].as_f64().unwrap(),
             control: flow["cc"].as_str().unwrap().to_owned(),
         }
@@ -124,6 +136,14 @@ cc = "cubic"
             (&["load", "c2tcp", "--name", "a b"], "cannot be the name of a control"),
             (&["unload", "none_such"], "no control \"none_such\""),
             (&["exec", "--cc", "c2tcp"], "required"),
+            (
+                &["exec", "--cc", "c2tcp", "--feed", "/dev/null", "--user", "phone", "--", "true"],
+                "takes no radio information",
+            ),
+            (&["exec", "--cc", "dcic", "--feed", "/nowhere", "--user", "phone", "--", "true"], "mkfifo"),
+            (&["exec", "--cc", "dcic", "--feed", "/nowhere", "--", "true"], "--user NAME"),
+            (&["feed", "none_such", "--from", "-", "--user", "phone"], "no control \"none_such\""),
+            (&["feed", "../x", "--from", "-", "--user", "phone=home"], "expected NAME or NAME=ADDRESS"),
         ] {
             let (code, _, error) = kernel(arguments);
             assert_eq!(code, Some(2), "{arguments:?}: {error}");
@@ -155,6 +175,108 @@ cc = "cubic"
             assert!(here.rtt < plain.rtt / 3.0, "{here:?} beside {plain:?}");
             assert!(here.goodput > plain.goodput / 2.0, "{here:?} beside {plain:?}");
         }
+    }
+
+    /// One user of an LTE cell, 10 ms from the server.
+    const CELL: &str = r#"
+duration = "40s"
+
+[[link]]
+name = "core"
+from = "server"
+to = "mast"
+rate = "unlimited"
+delay = "10ms"
+duplex = true
+
+[[cell]]
+name = "cell"
+host = "mast"
+preset = "lte"
+
+[[user]]
+name = "phone"
+position = [300, 0]
+
+[[flow]]
+from = "server"
+to = "phone"
+cc = "cubic"
+"#;
+
+    #[test]
+    fn a_control_that_is_fed_goes_by_the_modem_and_is_cubic_when_the_feed_ends() {
+        let Some(_turn) = ready() else { return };
+        let seconds = 12;
+        let plain = download_in(CELL, ("", ""), ":", seconds);
+        assert_eq!(plain.control, "kernel cubic");
+        let exec = "ranpace kernel exec --cc dcic --";
+        let fed = "ranpace kernel exec --cc dcic --feed hints --";
+        let driven = download_in(CELL, (exec, fed), ":", seconds);
+        assert!(driven.control.starts_with("kernel dcic"), "{driven:?}");
+        // The simulator's has a seventh of CUBIC's 95th percentile, and nine tenths of its goodput.
+        assert!(driven.rtt < plain.rtt / 2.0, "{driven:?} beside {plain:?}");
+        assert!(driven.goodput > plain.goodput * 0.7, "{driven:?} beside {plain:?}");
+        // The feed ends two seconds after the download began: what comes later has CUBIC's queue, and loses nothing.
+        let cut = "{ cat hints > relay & killed=$!; (sleep 2; kill $killed) & }; ranpace kernel exec --cc dcic --feed relay --";
+        let left = download_in(CELL, (exec, cut), ":", seconds);
+        assert!(left.rtt > driven.rtt * 1.5, "{left:?} beside {driven:?}");
+        assert!(left.goodput > plain.goodput * 0.7, "{left:?} beside {plain:?}");
+        // Without any it is CUBIC from the beginning.
+        let unfed = download_in(CELL, (exec, exec), ":", seconds);
+        assert!(unfed.goodput > plain.goodput * 0.8, "{unfed:?} beside {plain:?}");
+    }
+
+    #[test]
+    fn feed_tells_what_became_of_lines_also_of_hostile_ones() {
+        let Some(_turn) = ready() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let name = format!("f{}", std::process::id());
+        assert_eq!(kernel(&["load", "dcic", "--name", &name]).0, Some(0));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ranpace"))
+            .args(["kernel", "feed", &name, "--user", "phone", "--from"])
+            .arg(&pipe)
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let error = std::io::BufReader::new(child.stderr.take().unwrap());
+        let mut error = std::io::BufRead::lines(error).map(Result::unwrap);
+        {
+            let line = |user: &str, source: &str, prbs: &str| {
+                format!(
+                    "{{\"at_s\":1.0,\"measured_at_s\":1.0,\"source\":\"{source}\",\"user\":\"{user}\",\"cqi\":9,\"layers\":1,\
+                     \"tbs_bits\":800,\"granted_prbs\":{prbs},\"cell_prbs\":25}}\n"
+                )
+            };
+            // Opening waits until the command reads.
+            let mut to = std::fs::File::options().write(true).open(&pipe).unwrap();
+            let good = [line("phone", "dci", "3"), line("phone", "modem", "3")].concat();
+            let others = [line("tablet", "dci", "3"), line("phone", "rnis", "3")].concat();
+            let bad = [line("phone", "dci", "NaN"), line("phone", "dci", "26"), "x".repeat(100_000) + "\n"]
+                .concat();
+            // The last one is not complete, and nobody completes it.
+            let text = [&good, &others, &bad, &good, &good[..30]].concat();
+            std::io::Write::write_all(&mut to, text.as_bytes()).unwrap();
+        }
+        let mut said = |what: &str| {
+            let found = error.find(|line| line.contains(what));
+            found.unwrap_or_else(|| panic!("it never says {what:?}"))
+        };
+        assert!(said("line 5").contains("expected a line as"));
+        assert!(said("line 6").contains("granted_prbs from 0 to 25, found 26"));
+        assert!(said("line 7").contains("at most 4096 bytes"));
+        said("nobody writes radio information any more");
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        assert_eq!(
+            said("hints"),
+            "4 hints, taken 0 times by connections; 2 lines were of others, 3 could not be read"
+        );
+        assert!(child.wait().unwrap().success());
+        assert_eq!(kernel(&["unload", &name]).0, Some(0));
+        let (code, _, error) = kernel(&["feed", &name, "--from", pipe.to_str().unwrap(), "--user", "phone"]);
+        assert!(code == Some(2) && error.contains("no control"), "{error}");
     }
 
     #[test]

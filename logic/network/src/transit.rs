@@ -67,6 +67,8 @@ struct ExternalHosts {
     rows: Vec<FlowRows>,
     /// Radio information that has arrived for readers outside.
     told: VecDeque<(Time, HintDelivery)>,
+    /// Grants that modems have decoded, of the users that are listened to.
+    granted: VecDeque<(Time, u32, RadioHint)>,
 }
 
 impl<'a> Hosts<'a> for ExternalHosts {
@@ -95,7 +97,9 @@ impl<'a> Hosts<'a> for ExternalHosts {
         self.told.push_back((network.now(), *told));
     }
 
-    fn on_grant(&mut self, _: &mut Network<'a, Never>, _: u32, _: &RadioHint) {}
+    fn on_grant(&mut self, network: &mut Network<'a, Never>, user: u32, grant: &RadioHint) {
+        self.granted.push_back((network.now(), user, *grant));
+    }
 
     fn on_measure(&mut self, _: &mut Network<'a, Never>) {
         self.before.clone_from(&self.counts);
@@ -150,6 +154,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
                 before: none,
                 rows,
                 told: VecDeque::new(),
+                granted: VecDeque::new(),
             },
             contents: Vec::new(),
             slots: Histogram::default(),
@@ -249,6 +254,16 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
     /// The next radio information that has arrived, and when.
     pub fn take_hint(&mut self) -> Option<(Time, HintDelivery)> {
         self.outside.told.pop_front()
+    }
+
+    /// Has [`Self::take_grant`] give what the modem of a user decodes from now on.
+    pub fn listen(&mut self, user: u32) {
+        self.network.listen(user);
+    }
+
+    /// The next downlink grant that a modem has decoded: when, the user, and the grant.
+    pub fn take_grant(&mut self) -> Option<(Time, u32, RadioHint)> {
+        self.outside.granted.pop_front()
     }
 
     /// Time of the latest event; nothing can happen before it.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use ranpace_kernel::{Cgroup, Control, Loaded};
+use ranpace_kernel::{Cgroup, Control, Loaded, Prefix};
 
+use super::feed::{Listener, Source, Users};
 use super::manage::prefix;
 use crate::failure::Failure;
 use crate::{interrupt, output};
@@ -27,6 +28,7 @@ const EVERY: Duration = Duration::from_millis(20);
 #[command(after_help = "Examples:\n  \
     ranpace kernel exec --cc c2tcp:target=50ms -- nginx -g 'daemon off;'\n  \
     ranpace kernel exec --cc c2tcp:target=50ms --to 192.0.2.0/24 -- iperf3 -s\n  \
+    ranpace kernel exec --cc dcic --feed hints.pipe --user phone -- curl http://server/file    both ends need dcic\n  \
     ranpace kernel exec --cc c2tcp --cgroup /sys/fs/cgroup/system.slice/nginx.service    a running service, until Ctrl-C")]
 pub struct Exec {
     /// The control, as in a scenario
@@ -38,6 +40,11 @@ pub struct Exec {
     /// Control group of a running service, in place of a program
     #[arg(long, value_name = "PATH", conflicts_with = "program")]
     cgroup: Option<PathBuf>,
+    /// Radio information for it, as `ranpace kernel feed --from` reads it
+    #[arg(long, value_name = "FILE")]
+    feed: Option<PathBuf>,
+    #[command(flatten)]
+    users: Users,
     /// The program and its arguments
     #[arg(last = true, required_unless_present = "cgroup")]
     program: Vec<OsString>,
@@ -51,48 +58,86 @@ impl Exec {
         let stop = interrupt::flag();
         // Several may run at once, with different options.
         let loaded = Loaded::unnamed(&control)?;
-        let Some((program, arguments)) = self.program.split_first() else {
-            let path = self.cgroup.unwrap_or_default();
-            let link = loaded.attach(&path, to)?;
-            output::say(&format!(
-                "new connections of {} use {}; Ctrl-C ends that",
-                path.display(),
-                control.as_str()
-            ));
-            wait_until(|| stop.load(Ordering::SeqCst));
-            drop(link);
-            return Ok(());
-        };
-        let cgroup = Cgroup::new()?;
-        let link = loaded.attach(cgroup.path(), to)?;
-        cgroup.enter()?;
-        let started = Command::new(program).args(arguments).spawn();
-        cgroup.leave()?;
-        let mut child = match started {
-            Ok(child) => child,
-            Err(error) => {
-                // As shells and `env` do.
-                let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
-                let name = program.to_string_lossy();
-                return Err(Failure::Status(code, Some(format!("cannot start {name}: {error}"))));
+        let mut feed = match &self.feed {
+            Some(from) => {
+                let listener = Listener::of(&loaded, self.users)?;
+                Some((listener, Source::named(from)?))
             }
+            None => None,
         };
-        let mut told = false;
-        let status = loop {
-            match child.try_wait() {
-                Ok(Some(status)) => break status,
-                Ok(None) => thread::sleep(EVERY),
-                Err(error) => return Err(Failure::ours(format!("waiting for the program: {error}"))),
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let _over = SetAtEnd(&over);
+            if let Some((listener, source)) = &mut feed {
+                scope.spawn(|| match listener.follow(source, &over) {
+                    Ok(told) => output::say(&told.to_string()),
+                    // The program goes on: its control is CUBIC then.
+                    Err(failure) => drop(failure.report()),
+                });
             }
-            if stop.load(Ordering::SeqCst) && !told {
-                told = true;
-                // The terminal's Ctrl-C has reached it too; a signal to this process alone has not. It may have ended by now.
-                let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
-            }
-        };
-        wait_for_the_rest(&cgroup, stop);
+            run(&loaded, to, self.cgroup.as_deref(), &self.program, stop)
+        })
+    }
+}
+
+/// Runs the program, or waits for Ctrl-C.
+fn run(
+    loaded: &Loaded,
+    to: Option<Prefix>,
+    path: Option<&Path>,
+    program: &[OsString],
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let Some((program, arguments)) = program.split_first() else {
+        let path = path.unwrap_or_else(|| Path::new(""));
+        let link = loaded.attach(&path, to)?;
+        output::say(&format!(
+            "new connections of {} use {}; Ctrl-C ends that",
+            path.display(),
+            loaded.control().as_str()
+        ));
+        wait_until(|| stop.load(Ordering::SeqCst));
         drop(link);
-        ended(status)
+        return Ok(());
+    };
+    let cgroup = Cgroup::new()?;
+    let link = loaded.attach(cgroup.path(), to)?;
+    cgroup.enter()?;
+    let started = Command::new(program).args(arguments).spawn();
+    cgroup.leave()?;
+    let mut child = match started {
+        Ok(child) => child,
+        Err(error) => {
+            // As shells and `env` do.
+            let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+            let name = program.to_string_lossy();
+            return Err(Failure::Status(code, Some(format!("cannot start {name}: {error}"))));
+        }
+    };
+    let mut told = false;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) => thread::sleep(EVERY),
+            Err(error) => return Err(Failure::ours(format!("waiting for the program: {error}"))),
+        }
+        if stop.load(Ordering::SeqCst) && !told {
+            told = true;
+            // The terminal's Ctrl-C has reached it too; a signal to this process alone has not. It may have ended by now.
+            let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+        }
+    };
+    wait_for_the_rest(&cgroup, stop);
+    drop(link);
+    ended(status)
+}
+
+/// Sets a flag when it is dropped.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 

@@ -1,4 +1,5 @@
-//! The rows run by both clocks. The grid was fixed before any of it was run; `docs/validate.md` describes it in words.
+//! The rows that `ranpace validate tcp` runs by both clocks. The grid was fixed before any of it was run; `docs/validate.md` describes it
+//! in words. [`super::controls`] is that of `ranpace validate kernel`, from the same parts.
 
 use std::fmt::Write as _;
 
@@ -78,7 +79,7 @@ fn bulk((ours, kernel): (&str, &str), rate: u64, rtt: u64, buffer: f64, is_lossy
     let lost = if is_lossy { ", 0.5 % lost" } else { "" };
     Row {
         name: format!("{kernel} {rate} Mbit/s {rtt} ms {buffer} BDP{lost}"),
-        text: link(rate, rtt, buffer, is_lossy) + &flow(ours, ""),
+        text: link(rate, rtt * 500, buffer, is_lossy) + &flow(ours, ""),
         figures: Figures::Bulk,
         needs: None,
     }
@@ -94,7 +95,7 @@ fn together() -> Vec<Row> {
         };
         Row {
             name: format!("{names} 20 Mbit/s 60 ms {buffer} BDP"),
-            text: link(20, 60, buffer, false)
+            text: link(20, 30_000, buffer, false)
                 + &flow(CONTROLS[first].0, "")
                 + &flow(CONTROLS[second].0, "start = \"{later}ms\"\n"),
             figures: Figures::Together,
@@ -115,7 +116,7 @@ fn transfers() -> Vec<Row> {
                     format!("workload = {{ kind = \"repeat\", size = \"{bytes}\", pause = \"500ms\" }}\n");
                 rows.push(Row {
                     name: format!("{kernel} {size} {rate} Mbit/s {rtt} ms {buffer} BDP"),
-                    text: link(rate, rtt, buffer, false) + &flow(ours, &workload),
+                    text: link(rate, rtt * 500, buffer, false) + &flow(ours, &workload),
                     figures: Figures::Transfers,
                     needs: None,
                 });
@@ -125,20 +126,24 @@ fn transfers() -> Vec<Row> {
     rows
 }
 
-/// A recorded link with a delay of 20 ms each way and 150 kB of buffer; the runs begin 0, 40 and 80 s into the recording.
+/// One flow over the recording.
 fn recorded() -> Vec<Row> {
     let row = |(ours, kernel): (&str, &str)| Row {
         name: format!("{kernel} recorded LTE"),
-        text: head()
-            + &format!(
-                "[[link]]\nname = \"down\"\nfrom = \"server\"\nto = \"phone\"\ntrace = \"{RECORDING}@{{part}}s\"\n\
-                 delay = \"20ms\"\nqueue = {{ kind = \"droptail\", limit = \"150KB\" }}\nback = {{ rate = \"unlimited\" }}\n\n"
-            )
-            + &flow(ours, ""),
+        text: recorded_link() + &flow(ours, ""),
         figures: Figures::Bulk,
         needs: Some(RECORDING),
     };
     CONTROLS.map(row).to_vec()
+}
+
+/// A recorded link with a delay of 20 ms each way and 150 kB of buffer; the runs begin 0, 40 and 80 s into the recording.
+pub(super) fn recorded_link() -> String {
+    head()
+        + &format!(
+            "[[link]]\nname = \"down\"\nfrom = \"server\"\nto = \"phone\"\ntrace = \"{RECORDING}@{{part}}s\"\n\
+             delay = \"20ms\"\nqueue = {{ kind = \"droptail\", limit = \"150KB\" }}\nback = {{ rate = \"unlimited\" }}\n\n"
+        )
 }
 
 /// One user at 300 m in an LTE cell with fading, alone; the server is 10 ms away.
@@ -157,16 +162,16 @@ fn cells() -> Vec<Row> {
 }
 
 /// What differs between the runs of a row is in braces.
-fn head() -> String {
+pub(super) fn head() -> String {
     format!("duration = \"{LENGTH}s\"\nseed = {{run}}\nsample = \"100ms\"\n\n")
 }
 
-/// A link whose return path has the same delay and no serialisation time.
-fn link(rate: u64, rtt: u64, buffer: f64, is_lossy: bool) -> String {
+/// A link of this rate in Mbit/s whose return path has the same delay, half of the RTT in us, and no serialisation time.
+pub(super) fn link(rate: u64, half_us: u64, buffer: f64, is_lossy: bool) -> String {
     // 1 Mbit/s carries 125 B in 1 ms. A quarter of a byte does not matter.
-    let limit = (rate * rtt * 125) as f64 * buffer;
+    let limit = (rate * half_us / 500 * 125) as f64 * buffer;
     let loss = if is_lossy { "loss = {loss}\n" } else { "" };
-    let half = rtt / 2;
+    let half = half_us as f64 / 1e3;
     head()
         + &format!(
             "[[link]]\nname = \"down\"\nfrom = \"server\"\nto = \"phone\"\nrate = \"{rate}Mbit/s\"\ndelay = \"{half}ms\"\n\
@@ -175,7 +180,8 @@ fn link(rate: u64, rtt: u64, buffer: f64, is_lossy: bool) -> String {
         )
 }
 
-fn flow(control: &str, more: &str) -> String {
+/// A flow from the server to the phone.
+pub(super) fn flow(control: &str, more: &str) -> String {
     format!("[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"{control}\"\ngso = true\n{more}\n")
 }
 

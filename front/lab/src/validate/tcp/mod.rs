@@ -1,9 +1,11 @@
 //! The simulator's TCP beside the kernel's: the same scenarios in virtual time and, by an emulation, over the kernel's own reno,
-//! cubic and bbr (`ranpace validate tcp`). The kernel's figure is the expected one.
+//! cubic and bbr (`ranpace validate tcp`), or over our controls inside the kernel (`ranpace validate kernel`). The kernel's figure is
+//! the expected one.
 //!
-//! [`grid`] defines what is run, [`figures`] what is measured of it and the allowed differences. The caller provides the emulation:
-//! [`Kernel`]. Completed runs are kept in the [`Store`], and not repeated.
+//! [`grid`] and [`controls`] define what is run, [`figures`] what is measured of it and the allowed differences. The caller provides the
+//! emulation: [`Kernel`]. Completed runs are kept in the [`Store`], and not repeated.
 
+mod controls;
 mod figures;
 mod grid;
 
@@ -26,6 +28,25 @@ pub const REPEATS: u32 = 3;
 pub const VALID_SHARE: f64 = 0.8;
 /// Share of the judged figures of valid rows that must agree.
 pub const OK_SHARE: f64 = 0.9;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grid {
+    /// The simulator's reno, cubic and bbr with the kernel's.
+    Plain,
+    /// The simulator's controls with the same ones as programs of the kernel.
+    Controls,
+}
+
+impl Grid {
+    /// Its rows, those of `--quick` alone if so.
+    fn rows(self, quick: bool) -> Vec<Row> {
+        match self {
+            Self::Plain => grid::rows(quick),
+            Self::Controls => controls::rows(quick),
+        }
+    }
+}
 
 /// One scenario that is run by both clocks.
 #[derive(Clone, Debug)]
@@ -57,12 +78,14 @@ pub trait Kernel: Sync {
     /// Runs it in real time, and saves the result in the store under this origin if it is valid.
     fn play(&self, job: &Job, origin: &Origin) -> Attempt;
 
-    /// The kernel's version: runs of another one are repeated.
+    /// The kernel's version and the loaded controls: runs of others are repeated.
     fn release(&self) -> String;
 }
 
 /// How the grid is run.
 pub struct How<'a> {
+    /// What is compared.
+    pub grid: Grid,
     /// The rows of `--quick`, once each.
     pub quick: bool,
     /// Concurrent emulations; 0 for one more than there are cores, at most 3.
@@ -135,7 +158,7 @@ pub enum TcpError {
 /// Runs the grid and compares. The simulator's runs come first, because they would slow down the emulations.
 pub fn play(how: &How<'_>, traces: &mut TraceLibrary) -> Result<Found, TcpError> {
     let mut found = Found::default();
-    let (present, absent): (Vec<Row>, Vec<Row>) = (grid::rows(how.quick).into_iter())
+    let (present, absent): (Vec<Row>, Vec<Row>) = (how.grid.rows(how.quick).into_iter())
         .partition(|row| row.needs.is_none_or(|recording| traces.find(recording).is_ok()));
     found.skipped = absent.into_iter().map(|row| row.name).collect();
     let runs = if how.quick { 1 } else { RUNS };

@@ -38,7 +38,7 @@ impl Kernel for Fake<'_> {
 fn found(store: &Store, slow: u32, more: u64) -> (Found, u32) {
     let kernel = Fake { store, slow, more, played: Mutex::default() };
     let stop = AtomicBool::new(false);
-    let how = How { quick: true, side_by_side: 2, store, stop: &stop, kernel: &kernel };
+    let how = How { grid: Grid::Plain, quick: true, side_by_side: 2, store, stop: &stop, kernel: &kernel };
     let found = play(&how, &mut TraceLibrary::default()).unwrap();
     let times = kernel.played.lock().unwrap().values().sum();
     (found, times)

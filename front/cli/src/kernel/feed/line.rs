@@ -1,0 +1,279 @@
+//! A line of radio information, as `ranpace emulate --hints` writes it: JSON, from outside, and checked.
+
+use ranpace_cc::RadioHint;
+use ranpace_phy::{Both, LteBandwidth};
+use ranpace_rnis::{CellInfo, Technology};
+use ranpace_units::{Bytes, Span, Time};
+use serde::Deserialize;
+
+/// Longest line, bytes: ten of the emulator's.
+pub const LONGEST: usize = 4096;
+/// Most that a number of seconds may be: thirty years.
+const MOST_SECONDS: f64 = 1e9;
+/// Most bits of a transport block: ten times NR's largest.
+const MOST_BITS: u32 = 16_000_000;
+/// Most PRBs of a cell; NR has 275.
+const MOST_PRBS: u16 = 1000;
+/// Most symbols of a slot: those of the millimetre-wave frames.
+const MOST_SYMBOLS: f64 = 24.0;
+/// Longest TTI, seconds.
+const LONGEST_TTI: f64 = 0.01;
+/// Oldest that a hint is taken to be: older ones say nothing either.
+const OLDEST: f64 = 60.0;
+
+/// Where radio information is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// The edge's feed.
+    Rnis,
+    /// The device's modem, of its uplink and its channel.
+    Modem,
+    /// A downlink grant that the device's modem has decoded.
+    Dci,
+}
+
+/// A direction of the radio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// To the device.
+    Downlink,
+    /// From the device.
+    Uplink,
+}
+
+/// A line as it is written. Fields that are not there have the value that says least.
+#[derive(Deserialize)]
+struct Raw {
+    at_s: f64,
+    measured_at_s: f64,
+    source: Origin,
+    user: String,
+    direction: Way,
+    cqi: Option<u8>,
+    #[serde(default)]
+    mcs: u8,
+    layers: u8,
+    tbs_bits: Option<u32>,
+    tti_s: Option<f64>,
+    granted_prbs: f64,
+    #[serde(default)]
+    most_granted_prbs: u16,
+    #[serde(default)]
+    unused_prbs: f64,
+    cell_prbs: u16,
+    #[serde(default)]
+    active_users: u16,
+    #[serde(default)]
+    queue_bytes: u64,
+    queue_limit_bytes: Option<u64>,
+    #[serde(default)]
+    handover: bool,
+    cell: Option<RawCell>,
+}
+
+/// The cell. Pairs are of the downlink and the uplink.
+#[derive(Deserialize)]
+struct RawCell {
+    number: u16,
+    technology: RawTechnology,
+    symbols: u8,
+    fdd: bool,
+    share: (f64, f64),
+    data_symbols: (u8, u8),
+    shared: bool,
+    by_symbols: bool,
+    overhead: u8,
+    harq_processes: (u8, u8),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawTechnology {
+    Lte,
+    Nr,
+    Nr256,
+    Mmwave,
+}
+
+/// Content of a line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The device, by its name in the feed.
+    pub user: String,
+    /// The source.
+    pub origin: Origin,
+    /// Age of the measurement when the line came.
+    pub age: Span,
+    way: Way,
+    /// All that it says, measured at zero.
+    hint: RadioHint,
+}
+
+impl Line {
+    /// Reads one without its end. The error says what was expected, and what was found.
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
+        let raw: Raw = serde_json::from_slice(text)
+            .map_err(|error| format!("expected a line as `ranpace emulate --hints` writes it: {error}"))?;
+        let within = |what: &str, value: f64, least: f64, most: f64| {
+            if (least..=most).contains(&value) {
+                Ok(value)
+            } else {
+                Err(format!("expected {what} from {least} to {most}, found {value}"))
+            }
+        };
+        let at = within("at_s", raw.at_s, 0.0, MOST_SECONDS)?;
+        let measured = within("measured_at_s", raw.measured_at_s, 0.0, MOST_SECONDS)?;
+        let tti = within("tti_s", raw.tti_s.unwrap_or(0.001), 1e-6, LONGEST_TTI)?;
+        let cell = within("cell_prbs", raw.cell_prbs.into(), 1.0, MOST_PRBS.into())?;
+        within("granted_prbs", raw.granted_prbs, 0.0, cell)?;
+        within("layers", raw.layers.into(), 1.0, 8.0)?;
+        within("cqi", raw.cqi.unwrap_or(0).into(), 0.0, 15.0)?;
+        within("tbs_bits", raw.tbs_bits.unwrap_or(0).into(), 0.0, MOST_BITS.into())?;
+        within("most_granted_prbs", raw.most_granted_prbs.into(), 0.0, cell)?;
+        within("unused_prbs", raw.unused_prbs, 0.0, cell)?;
+        let plain = CellInfo {
+            slot: Span::from_secs_f64(tti),
+            prbs: raw.cell_prbs,
+            layers: raw.layers,
+            ..CellInfo::lte(0, LteBandwidth::Mhz20)
+        };
+        let info = match raw.cell {
+            None => plain,
+            Some(cell) => {
+                for share in [cell.share.0, cell.share.1] {
+                    within("share", share, 0.0, 1.0)?;
+                }
+                for symbols in [cell.symbols, cell.data_symbols.0, cell.data_symbols.1] {
+                    within("symbols", symbols.into(), 1.0, MOST_SYMBOLS)?;
+                }
+                CellInfo {
+                    cell: cell.number,
+                    technology: match cell.technology {
+                        RawTechnology::Lte => Technology::Lte,
+                        RawTechnology::Nr => Technology::Nr { qam256: false },
+                        RawTechnology::Nr256 => Technology::Nr { qam256: true },
+                        RawTechnology::Mmwave => Technology::Mmwave,
+                    },
+                    symbols: cell.symbols,
+                    fdd: cell.fdd,
+                    share: Both { downlink: cell.share.0, uplink: cell.share.1 },
+                    data_symbols: Both { downlink: cell.data_symbols.0, uplink: cell.data_symbols.1 },
+                    shared: cell.shared,
+                    by_symbols: cell.by_symbols,
+                    overhead: cell.overhead,
+                    harq_processes: Both { downlink: cell.harq_processes.0, uplink: cell.harq_processes.1 },
+                    ..plain
+                }
+            }
+        };
+        Ok(Self {
+            user: raw.user,
+            origin: raw.source,
+            // A hint is never newer than its arrival.
+            age: Span::from_secs_f64((at - measured).clamp(0.0, OLDEST)),
+            way: raw.direction,
+            hint: RadioHint {
+                cqi: raw.cqi,
+                mcs: raw.mcs,
+                layers: raw.layers,
+                tbs_bits: raw.tbs_bits,
+                granted: raw.granted_prbs,
+                most_granted: raw.most_granted_prbs,
+                unused: raw.unused_prbs,
+                active_users: raw.active_users,
+                queue: Bytes::new(raw.queue_bytes),
+                queue_limit: raw.queue_limit_bytes.map(Bytes::new),
+                handover: raw.handover,
+                ..RadioHint::of(info, Time::ZERO)
+            },
+        })
+    }
+
+    /// What it says to the receivers of its device, measured at this time of their clock: a grant, or a quality; `None` if neither.
+    pub fn for_receivers(&self, measured_at: Time) -> Option<RadioHint> {
+        let said = &self.hint;
+        let hint = RadioHint { layers: said.layers, ..RadioHint::of(said.info, measured_at) };
+        match self.origin {
+            Origin::Dci => Some(RadioHint { tbs_bits: Some(said.tbs_bits?), granted: said.granted, ..hint }),
+            Origin::Modem => Some(RadioHint { cqi: Some(said.cqi?), ..hint }),
+            Origin::Rnis => None,
+        }
+    }
+
+    /// What it says to the senders of its device: what the modem knows of the uplink.
+    pub fn for_senders(&self, measured_at: Time) -> Option<RadioHint> {
+        let is_meant = self.origin == Origin::Modem && self.way == Way::Uplink;
+        is_meant.then_some(RadioHint { measured_at, ..self.hint })
+    }
+
+    /// What it says to servers that send to its device: the edge's report on the downlink.
+    pub fn for_servers(&self, measured_at: Time) -> Option<RadioHint> {
+        let is_meant = self.origin == Origin::Rnis && self.way == Way::Downlink;
+        is_meant.then_some(RadioHint { measured_at, ..self.hint })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRANT: &str = r#"{"at_s":2.5,"measured_at_s":2.25,"source":"dci","user":"phone","direction":"downlink","cqi":null,"mcs":28,
+        "layers":1,"tbs_bits":18336,"tti_s":0.001,"granted_prbs":25.0,"unused_prbs":0.0,"cell_prbs":25,"active_users":1,
+        "queue_bytes":30000,"handover":false}"#;
+
+    #[test]
+    fn a_grant_and_a_quality_are_hints_for_receivers_and_the_edges_reports_are_not() {
+        let line = Line::parse(GRANT.as_bytes()).expect("it is right");
+        assert_eq!((line.user.as_str(), line.age), ("phone", Span::from_millis(250)));
+        let hint = line.for_receivers(Time::from_millis(7)).expect("a grant");
+        assert_eq!((hint.tbs_bits, hint.granted, hint.cell, hint.cqi), (Some(18_336), 25.0, 25, None));
+        assert_eq!((hint.measured_at, hint.tti), (Time::from_millis(7), Span::from_millis(1)));
+        let of = |source: &str, cqi: &str| {
+            let text = GRANT.replace("\"dci\"", source).replace("\"cqi\":null", cqi);
+            Line::parse(text.as_bytes()).expect("it is right").for_receivers(Time::ZERO)
+        };
+        assert!(
+            of("\"modem\"", "\"cqi\":7").is_some_and(|hint| hint.cqi == Some(7) && hint.tbs_bits.is_none())
+        );
+        assert_eq!(of("\"modem\"", "\"cqi\":null"), None);
+        assert_eq!(of("\"rnis\"", "\"cqi\":7"), None);
+        // From the future: it is as old as its arrival.
+        let future = GRANT.replace("2.25", "99.0");
+        assert_eq!(Line::parse(future.as_bytes()).expect("it is right").age, Span::ZERO);
+    }
+
+    #[test]
+    fn hostile_lines_are_refused_with_what_was_expected() {
+        for (what, with, expected) in [
+            ("\"cqi\":null", "\"cqi\":16", "cqi from 0 to 15, found 16"),
+            ("\"cqi\":null", "\"cqi\":300", "u8"),
+            ("25.0", "26.0", "granted_prbs from 0 to 25"),
+            ("25.0", "-1", "granted_prbs"),
+            ("25.0", "NaN", "expected a line as"),
+            ("2.5", "1e999", "expected a line as"),
+            ("2.5", "-1", "at_s from 0"),
+            ("2.25", "1e300", "measured_at_s"),
+            ("18336", "4294967295", "tbs_bits"),
+            ("18336", "4294967296", "u32"),
+            ("0.001", "0", "tti_s"),
+            ("\"cell_prbs\":25", "\"cell_prbs\":0", "cell_prbs"),
+            ("\"layers\":1", "\"layers\":0", "layers"),
+            ("\"dci\"", "\"phone\"", "source"),
+            ("\"user\":\"phone\",", "", "missing field `user`"),
+            ("false}", "fal", "EOF"),
+        ] {
+            let text = GRANT.replacen(what, with, 1);
+            assert_ne!(text, GRANT, "{what}");
+            let error = Line::parse(text.as_bytes()).expect_err(with);
+            assert!(
+                error.contains(expected) || expected == "u8" || expected == "u32" || expected == "source",
+                "{with}: {error}"
+            );
+        }
+        for text in [&b""[..], b"[]", b"null", b"\xff\xfe", b"{}"] {
+            assert!(Line::parse(text).is_err());
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `ranpace validate tcp` and `kernel`: what the simulator plays, over the running kernel too.
+//!
+//! Each emulation is a process of its own: `ranpace validate-kernel`, which ends when its standard input does. It loads the controls
+//! that its scenario asks for, where they are not the kernel's own ([`controls`]).
+
+#[cfg(feature = "kernel")]
+mod controls;
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use ranpace_emulator::{Delivery, Plan, Topology, Views, Workloads};
+use ranpace_lab::validate::tcp::{self, Attempt, Found, Grid, How, Kernel, RECORDING};
+use ranpace_lab::{Job, Origin, Store};
+
+use super::Validate;
+use crate::emulate::INVALID;
+use crate::failure::Failure;
+use crate::{common, interrupt};
+
+/// Name of the folder of results.
+const fn folder(grid: Grid) -> &'static str {
+    match grid {
+        Grid::Plain => "validate-tcp",
+        Grid::Controls => "validate-kernel",
+    }
+}
+
+/// How often it is looked whether an emulation is to be stopped.
+const BEAT: Duration = Duration::from_millis(50);
+
+/// Runs the command.
+pub fn run(options: &Validate, grid: Grid) -> Result<(), Failure> {
+    ranpace_emulator::become_root().and_then(|()| ranpace_emulator::check()).map_err(|error| {
+        Failure::ours(format!("skipped: needs root, or what else `ranpace emulate` needs: {error}"))
+    })?;
+    #[cfg(feature = "kernel")]
+    if grid == Grid::Controls {
+        controls::check()?;
+    }
+    let common = common::Common { out: options.out.clone(), threads: 0, traces: options.traces.clone() };
+    let store = common.store(folder(grid))?;
+    let kernel = Processes { grid, out: &options.out, store: &store, traces: options.traces.as_deref() };
+    let how = How {
+        grid,
+        quick: options.quick,
+        side_by_side: options.threads,
+        store: &store,
+        stop: interrupt::flag(),
+        kernel: &kernel,
+    };
+    let found = tcp::play(&how, &mut common.traces()).map_err(Failure::ours)?;
+    options.print(&found.rows)?;
+    conclude(&found, &store)
+}
+
+/// What else there is to say, and the exit status.
+fn conclude(found: &Found, store: &Store) -> Result<(), Failure> {
+    if !found.skipped.is_empty() {
+        common::say(&format!(
+            "skipped: needs the recording {RECORDING} (--traces DIR; CONTRIBUTING.md says where it comes from): {}",
+            found.skipped.join("; ")
+        ));
+    }
+    for (row, why) in &found.invalid {
+        common::say(&format!("invalid: {row}: {why}"));
+    }
+    store.write_json("rows.json", &found.rows)?;
+    let (ok, judged) = found.agreeing();
+    let (valid, all) = (found.valid, found.valid + found.invalid.len());
+    common::say(&format!(
+        "{ok} of {judged} judged figures agree; {valid} of {all} rows are valid, {} emulations were repeated",
+        found.repeated
+    ));
+    if found.left > 0 {
+        return Err(Failure::Interrupted(format!(
+            "stopped; {} rows are not complete; the same command resumes with them",
+            found.left
+        )));
+    }
+    if !found.is_enough() {
+        let why = format!("only {valid} of {all} rows are valid: the machine could not keep up");
+        return Err(Failure::Status(INVALID, Some(why)));
+    }
+    match found.agrees() {
+        true => Ok(()),
+        false => Err(Failure::ours(format!("{} of {judged} judged figures do not agree", judged - ok))),
+    }
+}
+
+/// Emulations by processes of this program.
+struct Processes<'a> {
+    grid: Grid,
+    out: &'a Path,
+    store: &'a Store,
+    traces: Option<&'a Path>,
+}
+
+impl Kernel for Processes<'_> {
+    fn play(&self, job: &Job, origin: &Origin) -> Attempt {
+        self.try_play(job, origin).unwrap_or_else(|error| Attempt::Failed(error.to_string()))
+    }
+
+    fn release(&self) -> String {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let release = release.trim();
+        match self.grid {
+            Grid::Plain => release.to_owned(),
+            #[cfg(feature = "kernel")]
+            Grid::Controls => format!("{release}, programs {:016x}", ranpace_kernel::fingerprint()),
+            #[cfg(not(feature = "kernel"))]
+            Grid::Controls => release.to_owned(),
+        }
+    }
+}
+
+impl Processes<'_> {
+    fn try_play(&self, job: &Job, origin: &Origin) -> io::Result<Attempt> {
+        let file = format!("{}.{}.toml", common::folder_name(&job.label), job.scenario.seed);
+        let file = self.store.write(&file, job.text.as_bytes()).map_err(io::Error::other)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("validate-kernel").arg(&file).arg("--version").arg(&origin.version);
+        command.arg("--out").arg(self.out).arg("--folder").arg(folder(self.grid));
+        if let Some(traces) = self.traces {
+            command.arg("--traces").arg(traces);
+        }
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+        let mut leash = child.stdin.take();
+        let error = child.stderr.take();
+        let said = thread::spawn(move || {
+            let mut text = String::new();
+            error.map(|mut error| error.read_to_string(&mut text)).transpose().map(|_| text)
+        });
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if interrupt::is_set() {
+                drop(leash.take());
+            }
+            thread::sleep(BEAT);
+        };
+        let said = said.join().ok().and_then(Result::ok).unwrap_or_default();
+        let last = said.lines().last().unwrap_or("it said nothing");
+        let last = last.strip_prefix("ranpace: ").unwrap_or(last).to_owned();
+        Ok(match status.code() {
+            Some(0) => Attempt::Kept,
+            Some(code) if code == i32::from(INVALID) => Attempt::Invalid(last),
+            Some(130) => Attempt::Stopped,
+            _ if interrupt::is_set() => Attempt::Stopped,
+            _ => Attempt::Failed(format!("{status}: {last}")),
+        })
+    }
+}
+
+/// One emulation of `ranpace validate tcp` or `kernel`, which calls it; it ends early when its standard input does
+#[derive(clap::Args)]
+#[command(hide = true)]
+pub struct Inside {
+    /// Scenario file
+    scenario: PathBuf,
+    /// What the result is kept as, beside the scenario and what it plays
+    #[arg(long)]
+    version: String,
+    /// Folder that keeps it, below --out
+    #[arg(long)]
+    folder: String,
+    #[command(flatten)]
+    common: common::Common,
+}
+
+impl Inside {
+    /// Runs the command.
+    pub fn run(self) -> Result<(), Failure> {
+        let text = common::read_text(&self.scenario)?;
+        let file = self.scenario.display().to_string();
+        let job = Job::new("", text, &file, &mut self.common.traces())?;
+        let origin = Origin { version: self.version, ..job.origin() };
+        let ways = Topology::new(&job.scenario).map_err(Failure::asked)?;
+        ranpace_emulator::become_root().map_err(Failure::ours)?;
+        let store = self.common.store(&self.folder)?;
+        let stop = interrupt::flag();
+        thread::spawn(move || {
+            // Nothing is ever written.
+            let _ = io::stdin().read(&mut [0]);
+            stop.store(true, Ordering::Relaxed);
+        });
+        let inside = (std::env::current_exe().map_err(Failure::ours)?, vec!["emulate-inside".into()]);
+        let mut plan = Plan {
+            main: None,
+            beside: Vec::new(),
+            limit: Some(job.scenario.duration),
+            workloads: Some(Workloads::default()),
+            delivery: Delivery::Gso,
+            saves_power: false,
+            views: Views::default(),
+            inside,
+        };
+        let emulate = |plan: &Plan, ready: &mut dyn FnMut(&[String])| {
+            ranpace_emulator::emulate(&ways, plan, stop, ready).map_err(Failure::ours)
+        };
+        #[cfg(feature = "kernel")]
+        let outcome = controls::with(&job.scenario, &ways, &mut plan, emulate)?;
+        #[cfg(not(feature = "kernel"))]
+        let outcome = emulate(&plan, &mut |_| {})?;
+        if outcome.interrupted {
+            return Err(Failure::Interrupted("stopped".to_owned()));
+        }
+        if let Some(why) = outcome.timeliness.invalid() {
+            return Err(Failure::Status(INVALID, Some(why)));
+        }
+        let folder = store.save(&origin, &outcome.result)?;
+        ranpace_lab::put(&folder.join("machine.txt"), outcome.timeliness.line().as_bytes())?;
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! The controls of `ranpace kernel` for one emulation: its process loads what its scenario's flows ask for, and feeds those that go
+//! by a modem from the emulation's own radio information.
+//!
+//! The flows choose them by name, as any program may. Client-driven ones have an option on their segments, so the process is in a
+//! control group that has it for those sockets which have chosen the control: a flow of the kernel's CUBIC beside them has none.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use nix::sys::stat::Mode;
+use ranpace_emulator::{Outcome, Plan, Topology};
+use ranpace_kernel::{Cgroup, Control, KernelError, Loaded, Radio};
+use ranpace_scenario::{Scenario, Transport};
+
+use crate::common;
+use crate::failure::Failure;
+use crate::kernel::feed::{Listener, Source, Told};
+
+/// Whether controls can be loaded at all.
+pub fn check() -> Result<(), Failure> {
+    let control = Control::parse("cdbev2")?;
+    let loaded = Loaded::unnamed(&control).and_then(|_| Cgroup::new());
+    loaded
+        .map(drop)
+        .map_err(|error| Failure::ours(format!("skipped: needs what `ranpace kernel` needs: {error}")))
+}
+
+/// The controls of a scenario's flows that are not the kernel's own, by what the scenario calls them.
+fn load(scenario: &Scenario) -> Result<Vec<(String, Arc<Loaded>)>, Failure> {
+    let mut all: Vec<(String, Arc<Loaded>)> = Vec::new();
+    for flow in &scenario.flows {
+        let Transport::Tcp { algorithm, .. } = &flow.transport else { continue };
+        if all.iter().any(|(text, _)| text == algorithm.as_str()) {
+            continue;
+        }
+        match Control::parse(algorithm.as_str()) {
+            Ok(control) => all.push((algorithm.as_str().to_owned(), Arc::new(Loaded::unnamed(&control)?))),
+            Err(KernelError::NotInKernel { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(all)
+}
+
+/// Emulates with the controls that the scenario asks for.
+pub fn with(
+    scenario: &Scenario,
+    topology: &Topology,
+    plan: &mut Plan,
+    emulate: impl Fn(&Plan, &mut dyn FnMut(&[String])) -> Result<Outcome, Failure>,
+) -> Result<Outcome, Failure> {
+    let loaded = load(scenario)?;
+    if loaded.is_empty() {
+        return emulate(plan, &mut |_| {});
+    }
+    if let Some(workloads) = &mut plan.workloads {
+        workloads.loaded =
+            loaded.iter().map(|(text, control)| (text.clone(), control.name().to_owned())).collect();
+    }
+    let cgroup = Cgroup::new()?;
+    let attached = loaded.iter().map(|(_, control)| control.attach_to_own(cgroup.path()));
+    let attached = attached.collect::<Result<Vec<_>, _>>()?;
+    cgroup.enter()?;
+    let outcome = match fed(scenario, topology, &loaded)? {
+        Some(feed) => feed.emulate(plan, emulate),
+        None => emulate(plan, &mut |_| {}),
+    };
+    drop(attached);
+    outcome
+}
+
+/// What is fed, and whence.
+struct Fed {
+    folder: PathBuf,
+    control: Arc<Loaded>,
+    user: String,
+    place: usize,
+}
+
+/// The control that goes by a modem, with the first user of the scenario; `None` if there is none.
+fn fed(
+    scenario: &Scenario,
+    topology: &Topology,
+    loaded: &[(String, Arc<Loaded>)],
+) -> Result<Option<Fed>, Failure> {
+    let takes_hints =
+        |control: &&(String, Arc<Loaded>)| control.1.control().kind().radio() == Some(Radio::Receivers);
+    let (Some((_, control)), Some(user)) = (loaded.iter().find(takes_hints), scenario.users.first()) else {
+        return Ok(None);
+    };
+    let Some(place) = topology.hosts.iter().position(|host| *host == user.host) else { return Ok(None) };
+    let folder = std::env::temp_dir().join(format!("ranpace-validate-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(Failure::ours)?;
+    Ok(Some(Fed { folder, control: Arc::clone(control), user: user.name.clone(), place }))
+}
+
+impl Fed {
+    fn emulate(
+        self,
+        plan: &mut Plan,
+        emulate: impl Fn(&Plan, &mut dyn FnMut(&[String])) -> Result<Outcome, Failure>,
+    ) -> Result<Outcome, Failure> {
+        let pipe = self.folder.join("hints");
+        nix::unistd::mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).map_err(Failure::ours)?;
+        plan.views.hints = Some(pipe.clone());
+        let over = Arc::new(AtomicBool::new(false));
+        let listening = Mutex::new(None);
+        let outcome = emulate(plan, &mut |names| {
+            let Some(name) = names.get(self.place).cloned() else { return };
+            let (control, user) = (Arc::clone(&self.control), self.user.clone());
+            let (pipe, over) = (pipe.clone(), Arc::clone(&over));
+            let thread = thread::spawn(move || {
+                ranpace_emulator::within(&name, move || {
+                    let mut listener = Listener::of(&control, &[(user, None)])?;
+                    listener.follow(&mut Source::file(&pipe)?, &over)
+                })
+            });
+            if let Ok(mut listening) = listening.lock() {
+                *listening = Some(thread);
+            }
+        });
+        over.store(true, Ordering::Relaxed);
+        let told = listening.into_inner().ok().flatten().map(thread::JoinHandle::join);
+        // Nothing else is in it; what cannot be removed lies where temporary files do.
+        let _ = std::fs::remove_dir_all(&self.folder);
+        let outcome = outcome?;
+        let told: Told = match told {
+            Some(Ok(told)) => told.map_err(Failure::ours)??,
+            _ => return Err(Failure::ours("the feed of radio information ended early")),
+        };
+        if told.skipped > 0 || told.hints == 0 {
+            return Err(Failure::ours(format!("the feed of radio information: {told}")));
+        }
+        common::say(&format!("radio information: {told}"));
+        Ok(outcome)
+    }
+}
