@@ -90,7 +90,7 @@ fn run(
 ) -> Result<(), Failure> {
     let Some((program, arguments)) = program.split_first() else {
         let path = path.unwrap_or_else(|| Path::new(""));
-        let link = loaded.attach(&path, to)?;
+        let link = loaded.attach(path, to)?;
         output::say(&format!(
             "new connections of {} use {}; Ctrl-C ends that",
             path.display(),
