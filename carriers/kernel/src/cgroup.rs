@@ -1,8 +1,10 @@
 //! A control group (version 2) for a program and its children.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
 
 use crate::error::KernelError;
 
@@ -11,6 +13,8 @@ use crate::error::KernelError;
 pub struct Cgroup {
     path: PathBuf,
     parent: PathBuf,
+    /// Tells other processes that it is in use, though nobody may be in it yet or any more.
+    _lock: Flock<File>,
 }
 
 impl Cgroup {
@@ -22,7 +26,12 @@ impl Cgroup {
         for number in std::process::id().. {
             let path = parent.join(format!("{PREFIX}{number}"));
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path, parent }),
+                Ok(()) => {
+                    if let Some(lock) = lock(&path) {
+                        return Ok(Self { path, parent, _lock: lock });
+                    }
+                    // Somebody took it for one left behind before it was locked.
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     return Err(KernelError::Rights {
@@ -74,10 +83,18 @@ fn enter(path: &Path) -> Result<(), KernelError> {
     fs::write(&processes, "0").map_err(KernelError::io("enter", processes))
 }
 
+/// The lock of a control group; `None` if another process has it or has removed the group.
+fn lock(path: &Path) -> Option<Flock<File>> {
+    let lock = Flock::lock(File::open(path).ok()?, FlockArg::LockExclusiveNonblock).ok()?;
+    path.exists().then_some(lock)
+}
+
 fn remove_empty(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+        if entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && let Some(_unused) = lock(&entry.path())
+        {
             // Fails where processes are in it, which is the condition.
             let _ = fs::remove_dir(entry.path());
         }
