@@ -322,7 +322,6 @@ int choose(struct bpf_sock_ops *ops)
     struct bpf_sock *sk;
     struct driven *d;
     __u8 option[REPORT_LENGTH];
-    int one = 1;
 
     switch (ops->op) {
     case BPF_SOCK_OPS_TCP_CONNECT_CB:
@@ -330,8 +329,6 @@ int choose(struct bpf_sock_ops *ops)
             ask_for_options(ops, true);
         return 1;
     case BPF_SOCK_OPS_TCP_LISTEN_CB:
-        /* The SYN is kept, to be read when the SYN-ACK is written. */
-        bpf_setsockopt(ops, SOL_TCP, TCP_SAVE_SYN, &one, sizeof(one));
         ask_for_options(ops, true);
         return 1;
     case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
@@ -346,8 +343,8 @@ int choose(struct bpf_sock_ops *ops)
             read_option(ops, &d->link, SEGMENT_SYN_ACK);
             ask_for_options(ops, d->link.agreement.agreed);
         } else if (d) {
-            read_option(ops, &d->link, SEGMENT_SYN);
-            read_option(ops, &d->link, SEGMENT_LATER);
+            /* The third segment of the handshake; with TCP Fast Open the SYN, and the peer's acceptance comes later. */
+            read_option(ops, &d->link, kind_of(ops));
             ask_for_options(ops, d->link.agreement.offered || d->link.agreement.agreed);
         }
         bpf_setsockopt(ops, SOL_TCP, TCP_CONGESTION, choice.name, sizeof(choice.name));

@@ -53,6 +53,16 @@ static __always_inline enum segment_kind kind_of(struct bpf_sock_ops *ops)
     return flags & TCPHDR_ACK ? SEGMENT_SYN_ACK : SEGMENT_SYN;
 }
 
+/* Whether the SYN-ACK at hand was sent before. Its socket is not yet one that could be asked; but the SYN is at hand only where it has
+ * just come. (What a listener keeps of SYNs, where its program asked for that, is readable later too.)
+ */
+static __always_inline bool is_sent_again(struct bpf_sock_ops *ops)
+{
+    const struct bpf_sock_ops_kern *kern = bpf_cast_to_kern_ctx(ops);
+
+    return !kern->syn_skb;
+}
+
 /* Whether the segment at hand is to carry the option; `link` is null before the connection is established. */
 static __always_inline bool carries_option(struct bpf_sock_ops *ops, const struct link *link)
 {
@@ -64,7 +74,7 @@ static __always_inline bool carries_option(struct bpf_sock_ops *ops, const struc
         return agreement_writes(&offered, SEGMENT_SYN, ops->total_retrans > 0);
     case SEGMENT_SYN_ACK:
         offered.offered = load_option(ops, option, BPF_LOAD_HDR_OPT_TCP_SYN);
-        return agreement_writes(&offered, SEGMENT_SYN_ACK, 0);
+        return agreement_writes(&offered, SEGMENT_SYN_ACK, is_sent_again(ops));
     default:
         return link && agreement_writes(&link->agreement, SEGMENT_LATER, 0);
     }
@@ -74,7 +84,7 @@ static __always_inline bool carries_option(struct bpf_sock_ops *ops, const struc
 static __always_inline void read_option(struct bpf_sock_ops *ops, struct link *link, enum segment_kind kind)
 {
     __u8 option[REPORT_LENGTH];
-    bool had = load_option(ops, option, kind == SEGMENT_SYN ? BPF_LOAD_HDR_OPT_TCP_SYN : 0);
+    bool had = load_option(ops, option, 0);
     __u64 rate;
 
     agreement_read(&link->agreement, kind, had);

@@ -39,12 +39,19 @@ mod costs {
     const SPACES: [&str; 2] = ["ranpace-cost-a", "ranpace-cost-b"];
     const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
     const PORT: u16 = 5201;
+    /// The link on which costs are measured. A queue leaves the socket to the acknowledgements: without one they wait for the sending
+    /// program, and are merged.
+    const LINK: &str = "root tbf rate 500mbit burst 8kb latency 5ms";
     /// The word that makes this program a receiver.
     const RECEIVE: &str = "--receive";
 
+    fn run_program(program: &str, arguments: &str) {
+        let done = Command::new(program).args(arguments.split(' ')).status().unwrap();
+        assert!(done.success(), "{program} {arguments}");
+    }
+
     fn ip(arguments: &str) {
-        let done = Command::new("ip").args(arguments.split(' ')).status().unwrap();
-        assert!(done.success(), "ip {arguments}");
+        run_program("ip", arguments);
     }
 
     /// Runs something in a namespace.
@@ -74,9 +81,11 @@ mod costs {
             Self
         }
 
-        /// Whether the sender may hand over several segments at once.
-        fn merge(&self, is_on: bool) {
-            ip(&format!("-n {} link set veth gso_max_segs {}", SPACES[0], if is_on { 65535 } else { 1 }));
+        /// A link whose queue hands over one segment at a time, or none: as fast as the machine is.
+        fn limit(&self, is_on: bool) {
+            ip(&format!("-n {} link set veth gso_max_segs {}", SPACES[0], if is_on { 1 } else { 65535 }));
+            let link = if is_on { LINK } else { "root noqueue" };
+            run_program("tc", &format!("-n {} qdisc replace dev veth {link}", SPACES[0]));
         }
     }
 
@@ -243,9 +252,9 @@ mod costs {
         let loading = begun.elapsed();
         let own: BTreeSet<u32> = programs().into_keys().collect();
         let mut receiver = Receiver::new(text);
-        spaces.merge(true);
+        spaces.limit(false);
         let merged = receiver.throughput(&used);
-        spaces.merge(false);
+        spaces.limit(true);
         let setting = fs::read_to_string(STATS).unwrap();
         fs::write(STATS, "1").unwrap();
         let old = programs();
@@ -299,10 +308,7 @@ mod costs {
                 runs.entry(text.clone()).or_default().push(run(&spaces, text));
             }
         }
-        println!(
-            "{:20} {:>14} {:>16} {:>12}",
-            "control", "Gbit/s, merged", "Gbit/s, segments", "loading, ms"
-        );
+        println!("{:20} {:>14} {:>16} {:>12}", "control", "Gbit/s", "Gbit/s, segments", "loading, ms");
         for text in &texts {
             let most = |of: fn(&Run) -> f64| runs[text].iter().map(of).fold(0.0, f64::max);
             let loading = runs[text].iter().map(|run| run.loading).min().unwrap();

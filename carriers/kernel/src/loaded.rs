@@ -31,6 +31,9 @@ impl Loaded {
     /// Loads a control and registers it as `name`.
     pub fn new(control: &Control, name: &str) -> Result<Self, KernelError> {
         check_name(name)?;
+        if names()?.iter().any(|taken| taken == name) {
+            return Err(KernelError::Exists(name.to_owned()));
+        }
         let object = load(control, name)?;
         let mut loaded =
             Self { name: name.to_owned(), control: control.clone(), object, registration: None, show: None };
@@ -141,6 +144,13 @@ fn load(control: &Control, name: &str) -> Result<Object, KernelError> {
         }
     }
     open.load().map_err(|error| KernelError::bpf(format!("load {}", control.kind().name), error))
+}
+
+/// The names that the kernel has already. It would refuse them too, but only what is loaded, and with a line in its log.
+fn names() -> Result<Vec<String>, KernelError> {
+    let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let text = std::fs::read_to_string(path).map_err(KernelError::io("read", path))?;
+    Ok(text.split_whitespace().map(str::to_owned).collect())
 }
 
 fn check_name(name: &str) -> Result<(), KernelError> {

@@ -44,6 +44,10 @@ impl Loaded {
     pub fn pin(&mut self) -> Result<(), KernelError> {
         mount_bpffs()?;
         let folder = folder(self.name());
+        if folder.is_dir() {
+            // Of a loader that was killed: a control that is pinned would have this name, and this one could not have it.
+            remove(&folder).map_err(KernelError::io("remove what was left in", &folder))?;
+        }
         fs::create_dir_all(&folder).map_err(KernelError::io("make", &folder))?;
         let pinned = self.pin_all(&folder);
         if pinned.is_err() {
