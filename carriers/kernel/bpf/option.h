@@ -21,7 +21,7 @@
 struct link {
     struct agreement agreement;
     __u64 report;   /* bytes/s, the last one that came; 0 = none */
-    __u64 came;     /* ns, when */
+    __u64 came;     /* ns, when the control saw it */
     __u32 reports;  /* that came since the connection began */
     __u32 consumed; /* of these, how many the control has seen */
 };
@@ -42,6 +42,19 @@ static __always_inline bool load_option(struct bpf_sock_ops *ops, __u8 option[RE
     option[2] = REPORT_EXPERIMENT >> 8;
     option[3] = REPORT_EXPERIMENT & 0xff;
     return bpf_load_hdr_opt(ops, option, REPORT_LENGTH, flags) == REPORT_LENGTH;
+}
+
+/* The same where Linux writes it: right behind NOP, NOP and timestamps. Nearly all segments have it there, and no search is needed. */
+static __always_inline bool load_usual_option(struct bpf_sock_ops *ops, __u8 option[REPORT_LENGTH])
+{
+    const __u8 *header = ops->skb_data, *end = ops->skb_data_end;
+
+    /* The end is that of the header. */
+    if (header + 32 + REPORT_LENGTH > end || header[20] != 1 || header[21] != 1 || header[22] != 8 || header[23] != 10 ||
+        !report_is_option(header + 32))
+        return false;
+    __builtin_memcpy(option, header + 32, REPORT_LENGTH);
+    return true;
 }
 
 static __always_inline enum segment_kind kind_of(struct bpf_sock_ops *ops)
@@ -84,7 +97,7 @@ static __always_inline bool carries_option(struct bpf_sock_ops *ops, const struc
 static __always_inline void read_option(struct bpf_sock_ops *ops, struct link *link, enum segment_kind kind)
 {
     __u8 option[REPORT_LENGTH];
-    bool had = load_option(ops, option, 0);
+    bool had = load_usual_option(ops, option) || load_option(ops, option, 0);
     __u64 rate;
 
     agreement_read(&link->agreement, kind, had);
@@ -94,7 +107,6 @@ static __always_inline void read_option(struct bpf_sock_ops *ops, struct link *l
     if (!rate)
         return;
     link->report = rate;
-    link->came = bpf_ktime_get_ns();
     link->reports++;
 }
 

@@ -131,6 +131,8 @@ struct guard {
 	struct guard_seen delivered[3];
 	__u64 rounds;
 	__u64 most_pace;   /* bytes of payload per second */
+	__u64 bound_rate;  /* what most_flight was computed from: bit/s, and below; bound_mss = 0: from nothing */
+	__u32 bound_rtt_us, bound_mss;
 	__u32 most_flight; /* 2^-8 segments */
 	__u32 deep_us;     /* smallest RTT of the last round, if longer than this flow alone makes it; 0 = not */
 	struct guard_past past[GUARD_ROUNDS];
@@ -215,12 +217,23 @@ static __always_inline void guard_bound(struct guard *g, const struct flow *f)
 	__u64 delivered = min_u64(g->delivered[0].value, MAX_BITS);
 	/* What of a queue this flow cannot have made is no reason to send less. */
 	__u64 rtt_us = g->deep_us ? g->deep_us : f->min_rtt_us ? f->min_rtt_us : BOUND_RTT_US;
-	/* bit/s / 8 * 2^8 */
-	__u64 bdp = in_time(delivered << (CWND_BITS - 3), min_u64(rtt_us, BOUND_RTT_US) * NS_PER_US);
-	__u64 least_pace = US_PER_S * LEAST_FLIGHT * mss_of(f) / max_u64(f->srtt_us, 1000);
+	__u64 srtt = max_u64(f->srtt_us, 1000), pace = (delivered * PACE) >> (GAIN_BITS + 3);
+	__u64 least = US_PER_S * LEAST_FLIGHT * mss_of(f);
 
-	g->most_flight = (__u32)max_u64(window_of(f, FLIGHT * bdp), LEAST_FLIGHT << CWND_BITS);
-	g->most_pace = max_u64((delivered * PACE) >> (GAIN_BITS + 3), least_pace);
+	/* Most acknowledgements leave these as they are. */
+	if (g->bound_rate != delivered || g->bound_rtt_us != rtt_us || g->bound_mss != mss_of(f)) {
+		/* bit/s / 8 * 2^8 */
+		__u64 bdp = in_time(delivered << (CWND_BITS - 3), min_u64(rtt_us, BOUND_RTT_US) * NS_PER_US);
+
+		g->most_flight = (__u32)max_u64(window_of(f, FLIGHT * bdp), LEAST_FLIGHT << CWND_BITS);
+		g->bound_rate = delivered;
+		g->bound_rtt_us = (__u32)rtt_us;
+		g->bound_mss = mss_of(f);
+	}
+	/* The larger of `pace` and least / srtt, without a division where that is clear: pace is below 2^36. */
+	if (pace * min_u64(srtt, 1u << 24) < least)
+		pace = max_u64(pace, least / srtt);
+	g->most_pace = pace;
 }
 
 /* The control's window and pace, within these bounds. */

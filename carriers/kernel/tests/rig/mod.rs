@@ -238,8 +238,10 @@ impl KernelLog {
                 Ok(length) => {
                     let line = String::from_utf8_lossy(&record[..length]).into_owned();
                     let suspicious = ["BUG", "WARNING", "Oops", "Call Trace", "RIP:", "fault", "bpf", "TCP"];
-                    // The kernel's hint at many connections at once is no complaint.
-                    if suspicious.iter().any(|word| line.contains(word)) && !line.contains("SYN flooding") {
+                    // Many connections at once, and a name that another process has just taken, are no complaints.
+                    let harmless = ["SYN flooding", "already registered"];
+                    let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
+                    if has(&suspicious) && !has(&harmless) {
                         complaints.push(line);
                     }
                 }

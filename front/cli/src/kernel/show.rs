@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_secs(1);
 #[command(after_help = "Examples:\n  \
     ranpace kernel show\n  \
     ranpace kernel show c2tcp --live\n  \
-    ip netns exec NAME ranpace kernel show --json")]
+    nsenter --net=/run/netns/NAME ranpace kernel show --json")]
 pub struct Show {
     /// One control alone, by its name in `ranpace kernel list`
     name: Option<String>,
