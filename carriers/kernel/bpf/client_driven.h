@@ -196,7 +196,11 @@ void BPF_PROG(driven_cong_control, struct sock *sk, __u32 ack, int flag, const s
         d->link.consumed = d->link.reports;
         d->link.came = e->flow.now;
         e->rate = d->link.report;
-        tell(sk, d, e, EVENT_REPORT);
+        /* What it changes is written with the acknowledgement, unless something comes between. */
+        if (rs->acked_sacked && rs->losses <= 0 && !(flag & FLAG_ECE))
+            SENDER_EVENT(&d->sender, &settings, e, EVENT_REPORT);
+        else
+            tell(sk, d, e, EVENT_REPORT);
     }
     e->ack.acked = rs->acked_sacked;
     e->ack.delivered = rs->acked_sacked;

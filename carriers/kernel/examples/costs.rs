@@ -39,19 +39,12 @@ mod costs {
     const SPACES: [&str; 2] = ["ranpace-cost-a", "ranpace-cost-b"];
     const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
     const PORT: u16 = 5201;
-    /// The link on which costs are measured. A queue leaves the socket to the acknowledgements: without one they wait for the sending
-    /// program, and are merged.
-    const LINK: &str = "root tbf rate 500mbit burst 8kb latency 5ms";
     /// The word that makes this program a receiver.
     const RECEIVE: &str = "--receive";
 
-    fn run_program(program: &str, arguments: &str) {
-        let done = Command::new(program).args(arguments.split(' ')).status().unwrap();
-        assert!(done.success(), "{program} {arguments}");
-    }
-
     fn ip(arguments: &str) {
-        run_program("ip", arguments);
+        let done = Command::new("ip").args(arguments.split(' ')).status().unwrap();
+        assert!(done.success(), "ip {arguments}");
     }
 
     /// Runs something in a namespace.
@@ -81,11 +74,9 @@ mod costs {
             Self
         }
 
-        /// A link whose queue hands over one segment at a time, or none: as fast as the machine is.
-        fn limit(&self, is_on: bool) {
-            ip(&format!("-n {} link set veth gso_max_segs {}", SPACES[0], if is_on { 1 } else { 65535 }));
-            let link = if is_on { LINK } else { "root noqueue" };
-            run_program("tc", &format!("-n {} qdisc replace dev veth {link}", SPACES[0]));
+        /// Whether the sender may hand over several segments at once.
+        fn merge(&self, is_on: bool) {
+            ip(&format!("-n {} link set veth gso_max_segs {}", SPACES[0], if is_on { 65535 } else { 1 }));
         }
     }
 
@@ -252,9 +243,9 @@ mod costs {
         let loading = begun.elapsed();
         let own: BTreeSet<u32> = programs().into_keys().collect();
         let mut receiver = Receiver::new(text);
-        spaces.limit(false);
+        spaces.merge(true);
         let merged = receiver.throughput(&used);
-        spaces.limit(true);
+        spaces.merge(false);
         let setting = fs::read_to_string(STATS).unwrap();
         fs::write(STATS, "1").unwrap();
         let old = programs();

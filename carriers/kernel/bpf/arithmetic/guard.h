@@ -135,7 +135,7 @@ struct guard {
 	__u32 bound_rtt_us, bound_mss;
 	__u32 most_flight; /* 2^-8 segments */
 	__u32 deep_us;     /* smallest RTT of the last round, if longer than this flow alone makes it; 0 = not */
-	struct guard_past past[GUARD_ROUNDS];
+	struct guard_past past[GUARD_ROUNDS], total; /* the last rounds, and their sum */
 	__u64 unreported; /* bytes acknowledged since the last new report */
 	__u64 acked_at, news_at;
 	__u64 compared;   /* delivered rate of the last rounds in bit/s, as it was compared */
@@ -278,6 +278,7 @@ ARITHMETIC_GLOBAL int guard_drive(struct guard *g, struct flow *f)
 	/* What was lost was CUBIC's. */
 	for (int i = 0; i < GUARD_ROUNDS; i++)
 		g->past[i].lost = 0;
+	g->total.lost = 0;
 	guard_bound(g, f);
 	guard_publish(g, f);
 	return 0;
@@ -323,19 +324,12 @@ ARITHMETIC_GLOBAL int guard_fall_back(struct guard *g, struct flow *f, __u32 rea
 enum guard_verdict { VERDICT_NONE, VERDICT_AGREES, VERDICT_CONTRADICTED };
 
 /* Whether the delivered rate contradicts the reports of the last rounds. */
-ARITHMETIC_GLOBAL int guard_contradicted(struct guard *g)
+static __always_inline int guard_contradicted(struct guard *g)
 {
-	if (!g)
-		return 0;
-	__u64 bytes = 0, ns = 0, reported_bytes = 0, reported_ns = 0;
+	__u64 bytes = g->total.bytes, ns = g->total.ns;
+	__u64 reported_bytes = g->total.reported_bytes, reported_ns = g->total.reported_ns;
 	int high, low;
 
-	for (int i = 0; i < GUARD_ROUNDS; i++) {
-		bytes += g->past[i].bytes;
-		ns += g->past[i].ns;
-		reported_bytes += g->past[i].reported_bytes;
-		reported_ns += g->past[i].reported_ns;
-	}
 	if (!reported_bytes)
 		return VERDICT_NONE;
 	ns = max_u64(ns, 1);
@@ -392,8 +386,8 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 	int overflows = g->round_lost >= LEAST_LOST_IN_ROUND && (__u64)g->round_lost * LOSS_ONE_OF > total;
 	int lifted, was_checked = g->checked, left_out, is_free;
 	int verdict;
-	struct guard_past *past;
-	__u64 arrived = 0, lost = 0;
+	struct guard_past *past, *sum = &g->total;
+	__u64 arrived, lost;
 
 	g->queue = guard_is_queue(f, g->round_rtt_us, 1, delivered) ? 1 : 0;
 	g->deep_us = guard_is_queue(f, g->round_rtt_us, FLIGHT, delivered) ? g->round_rtt_us : 0;
@@ -405,6 +399,12 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 	left_out = g->round_limited || g->checked || was_checked;
 	past = &g->past[g->past_at & (GUARD_ROUNDS - 1)];
 	g->past_at = (g->past_at + 1) & (GUARD_ROUNDS - 1);
+	sum->delivered -= past->delivered;
+	sum->lost -= past->lost;
+	sum->bytes -= past->bytes;
+	sum->ns -= past->ns;
+	sum->reported_bytes -= past->reported_bytes;
+	sum->reported_ns -= past->reported_ns;
 	past->delivered = g->round_delivered;
 	/* What a lift loses speaks against the lift, not against the reports. */
 	past->lost = lifted ? 0 : g->round_lost;
@@ -412,6 +412,12 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 	past->ns = left_out ? 0 : ns;
 	past->reported_bytes = left_out ? 0 : g->reported_bytes;
 	past->reported_ns = left_out ? 0 : g->reported_ns;
+	sum->delivered += past->delivered;
+	sum->lost += past->lost;
+	sum->bytes += past->bytes;
+	sum->ns += past->ns;
+	sum->reported_bytes += past->reported_bytes;
+	sum->reported_ns += past->reported_ns;
 	g->rounds++;
 	if (lifted && overflows) {
 		g->ceiling = min_u64(g->delivered[0].value, MAX_BITS) * BELOW_NUM / BELOW_DEN;
@@ -427,10 +433,8 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 			guard_drive(g, f);
 		return 0;
 	}
-	for (int i = 0; i < GUARD_ROUNDS; i++) {
-		arrived += g->past[i].delivered;
-		lost += g->past[i].lost;
-	}
+	arrived = sum->delivered;
+	lost = sum->lost;
 	if (lost >= LEAST_LOST && lost * LOSS_ONE_OF > arrived + lost) {
 		guard_fall_back(g, f, REASON_LOSS);
 	} else if (g->high >= GUARD_ROUNDS) {
