@@ -48,7 +48,7 @@ impl Loaded {
             // Of a loader that was killed: a control that is pinned would have this name, and this one could not have it.
             remove(&folder).map_err(KernelError::io("remove what was left in", &folder))?;
         }
-        fs::create_dir_all(&folder).map_err(KernelError::io("make", &folder))?;
+        fs::create_dir_all(&folder).map_err(KernelError::pin("make", &folder))?;
         let pinned = self.pin_all(&folder);
         if pinned.is_err() {
             // Half of it would be worse than nothing; what cannot be removed is named by the error that is returned.
@@ -130,7 +130,7 @@ pub fn sockets(name: &str) -> Result<Vec<Socket>, KernelError> {
     match fs::read_to_string(&path) {
         Ok(text) => Ok(sockets::parse(&text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(not_loaded(name)),
-        Err(error) => Err(KernelError::io("read", path)(error)),
+        Err(error) => Err(KernelError::pin("read", path)(error)),
     }
 }
 
@@ -141,7 +141,7 @@ pub fn unload(name: &str) -> Result<(), KernelError> {
     if name.contains('/') || name.starts_with('.') || !folder.is_dir() {
         return Err(not_loaded(name));
     }
-    remove(&folder).map_err(KernelError::io("remove", folder))
+    remove(&folder).map_err(KernelError::pin("remove", folder))
 }
 
 fn remove(folder: &Path) -> io::Result<()> {
