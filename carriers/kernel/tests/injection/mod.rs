@@ -33,7 +33,7 @@ const PART: f64 = 0.9;
 const STEP: Duration = Duration::from_millis(50);
 /// The machine may have had no time for a run.
 const ATTEMPTS: usize = 4;
-/// How often the first of a second's segments come again.
+/// After which some segments come once more.
 const LATER: Duration = Duration::from_millis(300);
 
 /// A packet of TCP over IPv4, as raw sockets have it.
@@ -110,7 +110,7 @@ fn hostile(random: &mut Random, time: Duration, honest: u32) -> [u8; 8] {
         1 => [0, 1, u32::MAX, 1 << 31][any as usize % 4],
         // Flapping, packet by packet and slowly.
         2 => honest * [1, 100][any as usize % 2] / [1, 100][(any >> 8) as usize % 2],
-        3 => honest.wrapping_mul(if time.as_millis() / 100 % 2 == 0 { 1000 } else { 1 }),
+        3 => honest.wrapping_mul(if (time.as_millis() / 100).is_multiple_of(2) { 1000 } else { 1 }),
         // False by what is just no contradiction, and by more.
         4 => honest / 10 * 14,
         5 => honest / 10 * 7,
@@ -178,7 +178,8 @@ fn send_options(number: u64, time: Duration, honest: u32, sender: u16, receiver:
             thread::sleep(Duration::from_millis(1));
             continue;
         };
-        for _ in sent..due.min(sent + 256) {
+        let until = due.min(sent + 256);
+        while sent < until {
             let mut packet = packet.clone();
             let at = packet.option().unwrap();
             packet.0[at..at + 8].copy_from_slice(&hostile(&mut random, begun.elapsed(), honest));
