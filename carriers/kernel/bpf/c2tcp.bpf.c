@@ -55,7 +55,7 @@ void BPF_PROG(c2tcp_acked, struct sock *sk, const struct ack_sample *sample)
     state = state_of(sk);
     if (!state)
         return;
-    flow_of(&flow, sk);
+    flow_of_event(&flow, sk);
     ack.rtt_us = sample->rtt_us;
     ack.delivered = sample->pkts_acked;
     switch (c2tcp_sample(&settings, state, &flow, &ack)) {

@@ -8,8 +8,10 @@
 #define SENDER struct cdbe_sender
 #define SENDER_SETTINGS struct cdbe_settings
 #define SENDER_STEP cdbe_step
+#define SENDER_EVENT cdbe_step_of
 #define CLIENT struct cdbe_client
 #define CLIENT_SETTINGS struct cdbe_client_settings
+#define CLIENT_NEEDS_RTT
 #define CLIENT_ON_DATA cdbe_client_on_data
 #define CLIENT_TAKE cdbe_client_report
 

@@ -8,6 +8,7 @@
 #define SENDER struct cdbev2_sender
 #define SENDER_SETTINGS struct cdbev2_settings
 #define SENDER_STEP cdbev2_step
+#define SENDER_EVENT cdbev2_step_of
 #define CLIENT struct cdbev2_client
 #define CLIENT_SETTINGS struct cdbev2_client_settings
 #define CLIENT_ON_DATA cdbev2_client_on_data

@@ -5,8 +5,10 @@
  *
  * A program defines, before it includes this file:
  *   SENDER, SENDER_SETTINGS, SENDER_STEP   types and step of the sender (arithmetic/driven.h)
+ *   SENDER_EVENT                           the step where the kind of the event is known
  *   CLIENT, CLIENT_SETTINGS                types of the receiver's half
  *   CLIENT_ON_DATA(client, settings, arrival)
+ *   CLIENT_NEEDS_RTT                       if it reads the receiver's RTT of an arrival
  *   CLIENT_TAKE(client, settings)   bytes/s to be reported with the segment at hand; 0 = none
  *   NAME                                   of the control
  *
@@ -50,28 +52,18 @@ static __always_inline struct event *new_event(struct sock *sk)
 
     if (e) {
         e->flow.pacing = 0;
-        flow_of(&e->flow, sk);
-        __builtin_memset(&e->ack, 0, sizeof(e->ack));
+        flow_of_event(&e->flow, sk);
         e->rate = 0;
         e->lost = 0;
-        e->parent = 0;
     }
     return e;
 }
 
-static __always_inline int sender_step(SENDER *sender, struct event *e)
-{
-    SENDER_STEP(sender, &settings, e);
-    return 0;
-}
-
-/* Tells the sender, and does what it asks of the parent. */
-static __always_inline void tell(struct sock *sk, struct driven *d, struct event *e, __u32 kind)
+/* Does what the sender asks of the parent after an event. */
+static __always_inline void obey(struct sock *sk, struct driven *d, struct event *e)
 {
     struct tcp_sock *tp = tcp_sk(sk);
 
-    e->kind = kind;
-    sender_step(&d->sender, e);
     if (e->parent & PARENT_BEGINS) {
         tp->snd_ssthresh = e->flow.ssthresh;
         set_cwnd(tp, e->flow.cwnd);
@@ -90,6 +82,24 @@ static __always_inline void tell(struct sock *sk, struct driven *d, struct event
             sk->sk_pacing_rate = e->flow.pacing;
     }
     e->flow.cwnd = tp->snd_cwnd;
+}
+
+/* Tells the sender, by the one function that has it all: for the events of an acknowledgement. */
+static __always_inline void tell(struct sock *sk, struct driven *d, struct event *e, __u32 kind)
+{
+    e->kind = kind;
+    SENDER_STEP(&d->sender, &settings, e);
+    obey(sk, d, e);
+}
+
+/* Tells the sender of what is rare, by what that takes alone: the verifier reads each program for itself, and the whole of a sender in
+ * each of them makes loading slow.
+ */
+static __always_inline void tell_rare(struct sock *sk, struct driven *d, struct event *e, __u32 kind)
+{
+    e->kind = kind;
+    SENDER_EVENT(&d->sender, &settings, e, kind);
+    obey(sk, d, e);
 }
 
 /* The parent's acknowledgement: the reduction, or its growth; and the pace that the kernel would set. */
@@ -119,7 +129,9 @@ void BPF_PROG(driven_init, struct sock *sk)
     if (!e)
         return;
     d->began = 1;
-    tell(sk, d, e, EVENT_START);
+    /* It may have been idle for long: the kernel's last reading of its clock is no time to begin at. */
+    e->flow.now = bpf_ktime_get_ns();
+    tell_rare(sk, d, e, EVENT_START);
 }
 
 SEC("struct_ops")
@@ -134,6 +146,7 @@ void BPF_PROG(driven_cong_control, struct sock *sk, __u32 ack, int flag, const s
     struct tcp_sock *tp = tcp_sk(sk);
     struct driven *d = state_of(sk);
     struct event *e = new_event(sk);
+    bool is_rate;
 
     if (!d || !e) {
         /* No memory for a state: the parent's growth; driven_ssthresh reduces the window. */
@@ -143,28 +156,31 @@ void BPF_PROG(driven_cong_control, struct sock *sk, __u32 ack, int flag, const s
     }
     if (d->link.consumed != d->link.reports && d->link.agreement.agreed) {
         d->link.consumed = d->link.reports;
+        d->link.came = e->flow.now;
         e->rate = d->link.report;
-        tell(sk, d, e, EVENT_REPORT);
+        /* What it changes is written with the acknowledgement, unless something comes between. */
+        if (rs->acked_sacked && rs->losses <= 0 && !(flag & FLAG_ECE))
+            SENDER_EVENT(&d->sender, &settings, e, EVENT_REPORT);
+        else
+            tell(sk, d, e, EVENT_REPORT);
     }
     e->ack.acked = rs->acked_sacked;
     e->ack.delivered = rs->acked_sacked;
     e->ack.bytes = rs->acked_sacked * tp->mss_cache;
     e->ack.rtt_us = rs->rtt_us > 0 ? rs->rtt_us : 0;
-    if (BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp)) {
-        e->ack.one_way = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr;
-        e->ack.has_one_way = 1;
-    }
-    if (rs->interval_us > 0 && rs->delivered > 0) {
-        e->ack.rate_delivered = rs->delivered;
-        e->ack.rate_interval_us = rs->interval_us;
-    }
+    e->ack.one_way = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr;
+    e->ack.has_one_way = BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp);
+    is_rate = rs->interval_us > 0 && rs->delivered > 0;
+    e->ack.rate_delivered = is_rate ? rs->delivered : 0;
+    e->ack.rate_interval_us = is_rate ? rs->interval_us : 0;
     e->ack.prior_delivered = rs->prior_delivered;
     e->ack.prior_in_flight = rs->prior_in_flight;
     e->ack.losses = rs->losses;
     e->ack.rate_app_limited = rs->is_app_limited;
     e->ack.ecn_echo = (flag & FLAG_ECE) != 0;
+    /* Changes neither window nor pace by itself. */
     if (rs->acked_sacked)
-        tell(sk, d, e, EVENT_SAMPLE);
+        SENDER_EVENT(&d->sender, &settings, e, EVENT_SAMPLE);
     if (rs->losses > 0) {
         e->lost = rs->losses;
         tell(sk, d, e, EVENT_LOSS);
@@ -216,14 +232,14 @@ void BPF_PROG(driven_set_state, struct sock *sk, __u8 new_state)
     if (new_state == FLOW_LOSS) {
         e = new_event(sk);
         if (e)
-            tell(sk, d, e, EVENT_TIMEOUT);
+            tell_rare(sk, d, e, EVENT_TIMEOUT);
     } else if (new_state == FLOW_OPEN && old_state != FLOW_DISORDER && old_state != FLOW_OPEN) {
         if (!parent_has(d))
             d->reduction.prior_cwnd = 0;
         end_reduction(tp, &d->reduction, old_state);
         e = new_event(sk);
         if (e)
-            tell(sk, d, e, EVENT_RECOVERED);
+            tell_rare(sk, d, e, EVENT_RECOVERED);
     }
 }
 
@@ -239,7 +255,7 @@ void BPF_PROG(driven_cwnd_event, struct sock *sk, enum tcp_ca_event event)
     d = state_of(sk);
     e = new_event(sk);
     if (d && e)
-        tell(sk, d, e, EVENT_IDLE);
+        tell_rare(sk, d, e, EVENT_IDLE);
 }
 
 SEC("struct_ops")
@@ -249,7 +265,7 @@ __u32 BPF_PROG(driven_undo_cwnd, struct sock *sk)
     struct event *e = new_event(sk);
 
     if (d && e && !parent_has(d)) {
-        tell(sk, d, e, EVENT_SPURIOUS);
+        tell_rare(sk, d, e, EVENT_SPURIOUS);
         return tcp_sk(sk)->snd_cwnd;
     }
     return undo_reduction(sk, d ? &d->reduction : 0);
@@ -282,7 +298,6 @@ int choose(struct bpf_sock_ops *ops)
     struct bpf_sock *sk;
     struct driven *d;
     __u8 option[REPORT_LENGTH];
-    int one = 1;
 
     switch (ops->op) {
     case BPF_SOCK_OPS_TCP_CONNECT_CB:
@@ -290,8 +305,6 @@ int choose(struct bpf_sock_ops *ops)
             ask_for_options(ops, true);
         return 1;
     case BPF_SOCK_OPS_TCP_LISTEN_CB:
-        /* The SYN is kept, to be read when the SYN-ACK is written. */
-        bpf_setsockopt(ops, SOL_TCP, TCP_SAVE_SYN, &one, sizeof(one));
         ask_for_options(ops, true);
         return 1;
     case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
@@ -306,8 +319,8 @@ int choose(struct bpf_sock_ops *ops)
             read_option(ops, &d->link, SEGMENT_SYN_ACK);
             ask_for_options(ops, d->link.agreement.agreed);
         } else if (d) {
-            read_option(ops, &d->link, SEGMENT_SYN);
-            read_option(ops, &d->link, SEGMENT_LATER);
+            /* The third segment of the handshake; with TCP Fast Open the SYN, and the peer's acceptance comes later. */
+            read_option(ops, &d->link, kind_of(ops));
             ask_for_options(ops, d->link.agreement.offered || d->link.agreement.agreed);
         }
         if (!choice.own)
@@ -340,47 +353,44 @@ int choose(struct bpf_sock_ops *ops)
 SEC("cgroup_skb/ingress")
 int arrive(struct __sk_buff *skb)
 {
+    const __u8 *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end, *tcp;
     struct bpf_sock *sk = skb->sk;
     struct arrival a = {};
-    struct tcp_sock *tp;
     struct driven *d;
-    __u32 headers, options, size;
-    __u8 head[40] = {}, stamps[12] = {}, offset = 0;
+    __u32 headers, size;
 
-    if (!sk)
+    /* Options of IPv4 and headers between IPv6's and TCP's are rare: such packets are not measured. TCP has looked at its header, so
+     * it is not in fragments of the buffer.
+     */
+    if (!sk || data + 40 > end)
         return 1;
-    sk = bpf_sk_fullsock(sk);
-    if (!sk || sk->protocol != IPPROTO_TCP)
+    if (data[0] == 0x45 && data[9] == IPPROTO_TCP)
+        tcp = data + 20;
+    else if (data[0] >> 4 == 6 && data[6] == IPPROTO_TCP)
+        tcp = data + 40;
+    else
+        return 1;
+    if (tcp + 20 > end)
+        return 1;
+    headers = tcp - data + (tcp[12] >> 4) * 4;
+    if (skb->len <= headers)
         return 1;
     d = bpf_sk_storage_get(&state, sk, 0, 0);
     if (!d || !d->link.agreement.agreed)
-        return 1;
-    if (bpf_skb_load_bytes(skb, 0, head, 20))
-        return 1;
-    headers = (head[0] & 15) * 4;
-    if (head[0] >> 4 == 6) {
-        /* Headers between IPv6's and TCP's are rare: such packets are not measured. */
-        if (head[6] != IPPROTO_TCP)
-            return 1;
-        headers = 40;
-    }
-    if (bpf_skb_load_bytes(skb, headers + 12, &offset, 1))
-        return 1;
-    options = headers + 20;
-    headers += (offset >> 4) * 4;
-    if (skb->len <= headers)
         return 1;
     a.now = bpf_ktime_get_ns();
     a.bytes = skb->len - headers;
     size = skb->gso_size;
     a.segments = size ? (a.bytes + size - 1) / size : 1;
     /* Linux writes NOP, NOP, timestamps first; our option stands behind. */
-    if (headers >= options + sizeof(stamps) && !bpf_skb_load_bytes(skb, options, stamps, sizeof(stamps)) && stamps[2] == 8 &&
-        stamps[3] == 10)
-        a.stamp = (__u32)stamps[4] << 24 | (__u32)stamps[5] << 16 | (__u32)stamps[6] << 8 | stamps[7];
-    tp = bpf_skc_to_tcp_sock(sk);
+    if (tcp[12] >> 4 >= 8 && tcp + 32 <= end && tcp[22] == 8 && tcp[23] == 10)
+        a.stamp = (__u32)tcp[24] << 24 | (__u32)tcp[25] << 16 | (__u32)tcp[26] << 8 | tcp[27];
+#ifdef CLIENT_NEEDS_RTT
+    struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
     if (tp)
         a.rtt_us = tp->rcv_rtt_est.rtt_us >> 3;
+#endif
     CLIENT_ON_DATA(&d->client, &client, &a);
     return 1;
 }

@@ -8,6 +8,7 @@
 #define SENDER struct cdbe_sender
 #define SENDER_SETTINGS struct cdbe_settings
 #define SENDER_STEP cdbe_step
+#define SENDER_EVENT cdbe_step_of
 #define CLIENT struct dcic_client
 #define CLIENT_SETTINGS struct dcic_client_settings
 /* The modem tells what was granted; arrivals are counted alone. */

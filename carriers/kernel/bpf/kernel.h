@@ -26,7 +26,6 @@
 /* Levels and names of socket options, for bpf_setsockopt. */
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
-#define TCP_SAVE_SYN 27
 #define IPPROTO_TCP 6
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -170,6 +169,13 @@ struct tcp_congestion_ops {
     void (*release)(struct sock *sk);
 };
 
+struct sk_buff;
+
+/* What is behind a sock_ops program's context. */
+struct bpf_sock_ops_kern {
+    struct sk_buff *syn_skb; /* the SYN that a SYN-ACK answers, when it is written for the first time */
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {
@@ -183,6 +189,7 @@ struct bpf_iter__tcp {
 
 #pragma clang attribute pop
 
+extern void *bpf_cast_to_kern_ctx(void *context) __ksym;
 /* The kernel's own CUBIC and Reno, which decorators wrap. CUBIC keeps its state in the socket's private area. */
 extern void cubictcp_init(struct sock *sk) __ksym;
 extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;

@@ -21,7 +21,7 @@
 struct link {
     struct agreement agreement;
     __u64 report;   /* bytes/s, the last one that came; 0 = none */
-    __u64 came;     /* ns, when */
+    __u64 came;     /* ns, when the control saw it */
     __u32 reports;  /* that came since the connection began */
     __u32 consumed; /* of these, how many the control has seen */
 };
@@ -44,6 +44,19 @@ static __always_inline bool load_option(struct bpf_sock_ops *ops, __u8 option[RE
     return bpf_load_hdr_opt(ops, option, REPORT_LENGTH, flags) == REPORT_LENGTH;
 }
 
+/* The same where Linux writes it: right behind NOP, NOP and timestamps. Nearly all segments have it there, and no search is needed. */
+static __always_inline bool load_usual_option(struct bpf_sock_ops *ops, __u8 option[REPORT_LENGTH])
+{
+    const __u8 *header = ops->skb_data, *end = ops->skb_data_end;
+
+    /* The end is that of the header. */
+    if (header + 32 + REPORT_LENGTH > end || header[20] != 1 || header[21] != 1 || header[22] != 8 || header[23] != 10 ||
+        !report_is_option(header + 32))
+        return false;
+    __builtin_memcpy(option, header + 32, REPORT_LENGTH);
+    return true;
+}
+
 static __always_inline enum segment_kind kind_of(struct bpf_sock_ops *ops)
 {
     __u8 flags = ops->skb_tcp_flags;
@@ -51,6 +64,16 @@ static __always_inline enum segment_kind kind_of(struct bpf_sock_ops *ops)
     if (!(flags & TCPHDR_SYN))
         return SEGMENT_LATER;
     return flags & TCPHDR_ACK ? SEGMENT_SYN_ACK : SEGMENT_SYN;
+}
+
+/* Whether the SYN-ACK at hand was sent before. Its socket is not yet one that could be asked; but the SYN is at hand only where it has
+ * just come. (What a listener keeps of SYNs, where its program asked for that, is readable later too.)
+ */
+static __always_inline bool is_sent_again(struct bpf_sock_ops *ops)
+{
+    const struct bpf_sock_ops_kern *kern = bpf_cast_to_kern_ctx(ops);
+
+    return !kern->syn_skb;
 }
 
 /* Whether the segment at hand is to carry the option; `link` is null before the connection is established. */
@@ -64,7 +87,7 @@ static __always_inline bool carries_option(struct bpf_sock_ops *ops, const struc
         return agreement_writes(&offered, SEGMENT_SYN, ops->total_retrans > 0);
     case SEGMENT_SYN_ACK:
         offered.offered = load_option(ops, option, BPF_LOAD_HDR_OPT_TCP_SYN);
-        return agreement_writes(&offered, SEGMENT_SYN_ACK, 0);
+        return agreement_writes(&offered, SEGMENT_SYN_ACK, is_sent_again(ops));
     default:
         return link && agreement_writes(&link->agreement, SEGMENT_LATER, 0);
     }
@@ -74,7 +97,7 @@ static __always_inline bool carries_option(struct bpf_sock_ops *ops, const struc
 static __always_inline void read_option(struct bpf_sock_ops *ops, struct link *link, enum segment_kind kind)
 {
     __u8 option[REPORT_LENGTH];
-    bool had = load_option(ops, option, kind == SEGMENT_SYN ? BPF_LOAD_HDR_OPT_TCP_SYN : 0);
+    bool had = load_usual_option(ops, option) || load_option(ops, option, 0);
     __u64 rate;
 
     agreement_read(&link->agreement, kind, had);
@@ -84,7 +107,6 @@ static __always_inline void read_option(struct bpf_sock_ops *ops, struct link *l
     if (!rate)
         return;
     link->report = rate;
-    link->came = bpf_ktime_get_ns();
     link->reports++;
 }
 

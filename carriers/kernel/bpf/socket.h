@@ -46,12 +46,12 @@ static __always_inline void set_cwnd(struct tcp_sock *tp, __u32 cwnd)
     tp->snd_cwnd = cwnd ? cwnd : 1;
 }
 
-/* The socket as arithmetic sees it. */
-static __always_inline void flow_of(struct flow *flow, struct sock *sk)
+/* The socket as arithmetic sees it at this time, ns. */
+static __always_inline void flow_at(struct flow *flow, struct sock *sk, __u64 now)
 {
     struct tcp_sock *tp = tcp_sk(sk);
 
-    flow->now = bpf_ktime_get_ns();
+    flow->now = now;
     flow->mss = tp->mss_cache;
     flow->srtt_us = tp->srtt_us >> 3;
     flow->min_rtt_us = tp->rtt_min.s[0].v == ~0U ? 0 : tp->rtt_min.s[0].v;
@@ -64,6 +64,20 @@ static __always_inline void flow_of(struct flow *flow, struct sock *sk)
     flow->cwnd_limited = cwnd_limited(tp);
     flow->app_limited = tp->app_limited != 0;
     flow->wire = tp->mss_cache + tp->tcp_header_len + (sk->__sk_common.skc_family == AF_INET6 ? 40 : 20);
+}
+
+/* The same, now. */
+static __always_inline void flow_of(struct flow *flow, struct sock *sk)
+{
+    flow_at(flow, sk, bpf_ktime_get_ns());
+}
+
+/* The same at the time of the acknowledgement, timer or transmission that is being worked on. The kernel has just read its clock for
+ * it, the one of bpf_ktime_get_ns; to read it again takes as long as all the rest.
+ */
+static __always_inline void flow_of_event(struct flow *flow, struct sock *sk)
+{
+    flow_at(flow, sk, tcp_sk(sk)->tcp_clock_cache);
 }
 
 /* Which sockets of a control group take the control; the loader writes it. */

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{Flock, FlockArg};
+
 use crate::error::KernelError;
 
 /// A control group of our own, below the one that this process is in. It is removed when this is dropped, if it is empty.
@@ -11,8 +13,8 @@ use crate::error::KernelError;
 pub struct Cgroup {
     path: PathBuf,
     parent: PathBuf,
-    /// Locked as long as it is used: those that are empty and not locked were left behind.
-    _lock: File,
+    /// Tells other processes that it is in use, though nobody may be in it yet or any more.
+    _lock: Flock<File>,
 }
 
 impl Cgroup {
@@ -25,14 +27,10 @@ impl Cgroup {
             let path = parent.join(format!("{PREFIX}{number}"));
             match fs::create_dir(&path) {
                 Ok(()) => {
-                    let lock = File::open(&path).and_then(|lock| lock.lock().map(|()| lock));
-                    // Somebody may have taken it for one that was left behind, between these two lines.
-                    match lock {
-                        Ok(lock) if path.is_dir() => return Ok(Self { path, parent, _lock: lock }),
-                        Ok(_) => {}
-                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                        Err(error) => return Err(KernelError::io("lock the control group", path)(error)),
+                    if let Some(lock) = lock(&path) {
+                        return Ok(Self { path, parent, _lock: lock });
                     }
+                    // Somebody took it for one left behind before it was locked.
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -85,14 +83,20 @@ fn enter(path: &Path) -> Result<(), KernelError> {
     fs::write(&processes, "0").map_err(KernelError::io("enter", processes))
 }
 
+/// The lock of a control group; `None` if another process has it or has removed the group.
+fn lock(path: &Path) -> Option<Flock<File>> {
+    let lock = Flock::lock(File::open(path).ok()?, FlockArg::LockExclusiveNonblock).ok()?;
+    path.exists().then_some(lock)
+}
+
 fn remove_empty(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+        if entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && let Some(_unused) = lock(&entry.path())
+        {
             // Fails where processes are in it, which is the condition.
-            if File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok()) {
-                let _ = fs::remove_dir(entry.path());
-            }
+            let _ = fs::remove_dir(entry.path());
         }
     }
 }

@@ -130,7 +130,25 @@ impl KernelError {
         let what = what.into();
         match source.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => Self::Rights { what, needed: CAPABILITIES },
-            _ => Self::Bpf { what, source, hint: "; `ranpace kernel check` says what this kernel offers" },
+            _ => Self::refused(what, source),
+        }
+    }
+
+    /// The same where rights are not the reason.
+    pub(crate) fn refused(what: impl Into<String>, source: libbpf_rs::Error) -> Self {
+        let hint = "; `ranpace kernel check` says what this kernel offers";
+        Self::Bpf { what: what.into(), source, hint }
+    }
+
+    /// What the system says about the files of a loaded control, which are root's.
+    pub(crate) fn pin(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::Rights {
+                what: format!("to {what} {}", path.display()),
+                needed: "CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_DAC_OVERRIDE",
+            },
+            _ => Self::Io { what, path, source },
         }
     }
 

@@ -3,8 +3,9 @@
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder};
+use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel};
 
 use crate::choice::{CHOICE, Choice, Prefix};
 use crate::control::{Control, SETTINGS};
@@ -31,6 +32,9 @@ impl Loaded {
     /// Loads a control and registers it as `name`.
     pub fn new(control: &Control, name: &str) -> Result<Self, KernelError> {
         check_name(name)?;
+        if names()?.iter().any(|taken| taken == name) {
+            return Err(KernelError::Exists(name.to_owned()));
+        }
         let object = load(control, name)?;
         let mut loaded =
             Self { name: name.to_owned(), control: control.clone(), object, registration: None, show: None };
@@ -161,7 +165,33 @@ fn load(control: &Control, name: &str) -> Result<Object, KernelError> {
             place[..name.len()].copy_from_slice(name.as_bytes());
         }
     }
-    open.load().map_err(|error| KernelError::bpf(format!("load {}", control.kind().name), error))
+    // Where rights are missing libbpf warns of limits of memory, which only distracts; what the verifier says is worth its lines.
+    libbpf_rs::set_print(Some((PrintLevel::Warn, collect_warning)));
+    let loaded = open.load();
+    let said = std::mem::take(&mut *WARNINGS.lock().unwrap_or_else(PoisonError::into_inner));
+    loaded.map_err(|error| {
+        let what = format!("load {}", control.kind().name);
+        if said.contains("PROG LOAD LOG") {
+            eprint!("{said}");
+            // The verifier's refusal has the number of a missing right (EACCES).
+            return KernelError::refused(what, error);
+        }
+        KernelError::bpf(what, error)
+    })
+}
+
+/// What libbpf has warned of.
+static WARNINGS: Mutex<String> = Mutex::new(String::new());
+
+fn collect_warning(_level: PrintLevel, text: String) {
+    WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+}
+
+/// The names that the kernel has already. It would refuse them too, but only what is loaded, and with a line in its log.
+fn names() -> Result<Vec<String>, KernelError> {
+    let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let text = std::fs::read_to_string(path).map_err(KernelError::io("read", path))?;
+    Ok(text.split_whitespace().map(str::to_owned).collect())
 }
 
 pub(crate) fn check_name(name: &str) -> Result<(), KernelError> {

@@ -53,7 +53,11 @@ impl Loaded {
     pub fn pin(&mut self) -> Result<(), KernelError> {
         mount_bpffs()?;
         let folder = folder(self.name());
-        fs::create_dir_all(&folder).map_err(KernelError::io("make", &folder))?;
+        if folder.is_dir() {
+            // Of a loader that was killed: a control that is pinned would have this name, and this one could not have it.
+            remove(&folder).map_err(KernelError::io("remove what was left in", &folder))?;
+        }
+        fs::create_dir_all(&folder).map_err(KernelError::pin("make", &folder))?;
         let pinned = self.pin_all(&folder);
         if pinned.is_err() {
             // Half of it would be worse than nothing; what cannot be removed is named by the error that is returned.
@@ -195,14 +199,14 @@ pub fn sockets(name: &str) -> Result<Vec<Socket>, KernelError> {
     match fs::read_to_string(&path) {
         Ok(text) => Ok(sockets::parse(&text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(not_loaded(name)),
-        Err(error) => Err(KernelError::io("read", path)(error)),
+        Err(error) => Err(KernelError::pin("read", path)(error)),
     }
 }
 
 /// Removes a pinned control. Connections that use it keep it until they end; new ones do not get it.
 pub fn unload(name: &str) -> Result<(), KernelError> {
     let folder = existing(name)?;
-    remove(&folder).map_err(KernelError::io("remove", folder))
+    remove(&folder).map_err(KernelError::pin("remove", folder))
 }
 
 fn remove(folder: &Path) -> io::Result<()> {

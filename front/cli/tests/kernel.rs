@@ -25,11 +25,20 @@ fn a_build_without_them_says_what_was_missing() {
 
 #[cfg(feature = "kernel")]
 mod built {
-    use std::process::Command;
+    use std::fs;
+    use std::io::{Read as _, Write as _};
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::os::unix::process::CommandExt as _;
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::thread;
+    use std::time::Duration;
 
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    use super::emulation::{NOBODY, folder_of_nobody, folder_with, output, program, rights, until};
     use super::kernel;
-
-    use super::emulation::{folder_with, output, program, rights};
 
     /// 20 Mbit/s, 10 ms each way, 400 ms of buffer.
     const SCENARIO: &str = r#"
@@ -293,5 +302,156 @@ cc = "cubic"
             let here = download(exec, phone, also);
             assert!(here.goodput > 15.0, "{phone:?}, {also:?}: {here:?}");
         }
+    }
+
+    /// The controls that the kernel has.
+    fn available() -> String {
+        fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap()
+    }
+
+    #[test]
+    fn flows_go_on_when_exec_is_killed_and_nothing_stays_behind() {
+        let Some(_turn) = rights() else { return };
+        if program(&["iperf3"]).is_none() {
+            return;
+        }
+        for control in ["c2tcp:target=50ms", "cdbev2"] {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            // A program that sends until it is told to end; its connection has the control.
+            let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; read word <&3; exec cat /dev/zero >&3");
+            let before = available();
+            let mut exec = Command::new(env!("CARGO_BIN_EXE_ranpace"))
+                .args(["kernel", "exec", "--cc", control, "--", "bash", "-c", &script])
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap();
+            let (mut stream, _) = listener.accept().unwrap();
+            let name = available().split_whitespace().find(|name| !before.contains(name)).unwrap().to_owned();
+            let groups = groups_of(exec.id());
+            stream.write_all(b"begin\n").unwrap();
+            let mut buffer = vec![0; 1 << 20];
+            stream.read_exact(&mut buffer).unwrap();
+            exec.kill().unwrap();
+            exec.wait().unwrap();
+            until("the kernel has the control no more", || {
+                !available().split_whitespace().any(|word| word == name)
+            });
+            for _ in 0..50 {
+                stream.read_exact(&mut buffer).unwrap();
+            }
+            // The program gets SIGPIPE, and with it the last connection ends.
+            drop(stream);
+            until("the program has ended", || groups.iter().all(|group| is_empty(group)));
+            assert!(groups.iter().all(|group| group.exists()), "{groups:?}");
+            let (code, _, error) = kernel(&["exec", "--cc", "c2tcp", "--", "true"]);
+            assert_eq!(code, Some(0), "{error}");
+            assert!(!groups.iter().any(|group| group.exists()), "{groups:?} are left behind");
+        }
+    }
+
+    /// The control groups of a process's children.
+    fn groups_of(process: u32) -> Vec<std::path::PathBuf> {
+        let mount = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let mount = mount.lines().find(|line| line.contains(" - cgroup2 ")).unwrap();
+        let mount = Path::new(mount.split(' ').nth(4).unwrap()).to_owned();
+        let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap();
+        let group = |child: &str| {
+            let text = fs::read_to_string(format!("/proc/{child}/cgroup")).unwrap();
+            let path = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap().to_owned();
+            mount.join(path)
+        };
+        children.split_whitespace().map(group).collect()
+    }
+
+    fn is_empty(group: &Path) -> bool {
+        fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|processes| processes.trim().is_empty())
+    }
+
+    #[test]
+    fn a_load_that_is_killed_leaves_nothing_that_the_next_one_minds() {
+        let Some(_turn) = rights() else { return };
+        let name = format!("k{}", std::process::id());
+        let folder = Path::new("/sys/fs/bpf/ranpace").join(&name);
+        let mut left = 0;
+        for step in 0..20 {
+            let mut load = Command::new(env!("CARGO_BIN_EXE_ranpace"))
+                .args(["kernel", "load", "cdbe", "--name", &name])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            // From the beginning, or from where it writes its files.
+            if step % 2 == 0 {
+                thread::sleep(Duration::from_millis(step * 4));
+            } else {
+                while !folder.exists() && load.try_wait().unwrap().is_none() {
+                    thread::yield_now();
+                }
+                thread::sleep(Duration::from_micros(step * 10));
+            }
+            // It may have ended.
+            let _ = kill(Pid::from_raw(load.id().cast_signed()), Signal::SIGKILL);
+            load.wait().unwrap();
+            let (code, _, error) = kernel(&["list"]);
+            assert_eq!(code, Some(0), "{error}");
+            let is_loaded = available().split_whitespace().any(|word| word == name);
+            if folder.exists() && !is_loaded {
+                left += 1;
+            }
+            if is_loaded || step % 4 == 3 && folder.exists() {
+                let (code, _, error) = kernel(&["unload", &name]);
+                assert_eq!(code, Some(0), "{error}");
+            }
+            let (code, _, error) = kernel(&["load", "c2tcp", "--name", &name]);
+            assert_eq!(code, Some(0), "step {step}: {error}");
+            let (code, _, error) = kernel(&["unload", &name]);
+            assert_eq!(code, Some(0), "{error}");
+            assert!(!folder.exists());
+        }
+        println!("{left} of 20 left files");
+    }
+
+    #[test]
+    fn without_rights_a_sentence_says_which_are_missing() {
+        let Some(_turn) = rights() else { return };
+        let folder = folder_of_nobody("");
+        let name = format!("n{}", std::process::id());
+        let (code, _, error) = kernel(&["load", "c2tcp", "--name", &name]);
+        assert_eq!(code, Some(0), "{error}");
+        for arguments in [
+            &["exec", "--cc", "c2tcp", "--", "true"][..],
+            &["exec", "--cc", "cdbev2", "--cgroup", "/"],
+            &["load", "c2tcp"],
+            &["list"],
+            &["show", &name],
+            &["set", &name, "target=1s"],
+            &["unload", &name],
+        ] {
+            let output = Command::new(folder.path().join("ranpace"))
+                .arg("kernel")
+                .args(arguments)
+                .uid(NOBODY)
+                .gid(NOBODY)
+                .current_dir("/")
+                .output()
+                .unwrap();
+            let error = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!output.status.success(), "{arguments:?}");
+            // One sentence, which names them.
+            assert!(error.contains("needs CAP_BPF, CAP_PERFMON"), "{arguments:?}: {error}");
+            assert_eq!(error.trim().lines().count(), 1, "{arguments:?}: {error}");
+        }
+        let (code, _, error) = kernel(&["unload", &name]);
+        assert_eq!(code, Some(0), "{error}");
+        // `check` says it for each thing.
+        let output = Command::new(folder.path().join("ranpace"))
+            .args(["kernel", "check"])
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.code() == Some(1) && text.contains("CAP_BPF"), "{text}");
     }
 }

@@ -137,7 +137,7 @@ ARITHMETIC __u64 c2tcp_tuned(const struct c2tcp_settings *set, const struct c2tc
 }
 
 /* Counts a sample, after the tuning that may be due before it. */
-ARITHMETIC void c2tcp_tune(const struct c2tcp_settings *set, struct c2tcp_state *s, const struct flow *f,
+static __always_inline void c2tcp_tune(const struct c2tcp_settings *set, struct c2tcp_state *s, const struct flow *f,
 				  __u32 rtt_us)
 {
 	__u32 target_us;
@@ -183,7 +183,7 @@ static __always_inline __u64 c2tcp_shortened(__u64 interval, __u32 n)
 }
 
 /* The Condition Detector (Algorithm 1). */
-ARITHMETIC __u32 c2tcp_judge(const struct c2tcp_settings *set, struct c2tcp_state *s, __u64 now, __u32 rtt_us)
+static __always_inline __u32 c2tcp_judge(const struct c2tcp_settings *set, struct c2tcp_state *s, __u64 now, __u32 rtt_us)
 {
 	_Bool first = !s->min_rtt_us;
 	_Bool expired = set->min_rtt_expiry && elapsed_ns(now, s->min_rtt_at) > set->min_rtt_expiry;
@@ -239,7 +239,7 @@ static __always_inline __u64 c2tcp_window_q8(const struct c2tcp_state *s, __u32 
 }
 
 /* Good (equation 1): cwnd += Setpoint / RTT per window. */
-ARITHMETIC void c2tcp_grow(const struct c2tcp_settings *set, struct c2tcp_state *s, struct flow *f, __u32 rtt_us,
+static __always_inline void c2tcp_grow(const struct c2tcp_settings *set, struct c2tcp_state *s, struct flow *f, __u32 rtt_us,
 				  __u32 delivered)
 {
 	__u32 cwnd = c2tcp_clamp(f->cwnd, 1, FLOW_MOST_CWND);
@@ -268,7 +268,7 @@ ARITHMETIC void c2tcp_grow(const struct c2tcp_settings *set, struct c2tcp_state 
 }
 
 /* An RTT sample (pkts_acked), after the parent had it. Returns what the glue is to do. */
-ARITHMETIC __u32 c2tcp_sample(const struct c2tcp_settings *set, struct c2tcp_state *s, struct flow *f,
+static __always_inline __u32 c2tcp_sample(const struct c2tcp_settings *set, struct c2tcp_state *s, struct flow *f,
 				     const struct ack *a)
 {
 	__u32 rtt_us = min_u32(a->rtt_us, FLOW_MOST_RTT_US), verdict;

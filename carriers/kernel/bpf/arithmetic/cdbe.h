@@ -95,7 +95,7 @@ static __always_inline __u64 cdbe_pacing_gain(__u8 state)
 	}
 }
 
-static __always_inline void cdbe_apply(const struct cdbe *c, const struct cdbe_settings *s, const struct flow *f,
+static __always_inline void cdbe_apply(struct cdbe *c, const struct cdbe_settings *s, const struct flow *f,
 									   struct wanted *w)
 {
 	pipe_apply(&c->pipe, f, w, s->unit, cdbe_pacing_gain(c->state), c->state == CDBE_STARTUP ? HIGH_GAIN : GAIN(2.0));
@@ -337,15 +337,14 @@ static __always_inline void cdbe_on_ack(struct cdbe *c, const struct cdbe_settin
 	}
 }
 
-ARITHMETIC_GLOBAL int cdbe_step(struct cdbe_sender *d, const struct cdbe_settings *s, struct event *e)
+/* The control's part of an event. */
+static __always_inline void cdbe_control(struct cdbe_sender *d, const struct cdbe_settings *s, struct event *e, __u32 kind)
 {
-	if (!d || !s || !e)
-		return 0;
 	struct wanted *w = &d->guard.wanted;
 	struct cdbe *c = &d->control;
 	struct flow *f = &e->flow;
 
-	switch (e->kind) {
+	switch (kind) {
 	case EVENT_START:
 		guard_on_start(&d->guard, f);
 		pipe_on_start(&c->pipe, f);
@@ -368,9 +367,9 @@ ARITHMETIC_GLOBAL int cdbe_step(struct cdbe_sender *d, const struct cdbe_setting
 	default:
 		break;
 	}
-	driven_guard(&d->guard, &s->guard, e);
-	return 0;
 }
+
+DRIVEN_STEP(cdbe)
 
 struct cdbe_call {
 	struct cdbe_settings settings;

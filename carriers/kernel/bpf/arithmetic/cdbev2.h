@@ -107,6 +107,9 @@ struct cdbev2 {
 	__u8 mode, seen, growing, has_one_way_min;
 	__u8 round_reported, paused_hit;
 	__u8 unused[2];
+	/* What the window that is wanted was computed from; sized_mss = 0: from nothing. */
+	__u64 sized_bw;
+	__u32 sized_rtt_us, sized_mss, sized_startup, unused2;
 };
 
 struct cdbev2_sender {
@@ -259,7 +262,7 @@ static __always_inline __u64 cdbev2_floor_clear(const struct cdbev2 *c)
 	for (int i = 1; i < CDBEV2_PERIODS; i++)
 		if (c->smallest[i] && (!floor || c->smallest[i] < floor))
 			floor = c->smallest[i];
-	return floor && c->smoothed <= floor * CDBEV2_CLEAR_TENTHS / 10 ? floor : 0;
+	return floor && 10 * c->smoothed <= CDBEV2_CLEAR_TENTHS * floor ? floor : 0;
 }
 
 /* The smallest RTT in us; 0 before there is any. */
@@ -446,7 +449,8 @@ ARITHMETIC_GLOBAL int cdbev2_transit(struct cdbev2 *c, const struct cdbev2_setti
 	__u64 reference = s->reference == CDBEV2_REF_LIVE || clear ? c->bw_max
 					  : s->reference == CDBEV2_REF_FILT        ? c->bw_filt
 															   : c->bw_ref;
-	int drained = in_flight << BW_BITS <= cdbev2_drain_limit(cdbev2_is_deep(c->mode), reference, path_rtt, mss_of(f));
+	int drained = (c->mode == CDBEV2_DRAIN || cdbev2_is_deep(c->mode)) &&
+				  in_flight << BW_BITS <= cdbev2_drain_limit(cdbev2_is_deep(c->mode), reference, path_rtt, mss_of(f));
 	int deep_due = c->grows >= s->deep_after || elapsed_ns(f->now, c->last_hit) >= CDBEV2_DEEP_AFTER_TIME;
 	int fair_quit = !s->no_fair_quit && c->fair_hits >= CDBEV2_FAIR_COUNT;
 	__u8 mode = c->mode;
@@ -501,8 +505,8 @@ static __always_inline void cdbev2_set_pace(const struct cdbev2 *c, const struct
 static __always_inline void cdbev2_on_ack(struct cdbev2 *c, const struct cdbev2_settings *s, const struct flow *f,
 										  struct wanted *w)
 {
-	__u32 rtt_min;
-	__u64 bdp;
+	__u32 rtt_min, startup;
+	__u64 bdp, bw;
 
 	if (c->pending) {
 		cdbev2_take_report(c, s, f, c->pending);
@@ -513,10 +517,19 @@ static __always_inline void cdbev2_on_ack(struct cdbev2 *c, const struct cdbev2_
 		return; /* nothing has been measured: the initial window stays */
 	cdbev2_transit(c, s, f);
 	cdbev2_set_pace(c, s, f, w);
+	startup = c->mode == CDBEV2_STARTUP;
+	bw = cdbev2_bandwidth(c, s, f);
+	/* Reports are rarer than acknowledgements. */
+	if (c->sized_bw == bw && c->sized_rtt_us == rtt_min && c->sized_mss == mss_of(f) && c->sized_startup == startup)
+		return;
+	c->sized_bw = bw;
+	c->sized_rtt_us = rtt_min;
+	c->sized_mss = mss_of(f);
+	c->sized_startup = startup;
 	/* Eq. 7.3. At most 2^38 in 2^-8 bytes, of which the gain makes less than 2^64. */
-	bdp = min_u64(cdbev2_bdp(cdbev2_bandwidth(c, s, f), rtt_min * NS_PER_US) >> (BW_BITS - CWND_BITS), 1ull << 38);
+	bdp = min_u64(cdbev2_bdp(bw, rtt_min * NS_PER_US) >> (BW_BITS - CWND_BITS), 1ull << 38);
 	w->cwnd = (__u32)max_u64(
-		window_of(f, (bdp * (c->mode == CDBEV2_STARTUP ? GAIN(2.175) : GAIN(2.0))) >> GAIN_BITS),
+		window_of(f, (bdp * (startup ? GAIN(2.175) : GAIN(2.0))) >> GAIN_BITS),
 		MIN_CWND << CWND_BITS);
 }
 
@@ -529,15 +542,15 @@ static __always_inline void cdbev2_on_start(struct cdbev2 *c, const struct cdbev
 	cdbev2_set_pace(c, s, f, w);
 }
 
-ARITHMETIC_GLOBAL int cdbev2_step(struct cdbev2_sender *d, const struct cdbev2_settings *s, struct event *e)
+/* The control's part of an event. */
+static __always_inline void cdbev2_control(struct cdbev2_sender *d, const struct cdbev2_settings *s, struct event *e,
+										   __u32 kind)
 {
-	if (!d || !s || !e)
-		return 0;
 	struct wanted *w = &d->guard.wanted;
 	struct cdbev2 *c = &d->control;
 	struct flow *f = &e->flow;
 
-	switch (e->kind) {
+	switch (kind) {
 	case EVENT_START:
 		guard_on_start(&d->guard, f);
 		cdbev2_on_start(c, s, f, w);
@@ -554,6 +567,7 @@ ARITHMETIC_GLOBAL int cdbev2_step(struct cdbev2_sender *d, const struct cdbev2_s
 	case EVENT_TIMEOUT:
 		/* Empties the path until the next acknowledgement; other losses change the bandwidth in use at most. */
 		w->cwnd = (__u32)min_u64(f->in_flight + 1ull, FLOW_MOST_CWND) << CWND_BITS;
+		c->sized_mss = 0;
 		break;
 	case EVENT_ACK:
 		cdbev2_on_ack(c, s, f, w);
@@ -561,9 +575,9 @@ ARITHMETIC_GLOBAL int cdbev2_step(struct cdbev2_sender *d, const struct cdbev2_s
 	default:
 		break;
 	}
-	driven_guard(&d->guard, &s->guard, e);
-	return 0;
 }
+
+DRIVEN_STEP(cdbev2)
 
 struct cdbev2_call {
 	struct cdbev2_settings settings;

@@ -27,14 +27,13 @@ struct dcic_sender {
 	struct pipe pipe;
 };
 
-ARITHMETIC_GLOBAL int dcic_step(struct dcic_sender *d, const struct dcic_settings *s, struct event *e)
+/* The control's part of an event. */
+static __always_inline void dcic_control(struct dcic_sender *d, const struct dcic_settings *s, struct event *e, __u32 kind)
 {
-	if (!d || !s || !e)
-		return 0;
 	struct wanted *w = &d->guard.wanted;
 	struct flow *f = &e->flow;
 
-	switch (e->kind) {
+	switch (kind) {
 	case EVENT_START:
 		guard_on_start(&d->guard, f);
 		pipe_on_start(&d->pipe, f);
@@ -53,9 +52,9 @@ ARITHMETIC_GLOBAL int dcic_step(struct dcic_sender *d, const struct dcic_setting
 	default:
 		break;
 	}
-	driven_guard(&d->guard, &s->guard, e);
-	return 0;
 }
+
+DRIVEN_STEP(dcic)
 
 struct dcic_call {
 	struct dcic_settings settings;

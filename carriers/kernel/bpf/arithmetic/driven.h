@@ -2,8 +2,8 @@
  *
  * The events of a client-driven sender, one by one, as a test or a `syscall` program replays them.
  *
- * Each sender's header ends with `X_step(struct X_sender *, const struct X_settings *, struct event *)`: the control first, the
- * guard after it, and what the parent has to do is left in `parent`. The glue between the kernel's hooks and the arithmetic
+ * Each sender's header ends with `X_step(struct X_sender *, const struct X_settings *, struct event *)` (DRIVEN_STEP): the control
+ * first, the guard after it, and what the parent has to do is left in `parent`. The glue between the kernel's hooks and the arithmetic
  * calls the same function, so that what is tested is what runs; `struct X_call` has all three for a test.
  */
 #ifndef RANPACE_DRIVEN_H
@@ -38,15 +38,13 @@ struct event {
 	__u32 parent; /* written */
 };
 
-/* What a sender says of itself after its control has had an event. */
-ARITHMETIC_GLOBAL int driven_guard(struct guard *g, const struct guard_settings *s, struct event *e)
+/* The guard's part of an event, after the control's. */
+static __always_inline void driven_event(struct guard *g, const struct guard_settings *s, struct event *e, __u32 kind)
 {
-	if (!g || !s || !e)
-		return 0;
 	struct flow *f = &e->flow;
 
 	e->parent = 0;
-	switch (e->kind) {
+	switch (kind) {
 	case EVENT_REPORT:
 		guard_on_report(g, s, f, e->rate);
 		break;
@@ -57,9 +55,9 @@ ARITHMETIC_GLOBAL int driven_guard(struct guard *g, const struct guard_settings 
 	case EVENT_TIMEOUT:
 	case EVENT_MARK:
 		if (guard_on_congestion(g, s, f,
-								e->kind == EVENT_LOSS      ? SIGNAL_LOSS
-								: e->kind == EVENT_TIMEOUT ? SIGNAL_TIMEOUT
-														   : SIGNAL_MARK,
+								kind == EVENT_LOSS      ? SIGNAL_LOSS
+								: kind == EVENT_TIMEOUT ? SIGNAL_TIMEOUT
+														: SIGNAL_MARK,
 								e->lost))
 			e->parent = PARENT_ANSWERS;
 		break;
@@ -85,7 +83,36 @@ ARITHMETIC_GLOBAL int driven_guard(struct guard *g, const struct guard_settings 
 	}
 	if (!s->off && guard_is_plain(g))
 		e->parent |= PARENT_HAS;
+}
+
+/* The same for any event but an acknowledgement, which is the only one that is frequent. */
+ARITHMETIC_GLOBAL int driven_guard(struct guard *g, const struct guard_settings *s, struct event *e)
+{
+	if (!g || !s || !e)
+		return 0;
+	if (e->kind != EVENT_ACK)
+		driven_event(g, s, e, e->kind);
 	return 0;
 }
+
+/* X_step, and X_step_of for a place that knows the kind: of all that is in X_step only its part is left there. */
+#define DRIVEN_STEP(x)                                                                                                    \
+	static __always_inline void x##_step_of(struct x##_sender *d, const struct x##_settings *s, struct event *e, __u32 kind) \
+	{                                                                                                                     \
+		x##_control(d, s, e, kind);                                                                                       \
+		driven_event(&d->guard, &s->guard, e, kind);                                                                      \
+	}                                                                                                                     \
+	ARITHMETIC_GLOBAL int x##_step(struct x##_sender *d, const struct x##_settings *s, struct event *e)                   \
+	{                                                                                                                     \
+		if (!d || !s || !e)                                                                                               \
+			return 0;                                                                                                     \
+		if (e->kind == EVENT_ACK) {                                                                                       \
+			x##_step_of(d, s, e, EVENT_ACK);                                                                                \
+		} else {                                                                                                          \
+			x##_control(d, s, e, e->kind);                                                                                \
+			driven_guard(&d->guard, &s->guard, e);                                                                        \
+		}                                                                                                                 \
+		return 0;                                                                                                         \
+	}
 
 #endif

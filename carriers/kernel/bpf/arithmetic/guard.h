@@ -131,9 +131,11 @@ struct guard {
 	struct guard_seen delivered[3];
 	__u64 rounds;
 	__u64 most_pace;   /* bytes of payload per second */
+	__u64 bound_rate;  /* what most_flight was computed from: bit/s, and below; bound_mss = 0: from nothing */
+	__u32 bound_rtt_us, bound_mss;
 	__u32 most_flight; /* 2^-8 segments */
 	__u32 deep_us;     /* smallest RTT of the last round, if longer than this flow alone makes it; 0 = not */
-	struct guard_past past[GUARD_ROUNDS];
+	struct guard_past past[GUARD_ROUNDS], total; /* the last rounds, and their sum */
 	__u64 unreported; /* bytes acknowledged since the last new report */
 	__u64 acked_at, news_at;
 	__u64 compared;   /* delivered rate of the last rounds in bit/s, as it was compared */
@@ -215,12 +217,23 @@ static __always_inline void guard_bound(struct guard *g, const struct flow *f)
 	__u64 delivered = min_u64(g->delivered[0].value, MAX_BITS);
 	/* What of a queue this flow cannot have made is no reason to send less. */
 	__u64 rtt_us = g->deep_us ? g->deep_us : f->min_rtt_us ? f->min_rtt_us : BOUND_RTT_US;
-	/* bit/s / 8 * 2^8 */
-	__u64 bdp = in_time(delivered << (CWND_BITS - 3), min_u64(rtt_us, BOUND_RTT_US) * NS_PER_US);
-	__u64 least_pace = US_PER_S * LEAST_FLIGHT * mss_of(f) / max_u64(f->srtt_us, 1000);
+	__u64 srtt = max_u64(f->srtt_us, 1000), pace = (delivered * PACE) >> (GAIN_BITS + 3);
+	__u64 least = US_PER_S * LEAST_FLIGHT * mss_of(f);
 
-	g->most_flight = (__u32)max_u64(window_of(f, FLIGHT * bdp), LEAST_FLIGHT << CWND_BITS);
-	g->most_pace = max_u64((delivered * PACE) >> (GAIN_BITS + 3), least_pace);
+	/* Most acknowledgements leave these as they are. */
+	if (g->bound_rate != delivered || g->bound_rtt_us != rtt_us || g->bound_mss != mss_of(f)) {
+		/* bit/s / 8 * 2^8 */
+		__u64 bdp = in_time(delivered << (CWND_BITS - 3), min_u64(rtt_us, BOUND_RTT_US) * NS_PER_US);
+
+		g->most_flight = (__u32)max_u64(window_of(f, FLIGHT * bdp), LEAST_FLIGHT << CWND_BITS);
+		g->bound_rate = delivered;
+		g->bound_rtt_us = (__u32)rtt_us;
+		g->bound_mss = mss_of(f);
+	}
+	/* The larger of `pace` and least / srtt, without a division where that is clear: pace is below 2^36. */
+	if (pace * min_u64(srtt, 1u << 24) < least)
+		pace = max_u64(pace, least / srtt);
+	g->most_pace = pace;
 }
 
 /* The control's window and pace, within these bounds. */
@@ -265,6 +278,7 @@ ARITHMETIC_GLOBAL int guard_drive(struct guard *g, struct flow *f)
 	/* What was lost was CUBIC's. */
 	for (int i = 0; i < GUARD_ROUNDS; i++)
 		g->past[i].lost = 0;
+	g->total.lost = 0;
 	guard_bound(g, f);
 	guard_publish(g, f);
 	return 0;
@@ -310,19 +324,12 @@ ARITHMETIC_GLOBAL int guard_fall_back(struct guard *g, struct flow *f, __u32 rea
 enum guard_verdict { VERDICT_NONE, VERDICT_AGREES, VERDICT_CONTRADICTED };
 
 /* Whether the delivered rate contradicts the reports of the last rounds. */
-ARITHMETIC_GLOBAL int guard_contradicted(struct guard *g)
+static __always_inline int guard_contradicted(struct guard *g)
 {
-	if (!g)
-		return 0;
-	__u64 bytes = 0, ns = 0, reported_bytes = 0, reported_ns = 0;
+	__u64 bytes = g->total.bytes, ns = g->total.ns;
+	__u64 reported_bytes = g->total.reported_bytes, reported_ns = g->total.reported_ns;
 	int high, low;
 
-	for (int i = 0; i < GUARD_ROUNDS; i++) {
-		bytes += g->past[i].bytes;
-		ns += g->past[i].ns;
-		reported_bytes += g->past[i].reported_bytes;
-		reported_ns += g->past[i].reported_ns;
-	}
 	if (!reported_bytes)
 		return VERDICT_NONE;
 	ns = max_u64(ns, 1);
@@ -379,8 +386,8 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 	int overflows = g->round_lost >= LEAST_LOST_IN_ROUND && (__u64)g->round_lost * LOSS_ONE_OF > total;
 	int lifted, was_checked = g->checked, left_out, is_free;
 	int verdict;
-	struct guard_past *past;
-	__u64 arrived = 0, lost = 0;
+	struct guard_past *past, *sum = &g->total;
+	__u64 arrived, lost;
 
 	g->queue = guard_is_queue(f, g->round_rtt_us, 1, delivered) ? 1 : 0;
 	g->deep_us = guard_is_queue(f, g->round_rtt_us, FLIGHT, delivered) ? g->round_rtt_us : 0;
@@ -392,6 +399,12 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 	left_out = g->round_limited || g->checked || was_checked;
 	past = &g->past[g->past_at & (GUARD_ROUNDS - 1)];
 	g->past_at = (g->past_at + 1) & (GUARD_ROUNDS - 1);
+	sum->delivered -= past->delivered;
+	sum->lost -= past->lost;
+	sum->bytes -= past->bytes;
+	sum->ns -= past->ns;
+	sum->reported_bytes -= past->reported_bytes;
+	sum->reported_ns -= past->reported_ns;
 	past->delivered = g->round_delivered;
 	/* What a lift loses speaks against the lift, not against the reports. */
 	past->lost = lifted ? 0 : g->round_lost;
@@ -399,6 +412,12 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 	past->ns = left_out ? 0 : ns;
 	past->reported_bytes = left_out ? 0 : g->reported_bytes;
 	past->reported_ns = left_out ? 0 : g->reported_ns;
+	sum->delivered += past->delivered;
+	sum->lost += past->lost;
+	sum->bytes += past->bytes;
+	sum->ns += past->ns;
+	sum->reported_bytes += past->reported_bytes;
+	sum->reported_ns += past->reported_ns;
 	g->rounds++;
 	if (lifted && overflows) {
 		g->ceiling = min_u64(g->delivered[0].value, MAX_BITS) * BELOW_NUM / BELOW_DEN;
@@ -414,10 +433,8 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 			guard_drive(g, f);
 		return 0;
 	}
-	for (int i = 0; i < GUARD_ROUNDS; i++) {
-		arrived += g->past[i].delivered;
-		lost += g->past[i].lost;
-	}
+	arrived = sum->delivered;
+	lost = sum->lost;
 	if (lost >= LEAST_LOST && lost * LOSS_ONE_OF > arrived + lost) {
 		guard_fall_back(g, f, REASON_LOSS);
 	} else if (g->high >= GUARD_ROUNDS) {

@@ -45,6 +45,9 @@ struct pipe {
 	__u32 min_rtt_us; /* 0 = none */
 	__u8 collapsed;   /* after a timeout, until the next report */
 	__u8 unused[3];
+	/* What the pace and window that are wanted were computed from; applied_mss = 0: from nothing. */
+	__u64 applied_bandwidth, applied_gains;
+	__u32 applied_rtt_us, applied_mss, applied_wire, unused2;
 };
 
 static __always_inline __u32 mss_of(const struct flow *f)
@@ -91,6 +94,7 @@ static __always_inline void pipe_on_report(struct pipe *p, __u64 rate, int keep_
 static __always_inline void pipe_on_timeout(struct pipe *p, struct wanted *w)
 {
 	p->collapsed = 1;
+	p->applied_mss = 0;
 	w->cwnd = 1u << CWND_BITS;
 }
 
@@ -102,10 +106,26 @@ static __always_inline int pipe_flight_low(const struct pipe *p, const struct fl
 	return 2 * US_PER_S * in_flight < p->bandwidth * p->min_rtt_us;
 }
 
+/* Whether pace and window follow from other values than the last ones; these are kept. Most reports repeat the one before. */
+static __always_inline int pipe_differs(struct pipe *p, const struct flow *f, __u64 gains)
+{
+	if (p->applied_bandwidth == p->bandwidth && p->applied_gains == gains && p->applied_rtt_us == p->min_rtt_us &&
+		p->applied_mss == mss_of(f) && p->applied_wire == f->wire && !p->collapsed)
+		return 0;
+	p->applied_bandwidth = p->bandwidth;
+	p->applied_gains = gains;
+	p->applied_rtt_us = p->min_rtt_us;
+	p->applied_mss = p->collapsed ? 0 : mss_of(f);
+	p->applied_wire = f->wire;
+	return 1;
+}
+
 /* Pace and window of these gains (2^-24, at most 4). */
-static __always_inline void pipe_apply(const struct pipe *p, const struct flow *f, struct wanted *w, enum unit unit,
+static __always_inline void pipe_apply(struct pipe *p, const struct flow *f, struct wanted *w, enum unit unit,
 									   __u64 pacing_gain, __u64 cwnd_gain)
 {
+	if (!pipe_differs(p, f, pacing_gain << 32 | cwnd_gain))
+		return;
 	/* Before an RTT is known, a segment per second keeps the pace from zero. */
 	__u64 rtt_us = p->min_rtt_us ? p->min_rtt_us : US_PER_S;
 	__u64 packet = unit == UNIT_WIRE ? wire_of(f) : mss_of(f);

@@ -12,7 +12,7 @@
  *
  * Negotiation. `struct agreement` follows it, the glue asks what to do:
  *   - the client puts the option on its SYN, but not on one that is sent again (a middlebox may drop SYNs that have it);
- *   - the server answers on the SYN-ACK if the SYN had it;
+ *   - the server answers on the SYN-ACK if the SYN had it, but not on one that is sent again;
  *   - the client has agreed when it reads it on the SYN-ACK, and repeats it on its segments;
  *   - the server has agreed when it reads it on any later segment: an option on the SYN alone proves nothing, since the
  *     SYN-ACK's may have been stripped.
