@@ -148,7 +148,7 @@ fn what_would_take_all_memory_is_refused_with_the_figure_and_a_remedy() {
     let folder = folder_with(&fine);
     let (status, error) = output(folder.path(), &["run", "scenario.toml"]);
     assert_eq!(status, Some(2), "{error}");
-    for word in ["scenario.toml:3:10: sample: ", "10.1 GB", "take at least ", "fewer flows"] {
+    for word in ["scenario.toml:3:10: sample: ", "10.1 GB", "use at least ", "fewer flows"] {
         assert!(error.contains(word), "{word}: {error}");
     }
     // A trace of 46 days with one opportunity.

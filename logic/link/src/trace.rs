@@ -57,7 +57,7 @@ pub enum TraceError {
         found: u64,
     },
     /// Nothing could ever be delivered, or infinitely much at once.
-    #[error("no opportunity after 0 ms: a trace needs at least one, its last time being its length")]
+    #[error("no opportunity after 0 ms: a trace needs at least one, since its last time is its length")]
     Empty,
     /// The time is too large.
     #[error("line {line}: {found} ms is later than {MAX_MS} ms (49 days); are these not milliseconds?")]

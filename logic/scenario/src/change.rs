@@ -101,11 +101,11 @@ fn check_handovers(root: &Section<'_>, network: &Network, changes: &[(Change, us
         cell_of[user] = to;
         let [old, new] = [from, to].map(|cell| &network.cells[cell]);
         let problem = if from == to {
-            format!("user {name:?} is in cell {:?} already", new.name)
+            format!("user {name:?} is already in cell {:?}", new.name)
         } else if old.host != new.host {
             let [old_host, new_host] = [old, new].map(|cell| &network.hosts[cell.host]);
             format!(
-                "a handover is between cells of one host; {:?} is at {old_host:?}, {:?} at {new_host:?}",
+                "both cells of a handover must be at the same host; {:?} is at {old_host:?}, {:?} at {new_host:?}",
                 old.name, new.name
             )
         } else {
@@ -125,7 +125,7 @@ fn read_entry(
     let at = section.find(&AT).and_then(|field| {
         let at = AT.kind.read(&field)?;
         if let Some(duration) = duration.filter(|duration| at >= *duration) {
-            field.error(format!("is at {at}, but the scenario ends at {duration}"));
+            field.error(format!("{at} is not before the scenario's end at {duration}"));
         }
         Some(Time::ZERO + at)
     });
@@ -138,12 +138,12 @@ fn read_entry(
     let mut add = |what| changes.push((Change { at: when, what }, place));
     if user.is_none() {
         for field in [&to, &forward, &interruption] {
-            refuse(field, "belongs to a user");
+            refuse(field, "applies only to a change of a user");
         }
     }
     match (link, flow, user) {
         (Some(link), None, None) => {
-            refuse(&target, "belongs to a flow; a link has rate and delay");
+            refuse(&target, "applies only to a flow; a link has `rate` and `delay`");
             if rate.is_none() && delay.is_none() {
                 section.error("missing key \"rate\" or \"delay\" in [[change]] of a link");
             }
@@ -162,8 +162,8 @@ fn read_entry(
             }
         }
         (None, Some(flow), None) => {
-            refuse(&rate, "belongs to a link; a flow has target");
-            refuse(&delay, "belongs to a link; a flow has target");
+            refuse(&rate, "applies only to a link; a flow has `target`");
+            refuse(&delay, "applies only to a link; a flow has `target`");
             if target.is_none() {
                 section.error("missing key \"target\" in [[change]] of a flow");
             }
@@ -173,7 +173,7 @@ fn read_entry(
                 matches!(flows.all.get(index).map(|flow| &flow.transport), Some(Transport::Udp { .. }))
             };
             if named.clone().any(is_udp) {
-                flow.error("has no congestion control that a target could be set for");
+                flow.error("is a UDP flow, without a congestion control that has a target");
             }
             for flow in named {
                 if let Some(target) = target {
@@ -183,10 +183,14 @@ fn read_entry(
         }
         (None, None, Some(user)) => {
             for field in [&rate, &delay, &target] {
-                refuse(field, "belongs to a link or a flow; a user has to, forward and interruption");
+                refuse(
+                    field,
+                    "applies only to a link or a flow; a user has `to`, `forward` and `interruption`",
+                );
             }
             if to.is_none() {
-                section.error("missing key \"to\" in [[change]] of a user: the cell that it goes to");
+                section
+                    .error("missing key \"to\" in [[change]] of a user: the cell that it is handed over to");
             }
             let at = to.as_ref().map_or(section.at, |to| to.at);
             let to = to.and_then(|to| network.cell_of(&to));
@@ -201,7 +205,7 @@ fn read_entry(
             }
         }
         (None, Some(other), _) | (Some(_), Some(other), _) | (Some(_), None, Some(other)) => {
-            other.error("a change is of a link, a flow or a user, not of two of them");
+            other.error("a change has only one of link, flow and user");
         }
         (None, None, None) => {
             section.error("missing key \"link\", \"flow\" or \"user\" in [[change]]");

@@ -35,12 +35,12 @@ impl Flows {
     pub fn read(root: &mut Section<'_>, network: &Network, duration: Option<Span>) -> Self {
         let mut flows = Self::default();
         let Some(field) = root.field("flow") else {
-            root.error("no [[flow]]: a scenario has at least one");
+            root.error("no [[flow]]: a scenario needs at least one");
             flows.incomplete = true;
             return flows;
         };
         if field.is_empty_list() {
-            field.error("a scenario has at least one flow");
+            field.error("a scenario needs at least one flow");
         }
         for (index, section) in field.tables().into_iter().enumerate() {
             flows.read_entry(section.of(GROUPS), index + 1, network, duration);
@@ -79,7 +79,7 @@ impl Flows {
         let count = count.or(ways.as_ref().map(|ways| ways.each.len())).unwrap_or(1).max(1);
         let stagger = section.find(&STAGGER);
         if let (Some(stagger), false) = (&stagger, is_replicated) {
-            stagger.error("is the time between the starts of `count` flows, and there is no `count`");
+            stagger.error("is the time between the starts of `count` flows, but there is no `count`");
         }
         let stagger = stagger.and_then(|f| STAGGER.kind.read(&f)).unwrap_or(STAGGER.default.0);
         let (start, stop) = read_times(&mut section, stagger * (count as u64 - 1), duration);
@@ -158,7 +158,7 @@ fn read_times(section: &mut Section<'_>, later: Span, duration: Option<Span>) ->
     let stop = section.find(&STOP).and_then(|field| {
         let stop = STOP.kind.read(&field)?;
         if stop <= last {
-            field.error(format!("the flow would stop at {stop}, but start at {last}"));
+            field.error(format!("the flow would stop at {stop}, but starts only at {last}"));
         }
         Some(Time::ZERO + stop)
     });
@@ -176,7 +176,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
             if let Some(field) = section.field(name) {
                 let instead =
                     if name == tcp::MTU.name { "; the size of its packets is `packet`" } else { "" };
-                field.error(format!("belongs to TCP, and this flow's transport is \"udp\"{instead}"));
+                field.error(format!("applies only to TCP, but this flow's transport is \"udp\"{instead}"));
             }
         }
         let packet = match packet {
@@ -187,7 +187,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
             Some(field) => {
                 let algorithm = read_algorithm(&field)?;
                 if algorithm.entry().receiver.is_none() {
-                    field.error(format!("{algorithm} measures nothing at the receiver; cdbe and cdbev2 do"));
+                    field.error(format!("{algorithm} does not measure at the receiver; use cdbe or cdbev2"));
                     return None;
                 }
                 Some(algorithm)
@@ -197,10 +197,10 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
         return Some(Transport::Udp { packet, estimator });
     }
     if let Some(field) = estimator {
-        field.error("belongs to transport = \"udp\"; other flows have the receiver half of their `cc`");
+        field.error("applies only to transport = \"udp\"; other flows use the receiver half of their `cc`");
     }
     if let Some(packet) = packet {
-        packet.error("belongs to transport = \"udp\"; the largest packet of other transports is `mtu`");
+        packet.error("applies only to transport = \"udp\"; use `mtu` for other transports");
     }
     if written == Some(Some(TransportWord::Quic)) {
         return quic::read(section);
@@ -223,7 +223,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     };
     if let (Some(field), Some(written)) = (transport, written.flatten().filter(|&word| word != carrier)) {
         let [carrier, written] = [carrier, written].map(|word| TRANSPORT.kind.word(word));
-        field.error(format!("{algorithm} is carried by {carrier:?}, not by {written:?}; leave this out"));
+        field.error(format!("{algorithm} is carried by {carrier:?}, not by {written:?}; remove this key"));
     }
     Some(match algorithm.transport() {
         ranpace_cc::Transport::Tcp => Transport::Tcp { algorithm, config, ack_every },
@@ -293,7 +293,7 @@ fn read_way(
     to: usize,
 ) -> Option<Way> {
     if from == to {
-        to_field.error(format!("the flow leads from {:?} to itself", network.hosts[from]));
+        to_field.error(format!("{:?} is both the sender and the receiver of the flow", network.hosts[from]));
         return None;
     }
     let way = |field: Option<Field<'_>>, what: &str, from: usize, to: usize| match field {
@@ -302,7 +302,7 @@ fn read_way(
             let route = network.route(from, to);
             if route.is_none() && !network.incomplete {
                 let (from, to) = (&network.hosts[from], &network.hosts[to]);
-                to_field.error(format!("no way for {what} from {from:?} to {to:?} over at most 64 links"));
+                to_field.error(format!("no path for {what} from {from:?} to {to:?} with at most 64 links"));
             }
             route
         }
@@ -311,7 +311,7 @@ fn read_way(
     let back = match (transport, back) {
         (Some(Transport::Udp { .. }), None) => Some(Vec::new()),
         (Some(Transport::Udp { .. }), Some(back)) => {
-            back.error("is the way of acknowledgements, and transport \"udp\" has none");
+            back.error("is the path of acknowledgements, but transport \"udp\" has none");
             None
         }
         (_, back) => way(back, "acknowledgements", to, from),
@@ -331,7 +331,7 @@ fn timeless(network: &Network, path: &[Hop], back: &[Hop]) -> Option<String> {
         || links().any(|link| !matches!(link.service, Service::Unlimited));
     let round_trip: Span = links().map(|link| link.delay).sum();
     (!back.is_empty() && !limited && round_trip < LEAST_ROUND_TRIP).then(|| {
-        format!("no link on its way there and back has a rate, and they take {round_trip} in all; give one of them a rate, or a delay of at least {LEAST_ROUND_TRIP}")
+        format!("no link of its path and back has a rate, and their delays sum to {round_trip}; set a rate on one of them, or a delay of at least {LEAST_ROUND_TRIP}")
     })
 }
 
@@ -376,5 +376,5 @@ fn no_bearer(network: &Network, way: &Way, bearer: usize) -> Option<String> {
     let user = users.find(|&user| network.users[user].config.bearers.len() <= bearer)?;
     let user = &network.users[user];
     let most = user.config.bearers.len() - 1;
-    Some(format!("the bearers of user {:?} are 0 to {most}, found {bearer}", user.name))
+    Some(format!("user {:?} has bearers 0 to {most}, found {bearer}", user.name))
 }

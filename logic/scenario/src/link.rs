@@ -194,14 +194,14 @@ fn read_service(
     let (opportunity, overhead) = (section.find(&OPPORTUNITY), section.find(&OVERHEAD));
     if !is_trace {
         for detail in [&repeat, &scale, &opportunity].into_iter().flatten() {
-            detail.error("belongs to a trace, and this link has none");
+            detail.error("applies only to a trace, but this link has none");
         }
         let unlimited = match &rate {
             Some(rate) => rate.is_text() && rate.text("") == Some("unlimited"),
             None => base == Some(&Service::Unlimited),
         };
         if let (Some(overhead), true) = (&overhead, unlimited) {
-            overhead.error("belongs to a trace or a rate, and this link has neither");
+            overhead.error("applies only to a trace or a rate, but this link has neither");
         }
     }
     let repeat = repeat.and_then(|f| REPEAT.kind.read(&f));
@@ -211,8 +211,9 @@ fn read_service(
     match (&rate, &trace) {
         (Some(_), Some(trace)) => trace.error("a link has a rate or a trace, not both"),
         (None, None) if base.is_none() => {
-            section
-                .error("missing key \"rate\" or \"trace\" in [[link]]; `rate = \"unlimited\"` for neither");
+            section.error(
+                "missing key \"rate\" or \"trace\" in [[link]]; use `rate = \"unlimited\"` for neither",
+            );
         }
         _ => {}
     }

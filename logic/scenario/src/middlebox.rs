@@ -51,13 +51,13 @@ pub(crate) fn read(root: &mut Section<'_>, network: &Network) -> Vec<MiddleboxSp
     let mut all: Vec<MiddleboxSpec> = Vec::new();
     for (index, section) in field.tables().into_iter().enumerate() {
         if index >= MOST {
-            section.error(format!("more than {MOST} of them"));
+            section.error(format!("more than {MOST} middleboxes"));
             break;
         }
         let (at, report) = (section.at, section.report);
         let Some(middlebox) = read_entry(section.of(&[KEYS]), index + 1, network) else { continue };
         if all.iter().any(|other| other.name == middlebox.name) {
-            report.add(at, format!("there is another one called {:?}", middlebox.name));
+            report.add(at, format!("there is another middlebox called {:?}", middlebox.name));
         }
         all.push(middlebox);
     }

@@ -45,7 +45,7 @@ impl Network {
         let Some(field) = root.field("link") else {
             // A scenario with a cell needs no link.
             if !root.has("cell") {
-                root.error("no [[link]]: a scenario has at least one, or a [[cell]]");
+                root.error("no [[link]]: a scenario needs at least one, or a [[cell]]");
                 network.incomplete = true;
             }
             return network;
@@ -54,7 +54,7 @@ impl Network {
         if sections.is_empty() {
             network.incomplete = true;
             if field.is_empty_list() {
-                field.error("a scenario has at least one link");
+                field.error("a scenario needs at least one link");
             }
         }
         for (index, section) in sections.into_iter().enumerate() {
@@ -77,7 +77,7 @@ impl Network {
             return;
         };
         if from_name == to_name {
-            to_field.error(format!("the link leads from {from_name:?} to itself"));
+            to_field.error(format!("both ends of the link are {from_name:?}"));
             self.incomplete = true;
             return;
         }
@@ -240,7 +240,7 @@ impl Network {
                     Hop::Radio { user, .. } => format!("the radio of {:?}", self.users[user as usize].name),
                 };
                 let (begins, here) = (&self.hosts[begins], &self.hosts[here]);
-                element.error(format!("{name} leads from {begins:?}, but the path has come to {here:?}"));
+                element.error(format!("{name} starts at {begins:?}, but the path has reached {here:?}"));
                 return None;
             }
             here = ends;
@@ -269,7 +269,7 @@ impl Network {
         let back = self.crossed(&flow.back, host).map(|back| (forward, back));
         let (name, host) = (&flow.name, &self.hosts[host]);
         Some(back.ok_or_else(|| {
-            format!("the data of flow {name:?} cross {host:?}, and its acknowledgements do not")
+            format!("the data of flow {name:?} cross {host:?}, but its acknowledgements do not")
         }))
     }
 
@@ -366,7 +366,7 @@ pub(crate) fn unknown<'n>(kind: &str, name: &str, known: impl Iterator<Item = &'
     let near = did_you_mean(name, known.clone());
     let more = if known.clone().nth(SHOWN).is_some() { ", ..." } else { "" };
     let shown: Vec<&str> = known.take(SHOWN).collect();
-    format!("unknown {kind} {name:?}; there are {}{more}{near}", shown.join(", "))
+    format!("unknown {kind} {name:?}; expected one of {}{more}{near}", shown.join(", "))
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
     let warmup_field = root.find(&WARMUP);
     let warmup = warmup_field.as_ref().and_then(|f| WARMUP.kind.read(f)).unwrap_or(WARMUP.default.0);
     if let (Some(field), Some(duration)) = (warmup_field, duration.filter(|duration| warmup >= *duration)) {
-        field.error(format!("{warmup} leaves nothing of the scenario, which ends at {duration}"));
+        field.error(format!("{warmup} is not before the scenario's end at {duration}"));
     }
     let seed = root.get(&SEED);
     let sample = root.find(&SAMPLE);
@@ -141,7 +141,7 @@ fn read_sample(field: Option<Field<'_>>, duration: Option<Span>, network: &Netwo
     let longer = Span::from_nanos(least.next_multiple_of(step));
     if let (Some(field), Some(_)) = (field, read) {
         field.error(format!(
-            "{samples} samples of {} flows, {} links and {users} users would take {:.1} GB of memory, more than {:.0} GB; take at \
+            "{samples} samples of {} flows, {} links and {users} users would take {:.1} GB of memory, more than {:.0} GB; use at \
              least {longer}, a shorter duration or fewer flows",
             flows.all.len(),
             network.links.len(),

@@ -61,20 +61,20 @@ pub(crate) fn read(root: &mut Section<'_>, network: &Network, flows: &Flows) -> 
     let mut peps: Vec<PepSpec> = Vec::new();
     for (index, section) in field.tables().into_iter().enumerate() {
         if index >= MOST {
-            section.error(format!("more than {MOST} of them"));
+            section.error(format!("more than {MOST} PEPs"));
             break;
         }
         let (at, report) = (section.at, section.report);
         let Some(pep) = read_entry(section.of(&[KEYS]), index + 1, network, flows) else { continue };
         if peps.iter().any(|other| other.name == pep.name) {
-            report.add(at, format!("there is another one called {:?}", pep.name));
+            report.add(at, format!("there is another PEP called {:?}", pep.name));
         }
         let twice = pep.watches.iter().find_map(|watch| {
             let other = peps.iter().find(|other| other.watches.iter().any(|own| own.flow == watch.flow))?;
             Some((&flows.all[watch.flow].name, &other.name))
         });
         if let Some((flow, other)) = twice {
-            report.add(at, format!("flow {flow:?} is watched by {other:?} already"));
+            report.add(at, format!("flow {flow:?} is already watched by the PEP {other:?}"));
         }
         peps.push(pep);
     }
@@ -193,7 +193,10 @@ cc = "mdcc"
             ("host = \"edgy\"", "unknown host \"edgy\""),
             ("host = \"edge\"\nlie = \"lot\"", "lie"),
             ("host = \"edge\"\nloss = 2", "loss"),
-            ("host = \"edge\"\n[[pep]]\nname = \"b\"\nhost = \"mast\"", "watched by \"pep1\" already"),
+            (
+                "host = \"edge\"\n[[pep]]\nname = \"b\"\nhost = \"mast\"",
+                "already watched by the PEP \"pep1\"",
+            ),
         ] {
             let error = parse(&with(pep), "", &mut ()).unwrap_err().to_string();
             assert!(error.contains(expected), "{pep}: {error}");

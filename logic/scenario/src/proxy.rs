@@ -48,7 +48,7 @@ pub(crate) fn read(
             Some((&flows.all[split.flow].name, &other.name))
         });
         if let Some((flow, other)) = twice {
-            report.add(at, format!("flow {flow:?} is split by the proxy {other:?} already"));
+            report.add(at, format!("flow {flow:?} is already split by the proxy {other:?}"));
         }
         proxies.push(proxy);
     }
@@ -142,7 +142,7 @@ fn read_rapid(section: &mut Section<'_>, period: Span) -> Settings {
 fn refuse_rapid(section: &mut Section<'_>) -> Settings {
     for key in RAPID_KEYS {
         if let Some(field) = section.field(key.name()) {
-            field.error("belongs to kind = \"rapid\"");
+            field.error("applies only to kind = \"rapid\"");
         }
     }
     Settings::THESIS
@@ -255,7 +255,7 @@ cc = "cubic"
     #[test]
     fn mistakes_are_told() {
         for (proxy, expected) in [
-            ("host = \"edge\"\nkind = \"split\"\ntheta = 0.8", "theta: belongs to kind = \"rapid\""),
+            ("host = \"edge\"\nkind = \"split\"\ntheta = 0.8", "theta: applies only to kind = \"rapid\""),
             ("host = \"edge\"\nkind = \"rapid\"\ntheta = 1.8", "theta"),
             ("kind = \"split\"", "missing key \"host\""),
             ("host = \"edge\"", "missing key \"kind\""),
@@ -265,7 +265,7 @@ cc = "cubic"
             ("host = \"edge\"\nkind = \"split\"\nflow_buffer = \"1KB\"", "flow_buffer"),
             (
                 "host = \"edge\"\nkind = \"split\"\n[[proxy]]\nname = \"b\"\nhost = \"mast\"\nkind = \"split\"",
-                "split by the proxy \"proxy1\" already",
+                "already split by the proxy \"proxy1\"",
             ),
         ] {
             let error = parse(&with(proxy), "", &mut ()).unwrap_err().to_string();

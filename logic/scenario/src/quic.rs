@@ -20,7 +20,7 @@ pub(crate) fn read(section: &mut Section<'_>) -> Option<Transport> {
     let names = tcp::KEYS.iter().map(|key| key.name()).filter(|name| !own(name));
     for name in names.chain([flow::TCP.name]) {
         if let Some(field) = section.field(name) {
-            field.error("belongs to TCP, and this flow's transport is \"quic\"");
+            field.error("applies only to TCP, but this flow's transport is \"quic\"");
         }
     }
     let mut config = read_config(section);
@@ -41,11 +41,11 @@ pub(crate) fn read(section: &mut Section<'_>) -> Option<Transport> {
 fn fits(algorithm: &Algorithm) -> Result<(), String> {
     let name = algorithm.entry().name;
     if algorithm.transport() != ranpace_cc::Transport::Tcp {
-        return Err(format!("{name} has a transport of its own, and cannot be carried by QUIC"));
+        return Err(format!("{name} has its own transport and cannot be carried by QUIC"));
     }
     if algorithm.entry().receiver.is_some() {
         return Err(format!(
-            "{name} needs reports of the receiver on its acknowledgements; those of QUIC cannot carry any, use transport = \"tcp\""
+            "{name} needs acknowledgements that carry reports of the receiver, which those of QUIC cannot; use transport = \"tcp\""
         ));
     }
     Ok(())

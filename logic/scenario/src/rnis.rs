@@ -161,7 +161,7 @@ fn read_table(mut section: Section<'_>, spec: &mut FeedSpec) {
     if let (Some(field), Some(at)) = (resume_field, resume)
         && stop.is_none_or(|stop| stop >= at)
     {
-        field.error("comes after `stop`");
+        field.error("must be after `stop`");
     }
     (spec.stop, spec.resume) = (stop.map(|at| Time::ZERO + at), resume.map(|at| Time::ZERO + at));
     spec.content = section.get(&CONTENT);
@@ -214,8 +214,8 @@ mod tests {
             ("[rnis]\nperiod = \"0s\"", "period: must be above zero"),
             ("[rnis]\nerror = 0.95", "error: expected a number from 0 to 0.9, found 0.95"),
             ("[modem]\nevery = 0", "every: expected a whole number from 1 to 1000000, found 0"),
-            ("[modem]\nresume = \"1s\"", "resume: comes after `stop`"),
-            ("[modem]\nstop = \"2s\"\nresume = \"1s\"", "resume: comes after `stop`"),
+            ("[modem]\nresume = \"1s\"", "resume: must be after `stop`"),
+            ("[modem]\nstop = \"2s\"\nresume = \"1s\"", "resume: must be after `stop`"),
             ("[rnis]\nencoding = \"json\"", "encoding: expected one of compact, text, found \"json\""),
             (
                 "[rnis]\ncontent = \"lies\"",

@@ -80,8 +80,9 @@ fn set_in_entries(
             name.map_or_else(|| format!("{kind}{}", index + 1), str::to_owned)
         })
         .collect();
-    let (&second, inner) =
-        path.split_first().ok_or(format!("{kind} what? such as {kind}.{}", table.example))?;
+    let (&second, inner) = path
+        .split_first()
+        .ok_or(format!("expected a key of [[{kind}]], such as {kind}.{}", table.example))?;
     let has_names = self::names(table.keys).contains(&"name");
     let named = if has_names { names.iter().position(|name| name == second) } else { None };
     if let (Some(index), false) = (named, inner.is_empty()) {
@@ -95,7 +96,7 @@ fn set_in_entries(
     if !keys.contains(&second) {
         let near = did_you_mean(second, keys.iter().copied().chain(names.iter().map(String::as_str)));
         return Err(format!(
-            "{second:?} is neither a key of [[{kind}]] nor a name in it with a key after it; names are {}, keys {}{near}",
+            "{second:?} is neither a key of [[{kind}]] nor a name followed by a key; names are {}, keys {}{near}",
             names.iter().take(10).cloned().collect::<Vec<_>>().join(", "),
             keys.join(", ")
         ));
@@ -105,7 +106,7 @@ fn set_in_entries(
         put(entry, table.keys, path, value)?;
         is_set = true;
     }
-    if is_set { Ok(()) } else { Err(format!("no [[{kind}]] has a place for {second:?}")) }
+    if is_set { Ok(()) } else { Err(format!("no [[{kind}]] accepts {second:?}")) }
 }
 
 /// Message about an unknown key, with the valid keys at the top.
@@ -136,7 +137,11 @@ fn check_key(path: &[&str], table: &Table) -> Result<(), String> {
     match path.first() {
         Some(key) if !keys.contains(key) => {
             let near = did_you_mean(key, keys.iter().copied());
-            Err(format!("{key:?} is not a key of [[{}]]; there are {}{near}", table.name, keys.join(", ")))
+            Err(format!(
+                "{key:?} is not a key of [[{}]]; expected one of {}{near}",
+                table.name,
+                keys.join(", ")
+            ))
         }
         _ => Ok(()),
     }
@@ -201,8 +206,8 @@ fn put(table: &mut dyn TableLike, keys: &[Group], path: &[&str], value: &str) ->
             let tables = keys.iter().flat_map(|group| group.iter()).filter(|key| key.is_table());
             let tables: Vec<&str> = tables.map(|key| key.name()).collect();
             return Err(match tables.as_slice() {
-                [] => format!("{key:?} has no keys in it"),
-                tables => format!("{key:?} has no keys in it; {} have", tables.join(", ")),
+                [] => format!("{key:?} is not a table"),
+                tables => format!("{key:?} is not a table; tables are {}", tables.join(", ")),
             });
         }
         return put(inner_table(table, key)?, keys, rest, value);
@@ -402,15 +407,18 @@ transport = "udp"
                           middlebox.KEY, change.KEY, \
                           rnis.KEY, modem.KEY; did you mean \"duration\"?",
             ),
-            ("flow", "cannot vary \"flow\": flow what? such as flow.cc"),
+            ("flow", "cannot vary \"flow\": expected a key of [[flow]], such as flow.cc"),
             ("change.at", "cannot vary \"change.at\": there is no [[change]]"),
             ("flow.cx", "cannot vary \"flow.cx\": \"cx\" is neither a key of [[flow]] nor a name"),
             ("flow.wbe.cc", "cannot vary \"flow.wbe.cc\": \"wbe\" is neither a key of [[flow]] nor a name"),
             ("flow.web.cx", "cannot vary \"flow.web.cx\": \"cx\" is not a key of [[flow]]"),
-            ("link.delay.x", "cannot vary \"link.delay.x\": \"delay\" has no keys in it; jitter, queue"),
+            (
+                "link.delay.x",
+                "cannot vary \"link.delay.x\": \"delay\" is not a table; tables are jitter, queue",
+            ),
             (
                 "link.\"up.1\".back.delay.x",
-                "cannot vary \"link.\\\"up.1\\\".back.delay.x\": \"delay\" has no keys",
+                "cannot vary \"link.\\\"up.1\\\".back.delay.x\": \"delay\" is not a table",
             ),
         ] {
             let error = vary(TEXT, key, "1").unwrap_err().to_string();

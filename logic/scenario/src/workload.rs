@@ -29,7 +29,7 @@ pub(crate) fn read(field: &Field<'_>) -> Option<Workload> {
         "paced" => {
             let (rate, interval) = (section.get(&RATE), section.get(&WRITE_INTERVAL));
             if let Some(rate) = rate.filter(|rate| rate.bytes_in(interval).is_zero()) {
-                section.error(format!("workload: {rate} is less than a byte in {interval}"));
+                section.error(format!("workload: {rate} is less than one byte per interval of {interval}"));
             }
             rate.map(|rate| Workload::Paced { rate, interval })
         }

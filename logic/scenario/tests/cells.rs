@@ -185,18 +185,18 @@ const REFUSED: &[(&str, &str)] = &[
         "C bandwidth = \"20\"",
         "f.toml:10:13: bandwidth: expected a frequency such as \"2120MHz\", found \"20\", which has no unit (one of GHz, MHz, kHz, Hz)",
     ),
-    ("C layers = 2", "f.toml:10:10: layers: belongs to radio = \"nr\""),
+    ("C layers = 2", "f.toml:10:10: layers: applies only to radio = \"nr\""),
     (
         "C radio = \"nr\"\npattern = \"DDDD\"",
         "f.toml:11:11: pattern: expected slots of both directions, found none of the uplink (U, or S with symbols up)",
     ),
     (
         "C radio = \"nr\"\nduplex = \"fdd\"\npattern = \"DSU\"",
-        "f.toml:12:11: pattern: belongs to duplex = \"tdd\"",
+        "f.toml:12:11: pattern: applies only to duplex = \"tdd\"",
     ),
     (
         "C radio = \"nr\"\nspacing = \"120kHz\"",
-        "f.toml:11:11: spacing: changes how many PRBs a bandwidth has: write bandwidth or prbs too",
+        "f.toml:11:11: spacing: changes the number of PRBs of a bandwidth: set `bandwidth` or `prbs` too",
     ),
     (
         "C radio = \"nr\"\nbandwidth = \"400MHz\"",
@@ -208,7 +208,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "C preset = \"nr\"\nradio = \"lte\"",
-        "f.toml:11:9: radio: the preset \"nr\" is \"nr\", not \"lte\"; ...",
+        "f.toml:11:9: radio: the preset \"nr\" has radio \"nr\", not \"lte\"; ...",
     ),
     (
         "C preset = \"zhong-lte-ch7\"",
@@ -233,7 +233,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "C radio = \"nr\"\ncontrol_channels = \"3gpp\"",
-        "f.toml:11:20: control_channels: belongs to radio = \"lte\"",
+        "f.toml:11:20: control_channels: applies only to radio = \"lte\"",
     ),
     ("C block_errors = nan", "f.toml:10:16: block_errors: expected a number from 0 to 1, found NaN"),
     (
@@ -242,7 +242,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "C fading = \"mmwave\"\nfading_speed = \"1m/s\"",
-        "f.toml:11:16: fading_speed: belongs to fading of several paths: ...",
+        "f.toml:11:16: fading_speed: applies only to multipath fading: ...",
     ),
     (
         "C fading = { kind = \"recorded\", file = \"fading.txt\" }",
@@ -264,7 +264,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "U position = [1, 0]\ndrop = { radius = \"5m\" }",
-        "f.toml:13:8: drop: a user has one of position, drop, walk, waypoints and trajectory",
+        "f.toml:13:8: drop: a user has only one of position, drop, walk, waypoints and trajectory",
     ),
     (
         "U waypoints = { points = [], speed = \"1m/s\" }",
@@ -288,21 +288,24 @@ const REFUSED: &[(&str, &str)] = &[
         "f.toml:12:14: trajectory: in \"drive.csv\": line 1: expected a column x_m, ...",
     ),
     ("U bearers = []", "f.toml:12:11: bearers: expected 1 to 11 bearers, found 0"),
-    ("U cell = \"sell\"", "f.toml:12:8: cell: unknown cell \"sell\"; there are cell; did you mean \"cell\"?"),
+    (
+        "U cell = \"sell\"",
+        "f.toml:12:8: cell: unknown cell \"sell\"; expected one of cell; did you mean \"cell\"?",
+    ),
     ("U host = \"mast\"", "f.toml:11:8: user \"ue\" is at the host of its own cell"),
     ("U count = 70000", "f.toml:7:1: cell \"cell\": expected at most 65523 users in a cell, found 70000..."),
-    ("F bearer = 1", "f.toml:18:10: bearer: the bearers of user \"ue\" are 0 to 0, found 1"),
+    ("F bearer = 1", "f.toml:18:10: bearer: user \"ue\" has bearers 0 to 0, found 1"),
     (
         "U buffer = \"1KB\"",
         "f.toml:15:8: flow \"flow\": its packets of 1.5KB never fit into the buffer of user \"ue\", ...",
     ),
     (
         "F [[change]]\nat = \"1s\"\nuser = \"ue\"\nto = \"cell\"",
-        "f.toml:21:6: to: user \"ue\" is in cell \"cell\" already",
+        "f.toml:21:6: to: user \"ue\" is already in cell \"cell\"",
     ),
     (
         "F [[change]]\nat = \"1s\"\nuser = \"ue\"\nto = \"far\"\n[[cell]]\nname = \"far\"",
-        "f.toml:21:6: to: a handover is between cells of one host; \"cell\" is at \"mast\", \"far\" at \"far\"...",
+        "f.toml:21:6: to: both cells of a handover must be at the same host; \"cell\" is at \"mast\", \"far\" at \"far\"...",
     ),
     ("F [[change]]\nat = \"1s\"\nlink = \"link1\"\nto = \"cell\"", "f.toml:18:1: missing key \"rate\" ..."),
 ];

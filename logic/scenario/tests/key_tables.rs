@@ -131,7 +131,7 @@ fn every_declared_key_is_read_and_can_be_varied() {
                 // No link here is duplex, and no flow is UDP.
                 Err(error) => ["\"back\"", "\"packet\"", "\"estimator\""]
                     .iter()
-                    .any(|key| error.to_string().ends_with(&format!("has a place for {key}"))),
+                    .any(|key| error.to_string().ends_with(&format!("accepts {key}"))),
             });
             assert!(is_set, "{name}{key}: {varied:?}");
         }

@@ -52,12 +52,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "cc = \"newreno\"",
         "transport = \"quic\"\ncc = \"cdbe\"\nmin_rto = \"1s\"",
-        "f.toml:16:6: cc: cdbe needs reports of the receiver on its acknowledgements; those of QUIC cannot carry any, use transport = \"tcp\"\nf.toml:17:11: min_rto: belongs to TCP, and this flow's transport is \"quic\"",
+        "f.toml:16:6: cc: cdbe needs acknowledgements that carry reports of the receiver, which those of QUIC cannot; use transport = \"tcp\"\nf.toml:17:11: min_rto: applies only to TCP, but this flow's transport is \"quic\"",
     ),
     (
         "cc = \"newreno\"",
         "transport = \"quic\"\ncc = \"sprout\"\nmtu = \"1000B\"",
-        "f.toml:16:6: cc: sprout has a transport of its own, and cannot be carried by QUIC\nf.toml:17:7: mtu: expected 1.228KB to 65.535KB, found \"1000B\"",
+        "f.toml:16:6: cc: sprout has its own transport and cannot be carried by QUIC\nf.toml:17:7: mtu: expected 1.228KB to 65.535KB, found \"1000B\"",
     ),
     (
         "cc = \"newreno\"",
@@ -67,7 +67,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "rate = \"12Mbit/s\"\ndelay = \"20ms\"",
         "rate = \"unlimited\"\ndelay = \"1us\"",
-        "f.toml:12:8: flow \"web\": no link on its way there and back has a rate, and they take 2us in all; give one of them a rate, or a delay of at least 10us",
+        "f.toml:12:8: flow \"web\": no link of its path and back has a rate, and their delays sum to 2us; set a rate on one of them, or a delay of at least 10us",
     ),
     (
         "delay",
@@ -116,38 +116,38 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "rate = \"12Mbit/s\"",
         "",
-        "f.toml:3:1: missing key \"rate\" or \"trace\" in [[link]]; `rate = \"unlimited\"` for neither",
+        "f.toml:3:1: missing key \"rate\" or \"trace\" in [[link]]; use `rate = \"unlimited\"` for neither",
     ),
     (
         "rate = \"12Mbit/s\"",
         "trace = \"Nowhere-LTE\"",
         "f.toml:7:9: trace: cannot load \"Nowhere-LTE\": no traces are available here",
     ),
-    ("delay", "scale = 2.0\ndelay", "f.toml:8:9: scale: belongs to a trace, and this link has none"),
+    ("delay", "scale = 2.0\ndelay", "f.toml:8:9: scale: applies only to a trace, but this link has none"),
     (
         "duplex = true",
         "loss = 1.5",
-        "f.toml:9:8: loss: expected a number from 0 to 1, found 1.5\nf.toml:14:6: to: no way for acknowledgements from \"phone\" to \"server\" over at most 64 links",
+        "f.toml:9:8: loss: expected a number from 0 to 1, found 1.5\nf.toml:14:6: to: no path for acknowledgements from \"phone\" to \"server\" with at most 64 links",
     ),
     (
         "duplex = true",
         "loss = -0.1",
-        "f.toml:9:8: loss: expected a number from 0 to 1, found -0.1\nf.toml:14:6: to: no way for acknowledgements from \"phone\" to \"server\" over at most 64 links",
+        "f.toml:9:8: loss: expected a number from 0 to 1, found -0.1\nf.toml:14:6: to: no path for acknowledgements from \"phone\" to \"server\" with at most 64 links",
     ),
     (
         "duplex = true",
         "loss = nan",
-        "f.toml:9:8: loss: expected a number from 0 to 1, found NaN\nf.toml:14:6: to: no way for acknowledgements from \"phone\" to \"server\" over at most 64 links",
+        "f.toml:9:8: loss: expected a number from 0 to 1, found NaN\nf.toml:14:6: to: no path for acknowledgements from \"phone\" to \"server\" with at most 64 links",
     ),
     (
         "duplex = true",
         "duplex = \"yes\"",
-        "f.toml:9:10: duplex: expected true or false, found \"yes\"\nf.toml:14:6: to: no way for acknowledgements from \"phone\" to \"server\" over at most 64 links",
+        "f.toml:9:10: duplex: expected true or false, found \"yes\"\nf.toml:14:6: to: no path for acknowledgements from \"phone\" to \"server\" with at most 64 links",
     ),
     (
         "duplex = true",
         "",
-        "f.toml:14:6: to: no way for acknowledgements from \"phone\" to \"server\" over at most 64 links",
+        "f.toml:14:6: to: no path for acknowledgements from \"phone\" to \"server\" with at most 64 links",
     ),
     (
         "duplex = true",
@@ -157,7 +157,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "duplex = true",
         "queue = { kind = \"fifo\" }",
-        "f.toml:9:18: kind: expected one of droptail, codel, fq_codel, pie, found \"fifo\"\nf.toml:14:6: to: no way for acknowledgements from \"phone\" to \"server\" over at most 64 links",
+        "f.toml:9:18: kind: expected one of droptail, codel, fq_codel, pie, found \"fifo\"\nf.toml:14:6: to: no path for acknowledgements from \"phone\" to \"server\" with at most 64 links",
     ),
     (
         "duplex = true",
@@ -199,23 +199,19 @@ const CASES: &[(&str, &str, &str)] = &[
         "\"\"",
         "f.toml:4:8: name: expected a name of 1 to 200 bytes without control characters, found \"\"",
     ),
-    (
-        "to = \"phone\"\nrate",
-        "to = \"server\"\nrate",
-        "f.toml:6:6: to: the link leads from \"server\" to itself",
-    ),
+    ("to = \"phone\"\nrate", "to = \"server\"\nrate", "f.toml:6:6: to: both ends of the link are \"server\""),
     ("[[link]]", "[link]", "f.toml:3:1: link: expected [[link]] with two brackets, found [link]"),
     ("\"10s\"", "\"0s\"", "f.toml:1:12: duration: must be above zero, found \"0s\""),
     (
         "\"10s\"",
         "\"1001h\"\nsample = \"1us\"",
-        "f.toml:2:10: sample: 3603600000000 samples of 1 flows, 2 links and 0 users would take 1037836.8 GB of memory, more than 2 GB; take at least 519ms, a shorter duration or fewer flows",
+        "f.toml:2:10: sample: 3603600000000 samples of 1 flows, 2 links and 0 users would take 1037836.8 GB of memory, more than 2 GB; use at least 519ms, a shorter duration or fewer flows",
     ),
     ("\"10s\"", "\"24001h\"", "f.toml:1:12: duration: expected 1ns to 86400000s, found \"24001h\""),
     (
         "\"10s\"",
         "\"10s\"\nwarmup = \"10s\"",
-        "f.toml:2:10: warmup: 10s leaves nothing of the scenario, which ends at 10s",
+        "f.toml:2:10: warmup: 10s is not before the scenario's end at 10s",
     ),
     (
         "\"10s\"",
@@ -228,17 +224,17 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[[flow]]\nname = \"web\"\nfrom = \"server\"\nto = \"phone\"\ncc = \"newreno\"\n",
         "",
-        "f.toml:1:1: no [[flow]]: a scenario has at least one",
+        "f.toml:1:1: no [[flow]]: a scenario needs at least one",
     ),
     (
         "name = \"web\"\nfrom = \"server\"",
         "from = \"sever\"",
-        "f.toml:12:8: from: unknown host \"sever\"; there are server, phone; did you mean \"server\"?",
+        "f.toml:12:8: from: unknown host \"sever\"; expected one of server, phone; did you mean \"server\"?",
     ),
     (
         "name = \"web\"\nfrom = \"server\"",
         "from = \"phone\"",
-        "f.toml:13:6: to: the flow leads from \"phone\" to itself",
+        "f.toml:13:6: to: \"phone\" is both the sender and the receiver of the flow",
     ),
     ("name = \"web\"\nfrom = \"server\"", "", "f.toml:11:1: missing key \"from\" in [[flow]]"),
     ("\"newreno\"", "\"newrno\"", "f.toml:15:6: cc: unknown algorithm \"newrno\"..."),
@@ -251,17 +247,17 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\ntransport = \"udp\"",
-        "f.toml:11:1: missing key \"workload\" in [[flow]]; transport \"udp\" carries cbr or ppbp\nf.toml:15:6: cc: belongs to TCP, and this flow's transport is \"udp\"",
+        "f.toml:11:1: missing key \"workload\" in [[flow]]; transport \"udp\" carries cbr or ppbp\nf.toml:15:6: cc: applies only to TCP, but this flow's transport is \"udp\"",
     ),
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\ntransport = \"datagram\"",
-        "f.toml:16:13: transport: newreno is carried by \"tcp\", not by \"datagram\"; leave this out",
+        "f.toml:16:13: transport: newreno is carried by \"tcp\", not by \"datagram\"; remove this key",
     ),
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\npacket = \"1000B\"",
-        "f.toml:16:10: packet: belongs to transport = \"udp\"; the largest packet of other transports is `mtu`",
+        "f.toml:16:10: packet: applies only to transport = \"udp\"; use `mtu` for other transports",
     ),
     (
         "cc = \"newreno\"",
@@ -276,7 +272,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "cc = \"newreno\"",
         "transport = \"udp\"\nmtu = \"1400B\"\nworkload = { kind = \"cbr\", rate = \"0bit/s\" }",
-        "f.toml:16:7: mtu: belongs to TCP, and this flow's transport is \"udp\"; the size of its packets is `packet`\nf.toml:17:35: rate: must be above zero, found \"0bit/s\"",
+        "f.toml:16:7: mtu: applies only to TCP, but this flow's transport is \"udp\"; the size of its packets is `packet`\nf.toml:17:35: rate: must be above zero, found \"0bit/s\"",
     ),
     (
         "cc = \"newreno\"",
@@ -301,7 +297,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\nworkload = { kind = \"paced\", rate = \"1bit/s\" }",
-        "f.toml:16:12: workload: 1bit/s is less than a byte in 10ms",
+        "f.toml:16:12: workload: 1bit/s is less than one byte per interval of 10ms",
     ),
     (
         "cc = \"newreno\"",
@@ -336,17 +332,17 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\nstagger = \"5s\"",
-        "f.toml:16:11: stagger: is the time between the starts of `count` flows, and there is no `count`",
+        "f.toml:16:11: stagger: is the time between the starts of `count` flows, but there is no `count`",
     ),
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\nstart = \"5s\"\nstop = \"5s\"",
-        "f.toml:17:8: stop: the flow would stop at 5s, but start at 5s",
+        "f.toml:17:8: stop: the flow would stop at 5s, but starts only at 5s",
     ),
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\npath = [\"down.back\"]",
-        "f.toml:16:9: path: the link \"down.back\" leads from \"phone\", but the path has come to \"server\"",
+        "f.toml:16:9: path: the link \"down.back\" starts at \"phone\", but the path has reached \"server\"",
     ),
     (
         "cc = \"newreno\"",
@@ -356,7 +352,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\npath = [\"dwon\"]",
-        "f.toml:16:9: path: unknown link \"dwon\"; there are down, down.back; did you mean \"down\"?",
+        "f.toml:16:9: path: unknown link \"dwon\"; expected one of down, down.back; did you mean \"down\"?",
     ),
     (
         "cc = \"newreno\"",
@@ -366,12 +362,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\n[[change]]\nat = \"10s\"\nlink = \"up\"\nrate = \"0bit/s\"",
-        "f.toml:17:6: at: is at 10s, but the scenario ends at 10s\nf.toml:18:8: link: unknown link \"up\"; there are down, down.back\nf.toml:19:8: rate: must be above zero, found \"0bit/s\"",
+        "f.toml:17:6: at: 10s is not before the scenario's end at 10s\nf.toml:18:8: link: unknown link \"up\"; expected one of down, down.back\nf.toml:19:8: rate: must be above zero, found \"0bit/s\"",
     ),
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\n[[change]]\nat = \"1s\"\nflow = \"web\"\nrate = \"1bit/s\"",
-        "f.toml:16:1: missing key \"target\" in [[change]] of a flow\nf.toml:19:8: rate: belongs to a link; a flow has target",
+        "f.toml:16:1: missing key \"target\" in [[change]] of a flow\nf.toml:19:8: rate: applies only to a link; a flow has `target`",
     ),
     (
         "cc = \"newreno\"",

@@ -22,7 +22,7 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig) {
     }
     if !matches!(config.air, Air::Nr { .. }) {
         for field in keys::OF_NR.iter().filter_map(|key| section.field(key.name())) {
-            field.error("belongs to radio = \"nr\"");
+            field.error("applies only to radio = \"nr\"");
         }
     }
     match &mut config.air {
@@ -43,7 +43,7 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig) {
         Air::Mmwave => {
             for field in [bandwidth, prbs].into_iter().flatten() {
                 field.error(
-                    "radio = \"mmwave\" has 200 MHz, given out by symbols; radio = \"nr\" has bandwidths",
+                    "radio = \"mmwave\" always has 200 MHz, allocated by symbols; use radio = \"nr\" for other bandwidths",
                 );
             }
         }
@@ -64,7 +64,7 @@ fn read_nr(
     if let Some(field) = section.find(&keys::SPACING) {
         *numerology = read_spacing(&field).unwrap_or(*numerology);
         if bandwidth.is_none() && prbs.is_none() {
-            field.error("changes how many PRBs a bandwidth has: write bandwidth or prbs too");
+            field.error("changes the number of PRBs of a bandwidth: set `bandwidth` or `prbs` too");
         }
     }
     if let Some(field) = bandwidth {
@@ -129,7 +129,7 @@ fn read_duplex(section: &mut Section<'_>, duplex: &mut Duplex) {
     }
     match (duplex, pattern) {
         (Duplex::Tdd(place), _) => *place = read.unwrap_or(*place),
-        (_, Some(field)) => field.error("belongs to duplex = \"tdd\""),
+        (_, Some(field)) => field.error("applies only to duplex = \"tdd\""),
         _ => {}
     }
 }

@@ -70,7 +70,7 @@ fn read_carriers(section: &mut Section<'_>, channel: &mut ChannelConfig, shared:
     if shared {
         channel.carrier.uplink = channel.carrier.downlink;
         if let Some(field) = section.find(&keys::CARRIER_UP) {
-            field.error("belongs to FDD: here both directions are on `carrier`");
+            field.error("applies only to FDD; here both directions use `carrier`");
         }
     } else if let Some(uplink) = carrier(section, &keys::CARRIER_UP) {
         channel.carrier.uplink = uplink;
@@ -186,7 +186,7 @@ fn read_fading(section: &mut Section<'_>, channel: &mut ChannelConfig, air: Air,
     }
     match (&mut channel.fading, speed_field) {
         (FadingConfig::Multipath(_, place), _) => *place = speed.unwrap_or(*place),
-        (_, Some(field)) => field.error("belongs to fading of several paths: flat, epa, eva or etu"),
+        (_, Some(field)) => field.error("applies only to multipath fading: flat, epa, eva or etu"),
         _ => {}
     }
 }
@@ -235,7 +235,7 @@ fn read_fading_kind(
 
 fn read_recorded(file: &Field<'_>, every: Span, air: Air, files: &mut Traces<'_>) -> Option<FadingConfig> {
     let Air::Lte { band } = air else {
-        file.error("recorded fading has a line for each PRB of LTE; other radios have none");
+        file.error("recorded fading is for LTE only: its file has a line for each PRB of LTE");
         return None;
     };
     let text = files.text(file)?;
@@ -261,10 +261,10 @@ fn read_noise(field: &Field<'_>) -> Option<Option<NoiseSource>> {
     let (on, period, random) =
         (section.get(&noise::ON), section.get(&noise::PERIOD), section.get(&noise::RANDOM));
     if random && on.is_none() {
-        section.error("noise that comes and goes has `on` and `period`, steady noise neither");
+        section.error("pulsed noise needs both `on` and `period`, steady noise neither");
     }
     if on.is_some() != period.is_some() {
-        section.error("noise that comes and goes has `on` and `period`, steady noise neither");
+        section.error("pulsed noise needs both `on` and `period`, steady noise neither");
     }
     if let (Some(on), Some(period)) = (on, period)
         && on > period

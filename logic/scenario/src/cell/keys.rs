@@ -157,8 +157,8 @@ pub(super) const FADING_SPEED: Key<WordOr<In>> = Key {
     name: "fading_speed",
     kind: WordOr("moving", In(&SPEED, SPEEDS)),
     default: Open(""),
-    about: "user speed assumed for multipath fading; `\"moving\"`: each user's actual speed, so the gain of a stationary \
-            user is constant",
+    about: "user speed for the fading `\"flat\"`, `\"epa\"`, `\"eva\"` and `\"etu\"`; `\"moving\"`: each user's actual \
+            speed, so the gain of a stationary user is constant",
 };
 pub(super) const POWER: Key<In> = Key {
     name: "power",
@@ -202,8 +202,12 @@ pub(super) const NOISE: Key<Table> = Key {
     default: Open(""),
     about: "noise generator at the users: power in each PRB; see below",
 };
-pub(super) const NOISE_UP: Key<Table> =
-    Key { name: "noise_up", kind: Table("as `noise`"), default: Open(""), about: "the same in the uplink" };
+pub(super) const NOISE_UP: Key<Table> = Key {
+    name: "noise_up",
+    kind: Table("as `noise`"),
+    default: Open(""),
+    about: "the same at the base station",
+};
 
 /// The channel.
 pub(crate) const CHANNEL: Group = &[

@@ -57,7 +57,7 @@ pub(crate) fn read(root: &mut Section<'_>, network: &mut Network, files: &mut Tr
             defaults.push(read_cell(section, index + 1, network, files));
         }
         if network.cells.is_empty() && network.links.is_empty() && !network.incomplete {
-            field.error("a scenario has at least one link or cell");
+            field.error("a scenario needs at least one link or cell");
             network.incomplete = true;
         }
     }
@@ -111,7 +111,7 @@ fn read_config(section: &mut Section<'_>, files: &mut Traces<'_>) -> (CellConfig
         && radio != own
     {
         field.error(format!(
-            "the preset {:?} is {own:?}, not {radio:?}; leave one of the two out",
+            "the preset {:?} has radio {own:?}, not {radio:?}; remove one of the two keys",
             preset.name
         ));
     }

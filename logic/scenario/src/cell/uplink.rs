@@ -23,7 +23,7 @@ pub(super) fn read(section: &mut Section<'_>, config: &mut CellConfig, slot: Spa
             Air::Lte { band } => {
                 config.control = read_control(&field, band).unwrap_or(config.control);
             }
-            Air::Nr { .. } | Air::Mmwave => field.error("belongs to radio = \"lte\""),
+            Air::Nr { .. } | Air::Mmwave => field.error("applies only to radio = \"lte\""),
         }
     }
     let access = &mut config.access;

@@ -81,7 +81,7 @@ fn read_entry(
             None
         }
         None => {
-            section.error("missing key \"cell\" in [[user]]: there are several");
+            section.error("missing key \"cell\" in [[user]]: there are several cells");
             None
         }
     };
@@ -89,7 +89,7 @@ fn read_entry(
     let is_replicated = section.has(COUNT.name);
     let host_field = section.find(&HOST);
     if let (Some(field), true) = (&host_field, is_replicated) {
-        field.error("of users with `count`, each has a host of its own name");
+        field.error("users with `count` cannot share a host; each gets a host with its own name");
     }
     let host = host_field.and_then(|field| field.name());
     // A user without a valid cell is read all the same, so that its errors are reported.
@@ -125,7 +125,7 @@ fn read_entry(
     for replicate in 0..count.unwrap_or(1) {
         let own_name = if is_replicated { format!("{name}.{}", replicate + 1) } else { name.clone() };
         if network.has_link(&own_name) {
-            report.add(at, format!("there is a link called {own_name:?}"));
+            report.add(at, format!("there is already a link called {own_name:?}"));
         }
         let host = network.host(host.unwrap_or(&own_name));
         if host == network.cells[cell].host {
@@ -153,7 +153,7 @@ fn read_place(section: &mut Section<'_>, defaults: &Defaults, files: &mut Traces
     let (walk, waypoints) = (section.find(&WALK), section.find(&WAYPOINTS));
     let trajectory = section.find(&TRAJECTORY);
     if let Some(second) = [&position, &drop, &walk, &waypoints, &trajectory].into_iter().flatten().nth(1) {
-        second.error("a user has one of position, drop, walk, waypoints and trajectory");
+        second.error("a user has only one of position, drop, walk, waypoints and trajectory");
     }
     if let Some(field) = position {
         return field.position(height_m).map(Place::Static);

@@ -37,7 +37,7 @@ pub(super) const TO: Key<Name, Required> = Key {
 pub(crate) const CC: Key<Text> = Key {
     name: "cc",
     kind: Text("algorithm"),
-    default: Open("required but for UDP"),
+    default: Open("required except for UDP"),
     about: "`ranpace list cc` shows all; options follow colons: `\"c2tcp:target=50ms\"`",
 };
 pub(super) const TRANSPORT: Key<Words<TransportWord>> = Key {
@@ -48,7 +48,7 @@ pub(super) const TRANSPORT: Key<Words<TransportWord>> = Key {
         ("udp", TransportWord::Udp),
         ("datagram", TransportWord::Datagram),
     ]),
-    default: Open("as `cc` needs"),
+    default: Open("depends on `cc`"),
     about: "needed only for `\"quic\"` and `\"udp\"`",
 };
 pub(super) const WORKLOAD: Key<Table> = Key {

@@ -95,8 +95,8 @@ pub(super) const THETA: Key<Number, Is<f64>> = Key {
     name: "theta",
     kind: Number(0.01..=1.0),
     default: Is(Settings::THESIS.theta),
-    about: "a flow below this share of what its window allows is slow (the authors' ns-3 code: 0.85, their Linux module: \
-            0.75)",
+    about: "a flow that uses less than this share of what its window allows is slow (the authors' ns-3 code: 0.85, their \
+            Linux module: 0.75)",
 };
 pub(super) const FLOOR: Key<Whole<u32>, Is<u32>> = Key {
     name: "floor",
@@ -172,12 +172,13 @@ pub(super) const WINDOW: Key<Words<WindowRule>, Is<WindowRule>> = Key {
         ("module", WindowRule::Module),
     ]),
     default: Is(Settings::THESIS.window),
-    about: "`\"wired\"`: the server's window is for the smallest RTT to the server, the user's for the same rate and the \
-            smallest RTT to the user (the text); `\"whole\"`: both windows are the share for the sum of both RTTs, at \
-            least 2 ms to the server and 1 ms to the user, and the server's is advertised in multiples of 16 KiB, rounded \
-            down, at least one (the authors' ns-3 code); `\"module\"`: as `\"wired\"`, with shifts for divisions: each of \
-            N flows has 1/1, 1/2, 1/4 (3 to 7), 1/8 ... of the rate, and the user's window is `RW 2^(1 + floor(log2 \
-            RTT_RAN) - floor(log2 RTT_WAN))`, with a segment for each 1024 B of it (the authors' Linux module)",
+    about: "`\"wired\"`: the window towards the server is for the smallest RTT to the server, the window towards the user \
+            for the same rate and the smallest RTT to the user (the text); `\"whole\"`: both windows are the share for the \
+            sum of both RTTs, at least 2 ms to the server and 1 ms to the user, and the server is told multiples of 16 \
+            KiB, rounded down, at least one (the authors' ns-3 code); `\"module\"`: as `\"wired\"`, with shifts for \
+            divisions: each of N flows has 1/1, 1/2, 1/4 (3 to 7), 1/8 ... of the rate, and the window towards the user is \
+            `RW 2^(1 + floor(log2 RTT_RAN) - floor(log2 RTT_WAN))`, with a segment for each 1024 B of it (the authors' \
+            Linux module)",
 };
 pub(super) const ALPHA: Key<Number, Is<f64>> = Key {
     name: "alpha",

@@ -38,13 +38,13 @@ pub(super) const MAX_STREAM_DATA: Key<Size> = Key {
 pub(super) const ACK_EVERY: Key<Whole<u32>> = Key {
     name: "ack_every",
     kind: Whole::new(1..=1_000),
-    default: Open("2, and nothing is asked for; or what the algorithm asks for (`vivace`: 1)"),
+    default: Open("2, without a request; or what the algorithm requests (`vivace`: 1)"),
     about: "ack-eliciting packets per acknowledgement; a value is requested from the receiver by an ACK_FREQUENCY frame",
 };
 pub(super) const ACK_DELAY: Key<Duration> = Key {
     name: "ack_delay",
     kind: Within(LEAST_SPAN..=Span::from_secs(10)),
-    default: Open("25 ms, and nothing is asked for"),
+    default: Open("25 ms, without a request"),
     about: "maximum delay of an acknowledgement, requested likewise; noq limits it to the RTT, but not below 25 ms",
 };
 pub(super) const ECN: Key<Flag> = Key { name: "ecn", kind: Flag, default: Open("`false`"), about: "" };

@@ -133,8 +133,8 @@ pub(super) const INFLATE_OWN: Key<Flag> = Key {
     name: "inflate_own",
     kind: Flag,
     default: Open("`false`"),
-    about: "without SACK: duplicate acknowledgements let also algorithms that set their own window send more during a \
-            recovery",
+    about: "without SACK: during a recovery, duplicate acknowledgements let algorithms that set their own window send \
+            more, too",
 };
 pub(super) const RTT_SAMPLE: Key<Words<RttSample>> = Key {
     name: "rtt_sample",

@@ -318,7 +318,7 @@ pub(crate) mod harq {
         name: "turnaround",
         kind: Own("time"),
         default: Open(""),
-        about: "time until a process may send again; at least a slot",
+        about: "time from a transmission until its process may send again; at least a slot",
     };
     pub(crate) const MISREADING: Key<Number> = Key {
         name: "misreading",
