@@ -143,7 +143,7 @@ impl DeviceConnections<'_> {
     pub fn hint(&mut self, address: Option<IpAddr>, hint: &RadioHint) -> Result<usize, KernelError> {
         let (object, kind) = match &self.of {
             Of::Loaded(loaded) => (loaded.object(), loaded.control().kind()),
-            Of::Pinned(pinned) => (&*pinned.object, pinned.kind),
+            Of::Pinned(pinned) => (&pinned.object, pinned.kind),
         };
         let (mut taken, mut failed) = (0, None);
         if kind.radio() == Some(Radio::Senders) && self.connections.is_empty() {

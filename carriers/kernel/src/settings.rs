@@ -4,9 +4,9 @@ pub(crate) mod c2tcp;
 pub(crate) mod cdbe;
 pub(crate) mod cdbev2;
 pub(crate) mod dcic;
+pub(crate) mod mdcc;
 pub(crate) mod meld;
 pub(crate) mod rapid;
-pub(crate) mod mdcc;
 pub(crate) mod sigma;
 
 use ranpace_cc::bw_report::Format;

@@ -1,6 +1,6 @@
 //! `sigma.h` with its guards around the kernel's CUBIC.
 
-use ranpace_cc::sigma::{Average, Params, Reach};
+use ranpace_cc::sigma::{Average, Params, PMaxRule};
 use ranpace_cc::{
     Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, RadioHint, Sample, Sent, Signal,
     Window,
@@ -39,7 +39,7 @@ mirror! {
         pub sr_offset_us: u32,
         /// RTTmin that the device knows already; 0: none.
         pub known_rtt_us: u32,
-        /// Number of the [`Reach`].
+        /// Number of the [`PMaxRule`].
         pub reach: u8,
         /// The last hint, not a mean.
         pub last_tti: u8,
@@ -175,9 +175,9 @@ impl From<&Params> for Settings {
             sr_offset_us: micros(params.sr_offset),
             known_rtt_us: params.known_rtt_min.map_or(0, |rtt| micros(rtt).max(1)),
             reach: match params.reach {
-                Reach::Reachable => 0,
-                Reach::Eq37 => 1,
-                Reach::OwnPlusUnused => 2,
+                PMaxRule::Reachable => 0,
+                PMaxRule::Eq37 => 1,
+                PMaxRule::OwnPlusUnused => 2,
             },
             last_tti: (params.average == Average::LastTti).into(),
             least_of_four: params.least_of_four.into(),

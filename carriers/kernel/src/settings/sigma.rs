@@ -1,7 +1,7 @@
 //! SIGMA's: `struct sigma_settings` of `bpf/arithmetic/sigma.h`.
 
 use ranpace_cc::Options;
-use ranpace_cc::sigma::{Average, Reach, read_params};
+use ranpace_cc::sigma::{Average, PMaxRule, read_params};
 use ranpace_units::Span;
 
 use super::Settings;
@@ -21,9 +21,9 @@ pub(crate) fn read(_: &str, options: &mut Options) -> Result<Settings, KernelErr
         (
             "settings.reach",
             match params.reach {
-                Reach::Reachable => 0,
-                Reach::Eq37 => 1,
-                Reach::OwnPlusUnused => 2,
+                PMaxRule::Reachable => 0,
+                PMaxRule::Eq37 => 1,
+                PMaxRule::OwnPlusUnused => 2,
             },
         ),
         ("settings.last_tti", u64::from(params.average == Average::LastTti)),

@@ -65,9 +65,16 @@ fn user(text: &str) -> Result<User, String> {
     Ok((name.to_owned(), Some(address)))
 }
 
+impl From<String> for Users {
+    /// This device alone.
+    fn from(name: String) -> Self {
+        Self { users: vec![(name, None)] }
+    }
+}
+
 impl Users {
     /// Those that were asked for, or the host of the emulation that this process is behind.
-    pub fn or_host(self) -> Result<Vec<User>, Failure> {
+    fn or_host(self) -> Result<Vec<User>, Failure> {
         if !self.users.is_empty() {
             return Ok(self.users);
         }
@@ -92,7 +99,9 @@ impl Users {
                 continue;
             }
             let addresses = (name.as_str(), 0).to_socket_addrs().map_err(|error| {
-                Failure::asked(format!("no address of {name} is known ({error}); --user {name}=ADDRESS says it"))
+                Failure::asked(format!(
+                    "no address of {name} is known ({error}); --user {name}=ADDRESS says it"
+                ))
             })?;
             found.extend(addresses.map(|address| (name.clone(), Some(address.ip()))));
         }
@@ -158,8 +167,12 @@ impl<'a> Listener<'a> {
     /// For the control that this process has loaded.
     pub fn of(loaded: &'a Loaded, users: Users) -> Result<Self, Failure> {
         Ok(match loaded.control().kind().radio() {
-            Some(Radio::Users) => Self::to(Destination::Users(RadioFeed::of(loaded)?), users.with_addresses()?),
-            Some(Radio::Senders) => Self::to(Destination::Senders(loaded.device_connections()?), users.or_host()?),
+            Some(Radio::Users) => {
+                Self::to(Destination::Users(RadioFeed::of(loaded)?), users.with_addresses()?)
+            }
+            Some(Radio::Senders) => {
+                Self::to(Destination::Senders(loaded.device_connections()?), users.or_host()?)
+            }
             // A control that takes nothing is refused.
             _ => Self::to(Destination::Receivers(loaded.device_connections()?), users.or_host()?),
         })
@@ -235,7 +248,9 @@ impl<'a> Listener<'a> {
                     device.hint(*address, &hint)?
                 }
                 Destination::Users(feed) => {
-                    let (Some(hint), Some(address)) = (line.for_servers(measured_at), address) else { continue };
+                    let (Some(hint), Some(address)) = (line.for_servers(measured_at), address) else {
+                        continue;
+                    };
                     feed.report(*address, &hint)?;
                     1
                 }
@@ -257,7 +272,9 @@ impl Listener<'static> {
             .and_then(|pinned| Control::parse(&pinned.text?).ok())
             .and_then(|control| control.kind().radio());
         Ok(match radio {
-            Some(Radio::Users) => Self::to(Destination::Users(RadioFeed::pinned(name)?), users.with_addresses()?),
+            Some(Radio::Users) => {
+                Self::to(Destination::Users(RadioFeed::pinned(name)?), users.with_addresses()?)
+            }
             Some(Radio::Senders) => {
                 Self::to(Destination::Senders(DeviceConnections::pinned(name)?), users.or_host()?)
             }

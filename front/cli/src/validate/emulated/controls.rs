@@ -16,7 +16,7 @@ use ranpace_scenario::{Scenario, Transport};
 
 use crate::common;
 use crate::failure::Failure;
-use crate::kernel::feed::{Listener, Source, Told};
+use crate::kernel::feed::{Listener, Source, Told, Users};
 
 /// Whether controls can be loaded at all.
 pub fn check() -> Result<(), Failure> {
@@ -113,7 +113,7 @@ impl Fed {
             let (pipe, over) = (pipe.clone(), Arc::clone(&over));
             let thread = thread::spawn(move || {
                 ranpace_emulator::within(&name, move || {
-                    let mut listener = Listener::of(&control, &[(user, None)])?;
+                    let mut listener = Listener::of(&control, Users::from(user))?;
                     listener.follow(&mut Source::file(&pipe)?, &over)
                 })
             });
