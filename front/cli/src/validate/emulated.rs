@@ -190,6 +190,7 @@ impl Inside {
             stop.store(true, Ordering::Relaxed);
         });
         let inside = (std::env::current_exe().map_err(Failure::ours)?, vec!["emulate-inside".into()]);
+        #[cfg_attr(not(feature = "kernel"), allow(unused_mut, reason = "controls change it"))]
         let mut plan = Plan {
             main: None,
             beside: Vec::new(),
