@@ -28,7 +28,8 @@ struct driven {
     CLIENT client;
     struct link link;
     struct reduction reduction;
-    __u32 began; /* the control has been initialised */
+    struct event event; /* the stack has no room for it */
+    __u32 began;        /* the control has been initialised */
 };
 
 SENDER_SETTINGS settings SEC(".data.settings");
@@ -37,25 +38,15 @@ OPTIONS_TEXT;
 
 STATE_OF(struct driven);
 
-/* The event that is told. Of each processor one: programs of one socket do not interrupt each other, and the stack has no room. */
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct event);
-} scratch SEC(".maps");
-
-static __always_inline struct event *new_event(struct sock *sk)
+/* The event at hand, in the state: an event of another socket may interrupt one that is handled from the backlog. */
+static __always_inline struct event *new_event(struct sock *sk, struct driven *d)
 {
-    __u32 zero = 0;
-    struct event *e = bpf_map_lookup_elem(&scratch, &zero);
+    struct event *e = &d->event;
 
-    if (e) {
-        e->flow.pacing = 0;
-        flow_of_event(&e->flow, sk);
-        e->rate = 0;
-        e->lost = 0;
-    }
+    e->flow.pacing = 0;
+    flow_of_event(&e->flow, sk);
+    e->rate = 0;
+    e->lost = 0;
     return e;
 }
 
@@ -125,9 +116,7 @@ void BPF_PROG(driven_init, struct sock *sk)
     sk->sk_pacing_status = SK_PACING_NEEDED;
     if (!d || d->began)
         return;
-    e = new_event(sk);
-    if (!e)
-        return;
+    e = new_event(sk, d);
     d->began = 1;
     /* It may have been idle for long: the kernel's last reading of its clock is no time to begin at. */
     e->flow.now = bpf_ktime_get_ns();
@@ -145,15 +134,16 @@ void BPF_PROG(driven_cong_control, struct sock *sk, __u32 ack, int flag, const s
 {
     struct tcp_sock *tp = tcp_sk(sk);
     struct driven *d = state_of(sk);
-    struct event *e = new_event(sk);
+    struct event *e;
     bool is_rate;
 
-    if (!d || !e) {
+    if (!d) {
         /* No memory for a state: the parent's growth; driven_ssthresh reduces the window. */
         if (flag & FLAG_DATA_ACKED)
             cubictcp_cong_avoid(sk, ack, rs->acked_sacked);
         return;
     }
+    e = new_event(sk, d);
     if (d->link.consumed != d->link.reports && d->link.agreement.agreed) {
         d->link.consumed = d->link.reports;
         d->link.came = e->flow.now;
@@ -230,16 +220,14 @@ void BPF_PROG(driven_set_state, struct sock *sk, __u8 new_state)
     if (!d)
         return;
     if (new_state == FLOW_LOSS) {
-        e = new_event(sk);
-        if (e)
-            tell_rare(sk, d, e, EVENT_TIMEOUT);
+        e = new_event(sk, d);
+        tell_rare(sk, d, e, EVENT_TIMEOUT);
     } else if (new_state == FLOW_OPEN && old_state != FLOW_DISORDER && old_state != FLOW_OPEN) {
         if (!parent_has(d))
             d->reduction.prior_cwnd = 0;
         end_reduction(tp, &d->reduction, old_state);
-        e = new_event(sk);
-        if (e)
-            tell_rare(sk, d, e, EVENT_RECOVERED);
+        e = new_event(sk, d);
+        tell_rare(sk, d, e, EVENT_RECOVERED);
     }
 }
 
@@ -247,25 +235,22 @@ SEC("struct_ops")
 void BPF_PROG(driven_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
     struct driven *d;
-    struct event *e;
 
     cubictcp_cwnd_event(sk, event);
     if (event != CA_EVENT_TX_START)
         return;
     d = state_of(sk);
-    e = new_event(sk);
-    if (d && e)
-        tell_rare(sk, d, e, EVENT_IDLE);
+    if (d)
+        tell_rare(sk, d, new_event(sk, d), EVENT_IDLE);
 }
 
 SEC("struct_ops")
 __u32 BPF_PROG(driven_undo_cwnd, struct sock *sk)
 {
     struct driven *d = state_of(sk);
-    struct event *e = new_event(sk);
 
-    if (d && e && !parent_has(d)) {
-        tell_rare(sk, d, e, EVENT_SPURIOUS);
+    if (d && !parent_has(d)) {
+        tell_rare(sk, d, new_event(sk, d), EVENT_SPURIOUS);
         return tcp_sk(sk)->snd_cwnd;
     }
     return undo_reduction(sk, d ? &d->reduction : 0);

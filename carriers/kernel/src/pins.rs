@@ -34,8 +34,8 @@ const FOLDER: &str = "/sys/fs/bpf/ranpace";
 
 /// Maps that are pinned, by the names that programs give them, and their files.
 const PINNED_MAPS: [(&str, &str); 3] = [(SETTINGS, "settings"), (CHOICE, "choice"), ("state", "state")];
-/// Maps that some controls have, pinned under their names: of MELD, of `rapid`, and what SIGMA's device said last.
-const MAPS_OF_SOME: [&str; 3] = [USERS, ALLOCATIONS, "device"];
+/// Maps that some controls have, pinned under their names: of MELD, of `rapid`, and of SIGMA: what its device said last, RTTmin of destinations.
+const MAPS_OF_SOME: [&str; 4] = [USERS, ALLOCATIONS, "device", "destinations"];
 
 /// A pinned control.
 #[derive(Clone, Debug)]

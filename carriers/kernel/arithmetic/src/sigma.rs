@@ -1,6 +1,6 @@
 //! `sigma.h` with its guards around the kernel's CUBIC.
 
-use ranpace_cc::sigma::{Average, Params, PMaxRule};
+use ranpace_cc::sigma::{Average, PMaxRule, Params};
 use ranpace_cc::{
     Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, RadioHint, Sample, Sent, Signal,
     Window,
