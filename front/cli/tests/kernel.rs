@@ -77,7 +77,26 @@ cc = "cubic"
     }
 
     /// The same over another network, for so many seconds. Radio information goes to the named pipe `hints`.
-    fn download_in(scenario: &str, (server, phone): (&str, &str), also: &str, seconds: u32) -> Download {
+    fn download_in(scenario: &str, prefixes: (&str, &str), also: &str, seconds: u32) -> Download {
+        transfer(scenario, prefixes, also, seconds, Way::Down)
+    }
+
+    /// The direction of a transfer.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Way {
+        Down,
+        Up,
+    }
+
+    fn transfer(
+        scenario: &str,
+        (server, phone): (&str, &str),
+        also: &str,
+        seconds: u32,
+        way: Way,
+    ) -> Download {
+        let (reverse, sender, sender_prefix) =
+            if way == Way::Down { (" -R", "server:5201", server) } else { ("", "phone:", phone) };
         let folder = folder_with(scenario);
         for pipe in ["hints", "relay"] {
             nix::unistd::mkfifo(&folder.path().join(pipe), nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -85,12 +104,13 @@ cc = "cubic"
         let ranpace = env!("CARGO_BIN_EXE_ranpace");
         let with = |text: &str| text.replace("ranpace", ranpace);
         let serve = format!("server={} iperf3 -s >/dev/null 2>&1", with(server));
-        let script = format!("sleep 3; {} iperf3 -c server -R -t {seconds} -C cubic >/dev/null", with(phone))
-            .replace(
-                // iperf3 asks the sender for its control by -C, which would win.
-                if server.is_empty() { "\0" } else { " -C cubic" },
-                "",
-            );
+        let script =
+            format!("sleep 3; {} iperf3 -c server{reverse} -t {seconds} -C cubic >/dev/null", with(phone))
+                .replace(
+                    // iperf3 asks the sender for its control by -C, which would win.
+                    if sender_prefix.is_empty() { "\0" } else { " -C cubic" },
+                    "",
+                );
         let also = format!("server={also}");
         let (code, out, error) = output(
             folder.path(),
@@ -117,7 +137,7 @@ cc = "cubic"
         let flows = parsed["summary"]["flows"].as_array().unwrap();
         let flow = flows
             .iter()
-            .filter(|flow| flow["name"].as_str().unwrap().starts_with("server:5201"))
+            .filter(|flow| flow["name"].as_str().unwrap().starts_with(sender))
             .max_by_key(|flow| flow["delivered_bytes"].as_u64())
             .unwrap_or_else(|| panic!("no connection: {error}"));
         Download {
@@ -234,6 +254,36 @@ cc = "cubic"
         // Without any it is CUBIC from the beginning.
         let unfed = download_in(CELL, (exec, exec), ":", seconds);
         assert!(unfed.goodput > plain.goodput * 0.8, "{unfed:?} beside {plain:?}");
+    }
+
+    #[test]
+    fn meld_on_a_server_goes_by_the_edges_reports_on_its_user() {
+        let Some(_turn) = ready() else { return };
+        // Wires that lose one packet in two hundred, and the cell of MELD's testbed.
+        let wires = CELL.replace("delay = \"10ms\"", "delay = \"20ms\"\nloss = 0.005");
+        let cell =
+            wires.replace("preset = \"lte\"", "preset = \"meld-oai\"") + "\n[rnis]\nperiod = \"8ms\"\n";
+        let deaf = "ranpace kernel exec --cc cubic+meld-me --";
+        let fed = "ranpace kernel exec --cc cubic+meld-me --feed hints --user phone --";
+        let seconds = 12;
+        let told = download_in(&cell, (fed, ""), ":", seconds);
+        assert!(told.control.starts_with("kernel cubic_meld_me"), "{told:?}");
+        let untold = download_in(&cell, (deaf, ""), ":", seconds);
+        // The simulator's has three times CUBIC's.
+        assert!(told.goodput > untold.goodput * 1.5, "{told:?} beside {untold:?}");
+    }
+
+    #[test]
+    fn sigma_on_a_device_goes_by_its_modem() {
+        let Some(_turn) = ready() else { return };
+        let cell = CELL.to_owned() + "\n[modem]\n";
+        let seconds = 12;
+        let plain = transfer(&cell, ("", ""), ":", seconds, Way::Up);
+        let driven =
+            transfer(&cell, ("", "ranpace kernel exec --cc sigma --feed hints --"), ":", seconds, Way::Up);
+        assert!(driven.control.starts_with("kernel sigma"), "{driven:?}");
+        assert!(driven.rtt < plain.rtt / 1.5, "{driven:?} beside {plain:?}");
+        assert!(driven.goodput > plain.goodput / 2.0, "{driven:?} beside {plain:?}");
     }
 
     #[test]
