@@ -18,7 +18,7 @@
 //!    `"at"`, or `"part"` (the number of the sample in its run). Each group yields one number, and `across` combines several
 //!    groups.
 //! 4. *One number per group* (`reduce.rs`): `runs = "mean"`, `"max"` and so on reduces the samples. `sparse` ignores those without
-//!    the figure.
+//!    the figure; where as many runs of two terms are reduced, those that lack it in either.
 //!
 //! One of the keys `over` (a/b), `less` (a-b), `excess` (a/b-1), `reduction` (1-a/b), `distance` (|a-b|) and `differs` (1 where the
 //! bits differ) compares with a second term. It inherits the keys of the first term that it does not set, except `across`, `show`,
@@ -281,8 +281,14 @@ impl Expr {
         let groups = by_group(own).into_iter().map(|(name, samples)| {
             let same: Vec<Sample<'c>> = other.iter().filter(|sample| sample.group == name).cloned().collect();
             let same = if same.is_empty() { other } else { &same };
-            let below = compare.to.reduced(same);
-            let above = self.reduced(&samples);
+            let (above, below) = if self.sparse && samples.len() == same.len() {
+                // Means of other runs on both sides would compare these runs, not the schemes.
+                let both = samples.iter().zip(same).filter(|(a, b)| !a.value.is_nan() && !b.value.is_nan());
+                let (above, below): (Vec<f64>, Vec<f64>) = both.map(|(a, b)| (a.value, b.value)).unzip();
+                (self.reduced_values(&above), compare.to.reduced_values(&below))
+            } else {
+                (self.reduced(&samples), compare.to.reduced(same))
+            };
             let value = self.scale * compare.op.of(above, below);
             let other = same.iter().map(|sample| sample.value).collect();
             let both = Some((above, below));
