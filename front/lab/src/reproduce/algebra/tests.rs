@@ -218,6 +218,19 @@ fn samples_without_a_figure_count_only_where_they_are_asked_for() {
 }
 
 #[test]
+fn a_run_without_the_figure_in_one_scheme_counts_for_neither() {
+    let cells = with_columns(&[
+        ("a", "1", &[("x", &[2.0])]),
+        ("a", "2", &[("x", &[100.0])]),
+        ("b", "1", &[("x", &[4.0])]),
+        ("b", "2", &[("x", &[f64::NAN])]),
+    ]);
+    let keys = "column = 'x', of = 'a', runs = 'mean', over = { of = 'b' }, show = '{value}'";
+    assert!(parse(keys).unwrap().of(&cells).is_err());
+    assert_eq!(measured(&format!("{keys}, sparse = true"), &cells).value, 0.5);
+}
+
+#[test]
 fn mistakes_are_named() {
     for (keys, expected) in [
         ("figure = 'goodputt', of = 'x'", "the closest is \"goodput\""),
