@@ -450,6 +450,9 @@ impl Gateway<'_> {
             packet_buffer.release(lost.gso_packet(), 1);
         }
         participants.on_deadline(now);
+        while let Some(report) = participants.take_report() {
+            hints.iter_mut().for_each(|hints| hints.take_report(now, &report));
+        }
         while let Some((route, packet)) = participants.take() {
             if let Some(into) = packet_buffer.buffer().get_mut(..packet.len()) {
                 into.copy_from_slice(&packet);

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
@@ -14,6 +15,8 @@ use ranpace_rnis::{CellInfo, Technology};
 use ranpace_scenario::Scenario;
 use ranpace_units::{Bytes, Time};
 use serde::Serialize;
+
+use crate::pep::PepReport;
 
 /// Most lines queued for the file: a second of 60 users every millisecond. Ours.
 const WAITING: usize = 1 << 16;
@@ -100,14 +103,32 @@ impl CellLine {
     }
 }
 
-/// Content of a line.
-#[derive(Clone, Copy, Debug)]
-struct Told {
-    at: Time,
+/// A verified report of a PEP on a TCP connection: sequence numbers as they are on the wire.
+#[derive(Serialize)]
+struct PepLine<'a> {
+    at_s: f64,
+    /// "pep".
     source: &'static str,
-    direction: Direction,
-    user: u32,
-    hint: RadioHint,
+    pep: &'a str,
+    /// The ends of the connection.
+    server: SocketAddr,
+    user: SocketAddr,
+    /// All below has passed; in a new epoch what is below is unknown.
+    cumulative: u32,
+    /// What has passed above: first sequence number, and one past the last.
+    ranges: &'a [(u32, u32)],
+    /// From the newest packet's arrival at the PEP to the report.
+    hold_s: f64,
+    /// Packets with a congestion mark.
+    marked: Option<u32>,
+    new_epoch: bool,
+}
+
+/// Content of a line.
+#[derive(Clone, Debug)]
+enum Told {
+    Hint { at: Time, source: &'static str, direction: Direction, user: u32, hint: RadioHint },
+    Pep { at: Time, report: Box<PepReport> },
 }
 
 /// Sends lines to the writer thread.
@@ -150,13 +171,18 @@ impl HintLines {
     pub fn take(&mut self, at: Time, told: &HintDelivery) {
         if let Some((source, direction)) = stream_of(told) {
             let source = if source == Source::Edge { "rnis" } else { "modem" };
-            self.send(Told { at, source, direction, user: told.user, hint: told.hint });
+            self.send(Told::Hint { at, source, direction, user: told.user, hint: told.hint });
         }
     }
 
     /// Takes a grant in the downlink.
     pub fn take_grant(&mut self, at: Time, user: u32, hint: RadioHint) {
-        self.send(Told { at, source: "dci", direction: Direction::Downlink, user, hint });
+        self.send(Told::Hint { at, source: "dci", direction: Direction::Downlink, user, hint });
+    }
+
+    /// Takes a verified report of a PEP.
+    pub fn take_report(&mut self, at: Time, report: &PepReport) {
+        self.send(Told::Pep { at, report: Box::new(report.clone()) });
     }
 
     fn send(&mut self, told: Told) {
@@ -189,7 +215,13 @@ fn write(path: &Path, lines: &Receiver<Told>, users: Vec<String>) -> io::Result<
     loop {
         match lines.recv_timeout(FLUSH) {
             Ok(told) => {
-                serde_json::to_writer(&mut file, &line(&users, &told))?;
+                match &told {
+                    Told::Hint { at, source, direction, user, hint } => {
+                        let line = line(&users, *at, source, *direction, (*user, hint));
+                        serde_json::to_writer(&mut file, &line)?;
+                    }
+                    Told::Pep { at, report } => serde_json::to_writer(&mut file, &pep_line(*at, report))?,
+                }
                 file.write_all(b"\n")?;
                 count += 1;
             }
@@ -201,9 +233,30 @@ fn write(path: &Path, lines: &Receiver<Told>, users: Vec<String>) -> io::Result<
     Ok(count)
 }
 
-fn line<'a>(users: &'a [String], told: &Told) -> Line<'a> {
-    let Told { at, source, direction, user, hint } = *told;
-    let RadioHint { measured_at, cqi, mcs, layers, tbs_bits, active_users, handover, .. } = hint;
+fn pep_line(at: Time, report: &PepReport) -> PepLine<'_> {
+    let PepReport { pep, server, user, verified, view } = report;
+    PepLine {
+        at_s: at.as_secs_f64(),
+        source: "pep",
+        pep,
+        server: *server,
+        user: *user,
+        cumulative: view.cumulative,
+        ranges: view.ranges(),
+        hold_s: verified.report.hold.as_secs_f64(),
+        marked: verified.report.marked,
+        new_epoch: verified.new_epoch,
+    }
+}
+
+fn line<'a>(
+    users: &'a [String],
+    at: Time,
+    source: &'static str,
+    direction: Direction,
+    (user, hint): (u32, &RadioHint),
+) -> Line<'a> {
+    let RadioHint { measured_at, cqi, mcs, layers, tbs_bits, active_users, handover, .. } = *hint;
     Line {
         at_s: at.as_secs_f64(),
         measured_at_s: measured_at.as_secs_f64(),

@@ -8,7 +8,7 @@ use ranpace_phy::Direction;
 use ranpace_units::Time;
 
 use crate::participant::{ArrivingPacket, Participant, Verdict};
-use crate::pep::PepAtHost;
+use crate::pep::{PepAtHost, PepReport};
 use crate::proxy::Proxy;
 use crate::topology::{Cut, Topology};
 
@@ -127,6 +127,11 @@ impl<'a> Participants<'a> {
     /// Returns a buffer from [`Self::take`] for reuse.
     pub fn give_back(&mut self, buffer: Vec<u8>) {
         self.out.free.push(buffer);
+    }
+
+    /// The next report of a PEP on a TCP connection, verified by its server's agent.
+    pub fn take_report(&mut self) -> Option<PepReport> {
+        self.peps.iter_mut().find_map(|(_, pep)| pep.take_report())
     }
 
     /// Results of the PEPs.

@@ -1,15 +1,17 @@
 //! A Lightweight PEP of the scenario for real packets: observes packets to users, and passes all of them.
 //!
-//! Its reports go to the agent of the server behind it, as in the simulator ([`WatchingPep`]). They end there, because a kernel's
-//! TCP cannot receive them. The results contain what the PEP reported and what the agent verified.
+//! Its reports go to the agent of the server behind it, as in the simulator ([`WatchingPep`]). What the agent has verified of TCP
+//! connections can be written as lines ([`PepReport`]), which `ranpace kernel feed` brings to the server's kernel. The results
+//! contain what the PEP reported and what the agent verified.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
 
 use ranpace_cc::RadioHint;
 use ranpace_network::random::part_seed;
 use ranpace_network::{PEP_SERVER, PepResult, Seen, WatchingPep, message_delays};
-use ranpace_pep::lightweight::{Body, FlowId};
+use ranpace_pep::lightweight::message::{TcpView, View};
+use ranpace_pep::lightweight::{Body, FlowId, Verified};
 use ranpace_scenario::{Hop, PepSpec};
 use ranpace_units::{Span, Time};
 
@@ -24,13 +26,33 @@ const SYN: u8 = 0x02;
 /// See [`SYN`].
 const RST: u8 = 0x04;
 
+/// A report on a TCP connection, verified by the agent of its server.
+#[derive(Clone, Debug)]
+pub struct PepReport {
+    /// Name of the PEP.
+    pub pep: String,
+    /// The server's end of the connection.
+    pub server: SocketAddr,
+    /// The user's.
+    pub user: SocketAddr,
+    /// The packets that passed.
+    pub verified: Verified,
+    /// The bytes that passed.
+    pub view: TcpView,
+}
+
 /// A PEP at a host.
 pub struct PepAtHost<'a> {
+    name: &'a str,
     pep: WatchingPep<'a>,
+    /// Verified reports on TCP connections that have not been taken.
+    reports: VecDeque<PepReport>,
     /// For each whole route, the delays of messages to its server, and from it.
     delays: Vec<(Span, Span)>,
     /// Numbers of connections, in the order in which they appeared.
     numbers: HashMap<FlowId, u32>,
+    /// Their ends: the server's and the user's.
+    ends: Vec<(SocketAddr, SocketAddr)>,
 }
 
 impl<'a> PepAtHost<'a> {
@@ -46,7 +68,19 @@ impl<'a> PepAtHost<'a> {
             message_delays(scenario, back, there)
         });
         let seed = part_seed(scenario.seed, 4, 0);
-        Self { pep: WatchingPep::new(spec, number, seed), delays: delays.collect(), numbers: HashMap::new() }
+        Self {
+            name: &spec.name,
+            pep: WatchingPep::new(spec, number, seed),
+            reports: VecDeque::new(),
+            delays: delays.collect(),
+            numbers: HashMap::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// The next verified report on a TCP connection.
+    pub fn take_report(&mut self) -> Option<PepReport> {
+        self.reports.pop_front()
     }
 
     /// Its results.
@@ -55,9 +89,9 @@ impl<'a> PepAtHost<'a> {
     }
 }
 
-/// The 5-tuple of a packet, its content and its bytes after the IP header; `None` unless it is a whole TCP segment or UDP datagram.
-fn content(packet: &[u8]) -> Option<(FlowId, Body<'_>, u32)> {
-    let (_, to, transport) = Transport::read(packet)?;
+/// The 5-tuple of a packet, its source, its destination, its content and its bytes after the IP header; `None` unless it is a whole TCP segment or UDP datagram.
+fn content(packet: &[u8]) -> Option<(FlowId, (SocketAddr, SocketAddr), Body<'_>, u32)> {
+    let (from, to, transport) = Transport::read(packet)?;
     let behind = packet.get(transport.offset..)?;
     let ports: &[u8; 4] = behind.first_chunk()?;
     let body = match transport.protocol {
@@ -86,17 +120,21 @@ fn content(packet: &[u8]) -> Option<(FlowId, Body<'_>, u32)> {
         destination_port: u16::from_be_bytes([ports[2], ports[3]]),
         protocol: transport.protocol,
     };
-    Some((id, body, behind.len() as u32))
+    let ends = (SocketAddr::new(from, id.source_port), SocketAddr::new(to, id.destination_port));
+    Some((id, ends, body, behind.len() as u32))
 }
 
 impl Participant for PepAtHost<'_> {
     fn on_packet(&mut self, now: Time, passing: &ArrivingPacket<'_>, _: Send<'_>) -> Verdict {
         // Servers do not need reports about packets that users send.
         if passing.from_user.is_none()
-            && let Some((id, body, bytes)) = content(passing.packet)
+            && let Some((id, ends, body, bytes)) = content(passing.packet)
         {
             let next = self.numbers.len() as u32;
             let flow = *self.numbers.entry(id).or_insert(next);
+            if flow == next && self.ends.len() == next as usize {
+                self.ends.push(ends);
+            }
             let delays = self.delays.get(passing.route as usize).copied().unwrap_or_default();
             let seen = Seen { flow, connection: 0, id, delays, bytes, marked: passing.marked, body };
             self.pep.see(now, &seen);
@@ -111,6 +149,12 @@ impl Participant for PepAtHost<'_> {
     }
 
     fn on_deadline(&mut self, now: Time, _: Send<'_>) {
-        while self.pep.poll(now).is_some() {}
+        while let Some(told) = self.pep.poll(now) {
+            let View::Tcp(view) = told.report.report.view else { continue };
+            if let Some((server, user)) = self.ends.get(told.flow as usize).copied() {
+                let pep = self.name.to_owned();
+                self.reports.push_back(PepReport { pep, server, user, verified: told.report, view });
+            }
+        }
     }
 }

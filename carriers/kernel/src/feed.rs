@@ -22,6 +22,8 @@ pub enum Radio {
     Senders,
     /// Reports on the downlink of users, by their addresses: [`RadioFeed`](crate::RadioFeed).
     Users,
+    /// What a PEP has seen of single connections: [`PepFeed`](crate::PepFeed).
+    Pep,
 }
 
 impl Kind {
@@ -30,6 +32,7 @@ impl Kind {
         match self.name {
             "dcic" | "cqic-s" => Some(Radio::Receivers),
             "sigma" => Some(Radio::Senders),
+            "mdcc" => Some(Radio::Pep),
             name if name.contains("+meld-") => Some(Radio::Users),
             _ => None,
         }
@@ -169,7 +172,7 @@ impl DeviceConnections<'_> {
 fn takes_hints(kind: &Kind) -> Result<(), KernelError> {
     match kind.radio() {
         Some(Radio::Receivers | Radio::Senders) => Ok(()),
-        Some(Radio::Users) | None => Err(KernelError::NoRadio(kind.name.to_owned())),
+        Some(Radio::Users | Radio::Pep) | None => Err(KernelError::NoRadio(kind.name.to_owned())),
     }
 }
 

@@ -33,7 +33,7 @@ pub use control::{Control, KINDS, Kind, fingerprint};
 pub use error::KernelError;
 pub use feed::{DeviceConnections, Hinted, Radio};
 pub use loaded::{Attachment, Loaded};
-pub use pep::{PepSeen, Reported};
+pub use pep::{PepFeed, PepSeen, Reported};
 pub use pins::{Pinned, list, set, sockets, unload};
 pub use radio::RadioFeed;
 pub use sockets::Socket;

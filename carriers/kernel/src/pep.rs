@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 
-use libbpf_rs::ProgramInput;
+use libbpf_rs::{Object, ProgramInput};
 use ranpace_units::Span;
 
 use crate::error::KernelError;
-use crate::feed::addresses;
+use crate::feed::{Radio, addresses};
 use crate::loaded::{Loaded, program};
+use crate::pins;
 
 /// What a PEP has seen of a TCP connection's data in one direction. Whoever brings it has verified the message that it came in: its key, its
 /// sequence number, and that it is of this connection.
@@ -54,20 +55,61 @@ impl Loaded {
         remote: SocketAddr,
         seen: &PepSeen,
     ) -> Result<Reported, KernelError> {
-        let mut message = addresses(local, remote).to_vec();
-        message.extend(content(seen));
-        let input = ProgramInput { data_in: Some(&message), ..ProgramInput::default() };
-        let output = program(self.object(), "pep")?.test_run(input);
-        let output = output.map_err(|error| KernelError::bpf("tell a sender what a PEP has seen", error))?;
-        match output.return_value {
-            0 => Ok(Reported::Taken),
-            2 => Ok(Reported::NoSocket),
-            3 => Ok(Reported::NotOurs),
-            4 => Ok(Reported::Impossible),
-            other => {
-                let length = message.len();
-                Err(KernelError::Missing(format!("message of {length} bytes (the program says {other})")))
-            }
+        run(self.object(), local, remote, seen)
+    }
+}
+
+/// Reports of PEPs for a control that `ranpace kernel load` has loaded.
+pub struct PepFeed(Object);
+
+impl PepFeed {
+    /// For a pinned control, by its name.
+    ///
+    /// # Errors
+    ///
+    /// There is none of this name, it is not Multi-Domain control, or another version loaded it.
+    pub fn pinned(name: &str) -> Result<Self, KernelError> {
+        let control = pins::control(name)?;
+        match control.kind().radio() {
+            Some(Radio::Pep) => pins::load_again(name, control.kind(), "pep").map(Self),
+            _ => Err(KernelError::NoRadio(control.kind().name.to_owned())),
+        }
+    }
+
+    /// As [`Loaded::report`].
+    ///
+    /// # Errors
+    ///
+    /// The kernel refused to run the program.
+    pub fn report(
+        &self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        seen: &PepSeen,
+    ) -> Result<Reported, KernelError> {
+        run(&self.0, local, remote, seen)
+    }
+}
+
+fn run(
+    object: &Object,
+    local: SocketAddr,
+    remote: SocketAddr,
+    seen: &PepSeen,
+) -> Result<Reported, KernelError> {
+    let mut message = addresses(local, remote).to_vec();
+    message.extend(content(seen));
+    let input = ProgramInput { data_in: Some(&message), ..ProgramInput::default() };
+    let output = program(object, "pep")?.test_run(input);
+    let output = output.map_err(|error| KernelError::bpf("tell a sender what a PEP has seen", error))?;
+    match output.return_value {
+        0 => Ok(Reported::Taken),
+        2 => Ok(Reported::NoSocket),
+        3 => Ok(Reported::NotOurs),
+        4 => Ok(Reported::Impossible),
+        other => {
+            let length = message.len();
+            Err(KernelError::Missing(format!("message of {length} bytes (the program says {other})")))
         }
     }
 }

@@ -273,6 +273,85 @@ cc = "cubic"
         assert!(told.goodput > untold.goodput * 1.5, "{told:?} beside {untold:?}");
     }
 
+    /// A cell behind wires of 20 ms, and a PEP between.
+    const PEP: &str = r#"
+duration = "40s"
+
+[[link]]
+name = "core"
+from = "server"
+to = "edge"
+rate = "1Gbit/s"
+delay = "20ms"
+duplex = true
+
+[[link]]
+name = "hop"
+from = "edge"
+to = "mast"
+rate = "1Gbit/s"
+delay = "1ms"
+duplex = true
+
+[[cell]]
+host = "mast"
+preset = "lte"
+
+[[user]]
+name = "phone"
+position = [300, 0]
+
+[[flow]]
+from = "server"
+to = "phone"
+cc = "cubic"
+
+[[pep]]
+host = "edge"
+"#;
+
+    #[test]
+    fn multi_domain_control_on_a_server_hears_a_pep() {
+        let Some(_turn) = ready() else { return };
+        let folder = folder_with(PEP);
+        nix::unistd::mkfifo(&folder.path().join("hints"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let ranpace = env!("CARGO_BIN_EXE_ranpace");
+        let serve =
+            format!("server={ranpace} kernel exec --cc mdcc --feed hints -- iperf3 -s -1 >/dev/null 2>said");
+        let script =
+            "sleep 3; iperf3 -c server -R -t 12 >/dev/null; while ! grep -q hints said; do sleep 0.1; done";
+        let (code, out, error) = output(
+            folder.path(),
+            &[
+                "scenario.toml",
+                "--json",
+                "--for",
+                "60s",
+                "--hints",
+                "hints",
+                "--also",
+                &serve,
+                "--",
+                "sh",
+                "-c",
+                script,
+            ],
+        );
+        assert!(matches!(code, Some(0 | 99)), "{code:?}: {error}");
+        let said = fs::read_to_string(folder.path().join("said")).unwrap();
+        let taken = said.split(" hints, taken ").nth(1).and_then(|rest| rest.split(' ').next());
+        let taken: u64 = taken.unwrap_or_else(|| panic!("{said}")).parse().unwrap();
+        assert!(taken > 100, "{said}");
+        let parsed: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let flows = parsed["summary"]["flows"].as_array().unwrap();
+        let flow = flows.iter().filter(|flow| flow["name"].as_str().unwrap().starts_with("server:5201"));
+        let flow = flow.max_by_key(|flow| flow["delivered_bytes"].as_u64()).unwrap();
+        assert!(flow["cc"].as_str().unwrap().starts_with("kernel mdcc"), "{flow}");
+        // The cell has some 48 Mbit/s for one user at this place.
+        let goodput = flow["delivered_bytes"].as_f64().unwrap() * 8e-6 / 12.0;
+        assert!(goodput > 20.0, "{goodput} Mbit/s: {flow}");
+    }
+
     #[test]
     fn sigma_on_a_device_goes_by_its_modem() {
         let Some(_turn) = ready() else { return };

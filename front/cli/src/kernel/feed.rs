@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-use ranpace_kernel::{Control, DeviceConnections, KernelError, Loaded, Radio, RadioFeed};
+use ranpace_kernel::{Control, DeviceConnections, KernelError, Loaded, PepFeed, Radio, RadioFeed, Reported};
 use ranpace_units::Time;
 
-use self::line::Line;
+use self::line::{Line, PepLine};
 use self::source::Look;
 pub use self::source::Source;
 use crate::failure::Failure;
@@ -27,7 +27,8 @@ const TOLD: u64 = 3;
 /// Bring radio information to the connections of a loaded control, in the network namespace of the device
 ///
 /// DCIC and CQIC-S go by what the device's modem is granted, and by the quality that it measures; SIGMA by what the modem knows of
-/// its uplink; MELD, on a server, by the edge's reports on its users. Without that, or when it stops, they are the kernel's CUBIC.
+/// its uplink; MELD, on a server, by the edge's reports on its users; Multi-Domain control, on a server, by what a PEP has seen.
+/// Without that, or when it stops, they are the kernel's CUBIC.
 /// Lines are those of `ranpace emulate --hints`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -151,6 +152,23 @@ enum Destination<'a> {
     Senders(DeviceConnections<'a>),
     /// All connections to a user, by the addresses of [`Listener::users`].
     Users(RadioFeed),
+    /// Single connections, which a PEP's report names.
+    Connections(Peps<'a>),
+}
+
+/// A control that hears PEPs.
+enum Peps<'a> {
+    Loaded(&'a Loaded),
+    Pinned(PepFeed),
+}
+
+impl Peps<'_> {
+    fn report(&self, line: &PepLine) -> Result<Reported, KernelError> {
+        match self {
+            Self::Loaded(loaded) => loaded.report(line.server, line.user, &line.seen()),
+            Self::Pinned(feed) => feed.report(line.server, line.user, &line.seen()),
+        }
+    }
 }
 
 /// Reads lines, and tells a control what is meant for it.
@@ -173,6 +191,7 @@ impl<'a> Listener<'a> {
             Some(Radio::Senders) => {
                 Self::to(Destination::Senders(loaded.device_connections()?), users.or_host()?)
             }
+            Some(Radio::Pep) => Self::to(Destination::Connections(Peps::Loaded(loaded)), Vec::new()),
             // A control that takes nothing is refused.
             _ => Self::to(Destination::Receivers(loaded.device_connections()?), users.or_host()?),
         })
@@ -212,7 +231,7 @@ impl<'a> Listener<'a> {
     fn refresh(&mut self) -> Result<(), KernelError> {
         match &mut self.destination {
             Destination::Receivers(device) | Destination::Senders(device) => device.refresh().map(drop),
-            Destination::Users(_) => Ok(()),
+            Destination::Users(_) | Destination::Connections(_) => Ok(()),
         }
     }
 
@@ -220,9 +239,10 @@ impl<'a> Listener<'a> {
     fn take(&mut self, line: Option<&[u8]>) -> Result<(), KernelError> {
         self.number += 1;
         let read =
-            line.ok_or_else(|| format!("expected at most {} bytes", line::LONGEST)).and_then(Line::parse);
+            line.ok_or_else(|| format!("expected at most {} bytes", line::LONGEST)).and_then(Read::parse);
         let line = match read {
-            Ok(line) => line,
+            Ok(Read::Hint(line)) => line,
+            Ok(Read::Pep(line)) => return self.take_report(&line),
             Err(why) => {
                 self.told.skipped += 1;
                 if self.told.skipped <= TOLD {
@@ -254,12 +274,47 @@ impl<'a> Listener<'a> {
                     feed.report(*address, &hint)?;
                     1
                 }
+                Destination::Connections(_) => continue,
             };
             is_ours = true;
             self.told.taken += taken as u64;
         }
         *(if is_ours { &mut self.told.hints } else { &mut self.told.others }) += 1;
         Ok(())
+    }
+}
+
+impl Listener<'_> {
+    /// A report of a PEP has come.
+    fn take_report(&mut self, line: &PepLine) -> Result<(), KernelError> {
+        let reported = match &self.destination {
+            Destination::Connections(peps) => peps.report(line)?,
+            _ => Reported::NotOurs,
+        };
+        match reported {
+            Reported::Taken => {
+                self.told.hints += 1;
+                self.told.taken += 1;
+            }
+            // What is impossible, the control refuses and counts by itself.
+            Reported::NoSocket | Reported::NotOurs | Reported::Impossible => self.told.others += 1,
+        }
+        Ok(())
+    }
+}
+
+/// A line that could be read.
+enum Read {
+    Hint(Line),
+    Pep(PepLine),
+}
+
+impl Read {
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        match PepLine::parse(text) {
+            Some(line) => line.map(Self::Pep),
+            None => Line::parse(text).map(Self::Hint),
+        }
     }
 }
 
@@ -277,6 +332,9 @@ impl Listener<'static> {
             }
             Some(Radio::Senders) => {
                 Self::to(Destination::Senders(DeviceConnections::pinned(name)?), users.or_host()?)
+            }
+            Some(Radio::Pep) => {
+                Self::to(Destination::Connections(Peps::Pinned(PepFeed::pinned(name)?)), Vec::new())
             }
             // A name that is not loaded, and a control that takes nothing, are refused.
             _ => Self::to(Destination::Receivers(DeviceConnections::pinned(name)?), users.or_host()?),

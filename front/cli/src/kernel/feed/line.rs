@@ -1,6 +1,9 @@
 //! A line of radio information, as `ranpace emulate --hints` writes it: JSON, from outside, and checked.
 
+use std::net::SocketAddr;
+
 use ranpace_cc::RadioHint;
+use ranpace_kernel::PepSeen;
 use ranpace_phy::{Both, LteBandwidth};
 use ranpace_rnis::{CellInfo, Technology};
 use ranpace_units::{Bytes, Span, Time};
@@ -16,6 +19,8 @@ const MOST_BITS: u32 = 16_000_000;
 const MOST_PRBS: u16 = 1000;
 /// Most symbols of a slot: those of the millimetre-wave frames.
 const MOST_SYMBOLS: f64 = 24.0;
+/// Most ranges of a PEP's report.
+const MOST_RANGES: usize = 8;
 /// Longest TTI, seconds.
 const LONGEST_TTI: f64 = 0.01;
 /// Oldest that a hint is taken to be: older ones say nothing either.
@@ -31,6 +36,57 @@ pub enum Origin {
     Modem,
     /// A downlink grant that the device's modem has decoded.
     Dci,
+}
+
+/// What a PEP has seen of a connection, verified by the agent of its server.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct PepLine {
+    /// The server's end of the connection.
+    pub server: SocketAddr,
+    /// The user's.
+    pub user: SocketAddr,
+    cumulative: u32,
+    ranges: Vec<(u32, u32)>,
+    hold_s: f64,
+    marked: Option<u32>,
+    new_epoch: bool,
+}
+
+impl PepLine {
+    /// Reads one without its end; `None` if it is no line of a PEP.
+    pub fn parse(text: &[u8]) -> Option<Result<Self, String>> {
+        #[derive(Deserialize)]
+        struct Tag<'a> {
+            source: &'a str,
+        }
+        if serde_json::from_slice::<Tag<'_>>(text).ok()?.source != "pep" {
+            return None;
+        }
+        let line: Result<Self, _> = serde_json::from_slice(text);
+        Some(match line {
+            Err(error) => {
+                Err(format!("expected a PEP's line as `ranpace emulate --hints` writes it: {error}"))
+            }
+            Ok(line) if !(0.0..=OLDEST).contains(&line.hold_s) => {
+                Err(format!("expected hold_s from 0 to {OLDEST}, found {}", line.hold_s))
+            }
+            Ok(line) if line.ranges.len() > MOST_RANGES => {
+                Err(format!("expected at most {MOST_RANGES} ranges, found {}", line.ranges.len()))
+            }
+            Ok(line) => Ok(line),
+        })
+    }
+
+    /// As the control is told of it.
+    pub fn seen(&self) -> PepSeen {
+        PepSeen {
+            cumulative: self.cumulative,
+            ranges: self.ranges.clone(),
+            hold: Span::from_secs_f64(self.hold_s),
+            marked: self.marked.map(u64::from),
+            new_epoch: self.new_epoch,
+        }
+    }
 }
 
 /// A direction of the radio.
@@ -50,7 +106,8 @@ struct Raw {
     measured_at_s: f64,
     source: Origin,
     user: String,
-    direction: Way,
+    /// Grants and the edge's reports are of the downlink unless they say otherwise, what modems know is of the uplink.
+    direction: Option<Way>,
     cqi: Option<u8>,
     #[serde(default)]
     mcs: u8,
@@ -173,7 +230,11 @@ impl Line {
             origin: raw.source,
             // A hint is never newer than its arrival.
             age: Span::from_secs_f64((at - measured).clamp(0.0, OLDEST)),
-            way: raw.direction,
+            way: raw.direction.unwrap_or(if raw.source == Origin::Modem {
+                Way::Uplink
+            } else {
+                Way::Downlink
+            }),
             hint: RadioHint {
                 cqi: raw.cqi,
                 mcs: raw.mcs,
@@ -242,6 +303,32 @@ mod tests {
         // From the future: it is as old as its arrival.
         let future = GRANT.replace("2.25", "99.0");
         assert_eq!(Line::parse(future.as_bytes()).expect("it is right").age, Span::ZERO);
+    }
+
+    #[test]
+    fn a_peps_line_is_what_it_has_seen() {
+        let text = r#"{"at_s":2.5,"source":"pep","pep":"edge","server":"10.77.0.1:5201","user":"[fd00::2]:4711","cumulative":7,
+            "ranges":[[9,12]],"hold_s":0.001,"marked":3,"new_epoch":false}"#;
+        let line = PepLine::parse(text.as_bytes()).expect("a PEP's").expect("it is right");
+        assert_eq!((line.server.port(), line.user.is_ipv6()), (5201, true));
+        let seen = line.seen();
+        assert_eq!((seen.cumulative, &seen.ranges[..], seen.marked), (7, &[(9, 12)][..], Some(3)));
+        assert_eq!(seen.hold, Span::from_millis(1));
+        assert!(PepLine::parse(GRANT.as_bytes()).is_none() && PepLine::parse(b"{").is_none());
+        for (what, with, expected) in [
+            ("10.77.0.1:5201", "home", "socket address"),
+            ("0.001", "-1", "hold_s from 0 to 60"),
+            (
+                "[[9,12]]",
+                "[[9,12],[9,12],[9,12],[9,12],[9,12],[9,12],[9,12],[9,12],[9,12]]",
+                "at most 8 ranges",
+            ),
+            ("\"cumulative\":7", "\"cumulative\":-7", "u32"),
+        ] {
+            let error =
+                PepLine::parse(text.replacen(what, with, 1).as_bytes()).expect("a PEP's").expect_err(with);
+            assert!(error.contains(expected), "{with}: {error}");
+        }
     }
 
     #[test]
