@@ -6,11 +6,9 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use ranpace_cc::Allocation;
 
 use crate::error::KernelError;
-use crate::loaded::Loaded;
+use crate::loaded::{ALLOCATIONS, Loaded};
 use crate::pins;
 
-/// The map of a control that has what is allocated.
-pub(crate) const ALLOCATIONS: &str = "allocations";
 /// What an error calls it.
 const WHAT: &str = "allocations of a proxy (rapid does)";
 

@@ -12,6 +12,10 @@ use crate::control::{Control, SETTINGS};
 use crate::error::KernelError;
 use crate::sockets::{self, Socket};
 
+/// The map of MELD that has what is known of users.
+pub(crate) const USERS: &str = "users";
+/// The map of `rapid` that has what is allocated.
+pub(crate) const ALLOCATIONS: &str = "allocations";
 /// The longest name of a control, and the byte that ends it (TCP_CA_NAME_MAX).
 const NAME_ROOM: usize = 16;
 

@@ -18,13 +18,11 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
-use crate::allocations::ALLOCATIONS;
 use crate::choice::{CHOICE, Prefix};
 use crate::control::{Control, Kind, SETTINGS};
 use crate::error::{CAPABILITIES, KernelError};
 use crate::layout::Layout;
-use crate::loaded::{Loaded, check_name, write};
-use crate::radio::USERS;
+use crate::loaded::{ALLOCATIONS, Loaded, USERS, check_name, write};
 use crate::sockets::{self, Socket};
 
 /// Where the BPF file system is.

@@ -9,13 +9,11 @@ use ranpace_cc::meld::decision::best_block;
 use ranpace_rnis::Technology;
 
 use crate::error::KernelError;
-use crate::loaded::{Loaded, program};
+use crate::loaded::{Loaded, USERS, program};
 use crate::pins;
 
 /// The program that takes reports.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/radio.bpf.o"));
-/// The map of a control that has what is known of users.
-pub(crate) const USERS: &str = "users";
 /// What an error calls it.
 const WHAT: &str = "reports on users' radio (cubic+meld-me and its like do)";
 /// `struct message` of `bpf/radio.bpf.c`.
