@@ -62,7 +62,8 @@ fn controls_are_loaded_and_removed_a_hundred_times_under_traffic() {
         thread.join().unwrap();
     }
     cgroup.leave().unwrap();
-    assert!(programs.len() > 1000, "{} programs", programs.len());
+    // A control has nine or more.
+    assert!(programs.len() >= 100 * 9, "{} programs", programs.len());
     rig::until_gone(&programs);
     assert_eq!(log.complaints(), Vec::<String>::new());
 }
