@@ -1,0 +1,8 @@
+//! The Radio Network Information Service as a server: radio information comes in from [`source`]s, and goes out by the interface of
+//! ETSI GS MEC 012 and by a feed of one record per TTI.
+//!
+//! What is published, averaged and encoded is decided in `ranpace-rnis`; here are its sockets, its files and its threads.
+#![deny(missing_docs)]
+
+pub mod clock;
+pub mod source;
