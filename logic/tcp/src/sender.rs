@@ -88,6 +88,8 @@ pub struct Sender {
     probe_again: Option<u64>,
 
     undo: Option<Undo>,
+    /// When the first of the outstanding retransmissions was sent; no loss probe counts (Linux `retrans_stamp`).
+    retransmitting_since: Option<Time>,
     /// Reports of a proxy on the path.
     pep: Option<Box<PepState>>,
     /// Recovery ends when this byte is acknowledged.
@@ -184,6 +186,7 @@ impl Sender {
             ignored: false,
             high: 0,
             undo: None,
+            retransmitting_since: None,
             pep: None,
             frto: false,
             prefer_new: false,

@@ -20,8 +20,6 @@ pub(super) struct Undo {
     pub marker: u64,
     /// Retransmissions not yet reported as duplicates; `None` before the first.
     pub outstanding: Option<u64>,
-    /// When the first retransmission of the episode left.
-    pub first_retransmission: Option<Time>,
     /// Segments declared lost, for controls that want packets.
     pub lost: Vec<Packet>,
 }
@@ -78,6 +76,7 @@ impl Sender {
                 self.on_ecn(now);
             } else {
                 self.state = self.calm();
+                self.forget_retransmissions();
             }
         } else if self.ignored && self.state != State::Cwr && segment.ecn_echo && self.config.ecn {
             self.on_ecn(now); // no reduction is in progress that would be the response
@@ -164,15 +163,27 @@ impl Sender {
 
     /// Begins an episode that may turn out to be spurious (Linux `tcp_init_undo`).
     fn begin_undo(&mut self, prior: Option<Window>) {
+        self.forget_retransmissions();
         let probing = self.probe.is_some_and(|probe| probe.retransmitted);
         let outstanding = self.board.retransmitted_out + u64::from(probing);
         self.undo = Some(Undo {
             prior,
             marker: self.una,
             outstanding: (outstanding > 0).then_some(outstanding),
-            first_retransmission: None,
             lost: Vec::new(),
         });
+    }
+
+    /// Clears the time of the first retransmission once none is outstanding (Linux `tcp_retrans_stamp_cleanup`). One of an
+    /// earlier episode that is still outstanding keeps it: otherwise its acknowledgement, whose echo predates the retransmissions
+    /// of this episode, would be taken for that of a delayed original.
+    fn forget_retransmissions(&mut self) {
+        if self.retransmitting_since.is_some()
+            && self.board.retransmitted_out == 0
+            && !self.board.first().is_some_and(|record| record.flags.has(Flags::EVER_RETRANSMITTED))
+        {
+            self.retransmitting_since = None;
+        }
     }
 
     /// The window, with the threshold that an undo restores.
@@ -339,8 +350,10 @@ impl Sender {
 
     /// Whether nothing was lost: the echo predates the first retransmission (Eifel), or nothing was retransmitted.
     fn is_delayed_original(&self, segment: &Segment) -> bool {
-        let Some(undo) = self.undo.as_ref().filter(|undo| self.una > undo.marker) else { return false };
-        match undo.first_retransmission {
+        if !self.undo.as_ref().is_some_and(|undo| self.una > undo.marker) {
+            return false;
+        }
+        match self.retransmitting_since {
             None => true,
             Some(at) => self.config.timestamps && segment.echo > Time::ZERO && segment.echo < at,
         }

@@ -210,11 +210,11 @@ impl Sender {
         segment.ect = false; // RFC 3168, 6.1.5
         self.board.on_retransmitted(id, number);
         self.stats.retransmitted += 1;
-        if let Some(undo) = &mut self.undo
-            && !probing
-        {
-            undo.first_retransmission.get_or_insert(now);
-            undo.outstanding = Some(undo.outstanding.unwrap_or(0) + 1);
+        if !probing {
+            self.retransmitting_since.get_or_insert(now);
+            if let Some(undo) = &mut self.undo {
+                undo.outstanding = Some(undo.outstanding.unwrap_or(0) + 1);
+            }
         }
         // Retransmitting the first segment restarts the timer (Linux `tcp_xmit_retransmit_queue`), but not without SACK.
         let head =
