@@ -105,7 +105,7 @@ fn every_build_gives_the_same_bits() {
 const GOLDEN: [(&str, &str); 8] = [
     ("loss-based", "d173554163b7e215"),
     ("delay-based", "5be34716a1486ab9"),
-    ("every control", "af7117af8bbbd9eb"),
+    ("every control", "f7484709afef575f"),
     ("workloads over PIE", "9bd2f0222f48f9d8"),
     ("trace", "c5a08bd41046eb6d"),
     ("cell of LTE", "73dafce32b027c22"),
