@@ -96,11 +96,8 @@ static __always_inline void tell_rare(struct sock *sk, struct driven *d, struct 
 /* The parent's acknowledgement: the reduction, or its growth; and the pace that the kernel would set. */
 static __always_inline void parent_acked(struct sock *sk, struct driven *d, __u32 ack, int flag, const struct rate_sample *rs)
 {
-    struct tcp_sock *tp = tcp_sk(sk);
-    __u8 ca_state = ca_state_of(sk);
-
-    if (ca_state == FLOW_RECOVERY || ca_state == FLOW_CWR)
-        reduce(tp, &d->reduction, rs->acked_sacked, flag & FLAG_SND_UNA_ADVANCED, rs->losses > 0);
+    if (is_reducing(sk, &d->reduction))
+        reduce(tcp_sk(sk), &d->reduction, flag, rs);
     else if (flag & FLAG_DATA_ACKED)
         cubictcp_cong_avoid(sk, ack, rs->acked_sacked);
     parent_pace(sk);

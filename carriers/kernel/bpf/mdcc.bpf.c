@@ -177,14 +177,14 @@ void BPF_PROG(mdcc_cong_control, struct sock *sk, __u32 ack, int flag, const str
             tell(sk, d, ca_state == FLOW_CWR && !lost ? MDCC_MARK : MDCC_LOSS);
         }
     }
-    reducing = is_alone(d) && d->reduction.prior_cwnd && (ca_state == FLOW_RECOVERY || ca_state == FLOW_CWR);
+    reducing = is_alone(d) && is_reducing(sk, &d->reduction);
     if (rs->acked_sacked) {
         e->segments = (flag & FLAG_SND_UNA_ADVANCED) && !reducing ? rs->acked_sacked : 0;
         e->rtt_us = rs->rtt_us > 0 ? rs->rtt_us : 0;
         tell(sk, d, MDCC_ACK);
     }
     if (reducing && is_alone(d))
-        reduce(tp, &d->reduction, rs->acked_sacked, flag & FLAG_SND_UNA_ADVANCED, lost);
+        reduce(tp, &d->reduction, flag, rs);
     parent_pace(sk);
     leave(d);
 }

@@ -169,8 +169,8 @@ void BPF_PROG(meld_cong_control, struct sock *sk, __u32 ack, int flag, const str
         if (ca_state == FLOW_RECOVERY && (tp->lost != m->lost || flag & FLAG_ECE))
             tp->snd_ssthresh = judge(sk, m, flag & FLAG_ECE ? MELD_ECN : MELD_LOSS, tp->snd_cwnd, 1);
     }
-    if (m && m->reduction.prior_cwnd && (ca_state == FLOW_RECOVERY || ca_state == FLOW_CWR))
-        reduce(tp, &m->reduction, rs->acked_sacked, flag & FLAG_SND_UNA_ADVANCED, rs->losses > 0);
+    if (m && is_reducing(sk, &m->reduction))
+        reduce(tp, &m->reduction, flag, rs);
     else if (flag & grows && parent == PARENT_RENO)
         tcp_reno_cong_avoid(sk, ack, rs->acked_sacked);
     else if (flag & grows)

@@ -7,7 +7,7 @@
 #ifndef RANPACE_PARENT_H
 #define RANPACE_PARENT_H
 
-#include "arithmetic/fixed.h"
+#include "arithmetic/reduction.h"
 #include "socket.h"
 
 /* Flags of an acknowledgement, as the kernel passes them (net/ipv4/tcp_input.c). */
@@ -15,13 +15,6 @@
 #define FLAG_DATA_SACKED 0x20
 #define FLAG_ECE 0x40
 #define FLAG_SND_UNA_ADVANCED 0x400
-
-/* Proportional rate reduction of the parent's window. */
-struct reduction {
-    __u32 prior_cwnd; /* 0 = none goes on */
-    __u32 delivered;
-    __u32 sent; /* what tp->prr_out was at its beginning: not zero where it begins in the middle of a recovery */
-};
 
 /* The parent answered a sign of congestion with a threshold, for this window. */
 static __always_inline void begin_reduction(struct tcp_sock *tp, struct reduction *r)
@@ -36,28 +29,21 @@ static __always_inline __u8 ca_state_of(const struct sock *sk)
     return BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_state);
 }
 
-/* So much may be sent that the window is at ssthresh when all of the flight was delivered. */
-static __always_inline void reduce(struct tcp_sock *tp, struct reduction *r, __u32 delivered, bool advanced, bool lost)
+/* Whether a reduction has the window. The kernel's state alone does not say so: a parent that gets the window in the middle of a recovery,
+ * without a sign of congestion of its own, has begun none, and grows instead.
+ */
+static __always_inline bool is_reducing(const struct sock *sk, const struct reduction *r)
 {
-    __u32 flight = in_flight(tp), ssthresh = tp->snd_ssthresh, sent = tp->prr_out - r->sent, send;
+    __u8 ca_state = ca_state_of(sk);
 
-    if (!delivered)
-        return;
-    r->delivered += delivered;
-    if (flight > ssthresh) {
-        __u64 target = ((__u64)ssthresh * r->delivered + r->prior_cwnd - 1) / (r->prior_cwnd ? r->prior_cwnd : 1);
+    return r && r->prior_cwnd && (ca_state == FLOW_RECOVERY || ca_state == FLOW_CWR);
+}
 
-        send = target > sent ? target - sent : 0;
-    } else {
-        send = r->delivered > sent ? r->delivered - sent : 0;
-        send = max_u32(send, delivered);
-        if (advanced && !lost)
-            send++;
-        send = min_u32(send, ssthresh - flight);
-    }
-    /* The first retransmission is always sent. */
-    send = max_u32(send, sent ? 0 : 1);
-    set_cwnd(tp, flight + send);
+/* An acknowledgement during the reduction. */
+static __always_inline void reduce(struct tcp_sock *tp, struct reduction *r, int flag, const struct rate_sample *rs)
+{
+    set_cwnd(tp, reduction_window(r, tp->snd_cwnd, tp->snd_ssthresh, in_flight(tp), tp->prr_out, rs->acked_sacked,
+                                  flag & FLAG_SND_UNA_ADVANCED, rs->losses > 0));
 }
 
 /* Recovery is over: the window is at the threshold (tcp_end_cwnd_reduction). */

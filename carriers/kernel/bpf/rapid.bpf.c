@@ -108,7 +108,6 @@ void BPF_PROG(rapid_cong_control, struct sock *sk, __u32 acknowledged, int flag,
 {
     struct tcp_sock *tp = tcp_sk(sk);
     struct proxied *p = state_of(sk);
-    __u8 ca_state = ca_state_of(sk);
     struct flow flow = {};
     struct ack ack = {};
 
@@ -117,8 +116,8 @@ void BPF_PROG(rapid_cong_control, struct sock *sk, __u32 acknowledged, int flag,
         hear(sk, p, &flow);
     }
     if (!is_driven(p)) {
-        if (p && p->reduction.prior_cwnd && (ca_state == FLOW_RECOVERY || ca_state == FLOW_CWR))
-            reduce(tp, &p->reduction, rs->acked_sacked, flag & FLAG_SND_UNA_ADVANCED, rs->losses > 0);
+        if (p && is_reducing(sk, &p->reduction))
+            reduce(tp, &p->reduction, flag, rs);
         else if (flag & FLAG_DATA_ACKED)
             cubictcp_cong_avoid(sk, acknowledged, rs->acked_sacked);
     }

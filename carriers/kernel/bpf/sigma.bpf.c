@@ -229,10 +229,8 @@ void BPF_PROG(sigma_acked, struct sock *sk, const struct ack_sample *sample)
 /* The parent's acknowledgement: the reduction, or its growth. */
 static __always_inline void parent_acked(struct sock *sk, struct uplink *u, __u32 ack, int flag, const struct rate_sample *rs)
 {
-    __u8 ca_state = ca_state_of(sk);
-
-    if (u && u->reduction.prior_cwnd && (ca_state == FLOW_RECOVERY || ca_state == FLOW_CWR))
-        reduce(tcp_sk(sk), &u->reduction, rs->acked_sacked, flag & FLAG_SND_UNA_ADVANCED, rs->losses > 0);
+    if (u && is_reducing(sk, &u->reduction))
+        reduce(tcp_sk(sk), &u->reduction, flag, rs);
     else if (flag & FLAG_DATA_ACKED)
         cubictcp_cong_avoid(sk, ack, rs->acked_sacked);
 }

@@ -38,6 +38,7 @@ pub mod meld;
 pub mod rapid;
 pub mod receivers;
 pub mod record;
+pub mod reduction;
 pub mod replay;
 pub mod sigma;
 
