@@ -34,6 +34,7 @@ impl Times {
     }
 
     /// Times so far that were in the future and were taken for now.
+    #[cfg(test)]
     pub fn ahead(&self) -> u64 {
         self.ahead
     }
