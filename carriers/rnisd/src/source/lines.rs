@@ -25,6 +25,8 @@ use super::{Address, Counters, PAUSE, RETRY, Source, SourceError, Update, wait};
 const CHUNK: usize = 1 << 16;
 /// A growing file is looked at this often. Ours.
 const GROWTH: Duration = Duration::from_millis(1);
+/// While nobody has a pipe open for writing, it is looked at this often. Ours.
+const WRITER: Duration = Duration::from_millis(5);
 /// Longest time until a connection stands.
 const CONNECT: Duration = Duration::from_millis(90);
 
@@ -297,16 +299,17 @@ fn follow_pipe(
     stop: &AtomicBool,
     path: &Path,
 ) -> io::Result<()> {
+    // Without this flag it would wait here for a writer.
+    let flags = nix::fcntl::OFlag::O_NONBLOCK.bits();
+    let mut pipe = File::options().read(true).custom_flags(flags).open(path)?;
+    if !pipe.metadata()?.file_type().is_fifo() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a named pipe; `mkfifo` makes one"));
+    }
+    lines.counters.set_connected(true);
     loop {
-        // Without this flag it would wait here for a writer.
-        let flags = nix::fcntl::OFlag::O_NONBLOCK.bits();
-        let mut pipe = File::options().read(true).custom_flags(flags).open(path)?;
-        if !pipe.metadata()?.file_type().is_fifo() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a named pipe; `mkfifo` makes one"));
-        }
-        lines.counters.set_connected(true);
+        // It stays open: closing it would discard what the next writer has written already.
         lines.restart();
-        if lines.follow(&mut pipe, updates, stop)? == End::Stopped || wait(PAUSE, stop) {
+        if lines.follow(&mut pipe, updates, stop)? == End::Stopped || wait(WRITER, stop) {
             return Ok(());
         }
     }

@@ -232,8 +232,9 @@ impl Ue {
 fn timestamp(message: &Value) -> Option<u64> {
     match message.get("timestamp")? {
         Value::Number(seconds) => {
-            let ns = seconds.as_f64()? * 1e9;
-            (ns >= 0.0 && ns < 1.8e19).then_some(ns as u64)
+            // They have milliseconds, which a binary fraction does not.
+            let ms = (seconds.as_f64()? * 1e3).round();
+            (0.0..1.8e13).contains(&ms).then(|| ms as u64 * 1_000_000)
         }
         Value::String(text) => date(text),
         _ => None,
