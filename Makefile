@@ -21,7 +21,7 @@ run:
 	@echo
 	@$(CARGO) run --quiet --profile first --locked --package ranpace $(FEATURES) -- compare
 	@echo
-	@echo "The same in a simulated LTE cell, with a neighbour who opens pages:"
+	@echo "The same in a simulated LTE cell, with a second user who loads web pages:"
 	@echo
 	@$(CARGO) run --quiet --profile first --locked --package ranpace $(FEATURES) -- compare --cell lte
 	@echo
