@@ -85,7 +85,7 @@ fn bad_files_are_named_with_their_line_and_what_was_expected() {
 }
 
 #[test]
-fn files_that_cannot_be_read_or_written_are_the_users_to_mend() {
+fn unreadable_or_unwritable_files_are_user_errors() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     fs::create_dir(here.join("folder")).unwrap();
@@ -110,7 +110,7 @@ fn files_that_cannot_be_read_or_written_are_the_users_to_mend() {
 }
 
 #[test]
-fn a_gzipped_file_that_was_cut_off_says_so() {
+fn truncated_gzip_file_is_reported_as_truncated() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let text: String = (1..50_000).map(|ms| format!("{ms}\n")).collect();
@@ -135,7 +135,7 @@ fn a_gzipped_file_that_was_cut_off_says_so() {
 }
 
 #[test]
-fn ten_gigabytes_of_nothing_are_refused_at_once() {
+fn ten_gigabyte_sparse_file_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     File::create(here.join("huge")).unwrap().set_len(10_000_000_000).unwrap();
@@ -156,7 +156,7 @@ fn ten_gigabytes_of_nothing_are_refused_at_once() {
 }
 
 #[test]
-fn generated_traces_are_the_same_each_time_and_are_told_as_they_are() {
+fn generated_traces_are_reproducible_and_info_shows_their_figures() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let make = |out: &str, more: &[&str]| {
@@ -181,7 +181,7 @@ fn generated_traces_are_the_same_each_time_and_are_told_as_they_are() {
 }
 
 #[test]
-fn wrong_parameters_are_answered_with_what_was_meant() {
+fn wrong_parameters_are_refused_with_a_suggestion() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
         (&["generate", "--out", "x", "--model", "lt"][..], "lte"),
@@ -268,7 +268,7 @@ fn logs_become_traces_and_traces_become_rates() {
 }
 
 #[test]
-fn plots_are_files_that_need_nothing_else() {
+fn plots_are_self_contained_files() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     good(here, &["plot", "builtin:lte", "--out", "lte.svg"]);
@@ -282,7 +282,7 @@ fn plots_are_files_that_need_nothing_else() {
 
 /// Conversion of real logs, where they are at hand.
 #[test]
-fn recorded_5g_logs_convert_to_what_is_known_of_them() {
+fn recorded_5g_logs_convert_to_their_published_figures() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces/ucc-5g-2020");
     let folder = tempfile::tempdir().unwrap();
     // Rows, seconds and mean as the index of the data states; the mean there is of the rows, so it differs a little.

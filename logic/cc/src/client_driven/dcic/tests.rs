@@ -133,7 +133,7 @@ fn a_hint_may_have_both_a_grant_and_a_quality() {
 proptest! {
     /// Times that go backwards, slots without length, odd PRBs: the estimate is a number, and at most what the slots held.
     #[test]
-    fn no_hint_is_too_odd(hints in prop::collection::vec(
+    fn any_hint_is_accepted_without_panic(hints in prop::collection::vec(
         (0..2_000_000u64, any::<u32>(), prop_oneof![Just(f64::NAN), -10.0..300.0f64], 0..3_000_000u64, any::<u8>()), 1..200,
     )) {
         for estimator in ALL {
